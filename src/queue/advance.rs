@@ -1,0 +1,123 @@
+//! What time alone does: leases end, TTLs end, due times come.
+//!
+//! Each move is a view of the records and commutes with every other: one big advance and many small ones end in
+//! the same view and the same totals.
+
+use super::order::{Key, OrderedKeys};
+use super::record::Record;
+use super::store::{At, Placement};
+use super::time::UnixMs;
+use super::{Queue, Reason, State};
+
+/// What time moved and no advance has told of yet: commands too bring messages up to now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Moved {
+    ready: usize,
+    died: usize,
+}
+
+/// How far an advance came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Advanced {
+    /// Messages that became ready by time, since the last advance told of some.
+    pub ready: usize,
+    /// Messages that became dead by time, likewise.
+    pub died: usize,
+    /// Whether nothing is left to do at this time.
+    pub done: bool,
+    /// The next instant at which there is something to do; the present one where the budget ran out.
+    pub next: Option<UnixMs>,
+}
+
+impl Advanced {
+    /// Messages moved.
+    pub fn moved(&self) -> usize {
+        self.ready + self.died
+    }
+}
+
+impl Queue {
+    /// Brings the view up to `now`, ending at most `budget` leases and TTLs. Due times cost nothing: any number of
+    /// messages becomes ready in O(log n).
+    pub fn advance(&mut self, now: UnixMs, budget: usize) -> Advanced {
+        let now = self.tick(now);
+        self.view_at(now);
+        let done = self.end_leases_and_ttls(now, budget);
+        Advanced {
+            ready: self.waiting.take_became_ready() + std::mem::take(&mut self.moved.ready),
+            died: std::mem::take(&mut self.moved.died),
+            done,
+            next: if done { self.next_wake() } else { Some(now) },
+        }
+    }
+
+    /// The earliest instant after the last advance at which time will move something.
+    pub fn next_wake(&self) -> Option<UnixMs> {
+        let first = |keys: &OrderedKeys| keys.first().map(Key::time);
+        [self.waiting.next_due(), first(&self.inflight), first(&self.expiring)].into_iter().flatten().min()
+    }
+
+    /// Ends all leases and TTLs that end by `now`.
+    pub(super) fn settle_all(&mut self, now: UnixMs) {
+        self.view_at(now);
+        self.end_leases_and_ttls(now, usize::MAX);
+    }
+
+    /// Ends at most `budget` leases and TTLs; whether that were all.
+    fn end_leases_and_ttls(&mut self, now: UnixMs, mut budget: usize) -> bool {
+        while budget > 0 && self.end_first(now) {
+            budget -= 1;
+        }
+        budget > 0 || self.first_end(now).is_none()
+    }
+
+    /// The first lease or TTL that ends by `now` and was not ended yet.
+    pub(super) fn first_end(&self, now: UnixMs) -> Option<Key> {
+        let end = Key::end_of(now);
+        let due = |keys: &OrderedKeys| keys.first().filter(|first| *first <= end);
+        due(&self.inflight).or_else(|| due(&self.expiring))
+    }
+
+    /// Ends the first lease or TTL that ends by `now`, if there is one.
+    pub(super) fn end_first(&mut self, now: UnixMs) -> bool {
+        let Some(key) = self.first_end(now) else { return false };
+        match self.store.find(key.sequence()) {
+            Some(at) => {
+                self.settle(at, now);
+            }
+            // Every key stands for a message; one that did not would be the first for ever.
+            None => {
+                let _ = self.inflight.remove(key) || self.expiring.remove(key);
+            }
+        }
+        true
+    }
+
+    /// Brings one message up to `now` and returns its record.
+    pub(super) fn settle(&mut self, at: At, now: UnixMs) -> Record {
+        let record = self.store.record(at);
+        let (was, state) = (self.store.placement(at), record.state_at(now));
+        let is = match state {
+            State::Delayed | State::Ready => Placement::Waiting,
+            State::InFlight => Placement::InFlight,
+            State::Dead { .. } => Placement::Dead,
+        };
+        if was != is {
+            self.view_at(now);
+            self.unplace(at, &record);
+            self.place(at, &record, now);
+            if was == Placement::InFlight {
+                self.totals.lease_expired += 1;
+            }
+            if is == Placement::Waiting && was == Placement::InFlight {
+                self.moved.ready += 1;
+            }
+            if let State::Dead { reason, .. } = state {
+                self.moved.died += 1;
+                self.totals.died += 1;
+                self.totals.expired += u64::from(reason == Reason::Expired);
+            }
+        }
+        record
+    }
+}

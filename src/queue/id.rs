@@ -1,0 +1,273 @@
+//! What names a message and what names one delivery of it.
+//!
+//! A [`Sequence`] is a hybrid clock: milliseconds in the upper 44 bits, a count in the lower 20, so that it is
+//! unique, strictly increasing and close to the time of the push even when the wall clock steps back
+//! (Kulkarni et al., "Logical Physical Clocks", 2014). A [`Receipt`] is the same for deliveries. An [`Id`] is what
+//! clients say: the printed sequence, or the name that the producer chose.
+
+use super::time::UnixMs;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Bits of a hybrid clock below the milliseconds: a million ticks a millisecond before it runs ahead of the wall.
+const COUNT_BITS: u32 = 20;
+
+/// A message's place in push order, and the generated id of one that has no name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Sequence(pub u64);
+
+impl Sequence {
+    /// Before every sequence.
+    pub const ZERO: Sequence = Sequence(0);
+
+    /// The next sequence after `last` at `now`; none when the numbers are used up.
+    pub fn next(last: Sequence, now: UnixMs) -> Option<Sequence> {
+        next_tick(last.0, now).map(Sequence)
+    }
+
+    /// The instant at which it was generated (later than that by as much as the clock had stepped back).
+    pub const fn created(self) -> UnixMs {
+        UnixMs::new(self.0 >> COUNT_BITS)
+    }
+
+    /// Reads `<ms>-<count>`, the way [`fmt::Display`] writes it and no other; anything else is none.
+    pub fn parse(text: &[u8]) -> Option<Sequence> {
+        let dash = text.iter().position(|byte| *byte == b'-')?;
+        let (ms, count) = text.split_at(dash);
+        let ms = parse_canonical(ms)?;
+        let count = parse_canonical(count.get(1..)?)?;
+        (ms <= UnixMs::MAX.as_ms() && count < 1 << COUNT_BITS).then_some(Sequence(ms << COUNT_BITS | count))
+    }
+
+    /// Writes `<ms>-<count>` into `buffer` and returns the part that was written.
+    pub fn write(self, buffer: &mut IdBuffer) -> &[u8] {
+        let written = buffer.decimal(0, self.0 >> COUNT_BITS);
+        let written = buffer.byte(written, b'-');
+        let written = buffer.decimal(written, self.0 & ((1 << COUNT_BITS) - 1));
+        buffer.written(written)
+    }
+}
+
+impl fmt::Display for Sequence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.0 >> COUNT_BITS, self.0 & ((1 << COUNT_BITS) - 1))
+    }
+}
+
+/// The number of one delivery, never used twice in a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Receipt(pub u64);
+
+impl Receipt {
+    /// Before every receipt.
+    pub const ZERO: Receipt = Receipt(0);
+
+    /// The next receipt after `last` at `now`; none when the numbers are used up.
+    pub fn next(last: Receipt, now: UnixMs) -> Option<Receipt> {
+        next_tick(last.0, now).map(Receipt)
+    }
+}
+
+/// The larger of the last tick plus one and the time, shifted: the rule of a hybrid clock.
+fn next_tick(last: u64, now: UnixMs) -> Option<u64> {
+    last.checked_add(1).map(|after| after.max(now.as_ms() << COUNT_BITS))
+}
+
+/// The lowest numbers that may still be handed out. Kept for the whole process and not only in a queue, so that a
+/// queue which is deleted and made again does not repeat what its forerunner gave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Floor {
+    /// The last sequence given, by any queue.
+    pub sequence: u64,
+    /// The last receipt given, by any queue.
+    pub receipt: u64,
+}
+
+impl Floor {
+    /// Raises the floor to what a queue has given. What a clock will not show before the year 2248 was forged: that
+    /// queue may use its own numbers up, but not those of all others.
+    pub fn raise(&mut self, sequence: Sequence, receipt: Receipt) {
+        let raised =
+            |floor: u64, given: u64| if given >> COUNT_BITS <= UnixMs::MAX_AT { floor.max(given) } else { floor };
+        self.sequence = raised(self.sequence, sequence.0);
+        self.receipt = raised(self.receipt, receipt.0);
+    }
+}
+
+/// What a client calls a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Id<'a> {
+    /// By its printed sequence.
+    Generated(Sequence),
+    /// By the name that its producer chose.
+    Named(&'a [u8]),
+}
+
+impl<'a> Id<'a> {
+    /// The longest name, in bytes.
+    pub const MAX_NAME: usize = 255;
+
+    /// Reads an id; none where no message can have it.
+    pub fn parse(text: &'a [u8]) -> Option<Id<'a>> {
+        if has_generated_form(text) {
+            return Sequence::parse(text).map(Id::Generated);
+        }
+        Self::is_name(text).then_some(Id::Named(text))
+    }
+
+    /// Whether a producer may choose `text` as a name: 1 to 255 bytes, no `#`, not of the form of a generated id.
+    pub fn is_name(text: &[u8]) -> bool {
+        (1..=Self::MAX_NAME).contains(&text.len()) && !text.contains(&b'#') && !has_generated_form(text)
+    }
+}
+
+/// A message, or one delivery of it: what `DQ.ACK`, `DQ.NACK` and `DQ.EXTEND` are given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target<'a> {
+    /// The message.
+    pub id: Id<'a>,
+    /// The delivery; none stands for whatever delivery is current.
+    pub receipt: Option<Receipt>,
+}
+
+impl<'a> Target<'a> {
+    /// Reads an id or a receipt (`<id>#<n>`); none where no message can have it.
+    pub fn parse(text: &'a [u8]) -> Option<Target<'a>> {
+        match text.iter().rposition(|byte| *byte == b'#') {
+            None => Some(Target { id: Id::parse(text)?, receipt: None }),
+            Some(hash) => {
+                let (id, number) = text.split_at(hash);
+                let number = parse_canonical(number.get(1..)?)?;
+                Some(Target { id: Id::parse(id)?, receipt: Some(Receipt(number)) })
+            }
+        }
+    }
+}
+
+/// Digits, `-`, digits: reserved for generated ids, whether or not one could have this value.
+fn has_generated_form(text: &[u8]) -> bool {
+    let mut parts = text.splitn(2, |byte| *byte == b'-');
+    let all_digits =
+        |part: Option<&[u8]>| part.is_some_and(|part| !part.is_empty() && part.iter().all(u8::is_ascii_digit));
+    all_digits(parts.next()) && all_digits(parts.next())
+}
+
+/// A number as it would be printed: digits only, no leading zero.
+fn parse_canonical(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() || (digits.len() > 1 && digits.first() == Some(&b'0')) {
+        return None;
+    }
+    digits.iter().try_fold(0u64, |value, byte| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        value.checked_mul(10)?.checked_add(digit)
+    })
+}
+
+/// Room for the longest printed id and receipt, so that printing allocates nothing.
+pub struct IdBuffer([u8; IdBuffer::SIZE]);
+
+impl IdBuffer {
+    /// A name, `#` and twenty digits, rounded up.
+    const SIZE: usize = 288;
+
+    /// An empty buffer.
+    pub const fn new() -> Self {
+        IdBuffer([0; Self::SIZE])
+    }
+
+    /// Writes `<id>#<n>`, where the id is `name`, or `sequence` printed, and returns the part that was written.
+    pub fn receipt(&mut self, sequence: Sequence, name: Option<&[u8]>, receipt: Receipt) -> &[u8] {
+        let mut written = match name {
+            Some(name) => match self.0.get_mut(..name.len()) {
+                Some(room) => {
+                    room.copy_from_slice(name);
+                    name.len()
+                }
+                None => 0,
+            },
+            None => sequence.write(self).len(),
+        };
+        written = self.byte(written, b'#');
+        written = self.decimal(written, receipt.0);
+        self.written(written)
+    }
+
+    fn written(&self, end: usize) -> &[u8] {
+        self.0.get(..end).unwrap_or_default()
+    }
+
+    fn byte(&mut self, at: usize, byte: u8) -> usize {
+        if let Some(room) = self.0.get_mut(at) {
+            *room = byte;
+        }
+        at + 1
+    }
+
+    fn decimal(&mut self, at: usize, value: u64) -> usize {
+        let mut buffer = itoa::Buffer::new();
+        let digits = buffer.format(value).as_bytes();
+        if let Some(room) = self.0.get_mut(at..at + digits.len()) {
+            room.copy_from_slice(digits);
+        }
+        at + digits.len()
+    }
+}
+
+impl Default for IdBuffer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sequence_is_read_back_as_it_is_printed() {
+        for raw in [0, 1, (1 << 20) - 1, 1 << 20, u64::MAX, 1_760_000_000_000 << 20 | 7] {
+            let text = Sequence(raw).to_string();
+            assert_eq!(Sequence::parse(text.as_bytes()), Some(Sequence(raw)));
+            assert_eq!(Sequence(raw).write(&mut IdBuffer::new()), text.as_bytes());
+        }
+    }
+
+    #[test]
+    fn only_the_printed_form_names_a_sequence() {
+        for text in ["", "1", "-", "1-", "-1", "01-1", "1-01", "1-1048576", "1-1-1", "+1-1", "99999999999999999999-0"] {
+            assert_eq!(Sequence::parse(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_sequence_never_repeats_nor_steps_back() {
+        let late = Sequence::next(Sequence::ZERO, UnixMs::new(50)).unwrap();
+        let after_a_step_back = Sequence::next(late, UnixMs::new(40)).unwrap();
+        assert!(after_a_step_back > late);
+        assert_eq!(Sequence::next(late, UnixMs::new(51)).unwrap().to_string(), "51-0");
+        assert_eq!(Sequence::next(Sequence(u64::MAX), UnixMs::MAX), None);
+    }
+
+    #[test]
+    fn names_are_short_without_hash_and_not_like_generated_ids() {
+        assert!(Id::is_name(b"order-1001") && Id::is_name(&[0, 255]) && Id::is_name(&[b'a'; 255]));
+        for refused in [&b""[..], b"a#1", b"1-1", b"007-0", b"99999999999999999999999-1", &[b'a'; 256]] {
+            assert!(!Id::is_name(refused));
+        }
+        assert_eq!(Id::parse(b"1-"), Some(Id::Named(b"1-")));
+    }
+
+    #[test]
+    fn a_target_is_an_id_or_a_receipt() {
+        let named = Target { id: Id::Named(b"a"), receipt: Some(Receipt(7)) };
+        assert_eq!(Target::parse(b"a#7"), Some(named));
+        let mut buffer = IdBuffer::new();
+        assert_eq!(buffer.receipt(Sequence(0), Some(b"a"), Receipt(7)), b"a#7");
+        assert_eq!(buffer.receipt(Sequence(1 << 20), None, Receipt(u64::MAX)), b"1-0#18446744073709551615");
+        for nothing in [&b"a#"[..], b"#7", b"a#x", b"a#07", b"a#7#7", b"a#18446744073709551616"] {
+            assert_eq!(Target::parse(nothing), None);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Looking: changes nothing, not even the view.
+
+use super::effect::Image;
+use super::id::{Id, Sequence};
+use super::order::Key;
+use super::record::{Record, State};
+use super::store::{At, Bytes};
+use super::time::{DurationMs, UnixMs};
+use super::{Counts, Queue};
+
+/// A message as it is at an instant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Message<'a> {
+    /// The record.
+    pub record: Record,
+    /// Its state at that instant.
+    pub state: State,
+    /// Its name.
+    pub name: Option<&'a [u8]>,
+    /// What it carries.
+    pub payload: &'a [u8],
+    /// What the last consumer said of its failure.
+    pub error: Option<&'a [u8]>,
+    /// The lease in force for it.
+    pub lease: DurationMs,
+}
+
+impl Queue {
+    /// The message that a client means. O(log n).
+    pub fn get(&self, now: UnixMs, id: &Id<'_>) -> Option<Message<'_>> {
+        let at = match id {
+            Id::Generated(sequence) => self.store.locate(*sequence)?,
+            Id::Named(name) => self.find_named(name)?,
+        };
+        let message = self.message(at, self.seen(now));
+        (message.name.is_some() == matches!(id, Id::Named(_))).then_some(message)
+    }
+
+    fn message(&self, at: At, now: UnixMs) -> Message<'_> {
+        let record = self.store.record(at);
+        let bytes = self.store.bytes(at);
+        Message {
+            record,
+            state: record.state_at(now),
+            name: bytes.name,
+            payload: bytes.payload,
+            error: bytes.error,
+            lease: record.lease.unwrap_or(self.settings.lease),
+        }
+    }
+
+    /// What it holds at `now`: due times are exact, ended leases and TTLs as of the last advance. O(log n).
+    pub fn counts_at(&self, now: UnixMs) -> Counts {
+        let ready = self.waiting.due_by(self.seen(now), usize::MAX) as u64;
+        Counts { delayed: self.waiting.len() as u64 - ready, ready, ..self.counts() }
+    }
+
+    /// The earliest due time of a delayed message.
+    pub fn next_due(&self, now: UnixMs) -> Option<UnixMs> {
+        self.waiting.due_after(self.seen(now))
+    }
+
+    /// How long ago the message fell due that has been ready for longest.
+    pub fn oldest_ready(&self, now: UnixMs) -> Option<DurationMs> {
+        let now = self.seen(now);
+        let earliest = self.waiting.earliest().filter(|due| *due <= now)?;
+        Some(now.since(earliest))
+    }
+
+    /// Whether something is delivered as soon as it is asked for.
+    pub fn has_ready(&self, now: UnixMs) -> bool {
+        let now = self.seen(now);
+        let room = self.settings.maxinflight == 0 || (self.inflight.len() as u64) < self.settings.maxinflight;
+        let end = Key::end_of(now);
+        let pending = self.inflight.first().is_some_and(|lease| lease <= end);
+        !self.paused && (pending || (room && self.waiting.earliest().is_some_and(|due| due <= now)))
+    }
+
+    /// All messages as they would be saved, in push order.
+    pub fn images(&self) -> impl Iterator<Item = Image<'_>> {
+        self.store.iter_after(None).map(|at| self.image(at))
+    }
+
+    fn image(&self, at: At) -> Image<'_> {
+        let Bytes { name, payload, error } = self.store.bytes(at);
+        Image {
+            record: self.store.record(at),
+            name: name.map(serde_bytes::Bytes::new),
+            payload: serde_bytes::Bytes::new(payload),
+            error: error.map(serde_bytes::Bytes::new),
+        }
+    }
+
+    /// The sequence of the message at a place, for those who walk.
+    pub fn sequences(&self) -> impl Iterator<Item = Sequence> + '_ {
+        self.store.iter_after(None).map(|at| self.store.record(at).sequence)
+    }
+}

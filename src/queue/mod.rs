@@ -1,0 +1,285 @@
+//! The delay queue itself: a deterministic state machine.
+//!
+//! Nothing here knows of Redis, reads a clock, draws a random number, does I/O or holds a global. Every method that
+//! depends on time takes `now`, and every answer follows from the state, the call and that `now`. So what is true of
+//! a [`Queue`] in a test is true of it in a server, in a replica, and in an AOF replay.
+//!
+//! # The idea
+//! A message has a [`Record`]: what clients decided on it. What it *is* at an instant (delayed, ready, in flight,
+//! dead) follows from its record and the time: [`Record::state_at`]. Beside the store of records a queue keeps four
+//! sorted sets, its *view*: the waiting messages in delivery order, the leases by deadline, the ends of TTLs, and
+//! the dead by age. [`Queue::advance`] brings the view up to a time; each command first brings those messages up to
+//! now that its answer depends on. What time does to the view is never replicated; what clients decide is, as an
+//! [`Effect`] with absolute times and explicit sequences, and [`Queue::apply`] is the one way in which it comes back,
+//! be it from a master, from the AOF or from another slot.
+//!
+//! # The rooms
+//! [`time`], [`id`] and [`settings`] are the vocabulary; `record` is one message; `store`, `segment` and `deliveries`
+//! are where messages lie; [`order`] and `waiting` are their order; `produce`, `consume`, `settle`, `advance` and
+//! `look` are what can be done; `effect` and [`snapshot`] are how it travels.
+
+mod advance;
+mod consume;
+mod counters;
+mod deliveries;
+mod effect;
+pub mod id;
+mod look;
+pub mod order;
+mod produce;
+mod record;
+mod segment;
+pub mod settings;
+mod settle;
+pub mod snapshot;
+mod store;
+pub mod time;
+mod waiting;
+
+pub use advance::Advanced;
+pub use consume::{Delivered, Lease, Pop};
+pub use counters::{Counts, Totals};
+pub use effect::{Effect, Grant, Image, Refused, Stamped};
+pub use look::Message;
+pub use produce::{Due, NewMessage, Pushed};
+pub use record::{Phase, Reason, Record, State, Ttl};
+pub use settle::{Fate, Nack, Nacked};
+
+use advance::Moved;
+use id::{Id, Receipt, Sequence};
+use order::{Key, OrderedKeys};
+use settings::Settings;
+use std::hash::Hasher;
+use store::{At, Bytes, Placement, Store};
+use time::UnixMs;
+use waiting::Waiting;
+
+/// A delay queue.
+#[derive(Debug)]
+pub struct Queue {
+    settings: Settings,
+    paused: bool,
+    totals: Totals,
+    last_sequence: Sequence,
+    last_receipt: Receipt,
+    /// The latest `now` that was seen: time never runs backwards within a queue. Never saved.
+    clock: UnixMs,
+    /// The latest instant that was brought to bear on the view: the totals count what time did up to it.
+    viewed: UnixMs,
+    store: Store,
+    /// What time moved and nobody was told of.
+    moved: Moved,
+    /// Messages that wait, in delivery order.
+    waiting: Waiting,
+    /// Leases, by (deadline, sequence).
+    inflight: OrderedKeys,
+    /// Ends of the TTLs of waiting messages, by (end, sequence).
+    expiring: OrderedKeys,
+    /// Dead messages, by (died, sequence).
+    dead: OrderedKeys,
+    /// Named messages, by (hash of the name, sequence).
+    names: OrderedKeys,
+}
+
+impl Queue {
+    /// An empty queue.
+    pub fn new(settings: Settings) -> Queue {
+        Queue {
+            settings,
+            paused: false,
+            totals: Totals::default(),
+            last_sequence: Sequence::ZERO,
+            last_receipt: Receipt::ZERO,
+            clock: UnixMs::EPOCH,
+            viewed: UnixMs::EPOCH,
+            store: Store::default(),
+            moved: Moved::default(),
+            waiting: Waiting::default(),
+            inflight: OrderedKeys::default(),
+            expiring: OrderedKeys::default(),
+            dead: OrderedKeys::default(),
+            names: OrderedKeys::default(),
+        }
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Whether delivery is suspended.
+    pub fn is_paused(&self) -> bool {
+        self.paused
+    }
+
+    /// What happened so far.
+    pub fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// The last sequence and the last receipt that were given.
+    pub fn last_given(&self) -> (Sequence, Receipt) {
+        (self.last_sequence, self.last_receipt)
+    }
+
+    /// What it holds, as of the last advance. O(1).
+    pub fn counts(&self) -> Counts {
+        let ready = self.waiting.ready();
+        Counts {
+            delayed: (self.waiting.len() - ready) as u64,
+            ready: ready as u64,
+            inflight: self.inflight.len() as u64,
+            dead: self.dead.len() as u64,
+            payload_bytes: self.store.payload_bytes(),
+        }
+    }
+
+    /// Bytes on the heap. O(n / 64).
+    pub fn heap_bytes(&self) -> usize {
+        let sets = [&self.inflight, &self.expiring, &self.dead, &self.names];
+        self.store.heap_bytes() + self.waiting.heap_bytes() + sets.iter().map(|set| set.heap_bytes()).sum::<usize>()
+    }
+
+    /// Allocations to free, an estimate. O(priorities in use).
+    pub fn allocations(&self) -> usize {
+        let sets = [&self.inflight, &self.expiring, &self.dead, &self.names];
+        self.store.allocations()
+            + self.waiting.allocations()
+            + sets.iter().filter(|set| !set.is_empty()).map(|set| set.allocations()).sum::<usize>()
+    }
+
+    /// Takes notice of the time; it never runs backwards.
+    fn tick(&mut self, now: UnixMs) -> UnixMs {
+        self.clock = self.clock.max(now);
+        self.clock
+    }
+
+    /// Brings the view of due times to `now`: the totals count nothing beyond it.
+    fn view_at(&mut self, now: UnixMs) {
+        self.viewed = self.viewed.max(now);
+        self.waiting.advance(now);
+    }
+
+    /// The time for those who only look.
+    fn seen(&self, now: UnixMs) -> UnixMs {
+        self.clock.max(now)
+    }
+
+    /// The place of the message that a client means.
+    fn find(&mut self, id: &Id<'_>) -> Option<At> {
+        match id {
+            Id::Generated(sequence) => {
+                let at = self.store.find(*sequence)?;
+                // A named message is known by its name only.
+                self.store.bytes(at).name.is_none().then_some(at)
+            }
+            Id::Named(name) => self.find_named(name),
+        }
+    }
+
+    fn find_named(&self, name: &[u8]) -> Option<At> {
+        let hash = hash_of(name);
+        let candidates = self.names.iter_after(before(hash)).take_while(|key| key.hash() == hash);
+        candidates
+            .filter_map(|key| self.store.locate(key.sequence()))
+            .find(|at| self.store.bytes(*at).name == Some(name))
+    }
+
+    /// Adds a message behind all others and puts it into the view of `now`.
+    fn insert(&mut self, record: &Record, bytes: Bytes<'_>, now: UnixMs) {
+        self.store.append(record, bytes);
+        if let Some(name) = bytes.name {
+            self.names.insert(Key::hashed(hash_of(name), record.sequence));
+        }
+        if let Some(at) = self.store.find(record.sequence) {
+            self.place(at, record, now);
+        }
+    }
+
+    /// Removes a message from the view and the store.
+    fn remove(&mut self, at: At, record: &Record) {
+        self.unplace(at, record);
+        self.forget(at, record);
+    }
+
+    /// Removes a message, which is in no set any more, from the store.
+    fn forget(&mut self, at: At, record: &Record) {
+        if let Some(name) = self.store.bytes(at).name {
+            self.names.remove(Key::hashed(hash_of(name), record.sequence));
+        }
+        self.store.remove(at);
+    }
+
+    /// Replaces a record by one in which a client decided something else.
+    fn rewrite(&mut self, at: At, old: &Record, new: &Record, now: UnixMs) {
+        // What is due by now is ready from the start.
+        self.view_at(now);
+        self.unplace(at, old);
+        self.store.update(at, new);
+        self.place(at, new, now);
+    }
+
+    /// Puts a message into the sets in which its state at `now` belongs.
+    fn place(&mut self, at: At, record: &Record, now: UnixMs) {
+        let placement = match record.state_at(now) {
+            State::Delayed | State::Ready => {
+                self.waiting.insert(record.priority, record.due, record.sequence);
+                if let Some(ttl) = record.ttl {
+                    self.expiring.insert(Key::at(ttl.end, record.sequence));
+                }
+                Placement::Waiting
+            }
+            State::InFlight => {
+                self.inflight.insert(lease_key(record));
+                Placement::InFlight
+            }
+            State::Dead { died, .. } => {
+                self.dead.insert(Key::at(died, record.sequence));
+                Placement::Dead
+            }
+        };
+        self.store.set_placement(at, placement);
+    }
+
+    /// Takes a message out of the sets in which it is.
+    fn unplace(&mut self, at: At, record: &Record) {
+        match self.store.placement(at) {
+            Placement::Waiting => {
+                self.waiting.remove(record.priority, record.due, record.sequence);
+                if let Some(ttl) = record.ttl {
+                    self.expiring.remove(Key::at(ttl.end, record.sequence));
+                }
+            }
+            Placement::InFlight => {
+                self.inflight.remove(lease_key(record));
+            }
+            Placement::Dead => {
+                // Death is final in time: what was dead once has the same instant of death ever after.
+                if let State::Dead { died, .. } = record.state_at(UnixMs::MAX) {
+                    self.dead.remove(Key::at(died, record.sequence));
+                }
+            }
+        }
+    }
+}
+
+/// Where a leased message is among the leases.
+fn lease_key(record: &Record) -> Key {
+    let deadline = match record.phase {
+        Phase::Leased { deadline, .. } => deadline,
+        Phase::Waiting | Phase::Dead { .. } => UnixMs::EPOCH,
+    };
+    Key::at(deadline, record.sequence)
+}
+
+/// SipHash, which nobody can make collide in bulk, with a fixed key: the order of names never leaves the process.
+fn hash_of(name: &[u8]) -> u64 {
+    let mut hasher = std::hash::DefaultHasher::new();
+    hasher.write(name);
+    hasher.finish()
+}
+
+/// The key before every key of `hash`.
+fn before(hash: u64) -> Option<Key> {
+    hash.checked_sub(1).map(|less| Key::hashed(less, Sequence(u64::MAX)))
+}

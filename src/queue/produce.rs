@@ -1,0 +1,147 @@
+//! Pushing.
+
+use super::effect::Image;
+use super::id::{Floor, Sequence};
+use super::record::{Phase, Record, Ttl};
+use super::settings::Retries;
+use super::store::Bytes;
+use super::time::{DurationMs, UnixMs};
+use super::{Queue, State};
+use serde_bytes::Bytes as RawBytes;
+
+/// When a message may be delivered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Due {
+    /// At once.
+    #[default]
+    Now,
+    /// So long after its push.
+    After(DurationMs),
+    /// At an instant; one in the past is at once, before what fell due later.
+    At(UnixMs),
+}
+
+impl Due {
+    /// The instant, for a decision at `now`.
+    pub fn from(self, now: UnixMs) -> UnixMs {
+        match self {
+            Due::Now => now,
+            Due::After(delay) => now.after(delay),
+            Due::At(instant) => instant,
+        }
+    }
+}
+
+/// A message as its producer wants it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NewMessage<'a> {
+    /// What it carries.
+    pub payload: &'a [u8],
+    /// The producer's own id for it.
+    pub name: Option<&'a [u8]>,
+    /// When it may be delivered.
+    pub due: Due,
+    /// Higher is delivered first.
+    pub priority: i8,
+    /// In place of the queue's.
+    pub retries: Option<Retries>,
+    /// In place of the queue's.
+    pub lease: Option<DurationMs>,
+    /// In place of the queue's; zero is for ever.
+    pub ttl: Option<DurationMs>,
+    /// Whether it takes the place of a message of the same name.
+    pub replace: bool,
+}
+
+/// What became of a push.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pushed<'a> {
+    /// It is in the queue; the image is what others need to know of it.
+    Added {
+        /// The message.
+        image: Image<'a>,
+        /// Whether it took another's place.
+        replaced: bool,
+    },
+    /// The queue holds a message of that name.
+    Duplicate,
+    /// The queue holds as many messages as it may.
+    Full {
+        /// So many.
+        held: u64,
+    },
+    /// Sequences are used up, which only a forged snapshot can bring about.
+    Exhausted,
+}
+
+impl Queue {
+    /// Pushes a message. O(log n). Anything but [`Pushed::Added`] changed nothing but a total.
+    pub fn push<'a>(&mut self, now: UnixMs, floor: &mut Floor, message: &NewMessage<'a>) -> Pushed<'a> {
+        let now = self.tick(now);
+        let held = message.name.and_then(|name| self.find_named(name));
+        if held.is_some() && !message.replace {
+            self.totals.duplicates += 1;
+            return Pushed::Duplicate;
+        }
+        let makes_room = held.is_some_and(|at| !matches!(self.store.record(at).state_at(now), State::Dead { .. }));
+        if let (false, Some(held)) = (makes_room, self.full(now)) {
+            self.totals.rejected_full += 1;
+            return Pushed::Full { held };
+        }
+        let last = self.last_sequence.max(Sequence(floor.sequence));
+        let Some(sequence) = Sequence::next(last, now) else { return Pushed::Exhausted };
+
+        let due = message.due.from(now);
+        let ttl = message.ttl.unwrap_or(self.settings.ttl);
+        let record = Record {
+            sequence,
+            due,
+            priority: message.priority,
+            retries: message.retries.unwrap_or(self.settings.retries),
+            lease: message.lease,
+            ttl: (!ttl.is_zero()).then(|| Ttl { duration: ttl, end: due.max(now).after(ttl) }),
+            attempts: 0,
+            phase: Phase::Waiting,
+        };
+        let image = Image {
+            record,
+            name: message.name.map(RawBytes::new),
+            payload: RawBytes::new(message.payload),
+            error: None,
+        };
+        self.take_in(now, &image);
+        floor.raise(self.last_sequence, self.last_receipt);
+        Pushed::Added { image, replaced: held.is_some() }
+    }
+
+    /// Takes a message in that was pushed, here or on the server whose effect this is: in the place of one of the
+    /// same name.
+    pub(super) fn take_in(&mut self, now: UnixMs, image: &Image<'_>) {
+        if let Some(at) = image.name.and_then(|name| self.find_named(name)) {
+            let record = self.settle(at, now);
+            self.remove(at, &record);
+        }
+        self.view_at(now);
+        self.insert(&image.record, Bytes::from(image), now);
+        self.last_sequence = self.last_sequence.max(image.record.sequence);
+        self.totals.pushed += 1;
+    }
+
+    /// How many messages it holds, where that is as many as it may.
+    fn full(&mut self, now: UnixMs) -> Option<u64> {
+        let most = self.settings.maxlen;
+        if most == 0 {
+            return None;
+        }
+        if self.held() >= most {
+            // Some of them may be dead by now.
+            self.settle_all(now);
+        }
+        Some(self.held()).filter(|held| *held >= most)
+    }
+
+    /// Messages still to be completed.
+    pub(super) fn held(&self) -> u64 {
+        (self.store.len() - self.dead.len()) as u64
+    }
+}

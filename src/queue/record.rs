@@ -1,0 +1,206 @@
+//! A message's record, and the one function that says what it means at an instant.
+//!
+//! The record holds what clients decided; [`Record::state_at`] adds what follows from time alone. That a due time
+//! came, a lease ended or a TTL ran out is therefore never written anywhere: it can always be computed again.
+
+use super::id::{Receipt, Sequence};
+use super::settings::Retries;
+use super::time::{DurationMs, UnixMs};
+use serde::{Deserialize, Serialize};
+
+/// Why a message is dead: the first that applies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Reason {
+    /// A consumer rejected it for good.
+    #[serde(rename = "j")]
+    Rejected,
+    /// Its TTL ended before it was completed.
+    #[serde(rename = "e")]
+    Expired,
+    /// Its last retry was spent.
+    #[serde(rename = "r")]
+    Retries,
+}
+
+impl Reason {
+    /// The word that clients see.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Reason::Rejected => "rejected",
+            Reason::Expired => "expired",
+            Reason::Retries => "retries",
+        }
+    }
+}
+
+/// Where a message is at an instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Due later.
+    Delayed,
+    /// May be delivered now.
+    Ready,
+    /// Leased to a consumer.
+    InFlight,
+    /// Kept for inspection: since `died`, because of `reason`.
+    Dead {
+        /// The instant of death, not of its discovery.
+        died: UnixMs,
+        /// Why.
+        reason: Reason,
+    },
+}
+
+impl State {
+    /// The word that clients see.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            State::Delayed => "delayed",
+            State::Ready => "ready",
+            State::InFlight => "inflight",
+            State::Dead { .. } => "dead",
+        }
+    }
+}
+
+/// What the last client's decision on a message was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Phase {
+    /// It waits to be delivered.
+    #[serde(rename = "w")]
+    Waiting,
+    /// It was delivered, and the delivery was not settled yet.
+    #[serde(rename = "l")]
+    Leased {
+        /// When the lease ends or ended.
+        deadline: UnixMs,
+        /// The delivery's receipt.
+        receipt: Receipt,
+    },
+    /// A nack ended it.
+    #[serde(rename = "d")]
+    Dead {
+        /// When.
+        died: UnixMs,
+        /// Why.
+        reason: Reason,
+    },
+}
+
+/// A message's time to live: how long, and until when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ttl {
+    /// The duration in force for this message, more than zero.
+    pub duration: DurationMs,
+    /// The absolute end.
+    pub end: UnixMs,
+}
+
+/// All that is known of a message but its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// Its place in push order.
+    pub sequence: Sequence,
+    /// When it may be delivered.
+    pub due: UnixMs,
+    /// Higher is delivered first.
+    pub priority: i8,
+    /// Redeliveries after the first.
+    pub retries: Retries,
+    /// Its own lease, in place of the queue's.
+    pub lease: Option<DurationMs>,
+    /// None lives for ever.
+    pub ttl: Option<Ttl>,
+    /// Deliveries so far.
+    pub attempts: u32,
+    /// What was last decided on it.
+    pub phase: Phase,
+}
+
+impl Record {
+    /// The state that follows from this record and the time.
+    pub fn state_at(&self, now: UnixMs) -> State {
+        // Since when it waits: a message in flight neither expires nor is delivered again.
+        let waits_since = match self.phase {
+            Phase::Dead { died, reason } => return State::Dead { died, reason },
+            Phase::Leased { deadline, .. } if now < deadline => return State::InFlight,
+            Phase::Leased { deadline, .. } => Some(deadline),
+            Phase::Waiting => None,
+        };
+        let expired = self.ttl.map(|ttl| ttl.end).filter(|end| *end <= now);
+        match (waits_since, expired) {
+            (Some(deadline), Some(end)) if end <= deadline => State::Dead { died: deadline, reason: Reason::Expired },
+            (Some(deadline), _) if self.retries.spent(self.attempts) => {
+                State::Dead { died: deadline, reason: Reason::Retries }
+            }
+            (_, Some(end)) => State::Dead { died: end, reason: Reason::Expired },
+            (_, None) if now < self.due => State::Delayed,
+            (_, None) => State::Ready,
+        }
+    }
+
+    /// Whether a queue could have written this: what comes from a file or a stream is asked this.
+    pub fn is_valid(&self) -> bool {
+        self.lease.is_none_or(|lease| !lease.is_zero())
+            && self.ttl.is_none_or(|ttl| !ttl.duration.is_zero())
+            && (self.phase == Phase::Waiting || self.attempts > 0)
+    }
+
+    /// The receipt that still stands: of the last delivery, whether or not its lease has ended.
+    pub fn receipt(&self) -> Option<Receipt> {
+        match self.phase {
+            Phase::Leased { receipt, .. } => Some(receipt),
+            Phase::Waiting | Phase::Dead { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leased(retries: i32, ttl_end: Option<u64>) -> Record {
+        let ttl = ttl_end.map(|end| Ttl { duration: DurationMs::new(1), end: UnixMs::new(end) });
+        Record {
+            sequence: Sequence(1),
+            due: UnixMs::new(10),
+            priority: 0,
+            retries: Retries::new(retries).unwrap(),
+            lease: None,
+            ttl,
+            attempts: 1,
+            phase: Phase::Leased { deadline: UnixMs::new(100), receipt: Receipt(1) },
+        }
+    }
+
+    fn dead(died: u64, reason: Reason) -> State {
+        State::Dead { died: UnixMs::new(died), reason }
+    }
+
+    #[test]
+    fn a_waiting_message_is_delayed_then_ready_then_expired() {
+        let record = Record { phase: Phase::Waiting, ..leased(0, Some(50)) };
+        let states: Vec<State> = [9, 10, 49, 50].map(|now| record.state_at(UnixMs::new(now))).into();
+        assert_eq!(states, [State::Delayed, State::Ready, State::Ready, dead(50, Reason::Expired)]);
+    }
+
+    #[test]
+    fn a_lease_ends_at_its_deadline_and_not_before() {
+        assert_eq!(leased(1, None).state_at(UnixMs::new(99)), State::InFlight);
+        assert_eq!(leased(1, None).state_at(UnixMs::new(100)), State::Ready);
+        assert_eq!(leased(0, None).state_at(UnixMs::new(500)), dead(100, Reason::Retries));
+    }
+
+    #[test]
+    fn a_ttl_that_ends_in_flight_kills_as_the_lease_ends() {
+        let record = leased(0, Some(60));
+        assert_eq!(record.state_at(UnixMs::new(99)), State::InFlight);
+        assert_eq!(record.state_at(UnixMs::new(200)), dead(100, Reason::Expired));
+    }
+
+    #[test]
+    fn spent_retries_come_before_a_ttl_that_ends_later() {
+        assert_eq!(leased(0, Some(150)).state_at(UnixMs::new(200)), dead(100, Reason::Retries));
+        assert_eq!(leased(1, Some(150)).state_at(UnixMs::new(200)), dead(150, Reason::Expired));
+    }
+}

@@ -1,0 +1,396 @@
+//! One segment of the store: headers in push order in one vector, what they stand for in another.
+//!
+//! Behind a header's offset lie, each only where its flag says so: the name (a length byte first), the retries,
+//! the lease, the TTL, and last the payload, which ends where the next message begins. Retries that equal those of
+//! the segment's first message are left out: in most queues all messages have the same.
+
+// Indices are of headers that the caller found in this segment; offsets were written by `append` alone.
+#![allow(clippy::indexing_slicing)]
+
+use super::deliveries::{Delivery, Slot};
+use super::id::Sequence;
+use super::record::{Reason, Record, Ttl};
+use super::settings::Retries;
+use super::store::{phase_of, PhaseTag};
+use super::time::{DurationMs, UnixMs};
+use std::mem::size_of;
+
+/// Bytes of messages in a full segment: an allocation size that the server's allocator does not round up.
+const SEGMENT_BYTES: usize = 56 * 1024;
+/// Messages in a full segment, where their payloads are tiny.
+const SEGMENT_HEADERS: usize = 1024;
+/// A segment of up to this many bytes is kept when it is empty, for the next message.
+const SMALL_BYTES: usize = 2 * 1024;
+/// A segment of fewer messages is never packed: there is nothing to gain.
+const PACK_MIN: usize = 8;
+
+/// The bytes of a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Bytes<'a> {
+    /// The name that the producer chose.
+    pub name: Option<&'a [u8]>,
+    /// What it carries.
+    pub payload: &'a [u8],
+    /// What the last consumer said of its failure.
+    pub error: Option<&'a [u8]>,
+}
+
+/// Which index a message is in: the view of its state that time has moved it to so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Placement {
+    Waiting,
+    InFlight,
+    Dead,
+}
+
+/// What is kept of every message: 24 bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Header {
+    pub sequence: u64,
+    /// The due time in the lower 44 bits, then 8 of priority, then the flags.
+    word: u64,
+    offset: u32,
+    pub delivery: Option<Slot>,
+}
+
+const DUE_BITS: u32 = 44;
+const DUE_MASK: u64 = (1 << DUE_BITS) - 1;
+const PRIORITY_SHIFT: u32 = DUE_BITS;
+const PRIORITY_MASK: u64 = 0xff << PRIORITY_SHIFT;
+const NAMED: u64 = 1 << 52;
+const RETRIES: u64 = 1 << 53;
+const LEASE: u64 = 1 << 54;
+const TTL: u64 = 1 << 55;
+const LARGE: u64 = 1 << 56;
+const ERROR: u64 = 1 << 57;
+const PLACEMENT_SHIFT: u32 = 58;
+const PLACEMENT_MASK: u64 = 3 << PLACEMENT_SHIFT;
+const PHASE_SHIFT: u32 = 60;
+const PHASE_MASK: u64 = 7 << PHASE_SHIFT;
+
+/// The placement of a message that was removed.
+const REMOVED: u64 = 0;
+
+impl Header {
+    pub fn is_present(&self) -> bool {
+        self.word & PLACEMENT_MASK != REMOVED
+    }
+
+    pub fn is_large(&self) -> bool {
+        self.word & LARGE != 0
+    }
+
+    pub fn has_error(&self) -> bool {
+        self.word & ERROR != 0
+    }
+
+    pub fn placement(&self) -> Placement {
+        match (self.word & PLACEMENT_MASK) >> PLACEMENT_SHIFT {
+            2 => Placement::InFlight,
+            3 => Placement::Dead,
+            _ => Placement::Waiting,
+        }
+    }
+
+    pub fn set_placement(&mut self, placement: Placement) {
+        let bits = match placement {
+            Placement::Waiting => 1,
+            Placement::InFlight => 2,
+            Placement::Dead => 3,
+        };
+        self.word = self.word & !PLACEMENT_MASK | bits << PLACEMENT_SHIFT;
+    }
+
+    fn phase(&self) -> PhaseTag {
+        match (self.word & PHASE_MASK) >> PHASE_SHIFT {
+            1 => PhaseTag::Leased,
+            2 => PhaseTag::Dead(Reason::Rejected),
+            3 => PhaseTag::Dead(Reason::Expired),
+            4 => PhaseTag::Dead(Reason::Retries),
+            _ => PhaseTag::Waiting,
+        }
+    }
+
+    fn set_phase(&mut self, phase: PhaseTag) {
+        let bits = match phase {
+            PhaseTag::Waiting => 0,
+            PhaseTag::Leased => 1,
+            PhaseTag::Dead(Reason::Rejected) => 2,
+            PhaseTag::Dead(Reason::Expired) => 3,
+            PhaseTag::Dead(Reason::Retries) => 4,
+        };
+        self.word = self.word & !PHASE_MASK | bits << PHASE_SHIFT;
+    }
+}
+
+/// Some hundreds of consecutive messages.
+#[derive(Debug)]
+pub(super) struct Segment {
+    pub headers: Vec<Header>,
+    data: Vec<u8>,
+    /// Messages that were not removed.
+    pub live: u32,
+    /// Bytes of `data` that are theirs.
+    live_bytes: u32,
+    /// The retries of messages that have none of their own.
+    retries: Retries,
+}
+
+impl Segment {
+    /// The first segment of a queue, which may stay the only one: it grows from almost nothing.
+    pub fn small(record: &Record) -> Segment {
+        Segment { headers: Vec::new(), data: Vec::new(), live: 0, live_bytes: 0, retries: record.retries }
+    }
+
+    /// The segment that follows a full one, made in the size that it will have.
+    pub fn successor(&self, record: &Record) -> Segment {
+        let mut next = Segment::small(record);
+        next.headers.reserve_exact(self.headers.len());
+        next.data.reserve_exact(self.data.len().next_multiple_of(SEGMENT_BYTES / 8).min(SEGMENT_BYTES));
+        next
+    }
+
+    /// Whether another message fits.
+    pub fn has_room(&self, record: &Record, name: Option<&[u8]>, inline: Option<&[u8]>) -> bool {
+        self.headers.len() < SEGMENT_HEADERS && self.data.len() + self.size_of(record, name, inline) <= SEGMENT_BYTES
+    }
+
+    fn size_of(&self, record: &Record, name: Option<&[u8]>, inline: Option<&[u8]>) -> usize {
+        name.map_or(0, |name| 1 + name.len())
+            + if record.retries == self.retries { 0 } else { size_of::<i32>() }
+            + if record.lease.is_some() { size_of::<u64>() } else { 0 }
+            + if record.ttl.is_some() { 2 * size_of::<u64>() } else { 0 }
+            + inline.map_or(0, <[u8]>::len)
+    }
+
+    /// Adds a message; `inline` is its payload unless that is kept apart.
+    pub fn append(&mut self, record: &Record, name: Option<&[u8]>, inline: Option<&[u8]>, slot: Option<Slot>) {
+        let size = self.size_of(record, name, inline);
+        self.make_room(size);
+        let mut header = Header {
+            sequence: record.sequence.0,
+            word: record.due.as_ms() | u64::from(record.priority as u8) << PRIORITY_SHIFT,
+            offset: self.data.len() as u32,
+            delivery: slot,
+        };
+        header.set_placement(Placement::Waiting);
+        header.set_phase(record.phase.into());
+        if let Some(name) = name {
+            header.word |= NAMED;
+            self.data.push(name.len() as u8);
+            self.data.extend_from_slice(name);
+        }
+        if record.retries != self.retries {
+            header.word |= RETRIES;
+            self.data.extend_from_slice(&record.retries.count().to_le_bytes());
+        }
+        if let Some(lease) = record.lease {
+            header.word |= LEASE;
+            self.data.extend_from_slice(&lease.as_ms().to_le_bytes());
+        }
+        if let Some(ttl) = record.ttl {
+            header.word |= TTL;
+            self.data.extend_from_slice(&ttl.end.as_ms().to_le_bytes());
+            self.data.extend_from_slice(&ttl.duration.as_ms().to_le_bytes());
+        }
+        match inline {
+            Some(payload) => self.data.extend_from_slice(payload),
+            None => header.word |= LARGE,
+        }
+        self.headers.push(header);
+        self.live += 1;
+        self.live_bytes += size as u32;
+    }
+
+    /// Grows by doubling, but never beyond a full segment.
+    fn make_room(&mut self, size: usize) {
+        let needed = self.data.len() + size;
+        if needed > self.data.capacity() {
+            let room = needed.max((2 * self.data.capacity()).min(SEGMENT_BYTES));
+            self.data.reserve_exact(room - self.data.len());
+        }
+        if self.headers.len() == self.headers.capacity() {
+            self.headers.reserve_exact(self.headers.len().clamp(2, SEGMENT_HEADERS / 4));
+        }
+    }
+
+    /// Gives back what a full segment did not need.
+    pub fn seal(&mut self) {
+        if self.headers.capacity() - self.headers.len() > self.headers.len() / 16 {
+            self.headers.shrink_to_fit();
+        }
+        if self.data.capacity() - self.data.len() > self.data.len() / 16 {
+            self.data.shrink_to_fit();
+        }
+    }
+
+    /// The index of the message with `sequence`.
+    pub fn find(&self, sequence: Sequence) -> Option<usize> {
+        let index = self.headers.binary_search_by_key(&sequence.0, |header| header.sequence).ok()?;
+        self.headers[index].is_present().then_some(index)
+    }
+
+    /// Where the bytes of a message lie.
+    fn span(&self, index: usize) -> std::ops::Range<usize> {
+        let end = self.headers.get(index + 1).map_or(self.data.len(), |next| next.offset as usize);
+        self.headers[index].offset as usize..end
+    }
+
+    /// The bytes behind the name.
+    fn behind_name(&self, index: usize) -> (Option<&[u8]>, &[u8]) {
+        let bytes = &self.data[self.span(index)];
+        match (self.headers[index].word & NAMED, bytes.split_first()) {
+            (NAMED, Some((len, rest))) => {
+                let (name, rest) = rest.split_at(usize::from(*len).min(rest.len()));
+                (Some(name), rest)
+            }
+            _ => (None, bytes),
+        }
+    }
+
+    /// The name, and the payload unless it is kept apart.
+    pub fn bytes(&self, index: usize) -> (Option<&[u8]>, &[u8]) {
+        let (name, rest) = self.behind_name(index);
+        let word = self.headers[index].word;
+        let mut options = 0;
+        if word & (RETRIES | LEASE | TTL) != 0 {
+            options = if word & RETRIES != 0 { size_of::<i32>() } else { 0 }
+                + if word & LEASE != 0 { size_of::<u64>() } else { 0 }
+                + if word & TTL != 0 { 2 * size_of::<u64>() } else { 0 };
+        }
+        (name, rest.get(options..).unwrap_or_default())
+    }
+
+    /// The record, put together with what is known of its last delivery.
+    pub fn record(&self, index: usize, delivery: Delivery) -> Record {
+        let header = &self.headers[index];
+        let mut record = Record {
+            sequence: Sequence(header.sequence),
+            due: UnixMs::new(header.word & DUE_MASK),
+            priority: ((header.word & PRIORITY_MASK) >> PRIORITY_SHIFT) as u8 as i8,
+            retries: self.retries,
+            lease: None,
+            ttl: None,
+            attempts: delivery.attempts,
+            phase: phase_of(header.phase(), delivery),
+        };
+        if header.word & (RETRIES | LEASE | TTL) != 0 {
+            let (_, mut rest) = self.behind_name(index);
+            if header.word & RETRIES != 0 {
+                record.retries = Retries::new(i32::from_le_bytes(take(&mut rest))).unwrap_or(self.retries);
+            }
+            if header.word & LEASE != 0 {
+                record.lease = Some(DurationMs::new(u64::from_le_bytes(take(&mut rest))));
+            }
+            if header.word & TTL != 0 {
+                let end = UnixMs::new(u64::from_le_bytes(take(&mut rest)));
+                let duration = DurationMs::new(u64::from_le_bytes(take(&mut rest)));
+                record.ttl = Some(Ttl { duration, end });
+            }
+        }
+        record
+    }
+
+    /// Writes what can change of a record.
+    pub fn update(&mut self, index: usize, record: &Record, slot: Option<Slot>) {
+        let header = &mut self.headers[index];
+        header.word = header.word & !DUE_MASK | record.due.as_ms();
+        header.set_phase(record.phase.into());
+        header.delivery = slot;
+        let word = header.word;
+        if let (true, Some(ttl)) = (word & TTL != 0, record.ttl) {
+            let name = self.behind_name(index).0.map_or(0, |name| 1 + name.len());
+            let start = self.span(index).start
+                + name
+                + if word & RETRIES != 0 { size_of::<i32>() } else { 0 }
+                + if word & LEASE != 0 { size_of::<u64>() } else { 0 };
+            if let Some(end) = self.data.get_mut(start..start + size_of::<u64>()) {
+                end.copy_from_slice(&ttl.end.as_ms().to_le_bytes());
+            }
+        }
+    }
+
+    pub fn set_error(&mut self, index: usize, present: bool) {
+        let word = &mut self.headers[index].word;
+        *word = if present { *word | ERROR } else { *word & !ERROR };
+    }
+
+    /// Removes a message; its bytes stay until the segment is packed.
+    pub fn remove(&mut self, index: usize) {
+        self.live_bytes -= self.span(index).len() as u32;
+        self.live -= 1;
+        let header = &mut self.headers[index];
+        header.word &= !PLACEMENT_MASK;
+        header.delivery = None;
+    }
+
+    /// Whether it takes so little that it may be kept while empty.
+    pub fn is_small(&self) -> bool {
+        self.data.capacity() + self.headers.capacity() * size_of::<Header>() <= SMALL_BYTES
+    }
+
+    /// Forgets what was removed from a segment without a live message.
+    pub fn clear(&mut self) {
+        self.headers.clear();
+        self.data.clear();
+    }
+
+    /// Whether less than half of it is in use.
+    pub fn is_sparse(&self) -> bool {
+        self.headers.len() >= PACK_MIN
+            && (2 * self.live as usize <= self.headers.len() || 2 * self.live_bytes as usize <= self.data.len())
+    }
+
+    /// Drops what was removed: O(messages).
+    pub fn pack(&mut self) {
+        let mut packed = Segment {
+            headers: Vec::with_capacity(self.live as usize),
+            data: Vec::with_capacity(self.live_bytes as usize),
+            live: 0,
+            live_bytes: 0,
+            retries: self.retries,
+        };
+        packed.take_all(self);
+        *self = packed;
+    }
+
+    /// Whether the messages of `next` fit as well, with room to spare.
+    pub fn can_absorb(&self, next: &Segment) -> bool {
+        self.retries == next.retries
+            && (self.live + next.live) as usize <= SEGMENT_HEADERS / 2
+            && (self.live_bytes + next.live_bytes) as usize <= SEGMENT_BYTES / 2
+    }
+
+    /// Takes over the messages of `next`.
+    pub fn absorb(&mut self, next: &Segment) {
+        self.headers.reserve_exact(next.live as usize);
+        self.data.reserve_exact(next.live_bytes as usize);
+        self.take_all(next);
+    }
+
+    fn take_all(&mut self, other: &Segment) {
+        for (index, header) in other.headers.iter().enumerate() {
+            if header.is_present() {
+                self.headers.push(Header { offset: self.data.len() as u32, ..*header });
+                self.data.extend_from_slice(&other.data[other.span(index)]);
+            }
+        }
+        self.live += other.live;
+        self.live_bytes += other.live_bytes;
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        self.headers.capacity() * size_of::<Header>() + self.data.capacity()
+    }
+}
+
+/// Takes the first `N` bytes; zeros where there are too few, which `append` rules out.
+fn take<const N: usize>(bytes: &mut &[u8]) -> [u8; N] {
+    match bytes.split_first_chunk::<N>() {
+        Some((head, rest)) => {
+            *bytes = rest;
+            *head
+        }
+        None => [0; N],
+    }
+}

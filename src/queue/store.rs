@@ -1,0 +1,311 @@
+//! Where messages are: in segments, in push order, found by binary search.
+//!
+//! A segment holds some hundreds of consecutive messages: their headers together at one place, 24 bytes each, and
+//! their bytes together at another, so that what changes a message's state touches no payload page (this keeps
+//! copy-on-write low while a child process saves). There is no index from sequence to place and no allocation a
+//! message: two binary searches find it, and a segment that is more than half removed is packed anew, so that
+//! memory shrinks as messages go. Nothing refers to a place for longer than one call: orders and names refer to
+//! sequences. What few messages have (a delivery, an error, a payload above [`INLINE_MAX`]) is kept aside.
+
+// Indices come from `find` in the same call, or from a search in the vector that they index.
+#![allow(clippy::indexing_slicing)]
+
+use super::deliveries::{Deliveries, Delivery};
+use super::id::{Receipt, Sequence};
+use super::record::{Phase, Reason, Record};
+use super::segment::{Header, Segment};
+use super::time::UnixMs;
+use std::collections::{BTreeMap, VecDeque};
+use std::mem::size_of;
+
+pub(super) use super::segment::{Bytes, Placement};
+
+/// The largest payload that lies in a segment; a larger one has an allocation of its own.
+pub(super) const INLINE_MAX: usize = 8 * 1024;
+
+/// A message's place, good until the next insertion or removal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct At {
+    segment: usize,
+    index: usize,
+}
+
+/// All messages of a queue, in push order.
+#[derive(Debug, Default)]
+pub(super) struct Store {
+    /// The first sequence of each segment, apart, so that the search stays in few cache lines.
+    firsts: VecDeque<u64>,
+    segments: VecDeque<Segment>,
+    deliveries: Deliveries,
+    large: BTreeMap<Sequence, Box<[u8]>>,
+    errors: BTreeMap<Sequence, Box<[u8]>>,
+    len: usize,
+    payload_bytes: u64,
+    /// Where the last message was found: the next one wanted is most often the one behind it.
+    hint: At,
+}
+
+impl Store {
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn payload_bytes(&self) -> u64 {
+        self.payload_bytes
+    }
+
+    /// The last sequence that it holds, or held until that segment was packed.
+    pub fn last(&self) -> Option<Sequence> {
+        self.segments.iter().rev().find_map(|segment| segment.headers.last()).map(|header| Sequence(header.sequence))
+    }
+
+    /// Adds a message behind all others. Its sequence is above theirs.
+    pub fn append(&mut self, record: &Record, bytes: Bytes<'_>) {
+        let inline = if bytes.payload.len() > INLINE_MAX {
+            self.large.insert(record.sequence, bytes.payload.into());
+            None
+        } else {
+            Some(bytes.payload)
+        };
+        let delivery = self.delivery_of(record);
+        let slot = delivery.and_then(|delivery| self.deliveries.take(delivery));
+        if !self.segments.back().is_some_and(|last| last.has_room(record, bytes.name, inline)) {
+            let fresh = match self.segments.back_mut() {
+                Some(last) => {
+                    last.seal();
+                    last.successor(record)
+                }
+                None => Segment::small(record),
+            };
+            if self.segments.len() == self.segments.capacity() && self.segments.is_empty() {
+                self.segments.reserve_exact(1);
+                self.firsts.reserve_exact(1);
+            }
+            self.firsts.push_back(record.sequence.0);
+            self.segments.push_back(fresh);
+        }
+        if let (Some(last), Some(first)) = (self.segments.back_mut(), self.firsts.back_mut()) {
+            if last.headers.is_empty() {
+                *first = record.sequence.0;
+            }
+            last.append(record, bytes.name, inline, slot);
+            if let Some(error) = bytes.error {
+                self.errors.insert(record.sequence, error.into());
+                last.set_error(last.headers.len() - 1, true);
+            }
+        }
+        self.len += 1;
+        self.payload_bytes += bytes.payload.len() as u64;
+    }
+
+    /// The place of the message with `sequence`: O(log n), O(1) for the one behind the last one found.
+    pub fn find(&mut self, sequence: Sequence) -> Option<At> {
+        let next = At { index: self.hint.index + 1, ..self.hint };
+        let at = match self.segments.get(next.segment).and_then(|segment| segment.headers.get(next.index)) {
+            Some(header) if header.sequence == sequence.0 && header.is_present() => next,
+            _ => self.locate(sequence)?,
+        };
+        self.hint = at;
+        Some(at)
+    }
+
+    /// [`Store::find`] without the shortcut, for those who only look.
+    pub fn locate(&self, sequence: Sequence) -> Option<At> {
+        let segment = self.firsts.partition_point(|first| *first <= sequence.0).checked_sub(1)?;
+        let index = self.segments[segment].find(sequence)?;
+        Some(At { segment, index })
+    }
+
+    fn header(&self, at: At) -> &Header {
+        &self.segments[at.segment].headers[at.index]
+    }
+
+    fn header_mut(&mut self, at: At) -> &mut Header {
+        &mut self.segments[at.segment].headers[at.index]
+    }
+
+    /// The record of the message at a place.
+    pub fn record(&self, at: At) -> Record {
+        let delivery = self.header(at).delivery.map(|slot| self.deliveries.get(slot));
+        self.segments[at.segment].record(at.index, delivery.unwrap_or_default())
+    }
+
+    /// The bytes of the message at a place.
+    pub fn bytes(&self, at: At) -> Bytes<'_> {
+        let segment = &self.segments[at.segment];
+        let sequence = Sequence(segment.headers[at.index].sequence);
+        let (name, inline) = segment.bytes(at.index);
+        let payload = if segment.headers[at.index].is_large() {
+            self.large.get(&sequence).map_or(&[][..], |payload| payload)
+        } else {
+            inline
+        };
+        let error = if segment.headers[at.index].has_error() { self.errors.get(&sequence) } else { None };
+        Bytes { name, payload, error: error.map(|error| &**error) }
+    }
+
+    /// Which index the message is in.
+    pub fn placement(&self, at: At) -> Placement {
+        self.header(at).placement()
+    }
+
+    /// Notes which index the message is in.
+    pub fn set_placement(&mut self, at: At, placement: Placement) {
+        self.header_mut(at).set_placement(placement);
+    }
+
+    /// Writes what can change of a record: due, the end of its TTL, attempts and phase.
+    pub fn update(&mut self, at: At, record: &Record) {
+        let delivery = self.delivery_of(record);
+        let slot = match (self.header(at).delivery, delivery) {
+            (Some(slot), Some(delivery)) => {
+                self.deliveries.set(slot, delivery);
+                Some(slot)
+            }
+            (Some(slot), None) => {
+                self.deliveries.free(slot);
+                None
+            }
+            (None, Some(delivery)) => self.deliveries.take(delivery),
+            (None, None) => None,
+        };
+        self.segments[at.segment].update(at.index, record, slot);
+    }
+
+    /// Keeps `error` with the message, or clears it.
+    pub fn set_error(&mut self, at: At, error: Option<&[u8]>) {
+        let sequence = Sequence(self.header(at).sequence);
+        match error {
+            Some(error) => self.errors.insert(sequence, error.into()),
+            None => self.errors.remove(&sequence),
+        };
+        self.segments[at.segment].set_error(at.index, error.is_some());
+    }
+
+    /// Removes the message at a place.
+    pub fn remove(&mut self, at: At) {
+        self.payload_bytes -= self.bytes(at).payload.len() as u64;
+        self.len -= 1;
+        let header = *self.header(at);
+        let sequence = Sequence(header.sequence);
+        if let Some(slot) = header.delivery {
+            self.deliveries.free(slot);
+        }
+        if header.is_large() {
+            self.large.remove(&sequence);
+        }
+        if header.has_error() {
+            self.errors.remove(&sequence);
+        }
+        let sole = self.segments.len() == 1;
+        let segment = &mut self.segments[at.segment];
+        segment.remove(at.index);
+        if segment.live == 0 && !(sole && segment.is_small()) {
+            self.segments.remove(at.segment);
+            self.firsts.remove(at.segment);
+            self.shrink_directory();
+        } else if segment.live == 0 {
+            segment.clear();
+        } else if segment.is_sparse() {
+            segment.pack();
+            self.merge(at.segment);
+        }
+    }
+
+    /// Joins a packed segment with its neighbours while both fit in half of one.
+    fn merge(&mut self, segment: usize) {
+        // The last one is left alone: it still grows.
+        for first in [segment, segment.wrapping_sub(1)] {
+            if first.saturating_add(2) >= self.segments.len() {
+                continue;
+            }
+            if self.segments[first].can_absorb(&self.segments[first + 1]) {
+                if let Some(next) = self.segments.remove(first + 1) {
+                    self.firsts.remove(first + 1);
+                    self.segments[first].absorb(&next);
+                    self.shrink_directory();
+                }
+            }
+        }
+    }
+
+    fn shrink_directory(&mut self) {
+        let kept = self.segments.len() * 2 + 4;
+        if self.segments.capacity() > 2 * kept {
+            self.segments.shrink_to(kept);
+            self.firsts.shrink_to(kept);
+        }
+    }
+
+    /// The places of all messages above `after`, in push order.
+    pub fn iter_after(&self, after: Option<Sequence>) -> impl Iterator<Item = At> + '_ {
+        let start = match after {
+            Some(after) => self.firsts.partition_point(|first| *first <= after.0).saturating_sub(1),
+            None => 0,
+        };
+        self.segments.range(start..).enumerate().flat_map(move |(nth, segment)| {
+            let headers = segment.headers.iter().enumerate();
+            headers.filter_map(move |(index, header)| {
+                let wanted = header.is_present() && after.is_none_or(|after| header.sequence > after.0);
+                wanted.then_some(At { segment: start + nth, index })
+            })
+        })
+    }
+
+    fn delivery_of(&self, record: &Record) -> Option<Delivery> {
+        let (receipt, moment) = match record.phase {
+            Phase::Waiting if record.attempts == 0 => return None,
+            Phase::Waiting => (0, 0),
+            Phase::Leased { deadline, receipt } => (receipt.0, deadline.as_ms()),
+            Phase::Dead { died, .. } => (0, died.as_ms()),
+        };
+        Some(Delivery { receipt, moment, attempts: record.attempts })
+    }
+
+    /// Bytes on the heap. O(segments).
+    pub fn heap_bytes(&self) -> usize {
+        let aside = |map: &BTreeMap<Sequence, Box<[u8]>>| {
+            // A node of std's B-tree holds up to eleven entries and is two thirds full on average.
+            map.values().map(|bytes| bytes.len() + 16 + 16 * 3 / 2).sum::<usize>()
+        };
+        self.segments.iter().map(Segment::heap_bytes).sum::<usize>()
+            + self.segments.capacity() * size_of::<Segment>()
+            + self.firsts.capacity() * size_of::<u64>()
+            + self.deliveries.heap_bytes()
+            + aside(&self.large)
+            + aside(&self.errors)
+    }
+
+    /// Allocations to free, an estimate.
+    pub fn allocations(&self) -> usize {
+        2 * self.segments.len() + self.deliveries.allocations() + self.large.len() + self.errors.len()
+    }
+}
+
+/// Puts a record together from its parts.
+pub(super) fn phase_of(tag: PhaseTag, delivery: Delivery) -> Phase {
+    let moment = UnixMs::new(delivery.moment);
+    match tag {
+        PhaseTag::Waiting => Phase::Waiting,
+        PhaseTag::Leased => Phase::Leased { deadline: moment, receipt: Receipt(delivery.receipt) },
+        PhaseTag::Dead(reason) => Phase::Dead { died: moment, reason },
+    }
+}
+
+/// A phase without its times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PhaseTag {
+    Waiting,
+    Leased,
+    Dead(Reason),
+}
+
+impl From<Phase> for PhaseTag {
+    fn from(phase: Phase) -> Self {
+        match phase {
+            Phase::Waiting => PhaseTag::Waiting,
+            Phase::Leased { .. } => PhaseTag::Leased,
+            Phase::Dead { reason, .. } => PhaseTag::Dead(reason),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Instants and durations, both whole milliseconds, as two types that cannot be mixed up.
+//!
+//! Every instant of the queue fits 44 bits: the largest `AT` plus the longest duration. Sequences and the
+//! store's headers rely on it.
+
+use serde::{Deserialize, Serialize};
+
+/// An instant: Unix time in milliseconds, at most [`UnixMs::MAX`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct UnixMs(u64);
+
+impl UnixMs {
+    /// The last instant that the queue can name, 2^44-1 ms (in the year 2527): sums saturate here.
+    pub const MAX: UnixMs = UnixMs((1 << 44) - 1);
+    /// The first instant.
+    pub const EPOCH: UnixMs = UnixMs(0);
+    /// The largest instant that a client may name with `AT`, 2^43-1 ms.
+    pub const MAX_AT: u64 = (1 << 43) - 1;
+
+    /// The instant of `ms` Unix milliseconds; what lies beyond [`UnixMs::MAX`] becomes it.
+    pub const fn new(ms: u64) -> Self {
+        if ms > Self::MAX.0 {
+            Self::MAX
+        } else {
+            UnixMs(ms)
+        }
+    }
+
+    /// Unix milliseconds.
+    pub const fn as_ms(self) -> u64 {
+        self.0
+    }
+
+    /// This instant and `duration`, saturating at [`UnixMs::MAX`].
+    pub const fn after(self, duration: DurationMs) -> Self {
+        Self::new(self.0.saturating_add(duration.0))
+    }
+
+    /// The time from `earlier` to this instant; zero where `earlier` is later.
+    pub const fn since(self, earlier: UnixMs) -> DurationMs {
+        DurationMs(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for UnixMs {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let ms = u64::deserialize(deserializer)?;
+        if ms > Self::MAX.0 {
+            return Err(serde::de::Error::custom("an instant beyond 2^44-1 ms"));
+        }
+        Ok(UnixMs(ms))
+    }
+}
+
+/// A length of time in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct DurationMs(u64);
+
+impl DurationMs {
+    /// The longest duration, 2^42-1 ms (139 years).
+    pub const MAX: DurationMs = DurationMs((1 << 42) - 1);
+    /// No time at all.
+    pub const ZERO: DurationMs = DurationMs(0);
+
+    /// A duration of `ms` milliseconds; what is longer than [`DurationMs::MAX`] becomes it.
+    pub const fn new(ms: u64) -> Self {
+        if ms > Self::MAX.0 {
+            Self::MAX
+        } else {
+            DurationMs(ms)
+        }
+    }
+
+    /// Milliseconds.
+    pub const fn as_ms(self) -> u64 {
+        self.0
+    }
+
+    /// Whether this is no time at all.
+    pub const fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl<'de> Deserialize<'de> for DurationMs {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let ms = u64::deserialize(deserializer)?;
+        if ms > Self::MAX.0 {
+            return Err(serde::de::Error::custom("a duration beyond 2^42-1 ms"));
+        }
+        Ok(DurationMs(ms))
+    }
+}

@@ -1,0 +1,180 @@
+//! The messages that wait, delayed and ready together, in delivery order.
+//!
+//! Delivery order is (priority, due, sequence), so each priority in use has one sorted set of (due, sequence). What
+//! is ready is simply the part of a set up to now: a message becomes ready by the boundary moving past it, not by
+//! being moved itself. So the order is exact at every instant, a pop never waits for the timer, and a million
+//! messages that fall due together cost the timer as much as one.
+
+use super::id::Sequence;
+use super::order::{Key, OrderedKeys};
+use super::time::UnixMs;
+
+/// The waiting messages of one priority.
+#[derive(Debug)]
+struct Band {
+    priority: i8,
+    keys: OrderedKeys,
+}
+
+/// All waiting messages.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    /// Highest priority first; none is empty.
+    bands: Vec<Band>,
+    len: usize,
+    /// Up to this instant messages are counted as ready …
+    boundary: UnixMs,
+    /// … which are so many.
+    ready: usize,
+    /// The earliest due time beyond the boundary.
+    next_due: Option<UnixMs>,
+    /// Messages that the boundary passed since somebody asked.
+    became_ready: usize,
+}
+
+impl Waiting {
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Messages counted as ready: due no later than the last [`Waiting::advance`].
+    pub fn ready(&self) -> usize {
+        self.ready
+    }
+
+    /// The earliest due time beyond the last [`Waiting::advance`].
+    pub fn next_due(&self) -> Option<UnixMs> {
+        self.next_due
+    }
+
+    /// Adds a message.
+    pub fn insert(&mut self, priority: i8, due: UnixMs, sequence: Sequence) {
+        // Almost always there is one band, and it is this.
+        let at = self.bands.iter().position(|band| band.priority <= priority).unwrap_or(self.bands.len());
+        if self.bands.get(at).is_none_or(|band| band.priority != priority) {
+            if self.bands.is_empty() {
+                self.bands.reserve_exact(1);
+            }
+            self.bands.insert(at, Band { priority, keys: OrderedKeys::default() });
+        }
+        if let Some(band) = self.bands.get_mut(at) {
+            band.keys.insert(Key::at(due, sequence));
+        }
+        self.len += 1;
+        if due <= self.boundary {
+            self.ready += 1;
+        } else if self.next_due.is_none_or(|next| due < next) {
+            self.next_due = Some(due);
+        }
+    }
+
+    /// Removes a message.
+    pub fn remove(&mut self, priority: i8, due: UnixMs, sequence: Sequence) {
+        let Some(at) = self.bands.iter().position(|band| band.priority == priority) else { return };
+        let Some(band) = self.bands.get_mut(at) else { return };
+        if !band.keys.remove(Key::at(due, sequence)) {
+            return;
+        }
+        if band.keys.is_empty() {
+            self.bands.remove(at);
+        }
+        self.len -= 1;
+        if due <= self.boundary {
+            self.ready -= 1;
+        } else if self.next_due == Some(due) {
+            self.next_due = self.due_after(self.boundary);
+        }
+    }
+
+    /// Moves the boundary to `now`: O(log n) for any number of messages that become ready by it. On a replica it
+    /// may move back: its master's clock and its own are two.
+    #[inline]
+    pub fn advance(&mut self, now: UnixMs) {
+        if now == self.boundary {
+            return;
+        }
+        let before = std::mem::replace(&mut self.boundary, now);
+        if now < before || self.next_due.is_some_and(|next| next <= now) {
+            let was_ready = self.ready;
+            self.ready = self.due_by(now, usize::MAX);
+            self.next_due = self.due_after(now);
+            // What was ready before the first look has not become so by it.
+            if before != UnixMs::EPOCH {
+                self.became_ready += self.ready.saturating_sub(was_ready);
+            }
+        }
+    }
+
+    /// How many messages the boundary has passed since the last time that this was asked.
+    pub fn take_became_ready(&mut self) -> usize {
+        std::mem::take(&mut self.became_ready)
+    }
+
+    /// Messages due no later than `now`, counted up to `limit`: O(limit / 64 + log n).
+    pub fn due_by(&self, now: UnixMs, limit: usize) -> usize {
+        let end = Key::end_of(now);
+        self.bands.iter().fold(0, |count, band| count + band.keys.rank_up_to(end, limit - count))
+    }
+
+    /// Removes and returns the first message in delivery order.
+    pub fn pop(&mut self, now: UnixMs) -> Option<Sequence> {
+        let end = Key::end_of(now);
+        for at in 0..self.bands.len() {
+            let Some(band) = self.bands.get_mut(at) else { break };
+            if let Some(key) = band.keys.pop_first(end) {
+                if band.keys.is_empty() {
+                    self.bands.remove(at);
+                }
+                self.len -= 1;
+                if key.time() <= self.boundary {
+                    self.ready -= 1;
+                } else {
+                    self.next_due = self.due_after(self.boundary);
+                }
+                return Some(key.sequence());
+            }
+        }
+        None
+    }
+
+    /// The earliest due time.
+    pub fn earliest(&self) -> Option<UnixMs> {
+        self.bands.iter().filter_map(|band| band.keys.first()).min().map(Key::time)
+    }
+
+    /// The earliest due time after `now`.
+    pub fn due_after(&self, now: UnixMs) -> Option<UnixMs> {
+        let end = Key::end_of(now);
+        self.bands.iter().filter_map(|band| band.keys.first_after(end)).min().map(Key::time)
+    }
+
+    /// All messages of `keys` at once, each with its priority: what a load hands over.
+    pub fn from_unsorted(mut keys: Vec<(i8, Key)>) -> Waiting {
+        keys.sort_unstable_by_key(|(priority, key)| (std::cmp::Reverse(*priority), *key));
+        let mut waiting = Waiting { len: keys.len(), ..Waiting::default() };
+        for of_one in keys.chunk_by(|(left, _), (right, _)| left == right) {
+            if let Some((priority, _)) = of_one.first() {
+                let sorted: Vec<Key> = of_one.iter().map(|(_, key)| *key).collect();
+                waiting.bands.push(Band { priority: *priority, keys: OrderedKeys::from_sorted(&sorted) });
+            }
+        }
+        waiting.ready = waiting.due_by(waiting.boundary, usize::MAX);
+        waiting.next_due = waiting.due_after(waiting.boundary);
+        waiting
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        self.bands.capacity() * std::mem::size_of::<Band>()
+            + self.bands.iter().map(|band| band.keys.heap_bytes()).sum::<usize>()
+    }
+
+    pub fn allocations(&self) -> usize {
+        self.bands.iter().map(|band| band.keys.allocations()).sum()
+    }
+}
+
+impl Default for UnixMs {
+    fn default() -> Self {
+        UnixMs::EPOCH
+    }
+}

@@ -1,0 +1,473 @@
+//! What no queue wrote: damaged bytes, and forged effects that are well-formed.
+//!
+//! Whatever is refused changed nothing. Whatever is taken leaves a queue that works: it can be saved and loaded, it
+//! survives every operation, and it can be drained. Nothing panics (the debug build checks sums too) or hangs.
+
+use crate::world::reload;
+use dq::queue::id::{Floor, Id, Receipt, Sequence, Target};
+use dq::queue::settings::{Backoff, Retries, Settings};
+use dq::queue::snapshot::{Header, Loader};
+use dq::queue::time::{DurationMs, UnixMs};
+use dq::queue::{
+    Due, Effect, Fate, Grant, Image, Lease, Nack, NewMessage, Phase, Pop, Queue, Reason, Record, Refused, Stamped,
+    Totals, Ttl,
+};
+use proptest::prelude::*;
+use serde_bytes::Bytes;
+
+const NOW: u64 = 1_760_000_000_000;
+
+fn at(ms: u64) -> UnixMs {
+    UnixMs::new(ms)
+}
+
+fn digest(queue: &Queue) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    queue.digest(|piece| bytes.extend_from_slice(piece)).unwrap();
+    bytes
+}
+
+fn encoded(effect: Effect<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    Stamped { now: at(NOW), effect }.encode(&mut bytes).unwrap();
+    bytes
+}
+
+/// A queue with a message in every state, with everything that a message can have.
+fn lively() -> Queue {
+    let settings = Settings { deadlen: Some(5), maxlen: 100, ..Settings::default() };
+    let (mut queue, mut floor) = (Queue::new(settings), Floor::default());
+    for nth in 0..12u64 {
+        let name = format!("name-{nth}");
+        let message = NewMessage {
+            payload: &vec![nth as u8; if nth == 7 { 9_000 } else { 10 * nth as usize }],
+            name: (nth % 3 == 0).then_some(name.as_bytes()),
+            due: if nth % 4 == 3 { Due::After(DurationMs::new(nth)) } else { Due::Now },
+            priority: nth as i8 % 3 - 1,
+            retries: (nth % 2 == 0).then_some(Retries::new(1).unwrap()),
+            lease: (nth % 5 == 0).then_some(DurationMs::new(50)),
+            ttl: (nth % 4 == 1).then_some(DurationMs::new(100)),
+            replace: false,
+        };
+        queue.push(at(NOW), &mut floor, &message);
+    }
+    let targets: Vec<u64> = pop(&mut queue, NOW, &mut floor, 6, Lease::Default);
+    let nack = |queue: &mut Queue, nth: usize, nack| {
+        let name = sequence_target(queue, targets[nth]);
+        let target = Target::parse(&name).unwrap();
+        queue.nack(at(NOW + 1), &target, &nack).unwrap();
+    };
+    nack(&mut queue, 0, Nack { reject: true, error: Some(b"rejected"), delay: None });
+    nack(&mut queue, 1, Nack { error: Some(b"later"), ..Nack::default() });
+    queue
+}
+
+/// What a client calls the message of a sequence.
+fn sequence_target(queue: &Queue, sequence: u64) -> Vec<u8> {
+    let image = queue.images().find(|image| image.record.sequence.0 == sequence).unwrap();
+    image.name.map_or_else(|| Sequence(sequence).to_string().into_bytes(), |name| name.to_vec())
+}
+
+fn pop(queue: &mut Queue, now: u64, floor: &mut Floor, count: usize, lease: Lease) -> Vec<u64> {
+    let mut popped = Vec::new();
+    let promised = queue.deliverable(at(now), count);
+    queue.pop(at(now), floor, &Pop { count, lease }, &mut Vec::new(), |message| popped.push(message.sequence.0));
+    assert_eq!(popped.len(), promised);
+    popped
+}
+
+/// Everything that can be done to a queue, until nothing is left but the dead.
+fn survive(mut queue: Queue) {
+    let mut floor = Floor::default();
+    assert_eq!(digest(&reload(&queue)), digest(&queue));
+    queue.advance(at(NOW + 40), 2);
+    assert_eq!(digest(&reload(&queue)), digest(&queue));
+    let names: Vec<Vec<u8>> = queue
+        .sequences()
+        .map(|sequence| sequence.0)
+        .collect::<Vec<_>>()
+        .into_iter()
+        .map(|sequence| sequence_target(&queue, sequence))
+        .collect();
+    pop(&mut queue, NOW + 41, &mut floor, 3, Lease::Default);
+    for (nth, name) in names.iter().enumerate() {
+        assert!(queue.get(at(NOW), &Id::parse(name).unwrap()).is_some());
+        let target = Target::parse(name).unwrap();
+        match nth % 4 {
+            0 => drop(queue.ack(at(NOW + 42), &target)),
+            1 => drop(queue.nack(at(NOW + 42), &target, &Nack { error: Some(b"e"), ..Nack::default() })),
+            2 => drop(queue.extend(at(NOW + 42), &target, None)),
+            _ => {}
+        }
+    }
+    let message = NewMessage { payload: b"fresh", name: Some(b"fresh"), replace: true, ..NewMessage::default() };
+    queue.push(at(NOW + 43), &mut floor, &message);
+    queue.trim_dead(1);
+    assert_eq!(digest(&queue.duplicate().unwrap()), digest(&queue));
+    for now in [NOW + 50, NOW + 5_000, UnixMs::MAX_AT, UnixMs::MAX.as_ms()] {
+        let mut steps = 0;
+        while !queue.advance(at(now), 3).done {
+            steps += 1;
+            assert!(steps < 10_000, "an advance that never ends");
+        }
+        assert!(queue.next_wake().is_none_or(|wake| wake > at(now)));
+        pop(&mut queue, now, &mut floor, 2, Lease::For(DurationMs::new(1)));
+    }
+    let end = UnixMs::MAX;
+    queue.advance(end, usize::MAX);
+    if !queue.is_paused() {
+        while !pop(&mut queue, end.as_ms(), &mut floor, usize::MAX, Lease::NoAck).is_empty() {}
+        let counts = queue.counts();
+        assert_eq!((counts.delayed, counts.ready, counts.inflight), (0, 0, 0), "all was delivered");
+        assert_eq!(queue.sequences().count() as u64, counts.dead);
+        assert_eq!(queue.images().map(|image| image.payload.len() as u64).sum::<u64>(), counts.payload_bytes);
+    }
+    queue.trim_dead(usize::MAX);
+    assert!(!queue.has_excess_dead());
+    assert_eq!(digest(&reload(&queue)), digest(&queue));
+}
+
+/// A change to some bytes.
+#[derive(Clone, Debug)]
+enum Damage {
+    Set(usize, u8),
+    Flip(usize, u8),
+    Cut(usize),
+    Insert(usize, u8),
+    Remove(usize),
+    /// A number of the largest size is put over what is there.
+    Enlarge(usize),
+}
+
+fn damage() -> impl Strategy<Value = Vec<Damage>> {
+    let where_ = any::<prop::sample::Index>().prop_map(|index| index.index(1 << 20));
+    let one = (where_, any::<u8>(), 0..12).prop_map(|(place, byte, kind)| match kind {
+        0..=3 => Damage::Set(place, byte),
+        4..=7 => Damage::Flip(place, byte % 8),
+        8 => Damage::Cut(place),
+        9 => Damage::Insert(place, byte),
+        10 => Damage::Remove(place),
+        _ => Damage::Enlarge(place),
+    });
+    prop::collection::vec(one, 1..4)
+}
+
+fn damaged(mut bytes: Vec<u8>, damages: &[Damage]) -> Vec<u8> {
+    for damage in damages {
+        let len = bytes.len().max(1);
+        match *damage {
+            Damage::Set(place, byte) => bytes.iter_mut().skip(place % len).take(1).for_each(|held| *held = byte),
+            Damage::Flip(place, bit) => bytes.iter_mut().skip(place % len).take(1).for_each(|held| *held ^= 1 << bit),
+            Damage::Cut(place) => bytes.truncate(place % len),
+            Damage::Insert(place, byte) => bytes.insert(place % len % (bytes.len() + 1), byte),
+            Damage::Remove(place) if !bytes.is_empty() => drop(bytes.remove(place % len)),
+            Damage::Remove(_) => {}
+            Damage::Enlarge(place) => {
+                let place = place % len % (bytes.len() + 1);
+                bytes.splice(place..(place + 1).min(bytes.len()), [0xcf].into_iter().chain([0xff; 8]));
+            }
+        }
+    }
+    bytes
+}
+
+/// One effect of every kind.
+fn effects(queue: &Queue) -> Vec<Vec<u8>> {
+    let sequences: Vec<Sequence> = queue.sequences().collect();
+    let (last, receipt) = queue.last_given();
+    let next = Sequence(last.0 + 1);
+    let record = Record { sequence: next, attempts: 0, phase: Phase::Waiting, ..queue.images().next().unwrap().record };
+    let image = Image { record, name: Some(Bytes::new(b"new")), payload: Bytes::new(b"payload"), error: None };
+    let grant = |sequence| Grant { sequence, attempt: 2, deadline: at(NOW + 9), receipt: Receipt(receipt.0 + 1) };
+    let images: Vec<Image<'_>> = queue.images().collect();
+    vec![
+        encoded(Effect::Push(Some(*queue.settings()), vec![image])),
+        encoded(Effect::Deliver(sequences.iter().copied().map(grant).collect())),
+        encoded(Effect::Take(sequences.clone())),
+        encoded(Effect::Ack(sequences.clone())),
+        encoded(Effect::Nack(sequences[2], Fate::Due(at(NOW + 7)), Some(Bytes::new(b"why")))),
+        encoded(Effect::Nack(sequences[3], Fate::Dead { died: at(NOW), reason: Reason::Rejected }, None)),
+        encoded(Effect::Extend(sequences[4], at(NOW + 77))),
+        encoded(Effect::TrimDead(at(NOW + 1), last)),
+        encoded(Effect::Begin(queue.header())),
+        encoded(Effect::Continue(images)),
+    ]
+}
+
+/// Applies an effect that may be anything; a refusal must change nothing.
+fn apply(queue: &mut Queue, bytes: &[u8]) {
+    let Ok(stamped) = Stamped::decode(bytes) else { return };
+    let before = digest(queue);
+    if queue.apply(&stamped).is_err() {
+        assert_eq!(digest(queue), before, "a refused effect changed something");
+    }
+    if let Some(mut made) = Queue::made_by(&stamped.effect) {
+        if made.apply(&stamped).is_ok() {
+            survive(made);
+        }
+    }
+}
+
+/// Numbers at which something could break.
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        0u64..3,
+        NOW - 100..NOW + 100,
+        Just(UnixMs::MAX_AT),
+        Just(UnixMs::MAX.as_ms() - 1),
+        Just(UnixMs::MAX.as_ms()),
+        Just(1 << 53),
+        Just(u64::MAX - 1),
+        Just(u64::MAX),
+        any::<u64>(),
+    ]
+}
+
+fn sequence() -> impl Strategy<Value = Named> {
+    prop_oneof![4 => (0usize..20).prop_map(Named::Held), 3 => (1u64..4).prop_map(Named::Next), 1 => number().prop_map(Named::Any)]
+}
+
+/// Which sequence, or receipt, a forger names.
+#[derive(Clone, Copy, Debug)]
+enum Named {
+    Held(usize),
+    Next(u64),
+    Any(u64),
+}
+
+impl Named {
+    fn sequence(self, queue: &Queue) -> Sequence {
+        match self {
+            Named::Held(nth) => queue.sequences().nth(nth).unwrap_or(Sequence::ZERO),
+            Named::Next(more) => Sequence(queue.last_given().0 .0.saturating_add(more)),
+            Named::Any(number) => Sequence(number),
+        }
+    }
+
+    fn receipt(self, queue: &Queue) -> Receipt {
+        match self {
+            Named::Held(_) => queue.last_given().1,
+            Named::Next(more) => Receipt(queue.last_given().1 .0.saturating_add(more)),
+            Named::Any(number) => Receipt(number),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct ForgedImage {
+    sequence: Named,
+    due: u64,
+    priority: i8,
+    retries: i32,
+    lease: Option<u64>,
+    ttl: Option<(u64, u64)>,
+    attempts: u32,
+    phase: (u8, u64, Named),
+    name: Option<u8>,
+    error: bool,
+    size: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Forged {
+    Push(Vec<ForgedImage>),
+    Continue(Vec<ForgedImage>),
+    Deliver(Vec<(Named, u32, u64, Named)>),
+    Take(Vec<Named>),
+    Ack(Vec<Named>),
+    Nack(Named, Option<u64>, u64),
+    Extend(Named, u64),
+    TrimDead(u64, Named),
+    Begin {
+        settings: [u64; 7],
+        paused: bool,
+        last: [u64; 2],
+        totals: u64,
+        viewed: u64,
+    },
+    /// No forger: an ordinary call.
+    Advance(usize),
+    Pop(usize),
+    Reload,
+}
+
+fn image() -> impl Strategy<Value = ForgedImage> {
+    let phase = (prop_oneof![3 => Just(0u8), 1 => 1u8..5], number(), sequence());
+    (
+        (sequence(), number(), any::<i8>(), prop_oneof![-1i32..2, Just(i32::MAX)]),
+        prop::option::of(number()),
+        prop::option::of((number(), number())),
+        prop_oneof![4 => Just(0u32), 1 => Just(1), 1 => Just(u32::MAX)],
+        phase,
+        prop::option::weighted(0.3, 0u8..4),
+        any::<bool>(),
+        prop_oneof![9 => 0usize..20, 1 => Just(9_000)],
+    )
+        .prop_map(|((sequence, due, priority, retries), lease, ttl, attempts, phase, name, error, size)| {
+            ForgedImage { sequence, due, priority, retries, lease, ttl, attempts, phase, name, error, size }
+        })
+}
+
+fn forged() -> impl Strategy<Value = Forged> {
+    let few = || prop::collection::vec(sequence(), 0..4);
+    prop_oneof![
+        4 => prop::collection::vec(image(), 1..4).prop_map(Forged::Push),
+        3 => prop::collection::vec(image(), 1..4).prop_map(Forged::Continue),
+        3 => prop::collection::vec((sequence(), 0u32..3, number(), sequence()), 1..4).prop_map(Forged::Deliver),
+        1 => few().prop_map(Forged::Take),
+        1 => few().prop_map(Forged::Ack),
+        3 => (sequence(), prop::option::of(number()), number()).prop_map(|(of, due, died)| Forged::Nack(of, due, died)),
+        2 => (sequence(), number()).prop_map(|(of, deadline)| Forged::Extend(of, deadline)),
+        1 => (number(), sequence()).prop_map(|(died, of)| Forged::TrimDead(died, of)),
+        1 => (prop::array::uniform7(number()), any::<bool>(), prop::array::uniform2(number()), number(), number())
+            .prop_map(|(settings, paused, last, totals, viewed)| Forged::Begin { settings, paused, last, totals, viewed }),
+        2 => (0usize..5).prop_map(Forged::Advance),
+        2 => (1usize..5).prop_map(Forged::Pop),
+        1 => Just(Forged::Reload),
+    ]
+}
+
+const PAYLOAD: [u8; 9_000] = [7; 9_000];
+const FORGED_NAMES: [&[u8]; 4] = [b"name-0", b"name-3", b"x", b"1-1"];
+
+impl ForgedImage {
+    fn image(&self, queue: &Queue) -> Image<'static> {
+        let (kind, moment, receipt) = self.phase;
+        let record = Record {
+            sequence: self.sequence.sequence(queue),
+            due: at(self.due),
+            priority: self.priority,
+            retries: Retries::new(self.retries).unwrap(),
+            lease: self.lease.map(DurationMs::new),
+            ttl: self.ttl.map(|(duration, end)| Ttl { duration: DurationMs::new(duration), end: at(end) }),
+            attempts: self.attempts,
+            phase: match kind {
+                0 => Phase::Waiting,
+                1 => Phase::Leased { deadline: at(moment), receipt: receipt.receipt(queue) },
+                2 => Phase::Dead { died: at(moment), reason: Reason::Rejected },
+                3 => Phase::Dead { died: at(moment), reason: Reason::Expired },
+                _ => Phase::Dead { died: at(moment), reason: Reason::Retries },
+            },
+        };
+        Image {
+            record,
+            name: self.name.map(|nth| Bytes::new(FORGED_NAMES[usize::from(nth)])),
+            payload: Bytes::new(&PAYLOAD[..self.size]),
+            error: self.error.then_some(Bytes::new(b"error")),
+        }
+    }
+}
+
+/// A header that nobody wrote, as it would be read; none where its bytes cannot be one.
+fn header(settings: &[u64; 7], paused: bool, last: [u64; 2], totals: u64, viewed: u64) -> Option<Header> {
+    let [lease, base, max, ttl, maxlen, maxinflight, deadlen] = *settings;
+    let settings = Settings {
+        lease: DurationMs::new(lease),
+        retries: Retries::UNLIMITED,
+        backoff: Backoff { base: DurationMs::new(base), max: DurationMs::new(max) },
+        ttl: DurationMs::new(ttl),
+        maxlen,
+        maxinflight,
+        deadlen: Some(deadlen),
+    };
+    let totals = Totals { pushed: totals, died: totals, lease_expired: totals, ..Totals::default() };
+    let bytes = rmp_serde::to_vec(&(1u8, settings, paused, last[0], last[1], totals, viewed)).unwrap();
+    rmp_serde::from_slice(&bytes).ok()
+}
+
+fn forge(queue: &mut Queue, forged: &Forged) {
+    let sequences = |of: &[Named]| of.iter().map(|named| named.sequence(queue)).collect::<Vec<_>>();
+    let effect = match forged {
+        Forged::Push(images) => Effect::Push(None, images.iter().map(|image| image.image(queue)).collect()),
+        Forged::Continue(images) => Effect::Continue(images.iter().map(|image| image.image(queue)).collect()),
+        Forged::Deliver(grants) => Effect::Deliver(
+            grants
+                .iter()
+                .map(|(of, attempt, deadline, receipt)| Grant {
+                    sequence: of.sequence(queue),
+                    attempt: *attempt,
+                    deadline: at(*deadline),
+                    receipt: receipt.receipt(queue),
+                })
+                .collect(),
+        ),
+        Forged::Take(of) => Effect::Take(sequences(of)),
+        Forged::Ack(of) => Effect::Ack(sequences(of)),
+        Forged::Nack(of, due, died) => {
+            let dead = Fate::Dead { died: at(*died), reason: Reason::Expired };
+            Effect::Nack(of.sequence(queue), due.map_or(dead, |due| Fate::Due(at(due))), None)
+        }
+        Forged::Extend(of, deadline) => Effect::Extend(of.sequence(queue), at(*deadline)),
+        Forged::TrimDead(died, of) => Effect::TrimDead(at(*died), of.sequence(queue)),
+        Forged::Begin { settings, paused, last, totals, viewed } => {
+            match header(settings, *paused, *last, *totals, *viewed) {
+                Some(header) => Effect::Begin(header),
+                None => return,
+            }
+        }
+        Forged::Advance(budget) => {
+            queue.advance(at(NOW + 10), *budget);
+            return;
+        }
+        Forged::Pop(count) => return drop(pop(queue, NOW + 20, &mut Floor::default(), *count, Lease::Default)),
+        Forged::Reload => return *queue = reload(queue),
+    };
+    apply(queue, &encoded(effect));
+}
+
+proptest! {
+    #![proptest_config(crate::config(crate::histories() / 4))]
+
+    #[test]
+    fn a_damaged_effect_is_refused_or_survived(which in 0usize..10, damages in damage()) {
+        let mut queue = lively();
+        let bytes = effects(&queue).swap_remove(which);
+        apply(&mut queue, &bytes.clone());
+        apply(&mut queue, &damaged(bytes, &damages));
+        survive(queue);
+    }
+
+    #[test]
+    fn a_damaged_file_is_refused_or_survived(which in any::<bool>(), damages in damage()) {
+        let mut pieces = Vec::new();
+        let saved: Result<(), Refused> = lively().save(|piece| { pieces.push(piece.to_vec()); Ok(()) });
+        prop_assert!(saved.is_ok());
+        let nth = usize::from(which) % pieces.len();
+        pieces[nth] = damaged(std::mem::take(&mut pieces[nth]), &damages);
+        let mut loader = Loader::default();
+        if pieces.iter().all(|piece| loader.take(piece).is_ok()) {
+            if let Ok(queue) = loader.finish() {
+                survive(queue);
+            }
+        }
+    }
+
+    #[test]
+    fn forged_effects_are_refused_or_survived(forgeries in prop::collection::vec(forged(), 1..12)) {
+        let mut queue = lively();
+        forgeries.iter().for_each(|forged| forge(&mut queue, forged));
+        survive(queue);
+    }
+}
+
+#[test]
+fn nothing_but_the_whole_is_read() {
+    let queue = lively();
+    for bytes in effects(&queue) {
+        for end in 0..bytes.len() {
+            assert!(Stamped::decode(&bytes[..end]).is_err());
+        }
+        for more in 0..=u8::MAX {
+            assert!(Stamped::decode(&[&bytes[..], &[more]].concat()).is_err(), "{more:#x} behind the end");
+        }
+    }
+}
+
+#[test]
+fn a_claim_of_many_messages_is_not_believed() {
+    // An array of four billion messages, of which none follows.
+    let stamped = [&[0x92, 0x00, 0x81, 0xa1, b'c', 0xdd][..], &[0xff; 4]].concat();
+    assert_eq!(Stamped::decode(&stamped), Err(Refused::Malformed));
+    let nested = vec![0x91; 100_000];
+    assert_eq!(Stamped::decode(&nested), Err(Refused::Malformed));
+}

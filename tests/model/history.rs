@@ -1,0 +1,248 @@
+//! What can happen to a queue, drawn at random: the clock moves, then someone does something.
+
+use dq::queue::settings::{Backoff, Retries, Settings};
+use dq::queue::time::{DurationMs, UnixMs};
+use proptest::prelude::*;
+
+/// One history.
+#[derive(Clone, Debug)]
+pub struct History {
+    pub settings: Settings,
+    pub start: u64,
+    /// How far the replica's clock is from the master's.
+    pub skew: i64,
+    pub steps: Vec<Step>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// How far the clock moves first; sometimes back.
+    pub passed: i64,
+    pub act: Act,
+}
+
+#[derive(Clone, Debug)]
+pub enum Act {
+    Push(Push),
+    Pop { count: usize, lease: Lease },
+    Ack(Vec<Aim>),
+    Nack { aim: Aim, delay: Option<u64>, error: Option<usize>, reject: bool },
+    Extend { aim: Aim, lease: Option<u64> },
+    Advance { budget: usize },
+    AdvanceReplica { ahead: i64, budget: usize },
+    Trim { budget: usize, by: Who },
+    Reload(Way),
+    Failover,
+    Remake,
+}
+
+#[derive(Clone, Debug)]
+pub struct Push {
+    /// So many messages in one command; all but one without a name.
+    pub copies: usize,
+    pub name: Option<usize>,
+    pub size: usize,
+    pub due: Due,
+    pub priority: i8,
+    pub retries: Option<i32>,
+    pub lease: Option<u64>,
+    pub ttl: Option<u64>,
+    pub replace: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Due {
+    Now,
+    After(u64),
+    /// At an instant so far from now.
+    At(i64),
+    AtTheEnd,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Lease {
+    Default,
+    For(u64),
+    NoAck,
+}
+
+/// What a consumer names.
+#[derive(Clone, Debug)]
+pub enum Aim {
+    /// The id of some message.
+    Id(usize),
+    /// The receipt that stands, of some message that has one.
+    Receipt(usize),
+    /// Some receipt that was once given.
+    OldReceipt(usize),
+    /// The sequence of some message, whether or not it has a name.
+    Sequence(usize),
+    /// What never was.
+    Nothing,
+}
+
+/// Which of two equal masters.
+#[derive(Clone, Copy, Debug)]
+pub enum Who {
+    /// The one that is brought up to now at each step.
+    Eager,
+    /// The one that is advanced now and then.
+    Lazy,
+}
+
+/// How a queue comes back after a restart.
+#[derive(Clone, Copy, Debug)]
+pub enum Way {
+    /// From its pieces.
+    Save,
+    /// From the effects of a rewritten AOF.
+    Rewrite,
+    /// From all effects so far.
+    Replay,
+    /// It is copied.
+    Copy,
+}
+
+pub const NAMES: [&[u8]; 4] = [b"a", b"order-1001", &[b'n'; 255], &[0, 255, b' ']];
+pub const ERRORS: [&[u8]; 4] = [b"", b"timeout", &[b'e'; 1024], &[b'f'; 3000]];
+
+fn passed() -> impl Strategy<Value = i64> {
+    prop_oneof![
+        6 => Just(0),
+        8 => 1i64..20,
+        3 => 20i64..2_000,
+        1 => Just(100_000),
+        1 => -50i64..0,
+    ]
+}
+
+fn span() -> impl Strategy<Value = u64> {
+    prop_oneof![3 => Just(1), 4 => 2u64..30, 3 => Just(100), 2 => Just(1_000), 1 => Just(DurationMs::MAX.as_ms())]
+}
+
+fn due() -> impl Strategy<Value = Due> {
+    prop_oneof![
+        4 => Just(Due::Now),
+        4 => prop_oneof![Just(0), span()].prop_map(Due::After),
+        2 => (-100i64..100).prop_map(Due::At),
+        1 => Just(Due::AtTheEnd),
+    ]
+}
+
+fn size(large: bool) -> impl Strategy<Value = usize> {
+    let rare = if large { 3 } else { 1 };
+    prop_oneof![40 => 0usize..40, rare => 1_000usize..4_000, rare => 8_190usize..8_200]
+}
+
+fn push(copies: usize) -> impl Strategy<Value = Push> {
+    let priority = prop_oneof![6 => Just(0), 3 => -1i8..=1, 1 => Just(i8::MIN), 1 => Just(i8::MAX)];
+    let ttl = prop_oneof![1 => Just(0), 3 => span()];
+    (
+        1..=copies,
+        prop::option::weighted(0.4, 0..NAMES.len()),
+        size(copies > 1),
+        due(),
+        priority,
+        prop::option::weighted(0.3, -1i32..3),
+        prop::option::weighted(0.3, span()),
+        prop::option::weighted(0.3, ttl),
+        any::<bool>(),
+    )
+        .prop_map(|(copies, name, size, due, priority, retries, lease, ttl, replace)| Push {
+            copies,
+            name,
+            size,
+            due,
+            priority,
+            retries,
+            lease,
+            ttl,
+            replace,
+        })
+}
+
+fn aim() -> impl Strategy<Value = Aim> {
+    prop_oneof![
+        3 => any::<usize>().prop_map(Aim::Id),
+        6 => any::<usize>().prop_map(Aim::Receipt),
+        2 => any::<usize>().prop_map(Aim::OldReceipt),
+        1 => any::<usize>().prop_map(Aim::Sequence),
+        1 => Just(Aim::Nothing),
+    ]
+}
+
+fn budget() -> impl Strategy<Value = usize> {
+    prop_oneof![0usize..4, Just(usize::MAX)]
+}
+
+fn act(copies: usize) -> impl Strategy<Value = Act> {
+    let lease = prop_oneof![3 => Just(Lease::Default), 3 => span().prop_map(Lease::For), 1 => Just(Lease::NoAck)];
+    let who = prop_oneof![Just(Who::Eager), Just(Who::Lazy)];
+    let way = prop_oneof![4 => Just(Way::Save), 2 => Just(Way::Rewrite), 1 => Just(Way::Replay), 1 => Just(Way::Copy)];
+    let (pops, acks) = if copies > 1 { (copies, copies) } else { (5, 3) };
+    prop_oneof![
+        30 => push(copies).prop_map(Act::Push),
+        25 => (1..=pops, lease).prop_map(|(count, lease)| Act::Pop { count, lease }),
+        12 => prop::collection::vec(aim(), 1..=acks).prop_map(Act::Ack),
+        12 => (
+            aim(),
+            prop::option::of(prop_oneof![Just(0), span()]),
+            prop::option::of(0..ERRORS.len()),
+            prop::bool::weighted(0.2),
+        )
+            .prop_map(|(aim, delay, error, reject)| Act::Nack { aim, delay, error, reject }),
+        6 => (aim(), prop::option::of(span())).prop_map(|(aim, lease)| Act::Extend { aim, lease }),
+        8 => budget().prop_map(|budget| Act::Advance { budget }),
+        4 => (prop_oneof![Just(0), -500i64..500], budget())
+            .prop_map(|(ahead, budget)| Act::AdvanceReplica { ahead, budget }),
+        8 => (budget(), who).prop_map(|(budget, by)| Act::Trim { budget, by }),
+        4 => way.prop_map(Act::Reload),
+        1 => Just(Act::Failover),
+        1 => Just(Act::Remake),
+    ]
+}
+
+fn settings() -> impl Strategy<Value = Settings> {
+    let backoff = prop::sample::select(vec![(0, 0), (10, 100), (1, 1_000), (7, 7), (1, DurationMs::MAX.as_ms())]);
+    (
+        prop::sample::select(vec![1u64, 5, 50, 1_000]),
+        -1i32..3,
+        backoff,
+        prop::sample::select(vec![0u64, 0, 0, 20, 500]),
+        prop::sample::select(vec![0u64, 0, 0, 3, 8]),
+        prop::sample::select(vec![0u64, 0, 0, 1, 3]),
+        prop::sample::select(vec![None, None, Some(0), Some(1), Some(3)]),
+    )
+        .prop_map(|(lease, retries, (base, max), ttl, maxlen, maxinflight, deadlen)| Settings {
+            lease: DurationMs::new(lease),
+            retries: Retries::new(retries).unwrap(),
+            backoff: Backoff { base: DurationMs::new(base), max: DurationMs::new(max) },
+            ttl: DurationMs::new(ttl),
+            maxlen,
+            maxinflight,
+            deadlen,
+        })
+}
+
+/// A history of so many steps; `copies` is how many messages a command may concern.
+pub fn history(steps: std::ops::Range<usize>, copies: usize) -> impl Strategy<Value = History> {
+    let start = prop_oneof![
+        10 => Just(1_760_000_000_000),
+        2 => Just(1),
+        1 => Just(UnixMs::MAX_AT - 100_000_000),
+    ];
+    let skew = prop_oneof![Just(0), -3_000i64..3_000, Just(1_000_000)];
+    let step = (passed(), act(copies)).prop_map(|(passed, act)| Step { passed, act });
+    let settings = settings().prop_map(move |settings| {
+        // Limits of a few messages would leave nothing of a large history.
+        let large = copies > 1;
+        let wide = |limit: u64| if large { limit * 200 } else { limit };
+        Settings { maxlen: wide(settings.maxlen), maxinflight: wide(settings.maxinflight), ..settings }
+    });
+    (settings, start, skew, prop::collection::vec(step, steps)).prop_map(|(settings, start, skew, steps)| History {
+        settings,
+        start,
+        skew,
+        steps,
+    })
+}

@@ -1,0 +1,49 @@
+//! The queue against a naive model of it, in random histories.
+//!
+//! `reference` is the contract in a vector and linear scans; `history` draws what happens; `world` carries it out on
+//! the model, on two masters and on a replica, and compares all of them after each step. `damage` feeds the queue
+//! what no queue wrote. `DQ_HISTORIES` is how many histories are drawn: 10,000 unless it says otherwise.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+mod damage;
+mod history;
+mod reference;
+mod world;
+
+use proptest::prelude::*;
+
+/// How many histories to draw.
+pub fn histories() -> u32 {
+    let asked = std::env::var("DQ_HISTORIES").ok().and_then(|count| count.parse().ok());
+    asked.unwrap_or(if cfg!(miri) { 4 } else { 10_000 })
+}
+
+/// So many histories, and no file of old failures.
+pub fn config(cases: u32) -> ProptestConfig {
+    // A failure prints the shortest history that fails; it belongs into a test with a name, not into a file.
+    ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 20_000, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(config(histories()))]
+
+    #[test]
+    fn every_history_goes_as_the_contract_says(history in history::history(1..80, 1)) {
+        world::run(&history);
+    }
+}
+
+proptest! {
+    #![proptest_config(config(histories() / 100))]
+
+    #[test]
+    fn a_history_of_thousands_of_messages_does_too(history in history::history(1..80, 200)) {
+        world::run(&history);
+    }
+}

@@ -1,0 +1,365 @@
+//! The queue as the contract tells it, in the simplest way there is: a vector, linear scans, states that are written
+//! down and moved by hand, one event of time after the other. It shares no thought with the real one, which keeps
+//! no states at all.
+
+use dq::queue::settings::Settings;
+use dq::queue::time::UnixMs;
+use dq::queue::{Counts, Reason, Totals};
+
+/// After every instant.
+pub const NEVER: u64 = u64::MAX;
+
+/// Sums of times saturate.
+pub fn after(instant: u64, duration: u64) -> u64 {
+    (instant + duration).min(UnixMs::MAX.as_ms())
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    Delayed,
+    Ready,
+    InFlight { deadline: u64 },
+    Dead { died: u64, reason: Reason },
+}
+
+#[derive(Clone, Debug)]
+pub struct Message {
+    pub sequence: u64,
+    pub name: Option<Vec<u8>>,
+    pub payload: Vec<u8>,
+    pub error: Option<Vec<u8>>,
+    pub priority: i8,
+    pub due: u64,
+    pub retries: i32,
+    pub lease: Option<u64>,
+    pub ttl: u64,
+    pub expires: u64,
+    pub attempts: u32,
+    /// The receipt that holds, if one does.
+    pub receipt: Option<u64>,
+    pub state: State,
+}
+
+impl Message {
+    /// The next instant at which time does something to it.
+    fn next_event(&self) -> u64 {
+        match self.state {
+            State::Delayed => self.due.min(self.expires),
+            State::Ready => self.expires,
+            State::InFlight { deadline } => deadline,
+            State::Dead { .. } => NEVER,
+        }
+    }
+
+    fn is_dead(&self) -> bool {
+        matches!(self.state, State::Dead { .. })
+    }
+
+    /// Its place in the order of delivery.
+    fn order(&self) -> (i32, u64, u64) {
+        (-i32::from(self.priority), self.due, self.sequence)
+    }
+
+    /// Its place among the dead.
+    fn age(&self) -> (u64, u64) {
+        match self.state {
+            State::Dead { died, .. } => (died, self.sequence),
+            _ => (NEVER, self.sequence),
+        }
+    }
+}
+
+/// What a producer asks for; the times are absolute.
+pub struct Push<'a> {
+    pub payload: &'a [u8],
+    pub name: Option<&'a [u8]>,
+    pub due: u64,
+    pub priority: i8,
+    pub retries: Option<i32>,
+    pub lease: Option<u64>,
+    pub ttl: Option<u64>,
+    pub replace: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pushed {
+    Added { replaced: bool },
+    Duplicate,
+    Full(u64),
+}
+
+/// How a message is named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Name {
+    Sequence(u64),
+    Text(Vec<u8>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NackedTo {
+    Due(u64),
+    Dead(Reason),
+}
+
+pub struct Model {
+    pub settings: Settings,
+    pub now: u64,
+    pub messages: Vec<Message>,
+    pub totals: Totals,
+}
+
+/// What an advance did.
+#[derive(Default)]
+pub struct Moved {
+    pub newly_ready: usize,
+    pub died: usize,
+    pub events: usize,
+}
+
+impl Model {
+    pub fn new(settings: Settings, now: u64) -> Model {
+        Model { settings, now, messages: Vec::new(), totals: Totals::default() }
+    }
+
+    /// Lets time pass, event by event, in the order in which they happen.
+    pub fn advance(&mut self, now: u64) -> Moved {
+        // Time never runs backwards.
+        self.now = self.now.max(now);
+        let was_ready: Vec<u64> = self.ready_sequences();
+        let mut moved = Moved::default();
+        while let Some(at) = self.next_event().filter(|at| *at <= self.now) {
+            for nth in 0..self.messages.len() {
+                if self.messages[nth].next_event() == at {
+                    moved.events += 1;
+                    moved.died += usize::from(self.happen(nth, at));
+                }
+            }
+        }
+        moved.newly_ready = self.ready_sequences().iter().filter(|sequence| !was_ready.contains(sequence)).count();
+        moved
+    }
+
+    fn ready_sequences(&self) -> Vec<u64> {
+        let ready = self.messages.iter().filter(|message| message.state == State::Ready);
+        ready.map(|message| message.sequence).collect()
+    }
+
+    /// The table of what happens when, the lines of time; whether the message died.
+    fn happen(&mut self, nth: usize, at: u64) -> bool {
+        let message = &mut self.messages[nth];
+        let dies = |reason| State::Dead { died: at, reason };
+        message.state = match message.state {
+            State::Delayed | State::Ready if message.expires <= at => dies(Reason::Expired),
+            State::Delayed => State::Ready,
+            State::InFlight { .. } => {
+                self.totals.lease_expired += 1;
+                if message.expires <= at {
+                    dies(Reason::Expired)
+                } else if message.retries >= 0 && i64::from(message.attempts) > i64::from(message.retries) {
+                    dies(Reason::Retries)
+                } else {
+                    State::Ready
+                }
+            }
+            state => state,
+        };
+        let State::Dead { reason, .. } = message.state else { return false };
+        self.count_death(reason);
+        true
+    }
+
+    fn count_death(&mut self, reason: Reason) {
+        self.totals.died += 1;
+        self.totals.expired += u64::from(reason == Reason::Expired);
+    }
+
+    /// The next instant at which time does something.
+    pub fn next_event(&self) -> Option<u64> {
+        self.messages.iter().map(Message::next_event).filter(|at| *at != NEVER).min()
+    }
+
+    pub fn count(&self, wanted: fn(&State) -> bool) -> u64 {
+        self.messages.iter().filter(|message| wanted(&message.state)).count() as u64
+    }
+
+    pub fn counts(&self) -> Counts {
+        Counts {
+            delayed: self.count(|state| *state == State::Delayed),
+            ready: self.count(|state| *state == State::Ready),
+            inflight: self.inflight(),
+            dead: self.count(|state| matches!(state, State::Dead { .. })),
+            payload_bytes: self.messages.iter().map(|message| message.payload.len() as u64).sum(),
+        }
+    }
+
+    fn inflight(&self) -> u64 {
+        self.count(|state| matches!(state, State::InFlight { .. }))
+    }
+
+    pub fn find(&self, name: &Name) -> Option<usize> {
+        self.messages.iter().position(|message| match name {
+            // A message that has a name is not known by its sequence.
+            Name::Sequence(sequence) => message.name.is_none() && message.sequence == *sequence,
+            Name::Text(text) => message.name.as_ref() == Some(text),
+        })
+    }
+
+    /// A push; `sequence` is the one that the real queue gave, where it took the message.
+    pub fn push(&mut self, push: &Push<'_>, sequence: Option<u64>) -> Pushed {
+        let held = push.name.and_then(|name| self.find(&Name::Text(name.to_vec())));
+        if held.is_some() && !push.replace {
+            self.totals.duplicates += 1;
+            return Pushed::Duplicate;
+        }
+        let live = self.messages.iter().filter(|message| !message.is_dead()).count() as u64;
+        let counts = held.is_some_and(|held| !self.messages[held].is_dead());
+        if !counts && self.settings.maxlen > 0 && live >= self.settings.maxlen {
+            self.totals.rejected_full += 1;
+            return Pushed::Full(live);
+        }
+        if let Some(held) = held {
+            self.messages.remove(held);
+        }
+        let ttl = push.ttl.unwrap_or(self.settings.ttl.as_ms());
+        self.messages.push(Message {
+            sequence: sequence.expect("the queue took what the contract takes"),
+            name: push.name.map(<[u8]>::to_vec),
+            payload: push.payload.to_vec(),
+            error: None,
+            priority: push.priority,
+            due: push.due,
+            retries: push.retries.unwrap_or(self.settings.retries.count()),
+            lease: push.lease,
+            ttl,
+            expires: if ttl == 0 { NEVER } else { after(push.due.max(self.now), ttl) },
+            attempts: 0,
+            receipt: None,
+            state: State::Delayed,
+        });
+        self.totals.pushed += 1;
+        // It may be due already, and (at the end of time) even expired.
+        self.advance(self.now);
+        Pushed::Added { replaced: held.is_some() }
+    }
+
+    /// How many a pop of `count` delivers.
+    pub fn deliverable(&self, count: usize) -> usize {
+        let room = match self.settings.maxinflight {
+            0 => u64::MAX,
+            most => most.saturating_sub(self.inflight()),
+        };
+        let ready = self.count(|state| *state == State::Ready);
+        ready.min(room).min(count as u64) as usize
+    }
+
+    /// A pop: what it delivers, as it was before, in order. `lease` is none for a delivery without one.
+    pub fn pop(&mut self, count: usize, lease: Option<Option<u64>>, receipts: &[u64]) -> Vec<Message> {
+        let mut delivered: Vec<Message> =
+            self.messages.iter().filter(|message| message.state == State::Ready).cloned().collect();
+        delivered.sort_by_key(Message::order);
+        delivered.truncate(self.deliverable(count));
+        for (nth, popped) in delivered.iter().enumerate() {
+            self.totals.delivered += 1;
+            let at = self.messages.iter().position(|message| message.sequence == popped.sequence).unwrap();
+            let Some(lease) = lease else {
+                self.messages.remove(at);
+                continue;
+            };
+            let message = &mut self.messages[at];
+            let lease = lease.or(message.lease).unwrap_or(self.settings.lease.as_ms());
+            message.attempts += 1;
+            message.receipt = Some(receipts.get(nth).copied().expect("a receipt for each delivery"));
+            message.state = State::InFlight { deadline: after(self.now, lease) };
+        }
+        self.advance(self.now);
+        delivered
+    }
+
+    /// The message of which `receipt` (or any) is the last delivery that still stands.
+    fn delivered(&self, name: &Name, receipt: Option<u64>) -> Option<usize> {
+        let at = self.find(name)?;
+        let current = self.messages[at].receipt?;
+        receipt.is_none_or(|receipt| receipt == current).then_some(at)
+    }
+
+    fn in_flight(&self, name: &Name, receipt: Option<u64>) -> Option<usize> {
+        self.delivered(name, receipt).filter(|at| matches!(self.messages[*at].state, State::InFlight { .. }))
+    }
+
+    pub fn ack(&mut self, name: &Name, receipt: Option<u64>) -> Option<u64> {
+        let at = self.delivered(name, receipt)?;
+        self.totals.acked += 1;
+        Some(self.messages.remove(at).sequence)
+    }
+
+    pub fn nack(
+        &mut self,
+        name: &Name,
+        receipt: Option<u64>,
+        delay: Option<u64>,
+        error: Option<&[u8]>,
+        reject: bool,
+    ) -> Option<(u64, NackedTo, State)> {
+        let at = self.in_flight(name, receipt)?;
+        let (now, backoff) = (self.now, self.settings.backoff);
+        let message = &mut self.messages[at];
+        let spent = message.retries >= 0 && i64::from(message.attempts) > i64::from(message.retries);
+        let reason = if reject {
+            Some(Reason::Rejected)
+        } else if message.expires <= now {
+            Some(Reason::Expired)
+        } else if spent {
+            Some(Reason::Retries)
+        } else {
+            None
+        };
+        message.receipt = None;
+        if let Some(error) = error {
+            message.error = Some(error[..error.len().min(1024)].to_vec());
+        }
+        self.totals.nacked += 1;
+        let to = match reason {
+            Some(reason) => {
+                message.state = State::Dead { died: now, reason };
+                self.count_death(reason);
+                NackedTo::Dead(reason)
+            }
+            None => {
+                let doubled = (1..message.attempts).fold(backoff.base.as_ms(), |wait, _| wait.saturating_mul(2));
+                message.due = after(now, delay.unwrap_or(doubled.min(backoff.max.as_ms())));
+                message.state = if message.due > now { State::Delayed } else { State::Ready };
+                NackedTo::Due(message.due)
+            }
+        };
+        let message = &self.messages[at];
+        Some((message.sequence, to, message.state))
+    }
+
+    pub fn extend(&mut self, name: &Name, receipt: Option<u64>, lease: Option<u64>) -> Option<(u64, u64)> {
+        let at = self.in_flight(name, receipt)?;
+        let message = &mut self.messages[at];
+        let deadline = after(self.now, lease.or(message.lease).unwrap_or(self.settings.lease.as_ms()));
+        message.state = State::InFlight { deadline };
+        let sequence = message.sequence;
+        self.advance(self.now);
+        Some((sequence, deadline))
+    }
+
+    /// How many of the dead are more than may be kept.
+    pub fn excess_dead(&self) -> usize {
+        let dead = self.messages.iter().filter(|message| message.is_dead()).count();
+        self.settings.deadlen.map_or(0, |kept| dead.saturating_sub(kept as usize))
+    }
+
+    /// The oldest of the dead, by (died, sequence).
+    pub fn oldest_dead(&self) -> Option<(u64, u64)> {
+        self.messages.iter().filter(|message| message.is_dead()).map(Message::age).min()
+    }
+
+    /// Drops the oldest of the dead.
+    pub fn drop_oldest_dead(&mut self) {
+        if let Some(oldest) = self.oldest_dead() {
+            self.messages.retain(|message| message.age() != oldest);
+        }
+    }
+}
