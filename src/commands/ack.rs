@@ -1,0 +1,59 @@
+//! `DQ.ACK key id|receipt [id|receipt ...]`
+
+use super::error::Error;
+use super::{key_name, now, serve, with_queue};
+use crate::queue::id::Target;
+use crate::queue::Effect;
+use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::server::write;
+
+/// The command.
+pub struct Ack;
+
+impl Command for Ack {
+    const ROW: Row = Row {
+        name: c"DQ.ACK",
+        flags: c"write fast",
+        arity: -3,
+        keys: Keys::First(Access::DELETE),
+        acl: c"write fast",
+        summary: c"Removes delivered messages as done, and answers how many it removed",
+        complexity: c"O(M * log N) with M the messages named and N the messages in the queue",
+        since: c"0.1.0",
+        tips: c"",
+        args: &[Arg::key(c"key"), Arg::string(c"id-or-receipt").multiple()],
+    };
+
+    fn run(call: Call<'_>) {
+        serve(call, ack);
+    }
+}
+
+fn ack(call: &mut Call<'_>) -> Result<(), Error> {
+    let ctx = call.ctx;
+    let name = key_name(call)?;
+    let now = now(ctx);
+    let outcome = with_queue(ctx, name, |held| {
+        let mut done = Vec::with_capacity(call.args.remaining());
+        while let Some(text) = call.args.next() {
+            done.extend(Target::parse(text).and_then(|target| held.queue.ack(now, &target)));
+        }
+        let count = done.len();
+        // Where leases are limited, each that ends makes room for another.
+        let wakes = count > 0 && held.queue.settings().maxinflight != 0;
+        let announcement = if count == 0 {
+            write::settle(ctx, name, held, now, false)
+        } else {
+            write::record(ctx, name, held, now, wakes, || Effect::Ack(done))
+        };
+        (count, announcement)
+    })?;
+    match outcome {
+        Some((count, announcement)) if count > 0 => {
+            ctx.integer(count as i64);
+            write::announce(ctx, name, announcement, c"dq.ack");
+        }
+        _ => ctx.integer(0),
+    }
+    Ok(())
+}

@@ -1,0 +1,75 @@
+//! `DQ.EFFECT key blob`: how what was decided elsewhere comes back, from the AOF, from a master, from another slot.
+//!
+//! It is what every write command replicates in its own place. What it is given is treated as hostile: it is refused
+//! to ordinary clients unless `dq.allow-effects` says otherwise, and checked either way.
+
+use super::error::Error;
+use super::{key_name, serve, word};
+use crate::queue::{Queue, Stamped};
+use crate::server::config;
+use crate::server::datatype::{self, Held};
+use crate::server::key::{OpenKey, Slot};
+use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::server::write;
+
+/// The command.
+pub struct Effect;
+
+impl Command for Effect {
+    const ROW: Row = Row {
+        name: c"DQ.EFFECT",
+        flags: c"write",
+        arity: 3,
+        keys: Keys::First(Access::UPDATE),
+        acl: c"write slow dangerous",
+        summary: c"Carries out what another server decided; internal to replication and persistence",
+        complexity: c"O(M * log N) with M the messages named and N the messages in the queue",
+        since: c"0.1.0",
+        tips: c"",
+        args: &[Arg::key(c"key"), Arg::string(c"effect")],
+    };
+
+    fn run(call: Call<'_>) {
+        serve(call, effect);
+    }
+}
+
+fn effect(call: &mut Call<'_>) -> Result<(), Error> {
+    let ctx = call.ctx;
+    let flags = ctx.flags();
+    if !(flags.loading() || flags.replicated() || config::allow_effects()) {
+        return Err(Error::EffectRefused);
+    }
+    let name = key_name(call)?;
+    let stamped = Stamped::decode(word(call)).map_err(|refused| Error::BadEffect(refused.as_str()))?;
+
+    let mut key = OpenKey::open_write(ctx, name, datatype::handle());
+    let outcome = match key.slot() {
+        Slot::WrongType => return Err(Error::WrongType),
+        Slot::Holds(held) => Some(held.queue.apply(&stamped)),
+        Slot::Missing => match Queue::made_by(&stamped.effect) {
+            Some(mut queue) => {
+                let outcome = queue.apply(&stamped);
+                if outcome.is_ok() {
+                    key.create(Held::new(queue)).map_err(|_| Error::WrongType)?;
+                }
+                Some(outcome)
+            }
+            // It names messages of a queue that is gone, and so they are.
+            None => None,
+        },
+    };
+    if let Some(outcome) = outcome {
+        outcome.map_err(|refused| Error::BadEffect(refused.as_str()))?;
+    }
+    let announcement = match key.slot() {
+        Slot::Holds(held) => write::settle(ctx, name, held, stamped.now, true),
+        Slot::Missing | Slot::WrongType => write::Announcement::default(),
+    };
+    drop(key);
+    ctx.replicate_verbatim();
+    ctx.ok();
+    ctx.signal_modified(name);
+    write::wake(ctx, name, announcement);
+    Ok(())
+}

@@ -1,0 +1,113 @@
+//! What clients are told when a command cannot be carried out: every text in one place, in one voice. Each says what
+//! was wrong and what would be right.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// What a number counts, for the sentence that names its range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Milliseconds.
+    Ms,
+    /// Milliseconds since 1970.
+    UnixMs,
+    /// Things.
+    Plain,
+}
+
+/// Why a command was refused. It then changed nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// An option that the command does not have.
+    UnknownOption(String),
+    /// An option that stands twice.
+    Twice(&'static str),
+    /// An option without its value.
+    NoValue(&'static str),
+    /// Two options that exclude each other.
+    Exclusive(&'static str, &'static str),
+    /// An option that means nothing without another.
+    Needs(&'static str, &'static str),
+    /// A state that there is not.
+    UnknownState(String),
+    /// A number that is none, or out of its range.
+    Range {
+        /// The option.
+        option: &'static str,
+        /// What it counts.
+        unit: Unit,
+        /// The smallest.
+        min: i64,
+        /// The largest.
+        max: i64,
+    },
+    /// A name that no message can have.
+    BadId,
+    /// The key holds something else.
+    WrongType,
+    /// The queue holds as many messages as it may.
+    Full(u64),
+    /// The queue's ids are used up.
+    Exhausted,
+    /// An effect from an ordinary client.
+    EffectRefused,
+    /// An effect that cannot be carried out.
+    BadEffect(&'static str),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::UnknownOption(word) => write!(f, "ERR syntax error, unknown option '{word}'"),
+            Error::Twice(option) => write!(f, "ERR syntax error, {option} is given twice"),
+            Error::NoValue(option) => write!(f, "ERR syntax error, {option} needs a value"),
+            Error::Exclusive(one, other) => write!(f, "ERR syntax error, give {one} or {other}, not both"),
+            Error::Needs(option, other) => write!(f, "ERR syntax error, {option} needs {other}"),
+            Error::UnknownState(word) => {
+                write!(f, "ERR syntax error, unknown state '{word}': delayed, ready, inflight or dead")
+            }
+            Error::Range { option, unit, min, max } => {
+                let of = match unit {
+                    Unit::Ms => " of milliseconds",
+                    Unit::UnixMs => " of milliseconds since 1970",
+                    Unit::Plain => "",
+                };
+                write!(f, "ERR {option} must be a whole number{of} from {min} to {max}")
+            }
+            Error::BadId => f.write_str(
+                "ERR ID must be 1 to 255 bytes without '#', and not of the form of a generated id (digits-digits)",
+            ),
+            Error::WrongType => f.write_str("WRONGTYPE Operation against a key holding the wrong kind of value"),
+            Error::Full(held) => write!(f, "QUEUEFULL queue holds {held} messages (MAXLEN)"),
+            Error::Exhausted => f.write_str("ERR the ids of this queue are used up; delete it and push to a new one"),
+            Error::EffectRefused => f.write_str(
+                "ERR DQ.EFFECT is what the server itself writes to its AOF and its replicas; \
+                 CONFIG SET dq.allow-effects yes lets clients send it",
+            ),
+            Error::BadEffect(why) => write!(f, "ERR the effect was refused: {why}"),
+        }
+    }
+}
+
+impl Error {
+    /// A word as it was given, as far as it can be shown.
+    pub fn shown(word: &[u8]) -> String {
+        // Long enough to recognise it.
+        let start = word.get(..64).unwrap_or(word);
+        match String::from_utf8_lossy(start) {
+            Cow::Borrowed(text) => text.to_owned(),
+            Cow::Owned(text) => text,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_told_in_full() {
+        let error = Error::Range { option: "DELAY", unit: Unit::Ms, min: 0, max: 4398046511103 };
+        assert_eq!(error.to_string(), "ERR DELAY must be a whole number of milliseconds from 0 to 4398046511103");
+    }
+}

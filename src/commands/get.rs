@@ -1,0 +1,96 @@
+//! `DQ.GET key id`
+
+use super::error::Error;
+use super::{key_name, look_at, now, reply_id, serve, word};
+use crate::queue::id::{Id, IdBuffer};
+use crate::queue::{Message, Phase, State};
+use crate::server::ctx::Ctx;
+use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
+
+/// The command.
+pub struct Get;
+
+impl Command for Get {
+    const ROW: Row = Row {
+        name: c"DQ.GET",
+        flags: c"readonly fast",
+        arity: 3,
+        keys: Keys::First(Access::READ),
+        acl: c"read fast",
+        summary: c"Shows a message and all that is known of it",
+        complexity: c"O(log N) with N the messages in the queue",
+        since: c"0.1.0",
+        tips: c"",
+        args: &[Arg::key(c"key"), Arg::string(c"id")],
+    };
+
+    fn run(call: Call<'_>) {
+        serve(call, get);
+    }
+}
+
+fn get(call: &mut Call<'_>) -> Result<(), Error> {
+    let ctx = call.ctx;
+    let name = key_name(call)?;
+    let id = Id::parse(word(call));
+    let now = now(ctx);
+    let shown = look_at(ctx, name, |held| {
+        let message = id.and_then(|id| held.queue.get(now, &id));
+        message.map(|message| reply_message(ctx, &message)).is_some()
+    })?;
+    if shown != Some(true) {
+        ctx.null_array();
+    }
+    Ok(())
+}
+
+/// Replies a message as a map.
+pub fn reply_message(ctx: Ctx, message: &Message<'_>) {
+    let record = &message.record;
+    let leased = match (message.state, record.phase) {
+        (State::InFlight, Phase::Leased { deadline, receipt }) => Some((deadline, receipt)),
+        _ => None,
+    };
+    let death = match message.state {
+        State::Dead { died, reason } => Some((died, reason)),
+        State::Delayed | State::Ready | State::InFlight => None,
+    };
+    let fields = 10
+        + 2 * usize::from(leased.is_some())
+        + usize::from(message.error.is_some())
+        + 2 * usize::from(death.is_some());
+    let number = |field: &str, value: u64| {
+        ctx.bulk(field.as_bytes());
+        ctx.integer(value as i64);
+    };
+    ctx.map(fields);
+    ctx.bulk(b"id");
+    reply_id(ctx, record.sequence, message.name);
+    ctx.bulk(b"state");
+    ctx.bulk(message.state.as_str().as_bytes());
+    ctx.bulk(b"payload");
+    ctx.bulk(message.payload);
+    ctx.bulk(b"priority");
+    ctx.integer(record.priority.into());
+    number("created", record.sequence.created().as_ms());
+    number("due", record.due.as_ms());
+    number("attempt", record.attempts.into());
+    ctx.bulk(b"retries");
+    ctx.integer(record.retries.count().into());
+    number("lease", message.lease.as_ms());
+    number("ttl", record.ttl.map_or(0, |ttl| ttl.duration.as_ms()));
+    if let Some((deadline, receipt)) = leased {
+        number("deadline", deadline.as_ms());
+        ctx.bulk(b"receipt");
+        ctx.bulk(IdBuffer::new().receipt(record.sequence, message.name, receipt));
+    }
+    if let Some(error) = message.error {
+        ctx.bulk(b"error");
+        ctx.bulk(error);
+    }
+    if let Some((died, reason)) = death {
+        ctx.bulk(b"reason");
+        ctx.bulk(reason.as_str().as_bytes());
+        number("died", died.as_ms());
+    }
+}

@@ -1,0 +1,75 @@
+//! `DQ.INFO key`
+
+use super::error::Error;
+use super::{key_name, look_at, now, serve};
+use crate::queue::time::UnixMs;
+use crate::queue::Queue;
+use crate::server::ctx::Ctx;
+use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
+
+/// The command.
+pub struct Info;
+
+impl Command for Info {
+    const ROW: Row = Row {
+        name: c"DQ.INFO",
+        flags: c"readonly fast",
+        arity: 2,
+        keys: Keys::First(Access::PEEK),
+        acl: c"read fast",
+        summary: c"Shows what a queue holds, its settings and its totals",
+        complexity: c"O(log N) with N the messages in the queue",
+        since: c"0.1.0",
+        tips: c"",
+        args: &[Arg::key(c"key")],
+    };
+
+    fn run(call: Call<'_>) {
+        serve(call, info);
+    }
+}
+
+fn info(call: &mut Call<'_>) -> Result<(), Error> {
+    let ctx = call.ctx;
+    let name = key_name(call)?;
+    let now = now(ctx);
+    if look_at(ctx, name, |held| reply_queue(ctx, &held.queue, now))?.is_none() {
+        ctx.null_array();
+    }
+    Ok(())
+}
+
+fn reply_queue(ctx: Ctx, queue: &Queue, now: UnixMs) {
+    let counts = queue.counts_at(now);
+    let settings = queue.settings();
+    let next_due = queue.next_due(now).map(UnixMs::as_ms);
+    let oldest_ready = queue.oldest_ready(now).map(|age| age.as_ms());
+    let some = |number: u64| i64::try_from(number).ok();
+    let head = [
+        ("delayed", some(counts.delayed)),
+        ("ready", some(counts.ready)),
+        ("inflight", some(counts.inflight)),
+        ("dead", some(counts.dead)),
+        ("payload-bytes", some(counts.payload_bytes)),
+        ("next-due", next_due.and_then(some)),
+        ("oldest-ready", oldest_ready.and_then(some)),
+        ("paused", Some(queue.is_paused().into())),
+        ("lease", some(settings.lease.as_ms())),
+        ("retries", Some(settings.retries.count().into())),
+        ("backoff-base", some(settings.backoff.base.as_ms())),
+        ("backoff-max", some(settings.backoff.max.as_ms())),
+        ("ttl", some(settings.ttl.as_ms())),
+        ("maxlen", some(settings.maxlen)),
+        ("maxinflight", some(settings.maxinflight)),
+        ("deadlen", settings.deadlen.map_or(Some(-1), some)),
+    ];
+    let totals = queue.totals().named();
+    ctx.map(head.len() + totals.len());
+    for (field, value) in head.into_iter().chain(totals.map(|(field, total)| (field, some(total)))) {
+        ctx.bulk(field.as_bytes());
+        match value {
+            Some(value) => ctx.integer(value),
+            None => ctx.null(),
+        }
+    }
+}

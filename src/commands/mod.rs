@@ -1,0 +1,91 @@
+//! What clients can say: one file a family, and the same way for each command.
+//!
+//! A handler reads its words, opens its key, looks once at the clock, asks the queue, and hands the outcome to
+//! [`crate::server::write`], which replicates it; then it replies. Its row, with the syntax and the documentation,
+//! stands beside it.
+
+mod ack;
+mod effect;
+mod error;
+mod extend;
+mod get;
+mod info;
+mod len;
+mod nack;
+mod options;
+mod pop;
+mod push;
+
+use crate::queue::id::{IdBuffer, Sequence};
+use crate::queue::time::UnixMs;
+use crate::server::ctx::{Ctx, Name};
+use crate::server::datatype::{self, Held};
+use crate::server::key::{OpenKey, Slot, Touch};
+use crate::server::register::{add_acl_category, register, Call};
+use error::Error;
+
+pub use pop::{deliver, Request};
+
+/// Registers every command.
+pub fn register_all(ctx: Ctx) -> Result<(), String> {
+    add_acl_category(ctx);
+    register::<push::Push>(ctx)?;
+    register::<pop::Pop>(ctx)?;
+    register::<ack::Ack>(ctx)?;
+    register::<nack::Nack>(ctx)?;
+    register::<extend::Extend>(ctx)?;
+    register::<len::Len>(ctx)?;
+    register::<get::Get>(ctx)?;
+    register::<info::Info>(ctx)?;
+    register::<effect::Effect>(ctx)
+}
+
+/// Serves a call, and answers its error where it fails.
+fn serve(mut call: Call<'_>, handler: fn(&mut Call<'_>) -> Result<(), Error>) {
+    if let Err(error) = handler(&mut call) {
+        call.ctx.error(&error.to_string());
+    }
+}
+
+/// The one look at the clock.
+fn now(ctx: Ctx) -> UnixMs {
+    UnixMs::new(ctx.now_ms())
+}
+
+/// A word that the arity promises.
+fn word<'a>(call: &mut Call<'a>) -> &'a [u8] {
+    call.args.next().unwrap_or_default()
+}
+
+/// The key, which is the next word.
+fn key_name<'a>(call: &mut Call<'a>) -> Result<Name<'a>, Error> {
+    call.args.next_name().ok_or(Error::WrongType)
+}
+
+/// Asks `change` of the queue at `name`; none where there is none.
+fn with_queue<R>(ctx: Ctx, name: Name<'_>, change: impl FnOnce(&mut Held) -> R) -> Result<Option<R>, Error> {
+    let mut key = OpenKey::open_write(ctx, name, datatype::handle());
+    match key.slot() {
+        Slot::Missing => Ok(None),
+        Slot::Holds(held) => Ok(Some(change(held))),
+        Slot::WrongType => Err(Error::WrongType),
+    }
+}
+
+/// Looks at the queue at `name`; none where there is none.
+fn look_at<R>(ctx: Ctx, name: Name<'_>, look: impl FnOnce(&Held) -> R) -> Result<Option<R>, Error> {
+    let mut key = OpenKey::open_read(ctx, name, datatype::handle(), Touch::Yes);
+    match key.slot() {
+        Slot::Missing => Ok(None),
+        Slot::Holds(held) => Ok(Some(look(held))),
+        Slot::WrongType => Err(Error::WrongType),
+    }
+}
+
+/// Replies a message's id: its name, or its sequence printed.
+fn reply_id(ctx: Ctx, sequence: Sequence, name: Option<&[u8]>) {
+    match name {
+        Some(name) => ctx.bulk(name),
+        None => ctx.bulk(sequence.write(&mut IdBuffer::new())),
+    }
+}

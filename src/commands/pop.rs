@@ -1,0 +1,120 @@
+//! `DQ.POP key [COUNT n] [LEASE ms] [BLOCK ms] [NOACK]`
+
+use super::error::Error;
+use super::options::Options;
+use super::{key_name, now, reply_id, serve, with_queue};
+use crate::queue::id::IdBuffer;
+use crate::queue::time::{DurationMs, UnixMs};
+use crate::queue::{Effect, Grant, Lease, Pop as Terms};
+use crate::server::ctx::{Ctx, Name};
+use crate::server::datatype::Held;
+use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::server::state::floor;
+use crate::server::waiters;
+use crate::server::write::{self, Announcement};
+
+/// The command.
+pub struct Pop;
+
+impl Command for Pop {
+    const ROW: Row = Row {
+        name: c"DQ.POP",
+        flags: c"write blocking",
+        arity: -2,
+        keys: Keys::First(Access::READ.and(Access::UPDATE)),
+        acl: c"write slow blocking",
+        summary: c"Leases the next ready messages of a queue to the caller, waiting for one to become due if asked to",
+        complexity: c"O(M * log N) with M the messages delivered and N the messages in the queue",
+        since: c"0.1.0",
+        tips: c"nondeterministic_output",
+        args: &[
+            Arg::key(c"key"),
+            Arg::token_int(c"COUNT", c"count").optional(),
+            Arg::token_int(c"LEASE", c"lease-ms").optional(),
+            Arg::token_int(c"BLOCK", c"block-ms").optional(),
+            Arg::token(c"noack", c"NOACK").optional(),
+        ],
+    };
+
+    fn run(call: Call<'_>) {
+        serve(call, pop);
+    }
+}
+
+const OPTIONS: &[&str] = &["COUNT", "LEASE", "BLOCK", "NOACK"];
+
+/// What a consumer asked for; kept while it waits.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    terms: Terms,
+}
+
+fn pop(call: &mut Call<'_>) -> Result<(), Error> {
+    let ctx = call.ctx;
+    let name = key_name(call)?;
+    let (request, block) = parse(call)?;
+    let now = now(ctx);
+    // To wait is to be rejected where waiting is not allowed; there a pop takes what there is.
+    let block = block.filter(|_| !ctx.flags().deny_blocking());
+    let delivered = with_queue(ctx, name, |held| {
+        let delivered = deliver(ctx, name, held, now, &request);
+        if delivered.is_none() && block.is_some() {
+            held.arm_anew(ctx, ctx.selected_db(), name, now);
+        }
+        delivered
+    })?;
+    match (delivered.flatten(), block) {
+        (Some(announcement), _) => write::announce(ctx, name, announcement, c"dq.pop"),
+        (None, Some(timeout)) => waiters::block(ctx, name, request, timeout),
+        (None, None) => ctx.null_array(),
+    }
+    Ok(())
+}
+
+fn parse(call: &mut Call<'_>) -> Result<(Request, Option<DurationMs>), Error> {
+    let mut terms = Terms { count: 1, lease: Lease::Default };
+    let mut block = None;
+    let mut no_ack = false;
+    let mut options = Options::new(&mut call.args, OPTIONS);
+    while let Some(option) = options.next()? {
+        match option {
+            "COUNT" => terms.count = options.count(option)?,
+            "LEASE" => terms.lease = Lease::For(options.lease(option)?),
+            "BLOCK" => block = Some(options.duration(option)?),
+            _ => no_ack = true,
+        }
+    }
+    if no_ack {
+        terms.lease = Lease::NoAck;
+    }
+    Ok((Request { terms }, block))
+}
+
+/// Delivers what `request` asks for and replies it; none, and no reply, where there is nothing.
+pub fn deliver(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, request: &Request) -> Option<Announcement> {
+    let count = held.queue.deliverable(now, request.terms.count);
+    if count == 0 {
+        let _ = write::settle(ctx, name, held, now, false);
+        return None;
+    }
+    ctx.array(count);
+    let mut grants: Vec<Grant> = Vec::with_capacity(count);
+    let mut buffer = IdBuffer::new();
+    held.queue.pop(now, &mut floor(), &request.terms, &mut grants, |message| {
+        ctx.array(4);
+        reply_id(ctx, message.sequence, message.name);
+        ctx.bulk(message.payload);
+        ctx.integer(message.attempt.into());
+        match message.receipt {
+            Some(receipt) => ctx.bulk(buffer.receipt(message.sequence, message.name, receipt)),
+            None => ctx.null(),
+        }
+    });
+    // The queue keeps its word; should it ever not, the protocol must be kept all the same.
+    (grants.len()..count).for_each(|_| ctx.null());
+    let effect = || match request.terms.lease {
+        Lease::NoAck => Effect::Take(grants.iter().map(|grant| grant.sequence).collect()),
+        Lease::Default | Lease::For(_) => Effect::Deliver(grants),
+    };
+    Some(write::record(ctx, name, held, now, false, effect))
+}

@@ -1,0 +1,78 @@
+//! The words of a command, borrowed from the server for as long as the call lasts. Nothing is copied.
+//!
+//! [`Args::next`] reads the words one by one, from the first after the command's own name on.
+
+use std::ffi::c_int;
+
+use redis_module::raw;
+
+use super::ctx::Name;
+
+/// The words of one command, and how many of them were read.
+#[derive(Clone)]
+pub struct Args<'a> {
+    words: &'a [Name<'a>],
+    at: usize,
+}
+
+impl<'a> Args<'a> {
+    /// The words that the server passed to a callback, the cursor after the command's name.
+    ///
+    /// # Safety
+    /// `argv` points to `argc` strings of the server that all live, unchanged, for `'a`.
+    #[inline]
+    pub unsafe fn from_raw(argv: *mut *mut raw::RedisModuleString, argc: c_int) -> Self {
+        let len = usize::try_from(argc).unwrap_or(0);
+        let words = if argv.is_null() || len == 0 {
+            &[][..]
+        } else {
+            // SAFETY: the caller warrants `argc` valid strings; `Name` is a transparent wrapper of one pointer.
+            unsafe { std::slice::from_raw_parts(argv.cast::<Name<'a>>().cast_const(), len) }
+        };
+        Args { words, at: 1 }
+    }
+
+    /// The next word, or `None` at the end; moves on.
+    #[inline]
+    #[allow(clippy::should_implement_trait)] // a cursor, not an iterator
+    pub fn next(&mut self) -> Option<&'a [u8]> {
+        self.next_name().map(Name::bytes)
+    }
+
+    /// The next word as the name of a key, or `None` at the end; moves on.
+    #[inline]
+    pub fn next_name(&mut self) -> Option<Name<'a>> {
+        let word = *self.words.get(self.at)?;
+        self.at += 1;
+        Some(word)
+    }
+
+    /// How many words are not yet read.
+    #[inline]
+    pub fn remaining(&self) -> usize {
+        self.words.len().saturating_sub(self.at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_without_words_reads_as_empty() {
+        // SAFETY: no words are claimed.
+        let mut args = unsafe { Args::from_raw(std::ptr::null_mut(), 0) };
+        assert_eq!(args.remaining(), 0);
+        assert!(args.next().is_none());
+    }
+
+    #[test]
+    fn the_cursor_starts_after_the_commands_name() {
+        let mut words = [std::ptr::dangling_mut::<raw::RedisModuleString>(); 3];
+        // SAFETY: three pointers, none of which is followed here.
+        let mut args = unsafe { Args::from_raw(words.as_mut_ptr(), 3) };
+        assert_eq!(args.remaining(), 2);
+        assert!(args.next_name().is_some() && args.next_name().is_some() && args.next_name().is_none());
+        assert_eq!(args.remaining(), 0);
+    }
+}

@@ -1,0 +1,311 @@
+//! The module's settings: `CONFIG GET/SET/REWRITE dq.*` and lines of redis.conf.
+//!
+//! One row a setting: its name, range and default, and the atomic that holds it. The server checks the range, calls
+//! `set` for each row that a `CONFIG SET` names, and `apply` after all of them. So what two rows must agree on, the
+//! base and the maximum of the backoff, is checked in `apply`, and their order does not matter; if it refuses, the
+//! server puts the old values back. From redis.conf it calls no `apply`: the check is made again after the load.
+//!
+//! Reading costs one relaxed load a setting. Only the main thread writes.
+
+use std::ffi::{c_char, c_int, c_longlong, c_uint, c_void, CStr};
+use std::ptr;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use redis_module::raw;
+
+use super::api::api;
+use super::ctx::{is_ok, Ctx};
+use crate::queue::settings::{Backoff, Retries, Settings};
+use crate::queue::time::DurationMs;
+
+/// The longest duration of the module, ms (2^42 - 1, 139 years).
+const DURATION_MAX: i64 = (1 << 42) - 1;
+/// The largest count, that every client's numbers hold exactly (2^53 - 1).
+const COUNT_MAX: i64 = (1 << 53) - 1;
+/// The most redeliveries that can be asked for.
+const RETRIES_MAX: i64 = i32::MAX as i64;
+
+/// One row: a whole number, or yes and no.
+struct Setting {
+    /// The name after `dq.`.
+    name: &'static CStr,
+    min: i64,
+    max: i64,
+    default: i64,
+    /// Whether it is `yes` (1) or `no` (0).
+    is_bool: bool,
+    /// What must hold between settings after a change; `None` for a row that stands alone.
+    check: Option<fn() -> Result<(), String>>,
+    value: AtomicI64,
+}
+
+impl Setting {
+    const fn number(name: &'static CStr, min: i64, max: i64, default: i64) -> Self {
+        Setting { name, min, max, default, is_bool: false, check: None, value: AtomicI64::new(default) }
+    }
+
+    const fn yes_or_no(name: &'static CStr, default: bool) -> Self {
+        let mut row = Self::number(name, 0, 1, default as i64);
+        row.is_bool = true;
+        row
+    }
+
+    const fn checked(mut self, check: fn() -> Result<(), String>) -> Self {
+        self.check = Some(check);
+        self
+    }
+
+    #[inline]
+    fn get(&self) -> i64 {
+        self.value.load(Ordering::Relaxed)
+    }
+
+    /// For settings whose range has no negative number.
+    #[inline]
+    fn get_unsigned(&self) -> u64 {
+        u64::try_from(self.get()).unwrap_or(0)
+    }
+}
+
+static LEASE: Setting = Setting::number(c"default-lease", 1, DURATION_MAX, 30_000);
+static RETRIES: Setting = Setting::number(c"default-retries", -1, RETRIES_MAX, 16);
+static BACKOFF_BASE: Setting = Setting::number(c"default-backoff-base", 0, DURATION_MAX, 1_000).checked(check_backoff);
+static BACKOFF_MAX: Setting =
+    Setting::number(c"default-backoff-max", 0, DURATION_MAX, 3_600_000).checked(check_backoff);
+static TTL: Setting = Setting::number(c"default-ttl", 0, DURATION_MAX, 0);
+static MAXLEN: Setting = Setting::number(c"default-maxlen", 0, COUNT_MAX, 0);
+static MAXINFLIGHT: Setting = Setting::number(c"default-maxinflight", 0, COUNT_MAX, 0);
+static DEADLEN: Setting = Setting::number(c"default-deadlen", -1, COUNT_MAX, -1);
+static TIMER_BUDGET: Setting = Setting::number(c"timer-budget", 100, 1_000_000, 1_000);
+static ALLOW_EFFECTS: Setting = Setting::yes_or_no(c"allow-effects", false);
+
+static ROWS: [&Setting; 10] = [
+    &LEASE,
+    &RETRIES,
+    &BACKOFF_BASE,
+    &BACKOFF_MAX,
+    &TTL,
+    &MAXLEN,
+    &MAXINFLIGHT,
+    &DEADLEN,
+    &TIMER_BUDGET,
+    &ALLOW_EFFECTS,
+];
+
+/// What a queue gets that is created without settings of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Defaults {
+    /// How long a delivery may take, ms, from 1.
+    pub lease: u64,
+    /// Redeliveries before a message is dead; -1 is no limit.
+    pub retries: i64,
+    /// What the first nack without a delay waits, ms. Never above `backoff_max`.
+    pub backoff_base: u64,
+    /// The longest that a nack without a delay waits, ms.
+    pub backoff_max: u64,
+    /// How long after its due time a message is dead, ms; 0 is never.
+    pub ttl: u64,
+    /// Most messages held, the dead not counted; 0 is no limit.
+    pub maxlen: u64,
+    /// Most live leases; 0 is no limit.
+    pub maxinflight: u64,
+    /// Most dead messages kept; -1 is all.
+    pub deadlen: i64,
+}
+
+impl Defaults {
+    /// The settings of a queue that is made with these.
+    pub fn settings(&self) -> Settings {
+        Settings {
+            lease: DurationMs::new(self.lease),
+            retries: i32::try_from(self.retries).ok().and_then(Retries::new).unwrap_or(Retries::UNLIMITED),
+            backoff: Backoff { base: DurationMs::new(self.backoff_base), max: DurationMs::new(self.backoff_max) },
+            ttl: DurationMs::new(self.ttl),
+            maxlen: self.maxlen,
+            maxinflight: self.maxinflight,
+            deadlen: u64::try_from(self.deadlen).ok(),
+        }
+    }
+}
+
+/// The defaults for new queues, as set now.
+pub fn defaults() -> Defaults {
+    Defaults {
+        lease: LEASE.get_unsigned(),
+        retries: RETRIES.get(),
+        backoff_base: BACKOFF_BASE.get_unsigned(),
+        backoff_max: BACKOFF_MAX.get_unsigned(),
+        ttl: TTL.get_unsigned(),
+        maxlen: MAXLEN.get_unsigned(),
+        maxinflight: MAXINFLIGHT.get_unsigned(),
+        deadlen: DEADLEN.get(),
+    }
+}
+
+/// How long one run of the timer may take, µs, from 100 to 1,000,000.
+#[inline]
+pub fn timer_budget_us() -> u64 {
+    TIMER_BUDGET.get_unsigned()
+}
+
+/// Whether ordinary clients may send effect commands.
+#[inline]
+pub fn allow_effects() -> bool {
+    ALLOW_EFFECTS.get() != 0
+}
+
+/// Registers all settings and takes what redis.conf says of them; once, while loading. The error says what is wrong,
+/// and the module cannot load.
+pub fn register(ctx: Ctx) -> Result<(), String> {
+    for row in ROWS {
+        if !is_ok(row.register(ctx)) {
+            return Err(format!("the server did not take the setting dq.{}", row.name.to_string_lossy()));
+        }
+    }
+    // SAFETY: the context is the load's own.
+    if !is_ok(unsafe { api!(RedisModule_LoadConfigs)(ctx.as_ptr()) }) {
+        return Err("a dq.* setting is not valid, see above".to_owned());
+    }
+    check_backoff()
+}
+
+impl Setting {
+    fn register(&'static self, ctx: Ctx) -> c_int {
+        let row = ptr::from_ref(self).cast_mut().cast::<c_void>();
+        let flags: c_uint = raw::REDISMODULE_CONFIG_DEFAULT;
+        let apply: raw::RedisModuleConfigApplyFunc = if self.check.is_some() { Some(apply) } else { None };
+        // SAFETY: the context is the load's own and the name a C string that the server copies; the callbacks are of
+        // the types that it calls, and read the row, which lives for ever, through a shared reference only.
+        unsafe {
+            if self.is_bool {
+                let default = c_int::from(self.default != 0);
+                let get: raw::RedisModuleConfigGetBoolFunc = Some(get_bool);
+                api!(RedisModule_RegisterBoolConfig)(
+                    ctx.as_ptr(),
+                    self.name.as_ptr(),
+                    default,
+                    flags,
+                    get,
+                    Some(set_bool),
+                    apply,
+                    row,
+                )
+            } else {
+                api!(RedisModule_RegisterNumericConfig)(
+                    ctx.as_ptr(),
+                    self.name.as_ptr(),
+                    self.default,
+                    flags,
+                    self.min,
+                    self.max,
+                    Some(get_number),
+                    Some(set_number),
+                    apply,
+                    row,
+                )
+            }
+        }
+    }
+
+    /// The row that the server was given with the callback.
+    ///
+    /// # Safety
+    /// `row` is what `register` passed to the server.
+    unsafe fn of(row: *mut c_void) -> &'static Setting {
+        // SAFETY: so it points to a static.
+        unsafe { &*row.cast::<Setting>().cast_const() }
+    }
+}
+
+/// The backoff's base must not be above its maximum.
+fn check_backoff() -> Result<(), String> {
+    backoff_fits(BACKOFF_BASE.get(), BACKOFF_MAX.get())
+}
+
+fn backoff_fits(base: i64, max: i64) -> Result<(), String> {
+    if base <= max {
+        return Ok(());
+    }
+    Err(format!("dq.default-backoff-base ({base}) must not be above dq.default-backoff-max ({max}); set both at once"))
+}
+
+extern "C" fn get_number(_name: *const c_char, row: *mut c_void) -> c_longlong {
+    // SAFETY: the server passes the row that it was given.
+    unsafe { Setting::of(row) }.get()
+}
+
+extern "C" fn set_number(
+    _name: *const c_char,
+    value: c_longlong,
+    row: *mut c_void,
+    _error: *mut *mut raw::RedisModuleString,
+) -> c_int {
+    // SAFETY: the server passes the row that it was given.
+    unsafe { Setting::of(row) }.value.store(value, Ordering::Relaxed);
+    raw::REDISMODULE_OK as c_int
+}
+
+extern "C" fn get_bool(_name: *const c_char, row: *mut c_void) -> c_int {
+    // SAFETY: the server passes the row that it was given.
+    c_int::from(unsafe { Setting::of(row) }.get() != 0)
+}
+
+extern "C" fn set_bool(
+    name: *const c_char,
+    value: c_int,
+    row: *mut c_void,
+    error: *mut *mut raw::RedisModuleString,
+) -> c_int {
+    set_number(name, c_longlong::from(value != 0), row, error)
+}
+
+extern "C" fn apply(
+    _ctx: *mut raw::RedisModuleCtx,
+    row: *mut c_void,
+    error: *mut *mut raw::RedisModuleString,
+) -> c_int {
+    // SAFETY: the server passes the row that it was given.
+    let check = unsafe { Setting::of(row) }.check;
+    let Some(Err(text)) = check.map(|check| check()) else {
+        return raw::REDISMODULE_OK as c_int;
+    };
+    // SAFETY: the server copies the text, which has no NUL, and frees the string that it finds in `error`; without
+    // a context no one else frees it.
+    unsafe {
+        if !error.is_null() {
+            *error = api!(RedisModule_CreateString)(ptr::null_mut(), text.as_ptr().cast(), text.len());
+        }
+    }
+    raw::REDISMODULE_ERR as c_int
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_default_lies_in_its_range_and_every_name_stands_once() {
+        for row in ROWS {
+            assert!(row.min <= row.default && row.default <= row.max, "{:?}", row.name);
+            assert_eq!(row.get(), row.default);
+            assert_eq!(ROWS.iter().filter(|other| other.name == row.name).count(), 1);
+        }
+        assert_eq!(check_backoff(), Ok(()));
+    }
+
+    #[test]
+    fn the_base_of_the_backoff_may_reach_its_maximum() {
+        assert_eq!(backoff_fits(0, 0), Ok(()));
+        assert_eq!(backoff_fits(5, 5), Ok(()));
+        let text = backoff_fits(6, 5).unwrap_err();
+        assert!(text.contains("(6)") && text.contains("(5)"), "{text}");
+    }
+
+    #[test]
+    fn the_contract_of_the_defaults() {
+        let d = defaults();
+        assert_eq!((d.lease, d.retries, d.backoff_base, d.backoff_max), (30_000, 16, 1_000, 3_600_000));
+        assert_eq!((d.ttl, d.maxlen, d.maxinflight, d.deadlen), (0, 0, 0, -1));
+        assert_eq!((timer_budget_us(), allow_effects()), (1_000, false));
+    }
+}

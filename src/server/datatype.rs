@@ -1,0 +1,287 @@
+//! The data type: what the server asks of a value that it keeps.
+//!
+//! Saving and rewriting run in a child process and only read. Freeing may run on a background thread and touches
+//! nothing but the queue and a few atomic sums. Loading trusts nothing: what cannot be a queue is refused with a
+//! line in the log, and the server decides what that means (an error for `RESTORE`, a refused start for a file).
+
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr;
+
+use redis_module::native_types::RedisType;
+use redis_module::raw;
+
+use super::agenda::Armed;
+use super::ctx::{Ctx, Name};
+use super::gauges::Share;
+use super::guard::guard;
+use super::key::TypeHandle;
+use super::log::{detached, log, Level};
+use super::state::{raise_floor, with_schedule};
+use super::write::EFFECT_COMMAND;
+use crate::queue::snapshot::Loader;
+use crate::queue::time::UnixMs;
+use crate::queue::{Effect, Queue, Refused, Stamped};
+
+/// The layout of a saved value. A new one gets a new number and a reader of its own.
+const ENCODING: c_int = 1;
+
+/// The type, as `TYPE` answers it.
+pub static QUEUE_TYPE: RedisType = RedisType::new("DQ--queue", ENCODING, METHODS);
+
+/// The value of a key: a queue, and what the shell keeps beside it.
+pub struct Held {
+    /// The queue.
+    pub queue: Queue,
+    share: Share,
+    armed: Option<Armed>,
+}
+
+impl Held {
+    /// Wraps a queue that came to be on this server.
+    pub fn new(queue: Queue) -> Box<Held> {
+        raise_floor(queue.last_given());
+        let share = Share::of(queue.counts(), *queue.totals());
+        Box::new(Held { queue, share, armed: None })
+    }
+
+    /// Publishes what has changed.
+    #[inline]
+    pub fn publish(&mut self) {
+        self.share.publish(self.queue.counts(), self.queue.totals());
+    }
+
+    /// Sees to it that the timer looks at this queue, which is at `name`, when it has something to do.
+    #[inline]
+    pub fn arm(&mut self, ctx: Ctx, db: i32, name: Name<'_>, now: UnixMs) {
+        if let Some(at) = self.queue.next_wake() {
+            let known = self.armed;
+            let armed = with_schedule(|schedule| {
+                let armed = schedule.agenda.arm(known, at, db, name.bytes());
+                if known != Some(armed) {
+                    schedule.rearm(ctx, now);
+                }
+                armed
+            });
+            self.armed = armed.or(known);
+        }
+    }
+
+    /// As [`Held::arm`], for a client that starts to wait, and for whom a hint that was lost would be for ever.
+    pub fn arm_anew(&mut self, ctx: Ctx, db: i32, name: Name<'_>, now: UnixMs) {
+        self.armed = None;
+        self.arm(ctx, db, name, now);
+    }
+}
+
+/// The type's number, for opening keys.
+#[inline]
+pub fn handle() -> TypeHandle<Held> {
+    let id = *QUEUE_TYPE.raw_type.borrow();
+    // SAFETY: the crate keeps what `RedisModule_CreateDataType` returned, or null; `rdb_load`, `copy` and
+    // `OpenKey::create` are the only sources of values, and all are boxes of `Held`.
+    unsafe { TypeHandle::new(id) }
+}
+
+const METHODS: raw::RedisModuleTypeMethods = raw::RedisModuleTypeMethods {
+    version: raw::REDISMODULE_TYPE_METHOD_VERSION as u64,
+    rdb_load: Some(rdb_load),
+    rdb_save: Some(rdb_save),
+    aof_rewrite: Some(aof_rewrite),
+    mem_usage: None,
+    digest: Some(digest),
+    free: Some(free),
+    aux_load: None,
+    aux_save: None,
+    aux_save_triggers: 0,
+    free_effort: None,
+    unlink: None,
+    copy: None,
+    defrag: None,
+    mem_usage2: Some(mem_usage),
+    free_effort2: Some(free_effort),
+    unlink2: None,
+    copy2: Some(copy),
+    aux_save2: None,
+};
+
+/// # Safety
+/// `value` is a value of this type, and nobody changes it while the reference lives.
+unsafe fn held<'a>(value: *const c_void) -> &'a Held {
+    // SAFETY: values of this type are boxes of `Held`, see `handle`.
+    unsafe { &*value.cast::<Held>() }
+}
+
+/// A piece of a saved value that ends the last one.
+const END: &[u8] = b"";
+
+extern "C" fn rdb_save(io: *mut raw::RedisModuleIO, value: *mut c_void) {
+    guard("a save", (), || {
+        // SAFETY: the server passes a value of this type, in a child process or while it does nothing else.
+        let queue = unsafe { &held(value).queue };
+        let write = |piece: &[u8]| {
+            raw::save_slice(io, piece);
+            Ok(())
+        };
+        match queue.save(write) {
+            Ok(()) => raw::save_slice(io, END),
+            Err(refused) => {
+                let refused: Refused = refused;
+                log(Level::Warning, refused.as_str());
+            }
+        }
+    });
+}
+
+extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, encoding: c_int) -> *mut c_void {
+    guard("a load", ptr::null_mut(), || match load(io, encoding) {
+        Ok(queue) => {
+            look_at_later(io);
+            Box::into_raw(Held::new(queue)).cast()
+        }
+        Err(why) => {
+            log(Level::Warning, &format!("a queue was refused: {why}"));
+            ptr::null_mut()
+        }
+    })
+}
+
+fn load(io: *mut raw::RedisModuleIO, encoding: c_int) -> Result<Queue, &'static str> {
+    if encoding != ENCODING {
+        return Err("it was written by another version of the module");
+    }
+    let mut loader = Loader::default();
+    loop {
+        let piece = raw::load_string_buffer(io).map_err(|_| "it is cut off or damaged")?;
+        if piece.as_ref().is_empty() {
+            break;
+        }
+        loader.take(piece.as_ref()).map_err(Refused::as_str)?;
+    }
+    loader.finish().map_err(Refused::as_str)
+}
+
+/// Asks the timer to look at a key that is being loaded. Its name may come to nothing, or to another value: the
+/// timer will see.
+fn look_at_later(io: *mut raw::RedisModuleIO) {
+    let (Some(name_of), Some(db_of)) =
+        // SAFETY: the statics are read by value; both functions exist since 7.0.
+        (unsafe { raw::RedisModule_GetKeyNameFromIO }, unsafe { raw::RedisModule_GetDbIdFromIO })
+    else {
+        return;
+    };
+    // SAFETY: the context of the load is valid during it; the name, where there is one, is the server's.
+    let (name, db) = unsafe { (name_of(io), db_of(io)) };
+    if !name.is_null() {
+        // SAFETY: the string is valid during the load.
+        let name = unsafe { Name::from_raw(name.cast_mut()) };
+        request_look(db, name);
+    }
+}
+
+fn request_look(db: i32, name: Name<'_>) {
+    with_schedule(|schedule| {
+        schedule.agenda.look_at(UnixMs::EPOCH, db, name.bytes());
+        // While the server loads, timers are made and wait.
+        if let Some(ctx) = detached() {
+            schedule.rearm(ctx, UnixMs::new(ctx.now_ms()));
+        }
+    });
+}
+
+extern "C" fn aof_rewrite(io: *mut raw::RedisModuleIO, key: *mut raw::RedisModuleString, value: *mut c_void) {
+    guard("an AOF rewrite", (), || {
+        // SAFETY: the server passes a value of this type, in a child process.
+        let queue = unsafe { &held(value).queue };
+        let now = queue.viewed();
+        emit(io, key, &Stamped { now, effect: Effect::Begin(queue.header()) });
+        for chunk in queue.chunks() {
+            emit(io, key, &Stamped { now, effect: Effect::Continue(chunk) });
+        }
+    });
+}
+
+fn emit(io: *mut raw::RedisModuleIO, key: *mut raw::RedisModuleString, stamped: &Stamped<'_>) {
+    let mut blob = Vec::new();
+    if let Err(refused) = stamped.encode(&mut blob) {
+        log(Level::Warning, refused.as_str());
+        return;
+    }
+    // SAFETY: the static is read by value.
+    if let Some(emit) = unsafe { raw::RedisModule_EmitAOF } {
+        // SAFETY: the format names a string of the server and a buffer with its length, which are what follows.
+        unsafe {
+            emit(io, EFFECT_COMMAND.as_ptr(), c"sb".as_ptr(), key, blob.as_ptr().cast::<c_char>(), blob.len());
+        }
+    }
+}
+
+extern "C" fn digest(md: *mut raw::RedisModuleDigest, value: *mut c_void) {
+    guard("a digest", (), || {
+        // SAFETY: the server passes a value of this type and does nothing else meanwhile.
+        let queue = unsafe { &held(value).queue };
+        let (Some(add), Some(end)) =
+            // SAFETY: the statics are read by value.
+            (unsafe { raw::RedisModule_DigestAddStringBuffer }, unsafe { raw::RedisModule_DigestEndSequence })
+        else {
+            return;
+        };
+        let done = queue.digest(|piece| {
+            // SAFETY: the server reads `len` bytes of a valid slice.
+            unsafe { add(md, piece.as_ptr().cast(), piece.len()) }
+        });
+        if let Err(refused) = done {
+            log(Level::Warning, refused.as_str());
+        }
+        // SAFETY: the digest is the server's.
+        unsafe { end(md) }
+    });
+}
+
+extern "C" fn free(value: *mut c_void) {
+    guard("freeing a queue", (), || {
+        // SAFETY: the server gives up a value of this type, which is a box of `Held`.
+        drop(unsafe { Box::from_raw(value.cast::<Held>()) });
+    });
+}
+
+extern "C" fn mem_usage(_: *mut raw::RedisModuleKeyOptCtx, value: *const c_void, _samples: usize) -> usize {
+    // SAFETY: the server passes a value of this type and does nothing else meanwhile.
+    guard("MEMORY USAGE", 0, || unsafe { size_of::<Held>() + held(value).queue.heap_bytes() })
+}
+
+extern "C" fn free_effort(_: *mut raw::RedisModuleKeyOptCtx, value: *const c_void) -> usize {
+    // SAFETY: as above.
+    guard("freeing a queue", 1, || unsafe { held(value).queue.allocations() })
+}
+
+extern "C" fn copy(options: *mut raw::RedisModuleKeyOptCtx, value: *const c_void) -> *mut c_void {
+    guard("COPY", ptr::null_mut(), || {
+        // SAFETY: the server passes a value of this type and does nothing else meanwhile.
+        let copied = unsafe { held(value).queue.duplicate() };
+        match copied {
+            Ok(queue) => {
+                look_at_copy(options);
+                Box::into_raw(Held::new(queue)).cast()
+            }
+            Err(refused) => {
+                log(Level::Warning, refused.as_str());
+                ptr::null_mut()
+            }
+        }
+    })
+}
+
+fn look_at_copy(options: *mut raw::RedisModuleKeyOptCtx) {
+    let (Some(name_of), Some(db_of)) =
+        // SAFETY: the statics are read by value; both functions exist since 7.0.
+        (unsafe { raw::RedisModule_GetToKeyNameFromOptCtx }, unsafe { raw::RedisModule_GetToDbIdFromOptCtx })
+    else {
+        return;
+    };
+    // SAFETY: the options are valid during the copy.
+    let (name, db) = unsafe { (name_of(options), db_of(options)) };
+    if !name.is_null() {
+        // SAFETY: the string is valid during the copy.
+        request_look(db, unsafe { Name::from_raw(name.cast_mut()) });
+    }
+}

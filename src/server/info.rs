@@ -1,0 +1,57 @@
+//! `INFO dq`: one section, made from sums that are kept anyway.
+
+use std::ffi::{c_int, CString};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use redis_module::raw;
+
+use super::ctx::Ctx;
+use super::gauges;
+use super::guard::guard;
+use super::timer;
+
+/// Puts the section where `INFO` finds it; instead of the crate's own, which takes a backtrace when the server
+/// crashes and so loses the section.
+pub fn register(ctx: Ctx) -> Result<(), String> {
+    match raw::register_info_function(ctx.as_ptr(), Some(on_info)) {
+        raw::Status::Ok => Ok(()),
+        raw::Status::Err => Err("the server did not take the INFO section".to_owned()),
+    }
+}
+
+extern "C" fn on_info(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report: c_int) {
+    guard("INFO", (), || {
+        let (Some(section), Some(field)) =
+            // SAFETY: the statics are read by value.
+            (unsafe { raw::RedisModule_InfoAddSection }, unsafe { raw::RedisModule_InfoAddFieldULongLong })
+        else {
+            return;
+        };
+        // SAFETY: the context is valid during this call; an empty name stands for the module's own.
+        if unsafe { section(ctx, c"".as_ptr()) } != raw::REDISMODULE_OK as c_int {
+            return;
+        }
+        let add = |name: &str, value: u64| {
+            let name = CString::new(name).unwrap_or_default();
+            // SAFETY: the context is valid during this call, the name a C string that the server copies.
+            unsafe { field(ctx, name.as_ptr(), value) };
+        };
+        let counts = gauges::counts();
+        add("queues", gauges::queues());
+        add("delayed", counts.delayed);
+        add("ready", counts.ready);
+        add("inflight", counts.inflight);
+        add("dead", counts.dead);
+        add("payload_bytes", counts.payload_bytes);
+        for (name, total) in gauges::totals() {
+            add(&format!("total_{}", name.replace('-', "_")), total);
+        }
+        add("blocked_clients", gauges::blocked_clients());
+        let shown = |sum: &AtomicU64| sum.load(Relaxed);
+        add("timer_runs", shown(&timer::RUNS));
+        add("timer_moved", shown(&timer::MOVED));
+        add("timer_last_us", shown(&timer::LAST_US));
+        add("timer_longest_us", shown(&timer::LONGEST_US));
+        add("timer_over_budget", shown(&timer::OVER_BUDGET));
+    });
+}

@@ -1,0 +1,162 @@
+//! The server's log, safe to call with any text, from any thread, at any time.
+//!
+//! The server takes a C format string, so a `%n` in a queue's name would write to memory and a NUL would cut (or,
+//! in the crate's wrapper, abort). Here the format is always `%s`, and the text is one line of what may stand in
+//! a line: control characters are blanked, so that no name can forge a line of its own. Nothing is allocated.
+
+use std::ffi::CStr;
+use std::fmt::{self, Write};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use redis_module::raw;
+
+use super::api::api;
+use super::ctx::Ctx;
+
+/// The longest line, bytes: the server's own limit (`LOG_MAX_LEN`) with its prefix. What is longer is cut.
+const LINE_MAX: usize = 1000;
+
+/// How much a line matters, as in the server's `loglevel`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// What an operator likes to know.
+    Notice,
+    /// What an operator must know.
+    Warning,
+}
+
+impl Level {
+    const fn name(self) -> &'static CStr {
+        match self {
+            Level::Notice => c"notice",
+            Level::Warning => c"warning",
+        }
+    }
+}
+
+/// The context whose module stands before each line. Null until [`attach`]: then the server says `<module>`.
+static ORIGIN: AtomicPtr<raw::RedisModuleCtx> = AtomicPtr::new(ptr::null_mut());
+
+/// Lets lines that are logged without a context bear the module's name, from now on. Once, while loading.
+pub fn attach(ctx: Ctx) {
+    // SAFETY: the context is the load's own. The detached one that comes back lives until the process ends.
+    let detached = unsafe { api!(RedisModule_GetDetachedThreadSafeContext)(ctx.as_ptr()) };
+    ORIGIN.store(detached, Ordering::Release);
+}
+
+/// The context in whose name lines are logged, for calls that have none of their own.
+pub fn detached() -> Option<Ctx> {
+    let origin = ORIGIN.load(Ordering::Acquire);
+    // SAFETY: it lives until the process ends, and callers are on the main thread.
+    (!origin.is_null()).then(|| unsafe { Ctx::from_raw(origin) })
+}
+
+/// Logs one line. Control characters become blanks; what exceeds 1,000 bytes is cut. Without a server (unit
+/// tests) it goes to standard error.
+pub fn log(level: Level, text: &str) {
+    let mut line = Line::new(Charset::Utf8);
+    // A line takes what fits and never fails.
+    let _ = line.write_str(text);
+    // SAFETY: the static is read by value.
+    let Some(log) = (unsafe { raw::RedisModule_Log }) else {
+        eprintln!("{text}");
+        return;
+    };
+    let origin = ORIGIN.load(Ordering::Acquire);
+    // SAFETY: the server reads no more of the context than its module, so any thread may pass it, and it may be
+    // null; level, format and text are C strings, and the format takes exactly the one that follows.
+    unsafe {
+        log(origin, level.name().as_ptr(), c"%s".as_ptr(), line.as_c_str().as_ptr());
+    }
+}
+
+/// Which characters a [`Line`] takes as they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Charset {
+    /// All but control characters.
+    Utf8,
+    /// Printable ASCII only: what every client can read in an error.
+    Ascii,
+}
+
+/// One line of text as a C string of bounded length, on the stack: no NUL, no CR, no LF within.
+pub(super) struct Line {
+    bytes: [u8; LINE_MAX + 1],
+    len: usize,
+    charset: Charset,
+}
+
+impl Line {
+    /// An empty line.
+    pub(super) const fn new(charset: Charset) -> Self {
+        Line { bytes: [0; LINE_MAX + 1], len: 0, charset }
+    }
+
+    /// The line for C. The bytes after the text are NUL, and there is at least one.
+    pub(super) fn as_c_str(&self) -> &CStr {
+        CStr::from_bytes_until_nul(&self.bytes).unwrap_or(c"")
+    }
+
+    fn push(&mut self, c: char) {
+        let taken = match self.charset {
+            _ if c.is_control() => ' ',
+            Charset::Ascii if !c.is_ascii() => '?',
+            _ => c,
+        };
+        let end = self.len + taken.len_utf8();
+        // The last byte stays NUL. A character that does not fit ends the line, though a narrower one might.
+        match self.bytes.get_mut(self.len..end) {
+            Some(room) if end <= LINE_MAX => {
+                taken.encode_utf8(room);
+                self.len = end;
+            }
+            _ => self.len = LINE_MAX,
+        }
+    }
+}
+
+impl Write for Line {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for c in text.chars() {
+            if self.len >= LINE_MAX {
+                break;
+            }
+            self.push(c);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(charset: Charset, text: &str) -> String {
+        let mut line = Line::new(charset);
+        line.write_str(text).unwrap();
+        line.as_c_str().to_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_line_holds_no_control_character_and_keeps_percent_signs() {
+        assert_eq!(line(Charset::Utf8, "a\0b\r\nc%n\x1b[1m"), "a b  c%n [1m");
+        assert_eq!(line(Charset::Utf8, "ключ"), "ключ");
+        assert_eq!(line(Charset::Ascii, "ERR no key ключ\0\r\n."), "ERR no key ????   .");
+    }
+
+    #[test]
+    fn a_long_text_is_cut_at_a_character() {
+        assert_eq!(line(Charset::Utf8, &"x".repeat(5000)).len(), LINE_MAX);
+        let wide = line(Charset::Utf8, &format!("x{}", "ж".repeat(5000)));
+        assert_eq!(wide.len(), LINE_MAX - 1);
+        // Nothing follows a character that was cut.
+        let then = line(Charset::Utf8, &format!("{}жy", "x".repeat(LINE_MAX - 1)));
+        assert_eq!(then.len(), LINE_MAX - 1);
+    }
+
+    #[test]
+    fn logging_without_a_server_is_harmless() {
+        log(Level::Notice, "%s%n\0");
+    }
+}

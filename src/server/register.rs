@@ -1,0 +1,161 @@
+//! A command as one row: its name, flags, arity, keys and documentation stand beside its handler, and all that the
+//! server is told about it is made from them.
+//!
+//! Registration takes three steps, of which only the first must succeed everywhere: create the command, describe it
+//! (`COMMAND DOCS`, arity, key specs: 7.0), put it into ACL categories (7.2, and the module's own category `dq` where
+//! categories can be added: 7.4). The server copies every string and array, so rows are plain constants.
+
+use std::ffi::{c_int, CStr, CString};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use redis_module::raw;
+
+use super::api::api;
+use super::args::Args;
+use super::ctx::{is_ok, Ctx};
+use super::guard::guard;
+use super::log::{log, Level};
+pub use super::row::{Access, Arg, Keys, Row};
+
+/// The module's own ACL category, where the server can add one.
+const CATEGORY: &CStr = c"dq";
+
+/// Whether [`CATEGORY`] was added and commands may join it.
+static HAS_CATEGORY: AtomicBool = AtomicBool::new(false);
+
+/// A command: its row and its handler.
+pub trait Command {
+    /// All that the server is told about it.
+    const ROW: Row;
+
+    /// Serves one call; sends exactly one reply. A panic in it is caught and answered with an error.
+    fn run(call: Call<'_>);
+}
+
+/// One call of a command.
+pub struct Call<'a> {
+    /// The server, for this call.
+    pub ctx: Ctx,
+    /// The command's words, the cursor at the first after its name. Their number agrees with the row's arity.
+    pub args: Args<'a>,
+}
+
+/// Adds the module's ACL category; once, before the commands are registered. Where the server cannot, it says so in
+/// the log, and users grant commands by name.
+pub fn add_acl_category(ctx: Ctx) {
+    // SAFETY: the static is read by value.
+    let Some(add) = (unsafe { raw::RedisModule_AddACLCategory }) else {
+        log(Level::Notice, "this server cannot add ACL categories; there is no @dq, grant the commands by name");
+        return;
+    };
+    // SAFETY: the context is the load's own, the name a C string that the server copies.
+    if is_ok(unsafe { add(ctx.as_ptr(), CATEGORY.as_ptr()) }) {
+        HAS_CATEGORY.store(true, Ordering::Relaxed);
+    } else {
+        log(Level::Warning, "the server did not add the ACL category @dq; grant the commands by name");
+    }
+}
+
+/// Registers one command. An error names the command and the step that failed, and the module cannot load.
+pub fn register<C: Command>(ctx: Ctx) -> Result<(), String> {
+    let row = C::ROW;
+    let name = name_of(&row);
+    let (first, last, step) = row.keys.legacy();
+    // SAFETY: the context is the load's own, name and flags are C strings that the server copies, and `entry` has
+    // the type that it calls.
+    let created = unsafe {
+        api!(RedisModule_CreateCommand)(
+            ctx.as_ptr(),
+            row.name.as_ptr(),
+            Some(entry::<C>),
+            row.flags.as_ptr(),
+            first,
+            last,
+            step,
+        )
+    };
+    if !is_ok(created) {
+        return Err(format!("the server did not create {name}: it exists already, or a flag is unknown"));
+    }
+    // SAFETY: as above.
+    let command = unsafe { api!(RedisModule_GetCommand)(ctx.as_ptr(), row.name.as_ptr()) };
+    if command.is_null() {
+        return Err(format!("the server does not find {name}, which it created"));
+    }
+    describe(command, &row).map_err(|()| format!("the server did not take the description of {name}"))?;
+    categorise(command, &row);
+    Ok(())
+}
+
+/// Tells the server the row's documentation, arity and keys.
+fn describe(command: *mut raw::RedisModuleCommand, row: &Row) -> Result<(), ()> {
+    let version = raw::RedisModuleCommandInfoVersion {
+        version: 1,
+        sizeof_historyentry: size_of::<raw::RedisModuleCommandHistoryEntry>(),
+        sizeof_keyspec: size_of::<raw::RedisModuleCommandKeySpec>(),
+        sizeof_arg: size_of::<raw::RedisModuleCommandArg>(),
+    };
+    let mut key_specs = row.keys.specs();
+    let mut tables = Vec::new();
+    let args = Arg::table(row.args, &mut tables);
+    let info = raw::RedisModuleCommandInfo {
+        version: &raw const version,
+        summary: row.summary.as_ptr(),
+        complexity: row.complexity.as_ptr(),
+        since: row.since.as_ptr(),
+        history: ptr::null_mut(),
+        tips: if row.tips.is_empty() { ptr::null() } else { row.tips.as_ptr() },
+        arity: row.arity,
+        key_specs: key_specs.as_mut_ptr(),
+        args,
+    };
+    // SAFETY: the command is the server's; every pointer in `info` is null or leads to a constant, to `version`,
+    // `key_specs` or `tables`, which live to the end of this function; both arrays end in a zeroed entry; and the
+    // server copies what it keeps.
+    let taken = unsafe { api!(RedisModule_SetCommandInfo)(command, &raw const info) };
+    is_ok(taken).then_some(()).ok_or(())
+}
+
+/// Puts the command into its ACL categories, where the server has such for modules. Failing that, the log says so.
+fn categorise(command: *mut raw::RedisModuleCommand, row: &Row) {
+    // SAFETY: the static is read by value.
+    let Some(set) = (unsafe { raw::RedisModule_SetCommandACLCategories }) else {
+        return;
+    };
+    let own = if HAS_CATEGORY.load(Ordering::Relaxed) { CATEGORY } else { c"" };
+    // Made of C strings, so there is no NUL in it.
+    let words = CString::new([row.acl.to_bytes(), own.to_bytes()].join(&b' ')).unwrap_or_default();
+    // SAFETY: the command is the server's, the words a C string that it reads during the call.
+    if !is_ok(unsafe { set(command, words.as_ptr()) }) {
+        log(Level::Warning, &format!("the server did not put {} into the ACL categories {words:?}", name_of(row)));
+    }
+}
+
+const fn name_of(row: &Row) -> &'static str {
+    match row.name.to_str() {
+        Ok(name) => name,
+        Err(_) => "a command",
+    }
+}
+
+/// What the server calls for the command.
+extern "C" fn entry<C: Command>(
+    ctx: *mut raw::RedisModuleCtx,
+    argv: *mut *mut raw::RedisModuleString,
+    argc: c_int,
+) -> c_int {
+    let name = const { name_of(&C::ROW) };
+    // SAFETY: the server passes a context that is valid during this call.
+    let ctx = unsafe { Ctx::from_raw(ctx) };
+    let served = guard(name, false, || {
+        // SAFETY: the server passes `argc` strings that live, unchanged, during this call.
+        let args = unsafe { Args::from_raw(argv, argc) };
+        C::run(Call { ctx, args });
+        true
+    });
+    if !served {
+        ctx.error("ERR internal error, a bug in the module; the server's log has more");
+    }
+    raw::REDISMODULE_OK as c_int
+}

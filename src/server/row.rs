@@ -1,0 +1,271 @@
+//! The row of a command: constants that read like its syntax, and their form in the server's API.
+//!
+//! A row is written once, beside the handler:
+//! ```text
+//! const ROW: Row = Row {
+//!     name: c"DQ.LEN",
+//!     flags: c"readonly fast",
+//!     arity: -2,
+//!     keys: Keys::First(Access::READ),
+//!     args: &[Arg::key(c"key"), Arg::oneof(c"state", &[Arg::token(c"ready", c"READY"), …]).optional()],
+//!     …
+//! };
+//! ```
+
+use std::ffi::{c_int, CStr};
+use std::ptr;
+
+use redis_module::raw;
+
+/// All that the server is told about a command. Every text is copied by it.
+#[derive(Debug, Clone, Copy)]
+pub struct Row {
+    /// The name, `DQ.…`.
+    pub name: &'static CStr,
+    /// The server's flags, blank between them: `write deny-oom fast`.
+    pub flags: &'static CStr,
+    /// Words with the name; `-n` is n or more. Checked by the server before the handler runs.
+    pub arity: i32,
+    /// Which words are keys.
+    pub keys: Keys,
+    /// ACL categories beside the module's own, blank between them, without `@`: `write fast`.
+    pub acl: &'static CStr,
+    /// One sentence without a full stop.
+    pub summary: &'static CStr,
+    /// As in `O(log(N)) with N the messages of the queue.`
+    pub complexity: &'static CStr,
+    /// The module's first version with it.
+    pub since: &'static CStr,
+    /// Hints for clients and proxies, such as `nondeterministic_output`; empty for none.
+    pub tips: &'static CStr,
+    /// The arguments, in order.
+    pub args: &'static [Arg],
+}
+
+/// What a command does with its keys, for ACL key permissions and for cluster clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Access(u32);
+
+impl Access {
+    /// Reads the settings or counts of a value, none of what users put in it.
+    pub const PEEK: Access = Access(raw::REDISMODULE_CMD_KEY_RO);
+    /// Reads, and returns data that users put in.
+    pub const READ: Access = Access(raw::REDISMODULE_CMD_KEY_RO | raw::REDISMODULE_CMD_KEY_ACCESS);
+    /// Adds data; depends on none that is there.
+    pub const INSERT: Access = Access(raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_INSERT);
+    /// Changes data that is there.
+    pub const UPDATE: Access = Access(raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_UPDATE);
+    /// Removes data, returns none of it.
+    pub const DELETE: Access = Access(raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_DELETE);
+
+    /// Both at once. A command that changes anything does not only read.
+    #[must_use]
+    pub const fn and(self, other: Access) -> Access {
+        let bits = self.0 | other.0;
+        if bits & raw::REDISMODULE_CMD_KEY_RW != 0 {
+            Access(bits & !raw::REDISMODULE_CMD_KEY_RO)
+        } else {
+            Access(bits)
+        }
+    }
+}
+
+/// Which words of a command are keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keys {
+    /// The first word after the name.
+    First(Access),
+}
+
+impl Keys {
+    /// First key, last key and step, as commands were described before there were key specs.
+    pub(super) const fn legacy(self) -> (c_int, c_int, c_int) {
+        match self {
+            Keys::First(_) => (1, 1, 1),
+        }
+    }
+
+    /// The key specs, ended by a zeroed one.
+    pub(super) fn specs(self) -> Vec<raw::RedisModuleCommandKeySpec> {
+        // SAFETY: plain C data, for which zero is valid: no notes, no search, no keys. It is what ends the array.
+        let zero: raw::RedisModuleCommandKeySpec = unsafe { std::mem::zeroed() };
+        let mut spec = zero;
+        spec.begin_search_type = raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX;
+        match self {
+            Keys::First(access) => {
+                spec.flags = u64::from(access.0);
+                spec.bs.index.pos = 1;
+                spec.find_keys_type = raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE;
+                spec.fk.range =
+                    raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_1 { lastkey: 0, keystep: 1, limit: 0 };
+            }
+        }
+        vec![spec, zero]
+    }
+}
+
+/// One argument of a command, as `COMMAND DOCS` shows it.
+#[derive(Debug, Clone, Copy)]
+pub struct Arg {
+    /// The name by which documentation refers to it.
+    pub name: &'static CStr,
+    /// The word that stands before the value, or is all of the argument.
+    pub token: Option<&'static CStr>,
+    /// The arguments that this one is made of.
+    pub parts: &'static [Arg],
+    kind: raw::RedisModuleCommandArgType,
+    flags: u32,
+}
+
+impl Arg {
+    const fn new(name: &'static CStr, kind: raw::RedisModuleCommandArgType) -> Self {
+        Arg { name, token: None, parts: &[], kind, flags: raw::REDISMODULE_CMD_ARG_NONE }
+    }
+
+    /// The name of a key.
+    pub const fn key(name: &'static CStr) -> Self {
+        Self::new(name, raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_KEY)
+    }
+
+    /// Any bytes.
+    pub const fn string(name: &'static CStr) -> Self {
+        Self::new(name, raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_STRING)
+    }
+
+    /// A whole number.
+    pub const fn int(name: &'static CStr) -> Self {
+        Self::new(name, raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_INTEGER)
+    }
+
+    /// A time of day: `AT unix-ms`.
+    pub const fn token_time(token: &'static CStr, name: &'static CStr) -> Self {
+        Self::new(name, raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_UNIX_TIME).after(token)
+    }
+
+    /// A word and a whole number: `DELAY ms`.
+    pub const fn token_int(token: &'static CStr, name: &'static CStr) -> Self {
+        Self::int(name).after(token)
+    }
+
+    /// A word and any bytes: `ERROR text`.
+    pub const fn token_string(token: &'static CStr, name: &'static CStr) -> Self {
+        Self::string(name).after(token)
+    }
+
+    /// A word by itself: `REPLACE`.
+    pub const fn token(name: &'static CStr, token: &'static CStr) -> Self {
+        Self::new(name, raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN).after(token)
+    }
+
+    /// One of several arguments.
+    pub const fn oneof(name: &'static CStr, parts: &'static [Arg]) -> Self {
+        let mut arg = Self::new(name, raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_ONEOF);
+        arg.parts = parts;
+        arg
+    }
+
+    /// This argument, after a word.
+    #[must_use]
+    pub const fn after(mut self, token: &'static CStr) -> Self {
+        self.token = Some(token);
+        self
+    }
+
+    /// This argument, which may be left out.
+    #[must_use]
+    pub const fn optional(mut self) -> Self {
+        self.flags |= raw::REDISMODULE_CMD_ARG_OPTIONAL;
+        self
+    }
+
+    /// This argument, which may be repeated; its token, if it has one, stands only once.
+    #[must_use]
+    pub const fn multiple(mut self) -> Self {
+        self.flags |= raw::REDISMODULE_CMD_ARG_MULTIPLE;
+        self
+    }
+
+    /// The arguments as the server reads them, ended by a zeroed one; null for none. The arrays, this one and those of
+    /// the parts, are put into `tables` and stay where they are as long as those do.
+    pub(super) fn table(
+        args: &[Arg],
+        tables: &mut Vec<Box<[raw::RedisModuleCommandArg]>>,
+    ) -> *mut raw::RedisModuleCommandArg {
+        if args.is_empty() {
+            return ptr::null_mut();
+        }
+        let is_key = raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_KEY;
+        // SAFETY: plain C data, for which zero is valid: null pointers and the first kind. It is what ends the array.
+        let zero: raw::RedisModuleCommandArg = unsafe { std::mem::zeroed() };
+        let mut table: Vec<_> = args
+            .iter()
+            .map(|arg| raw::RedisModuleCommandArg {
+                name: arg.name.as_ptr(),
+                type_: arg.kind,
+                // All keys of a command are found by its one key spec.
+                key_spec_index: if arg.kind == is_key { 0 } else { -1 },
+                token: arg.token.map_or(ptr::null(), CStr::as_ptr),
+                flags: arg.flags as c_int,
+                subargs: Arg::table(arg.parts, tables),
+                ..zero
+            })
+            .collect();
+        table.push(zero);
+        let mut table = table.into_boxed_slice();
+        let start = table.as_mut_ptr();
+        tables.push(table);
+        start
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_of_arguments_nests_and_ends_in_zero() {
+        const ARGS: &[Arg] = &[
+            Arg::key(c"key"),
+            Arg::string(c"payload").multiple(),
+            Arg::oneof(c"when", &[Arg::token_int(c"DELAY", c"ms"), Arg::token_time(c"AT", c"unix-ms")]).optional(),
+        ];
+        let mut tables = Vec::new();
+        let start = Arg::table(ARGS, &mut tables);
+        assert_eq!(tables.len(), 2);
+        let top = &tables[1];
+        assert!(std::ptr::eq(start, top.as_ptr()));
+        assert_eq!(top.len(), 4);
+        assert_eq!((top[0].key_spec_index, top[1].key_spec_index), (0, -1));
+        assert!(top[0].subargs.is_null() && top[0].token.is_null());
+        assert_eq!(top[1].flags, raw::REDISMODULE_CMD_ARG_MULTIPLE as c_int);
+        assert_eq!(top[2].flags, raw::REDISMODULE_CMD_ARG_OPTIONAL as c_int);
+        assert!(std::ptr::eq(top[2].subargs, tables[0].as_ptr()));
+        assert_eq!(tables[0].len(), 3);
+        // SAFETY: the tokens of the table are the constants above.
+        assert_eq!(unsafe { CStr::from_ptr(tables[0][1].token) }, c"AT");
+        assert!(top[3].name.is_null() && tables[0][2].name.is_null());
+        assert!(Arg::table(&[], &mut tables).is_null());
+    }
+
+    #[test]
+    fn keys_are_told_in_both_ways() {
+        assert_eq!(Keys::First(Access::READ).legacy(), (1, 1, 1));
+        let specs = Keys::First(Access::DELETE).specs();
+        assert_eq!(specs.len(), 2);
+        assert_eq!(specs[1].begin_search_type, 0);
+        // SAFETY: the kinds say which fields were set.
+        unsafe {
+            assert_eq!(specs[0].bs.index.pos, 1);
+            assert_eq!(specs[0].fk.range.keystep, 1);
+        }
+    }
+
+    #[test]
+    fn an_access_is_either_read_only_or_not() {
+        let take = Access::READ.and(Access::DELETE);
+        assert_eq!(take.0 & raw::REDISMODULE_CMD_KEY_RO, 0);
+        assert_ne!(take.0 & raw::REDISMODULE_CMD_KEY_RW, 0);
+        assert_ne!(take.0 & raw::REDISMODULE_CMD_KEY_ACCESS, 0);
+        assert_eq!(Access::PEEK.and(Access::READ), Access::READ);
+    }
+}

@@ -1,0 +1,280 @@
+//! Errors: each says what is wrong and what would be right, and leaves the queue exactly as it was.
+
+use crate::support::{every_state, in_both_protocols, Reply, Server};
+
+/// What an error must say.
+enum Says {
+    /// This and nothing else.
+    Exactly(&'static str),
+    /// This, and more that the contract leaves open.
+    Starts(&'static str),
+    /// The option, and the range from and to.
+    Range(&'static str, &'static str, &'static str),
+}
+use Says::{Exactly, Range, Starts};
+
+const SYNTAX: Says = Starts("ERR syntax error");
+const ARITY: Says = Starts("ERR wrong number of arguments for");
+const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
+const LONGEST: &str = "4398046511103";
+const MOST: &str = "2147483647";
+
+/// Every error that a wrong word makes, on a queue `q` that holds a message `held` in flight.
+const TABLE: &[(&str, Says)] = &[
+    // Too few words, too many.
+    ("DQ.PUSH", ARITY),
+    ("DQ.PUSH q", ARITY),
+    ("DQ.POP", ARITY),
+    ("DQ.ACK", ARITY),
+    ("DQ.ACK q", ARITY),
+    ("DQ.NACK q", ARITY),
+    ("DQ.EXTEND q", ARITY),
+    ("DQ.LEN", ARITY),
+    ("DQ.GET q", ARITY),
+    ("DQ.GET q held more", ARITY),
+    ("DQ.INFO", ARITY),
+    ("DQ.INFO q more", ARITY),
+    ("DQ.LEN q ready more", Starts("ERR ")),
+    ("DQ.LEN q sleeping", Starts("ERR ")),
+    // An option that is none, twice, or without its value.
+    ("DQ.PUSH q x BOGUS", SYNTAX),
+    ("DQ.PUSH q x DELAY 1 more", SYNTAX),
+    ("DQ.PUSH q x DELAY", SYNTAX),
+    ("DQ.PUSH q x AT", SYNTAX),
+    ("DQ.PUSH q x ID", SYNTAX),
+    ("DQ.PUSH q x PRIORITY", SYNTAX),
+    ("DQ.PUSH q x RETRIES", SYNTAX),
+    ("DQ.PUSH q x LEASE", SYNTAX),
+    ("DQ.PUSH q x TTL", SYNTAX),
+    ("DQ.PUSH q x DELAY 1 DELAY 1", SYNTAX),
+    ("DQ.PUSH q x DELAY 1 delay 1", SYNTAX),
+    ("DQ.PUSH q x AT 1 AT 1", SYNTAX),
+    ("DQ.PUSH q x DELAY 1 AT 1", SYNTAX),
+    ("DQ.PUSH q x AT 1 DELAY 1", SYNTAX),
+    ("DQ.PUSH q x ID a ID a", SYNTAX),
+    ("DQ.PUSH q x PRIORITY 1 PRIORITY 1", SYNTAX),
+    ("DQ.PUSH q x RETRIES 1 RETRIES 1", SYNTAX),
+    ("DQ.PUSH q x LEASE 1 LEASE 1", SYNTAX),
+    ("DQ.PUSH q x TTL 1 TTL 1", SYNTAX),
+    ("DQ.PUSH q x ID held REPLACE REPLACE", SYNTAX),
+    ("DQ.PUSH q x REPLACE", Exactly("ERR syntax error, REPLACE needs ID")),
+    ("DQ.PUSH q x DELAY 5 REPLACE", Exactly("ERR syntax error, REPLACE needs ID")),
+    ("DQ.PUSH q x COUNT 1", SYNTAX),
+    ("DQ.POP q BOGUS", SYNTAX),
+    ("DQ.POP q 1", SYNTAX),
+    ("DQ.POP q COUNT", SYNTAX),
+    ("DQ.POP q LEASE", SYNTAX),
+    ("DQ.POP q BLOCK", SYNTAX),
+    ("DQ.POP q COUNT 1 COUNT 1", SYNTAX),
+    ("DQ.POP q LEASE 1 LEASE 1", SYNTAX),
+    ("DQ.POP q BLOCK 1 BLOCK 1", SYNTAX),
+    ("DQ.POP q NOACK NOACK", SYNTAX),
+    ("DQ.NACK q held BOGUS", SYNTAX),
+    ("DQ.NACK q held more DEAD", SYNTAX),
+    ("DQ.NACK q held DELAY", SYNTAX),
+    ("DQ.NACK q held ERROR", SYNTAX),
+    ("DQ.NACK q held DELAY 1 DELAY 1", SYNTAX),
+    ("DQ.NACK q held ERROR a ERROR a", SYNTAX),
+    ("DQ.NACK q held DEAD DEAD", SYNTAX),
+    ("DQ.EXTEND q held BOGUS", SYNTAX),
+    ("DQ.EXTEND q held 5", SYNTAX),
+    ("DQ.EXTEND q held LEASE", SYNTAX),
+    ("DQ.EXTEND q held LEASE 1 LEASE 1", SYNTAX),
+    // A number that is none, or is out of range.
+    ("DQ.PUSH q x DELAY -1", Exactly("ERR DELAY must be a whole number of milliseconds from 0 to 4398046511103")),
+    ("DQ.PUSH q x delay 1.5", Exactly("ERR DELAY must be a whole number of milliseconds from 0 to 4398046511103")),
+    ("DQ.NACK q held DELAY x", Exactly("ERR DELAY must be a whole number of milliseconds from 0 to 4398046511103")),
+    ("DQ.PUSH q x DELAY 4398046511104", Range("DELAY", "0", LONGEST)),
+    ("DQ.PUSH q x DELAY soon", Range("DELAY", "0", LONGEST)),
+    ("DQ.PUSH q x DELAY \"\"", Range("DELAY", "0", LONGEST)),
+    ("DQ.PUSH q x DELAY 1e3", Range("DELAY", "0", LONGEST)),
+    ("DQ.PUSH q x DELAY 0x10", Range("DELAY", "0", LONGEST)),
+    ("DQ.PUSH q x DELAY 18446744073709551616", Range("DELAY", "0", LONGEST)),
+    ("DQ.PUSH q x DELAY -9223372036854775809", Range("DELAY", "0", LONGEST)),
+    ("DQ.PUSH q x AT -1", Range("AT", "0", "8796093022207")),
+    ("DQ.PUSH q x AT 8796093022208", Range("AT", "0", "8796093022207")),
+    ("DQ.PUSH q x AT noon", Range("AT", "0", "8796093022207")),
+    ("DQ.PUSH q x PRIORITY -129", Range("PRIORITY", "-128", "127")),
+    ("DQ.PUSH q x PRIORITY 128", Range("PRIORITY", "-128", "127")),
+    ("DQ.PUSH q x PRIORITY high", Range("PRIORITY", "-128", "127")),
+    ("DQ.PUSH q x RETRIES -2", Range("RETRIES", "-1", MOST)),
+    ("DQ.PUSH q x RETRIES 2147483648", Range("RETRIES", "-1", MOST)),
+    ("DQ.PUSH q x LEASE 0", Range("LEASE", "1", LONGEST)),
+    ("DQ.PUSH q x LEASE 4398046511104", Range("LEASE", "1", LONGEST)),
+    ("DQ.PUSH q x TTL -1", Range("TTL", "0", LONGEST)),
+    ("DQ.PUSH q x TTL 4398046511104", Range("TTL", "0", LONGEST)),
+    ("DQ.POP q COUNT 0", Range("COUNT", "1", MOST)),
+    ("DQ.POP q COUNT -1", Range("COUNT", "1", MOST)),
+    ("DQ.POP q COUNT 2147483648", Range("COUNT", "1", MOST)),
+    ("DQ.POP q COUNT all", Range("COUNT", "1", MOST)),
+    ("DQ.POP q LEASE 0", Range("LEASE", "1", LONGEST)),
+    ("DQ.POP q LEASE -1", Range("LEASE", "1", LONGEST)),
+    ("DQ.POP q LEASE 4398046511104", Range("LEASE", "1", LONGEST)),
+    ("DQ.POP q BLOCK -1", Range("BLOCK", "0", LONGEST)),
+    ("DQ.POP q BLOCK 0.5", Range("BLOCK", "0", LONGEST)),
+    ("DQ.POP q BLOCK 4398046511104", Range("BLOCK", "0", LONGEST)),
+    ("DQ.NACK q held DELAY -1", Range("DELAY", "0", LONGEST)),
+    ("DQ.NACK q held DELAY 4398046511104", Range("DELAY", "0", LONGEST)),
+    ("DQ.NACK q held DEAD DELAY -1", Range("DELAY", "0", LONGEST)),
+    ("DQ.EXTEND q held LEASE 0", Range("LEASE", "1", LONGEST)),
+    ("DQ.EXTEND q held LEASE 4398046511104", Range("LEASE", "1", LONGEST)),
+    ("DQ.EXTEND q held LEASE long", Range("LEASE", "1", LONGEST)),
+    // A name that a producer may not give.
+    ("DQ.PUSH q x ID \"\"", Starts("ERR ")),
+    ("DQ.PUSH q x ID a#b", Starts("ERR ")),
+    ("DQ.PUSH q x ID 12-34", Starts("ERR ")),
+    ("DQ.PUSH q x ID 12-34 REPLACE", Starts("ERR ")),
+];
+
+impl Says {
+    #[track_caller]
+    fn expect(&self, line: &str, reply: &Reply) {
+        let Reply::Error(text) = reply else { panic!("{line}: {reply:?} is no error") };
+        let fits = match self {
+            Exactly(all) => text == all,
+            Starts(start) => text.starts_with(start),
+            Range(option, from, to) => {
+                text.starts_with(&format!("ERR {option} must be")) && text.contains(&format!("from {from} to {to}"))
+            }
+        };
+        assert!(fits, "{line}: {text}");
+    }
+}
+
+#[test]
+fn every_wrong_word_is_named_and_changes_nothing() {
+    in_both_protocols(|c| {
+        every_state(c, "q");
+        let (digest, about, len) = (c.digest("q"), c.about_but_time("q"), c.len("q"));
+        for (line, says) in TABLE {
+            says.expect(line, &c.ask(line));
+            assert_eq!(c.digest("q"), digest, "{line}");
+            assert_eq!(c.about_but_time("q"), about, "{line}");
+        }
+        assert_eq!(c.len("q"), len);
+    });
+}
+
+#[test]
+fn an_error_touches_no_watcher_and_leaves_no_trace_to_replicate() {
+    let server = Server::start();
+    let mut c = server.client();
+    every_state(&mut c, "q");
+    let changes = c.info("persistence", "rdb_changes_since_last_save");
+    let offset = c.info("replication", "master_repl_offset");
+    let mut watcher = server.client();
+    watcher.ask("WATCH q").ok();
+    for (line, says) in TABLE {
+        says.expect(line, &c.ask(line));
+    }
+    assert_eq!(watcher.multi(&["PING"]), [Reply::Simple("PONG".into())]);
+    assert_eq!(c.info("persistence", "rdb_changes_since_last_save"), changes);
+    assert_eq!(c.info("replication", "master_repl_offset"), offset);
+}
+
+#[test]
+fn an_error_is_the_same_where_there_is_no_queue() {
+    let server = Server::start();
+    let mut c = server.client();
+    for (line, says) in TABLE {
+        says.expect(line, &c.ask(line));
+    }
+    assert_eq!(c.ask("DBSIZE"), Reply::Int(0));
+}
+
+#[test]
+fn a_key_of_another_type_is_left_alone() {
+    in_both_protocols(|c| {
+        for make in ["SET q text", "RPUSH q item", "XADD q 1-1 field value"] {
+            c.ask("DEL q");
+            c.ask(make);
+            let dump = c.ask("DUMP q");
+            for line in [
+                "DQ.PUSH q x",
+                "DQ.PUSH q x ID m REPLACE",
+                "DQ.POP q",
+                "DQ.POP q BLOCK 0",
+                "DQ.POP q NOACK COUNT 5",
+                "DQ.ACK q m",
+                "DQ.NACK q m",
+                "DQ.EXTEND q m",
+                "DQ.LEN q",
+                "DQ.LEN q dead",
+                "DQ.GET q m",
+                "DQ.INFO q",
+            ] {
+                assert_eq!(c.ask(line).error(), WRONG_TYPE, "{line}");
+            }
+            assert_eq!(c.ask("DUMP q"), dump);
+        }
+    });
+}
+
+#[test]
+fn the_commands_of_other_types_leave_a_queue_alone() {
+    let server = Server::start();
+    let mut c = server.client();
+    every_state(&mut c, "q");
+    let digest = c.digest("q");
+    for line in ["GET q", "LPUSH q x", "INCR q", "HSET q a b", "XADD q * a b", "ZADD q 1 a", "APPEND q x"] {
+        assert_eq!(c.ask(line).error(), WRONG_TYPE, "{line}");
+    }
+    assert_eq!(c.digest("q"), digest);
+}
+
+#[test]
+fn without_memory_nothing_comes_in_and_everything_can_go() {
+    let server = Server::start();
+    let mut c = server.client();
+    for n in 0..4 {
+        c.push(format!("q x ID m{n}"));
+    }
+    c.pop("q COUNT 2");
+    let (digest, about) = (c.digest("q"), c.about_but_time("q"));
+    c.configure("maxmemory", 1);
+    for line in ["DQ.PUSH q x", "DQ.PUSH q x DELAY 5", "DQ.PUSH q x ID m0 REPLACE", "DQ.PUSH new x"] {
+        assert!(c.ask(line).error().starts_with("OOM "), "{line}");
+    }
+    assert_eq!((c.digest("q"), c.about_but_time("q")), (digest, about));
+    assert_eq!(c.ack("q m0"), 1);
+    assert_eq!(c.nack("q m1 DELAY 600000 ERROR full"), "delayed");
+    assert_eq!(c.pop_ids("q"), ["m2"]);
+    assert!(c.extend("q m2") > 0);
+    assert_eq!(c.pop_ids("q NOACK BLOCK 0"), ["m3"]);
+    assert_eq!(c.len("q"), 2);
+    assert_eq!(c.state("q", "m1"), "delayed");
+    c.configure("maxmemory", 0);
+    c.push("q x");
+}
+
+#[test]
+fn an_error_in_a_transaction_is_its_own() {
+    let server = Server::start();
+    let mut c = server.client();
+    let replies = c.multi(&["DQ.PUSH q x ID a", "DQ.PUSH q x DELAY -1", "DQ.POP q BLOCK -1", "DQ.PUSH q x ID b"]);
+    assert_eq!(replies[0], Reply::bulk("a"));
+    assert!(replies[1].error().starts_with("ERR DELAY must be"));
+    assert!(replies[2].error().starts_with("ERR BLOCK must be"));
+    assert_eq!(replies[3], Reply::bulk("b"));
+    assert_eq!(c.len("q"), 2);
+}
+
+#[test]
+fn an_error_shows_the_wrong_word_without_breaking_the_protocol() {
+    in_both_protocols(|c| {
+        for word in [b"\r\n+INJECTED\r\n".as_slice(), b"\0", b"\xff\xfe", b"%s%n%d", &[b'w'; 100_000]] {
+            for args in [
+                &[b"DQ.PUSH", b"q".as_slice(), b"x", word],
+                &[b"DQ.PUSH", b"q".as_slice(), b"DELAY", word],
+                &[b"DQ.POP", b"q".as_slice(), b"COUNT", word],
+                &[b"DQ.POP", b"q".as_slice(), b"NOACK", word],
+            ] {
+                let reply = c.cmd(args);
+                assert!(reply.error().starts_with("ERR "), "{reply:?}");
+                assert!(reply.error().len() < 1_500);
+            }
+            assert!(c.cmd(&[b"DQ.LEN", b"q".as_slice(), word]).error().starts_with("ERR "));
+            assert_eq!(c.ask("PING"), Reply::Simple("PONG".into()));
+        }
+    });
+}

@@ -1,0 +1,42 @@
+//! What a user of the module relies on, checked against real servers.
+//!
+//! A file holds the promises of one subject, and a test is one promise. Each test has a server of its own, so that
+//! none can disturb another. Nothing here depends on the speed of the machine: tests wait for conditions with generous
+//! deadlines, and "never early" is compared with the server's own clock, exactly.
+//!
+//! `DQ_SERVER` names the server to test against (else `redis-server`, else `valkey-server` from the path),
+//! `DQ_MODULE` the module (else the `libdq.so` that cargo built for this run).
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+mod support;
+
+mod blocking;
+mod catching_up;
+mod concurrency;
+mod crash;
+mod delivery;
+mod discovery;
+mod errors;
+mod generic_keys;
+mod hostile;
+mod leases;
+mod limits;
+mod looking;
+mod missing_keys;
+mod notifications;
+mod persistence;
+mod producing;
+mod promotion;
+mod python;
+mod readme;
+mod replacing;
+mod replication;
+mod retries;
+mod time_to_live;
+mod waiting;

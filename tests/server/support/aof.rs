@@ -1,0 +1,44 @@
+//! What a server writes to its AOF, read back.
+
+use super::scenario::every_state;
+use super::server::Server;
+
+/// The effects that a queue `q` with messages in every state leaves in the AOF, and the queue's digest.
+pub fn effects_of_every_state() -> (Vec<Vec<u8>>, String) {
+    let server = Server::with_aof(&[]);
+    let mut c = server.client();
+    every_state(&mut c, "q");
+    let dir = server.dir().join("appendonlydir");
+    let mut files: Vec<_> = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.to_string_lossy().ends_with(".incr.aof"));
+    let log = std::fs::read(&files[0]).unwrap();
+    let mut commands = commands(&log);
+    commands.retain(|args| args[0].eq_ignore_ascii_case(b"DQ.EFFECT"));
+    assert!(commands.len() > 10, "what clients decide is replicated as effects");
+    (commands.into_iter().map(|mut args| args.pop().unwrap()).collect(), c.digest("q"))
+}
+
+/// The commands of an AOF of plain commands.
+fn commands(mut log: &[u8]) -> Vec<Vec<Vec<u8>>> {
+    let mut commands = Vec::new();
+    while !log.is_empty() {
+        let count = length(&mut log, b'*');
+        commands.push((0..count).map(|_| word(&mut log)).collect());
+    }
+    commands
+}
+
+fn length(log: &mut &[u8], kind: u8) -> usize {
+    let end = log.iter().position(|byte| *byte == b'\n').unwrap();
+    assert_eq!(log[0], kind);
+    let number = std::str::from_utf8(&log[1..end - 1]).unwrap().parse().unwrap();
+    *log = &log[end + 1..];
+    number
+}
+
+fn word(log: &mut &[u8]) -> Vec<u8> {
+    let len = length(log, b'$');
+    let word = log[..len].to_vec();
+    *log = &log[len + 2..];
+    word
+}

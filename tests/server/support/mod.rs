@@ -1,0 +1,18 @@
+//! What the tests stand on: a server to start, a client that sees the wire as it is, and words for what tests do.
+
+mod aof;
+mod client;
+mod queue;
+mod random;
+mod reply;
+mod scenario;
+mod server;
+mod wait;
+
+pub use aof::effects_of_every_state;
+pub use client::{Client, Protocol};
+pub use random::Random;
+pub use reply::Reply;
+pub use scenario::{every_state, sequence};
+pub use server::{in_both_protocols, Server};
+pub use wait::eventually;

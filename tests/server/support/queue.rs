@@ -1,0 +1,206 @@
+//! The words of the tests: what one does with a queue, said short.
+
+use super::client::Client;
+use super::reply::{Fields, Reply};
+use super::wait::{eventually, LATE_MS};
+
+/// A lease that does not end while a test runs.
+const LONG_LEASE_MS: i64 = 600_000;
+
+/// A message as it was delivered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    pub id: String,
+    pub payload: Vec<u8>,
+    pub attempt: i64,
+    /// None after `NOACK`
+    pub receipt: Option<String>,
+}
+
+impl Message {
+    #[track_caller]
+    fn from(reply: &Reply) -> Message {
+        let [id, payload, attempt, receipt] = reply.items() else {
+            panic!("a message is [id, payload, attempt, receipt], not {reply:?}");
+        };
+        Message {
+            id: id.text(),
+            payload: payload.bytes().to_vec(),
+            attempt: attempt.int(),
+            receipt: (!receipt.is_null()).then(|| receipt.text()),
+        }
+    }
+
+    /// The receipt of a delivery that must be acked.
+    #[track_caller]
+    pub fn receipt(&self) -> &str {
+        self.receipt.as_deref().expect("a receipt")
+    }
+}
+
+impl Client {
+    /// `DQ.PUSH` of the line; the id.
+    #[track_caller]
+    pub fn push(&mut self, line: impl AsRef<str>) -> String {
+        self.ask(format!("DQ.PUSH {}", line.as_ref())).text()
+    }
+
+    /// `DQ.POP` of the line; none where there is nothing.
+    #[track_caller]
+    pub fn pop(&mut self, line: impl AsRef<str>) -> Vec<Message> {
+        let reply = self.ask(format!("DQ.POP {}", line.as_ref()));
+        if reply.is_null() {
+            return Vec::new();
+        }
+        reply.items().iter().map(Message::from).collect()
+    }
+
+    /// `DQ.POP` of the line, where exactly one message must come.
+    #[track_caller]
+    pub fn pop_one(&mut self, line: impl AsRef<str>) -> Message {
+        let mut messages = self.pop(line);
+        assert_eq!(messages.len(), 1, "one message, not {messages:?}");
+        messages.remove(0)
+    }
+
+    /// `DQ.POP` of the line; the ids in the order of delivery.
+    #[track_caller]
+    pub fn pop_ids(&mut self, line: impl AsRef<str>) -> Vec<String> {
+        self.pop(line).into_iter().map(|message| message.id).collect()
+    }
+
+    /// Starts to wait for a message of `key`, with a lease that outlives the test.
+    #[track_caller]
+    pub fn wait_for_message(&mut self, key: &str) {
+        self.send(format!("DQ.POP {key} BLOCK 0 LEASE {LONG_LEASE_MS}"));
+    }
+
+    /// The message for which this client waited.
+    #[track_caller]
+    pub fn served(&mut self) -> Message {
+        let reply = self.receive();
+        assert_eq!(reply.items().len(), 1, "one message, not {reply:?}");
+        Message::from(&reply.items()[0])
+    }
+
+    /// `DQ.ACK` of the line; how many were removed.
+    #[track_caller]
+    pub fn ack(&mut self, line: impl AsRef<str>) -> i64 {
+        self.ask(format!("DQ.ACK {}", line.as_ref())).int()
+    }
+
+    /// `DQ.NACK` of the line; the state to which it went.
+    #[track_caller]
+    pub fn nack(&mut self, line: impl AsRef<str>) -> String {
+        self.ask(format!("DQ.NACK {}", line.as_ref())).text()
+    }
+
+    /// `DQ.EXTEND` of the line; the new deadline.
+    #[track_caller]
+    pub fn extend(&mut self, line: impl AsRef<str>) -> i64 {
+        self.ask(format!("DQ.EXTEND {}", line.as_ref())).int()
+    }
+
+    /// `DQ.GET` of a message that is there.
+    #[track_caller]
+    pub fn get(&mut self, key: &str, id: &str) -> Fields {
+        self.ask(format!("DQ.GET {key} {id}")).fields()
+    }
+
+    /// The state of a message, `absent` where there is none of that id.
+    #[track_caller]
+    pub fn state(&mut self, key: &str, id: &str) -> String {
+        let reply = self.ask(format!("DQ.GET {key} {id}"));
+        if reply.is_null() {
+            "absent".to_owned()
+        } else {
+            reply.fields().text("state")
+        }
+    }
+
+    /// Waits until a message is in a state.
+    #[track_caller]
+    pub fn until_state(&mut self, key: &str, id: &str, state: &str) {
+        eventually(&format!("{id} is {state}"), || self.state(key, id) == state);
+    }
+
+    /// `DQ.LEN` of the line.
+    #[track_caller]
+    pub fn len(&mut self, line: &str) -> i64 {
+        self.ask(format!("DQ.LEN {line}")).int()
+    }
+
+    /// `DQ.INFO` of a queue that is there.
+    #[track_caller]
+    pub fn about(&mut self, key: &str) -> Fields {
+        self.ask(format!("DQ.INFO {key}")).fields()
+    }
+
+    /// `DQ.INFO` of a queue but for what time alone changes in it.
+    #[track_caller]
+    pub fn about_but_time(&mut self, key: &str) -> Fields {
+        self.about(key).without(&["oldest-ready"])
+    }
+
+    /// What the server says of the records, settings and counters of a queue: equal content, equal digest.
+    #[track_caller]
+    pub fn digest(&mut self, key: &str) -> String {
+        self.ask(format!("DEBUG DIGEST-VALUE {key}")).items()[0].text()
+    }
+
+    /// The server's clock, Unix ms.
+    #[track_caller]
+    pub fn now(&mut self) -> i64 {
+        let time = self.ask("TIME");
+        let part = |n: usize| time.items()[n].text().parse::<i64>().expect("a number");
+        part(0) * 1000 + part(1) / 1000
+    }
+
+    /// Waits until the server's clock has passed an instant.
+    #[track_caller]
+    pub fn until_after(&mut self, instant: i64) {
+        eventually("the clock has passed an instant", || self.now() > instant);
+    }
+
+    /// Checks that an instant is `ms` after the server's now at some moment of `act`, and hands back the instant.
+    #[track_caller]
+    pub fn expect_ms_from_now(&mut self, ms: i64, act: impl FnOnce(&mut Client) -> i64) -> i64 {
+        let before = self.now();
+        let instant = act(self);
+        let after = self.now();
+        assert!(before + ms <= instant && instant <= after + ms, "{before} + {ms} <= {instant} <= {after} + {ms}");
+        instant
+    }
+
+    /// Checks that a message now held under the lease of `wait_for_message` was delivered at `due` or up to
+    /// `LATE_MS` later, by the server's clock and by the deadline that it gave.
+    #[track_caller]
+    pub fn expect_delivered_at(&mut self, key: &str, id: &str, due: i64) {
+        let now = self.now();
+        assert!(now >= due, "{id} was delivered {} ms early by the clock", due - now);
+        let delivered = self.get(key, id).int("deadline") - LONG_LEASE_MS;
+        assert!(delivered >= due, "{id} was delivered {} ms early", due - delivered);
+        assert!(delivered <= due + LATE_MS, "{id} was delivered {} ms late", delivered - due);
+    }
+
+    /// One field of a section of `INFO`; empty where there is none.
+    #[track_caller]
+    pub fn info(&mut self, section: &str, field: &str) -> String {
+        let text = self.ask(format!("INFO {section}")).text();
+        let value = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+        value.unwrap_or_default().trim().to_owned()
+    }
+
+    /// Waits until so many clients of the server are blocked.
+    #[track_caller]
+    pub fn until_blocked(&mut self, clients: usize) {
+        let clients = clients.to_string();
+        eventually("clients are blocked", || self.info("clients", "blocked_clients") == clients);
+    }
+
+    /// `CONFIG SET`, which must be accepted.
+    #[track_caller]
+    pub fn configure(&mut self, parameter: &str, value: impl ToString) {
+        self.cmd(&["CONFIG", "SET", parameter, &value.to_string()]).ok();
+    }
+}

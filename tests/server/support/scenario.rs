@@ -1,0 +1,101 @@
+//! A queue in which everything has happened: the same for all tests on what survives.
+
+use super::client::Client;
+use super::reply::Fields;
+
+/// Who stands in the queue of `every_state`.
+pub struct Cast {
+    /// The ids of all messages that the queue holds.
+    pub ids: Vec<String>,
+    /// The receipt of `held`, which is in flight.
+    pub held: String,
+    /// The receipt of `lapsed`, whose lease ran out with retries left.
+    pub lapsed: String,
+    /// The receipt of `spent`, which died of its lease's end.
+    pub spent: String,
+    /// How many are in each state.
+    pub delayed: i64,
+    pub ready: i64,
+    pub inflight: i64,
+    pub dead: i64,
+}
+
+/// Makes a queue that holds messages in every state, reached in every way.
+pub fn every_state(c: &mut Client, key: &str) -> Cast {
+    // Stories that are over: they live on in the totals and the last id only.
+    c.push(format!("{key} x ID acked"));
+    let acked = c.pop_one(key);
+    assert_eq!(c.ack(format!("{key} {}", acked.receipt())), 1);
+    c.push(format!("{key} x ID taken"));
+    c.pop_one(format!("{key} NOACK"));
+
+    // Ready: after a lease that ran out. What comes next and is popped has a higher priority.
+    c.push(format!("{key} again ID lapsed RETRIES 5"));
+    let lapsed = c.pop_one(format!("{key} LEASE 1")).receipt().to_owned();
+    c.until_state(key, "lapsed", "ready");
+
+    // Dead: of its lease's end, rejected, expired.
+    c.push(format!("{key} tired ID spent RETRIES 0 PRIORITY 50"));
+    let spent = c.pop_one(format!("{key} LEASE 1")).receipt().to_owned();
+    c.until_state(key, "spent", "dead");
+    c.push(format!("{key} bad ID rejected PRIORITY 51"));
+    c.pop_one(key);
+    assert_eq!(c.nack(format!("{key} rejected DEAD ERROR no-such-user")), "dead");
+    c.push(format!("{key} old ID expired TTL 1"));
+    c.until_state(key, "expired", "dead");
+
+    // Delayed: by a nack, by its producer.
+    c.push(format!("{key} twice ID retried PRIORITY 52"));
+    c.pop_one(key);
+    assert_eq!(c.nack(format!("{key} retried DELAY 600000 ERROR boom")), "delayed");
+    c.push(format!("{key} later ID later DELAY 500000 LEASE 1234 RETRIES -1"));
+    let unnamed = c.push(format!("{key} much-later AT 8000000000000 PRIORITY -128"));
+
+    // In flight, its lease extended.
+    c.push(format!("{key} held ID held PRIORITY 127 LEASE 600000 TTL 6000000"));
+    let held = c.pop_one(key).receipt().to_owned();
+    c.extend(format!("{key} held LEASE 700000"));
+
+    // Ready: replaced, any bytes, none, many.
+    c.push(format!("{key} first ID replaced DELAY 1000000"));
+    c.push(format!("{key} second ID replaced REPLACE PRIORITY -1"));
+    let bytes: Vec<u8> = (0..=255).collect();
+    let binary = c.cmd(&[b"DQ.PUSH", key.as_bytes(), &bytes]).text();
+    let empty = c.push(format!("{key} \"\""));
+    let large = c.cmd(&[b"DQ.PUSH", key.as_bytes(), &vec![b'L'; 100_000]]).text();
+
+    let named = ["lapsed", "spent", "rejected", "expired", "retried", "later", "held", "replaced"];
+    let mut ids: Vec<String> = named.map(str::to_owned).to_vec();
+    ids.extend([unnamed, binary, empty, large]);
+    Cast { ids, held, lapsed, spent, delayed: 3, ready: 5, inflight: 1, dead: 3 }
+}
+
+impl Cast {
+    /// All that `DQ.GET` says of every message.
+    pub fn portraits(&self, c: &mut Client, key: &str) -> Vec<Fields> {
+        self.ids.iter().map(|id| c.get(key, id)).collect()
+    }
+
+    /// Checks that the queue goes on as if nothing had happened: counts, order and receipts.
+    #[track_caller]
+    pub fn expect_alive(&self, c: &mut Client, key: &str) {
+        let counts = ["delayed", "ready", "inflight", "dead"].map(|state| c.len(&format!("{key} {state}")));
+        assert_eq!(counts, [self.delayed, self.ready, self.inflight, self.dead]);
+        assert_eq!(c.ack(format!("{key} {}", self.held)), 1, "the delivery in flight can be acked");
+        assert_eq!(c.ack(format!("{key} {}", self.spent)), 1, "a late ack counts");
+        let next = c.pop_ids(format!("{key} COUNT 10"));
+        assert_eq!(next[0], "lapsed", "it kept its place");
+        assert_eq!(next.last().map(String::as_str), Some("replaced"), "the lowest priority comes last");
+        assert_eq!(next.len(), 5);
+        assert_eq!(c.ack(format!("{key} {}", self.lapsed)), 0, "its receipt went stale with the new delivery");
+        let newest = c.push(format!("{key} new"));
+        assert!(self.ids.iter().all(|id| id != &newest));
+        assert!(self.ids.iter().filter_map(|id| sequence(id)).max() < sequence(&newest), "ids go on rising");
+    }
+}
+
+/// The two numbers of a generated id; none for a name.
+pub fn sequence(id: &str) -> Option<(u64, u64)> {
+    let (ms, seq) = id.split_once('-')?;
+    Some((ms.parse().ok()?, seq.parse().ok()?))
+}

@@ -1,0 +1,235 @@
+//! A real server with the module loaded: a directory and a port of its own, ended and judged when it goes.
+
+use super::client::{Client, Protocol};
+use super::reply::Reply;
+use super::wait::{eventually, PATIENCE};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+/// What never stands in the log of a healthy server.
+const ALARMS: [&str; 4] = ["panicked", "BUG REPORT", "Guru Meditation", "CRITICAL"];
+
+/// How often a start is tried again because another process took the port in between.
+const PORT_ATTEMPTS: usize = 20;
+
+/// A running server. Dropping it ends it, and fails the test if its log holds an alarm.
+pub struct Server {
+    child: Child,
+    port: u16,
+    dir: PathBuf,
+    args: Vec<String>,
+}
+
+impl Server {
+    /// A fresh server that keeps nothing on disk.
+    pub fn start() -> Server {
+        Server::with(&[])
+    }
+
+    /// A fresh server with further arguments.
+    pub fn with(args: &[&str]) -> Server {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("server-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        std::fs::create_dir_all(&dir).expect("a directory for the server");
+        // Empty, for `CONFIG REWRITE` to write to.
+        std::fs::write(dir.join("conf"), "").expect("a file for the configuration");
+        let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+        let (child, port) = launch(&dir, &args);
+        Server { child, port, dir, args }
+    }
+
+    /// A fresh server that keeps an AOF, synced to disk with each reply.
+    pub fn with_aof(args: &[&str]) -> Server {
+        let mut all = vec!["--appendonly", "yes", "--appendfsync", "always"];
+        all.extend_from_slice(args);
+        Server::with(&all)
+    }
+
+    /// A fresh server that follows `master`, once it has its data.
+    pub fn replica_of(master: &Server, args: &[&str]) -> Server {
+        let port = master.port.to_string();
+        let mut all = vec!["--replicaof", "127.0.0.1", &port];
+        all.extend_from_slice(args);
+        let replica = Server::with(&all);
+        let mut client = replica.client();
+        eventually("the replica's link is up", || client.info("replication", "master_link_status") == "up");
+        replica
+    }
+
+    /// A connection that speaks RESP2.
+    pub fn client(&self) -> Client {
+        self.client_with(Protocol::Resp2)
+    }
+
+    /// A connection that speaks the protocol given.
+    pub fn client_with(&self, protocol: Protocol) -> Client {
+        Client::connect(self.port, protocol).expect("a connection")
+    }
+
+    /// The port on which it listens; another after each start.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The directory of its files.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Shuts it down, saving an RDB file first, and starts it on the same directory.
+    pub fn restart_from_rdb(&mut self) {
+        self.shut_down("SHUTDOWN SAVE");
+        self.boot();
+    }
+
+    /// Shuts it down and starts it on the same directory, to replay its AOF.
+    pub fn restart_from_aof(&mut self) {
+        self.shut_down("SHUTDOWN NOSAVE");
+        self.boot();
+    }
+
+    /// Ends it in mid-sentence, as a power cut does.
+    pub fn kill9(&mut self) {
+        self.child.kill().expect("killed");
+        self.child.wait().expect("gone");
+    }
+
+    /// Starts it again after it ended.
+    pub fn boot(&mut self) {
+        (self.child, self.port) = launch(&self.dir, &self.args);
+    }
+
+    fn shut_down(&mut self, how: &str) {
+        // No reply comes where it works: the connection breaks.
+        if let Ok(reply) = self.client().try_ask(how) {
+            panic!("{how}: {reply:?}");
+        }
+        let child = &mut self.child;
+        eventually("the server ends", || child.try_wait().expect("its status").is_some());
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let log = read_log(&self.dir);
+        let alarm = ALARMS.into_iter().find(|alarm| log.contains(alarm));
+        if std::thread::panicking() {
+            eprintln!("{} keeps what the server left; its log ends:\n{}", self.dir.display(), tail(&log));
+        } else if let Some(alarm) = alarm {
+            panic!("the log in {} says {alarm:?}:\n{}", self.dir.display(), tail(&log));
+        } else {
+            let _ = std::fs::remove_dir_all(&self.dir);
+        }
+    }
+}
+
+/// Runs a test on a fresh server in RESP2, and on another in RESP3.
+pub fn in_both_protocols(test: impl Fn(&mut Client)) {
+    for protocol in [Protocol::Resp2, Protocol::Resp3] {
+        let server = Server::start();
+        test(&mut server.client_with(protocol));
+    }
+}
+
+/// Starts a server on a free port and waits until it answers.
+fn launch(dir: &Path, args: &[String]) -> (Child, u16) {
+    for _ in 0..PORT_ATTEMPTS {
+        let port = free_port();
+        let mut child = spawn(dir, port, args);
+        if answers(&mut child, port, dir) {
+            return (child, port);
+        }
+    }
+    panic!("no port was free {PORT_ATTEMPTS} times in a row");
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    listener.local_addr().expect("its address").port()
+}
+
+fn spawn(dir: &Path, port: u16, args: &[String]) -> Child {
+    let out = std::fs::File::create(dir.join("stdout")).expect("a file for the output");
+    Command::new(server_binary())
+        .arg(dir.join("conf"))
+        .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
+        .args(["--dir", &dir.to_string_lossy()])
+        .args(["--logfile", &dir.join("log").to_string_lossy()])
+        .args(["--save", "", "--appendonly", "no"])
+        .args(["--enable-debug-command", "yes"])
+        .args(["--propagation-error-behavior", "panic"])
+        .args(["--repl-diskless-sync-delay", "0"])
+        .args(["--loadmodule", &module().to_string_lossy()])
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(out.try_clone().expect("the file"))
+        .stderr(out)
+        .spawn()
+        .unwrap_or_else(|error| panic!("{} does not start: {error}", server_binary()))
+}
+
+/// True once this very process answers and has loaded its data; false where its port was taken.
+fn answers(child: &mut Child, port: u16, dir: &Path) -> bool {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(status) = child.try_wait().expect("its status") {
+            let log = read_log(dir);
+            let last_start = log.rfind("oO0OoO0OoO0Oo").map_or(log.as_str(), |start| &log[start..]);
+            if last_start.contains("ddress already in use") || last_start.contains("Failed listening") {
+                return false;
+            }
+            let out = std::fs::read_to_string(dir.join("stdout")).unwrap_or_default();
+            panic!("the server ended at its start ({status}):\n{out}\n{}", tail(&log));
+        }
+        if let Ok(mut client) = Client::connect(port, Protocol::Resp2) {
+            // Not loading any more, and no other server that took the port.
+            let loaded = client.try_ask("PING").is_ok_and(|reply| reply == Reply::Simple("PONG".into()));
+            let own = format!("process_id:{}\r\n", child.id());
+            if loaded && client.try_ask("INFO server").is_ok_and(|info| info.text().contains(&own)) {
+                return true;
+            }
+        }
+        if Instant::now() > deadline {
+            let _ = child.kill();
+            let _ = child.wait();
+            panic!("the server does not answer:\n{}", tail(&read_log(dir)));
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+/// The server under test.
+pub fn server_binary() -> String {
+    let from_path = || {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let found = |name: &&str| std::env::split_paths(&path).any(|dir| dir.join(name).is_file());
+        ["redis-server", "valkey-server"].into_iter().find(found).unwrap_or("redis-server").to_owned()
+    };
+    std::env::var("DQ_SERVER").unwrap_or_else(|_| from_path())
+}
+
+/// The module under test: cargo builds it beside this test's own binary.
+fn module() -> PathBuf {
+    if let Some(named) = std::env::var_os("DQ_MODULE") {
+        return PathBuf::from(named);
+    }
+    let exe = std::env::current_exe().expect("this test's own path");
+    let candidates: Vec<PathBuf> = exe.ancestors().skip(1).take(2).map(|dir| dir.join("libdq.so")).collect();
+    let found = candidates.iter().find(|path| path.is_file());
+    found.unwrap_or_else(|| panic!("no module at {candidates:?}; DQ_MODULE may name one")).clone()
+}
+
+fn read_log(dir: &Path) -> String {
+    String::from_utf8_lossy(&std::fs::read(dir.join("log")).unwrap_or_default()).into_owned()
+}
+
+fn tail(log: &str) -> String {
+    let lines: Vec<&str> = log.lines().collect();
+    lines[lines.len().saturating_sub(60)..].join("\n")
+}
