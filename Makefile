@@ -1,0 +1,46 @@
+# `make` lists what there is to do. Every target installs what it lacks (scripts/install-deps.sh).
+.DEFAULT_GOAL := help
+.PHONY: help run build test lint fmt bench bench-core deps clean
+
+# Where rustup puts cargo, for shells that do not know it yet.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+run: ## build dq and start a server with it on port 6379, or the next free one
+	@scripts/install-deps.sh build server
+	cargo build --release --locked
+	@exec scripts/run-server.sh
+
+build: ## build the module, target/release/libdq.so
+	@scripts/install-deps.sh build
+	cargo build --release --locked
+
+test: deps ## run all tests: the core, its model, and real servers
+	cargo test --locked
+
+lint: ## check format and lints, of the module and of the core alone
+	@scripts/install-deps.sh build lint
+	cargo fmt --all -- --check
+	cargo clippy --all-targets --locked -- -D warnings
+	cargo clippy --all-targets --locked --no-default-features -- -D warnings
+
+fmt: ## format the code
+	@scripts/install-deps.sh lint
+	cargo fmt --all
+
+bench: bench-core ## measure the core, then a server with dq against its peers
+	@scripts/install-deps.sh build server python
+	cargo build --release --locked
+	@if [ -f benches/server.py ]; then python3 benches/server.py; else echo "benches/server.py: none yet"; fi
+
+bench-core: ## measure the core alone
+	@scripts/install-deps.sh build
+	@if [ -f benches/core.rs ]; then cargo bench --locked --bench core --no-default-features; else echo "benches/core.rs: none yet"; fi
+
+deps: ## install what is missing to build, test and run
+	@scripts/install-deps.sh
+
+clean: ## remove what was built, and the data of `make run`
+	cargo clean

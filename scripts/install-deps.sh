@@ -1,0 +1,166 @@
+#!/usr/bin/env bash
+# Installs what is missing here for the parts that are asked for, and does nothing where nothing is.
+#   scripts/install-deps.sh [build] [lint] [server] [python]      without arguments: all of them
+# It uses apt-get, as root or through `sudo -n`, and rustup for Rust's own components. Where it cannot install,
+# it says in one line what to install, and fails. Written for bash 3.2 too (macOS).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+PATH="$PATH:${HOME:-/root}/.cargo/bin"
+
+die() {
+    echo "dq: $*" >&2
+    exit 1
+}
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
+}
+
+# --- what there is ---
+
+# A compiler with its C library's headers: the linker of Rust, and one C file of the redis-module crate.
+have_cc() {
+    command -v cc >/dev/null && echo '#include <stdio.h>' | cc -E - >/dev/null 2>&1
+}
+
+# libclang where the clang-sys crate looks for it, and clang's own headers: bindgen needs both.
+have_libclang() {
+    local dir lib header found=""
+    [ -z "${LIBCLANG_PATH:-}" ] || return 0 # set by hand: believed
+    local config="${LLVM_CONFIG_PATH:-llvm-config}"
+    local prefix="/nonexistent"
+    if command -v "$config" >/dev/null; then prefix=$("$config" --prefix 2>/dev/null) || true; fi
+    for dir in "$prefix"/lib* /usr/lib/*-linux-* /usr/lib/llvm-*/lib /usr/lib64 /usr/lib /usr/local/lib /usr/local/llvm*/lib \
+        /usr/local/opt/llvm*/lib /Library/Developer/CommandLineTools/usr/lib \
+        /Applications/Xcode.app/Contents/Developer/Toolchains/XcodeDefault.xctoolchain/usr/lib; do
+        for lib in "$dir"/libclang.so* "$dir"/libclang-[0-9]*.so* "$dir"/libclang.dylib; do
+            if [ -e "$lib" ]; then found=yes; fi
+        done
+        for header in "$dir"/clang/*/include/stddef.h "$dir"/llvm-*/lib/clang/*/include/stddef.h; do
+            if [ -n "$found" ] && [ -e "$header" ]; then return 0; fi
+        done
+    done
+    # The library may stand in another directory than the headers.
+    [ -n "$found" ] && for header in /usr/lib/clang/*/include/stddef.h /usr/lib/llvm-*/lib/clang/*/include/stddef.h; do
+        if [ -e "$header" ]; then return 0; fi
+    done
+    return 1
+}
+
+# A server that is there but too old is somebody's, and apt has no newer one: it is left alone.
+have_server() {
+    local code=0
+    scripts/find-server.sh >/dev/null 2>&1 || code=$?
+    if [ "$code" = 2 ]; then scripts/find-server.sh || exit 1; fi
+    return "$code"
+}
+have_cli() { command -v redis-cli >/dev/null || command -v valkey-cli >/dev/null; }
+
+# A Python that can make a virtual environment: Debian ships the module that this needs apart.
+have_python() {
+    python3 -IS -c 'import importlib.util as u, sys; sys.exit(not (u.find_spec("venv") and u.find_spec("ensurepip")))' 2>/dev/null
+}
+
+# --- what is missing: its name, and the packages of Debian, Fedora and Homebrew (xcode: of Apple's tools) ---
+
+missing="" debian="" fedora="" brew=""
+need() {
+    missing="$missing${missing:+, }$1"
+    debian="$debian $2"
+    case "$fedora " in *" $3 "*) ;; *) fedora="$fedora $3" ;; esac
+    case "$brew " in *" $4 "*) ;; *) brew="$brew $4" ;; esac
+}
+
+look() {
+    missing="" debian="" fedora="" brew=""
+    local part
+    for part in "$@"; do
+        case $part in
+        build)
+            have_cc || need "a C compiler" "gcc libc6-dev" "gcc" "xcode"
+            have_libclang || need "libclang" "libclang-dev" "clang-devel" "xcode"
+            ;;
+        server)
+            have_server || need "redis-server or valkey-server 7.0+" "redis-server" "valkey" "redis"
+            have_cli || need "redis-cli or valkey-cli" "redis-tools" "valkey" "redis"
+            ;;
+        python) have_python || need "python3 with venv" "python3 python3-venv" "python3" "python" ;;
+        lint) ;;
+        *) die "$part is no part: build, lint, server, python" ;;
+        esac
+    done
+}
+
+# --- installing ---
+
+# Packages of a server start it, now and at each boot, on the port that somebody else may want. Not here.
+hold_services() {
+    local policy=/usr/sbin/policy-rc.d
+    [ ! -e "$policy" ] || return 0
+    printf '#!/bin/sh\n# Left by an interrupted scripts/install-deps.sh of dq: remove it.\nexit 101\n' | as_root tee "$policy" >/dev/null
+    as_root chmod 755 "$policy"
+    trap 'as_root rm -f /usr/sbin/policy-rc.d' EXIT
+}
+
+apt() {
+    as_root env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get -qq -o DPkg::Lock::Timeout=300 "$@" </dev/null
+}
+
+install_packages() {
+    local package known=yes fresh_server=""
+    for package in "$@"; do
+        LC_ALL=C apt-cache policy "$package" 2>/dev/null | grep -q 'Candidate: [^(]' || known=no
+        if [ "$package" = redis-server ]; then fresh_server=yes; fi
+    done
+    echo "dq: installing $*"
+    if [ -n "$fresh_server" ]; then hold_services; fi
+    if [ "$known" = no ]; then apt update; fi
+    # Old lists name versions that the mirror no longer has: then, and only then, read them anew.
+    apt install -y --no-install-recommends "$@" >/dev/null || {
+        apt update
+        apt install -y --no-install-recommends "$@" >/dev/null
+    }
+    if [ -n "$fresh_server" ] && [ -d /run/systemd/system ]; then as_root systemctl disable --quiet redis-server || true; fi
+}
+
+can_install() {
+    command -v apt-get >/dev/null && { [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null; }
+}
+
+say_what_to_install() {
+    local macos=""
+    case "$brew " in *" xcode "*) macos="xcode-select --install" brew=${brew/ xcode/} ;; esac
+    if [ -n "$brew" ]; then macos="$macos${macos:+; }brew install$brew"; fi
+    die "missing: $missing. Install it with: apt-get install$debian (Debian, Ubuntu) | dnf install$fedora (Fedora) | $macos (macOS)"
+}
+
+# --- the run ---
+
+if [ $# = 0 ]; then set -- build lint server python; fi
+
+case " $* " in
+*" build "* | *" lint "*)
+    command -v cargo >/dev/null || die "missing: Rust 1.85 or newer. Install it from https://rustup.rs"
+    ;;
+esac
+
+look "$@"
+if [ -n "$missing" ]; then
+    can_install || say_what_to_install
+    # shellcheck disable=SC2086 # a list of package names
+    install_packages $debian || say_what_to_install
+    look "$@"
+    [ -z "$missing" ] || say_what_to_install
+fi
+
+case " $* " in *" lint "*)
+    for component in rustfmt clippy; do
+        tool=$component
+        if [ "$tool" = rustfmt ]; then tool=fmt; fi
+        cargo "$tool" --version >/dev/null 2>&1 && continue
+        command -v rustup >/dev/null || die "missing: cargo $tool. Install it with: rustup component add $component, or from where your Rust came"
+        echo "dq: installing $component"
+        rustup component add "$component"
+    done
+    ;;
+esac
