@@ -4,6 +4,7 @@ use super::error::Error;
 use super::{key_name, now, serve, with_queue};
 use crate::queue::id::Target;
 use crate::queue::Effect;
+use crate::server::listeners;
 use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::server::write;
 
@@ -34,11 +35,17 @@ fn ack(call: &mut Call<'_>) -> Result<(), Error> {
     let name = key_name(call)?;
     let now = now(ctx);
     let outcome = with_queue(ctx, name, |held| {
-        let mut done = Vec::with_capacity(call.args.remaining());
+        let heard = listeners::any(ctx);
+        let mut done = Vec::with_capacity(if heard { call.args.remaining() } else { 0 });
+        let mut count = 0;
         while let Some(text) = call.args.next() {
-            done.extend(Target::parse(text).and_then(|target| held.queue.ack(now, &target)));
+            if let Some(sequence) = Target::parse(text).and_then(|target| held.queue.ack(now, &target)) {
+                count += 1;
+                if heard {
+                    done.push(sequence);
+                }
+            }
         }
-        let count = done.len();
         // Where leases are limited, each that ends makes room for another.
         let wakes = count > 0 && held.queue.settings().maxinflight != 0;
         let announcement = if count == 0 {
@@ -50,7 +57,7 @@ fn ack(call: &mut Call<'_>) -> Result<(), Error> {
     })?;
     match outcome {
         Some((count, announcement)) if count > 0 => {
-            ctx.integer(count as i64);
+            ctx.integer(count);
             write::announce(ctx, name, announcement, c"dq.ack");
         }
         _ => ctx.integer(0),

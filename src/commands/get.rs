@@ -82,7 +82,10 @@ pub fn reply_message(ctx: Ctx, message: &Message<'_>) {
     if let Some((deadline, receipt)) = leased {
         number("deadline", deadline.as_ms());
         ctx.bulk(b"receipt");
-        ctx.bulk(IdBuffer::new().receipt(record.sequence, message.name, receipt));
+        let mut buffer = IdBuffer::new();
+        let id = buffer.id(record.sequence, message.name);
+        let receipt = buffer.receipt(id, receipt);
+        ctx.bulk(buffer.text(receipt));
     }
     if let Some(error) = message.error {
         ctx.bulk(b"error");

@@ -2,12 +2,13 @@
 
 use super::error::Error;
 use super::options::Options;
-use super::{key_name, now, reply_id, serve, with_queue};
+use super::{key_name, now, serve, with_queue};
 use crate::queue::id::IdBuffer;
 use crate::queue::time::{DurationMs, UnixMs};
-use crate::queue::{Effect, Grant, Lease, Pop as Terms};
+use crate::queue::{Delivered, Effect, Grant, Lease, Pop as Terms};
 use crate::server::ctx::{Ctx, Name};
 use crate::server::datatype::Held;
+use crate::server::listeners;
 use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::server::state::floor;
 use crate::server::waiters;
@@ -98,23 +99,37 @@ pub fn deliver(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, request: 
         return None;
     }
     ctx.array(count);
-    let mut grants: Vec<Grant> = Vec::with_capacity(count);
-    let mut buffer = IdBuffer::new();
-    held.queue.pop(now, &mut floor(), &request.terms, &mut grants, |message| {
-        ctx.array(4);
-        reply_id(ctx, message.sequence, message.name);
-        ctx.bulk(message.payload);
-        ctx.integer(message.attempt.into());
-        match message.receipt {
-            Some(receipt) => ctx.bulk(buffer.receipt(message.sequence, message.name, receipt)),
-            None => ctx.null(),
+    let heard = listeners::any(ctx);
+    let mut grants: Vec<Grant> = Vec::with_capacity(if heard { count } else { 0 });
+    let mut sent = 0;
+    held.queue.deliver(now, &mut floor(), &Terms { count, ..request.terms }, |message| {
+        reply_delivered(ctx, &message);
+        if heard {
+            grants.push(message.grant);
         }
+        sent += 1;
     });
     // The queue keeps its word; should it ever not, the protocol must be kept all the same.
-    (grants.len()..count).for_each(|_| ctx.null());
+    (sent..count).for_each(|_| ctx.null());
     let effect = || match request.terms.lease {
         Lease::NoAck => Effect::Take(grants.iter().map(|grant| grant.sequence).collect()),
         Lease::Default | Lease::For(_) => Effect::Deliver(grants),
     };
     Some(write::record(ctx, name, held, now, false, effect))
+}
+
+/// Replies a message as its consumer gets it: id, payload, attempt, receipt.
+fn reply_delivered(ctx: Ctx, message: &Delivered<'_>) {
+    let mut buffer = IdBuffer::new();
+    let id = buffer.id(message.grant.sequence, message.name);
+    ctx.array(4);
+    ctx.bulk(buffer.text(id));
+    ctx.bulk(message.payload);
+    ctx.integer(message.grant.attempt.into());
+    if message.lent {
+        let receipt = buffer.receipt(id, message.grant.receipt);
+        ctx.bulk(buffer.text(receipt));
+    } else {
+        ctx.null();
+    }
 }

@@ -1,7 +1,7 @@
 //! Popping.
 
 use super::effect::Grant;
-use super::id::{Floor, Receipt, Sequence};
+use super::id::{Floor, Receipt};
 use super::order::Key;
 use super::record::{Phase, Record};
 use super::store::Placement;
@@ -31,21 +31,19 @@ pub enum Lease {
 /// A message as it is handed to a consumer.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivered<'a> {
-    /// Its sequence: its id, unless it has a name.
-    pub sequence: Sequence,
-    /// Its name.
+    /// The delivery. Its sequence is the message's id, unless that has a name.
+    pub grant: Grant,
+    /// Whether it is lent: what is given for good has neither receipt nor deadline.
+    pub lent: bool,
+    /// The message's name.
     pub name: Option<&'a [u8]>,
     /// What it carries.
     pub payload: &'a [u8],
-    /// The number of this delivery, from 1.
-    pub attempt: u32,
-    /// None where it was given and not lent.
-    pub receipt: Option<Receipt>,
 }
 
 impl Queue {
-    /// How many messages a pop of `want` would deliver at `now`: O(log n + want / 64), and what leases and TTLs
-    /// ended since the last advance.
+    /// How many messages a pop of `want` would deliver at `now`: O(log n), and what leases and TTLs ended
+    /// since the last advance.
     pub fn deliverable(&mut self, now: UnixMs, want: usize) -> usize {
         let now = self.tick(now);
         if self.paused {
@@ -56,11 +54,12 @@ impl Queue {
             0 => usize::MAX,
             most => (most as usize).saturating_sub(self.inflight.len()),
         };
-        self.waiting.due_by(now, want.min(room))
+        // The view is at `now`, so what it counts as ready is what is due.
+        self.waiting.ready().min(want).min(room)
     }
 
     /// Delivers the first messages in delivery order to `sink`, exactly [`Queue::deliverable`] of them, and notes in
-    /// `grants` what was granted. A message costs O(log n).
+    /// `grants` what was granted.
     pub fn pop(
         &mut self,
         now: UnixMs,
@@ -70,46 +69,50 @@ impl Queue {
         mut sink: impl FnMut(Delivered<'_>),
     ) {
         let count = self.deliverable(now, pop.count);
+        self.deliver(now, floor, &Pop { count, ..*pop }, |delivered| {
+            grants.push(delivered.grant);
+            sink(delivered);
+        });
+    }
+
+    /// Delivers so many messages, of which [`Queue::deliverable`] has just said that they are there, to `sink`. A
+    /// message costs O(log n).
+    pub fn deliver(&mut self, now: UnixMs, floor: &mut Floor, pop: &Pop, mut sink: impl FnMut(Delivered<'_>)) {
         let now = self.tick(now);
         let last = self.last_receipt.max(Receipt(floor.receipt));
         let mut receipt = Receipt::next(last, now);
-        for _ in 0..count {
+        for _ in 0..pop.count {
             let Some(sequence) = self.waiting.pop(now) else { break };
             let Some(at) = self.store.find(sequence) else { break };
             let record = self.store.record(at);
             if let Some(ttl) = record.ttl {
                 self.expiring.remove(Key::at(ttl.end, sequence));
             }
-            let attempt = record.attempts.saturating_add(1);
-            let lent = match pop.lease {
+            let lease = match pop.lease {
                 Lease::NoAck => None,
                 Lease::For(lease) => Some(lease),
                 Lease::Default => Some(record.lease.unwrap_or(self.settings.lease)),
             };
-            // Receipts that are used up (only a forged snapshot brings that about) repeat the last.
-            let number = receipt.unwrap_or(Receipt(u64::MAX));
-            let bytes = self.store.bytes(at);
-            sink(Delivered {
+            let grant = Grant {
                 sequence,
-                name: bytes.name,
-                payload: bytes.payload,
-                attempt,
-                receipt: lent.map(|_| number),
-            });
+                attempt: record.attempts.saturating_add(1),
+                deadline: now.after(lease.unwrap_or(DurationMs::ZERO)),
+                // Receipts that are used up (only a forged snapshot brings that about) repeat the last.
+                receipt: receipt.unwrap_or(Receipt(u64::MAX)),
+            };
+            let bytes = self.store.bytes(at);
+            sink(Delivered { grant, lent: lease.is_some(), name: bytes.name, payload: bytes.payload });
             self.totals.delivered += 1;
-            let Some(lease) = lent else {
-                grants.push(Grant { sequence, attempt, deadline: now, receipt: number });
+            if lease.is_none() {
                 self.forget(at, &record);
                 continue;
-            };
-            let deadline = now.after(lease);
-            let phase = Phase::Leased { deadline, receipt: number };
-            self.store.update(at, &Record { attempts: attempt, phase, ..record });
+            }
+            let phase = Phase::Leased { deadline: grant.deadline, receipt: grant.receipt };
+            self.store.update(at, &Record { attempts: grant.attempt, phase, ..record });
             self.store.set_placement(at, Placement::InFlight);
-            self.inflight.insert(Key::at(deadline, sequence));
-            grants.push(Grant { sequence, attempt, deadline, receipt: number });
-            self.last_receipt = number;
-            receipt = number.0.checked_add(1).map(Receipt);
+            self.inflight.insert(Key::at(grant.deadline, sequence));
+            self.last_receipt = grant.receipt;
+            receipt = grant.receipt.0.checked_add(1).map(Receipt);
         }
         floor.raise(self.last_sequence, self.last_receipt);
     }

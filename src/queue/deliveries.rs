@@ -1,18 +1,16 @@
 //! What is known of a message only once it was delivered: kept apart, since most messages were not yet.
 //!
-//! Chunks of 64 slots with a bitmap each. A message's header holds its slot's number; chunks are allocated as they
-//! are needed and freed as soon as they are empty, so the room follows the number in flight.
-
-// Slots come from `take` and are given back once; chunk numbers are checked by the vector's length at use.
-#![allow(clippy::indexing_slicing)]
+//! Each segment of the store has one list of these, and a message's header says where in it. What is given back
+//! leaves a gap until the segment is packed, or until a growing list is mostly gaps: so the room follows the number
+//! of messages that were delivered and are still there.
 
 use std::mem::size_of;
 use std::num::NonZeroU32;
 
-/// Slots in a chunk: the bits of its bitmap.
-const CHUNK: usize = 64;
+/// A list grows by as many places as it has, but by no more than this.
+const STEP_MAX: usize = 64;
 
-/// The number of a slot, from 1: an absent one costs nothing in a header.
+/// A place in the list, from 1: an absent one costs nothing in a header.
 pub(super) type Slot = NonZeroU32;
 
 /// What a delivery adds to a message.
@@ -26,125 +24,53 @@ pub(super) struct Delivery {
     pub attempts: u32,
 }
 
+/// The deliveries of a segment's messages.
 #[derive(Debug, Default)]
-struct Chunk {
-    used: u64,
-    /// Allocated while a slot is in use.
-    slots: Option<Box<[Delivery; CHUNK]>>,
-}
-
-/// All deliveries of a queue.
-#[derive(Debug, Default)]
-pub(super) struct Deliveries {
-    chunks: Vec<Chunk>,
-    /// The chunks that have a free slot, each once: the next slot comes from the last of them.
-    open: Vec<u32>,
-}
-
-fn place(slot: Slot) -> (usize, usize) {
-    let at = slot.get() as usize - 1;
-    (at / CHUNK, at % CHUNK)
-}
+pub(super) struct Deliveries(Vec<Delivery>);
 
 impl Deliveries {
-    /// Takes a slot for `delivery`; none where four billion are in use.
-    pub fn take(&mut self, delivery: Delivery) -> Option<Slot> {
-        let number = match self.open.last() {
-            Some(number) => *number as usize,
-            None => {
-                self.open.push(u32::try_from(self.chunks.len()).ok()?);
-                self.chunks.push(Chunk::default());
-                self.chunks.len() - 1
-            }
-        };
-        let chunk = &mut self.chunks[number];
-        let free = (!chunk.used).trailing_zeros() as usize;
-        let slot = Slot::new(u32::try_from(number * CHUNK + free + 1).ok()?)?;
-        chunk.used |= 1 << free;
-        chunk.slots.get_or_insert_with(|| Box::new([Delivery::default(); CHUNK]))[free] = delivery;
-        if chunk.used == u64::MAX {
-            self.open.pop();
-        }
-        Some(slot)
+    /// A list with room for so many, and no more.
+    pub fn with_room(count: usize) -> Deliveries {
+        Deliveries(Vec::with_capacity(count))
     }
 
-    /// The delivery in a slot in use.
+    /// Adds one. A list that is full grows.
+    pub fn add(&mut self, delivery: Delivery) -> Option<Slot> {
+        if self.is_full() {
+            self.0.reserve_exact(self.0.len().clamp(1, STEP_MAX));
+        }
+        self.0.push(delivery);
+        Slot::new(u32::try_from(self.0.len()).ok()?)
+    }
+
+    /// The one at a place.
     pub fn get(&self, slot: Slot) -> Delivery {
-        let (chunk, at) = place(slot);
-        self.chunks[chunk].slots.as_ref().map_or(Delivery::default(), |slots| slots[at])
+        self.0.get(slot.get() as usize - 1).copied().unwrap_or_default()
     }
 
-    /// Changes the delivery in a slot in use.
+    /// Changes the one at a place.
     pub fn set(&mut self, slot: Slot, delivery: Delivery) {
-        let (chunk, at) = place(slot);
-        if let Some(slots) = &mut self.chunks[chunk].slots {
-            slots[at] = delivery;
+        if let Some(held) = self.0.get_mut(slot.get() as usize - 1) {
+            *held = delivery;
         }
     }
 
-    /// Gives a slot back.
-    pub fn free(&mut self, slot: Slot) {
-        let (number, at) = place(slot);
-        let chunk = &mut self.chunks[number];
-        if chunk.used == u64::MAX {
-            self.open.push(number as u32);
-        }
-        chunk.used &= !(1 << at);
-        if chunk.used == 0 {
-            chunk.slots = None;
-            if self.open.len() > 1 {
-                self.trim();
-            }
-        }
+    /// Whether the next one needs more room.
+    pub fn is_full(&self) -> bool {
+        self.0.len() == self.0.capacity()
     }
 
-    /// Drops the empty chunks at the end.
-    fn trim(&mut self) {
-        let kept = self.chunks.iter().rposition(|chunk| chunk.used != 0).map_or(0, |last| last + 1);
-        if kept < self.chunks.len() {
-            self.chunks.truncate(kept);
-            self.open.retain(|chunk| (*chunk as usize) < kept);
-            self.chunks.shrink_to(2 * kept + 8);
-            self.open.shrink_to(2 * self.open.len() + 8);
-        }
+    /// Places, gaps among them.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.0.clear();
     }
 
     pub fn heap_bytes(&self) -> usize {
-        let chunks = self.chunks.iter().filter(|chunk| chunk.slots.is_some()).count();
-        chunks * size_of::<[Delivery; CHUNK]>()
-            + self.chunks.capacity() * size_of::<Chunk>()
-            + self.open.capacity() * size_of::<u32>()
-    }
-
-    pub fn allocations(&self) -> usize {
-        self.chunks.len()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn slots_keep_what_they_are_given_and_are_used_again() {
-        let mut deliveries = Deliveries::default();
-        let delivery = |receipt| Delivery { receipt, ..Delivery::default() };
-        let mut slots: Vec<Slot> = (0..1_000).map(|n| deliveries.take(delivery(n)).unwrap()).collect();
-        for (n, slot) in slots.iter().enumerate() {
-            assert_eq!(deliveries.get(*slot), delivery(n as u64));
-        }
-        for slot in slots.iter().skip(1).step_by(2) {
-            deliveries.free(*slot);
-        }
-        let chunks = deliveries.chunks.len();
-        for slot in slots.iter_mut().skip(1).step_by(2) {
-            *slot = deliveries.take(delivery(7)).unwrap();
-        }
-        assert_eq!(deliveries.chunks.len(), chunks);
-        assert_eq!(deliveries.get(slots[2]), delivery(2));
-        for slot in slots {
-            deliveries.free(slot);
-        }
-        assert!(deliveries.chunks.len() <= 1 && deliveries.heap_bytes() < 600);
+        self.0.capacity() * size_of::<Delivery>()
     }
 }

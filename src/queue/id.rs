@@ -33,11 +33,10 @@ impl Sequence {
 
     /// Reads `<ms>-<count>`, the way [`fmt::Display`] writes it and no other; anything else is none.
     pub fn parse(text: &[u8]) -> Option<Sequence> {
-        let dash = text.iter().position(|byte| *byte == b'-')?;
-        let (ms, count) = text.split_at(dash);
-        let ms = parse_canonical(ms)?;
-        let count = parse_canonical(count.get(1..)?)?;
-        (ms <= UnixMs::MAX.as_ms() && count < 1 << COUNT_BITS).then_some(Sequence(ms << COUNT_BITS | count))
+        let (ms, rest) = leading_number(text)?;
+        let (count, rest) = leading_number(rest.strip_prefix(b"-")?)?;
+        (rest.is_empty() && ms <= UnixMs::MAX.as_ms() && count < 1 << COUNT_BITS)
+            .then_some(Sequence(ms << COUNT_BITS | count))
     }
 
     /// Writes `<ms>-<count>` into `buffer` and returns the part that was written.
@@ -45,7 +44,7 @@ impl Sequence {
         let written = buffer.decimal(0, self.0 >> COUNT_BITS);
         let written = buffer.byte(written, b'-');
         let written = buffer.decimal(written, self.0 & ((1 << COUNT_BITS) - 1));
-        buffer.written(written)
+        buffer.text(written)
     }
 }
 
@@ -111,10 +110,10 @@ impl<'a> Id<'a> {
 
     /// Reads an id; none where no message can have it.
     pub fn parse(text: &'a [u8]) -> Option<Id<'a>> {
-        if has_generated_form(text) {
-            return Sequence::parse(text).map(Id::Generated);
+        match Sequence::parse(text) {
+            Some(sequence) => Some(Id::Generated(sequence)),
+            None => Self::is_name(text).then_some(Id::Named(text)),
         }
-        Self::is_name(text).then_some(Id::Named(text))
     }
 
     /// Whether a producer may choose `text` as a name: 1 to 255 bytes, no `#`, not of the form of a generated id.
@@ -135,13 +134,13 @@ pub struct Target<'a> {
 impl<'a> Target<'a> {
     /// Reads an id or a receipt (`<id>#<n>`); none where no message can have it.
     pub fn parse(text: &'a [u8]) -> Option<Target<'a>> {
-        match text.iter().rposition(|byte| *byte == b'#') {
-            None => Some(Target { id: Id::parse(text)?, receipt: None }),
-            Some(hash) => {
-                let (id, number) = text.split_at(hash);
-                let number = parse_canonical(number.get(1..)?)?;
-                Some(Target { id: Id::parse(id)?, receipt: Some(Receipt(number)) })
-            }
+        let Some(hash) = text.iter().position(|byte| *byte == b'#') else {
+            return Some(Target { id: Id::parse(text)?, receipt: None });
+        };
+        let (id, number) = text.split_at(hash);
+        match leading_number(number.get(1..)?)? {
+            (number, []) => Some(Target { id: Id::parse(id)?, receipt: Some(Receipt(number)) }),
+            _ => None,
         }
     }
 }
@@ -154,15 +153,18 @@ fn has_generated_form(text: &[u8]) -> bool {
     all_digits(parts.next()) && all_digits(parts.next())
 }
 
-/// A number as it would be printed: digits only, no leading zero.
-fn parse_canonical(digits: &[u8]) -> Option<u64> {
-    if digits.is_empty() || (digits.len() > 1 && digits.first() == Some(&b'0')) {
-        return None;
+/// A number as it would be printed, with no leading zero, and what follows it.
+#[inline]
+fn leading_number(text: &[u8]) -> Option<(u64, &[u8])> {
+    let mut value = 0u64;
+    let mut rest = text;
+    while let [digit @ b'0'..=b'9', after @ ..] = rest {
+        value = value.checked_mul(10)?.checked_add(u64::from(digit - b'0'))?;
+        rest = after;
     }
-    digits.iter().try_fold(0u64, |value, byte| {
-        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
-        value.checked_mul(10)?.checked_add(digit)
-    })
+    let digits = text.len() - rest.len();
+    let canonical = digits == 1 || (digits > 1 && text.first() != Some(&b'0'));
+    canonical.then_some((value, rest))
 }
 
 /// Room for the longest printed id and receipt, so that printing allocates nothing.
@@ -177,25 +179,26 @@ impl IdBuffer {
         IdBuffer([0; Self::SIZE])
     }
 
-    /// Writes `<id>#<n>`, where the id is `name`, or `sequence` printed, and returns the part that was written.
-    pub fn receipt(&mut self, sequence: Sequence, name: Option<&[u8]>, receipt: Receipt) -> &[u8] {
-        let mut written = match name {
-            Some(name) => match self.0.get_mut(..name.len()) {
-                Some(room) => {
-                    room.copy_from_slice(name);
-                    name.len()
-                }
-                None => 0,
-            },
-            None => sequence.write(self).len(),
-        };
-        written = self.byte(written, b'#');
-        written = self.decimal(written, receipt.0);
-        self.written(written)
+    /// Writes the id, which is `name`, or `sequence` printed, and returns its length.
+    pub fn id(&mut self, sequence: Sequence, name: Option<&[u8]>) -> usize {
+        match name.map(|name| (name, self.0.get_mut(..name.len()))) {
+            Some((name, Some(room))) => {
+                room.copy_from_slice(name);
+                name.len()
+            }
+            _ => sequence.write(self).len(),
+        }
     }
 
-    fn written(&self, end: usize) -> &[u8] {
-        self.0.get(..end).unwrap_or_default()
+    /// Writes `#<n>` behind an id of `length`, and returns the receipt's length.
+    pub fn receipt(&mut self, length: usize, receipt: Receipt) -> usize {
+        let length = self.byte(length, b'#');
+        self.decimal(length, receipt.0)
+    }
+
+    /// The first `length` bytes of what was written.
+    pub fn text(&self, length: usize) -> &[u8] {
+        self.0.get(..length).unwrap_or_default()
     }
 
     fn byte(&mut self, at: usize, byte: u8) -> usize {
@@ -263,9 +266,14 @@ mod tests {
     fn a_target_is_an_id_or_a_receipt() {
         let named = Target { id: Id::Named(b"a"), receipt: Some(Receipt(7)) };
         assert_eq!(Target::parse(b"a#7"), Some(named));
-        let mut buffer = IdBuffer::new();
-        assert_eq!(buffer.receipt(Sequence(0), Some(b"a"), Receipt(7)), b"a#7");
-        assert_eq!(buffer.receipt(Sequence(1 << 20), None, Receipt(u64::MAX)), b"1-0#18446744073709551615");
+        let printed = |sequence, name, receipt| {
+            let mut buffer = IdBuffer::new();
+            let id = buffer.id(sequence, name);
+            let receipt = buffer.receipt(id, receipt);
+            String::from_utf8(buffer.text(receipt).to_vec()).unwrap()
+        };
+        assert_eq!(printed(Sequence(0), Some(&b"a"[..]), Receipt(7)), "a#7");
+        assert_eq!(printed(Sequence(1 << 20), None, Receipt(u64::MAX)), "1-0#18446744073709551615");
         for nothing in [&b"a#"[..], b"#7", b"a#x", b"a#07", b"a#7#7", b"a#18446744073709551616"] {
             assert_eq!(Target::parse(nothing), None);
         }

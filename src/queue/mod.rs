@@ -160,8 +160,8 @@ impl Queue {
         self.waiting.advance(now);
     }
 
-    /// The time for those who only look.
-    fn seen(&self, now: UnixMs) -> UnixMs {
+    /// The queue's own time at `now`, which never runs backwards: that of its decisions.
+    pub fn seen(&self, now: UnixMs) -> UnixMs {
         self.clock.max(now)
     }
 

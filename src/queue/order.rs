@@ -80,14 +80,15 @@ impl Key {
 #[derive(Debug, Default)]
 pub struct OrderedKeys {
     len: usize,
-    root: Root,
+    /// Made with the first key: most sets of most queues never have one, and cost two words.
+    root: Option<Box<Root>>,
 }
 
 /// Most queues are small, and a small set is a single leaf without a tree above it.
 #[derive(Debug)]
 enum Root {
     Leaf(Leaf),
-    Tree(Box<Tree>),
+    Tree(Tree),
 }
 
 impl Default for Root {
@@ -135,7 +136,7 @@ impl Leaf {
 
     fn insert(&mut self, key: Key) {
         if self.0.len() == self.0.capacity() {
-            self.0.reserve_exact(if self.0.is_empty() { 4 } else { LEAF_STEP });
+            self.0.reserve_exact(self.0.len().clamp(1, LEAF_STEP));
         }
         let at = self.rank(key);
         debug_assert!(at == 0 || self.0[at - 1] != key, "a key is inserted once");
@@ -153,11 +154,12 @@ impl Leaf {
         }
     }
 
-    /// Gives storage back once half of it is unused.
+    /// Gives storage back once a fifth of it is unused, and a few keys more.
     #[inline]
     fn trim(&mut self) {
-        if self.0.capacity() > 2 * (self.0.len() + LEAF_STEP) {
-            self.0.shrink_to(self.0.len() + LEAF_STEP);
+        let used = self.0.len();
+        if self.0.capacity() > used + used / 4 + LEAF_STEP {
+            self.0.shrink_to(used + LEAF_STEP / 2);
         }
     }
 
@@ -253,12 +255,13 @@ impl OrderedKeys {
     /// Adds a key that is not there yet.
     pub fn insert(&mut self, key: Key) {
         self.len += 1;
-        let tree = match &mut self.root {
+        let root = &mut **self.root.get_or_insert_default();
+        let tree = match root {
             Root::Leaf(leaf) if leaf.0.len() < LEAF_MAX => return leaf.insert(key),
             Root::Leaf(leaf) => {
                 let inner = Inner { bounds: vec![Key::LEAST], len: leaf.0.len(), leaves: vec![std::mem::take(leaf)] };
-                self.root = Root::Tree(Box::new(Tree { bounds: vec![Key::LEAST], inners: vec![inner] }));
-                match &mut self.root {
+                *root = Root::Tree(Tree { bounds: vec![Key::LEAST], inners: vec![inner] });
+                match root {
                     Root::Tree(tree) => tree,
                     Root::Leaf(_) => return,
                 }
@@ -274,9 +277,10 @@ impl OrderedKeys {
 
     /// Removes a key and says whether it was there.
     pub fn remove(&mut self, key: Key) -> bool {
-        let removed = match &mut self.root {
-            Root::Leaf(leaf) => leaf.remove(key),
-            Root::Tree(tree) => {
+        let removed = match self.root.as_deref_mut() {
+            None => false,
+            Some(Root::Leaf(leaf)) => leaf.remove(key),
+            Some(Root::Tree(tree)) => {
                 let at = child_of(&tree.bounds, key);
                 let removed = tree.inners[at].remove(key);
                 self.mend(at);
@@ -290,7 +294,7 @@ impl OrderedKeys {
     /// The smallest key.
     #[inline]
     pub fn first(&self) -> Option<Key> {
-        match &self.root {
+        match self.root.as_deref()? {
             Root::Leaf(leaf) => leaf.0.front().copied(),
             Root::Tree(tree) => tree.inners.first()?.leaves.first()?.0.front().copied(),
         }
@@ -298,7 +302,7 @@ impl OrderedKeys {
 
     /// Removes and returns the smallest key, unless it is above `limit`.
     pub fn pop_first(&mut self, limit: Key) -> Option<Key> {
-        let leaf = match &mut self.root {
+        let leaf = match self.root.as_deref_mut()? {
             Root::Leaf(leaf) => leaf,
             Root::Tree(tree) => {
                 let inner = tree.inners.first_mut()?;
@@ -334,9 +338,10 @@ impl OrderedKeys {
 
     /// How many keys are <= `key`, at most `limit`: O(log n + limit / leaf).
     pub fn rank_up_to(&self, key: Key, limit: usize) -> usize {
-        let rank = match &self.root {
-            Root::Leaf(leaf) => leaf.rank(key),
-            Root::Tree(tree) => {
+        let rank = match self.root.as_deref() {
+            None => 0,
+            Some(Root::Leaf(leaf)) => leaf.rank(key),
+            Some(Root::Tree(tree)) => {
                 let at = child_of(&tree.bounds, key);
                 let mut rank = 0;
                 for inner in &tree.inners[..at] {
@@ -358,18 +363,19 @@ impl OrderedKeys {
 
     /// The keys above `key` in order; all of them where it is none.
     pub fn iter_after(&self, key: Option<Key>) -> impl Iterator<Item = Key> + '_ {
-        let (first_inner, first_leaf, skip) = match (&self.root, key) {
-            (Root::Leaf(leaf), Some(key)) => (0, 0, leaf.rank(key)),
-            (Root::Tree(tree), Some(key)) => {
+        let (first_inner, first_leaf, skip) = match (self.root.as_deref(), key) {
+            (Some(Root::Leaf(leaf)), Some(key)) => (0, 0, leaf.rank(key)),
+            (Some(Root::Tree(tree)), Some(key)) => {
                 let inner = child_of(&tree.bounds, key);
                 let leaf = child_of(&tree.inners[inner].bounds, key);
                 (inner, leaf, tree.inners[inner].leaves[leaf].rank(key))
             }
-            (_, None) => (0, 0, 0),
+            (None, _) | (_, None) => (0, 0, 0),
         };
-        let (single, inners) = match &self.root {
-            Root::Leaf(leaf) => (Some(leaf), &[][..]),
-            Root::Tree(tree) => (None, &tree.inners[first_inner..]),
+        let (single, inners) = match self.root.as_deref() {
+            None => (None, &[][..]),
+            Some(Root::Leaf(leaf)) => (Some(leaf), &[][..]),
+            Some(Root::Tree(tree)) => (None, &tree.inners[first_inner..]),
         };
         let leaves = inners
             .iter()
@@ -384,9 +390,10 @@ impl OrderedKeys {
 
     /// The keys from the largest to the smallest.
     pub fn iter_backwards(&self) -> impl Iterator<Item = Key> + '_ {
-        let (single, inners) = match &self.root {
-            Root::Leaf(leaf) => (Some(leaf), &[][..]),
-            Root::Tree(tree) => (None, &tree.inners[..]),
+        let (single, inners) = match self.root.as_deref() {
+            None => (None, &[][..]),
+            Some(Root::Leaf(leaf)) => (Some(leaf), &[][..]),
+            Some(Root::Tree(tree)) => (None, &tree.inners[..]),
         };
         let leaves = inners.iter().rev().flat_map(|inner| inner.leaves.iter().rev());
         leaves.chain(single).flat_map(|leaf| leaf.0.iter().rev().copied())
@@ -397,8 +404,11 @@ impl OrderedKeys {
         debug_assert!(keys.windows(2).all(|pair| pair[0] < pair[1]));
         // Room for a few more keys in each leaf, so that the next pushes do not split them all.
         let leaf_of = |keys: &[Key]| Leaf(VecDeque::from(keys.to_vec()));
+        if keys.is_empty() {
+            return OrderedKeys::default();
+        }
         if keys.len() <= LEAF_MAX {
-            return OrderedKeys { len: keys.len(), root: Root::Leaf(leaf_of(keys)) };
+            return OrderedKeys { len: keys.len(), root: Some(Box::new(Root::Leaf(leaf_of(keys)))) };
         }
         let mut tree = Tree::default();
         for keys in keys.chunks((LEAF_MAX - LEAF_STEP) * (INNER_MAX - INNER_MAX / 8)) {
@@ -410,21 +420,22 @@ impl OrderedKeys {
             tree.bounds.push(keys[0]);
             tree.inners.push(inner);
         }
-        OrderedKeys { len: keys.len(), root: Root::Tree(Box::new(tree)) }
+        OrderedKeys { len: keys.len(), root: Some(Box::new(Root::Tree(tree))) }
     }
 
     /// Bytes on the heap. O(number of leaves).
     pub fn heap_bytes(&self) -> usize {
         let leaf_bytes = |leaf: &Leaf| leaf.0.capacity() * size_of::<Key>();
-        match &self.root {
-            Root::Leaf(leaf) => leaf_bytes(leaf),
-            Root::Tree(tree) => {
+        match self.root.as_deref() {
+            None => 0,
+            Some(Root::Leaf(leaf)) => size_of::<Root>() + leaf_bytes(leaf),
+            Some(Root::Tree(tree)) => {
                 let inner_bytes = |inner: &Inner| {
                     inner.bounds.capacity() * size_of::<Key>()
                         + inner.leaves.capacity() * size_of::<Leaf>()
                         + inner.leaves.iter().map(leaf_bytes).sum::<usize>()
                 };
-                size_of::<Tree>()
+                size_of::<Root>()
                     + tree.bounds.capacity() * size_of::<Key>()
                     + tree.inners.capacity() * size_of::<Inner>()
                     + tree.inners.iter().map(inner_bytes).sum::<usize>()
@@ -439,16 +450,17 @@ impl OrderedKeys {
 
     /// After a removal under inner node `at`: drops it when empty, and the whole tree when one leaf is left.
     fn mend(&mut self, at: usize) {
-        let Root::Tree(tree) = &mut self.root else { return };
+        let Some(root) = self.root.as_deref_mut() else { return };
+        let Root::Tree(tree) = root else { return };
         if tree.inners[at].leaves.is_empty() {
             tree.bounds.remove(at);
             tree.inners.remove(at);
         }
         match tree.inners.as_mut_slice() {
-            [] => self.root = Root::default(),
+            [] => *root = Root::default(),
             [inner] if inner.leaves.len() == 1 => {
                 let leaf = inner.leaves.pop().unwrap_or_default();
-                self.root = Root::Leaf(leaf);
+                *root = Root::Leaf(leaf);
             }
             _ => {}
         }

@@ -7,7 +7,7 @@
 // Indices are of headers that the caller found in this segment; offsets were written by `append` alone.
 #![allow(clippy::indexing_slicing)]
 
-use super::deliveries::{Delivery, Slot};
+use super::deliveries::{Deliveries, Delivery, Slot};
 use super::id::Sequence;
 use super::record::{Reason, Record, Ttl};
 use super::settings::Retries;
@@ -21,7 +21,7 @@ const SEGMENT_BYTES: usize = 56 * 1024;
 const SEGMENT_HEADERS: usize = 1024;
 /// A segment of up to this many bytes is kept when it is empty, for the next message.
 const SMALL_BYTES: usize = 2 * 1024;
-/// A segment of fewer messages is never packed: there is nothing to gain.
+/// A segment of fewer messages, and of no more than [`SMALL_BYTES`], is never packed: there is nothing to gain.
 const PACK_MIN: usize = 8;
 
 /// The bytes of a message.
@@ -128,6 +128,7 @@ impl Header {
 pub(super) struct Segment {
     pub headers: Vec<Header>,
     data: Vec<u8>,
+    deliveries: Deliveries,
     /// Messages that were not removed.
     pub live: u32,
     /// Bytes of `data` that are theirs.
@@ -139,7 +140,14 @@ pub(super) struct Segment {
 impl Segment {
     /// The first segment of a queue, which may stay the only one: it grows from almost nothing.
     pub fn small(record: &Record) -> Segment {
-        Segment { headers: Vec::new(), data: Vec::new(), live: 0, live_bytes: 0, retries: record.retries }
+        Segment {
+            headers: Vec::new(),
+            data: Vec::new(),
+            deliveries: Deliveries::default(),
+            live: 0,
+            live_bytes: 0,
+            retries: record.retries,
+        }
     }
 
     /// The segment that follows a full one, made in the size that it will have.
@@ -164,14 +172,14 @@ impl Segment {
     }
 
     /// Adds a message; `inline` is its payload unless that is kept apart.
-    pub fn append(&mut self, record: &Record, name: Option<&[u8]>, inline: Option<&[u8]>, slot: Option<Slot>) {
+    pub fn append(&mut self, record: &Record, name: Option<&[u8]>, inline: Option<&[u8]>, delivery: Option<Delivery>) {
         let size = self.size_of(record, name, inline);
         self.make_room(size);
         let mut header = Header {
             sequence: record.sequence.0,
             word: record.due.as_ms() | u64::from(record.priority as u8) << PRIORITY_SHIFT,
             offset: self.data.len() as u32,
-            delivery: slot,
+            delivery: None,
         };
         header.set_placement(Placement::Waiting);
         header.set_phase(record.phase.into());
@@ -200,6 +208,7 @@ impl Segment {
         self.headers.push(header);
         self.live += 1;
         self.live_bytes += size as u32;
+        self.keep(self.headers.len() - 1, delivery);
     }
 
     /// Grows by doubling, but never beyond a full segment.
@@ -210,7 +219,7 @@ impl Segment {
             self.data.reserve_exact(room - self.data.len());
         }
         if self.headers.len() == self.headers.capacity() {
-            self.headers.reserve_exact(self.headers.len().clamp(2, SEGMENT_HEADERS / 4));
+            self.headers.reserve_exact(self.headers.len().clamp(1, SEGMENT_HEADERS / 4));
         }
     }
 
@@ -261,9 +270,47 @@ impl Segment {
         (name, rest.get(options..).unwrap_or_default())
     }
 
-    /// The record, put together with what is known of its last delivery.
-    pub fn record(&self, index: usize, delivery: Delivery) -> Record {
+    /// Keeps what is known of a message's last delivery.
+    fn keep(&mut self, index: usize, delivery: Option<Delivery>) {
+        let slot = match (self.headers[index].delivery, delivery) {
+            (_, None) => None,
+            (Some(slot), Some(delivery)) => {
+                self.deliveries.set(slot, delivery);
+                Some(slot)
+            }
+            (None, Some(delivery)) => {
+                self.close_gaps();
+                self.deliveries.add(delivery)
+            }
+        };
+        self.headers[index].delivery = slot;
+    }
+
+    /// Makes a full list of deliveries anew where that is better than to let it grow.
+    fn close_gaps(&mut self) {
+        if !self.deliveries.is_full() {
+            return;
+        }
+        let used = self.deliveries_in_use();
+        if 2 * used < self.deliveries.len() {
+            let mut kept = Deliveries::with_room(used + 1);
+            for slot in self.headers.iter_mut().filter_map(|header| header.delivery.as_mut()) {
+                if let Some(place) = kept.add(self.deliveries.get(*slot)) {
+                    *slot = place;
+                }
+            }
+            self.deliveries = kept;
+        }
+    }
+
+    fn deliveries_in_use(&self) -> usize {
+        self.headers.iter().filter(|header| header.delivery.is_some()).count()
+    }
+
+    /// The record of a message.
+    pub fn record(&self, index: usize) -> Record {
         let header = &self.headers[index];
+        let delivery = header.delivery.map(|slot| self.deliveries.get(slot)).unwrap_or_default();
         let mut record = Record {
             sequence: Sequence(header.sequence),
             due: UnixMs::new(header.word & DUE_MASK),
@@ -292,11 +339,11 @@ impl Segment {
     }
 
     /// Writes what can change of a record.
-    pub fn update(&mut self, index: usize, record: &Record, slot: Option<Slot>) {
+    pub fn update(&mut self, index: usize, record: &Record, delivery: Option<Delivery>) {
+        self.keep(index, delivery);
         let header = &mut self.headers[index];
         header.word = header.word & !DUE_MASK | record.due.as_ms();
         header.set_phase(record.phase.into());
-        header.delivery = slot;
         let word = header.word;
         if let (true, Some(ttl)) = (word & TTL != 0, record.ttl) {
             let name = self.behind_name(index).0.map_or(0, |name| 1 + name.len());
@@ -333,25 +380,36 @@ impl Segment {
     pub fn clear(&mut self) {
         self.headers.clear();
         self.data.clear();
+        self.deliveries.clear();
     }
 
-    /// Whether less than half of it is in use.
-    pub fn is_sparse(&self) -> bool {
-        self.headers.len() >= PACK_MIN
-            && (2 * self.live as usize <= self.headers.len() || 2 * self.live_bytes as usize <= self.data.len())
+    /// Whether so little of it is in use that it is worth packing: three quarters, which moves three messages for
+    /// each that was removed; half where it is the first, which as a rule is about to be emptied.
+    pub fn is_sparse(&self, first: bool) -> bool {
+        let (most, of) = if first { (1, 2) } else { (3, 4) };
+        let few = |live: u32, held: usize| of * live as usize <= most * held;
+        (self.headers.len() >= PACK_MIN && few(self.live, self.headers.len()))
+            || (self.data.len() > SMALL_BYTES && few(self.live_bytes, self.data.len()))
     }
 
     /// Drops what was removed: O(messages).
     pub fn pack(&mut self) {
+        *self = self.packed(&[self]);
+    }
+
+    /// A segment of what is live in `sources`, and with no room for more.
+    fn packed(&self, sources: &[&Segment]) -> Segment {
+        let sum = |of: fn(&Segment) -> usize| sources.iter().map(|source| of(source)).sum();
         let mut packed = Segment {
-            headers: Vec::with_capacity(self.live as usize),
-            data: Vec::with_capacity(self.live_bytes as usize),
+            headers: Vec::with_capacity(sum(|source| source.live as usize)),
+            data: Vec::with_capacity(sum(|source| source.live_bytes as usize)),
+            deliveries: Deliveries::with_room(sum(Segment::deliveries_in_use)),
             live: 0,
             live_bytes: 0,
             retries: self.retries,
         };
-        packed.take_all(self);
-        *self = packed;
+        sources.iter().for_each(|source| packed.take_all(source));
+        packed
     }
 
     /// Whether the messages of `next` fit as well, with room to spare.
@@ -363,15 +421,14 @@ impl Segment {
 
     /// Takes over the messages of `next`.
     pub fn absorb(&mut self, next: &Segment) {
-        self.headers.reserve_exact(next.live as usize);
-        self.data.reserve_exact(next.live_bytes as usize);
-        self.take_all(next);
+        *self = self.packed(&[self, next]);
     }
 
     fn take_all(&mut self, other: &Segment) {
         for (index, header) in other.headers.iter().enumerate() {
             if header.is_present() {
-                self.headers.push(Header { offset: self.data.len() as u32, ..*header });
+                let delivery = header.delivery.and_then(|slot| self.deliveries.add(other.deliveries.get(slot)));
+                self.headers.push(Header { offset: self.data.len() as u32, delivery, ..*header });
                 self.data.extend_from_slice(&other.data[other.span(index)]);
             }
         }
@@ -380,7 +437,7 @@ impl Segment {
     }
 
     pub fn heap_bytes(&self) -> usize {
-        self.headers.capacity() * size_of::<Header>() + self.data.capacity()
+        self.headers.capacity() * size_of::<Header>() + self.data.capacity() + self.deliveries.heap_bytes()
     }
 }
 

@@ -10,13 +10,13 @@ use std::ptr;
 use redis_module::native_types::RedisType;
 use redis_module::raw;
 
-use super::agenda::Armed;
+use super::agenda::{place, Armed};
 use super::ctx::{Ctx, Name};
 use super::gauges::Share;
 use super::guard::guard;
 use super::key::TypeHandle;
 use super::log::{detached, log, Level};
-use super::state::{raise_floor, with_schedule};
+use super::state::{raise_floor, taken_to, with_schedule};
 use super::write::EFFECT_COMMAND;
 use crate::queue::snapshot::Loader;
 use crate::queue::time::UnixMs;
@@ -54,6 +54,10 @@ impl Held {
     #[inline]
     pub fn arm(&mut self, ctx: Ctx, db: i32, name: Name<'_>, now: UnixMs) {
         if let Some(at) = self.queue.next_wake() {
+            let place = place(db, name.bytes());
+            if self.armed.is_some_and(|armed| armed.serves(at, place) && armed.at() > taken_to()) {
+                return;
+            }
             let known = self.armed;
             let armed = with_schedule(|schedule| {
                 let armed = schedule.agenda.arm(known, at, db, name.bytes());

@@ -1,11 +1,10 @@
 //! Whether anybody listens to what is replicated.
 //!
 //! `RM_Replicate` costs half of a push even where there is no AOF and no replica: it builds the whole command before
-//! the server finds that nobody wants it. The AOF and the role are in the context's flags. That somebody else listens
-//! (a replica, the backlog for one that will come back) is not to be had for little, but it cannot come about in
-//! silence: a full synchronisation, also of a slot, begins with a fork, and a partial one needs a backlog, which is
-//! there since a full one, since this server was a replica itself, or since it loaded an RDB. Each of these is an
-//! event. After one, the next change asks `INFO replication`; until the next one, the answer stands.
+//! the server finds that nobody wants it. Whether somebody does is not to be had for little, but it cannot come about
+//! in silence: an AOF that is switched on, and a full synchronisation, begin with a fork, and a partial one needs a
+//! backlog, which is there since a full one, since this server was a replica itself, or since it loaded an RDB. Each
+//! of these is an event. After one, the next change asks the server; until the next one, the answer stands.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -13,16 +12,16 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use redis_module::raw;
 
 use super::api::api;
-use super::ctx::{Ctx, Flags};
+use super::ctx::Ctx;
 
 /// Something happened since the last look.
 const UNKNOWN: u8 = 0;
-/// There is neither a replica nor a backlog.
+/// There is neither an AOF, nor a replica, nor a backlog for one.
 const NOBODY: u8 = 1;
 /// There is.
 const SOMEBODY: u8 = 2;
 
-static REPLICATION: AtomicU8 = AtomicU8::new(UNKNOWN);
+static HEARD: AtomicU8 = AtomicU8::new(UNKNOWN);
 
 /// After these nothing is known any more.
 const EVENTS: [u64; 5] = [
@@ -33,9 +32,10 @@ const EVENTS: [u64; 5] = [
     raw::REDISMODULE_EVENT_LOADING,
 ];
 
-/// Subscribes to what can bring a listener about; where the server knows one of the events not, nothing is assumed
-/// ever.
+/// Subscribes to what can bring a listener about. An error where the server does not know one of the events.
 pub fn watch(ctx: Ctx) -> Result<(), String> {
+    // Not needed: what `CONFIG SET` switches on begins with a fork. But who knows what servers will do.
+    ctx.subscribe(raw::REDISMODULE_EVENT_CONFIG, on_event);
     if EVENTS.iter().all(|event| ctx.subscribe(*event, on_event)) {
         Ok(())
     } else {
@@ -44,17 +44,13 @@ pub fn watch(ctx: Ctx) -> Result<(), String> {
 }
 
 extern "C" fn on_event(_: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, _: u64, _: *mut c_void) {
-    REPLICATION.store(UNKNOWN, Relaxed);
+    HEARD.store(UNKNOWN, Relaxed);
 }
 
 /// Whether a change must be replicated.
 #[inline]
-pub fn any(ctx: Ctx, flags: Flags) -> bool {
-    // In a cluster slots may be leaving; a replica that takes writes is rare; neither is worth a thought.
-    if flags.aof() || flags.cluster() || !flags.master() {
-        return true;
-    }
-    match REPLICATION.load(Relaxed) {
+pub fn any(ctx: Ctx) -> bool {
+    match HEARD.load(Relaxed) {
         NOBODY => false,
         SOMEBODY => true,
         _ => look(ctx),
@@ -78,7 +74,10 @@ fn look(ctx: Ctx) -> bool {
     let backlog = field(info, c"repl_backlog_active", &mut failed);
     // SAFETY: made above, freed once.
     unsafe { api!(RedisModule_FreeServerInfo)(ctx.as_ptr(), info) };
-    let somebody = failed != 0 || replicas != 0 || backlog != 0;
-    REPLICATION.store(if somebody { SOMEBODY } else { NOBODY }, Relaxed);
+    let flags = ctx.flags();
+    // In a cluster slots may be leaving; a replica that takes writes is rare. Neither is worth a thought.
+    let special = flags.aof() || flags.cluster() || !flags.master();
+    let somebody = special || failed != 0 || replicas != 0 || backlog != 0;
+    HEARD.store(if somebody { SOMEBODY } else { NOBODY }, Relaxed);
     somebody
 }

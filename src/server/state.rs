@@ -5,10 +5,11 @@ use std::sync::Mutex;
 
 use lazy_static::lazy_static;
 
-use super::agenda::Agenda;
+use super::agenda::{Agenda, Hint};
 use super::sweep::Sweep;
 use super::timer::Timer;
 use crate::queue::id::{Floor, Receipt, Sequence};
+use crate::queue::time::UnixMs;
 
 /// What the timer and the commands share.
 #[derive(Default)]
@@ -30,6 +31,23 @@ lazy_static! {
 /// Runs `step` on the schedule. None where it is in use, which would be a bug, and is answered by doing nothing.
 pub fn with_schedule<R>(step: impl FnOnce(&mut Schedule) -> R) -> Option<R> {
     SCHEDULE.try_lock().ok().map(|mut schedule| step(&mut schedule))
+}
+
+static TAKEN_TO: AtomicU64 = AtomicU64::new(0);
+
+/// Takes out the earliest hint whose time has come.
+pub fn take_hint(now: UnixMs) -> Option<Hint> {
+    let hint = with_schedule(|schedule| schedule.agenda.take(now)).flatten();
+    if let Some(hint) = &hint {
+        TAKEN_TO.store(hint.at.as_ms(), Relaxed);
+    }
+    hint
+}
+
+/// Hints up to this time were taken out; without a look at the schedule, for every command asks this.
+#[inline]
+pub fn taken_to() -> UnixMs {
+    UnixMs::new(TAKEN_TO.load(Relaxed))
 }
 
 static LAST_SEQUENCE: AtomicU64 = AtomicU64::new(0);

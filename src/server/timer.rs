@@ -19,7 +19,7 @@ use super::datatype;
 use super::gauges;
 use super::guard::guard;
 use super::key::{OpenKey, Slot};
-use super::state::{with_schedule, Schedule};
+use super::state::{take_hint, with_schedule, Schedule};
 use super::sweep;
 use super::write;
 use crate::queue::time::{DurationMs, UnixMs};
@@ -94,7 +94,7 @@ fn run(ctx: Ctx) {
     let budget = Duration::from_micros(config::timer_budget_us());
     let mut within_budget = true;
     while within_budget {
-        let Some(hint) = with_schedule(|schedule| schedule.agenda.take(now)).flatten() else { break };
+        let Some(hint) = take_hint(now) else { break };
         within_budget = look_at(ctx, &hint, now, || started.elapsed() < budget);
     }
     if within_budget {

@@ -48,16 +48,17 @@ pub fn record<'e>(
     wakes: bool,
     effect: impl FnOnce() -> Effect<'e>,
 ) -> Announcement {
-    let heard = listeners::any(ctx, ctx.flags());
+    let heard = listeners::any(ctx);
+    let stamp = held.queue.seen(now);
     if heard {
-        replicate(ctx, name, now, effect());
+        replicate(ctx, name, stamp, effect());
     } else {
         // Sends nothing to nobody, but counts as a change for the next save.
         ctx.replicate_verbatim();
     }
     if held.queue.has_excess_dead() {
         if let Some((died, sequence)) = held.queue.trim_dead(usize::MAX).filter(|_| heard) {
-            replicate(ctx, name, now, Effect::TrimDead(died, sequence));
+            replicate(ctx, name, stamp, Effect::TrimDead(died, sequence));
         }
     }
     settle(ctx, name, held, now, wakes)

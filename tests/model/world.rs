@@ -609,11 +609,11 @@ impl Master {
         let (mut delivered, mut grants) = (Vec::new(), Vec::new());
         self.queue.pop(ms(clock), &mut self.floor, pop, &mut grants, |message| {
             delivered.push(Popped {
-                sequence: message.sequence.0,
+                sequence: message.grant.sequence.0,
                 name: message.name.map(<[u8]>::to_vec),
                 payload: message.payload.to_vec(),
-                attempt: message.attempt,
-                receipt: message.receipt.map(|receipt| receipt.0),
+                attempt: message.grant.attempt,
+                receipt: message.lent.then_some(message.grant.receipt.0),
             });
         });
         (delivered, grants)
@@ -669,7 +669,8 @@ fn check_message(queue: &Queue, now: UnixMs, expected: &reference::Message) {
     assert_eq!(found.lease.as_ms(), lease);
     if let Some(receipt) = expected.receipt {
         let mut buffer = IdBuffer::new();
-        let printed = buffer.receipt(record.sequence, found.name, Receipt(receipt));
-        assert_eq!(Target::parse(printed).unwrap().receipt, Some(Receipt(receipt)));
+        let id = buffer.id(record.sequence, found.name);
+        let printed = buffer.receipt(id, Receipt(receipt));
+        assert_eq!(Target::parse(buffer.text(printed)).unwrap().receipt, Some(Receipt(receipt)));
     }
 }
