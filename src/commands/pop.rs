@@ -93,7 +93,7 @@ fn parse(call: &mut Call<'_>) -> Result<(Request, Option<DurationMs>), Error> {
 
 /// Delivers what `request` asks for and replies it; none, and no reply, where there is nothing.
 pub fn deliver(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, request: &Request) -> Option<Announcement> {
-    let count = held.queue.deliverable(now, request.terms.count);
+    let count = held.queue.deliverable(now, &request.terms);
     if count == 0 {
         let _ = write::settle(ctx, name, held, now, false);
         return None;

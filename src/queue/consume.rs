@@ -42,20 +42,22 @@ pub struct Delivered<'a> {
 }
 
 impl Queue {
-    /// How many messages a pop of `want` would deliver at `now`: O(log n), and what leases and TTLs ended
+    /// How many messages `pop` would deliver at `now`: O(log n), and what leases and TTLs ended
     /// since the last advance.
-    pub fn deliverable(&mut self, now: UnixMs, want: usize) -> usize {
+    pub fn deliverable(&mut self, now: UnixMs, pop: &Pop) -> usize {
         let now = self.tick(now);
         if self.paused {
             return 0;
         }
         self.settle_all(now);
-        let room = match self.settings.maxinflight {
-            0 => usize::MAX,
-            most => (most as usize).saturating_sub(self.inflight.len()),
+        let room = match (self.settings.maxinflight as usize).saturating_sub(self.inflight.len()) {
+            _ if self.settings.maxinflight == 0 => usize::MAX,
+            // What is given for good takes no room, but waits until there is some all the same.
+            1.. if pop.lease == Lease::NoAck => usize::MAX,
+            room => room,
         };
         // The view is at `now`, so what it counts as ready is what is due.
-        self.waiting.ready().min(want).min(room)
+        self.waiting.ready().min(pop.count).min(room)
     }
 
     /// Delivers the first messages in delivery order to `sink`, exactly [`Queue::deliverable`] of them, and notes in
@@ -68,7 +70,7 @@ impl Queue {
         grants: &mut Vec<Grant>,
         mut sink: impl FnMut(Delivered<'_>),
     ) {
-        let count = self.deliverable(now, pop.count);
+        let count = self.deliverable(now, pop);
         self.deliver(now, floor, &Pop { count, ..*pop }, |delivered| {
             grants.push(delivered.grant);
             sink(delivered);

@@ -70,8 +70,9 @@ fn sequence_target(queue: &Queue, sequence: u64) -> Vec<u8> {
 
 fn pop(queue: &mut Queue, now: u64, floor: &mut Floor, count: usize, lease: Lease) -> Vec<u64> {
     let mut popped = Vec::new();
-    let promised = queue.deliverable(at(now), count);
-    queue.pop(at(now), floor, &Pop { count, lease }, &mut Vec::new(), |message| popped.push(message.grant.sequence.0));
+    let pop = Pop { count, lease };
+    let promised = queue.deliverable(at(now), &pop);
+    queue.pop(at(now), floor, &pop, &mut Vec::new(), |message| popped.push(message.grant.sequence.0));
     assert_eq!(popped.len(), promised);
     popped
 }

@@ -243,10 +243,12 @@ impl Model {
     }
 
     /// How many a pop of `count` delivers.
-    pub fn deliverable(&self, count: usize) -> usize {
+    pub fn deliverable(&self, count: usize, no_ack: bool) -> usize {
         let room = match self.settings.maxinflight {
             0 => u64::MAX,
-            most => most.saturating_sub(self.inflight()),
+            most if self.inflight() >= most => 0,
+            _ if no_ack => u64::MAX,
+            most => most - self.inflight(),
         };
         let ready = self.count(|state| *state == State::Ready);
         ready.min(room).min(count as u64) as usize
@@ -257,7 +259,7 @@ impl Model {
         let mut delivered: Vec<Message> =
             self.messages.iter().filter(|message| message.state == State::Ready).cloned().collect();
         delivered.sort_by_key(Message::order);
-        delivered.truncate(self.deliverable(count));
+        delivered.truncate(self.deliverable(count, lease.is_none()));
         for (nth, popped) in delivered.iter().enumerate() {
             self.totals.delivered += 1;
             let at = self.messages.iter().position(|message| message.sequence == popped.sequence).unwrap();

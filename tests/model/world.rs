@@ -258,12 +258,12 @@ impl World {
                 Lease::NoAck => dq_queue::Lease::NoAck,
             },
         };
-        let expected = self.model.deliverable(count);
+        let expected = self.model.deliverable(count, matches!(lease, Lease::NoAck));
         if self.eager.queue.has_ready(ms(self.clock)) != (expected > 0) {
             panic!("has_ready where {expected} can be delivered");
         }
         assert!(self.lazy.queue.has_ready(ms(self.clock)) || expected == 0);
-        assert_eq!(self.lazy.queue.deliverable(ms(self.clock), count), expected);
+        assert_eq!(self.lazy.queue.deliverable(ms(self.clock), &pop), expected);
         let (delivered, grants) = self.eager.pop(self.clock, &pop);
         assert_eq!(self.lazy.pop(self.clock, &pop), (delivered.clone(), grants.clone()));
 

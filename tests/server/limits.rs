@@ -71,6 +71,9 @@ fn no_more_leases_live_than_maxinflight() {
         assert_eq!(c.ack("q a"), 1);
         assert_eq!(c.pop_ids("q COUNT 10"), ["c"]);
         assert_eq!(c.len("q inflight"), 2);
+        c.push("q x ID e");
+        assert_eq!(c.ack("q b"), 1);
+        assert_eq!(c.pop_ids("q COUNT 10 NOACK"), ["d", "e"], "what is not leased takes no room");
     });
 }
 
