@@ -63,7 +63,11 @@ fn effect(call: &mut Call<'_>) -> Result<(), Error> {
         outcome.map_err(|refused| Error::BadEffect(refused.as_str()))?;
     }
     let announcement = match key.slot() {
-        Slot::Holds(held) => write::settle(ctx, name, held, stamped.now, true),
+        Slot::Holds(held) => {
+            // On a master it comes from the server that gives a slot away, and decides until it has.
+            held.foreign = flags.master() && flags.replicated();
+            write::settle(ctx, name, held, stamped.now, true)
+        }
         Slot::Missing | Slot::WrongType => write::Announcement::default(),
     };
     drop(key);

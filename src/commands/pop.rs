@@ -57,13 +57,7 @@ fn pop(call: &mut Call<'_>) -> Result<(), Error> {
     let now = now(ctx);
     // To wait is to be rejected where waiting is not allowed; there a pop takes what there is.
     let block = block.filter(|_| !ctx.flags().deny_blocking());
-    let delivered = with_queue(ctx, name, |held| {
-        let delivered = deliver(ctx, name, held, now, &request);
-        if delivered.is_none() && block.is_some() {
-            held.arm_anew(ctx, ctx.selected_db(), name, now);
-        }
-        delivered
-    })?;
+    let delivered = with_queue(ctx, name, |held| deliver(ctx, name, held, now, &request))?;
     match (delivered.flatten(), block) {
         (Some(announcement), _) => write::announce(ctx, name, announcement, c"dq.pop"),
         (None, Some(timeout)) => waiters::block(ctx, name, request, timeout),

@@ -7,6 +7,7 @@ use super::order::{Key, OrderedKeys};
 use super::record::Record;
 use super::store::{At, Placement};
 use super::time::UnixMs;
+use super::view::Home;
 use super::{Queue, Reason, State};
 
 /// What time moved and no advance has told of yet: commands too bring messages up to now.
@@ -41,6 +42,11 @@ impl Queue {
     /// messages becomes ready in O(log n).
     pub fn advance(&mut self, now: UnixMs, budget: usize) -> Advanced {
         let now = self.tick(now);
+        self.advance_view(now, budget)
+    }
+
+    /// As [`Queue::advance`], on a replica: its master's clock rules, and what that has ended stays ended.
+    pub fn advance_view(&mut self, now: UnixMs, budget: usize) -> Advanced {
         self.view_at(now);
         let done = self.end_leases_and_ttls(now, budget);
         Advanced {
@@ -96,12 +102,7 @@ impl Queue {
     /// Brings one message up to `now` and returns its record.
     pub(super) fn settle(&mut self, at: At, now: UnixMs) -> Record {
         let record = self.store.record(at);
-        let (was, state) = (self.store.placement(at), record.state_at(now));
-        let is = match state {
-            State::Delayed | State::Ready => Placement::Waiting,
-            State::InFlight => Placement::InFlight,
-            State::Dead { .. } => Placement::Dead,
-        };
+        let (was, is) = (self.store.placement(at), Home::of(&record, now).placement());
         if was != is {
             self.view_at(now);
             self.unplace(at, &record);
@@ -112,7 +113,7 @@ impl Queue {
             if is == Placement::Waiting && was == Placement::InFlight {
                 self.moved.ready += 1;
             }
-            if let State::Dead { reason, .. } = state {
+            if let State::Dead { reason, .. } = record.state_at(now) {
                 self.moved.died += 1;
                 self.totals.died += 1;
                 self.totals.expired += u64::from(reason == Reason::Expired);

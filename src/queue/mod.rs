@@ -15,7 +15,7 @@
 //!
 //! # The rooms
 //! [`time`], [`id`] and [`settings`] are the vocabulary; `record` is one message; `store`, `segment` and `deliveries`
-//! are where messages lie; [`order`] and `waiting` are their order; `produce`, `consume`, `settle`, `advance` and
+//! are where messages lie; [`order`], `waiting` and `view` are their order; `produce`, `consume`, `settle`, `advance` and
 //! `look` are what can be done; `effect` and [`snapshot`] are how it travels.
 
 mod advance;
@@ -34,6 +34,7 @@ mod settle;
 pub mod snapshot;
 mod store;
 pub mod time;
+mod view;
 mod waiting;
 
 pub use advance::Advanced;
@@ -50,7 +51,7 @@ use id::{Id, Receipt, Sequence};
 use order::{Key, OrderedKeys};
 use settings::Settings;
 use std::hash::Hasher;
-use store::{At, Bytes, Placement, Store};
+use store::{At, Bytes, Store};
 use time::UnixMs;
 use waiting::Waiting;
 
@@ -66,6 +67,8 @@ pub struct Queue {
     clock: UnixMs,
     /// The latest instant that was brought to bear on the view: the totals count what time did up to it.
     viewed: UnixMs,
+    /// The latest instant at which time alone moved a message in the view.
+    moved_to: UnixMs,
     store: Store,
     /// What time moved and nobody was told of.
     moved: Moved,
@@ -92,6 +95,7 @@ impl Queue {
             last_receipt: Receipt::ZERO,
             clock: UnixMs::EPOCH,
             viewed: UnixMs::EPOCH,
+            moved_to: UnixMs::EPOCH,
             store: Store::default(),
             moved: Moved::default(),
             waiting: Waiting::default(),
@@ -146,18 +150,6 @@ impl Queue {
         self.store.allocations()
             + self.waiting.allocations()
             + sets.iter().filter(|set| !set.is_empty()).map(|set| set.allocations()).sum::<usize>()
-    }
-
-    /// Takes notice of the time; it never runs backwards.
-    fn tick(&mut self, now: UnixMs) -> UnixMs {
-        self.clock = self.clock.max(now);
-        self.clock
-    }
-
-    /// Brings the view of due times to `now`: the totals count nothing beyond it.
-    fn view_at(&mut self, now: UnixMs) {
-        self.viewed = self.viewed.max(now);
-        self.waiting.advance(now);
     }
 
     /// The queue's own time at `now`, which never runs backwards: that of its decisions.
@@ -218,58 +210,6 @@ impl Queue {
         self.store.update(at, new);
         self.place(at, new, now);
     }
-
-    /// Puts a message into the sets in which its state at `now` belongs.
-    fn place(&mut self, at: At, record: &Record, now: UnixMs) {
-        let placement = match record.state_at(now) {
-            State::Delayed | State::Ready => {
-                self.waiting.insert(record.priority, record.due, record.sequence);
-                if let Some(ttl) = record.ttl {
-                    self.expiring.insert(Key::at(ttl.end, record.sequence));
-                }
-                Placement::Waiting
-            }
-            State::InFlight => {
-                self.inflight.insert(lease_key(record));
-                Placement::InFlight
-            }
-            State::Dead { died, .. } => {
-                self.dead.insert(Key::at(died, record.sequence));
-                Placement::Dead
-            }
-        };
-        self.store.set_placement(at, placement);
-    }
-
-    /// Takes a message out of the sets in which it is.
-    fn unplace(&mut self, at: At, record: &Record) {
-        match self.store.placement(at) {
-            Placement::Waiting => {
-                self.waiting.remove(record.priority, record.due, record.sequence);
-                if let Some(ttl) = record.ttl {
-                    self.expiring.remove(Key::at(ttl.end, record.sequence));
-                }
-            }
-            Placement::InFlight => {
-                self.inflight.remove(lease_key(record));
-            }
-            Placement::Dead => {
-                // Death is final in time: what was dead once has the same instant of death ever after.
-                if let State::Dead { died, .. } = record.state_at(UnixMs::MAX) {
-                    self.dead.remove(Key::at(died, record.sequence));
-                }
-            }
-        }
-    }
-}
-
-/// Where a leased message is among the leases.
-fn lease_key(record: &Record) -> Key {
-    let deadline = match record.phase {
-        Phase::Leased { deadline, .. } => deadline,
-        Phase::Waiting | Phase::Dead { .. } => UnixMs::EPOCH,
-    };
-    Key::at(deadline, record.sequence)
 }
 
 /// SipHash, which nobody can make collide in bulk, with a fixed key: the order of names never leaves the process.

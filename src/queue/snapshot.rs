@@ -7,12 +7,11 @@
 use super::effect::{decode, encode, Image, Refused};
 use super::id::{Receipt, Sequence};
 use super::order::{Key, OrderedKeys};
-use super::record::{Record, State};
+use super::record::State;
 use super::settings::{Settings, MAX_LENGTH};
-use super::store::{Bytes, Placement};
+use super::store::Bytes;
 use super::time::UnixMs;
-use super::waiting::Waiting;
-use super::{hash_of, lease_key, Queue, Reason, Totals};
+use super::{hash_of, Queue, Reason, Totals};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -181,7 +180,7 @@ impl Queue {
     pub fn duplicate(&self) -> Result<Queue, Refused> {
         let mut loader = Loader::default();
         self.save(|piece| loader.take(piece))?;
-        let mut copy = loader.finish()?;
+        let mut copy = loader.finish(self.viewed)?;
         copy.clock = self.clock;
         Ok(copy)
     }
@@ -191,16 +190,12 @@ impl Queue {
 #[derive(Debug, Default)]
 pub struct Loader {
     queue: Option<Queue>,
-    waiting: Vec<(i8, Key)>,
-    inflight: Vec<Key>,
-    expiring: Vec<Key>,
-    dead: Vec<Key>,
 }
 
 impl Loader {
     /// Takes the next piece.
     pub fn take(&mut self, piece: &[u8]) -> Result<(), Refused> {
-        let Some(mut queue) = self.queue.take() else {
+        let Some(queue) = &mut self.queue else {
             let header: Header = decode(piece)?;
             if !header.is_valid() {
                 return Err(Refused::Impossible);
@@ -213,49 +208,19 @@ impl Loader {
             return Err(Refused::Impossible);
         }
         for image in &images {
-            self.add(&mut queue, &image.record, Bytes::from(image));
+            queue.store.append(&image.record, Bytes::from(image));
+            if let Some(name) = image.name {
+                queue.names.insert(Key::hashed(hash_of(name), image.record.sequence));
+            }
         }
-        self.queue = Some(queue);
         Ok(())
     }
 
-    /// Adds a message to the store, and notes its keys: sorted once, they are laid out without a search.
-    fn add(&mut self, queue: &mut Queue, record: &Record, bytes: Bytes<'_>) {
-        queue.store.append(record, bytes);
-        if let Some(name) = bytes.name {
-            queue.names.insert(Key::hashed(hash_of(name), record.sequence));
-        }
-        let placement = match record.state_at(queue.viewed) {
-            State::Delayed | State::Ready => {
-                self.waiting.push((record.priority, Key::at(record.due, record.sequence)));
-                self.expiring.extend(record.ttl.map(|ttl| Key::at(ttl.end, record.sequence)));
-                Placement::Waiting
-            }
-            State::InFlight => {
-                self.inflight.push(lease_key(record));
-                Placement::InFlight
-            }
-            State::Dead { died, .. } => {
-                self.dead.push(Key::at(died, record.sequence));
-                Placement::Dead
-            }
-        };
-        if let Some(at) = queue.store.locate(record.sequence) {
-            queue.store.set_placement(at, placement);
-        }
-    }
-
-    /// The queue, once all pieces were taken.
-    pub fn finish(self) -> Result<Queue, Refused> {
+    /// The queue, once all pieces were taken: its view is that of the save, but not beyond `now`, for the clock may
+    /// have been ahead when it was saved.
+    pub fn finish(self, now: UnixMs) -> Result<Queue, Refused> {
         let mut queue = self.queue.ok_or(Refused::Malformed)?;
-        let sorted = |mut keys: Vec<Key>| {
-            keys.sort_unstable();
-            OrderedKeys::from_sorted(&keys)
-        };
-        queue.waiting = Waiting::from_unsorted(self.waiting);
-        queue.inflight = sorted(self.inflight);
-        queue.expiring = sorted(self.expiring);
-        queue.dead = sorted(self.dead);
+        queue.lay_out(queue.viewed.min(now));
         Ok(queue)
     }
 }

@@ -158,6 +158,18 @@ impl Store {
         self.header_mut(at).set_placement(placement);
     }
 
+    /// Asks of every message, in push order, which index it is in.
+    pub fn place_all(&mut self, mut placement: impl FnMut(&Record) -> Placement) {
+        for segment in &mut self.segments {
+            for index in 0..segment.headers.len() {
+                if segment.headers[index].is_present() {
+                    let placement = placement(&segment.record(index));
+                    segment.headers[index].set_placement(placement);
+                }
+            }
+        }
+    }
+
     /// Writes what can change of a record: due, the end of its TTL, attempts and phase.
     pub fn update(&mut self, at: At, record: &Record) {
         self.segments[at.segment].update(at.index, record, delivery_of(record));

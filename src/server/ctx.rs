@@ -24,6 +24,14 @@ pub type EventCallback = unsafe extern "C" fn(*mut raw::RedisModuleCtx, raw::Red
 /// Twice the longest `BLOCK` that a command takes, ms: Redis 7.0 adds the time of day without looking for an overflow.
 const TIMEOUT_MAX_MS: i64 = 1 << 43;
 
+/// As [`Ctx::now_ms`], for callbacks that get no context.
+#[inline]
+pub fn now_ms() -> u64 {
+    // SAFETY: takes no arguments.
+    let now = unsafe { api!(RedisModule_Milliseconds)() };
+    u64::try_from(now).unwrap_or(0)
+}
+
 /// The server's context for one call. Not to be kept beyond the callback that it was passed to, nor sent to a thread.
 #[derive(Clone, Copy)]
 pub struct Ctx(*mut raw::RedisModuleCtx);
@@ -54,9 +62,7 @@ impl Ctx {
     /// Unix time, ms, read anew at each call. It can step back with the system's clock.
     #[inline]
     pub fn now_ms(&self) -> u64 {
-        // SAFETY: takes no arguments.
-        let now = unsafe { api!(RedisModule_Milliseconds)() };
-        u64::try_from(now).unwrap_or(0)
+        now_ms()
     }
 
     /// What the server and this client are doing. Worth keeping for the call: it looks at a dozen states.

@@ -10,13 +10,13 @@ use std::ptr;
 use redis_module::native_types::RedisType;
 use redis_module::raw;
 
-use super::agenda::{place, Armed};
-use super::ctx::{Ctx, Name};
+use super::agenda::Armed;
+use super::ctx::{now_ms, Ctx, Name};
 use super::gauges::Share;
 use super::guard::guard;
 use super::key::TypeHandle;
 use super::log::{detached, log, Level};
-use super::state::{raise_floor, taken_to, with_schedule};
+use super::state::{raise_floor, with_schedule};
 use super::write::EFFECT_COMMAND;
 use crate::queue::snapshot::Loader;
 use crate::queue::time::UnixMs;
@@ -32,6 +32,8 @@ pub static QUEUE_TYPE: RedisType = RedisType::new("DQ--queue", ENCODING, METHODS
 pub struct Held {
     /// The queue.
     pub queue: Queue,
+    /// Whether it is being imported: another server still decides, and nothing may be deleted here.
+    pub foreign: bool,
     share: Share,
     armed: Option<Armed>,
 }
@@ -41,7 +43,7 @@ impl Held {
     pub fn new(queue: Queue) -> Box<Held> {
         raise_floor(queue.last_given());
         let share = Share::of(queue.counts(), *queue.totals());
-        Box::new(Held { queue, share, armed: None })
+        Box::new(Held { queue, foreign: false, share, armed: None })
     }
 
     /// Publishes what has changed.
@@ -53,27 +55,12 @@ impl Held {
     /// Sees to it that the timer looks at this queue, which is at `name`, when it has something to do.
     #[inline]
     pub fn arm(&mut self, ctx: Ctx, db: i32, name: Name<'_>, now: UnixMs) {
-        if let Some(at) = self.queue.next_wake() {
-            let place = place(db, name.bytes());
-            if self.armed.is_some_and(|armed| armed.serves(at, place) && armed.at() > taken_to()) {
-                return;
+        let Some(at) = self.queue.next_wake() else { return };
+        with_schedule(|schedule| {
+            if schedule.agenda.arm(&mut self.armed, at, db, name.bytes()) {
+                schedule.rearm(ctx, now);
             }
-            let known = self.armed;
-            let armed = with_schedule(|schedule| {
-                let armed = schedule.agenda.arm(known, at, db, name.bytes());
-                if known != Some(armed) {
-                    schedule.rearm(ctx, now);
-                }
-                armed
-            });
-            self.armed = armed.or(known);
-        }
-    }
-
-    /// As [`Held::arm`], for a client that starts to wait, and for whom a hint that was lost would be for ever.
-    pub fn arm_anew(&mut self, ctx: Ctx, db: i32, name: Name<'_>, now: UnixMs) {
-        self.armed = None;
-        self.arm(ctx, db, name, now);
+        });
     }
 }
 
@@ -161,7 +148,7 @@ fn load(io: *mut raw::RedisModuleIO, encoding: c_int) -> Result<Queue, &'static 
         }
         loader.take(piece.as_ref()).map_err(Refused::as_str)?;
     }
-    loader.finish().map_err(Refused::as_str)
+    loader.finish(UnixMs::new(now_ms())).map_err(Refused::as_str)
 }
 
 /// Asks the timer to look at a key that is being loaded. Its name may come to nothing, or to another value: the
@@ -187,7 +174,7 @@ fn request_look(db: i32, name: Name<'_>) {
         schedule.agenda.look_at(UnixMs::EPOCH, db, name.bytes());
         // While the server loads, timers are made and wait.
         if let Some(ctx) = detached() {
-            schedule.rearm(ctx, UnixMs::new(ctx.now_ms()));
+            schedule.rearm(ctx, UnixMs::new(now_ms()));
         }
     });
 }

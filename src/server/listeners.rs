@@ -13,6 +13,8 @@ use redis_module::raw;
 
 use super::api::api;
 use super::ctx::Ctx;
+use super::guard::guard;
+use super::sweep;
 
 /// Something happened since the last look.
 const UNKNOWN: u8 = 0;
@@ -24,9 +26,8 @@ const SOMEBODY: u8 = 2;
 static HEARD: AtomicU8 = AtomicU8::new(UNKNOWN);
 
 /// After these nothing is known any more.
-const EVENTS: [u64; 5] = [
+const EVENTS: [u64; 4] = [
     raw::REDISMODULE_EVENT_FORK_CHILD,
-    raw::REDISMODULE_EVENT_REPLICATION_ROLE_CHANGED,
     raw::REDISMODULE_EVENT_REPLICA_CHANGE,
     raw::REDISMODULE_EVENT_MASTER_LINK_CHANGE,
     raw::REDISMODULE_EVENT_LOADING,
@@ -36,7 +37,8 @@ const EVENTS: [u64; 5] = [
 pub fn watch(ctx: Ctx) -> Result<(), String> {
     // Not needed: what `CONFIG SET` switches on begins with a fork. But who knows what servers will do.
     ctx.subscribe(raw::REDISMODULE_EVENT_CONFIG, on_event);
-    if EVENTS.iter().all(|event| ctx.subscribe(*event, on_event)) {
+    let role = ctx.subscribe(raw::REDISMODULE_EVENT_REPLICATION_ROLE_CHANGED, on_role);
+    if role && EVENTS.iter().all(|event| ctx.subscribe(*event, on_event)) {
         Ok(())
     } else {
         Err("the server does not tell of its forks and replicas".to_owned())
@@ -45,6 +47,14 @@ pub fn watch(ctx: Ctx) -> Result<(), String> {
 
 extern "C" fn on_event(_: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, _: u64, _: *mut c_void) {
     HEARD.store(UNKNOWN, Relaxed);
+}
+
+/// The role changed. A server has one subscription to an event, so this tells the other who must know, too.
+extern "C" fn on_role(ctx: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, _: u64, _: *mut c_void) {
+    HEARD.store(UNKNOWN, Relaxed);
+    // SAFETY: the server passes a context that is valid during this call.
+    let ctx = unsafe { Ctx::from_raw(ctx) };
+    guard("a change of role", (), || sweep::start(ctx));
 }
 
 /// Whether a change must be replicated.

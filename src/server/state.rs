@@ -1,15 +1,15 @@
 //! What the main thread keeps between calls: the agenda and the timer, and the floor under all ids.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::Mutex;
+use std::sync::{Mutex, TryLockError};
 
 use lazy_static::lazy_static;
 
-use super::agenda::{Agenda, Hint};
+use super::agenda::Agenda;
+use super::log::{log, Level};
 use super::sweep::Sweep;
 use super::timer::Timer;
 use crate::queue::id::{Floor, Receipt, Sequence};
-use crate::queue::time::UnixMs;
 
 /// What the timer and the commands share.
 #[derive(Default)]
@@ -30,24 +30,15 @@ lazy_static! {
 
 /// Runs `step` on the schedule. None where it is in use, which would be a bug, and is answered by doing nothing.
 pub fn with_schedule<R>(step: impl FnOnce(&mut Schedule) -> R) -> Option<R> {
-    SCHEDULE.try_lock().ok().map(|mut schedule| step(&mut schedule))
-}
-
-static TAKEN_TO: AtomicU64 = AtomicU64::new(0);
-
-/// Takes out the earliest hint whose time has come.
-pub fn take_hint(now: UnixMs) -> Option<Hint> {
-    let hint = with_schedule(|schedule| schedule.agenda.take(now)).flatten();
-    if let Some(hint) = &hint {
-        TAKEN_TO.store(hint.at.as_ms(), Relaxed);
+    match SCHEDULE.try_lock() {
+        Ok(mut schedule) => Some(step(&mut schedule)),
+        // A step that panicked left it as it was, or one hint short, and the timer must go on.
+        Err(TryLockError::Poisoned(poisoned)) => Some(step(&mut poisoned.into_inner())),
+        Err(TryLockError::WouldBlock) => {
+            log(Level::Warning, "the schedule was asked for while in use, a bug in the module");
+            None
+        }
     }
-    hint
-}
-
-/// Hints up to this time were taken out; without a look at the schedule, for every command asks this.
-#[inline]
-pub fn taken_to() -> UnixMs {
-    UnixMs::new(TAKEN_TO.load(Relaxed))
 }
 
 static LAST_SEQUENCE: AtomicU64 = AtomicU64::new(0);

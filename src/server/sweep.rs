@@ -2,8 +2,9 @@
 //!
 //! The server tells nobody that a value now stands under another name (`RENAME`, `MOVE`, `SWAPDB`, the end of a
 //! replica's asynchronous load). The next command on the queue finds out, and so does every client that waits for
-//! it; but a queue that nobody touches would fall asleep. So when a hint leads nowhere, or databases were swapped,
-//! the whole keyspace is walked once, a small step at a time, and each queue that is met gets a look.
+//! it; but a queue that nobody touches would fall asleep. So when the hint of a queue that still exists leads
+//! nowhere, or databases were swapped, the whole keyspace is walked once, a small step at a time, and each queue that
+//! is met gets a look; also when this server becomes a master, which has to drop what its master can no longer.
 
 use std::ffi::c_void;
 use std::time::{Duration, Instant};
@@ -129,11 +130,14 @@ extern "C" fn on_key(
 pub extern "C" fn on_swap(ctx: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, _: u64, _: *mut c_void) {
     // SAFETY: the server passes a context that is valid during this call.
     let ctx = unsafe { Ctx::from_raw(ctx) };
-    guard("SWAPDB", (), || {
-        let now = UnixMs::new(ctx.now_ms());
-        with_schedule(|schedule| {
-            schedule.sweep.request(now);
-            schedule.rearm(ctx, now);
-        });
+    guard("SWAPDB", (), || start(ctx));
+}
+
+/// Wants a walk, and a timer for it.
+pub fn start(ctx: Ctx) {
+    let now = UnixMs::new(ctx.now_ms());
+    with_schedule(|schedule| {
+        schedule.sweep.request(now);
+        schedule.rearm(ctx, now);
     });
 }

@@ -19,7 +19,7 @@ use super::datatype;
 use super::gauges;
 use super::guard::guard;
 use super::key::{OpenKey, Slot};
-use super::state::{take_hint, with_schedule, Schedule};
+use super::state::{with_schedule, Schedule};
 use super::sweep;
 use super::write;
 use crate::queue::time::{DurationMs, UnixMs};
@@ -47,17 +47,15 @@ pub static OVER_BUDGET: AtomicU64 = AtomicU64::new(0);
 #[derive(Default)]
 pub struct Timer {
     armed: Option<(TimerId, UnixMs)>,
+    /// Others have their turn, or writes are paused, until then.
+    not_before: UnixMs,
 }
 
 impl Schedule {
     /// Arms the timer for the earliest hint, unless it is armed for then or earlier.
     pub fn rearm(&mut self, ctx: Ctx, now: UnixMs) {
-        if let Some(at) = self.agenda.earliest().into_iter().chain(self.sweep.next).min() {
-            self.arm_for(ctx, now, at);
-        }
-    }
-
-    fn arm_for(&mut self, ctx: Ctx, now: UnixMs, at: UnixMs) {
+        let Some(at) = self.agenda.earliest().into_iter().chain(self.sweep.next).min() else { return };
+        let at = at.max(self.timer.not_before);
         match self.timer.armed {
             Some((_, armed)) if armed <= at => return,
             Some((timer, _)) => {
@@ -83,30 +81,35 @@ extern "C" fn on_timer(ctx: *mut raw::RedisModuleCtx, _: *mut c_void) {
 }
 
 fn run(ctx: Ctx) {
-    // This timer has fired: it must not be stopped any more.
-    with_schedule(|schedule| schedule.timer.armed = None);
     let now = UnixMs::new(ctx.now_ms());
+    // This timer has fired: it must not be stopped any more.
+    with_schedule(|schedule| schedule.timer = Timer::default());
     if ctx.avoid_replication_traffic() {
-        with_schedule(|schedule| schedule.arm_for(ctx, now, now.after(PAUSED)));
+        rest(now.after(PAUSED));
         return;
     }
     let started = Instant::now();
     let budget = Duration::from_micros(config::timer_budget_us());
     let mut within_budget = true;
     while within_budget {
-        let Some(hint) = take_hint(now) else { break };
+        let Some(hint) = with_schedule(|schedule| schedule.agenda.take(now)).flatten() else { break };
         within_budget = look_at(ctx, &hint, now, || started.elapsed() < budget);
     }
     if within_budget {
         sweep::step(ctx, now);
     } else {
         OVER_BUDGET.fetch_add(1, Relaxed);
-        with_schedule(|schedule| schedule.arm_for(ctx, now, now.after(BREATH)));
+        rest(now.after(BREATH));
     }
     let took = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
     RUNS.fetch_add(1, Relaxed);
     LAST_US.store(took, Relaxed);
     LONGEST_US.fetch_max(took, Relaxed);
+}
+
+/// Lets the next run wait.
+fn rest(until: UnixMs) {
+    with_schedule(|schedule| schedule.timer.not_before = until);
 }
 
 /// Advances the queue that a hint stands for, if there is one; whether the budget lasted.
@@ -116,7 +119,7 @@ fn look_at(ctx: Ctx, hint: &Hint, now: UnixMs, within_budget: impl Fn() -> bool)
     }
     ctx.with_name(&hint.key, |name| {
         let mut moved = Moved::default();
-        let lasted = advance(ctx, name, hint.db, now, &within_budget, &mut moved);
+        let lasted = advance(ctx, name, hint, now, &within_budget, &mut moved);
         if moved.wakes {
             ctx.signal_ready(name);
         }
@@ -148,35 +151,38 @@ struct Moved {
 fn advance(
     ctx: Ctx,
     name: Name<'_>,
-    db: i32,
+    hint: &Hint,
     now: UnixMs,
     within_budget: impl Fn() -> bool,
     moved: &mut Moved,
 ) -> bool {
     let mut key = OpenKey::open_write_untouched(ctx, name, datatype::handle());
     let Slot::Holds(held) = key.slot() else {
-        // Deleted, or somewhere else by now.
-        with_schedule(|schedule| schedule.sweep.request(now));
+        // A queue that was freed has no hint, so this one is somewhere else by now.
+        if hint.owned {
+            with_schedule(|schedule| schedule.sweep.request(now));
+        }
         return within_budget();
     };
     let master = ctx.flags().master();
+    let trims = master && !held.foreign;
     let mut lasted = true;
     loop {
-        let advanced = held.queue.advance(now, STEP);
+        let advanced = if master { held.queue.advance(now, STEP) } else { held.queue.advance_view(now, STEP) };
         moved.ready += advanced.ready;
         moved.died += advanced.died;
-        let trimmed = if master { held.queue.trim_dead(STEP) } else { None };
+        let trimmed = if trims { held.queue.trim_dead(STEP) } else { None };
         if let Some((died, sequence)) = trimmed {
             moved.changed = true;
-            write::replicate(ctx, name, now, Effect::TrimDead(died, sequence));
+            write::replicate(ctx, name, held.queue.seen(now), Effect::TrimDead(died, sequence));
         }
         lasted = lasted && within_budget();
-        if advanced.done && !(master && held.queue.has_excess_dead()) {
+        if advanced.done && !(trims && held.queue.has_excess_dead()) {
             break;
         }
         if !lasted {
             // More to do at this very time: the hint comes back, and the timer with it.
-            with_schedule(|schedule| schedule.agenda.look_at(now, db, name.bytes()));
+            with_schedule(|schedule| schedule.agenda.look_at(now, hint.db, name.bytes()));
             break;
         }
     }
@@ -184,6 +190,6 @@ fn advance(
     moved.wakes = gauges::blocked_clients() > 0 && held.queue.has_ready(now);
     moved.tell = master;
     held.publish();
-    held.arm(ctx, db, name, now);
+    held.arm(ctx, hint.db, name, now);
     lasted
 }

@@ -61,7 +61,7 @@ fn try_serve(ctx: Ctx) -> bool {
     // Another type, or nothing: the queue may still come.
     let Slot::Holds(held) = key.slot() else { return false };
     let Some(announcement) = deliver(ctx, name, held, now, request) else {
-        held.arm_anew(ctx, db, name, now);
+        held.arm(ctx, db, name, now);
         return false;
     };
     drop(key);

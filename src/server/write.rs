@@ -11,9 +11,12 @@ use super::datatype::Held;
 use super::gauges;
 use super::listeners;
 use super::log::{log, Level};
-use super::state::raise_floor;
+use super::state::{raise_floor, with_schedule};
 use crate::queue::time::UnixMs;
 use crate::queue::{Effect, Stamped};
+
+/// So many of the dead are dropped, or noticed, by one command; what is left is the timer's.
+const TRIMMED: usize = 64;
 
 /// The command that carries effects.
 pub const EFFECT_COMMAND: &CStr = c"DQ.EFFECT";
@@ -56,9 +59,14 @@ pub fn record<'e>(
         // Sends nothing to nobody, but counts as a change for the next save.
         ctx.replicate_verbatim();
     }
+    // Who decides here deletes here.
+    held.foreign = false;
     if held.queue.has_excess_dead() {
-        if let Some((died, sequence)) = held.queue.trim_dead(usize::MAX).filter(|_| heard) {
+        if let Some((died, sequence)) = held.queue.trim_dead(TRIMMED).filter(|_| heard) {
             replicate(ctx, name, stamp, Effect::TrimDead(died, sequence));
+        }
+        if held.queue.has_excess_dead() {
+            with_schedule(|schedule| schedule.agenda.look_at(now, ctx.selected_db(), name.bytes()));
         }
     }
     settle(ctx, name, held, now, wakes)

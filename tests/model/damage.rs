@@ -437,7 +437,7 @@ proptest! {
         pieces[nth] = damaged(std::mem::take(&mut pieces[nth]), &damages);
         let mut loader = Loader::default();
         if pieces.iter().all(|piece| loader.take(piece).is_ok()) {
-            if let Ok(queue) = loader.finish() {
+            if let Ok(queue) = loader.finish(UnixMs::MAX) {
                 survive(queue);
             }
         }

@@ -71,7 +71,7 @@ pub fn reload(queue: &Queue) -> Queue {
     });
     taken.expect("what was saved can be loaded");
     assert_eq!(pieces, queue.pieces());
-    loader.finish().unwrap()
+    loader.finish(UnixMs::MAX).unwrap()
 }
 
 /// The effects of a rewritten AOF.
@@ -390,7 +390,7 @@ impl World {
         if let Some(replica) = &mut self.replica {
             self.replica_seen = self.replica_seen.max(now);
             self.replica_counts &= now <= self.model.now;
-            replica.advance(ms(now), budget);
+            replica.advance_view(ms(now), budget);
         }
     }
 
@@ -536,7 +536,7 @@ impl World {
         }
         let Some(replica) = self.replica.as_ref().filter(|_| self.replica_counts) else { return };
         let mut copy = replica.duplicate().unwrap();
-        copy.advance(ms(self.model.now), usize::MAX);
+        copy.advance_view(ms(self.model.now), usize::MAX);
         // Refused pushes leave no trace.
         let told = Totals { duplicates: 0, rejected_full: 0, ..self.model.totals };
         assert_eq!(Totals { duplicates: 0, rejected_full: 0, ..*copy.totals() }, told);
