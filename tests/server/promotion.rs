@@ -128,3 +128,20 @@ fn a_master_that_becomes_a_replica_stops_deciding() {
     assert_eq!(two.pop_ids("q COUNT 5"), ["leased", "other"]);
     eventually("it still follows", || one.digest("q") == two.digest("q"));
 }
+
+#[test]
+fn a_promoted_replica_drops_the_dead_that_its_master_no_longer_could() {
+    let mut master = Server::with(&["--dq.default-deadlen", "0"]);
+    let replica = Server::replica_of(&master, &[]);
+    let mut c = master.client();
+    c.push("q x ID m RETRIES 0");
+    c.pop_one("q LEASE 400");
+    assert_eq!(c.ask("WAIT 1 20000"), Reply::Int(1));
+    master.kill9();
+    let mut reader = replica.client();
+    // It is dead by time alone; a replica deletes nothing by itself.
+    reader.until_state("q", "m", "dead");
+    let mut c = promote(&replica);
+    eventually("nobody needs to touch the queue", || c.len("q dead") == 0);
+    assert_eq!(c.ask("DQ.GET q m"), c.null_array());
+}

@@ -220,3 +220,36 @@ fn second(c: &mut Client) -> Client {
     let port = c.info("server", "tcp_port").parse().expect("a port");
     Client::connect(port, crate::support::Protocol::Resp2).expect("a connection")
 }
+
+#[test]
+fn looking_at_other_queues_loses_no_waiting_client() {
+    let server = Server::start();
+    let (mut waiting, mut c) = (server.client(), server.client());
+    // The queue has been looked at, and for a while has nothing to do.
+    c.push("q x ID first");
+    c.pop_one("q LEASE 50");
+    c.until_state("q", "first", "ready");
+    waiting.wait_for_message("q");
+    assert_eq!(waiting.served().id, "first");
+    waiting.wait_for_message("q");
+    c.until_blocked(1);
+    assert_eq!(c.ack("q first"), 1);
+    // A copy is looked at as soon as can be.
+    c.push("other x DELAY 1");
+    assert_eq!(c.ask("COPY other copied"), Reply::Int(1));
+    eventually("the copy is looked at", || c.len("copied ready") == 1);
+    c.push("q x ID second DELAY 50");
+    assert_eq!(waiting.served().id, "second");
+}
+
+#[test]
+fn queues_that_are_gone_leave_the_timer_nothing_to_do() {
+    let server = Server::start();
+    let mut c = server.client();
+    let due = c.now() + 150;
+    c.pipeline((0..2_000).flat_map(|n| [format!("DQ.PUSH q{n} x AT {due}"), format!("DEL q{n}")]));
+    c.push(format!("kept x ID m AT {due}"));
+    eventually("what is due moves", || c.info("dq", "dq_ready") == "1");
+    assert_eq!(c.info("dq", "dq_timer_moved"), "1");
+    assert_eq!(c.info("dq", "dq_queues"), "1");
+}
