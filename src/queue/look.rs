@@ -1,7 +1,7 @@
 //! Looking: changes nothing, not even the view.
 
 use super::effect::Image;
-use super::id::{Id, Sequence};
+use super::id::Id;
 use super::order::Key;
 use super::record::{Record, State};
 use super::store::{At, Bytes};
@@ -89,10 +89,5 @@ impl Queue {
             payload: serde_bytes::Bytes::new(payload),
             error: error.map(serde_bytes::Bytes::new),
         }
-    }
-
-    /// The sequence of the message at a place, for those who walk.
-    pub fn sequences(&self) -> impl Iterator<Item = Sequence> + '_ {
-        self.store.iter_after(None).map(|at| self.store.record(at).sequence)
     }
 }

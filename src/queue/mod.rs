@@ -14,21 +14,19 @@
 //! be it from a master, from the AOF or from another slot.
 //!
 //! # The rooms
-//! [`time`], [`id`] and [`settings`] are the vocabulary; `record` is one message; `store`, `segment` and `deliveries`
-//! are where messages lie; [`order`], `waiting` and `view` are their order; `produce`, `consume`, `settle`, `advance` and
+//! [`time`], [`id`] and [`settings`] are the vocabulary; `record` is one message; `store` is where
+//! messages lie; [`order`], `waiting` and `view` are their order; `produce`, `consume`, `settle`, `advance` and
 //! `look` are what can be done; `effect` and [`snapshot`] are how it travels.
 
 mod advance;
 mod consume;
 mod counters;
-mod deliveries;
 mod effect;
 pub mod id;
 mod look;
 pub mod order;
 mod produce;
 mod record;
-mod segment;
 pub mod settings;
 mod settle;
 pub mod snapshot;

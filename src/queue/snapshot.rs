@@ -103,11 +103,6 @@ impl Queue {
         Ok(())
     }
 
-    /// How many pieces [`Queue::save`] hands over.
-    pub fn pieces(&self) -> u64 {
-        1 + self.chunks().count() as u64
-    }
-
     /// The messages in push order, some at a time.
     pub fn chunks(&self) -> impl Iterator<Item = Vec<Image<'_>>> + '_ {
         let mut images = self.images().peekable();

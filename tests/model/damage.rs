@@ -84,8 +84,8 @@ fn survive(mut queue: Queue) {
     queue.advance(at(NOW + 40), 2);
     assert_eq!(digest(&reload(&queue)), digest(&queue));
     let names: Vec<Vec<u8>> = queue
-        .sequences()
-        .map(|sequence| sequence.0)
+        .images()
+        .map(|image| image.record.sequence.0)
         .collect::<Vec<_>>()
         .into_iter()
         .map(|sequence| sequence_target(&queue, sequence))
@@ -120,7 +120,7 @@ fn survive(mut queue: Queue) {
         while !pop(&mut queue, end.as_ms(), &mut floor, usize::MAX, Lease::NoAck).is_empty() {}
         let counts = queue.counts();
         assert_eq!((counts.delayed, counts.ready, counts.inflight), (0, 0, 0), "all was delivered");
-        assert_eq!(queue.sequences().count() as u64, counts.dead);
+        assert_eq!(queue.images().count() as u64, counts.dead);
         assert_eq!(queue.images().map(|image| image.payload.len() as u64).sum::<u64>(), counts.payload_bytes);
     }
     queue.trim_dead(usize::MAX);
@@ -174,7 +174,7 @@ fn damaged(mut bytes: Vec<u8>, damages: &[Damage]) -> Vec<u8> {
 
 /// One effect of every kind.
 fn effects(queue: &Queue) -> Vec<Vec<u8>> {
-    let sequences: Vec<Sequence> = queue.sequences().collect();
+    let sequences: Vec<Sequence> = queue.images().map(|image| image.record.sequence).collect();
     let (last, receipt) = queue.last_given();
     let next = Sequence(last.0 + 1);
     let record = Record { sequence: next, attempts: 0, phase: Phase::Waiting, ..queue.images().next().unwrap().record };
@@ -239,7 +239,7 @@ enum Named {
 impl Named {
     fn sequence(self, queue: &Queue) -> Sequence {
         match self {
-            Named::Held(nth) => queue.sequences().nth(nth).unwrap_or(Sequence::ZERO),
+            Named::Held(nth) => queue.images().map(|image| image.record.sequence).nth(nth).unwrap_or(Sequence::ZERO),
             Named::Next(more) => Sequence(queue.last_given().0 .0.saturating_add(more)),
             Named::Any(number) => Sequence(number),
         }

@@ -10,15 +10,22 @@
 // Indices come from `find` in the same call, or from a search in the vector that they index.
 #![allow(clippy::indexing_slicing)]
 
-use super::deliveries::Delivery;
-use super::id::{Receipt, Sequence};
-use super::record::{Phase, Reason, Record};
-use super::segment::{Header, Segment};
-use super::time::UnixMs;
+mod deliveries;
+mod header;
+mod segment;
+#[cfg(test)]
+mod tests;
+
+use super::id::Sequence;
+use super::record::{Phase, Record};
+use deliveries::Delivery;
+use header::Header;
+use segment::Segment;
 use std::collections::{BTreeMap, VecDeque};
 use std::mem::size_of;
 
-pub(super) use super::segment::{Bytes, Placement};
+pub(super) use header::Placement;
+pub(super) use segment::Bytes;
 
 /// The largest payload that lies in a segment; a larger one has an allocation of its own.
 pub(super) const INLINE_MAX: usize = 8 * 1024;
@@ -281,239 +288,4 @@ fn delivery_of(record: &Record) -> Option<Delivery> {
         Phase::Dead { died, .. } => (0, died.as_ms()),
     };
     Some(Delivery { receipt, moment, attempts: record.attempts })
-}
-
-/// Puts a record together from its parts.
-pub(super) fn phase_of(tag: PhaseTag, delivery: Delivery) -> Phase {
-    let moment = UnixMs::new(delivery.moment);
-    match tag {
-        PhaseTag::Waiting => Phase::Waiting,
-        PhaseTag::Leased => Phase::Leased { deadline: moment, receipt: Receipt(delivery.receipt) },
-        PhaseTag::Dead(reason) => Phase::Dead { died: moment, reason },
-    }
-}
-
-/// A phase without its times.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PhaseTag {
-    Waiting,
-    Leased,
-    Dead(Reason),
-}
-
-impl From<Phase> for PhaseTag {
-    fn from(phase: Phase) -> Self {
-        match phase {
-            Phase::Waiting => PhaseTag::Waiting,
-            Phase::Leased { .. } => PhaseTag::Leased,
-            Phase::Dead { reason, .. } => PhaseTag::Dead(reason),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::record::Ttl;
-    use super::super::settings::Retries;
-    use super::super::time::DurationMs;
-    use super::*;
-    use proptest::prelude::*;
-
-    /// A message, owned.
-    #[derive(Clone, Debug, PartialEq)]
-    struct Held {
-        record: Record,
-        name: Option<Vec<u8>>,
-        payload: Vec<u8>,
-        error: Option<Vec<u8>>,
-        placement: Placement,
-    }
-
-    impl Held {
-        fn bytes(&self) -> Bytes<'_> {
-            Bytes { name: self.name.as_deref(), payload: &self.payload, error: self.error.as_deref() }
-        }
-    }
-
-    /// A message in which every part is present or not by one bit of `seed`.
-    fn message(sequence: u64, size: usize, seed: u8) -> Held {
-        let has = |bit: u8| seed >> bit & 1 == 1;
-        let number = sequence * 31;
-        Held {
-            record: Record {
-                sequence: Sequence(sequence),
-                due: if has(0) { UnixMs::MAX } else { UnixMs::new(number) },
-                priority: sequence as i8,
-                retries: if has(1) { Retries::UNLIMITED } else { Retries::new(3).unwrap() },
-                lease: has(2).then_some(DurationMs::new(number + 1)),
-                ttl: has(3).then_some(Ttl { duration: DurationMs::MAX, end: UnixMs::new(number + 2) }),
-                attempts: if has(4) { 7 } else { 0 },
-                phase: if has(4) { leased(number) } else { Phase::Waiting },
-            },
-            name: has(5).then(|| vec![b'n'; 1 + sequence as usize % 255]),
-            payload: vec![sequence as u8; size],
-            error: has(6).then(|| number.to_string().into_bytes()),
-            placement: Placement::Waiting,
-        }
-    }
-
-    fn leased(number: u64) -> Phase {
-        Phase::Leased { deadline: UnixMs::new(number + 3), receipt: Receipt(number + 4) }
-    }
-
-    fn same(store: &Store, at: At, held: &Held) -> bool {
-        store.record(at) == held.record && store.bytes(at) == held.bytes() && store.placement(at) == held.placement
-    }
-
-    fn assert_same(store: &Store, model: &BTreeMap<u64, Held>) {
-        assert_eq!(store.len(), model.len());
-        let payload_bytes: usize = model.values().map(|held| held.payload.len()).sum();
-        assert_eq!(store.payload_bytes(), payload_bytes as u64);
-        let places: Vec<At> = store.iter_after(None).collect();
-        assert_eq!(places.len(), model.len());
-        for (at, (sequence, held)) in places.into_iter().zip(model) {
-            assert_eq!(store.locate(Sequence(*sequence)), Some(at));
-            assert!(same(store, at, held), "{held:?} is {:?}", store.record(at));
-        }
-        assert!(store.last().is_none_or(|last| model.last_key_value().is_none_or(|(key, _)| last.0 >= *key)));
-    }
-
-    /// What happens to a store: a kind, which message, a size, a seed.
-    type Step = (u8, prop::sample::Index, usize, u8);
-
-    fn carry_out(store: &mut Store, model: &mut BTreeMap<u64, Held>, next: &mut u64, step: &Step) {
-        let (kind, which, size, seed) = step;
-        if *kind < 5 || model.is_empty() {
-            *next += 1 + u64::from(seed % 3);
-            let held = message(*next, *size, *seed);
-            store.append(&held.record, held.bytes());
-            model.insert(*next, held);
-            return;
-        }
-        let sequence = *which.get(&model.keys().copied().collect::<Vec<_>>());
-        let at = store.find(Sequence(sequence)).unwrap();
-        let held = model.get_mut(&sequence).unwrap();
-        assert!(same(store, at, held));
-        match kind {
-            5 => {
-                let died = UnixMs::new(u64::from(*seed));
-                let phases = [Phase::Waiting, leased(9), Phase::Dead { died, reason: Reason::Expired }];
-                held.record.phase = phases[usize::from(seed % 3)];
-                held.record.attempts = u32::from(*seed / 3);
-                // Never delivered is as good as waiting: a record of a message that was never delivered is that.
-                if held.record.attempts == 0 {
-                    held.record.phase = Phase::Waiting;
-                }
-                held.record.due = died;
-                held.record.ttl = held.record.ttl.map(|ttl| Ttl { end: died, ..ttl });
-                store.update(at, &held.record);
-            }
-            6 => {
-                held.error = (seed % 2 == 0).then(|| vec![*seed; 9]);
-                store.set_error(at, held.error.as_deref());
-            }
-            7 => {
-                held.placement = [Placement::Waiting, Placement::InFlight, Placement::Dead][usize::from(seed % 3)];
-                store.set_placement(at, held.placement);
-            }
-            _ => {
-                store.remove(at);
-                model.remove(&sequence);
-                assert_eq!(store.find(Sequence(sequence)), None);
-            }
-        }
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 48 }))]
-
-        #[test]
-        fn it_holds_what_it_is_given(
-            growing in steps(0..10),
-            shrinking in steps(4..14),
-            growing_again in steps(0..7),
-        ) {
-            let (mut store, mut model, mut next) = (Store::default(), BTreeMap::new(), 0);
-            for (nth, step) in growing.iter().chain(&shrinking).chain(&growing_again).enumerate() {
-                carry_out(&mut store, &mut model, &mut next, step);
-                if nth % 61 == 0 {
-                    assert_same(&store, &model);
-                }
-            }
-            assert_same(&store, &model);
-            let middle = Sequence(next / 2);
-            let above = store.iter_after(Some(middle)).map(|at| store.record(at).sequence.0);
-            prop_assert!(above.eq(model.range(middle.0 + 1..).map(|(sequence, _)| *sequence)));
-            for sequence in model.keys() {
-                let at = store.find(Sequence(*sequence)).unwrap();
-                store.remove(at);
-            }
-            prop_assert_eq!((store.len(), store.payload_bytes()), (0, 0));
-            prop_assert!(store.heap_bytes() < 3 * 1024, "{} bytes", store.heap_bytes());
-        }
-    }
-
-    fn steps(kinds: std::ops::Range<u8>) -> impl Strategy<Value = Vec<Step>> {
-        let size = prop_oneof![30 => 0usize..300, 2 => 2_000usize..INLINE_MAX, 1 => INLINE_MAX..=INLINE_MAX + 2];
-        let step = (kinds, any::<prop::sample::Index>(), size, any::<u8>());
-        prop::collection::vec(step, 0..if cfg!(miri) { 60 } else { 1_500 })
-    }
-
-    fn filled(count: u64, size: usize) -> Store {
-        let mut store = Store::default();
-        for sequence in 1..=count {
-            let held = message(sequence, size, 0);
-            store.append(&held.record, held.bytes());
-        }
-        store
-    }
-
-    #[test]
-    fn memory_follows_what_is_left() {
-        for size in [0, 100, 1_000, 8_000] {
-            let count = if cfg!(miri) { 300 } else { 20_000 / (1 + size as u64 / 500) };
-            let mut store = filled(count, size);
-            let all = store.heap_bytes();
-            assert!(all < count as usize * (size + 24) * 11 / 10 + 2_048, "{all} bytes");
-            for sequence in (1..=count).filter(|sequence| sequence * 7_919 % 10 != 0) {
-                let at = store.find(Sequence(sequence)).unwrap();
-                store.remove(at);
-            }
-            assert_eq!(store.len() as u64, count / 10);
-            assert!(store.heap_bytes() < all / 5, "{} of {all} bytes for messages of {size}", store.heap_bytes());
-        }
-    }
-
-    #[test]
-    fn deliveries_come_and_go_without_a_trace() {
-        let mut store = filled(500, 10);
-        let waiting = store.heap_bytes();
-        for round in 0..50 {
-            for sequence in 1..=500 {
-                let at = store.find(Sequence(sequence)).unwrap();
-                let record = Record { attempts: 1, phase: leased(round), ..store.record(at) };
-                store.update(at, &record);
-                assert_eq!(store.record(at), record);
-            }
-            for sequence in (1..=500).rev() {
-                let at = store.find(Sequence(sequence)).unwrap();
-                assert_eq!(store.record(at).phase, leased(round));
-                store.update(at, &Record { attempts: 0, phase: Phase::Waiting, ..store.record(at) });
-            }
-        }
-        assert!(store.heap_bytes() < waiting + 500 * 2 * size_of::<Delivery>());
-    }
-
-    #[test]
-    fn a_message_behind_an_emptied_segment_is_found() {
-        let mut store = filled(3, 10);
-        for sequence in 1..=3 {
-            let at = store.find(Sequence(sequence)).unwrap();
-            store.remove(at);
-        }
-        assert_eq!(store.last(), None);
-        let held = message(2, 10, 0);
-        store.append(&held.record, held.bytes());
-        assert!(store.find(Sequence(2)).is_some() && store.find(Sequence(1)).is_none());
-    }
 }

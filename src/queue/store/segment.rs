@@ -7,12 +7,12 @@
 // Indices are of headers that the caller found in this segment; offsets were written by `append` alone.
 #![allow(clippy::indexing_slicing)]
 
-use super::deliveries::{Deliveries, Delivery, Slot};
-use super::id::Sequence;
-use super::record::{Reason, Record, Ttl};
-use super::settings::Retries;
-use super::store::{phase_of, PhaseTag};
-use super::time::{DurationMs, UnixMs};
+use super::super::id::Sequence;
+use super::super::record::{Record, Ttl};
+use super::super::settings::Retries;
+use super::super::time::{DurationMs, UnixMs};
+use super::deliveries::{Deliveries, Delivery};
+use super::header::*;
 use std::mem::size_of;
 
 /// Bytes of messages in a full segment: an allocation size that the server's allocator does not round up.
@@ -33,94 +33,6 @@ pub(crate) struct Bytes<'a> {
     pub payload: &'a [u8],
     /// What the last consumer said of its failure.
     pub error: Option<&'a [u8]>,
-}
-
-/// Which index a message is in: the view of its state that time has moved it to so far.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Placement {
-    Waiting,
-    InFlight,
-    Dead,
-}
-
-/// What is kept of every message: 24 bytes.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Header {
-    pub sequence: u64,
-    /// The due time in the lower 44 bits, then 8 of priority, then the flags.
-    word: u64,
-    offset: u32,
-    pub delivery: Option<Slot>,
-}
-
-const DUE_BITS: u32 = 44;
-const DUE_MASK: u64 = (1 << DUE_BITS) - 1;
-const PRIORITY_SHIFT: u32 = DUE_BITS;
-const PRIORITY_MASK: u64 = 0xff << PRIORITY_SHIFT;
-const NAMED: u64 = 1 << 52;
-const RETRIES: u64 = 1 << 53;
-const LEASE: u64 = 1 << 54;
-const TTL: u64 = 1 << 55;
-const LARGE: u64 = 1 << 56;
-const ERROR: u64 = 1 << 57;
-const PLACEMENT_SHIFT: u32 = 58;
-const PLACEMENT_MASK: u64 = 3 << PLACEMENT_SHIFT;
-const PHASE_SHIFT: u32 = 60;
-const PHASE_MASK: u64 = 7 << PHASE_SHIFT;
-
-/// The placement of a message that was removed.
-const REMOVED: u64 = 0;
-
-impl Header {
-    pub fn is_present(&self) -> bool {
-        self.word & PLACEMENT_MASK != REMOVED
-    }
-
-    pub fn is_large(&self) -> bool {
-        self.word & LARGE != 0
-    }
-
-    pub fn has_error(&self) -> bool {
-        self.word & ERROR != 0
-    }
-
-    pub fn placement(&self) -> Placement {
-        match (self.word & PLACEMENT_MASK) >> PLACEMENT_SHIFT {
-            2 => Placement::InFlight,
-            3 => Placement::Dead,
-            _ => Placement::Waiting,
-        }
-    }
-
-    pub fn set_placement(&mut self, placement: Placement) {
-        let bits = match placement {
-            Placement::Waiting => 1,
-            Placement::InFlight => 2,
-            Placement::Dead => 3,
-        };
-        self.word = self.word & !PLACEMENT_MASK | bits << PLACEMENT_SHIFT;
-    }
-
-    fn phase(&self) -> PhaseTag {
-        match (self.word & PHASE_MASK) >> PHASE_SHIFT {
-            1 => PhaseTag::Leased,
-            2 => PhaseTag::Dead(Reason::Rejected),
-            3 => PhaseTag::Dead(Reason::Expired),
-            4 => PhaseTag::Dead(Reason::Retries),
-            _ => PhaseTag::Waiting,
-        }
-    }
-
-    fn set_phase(&mut self, phase: PhaseTag) {
-        let bits = match phase {
-            PhaseTag::Waiting => 0,
-            PhaseTag::Leased => 1,
-            PhaseTag::Dead(Reason::Rejected) => 2,
-            PhaseTag::Dead(Reason::Expired) => 3,
-            PhaseTag::Dead(Reason::Retries) => 4,
-        };
-        self.word = self.word & !PHASE_MASK | bits << PHASE_SHIFT;
-    }
 }
 
 /// Some hundreds of consecutive messages.

@@ -1,0 +1,151 @@
+//! The nodes of the tree: leaves of keys, and inner nodes of leaves.
+
+// Every index below comes from a search in the very vector that it indexes, or is checked beside its use.
+#![allow(clippy::indexing_slicing)]
+
+use super::Key;
+use std::collections::VecDeque;
+
+/// Keys in a full leaf: 2 KiB, a shift of half of which costs less than a cache miss.
+pub(super) const LEAF_MAX: usize = 128;
+/// Leaves in a full inner node: with three levels, a root of 300 entries holds 5 million keys.
+pub(super) const INNER_MAX: usize = 256;
+/// A leaf's storage grows by this many keys (256 bytes, the allocator's step at this size).
+pub(super) const LEAF_STEP: usize = 16;
+/// A leaf smaller than this is merged with a neighbour, where both fit in [`MERGED_MAX`].
+pub(super) const LEAF_MIN: usize = LEAF_MAX / 4;
+pub(super) const MERGED_MAX: usize = LEAF_MAX * 3 / 4;
+
+/// Sorted keys. A deque, because queues are emptied from the front.
+#[derive(Debug, Default)]
+pub(super) struct Leaf(pub(super) VecDeque<Key>);
+
+/// Leaves with a lower bound for each.
+#[derive(Debug, Default)]
+pub(super) struct Inner {
+    pub(super) bounds: Vec<Key>,
+    pub(super) leaves: Vec<Leaf>,
+    pub(super) len: usize,
+}
+
+/// The child under which `key` belongs: the last whose bound is not above it, else the first.
+#[inline]
+pub(super) fn child_of(bounds: &[Key], key: Key) -> usize {
+    bounds.partition_point(|bound| *bound <= key).saturating_sub(1)
+}
+
+impl Leaf {
+    /// How many keys are <= `key`.
+    #[inline]
+    pub(super) fn rank(&self, key: Key) -> usize {
+        // The ends first: queues work there.
+        match self.0.back() {
+            Some(last) if *last > key => self.0.partition_point(|held| *held <= key),
+            _ => self.0.len(),
+        }
+    }
+
+    pub(super) fn insert(&mut self, key: Key) {
+        if self.0.len() == self.0.capacity() {
+            self.0.reserve_exact(self.0.len().clamp(1, LEAF_STEP));
+        }
+        let at = self.rank(key);
+        debug_assert!(at == 0 || self.0[at - 1] != key, "a key is inserted once");
+        self.0.insert(at, key);
+    }
+
+    pub(super) fn remove(&mut self, key: Key) -> bool {
+        match self.0.binary_search(&key) {
+            Ok(at) => {
+                self.0.remove(at);
+                self.trim();
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Gives storage back once a fifth of it is unused, and a few keys more.
+    #[inline]
+    pub(super) fn trim(&mut self) {
+        let used = self.0.len();
+        if self.0.capacity() > used + used / 4 + LEAF_STEP {
+            self.0.shrink_to(used + LEAF_STEP / 2);
+        }
+    }
+
+    /// The upper part of a full leaf: half of it, or nothing where `key` goes to its end.
+    pub(super) fn split(&mut self, key: Key) -> Leaf {
+        let at = if self.rank(key) == self.0.len() { self.0.len() } else { self.0.len() / 2 };
+        let upper = self.0.split_off(at);
+        self.0.shrink_to(self.0.len() + LEAF_STEP / 2);
+        Leaf(upper)
+    }
+}
+
+impl Inner {
+    /// Inserts, and returns the upper part with its bound where the node was full.
+    pub(super) fn insert(&mut self, key: Key) -> Option<(Key, Inner)> {
+        self.len += 1;
+        let at = child_of(&self.bounds, key);
+        let leaf = &mut self.leaves[at];
+        if leaf.0.len() < LEAF_MAX {
+            leaf.insert(key);
+            return None;
+        }
+        let mut upper = leaf.split(key);
+        let bound = upper.0.front().copied().unwrap_or(key);
+        if key < bound { &mut *leaf } else { &mut upper }.insert(key);
+        self.bounds.insert(at + 1, bound);
+        self.leaves.insert(at + 1, upper);
+        (self.leaves.len() > INNER_MAX).then(|| self.split(at + 1))
+    }
+
+    /// Splits in half, or before the last leaf where that was the one just added.
+    pub(super) fn split(&mut self, added: usize) -> (Key, Inner) {
+        let at = if added + 1 == self.leaves.len() { added } else { self.leaves.len() / 2 };
+        let bounds = self.bounds.split_off(at);
+        let leaves = self.leaves.split_off(at);
+        let len = leaves.iter().map(|leaf| leaf.0.len()).sum();
+        self.len -= len;
+        (bounds[0], Inner { bounds, leaves, len })
+    }
+
+    pub(super) fn remove(&mut self, key: Key) -> bool {
+        let at = child_of(&self.bounds, key);
+        if !self.leaves[at].remove(key) {
+            return false;
+        }
+        self.len -= 1;
+        self.mend(at);
+        true
+    }
+
+    /// Removes a leaf that has become empty, or merges it with the next when both are small.
+    pub(super) fn mend(&mut self, at: usize) {
+        let len = self.leaves[at].0.len();
+        if len == 0 {
+            self.bounds.remove(at);
+            self.leaves.remove(at);
+        } else if len < LEAF_MIN && at + 1 < self.leaves.len() && len + self.leaves[at + 1].0.len() <= MERGED_MAX {
+            self.bounds.remove(at + 1);
+            let mut next = self.leaves.remove(at + 1);
+            let leaf = &mut self.leaves[at].0;
+            leaf.reserve_exact(next.0.len());
+            leaf.append(&mut next.0);
+        }
+    }
+
+    /// How many keys are <= `key`, counted no further than `limit`.
+    pub(super) fn rank(&self, key: Key, limit: usize) -> usize {
+        let at = child_of(&self.bounds, key);
+        let mut rank = 0;
+        for leaf in &self.leaves[..at] {
+            rank += leaf.0.len();
+            if rank >= limit {
+                return rank;
+            }
+        }
+        rank + self.leaves.get(at).map_or(0, |leaf| leaf.rank(key))
+    }
+}

@@ -1,0 +1,122 @@
+//! What is kept of every message beside its bytes: 24 bytes, the parts of a record packed into two words.
+
+use super::super::id::Receipt;
+use super::super::record::{Phase, Reason};
+use super::super::time::UnixMs;
+use super::deliveries::{Delivery, Slot};
+
+/// Which index a message is in: the view of its state that time has moved it to so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::queue) enum Placement {
+    Waiting,
+    InFlight,
+    Dead,
+}
+
+/// What is kept of every message: 24 bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Header {
+    pub sequence: u64,
+    /// The due time in the lower 44 bits, then 8 of priority, then the flags.
+    pub(super) word: u64,
+    pub(super) offset: u32,
+    pub delivery: Option<Slot>,
+}
+
+pub(super) const DUE_BITS: u32 = 44;
+pub(super) const DUE_MASK: u64 = (1 << DUE_BITS) - 1;
+pub(super) const PRIORITY_SHIFT: u32 = DUE_BITS;
+pub(super) const PRIORITY_MASK: u64 = 0xff << PRIORITY_SHIFT;
+pub(super) const NAMED: u64 = 1 << 52;
+pub(super) const RETRIES: u64 = 1 << 53;
+pub(super) const LEASE: u64 = 1 << 54;
+pub(super) const TTL: u64 = 1 << 55;
+pub(super) const LARGE: u64 = 1 << 56;
+pub(super) const ERROR: u64 = 1 << 57;
+pub(super) const PLACEMENT_SHIFT: u32 = 58;
+pub(super) const PLACEMENT_MASK: u64 = 3 << PLACEMENT_SHIFT;
+pub(super) const PHASE_SHIFT: u32 = 60;
+pub(super) const PHASE_MASK: u64 = 7 << PHASE_SHIFT;
+
+/// The placement of a message that was removed.
+pub(super) const REMOVED: u64 = 0;
+
+impl Header {
+    pub fn is_present(&self) -> bool {
+        self.word & PLACEMENT_MASK != REMOVED
+    }
+
+    pub fn is_large(&self) -> bool {
+        self.word & LARGE != 0
+    }
+
+    pub fn has_error(&self) -> bool {
+        self.word & ERROR != 0
+    }
+
+    pub fn placement(&self) -> Placement {
+        match (self.word & PLACEMENT_MASK) >> PLACEMENT_SHIFT {
+            2 => Placement::InFlight,
+            3 => Placement::Dead,
+            _ => Placement::Waiting,
+        }
+    }
+
+    pub fn set_placement(&mut self, placement: Placement) {
+        let bits = match placement {
+            Placement::Waiting => 1,
+            Placement::InFlight => 2,
+            Placement::Dead => 3,
+        };
+        self.word = self.word & !PLACEMENT_MASK | bits << PLACEMENT_SHIFT;
+    }
+
+    pub(super) fn phase(&self) -> PhaseTag {
+        match (self.word & PHASE_MASK) >> PHASE_SHIFT {
+            1 => PhaseTag::Leased,
+            2 => PhaseTag::Dead(Reason::Rejected),
+            3 => PhaseTag::Dead(Reason::Expired),
+            4 => PhaseTag::Dead(Reason::Retries),
+            _ => PhaseTag::Waiting,
+        }
+    }
+
+    pub(super) fn set_phase(&mut self, phase: PhaseTag) {
+        let bits = match phase {
+            PhaseTag::Waiting => 0,
+            PhaseTag::Leased => 1,
+            PhaseTag::Dead(Reason::Rejected) => 2,
+            PhaseTag::Dead(Reason::Expired) => 3,
+            PhaseTag::Dead(Reason::Retries) => 4,
+        };
+        self.word = self.word & !PHASE_MASK | bits << PHASE_SHIFT;
+    }
+}
+
+/// Puts a record together from its parts.
+pub(super) fn phase_of(tag: PhaseTag, delivery: Delivery) -> Phase {
+    let moment = UnixMs::new(delivery.moment);
+    match tag {
+        PhaseTag::Waiting => Phase::Waiting,
+        PhaseTag::Leased => Phase::Leased { deadline: moment, receipt: Receipt(delivery.receipt) },
+        PhaseTag::Dead(reason) => Phase::Dead { died: moment, reason },
+    }
+}
+
+/// A phase without its times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PhaseTag {
+    Waiting,
+    Leased,
+    Dead(Reason),
+}
+
+impl From<Phase> for PhaseTag {
+    fn from(phase: Phase) -> Self {
+        match phase {
+            Phase::Waiting => PhaseTag::Waiting,
+            Phase::Leased { .. } => PhaseTag::Leased,
+            Phase::Dead { reason, .. } => PhaseTag::Dead(reason),
+        }
+    }
+}
