@@ -17,7 +17,7 @@ build: ## build the module, target/release/libdq.so
 	@scripts/install-deps.sh build
 	cargo build --release --locked
 
-test: deps ## run all tests: the core, its model, and real servers
+test: deps ## run all tests, two to four minutes: the core, its model, and real servers
 	cargo test --locked
 
 lint: ## check format and lints, of the module and of the core alone
@@ -42,5 +42,5 @@ bench-core: ## measure the core alone
 deps: ## install what is missing to build, test and run
 	@scripts/install-deps.sh
 
-clean: ## remove what was built, and the data of `make run`
+clean: ## remove what was built; the data of `make run` stays, in run/
 	cargo clean

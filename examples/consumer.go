@@ -1,4 +1,4 @@
-// A consumer with go-redis (go get github.com/redis/go-redis/v9): go run consumer.go
+// A consumer with go-redis (go get github.com/redis/go-redis/v9): go run consumer.go [port]
 package main
 
 import (
@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -19,14 +22,24 @@ func closeOrder(order string) error {
 }
 
 func main() {
+	port := "6379"
+	if len(os.Args) > 1 {
+		port = os.Args[1]
+	}
 	ctx := context.Background()
-	// ReadTimeout must be longer than BLOCK; its default of a few seconds is not.
-	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", ReadTimeout: 10 * time.Second})
+	// Only the loop looks at it: the messages in hand are still finished.
+	running, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
 
-	if err := rdb.Do(ctx, "DQ.PUSH", queue, "order 1001", "DELAY", 2000).Err(); err != nil {
+	// ReadTimeout must be longer than BLOCK; its default of a few seconds is not.
+	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, ReadTimeout: 10 * time.Second})
+	defer rdb.Close()
+
+	err := rdb.Do(ctx, "DQ.PUSH", queue, "order 1001", "ID", "order-1001", "DELAY", 2000).Err()
+	if err != nil && !errors.Is(err, redis.Nil) { // redis.Nil: a message of that ID is there already
 		log.Fatal(err)
 	}
-	for {
+	for running.Err() == nil {
 		messages, err := rdb.Do(ctx, "DQ.POP", queue, "COUNT", 10, "BLOCK", 5000).Slice()
 		if errors.Is(err, redis.Nil) { // nothing came in time
 			continue

@@ -15,7 +15,7 @@ async function closeOrder(order) {
 let running = true; // the message in hand is still finished
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => { running = false; });
 
-await client.sendCommand(['DQ.PUSH', QUEUE, 'order 1001', 'DELAY', '2000']);
+await client.sendCommand(['DQ.PUSH', QUEUE, 'order 1001', 'ID', 'order-1001', 'DELAY', '2000']);
 
 while (running) {
   const messages = await waiting.sendCommand(['DQ.POP', QUEUE, 'COUNT', '10', 'BLOCK', '5000']);

@@ -8,8 +8,9 @@ import redis
 
 QUEUE = "orders:close"
 BLOCK_MS = 5000
+PORT = int(sys.argv[1]) if len(sys.argv) > 1 else 6379
 # The socket must be more patient than BLOCK. decode_responses: payloads here are text.
-r = redis.Redis(port=int(sys.argv[1]) if len(sys.argv) > 1 else 6379, socket_timeout=BLOCK_MS / 1000 + 5, decode_responses=True)
+r = redis.Redis(port=PORT, socket_timeout=BLOCK_MS / 1000 + 5, decode_responses=True)
 
 
 def close_order(order):
@@ -27,7 +28,7 @@ def stop(*_):
 signal.signal(signal.SIGINT, stop)
 signal.signal(signal.SIGTERM, stop)
 
-r.execute_command("DQ.PUSH", QUEUE, "order 1001", "DELAY", 2000)
+r.execute_command("DQ.PUSH", QUEUE, "order 1001", "ID", "order-1001", "DELAY", 2000)
 
 while running:
     messages = r.execute_command("DQ.POP", QUEUE, "COUNT", 10, "BLOCK", BLOCK_MS)

@@ -5,17 +5,25 @@ set -euo pipefail
 queue=orders:close
 port=${1:-6379}
 
+# Ctrl-C reaches every program of the terminal: what is at work ignores it, in a shell of its own, and the loop
+# ends after it. So dq is called in $(...) only.
 dq() {
+    trap '' INT TERM
     redis-cli -e -p "$port" "$@" # -e: an error reply is a failure
 }
 
-close_order() {
+close_order() (
+    trap '' INT TERM
     echo "closing $1"
-}
+)
 
-dq DQ.PUSH "$queue" "order 1001" DELAY 2000 >/dev/null
+running=yes # the message in hand is still finished
+trap 'running=' INT TERM
 
-while true; do
+id=$(dq DQ.PUSH "$queue" "order 1001" ID order-1001 DELAY 2000)
+echo "pushed ${id:-nothing: it is there already}"
+
+while [ -n "$running" ]; do
     # One message is four lines: id, payload, attempt, receipt. Nothing in time is one empty line.
     message=$(dq DQ.POP "$queue" BLOCK 5000)
     [ -n "$message" ] || continue

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Starts a server with dq in the foreground, as redis.conf.example says, its data in target/run/PORT.
+# Starts a server with dq in the foreground, as redis.conf.example says, its data in run/PORT.
 #   scripts/run-server.sh [options of the server, such as --appendonly no]
 # DQ_PORT: the port to try first (6379). DQ_SERVER: the server to start. DQ_MODULE: the module to load.
 set -euo pipefail
@@ -17,6 +17,16 @@ taken() {
     (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null || (exec 3<>"/dev/tcp/::1/$1") 2>/dev/null
 }
 
+# Whether the server is there and has loaded its data.
+answers() (
+    exec 3<>"/dev/tcp/127.0.0.1/$port" && printf 'PING\r\n' >&3 && read -r -t 1 line <&3 || exit 1
+    case $line in -LOADING*) exit 1 ;; esac
+) 2>/dev/null
+
+wanted=${DQ_PORT:-6379}
+case $wanted in 0* | *[!0-9]* | ??????*) die "DQ_PORT=$wanted is no port: 1 to 65535" ;; esac
+[ "$wanted" -le 65535 ] || die "DQ_PORT=$wanted is no port: 1 to 65535"
+
 case $(uname) in Darwin) library=libdq.dylib ;; *) library=libdq.so ;; esac
 module=${DQ_MODULE:-$target/release/$library}
 [ -f "$module" ] || die "$module is not there. Build it with: make build"
@@ -26,14 +36,15 @@ server=$(scripts/find-server.sh)
 cli=redis-cli
 command -v redis-cli >/dev/null || cli=valkey-cli
 
-wanted=${DQ_PORT:-6379}
 port=$wanted
 while taken "$port"; do
     port=$((port + 1))
-    [ "$port" -lt $((wanted + 100)) ] || die "no free port from $wanted to $((port - 1))"
+    if [ "$port" -ge $((wanted + 100)) ] || [ "$port" -gt 65535 ]; then
+        die "no free port from $wanted to $((port - 1))"
+    fi
 done
 
-case $target in /*) data=$target/run/$port ;; *) data=$root/$target/run/$port ;; esac
+data=$root/run/$port # not below target, where a clean would pull it from under a running server
 mkdir -p "$data"
 {
     echo "# Written by scripts/run-server.sh from redis.conf.example at each start."
@@ -44,5 +55,15 @@ mkdir -p "$data"
 } >"$data/redis.conf"
 
 [ "$port" = "$wanted" ] || echo "dq: port $wanted is taken, using $port"
-echo "dq: connect with: $cli -p $port    (stop with Ctrl-C; data in ${data#"$root"/})"
+# Said below the server's own lines: by a process that waits for it beside it, and is not its child. The server takes
+# this script's place, and its id, so that signals are its own.
+(
+    while kill -0 $$ 2>/dev/null; do
+        if answers; then
+            echo "dq: connect with: $cli -p $port    (stop with Ctrl-C; data in run/$port)"
+            break
+        fi
+        sleep 0.1
+    done &
+)
 exec "$server" "$data/redis.conf" "$@"

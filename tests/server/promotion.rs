@@ -135,7 +135,8 @@ fn a_promoted_replica_drops_the_dead_that_its_master_no_longer_could() {
     let replica = Server::replica_of(&master, &[]);
     let mut c = master.client();
     c.push("q x ID m RETRIES 0");
-    c.pop_one("q LEASE 400");
+    // From its delivery on the master may not write, so that it is not the one who drops the message.
+    c.pipeline(["DQ.POP q LEASE 50", "CLIENT PAUSE 600000 WRITE"]);
     assert_eq!(c.ask("WAIT 1 20000"), Reply::Int(1));
     master.kill9();
     let mut reader = replica.client();
