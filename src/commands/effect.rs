@@ -4,7 +4,7 @@
 //! to ordinary clients unless `dq.allow-effects` says otherwise, and checked either way.
 
 use super::error::Error;
-use super::{key_name, serve, word};
+use super::{key_name, now, serve, word};
 use crate::queue::{Queue, Stamped};
 use crate::server::config;
 use crate::server::datatype::{self, Held};
@@ -66,7 +66,7 @@ fn effect(call: &mut Call<'_>) -> Result<(), Error> {
         Slot::Holds(held) => {
             // On a master it comes from the server that gives a slot away, and decides until it has.
             held.foreign = flags.master() && flags.replicated();
-            write::settle(ctx, name, held, stamped.now, true)
+            write::settle(ctx, name, held, now(ctx), true)
         }
         Slot::Missing | Slot::WrongType => write::Announcement::default(),
     };

@@ -18,6 +18,8 @@
 //! messages lie; [`order`], `waiting` and `view` are their order; `produce`, `consume`, `settle`, `advance` and
 //! `look` are what can be done; `effect` and [`snapshot`] are how it travels.
 
+#![forbid(unsafe_code)]
+
 mod advance;
 mod consume;
 mod counters;

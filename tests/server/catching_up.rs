@@ -1,6 +1,6 @@
 //! Catching up: a replica or an AOF that comes, or comes back, in the midst of work misses nothing of it.
 
-use crate::support::{eventually, Client, Reply, Server};
+use crate::support::{effects_of, eventually, Client, Reply, Server};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -157,4 +157,26 @@ fn a_rewrite_of_the_aof_while_work_goes_on_misses_nothing() {
         server.restart_from_aof();
         assert_eq!(server.client().digest("q"), digest);
     }
+}
+
+#[test]
+fn what_was_decided_long_ago_is_delivered_when_it_is_due() {
+    let mut due = 0;
+    let mut effect = effects_of(|c| {
+        c.push("q x ID m DELAY 1500");
+        due = c.get("q", "m").int("due");
+    })
+    .remove(0);
+    // It bears the instant of the decision: an array of two, and first a number of eight bytes. An hour is gone.
+    assert_eq!(effect[..2], [0x92, 0xcf]);
+    let stamp = u64::from_be_bytes(effect[2..10].try_into().unwrap());
+    effect[2..10].copy_from_slice(&(stamp - 3_600_000).to_be_bytes());
+
+    let server = Server::with(&["--dq.allow-effects", "yes"]);
+    let (mut waiting, mut c) = (server.client(), server.client());
+    waiting.wait_for_message("q");
+    c.until_blocked(1);
+    c.cmd(&[&b"DQ.EFFECT"[..], b"q", &effect]).ok();
+    assert_eq!(waiting.served().id, "m");
+    c.expect_delivered_at("q", "m", due);
 }

@@ -1,21 +1,31 @@
 //! What a server writes to its AOF, read back.
 
+use super::client::Client;
 use super::scenario::every_state;
 use super::server::Server;
 
 /// The effects that a queue `q` with messages in every state leaves in the AOF, and the queue's digest.
 pub fn effects_of_every_state() -> (Vec<Vec<u8>>, String) {
+    let mut digest = String::new();
+    let effects = effects_of(|c| {
+        every_state(c, "q");
+        digest = c.digest("q");
+    });
+    assert!(effects.len() > 10, "what clients decide is replicated as effects");
+    (effects, digest)
+}
+
+/// The effects that what a client does leaves in the AOF.
+pub fn effects_of(act: impl FnOnce(&mut Client)) -> Vec<Vec<u8>> {
     let server = Server::with_aof(&[]);
-    let mut c = server.client();
-    every_state(&mut c, "q");
+    act(&mut server.client());
     let dir = server.dir().join("appendonlydir");
     let mut files: Vec<_> = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.to_string_lossy().ends_with(".incr.aof"));
     let log = std::fs::read(&files[0]).unwrap();
     let mut commands = commands(&log);
     commands.retain(|args| args[0].eq_ignore_ascii_case(b"DQ.EFFECT"));
-    assert!(commands.len() > 10, "what clients decide is replicated as effects");
-    (commands.into_iter().map(|mut args| args.pop().unwrap()).collect(), c.digest("q"))
+    commands.into_iter().map(|mut args| args.pop().unwrap()).collect()
 }
 
 /// The commands of an AOF of plain commands.

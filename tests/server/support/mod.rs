@@ -9,7 +9,7 @@ mod scenario;
 mod server;
 mod wait;
 
-pub use aof::effects_of_every_state;
+pub use aof::{effects_of, effects_of_every_state};
 pub use client::{Client, Protocol};
 pub use random::Random;
 pub use reply::Reply;
