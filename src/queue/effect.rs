@@ -11,7 +11,7 @@ use super::record::{Phase, Record};
 use super::settings::Settings;
 use super::settle::{Fate, ERROR_MAX};
 use super::snapshot::Header;
-use super::store::Bytes;
+use super::store::{At, Bytes};
 use super::time::UnixMs;
 use super::Queue;
 use serde::{Deserialize, Serialize};
@@ -183,8 +183,7 @@ impl Queue {
             Effect::Deliver(grants) => grants.iter().for_each(|grant| self.lend(grant, now)),
             Effect::Take(sequences) => {
                 for sequence in sequences {
-                    if let Some(at) = self.store.find(*sequence) {
-                        let record = self.store.record(at);
+                    if let Some((at, record)) = self.message_of(*sequence) {
                         self.remove(at, &record);
                         self.totals.delivered += 1;
                     }
@@ -192,21 +191,18 @@ impl Queue {
             }
             Effect::Ack(sequences) => {
                 for sequence in sequences {
-                    if let Some(at) = self.store.find(*sequence) {
-                        let record = self.store.record(at);
+                    if let Some((at, record)) = self.message_of(*sequence) {
                         self.complete(at, &record);
                     }
                 }
             }
             Effect::Nack(sequence, fate, error) => {
-                if let Some(at) = self.store.find(*sequence) {
-                    let record = self.store.record(at);
+                if let Some((at, record)) = self.message_of(*sequence) {
                     self.give_back(at, &record, *fate, error.map(|error| &**error), now);
                 }
             }
             Effect::Extend(sequence, deadline) => {
-                if let Some(at) = self.store.find(*sequence) {
-                    let record = self.store.record(at);
+                if let Some((at, record)) = self.message_of(*sequence) {
                     self.lend_until(at, &record, *deadline, now);
                 }
             }
@@ -217,10 +213,15 @@ impl Queue {
         Ok(())
     }
 
+    /// The message of a sequence, if it is still here.
+    fn message_of(&mut self, sequence: Sequence) -> Option<(At, Record)> {
+        let at = self.store.find(sequence)?;
+        Some((at, self.store.record(at)))
+    }
+
     /// Carries out a delivery.
     fn lend(&mut self, grant: &Grant, now: UnixMs) {
-        if let Some(at) = self.store.find(grant.sequence) {
-            let record = self.store.record(at);
+        if let Some((at, record)) = self.message_of(grant.sequence) {
             let phase = Phase::Leased { deadline: grant.deadline, receipt: grant.receipt };
             self.rewrite(at, &record, &Record { attempts: grant.attempt, phase, ..record }, now);
         }

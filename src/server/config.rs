@@ -15,13 +15,13 @@ use redis_module::raw;
 
 use super::api::api;
 use super::ctx::{is_ok, Ctx};
-use crate::queue::settings::{Backoff, Retries, Settings};
+use crate::queue::settings::{Backoff, Retries, Settings, MAX_LENGTH};
 use crate::queue::time::DurationMs;
 
 /// The longest duration of the module, ms (2^42 - 1, 139 years).
-const DURATION_MAX: i64 = (1 << 42) - 1;
+const DURATION_MAX: i64 = DurationMs::MAX.as_ms() as i64;
 /// The largest count, that every client's numbers hold exactly (2^53 - 1).
-const COUNT_MAX: i64 = (1 << 53) - 1;
+const COUNT_MAX: i64 = MAX_LENGTH as i64;
 /// The most redeliveries that can be asked for.
 const RETRIES_MAX: i64 = i32::MAX as i64;
 

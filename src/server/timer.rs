@@ -52,6 +52,12 @@ pub struct Timer {
 }
 
 impl Schedule {
+    /// Has the timer look at `key` as soon as it can.
+    pub fn look_at(&mut self, ctx: Ctx, now: UnixMs, db: i32, key: &[u8]) {
+        self.agenda.look_at(now, db, key);
+        self.rearm(ctx, now);
+    }
+
     /// Arms the timer for the earliest hint, unless it is armed for then or earlier.
     pub fn rearm(&mut self, ctx: Ctx, now: UnixMs) {
         let Some(at) = self.agenda.earliest().into_iter().chain(self.sweep.next).min() else { return };

@@ -51,10 +51,7 @@ fn try_serve(ctx: Ctx) -> bool {
     let (now, db) = (UnixMs::new(ctx.now_ms()), ctx.selected_db());
     if ctx.avoid_replication_traffic() {
         // A delivery must be replicated, which now it cannot be: the timer will signal again.
-        with_schedule(|schedule| {
-            schedule.agenda.look_at(now, db, name.bytes());
-            schedule.rearm(ctx, now);
-        });
+        with_schedule(|schedule| schedule.look_at(ctx, now, db, name.bytes()));
         return false;
     }
     let mut key = OpenKey::open_write(ctx, name, datatype::handle());

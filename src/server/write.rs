@@ -66,7 +66,7 @@ pub fn record<'e>(
             replicate(ctx, name, stamp, Effect::TrimDead(died, sequence));
         }
         if held.queue.has_excess_dead() {
-            with_schedule(|schedule| schedule.agenda.look_at(now, ctx.selected_db(), name.bytes()));
+            with_schedule(|schedule| schedule.look_at(ctx, now, ctx.selected_db(), name.bytes()));
         }
     }
     settle(ctx, name, held, now, wakes)
