@@ -41,8 +41,29 @@ pub enum Error {
         /// The largest.
         max: i64,
     },
+    /// A number of words, and fewer that follow it.
+    TooFew {
+        /// What says how many.
+        count: &'static str,
+        /// How many it says.
+        wanted: usize,
+        /// How many there are.
+        given: usize,
+        /// Of what.
+        of: &'static str,
+    },
+    /// Fewer ids than payloads.
+    IdsMissing(usize),
+    /// A wait after the first attempt that is longer than the longest.
+    Backoff,
+    /// A cursor that no scan gave.
+    BadCursor,
     /// A name that no message can have.
     BadId,
+    /// There is no queue to change.
+    NoSuchKey,
+    /// There is a queue already.
+    QueueExists,
     /// The key holds something else.
     WrongType,
     /// The queue holds as many messages as it may.
@@ -77,6 +98,14 @@ impl fmt::Display for Error {
             Error::BadId => f.write_str(
                 "ERR ID must be 1 to 255 bytes without '#', and not of the form of a generated id (digits-digits)",
             ),
+            Error::TooFew { count, wanted, given, of } => {
+                write!(f, "ERR syntax error, {count} is {wanted} but {given} {of} follow")
+            }
+            Error::IdsMissing(count) => write!(f, "ERR syntax error, IDS needs {count} ids"),
+            Error::Backoff => f.write_str("ERR BACKOFF base must not be above its max"),
+            Error::BadCursor => f.write_str("ERR invalid cursor: it is 0, or what the last DQ.SCAN answered"),
+            Error::NoSuchKey => f.write_str("ERR no such key"),
+            Error::QueueExists => f.write_str("ERR the queue exists already; DQ.ALTER changes its settings"),
             Error::WrongType => f.write_str("WRONGTYPE Operation against a key holding the wrong kind of value"),
             Error::Full(held) => write!(f, "QUEUEFULL queue holds {held} messages (MAXLEN)"),
             Error::Exhausted => f.write_str("ERR the ids of this queue are used up; delete it and push to a new one"),

@@ -2,7 +2,7 @@
 
 use super::error::Error;
 use super::{key_name, look_at, now, serve};
-use crate::queue::Counts;
+use crate::queue::StateKind;
 use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
 
 /// The command.
@@ -38,29 +38,22 @@ impl Command for Len {
     }
 }
 
-/// The counts, each with the word for its state.
-fn by_state(counts: &Counts) -> [(&'static str, u64); 4] {
-    [("delayed", counts.delayed), ("ready", counts.ready), ("inflight", counts.inflight), ("dead", counts.dead)]
+/// Reads the word for a state.
+pub fn state(word: &[u8]) -> Result<StateKind, Error> {
+    StateKind::parse(word).ok_or_else(|| Error::UnknownState(Error::shown(word)))
 }
 
 fn len(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let name = key_name(call)?;
-    let state = match call.args.next() {
-        None => None,
-        Some(word) => {
-            let known = by_state(&Counts::default()).into_iter().map(|(state, _)| state);
-            let state = known.into_iter().find(|state| state.as_bytes().eq_ignore_ascii_case(word));
-            Some(state.ok_or_else(|| Error::UnknownState(Error::shown(word)))?)
-        }
-    };
+    let wanted = call.args.next().map(state).transpose()?;
     if let Some(word) = call.args.next() {
         return Err(Error::UnknownOption(Error::shown(word)));
     }
     let now = now(ctx);
     let counts = look_at(ctx, name, |held| held.queue.counts_at(now))?.unwrap_or_default();
-    let wanted = |of: &str| state.map_or(of != "dead", |state| state == of);
-    let len: u64 = by_state(&counts).into_iter().filter(|(of, _)| wanted(of)).map(|(_, count)| count).sum();
+    let is_wanted = |kind: &StateKind| wanted.map_or(*kind != StateKind::Dead, |wanted| wanted == *kind);
+    let len: u64 = StateKind::ALL.into_iter().filter(is_wanted).map(|kind| counts.of(kind)).sum();
     ctx.integer(len as i64);
     Ok(())
 }

@@ -5,16 +5,28 @@
 //! stands beside it.
 
 mod ack;
+mod alter;
+mod cancel;
+mod create;
 mod effect;
 mod error;
 mod extend;
 mod get;
 mod info;
 mod len;
+mod mpop;
+mod mpush;
 mod nack;
 mod options;
+mod pause;
+mod peek;
 mod pop;
+mod purge;
 mod push;
+mod redrive;
+mod reschedule;
+mod scan;
+mod settings;
 
 use crate::queue::id::{IdBuffer, Sequence};
 use crate::queue::time::UnixMs;
@@ -29,14 +41,32 @@ pub use pop::{deliver, Request};
 /// Registers every command.
 pub fn register_all(ctx: Ctx) -> Result<(), String> {
     add_acl_category(ctx);
+    // Producing.
     register::<push::Push>(ctx)?;
+    register::<mpush::MPush>(ctx)?;
+    // Consuming.
     register::<pop::Pop>(ctx)?;
+    register::<mpop::MPop>(ctx)?;
     register::<ack::Ack>(ctx)?;
     register::<nack::Nack>(ctx)?;
     register::<extend::Extend>(ctx)?;
+    // Changing one's mind.
+    register::<cancel::Cancel>(ctx)?;
+    register::<reschedule::Reschedule>(ctx)?;
+    register::<redrive::Redrive>(ctx)?;
+    register::<purge::Purge>(ctx)?;
+    // Looking.
     register::<len::Len>(ctx)?;
     register::<get::Get>(ctx)?;
+    register::<peek::Peek>(ctx)?;
+    register::<scan::Scan>(ctx)?;
     register::<info::Info>(ctx)?;
+    // Settings.
+    register::<create::Create>(ctx)?;
+    register::<alter::Alter>(ctx)?;
+    register::<pause::Pause>(ctx)?;
+    register::<pause::Resume>(ctx)?;
+    // What the server says to itself.
     register::<effect::Effect>(ctx)
 }
 
@@ -74,10 +104,31 @@ fn with_queue<R>(ctx: Ctx, name: Name<'_>, change: impl FnOnce(&mut Held) -> R) 
 
 /// Looks at the queue at `name`; none where there is none.
 fn look_at<R>(ctx: Ctx, name: Name<'_>, look: impl FnOnce(&Held) -> R) -> Result<Option<R>, Error> {
+    look_after(ctx, name, |_| (), look)
+}
+
+/// Looks at the queue at `name` once its view was brought to `now`, for an answer that leans on all of it.
+fn look_caught_up<R>(ctx: Ctx, name: Name<'_>, now: UnixMs, look: impl FnOnce(&Held) -> R) -> Result<Option<R>, Error> {
+    let catch_up = |held: &mut Held| {
+        held.queue.catch_up(now);
+        held.publish();
+    };
+    look_after(ctx, name, catch_up, look)
+}
+
+fn look_after<R>(
+    ctx: Ctx,
+    name: Name<'_>,
+    prepare: impl FnOnce(&mut Held),
+    look: impl FnOnce(&Held) -> R,
+) -> Result<Option<R>, Error> {
     let mut key = OpenKey::open_read(ctx, name, datatype::handle(), Touch::Yes);
     match key.slot() {
         Slot::Missing => Ok(None),
-        Slot::Holds(held) => Ok(Some(look(held))),
+        Slot::Holds(held) => {
+            prepare(held);
+            Ok(Some(look(held)))
+        }
         Slot::WrongType => Err(Error::WrongType),
     }
 }

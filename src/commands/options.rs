@@ -3,9 +3,10 @@
 use std::ops::RangeInclusive;
 
 use super::error::{Error, Unit};
-use crate::queue::id::Id;
-use crate::queue::settings::Retries;
+use crate::queue::id::{Id, Sequence};
+use crate::queue::settings::{Retries, MAX_LENGTH};
 use crate::queue::time::{DurationMs, UnixMs};
+use crate::queue::Due;
 use crate::server::args::Args;
 
 /// Milliseconds that a client may name as a duration.
@@ -46,13 +47,34 @@ impl<'a, 'o> Options<'a, 'o> {
     }
 
     fn number(&mut self, option: &'static str, unit: Unit, range: RangeInclusive<i64>) -> Result<i64, Error> {
-        let (min, max) = (*range.start(), *range.end());
-        parse_integer(self.value(option)?).filter(|number| range.contains(number)).ok_or(Error::Range {
-            option,
-            unit,
-            min,
-            max,
-        })
+        parse_number(self.value(option)?, option, unit, range)
+    }
+
+    /// What is left of the words, for an option with more values than one.
+    pub fn rest(&mut self) -> &mut Args<'a> {
+        self.args
+    }
+
+    /// `DELAY` or `AT`, but not both.
+    pub fn due(&mut self, option: &'static str, due: &mut Option<Due>) -> Result<(), Error> {
+        if due.is_some() {
+            return Err(Error::Exclusive("DELAY", "AT"));
+        }
+        *due = Some(match option {
+            "AT" => Due::At(self.instant(option)?),
+            _ => Due::After(self.duration(option)?),
+        });
+        Ok(())
+    }
+
+    /// A number of messages that may be none at all.
+    pub fn length(&mut self, option: &'static str) -> Result<u64, Error> {
+        self.number(option, Unit::Plain, 0..=MAX_LENGTH as i64).map(i64::unsigned_abs)
+    }
+
+    /// A number of messages that may be none at all; none, which is -1, is no bound.
+    pub fn length_or_all(&mut self, option: &'static str) -> Result<Option<u64>, Error> {
+        self.number(option, Unit::Plain, -1..=MAX_LENGTH as i64).map(|length| u64::try_from(length).ok())
     }
 
     /// A duration, ms.
@@ -91,6 +113,23 @@ impl<'a, 'o> Options<'a, 'o> {
     pub fn name(&mut self, option: &'static str) -> Result<&'a [u8], Error> {
         Some(self.value(option)?).filter(|name| Id::is_name(name)).ok_or(Error::BadId)
     }
+}
+
+/// A number of words, at least 1, that stands before them.
+pub fn count_of_words(args: &mut Args<'_>, name: &'static str) -> Result<usize, Error> {
+    let word = args.next().unwrap_or_default();
+    parse_number(word, name, Unit::Plain, 1..=COUNT_MAX).map(|count| count.unsigned_abs() as usize)
+}
+
+/// A cursor of a scan: the last sequence that it looked at.
+pub fn cursor(word: &[u8]) -> Result<Sequence, Error> {
+    let number = std::str::from_utf8(word).ok().filter(|word| word.bytes().all(|byte| byte.is_ascii_digit()));
+    number.and_then(|number| number.parse().ok()).map(Sequence).ok_or(Error::BadCursor)
+}
+
+fn parse_number(word: &[u8], option: &'static str, unit: Unit, range: RangeInclusive<i64>) -> Result<i64, Error> {
+    let (min, max) = (*range.start(), *range.end());
+    parse_integer(word).filter(|number| range.contains(number)).ok_or(Error::Range { option, unit, min, max })
 }
 
 /// A whole number as the server itself reads them: an optional minus, digits, no leading zero.

@@ -48,6 +48,8 @@ const OPTIONS: &[&str] = &["COUNT", "LEASE", "BLOCK", "NOACK"];
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
     terms: Terms,
+    /// Whether the reply says which queue the messages are from.
+    pub names_queue: bool,
 }
 
 fn pop(call: &mut Call<'_>) -> Result<(), Error> {
@@ -55,18 +57,17 @@ fn pop(call: &mut Call<'_>) -> Result<(), Error> {
     let name = key_name(call)?;
     let (request, block) = parse(call)?;
     let now = now(ctx);
-    // To wait is to be rejected where waiting is not allowed; there a pop takes what there is.
-    let block = block.filter(|_| !ctx.flags().deny_blocking());
     let delivered = with_queue(ctx, name, |held| deliver(ctx, name, held, now, &request))?;
     match (delivered.flatten(), block) {
         (Some(announcement), _) => write::announce(ctx, name, announcement, c"dq.pop"),
-        (None, Some(timeout)) => waiters::block(ctx, name, request, timeout),
+        (None, Some(timeout)) => waiters::block(ctx, &[name], request, timeout),
         (None, None) => ctx.null_array(),
     }
     Ok(())
 }
 
-fn parse(call: &mut Call<'_>) -> Result<(Request, Option<DurationMs>), Error> {
+/// Reads the options, and for how long to wait, where that is possible.
+pub fn parse(call: &mut Call<'_>) -> Result<(Request, Option<DurationMs>), Error> {
     let mut terms = Terms { count: 1, lease: Lease::Default };
     let mut block = None;
     let mut no_ack = false;
@@ -82,7 +83,9 @@ fn parse(call: &mut Call<'_>) -> Result<(Request, Option<DurationMs>), Error> {
     if no_ack {
         terms.lease = Lease::NoAck;
     }
-    Ok((Request { terms }, block))
+    // To wait is to be rejected where waiting is not allowed; there a pop takes what there is.
+    let block = block.filter(|_| !call.ctx.flags().deny_blocking());
+    Ok((Request { terms, names_queue: false }, block))
 }
 
 /// Delivers what `request` asks for and replies it; none, and no reply, where there is nothing.
@@ -91,6 +94,10 @@ pub fn deliver(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, request: 
     if count == 0 {
         let _ = write::settle(ctx, name, held, now, false);
         return None;
+    }
+    if request.names_queue {
+        ctx.array(2);
+        ctx.bulk(name.bytes());
     }
     ctx.array(count);
     let heard = listeners::any(ctx);

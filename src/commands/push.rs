@@ -3,6 +3,8 @@
 use super::error::Error;
 use super::options::Options;
 use super::{key_name, now, reply_id, serve, word};
+use crate::queue::settings::Retries;
+use crate::queue::time::DurationMs;
 use crate::queue::{Due, Effect, NewMessage, Pushed, Queue};
 use crate::server::config;
 use crate::server::datatype::{self, Held};
@@ -86,25 +88,57 @@ fn push(call: &mut Call<'_>) -> Result<(), Error> {
 }
 
 fn parse<'a>(call: &mut Call<'a>) -> Result<NewMessage<'a>, Error> {
-    let mut message = NewMessage { payload: word(call), ..NewMessage::default() };
-    let mut due = None;
+    let payload = word(call);
+    let (mut terms, mut name) = (Terms::default(), None);
     let mut options = Options::new(&mut call.args, OPTIONS);
     while let Some(option) = options.next()? {
         match option {
-            "ID" => message.name = Some(options.name(option)?),
-            "DELAY" | "AT" if due.is_some() => return Err(Error::Exclusive("DELAY", "AT")),
-            "DELAY" => due = Some(Due::After(options.duration(option)?)),
-            "AT" => due = Some(Due::At(options.instant(option)?)),
-            "PRIORITY" => message.priority = options.priority(option)?,
-            "RETRIES" => message.retries = Some(options.retries(option)?),
-            "LEASE" => message.lease = Some(options.lease(option)?),
-            "TTL" => message.ttl = Some(options.duration(option)?),
-            _ => message.replace = true,
+            "ID" => name = Some(options.name(option)?),
+            term => terms.read(term, &mut options)?,
         }
     }
-    message.due = due.unwrap_or_default();
-    if message.replace && message.name.is_none() {
+    if terms.replace && name.is_none() {
         return Err(Error::Needs("REPLACE", "ID"));
     }
-    Ok(message)
+    Ok(terms.message(payload, name))
+}
+
+/// What a producer asks for beside payload and id: the options that `DQ.PUSH` and `DQ.MPUSH` have in common.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Terms {
+    due: Option<Due>,
+    priority: i8,
+    retries: Option<Retries>,
+    lease: Option<DurationMs>,
+    ttl: Option<DurationMs>,
+    pub replace: bool,
+}
+
+impl Terms {
+    /// Reads the value of one of the options.
+    pub fn read(&mut self, option: &'static str, options: &mut Options<'_, '_>) -> Result<(), Error> {
+        match option {
+            "DELAY" | "AT" => options.due(option, &mut self.due)?,
+            "PRIORITY" => self.priority = options.priority(option)?,
+            "RETRIES" => self.retries = Some(options.retries(option)?),
+            "LEASE" => self.lease = Some(options.lease(option)?),
+            "TTL" => self.ttl = Some(options.duration(option)?),
+            _ => self.replace = true,
+        }
+        Ok(())
+    }
+
+    /// A message on these terms.
+    pub fn message<'a>(&self, payload: &'a [u8], name: Option<&'a [u8]>) -> NewMessage<'a> {
+        NewMessage {
+            payload,
+            name,
+            due: self.due.unwrap_or_default(),
+            priority: self.priority,
+            retries: self.retries,
+            lease: self.lease,
+            ttl: self.ttl,
+            replace: self.replace,
+        }
+    }
 }

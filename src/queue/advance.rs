@@ -63,6 +63,11 @@ impl Queue {
         [self.waiting.next_due(), first(&self.inflight), first(&self.expiring)].into_iter().flatten().min()
     }
 
+    /// Keeps in mind what became ready, before the set that knows it is made anew.
+    pub(super) fn note_became_ready(&mut self) {
+        self.moved.ready += self.waiting.take_became_ready();
+    }
+
     /// Ends all leases and TTLs that end by `now`.
     pub(super) fn settle_all(&mut self, now: UnixMs) {
         self.view_at(now);

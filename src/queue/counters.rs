@@ -1,5 +1,6 @@
 //! Totals since the queue was created, and what it holds now.
 
+use super::record::StateKind;
 use serde::{Deserialize, Serialize};
 
 /// What happened in a queue since it was created. Loaded, dumped and synchronised with it.
@@ -61,4 +62,16 @@ pub struct Counts {
     pub dead: u64,
     /// Bytes of all payloads.
     pub payload_bytes: u64,
+}
+
+impl Counts {
+    /// Messages in one state.
+    pub fn of(&self, kind: StateKind) -> u64 {
+        match kind {
+            StateKind::Delayed => self.delayed,
+            StateKind::Ready => self.ready,
+            StateKind::InFlight => self.inflight,
+            StateKind::Dead => self.dead,
+        }
+    }
 }

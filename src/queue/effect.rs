@@ -5,9 +5,10 @@
 //! instant. It is data from outside all the same: [`Queue::apply`] refuses what no queue could have written, and
 //! never panics.
 
+use super::change::Chosen;
 use super::id::{Id, Receipt, Sequence};
 use super::order::Key;
-use super::record::{Phase, Record};
+use super::record::{Phase, Record, States};
 use super::settings::Settings;
 use super::settle::{Fate, ERROR_MAX};
 use super::snapshot::Header;
@@ -88,6 +89,24 @@ pub enum Effect<'a> {
     /// This one's lease ends then.
     #[serde(rename = "e")]
     Extend(Sequence, UnixMs),
+    /// These were removed by their ids.
+    #[serde(rename = "k")]
+    Cancel(Vec<Sequence>),
+    /// This one is due then.
+    #[serde(rename = "s")]
+    Reschedule(Sequence, UnixMs),
+    /// These dead ones live again, and are due then.
+    #[serde(rename = "r")]
+    Redrive(Chosen, UnixMs),
+    /// All in one of these states were removed.
+    #[serde(rename = "u")]
+    Purge(States),
+    /// The queue was made, with these settings.
+    #[serde(rename = "m")]
+    Create(Settings),
+    /// These are the settings now, and whether delivery is suspended.
+    #[serde(rename = "o")]
+    Alter(Settings, bool),
     /// The dead up to this one, by (died, sequence), were dropped.
     #[serde(rename = "x")]
     TrimDead(UnixMs, Sequence),
@@ -162,6 +181,7 @@ impl Queue {
     pub fn made_by(effect: &Effect<'_>) -> Option<Queue> {
         match effect {
             Effect::Push(settings, _) => Some(Queue::new(settings.unwrap_or_default())),
+            Effect::Create(settings) => Some(Queue::new(*settings)),
             Effect::Begin(header) => Some(Queue::begin(header)),
             _ => None,
         }
@@ -175,7 +195,7 @@ impl Queue {
         match stamped.effect {
             Effect::Begin(_) | Effect::Continue(_) => {}
             // The clock of the one who decided may be ahead of what it stamps.
-            Effect::TrimDead(died, _) => self.settle_all(now.max(died)),
+            Effect::TrimDead(died, _) | Effect::Redrive(Chosen::UpTo(died, _), _) => self.settle_all(now.max(died)),
             _ => self.settle_all(now),
         }
         match &stamped.effect {
@@ -206,7 +226,32 @@ impl Queue {
                     self.lend_until(at, &record, *deadline, now);
                 }
             }
-            Effect::TrimDead(died, sequence) => while self.drop_oldest_dead(Key::at(*died, *sequence)).is_some() {},
+            Effect::Cancel(sequences) => {
+                for sequence in sequences {
+                    if let Some((at, record)) = self.message_of(*sequence) {
+                        self.drop_cancelled(at, &record);
+                    }
+                }
+            }
+            Effect::Reschedule(sequence, due) => {
+                if let Some((at, record)) = self.message_of(*sequence) {
+                    self.move_to(at, &record, *due, now);
+                }
+            }
+            Effect::Redrive(Chosen::UpTo(died, sequence), due) => {
+                self.redrive_up_to(Key::at(*died, *sequence), *due, now);
+            }
+            Effect::Redrive(Chosen::These(sequences), due) => {
+                for sequence in sequences {
+                    if let Some((at, record)) = self.message_of(*sequence) {
+                        self.revive(at, &record, *due, now);
+                    }
+                }
+            }
+            Effect::Purge(states) => self.purge_as_of(now, *states),
+            Effect::Create(settings) => self.alter(*settings, false),
+            Effect::Alter(settings, paused) => self.alter(*settings, *paused),
+            Effect::TrimDead(died, sequence) => self.drop_dead_up_to(Key::at(*died, *sequence), now),
             Effect::Begin(header) => *self = Queue::begin(header),
             Effect::Continue(images) => self.extend_with(images),
         }
@@ -214,7 +259,7 @@ impl Queue {
     }
 
     /// The message of a sequence, if it is still here.
-    fn message_of(&mut self, sequence: Sequence) -> Option<(At, Record)> {
+    pub(super) fn message_of(&mut self, sequence: Sequence) -> Option<(At, Record)> {
         let at = self.store.find(sequence)?;
         Some((at, self.store.record(at)))
     }
@@ -248,7 +293,9 @@ impl Queue {
             }
             Effect::Begin(header) => header.is_valid(),
             Effect::Continue(images) => self.may_follow(images),
-            Effect::Take(_) | Effect::Ack(_) | Effect::Extend(..) | Effect::TrimDead(..) => true,
+            Effect::Create(settings) | Effect::Alter(settings, _) => settings.are_valid(),
+            Effect::Take(_) | Effect::Ack(_) | Effect::Extend(..) | Effect::Cancel(_) => true,
+            Effect::Reschedule(..) | Effect::Redrive(..) | Effect::Purge(_) | Effect::TrimDead(..) => true,
         };
         possible.then_some(()).ok_or(Refused::Impossible)
     }

@@ -1,9 +1,9 @@
 //! Looking: changes nothing, not even the view.
 
 use super::effect::Image;
-use super::id::Id;
+use super::id::{Id, Sequence};
 use super::order::Key;
-use super::record::{Record, State};
+use super::record::{Record, State, StateKind};
 use super::store::{At, Bytes};
 use super::time::{DurationMs, UnixMs};
 use super::{Counts, Queue};
@@ -34,6 +34,43 @@ impl Queue {
         };
         let message = self.message(at, self.seen(now));
         (message.name.is_some() == matches!(id, Id::Named(_))).then_some(message)
+    }
+
+    /// Brings the view up to `now`, as a delivery does, so that [`Queue::peek`] sees all of it.
+    pub fn catch_up(&mut self, now: UnixMs) {
+        self.settle_all(self.seen(now));
+    }
+
+    /// The first messages of a state, at most `count`, in the order in which they will leave it; the dead newest
+    /// first. What the view knows, so see [`Queue::catch_up`]. O(count + log n).
+    pub fn peek(&self, now: UnixMs, kind: StateKind, count: usize) -> Vec<Sequence> {
+        self.in_state(self.seen(now), kind, count)
+    }
+
+    /// Looks at the next `count` messages behind `cursor`, in push order, and returns those of a state (or all), and
+    /// the cursor for the next look; none where this was the last. O(count + log n).
+    pub fn scan(
+        &self,
+        now: UnixMs,
+        cursor: Sequence,
+        count: usize,
+        kind: Option<StateKind>,
+    ) -> (Vec<Sequence>, Option<Sequence>) {
+        let now = self.seen(now);
+        let mut behind = self.store.iter_after(Some(cursor)).peekable();
+        let (mut found, mut last) = (Vec::new(), cursor);
+        for at in behind.by_ref().take(count) {
+            last = self.store.sequence(at);
+            if kind.is_none_or(|kind| self.store.record(at).state_at(now).kind() == kind) {
+                found.push(last);
+            }
+        }
+        (found, behind.peek().map(|_| last))
+    }
+
+    /// The message of a sequence.
+    pub fn show(&self, now: UnixMs, sequence: Sequence) -> Option<Message<'_>> {
+        self.store.locate(sequence).map(|at| self.message(at, self.seen(now)))
     }
 
     fn message(&self, at: At, now: UnixMs) -> Message<'_> {

@@ -15,12 +15,14 @@
 //!
 //! # The rooms
 //! [`time`], [`id`] and [`settings`] are the vocabulary; `record` is one message; `store` is where
-//! messages lie; [`order`], `waiting` and `view` are their order; `produce`, `consume`, `settle`, `advance` and
-//! `look` are what can be done; `effect` and [`snapshot`] are how it travels.
+//! messages lie; [`order`], `waiting` and `view` are their order; `produce`, `consume`, `settle`, `change`, `bulk`,
+//! `advance` and `look` are what can be done; `effect` and [`snapshot`] are how it travels.
 
 #![forbid(unsafe_code)]
 
 mod advance;
+mod bulk;
+mod change;
 mod consume;
 mod counters;
 mod effect;
@@ -38,12 +40,13 @@ mod view;
 mod waiting;
 
 pub use advance::Advanced;
+pub use change::{Chosen, Redriven, Which};
 pub use consume::{Delivered, Lease, Pop};
 pub use counters::{Counts, Totals};
 pub use effect::{Effect, Grant, Image, Refused, Stamped};
 pub use look::Message;
-pub use produce::{Due, NewMessage, Pushed};
-pub use record::{Phase, Reason, Record, State, Ttl};
+pub use produce::{Due, NewMessage, NotPushed, Pushed};
+pub use record::{Phase, Reason, Record, State, StateKind, States, Ttl};
 pub use settle::{Fate, Nack, Nacked};
 
 use advance::Moved;

@@ -4,10 +4,11 @@ use super::effect::Image;
 use super::id::{Floor, Sequence};
 use super::record::{Phase, Record, Ttl};
 use super::settings::Retries;
-use super::store::Bytes;
+use super::store::{At, Bytes};
 use super::time::{DurationMs, UnixMs};
-use super::{Queue, State};
+use super::{Queue, StateKind};
 use serde_bytes::Bytes as RawBytes;
+use std::collections::BTreeSet;
 
 /// When a message may be delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,6 +75,15 @@ pub enum Pushed<'a> {
     Exhausted,
 }
 
+/// Why none of a batch was pushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotPushed {
+    /// The queue holds so many messages, and with these it would hold more than it may.
+    Full(u64),
+    /// Sequences are used up, which only a forged snapshot can bring about.
+    Exhausted,
+}
+
 impl Queue {
     /// Pushes a message. O(log n). Anything but [`Pushed::Added`] changed nothing but a total.
     pub fn push<'a>(&mut self, now: UnixMs, floor: &mut Floor, message: &NewMessage<'a>) -> Pushed<'a> {
@@ -83,11 +93,73 @@ impl Queue {
             self.totals.duplicates += 1;
             return Pushed::Duplicate;
         }
-        let makes_room = held.is_some_and(|at| !matches!(self.store.record(at).state_at(now), State::Dead { .. }));
-        if let (false, Some(held)) = (makes_room, self.full(now)) {
+        let makes_room = held.is_some_and(|at| self.is_live(at, now));
+        if let (false, Some(held)) = (makes_room, self.full(now, 1)) {
             self.totals.rejected_full += 1;
             return Pushed::Full { held };
         }
+        self.enter(now, floor, message, held.is_some())
+    }
+
+    /// Pushes all messages or, where they do not all fit, none of them. `sink` gets the outcome of each, in order:
+    /// [`Pushed::Added`] or [`Pushed::Duplicate`]. What was refused changed nothing but a total. O(m log n).
+    pub fn push_all<'a>(
+        &mut self,
+        now: UnixMs,
+        floor: &mut Floor,
+        messages: &[NewMessage<'a>],
+        mut sink: impl FnMut(Pushed<'a>),
+    ) -> Result<(), NotPushed> {
+        let now = self.tick(now);
+        let last = self.last_sequence.max(Sequence(floor.sequence));
+        if last.0.checked_add(messages.len() as u64).is_none() {
+            return Err(NotPushed::Exhausted);
+        }
+        if self.settings.maxlen != 0 {
+            let added = self.count_added(now, messages);
+            if let Some(held) = self.full(now, added) {
+                self.totals.rejected_full += messages.len() as u64;
+                return Err(NotPushed::Full(held));
+            }
+        }
+        for message in messages {
+            let held = message.name.and_then(|name| self.find_named(name)).is_some();
+            sink(if held && !message.replace {
+                self.totals.duplicates += 1;
+                Pushed::Duplicate
+            } else {
+                self.enter(now, floor, message, held)
+            });
+        }
+        Ok(())
+    }
+
+    /// By how many the messages that count towards the limit would grow.
+    fn count_added(&self, now: UnixMs, messages: &[NewMessage<'_>]) -> u64 {
+        let mut added = 0;
+        let mut named = BTreeSet::new();
+        for message in messages {
+            let adds = match message.name {
+                None => true,
+                // The second of a name is a duplicate of the first, or takes its place.
+                Some(name) if !named.insert(name) => false,
+                Some(name) => match self.find_named(name) {
+                    None => true,
+                    Some(at) => message.replace && !self.is_live(at, now),
+                },
+            };
+            added += u64::from(adds);
+        }
+        added
+    }
+
+    /// Whether the message counts towards the limit.
+    fn is_live(&self, at: At, now: UnixMs) -> bool {
+        self.store.record(at).state_at(now).kind() != StateKind::Dead
+    }
+
+    /// Adds a message for which there is room.
+    fn enter<'a>(&mut self, now: UnixMs, floor: &mut Floor, message: &NewMessage<'a>, replaced: bool) -> Pushed<'a> {
         let last = self.last_sequence.max(Sequence(floor.sequence));
         let Some(sequence) = Sequence::next(last, now) else { return Pushed::Exhausted };
 
@@ -99,7 +171,7 @@ impl Queue {
             priority: message.priority,
             retries: message.retries.unwrap_or(self.settings.retries),
             lease: message.lease,
-            ttl: (!ttl.is_zero()).then(|| Ttl { duration: ttl, end: due.max(now).after(ttl) }),
+            ttl: (!ttl.is_zero()).then(|| Ttl::starting(ttl, due, now)),
             attempts: 0,
             phase: Phase::Waiting,
         };
@@ -111,7 +183,7 @@ impl Queue {
         };
         self.take_in(now, &image);
         floor.raise(self.last_sequence, self.last_receipt);
-        Pushed::Added { image, replaced: held.is_some() }
+        Pushed::Added { image, replaced }
     }
 
     /// Takes a message in that was pushed, here or on the server whose effect this is: in the place of one of the
@@ -127,17 +199,17 @@ impl Queue {
         self.totals.pushed += 1;
     }
 
-    /// How many messages it holds, where that is as many as it may.
-    fn full(&mut self, now: UnixMs) -> Option<u64> {
+    /// How many messages it holds, where it may not hold so many more.
+    fn full(&mut self, now: UnixMs, added: u64) -> Option<u64> {
         let most = self.settings.maxlen;
-        if most == 0 {
+        if most == 0 || added == 0 {
             return None;
         }
-        if self.held() >= most {
+        if self.held().saturating_add(added) > most {
             // Some of them may be dead by now.
             self.settle_all(now);
         }
-        Some(self.held()).filter(|held| *held >= most)
+        Some(self.held()).filter(|held| held.saturating_add(added) > most)
     }
 
     /// Messages still to be completed.

@@ -52,14 +52,88 @@ pub enum State {
 }
 
 impl State {
+    /// Which of the four it is.
+    pub const fn kind(self) -> StateKind {
+        match self {
+            State::Delayed => StateKind::Delayed,
+            State::Ready => StateKind::Ready,
+            State::InFlight => StateKind::InFlight,
+            State::Dead { .. } => StateKind::Dead,
+        }
+    }
+
+    /// The word that clients see.
+    pub const fn as_str(self) -> &'static str {
+        self.kind().as_str()
+    }
+}
+
+/// One of the four states, without what belongs to a message in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StateKind {
+    /// Due later.
+    Delayed,
+    /// May be delivered now.
+    Ready,
+    /// Leased to a consumer.
+    InFlight,
+    /// Kept for inspection.
+    Dead,
+}
+
+impl StateKind {
+    /// All of them, in the order of a message's life.
+    pub const ALL: [StateKind; 4] = [StateKind::Delayed, StateKind::Ready, StateKind::InFlight, StateKind::Dead];
+
     /// The word that clients see.
     pub const fn as_str(self) -> &'static str {
         match self {
-            State::Delayed => "delayed",
-            State::Ready => "ready",
-            State::InFlight => "inflight",
-            State::Dead { .. } => "dead",
+            StateKind::Delayed => "delayed",
+            StateKind::Ready => "ready",
+            StateKind::InFlight => "inflight",
+            StateKind::Dead => "dead",
         }
+    }
+
+    /// Reads the word, in any case.
+    pub fn parse(word: &[u8]) -> Option<StateKind> {
+        Self::ALL.into_iter().find(|kind| kind.as_str().as_bytes().eq_ignore_ascii_case(word))
+    }
+}
+
+/// Some of the four states, at least one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct States(u8);
+
+impl States {
+    /// All four.
+    pub const ALL: States = States(0b1111);
+
+    /// Just this one.
+    pub const fn only(kind: StateKind) -> States {
+        States(1 << kind as u8)
+    }
+
+    /// These and those.
+    #[must_use]
+    pub const fn and(self, others: States) -> States {
+        States(self.0 | others.0)
+    }
+
+    /// Whether it is one of them.
+    pub const fn contain(self, kind: StateKind) -> bool {
+        self.0 & 1 << kind as u8 != 0
+    }
+}
+
+impl<'de> Deserialize<'de> for States {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let bits = u8::deserialize(deserializer)?;
+        if bits == 0 || bits > Self::ALL.0 {
+            return Err(serde::de::Error::custom("states that there are not"));
+        }
+        Ok(States(bits))
     }
 }
 
@@ -94,6 +168,13 @@ pub struct Ttl {
     pub duration: DurationMs,
     /// The absolute end.
     pub end: UnixMs,
+}
+
+impl Ttl {
+    /// So long from the later of `due` and `now`.
+    pub fn starting(duration: DurationMs, due: UnixMs, now: UnixMs) -> Ttl {
+        Ttl { duration, end: due.max(now).after(duration) }
+    }
 }
 
 /// All that is known of a message but its bytes.
@@ -137,6 +218,13 @@ impl Record {
             (_, None) if now < self.due => State::Delayed,
             (_, None) => State::Ready,
         }
+    }
+
+    /// The same message, to be delivered at `due`, with its time to live begun anew at `now`.
+    #[must_use]
+    pub fn moved_to(&self, due: UnixMs, now: UnixMs) -> Record {
+        let ttl = self.ttl.map(|ttl| Ttl::starting(ttl.duration, due, now));
+        Record { due, ttl, phase: Phase::Waiting, ..*self }
     }
 
     /// Whether a queue could have written this: what comes from a file or a stream is asked this.

@@ -137,6 +137,26 @@ impl Waiting {
         None
     }
 
+    /// What is due by `now`, in delivery order.
+    pub fn iter_ready(&self, now: UnixMs) -> impl Iterator<Item = Sequence> + '_ {
+        let end = Key::end_of(now);
+        let due = move |band| OrderedKeys::iter_after(band, None).take_while(move |key| *key <= end);
+        self.bands.iter().flat_map(move |band| due(&band.keys)).map(Key::sequence)
+    }
+
+    /// What is due later, in the order in which it falls due; at one instant in delivery order. The first k cost
+    /// O(k × priorities in use).
+    pub fn iter_delayed(&self, now: UnixMs) -> impl Iterator<Item = Sequence> + '_ {
+        let end = Key::end_of(now);
+        let mut heads: Vec<_> = self.bands.iter().map(|band| band.keys.iter_after(Some(end)).peekable()).collect();
+        std::iter::from_fn(move || {
+            // Of equals the first is taken, and the bands come with the highest priority first.
+            let earliest = heads.iter_mut().filter_map(|head| Some((head.peek()?.time(), head)));
+            let (_, head) = earliest.min_by_key(|(due, _)| *due)?;
+            head.next().map(Key::sequence)
+        })
+    }
+
     /// The earliest due time.
     pub fn earliest(&self) -> Option<UnixMs> {
         self.bands.iter().filter_map(|band| band.keys.first()).min().map(Key::time)

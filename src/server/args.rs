@@ -47,6 +47,24 @@ impl<'a> Args<'a> {
         Some(word)
     }
 
+    /// The next word, which stays the next; `None` at the end.
+    #[inline]
+    pub fn peek(&self) -> Option<&'a [u8]> {
+        self.words.get(self.at).map(|word| word.bytes())
+    }
+
+    /// The next `count` words as names of keys, or `None` where there are fewer; moves on.
+    pub fn take_names(&mut self, count: usize) -> Option<&'a [Name<'a>]> {
+        let names = self.words.get(self.at..self.at.checked_add(count)?)?;
+        self.at += count;
+        Some(names)
+    }
+
+    /// The next `count` words, or `None` where there are fewer; moves on.
+    pub fn take(&mut self, count: usize) -> Option<impl Iterator<Item = &'a [u8]>> {
+        self.take_names(count).map(|words| words.iter().map(|word| word.bytes()))
+    }
+
     /// How many words are not yet read.
     #[inline]
     pub fn remaining(&self) -> usize {

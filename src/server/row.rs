@@ -75,6 +75,8 @@ impl Access {
 pub enum Keys {
     /// The first word after the name.
     First(Access),
+    /// As many words as the first one after the name says.
+    Counted(Access),
 }
 
 impl Keys {
@@ -82,6 +84,7 @@ impl Keys {
     pub(super) const fn legacy(self) -> (c_int, c_int, c_int) {
         match self {
             Keys::First(_) => (1, 1, 1),
+            Keys::Counted(_) => (0, 0, 0),
         }
     }
 
@@ -98,6 +101,16 @@ impl Keys {
                 spec.find_keys_type = raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE;
                 spec.fk.range =
                     raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_1 { lastkey: 0, keystep: 1, limit: 0 };
+            }
+            Keys::Counted(access) => {
+                spec.flags = u64::from(access.0);
+                spec.bs.index.pos = 1;
+                spec.find_keys_type = raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_KEYNUM;
+                spec.fk.keynum = raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_2 {
+                    keynumidx: 0,
+                    firstkey: 1,
+                    keystep: 1,
+                };
             }
         }
         vec![spec, zero]
@@ -160,6 +173,13 @@ impl Arg {
     /// One of several arguments.
     pub const fn oneof(name: &'static CStr, parts: &'static [Arg]) -> Self {
         let mut arg = Self::new(name, raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_ONEOF);
+        arg.parts = parts;
+        arg
+    }
+
+    /// Several arguments that stand together.
+    pub const fn block(name: &'static CStr, parts: &'static [Arg]) -> Self {
+        let mut arg = Self::new(name, raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_BLOCK);
         arg.parts = parts;
         arg
     }
@@ -250,6 +270,9 @@ mod tests {
     #[test]
     fn keys_are_told_in_both_ways() {
         assert_eq!(Keys::First(Access::READ).legacy(), (1, 1, 1));
+        let counted = Keys::Counted(Access::READ).specs();
+        // SAFETY: the kind says which field was set.
+        assert_eq!(unsafe { counted[0].fk.keynum.firstkey }, 1);
         let specs = Keys::First(Access::DELETE).specs();
         assert_eq!(specs.len(), 2);
         assert_eq!(specs[1].begin_search_type, 0);

@@ -1,4 +1,4 @@
-//! Clients that wait for a message: `DQ.POP … BLOCK`.
+//! Clients that wait for a message: `DQ.POP … BLOCK`, `DQ.MPOP … BLOCK`.
 //!
 //! The server keeps them, in the order in which they came, and calls each again whenever a key that it waits for is
 //! signalled: by a command that made something deliverable, by the timer, or by the server itself when a value
@@ -23,11 +23,11 @@ use crate::queue::time::{DurationMs, UnixMs};
 const SERVED: c_int = raw::REDISMODULE_OK as c_int;
 const WAITS_ON: c_int = raw::REDISMODULE_ERR as c_int;
 
-/// Lets the client wait for `request` to be served, at most `timeout`; zero is for ever.
-pub fn block(ctx: Ctx, name: Name<'_>, request: Request, timeout: DurationMs) {
+/// Lets the client wait for `request` to be served by one of `names`, at most `timeout`; zero is for ever.
+pub fn block(ctx: Ctx, names: &[Name<'_>], request: Request, timeout: DurationMs) {
     let private = Box::into_raw(Box::new(request)).cast::<c_void>();
     // SAFETY: `private` is a box of a request, which the callbacks only read and `on_end` frees.
-    let blocked = unsafe { ctx.block_on_keys(on_ready, on_timeout, Some(on_end), timeout.as_ms(), &[name], private) };
+    let blocked = unsafe { ctx.block_on_keys(on_ready, on_timeout, Some(on_end), timeout.as_ms(), names, private) };
     if blocked.is_none() {
         // SAFETY: nothing was blocked, so the box is still ours.
         drop(unsafe { Box::from_raw(private.cast::<Request>()) });

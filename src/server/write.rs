@@ -72,6 +72,15 @@ pub fn record<'e>(
     settle(ctx, name, held, now, wakes)
 }
 
+/// Drops all of the dead that the settings do not keep: what a change of the settings does at once.
+pub fn drop_excess_dead(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) {
+    if let Some((died, sequence)) = held.queue.trim_all_dead(now) {
+        if listeners::any(ctx) {
+            replicate(ctx, name, held.queue.seen(now), Effect::TrimDead(died, sequence));
+        }
+    }
+}
+
 /// What follows any call that may have moved a queue's view, whether or not it changed something.
 pub fn settle(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, wakes: bool) -> Announcement {
     raise_floor(held.queue.last_given());

@@ -114,6 +114,11 @@ impl OrderedKeys {
         }
     }
 
+    /// The largest key.
+    pub fn last(&self) -> Option<Key> {
+        self.iter_backwards().next()
+    }
+
     /// Removes and returns the smallest key, unless it is above `limit`.
     pub fn pop_first(&mut self, limit: Key) -> Option<Key> {
         let leaf = match self.root.as_deref_mut()? {

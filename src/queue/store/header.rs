@@ -54,6 +54,10 @@ impl Header {
         self.word & ERROR != 0
     }
 
+    pub fn due(&self) -> UnixMs {
+        UnixMs::new(self.word & DUE_MASK)
+    }
+
     pub fn placement(&self) -> Placement {
         match (self.word & PLACEMENT_MASK) >> PLACEMENT_SHIFT {
             2 => Placement::InFlight,

@@ -18,6 +18,7 @@ mod tests;
 
 use super::id::Sequence;
 use super::record::{Phase, Record};
+use super::time::UnixMs;
 use deliveries::Delivery;
 use header::Header;
 use segment::Segment;
@@ -153,6 +154,16 @@ impl Store {
         let has_error = segment.headers[at.index].has_error();
         let error = self.aside.as_ref().filter(|_| has_error).and_then(|aside| aside.errors.get(&sequence));
         Bytes { name, payload, error: error.map(|error| &**error) }
+    }
+
+    /// The sequence of the message at a place.
+    pub fn sequence(&self, at: At) -> Sequence {
+        Sequence(self.header(at).sequence)
+    }
+
+    /// The due time of the message at a place.
+    pub fn due(&self, at: At) -> UnixMs {
+        self.header(at).due()
     }
 
     /// Which index the message is in.

@@ -225,7 +225,7 @@ impl Segment {
         let delivery = header.delivery.map(|slot| self.deliveries.get(slot)).unwrap_or_default();
         let mut record = Record {
             sequence: Sequence(header.sequence),
-            due: UnixMs::new(header.word & DUE_MASK),
+            due: header.due(),
             priority: ((header.word & PRIORITY_MASK) >> PRIORITY_SHIFT) as u8 as i8,
             retries: self.retries,
             lease: None,

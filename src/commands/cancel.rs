@@ -1,0 +1,67 @@
+//! `DQ.CANCEL key id [id ...]`
+
+use super::error::Error;
+use super::{key_name, now, serve, with_queue};
+use crate::queue::id::Id;
+use crate::queue::{Effect, StateKind};
+use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::server::write;
+
+/// The command.
+pub struct Cancel;
+
+impl Command for Cancel {
+    const ROW: Row = Row {
+        name: c"DQ.CANCEL",
+        flags: c"write fast",
+        arity: -3,
+        keys: Keys::First(Access::DELETE),
+        acl: c"write fast",
+        summary: c"Removes messages in whatever state they are, and answers in which each was",
+        complexity: c"O(M * log N) with M the messages named and N the messages in the queue",
+        since: c"0.1.0",
+        tips: c"",
+        args: &[Arg::key(c"key"), Arg::string(c"id").multiple()],
+    };
+
+    fn run(call: Call<'_>) {
+        serve(call, cancel);
+    }
+}
+
+fn cancel(call: &mut Call<'_>) -> Result<(), Error> {
+    let ctx = call.ctx;
+    let name = key_name(call)?;
+    let now = now(ctx);
+    let mut states: Vec<Option<StateKind>> = Vec::with_capacity(call.args.remaining());
+    let named = call.args.remaining();
+    let announcement = with_queue(ctx, name, |held| {
+        let mut gone = Vec::new();
+        while let Some(text) = call.args.next() {
+            let cancelled = Id::parse(text).and_then(|id| held.queue.cancel(now, &id));
+            states.push(cancelled.map(|(sequence, state)| {
+                gone.push(sequence);
+                state
+            }));
+        }
+        if gone.is_empty() {
+            let _ = write::settle(ctx, name, held, now, false);
+            return None;
+        }
+        // Where leases are limited, one that is cancelled makes room for another.
+        let wakes = held.queue.settings().maxinflight != 0;
+        Some(write::record(ctx, name, held, now, wakes, || Effect::Cancel(gone)))
+    })?;
+    states.resize(named, None);
+    ctx.array(named);
+    for state in states {
+        match state {
+            Some(state) => ctx.bulk(state.as_str().as_bytes()),
+            None => ctx.null(),
+        }
+    }
+    if let Some(announcement) = announcement.flatten() {
+        write::announce(ctx, name, announcement, c"dq.cancel");
+    }
+    Ok(())
+}

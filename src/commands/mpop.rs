@@ -1,0 +1,73 @@
+//! `DQ.MPOP numkeys key [key ...] [COUNT n] [LEASE ms] [BLOCK ms] [NOACK]`
+
+use super::error::Error;
+use super::options::count_of_words;
+use super::pop::{deliver, parse};
+use super::{now, serve, with_queue};
+use crate::server::ctx::{Ctx, Name};
+use crate::server::datatype;
+use crate::server::key::{OpenKey, Slot, Touch};
+use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::server::waiters;
+use crate::server::write;
+
+/// The command.
+pub struct MPop;
+
+impl Command for MPop {
+    const ROW: Row = Row {
+        name: c"DQ.MPOP",
+        flags: c"write blocking",
+        arity: -3,
+        keys: Keys::Counted(Access::READ.and(Access::UPDATE)),
+        acl: c"write slow blocking",
+        summary: c"Leases the next ready messages of the first of several queues that has any, waiting if asked to",
+        complexity: c"O(K + M * log N) with K the keys, M the messages delivered and N the messages in a queue",
+        since: c"0.1.0",
+        tips: c"nondeterministic_output",
+        args: &[
+            Arg::int(c"numkeys"),
+            Arg::key(c"key").multiple(),
+            Arg::token_int(c"COUNT", c"count").optional(),
+            Arg::token_int(c"LEASE", c"lease-ms").optional(),
+            Arg::token_int(c"BLOCK", c"block-ms").optional(),
+            Arg::token(c"noack", c"NOACK").optional(),
+        ],
+    };
+
+    fn run(call: Call<'_>) {
+        serve(call, mpop);
+    }
+}
+
+fn mpop(call: &mut Call<'_>) -> Result<(), Error> {
+    let ctx = call.ctx;
+    let count = count_of_words(&mut call.args, "numkeys")?;
+    let given = call.args.remaining();
+    let too_few = Error::TooFew { count: "numkeys", wanted: count, given, of: "keys" };
+    let names = call.args.take_names(count).ok_or(too_few)?;
+    let (mut request, block) = parse(call)?;
+    request.names_queue = true;
+    let now = now(ctx);
+    // One key of another type is an error wherever it stands, and then nothing may have been popped.
+    if names.iter().any(|name| holds_another_type(ctx, *name)) {
+        return Err(Error::WrongType);
+    }
+    for name in names {
+        let delivered = with_queue(ctx, *name, |held| deliver(ctx, *name, held, now, &request))?;
+        if let Some(announcement) = delivered.flatten() {
+            write::announce(ctx, *name, announcement, c"dq.pop");
+            return Ok(());
+        }
+    }
+    match block {
+        Some(timeout) => waiters::block(ctx, names, request, timeout),
+        None => ctx.null_array(),
+    }
+    Ok(())
+}
+
+fn holds_another_type(ctx: Ctx, name: Name<'_>) -> bool {
+    let mut key = OpenKey::open_read(ctx, name, datatype::handle(), Touch::No);
+    matches!(key.slot(), Slot::WrongType)
+}

@@ -1,0 +1,155 @@
+//! `DQ.MPUSH key count payload [payload ...] [IDS id [id ...]] [the options of DQ.PUSH but ID]`
+
+use super::error::Error;
+use super::options::{count_of_words, Options};
+use super::push::Terms;
+use super::{key_name, now, reply_id, serve};
+use crate::queue::id::Id;
+use crate::queue::{Effect, NewMessage, NotPushed, Pushed, Queue};
+use crate::server::config;
+use crate::server::ctx::{Ctx, Name};
+use crate::server::datatype::{self, Held};
+use crate::server::key::{OpenKey, Slot};
+use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::server::state::floor;
+use crate::server::write;
+
+/// The command.
+pub struct MPush;
+
+impl Command for MPush {
+    const ROW: Row = Row {
+        name: c"DQ.MPUSH",
+        flags: c"write deny-oom",
+        arity: -4,
+        keys: Keys::First(Access::INSERT),
+        acl: c"write slow",
+        summary: c"Adds many messages to a queue, or none of them, and creates the queue if there is none",
+        complexity: c"O(M * log N) with M the messages pushed and N the messages in the queue",
+        since: c"0.1.0",
+        tips: c"",
+        args: &[
+            Arg::key(c"key"),
+            Arg::int(c"count"),
+            Arg::string(c"payload").multiple(),
+            Arg::token_string(c"IDS", c"id").optional().multiple(),
+            Arg::oneof(c"due", &[Arg::token_int(c"DELAY", c"ms"), Arg::token_time(c"AT", c"unix-ms")]).optional(),
+            Arg::token_int(c"PRIORITY", c"priority").optional(),
+            Arg::token_int(c"RETRIES", c"retries").optional(),
+            Arg::token_int(c"LEASE", c"lease-ms").optional(),
+            Arg::token_int(c"TTL", c"ttl-ms").optional(),
+            Arg::token(c"replace", c"REPLACE").optional(),
+        ],
+    };
+
+    fn run(call: Call<'_>) {
+        serve(call, mpush);
+    }
+}
+
+const OPTIONS: &[&str] = &["IDS", "DELAY", "PRIORITY", "AT", "RETRIES", "LEASE", "TTL", "REPLACE"];
+
+fn mpush(call: &mut Call<'_>) -> Result<(), Error> {
+    let ctx = call.ctx;
+    let key_name = key_name(call)?;
+    let messages = parse(call)?;
+    let now = now(ctx);
+
+    let mut key = OpenKey::open_write(ctx, key_name, datatype::handle());
+    let mut pushed = Vec::with_capacity(messages.len());
+    let mut push_to = |queue: &mut Queue| queue.push_all(now, &mut floor(), &messages, |outcome| pushed.push(outcome));
+    let mut made_with = None;
+    let outcome = match key.slot() {
+        Slot::WrongType => return Err(Error::WrongType),
+        Slot::Holds(held) => push_to(&mut held.queue),
+        Slot::Missing => {
+            // Only a push that is not refused makes a queue.
+            let settings = config::defaults().settings();
+            let mut held = Held::new(Queue::new(settings));
+            push_to(&mut held.queue).map_err(refusal)?;
+            key.create(held).map_err(|_| Error::WrongType)?;
+            made_with = Some(settings);
+            Ok(())
+        }
+    };
+    let Slot::Holds(held) = key.slot() else { return Err(Error::WrongType) };
+    let images: Vec<_> = pushed.iter().filter_map(image_of).collect();
+    let any = !images.is_empty();
+    let announcement = if any {
+        write::record(ctx, key_name, held, now, true, || Effect::Push(made_with, images))
+    } else {
+        write::settle(ctx, key_name, held, now, false)
+    };
+    drop(key);
+    if let Err(why) = outcome {
+        write::wake(ctx, key_name, announcement);
+        return Err(refusal(why));
+    }
+    reply(ctx, &messages, &pushed);
+    announce(ctx, key_name, announcement, &pushed);
+    Ok(())
+}
+
+fn refusal(why: NotPushed) -> Error {
+    match why {
+        NotPushed::Full(held) => Error::Full(held),
+        NotPushed::Exhausted => Error::Exhausted,
+    }
+}
+
+fn image_of<'a>(pushed: &Pushed<'a>) -> Option<crate::queue::Image<'a>> {
+    match pushed {
+        Pushed::Added { image, .. } => Some(*image),
+        Pushed::Duplicate | Pushed::Full { .. } | Pushed::Exhausted => None,
+    }
+}
+
+fn reply(ctx: Ctx, messages: &[NewMessage<'_>], pushed: &[Pushed<'_>]) {
+    ctx.array(messages.len());
+    for (message, pushed) in messages.iter().zip(pushed) {
+        match image_of(pushed) {
+            Some(image) => reply_id(ctx, image.record.sequence, message.name),
+            None => ctx.null(),
+        }
+    }
+}
+
+fn announce(ctx: Ctx, name: Name<'_>, announcement: write::Announcement, pushed: &[Pushed<'_>]) {
+    let is_new = |pushed: &Pushed<'_>| matches!(pushed, Pushed::Added { replaced: false, .. });
+    if pushed.iter().any(is_new) {
+        write::announce(ctx, name, announcement, c"dq.push");
+    } else if pushed.iter().any(|pushed| image_of(pushed).is_some()) {
+        write::announce(ctx, name, announcement, c"dq.replace");
+    } else {
+        write::wake(ctx, name, announcement);
+    }
+}
+
+fn parse<'a>(call: &mut Call<'a>) -> Result<Vec<NewMessage<'a>>, Error> {
+    let count = count_of_words(&mut call.args, "count")?;
+    let given = call.args.remaining();
+    let too_few = Error::TooFew { count: "count", wanted: count, given, of: "payloads" };
+    let payloads = call.args.take(count).ok_or(too_few)?;
+    let (mut terms, mut names) = (Terms::default(), None);
+    let mut options = Options::new(&mut call.args, OPTIONS);
+    while let Some(option) = options.next()? {
+        match option {
+            "IDS" => names = Some(options.rest().take(count).ok_or(Error::IdsMissing(count))?),
+            term => terms.read(term, &mut options)?,
+        }
+    }
+    let Some(names) = names else {
+        return if terms.replace {
+            Err(Error::Needs("REPLACE", "IDS"))
+        } else {
+            Ok(payloads.map(|payload| terms.message(payload, None)).collect())
+        };
+    };
+    payloads
+        .zip(names)
+        .map(|(payload, name)| match Id::is_name(name) {
+            true => Ok(terms.message(payload, Some(name))),
+            false => Err(Error::BadId),
+        })
+        .collect()
+}

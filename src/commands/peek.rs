@@ -1,0 +1,67 @@
+//! `DQ.PEEK key [state] [COUNT n]`
+
+use super::error::Error;
+use super::get::reply_message;
+use super::len::{state, STATES};
+use super::options::Options;
+use super::{key_name, look_caught_up, now, serve};
+use crate::queue::StateKind;
+use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
+
+/// The command.
+pub struct Peek;
+
+impl Command for Peek {
+    const ROW: Row = Row {
+        name: c"DQ.PEEK",
+        flags: c"readonly",
+        arity: -2,
+        keys: Keys::First(Access::READ),
+        acl: c"read slow",
+        summary: c"Shows the next messages of a state, in the order in which they will leave it",
+        complexity: c"O(M * log N) with M the messages shown and N the messages in the queue",
+        since: c"0.1.0",
+        tips: c"",
+        args: &[Arg::key(c"key"), STATES.optional(), Arg::token_int(c"COUNT", c"count").optional()],
+    };
+
+    fn run(call: Call<'_>) {
+        serve(call, peek);
+    }
+}
+
+const OPTIONS: &[&str] = &["COUNT"];
+
+fn peek(call: &mut Call<'_>) -> Result<(), Error> {
+    let ctx = call.ctx;
+    let name = key_name(call)?;
+    let (kind, count) = parse(call)?;
+    let now = now(ctx);
+    let shown = look_caught_up(ctx, name, now, |held| {
+        let next = held.queue.peek(now, kind, count);
+        ctx.array(next.len());
+        for sequence in next {
+            match held.queue.show(now, sequence) {
+                Some(message) => reply_message(ctx, &message),
+                None => ctx.null_array(),
+            }
+        }
+    })?;
+    if shown.is_none() {
+        ctx.array(0);
+    }
+    Ok(())
+}
+
+fn parse(call: &mut Call<'_>) -> Result<(StateKind, usize), Error> {
+    let (mut kind, mut count) = (StateKind::Ready, 1);
+    if let Some(word) = call.args.peek().filter(|word| !word.eq_ignore_ascii_case(b"COUNT")) {
+        kind = state(word)?;
+        call.args.next();
+    }
+    let mut options = Options::new(&mut call.args, OPTIONS);
+    while let Some(option) = options.next()? {
+        count = options.count(option)?;
+    }
+    Ok((kind, count))
+}

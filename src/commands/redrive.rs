@@ -1,0 +1,106 @@
+//! `DQ.REDRIVE key [COUNT n | IDS n id [id ...]] [DELAY ms]`
+
+use super::error::Error;
+use super::options::{count_of_words, Options};
+use super::{key_name, now, serve, with_queue};
+use crate::queue::id::Id;
+use crate::queue::{Due, Effect, Which};
+use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::server::write;
+
+/// The command.
+pub struct Redrive;
+
+impl Command for Redrive {
+    const ROW: Row = Row {
+        name: c"DQ.REDRIVE",
+        flags: c"write",
+        arity: -2,
+        keys: Keys::First(Access::UPDATE),
+        acl: c"write slow",
+        summary: c"Makes dead messages live again, as if they had never been delivered, and answers how many",
+        complexity: c"O(M * log N) with M the messages redriven or named and N the messages in the queue",
+        since: c"0.1.0",
+        tips: c"",
+        args: &[
+            Arg::key(c"key"),
+            Arg::oneof(
+                c"which",
+                &[
+                    Arg::token_int(c"COUNT", c"count"),
+                    Arg::block(c"ids", &[Arg::int(c"numids"), Arg::string(c"id").multiple()]).after(c"IDS"),
+                ],
+            )
+            .optional(),
+            Arg::token_int(c"DELAY", c"ms").optional(),
+        ],
+    };
+
+    fn run(call: Call<'_>) {
+        serve(call, redrive);
+    }
+}
+
+const OPTIONS: &[&str] = &["COUNT", "IDS", "DELAY"];
+
+/// What is to be redriven, and when it is due.
+struct Request<'a> {
+    count: Option<usize>,
+    ids: Option<Vec<Option<Id<'a>>>>,
+    due: Due,
+}
+
+fn redrive(call: &mut Call<'_>) -> Result<(), Error> {
+    let ctx = call.ctx;
+    let name = key_name(call)?;
+    let request = parse(call)?;
+    let now = now(ctx);
+    let which = match &request.ids {
+        Some(ids) => Which::Named(ids),
+        None => Which::Oldest(request.count.unwrap_or(usize::MAX)),
+    };
+    let outcome = with_queue(ctx, name, |held| {
+        let redriven = held.queue.redrive(now, &which, request.due);
+        if redriven.count == 0 {
+            let _ = write::settle(ctx, name, held, now, false);
+            return None;
+        }
+        let effect = || Effect::Redrive(redriven.chosen, redriven.due);
+        Some((redriven.count, write::record(ctx, name, held, now, true, effect)))
+    })?;
+    match outcome.flatten() {
+        Some((count, announcement)) => {
+            ctx.integer(count as i64);
+            write::announce(ctx, name, announcement, c"dq.redrive");
+        }
+        None => ctx.integer(0),
+    }
+    Ok(())
+}
+
+fn parse<'a>(call: &mut Call<'a>) -> Result<Request<'a>, Error> {
+    let mut request = Request { count: None, ids: None, due: Due::Now };
+    let mut options = Options::new(&mut call.args, OPTIONS);
+    while let Some(option) = options.next()? {
+        match option {
+            "COUNT" => request.count = Some(options.count(option)?),
+            "IDS" => request.ids = Some(ids(&mut options)?),
+            _ => request.due = Due::After(options.duration(option)?),
+        }
+    }
+    if request.count.is_some() && request.ids.is_some() {
+        return Err(Error::Exclusive("COUNT", "IDS"));
+    }
+    Ok(request)
+}
+
+/// Reads `n id [id ...]`.
+fn ids<'a>(options: &mut Options<'a, '_>) -> Result<Vec<Option<Id<'a>>>, Error> {
+    if options.rest().remaining() == 0 {
+        return Err(Error::NoValue("IDS"));
+    }
+    let count = count_of_words(options.rest(), "IDS")?;
+    let given = options.rest().remaining();
+    let too_few = Error::TooFew { count: "IDS", wanted: count, given, of: "ids" };
+    Ok(options.rest().take(count).ok_or(too_few)?.map(Id::parse).collect())
+}

@@ -1,0 +1,145 @@
+//! Removing and changing many messages at once.
+//!
+//! One message costs O(log n) in each set that it is in. Where a good part of a queue goes, it is cheaper to write
+//! anew what stays, and where all of it goes, nothing needs to be looked at: so a purge of a million messages costs
+//! about what the deletion of the key would.
+
+use super::id::Sequence;
+use super::order::{Key, OrderedKeys};
+use super::record::{StateKind, States};
+use super::settings::Settings;
+use super::store::{At, Placement, Store};
+use super::time::UnixMs;
+use super::waiting::Waiting;
+use super::{hash_of, Queue};
+
+/// So many messages are changed one by one at the least.
+const BULK: usize = 1_000;
+
+impl Queue {
+    /// Removes all messages that are in one of `states`, and says how many they were. O(m log n), and O(n) at most.
+    pub fn purge(&mut self, now: UnixMs, states: States) -> usize {
+        let now = self.tick(now);
+        self.settle_all(now);
+        self.purge_view(now, states)
+    }
+
+    /// As [`Queue::purge`], by the records as they were at `now`, for one whose view may be ahead of it.
+    pub(super) fn purge_as_of(&mut self, now: UnixMs, states: States) {
+        if self.moved_to > now {
+            self.lay_out_anew(now);
+        }
+        self.purge_view(now, states);
+    }
+
+    /// Removes what the view, which is that of `now`, says to be in one of `states`.
+    fn purge_view(&mut self, now: UnixMs, states: States) -> usize {
+        let counts = self.counts();
+        let doomed = StateKind::ALL.into_iter().filter(|kind| states.contain(*kind));
+        let doomed: u64 = doomed.map(|kind| counts.of(kind)).sum();
+        let doomed = doomed as usize;
+        if doomed == self.store.len() {
+            self.empty();
+        } else if self.is_bulk(doomed) {
+            self.keep_only(now, |store, at| {
+                let kind = match store.placement(at) {
+                    Placement::Waiting if store.due(at) > now => StateKind::Delayed,
+                    Placement::Waiting => StateKind::Ready,
+                    Placement::InFlight => StateKind::InFlight,
+                    Placement::Dead => StateKind::Dead,
+                };
+                !states.contain(kind)
+            });
+        } else {
+            for kind in StateKind::ALL.into_iter().filter(|kind| states.contain(*kind)) {
+                for sequence in self.in_state(now, kind, usize::MAX) {
+                    if let Some((at, record)) = self.message_of(sequence) {
+                        self.remove(at, &record);
+                    }
+                }
+            }
+        }
+        doomed
+    }
+
+    /// The first messages of a state as the view has it, in the order in which they leave it; the dead newest first.
+    pub(super) fn in_state(&self, now: UnixMs, kind: StateKind, count: usize) -> Vec<Sequence> {
+        match kind {
+            StateKind::Delayed => self.waiting.iter_delayed(now).take(count).collect(),
+            StateKind::Ready => self.waiting.iter_ready(now).take(count).collect(),
+            StateKind::InFlight => self.inflight.iter_after(None).take(count).map(Key::sequence).collect(),
+            StateKind::Dead => self.dead.iter_backwards().take(count).map(Key::sequence).collect(),
+        }
+    }
+
+    /// Sets the settings, and whether delivery is suspended.
+    pub fn alter(&mut self, settings: Settings, paused: bool) {
+        self.settings = settings;
+        self.paused = paused;
+    }
+
+    /// Drops all of the dead beyond those that the settings keep, the oldest first, and returns the last one dropped:
+    /// everything dead up to it is gone. A write: only a master does it. O(m log n), and O(n log n) at most.
+    pub fn trim_all_dead(&mut self, now: UnixMs) -> Option<(UnixMs, Sequence)> {
+        let now = self.tick(now);
+        self.settle_dead(now);
+        let kept = usize::try_from(self.settings.deadlen?).unwrap_or(usize::MAX);
+        let excess = self.dead.len().saturating_sub(kept);
+        let last = self.dead.iter_after(None).take(excess).last()?;
+        self.drop_dead_up_to(last, now);
+        Some((last.time(), last.sequence()))
+    }
+
+    /// Drops the dead up to `last`.
+    pub(super) fn drop_dead_up_to(&mut self, last: Key, now: UnixMs) {
+        if !self.is_bulk(self.dead.rank(last)) {
+            while self.drop_oldest_dead(last).is_some() {}
+            return;
+        }
+        let mut doomed: Vec<Sequence> =
+            self.dead.iter_after(None).take_while(|key| *key <= last).map(Key::sequence).collect();
+        doomed.sort_unstable();
+        let mut doomed = doomed.into_iter().peekable();
+        // Both are in push order.
+        self.keep_only(now, |store, at| doomed.next_if_eq(&store.sequence(at)).is_none());
+    }
+
+    /// Whether so many of the messages are better seen to all at once.
+    pub(super) fn is_bulk(&self, concerned: usize) -> bool {
+        concerned >= BULK && concerned >= self.store.len() / 3
+    }
+
+    /// Removes every message. O(n) to free, and no more.
+    fn empty(&mut self) {
+        self.note_became_ready();
+        self.store = Store::default();
+        self.waiting = Waiting::default();
+        self.waiting.advance(self.viewed);
+        for set in [&mut self.inflight, &mut self.expiring, &mut self.dead, &mut self.names] {
+            *set = OrderedKeys::default();
+        }
+    }
+
+    /// Writes anew what is to be kept; it is asked in push order.
+    fn keep_only(&mut self, now: UnixMs, mut keep: impl FnMut(&Store, At) -> bool) {
+        let old = std::mem::take(&mut self.store);
+        let mut names = Vec::new();
+        for at in old.iter_after(None) {
+            if keep(&old, at) {
+                let (record, bytes) = (old.record(at), old.bytes(at));
+                names.extend(bytes.name.map(|name| Key::hashed(hash_of(name), record.sequence)));
+                self.store.append(&record, bytes);
+            }
+        }
+        names.sort_unstable();
+        self.names = OrderedKeys::from_sorted(&names);
+        self.lay_out_anew(now);
+    }
+
+    /// Lays the view of `now` out anew where records were written under it.
+    pub(super) fn lay_out_anew(&mut self, now: UnixMs) {
+        self.note_became_ready();
+        self.lay_out(now);
+        self.view_at(now);
+    }
+}

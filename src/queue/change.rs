@@ -1,0 +1,153 @@
+//! What clients think better of: cancelling, rescheduling, and making the dead live again.
+
+use super::id::{Id, Sequence};
+use super::order::Key;
+use super::produce::Due;
+use super::record::{Record, StateKind};
+use super::store::At;
+use super::time::UnixMs;
+use super::Queue;
+use serde::{Deserialize, Serialize};
+
+/// Which of the dead are meant.
+#[derive(Clone, Copy, Debug)]
+pub enum Which<'a> {
+    /// The oldest, at most so many.
+    Oldest(usize),
+    /// These, as far as they are dead; none is an id that no message can have.
+    Named(&'a [Option<Id<'a>>]),
+}
+
+/// The dead that were chosen, as others find them too.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Chosen {
+    /// All up to this one, by (died, sequence).
+    #[serde(rename = "u")]
+    UpTo(UnixMs, Sequence),
+    /// These.
+    #[serde(rename = "s")]
+    These(Vec<Sequence>),
+}
+
+/// Dead messages that were made live again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redriven {
+    /// How many.
+    pub count: usize,
+    /// Which.
+    pub chosen: Chosen,
+    /// When they are due.
+    pub due: UnixMs,
+}
+
+impl Queue {
+    /// Removes a message in whatever state it is, and returns that. O(log n).
+    pub fn cancel(&mut self, now: UnixMs, id: &Id<'_>) -> Option<(Sequence, StateKind)> {
+        let now = self.tick(now);
+        let at = self.find(id)?;
+        let record = self.settle(at, now);
+        self.drop_cancelled(at, &record);
+        Some((record.sequence, record.state_at(now).kind()))
+    }
+
+    /// Carries a cancellation out.
+    pub(super) fn drop_cancelled(&mut self, at: At, record: &Record) {
+        self.remove(at, record);
+        self.totals.cancelled += 1;
+    }
+
+    /// Moves a delayed or ready message to another due time, which is returned. A receipt of it goes stale, its time
+    /// to live starts anew, its attempts stay. O(log n).
+    pub fn reschedule(&mut self, now: UnixMs, id: &Id<'_>, due: Due) -> Option<(Sequence, UnixMs)> {
+        let now = self.tick(now);
+        let at = self.find(id)?;
+        let record = self.settle(at, now);
+        let waits = matches!(record.state_at(now).kind(), StateKind::Delayed | StateKind::Ready);
+        let due = due.from(now);
+        waits.then(|| {
+            self.move_to(at, &record, due, now);
+            (record.sequence, due)
+        })
+    }
+
+    /// Carries a new due time out.
+    pub(super) fn move_to(&mut self, at: At, record: &Record, due: UnixMs, now: UnixMs) {
+        self.rewrite(at, record, &record.moved_to(due, now), now);
+    }
+
+    /// Makes dead messages live again, as if they had never been delivered. O(m log n), and O(n log n) at most.
+    pub fn redrive(&mut self, now: UnixMs, which: &Which<'_>, due: Due) -> Redriven {
+        let now = self.tick(now);
+        let due = due.from(now);
+        match *which {
+            Which::Oldest(count) => {
+                self.settle_dead(now);
+                let last = self.dead.iter_after(None).take(count).last();
+                let count = last.map_or(0, |last| self.redrive_up_to(last, due, now));
+                let last = last.unwrap_or(Key::at(UnixMs::EPOCH, Sequence::ZERO));
+                Redriven { count, chosen: Chosen::UpTo(last.time(), last.sequence()), due }
+            }
+            Which::Named(ids) => {
+                let mut those = Vec::new();
+                for id in ids.iter().flatten() {
+                    let Some(at) = self.find(id) else { continue };
+                    let record = self.settle(at, now);
+                    if record.state_at(now).kind() == StateKind::Dead {
+                        self.revive(at, &record, due, now);
+                        those.push(record.sequence);
+                    }
+                }
+                Redriven { count: those.len(), chosen: Chosen::These(those), due }
+            }
+        }
+    }
+
+    /// Brings the view up to the last instant of death that is known of, which another clock may have set beyond
+    /// `now`: what died before it is then noticed too.
+    pub(super) fn settle_dead(&mut self, now: UnixMs) {
+        self.settle_all(now);
+        if let Some(last) = self.dead.last().filter(|last| last.time() > now) {
+            self.settle_all(last.time());
+        }
+    }
+
+    /// Revives the dead up to `last`, and says how many they were.
+    pub(super) fn redrive_up_to(&mut self, last: Key, due: UnixMs, now: UnixMs) -> usize {
+        let those: Vec<Sequence> =
+            self.dead.iter_after(None).take_while(|key| *key <= last).map(Key::sequence).collect();
+        if !self.is_bulk(those.len()) {
+            for sequence in &those {
+                if let Some((at, record)) = self.message_of(*sequence) {
+                    self.revive(at, &record, due, now);
+                }
+            }
+            return those.len();
+        }
+        for sequence in &those {
+            if let Some((at, record)) = self.message_of(*sequence) {
+                self.write_revived(at, &record, due, now);
+            }
+        }
+        self.lay_out_anew(now);
+        those.len()
+    }
+
+    /// Makes one message live again.
+    pub(super) fn revive(&mut self, at: At, record: &Record, due: UnixMs, now: UnixMs) {
+        self.view_at(now);
+        self.unplace(at, record);
+        let revived = self.write_revived(at, record, due, now);
+        self.place(at, &revived, now);
+    }
+
+    /// Writes the record of a message that lives again, and leaves the view to the caller.
+    fn write_revived(&mut self, at: At, record: &Record, due: UnixMs, now: UnixMs) -> Record {
+        let revived = Record { attempts: 0, ..record.moved_to(due, now) };
+        self.store.update(at, &revived);
+        if self.store.bytes(at).error.is_some() {
+            self.store.set_error(at, None);
+        }
+        self.totals.redriven += 1;
+        revived
+    }
+}
