@@ -13,8 +13,8 @@ use super::time::UnixMs;
 use super::waiting::Waiting;
 use super::{hash_of, Queue};
 
-/// So many messages are changed one by one at the least.
-const BULK: usize = 1_000;
+/// Fewer than so many are changed one by one.
+const BULK: usize = 8;
 
 impl Queue {
     /// Removes all messages that are in one of `states`, and says how many they were. O(m log n), and O(n) at most.

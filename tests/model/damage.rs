@@ -9,8 +9,8 @@ use dq::queue::settings::{Backoff, Retries, Settings};
 use dq::queue::snapshot::{Header, Loader};
 use dq::queue::time::{DurationMs, UnixMs};
 use dq::queue::{
-    Due, Effect, Fate, Grant, Image, Lease, Nack, NewMessage, Phase, Pop, Queue, Reason, Record, Refused, Stamped,
-    Totals, Ttl,
+    Chosen, Due, Effect, Fate, Grant, Image, Lease, Nack, NewMessage, Phase, Pop, Queue, Reason, Record, Refused,
+    Stamped, StateKind, States, Totals, Ttl, Which,
 };
 use proptest::prelude::*;
 use serde_bytes::Bytes;
@@ -104,6 +104,7 @@ fn survive(mut queue: Queue) {
     let message = NewMessage { payload: b"fresh", name: Some(b"fresh"), replace: true, ..NewMessage::default() };
     queue.push(at(NOW + 43), &mut floor, &message);
     queue.trim_dead(1);
+    second_thoughts(&mut queue, &names, &mut floor);
     assert_eq!(digest(&queue.duplicate().unwrap()), digest(&queue));
     for now in [NOW + 50, NOW + 5_000, UnixMs::MAX_AT, UnixMs::MAX.as_ms()] {
         let mut steps = 0;
@@ -126,6 +127,33 @@ fn survive(mut queue: Queue) {
     queue.trim_dead(usize::MAX);
     assert!(!queue.has_excess_dead());
     assert_eq!(digest(&reload(&queue)), digest(&queue));
+}
+
+/// What is done to messages that are there, and to many at once.
+fn second_thoughts(queue: &mut Queue, names: &[Vec<u8>], floor: &mut Floor) {
+    let now = at(NOW + 44);
+    let ids: Vec<_> = names.iter().map(|name| Id::parse(name)).collect();
+    for (nth, id) in ids.iter().flatten().enumerate() {
+        match nth % 4 {
+            0 => drop(queue.cancel(now, id)),
+            1 => drop(queue.reschedule(now, id, Due::At(UnixMs::MAX))),
+            2 => drop(queue.reschedule(now, id, Due::After(DurationMs::new(1)))),
+            _ => {}
+        }
+    }
+    queue.redrive(now, &Which::Named(&ids[..ids.len() / 2]), Due::Now);
+    queue.redrive(now, &Which::Oldest(2), Due::After(DurationMs::new(3)));
+    let messages = [b"one", b"two"].map(|payload| NewMessage { payload, ..NewMessage::default() });
+    let _ = queue.push_all(now, floor, &messages, |_| ());
+    queue.catch_up(now);
+    for kind in StateKind::ALL {
+        assert_eq!(queue.peek(now, kind, usize::MAX).len() as u64, queue.counts().of(kind));
+    }
+    let (all, rest) = queue.scan(now, Sequence::ZERO, usize::MAX, None);
+    assert_eq!((all.len(), rest), (queue.images().count(), None));
+    queue.purge(now, States::only(StateKind::Delayed));
+    assert!(queue.peek(now, StateKind::Delayed, 1).is_empty());
+    assert_eq!(digest(&reload(queue)), digest(queue));
 }
 
 /// A change to some bytes.
@@ -190,6 +218,13 @@ fn effects(queue: &Queue) -> Vec<Vec<u8>> {
         encoded(Effect::Nack(sequences[3], Fate::Dead { died: at(NOW), reason: Reason::Rejected }, None)),
         encoded(Effect::Extend(sequences[4], at(NOW + 77))),
         encoded(Effect::TrimDead(at(NOW + 1), last)),
+        encoded(Effect::Cancel(sequences.clone())),
+        encoded(Effect::Reschedule(sequences[5], at(NOW + 5))),
+        encoded(Effect::Redrive(Chosen::UpTo(at(NOW + 1), last), at(NOW + 6))),
+        encoded(Effect::Redrive(Chosen::These(sequences.clone()), at(NOW + 6))),
+        encoded(Effect::Purge(States::only(StateKind::Ready).and(States::only(StateKind::Dead)))),
+        encoded(Effect::Create(*queue.settings())),
+        encoded(Effect::Alter(*queue.settings(), true)),
         encoded(Effect::Begin(queue.header())),
         encoded(Effect::Continue(images)),
     ]
@@ -279,6 +314,12 @@ enum Forged {
     Nack(Named, Option<u64>, u64),
     Extend(Named, u64),
     TrimDead(u64, Named),
+    Cancel(Vec<Named>),
+    Reschedule(Named, u64),
+    RedriveUpTo(u64, Named, u64),
+    Redrive(Vec<Named>, u64),
+    Purge(usize),
+    Alter([u64; 7], bool),
     Begin {
         settings: [u64; 7],
         paused: bool,
@@ -320,6 +361,12 @@ fn forged() -> impl Strategy<Value = Forged> {
         3 => (sequence(), prop::option::of(number()), number()).prop_map(|(of, due, died)| Forged::Nack(of, due, died)),
         2 => (sequence(), number()).prop_map(|(of, deadline)| Forged::Extend(of, deadline)),
         1 => (number(), sequence()).prop_map(|(died, of)| Forged::TrimDead(died, of)),
+        1 => few().prop_map(Forged::Cancel),
+        2 => (sequence(), number()).prop_map(|(of, due)| Forged::Reschedule(of, due)),
+        1 => (number(), sequence(), number()).prop_map(|(died, of, due)| Forged::RedriveUpTo(died, of, due)),
+        1 => (few(), number()).prop_map(|(of, due)| Forged::Redrive(of, due)),
+        1 => (0usize..4).prop_map(Forged::Purge),
+        1 => (prop::array::uniform7(number()), any::<bool>()).prop_map(|(of, paused)| Forged::Alter(of, paused)),
         1 => (prop::array::uniform7(number()), any::<bool>(), prop::array::uniform2(number()), number(), number())
             .prop_map(|(settings, paused, last, totals, viewed)| Forged::Begin { settings, paused, last, totals, viewed }),
         2 => (0usize..5).prop_map(Forged::Advance),
@@ -359,10 +406,10 @@ impl ForgedImage {
     }
 }
 
-/// A header that nobody wrote, as it would be read; none where its bytes cannot be one.
-fn header(settings: &[u64; 7], paused: bool, last: [u64; 2], totals: u64, viewed: u64) -> Option<Header> {
-    let [lease, base, max, ttl, maxlen, maxinflight, deadlen] = *settings;
-    let settings = Settings {
+/// Settings that nobody asked for.
+fn settings(of: &[u64; 7]) -> Settings {
+    let [lease, base, max, ttl, maxlen, maxinflight, deadlen] = *of;
+    Settings {
         lease: DurationMs::new(lease),
         retries: Retries::UNLIMITED,
         backoff: Backoff { base: DurationMs::new(base), max: DurationMs::new(max) },
@@ -370,7 +417,12 @@ fn header(settings: &[u64; 7], paused: bool, last: [u64; 2], totals: u64, viewed
         maxlen,
         maxinflight,
         deadlen: Some(deadlen),
-    };
+    }
+}
+
+/// A header that nobody wrote, as it would be read; none where its bytes cannot be one.
+fn header(settings: &[u64; 7], paused: bool, last: [u64; 2], totals: u64, viewed: u64) -> Option<Header> {
+    let settings = self::settings(settings);
     let totals = Totals { pushed: totals, died: totals, lease_expired: totals, ..Totals::default() };
     let bytes = rmp_serde::to_vec(&(1u8, settings, paused, last[0], last[1], totals, viewed)).unwrap();
     rmp_serde::from_slice(&bytes).ok()
@@ -400,6 +452,12 @@ fn forge(queue: &mut Queue, forged: &Forged) {
         }
         Forged::Extend(of, deadline) => Effect::Extend(of.sequence(queue), at(*deadline)),
         Forged::TrimDead(died, of) => Effect::TrimDead(at(*died), of.sequence(queue)),
+        Forged::Cancel(of) => Effect::Cancel(sequences(of)),
+        Forged::Reschedule(of, due) => Effect::Reschedule(of.sequence(queue), at(*due)),
+        Forged::RedriveUpTo(died, of, due) => Effect::Redrive(Chosen::UpTo(at(*died), of.sequence(queue)), at(*due)),
+        Forged::Redrive(of, due) => Effect::Redrive(Chosen::These(sequences(of)), at(*due)),
+        Forged::Purge(nth) => Effect::Purge(States::only(StateKind::ALL[*nth])),
+        Forged::Alter(of, paused) => Effect::Alter(settings(of), *paused),
         Forged::Begin { settings, paused, last, totals, viewed } => {
             match header(settings, *paused, *last, *totals, *viewed) {
                 Some(header) => Effect::Begin(header),
@@ -420,7 +478,7 @@ proptest! {
     #![proptest_config(crate::config(crate::histories() / 4))]
 
     #[test]
-    fn a_damaged_effect_is_refused_or_survived(which in 0usize..10, damages in damage()) {
+    fn a_damaged_effect_is_refused_or_survived(which in 0usize..17, damages in damage()) {
         let mut queue = lively();
         let bytes = effects(&queue).swap_remove(which);
         apply(&mut queue, &bytes.clone());

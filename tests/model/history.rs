@@ -24,13 +24,53 @@ pub struct Step {
 #[derive(Clone, Debug)]
 pub enum Act {
     Push(Push),
-    Pop { count: usize, lease: Lease },
+    Pop {
+        count: usize,
+        lease: Lease,
+    },
     Ack(Vec<Aim>),
-    Nack { aim: Aim, delay: Option<u64>, error: Option<usize>, reject: bool },
-    Extend { aim: Aim, lease: Option<u64> },
-    Advance { budget: usize },
-    AdvanceReplica { ahead: i64, budget: usize },
-    Trim { budget: usize, by: Who },
+    Nack {
+        aim: Aim,
+        delay: Option<u64>,
+        error: Option<usize>,
+        reject: bool,
+    },
+    Extend {
+        aim: Aim,
+        lease: Option<u64>,
+    },
+    /// The first name may stand several times.
+    PushAll {
+        of: Push,
+        names: Option<Vec<usize>>,
+    },
+    Cancel(Vec<Aim>),
+    Reschedule {
+        aim: Aim,
+        due: Due,
+    },
+    Redrive {
+        which: Redriven,
+        delay: u64,
+    },
+    /// The states, by their number.
+    Purge(Vec<usize>),
+    Alter {
+        settings: Settings,
+        by: Who,
+    },
+    Pause(bool),
+    Advance {
+        budget: usize,
+    },
+    AdvanceReplica {
+        ahead: i64,
+        budget: usize,
+    },
+    Trim {
+        budget: usize,
+        by: Who,
+    },
     Reload(Way),
     Failover,
     Remake,
@@ -79,6 +119,13 @@ pub enum Aim {
     Sequence(usize),
     /// What never was.
     Nothing,
+}
+
+/// Which of the dead.
+#[derive(Clone, Debug)]
+pub enum Redriven {
+    Oldest(usize),
+    Named(Vec<Aim>),
 }
 
 /// Which of two equal masters.
@@ -180,8 +227,25 @@ fn act(copies: usize) -> impl Strategy<Value = Act> {
     let who = prop_oneof![Just(Who::Eager), Just(Who::Lazy)];
     let way = prop_oneof![4 => Just(Way::Save), 2 => Just(Way::Rewrite), 1 => Just(Way::Replay), 1 => Just(Way::Copy)];
     let (pops, acks) = if copies > 1 { (copies, copies) } else { (5, 3) };
+    let names = prop::option::weighted(0.6, prop::collection::vec(0..NAMES.len(), copies.max(4)));
+    let which = prop_oneof![
+        2 => Just(Redriven::Oldest(usize::MAX)),
+        2 => (1..=pops).prop_map(Redriven::Oldest),
+        3 => prop::collection::vec(aim(), 1..4).prop_map(Redriven::Named),
+    ];
+    let states = prop::sample::subsequence((0..4).collect::<Vec<usize>>(), 1..=4);
+    let second_thoughts = prop_oneof![
+        8 => prop::collection::vec(aim(), 1..=acks.min(8)).prop_map(Act::Cancel),
+        8 => (aim(), due()).prop_map(|(aim, due)| Act::Reschedule { aim, due }),
+        6 => (which, prop_oneof![Just(0), span()]).prop_map(|(which, delay)| Act::Redrive { which, delay }),
+        2 => states.prop_map(Act::Purge),
+        5 => (limited(copies), who.clone()).prop_map(|(settings, by)| Act::Alter { settings, by }),
+        4 => prop::bool::weighted(0.3).prop_map(Act::Pause),
+    ];
     prop_oneof![
         30 => push(copies).prop_map(Act::Push),
+        10 => (push(copies.max(4)), names).prop_map(|(of, names)| Act::PushAll { of, names }),
+        30 => second_thoughts,
         25 => (1..=pops, lease).prop_map(|(count, lease)| Act::Pop { count, lease }),
         12 => prop::collection::vec(aim(), 1..=acks).prop_map(Act::Ack),
         12 => (
@@ -224,6 +288,15 @@ fn settings() -> impl Strategy<Value = Settings> {
         })
 }
 
+/// Settings for histories in which a command may concern so many messages.
+fn limited(copies: usize) -> impl Strategy<Value = Settings> {
+    settings().prop_map(move |settings| {
+        // Limits of a few messages would leave nothing of a large history.
+        let wide = |limit: u64| if copies > 1 { limit * 200 } else { limit };
+        Settings { maxlen: wide(settings.maxlen), maxinflight: wide(settings.maxinflight), ..settings }
+    })
+}
+
 /// A history of so many steps; `copies` is how many messages a command may concern.
 pub fn history(steps: std::ops::Range<usize>, copies: usize) -> impl Strategy<Value = History> {
     let start = prop_oneof![
@@ -233,16 +306,6 @@ pub fn history(steps: std::ops::Range<usize>, copies: usize) -> impl Strategy<Va
     ];
     let skew = prop_oneof![Just(0), -3_000i64..3_000, Just(1_000_000)];
     let step = (passed(), act(copies)).prop_map(|(passed, act)| Step { passed, act });
-    let settings = settings().prop_map(move |settings| {
-        // Limits of a few messages would leave nothing of a large history.
-        let large = copies > 1;
-        let wide = |limit: u64| if large { limit * 200 } else { limit };
-        Settings { maxlen: wide(settings.maxlen), maxinflight: wide(settings.maxinflight), ..settings }
-    });
-    (settings, start, skew, prop::collection::vec(step, steps)).prop_map(|(settings, start, skew, steps)| History {
-        settings,
-        start,
-        skew,
-        steps,
-    })
+    (limited(copies), start, skew, prop::collection::vec(step, steps))
+        .prop_map(|(settings, start, skew, steps)| History { settings, start, skew, steps })
 }

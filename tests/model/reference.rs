@@ -4,7 +4,7 @@
 
 use dq::queue::settings::Settings;
 use dq::queue::time::UnixMs;
-use dq::queue::{Counts, Reason, Totals};
+use dq::queue::{Counts, Reason, StateKind, Totals};
 
 /// After every instant.
 pub const NEVER: u64 = u64::MAX;
@@ -55,6 +55,34 @@ impl Message {
         matches!(self.state, State::Dead { .. })
     }
 
+    pub fn kind(&self) -> StateKind {
+        match self.state {
+            State::Delayed => StateKind::Delayed,
+            State::Ready => StateKind::Ready,
+            State::InFlight { .. } => StateKind::InFlight,
+            State::Dead { .. } => StateKind::Dead,
+        }
+    }
+
+    /// Its place among those of its state, in the order in which they leave it.
+    fn turn(&self) -> (i128, i32, i128) {
+        let (due, sequence) = (i128::from(self.due), i128::from(self.sequence));
+        match self.state {
+            State::Delayed => (due, -i32::from(self.priority), sequence),
+            State::Ready => ((-i128::from(self.priority)) << 64 | due, 0, sequence),
+            State::InFlight { deadline } => (i128::from(deadline), 0, sequence),
+            State::Dead { died, .. } => (-i128::from(died), 0, -sequence),
+        }
+    }
+
+    /// It waits for a new due time, as if never delivered since; its time to live starts anew.
+    fn wait_until(&mut self, due: u64, now: u64) {
+        self.due = due;
+        self.receipt = None;
+        self.state = State::Delayed;
+        self.expires = if self.ttl == 0 { NEVER } else { after(due.max(now), self.ttl) };
+    }
+
     /// Its place in the order of delivery.
     fn order(&self) -> (i32, u64, u64) {
         (-i32::from(self.priority), self.due, self.sequence)
@@ -70,6 +98,7 @@ impl Message {
 }
 
 /// What a producer asks for; the times are absolute.
+#[derive(Clone, Copy)]
 pub struct Push<'a> {
     pub payload: &'a [u8],
     pub name: Option<&'a [u8]>,
@@ -101,8 +130,10 @@ pub enum NackedTo {
     Dead(Reason),
 }
 
+#[derive(Clone)]
 pub struct Model {
     pub settings: Settings,
+    pub paused: bool,
     pub now: u64,
     pub messages: Vec<Message>,
     pub totals: Totals,
@@ -118,7 +149,7 @@ pub struct Moved {
 
 impl Model {
     pub fn new(settings: Settings, now: u64) -> Model {
-        Model { settings, now, messages: Vec::new(), totals: Totals::default() }
+        Model { settings, paused: false, now, messages: Vec::new(), totals: Totals::default() }
     }
 
     /// Lets time pass, event by event, in the order in which they happen.
@@ -211,7 +242,7 @@ impl Model {
             self.totals.duplicates += 1;
             return Pushed::Duplicate;
         }
-        let live = self.messages.iter().filter(|message| !message.is_dead()).count() as u64;
+        let live = self.live();
         let counts = held.is_some_and(|held| !self.messages[held].is_dead());
         if !counts && self.settings.maxlen > 0 && live >= self.settings.maxlen {
             self.totals.rejected_full += 1;
@@ -242,8 +273,96 @@ impl Model {
         Pushed::Added { replaced: held.is_some() }
     }
 
+    /// All pushes or none: how many messages there are where they are too many. `sequences` are those that the real
+    /// queue gave, or as many of its own making.
+    pub fn push_all(&mut self, pushes: &[Push<'_>], sequences: &[u64]) -> Result<Vec<Pushed>, u64> {
+        let mut without_limit = self.clone();
+        without_limit.settings.maxlen = 0;
+        let (mut given, mut outcomes) = (sequences.iter().copied(), Vec::new());
+        for push in pushes {
+            let held = push.name.is_some_and(|name| without_limit.find(&Name::Text(name.to_vec())).is_some());
+            let sequence = if held && !push.replace { None } else { Some(given.next().unwrap_or(NEVER)) };
+            outcomes.push(without_limit.push(push, sequence));
+        }
+        let (before, after) = (self.live(), without_limit.live());
+        let most = self.settings.maxlen;
+        if most > 0 && after > most && after > before {
+            self.totals.rejected_full += pushes.len() as u64;
+            return Err(before);
+        }
+        without_limit.settings.maxlen = most;
+        *self = without_limit;
+        Ok(outcomes)
+    }
+
+    fn live(&self) -> u64 {
+        self.messages.iter().filter(|message| !message.is_dead()).count() as u64
+    }
+
+    pub fn cancel(&mut self, name: &Name) -> Option<(u64, StateKind)> {
+        let at = self.find(name)?;
+        self.totals.cancelled += 1;
+        let message = self.messages.remove(at);
+        Some((message.sequence, message.kind()))
+    }
+
+    pub fn reschedule(&mut self, name: &Name, due: u64) -> Option<u64> {
+        let at = self.find(name)?;
+        let (now, message) = (self.now, &mut self.messages[at]);
+        if !matches!(message.kind(), StateKind::Delayed | StateKind::Ready) {
+            return None;
+        }
+        message.wait_until(due, now);
+        let sequence = message.sequence;
+        self.advance(now);
+        Some(sequence)
+    }
+
+    /// Makes those dead live again that are among the oldest `count`, or, where names are given, have one of them.
+    pub fn redrive(&mut self, count: usize, names: Option<&[Name]>, due: u64) -> usize {
+        let chosen: Vec<u64> = match names {
+            Some(names) => {
+                let named = names.iter().filter_map(|name| self.find(name)).map(|at| &self.messages[at]);
+                named.filter(|message| message.is_dead()).map(|message| message.sequence).collect()
+            }
+            None => {
+                let mut dead = self.peek(StateKind::Dead);
+                dead.reverse();
+                dead.truncate(count);
+                dead
+            }
+        };
+        let now = self.now;
+        let mut redriven = 0;
+        for message in self.messages.iter_mut().filter(|message| chosen.contains(&message.sequence)) {
+            message.wait_until(due, now);
+            message.attempts = 0;
+            message.error = None;
+            redriven += 1;
+        }
+        self.totals.redriven += redriven as u64;
+        self.advance(now);
+        redriven
+    }
+
+    pub fn purge(&mut self, kinds: &[StateKind]) -> usize {
+        let before = self.messages.len();
+        self.messages.retain(|message| !kinds.contains(&message.kind()));
+        before - self.messages.len()
+    }
+
+    /// The sequences of a state, in the order in which they leave it; the dead newest first.
+    pub fn peek(&self, kind: StateKind) -> Vec<u64> {
+        let mut those: Vec<&Message> = self.messages.iter().filter(|message| message.kind() == kind).collect();
+        those.sort_by_key(|message| message.turn());
+        those.into_iter().map(|message| message.sequence).collect()
+    }
+
     /// How many a pop of `count` delivers.
     pub fn deliverable(&self, count: usize, no_ack: bool) -> usize {
+        if self.paused {
+            return 0;
+        }
         let room = match self.settings.maxinflight {
             0 => u64::MAX,
             most if self.inflight() >= most => 0,

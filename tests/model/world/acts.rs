@@ -1,0 +1,311 @@
+//! What clients do, on the model and on both masters.
+
+use super::words::*;
+use super::{ms, World};
+use crate::history::{Aim, Due, Lease, Push, Redriven, Who, NAMES};
+use crate::reference::{self, NackedTo};
+use dq::queue::id::{Id, Sequence};
+use dq::queue::settings::Settings;
+use dq::queue::time::DurationMs;
+use dq::queue::{self as dq_queue, Effect, Fate, Nack, NewMessage, Pop, Stamped, StateKind, States, Which};
+use serde_bytes::Bytes;
+
+impl World {
+    pub(super) fn push(&mut self, push: &Push) {
+        let now = self.model.now;
+        let mut images = Vec::new();
+        let payloads: Vec<Vec<u8>> =
+            (0..push.copies).map(|copy| vec![(self.steps + copy) as u8; push.size + copy % 7]).collect();
+        for (copy, payload) in payloads.iter().enumerate() {
+            let name = push.name.filter(|_| copy == 0).map(|nth| NAMES[nth]);
+            let (message, request) = asked(push, payload, name, copy as u64 % 5, now);
+            let pushed = self.eager.push(self.clock, &message);
+            assert_eq!(self.lazy.push(self.clock, &message), pushed);
+
+            let sequence = match pushed {
+                dq_queue::Pushed::Added { image, .. } => Some(image.record.sequence.0),
+                _ => None,
+            };
+            let expected = self.model.push(&request, sequence);
+            match (pushed, expected) {
+                (dq_queue::Pushed::Added { image, replaced }, reference::Pushed::Added { replaced: expected }) => {
+                    assert_eq!(replaced, expected);
+                    self.give_sequence(image.record.sequence);
+                    images.push(image);
+                }
+                (dq_queue::Pushed::Duplicate, reference::Pushed::Duplicate) => {}
+                (dq_queue::Pushed::Full { held }, reference::Pushed::Full(expected)) => assert_eq!(held, expected),
+                (pushed, expected) => panic!("{pushed:?} and not {expected:?}"),
+            }
+        }
+        if !images.is_empty() {
+            let settings = self.replica.is_none().then_some(self.model.settings);
+            self.send(Effect::Push(settings, images));
+        }
+    }
+
+    pub(super) fn push_all(&mut self, of: &Push, names: Option<&[usize]>) {
+        let now = self.model.now;
+        let payloads: Vec<Vec<u8>> = (0..of.copies).map(|copy| vec![self.steps as u8; of.size + copy % 7]).collect();
+        let name = |copy: usize| names.and_then(|names| names.get(copy)).map(|nth| NAMES[*nth]);
+        let (messages, requests): (Vec<NewMessage<'_>>, Vec<_>) =
+            payloads.iter().enumerate().map(|(copy, payload)| asked(of, payload, name(copy), 0, now)).unzip();
+
+        let mut pushed = Vec::new();
+        let outcome = self.eager.queue.push_all(ms(self.clock), &mut self.eager.floor, &messages, |outcome| {
+            pushed.push(outcome);
+        });
+        let mut likewise = Vec::new();
+        let other = self.lazy.queue.push_all(ms(self.clock), &mut self.lazy.floor, &messages, |outcome| {
+            likewise.push(outcome);
+        });
+        assert_eq!((other, &likewise), (outcome, &pushed));
+        let added = pushed.iter().filter_map(|pushed| match pushed {
+            dq_queue::Pushed::Added { image, .. } => Some(*image),
+            _ => None,
+        });
+        let images: Vec<_> = added.collect();
+        let sequences: Vec<u64> = images.iter().map(|image| image.record.sequence.0).collect();
+        match (outcome, self.model.push_all(&requests, &sequences)) {
+            (Err(dq_queue::NotPushed::Full(held)), Err(expected)) => assert_eq!((held, pushed.len()), (expected, 0)),
+            (Ok(()), Ok(expected)) => {
+                let pushed = pushed.iter().map(|pushed| match pushed {
+                    dq_queue::Pushed::Added { replaced, .. } => reference::Pushed::Added { replaced: *replaced },
+                    _ => reference::Pushed::Duplicate,
+                });
+                assert_eq!(pushed.collect::<Vec<_>>(), expected);
+            }
+            (outcome, expected) => panic!("{outcome:?} and not {expected:?}"),
+        }
+        images.iter().for_each(|image| self.give_sequence(image.record.sequence));
+        if !images.is_empty() {
+            let settings = self.replica.is_none().then_some(self.model.settings);
+            self.send(Effect::Push(settings, images));
+        }
+    }
+
+    pub(super) fn cancel(&mut self, aims: &[Aim]) {
+        let mut gone = Vec::new();
+        for aim in aims {
+            let text = self.text(aim);
+            let Some((id, name)) = named(&text) else { continue };
+            let cancelled = self.eager.queue.cancel(ms(self.clock), &id);
+            assert_eq!(self.lazy.queue.cancel(ms(self.clock), &id), cancelled);
+            assert_eq!(cancelled.map(|(sequence, state)| (sequence.0, state)), self.model.cancel(&name));
+            gone.extend(cancelled.map(|(sequence, _)| sequence));
+        }
+        if !gone.is_empty() {
+            self.send(Effect::Cancel(gone));
+        }
+    }
+
+    pub(super) fn reschedule(&mut self, aim: &Aim, due: Due) {
+        let text = self.text(aim);
+        let Some((id, name)) = named(&text) else { return };
+        let (due, instant) = due_of(due, 0, self.model.now);
+        let moved = self.eager.queue.reschedule(ms(self.clock), &id, due);
+        assert_eq!(self.lazy.queue.reschedule(ms(self.clock), &id, due), moved);
+        let expected = self.model.reschedule(&name, instant).map(|sequence| (sequence, instant));
+        assert_eq!(moved.map(|(sequence, due)| (sequence.0, due.as_ms())), expected);
+        if let Some((sequence, due)) = moved {
+            self.send_dated(Effect::Reschedule(sequence, due));
+        }
+    }
+
+    pub(super) fn redrive(&mut self, which: &Redriven, delay: u64) {
+        let (due, instant) = due_of(Due::After(delay), 0, self.model.now);
+        let texts: Vec<Vec<u8>> = match which {
+            Redriven::Oldest(_) => Vec::new(),
+            Redriven::Named(aims) => aims.iter().map(|aim| self.text(aim)).collect(),
+        };
+        let ids: Vec<_> = texts.iter().map(|text| Id::parse(text)).collect();
+        let names: Vec<_> = texts.iter().filter_map(|text| Some(named(text)?.1)).collect();
+        let (which, count, names) = match which {
+            Redriven::Oldest(count) => (Which::Oldest(*count), *count, None),
+            Redriven::Named(_) => (Which::Named(&ids), 0, Some(&names[..])),
+        };
+        let redriven = self.eager.queue.redrive(ms(self.clock), &which, due);
+        assert_eq!(self.lazy.queue.redrive(ms(self.clock), &which, due), redriven);
+        assert_eq!(redriven.count, self.model.redrive(count, names, instant));
+        assert_eq!(redriven.due.as_ms(), instant);
+        if redriven.count > 0 {
+            self.send_dated(Effect::Redrive(redriven.chosen, redriven.due));
+        }
+    }
+
+    pub(super) fn purge(&mut self, states: &[usize]) {
+        let kinds: Vec<StateKind> = states.iter().map(|nth| StateKind::ALL[*nth]).collect();
+        let states = kinds.iter().map(|kind| States::only(*kind)).reduce(States::and).unwrap();
+        let purged = self.eager.queue.purge(ms(self.clock), states);
+        assert_eq!(self.lazy.queue.purge(ms(self.clock), states), purged);
+        assert_eq!(purged, self.model.purge(&kinds));
+        if purged > 0 {
+            self.send_dated(Effect::Purge(states));
+        }
+    }
+
+    /// One master drops at once what a lower `deadlen` does not keep, the other is told.
+    pub(super) fn alter(&mut self, settings: Settings, by: Who) {
+        let paused = self.model.paused;
+        self.model.settings = settings;
+        self.eager.queue.alter(settings, paused);
+        self.lazy.queue.alter(settings, paused);
+        if self.replica.is_none() {
+            return self.send(Effect::Create(settings));
+        }
+        let now = ms(self.clock);
+        let (trimmer, other) = match by {
+            Who::Eager => (&mut self.eager.queue, &mut self.lazy.queue),
+            Who::Lazy => (&mut self.lazy.queue, &mut self.eager.queue),
+        };
+        let trimmed = trimmer.trim_all_dead(now);
+        assert_eq!(trimmed.is_some(), self.model.excess_dead() > 0);
+        if let Some((died, sequence)) = trimmed {
+            while self.model.excess_dead() > 0 {
+                assert!(self.model.oldest_dead().is_some_and(|oldest| oldest <= (died.as_ms(), sequence.0)));
+                self.model.drop_oldest_dead();
+            }
+            let effect = Effect::TrimDead(died, sequence);
+            other.apply(&Stamped { now: ms(self.model.now), effect: effect.clone() }).unwrap();
+            self.send_dated(effect);
+        }
+        self.send(Effect::Alter(settings, paused));
+    }
+
+    pub(super) fn pause(&mut self, paused: bool) {
+        if self.replica.is_none() {
+            return;
+        }
+        let settings = self.model.settings;
+        self.model.paused = paused;
+        self.eager.queue.alter(settings, paused);
+        self.lazy.queue.alter(settings, paused);
+        self.send(Effect::Alter(settings, paused));
+    }
+
+    /// Sequences only rise, and tell the time unless that stepped back.
+    pub(super) fn give_sequence(&mut self, sequence: Sequence) {
+        let expected = (self.model.now << 20).max(self.given.0 + 1);
+        assert_eq!(sequence.0, expected, "{sequence}");
+        self.given.0 = sequence.0;
+    }
+
+    pub(super) fn pop(&mut self, count: usize, lease: Lease) {
+        let pop = Pop {
+            count,
+            lease: match lease {
+                Lease::Default => dq_queue::Lease::Default,
+                Lease::For(lease) => dq_queue::Lease::For(DurationMs::new(lease)),
+                Lease::NoAck => dq_queue::Lease::NoAck,
+            },
+        };
+        let expected = self.model.deliverable(count, matches!(lease, Lease::NoAck));
+        if self.eager.queue.has_ready(ms(self.clock)) != (expected > 0) {
+            panic!("has_ready where {expected} can be delivered");
+        }
+        assert!(self.lazy.queue.has_ready(ms(self.clock)) || expected == 0);
+        assert_eq!(self.lazy.queue.deliverable(ms(self.clock), &pop), expected);
+        let (delivered, grants) = self.eager.pop(self.clock, &pop);
+        assert_eq!(self.lazy.pop(self.clock, &pop), (delivered.clone(), grants.clone()));
+
+        let lent = match lease {
+            Lease::Default => Some(None),
+            Lease::For(lease) => Some(Some(lease)),
+            Lease::NoAck => None,
+        };
+        let receipts: Vec<u64> = delivered.iter().filter_map(|popped| popped.receipt).collect();
+        let expected = self.model.pop(count, lent, &receipts);
+        assert_eq!(delivered.len(), expected.len());
+        assert_eq!(grants.len(), expected.len());
+        for (popped, message) in delivered.iter().zip(&expected) {
+            assert_eq!(popped.sequence, message.sequence);
+            assert_eq!(popped.name, message.name);
+            assert_eq!(popped.payload, message.payload);
+            assert_eq!(popped.attempt, message.attempts + 1);
+            assert_eq!(popped.receipt.is_some(), lent.is_some());
+            if let Some(receipt) = popped.receipt {
+                assert!(receipt > self.given.1, "receipts never repeat");
+                self.given.1 = receipt;
+                self.receipts.push((id_of(message), receipt));
+            }
+        }
+        if !grants.is_empty() {
+            self.send(match lease {
+                Lease::NoAck => Effect::Take(grants.iter().map(|grant| grant.sequence).collect()),
+                Lease::Default | Lease::For(_) => Effect::Deliver(grants),
+            });
+        }
+    }
+
+    /// What a consumer would say, as bytes.
+    pub(super) fn text(&self, aim: &Aim) -> Vec<u8> {
+        let messages = &self.model.messages;
+        let nth = |nth: usize, len: usize| if len == 0 { None } else { Some(nth % len) };
+        let receipt = |id: &[u8], receipt: u64| [id, format!("#{receipt}").as_bytes()].concat();
+        let nothing = || b"0-99".to_vec();
+        match aim {
+            Aim::Id(which) => nth(*which, messages.len()).map_or_else(nothing, |at| id_of(&messages[at])),
+            Aim::Receipt(which) => {
+                let having: Vec<_> = messages.iter().filter(|message| message.receipt.is_some()).collect();
+                nth(*which, having.len()).map_or_else(nothing, |at| {
+                    let message = having[at];
+                    receipt(&id_of(message), message.receipt.unwrap())
+                })
+            }
+            Aim::OldReceipt(which) => nth(*which, self.receipts.len())
+                .map_or_else(nothing, |at| receipt(&self.receipts[at].0, self.receipts[at].1)),
+            Aim::Sequence(which) => nth(*which, messages.len())
+                .map_or_else(nothing, |at| Sequence(messages[at].sequence).to_string().into_bytes()),
+            Aim::Nothing => b"nothing".to_vec(),
+        }
+    }
+
+    pub(super) fn ack(&mut self, aims: &[Aim]) {
+        let mut acked = Vec::new();
+        for aim in aims {
+            let text = self.text(aim);
+            let (target, name, receipt) = parsed(&text);
+            let sequence = self.eager.queue.ack(ms(self.clock), &target);
+            assert_eq!(self.lazy.queue.ack(ms(self.clock), &target), sequence);
+            assert_eq!(sequence.map(|sequence| sequence.0), self.model.ack(&name, receipt));
+            acked.extend(sequence);
+        }
+        if !acked.is_empty() {
+            self.send(Effect::Ack(acked));
+        }
+    }
+
+    pub(super) fn nack(&mut self, aim: &Aim, delay: Option<u64>, error: Option<&[u8]>, reject: bool) {
+        let text = self.text(aim);
+        let (target, name, receipt) = parsed(&text);
+        let nack = Nack { delay: delay.map(DurationMs::new), error, reject };
+        let nacked = self.eager.queue.nack(ms(self.clock), &target, &nack);
+        assert_eq!(self.lazy.queue.nack(ms(self.clock), &target, &nack), nacked);
+        let expected = self.model.nack(&name, receipt, delay, error, reject);
+        let Some(nacked) = nacked else { return assert_eq!(expected, None) };
+        let (sequence, to, state) = expected.expect("it is not in flight");
+        assert_eq!(nacked.sequence.0, sequence);
+        assert_eq!(state_of(nacked.state, 0), state);
+        match (nacked.fate, to) {
+            (Fate::Due(due), NackedTo::Due(expected)) => assert_eq!(due.as_ms(), expected),
+            (Fate::Dead { died, reason }, NackedTo::Dead(expected)) => {
+                assert_eq!((died.as_ms(), reason), (self.model.now, expected));
+            }
+            (fate, to) => panic!("{fate:?} and not {to:?}"),
+        }
+        self.send(Effect::Nack(nacked.sequence, nacked.fate, nacked.error.map(Bytes::new)));
+    }
+
+    pub(super) fn extend(&mut self, aim: &Aim, lease: Option<u64>) {
+        let text = self.text(aim);
+        let (target, name, receipt) = parsed(&text);
+        let lease_ms = lease.map(DurationMs::new);
+        let extended = self.eager.queue.extend(ms(self.clock), &target, lease_ms);
+        assert_eq!(self.lazy.queue.extend(ms(self.clock), &target, lease_ms), extended);
+        let expected = self.model.extend(&name, receipt, lease);
+        assert_eq!(extended.map(|(sequence, deadline)| (sequence.0, deadline.as_ms())), expected);
+        if let Some((sequence, deadline)) = extended {
+            self.send(Effect::Extend(sequence, deadline));
+        }
+    }
+}

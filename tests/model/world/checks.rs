@@ -1,0 +1,197 @@
+//! What must be true after each step, and at the end.
+
+use super::words::*;
+use super::{digest, ms, reload, replayed, rewritten, Master, World};
+use crate::reference::{self, State};
+use dq::queue::id::{Floor, Id, IdBuffer, Receipt, Sequence, Target};
+use dq::queue::time::{DurationMs, UnixMs};
+use dq::queue::{self as dq_queue, Pop, Queue, StateKind, Totals};
+
+impl World {
+    /// All that can be seen from outside is what the model says.
+    pub(super) fn check_state(&mut self, thorough: bool) {
+        let now = ms(self.clock);
+        let eager = &self.eager.queue;
+        assert_eq!(eager.counts(), self.model.counts());
+        assert_eq!(eager.counts_at(now), self.model.counts());
+        assert_eq!(eager.totals(), &self.model.totals);
+        assert_eq!(self.lazy.queue.counts().payload_bytes, self.model.counts().payload_bytes);
+        let lazy = self.lazy.queue.counts_at(now);
+        assert_eq!(lazy.delayed + lazy.ready + lazy.inflight + lazy.dead, self.model.messages.len() as u64);
+        let wake = self.lazy.queue.next_wake();
+        assert!(self.next_event().is_none_or(|event| wake.is_some_and(|wake| wake <= event)), "{wake:?} is late");
+        let due = self.model.messages.iter().filter(|message| message.state == State::Delayed);
+        assert_eq!(eager.next_due(now).map(UnixMs::as_ms), due.map(|message| message.due).min());
+        let ready = self.model.messages.iter().filter(|message| message.state == State::Ready);
+        let oldest = ready.map(|message| self.model.now - message.due).max();
+        assert_eq!(eager.oldest_ready(now).map(DurationMs::as_ms), oldest);
+        if !thorough {
+            return;
+        }
+        let expected = digest(&self.eager.queue);
+        assert!(digest(&self.lazy.queue) == expected, "the masters differ");
+        if let Some(replica) = &self.replica {
+            assert!(digest(replica) == expected, "the replica differs");
+        }
+        assert!(self
+            .eager
+            .queue
+            .images()
+            .map(|image| image.record.sequence)
+            .map(|sequence| sequence.0)
+            .eq(self.sorted_sequences()));
+        for message in &self.model.messages {
+            for queue in [&self.eager.queue, &self.lazy.queue] {
+                check_message(queue, now, message);
+            }
+        }
+        self.check_looks();
+        self.check_totals();
+    }
+
+    /// What can be seen without naming a message.
+    pub(super) fn check_looks(&self) {
+        let now = ms(self.clock);
+        let mut late = self.lazy.queue.duplicate().unwrap();
+        late.advance(now, 0);
+        late.catch_up(now);
+        for kind in StateKind::ALL {
+            let expected = self.model.peek(kind);
+            for queue in [&self.eager.queue, &late] {
+                let peeked = queue.peek(now, kind, usize::MAX);
+                assert!(peeked.iter().map(|sequence| sequence.0).eq(expected.iter().copied()), "{kind:?}: {peeked:?}");
+                assert_eq!(queue.peek(now, kind, 2), peeked[..peeked.len().min(2)]);
+            }
+            let mut expected = expected;
+            expected.sort_unstable();
+            assert_eq!(self.scanned(Some(kind)), expected);
+        }
+        assert_eq!(self.scanned(None), self.sorted_sequences());
+    }
+
+    /// A whole scan of the master that is late.
+    pub(super) fn scanned(&self, kind: Option<StateKind>) -> Vec<u64> {
+        let (mut found, mut cursor) = (Vec::new(), Sequence::ZERO);
+        loop {
+            let count = 1 + self.steps % 7;
+            let (page, next) = self.lazy.queue.scan(ms(self.clock), cursor, count, kind);
+            assert!(page.len() <= count);
+            found.extend(page.iter().map(|sequence| sequence.0));
+            match next {
+                Some(next) => cursor = next,
+                None => return found,
+            }
+        }
+    }
+
+    pub(super) fn sorted_sequences(&self) -> Vec<u64> {
+        let mut sequences: Vec<u64> = self.model.messages.iter().map(|message| message.sequence).collect();
+        sequences.sort_unstable();
+        sequences
+    }
+
+    /// One big advance counts what many small ones do.
+    pub(super) fn check_totals(&self) {
+        if self.steps % 4 != 0 {
+            return;
+        }
+        let mut copy = self.lazy.queue.duplicate().unwrap();
+        copy.advance(ms(self.clock), usize::MAX);
+        assert_eq!(copy.counts(), self.model.counts());
+        if self.lazy_counts {
+            assert_eq!(copy.totals(), &self.model.totals);
+        }
+        let Some(replica) = self.replica.as_ref().filter(|_| self.replica_counts) else { return };
+        let mut copy = replica.duplicate().unwrap();
+        copy.advance_view(ms(self.model.now), usize::MAX);
+        // Refused pushes leave no trace.
+        let told = Totals { duplicates: 0, rejected_full: 0, ..self.model.totals };
+        assert_eq!(Totals { duplicates: 0, rejected_full: 0, ..*copy.totals() }, told);
+    }
+
+    /// Everything that will ever be delivered is, in the same order, by the masters and by the replica.
+    pub(super) fn drain(&mut self) {
+        let everything = Pop { count: usize::MAX, lease: dq_queue::Lease::NoAck };
+        let mut others: Vec<Master> = [
+            Some(self.lazy.queue.duplicate().unwrap()),
+            Some(reload(&self.eager.queue)),
+            replayed(&rewritten(&self.lazy.queue)),
+            replayed(&self.log).filter(|_| self.replica.is_some()),
+            self.replica.take(),
+        ]
+        .into_iter()
+        .flatten()
+        .map(|queue| Master { queue, floor: Floor::default() })
+        .collect();
+        // What is paused would wait for ever.
+        self.model.paused = false;
+        let settings = self.model.settings;
+        for queue in others.iter_mut().map(|other| &mut other.queue) {
+            queue.alter(settings, false);
+        }
+        self.eager.queue.alter(settings, false);
+        self.lazy.queue.alter(settings, false);
+        // The replica may have seen later times than its master.
+        self.clock = self.model.now.max(self.replica_seen);
+        self.advance_eager();
+        loop {
+            let (delivered, _) = self.eager.pop(self.clock, &everything);
+            let expected = self.model.pop(usize::MAX, None, &[]);
+            assert!(delivered.iter().map(|popped| popped.sequence).eq(expected.iter().map(|popped| popped.sequence)));
+            assert_eq!(self.lazy.pop(self.clock, &everything).0, delivered);
+            for other in &mut others {
+                assert_eq!(other.pop(self.clock, &everything).0, delivered);
+            }
+            let Some(next) = self.model.next_event() else { break };
+            self.clock = next;
+            self.advance_eager();
+        }
+        let dead = self.model.counts().dead;
+        for queue in others.iter().map(|other| &other.queue).chain([&self.eager.queue, &self.lazy.queue]) {
+            assert!(digest(queue).ends_with(&digest(&self.eager.queue)[digest_head(queue)..]));
+            assert_eq!(queue.counts_at(ms(self.clock)).dead, dead);
+        }
+    }
+}
+
+/// How long the part of a digest is that is not of messages.
+fn digest_head(queue: &Queue) -> usize {
+    let mut head = None;
+    queue
+        .digest(|piece| {
+            head.get_or_insert(piece.len());
+        })
+        .unwrap();
+    head.unwrap()
+}
+
+fn check_message(queue: &Queue, now: UnixMs, expected: &reference::Message) {
+    let text = id_of(expected);
+    let found = queue.get(now, &Id::parse(&text).unwrap()).expect("it is there");
+    let record = found.record;
+    let deadline = match record.phase {
+        dq_queue::Phase::Leased { deadline, .. } => deadline.as_ms(),
+        dq_queue::Phase::Waiting | dq_queue::Phase::Dead { .. } => 0,
+    };
+    assert_eq!(state_of(found.state, deadline), expected.state, "{expected:?} is {found:?}");
+    assert_eq!(record.sequence.0, expected.sequence);
+    assert_eq!(found.name, expected.name.as_deref());
+    assert_eq!(found.payload, expected.payload);
+    assert_eq!(found.error, expected.error.as_deref());
+    assert_eq!(record.priority, expected.priority);
+    assert_eq!(record.due.as_ms(), expected.due);
+    assert_eq!(record.retries.count(), expected.retries);
+    assert_eq!(record.lease.map(DurationMs::as_ms), expected.lease);
+    assert_eq!(record.attempts, expected.attempts);
+    assert_eq!(record.receipt().map(|receipt| receipt.0), expected.receipt);
+    let ttl = record.ttl.map_or((0, reference::NEVER), |ttl| (ttl.duration.as_ms(), ttl.end.as_ms()));
+    assert_eq!(ttl, (expected.ttl, expected.expires));
+    let lease = expected.lease.unwrap_or(queue.settings().lease.as_ms());
+    assert_eq!(found.lease.as_ms(), lease);
+    if let Some(receipt) = expected.receipt {
+        let mut buffer = IdBuffer::new();
+        let id = buffer.id(record.sequence, found.name);
+        let printed = buffer.receipt(id, Receipt(receipt));
+        assert_eq!(Target::parse(buffer.text(printed)).unwrap().receipt, Some(Receipt(receipt)));
+    }
+}

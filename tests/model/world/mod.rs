@@ -1,0 +1,340 @@
+//! A history carried out: on the reference model, on two masters that are equal but for when they are advanced, and
+//! on a replica that knows only the bytes of their effects and a clock of its own.
+
+mod acts;
+mod checks;
+mod words;
+
+use crate::history::{Act, History, Way, Who, ERRORS};
+use crate::reference::Model;
+use dq::queue::id::Floor;
+use dq::queue::snapshot::Loader;
+use dq::queue::time::UnixMs;
+use dq::queue::{self as dq_queue, Effect, NewMessage, Pop, Queue, Refused, Stamped};
+
+/// One of two masters.
+struct Master {
+    queue: Queue,
+    floor: Floor,
+}
+
+pub struct World {
+    model: Model,
+    /// Brought up to now before each act.
+    eager: Master,
+    /// Advanced when the history says so, and no further than its commands need.
+    lazy: Master,
+    /// Whether the totals of `lazy` are those of a master since its creation.
+    lazy_counts: bool,
+    /// None until the first effect makes it.
+    replica: Option<Queue>,
+    replica_seen: u64,
+    /// Whether the replica was never ahead of its master, and never told of a time before its master's.
+    replica_counts: bool,
+    /// The encoded effects since the queue was made, or rewritten.
+    log: Vec<Vec<u8>>,
+    /// What the clock shows: it may step back, but not to before the server was started.
+    clock: u64,
+    started: u64,
+    skew: i64,
+    /// The highest sequence and receipt ever given.
+    given: (u64, u64),
+    /// Receipts that were given, with the id of their message.
+    receipts: Vec<(Vec<u8>, u64)>,
+    steps: usize,
+}
+
+pub fn run(history: &History) {
+    let mut world = World::new(history);
+    let last = history.steps.len();
+    for (nth, step) in history.steps.iter().enumerate() {
+        world.pass(step.passed);
+        world.act(&step.act);
+        world.check_state(nth + 1 == last || world.model.messages.len() < 50 || nth % 8 == 0);
+    }
+    world.drain();
+}
+
+fn ms(ms: u64) -> UnixMs {
+    UnixMs::new(ms)
+}
+
+fn digest(queue: &Queue) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    queue.digest(|piece| bytes.extend_from_slice(piece)).unwrap();
+    bytes
+}
+
+pub fn reload(queue: &Queue) -> Queue {
+    let mut loader = Loader::default();
+    let taken: Result<(), Refused> = queue.save(|piece| loader.take(piece));
+    taken.expect("what was saved can be loaded");
+    loader.finish(UnixMs::MAX).unwrap()
+}
+
+/// The effects of a rewritten AOF.
+fn rewritten(queue: &Queue) -> Vec<Vec<u8>> {
+    let now = queue.viewed();
+    let begin = Effect::Begin(queue.header());
+    let parts = std::iter::once(begin).chain(queue.chunks().map(Effect::Continue));
+    parts.map(|effect| encoded(&Stamped { now, effect })).collect()
+}
+
+fn encoded(stamped: &Stamped<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    stamped.encode(&mut bytes).unwrap();
+    bytes
+}
+
+/// Applies an effect as a server does: to the queue there is, or to the one that it makes.
+fn apply(queue: &mut Option<Queue>, bytes: &[u8]) {
+    let stamped = Stamped::decode(bytes).unwrap();
+    if queue.is_none() {
+        *queue = Queue::made_by(&stamped.effect);
+    }
+    queue.as_mut().expect("the first effect makes a queue").apply(&stamped).unwrap();
+}
+
+fn replayed(log: &[Vec<u8>]) -> Option<Queue> {
+    let mut queue = None;
+    log.iter().for_each(|bytes| apply(&mut queue, bytes));
+    queue
+}
+
+impl World {
+    fn new(history: &History) -> World {
+        let master = || Master { queue: Queue::new(history.settings), floor: Floor::default() };
+        World {
+            model: Model::new(history.settings, history.start),
+            eager: master(),
+            lazy: master(),
+            lazy_counts: true,
+            replica: None,
+            replica_seen: 0,
+            replica_counts: true,
+            log: Vec::new(),
+            clock: history.start,
+            started: history.start,
+            skew: history.skew,
+            given: (0, 0),
+            receipts: Vec::new(),
+            steps: 0,
+        }
+    }
+
+    /// The clock moves; the model and the eager master follow.
+    fn pass(&mut self, passed: i64) {
+        self.steps += 1;
+        if passed < 0 {
+            // Who does not know that it was later already has nothing to hold on to.
+            self.lazy.queue.advance(ms(self.clock), 0);
+        }
+        self.clock = self.clock.saturating_add_signed(passed).clamp(self.started, UnixMs::MAX.as_ms());
+        self.advance_eager();
+    }
+
+    fn advance_eager(&mut self) {
+        let wake = self.eager.queue.next_wake();
+        let moved = self.model.advance(self.clock);
+        let advanced = self.eager.queue.advance(ms(self.clock), usize::MAX);
+        assert!(advanced.done);
+        assert_eq!(advanced.died, moved.died);
+        assert!(advanced.ready >= moved.newly_ready, "{advanced:?} of {}", moved.newly_ready);
+        assert!(moved.events > 0 || advanced.moved() == 0, "{advanced:?}");
+        if moved.events > 0 {
+            // Never late.
+            assert!(wake.is_some_and(|wake| wake <= ms(self.model.now)), "{wake:?}");
+        }
+        assert_eq!(advanced.next, self.eager.queue.next_wake());
+        assert_eq!(advanced.next, self.next_event(), "never late, never idle");
+    }
+
+    fn next_event(&self) -> Option<UnixMs> {
+        self.model.next_event().map(ms)
+    }
+
+    fn act(&mut self, act: &Act) {
+        match act {
+            Act::Push(push) => self.push(push),
+            Act::Pop { count, lease } => self.pop(*count, *lease),
+            Act::Ack(aims) => self.ack(aims),
+            Act::Nack { aim, delay, error, reject } => self.nack(aim, *delay, error.map(|nth| ERRORS[nth]), *reject),
+            Act::Extend { aim, lease } => self.extend(aim, *lease),
+            Act::PushAll { of, names } => self.push_all(of, names.as_deref()),
+            Act::Cancel(aims) => self.cancel(aims),
+            Act::Reschedule { aim, due } => self.reschedule(aim, *due),
+            Act::Redrive { which, delay } => self.redrive(which, *delay),
+            Act::Purge(states) => self.purge(states),
+            Act::Alter { settings, by } => self.alter(*settings, *by),
+            Act::Pause(paused) => self.pause(*paused),
+            Act::Advance { budget } => self.advance_lazy(*budget),
+            Act::AdvanceReplica { ahead, budget } => self.advance_replica(*ahead, *budget),
+            Act::Trim { budget, by } => self.trim(*budget, *by),
+            Act::Reload(way) => self.reload(*way),
+            Act::Failover => self.fail_over(),
+            Act::Remake => self.remake(),
+        }
+    }
+
+    /// Sends an effect that both masters agree on.
+    fn send(&mut self, effect: Effect<'_>) {
+        self.send_at(self.clock, effect);
+    }
+
+    /// Sends an effect whose outcome depends on the instant of the decision.
+    fn send_dated(&mut self, effect: Effect<'_>) {
+        self.send_at(self.model.now, effect);
+    }
+
+    fn send_at(&mut self, now: u64, effect: Effect<'_>) {
+        let bytes = encoded(&Stamped { now: ms(now), effect });
+        self.replica_counts &= self.clock == self.model.now;
+        apply(&mut self.replica, &bytes);
+        self.log.push(bytes);
+    }
+
+    fn advance_lazy(&mut self, budget: usize) {
+        let before = digest(&self.lazy.queue);
+        let moved = |queue: &Queue| queue.totals().died + queue.totals().lease_expired;
+        let moved_before = moved(&self.lazy.queue);
+        let advanced = self.lazy.queue.advance(ms(self.clock), budget);
+        let moved = (moved(&self.lazy.queue) - moved_before) as usize;
+        assert!(moved <= 2 * budget.min(usize::MAX / 2), "a step ends one lease and may kill its message");
+        if advanced.done {
+            assert_eq!(self.lazy.queue.counts(), self.model.counts());
+            assert_eq!(advanced.next, self.next_event());
+        } else {
+            assert_eq!(advanced.next, Some(ms(self.model.now)));
+        }
+        assert!(advanced.done || budget < usize::MAX);
+        assert_eq!(digest(&self.lazy.queue), before, "time is no decision");
+    }
+
+    fn advance_replica(&mut self, ahead: i64, budget: usize) {
+        let now = self.clock.saturating_add_signed(self.skew + ahead).min(UnixMs::MAX.as_ms());
+        if let Some(replica) = &mut self.replica {
+            self.replica_seen = self.replica_seen.max(now);
+            self.replica_counts &= now <= self.model.now;
+            replica.advance_view(ms(now), budget);
+        }
+    }
+
+    /// One master drops what is over `deadlen`, the other is told.
+    fn trim(&mut self, budget: usize, by: Who) {
+        let excess = self.model.excess_dead();
+        let (trimmer, other) = match by {
+            Who::Eager => (&mut self.eager.queue, &mut self.lazy.queue),
+            Who::Lazy => (&mut self.lazy.queue, &mut self.eager.queue),
+        };
+        let had_excess = trimmer.has_excess_dead();
+        let trimmed = trimmer.trim_dead(budget);
+        let finished = !trimmer.has_excess_dead();
+        let dropped = match trimmed {
+            None => 0,
+            Some((died, sequence)) => {
+                let before = self.model.messages.len();
+                while self.model.oldest_dead().is_some_and(|oldest| oldest <= (died.as_ms(), sequence.0)) {
+                    self.model.drop_oldest_dead();
+                }
+                let effect = Effect::TrimDead(died, sequence);
+                other.apply(&Stamped { now: ms(self.model.now), effect: effect.clone() }).unwrap();
+                self.send(effect);
+                before - self.model.messages.len()
+            }
+        };
+        assert!(dropped <= budget.min(excess));
+        match by {
+            Who::Eager => assert_eq!(dropped, budget.min(excess)),
+            // It drops no less of what it knows to be dead.
+            Who::Lazy => assert!(dropped > 0 || !had_excess || budget < usize::MAX),
+        }
+        assert!(finished || budget < usize::MAX);
+    }
+
+    fn reload(&mut self, way: Way) {
+        if self.replica.is_none() {
+            return;
+        }
+        for master in [&mut self.eager, &mut self.lazy] {
+            let before = digest(&master.queue);
+            let copy = match way {
+                Way::Save => reload(&master.queue),
+                Way::Rewrite => replayed(&rewritten(&master.queue)).unwrap(),
+                Way::Copy => master.queue.duplicate().unwrap(),
+                Way::Replay => replayed(&self.log).unwrap(),
+            };
+            assert_eq!(digest(&copy), before);
+            assert_eq!(copy.settings(), master.queue.settings());
+            assert_eq!(copy.last_given(), master.queue.last_given());
+            // What refused pushes counted leaves no trace in the AOF: only the others go on with the copy.
+            if !matches!(way, Way::Replay) {
+                assert_eq!(copy.header(), master.queue.header(), "what is saved is saved again");
+                master.queue = copy;
+            }
+        }
+        if matches!(way, Way::Rewrite) {
+            self.log = rewritten(&self.lazy.queue);
+        }
+        self.restart_at(self.model.now);
+    }
+
+    /// The replica becomes a master, and a new replica is made of it.
+    fn fail_over(&mut self) {
+        let Some(replica) = self.replica.take() else { return };
+        self.replica = Some(reload(&replica));
+        self.lazy.queue = replica;
+        self.lazy_counts = false;
+        self.restart_at(self.model.now.max(self.replica_seen));
+    }
+
+    /// A server starts that knows nothing of the time so far.
+    fn restart_at(&mut self, now: u64) {
+        self.started = now;
+        self.clock = now;
+        self.advance_eager();
+    }
+
+    /// The queue is deleted, and the next push makes another.
+    fn remake(&mut self) {
+        let settings = self.model.settings;
+        self.model = Model::new(settings, self.model.now);
+        self.eager.queue = Queue::new(settings);
+        self.lazy.queue = Queue::new(settings);
+        self.lazy_counts = true;
+        self.replica = None;
+        self.replica_counts = true;
+        self.replica_seen = 0;
+        self.log.clear();
+        self.restart_at(self.model.now);
+    }
+}
+
+/// A delivery, owned.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Popped {
+    pub sequence: u64,
+    pub name: Option<Vec<u8>>,
+    pub payload: Vec<u8>,
+    pub attempt: u32,
+    pub receipt: Option<u64>,
+}
+
+impl Master {
+    fn push<'a>(&mut self, clock: u64, message: &NewMessage<'a>) -> dq_queue::Pushed<'a> {
+        self.queue.push(ms(clock), &mut self.floor, message)
+    }
+
+    fn pop(&mut self, clock: u64, pop: &Pop) -> (Vec<Popped>, Vec<dq_queue::Grant>) {
+        let (mut delivered, mut grants) = (Vec::new(), Vec::new());
+        self.queue.pop(ms(clock), &mut self.floor, pop, &mut grants, |message| {
+            delivered.push(Popped {
+                sequence: message.grant.sequence.0,
+                name: message.name.map(<[u8]>::to_vec),
+                payload: message.payload.to_vec(),
+                attempt: message.grant.attempt,
+                receipt: message.lent.then_some(message.grant.receipt.0),
+            });
+        });
+        (delivered, grants)
+    }
+}
