@@ -18,7 +18,7 @@ impl Command for Purge {
         keys: Keys::First(Access::DELETE),
         acl: c"write slow",
         summary: c"Removes all messages that are in one of the states named, or all there are, and answers how many",
-        complexity: c"O(M * log N) and at most O(N) with M the messages removed and N the messages in the queue",
+        complexity: c"O(M * log N) with M the messages removed and N the messages in the queue",
         since: c"0.1.0",
         tips: c"",
         args: &[Arg::key(c"key"), STATES.optional().multiple()],

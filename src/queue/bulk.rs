@@ -1,14 +1,14 @@
 //! Removing and changing many messages at once.
 //!
-//! One message costs O(log n) in each set that it is in. Where a good part of a queue goes, it is cheaper to write
-//! anew what stays, and where all of it goes, nothing needs to be looked at: so a purge of a million messages costs
-//! about what the deletion of the key would.
+//! One message costs O(log n) in each set that it is in. Where a good part of a queue goes, one pass over the headers
+//! and the sets is cheaper, and where all of it goes, nothing needs to be looked at: so a purge of a million messages
+//! costs about what the deletion of the key would.
 
 use super::id::Sequence;
 use super::order::{Key, OrderedKeys};
 use super::record::{StateKind, States};
 use super::settings::Settings;
-use super::store::{At, Placement, Store};
+use super::store::{Placement, Store};
 use super::time::UnixMs;
 use super::waiting::Waiting;
 use super::{hash_of, Queue};
@@ -41,15 +41,15 @@ impl Queue {
         if doomed == self.store.len() {
             self.empty();
         } else if self.is_bulk(doomed) {
-            self.keep_only(now, |store, at| {
-                let kind = match store.placement(at) {
-                    Placement::Waiting if store.due(at) > now => StateKind::Delayed,
+            self.store.remove_where(|placement, due, _| {
+                states.contain(match placement {
+                    Placement::Waiting if due > now => StateKind::Delayed,
                     Placement::Waiting => StateKind::Ready,
                     Placement::InFlight => StateKind::InFlight,
                     Placement::Dead => StateKind::Dead,
-                };
-                !states.contain(kind)
+                })
             });
+            self.forget_states(now, states);
         } else {
             for kind in StateKind::ALL.into_iter().filter(|kind| states.contain(*kind)) {
                 for sequence in self.in_state(now, kind, usize::MAX) {
@@ -86,12 +86,12 @@ impl Queue {
         let kept = usize::try_from(self.settings.deadlen?).unwrap_or(usize::MAX);
         let excess = self.dead.len().saturating_sub(kept);
         let last = self.dead.iter_after(None).take(excess).last()?;
-        self.drop_dead_up_to(last, now);
+        self.drop_dead_up_to(last);
         Some((last.time(), last.sequence()))
     }
 
     /// Drops the dead up to `last`.
-    pub(super) fn drop_dead_up_to(&mut self, last: Key, now: UnixMs) {
+    pub(super) fn drop_dead_up_to(&mut self, last: Key) {
         if !self.is_bulk(self.dead.rank(last)) {
             while self.drop_oldest_dead(last).is_some() {}
             return;
@@ -101,12 +101,14 @@ impl Queue {
         doomed.sort_unstable();
         let mut doomed = doomed.into_iter().peekable();
         // Both are in push order.
-        self.keep_only(now, |store, at| doomed.next_if_eq(&store.sequence(at)).is_none());
+        self.store.remove_where(|_, _, sequence| doomed.next_if_eq(&sequence).is_some());
+        self.dead.retain(|key| key > last);
+        self.rebuild_names();
     }
 
     /// Whether so many of the messages are better seen to all at once.
     pub(super) fn is_bulk(&self, concerned: usize) -> bool {
-        concerned >= BULK && concerned >= self.store.len() / 3
+        concerned >= BULK && concerned >= self.store.len() / 8
     }
 
     /// Removes every message. O(n) to free, and no more.
@@ -120,20 +122,43 @@ impl Queue {
         }
     }
 
-    /// Writes anew what is to be kept; it is asked in push order.
-    fn keep_only(&mut self, now: UnixMs, mut keep: impl FnMut(&Store, At) -> bool) {
-        let old = std::mem::take(&mut self.store);
-        let mut names = Vec::new();
-        for at in old.iter_after(None) {
-            if keep(&old, at) {
-                let (record, bytes) = (old.record(at), old.bytes(at));
-                names.extend(bytes.name.map(|name| Key::hashed(hash_of(name), record.sequence)));
-                self.store.append(&record, bytes);
-            }
+    /// Takes the messages that were in one of `states` out of the view of `now`, after they were removed.
+    fn forget_states(&mut self, now: UnixMs, states: States) {
+        let (delayed, ready) = (states.contain(StateKind::Delayed), states.contain(StateKind::Ready));
+        if delayed || ready {
+            self.waiting.retain(|due| if due > now { !delayed } else { !ready });
+            self.rebuild_expiring();
         }
-        names.sort_unstable();
-        self.names = OrderedKeys::from_sorted(&names);
-        self.lay_out_anew(now);
+        if states.contain(StateKind::InFlight) {
+            self.inflight = OrderedKeys::default();
+        }
+        if states.contain(StateKind::Dead) {
+            self.dead = OrderedKeys::default();
+        }
+        self.rebuild_names();
+    }
+
+    /// Gathers the ends of TTLs from the messages that are there.
+    fn rebuild_expiring(&mut self) {
+        if self.expiring.is_empty() {
+            return;
+        }
+        let waiting = self.store.iter_after(None).filter(|at| self.store.placement(*at) == Placement::Waiting);
+        let records = waiting.map(|at| self.store.record(at));
+        let ends = records.filter_map(|record| Some(Key::at(record.ttl?.end, record.sequence)));
+        self.expiring = OrderedKeys::from_unsorted(ends.collect());
+    }
+
+    /// Gathers the names of the messages that are there.
+    fn rebuild_names(&mut self) {
+        if self.names.is_empty() {
+            return;
+        }
+        let named = self.store.iter_after(None).filter_map(|at| {
+            let name = self.store.bytes(at).name?;
+            Some(Key::hashed(hash_of(name), self.store.sequence(at)))
+        });
+        self.names = OrderedKeys::from_unsorted(named.collect());
     }
 
     /// Lays the view of `now` out anew where records were written under it.

@@ -251,7 +251,7 @@ impl Queue {
             Effect::Purge(states) => self.purge_as_of(now, *states),
             Effect::Create(settings) => self.alter(*settings, false),
             Effect::Alter(settings, paused) => self.alter(*settings, *paused),
-            Effect::TrimDead(died, sequence) => self.drop_dead_up_to(Key::at(*died, *sequence), now),
+            Effect::TrimDead(died, sequence) => self.drop_dead_up_to(Key::at(*died, *sequence)),
             Effect::Begin(header) => *self = Queue::begin(header),
             Effect::Continue(images) => self.extend_with(images),
         }

@@ -124,14 +124,10 @@ impl Queue {
             moved_to = moved_to.max(home.moved_at(record).unwrap_or_default());
             home.placement()
         });
-        let sorted = |mut keys: Vec<Key>| {
-            keys.sort_unstable();
-            OrderedKeys::from_sorted(&keys)
-        };
         self.waiting = Waiting::from_unsorted(waiting);
-        self.expiring = sorted(expiring);
-        self.inflight = sorted(inflight);
-        self.dead = sorted(dead);
+        self.expiring = OrderedKeys::from_unsorted(expiring);
+        self.inflight = OrderedKeys::from_unsorted(inflight);
+        self.dead = OrderedKeys::from_unsorted(dead);
         self.moved_to = moved_to;
         self.viewed = now;
     }

@@ -137,6 +137,17 @@ impl Waiting {
         None
     }
 
+    /// Removes the messages whose due time is not to be kept: O(n).
+    pub fn retain(&mut self, keep: impl Fn(UnixMs) -> bool) {
+        for band in &mut self.bands {
+            band.keys.retain(|key| keep(key.time()));
+        }
+        self.bands.retain(|band| !band.keys.is_empty());
+        self.len = self.bands.iter().map(|band| band.keys.len()).sum();
+        self.ready = self.due_by(self.boundary, usize::MAX);
+        self.next_due = self.due_after(self.boundary);
+    }
+
     /// What is due by `now`, in delivery order.
     pub fn iter_ready(&self, now: UnixMs) -> impl Iterator<Item = Sequence> + '_ {
         let end = Key::end_of(now);

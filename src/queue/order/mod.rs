@@ -218,6 +218,18 @@ impl OrderedKeys {
         leaves.chain(single).flat_map(|leaf| leaf.0.iter().rev().copied())
     }
 
+    /// Removes the keys that are not to be kept: O(n).
+    pub fn retain(&mut self, keep: impl Fn(Key) -> bool) {
+        let kept: Vec<Key> = self.iter_after(None).filter(|key| keep(*key)).collect();
+        *self = OrderedKeys::from_sorted(&kept);
+    }
+
+    /// A set of `keys`, which are unique: O(n log n).
+    pub fn from_unsorted(mut keys: Vec<Key>) -> OrderedKeys {
+        keys.sort_unstable();
+        OrderedKeys::from_sorted(&keys)
+    }
+
     /// A set of `keys`, which are sorted and unique: O(n), leaves nearly full.
     pub fn from_sorted(keys: &[Key]) -> OrderedKeys {
         debug_assert!(keys.windows(2).all(|pair| pair[0] < pair[1]));

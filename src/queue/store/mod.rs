@@ -161,11 +161,6 @@ impl Store {
         Sequence(self.header(at).sequence)
     }
 
-    /// The due time of the message at a place.
-    pub fn due(&self, at: At) -> UnixMs {
-        self.header(at).due()
-    }
-
     /// Which index the message is in.
     pub fn placement(&self, at: At) -> Placement {
         self.header(at).placement()
@@ -230,6 +225,44 @@ impl Store {
             segment.pack();
             self.merge(at.segment);
         }
+    }
+
+    /// Removes all messages that are `doomed`, of which it is asked in push order: O(n), and little for each.
+    pub fn remove_where(&mut self, mut doomed: impl FnMut(Placement, UnixMs, Sequence) -> bool) {
+        let mut aside = self.aside.take();
+        let (mut removed, mut payload_bytes) = (0, 0);
+        let mut kept: VecDeque<Segment> = VecDeque::new();
+        for mut segment in std::mem::take(&mut self.segments) {
+            segment.remove_where(
+                |header| doomed(header.placement(), header.due(), Sequence(header.sequence)),
+                |header, inline| {
+                    let sequence = Sequence(header.sequence);
+                    let mut len = inline;
+                    if let Some(aside) = aside.as_mut().filter(|_| header.is_large() || header.has_error()) {
+                        len = aside.large.remove(&sequence).map_or(len, |payload| payload.len());
+                        aside.errors.remove(&sequence);
+                    }
+                    removed += 1;
+                    payload_bytes += len as u64;
+                },
+            );
+            if segment.live == 0 {
+                continue;
+            }
+            if segment.is_sparse(false) {
+                segment.pack();
+            }
+            match kept.back_mut() {
+                Some(last) if last.can_absorb(&segment) => last.absorb(&segment),
+                _ => kept.push_back(segment),
+            }
+        }
+        self.firsts = kept.iter().map(|segment| segment.headers.first().map_or(0, |header| header.sequence)).collect();
+        self.segments = kept;
+        self.aside = aside.filter(|aside| !aside.large.is_empty() || !aside.errors.is_empty());
+        self.len -= removed;
+        self.payload_bytes -= payload_bytes;
+        self.hint = At::default();
     }
 
     /// Joins a packed segment with its neighbours while both fit in half of one.

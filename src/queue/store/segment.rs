@@ -160,12 +160,16 @@ impl Segment {
     /// The bytes behind the name.
     fn behind_name(&self, index: usize) -> (Option<&[u8]>, &[u8]) {
         let bytes = &self.data[self.span(index)];
-        match (self.headers[index].word & NAMED, bytes.split_first()) {
-            (NAMED, Some((len, rest))) => {
+        // Where there is no name the bytes are not touched: they may be far away.
+        if self.headers[index].word & NAMED == 0 {
+            return (None, bytes);
+        }
+        match bytes.split_first() {
+            Some((len, rest)) => {
                 let (name, rest) = rest.split_at(usize::from(*len).min(rest.len()));
                 (Some(name), rest)
             }
-            _ => (None, bytes),
+            None => (None, bytes),
         }
     }
 
@@ -281,6 +285,18 @@ impl Segment {
         let header = &mut self.headers[index];
         header.word &= !PLACEMENT_MASK;
         header.delivery = None;
+    }
+
+    /// Removes the messages that are `doomed`; `gone` gets the header of each, and the length of what follows it that is
+    /// its payload, unless that is kept apart.
+    pub fn remove_where(&mut self, mut doomed: impl FnMut(&Header) -> bool, mut gone: impl FnMut(&Header, usize)) {
+        for index in 0..self.headers.len() {
+            let header = self.headers[index];
+            if header.is_present() && doomed(&header) {
+                gone(&header, self.bytes(index).1.len());
+                self.remove(index);
+            }
+        }
     }
 
     /// Whether it takes so little that it may be kept while empty.
