@@ -12,7 +12,7 @@ use dq::queue::id::{Floor, Id, Receipt, Sequence, Target};
 use dq::queue::settings::Settings;
 use dq::queue::snapshot::Loader;
 use dq::queue::time::{DurationMs, UnixMs};
-use dq::queue::{Due, Grant, Lease, NewMessage, Pop, Queue, Refused};
+use dq::queue::{Due, Grant, Lease, NewMessage, Pop, Queue, Refused, StateKind, States, Which};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::{c_int, c_long, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -325,6 +325,53 @@ fn bursts(table: &Table) {
     assert_eq!(bench.queue.counts().dead, MILLION as u64);
 }
 
+/// What clients think better of, message by message and at once.
+fn second_thoughts(table: &Table) {
+    table.head("1,000,000 messages with random delays, second thoughts");
+    let mut random = Random(11);
+    let mut bench = Bench::new();
+    let messages = [NewMessage { payload: &PAYLOAD, ..NewMessage::default() }; 100];
+    let mut batches = Cost::default();
+    batches.add(MILLION / 100, 100, |nth| {
+        bench.now += u64::from(nth % 10 == 0);
+        let due = Due::After(DurationMs::new(random.below(HOUR_MS)));
+        let (now, batch) = (UnixMs::new(bench.now), messages.map(|message| NewMessage { due, ..message }));
+        assert!(bench.queue.push_all(now, &mut bench.floor, &batch, |_| ()).is_ok());
+    });
+    table.row("push, in hundreds of one due time", &batches);
+    let now = UnixMs::new(bench.now);
+    let mut ids: Vec<Sequence> = bench.queue.images().map(|image| image.record.sequence).collect();
+    random.shuffle(&mut ids);
+    let (mut moved, mut cancelled) = (Cost::default(), Cost::default());
+    moved.add(ids.len() / 5, 1, |nth| {
+        let due = Due::After(DurationMs::new(random.below(HOUR_MS)));
+        assert!(bench.queue.reschedule(now, &Id::Generated(ids[nth]), due).is_some());
+    });
+    table.row("reschedule, at random", &moved);
+    cancelled.add(ids.len() / 5, 1, |nth| {
+        assert!(bench.queue.cancel(now, &Id::Generated(ids[nth])).is_some());
+    });
+    table.row("cancel, at random", &cancelled);
+    bench.push_many(MILLION / 5, || Due::Now);
+    let now = UnixMs::new(bench.now);
+    let mut purged = 0;
+    let some = once(|| purged = bench.queue.purge(now, States::only(StateKind::Ready)));
+    table.row("purge of 200,000 of them, those that are ready", &Cost { messages: purged, ..some });
+    let rest = once(|| purged = bench.queue.purge(now, States::ALL));
+    table.row("purge of the others", &Cost { messages: purged, ..rest });
+    let message = NewMessage { payload: &PAYLOAD, ttl: Some(DurationMs::new(1)), ..NewMessage::default() };
+    for _ in 0..MILLION {
+        bench.queue.push(now, &mut bench.floor, &message);
+    }
+    bench.now += 1_000;
+    bench.advance();
+    let now = UnixMs::new(bench.now);
+    let redrive = once(|| {
+        assert_eq!(bench.queue.redrive(now, &Which::Oldest(MILLION), Due::Now).count, MILLION);
+    });
+    table.row("redrive of all the dead", &redrive);
+}
+
 fn whole_queue(table: &Table) {
     table.head("1,000,000 messages, the whole queue");
     let mut random = Random(7);
@@ -381,5 +428,6 @@ fn main() {
         life(&table, size, |random| Due::After(DurationMs::new(random.below(HOUR_MS))), "Random delays up to 1 h");
     }
     bursts(&table);
+    second_thoughts(&table);
     whole_queue(&table);
 }

@@ -1,7 +1,7 @@
 //! `dq`: the delay queue as a native data type of Redis and Valkey.
 //!
 //! [`queue`] is the heart: a pure state machine that knows no clock and no server. `commands` is what clients say,
-//! one file a family. `server` is what touches the server's API, and holds all `unsafe` code. This file is the face:
+//! one file a command. `server` is what touches the server's API, and holds all `unsafe` code. This file is the face:
 //! it names the module and registers what the rooms offer.
 
 pub mod queue;

@@ -1,7 +1,7 @@
 //! `DQ.CANCEL key id [id ...]`
 
 use super::error::Error;
-use super::{key_name, now, serve, with_queue};
+use super::{change_queue, key_name, now, serve};
 use crate::queue::id::Id;
 use crate::queue::{Effect, StateKind};
 use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
@@ -33,24 +33,16 @@ fn cancel(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let name = key_name(call)?;
     let now = now(ctx);
-    let mut states: Vec<Option<StateKind>> = Vec::with_capacity(call.args.remaining());
     let named = call.args.remaining();
-    let announcement = with_queue(ctx, name, |held| {
+    let mut states: Vec<Option<StateKind>> = Vec::with_capacity(named);
+    let outcome = change_queue(ctx, name, now, |queue| {
         let mut gone = Vec::new();
         while let Some(text) = call.args.next() {
-            let cancelled = Id::parse(text).and_then(|id| held.queue.cancel(now, &id));
-            states.push(cancelled.map(|(sequence, state)| {
-                gone.push(sequence);
-                state
-            }));
+            let cancelled = Id::parse(text).and_then(|id| queue.cancel(now, &id));
+            states.push(cancelled.map(|(_, state)| state));
+            gone.extend(cancelled.map(|(sequence, _)| sequence));
         }
-        if gone.is_empty() {
-            let _ = write::settle(ctx, name, held, now, false);
-            return None;
-        }
-        // Where leases are limited, one that is cancelled makes room for another.
-        let wakes = held.queue.settings().maxinflight != 0;
-        Some(write::record(ctx, name, held, now, wakes, || Effect::Cancel(gone)))
+        (!gone.is_empty()).then_some(((), Effect::Cancel(gone)))
     })?;
     states.resize(named, None);
     ctx.array(named);
@@ -60,7 +52,7 @@ fn cancel(call: &mut Call<'_>) -> Result<(), Error> {
             None => ctx.null(),
         }
     }
-    if let Some(announcement) = announcement.flatten() {
+    if let Some(((), announcement)) = outcome {
         write::announce(ctx, name, announcement, c"dq.cancel");
     }
     Ok(())

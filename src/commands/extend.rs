@@ -2,7 +2,7 @@
 
 use super::error::Error;
 use super::options::Options;
-use super::{key_name, now, serve, with_queue, word};
+use super::{change_queue, key_name, now, serve, word};
 use crate::queue::id::Target;
 use crate::queue::Effect;
 use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
@@ -42,16 +42,11 @@ fn extend(call: &mut Call<'_>) -> Result<(), Error> {
         lease = Some(options.lease(option)?);
     }
     let now = now(ctx);
-    let outcome = with_queue(ctx, name, |held| {
-        let extended = target.and_then(|target| held.queue.extend(now, &target, lease));
-        let Some((sequence, deadline)) = extended else {
-            let _ = write::settle(ctx, name, held, now, false);
-            return None;
-        };
-        let effect = || Effect::Extend(sequence, deadline);
-        Some((deadline, write::record(ctx, name, held, now, false, effect)))
+    let outcome = change_queue(ctx, name, now, |queue| {
+        let (sequence, deadline) = queue.extend(now, &target?, lease)?;
+        Some((deadline, Effect::Extend(sequence, deadline)))
     })?;
-    match outcome.flatten() {
+    match outcome {
         Some((deadline, announcement)) => {
             ctx.integer(deadline.as_ms() as i64);
             write::announce(ctx, name, announcement, c"dq.extend");

@@ -1,4 +1,4 @@
-//! What clients can say: one file a family, and the same way for each command.
+//! What clients can say: one file a command, and the same way for each command.
 //!
 //! A handler reads its words, opens its key, looks once at the clock, asks the queue, and hands the outcome to
 //! [`crate::server::write`], which replicates it; then it replies. Its row, with the syntax and the documentation,
@@ -30,10 +30,12 @@ mod settings;
 
 use crate::queue::id::{IdBuffer, Sequence};
 use crate::queue::time::UnixMs;
+use crate::queue::{Effect, Queue};
 use crate::server::ctx::{Ctx, Name};
 use crate::server::datatype::{self, Held};
 use crate::server::key::{OpenKey, Slot, Touch};
 use crate::server::register::{add_acl_category, register, Call};
+use crate::server::write::{self, Announcement};
 use error::Error;
 
 pub use pop::{deliver, Request};
@@ -100,6 +102,24 @@ fn with_queue<R>(ctx: Ctx, name: Name<'_>, change: impl FnOnce(&mut Held) -> R) 
         Slot::Holds(held) => Ok(Some(change(held))),
         Slot::WrongType => Err(Error::WrongType),
     }
+}
+
+/// Changes the queue at `name`: `change` answers what came of it and its effect, or none where nothing changed. What
+/// became deliverable by it, or found room by it, wakes who waits.
+fn change_queue<'e, R>(
+    ctx: Ctx,
+    name: Name<'_>,
+    now: UnixMs,
+    change: impl FnOnce(&mut Queue) -> Option<(R, Effect<'e>)>,
+) -> Result<Option<(R, Announcement)>, Error> {
+    let outcome = with_queue(ctx, name, |held| match change(&mut held.queue) {
+        Some((outcome, effect)) => Some((outcome, write::record(ctx, name, held, now, true, || effect))),
+        None => {
+            let _ = write::settle(ctx, name, held, now, false);
+            None
+        }
+    })?;
+    Ok(outcome.flatten())
 }
 
 /// Looks at the queue at `name`; none where there is none.

@@ -1,7 +1,7 @@
 //! `DQ.MPUSH key count payload [payload ...] [IDS id [id ...]] [the options of DQ.PUSH but ID]`
 
 use super::error::Error;
-use super::options::{count_of_words, Options};
+use super::options::{count_of_words, Options, DUE};
 use super::push::Terms;
 use super::{key_name, now, reply_id, serve};
 use crate::queue::id::Id;
@@ -33,7 +33,7 @@ impl Command for MPush {
             Arg::int(c"count"),
             Arg::string(c"payload").multiple(),
             Arg::token_string(c"IDS", c"id").optional().multiple(),
-            Arg::oneof(c"due", &[Arg::token_int(c"DELAY", c"ms"), Arg::token_time(c"AT", c"unix-ms")]).optional(),
+            DUE.optional(),
             Arg::token_int(c"PRIORITY", c"priority").optional(),
             Arg::token_int(c"RETRIES", c"retries").optional(),
             Arg::token_int(c"LEASE", c"lease-ms").optional(),

@@ -2,7 +2,7 @@
 
 use super::error::Error;
 use super::options::Options;
-use super::{key_name, now, serve, with_queue, word};
+use super::{change_queue, key_name, now, serve, word};
 use crate::queue::id::Target;
 use crate::queue::{Effect, Nack as Terms};
 use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
@@ -45,15 +45,11 @@ fn nack(call: &mut Call<'_>) -> Result<(), Error> {
     let target = Target::parse(word(call));
     let terms = parse(call)?;
     let now = now(ctx);
-    let outcome = with_queue(ctx, name, |held| {
-        let Some(nacked) = target.and_then(|target| held.queue.nack(now, &target, &terms)) else {
-            let _ = write::settle(ctx, name, held, now, false);
-            return None;
-        };
-        let effect = || Effect::Nack(nacked.sequence, nacked.fate, nacked.error.map(Bytes::new));
-        Some((nacked.state, write::record(ctx, name, held, now, true, effect)))
+    let outcome = change_queue(ctx, name, now, |queue| {
+        let nacked = queue.nack(now, &target?, &terms)?;
+        Some((nacked.state, Effect::Nack(nacked.sequence, nacked.fate, nacked.error.map(Bytes::new))))
     })?;
-    match outcome.flatten() {
+    match outcome {
         Some((state, announcement)) => {
             ctx.bulk(state.as_str().as_bytes());
             write::announce(ctx, name, announcement, c"dq.nack");

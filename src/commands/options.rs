@@ -8,6 +8,7 @@ use crate::queue::settings::{Retries, MAX_LENGTH};
 use crate::queue::time::{DurationMs, UnixMs};
 use crate::queue::Due;
 use crate::server::args::Args;
+use crate::server::register::Arg;
 
 /// Milliseconds that a client may name as a duration.
 const DURATION: RangeInclusive<i64> = 0..=DurationMs::MAX.as_ms() as i64;
@@ -15,6 +16,9 @@ const DURATION: RangeInclusive<i64> = 0..=DurationMs::MAX.as_ms() as i64;
 const LEASE: RangeInclusive<i64> = 1..=DurationMs::MAX.as_ms() as i64;
 /// Numbers of messages, and of redeliveries.
 const COUNT_MAX: i64 = i32::MAX as i64;
+
+/// When a message is due, as an argument.
+pub const DUE: Arg = Arg::oneof(c"due", &[Arg::token_int(c"DELAY", c"ms"), Arg::token_time(c"AT", c"unix-ms")]);
 
 /// Reads options, given the names that the command has.
 pub struct Options<'a, 'o> {

@@ -2,7 +2,7 @@
 
 use super::error::Error;
 use super::len::{state, STATES};
-use super::{key_name, now, serve, with_queue};
+use super::{change_queue, key_name, now, serve};
 use crate::queue::{Effect, States};
 use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::server::write;
@@ -39,17 +39,11 @@ fn purge(call: &mut Call<'_>) -> Result<(), Error> {
     }
     let states = named.unwrap_or(States::ALL);
     let now = now(ctx);
-    let outcome = with_queue(ctx, name, |held| {
-        let purged = held.queue.purge(now, states);
-        if purged == 0 {
-            let _ = write::settle(ctx, name, held, now, false);
-            return None;
-        }
-        // Where leases are limited, those that are gone make room for others.
-        let wakes = held.queue.settings().maxinflight != 0;
-        Some((purged, write::record(ctx, name, held, now, wakes, || Effect::Purge(states))))
+    let outcome = change_queue(ctx, name, now, |queue| {
+        let purged = queue.purge(now, states);
+        (purged > 0).then_some((purged, Effect::Purge(states)))
     })?;
-    match outcome.flatten() {
+    match outcome {
         Some((purged, announcement)) => {
             ctx.integer(purged as i64);
             write::announce(ctx, name, announcement, c"dq.purge");

@@ -1,7 +1,7 @@
 //! `DQ.PUSH key payload [ID id] [DELAY ms | AT unix-ms] [PRIORITY n] [RETRIES n] [LEASE ms] [TTL ms] [REPLACE]`
 
 use super::error::Error;
-use super::options::Options;
+use super::options::{Options, DUE};
 use super::{key_name, now, reply_id, serve, word};
 use crate::queue::settings::Retries;
 use crate::queue::time::DurationMs;
@@ -31,7 +31,7 @@ impl Command for Push {
             Arg::key(c"key"),
             Arg::string(c"payload"),
             Arg::token_string(c"ID", c"id").optional(),
-            Arg::oneof(c"due", &[Arg::token_int(c"DELAY", c"ms"), Arg::token_time(c"AT", c"unix-ms")]).optional(),
+            DUE.optional(),
             Arg::token_int(c"PRIORITY", c"priority").optional(),
             Arg::token_int(c"RETRIES", c"retries").optional(),
             Arg::token_int(c"LEASE", c"lease-ms").optional(),

@@ -2,7 +2,7 @@
 
 use super::error::Error;
 use super::options::{count_of_words, Options};
-use super::{key_name, now, serve, with_queue};
+use super::{change_queue, key_name, now, serve};
 use crate::queue::id::Id;
 use crate::queue::{Due, Effect, Which};
 use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
@@ -59,16 +59,11 @@ fn redrive(call: &mut Call<'_>) -> Result<(), Error> {
         Some(ids) => Which::Named(ids),
         None => Which::Oldest(request.count.unwrap_or(usize::MAX)),
     };
-    let outcome = with_queue(ctx, name, |held| {
-        let redriven = held.queue.redrive(now, &which, request.due);
-        if redriven.count == 0 {
-            let _ = write::settle(ctx, name, held, now, false);
-            return None;
-        }
-        let effect = || Effect::Redrive(redriven.chosen, redriven.due);
-        Some((redriven.count, write::record(ctx, name, held, now, true, effect)))
+    let outcome = change_queue(ctx, name, now, |queue| {
+        let redriven = queue.redrive(now, &which, request.due);
+        (redriven.count > 0).then_some((redriven.count, Effect::Redrive(redriven.chosen, redriven.due)))
     })?;
-    match outcome.flatten() {
+    match outcome {
         Some((count, announcement)) => {
             ctx.integer(count as i64);
             write::announce(ctx, name, announcement, c"dq.redrive");

@@ -1,8 +1,8 @@
 //! `DQ.RESCHEDULE key id DELAY ms | AT unix-ms`
 
 use super::error::Error;
-use super::options::Options;
-use super::{key_name, now, serve, with_queue, word};
+use super::options::{Options, DUE};
+use super::{change_queue, key_name, now, serve, word};
 use crate::queue::id::Id;
 use crate::queue::{Due, Effect};
 use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
@@ -22,11 +22,7 @@ impl Command for Reschedule {
         complexity: c"O(log N) with N the messages in the queue",
         since: c"0.1.0",
         tips: c"",
-        args: &[
-            Arg::key(c"key"),
-            Arg::string(c"id"),
-            Arg::oneof(c"due", &[Arg::token_int(c"DELAY", c"ms"), Arg::token_time(c"AT", c"unix-ms")]),
-        ],
+        args: &[Arg::key(c"key"), Arg::string(c"id"), DUE],
     };
 
     fn run(call: Call<'_>) {
@@ -42,15 +38,12 @@ fn reschedule(call: &mut Call<'_>) -> Result<(), Error> {
     let id = Id::parse(word(call));
     let due = parse(call)?;
     let now = now(ctx);
-    let announcement = with_queue(ctx, name, |held| {
-        let Some((sequence, due)) = id.and_then(|id| held.queue.reschedule(now, &id, due)) else {
-            let _ = write::settle(ctx, name, held, now, false);
-            return None;
-        };
-        Some(write::record(ctx, name, held, now, true, || Effect::Reschedule(sequence, due)))
+    let outcome = change_queue(ctx, name, now, |queue| {
+        let (sequence, due) = queue.reschedule(now, &id?, due)?;
+        Some(((), Effect::Reschedule(sequence, due)))
     })?;
-    match announcement.flatten() {
-        Some(announcement) => {
+    match outcome {
+        Some(((), announcement)) => {
             ctx.integer(1);
             write::announce(ctx, name, announcement, c"dq.reschedule");
         }
