@@ -141,8 +141,9 @@ fn a_dead_message_that_a_batch_replaces_needs_room() {
     let full = "QUEUEFULL queue holds 1 messages (MAXLEN)";
     assert_eq!(c.ask("DQ.MPUSH q 3 1 2 3 IDS a dead b REPLACE").error(), full);
     assert_eq!(c.digest("q"), digest);
-    assert_eq!(c.push_many("q 2 1 2 IDS a dead REPLACE"), ids("a dead"));
+    assert_eq!(c.push_many("q 4 1 2 3 4 IDS dead a dead dead REPLACE"), ids("dead a dead dead"), "room for one");
     assert_eq!(c.counts("q"), [0, 2, 0, 0]);
+    assert_eq!(c.get("q", "dead").text("payload"), "4");
 }
 
 #[test]

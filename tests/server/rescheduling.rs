@@ -128,6 +128,22 @@ fn made_ready_now_its_time_to_live_starts_now() {
 }
 
 #[test]
+fn moved_to_the_past_its_time_to_live_starts_now_as_that_of_a_push_does() {
+    let server = Server::start();
+    let mut c = server.client();
+    c.push("q x ID m TTL 600000 DELAY 700000");
+    assert_eq!(c.reschedule("q m AT 1000"), 1);
+    assert_eq!(c.state("q", "m"), "ready");
+    c.push("q x ID n TTL 300 DELAY 700000");
+    let before = c.now();
+    c.reschedule("q n AT 1000");
+    let after = c.now();
+    c.until_state("q", "n", "dead");
+    let died = c.get("q", "n").int("died");
+    assert!((before + 300..=after + 300).contains(&died), "{before} + 300 <= {died} <= {after} + 300");
+}
+
+#[test]
 fn what_is_dead_by_now_is_not_moved_and_what_is_ready_by_now_is() {
     let server = Server::start();
     let mut c = server.client();

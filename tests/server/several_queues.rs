@@ -452,3 +452,22 @@ fn a_queue_that_arrives_from_elsewhere_serves_who_waits_for_several() {
         }
     }
 }
+
+#[test]
+fn the_keys_may_be_many() {
+    let server = Server::start();
+    let mut c = server.client();
+    let keys: Vec<String> = (0..2_000).map(|n| format!("key{n}")).collect();
+    let mut waiting: Vec<Client> = (0..5).map(|_| server.client()).collect();
+    for (n, client) in waiting.iter_mut().enumerate() {
+        client.wait_for_any(&keys.iter().map(String::as_str).collect::<Vec<_>>());
+        c.until_blocked(n + 1);
+    }
+    for (n, client) in waiting.iter_mut().enumerate() {
+        let key = &keys[n * 400 + 399];
+        c.push(format!("{key} x DELAY {}", n % 2 * 20));
+        assert_eq!(&client.served_from_any().0, key);
+    }
+    assert_eq!(c.ask("DBSIZE"), Reply::Int(5));
+    eventually("nobody waits", || c.info("dq", "dq_blocked_clients") == "0");
+}
