@@ -18,6 +18,7 @@ const ARITY: Says = Starts("ERR wrong number of arguments for");
 const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 const LONGEST: &str = "4398046511103";
 const MOST: &str = "2147483647";
+const LARGEST: &str = "9007199254740991";
 
 /// Every error that a wrong word makes, on a queue `q` that holds a message `held` in flight.
 const TABLE: &[(&str, Says)] = &[
@@ -36,6 +37,45 @@ const TABLE: &[(&str, Says)] = &[
     ("DQ.INFO q more", ARITY),
     ("DQ.LEN q ready more", Starts("ERR ")),
     ("DQ.LEN q sleeping", Starts("ERR ")),
+    ("DQ.MPUSH q", ARITY),
+    ("DQ.MPUSH q 1", ARITY),
+    ("DQ.MPOP", ARITY),
+    ("DQ.MPOP 1", ARITY),
+    ("DQ.CANCEL q", ARITY),
+    ("DQ.RESCHEDULE q", ARITY),
+    ("DQ.RESCHEDULE q held", ARITY),
+    ("DQ.RESCHEDULE q held DELAY", ARITY),
+    ("DQ.REDRIVE", ARITY),
+    ("DQ.PURGE", ARITY),
+    ("DQ.PEEK", ARITY),
+    ("DQ.SCAN q", ARITY),
+    ("DQ.CREATE", ARITY),
+    ("DQ.ALTER", ARITY),
+    ("DQ.PAUSE", ARITY),
+    ("DQ.PAUSE q q", ARITY),
+    ("DQ.RESUME", ARITY),
+    ("DQ.RESUME q now", ARITY),
+    // A state that is none, or where none is expected.
+    ("DQ.PURGE q sleeping", Starts("ERR ")),
+    ("DQ.PURGE q dead sleeping", Starts("ERR ")),
+    ("DQ.PEEK q sleeping", Starts("ERR ")),
+    ("DQ.PEEK q ready dead", Starts("ERR ")),
+    ("DQ.PEEK q COUNT 1 ready", Starts("ERR ")),
+    ("DQ.SCAN q 0 STATE sleeping", Starts("ERR ")),
+    ("DQ.SCAN q 0 ready", SYNTAX),
+    // Counts that do not fit what follows.
+    ("DQ.MPUSH q 3 a b", Exactly("ERR syntax error, count is 3 but 2 payloads follow")),
+    ("DQ.MPUSH q 2147483647 a b", Exactly("ERR syntax error, count is 2147483647 but 2 payloads follow")),
+    ("DQ.MPUSH q 1 a b", SYNTAX),
+    ("DQ.MPUSH q 3 a b c IDS x y", Exactly("ERR syntax error, IDS needs 3 ids")),
+    ("DQ.MPUSH q 1 a IDS", Exactly("ERR syntax error, IDS needs 1 ids")),
+    ("DQ.MPUSH q 1 a IDS x y", SYNTAX),
+    ("DQ.MPOP 3 q r", Exactly("ERR syntax error, numkeys is 3 but 2 keys follow")),
+    ("DQ.MPOP 2147483647 q", Exactly("ERR syntax error, numkeys is 2147483647 but 1 keys follow")),
+    ("DQ.MPOP 1 q r", SYNTAX),
+    ("DQ.REDRIVE q IDS 3 a b", SYNTAX),
+    ("DQ.REDRIVE q IDS 1 a b", SYNTAX),
+    ("DQ.REDRIVE q IDS 1", SYNTAX),
     // An option that is none, twice, or without its value.
     ("DQ.PUSH q x BOGUS", SYNTAX),
     ("DQ.PUSH q x DELAY 1 more", SYNTAX),
@@ -80,6 +120,67 @@ const TABLE: &[(&str, Says)] = &[
     ("DQ.EXTEND q held 5", SYNTAX),
     ("DQ.EXTEND q held LEASE", SYNTAX),
     ("DQ.EXTEND q held LEASE 1 LEASE 1", SYNTAX),
+    ("DQ.MPUSH q 1 x BOGUS", SYNTAX),
+    ("DQ.MPUSH q 1 x ID a", SYNTAX),
+    ("DQ.MPUSH q 1 x DELAY", SYNTAX),
+    ("DQ.MPUSH q 1 x TTL", SYNTAX),
+    ("DQ.MPUSH q 1 x IDS a IDS b", SYNTAX),
+    ("DQ.MPUSH q 1 x DELAY 1 DELAY 1", SYNTAX),
+    ("DQ.MPUSH q 1 x DELAY 1 AT 1", SYNTAX),
+    ("DQ.MPUSH q 1 x PRIORITY 1 priority 1", SYNTAX),
+    ("DQ.MPUSH q 1 x IDS held REPLACE REPLACE", SYNTAX),
+    ("DQ.MPUSH q 1 x REPLACE", Exactly("ERR syntax error, REPLACE needs IDS")),
+    ("DQ.MPUSH q 2 x y DELAY 5 REPLACE", Exactly("ERR syntax error, REPLACE needs IDS")),
+    ("DQ.MPOP 1 q BOGUS", SYNTAX),
+    ("DQ.MPOP 2 q COUNT 5", SYNTAX),
+    ("DQ.MPOP 1 q COUNT", SYNTAX),
+    ("DQ.MPOP 1 q BLOCK", SYNTAX),
+    ("DQ.MPOP 1 q COUNT 1 COUNT 1", SYNTAX),
+    ("DQ.MPOP 1 q LEASE 1 LEASE 1", SYNTAX),
+    ("DQ.MPOP 1 q NOACK NOACK", SYNTAX),
+    ("DQ.RESCHEDULE q held SOON 5", SYNTAX),
+    ("DQ.RESCHEDULE q held DELAY 5 more", SYNTAX),
+    ("DQ.RESCHEDULE q held DELAY 1 AT 1", SYNTAX),
+    ("DQ.RESCHEDULE q held DELAY 1 DELAY 1", SYNTAX),
+    ("DQ.RESCHEDULE q held AT 1 DELAY", SYNTAX),
+    ("DQ.REDRIVE q BOGUS", SYNTAX),
+    ("DQ.REDRIVE q 5", SYNTAX),
+    ("DQ.REDRIVE q COUNT", SYNTAX),
+    ("DQ.REDRIVE q IDS", SYNTAX),
+    ("DQ.REDRIVE q DELAY", SYNTAX),
+    ("DQ.REDRIVE q COUNT 1 COUNT 1", SYNTAX),
+    ("DQ.REDRIVE q COUNT 1 IDS 1 a", SYNTAX),
+    ("DQ.REDRIVE q IDS 1 a COUNT 1", SYNTAX),
+    ("DQ.REDRIVE q IDS 1 a IDS 1 b", SYNTAX),
+    ("DQ.REDRIVE q DELAY 1 DELAY 1", SYNTAX),
+    ("DQ.PEEK q COUNT", SYNTAX),
+    ("DQ.PEEK q dead COUNT 1 COUNT 1", SYNTAX),
+    ("DQ.SCAN q 0 BOGUS", SYNTAX),
+    ("DQ.SCAN q 0 STATE", SYNTAX),
+    ("DQ.SCAN q 0 COUNT", SYNTAX),
+    ("DQ.SCAN q 0 COUNT 1 COUNT 1", SYNTAX),
+    ("DQ.SCAN q 0 STATE dead STATE dead", SYNTAX),
+    ("DQ.SCAN q next", Starts("ERR invalid cursor")),
+    ("DQ.SCAN q -1", Starts("ERR invalid cursor")),
+    ("DQ.SCAN q \"\"", Starts("ERR invalid cursor")),
+    ("DQ.CREATE q BOGUS 1", SYNTAX),
+    ("DQ.CREATE q 5", SYNTAX),
+    ("DQ.CREATE q LEASE", SYNTAX),
+    ("DQ.CREATE q BACKOFF", SYNTAX),
+    ("DQ.CREATE q BACKOFF 5", SYNTAX),
+    ("DQ.CREATE q MAXLEN 1 maxlen 1", SYNTAX),
+    ("DQ.ALTER q BOGUS 1", SYNTAX),
+    ("DQ.ALTER q LEASE", SYNTAX),
+    ("DQ.ALTER q RETRIES", SYNTAX),
+    ("DQ.ALTER q TTL", SYNTAX),
+    ("DQ.ALTER q MAXLEN", SYNTAX),
+    ("DQ.ALTER q MAXINFLIGHT", SYNTAX),
+    ("DQ.ALTER q DEADLEN", SYNTAX),
+    ("DQ.ALTER q BACKOFF 5", SYNTAX),
+    ("DQ.ALTER q BACKOFF 1 2 BACKOFF 1 2", SYNTAX),
+    ("DQ.ALTER q LEASE 1 LEASE 1", SYNTAX),
+    ("DQ.ALTER q DEADLEN 0 DEADLEN 0", SYNTAX),
+    ("DQ.ALTER q PRIORITY 1", SYNTAX),
     // A number that is none, or is out of range.
     ("DQ.PUSH q x DELAY -1", Exactly("ERR DELAY must be a whole number of milliseconds from 0 to 4398046511103")),
     ("DQ.PUSH q x delay 1.5", Exactly("ERR DELAY must be a whole number of milliseconds from 0 to 4398046511103")),
@@ -119,11 +220,65 @@ const TABLE: &[(&str, Says)] = &[
     ("DQ.EXTEND q held LEASE 0", Range("LEASE", "1", LONGEST)),
     ("DQ.EXTEND q held LEASE 4398046511104", Range("LEASE", "1", LONGEST)),
     ("DQ.EXTEND q held LEASE long", Range("LEASE", "1", LONGEST)),
+    ("DQ.MPUSH q 0 x", Exactly("ERR count must be a whole number from 1 to 2147483647")),
+    ("DQ.MPUSH q many x", Range("count", "1", MOST)),
+    ("DQ.MPUSH q -1 x", Range("count", "1", MOST)),
+    ("DQ.MPUSH q 2147483648 x", Range("count", "1", MOST)),
+    ("DQ.MPUSH q 1 x DELAY -1", Range("DELAY", "0", LONGEST)),
+    ("DQ.MPUSH q 1 x AT noon", Range("AT", "0", "8796093022207")),
+    ("DQ.MPUSH q 1 x PRIORITY 128", Range("PRIORITY", "-128", "127")),
+    ("DQ.MPUSH q 1 x RETRIES -2", Range("RETRIES", "-1", MOST)),
+    ("DQ.MPUSH q 1 x LEASE 0", Range("LEASE", "1", LONGEST)),
+    ("DQ.MPUSH q 1 x IDS new TTL -1", Range("TTL", "0", LONGEST)),
+    ("DQ.MPOP 0 q", Exactly("ERR numkeys must be a whole number from 1 to 2147483647")),
+    ("DQ.MPOP q q", Range("numkeys", "1", MOST)),
+    ("DQ.MPOP -1 q", Range("numkeys", "1", MOST)),
+    ("DQ.MPOP 2147483648 q", Range("numkeys", "1", MOST)),
+    ("DQ.MPOP 1 q COUNT 0", Range("COUNT", "1", MOST)),
+    ("DQ.MPOP 1 q LEASE 0", Range("LEASE", "1", LONGEST)),
+    ("DQ.MPOP 1 q BLOCK -1", Range("BLOCK", "0", LONGEST)),
+    ("DQ.MPOP 1 q BLOCK 4398046511104", Range("BLOCK", "0", LONGEST)),
+    ("DQ.RESCHEDULE q held DELAY -1", Range("DELAY", "0", LONGEST)),
+    ("DQ.RESCHEDULE q held DELAY 4398046511104", Range("DELAY", "0", LONGEST)),
+    ("DQ.RESCHEDULE q held AT -1", Range("AT", "0", "8796093022207")),
+    ("DQ.RESCHEDULE q held AT 8796093022208", Range("AT", "0", "8796093022207")),
+    ("DQ.REDRIVE q COUNT 0", Range("COUNT", "1", MOST)),
+    ("DQ.REDRIVE q COUNT 2147483648", Range("COUNT", "1", MOST)),
+    ("DQ.REDRIVE q IDS 0", Range("IDS", "1", MOST)),
+    ("DQ.REDRIVE q IDS a b", Range("IDS", "1", MOST)),
+    ("DQ.REDRIVE q DELAY -1", Range("DELAY", "0", LONGEST)),
+    ("DQ.PEEK q COUNT 0", Range("COUNT", "1", MOST)),
+    ("DQ.PEEK q dead COUNT all", Range("COUNT", "1", MOST)),
+    ("DQ.PEEK q COUNT 2147483648", Range("COUNT", "1", MOST)),
+    ("DQ.SCAN q 0 COUNT 0", Range("COUNT", "1", MOST)),
+    ("DQ.SCAN q 0 COUNT 2147483648", Range("COUNT", "1", MOST)),
+    ("DQ.CREATE q LEASE 0", Range("LEASE", "1", LONGEST)),
+    ("DQ.CREATE q BACKOFF 2 1", Exactly("ERR BACKOFF base must not be above its max")),
+    ("DQ.ALTER q LEASE 0", Range("LEASE", "1", LONGEST)),
+    ("DQ.ALTER q LEASE 4398046511104", Range("LEASE", "1", LONGEST)),
+    ("DQ.ALTER q RETRIES -2", Range("RETRIES", "-1", MOST)),
+    ("DQ.ALTER q RETRIES 2147483648", Range("RETRIES", "-1", MOST)),
+    ("DQ.ALTER q TTL -1", Range("TTL", "0", LONGEST)),
+    ("DQ.ALTER q TTL 4398046511104", Range("TTL", "0", LONGEST)),
+    ("DQ.ALTER q MAXLEN -1", Range("MAXLEN", "0", LARGEST)),
+    ("DQ.ALTER q MAXLEN 9007199254740992", Range("MAXLEN", "0", LARGEST)),
+    ("DQ.ALTER q MAXINFLIGHT -1", Range("MAXINFLIGHT", "0", LARGEST)),
+    ("DQ.ALTER q MAXINFLIGHT 9007199254740992", Range("MAXINFLIGHT", "0", LARGEST)),
+    ("DQ.ALTER q DEADLEN -2", Range("DEADLEN", "-1", LARGEST)),
+    ("DQ.ALTER q DEADLEN 9007199254740992", Range("DEADLEN", "-1", LARGEST)),
+    ("DQ.ALTER q BACKOFF -1 5", Exactly("ERR BACKOFF must be a whole number of milliseconds from 0 to 4398046511103")),
+    ("DQ.ALTER q BACKOFF 5 4398046511104", Range("BACKOFF", "0", LONGEST)),
+    ("DQ.ALTER q BACKOFF soon late", Range("BACKOFF", "0", LONGEST)),
+    ("DQ.ALTER q BACKOFF 5 4", Exactly("ERR BACKOFF base must not be above its max")),
+    ("DQ.ALTER q LEASE 5 DEADLEN many", Range("DEADLEN", "-1", LARGEST)),
     // A name that a producer may not give.
     ("DQ.PUSH q x ID \"\"", Starts("ERR ")),
     ("DQ.PUSH q x ID a#b", Starts("ERR ")),
     ("DQ.PUSH q x ID 12-34", Starts("ERR ")),
     ("DQ.PUSH q x ID 12-34 REPLACE", Starts("ERR ")),
+    ("DQ.MPUSH q 1 x IDS \"\"", Starts("ERR ")),
+    ("DQ.MPUSH q 2 x y IDS new a#b", Starts("ERR ")),
+    ("DQ.MPUSH q 2 x y IDS 12-34 new REPLACE", Starts("ERR ")),
 ];
 
 impl Says {
@@ -202,6 +357,24 @@ fn a_key_of_another_type_is_left_alone() {
                 "DQ.LEN q dead",
                 "DQ.GET q m",
                 "DQ.INFO q",
+                "DQ.MPUSH q 2 x y",
+                "DQ.MPUSH q 1 x IDS m REPLACE",
+                "DQ.MPOP 1 q",
+                "DQ.MPOP 2 absent q BLOCK 0",
+                "DQ.CANCEL q m n",
+                "DQ.RESCHEDULE q m DELAY 5",
+                "DQ.REDRIVE q",
+                "DQ.REDRIVE q IDS 1 m",
+                "DQ.PURGE q",
+                "DQ.PURGE q dead",
+                "DQ.PEEK q",
+                "DQ.SCAN q 0",
+                "DQ.CREATE q",
+                "DQ.CREATE q LEASE 5",
+                "DQ.ALTER q",
+                "DQ.ALTER q LEASE 5",
+                "DQ.PAUSE q",
+                "DQ.RESUME q",
             ] {
                 assert_eq!(c.ask(line).error(), WRONG_TYPE, "{line}");
             }
@@ -232,7 +405,14 @@ fn without_memory_nothing_comes_in_and_everything_can_go() {
     c.pop("q COUNT 2");
     let (digest, about) = (c.digest("q"), c.about_but_time("q"));
     c.configure("maxmemory", 1);
-    for line in ["DQ.PUSH q x", "DQ.PUSH q x DELAY 5", "DQ.PUSH q x ID m0 REPLACE", "DQ.PUSH new x"] {
+    for line in [
+        "DQ.PUSH q x",
+        "DQ.PUSH q x DELAY 5",
+        "DQ.PUSH q x ID m0 REPLACE",
+        "DQ.PUSH new x",
+        "DQ.MPUSH q 1 x",
+        "DQ.MPUSH new 2 x y",
+    ] {
         assert!(c.ask(line).error().starts_with("OOM "), "{line}");
     }
     assert_eq!((c.digest("q"), c.about_but_time("q")), (digest, about));
@@ -243,6 +423,14 @@ fn without_memory_nothing_comes_in_and_everything_can_go() {
     assert_eq!(c.pop_ids("q NOACK BLOCK 0"), ["m3"]);
     assert_eq!(c.len("q"), 2);
     assert_eq!(c.state("q", "m1"), "delayed");
+    assert_eq!(c.reschedule("q m1 DELAY 0"), 1);
+    assert_eq!(c.pop_any("1 q").expect("one").1[0].id, "m1");
+    assert_eq!(c.nack("q m1 DEAD"), "dead");
+    assert_eq!(c.redrive("q DELAY 600000"), 1);
+    c.pause("q");
+    c.resume("q");
+    assert_eq!(c.cancel("q m1"), ["delayed"]);
+    assert_eq!(c.purge("q"), 1);
     c.configure("maxmemory", 0);
     c.push("q x");
 }
@@ -268,6 +456,12 @@ fn an_error_shows_the_wrong_word_without_breaking_the_protocol() {
                 &[b"DQ.PUSH", b"q".as_slice(), b"DELAY", word],
                 &[b"DQ.POP", b"q".as_slice(), b"COUNT", word],
                 &[b"DQ.POP", b"q".as_slice(), b"NOACK", word],
+                &[b"DQ.MPUSH", b"q".as_slice(), word, b"x"],
+                &[b"DQ.MPOP", word, b"q".as_slice(), b"q"],
+                &[b"DQ.PURGE", b"q".as_slice(), b"dead", word],
+                &[b"DQ.PEEK", b"q".as_slice(), b"COUNT", word],
+                &[b"DQ.ALTER", b"q".as_slice(), b"LEASE", word],
+                &[b"DQ.CREATE", b"q".as_slice(), word, word],
             ] {
                 let reply = c.cmd(args);
                 assert!(reply.error().starts_with("ERR "), "{reply:?}");

@@ -252,6 +252,10 @@ fn the_server_tells_of_all_queues_together() {
     assert_eq!(c.info("dq", "dq_payload_bytes"), "15");
     let totals = ["pushed", "delivered", "acked", "nacked", "died"];
     assert_eq!(totals.map(|total| c.info("dq", &format!("dq_total_{total}"))), ["5", "3", "0", "1", "1"]);
+    assert_eq!(c.redrive("b"), 1);
+    assert_eq!(c.cancel("b dead"), ["ready"]);
+    assert_eq!(["redriven", "cancelled"].map(|total| c.info("dq", &format!("dq_total_{total}"))), ["1", "1"]);
+    c.bury("b", &["dead"]);
     for field in ["runs", "moved", "last_us", "longest_us", "over_budget"] {
         let value = c.info("dq", &format!("dq_timer_{field}"));
         assert!(value.parse::<u64>().is_ok(), "dq_timer_{field}: {value:?}");

@@ -16,7 +16,9 @@
 
 mod support;
 
+mod batches;
 mod blocking;
+mod cancelling;
 mod catching_up;
 mod concurrency;
 mod crash;
@@ -30,13 +32,23 @@ mod limits;
 mod looking;
 mod missing_keys;
 mod notifications;
+mod pausing;
+mod peeking;
 mod persistence;
 mod producing;
 mod promotion;
+mod purging;
 mod python;
+mod queue_settings;
+mod races;
 mod readme;
+mod redriving;
 mod replacing;
 mod replication;
+mod rescheduling;
 mod retries;
+mod scanning;
+mod several_queues;
 mod time_to_live;
 mod waiting;
+mod what_happens_when;

@@ -5,6 +5,9 @@ use crate::support::{eventually, in_both_protocols, Client, Reply, Server};
 /// What every command but a push answers where there is no queue.
 fn expect_answers_of_nothing(c: &mut Client, key: &str) {
     let (null, null_array) = (c.null(), c.null_array());
+    let (two_nulls, nothing) = (Reply::Array(vec![null.clone(), null.clone()]), Reply::Array(vec![]));
+    let last_page = Reply::Array(vec![Reply::bulk("0"), nothing.clone()]);
+    let no_key = Reply::Error("ERR no such key".into());
     for (line, expected) in [
         ("DQ.POP {q}", &null_array),
         ("DQ.POP {q} COUNT 5 LEASE 10", &null_array),
@@ -23,6 +26,23 @@ fn expect_answers_of_nothing(c: &mut Client, key: &str) {
         ("DQ.LEN {q} dead", &Reply::Int(0)),
         ("DQ.GET {q} m", &null_array),
         ("DQ.INFO {q}", &null_array),
+        ("DQ.MPOP 1 {q}", &null_array),
+        ("DQ.MPOP 2 {q} {q} NOACK COUNT 5", &null_array),
+        ("DQ.MPOP 1 {q} BLOCK 1", &null_array),
+        ("DQ.CANCEL {q} m 1-1", &two_nulls),
+        ("DQ.RESCHEDULE {q} m DELAY 5", &Reply::Int(0)),
+        ("DQ.REDRIVE {q}", &Reply::Int(0)),
+        ("DQ.REDRIVE {q} IDS 2 m 1-1 DELAY 5", &Reply::Int(0)),
+        ("DQ.PURGE {q}", &Reply::Int(0)),
+        ("DQ.PURGE {q} dead ready", &Reply::Int(0)),
+        ("DQ.PEEK {q}", &nothing),
+        ("DQ.PEEK {q} dead COUNT 5", &nothing),
+        ("DQ.SCAN {q} 0", &last_page),
+        ("DQ.SCAN {q} 0 STATE dead COUNT 5", &last_page),
+        ("DQ.ALTER {q}", &no_key),
+        ("DQ.ALTER {q} LEASE 5", &no_key),
+        ("DQ.PAUSE {q}", &no_key),
+        ("DQ.RESUME {q}", &no_key),
     ] {
         let line = line.replace("{q}", key);
         assert_eq!(&c.ask(&line), expected, "{line}");
@@ -77,6 +97,11 @@ fn a_missing_message_of_a_queue_answers_the_same() {
             ("DQ.NACK q m", &null),
             ("DQ.EXTEND q m", &null),
             ("DQ.GET q m", &null_array),
+            ("DQ.CANCEL q m", &Reply::Array(vec![c.null()])),
+            ("DQ.RESCHEDULE q m DELAY 5", &Reply::Int(0)),
+            ("DQ.REDRIVE q IDS 1 m", &Reply::Int(0)),
+            ("DQ.PURGE q ready inflight dead", &Reply::Int(0)),
+            ("DQ.PEEK q", &Reply::Array(vec![])),
         ] {
             assert_eq!(&c.ask(line), expected, "{line}");
         }
@@ -89,6 +114,11 @@ fn a_refused_push_creates_no_queue() {
     let mut c = server.client();
     for line in ["q", "q x DELAY", "q x BOGUS", "q x DELAY -1", "q x REPLACE", "q x ID 1-1", "q x DELAY 1 AT 1"] {
         assert!(matches!(c.ask(format!("DQ.PUSH {line}")), Reply::Error(_)), "{line}");
+        assert_eq!(c.ask("EXISTS q"), Reply::Int(0), "{line}");
+    }
+    for line in ["MPUSH q 2 x", "MPUSH q 2 x y IDS a 1-1", "CREATE q LEASE 0", "CREATE q BOGUS", "CREATE q BACKOFF 2 1"]
+    {
+        assert!(matches!(c.ask(format!("DQ.{line}")), Reply::Error(_)), "{line}");
         assert_eq!(c.ask("EXISTS q"), Reply::Int(0), "{line}");
     }
     c.configure("maxmemory", 1);

@@ -1,6 +1,6 @@
 //! Persistence: whichever way a server stops and starts again, the queue goes on where it was.
 
-use crate::support::{eventually, every_state, Client, Server};
+use crate::support::{eventually, every_command, every_state, known_of_every_command, Client, Server};
 
 /// Waits until a rewrite of the AOF is done, and done well.
 fn rewrite_aof(c: &mut Client) {
@@ -174,6 +174,34 @@ fn the_timer_finds_by_itself_what_was_loaded() {
         let mut c = server.client();
         let counts = |c: &mut Client| ["dq_delayed", "dq_ready", "dq_inflight"].map(|field| c.info("dq", field));
         eventually("time goes on", || counts(&mut c) == ["0", "3", "2"]);
+    }
+}
+
+#[test]
+fn what_every_command_did_survives_in_every_way() {
+    let ways: [fn(&mut Server); 5] = [
+        |server| server.client().ask("DEBUG RELOAD").ok(),
+        |server| server.client().ask("DEBUG LOADAOF").ok(),
+        Server::restart_from_aof,
+        |server| {
+            rewrite_aof(&mut server.client());
+            server.restart_from_aof();
+        },
+        |server| {
+            server.client().configure("aof-use-rdb-preamble", "no");
+            rewrite_aof(&mut server.client());
+            server.restart_from_aof();
+        },
+    ];
+    for way in ways {
+        let mut server = Server::with_aof(&[]);
+        let known = every_command(&mut server.client());
+        way(&mut server);
+        let mut c = server.client();
+        assert_eq!(known_of_every_command(&mut c), known);
+        assert!(c.pop("made").is_empty(), "it is paused still");
+        c.resume("made");
+        assert_eq!(c.pop("made").len(), 1);
     }
 }
 

@@ -1,6 +1,8 @@
 //! Replication: a replica holds the same queue, told of what clients decide and never of what time does.
 
-use crate::support::{effects_of_every_state, eventually, every_state, Client, Reply, Server};
+use crate::support::{
+    effects_of_every_state, eventually, every_command, every_state, known_of_every_command, Client, Reply, Server,
+};
 
 /// A master that says nothing to its replicas by itself.
 fn quiet_master() -> Server {
@@ -67,11 +69,72 @@ fn a_replica_follows_every_command() {
         assert!(!matches!(c.ask(line), Reply::Error(_)), "{line}");
         follow(&mut c, line);
     }
+    for line in [
+        "DQ.MPUSH q 3 x y z IDS m n o PRIORITY 20 RETRIES 1",
+        "DQ.MPUSH q 3 x y z IDS m m p REPLACE DELAY 600000",
+        "DQ.RESCHEDULE q m DELAY 0",
+        "DQ.MPOP 2 absent q COUNT 3 LEASE 600000",
+        "DQ.NACK q n DEAD",
+        "DQ.NACK q o DEAD ERROR no",
+        "DQ.REDRIVE q COUNT 1",
+        "DQ.REDRIVE q IDS 2 o n DELAY 600000",
+        "DQ.CANCEL q n p nobody",
+        "DQ.ALTER q LEASE 9000 DEADLEN 1 BACKOFF 5 50",
+        "DQ.PAUSE q",
+        "DQ.POP q",
+        "DQ.RESUME q",
+        "DQ.PURGE q delayed",
+        "DQ.PURGE q dead",
+        "DEL q",
+        "DQ.CREATE q LEASE 600000 MAXLEN 9",
+    ] {
+        assert!(!matches!(c.ask(line), Reply::Error(_)), "{line}");
+        if line != "DEL q" {
+            follow(&mut c, line);
+        }
+    }
     c.multi(&["DQ.PUSH q x ID d", "DQ.POP q COUNT 5 LEASE 600000", "DQ.NACK q d", "DQ.PUSH q x ID e"]);
     follow(&mut c, "a transaction");
     let script = "redis.call('DQ.PUSH', KEYS[1], 'x') return redis.call('DQ.POP', KEYS[1], 'COUNT', 3)";
     c.cmd(&["EVAL", script, "1", "q"]);
     follow(&mut c, "a script");
+}
+
+#[test]
+fn a_replica_knows_the_same_whether_it_followed_or_came_later() {
+    let master = quiet_master();
+    let early = Server::replica_of(&master, &["--dq.default-lease", "77", "--dq.default-deadlen", "0"]);
+    let mut c = master.client();
+    let known = every_command(&mut c);
+    replicate(&mut c, 1);
+    assert_eq!(known_of_every_command(&mut early.client()), known);
+    let late = Server::replica_of(&master, &["--dq.default-maxlen", "1"]);
+    assert_eq!(known_of_every_command(&mut late.client()), known);
+    assert_eq!(known_of_every_command(&mut c), known);
+}
+
+#[test]
+fn a_replica_looks_and_writes_nothing() {
+    let master = quiet_master();
+    let replica = Server::replica_of(&master, &[]);
+    let (mut c, mut r) = (master.client(), replica.client());
+    c.push("q x ID m");
+    replicate(&mut c, 1);
+    assert_eq!((r.peek_ids("q"), r.scan_ids("q", "")), (vec!["m".to_owned()], vec!["m".to_owned()]));
+    for line in [
+        "DQ.MPUSH q 1 x",
+        "DQ.MPOP 1 q",
+        "DQ.CANCEL q m",
+        "DQ.RESCHEDULE q m DELAY 5",
+        "DQ.REDRIVE q",
+        "DQ.PURGE q",
+        "DQ.CREATE new",
+        "DQ.ALTER q LEASE 5",
+        "DQ.PAUSE q",
+        "DQ.RESUME q",
+    ] {
+        assert!(r.ask(line).error().starts_with("READONLY "), "{line}");
+    }
 }
 
 #[test]

@@ -38,6 +38,13 @@ impl Message {
     }
 }
 
+/// The key and the messages of what `DQ.MPOP` delivered.
+#[track_caller]
+fn from_any(reply: &Reply) -> (String, Vec<Message>) {
+    let [key, messages] = reply.items() else { panic!("[key, [message ...]], not {reply:?}") };
+    (key.text(), messages.items().iter().map(Message::from).collect())
+}
+
 impl Client {
     /// `DQ.PUSH` of the line; the id.
     #[track_caller]
@@ -99,6 +106,150 @@ impl Client {
     #[track_caller]
     pub fn extend(&mut self, line: impl AsRef<str>) -> i64 {
         self.ask(format!("DQ.EXTEND {}", line.as_ref())).int()
+    }
+
+    /// `DQ.MPUSH` of the line; an id for each payload, or none where it was a duplicate.
+    #[track_caller]
+    pub fn push_many(&mut self, line: impl AsRef<str>) -> Vec<Option<String>> {
+        let reply = self.ask(format!("DQ.MPUSH {}", line.as_ref()));
+        reply.items().iter().map(|id| (!id.is_null()).then(|| id.text())).collect()
+    }
+
+    /// `DQ.MPOP` of the line; the key and its messages, none where there is nothing.
+    #[track_caller]
+    pub fn pop_any(&mut self, line: impl AsRef<str>) -> Option<(String, Vec<Message>)> {
+        let reply = self.ask(format!("DQ.MPOP {}", line.as_ref()));
+        (!reply.is_null()).then(|| from_any(&reply))
+    }
+
+    /// Starts to wait for a message of several keys, with a lease that outlives the test.
+    #[track_caller]
+    pub fn wait_for_any(&mut self, keys: &[&str]) {
+        self.send(format!("DQ.MPOP {} {} BLOCK 0 LEASE {LONG_LEASE_MS}", keys.len(), keys.join(" ")));
+    }
+
+    /// The key and the message for which this client waited.
+    #[track_caller]
+    pub fn served_from_any(&mut self) -> (String, Message) {
+        let (key, mut messages) = from_any(&self.receive());
+        assert_eq!(messages.len(), 1, "one message, not {messages:?}");
+        (key, messages.remove(0))
+    }
+
+    /// `DQ.CANCEL` of the line; the state in which each was, `absent` for those that were not there.
+    #[track_caller]
+    pub fn cancel(&mut self, line: impl AsRef<str>) -> Vec<String> {
+        let reply = self.ask(format!("DQ.CANCEL {}", line.as_ref()));
+        reply.items().iter().map(|state| if state.is_null() { "absent".to_owned() } else { state.text() }).collect()
+    }
+
+    /// `DQ.RESCHEDULE` of the line; 1 where it was moved.
+    #[track_caller]
+    pub fn reschedule(&mut self, line: impl AsRef<str>) -> i64 {
+        self.ask(format!("DQ.RESCHEDULE {}", line.as_ref())).int()
+    }
+
+    /// `DQ.REDRIVE` of the line; how many live again.
+    #[track_caller]
+    pub fn redrive(&mut self, line: impl AsRef<str>) -> i64 {
+        self.ask(format!("DQ.REDRIVE {}", line.as_ref())).int()
+    }
+
+    /// `DQ.PURGE` of the line; how many were removed.
+    #[track_caller]
+    pub fn purge(&mut self, line: impl AsRef<str>) -> i64 {
+        self.ask(format!("DQ.PURGE {}", line.as_ref())).int()
+    }
+
+    /// `DQ.PEEK` of the line; what is known of each message.
+    #[track_caller]
+    pub fn peek(&mut self, line: impl AsRef<str>) -> Vec<Fields> {
+        self.ask(format!("DQ.PEEK {}", line.as_ref())).items().iter().map(Reply::fields).collect()
+    }
+
+    /// `DQ.PEEK` of the line; the ids in their order.
+    #[track_caller]
+    pub fn peek_ids(&mut self, line: impl AsRef<str>) -> Vec<String> {
+        self.peek(line).iter().map(|message| message.text("id")).collect()
+    }
+
+    /// `DQ.SCAN` of the line: the cursor of the next page, and this page.
+    #[track_caller]
+    pub fn scan(&mut self, line: impl AsRef<str>) -> (String, Vec<Fields>) {
+        let reply = self.ask(format!("DQ.SCAN {}", line.as_ref()));
+        let [cursor, page] = reply.items() else { panic!("a page is [cursor, [message ...]], not {reply:?}") };
+        (cursor.text(), page.items().iter().map(Reply::fields).collect())
+    }
+
+    /// A whole round of `DQ.SCAN` with these options; the ids that it showed, sorted.
+    #[track_caller]
+    pub fn scan_ids(&mut self, key: &str, options: &str) -> Vec<String> {
+        let (mut cursor, mut ids) = ("0".to_owned(), Vec::new());
+        loop {
+            let (next, page) = self.scan(format!("{key} {cursor} {options}"));
+            ids.extend(page.iter().map(|message| message.text("id")));
+            if next == "0" {
+                break;
+            }
+            cursor = next;
+        }
+        ids.sort_unstable();
+        ids
+    }
+
+    /// `DQ.CREATE` of the line.
+    #[track_caller]
+    pub fn create(&mut self, line: impl AsRef<str>) {
+        self.ask(format!("DQ.CREATE {}", line.as_ref())).ok();
+    }
+
+    /// `DQ.ALTER` of the line.
+    #[track_caller]
+    pub fn alter(&mut self, line: impl AsRef<str>) {
+        self.ask(format!("DQ.ALTER {}", line.as_ref())).ok();
+    }
+
+    /// `DQ.PAUSE` of a queue.
+    #[track_caller]
+    pub fn pause(&mut self, key: &str) {
+        self.ask(format!("DQ.PAUSE {key}")).ok();
+    }
+
+    /// `DQ.RESUME` of a queue.
+    #[track_caller]
+    pub fn resume(&mut self, key: &str) {
+        self.ask(format!("DQ.RESUME {key}")).ok();
+    }
+
+    /// Pushes messages that are rejected at once, one after the other: the dead of that order.
+    #[track_caller]
+    pub fn bury(&mut self, key: &str, ids: &[&str]) {
+        for id in ids {
+            self.push(format!("{key} x ID {id} PRIORITY 127"));
+            assert_eq!(self.pop_ids(key), [*id], "the one just pushed comes first");
+            assert_eq!(self.nack(format!("{key} {id} DEAD")), "dead");
+        }
+    }
+
+    /// How many messages are delayed, ready, in flight and dead.
+    #[track_caller]
+    pub fn counts(&mut self, key: &str) -> [i64; 4] {
+        ["delayed", "ready", "inflight", "dead"].map(|state| self.len(&format!("{key} {state}")))
+    }
+
+    /// How many changes the server has counted: what `SAVE` and the dirty count see.
+    #[track_caller]
+    pub fn changes(&mut self) -> String {
+        self.info("persistence", "rdb_changes_since_last_save")
+    }
+
+    /// Says a command from within a script. Its nulls come back as the null of a string.
+    #[track_caller]
+    pub fn script(&mut self, line: &str) -> Reply {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let mut args = vec!["EVAL", "return redis.call(unpack(ARGV))", "0"];
+        args.extend(words);
+        self.cmd(&args)
     }
 
     /// `DQ.GET` of a message that is there.

@@ -1,7 +1,7 @@
 //! A queue in which everything has happened: the same for all tests on what survives.
 
 use super::client::Client;
-use super::reply::Fields;
+use super::reply::{Fields, Reply};
 
 /// Who stands in the queue of `every_state`.
 pub struct Cast {
@@ -68,6 +68,80 @@ pub fn every_state(c: &mut Client, key: &str) -> Cast {
     let mut ids: Vec<String> = named.map(str::to_owned).to_vec();
     ids.extend([unnamed, binary, empty, large]);
     Cast { ids, held, lapsed, spent, delayed: 3, ready: 5, inflight: 1, dead: 3 }
+}
+
+/// Makes a queue in which every command has had its say, and others of its kind beside it; what all of them are.
+pub fn every_command(c: &mut Client) -> Vec<Reply> {
+    let lines = [
+        "DQ.CREATE made LEASE 600000 RETRIES 2 BACKOFF 600000 700000 MAXLEN 50 MAXINFLIGHT 20 DEADLEN 6 TTL 6000000",
+        "DQ.CREATE plain",
+        "DQ.MPUSH made 5 1 2 3 4 5 IDS a b c d e PRIORITY 9",
+        "DQ.MPUSH made 4 6 7 8 9 IDS a f g f",
+        "DQ.MPUSH made 3 10 11 12 IDS f b f REPLACE TTL 0 LEASE 700000 PRIORITY 8",
+        "DQ.MPUSH made 3 x y z DELAY 600000",
+        "DQ.PUSH made x ID h AT 8000000000000",
+        "DQ.MPOP 3 absent plain made COUNT 4",
+        "DQ.MPOP 2 plain made COUNT 1 NOACK",
+        "DQ.NACK made a DEAD ERROR no",
+        "DQ.NACK made c DEAD",
+        "DQ.NACK made d DELAY 600000 ERROR later",
+        "DQ.REDRIVE made IDS 3 a c nobody DELAY 500000",
+        "DQ.RESCHEDULE made a DELAY 0",
+        "DQ.RESCHEDULE made c AT 7000000000000",
+        "DQ.POP made COUNT 2",
+        "DQ.EXTEND made a LEASE 800000",
+        "DQ.CANCEL made h e nobody",
+        "DQ.ALTER made LEASE 650000 MAXINFLIGHT 15",
+        "DQ.ALTER made TTL 0",
+        "DQ.MPUSH made 4 1 2 3 4 IDS p q r s PRIORITY 100",
+        "DQ.POP made COUNT 4",
+        "DQ.NACK made p DEAD",
+        "DQ.NACK made q DEAD",
+        "DQ.NACK made r DEAD ERROR r",
+        "DQ.ACK made s",
+        "DQ.ALTER made DEADLEN 2",
+        "DQ.REDRIVE made COUNT 1",
+        "DQ.PAUSE made",
+        "DQ.MPUSH emptied 3 x y z",
+        "DQ.POP emptied",
+        "DQ.PURGE emptied",
+        "DQ.MPUSH purged 3 x y z IDS a b c",
+        "DQ.POP purged COUNT 2",
+        "DQ.PUSH purged x DELAY 600000",
+        "DQ.PURGE purged ready delayed",
+        "DQ.PAUSE plain",
+        "DQ.RESUME plain",
+    ];
+    for (line, reply) in lines.iter().zip(c.pipeline(lines)) {
+        assert!(
+            !matches!(reply, Reply::Error(_) | Reply::NullArray | Reply::NullBulk | Reply::Int(0)),
+            "{line}: {reply:?}"
+        );
+    }
+    c.multi(&[
+        "DQ.MPUSH made 2 x y IDS t u",
+        "DQ.CANCEL made t",
+        "DQ.RESCHEDULE made u DELAY 600000",
+        "DQ.PURGE plain",
+    ]);
+    c.script("DQ.MPUSH made 2 x y IDS t v DELAY 300000");
+    c.script("DQ.CANCEL made v");
+    known_of_every_command(c)
+}
+
+/// All that can be told of the queues of `every_command`, in words and as a digest.
+pub fn known_of_every_command(c: &mut Client) -> Vec<Reply> {
+    let mut known = Vec::new();
+    for key in ["made", "plain", "emptied", "purged"] {
+        known.push(c.ask(format!("DEBUG DIGEST-VALUE {key}")));
+        for state in ["delayed", "ready", "inflight", "dead"] {
+            known.push(c.ask(format!("DQ.PEEK {key} {state} COUNT 100")));
+        }
+        let settings = c.about(key);
+        let fields = ["paused", "lease", "retries", "backoff-base", "ttl", "maxlen", "maxinflight", "deadlen"];
+        known.extend(fields.map(|field| settings.get(field).clone()));
+    }
+    known
 }
 
 impl Cast {
