@@ -47,8 +47,9 @@ impl Queue {
         self.in_state(self.seen(now), kind, count)
     }
 
-    /// Looks at the next `count` messages behind `cursor`, in push order, and returns those of a state (or all), and
-    /// the cursor for the next look; none where this was the last. O(count + log n).
+    /// Looks at the next `count` messages before `cursor` (from the last one pushed, where it is zero), and returns
+    /// those of a state (or all), and the cursor for the next look; none where this was the last. It goes back in
+    /// push order, so that a round ends however much is pushed meanwhile. O(count + log n).
     pub fn scan(
         &self,
         now: UnixMs,
@@ -57,7 +58,8 @@ impl Queue {
         kind: Option<StateKind>,
     ) -> (Vec<Sequence>, Option<Sequence>) {
         let now = self.seen(now);
-        let mut behind = self.store.iter_after(Some(cursor)).peekable();
+        let before = Some(cursor).filter(|cursor| *cursor != Sequence::ZERO);
+        let mut behind = self.store.iter_before(before).peekable();
         let (mut found, mut last) = (Vec::new(), cursor);
         for at in behind.by_ref().take(count) {
             last = self.store.sequence(at);

@@ -84,6 +84,8 @@ required! {
     RedisModule_ModuleTypeSetValue
     RedisModule_CreateCommand
     RedisModule_GetCommand
+    RedisModule_IsKeysPositionRequest
+    RedisModule_KeyAtPos
     RedisModule_SetCommandInfo
     RedisModule_RegisterNumericConfig
     RedisModule_RegisterBoolConfig

@@ -59,6 +59,22 @@ impl Ctx {
         unsafe { api!(RedisModule_SetModuleOptions)(self.0, bits) }
     }
 
+    /// Whether the call wants to know no more than which of its words are keys: then [`key_at`](Self::key_at) answers
+    /// it, and nothing else is done.
+    #[inline]
+    pub fn asks_for_keys(&self) -> bool {
+        // SAFETY: the context is valid, see `from_raw`.
+        unsafe { api!(RedisModule_IsKeysPositionRequest)(self.0) != 0 }
+    }
+
+    /// Tells that the word at a position, counted from the command's name, is a key.
+    pub fn key_at(&self, position: usize) {
+        if let Ok(position) = c_int::try_from(position) {
+            // SAFETY: the context is valid, see `from_raw`.
+            unsafe { api!(RedisModule_KeyAtPos)(self.0, position) };
+        }
+    }
+
     /// Unix time, ms, read anew at each call. It can step back with the system's clock.
     #[inline]
     pub fn now_ms(&self) -> u64 {

@@ -62,6 +62,11 @@ pub fn register<C: Command>(ctx: Ctx) -> Result<(), String> {
     let row = C::ROW;
     let name = name_of(&row);
     let (first, last, step) = row.keys.legacy();
+    let flags = match row.keys {
+        Keys::First(_) => row.flags.to_owned(),
+        // A cluster does not read key specs for where a command goes: it asks the command.
+        Keys::Counted(_) => CString::new([row.flags.to_bytes(), b" getkeys-api"].concat()).unwrap_or_default(),
+    };
     // SAFETY: the context is the load's own, name and flags are C strings that the server copies, and `entry` has
     // the type that it calls.
     let created = unsafe {
@@ -69,7 +74,7 @@ pub fn register<C: Command>(ctx: Ctx) -> Result<(), String> {
             ctx.as_ptr(),
             row.name.as_ptr(),
             Some(entry::<C>),
-            row.flags.as_ptr(),
+            flags.as_ptr(),
             first,
             last,
             step,
@@ -139,6 +144,11 @@ const fn name_of(row: &Row) -> &'static str {
     }
 }
 
+/// How many keys a command says that it has; none where it says nothing that is a number.
+fn count_of_keys(word: Option<&[u8]>) -> usize {
+    word.and_then(|word| std::str::from_utf8(word).ok()?.parse::<u32>().ok()).map_or(0, |count| count as usize)
+}
+
 /// What the server calls for the command.
 extern "C" fn entry<C: Command>(
     ctx: *mut raw::RedisModuleCtx,
@@ -151,6 +161,12 @@ extern "C" fn entry<C: Command>(
     let served = guard(name, false, || {
         // SAFETY: the server passes `argc` strings that live, unchanged, during this call.
         let args = unsafe { Args::from_raw(argv, argc) };
+        if matches!(C::ROW.keys, Keys::Counted(_)) && ctx.asks_for_keys() {
+            let count = count_of_keys(args.peek()).min(args.remaining().saturating_sub(1));
+            // Behind the command's name and the number.
+            (2..2 + count).for_each(|position| ctx.key_at(position));
+            return true;
+        }
         C::run(Call { ctx, args });
         true
     });

@@ -290,6 +290,23 @@ impl Store {
         }
     }
 
+    /// The places of all messages below `before` (of all, where it is none), the last in push order first.
+    pub fn iter_before(&self, before: Option<Sequence>) -> impl Iterator<Item = At> + '_ {
+        let end = match before {
+            Some(before) => self.firsts.partition_point(|first| *first < before.0),
+            None => self.firsts.len(),
+        };
+        (0..end).rev().flat_map(move |segment| {
+            let headers = &self.segments[segment].headers;
+            let end = match before {
+                Some(before) => headers.partition_point(|header| header.sequence < before.0),
+                None => headers.len(),
+            };
+            let present = (0..end).rev().filter(|index| headers[*index].is_present());
+            present.map(move |index| At { segment, index })
+        })
+    }
+
     /// The places of all messages above `after`, in push order.
     pub fn iter_after(&self, after: Option<Sequence>) -> impl Iterator<Item = At> + '_ {
         let start = match after {

@@ -79,7 +79,10 @@ impl World {
             found.extend(page.iter().map(|sequence| sequence.0));
             match next {
                 Some(next) => cursor = next,
-                None => return found,
+                None => {
+                    found.reverse();
+                    return found;
+                }
             }
         }
     }
