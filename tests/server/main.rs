@@ -24,6 +24,7 @@ mod concurrency;
 mod crash;
 mod delivery;
 mod discovery;
+mod docs;
 mod errors;
 mod generic_keys;
 mod hostile;

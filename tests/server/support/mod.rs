@@ -2,17 +2,21 @@
 
 mod aof;
 mod client;
+mod page;
 mod queue;
 mod random;
 mod reply;
 mod scenario;
 mod server;
+mod transcript;
 mod wait;
 
 pub use aof::{effects_of, effects_of_every_state};
 pub use client::{Client, Protocol};
+pub use page::{is_token, markdown_files, prose, root, OptionRow, Page, Range};
 pub use random::Random;
 pub use reply::{Fields, Reply};
 pub use scenario::{every_command, every_state, known_of_every_command, sequence};
 pub use server::{in_both_protocols, Server};
+pub use transcript::Transcript;
 pub use wait::eventually;

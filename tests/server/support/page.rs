@@ -1,0 +1,192 @@
+//! The pages of the command reference, read as what they promise.
+
+use std::path::{Path, PathBuf};
+
+/// The root of the repository.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A page of the command reference.
+pub struct Page {
+    /// The command, in lower case.
+    pub name: String,
+    pub text: String,
+}
+
+/// A row of the table of options.
+pub struct OptionRow {
+    /// What is written: `DELAY ms`, `payload`.
+    pub usage: String,
+    pub range: Range,
+    /// The cell of the range as it stands.
+    pub range_text: String,
+}
+
+/// What a value may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Range {
+    /// A whole number.
+    Number { min: i64, max: i64 },
+    /// So many bytes.
+    Bytes { min: usize, max: usize },
+    /// Something else, or nothing is said.
+    Other,
+}
+
+impl Page {
+    /// The page of every command, in the order of their names.
+    pub fn all() -> Vec<Page> {
+        let mut pages: Vec<Page> =
+            markdown_files(&root().join("docs/commands")).iter().filter_map(Page::read).collect();
+        pages.sort_by(|left, right| left.name.cmp(&right.name));
+        pages
+    }
+
+    fn read(path: &PathBuf) -> Option<Page> {
+        let name = path.file_stem()?.to_str()?.to_owned();
+        let text = std::fs::read_to_string(path).expect("a page");
+        (name != "README").then_some(Page { name, text })
+    }
+
+    /// The headings, in order, with their marks.
+    pub fn headings(&self) -> Vec<&str> {
+        prose(&self.text).filter(|line| line.starts_with('#')).collect()
+    }
+
+    /// What stands between the title and the first heading.
+    pub fn summary(&self) -> &str {
+        let end = self.text.find("\n## ").expect("headings");
+        self.text[..end].split_once('\n').expect("a summary").1.trim()
+    }
+
+    /// What stands below a heading.
+    #[track_caller]
+    pub fn section(&self, heading: &str) -> &str {
+        let title = format!("\n## {heading}\n");
+        let start = self.text.find(&title).unwrap_or_else(|| panic!("{} has no {heading:?}", self.name)) + title.len();
+        let rest = &self.text[start..];
+        rest[..rest.find("\n## ").unwrap_or(rest.len())].trim()
+    }
+
+    /// The syntax, on one line.
+    pub fn syntax(&self) -> String {
+        let words = self.section("Syntax").split_whitespace().filter(|word| *word != "```");
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    /// The words of the syntax that must be there: what is in brackets, and what follows an `|`, is left out.
+    pub fn required(&self) -> Vec<String> {
+        let mut depth = 0;
+        let open: String = self
+            .syntax()
+            .chars()
+            .filter(|next| {
+                depth += i32::from(*next == '[');
+                let outside = depth == 0;
+                depth -= i32::from(*next == ']');
+                outside
+            })
+            .collect();
+        open.split_whitespace().take_while(|word| *word != "|").map(str::to_owned).collect()
+    }
+
+    /// The table of options.
+    pub fn options(&self) -> Vec<OptionRow> {
+        table(self.section("Options"))
+            .into_iter()
+            .map(|cells| OptionRow {
+                usage: code(&cells[0]).join(" "),
+                range: Range::read(&cells[2]),
+                range_text: cells[2].clone(),
+            })
+            .collect()
+    }
+
+    /// The items of a line `- title: ...` of a section, without their quotes.
+    pub fn listed(&self, section: &str, title: &str) -> Vec<String> {
+        let start = format!("- {title}: ");
+        let line = self.section(section).lines().find_map(|line| line.strip_prefix(&start));
+        code(line.unwrap_or_else(|| panic!("{}: no {title}", self.name)))
+    }
+
+    /// The letters of the effects that the page names, in order.
+    pub fn effects(&self) -> Vec<char> {
+        let mut letters: Vec<char> = Vec::new();
+        for after in self.text.split("effect `").skip(1) {
+            match after.as_bytes() {
+                [letter, b'`', ..] if !letters.contains(&char::from(*letter)) => letters.push(char::from(*letter)),
+                _ => {}
+            }
+        }
+        letters
+    }
+}
+
+impl OptionRow {
+    /// The word by which the option is named, if it has one.
+    pub fn token(&self) -> Option<&str> {
+        self.words().next().filter(|word| is_token(word))
+    }
+
+    /// The words of what is written, without what may be repeated.
+    pub fn words(&self) -> impl Iterator<Item = &str> {
+        self.usage.split_whitespace().take_while(|word| !word.starts_with('['))
+    }
+}
+
+impl Range {
+    fn read(cell: &str) -> Range {
+        let head = cell.split(',').next().unwrap_or_default();
+        match head.split_whitespace().collect::<Vec<_>>()[..] {
+            [min, "to", max] => match (min.parse(), max.parse()) {
+                (Ok(min), Ok(max)) => Range::Number { min, max },
+                _ => Range::Other,
+            },
+            [min, "to", max, "bytes"] => match (min.parse(), max.parse()) {
+                (Ok(min), Ok(max)) => Range::Bytes { min, max },
+                _ => Range::Other,
+            },
+            _ => Range::Other,
+        }
+    }
+}
+
+/// Whether a word is one that is written as it stands.
+pub fn is_token(word: &str) -> bool {
+    word.len() > 1 && word.chars().all(|letter| letter.is_ascii_uppercase())
+}
+
+/// The Markdown files of a folder.
+pub fn markdown_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    paths.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect()
+}
+
+/// The lines of a document that do not stand in a block of code.
+pub fn prose(text: &str) -> impl Iterator<Item = &str> {
+    let mut in_block = false;
+    text.lines().filter(move |line| {
+        let fence = line.trim_start().starts_with("```");
+        in_block ^= fence;
+        !in_block && !fence
+    })
+}
+
+/// What stands in quotes of code.
+fn code(text: &str) -> Vec<String> {
+    text.split('`').skip(1).step_by(2).map(|word| word.replace("\\|", "|")).collect()
+}
+
+/// The cells of the first table in `text`, without its head.
+fn table(text: &str) -> Vec<Vec<String>> {
+    let lines = text.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
+    lines
+        .skip(2)
+        .map(|line| {
+            let inner = line.trim_matches('|').replace("\\|", "\0");
+            inner.split('|').map(|cell| cell.replace('\0', "\\|").trim().to_owned()).collect()
+        })
+        .collect()
+}
