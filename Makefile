@@ -1,6 +1,6 @@
 # `make` lists what there is to do. Every target installs what it lacks (scripts/install-deps.sh).
 .DEFAULT_GOAL := help
-.PHONY: help run build test lint fmt bench bench-core deps clean
+.PHONY: help run build test test-matrix lint fmt bench bench-core deps clean
 
 # Where rustup puts cargo, for shells that do not know it yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -19,6 +19,9 @@ build: ## build the module, target/release/libdq.so
 
 test: deps ## run all tests, two to four minutes: the core, its model, and real servers
 	cargo test --locked
+
+test-matrix: deps ## run the server tests on each of SERVERS="path ...", else on six servers that it fetches
+	@scripts/test-matrix.sh $(SERVERS)
 
 lint: ## check format and lints, of the module and of the core alone
 	@scripts/install-deps.sh build lint

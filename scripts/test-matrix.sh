@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Runs the server tests on several servers, one after the other, and says at the end how each did.
+#   scripts/test-matrix.sh [--smoke] [SERVER ...]
+# SERVER is the path of a redis-server or valkey-server, or a name of scripts/fetch-servers.sh; without one: all names.
+# --smoke runs the tests of what servers differ in. Exit 1: a test failed; exit 3: none failed, but a server was missing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+PATH="$PATH:${HOME:-/root}/.cargo/bin"
+
+# Delivery and waiting, what the server keeps and sends, and what it is told about commands.
+smoke="delivery:: blocking:: waiting:: races:: persistence:: replication:: generic_keys:: discovery:: what_happens_when::"
+
+filters=""
+if [ "${1:-}" = --smoke ]; then
+    filters=$smoke
+    shift
+fi
+if [ $# = 0 ]; then
+    mapfile -t all < <(scripts/fetch-servers.sh --names)
+    set -- "${all[@]}"
+fi
+
+summary="" failed=0 missing=0
+note() { summary="$summary$1"$'\n'; }
+for server in "$@"; do
+    case $server in
+    */*) path=$server ;;
+    *) path=$(scripts/fetch-servers.sh "$server" | cut -f 2) || path="" ;;
+    esac
+    if [ -z "$path" ] || ! version=$("$path" --version 2>/dev/null); then
+        note "NOT TESTED  $server: there is no such server here"
+        missing=3
+        continue
+    fi
+    version=$(sed -E 's/^([A-Za-z]+).* v=([0-9.]+).*/\1 \2/' <<<"$version")
+    echo "--- $server: $version"
+    # shellcheck disable=SC2086 # a list of filters
+    if DQ_SERVER=$path cargo test --locked --test server -- $filters; then
+        note "passed      $server: $version"
+    else
+        note "FAILED      $server: $version"
+        failed=1
+    fi
+done
+printf '\n%s' "$summary"
+[ "$failed" = 0 ] || exit 1
+exit "$missing"
