@@ -31,7 +31,8 @@ mod module {
 
     redis_module! {
         name: "dq",
-        version: 1,
+        // Two digits each for major, minor and patch: 0.1.0.
+        version: 100,
         allocator: (ServerAlloc, ServerAlloc),
         data_types: [QUEUE_TYPE],
         init: init,

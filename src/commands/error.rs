@@ -56,6 +56,8 @@ pub enum Error {
     IdsMissing(usize),
     /// A wait after the first attempt that is longer than the longest.
     Backoff,
+    /// One wait where two are needed.
+    BackoffValues,
     /// A cursor that no scan gave.
     BadCursor,
     /// A name that no message can have.
@@ -102,6 +104,7 @@ impl fmt::Display for Error {
                 write!(f, "ERR syntax error, {count} is {wanted} but {given} {of} follow")
             }
             Error::IdsMissing(count) => write!(f, "ERR syntax error, IDS needs {count} ids"),
+            Error::BackoffValues => f.write_str("ERR syntax error, BACKOFF needs two values, base and max"),
             Error::Backoff => f.write_str("ERR BACKOFF base must not be above its max"),
             Error::BadCursor => f.write_str("ERR invalid cursor: it is 0, or what the last DQ.SCAN answered"),
             Error::NoSuchKey => f.write_str("ERR no such key"),

@@ -18,7 +18,8 @@ impl Command for Peek {
         arity: -2,
         keys: Keys::First(Access::READ),
         acl: c"read slow",
-        summary: c"Shows the next messages of a state, in the order in which they will leave it",
+        summary:
+            c"Shows the first messages of a state, in the order in which they will leave it; the dead newest first",
         complexity: c"O(M * log N) with M the messages shown and N the messages in the queue",
         since: c"0.1.0",
         tips: c"",

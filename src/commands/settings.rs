@@ -66,6 +66,9 @@ impl Change {
 }
 
 fn backoff(option: &'static str, options: &mut Options<'_, '_>) -> Result<Backoff, Error> {
+    if options.rest().remaining() < 2 {
+        return Err(Error::BackoffValues);
+    }
     let backoff = Backoff { base: options.duration(option)?, max: options.duration(option)? };
     if backoff.base > backoff.max {
         return Err(Error::Backoff);
