@@ -69,6 +69,11 @@ impl Reply {
         }
     }
 
+    /// Whether it is an error.
+    pub fn is_error(&self) -> bool {
+        matches!(self, Reply::Error(_))
+    }
+
     #[track_caller]
     pub fn error(&self) -> &str {
         match self {
