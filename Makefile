@@ -1,6 +1,6 @@
 # `make` lists what there is to do. Every target installs what it lacks (scripts/install-deps.sh).
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-matrix lint fmt bench bench-core deps clean
+.PHONY: help run build test test-matrix fuzz lint fmt bench bench-core deps clean
 
 # Where rustup puts cargo, for shells that do not know it yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -22,6 +22,14 @@ test: deps ## run all tests, two to four minutes: the core, its model, and real 
 
 test-matrix: deps ## run the server tests on each of SERVERS="path ...", else on six servers that it fetches
 	@scripts/test-matrix.sh $(SERVERS)
+
+fuzz: ## fuzz what reads bytes from outside, FUZZ_SECONDS (600) for each of three targets
+	@command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
+	cargo test --locked --no-default-features --test model -- --ignored seeds_for_the_fuzzer
+	@# RUSTC_BOOTSTRAP: the sanitizer's flags are not stable, the compiler may be.
+	for target in snapshot effects ids; do \
+		RUSTC_BOOTSTRAP=1 cargo fuzz run $$target -- -max_total_time=$${FUZZ_SECONDS:-600} -max_len=20000 -timeout=20 || exit 1; \
+	done
 
 lint: ## check format and lints, of the module and of the core alone
 	@scripts/install-deps.sh build lint

@@ -3,157 +3,22 @@
 //! Whatever is refused changed nothing. Whatever is taken leaves a queue that works: it can be saved and loaded, it
 //! survives every operation, and it can be drained. Nothing panics (the debug build checks sums too) or hangs.
 
-use crate::world::reload;
-use dq::queue::id::{Floor, Id, Receipt, Sequence, Target};
+use crate::exercise::{apply, at, lively, pop, reload, survive, NOW};
+use dq::queue::id::{Floor, Receipt, Sequence};
 use dq::queue::settings::{Backoff, Retries, Settings};
 use dq::queue::snapshot::{Header, Loader};
 use dq::queue::time::{DurationMs, UnixMs};
 use dq::queue::{
-    Chosen, Due, Effect, Fate, Grant, Image, Lease, Nack, NewMessage, Phase, Pop, Queue, Reason, Record, Refused,
-    Stamped, StateKind, States, Totals, Ttl, Which,
+    Chosen, Effect, Fate, Grant, Image, Lease, Phase, Queue, Reason, Record, Refused, Stamped, StateKind, States,
+    Totals, Ttl,
 };
 use proptest::prelude::*;
 use serde_bytes::Bytes;
-
-const NOW: u64 = 1_760_000_000_000;
-
-fn at(ms: u64) -> UnixMs {
-    UnixMs::new(ms)
-}
-
-fn digest(queue: &Queue) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    queue.digest(|piece| bytes.extend_from_slice(piece)).unwrap();
-    bytes
-}
 
 fn encoded(effect: Effect<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
     Stamped { now: at(NOW), effect }.encode(&mut bytes).unwrap();
     bytes
-}
-
-/// A queue with a message in every state, with everything that a message can have.
-fn lively() -> Queue {
-    let settings = Settings { deadlen: Some(5), maxlen: 100, ..Settings::default() };
-    let (mut queue, mut floor) = (Queue::new(settings), Floor::default());
-    for nth in 0..12u64 {
-        let name = format!("name-{nth}");
-        let message = NewMessage {
-            payload: &vec![nth as u8; if nth == 7 { 9_000 } else { 10 * nth as usize }],
-            name: (nth % 3 == 0).then_some(name.as_bytes()),
-            due: if nth % 4 == 3 { Due::After(DurationMs::new(nth)) } else { Due::Now },
-            priority: nth as i8 % 3 - 1,
-            retries: (nth % 2 == 0).then_some(Retries::new(1).unwrap()),
-            lease: (nth % 5 == 0).then_some(DurationMs::new(50)),
-            ttl: (nth % 4 == 1).then_some(DurationMs::new(100)),
-            replace: false,
-        };
-        queue.push(at(NOW), &mut floor, &message);
-    }
-    let targets: Vec<u64> = pop(&mut queue, NOW, &mut floor, 6, Lease::Default);
-    let nack = |queue: &mut Queue, nth: usize, nack| {
-        let name = sequence_target(queue, targets[nth]);
-        let target = Target::parse(&name).unwrap();
-        queue.nack(at(NOW + 1), &target, &nack).unwrap();
-    };
-    nack(&mut queue, 0, Nack { reject: true, error: Some(b"rejected"), delay: None });
-    nack(&mut queue, 1, Nack { error: Some(b"later"), ..Nack::default() });
-    queue
-}
-
-/// What a client calls the message of a sequence.
-fn sequence_target(queue: &Queue, sequence: u64) -> Vec<u8> {
-    let image = queue.images().find(|image| image.record.sequence.0 == sequence).unwrap();
-    image.name.map_or_else(|| Sequence(sequence).to_string().into_bytes(), |name| name.to_vec())
-}
-
-fn pop(queue: &mut Queue, now: u64, floor: &mut Floor, count: usize, lease: Lease) -> Vec<u64> {
-    let mut popped = Vec::new();
-    let pop = Pop { count, lease };
-    let promised = queue.deliverable(at(now), &pop);
-    queue.pop(at(now), floor, &pop, &mut Vec::new(), |message| popped.push(message.grant.sequence.0));
-    assert_eq!(popped.len(), promised);
-    popped
-}
-
-/// Everything that can be done to a queue, until nothing is left but the dead.
-fn survive(mut queue: Queue) {
-    let mut floor = Floor::default();
-    assert_eq!(digest(&reload(&queue)), digest(&queue));
-    queue.advance(at(NOW + 40), 2);
-    assert_eq!(digest(&reload(&queue)), digest(&queue));
-    let names: Vec<Vec<u8>> = queue
-        .images()
-        .map(|image| image.record.sequence.0)
-        .collect::<Vec<_>>()
-        .into_iter()
-        .map(|sequence| sequence_target(&queue, sequence))
-        .collect();
-    pop(&mut queue, NOW + 41, &mut floor, 3, Lease::Default);
-    for (nth, name) in names.iter().enumerate() {
-        assert!(queue.get(at(NOW), &Id::parse(name).unwrap()).is_some());
-        let target = Target::parse(name).unwrap();
-        match nth % 4 {
-            0 => drop(queue.ack(at(NOW + 42), &target)),
-            1 => drop(queue.nack(at(NOW + 42), &target, &Nack { error: Some(b"e"), ..Nack::default() })),
-            2 => drop(queue.extend(at(NOW + 42), &target, None)),
-            _ => {}
-        }
-    }
-    let message = NewMessage { payload: b"fresh", name: Some(b"fresh"), replace: true, ..NewMessage::default() };
-    queue.push(at(NOW + 43), &mut floor, &message);
-    queue.trim_dead(1);
-    second_thoughts(&mut queue, &names, &mut floor);
-    assert_eq!(digest(&queue.duplicate().unwrap()), digest(&queue));
-    for now in [NOW + 50, NOW + 5_000, UnixMs::MAX_AT, UnixMs::MAX.as_ms()] {
-        let mut steps = 0;
-        while !queue.advance(at(now), 3).done {
-            steps += 1;
-            assert!(steps < 10_000, "an advance that never ends");
-        }
-        assert!(queue.next_wake().is_none_or(|wake| wake > at(now)));
-        pop(&mut queue, now, &mut floor, 2, Lease::For(DurationMs::new(1)));
-    }
-    let end = UnixMs::MAX;
-    queue.advance(end, usize::MAX);
-    if !queue.is_paused() {
-        while !pop(&mut queue, end.as_ms(), &mut floor, usize::MAX, Lease::NoAck).is_empty() {}
-        let counts = queue.counts();
-        assert_eq!((counts.delayed, counts.ready, counts.inflight), (0, 0, 0), "all was delivered");
-        assert_eq!(queue.images().count() as u64, counts.dead);
-        assert_eq!(queue.images().map(|image| image.payload.len() as u64).sum::<u64>(), counts.payload_bytes);
-    }
-    queue.trim_dead(usize::MAX);
-    assert!(!queue.has_excess_dead());
-    assert_eq!(digest(&reload(&queue)), digest(&queue));
-}
-
-/// What is done to messages that are there, and to many at once.
-fn second_thoughts(queue: &mut Queue, names: &[Vec<u8>], floor: &mut Floor) {
-    let now = at(NOW + 44);
-    let ids: Vec<_> = names.iter().map(|name| Id::parse(name)).collect();
-    for (nth, id) in ids.iter().flatten().enumerate() {
-        match nth % 4 {
-            0 => drop(queue.cancel(now, id)),
-            1 => drop(queue.reschedule(now, id, Due::At(UnixMs::MAX))),
-            2 => drop(queue.reschedule(now, id, Due::After(DurationMs::new(1)))),
-            _ => {}
-        }
-    }
-    queue.redrive(now, &Which::Named(&ids[..ids.len() / 2]), Due::Now);
-    queue.redrive(now, &Which::Oldest(2), Due::After(DurationMs::new(3)));
-    let messages = [b"one", b"two"].map(|payload| NewMessage { payload, ..NewMessage::default() });
-    let _ = queue.push_all(now, floor, &messages, |_| ());
-    queue.catch_up(now);
-    for kind in StateKind::ALL {
-        assert_eq!(queue.peek(now, kind, usize::MAX).len() as u64, queue.counts().of(kind));
-    }
-    let (all, rest) = queue.scan(now, Sequence::ZERO, usize::MAX, None);
-    assert_eq!((all.len(), rest), (queue.images().count(), None));
-    queue.purge(now, States::only(StateKind::Delayed));
-    assert!(queue.peek(now, StateKind::Delayed, 1).is_empty());
-    assert_eq!(digest(&reload(queue)), digest(queue));
 }
 
 /// A change to some bytes.
@@ -201,7 +66,7 @@ fn damaged(mut bytes: Vec<u8>, damages: &[Damage]) -> Vec<u8> {
 }
 
 /// One effect of every kind.
-fn effects(queue: &Queue) -> Vec<Vec<u8>> {
+pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
     let sequences: Vec<Sequence> = queue.images().map(|image| image.record.sequence).collect();
     let (last, receipt) = queue.last_given();
     let next = Sequence(last.0 + 1);
@@ -228,20 +93,6 @@ fn effects(queue: &Queue) -> Vec<Vec<u8>> {
         encoded(Effect::Begin(queue.header())),
         encoded(Effect::Continue(images)),
     ]
-}
-
-/// Applies an effect that may be anything; a refusal must change nothing.
-fn apply(queue: &mut Queue, bytes: &[u8]) {
-    let Ok(stamped) = Stamped::decode(bytes) else { return };
-    let before = digest(queue);
-    if queue.apply(&stamped).is_err() {
-        assert_eq!(digest(queue), before, "a refused effect changed something");
-    }
-    if let Some(mut made) = Queue::made_by(&stamped.effect) {
-        if made.apply(&stamped).is_ok() {
-            survive(made);
-        }
-    }
 }
 
 /// Numbers at which something could break.
@@ -480,7 +331,7 @@ proptest! {
     #[test]
     fn a_damaged_effect_is_refused_or_survived(which in 0usize..17, damages in damage()) {
         let mut queue = lively();
-        let bytes = effects(&queue).swap_remove(which);
+        let bytes = every_effect(&queue).swap_remove(which);
         apply(&mut queue, &bytes.clone());
         apply(&mut queue, &damaged(bytes, &damages));
         survive(queue);
@@ -512,7 +363,7 @@ proptest! {
 #[test]
 fn nothing_but_the_whole_is_read() {
     let queue = lively();
-    for bytes in effects(&queue) {
+    for bytes in every_effect(&queue) {
         for end in 0..bytes.len() {
             assert!(Stamped::decode(&bytes[..end]).is_err());
         }

@@ -11,7 +11,10 @@
     reason = "a test fails by panicking"
 )]
 
+mod corpus;
 mod damage;
+#[path = "../../fuzz/exercise.rs"]
+mod exercise;
 mod history;
 mod reference;
 mod world;

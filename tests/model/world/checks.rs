@@ -1,7 +1,8 @@
 //! What must be true after each step, and at the end.
 
 use super::words::*;
-use super::{digest, ms, reload, replayed, rewritten, Master, World};
+use super::{ms, replayed, rewritten, Master, World};
+use crate::exercise::{digest, reload};
 use crate::reference::{self, State};
 use dq::queue::id::{Floor, Id, IdBuffer, Receipt, Sequence, Target};
 use dq::queue::time::{DurationMs, UnixMs};

@@ -5,12 +5,12 @@ mod acts;
 mod checks;
 mod words;
 
+use crate::exercise::{digest, reload};
 use crate::history::{Act, History, Way, Who, ERRORS};
 use crate::reference::Model;
 use dq::queue::id::Floor;
-use dq::queue::snapshot::Loader;
 use dq::queue::time::UnixMs;
-use dq::queue::{self as dq_queue, Effect, NewMessage, Pop, Queue, Refused, Stamped};
+use dq::queue::{self as dq_queue, Effect, NewMessage, Pop, Queue, Stamped};
 
 /// One of two masters.
 struct Master {
@@ -57,19 +57,6 @@ pub fn run(history: &History) {
 
 fn ms(ms: u64) -> UnixMs {
     UnixMs::new(ms)
-}
-
-fn digest(queue: &Queue) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    queue.digest(|piece| bytes.extend_from_slice(piece)).unwrap();
-    bytes
-}
-
-pub fn reload(queue: &Queue) -> Queue {
-    let mut loader = Loader::default();
-    let taken: Result<(), Refused> = queue.save(|piece| loader.take(piece));
-    taken.expect("what was saved can be loaded");
-    loader.finish(UnixMs::MAX).unwrap()
 }
 
 /// The effects of a rewritten AOF.

@@ -1,0 +1,209 @@
+//! What bytes from outside are put through: they are refused, or they leave a queue that works. The fuzzer's targets call
+//! this, and so do the tests, which replay what the fuzzer found interesting.
+
+use dq::queue::id::{Floor, Id, Sequence, Target};
+use dq::queue::settings::{Retries, Settings};
+use dq::queue::snapshot::Loader;
+use dq::queue::time::{DurationMs, UnixMs};
+use dq::queue::{Due, Lease, Nack, NewMessage, Pop, Queue, Refused, Stamped, StateKind, States, Which};
+
+pub const NOW: u64 = 1_760_000_000_000;
+
+pub fn at(ms: u64) -> UnixMs {
+    UnixMs::new(ms)
+}
+
+pub fn digest(queue: &Queue) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    queue.digest(|piece| bytes.extend_from_slice(piece)).unwrap();
+    bytes
+}
+
+/// A queue with a message in every state, with everything that a message can have.
+pub fn lively() -> Queue {
+    let settings = Settings { deadlen: Some(5), maxlen: 100, ..Settings::default() };
+    let (mut queue, mut floor) = (Queue::new(settings), Floor::default());
+    for nth in 0..12u64 {
+        let name = format!("name-{nth}");
+        let message = NewMessage {
+            payload: &vec![nth as u8; if nth == 7 { 9_000 } else { 10 * nth as usize }],
+            name: (nth % 3 == 0).then_some(name.as_bytes()),
+            due: if nth % 4 == 3 { Due::After(DurationMs::new(nth)) } else { Due::Now },
+            priority: nth as i8 % 3 - 1,
+            retries: (nth % 2 == 0).then_some(Retries::new(1).unwrap()),
+            lease: (nth % 5 == 0).then_some(DurationMs::new(50)),
+            ttl: (nth % 4 == 1).then_some(DurationMs::new(100)),
+            replace: false,
+        };
+        queue.push(at(NOW), &mut floor, &message);
+    }
+    let targets: Vec<u64> = pop(&mut queue, NOW, &mut floor, 6, Lease::Default);
+    let nack = |queue: &mut Queue, nth: usize, nack| {
+        let name = sequence_target(queue, targets[nth]);
+        let target = Target::parse(&name).unwrap();
+        queue.nack(at(NOW + 1), &target, &nack).unwrap();
+    };
+    nack(&mut queue, 0, Nack { reject: true, error: Some(b"rejected"), delay: None });
+    nack(&mut queue, 1, Nack { error: Some(b"later"), ..Nack::default() });
+    queue
+}
+
+/// What a client calls the message of a sequence.
+pub fn sequence_target(queue: &Queue, sequence: u64) -> Vec<u8> {
+    let image = queue.images().find(|image| image.record.sequence.0 == sequence).unwrap();
+    image.name.map_or_else(|| Sequence(sequence).to_string().into_bytes(), |name| name.to_vec())
+}
+
+pub fn pop(queue: &mut Queue, now: u64, floor: &mut Floor, count: usize, lease: Lease) -> Vec<u64> {
+    let mut popped = Vec::new();
+    let pop = Pop { count, lease };
+    let promised = queue.deliverable(at(now), &pop);
+    queue.pop(at(now), floor, &pop, &mut Vec::new(), |message| popped.push(message.grant.sequence.0));
+    assert_eq!(popped.len(), promised);
+    popped
+}
+
+/// Everything that can be done to a queue, until nothing is left but the dead.
+pub fn survive(mut queue: Queue) {
+    let mut floor = Floor::default();
+    assert_eq!(digest(&reload(&queue)), digest(&queue));
+    queue.advance(at(NOW + 40), 2);
+    assert_eq!(digest(&reload(&queue)), digest(&queue));
+    let names: Vec<Vec<u8>> = queue
+        .images()
+        .map(|image| image.record.sequence.0)
+        .collect::<Vec<_>>()
+        .into_iter()
+        .map(|sequence| sequence_target(&queue, sequence))
+        .collect();
+    pop(&mut queue, NOW + 41, &mut floor, 3, Lease::Default);
+    for (nth, name) in names.iter().enumerate() {
+        assert!(queue.get(at(NOW), &Id::parse(name).unwrap()).is_some());
+        let target = Target::parse(name).unwrap();
+        match nth % 4 {
+            0 => drop(queue.ack(at(NOW + 42), &target)),
+            1 => drop(queue.nack(at(NOW + 42), &target, &Nack { error: Some(b"e"), ..Nack::default() })),
+            2 => drop(queue.extend(at(NOW + 42), &target, None)),
+            _ => {}
+        }
+    }
+    let message = NewMessage { payload: b"fresh", name: Some(b"fresh"), replace: true, ..NewMessage::default() };
+    queue.push(at(NOW + 43), &mut floor, &message);
+    queue.trim_dead(1);
+    second_thoughts(&mut queue, &names, &mut floor);
+    assert_eq!(digest(&queue.duplicate().unwrap()), digest(&queue));
+    for now in [NOW + 50, NOW + 5_000, UnixMs::MAX_AT, UnixMs::MAX.as_ms()] {
+        let mut steps = 0;
+        while !queue.advance(at(now), 3).done {
+            steps += 1;
+            assert!(steps < 10_000, "an advance that never ends");
+        }
+        assert!(queue.next_wake().is_none_or(|wake| wake > at(now)));
+        pop(&mut queue, now, &mut floor, 2, Lease::For(DurationMs::new(1)));
+    }
+    let end = UnixMs::MAX;
+    queue.advance(end, usize::MAX);
+    if !queue.is_paused() {
+        while !pop(&mut queue, end.as_ms(), &mut floor, usize::MAX, Lease::NoAck).is_empty() {}
+        let counts = queue.counts();
+        assert_eq!((counts.delayed, counts.ready, counts.inflight), (0, 0, 0), "all was delivered");
+        assert_eq!(queue.images().count() as u64, counts.dead);
+        assert_eq!(queue.images().map(|image| image.payload.len() as u64).sum::<u64>(), counts.payload_bytes);
+    }
+    queue.trim_dead(usize::MAX);
+    assert!(!queue.has_excess_dead());
+    assert_eq!(digest(&reload(&queue)), digest(&queue));
+}
+
+/// What is done to messages that are there, and to many at once.
+pub fn second_thoughts(queue: &mut Queue, names: &[Vec<u8>], floor: &mut Floor) {
+    let now = at(NOW + 44);
+    let ids: Vec<_> = names.iter().map(|name| Id::parse(name)).collect();
+    for (nth, id) in ids.iter().flatten().enumerate() {
+        match nth % 4 {
+            0 => drop(queue.cancel(now, id)),
+            1 => drop(queue.reschedule(now, id, Due::At(UnixMs::MAX))),
+            2 => drop(queue.reschedule(now, id, Due::After(DurationMs::new(1)))),
+            _ => {}
+        }
+    }
+    queue.redrive(now, &Which::Named(&ids[..ids.len() / 2]), Due::Now);
+    queue.redrive(now, &Which::Oldest(2), Due::After(DurationMs::new(3)));
+    let messages = [b"one", b"two"].map(|payload| NewMessage { payload, ..NewMessage::default() });
+    let _ = queue.push_all(now, floor, &messages, |_| ());
+    queue.catch_up(now);
+    for kind in StateKind::ALL {
+        assert_eq!(queue.peek(now, kind, usize::MAX).len() as u64, queue.counts().of(kind));
+    }
+    let (all, rest) = queue.scan(now, Sequence::ZERO, usize::MAX, None);
+    assert_eq!((all.len(), rest), (queue.images().count(), None));
+    queue.purge(now, States::only(StateKind::Delayed));
+    assert!(queue.peek(now, StateKind::Delayed, 1).is_empty());
+    assert_eq!(digest(&reload(queue)), digest(queue));
+}
+
+/// Applies an effect that may be anything; a refusal must change nothing.
+pub fn apply(queue: &mut Queue, bytes: &[u8]) {
+    let Ok(stamped) = Stamped::decode(bytes) else { return };
+    let before = digest(queue);
+    if queue.apply(&stamped).is_err() {
+        assert_eq!(digest(queue), before, "a refused effect changed something");
+    }
+    if let Some(mut made) = Queue::made_by(&stamped.effect) {
+        if made.apply(&stamped).is_ok() {
+            survive(made);
+        }
+    }
+}
+
+/// A queue as it is loaded again.
+pub fn reload(queue: &Queue) -> Queue {
+    let mut loader = Loader::default();
+    let taken: Result<(), Refused> = queue.save(|piece| loader.take(piece));
+    taken.expect("what was saved can be loaded");
+    loader.finish(UnixMs::MAX).unwrap()
+}
+
+/// Bytes as the pieces of a snapshot: before each stands its length, two bytes.
+pub fn snapshot(mut bytes: &[u8]) {
+    let mut loader = Loader::default();
+    while let Some((length, rest)) = bytes.split_first_chunk::<2>() {
+        let length = usize::from(u16::from_be_bytes(*length)).min(rest.len());
+        let (piece, rest) = rest.split_at(length);
+        if loader.take(piece).is_err() {
+            return;
+        }
+        bytes = rest;
+    }
+    if let Ok(queue) = loader.finish(UnixMs::MAX) {
+        survive(queue);
+    }
+}
+
+/// Bytes as effects on a queue in which there is something of everything; before each stands its length, two bytes.
+pub fn effects(mut bytes: &[u8]) {
+    let mut queue = lively();
+    while let Some((length, rest)) = bytes.split_first_chunk::<2>() {
+        let length = usize::from(u16::from_be_bytes(*length)).min(rest.len());
+        let (effect, rest) = rest.split_at(length);
+        apply(&mut queue, effect);
+        bytes = rest;
+    }
+    survive(queue);
+}
+
+/// Bytes as what clients call a message: what can be read is printed as it was.
+pub fn ids(bytes: &[u8]) {
+    if let Some(sequence) = Sequence::parse(bytes) {
+        assert_eq!(sequence.to_string().as_bytes(), bytes);
+        assert!(!Id::is_name(bytes));
+    }
+    let Some(target) = Target::parse(bytes) else { return };
+    let mut printed = dq::queue::id::IdBuffer::new();
+    let id = match target.id {
+        Id::Generated(sequence) => printed.id(sequence, None),
+        Id::Named(name) => printed.id(Sequence::ZERO, Some(name)),
+    };
+    let length = target.receipt.map_or(id, |receipt| printed.receipt(id, receipt));
+    assert_eq!(printed.text(length), bytes);
+}
