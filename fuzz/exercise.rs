@@ -5,7 +5,7 @@ use dq::queue::id::{Floor, Id, Sequence, Target};
 use dq::queue::settings::{Retries, Settings};
 use dq::queue::snapshot::Loader;
 use dq::queue::time::{DurationMs, UnixMs};
-use dq::queue::{Due, Lease, Nack, NewMessage, Pop, Queue, Refused, Stamped, StateKind, States, Which};
+use dq::queue::{Cursor, Due, Lease, Nack, NewMessage, Pop, Queue, Refused, Stamped, StateKind, States, Which};
 
 pub const NOW: u64 = 1_760_000_000_000;
 
@@ -135,7 +135,7 @@ pub fn second_thoughts(queue: &mut Queue, names: &[Vec<u8>], floor: &mut Floor) 
     for kind in StateKind::ALL {
         assert_eq!(queue.peek(now, kind, usize::MAX).len() as u64, queue.counts().of(kind));
     }
-    let (all, rest) = queue.scan(now, Sequence::ZERO, usize::MAX, None);
+    let (all, rest) = queue.scan(now, Cursor::Start, usize::MAX, None);
     assert_eq!((all.len(), rest), (queue.images().count(), None));
     queue.purge(now, States::only(StateKind::Delayed));
     assert!(queue.peek(now, StateKind::Delayed, 1).is_empty());

@@ -3,10 +3,10 @@
 use std::ops::RangeInclusive;
 
 use super::error::{Error, Unit};
-use crate::queue::id::{Id, Sequence};
+use crate::queue::id::Id;
 use crate::queue::settings::{Retries, MAX_LENGTH};
 use crate::queue::time::{DurationMs, UnixMs};
-use crate::queue::Due;
+use crate::queue::{Cursor, Due};
 use crate::server::args::Args;
 use crate::server::register::Arg;
 
@@ -125,10 +125,10 @@ pub fn count_of_words(args: &mut Args<'_>, name: &'static str) -> Result<usize, 
     parse_number(word, name, Unit::Plain, 1..=COUNT_MAX).map(|count| count.unsigned_abs() as usize)
 }
 
-/// A cursor of a scan: the last sequence that it looked at.
-pub fn cursor(word: &[u8]) -> Result<Sequence, Error> {
+/// A cursor of a scan.
+pub fn cursor(word: &[u8]) -> Result<Cursor, Error> {
     let number = std::str::from_utf8(word).ok().filter(|word| word.bytes().all(|byte| byte.is_ascii_digit()));
-    number.and_then(|number| number.parse().ok()).map(Sequence).ok_or(Error::BadCursor)
+    number.and_then(|number| number.parse().ok()).map(Cursor::from_number).ok_or(Error::BadCursor)
 }
 
 fn parse_number(word: &[u8], option: &'static str, unit: Unit, range: RangeInclusive<i64>) -> Result<i64, Error> {

@@ -15,7 +15,7 @@ impl Command for Reschedule {
     const ROW: Row = Row {
         name: c"DQ.RESCHEDULE",
         flags: c"write fast",
-        arity: -5,
+        arity: -4,
         keys: Keys::First(Access::UPDATE),
         acl: c"write fast",
         summary: c"Moves a delayed or ready message to another due time",
@@ -58,6 +58,6 @@ fn parse(call: &mut Call<'_>) -> Result<Due, Error> {
     while let Some(option) = options.next()? {
         options.due(option, &mut due)?;
     }
-    // The arity promises one of them.
-    Ok(due.unwrap_or_default())
+    // The arity promises a word, so this is never missing.
+    due.ok_or(Error::NoValue("DELAY or AT"))
 }

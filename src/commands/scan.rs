@@ -5,8 +5,7 @@ use super::get::reply_message;
 use super::len::{state, STATES};
 use super::options::{self, Options};
 use super::{key_name, look_at, now, serve, word};
-use crate::queue::id::Sequence;
-use crate::queue::{Queue, StateKind};
+use crate::queue::{Cursor, Queue, StateKind};
 use crate::server::ctx::Ctx;
 use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
 
@@ -62,11 +61,11 @@ fn scan(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-fn reply_page(ctx: Ctx, queue: &Queue, cursor: Sequence, count: usize, kind: Option<StateKind>) {
+fn reply_page(ctx: Ctx, queue: &Queue, cursor: Cursor, count: usize, kind: Option<StateKind>) {
     let now = now(ctx);
     let (page, next) = queue.scan(now, cursor, count, kind);
     ctx.array(2);
-    ctx.bulk(next.unwrap_or(Sequence::ZERO).0.to_string().as_bytes());
+    ctx.bulk(next.unwrap_or(Cursor::Start).number().to_string().as_bytes());
     ctx.array(page.len());
     for sequence in page {
         match queue.show(now, sequence) {

@@ -44,30 +44,12 @@ impl Queue {
     /// The first messages of a state, at most `count`, in the order in which they will leave it; the dead newest
     /// first. What the view knows, so see [`Queue::catch_up`]. O(count + log n).
     pub fn peek(&self, now: UnixMs, kind: StateKind, count: usize) -> Vec<Sequence> {
-        self.in_state(self.seen(now), kind, count)
-    }
-
-    /// Looks at the next `count` messages before `cursor` (from the last one pushed, where it is zero), and returns
-    /// those of a state (or all), and the cursor for the next look; none where this was the last. It goes back in
-    /// push order, so that a round ends however much is pushed meanwhile. O(count + log n).
-    pub fn scan(
-        &self,
-        now: UnixMs,
-        cursor: Sequence,
-        count: usize,
-        kind: Option<StateKind>,
-    ) -> (Vec<Sequence>, Option<Sequence>) {
         let now = self.seen(now);
-        let before = Some(cursor).filter(|cursor| *cursor != Sequence::ZERO);
-        let mut behind = self.store.iter_before(before).peekable();
-        let (mut found, mut last) = (Vec::new(), cursor);
-        for at in behind.by_ref().take(count) {
-            last = self.store.sequence(at);
-            if kind.is_none_or(|kind| self.store.record(at).state_at(now).kind() == kind) {
-                found.push(last);
-            }
-        }
-        (found, behind.peek().map(|_| last))
+        // Another clock, ahead of this one, may have brought the view further: what is not in that state is not shown.
+        let is_so = |sequence: &Sequence| {
+            self.store.locate(*sequence).is_some_and(|at| self.store.record(at).state_at(now).kind() == kind)
+        };
+        self.in_state(now, kind, count).into_iter().filter(is_so).collect()
     }
 
     /// The message of a sequence.

@@ -16,7 +16,7 @@
 //! # The rooms
 //! [`time`], [`id`] and [`settings`] are the vocabulary; `record` is one message; `store` is where
 //! messages lie; [`order`], `waiting` and `view` are their order; `produce`, `consume`, `settle`, `change`, `bulk`,
-//! `advance` and `look` are what can be done; `effect` and [`snapshot`] are how it travels.
+//! `advance`, `look` and `scan` are what can be done; `effect` and [`snapshot`] are how it travels.
 
 #![forbid(unsafe_code)]
 
@@ -31,6 +31,7 @@ mod look;
 pub mod order;
 mod produce;
 mod record;
+mod scan;
 pub mod settings;
 mod settle;
 pub mod snapshot;
@@ -47,6 +48,7 @@ pub use effect::{Effect, Grant, Image, Refused, Stamped};
 pub use look::Message;
 pub use produce::{Due, NewMessage, NotPushed, Pushed};
 pub use record::{Phase, Reason, Record, State, StateKind, States, Ttl};
+pub use scan::Cursor;
 pub use settle::{Fate, Nack, Nacked};
 
 use advance::Moved;
@@ -215,7 +217,7 @@ impl Queue {
     }
 }
 
-/// SipHash, which nobody can make collide in bulk, with a fixed key: the order of names never leaves the process.
+/// SipHash, which nobody can make collide in bulk, with a fixed key: a scan goes by it.
 fn hash_of(name: &[u8]) -> u64 {
     let mut hasher = std::hash::DefaultHasher::new();
     hasher.write(name);

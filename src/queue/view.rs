@@ -58,6 +58,8 @@ impl Queue {
         if self.moved_to > self.clock {
             self.lay_out(self.clock);
         }
+        // Nothing was moved beyond it, so nothing was counted.
+        self.viewed = self.viewed.min(self.clock);
         self.clock
     }
 

@@ -12,6 +12,7 @@ use super::info;
 use super::listeners;
 use super::log;
 use super::sweep;
+use super::timer;
 
 /// Errors while reading an RDB are ours to handle; nothing is signalled as modified but what we say; replicas may
 /// serve old data while they load.
@@ -45,6 +46,7 @@ pub fn load(
         listeners::watch(ctx)?;
         info::register(ctx)?;
         ctx.subscribe(raw::REDISMODULE_EVENT_SWAPDB, sweep::on_swap);
+        ctx.subscribe(raw::REDISMODULE_EVENT_CRON_LOOP, timer::on_cron);
         register_commands(ctx)
     })
 }

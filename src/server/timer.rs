@@ -22,13 +22,15 @@ use super::key::{OpenKey, Slot};
 use super::state::{with_schedule, Schedule};
 use super::sweep;
 use super::write;
-use crate::queue::time::{DurationMs, UnixMs};
+use crate::queue::time::UnixMs;
 use crate::queue::Effect;
 
 /// How long the timer waits while writes are paused.
-const PAUSED: DurationMs = DurationMs::new(10);
+const PAUSED: Duration = Duration::from_millis(10);
 /// How long it lets others have their turn after its budget was spent: the shortest that the server offers.
-const BREATH: DurationMs = DurationMs::new(1);
+const BREATH: Duration = Duration::from_millis(1);
+/// By how much the timer may fire later than its hint asks, as two clocks of whole milliseconds compare them.
+const SLACK: Duration = Duration::from_millis(2);
 /// Leases and TTLs that end between two looks at the clock: some 10 µs of work.
 const STEP: usize = 64;
 
@@ -46,9 +48,18 @@ pub static OVER_BUDGET: AtomicU64 = AtomicU64::new(0);
 /// The one timer, as far as it is armed.
 #[derive(Default)]
 pub struct Timer {
-    armed: Option<(TimerId, UnixMs)>,
+    armed: Option<Armed>,
     /// Others have their turn, or writes are paused, until then.
-    not_before: UnixMs,
+    not_before: Option<Instant>,
+}
+
+/// A timer of the server's that has not fired.
+struct Armed {
+    timer: TimerId,
+    /// The hint that it was armed for.
+    at: UnixMs,
+    /// When it fires, by the clock that the server's timers go by: the time of day may be set, and that one not.
+    fires: Instant,
 }
 
 impl Schedule {
@@ -61,18 +72,33 @@ impl Schedule {
     /// Arms the timer for the earliest hint, unless it is armed for then or earlier.
     pub fn rearm(&mut self, ctx: Ctx, now: UnixMs) {
         let Some(at) = self.agenda.earliest().into_iter().chain(self.sweep.next).min() else { return };
-        let at = at.max(self.timer.not_before);
-        match self.timer.armed {
-            Some((_, armed)) if armed <= at => return,
-            Some((timer, _)) => {
-                ctx.stop_timer(timer);
+        let instant = Instant::now();
+        let rest = self.timer.not_before.map_or(Duration::ZERO, |until| until.saturating_duration_since(instant));
+        let wait = Duration::from_millis(at.since(now).as_ms()).max(rest);
+        let fires = instant.checked_add(wait).unwrap_or(instant);
+        if let Some(armed) = &self.timer.armed {
+            // It fires too late where the time of day has stepped forward since.
+            if armed.at <= at && armed.fires <= fires + SLACK {
+                return;
             }
-            None => {}
+            ctx.stop_timer(armed.timer);
         }
         // Rounds up: `now` was rounded down to the millisecond, so it fires within the one after, never before.
-        let wait = at.since(now).as_ms();
-        self.timer.armed = Some((ctx.create_timer(wait, on_timer), at));
+        let ms = wait.as_nanos().div_ceil(1_000_000);
+        let timer = ctx.create_timer(u64::try_from(ms).unwrap_or(u64::MAX), on_timer);
+        self.timer.armed = Some(Armed { timer, at, fires });
     }
+}
+
+/// The server's own round, some ten times a second: the time of day may have stepped forward, or the machine have slept,
+/// with no command to notice it.
+pub extern "C" fn on_cron(ctx: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, _: u64, _: *mut c_void) {
+    // SAFETY: the server passes a context that is valid during this call.
+    let ctx = unsafe { Ctx::from_raw(ctx) };
+    guard("the server's round", (), || {
+        let now = UnixMs::new(ctx.now_ms());
+        with_schedule(|schedule| schedule.rearm(ctx, now));
+    });
 }
 
 extern "C" fn on_timer(ctx: *mut raw::RedisModuleCtx, _: *mut c_void) {
@@ -91,7 +117,7 @@ fn run(ctx: Ctx) {
     // This timer has fired: it must not be stopped any more.
     with_schedule(|schedule| schedule.timer = Timer::default());
     if ctx.avoid_replication_traffic() {
-        rest(now.after(PAUSED));
+        rest(PAUSED);
         return;
     }
     let started = Instant::now();
@@ -105,7 +131,7 @@ fn run(ctx: Ctx) {
         sweep::step(ctx, now);
     } else {
         OVER_BUDGET.fetch_add(1, Relaxed);
-        rest(now.after(BREATH));
+        rest(BREATH);
     }
     let took = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
     RUNS.fetch_add(1, Relaxed);
@@ -114,8 +140,8 @@ fn run(ctx: Ctx) {
 }
 
 /// Lets the next run wait.
-fn rest(until: UnixMs) {
-    with_schedule(|schedule| schedule.timer.not_before = until);
+fn rest(time: Duration) {
+    with_schedule(|schedule| schedule.timer.not_before = Instant::now().checked_add(time));
 }
 
 /// Advances the queue that a hint stands for, if there is one; whether the budget lasted.

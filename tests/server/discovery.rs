@@ -42,7 +42,7 @@ const COMMANDS: [Row; 20] = [
     grows("dq.mpush", -4, "DQ.MPUSH q 2 x y IDS m n DELAY 5 REPLACE"),
     changes("dq.mpop", -3, "DQ.MPOP 1 q COUNT 5 BLOCK 0"),
     changes("dq.cancel", -3, "DQ.CANCEL q m n"),
-    changes("dq.reschedule", -5, "DQ.RESCHEDULE q m DELAY 5"),
+    changes("dq.reschedule", -4, "DQ.RESCHEDULE q m DELAY 5"),
     changes("dq.redrive", -2, "DQ.REDRIVE q IDS 2 m n DELAY 5"),
     changes("dq.purge", -2, "DQ.PURGE q dead ready"),
     looks("dq.peek", -2, "DQ.PEEK q dead COUNT 5"),

@@ -328,3 +328,34 @@ fn it_works_in_transactions_and_scripts() {
         assert_eq!(c.script("DQ.SCAN q 0").items()[1].items()[0].fields().text("id"), "a");
     });
 }
+
+#[test]
+fn an_id_that_is_replaced_all_the_time_is_shown_once() {
+    in_both_protocols(|c| {
+        for count in [1, 3, 10, 1_000] {
+            c.ask("DEL q");
+            for nth in 0..40 {
+                c.push(format!("q x ID n{nth} DELAY 600000"));
+                c.push("q x DELAY 600000");
+            }
+            let (mut shown, mut cursor) = (Vec::new(), "0".to_owned());
+            loop {
+                let (next, page) = c.scan(format!("q {cursor} COUNT {count}"));
+                shown.extend(page.iter().map(|message| message.text("id")));
+                // Two that are debounced after each page, and one that is new.
+                for id in ["n0", "n39"] {
+                    c.push(format!("q y ID {id} REPLACE DELAY 600000"));
+                }
+                c.push("q z DELAY 600000");
+                cursor = next;
+                if cursor == "0" {
+                    break;
+                }
+            }
+            for nth in 0..40 {
+                let id = format!("n{nth}");
+                assert_eq!(shown.iter().filter(|shown| **shown == id).count(), 1, "{id} at COUNT {count}");
+            }
+        }
+    });
+}

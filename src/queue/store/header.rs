@@ -46,6 +46,10 @@ impl Header {
         self.word & PLACEMENT_MASK != REMOVED
     }
 
+    pub fn is_named(&self) -> bool {
+        self.word & NAMED != 0
+    }
+
     pub fn is_large(&self) -> bool {
         self.word & LARGE != 0
     }

@@ -161,6 +161,11 @@ impl Store {
         Sequence(self.header(at).sequence)
     }
 
+    /// Whether the message at a place has a name.
+    pub fn is_named(&self, at: At) -> bool {
+        self.header(at).is_named()
+    }
+
     /// Which index the message is in.
     pub fn placement(&self, at: At) -> Placement {
         self.header(at).placement()

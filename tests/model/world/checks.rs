@@ -4,9 +4,9 @@ use super::words::*;
 use super::{ms, replayed, rewritten, Master, World};
 use crate::exercise::{digest, reload};
 use crate::reference::{self, State};
-use dq::queue::id::{Floor, Id, IdBuffer, Receipt, Sequence, Target};
+use dq::queue::id::{Floor, Id, IdBuffer, Receipt, Target};
 use dq::queue::time::{DurationMs, UnixMs};
-use dq::queue::{self as dq_queue, Pop, Queue, StateKind, Totals};
+use dq::queue::{self as dq_queue, Cursor, Pop, Queue, StateKind, Totals};
 
 impl World {
     /// All that can be seen from outside is what the model says.
@@ -70,18 +70,21 @@ impl World {
         assert_eq!(self.scanned(None), self.sorted_sequences());
     }
 
-    /// A whole scan of the master that is late.
+    /// A whole scan of the master that is late, sorted.
     pub(super) fn scanned(&self, kind: Option<StateKind>) -> Vec<u64> {
-        let (mut found, mut cursor) = (Vec::new(), Sequence::ZERO);
+        let (mut found, mut cursor) = (Vec::new(), Cursor::Start);
         loop {
             let count = 1 + self.steps % 7;
             let (page, next) = self.lazy.queue.scan(ms(self.clock), cursor, count, kind);
             assert!(page.len() <= count);
             found.extend(page.iter().map(|sequence| sequence.0));
             match next {
-                Some(next) => cursor = next,
+                Some(next) => {
+                    assert_eq!(Cursor::from_number(next.number()), next);
+                    cursor = next;
+                }
                 None => {
-                    found.reverse();
+                    found.sort_unstable();
                     return found;
                 }
             }

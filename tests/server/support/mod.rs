@@ -2,6 +2,7 @@
 
 mod aof;
 mod client;
+mod clock;
 mod page;
 mod queue;
 mod random;
@@ -13,6 +14,7 @@ mod wait;
 
 pub use aof::{effects_of, effects_of_every_state};
 pub use client::{Client, Protocol};
+pub use clock::Clock;
 pub use page::{is_token, markdown_files, prose, root, OptionRow, Page, Range};
 pub use random::Random;
 pub use reply::{Fields, Reply};

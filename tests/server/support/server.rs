@@ -1,6 +1,7 @@
 //! A real server with the module loaded: a directory and a port of its own, ended and judged when it goes.
 
 use super::client::{Client, Protocol};
+use super::clock::Clock;
 use super::reply::Reply;
 use super::wait::{eventually, PATIENCE};
 use std::net::TcpListener;
@@ -21,6 +22,7 @@ pub struct Server {
     port: u16,
     dir: PathBuf,
     args: Vec<String>,
+    environment: Vec<(String, String)>,
 }
 
 impl Server {
@@ -31,6 +33,15 @@ impl Server {
 
     /// A fresh server with further arguments.
     pub fn with(args: &[&str]) -> Server {
+        Server::in_environment(Vec::new(), args)
+    }
+
+    /// A fresh server whose time of day is that of `clock`.
+    pub fn with_clock(clock: &Clock, args: &[&str]) -> Server {
+        Server::in_environment(clock.environment(), args)
+    }
+
+    fn in_environment(environment: Vec<(String, String)>, args: &[&str]) -> Server {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("server-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -38,8 +49,8 @@ impl Server {
         // Empty, for `CONFIG REWRITE` to write to.
         std::fs::write(dir.join("conf"), "").expect("a file for the configuration");
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
-        let (child, port) = launch(&dir, &args);
-        Server { child, port, dir, args }
+        let (child, port) = launch(&dir, &args, &environment);
+        Server { child, port, dir, args, environment }
     }
 
     /// A fresh server that keeps an AOF, synced to disk with each reply.
@@ -100,7 +111,7 @@ impl Server {
 
     /// Starts it again after it ended.
     pub fn boot(&mut self) {
-        (self.child, self.port) = launch(&self.dir, &self.args);
+        (self.child, self.port) = launch(&self.dir, &self.args, &self.environment);
     }
 
     fn shut_down(&mut self, how: &str) {
@@ -138,10 +149,10 @@ pub fn in_both_protocols(test: impl Fn(&mut Client)) {
 }
 
 /// Starts a server on a free port and waits until it answers.
-fn launch(dir: &Path, args: &[String]) -> (Child, u16) {
+fn launch(dir: &Path, args: &[String], environment: &[(String, String)]) -> (Child, u16) {
     for _ in 0..PORT_ATTEMPTS {
         let port = free_port();
-        let mut child = spawn(dir, port, args);
+        let mut child = spawn(dir, port, args, environment);
         if answers(&mut child, port, dir) {
             return (child, port);
         }
@@ -154,7 +165,7 @@ fn free_port() -> u16 {
     listener.local_addr().expect("its address").port()
 }
 
-fn spawn(dir: &Path, port: u16, args: &[String]) -> Child {
+fn spawn(dir: &Path, port: u16, args: &[String], environment: &[(String, String)]) -> Child {
     let out = std::fs::File::create(dir.join("stdout")).expect("a file for the output");
     Command::new(server_binary())
         .arg(dir.join("conf"))
@@ -167,6 +178,7 @@ fn spawn(dir: &Path, port: u16, args: &[String]) -> Child {
         .args(["--repl-diskless-sync-delay", "0"])
         .args(["--loadmodule", &module().to_string_lossy()])
         .args(args)
+        .envs(environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .stdout(out.try_clone().expect("the file"))
         .stderr(out)

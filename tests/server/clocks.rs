@@ -1,0 +1,92 @@
+//! Clocks that are set: what waits is delivered by the server's time of day, whatever that does.
+
+use crate::support::{eventually, Clock, Server};
+
+const HOUR: i64 = 3_600_000;
+
+#[test]
+fn what_a_clock_set_ahead_made_due_is_delivered_to_who_waits() {
+    let clock = Clock::new();
+    let server = Server::with_clock(&clock, &[]);
+    let (mut c, mut waiting) = (server.client(), server.client());
+    c.push("q x ID later DELAY 1800000");
+    waiting.wait_for_message("q");
+    c.until_blocked(1);
+    // A machine that slept, or an administrator: no command comes to notice it.
+    clock.set(HOUR);
+    assert_eq!(waiting.served().id, "later");
+}
+
+#[test]
+fn a_clock_set_ahead_does_not_put_other_queues_to_sleep() {
+    let clock = Clock::new();
+    let server = Server::with_clock(&clock, &[]);
+    let (mut c, mut waiting) = (server.client(), server.client());
+    // The timer is armed a while ahead, and then that while is over by the time of day alone.
+    c.push("far x DELAY 3000000");
+    clock.set(HOUR);
+    c.push("q x ID soon DELAY 50");
+    waiting.wait_for_message("q");
+    assert_eq!(waiting.served().id, "soon");
+    eventually("what was far is ready", || c.info("dq", "dq_ready") == "1");
+}
+
+#[test]
+fn a_clock_set_back_puts_off_what_waits_and_ends_no_lease() {
+    let clock = Clock::new();
+    let server = Server::with_clock(&clock, &[]);
+    let (mut c, mut waiting) = (server.client(), server.client());
+    c.push("q x ID held");
+    let held = c.pop_one("q LEASE 600000");
+    clock.set(-HOUR);
+    // Within a queue time stands still until the clock has caught up …
+    let id = c.push("q x ID next");
+    assert_eq!(c.get("q", "held").text("state"), "inflight");
+    // … and what is due at once is due at once.
+    waiting.wait_for_message("q");
+    assert_eq!(waiting.served().id, id);
+    assert_eq!(c.ack(format!("q {}", held.receipt())), 1);
+    // Another queue goes by the clock as it is.
+    c.push("fresh x ID fresh DELAY 20");
+    waiting.wait_for_message("fresh");
+    assert_eq!(waiting.served().id, "fresh");
+}
+
+#[test]
+fn a_replica_whose_clock_is_behind_shows_no_message_in_a_state_that_it_is_not_in() {
+    let (master, clock) = (Server::start(), Clock::new());
+    clock.set(-10_000);
+    let port = master.port().to_string();
+    let replica = Server::with_clock(&clock, &["--replicaof", "127.0.0.1", &port]);
+    let (mut c, mut r) = (master.client(), replica.client());
+    eventually("the replica's link is up", || r.info("replication", "master_link_status") == "up");
+    c.create("q RETRIES 0");
+    c.push("q x ID dead LEASE 20");
+    c.push("q x ID again RETRIES 5 LEASE 20");
+    c.push("q x ID expired TTL 20 DELAY 5");
+    c.pop("q COUNT 2");
+    c.until_state("q", "dead", "dead");
+    c.until_state("q", "expired", "dead");
+    c.push("q x ID later DELAY 600000");
+    eventually("the replica has it all", || r.digest("q") == c.digest("q"));
+    for state in ["delayed", "ready", "inflight", "dead"] {
+        for message in r.peek(format!("q {state} COUNT 9")) {
+            assert_eq!(message.text("state"), state, "{}", message.text("id"));
+        }
+    }
+}
+
+#[test]
+fn a_former_master_whose_clock_was_ahead_leaves_no_lease_counted_as_ended() {
+    let clock = Clock::new();
+    clock.set(HOUR);
+    let ahead = Server::with_clock(&clock, &[]);
+    ahead.client().push("q x ID a AT 1000");
+    let server = Server::replica_of(&ahead, &[]);
+    let mut c = server.client();
+    c.ask("REPLICAOF NO ONE").ok();
+    c.pop_one("q LEASE 60000");
+    c.ask("DEBUG RELOAD").ok();
+    let about = c.about("q");
+    assert_eq!((about.int("inflight"), about.int("lease-expired")), (1, 0));
+}

@@ -1,0 +1,55 @@
+//! A time of day that a test can set, for servers that are started with it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The clock of one or more servers.
+pub struct Clock {
+    file: PathBuf,
+}
+
+impl Clock {
+    /// A clock that shows the time as it is.
+    pub fn new() -> Clock {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("clock-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let clock = Clock { file: Path::new(env!("CARGO_TARGET_TMPDIR")).join(name) };
+        clock.set(0);
+        clock
+    }
+
+    /// Sets it so many milliseconds ahead of the true time, or behind.
+    pub fn set(&self, ms: i64) {
+        use std::io::Write;
+        // Written in place: servers have the file mapped.
+        let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(false).open(&self.file).unwrap();
+        file.write_all(&ms.to_ne_bytes()).expect("the clock is set");
+    }
+
+    /// What a server's environment must say to go by it.
+    pub fn environment(&self) -> Vec<(String, String)> {
+        vec![
+            ("LD_PRELOAD".to_owned(), library().to_string_lossy().into_owned()),
+            ("DQ_CLOCK".to_owned(), self.file.to_string_lossy().into_owned()),
+        ]
+    }
+}
+
+impl Drop for Clock {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.file);
+    }
+}
+
+/// The library that servers preload, compiled once a run.
+fn library() -> &'static Path {
+    static LIBRARY: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server/support/clock.c");
+        let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("clock-{}.so", std::process::id()));
+        let compiled = Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).status();
+        assert!(compiled.is_ok_and(|status| status.success()), "cc compiles the clock");
+        library
+    })
+}
