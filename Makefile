@@ -1,6 +1,6 @@
 # `make` lists what there is to do. Every target installs what it lacks (scripts/install-deps.sh).
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-matrix fuzz lint fmt bench bench-core deps clean
+.PHONY: help run build test test-matrix soak fuzz lint fmt bench bench-core deps clean
 
 # Where rustup puts cargo, for shells that do not know it yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -22,6 +22,9 @@ test: deps ## run all tests, two to four minutes: the core, its model, and real 
 
 test-matrix: deps ## run the server tests on each of SERVERS="path ...", else on six servers that it fetches
 	@scripts/test-matrix.sh $(SERVERS)
+
+soak: deps ## check what servers promise while they fail, for DQ_SOAK_SECONDS (600), with new seeds or from DQ_SEED
+	cargo test --locked --test server servers_keep_their_promises -- --ignored --nocapture
 
 fuzz: ## fuzz what reads bytes from outside, FUZZ_SECONDS (600) for each of three targets
 	@command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz

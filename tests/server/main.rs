@@ -20,6 +20,7 @@ mod batches;
 mod blocking;
 mod cancelling;
 mod catching_up;
+mod checker;
 mod clocks;
 mod concurrency;
 mod crash;

@@ -78,6 +78,18 @@ impl Client {
         replies
     }
 
+    /// Says a few commands at once. There are fewer replies than commands where the connection broke.
+    pub fn replies_to<L: AsRef<str>>(&mut self, lines: &[L]) -> Vec<Reply> {
+        let bytes: Vec<u8> = lines.iter().flat_map(|line| encode(&words(line.as_ref()))).collect();
+        let mut replies = Vec::new();
+        // Where sending failed there may still be answers to read.
+        let _ = self.send_raw(&bytes);
+        while let Some(reply) = (replies.len() < lines.len()).then(|| self.try_receive().ok()).flatten() {
+            replies.push(reply);
+        }
+        replies
+    }
+
     /// Says all commands within MULTI and EXEC.
     #[track_caller]
     pub fn multi(&mut self, lines: &[&str]) -> Vec<Reply> {

@@ -16,6 +16,7 @@ pub use aof::{effects_of, effects_of_every_state};
 pub use client::{Client, Protocol};
 pub use clock::Clock;
 pub use page::{is_token, markdown_files, prose, root, OptionRow, Page, Range};
+pub use queue::Message;
 pub use random::Random;
 pub use reply::{Fields, Reply};
 pub use scenario::{every_command, every_state, known_of_every_command, sequence};

@@ -31,6 +31,12 @@ impl Message {
         }
     }
 
+    /// The messages of what `DQ.POP` delivered.
+    #[track_caller]
+    pub fn all(reply: &Reply) -> Vec<Message> {
+        reply.items().iter().map(Message::from).collect()
+    }
+
     /// The receipt of a delivery that must be acked.
     #[track_caller]
     pub fn receipt(&self) -> &str {
@@ -42,7 +48,7 @@ impl Message {
 #[track_caller]
 fn from_any(reply: &Reply) -> (String, Vec<Message>) {
     let [key, messages] = reply.items() else { panic!("[key, [message ...]], not {reply:?}") };
-    (key.text(), messages.items().iter().map(Message::from).collect())
+    (key.text(), Message::all(messages))
 }
 
 impl Client {
@@ -59,7 +65,7 @@ impl Client {
         if reply.is_null() {
             return Vec::new();
         }
-        reply.items().iter().map(Message::from).collect()
+        Message::all(&reply)
     }
 
     /// `DQ.POP` of the line, where exactly one message must come.

@@ -86,6 +86,19 @@ impl Server {
         self.port
     }
 
+    /// The number of its process.
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends its process a signal: `STOP` lets it stand still until `CONT`.
+    pub fn signal(&self, name: &str) {
+        // The shell's own kill: the program of that name is not installed everywhere.
+        let kill = format!("kill -s {name} {}", self.process());
+        let status = Command::new("sh").args(["-c", &kill]).status().expect("a shell");
+        assert!(status.success(), "{kill}: {status}");
+    }
+
     /// The directory of its files.
     pub fn dir(&self) -> &Path {
         &self.dir

@@ -1,0 +1,156 @@
+//! Consumers: they finish what they get, give it back, hold it longer, or fail.
+
+use super::history::{Act, Delivery, Op, Outcome, Span};
+use super::producer::outcome;
+use super::stage::{instant, Link, QUEUE};
+use crate::support::{eventually, Message, Reply};
+use std::collections::VecDeque;
+
+/// Leases, in ms. The last outlives the run: only a drain ends it.
+const LEASES: [i64; 5] = [200, 250, 350, 500, 600_000];
+
+/// How many receipts a consumer keeps that it will ack late, if at all.
+const KEPT: usize = 30;
+
+pub struct Consumer<'a> {
+    link: Link<'a>,
+    /// Deliveries that it was slow to finish: their leases may have ended, and others may have them by now.
+    late: VecDeque<String>,
+}
+
+impl<'a> Consumer<'a> {
+    pub fn new(link: Link<'a>) -> Consumer<'a> {
+        Consumer { link, late: VecDeque::new() }
+    }
+
+    /// Consumes until the run is over; what it did.
+    pub fn work(mut self) -> Vec<Op> {
+        while !self.link.stage.over() {
+            let count = 1 + self.link.chance.below(5);
+            let lease = *self.link.chance.one_of(&LEASES);
+            for delivery in self.pop(count, lease) {
+                self.finish(delivery);
+            }
+            if self.late.len() > KEPT {
+                self.late.pop_front().into_iter().for_each(|receipt| self.ack(&[receipt]));
+            }
+        }
+        self.link.ops
+    }
+
+    fn finish(&mut self, delivery: Delivery) {
+        let receipt = delivery.receipt;
+        match self.link.chance.below(20) {
+            0..11 => self.ack(&[receipt]),
+            11..14 => self.nack(receipt),
+            14 => self.extend(receipt, 300),
+            15 => {
+                self.extend(receipt.clone(), 200);
+                self.ack(&[receipt]);
+            }
+            16 | 17 => self.late.push_back(receipt),
+            _ => {}
+        }
+    }
+
+    /// Pops, and asks how long it may keep what it got: so the instant of each delivery is known.
+    fn pop(&mut self, count: usize, lease: i64) -> Vec<Delivery> {
+        let block = 1 + self.link.chance.below(50);
+        let pop = format!("DQ.POP {QUEUE} COUNT {count} LEASE {lease} BLOCK {block}");
+        let (span, replies) = self.link.say(&["TIME", &pop, "TIME"]);
+        let outcome = match replies.get(1) {
+            Some(reply) if reply.is_null() => Outcome::Done,
+            reply => outcome(reply),
+        };
+        let mut deliveries = Vec::new();
+        if let Some(reply @ Reply::Array(_)) = replies.get(1) {
+            let earliest = instant(replies.first()).expect("it was answered before");
+            let latest = instant(replies.get(2)).unwrap_or(i64::MAX);
+            let delivery = |message: Message| Delivery {
+                receipt: message.receipt().to_owned(),
+                id: message.id,
+                payload: String::from_utf8(message.payload).expect("text"),
+                attempt: message.attempt,
+                earliest,
+                latest,
+                lease,
+            };
+            deliveries = Message::all(reply).into_iter().map(delivery).collect();
+            self.look_up(&mut deliveries);
+        }
+        self.note(span, outcome, Act::Pop { deliveries: deliveries.clone() });
+        deliveries
+    }
+
+    fn look_up(&mut self, deliveries: &mut [Delivery]) {
+        let lines: Vec<String> = deliveries.iter().map(|delivery| format!("DQ.GET {QUEUE} {}", delivery.id)).collect();
+        let (_, replies) = self.link.say(&lines);
+        for (delivery, reply) in deliveries.iter_mut().zip(&replies) {
+            if reply.is_null() || reply.is_error() {
+                continue;
+            }
+            let known = reply.fields();
+            if known.has("receipt") && known.text("receipt") == delivery.receipt {
+                let at = known.int("deadline") - delivery.lease;
+                let (from, to) = (delivery.earliest, delivery.latest);
+                assert!(from <= at && at <= to, "the lease is not as long as was asked: {delivery:?}, {known:?}");
+                (delivery.earliest, delivery.latest) = (at, at);
+            }
+        }
+    }
+
+    /// Acks. Where not all of them counted, nobody knows which.
+    fn ack(&mut self, receipts: &[String]) {
+        let (span, replies) = self.link.say(&[format!("DQ.ACK {QUEUE} {}", receipts.join(" "))]);
+        let outcome = match replies.first() {
+            Some(Reply::Int(n)) if (1..receipts.len() as i64).contains(n) => Outcome::Unknown,
+            reply => outcome(reply),
+        };
+        for receipt in receipts {
+            self.note(span, outcome, Act::Ack { receipt: receipt.clone() });
+        }
+    }
+
+    fn nack(&mut self, receipt: String) {
+        let delay = *self.link.chance.one_of(&[0, 10, 100, 400]);
+        let (span, replies) = self.link.say(&["TIME".to_owned(), format!("DQ.NACK {QUEUE} {receipt} DELAY {delay}")]);
+        let due = instant(replies.first()).map_or(i64::MIN, |now| now + delay);
+        self.note(span, outcome(replies.get(1)), Act::Nack { receipt, due });
+    }
+
+    fn extend(&mut self, receipt: String, lease: i64) {
+        let (span, replies) = self.link.say(&[format!("DQ.EXTEND {QUEUE} {receipt} LEASE {lease}")]);
+        let deadline = match replies.first() {
+            Some(Reply::Int(deadline)) => *deadline,
+            _ => 0,
+        };
+        self.note(span, outcome(replies.first()), Act::Extend { receipt, lease, deadline });
+    }
+
+    fn note(&mut self, span: Span, outcome: Outcome, act: Act) {
+        self.link.ops.push(Op { span, outcome, act });
+    }
+
+    /// Empties the queue, when nobody else is at work on it any more; what it did.
+    pub fn drain(mut self) -> Vec<Op> {
+        eventually("the queue is empty", || {
+            self.end_leases();
+            let receipts: Vec<String> = self.pop(200, 600_000).into_iter().map(|delivery| delivery.receipt).collect();
+            if !receipts.is_empty() {
+                self.ack(&receipts);
+            }
+            self.link.say(&[format!("DQ.LEN {QUEUE}")]).1[0].int() == 0
+        });
+        assert_eq!(self.link.say(&[format!("DQ.LEN {QUEUE} dead")]).1[0].int(), 0, "retries are without limit");
+        self.link.ops
+    }
+
+    /// Lets the leases end that nobody will end: the consumers are gone.
+    fn end_leases(&mut self) {
+        let (_, replies) = self.link.say(&[format!("DQ.PEEK {QUEUE} inflight COUNT 1000000")]);
+        let held: Vec<String> = replies[0].items().iter().map(|message| message.fields().text("receipt")).collect();
+        for receipt in held {
+            self.extend(receipt, 1);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What goes wrong in a run.
+
+use super::stage::{Stage, WORKER};
+use crate::support::{eventually, Client, Random, Reply, Server};
+use std::time::Instant;
+
+/// How long a server stands still, in ms: longer than the short leases, or shorter.
+const PAUSES: [u128; 3] = [50, 250, 600];
+
+/// The most answers that clients have between two faults.
+const CALM: usize = 600;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The server is killed, and started again.
+    Kill,
+    /// It is shut down, and started again.
+    Restart,
+    /// It does not run for a while.
+    Stop,
+    /// It is busy for a while.
+    Busy,
+    /// The connection of a client is cut.
+    Cut,
+    /// The AOF is written anew. What comes next comes while that goes on, perhaps.
+    Rewrite,
+    /// The master is killed, and its replica takes over.
+    Takeover,
+    /// The master hands over to its replica.
+    Failover,
+    /// The replica does not run for a while; then the master is killed, and the replica takes over.
+    LateTakeover,
+}
+
+/// One server with a log, which must forget nothing.
+pub const ALONE: [Fault; 8] =
+    [Fault::Kill, Fault::Kill, Fault::Restart, Fault::Stop, Fault::Busy, Fault::Cut, Fault::Rewrite, Fault::Rewrite];
+
+/// A master and a replica.
+pub const PAIR: [Fault; 7] =
+    [Fault::Takeover, Fault::Takeover, Fault::LateTakeover, Fault::Failover, Fault::Stop, Fault::Busy, Fault::Cut];
+
+/// The servers of a run, and who makes them fail.
+pub struct Nemesis<'a> {
+    pub stage: &'a Stage,
+    pub chance: Random,
+    pub master: Server,
+    pub replica: Option<Server>,
+    /// When a replica took over from a master that was killed.
+    pub losses: Vec<u64>,
+}
+
+impl Nemesis<'_> {
+    /// Lets all of these go wrong, in a random order, with some quiet before each and at the end.
+    pub fn rage(&mut self, faults: &[Fault]) {
+        let mut left = faults.to_vec();
+        while !left.is_empty() {
+            self.some_quiet();
+            let fault = left.swap_remove(self.chance.below(left.len()));
+            self.cause(fault);
+        }
+        self.some_quiet();
+    }
+
+    fn some_quiet(&mut self) {
+        self.stage.until_answers(1 + self.chance.below(CALM));
+    }
+
+    fn cause(&mut self, fault: Fault) {
+        match fault {
+            Fault::Kill => {
+                self.stage.leave();
+                self.master.kill9();
+                self.master.boot();
+                self.stage.enter(&self.master);
+            }
+            Fault::Restart => {
+                self.stage.leave();
+                self.master.restart_from_aof();
+                self.stage.enter(&self.master);
+            }
+            Fault::Stop => self.stand_still(),
+            Fault::Busy => {
+                let pause = *self.chance.one_of(&PAUSES) as f64 / 1000.0;
+                self.master.client().ask(format!("DEBUG SLEEP {pause}")).ok();
+            }
+            Fault::Cut => self.cut(),
+            Fault::Rewrite => drop(self.master.client().ask("BGREWRITEAOF")),
+            Fault::Takeover => self.take_over(),
+            Fault::LateTakeover => {
+                self.replica.as_ref().expect("a replica").signal("STOP");
+                self.some_quiet();
+                self.take_over();
+            }
+            Fault::Failover => self.fail_over(),
+        }
+    }
+
+    fn stand_still(&mut self) {
+        let pause = *self.chance.one_of(&PAUSES);
+        self.master.signal("STOP");
+        let start = Instant::now();
+        eventually("the pause is over", || start.elapsed().as_millis() > pause);
+        self.master.signal("CONT");
+    }
+
+    fn cut(&mut self) {
+        let mut c = self.master.client();
+        let list = c.ask("CLIENT LIST").text();
+        let name = format!("name={WORKER}");
+        let workers: Vec<&str> = list.lines().filter(|line| line.split(' ').any(|field| field == name)).collect();
+        let Some(worker) = (!workers.is_empty()).then(|| *self.chance.one_of(&workers)) else { return };
+        let id = worker.split(' ').find_map(|field| field.strip_prefix("id=")).expect("an id");
+        // It may be gone by now.
+        c.ask(format!("CLIENT KILL ID {id}"));
+    }
+
+    fn take_over(&mut self) {
+        self.stage.leave();
+        self.master.kill9();
+        self.losses.push(self.stage.now());
+        let replica = self.replica.as_mut().expect("a replica");
+        // Where it stood still it goes on here. What had reached this machine is still read.
+        replica.signal("CONT");
+        replica.client().ask("REPLICAOF NO ONE").ok();
+        self.stage.enter(replica);
+        std::mem::swap(&mut self.master, replica);
+        replica.boot();
+        follow(replica, &self.master);
+    }
+
+    /// A failover in good order: it forgets nothing.
+    fn fail_over(&mut self) {
+        let replica = self.replica.as_mut().expect("a replica");
+        self.stage.leave();
+        let (mut old, mut new) = (self.master.client(), replica.client());
+        old.ask("FAILOVER").ok();
+        let role = |c: &mut Client| c.info("replication", "role");
+        eventually("the roles have changed", || role(&mut old) == "slave" && role(&mut new) == "master");
+        self.stage.enter(replica);
+        std::mem::swap(&mut self.master, replica);
+        eventually("the link is up", || old.info("replication", "master_link_status") == "up");
+    }
+}
+
+/// Makes a server a replica of another, and waits until it has all data.
+pub fn follow(replica: &Server, master: &Server) {
+    let mut c = replica.client();
+    c.ask(format!("REPLICAOF 127.0.0.1 {}", master.port())).ok();
+    eventually("the link is up", || c.info("replication", "master_link_status") == "up");
+    let mut c = master.client();
+    eventually("the replica listens", || matches!(c.ask("WAIT 1 1000"), Reply::Int(1)));
+}

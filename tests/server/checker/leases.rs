@@ -1,0 +1,148 @@
+//! One message's deliveries, one by one: when each could come, and which attempt it is.
+
+use super::history::{Act, Op, Outcome};
+use super::messages::{Message, Messages, Seen};
+use super::report::{Fault, Report};
+
+/// Judges the deliveries of a message.
+pub fn check(messages: &Messages<'_>, message: &Message<'_>, report: &mut Report) {
+    for (n, seen) in message.deliveries.iter().enumerate() {
+        let earlier = &message.deliveries[..n];
+        attempts_count(messages, message, earlier, seen, report);
+        nobody_else_holds_it(messages, message, earlier, seen, report);
+        it_is_due(messages, message, earlier, seen, report);
+        receipts_hold(messages, message, &message.deliveries[n + 1..], seen, report);
+    }
+}
+
+/// Attempts rise by one, but for what nobody saw and what was forgotten.
+fn attempts_count(messages: &Messages<'_>, message: &Message<'_>, earlier: &[Seen], seen: &Seen, report: &mut Report) {
+    let attempt = seen.delivery.attempt;
+    let by = seen.op.span.answered;
+    for before in earlier.iter().filter(|before| before.delivery.attempt >= attempt) {
+        if !messages.may_be_forgotten(before.op, by) {
+            let what = format!("attempt {attempt} came after attempt {}", before.delivery.attempt);
+            report.find(Fault::Attempt, messages, message, what);
+        }
+    }
+    let last = earlier.iter().rev().find(|before| before.delivery.attempt < attempt);
+    let (counted, since) =
+        last.map_or((0, message.push.span.called), |last| (last.delivery.attempt, last.op.span.called));
+    let missing = usize::try_from(attempt - counted - 1).unwrap_or(usize::MAX);
+    if missing > 0 && missing > messages.hidden_between(since, by) {
+        report.find(Fault::Attempt, messages, message, format!("attempt {attempt} came after attempt {counted}"));
+    }
+}
+
+/// No two leases at once: it comes again after the deadline, or after a nack.
+fn nobody_else_holds_it(
+    messages: &Messages<'_>,
+    message: &Message<'_>,
+    earlier: &[Seen],
+    seen: &Seen,
+    report: &mut Report,
+) {
+    let by = seen.op.span.answered;
+    for before in earlier {
+        let asked = messages.with_receipt(&before.delivery.receipt);
+        let given_back = |op: &&Op| matches!(op.act, Act::Nack { .. }) && op.possible() && op.span.called < by;
+        if asked.iter().copied().any(|op| given_back(&op)) || messages.may_be_forgotten(before.op, by) {
+            continue;
+        }
+        let end = deadline(messages, before, by);
+        if seen.delivery.latest < end {
+            let (first, second, at) = (&before.delivery.receipt, &seen.delivery.receipt, seen.delivery.latest);
+            let what = format!("{second} came at {at}, while {first} was held until {end}");
+            report.find(Fault::Overlap, messages, message, what);
+        }
+    }
+}
+
+/// The earliest instant at which a delivery's lease may have ended, with the extensions called before `by`.
+fn deadline(messages: &Messages<'_>, seen: &Seen, by: u64) -> i64 {
+    let mut end = seen.delivery.earliest + seen.delivery.lease;
+    let mut extensions: Vec<&Op> = messages.with_receipt(&seen.delivery.receipt).to_vec();
+    extensions.sort_by_key(|op| op.span.called);
+    for op in extensions.into_iter().filter(|op| op.span.called < by) {
+        let Act::Extend { lease, deadline, .. } = op.act else { continue };
+        end = match op.outcome {
+            Outcome::Done if !messages.may_be_forgotten(op, by) => deadline,
+            Outcome::Done => end.min(deadline),
+            // It starts the lease anew at an instant after the delivery.
+            Outcome::Unknown => end.min(seen.delivery.earliest + lease),
+            Outcome::Nothing | Outcome::Refused => end,
+        };
+    }
+    end
+}
+
+/// It is never delivered before the due time that its push, a nack or a rescheduling gave it.
+fn it_is_due(messages: &Messages<'_>, message: &Message<'_>, earlier: &[Seen], seen: &Seen, report: &mut Report) {
+    let by = seen.op.span.answered;
+    let nacks = earlier.iter().flat_map(|before| messages.with_receipt(&before.delivery.receipt));
+    let set = nacks.chain(messages.with_id(message.id)).copied().filter(|op| {
+        matches!(op.act, Act::Nack { .. } | Act::Reschedule { .. })
+            && op.possible()
+            && op.span.called < by
+            && !op.span.before(&message.push.span)
+    });
+    let set: Vec<&Op> = set.chain([message.push]).collect();
+    // What certainly came before this delivery, and certainly to this message: it overrules what came before it.
+    let certain = |op: &Op| {
+        op.done()
+            && !messages.may_be_forgotten(op, by)
+            && match op.act {
+                // It counted, so the deliveries with later receipts came after it, or were forgotten before.
+                Act::Nack { .. } => !messages.may_be_forgotten(seen.op, op.span.answered),
+                Act::Reschedule { .. } => op.span.before(&seen.op.span) && messages.alone(message),
+                _ => false,
+            }
+    };
+    let overruled = |op: &Op| set.iter().any(|later| op.span.before(&later.span) && certain(later));
+    let due = set.iter().filter(|op| !overruled(op)).map(|op| due(op)).min();
+    if let Some(due) = due.filter(|due| seen.delivery.latest < *due) {
+        let what = format!("{} came at {}, it was due at {due}", seen.delivery.receipt, seen.delivery.latest);
+        report.find(Fault::Early, messages, message, what);
+    }
+}
+
+fn due(op: &Op) -> i64 {
+    match op.act {
+        Act::Push { due, .. } | Act::Nack { due, .. } | Act::Reschedule { due, .. } => due,
+        _ => i64::MIN,
+    }
+}
+
+/// A receipt counts until something happened to its delivery, and not any more after a later one.
+fn receipts_hold(messages: &Messages<'_>, message: &Message<'_>, later: &[Seen], seen: &Seen, report: &mut Report) {
+    let asked = messages.with_receipt(&seen.delivery.receipt);
+    for op in asked {
+        let stale = later
+            .iter()
+            .find(|later| later.op.span.before(&op.span) && !messages.may_be_forgotten(later.op, op.span.answered));
+        if let (Some(later), true) = (stale, op.done()) {
+            let what = format!("{:?} counted after {} was delivered", op.act, later.delivery.receipt);
+            report.find(Fault::Stale, messages, message, what);
+        }
+        if op.outcome != Outcome::Nothing || !matches!(op.act, Act::Ack { .. }) {
+            continue;
+        }
+        let by = op.span.answered;
+        let cause = |other: &&Op| {
+            !std::ptr::eq(*other, *op)
+                && other.possible()
+                && other.span.called < by
+                && !other.span.before(&message.push.span)
+                && !matches!(other.act, Act::Extend { .. } | Act::Push { replace: false, .. })
+        };
+        let explained = asked.iter().copied().chain(messages.with_id(message.id).iter().copied());
+        let explained = explained.filter(|other| !std::ptr::eq(*other, message.push)).any(|other| cause(&other))
+            || later.iter().any(|later| later.op.span.called < by)
+            || messages.hidden_between(seen.op.span.called, by) > 0
+            || messages.may_be_forgotten(seen.op, by);
+        if !explained {
+            let what = format!("the ack of {} did not count", seen.delivery.receipt);
+            report.find(Fault::Refused, messages, message, what);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! What clients are told while servers fail, judged as a whole: nothing acknowledged is lost, nothing comes from
+//! nowhere, nobody gets what another holds. In the manner of Jepsen's test of queues.
+//!
+//! Producers and consumers work on one queue while faults are drawn at random. What each of them asked, when, and what
+//! came back, is the history; at the end the queue is emptied, and the history is checked. What a client cannot know
+//! (its connection broke before the answer came) is taken either way; all else is exact.
+//!
+//! A run prints its seed where it fails. `DQ_SEED` repeats what was drawn, though not how the threads took turns.
+//! `make soak` runs with ever new seeds.
+
+mod check;
+mod consumer;
+mod faults;
+mod history;
+mod leases;
+mod messages;
+mod numbers;
+mod planted;
+mod producer;
+mod report;
+mod soak;
+mod stage;
+
+use self::consumer::Consumer;
+use self::faults::{follow, Fault, Nemesis, ALONE, PAIR};
+use self::history::History;
+use self::producer::Producer;
+use self::report::Report;
+use self::stage::{Link, Stage, QUEUE};
+use crate::support::{Random, Server};
+
+const PRODUCERS: usize = 3;
+const CONSUMERS: usize = 4;
+
+/// The seed of the runs that everybody does.
+const SEED: u64 = 1;
+
+/// Which servers a run has.
+#[derive(Clone, Copy, Debug)]
+enum Cast {
+    /// One that writes all to its AOF before it answers: it must forget nothing.
+    Alone,
+    /// A master, and a replica that takes over. What `WAIT` did not count may be forgotten.
+    Pair,
+}
+
+/// One run: its faults, `rounds` times, then the drain, then the check.
+fn run(cast: Cast, seed: u64, rounds: usize) -> Report {
+    let stage = Stage::new();
+    let (master, replica, faults): (_, _, &[Fault]) = match cast {
+        Cast::Alone => (Server::with_aof(&[]), None, &ALONE),
+        Cast::Pair => (Server::start(), Some(Server::start()), &PAIR),
+    };
+    master.client().create(format!("{QUEUE} RETRIES -1"));
+    if let Some(replica) = &replica {
+        follow(replica, &master);
+    }
+    stage.enter(&master);
+    let chance = |who: usize| Random::seeded(seed.wrapping_mul(64).wrapping_add(who as u64));
+    let mut nemesis = Nemesis { stage: &stage, chance: chance(0), master, replica, losses: Vec::new() };
+    let mut history = History::default();
+    std::thread::scope(|scope| {
+        let link = |who: usize| Link::new(&stage, chance(who));
+        let confirms = matches!(cast, Cast::Pair);
+        let mut workers = Vec::new();
+        for n in 0..PRODUCERS {
+            let producer = Producer::new(link(1 + n), n, confirms);
+            workers.push(scope.spawn(move || producer.work()));
+        }
+        for n in 0..CONSUMERS {
+            let consumer = Consumer::new(link(1 + PRODUCERS + n));
+            workers.push(scope.spawn(move || consumer.work()));
+        }
+        // Whatever goes wrong here, the clients must come to an end.
+        let raged = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            for _ in 0..rounds {
+                nemesis.rage(faults);
+            }
+        }));
+        stage.end();
+        for worker in workers {
+            history.ops.extend(worker.join().expect("no reply was wrong"));
+        }
+        raged.expect("the servers did as they were told");
+        history.ops.extend(Consumer::new(link(63)).drain());
+    });
+    history.losses = std::mem::take(&mut nemesis.losses);
+    check::check(&history)
+}
+
+/// A run whose history must be without fault.
+fn must_be_clean(cast: Cast, seed: u64, rounds: usize) {
+    println!("{cast:?}, DQ_SEED={seed}");
+    let report = run(cast, seed, rounds);
+    println!("{report}");
+    assert!(report.findings.is_empty(), "{cast:?}, DQ_SEED={seed}: {report}");
+    let numbers = [report.acknowledged, report.delivered, report.duplicated];
+    assert!(numbers.iter().all(|number| *number > 0), "the run shows something: {report}");
+}
+
+/// The seed that was asked for, or `otherwise`.
+fn seed(otherwise: u64) -> u64 {
+    std::env::var("DQ_SEED").map_or(otherwise, |seed| seed.parse().expect("DQ_SEED is a number"))
+}
+
+#[test]
+fn a_server_with_an_aof_keeps_every_promise_while_it_is_killed_stopped_and_restarted() {
+    must_be_clean(Cast::Alone, seed(SEED), 1);
+}
+
+#[test]
+fn a_replica_that_takes_over_keeps_every_promise_that_wait_confirmed() {
+    must_be_clean(Cast::Pair, seed(SEED), 1);
+}

@@ -1,0 +1,228 @@
+//! The checker is worth something only if it finds what is wrong: each fault planted into a small history.
+
+use super::check::check;
+use super::history::{Act, Delivery, History, Op, Outcome, Span};
+use super::report::{Fault, Report};
+
+/// A history written by hand: one call after the other, each over before the next.
+#[derive(Default)]
+struct Script {
+    history: History,
+    time: u64,
+}
+
+const LEASE: i64 = 100;
+
+impl Script {
+    fn act(&mut self, outcome: Outcome, act: Act) -> &mut Self {
+        let span = Span { called: self.time + 1, answered: self.time + 2 };
+        self.time += 2;
+        self.history.ops.push(Op { span, outcome, act });
+        self
+    }
+
+    fn done(&mut self, act: Act) -> &mut Self {
+        self.act(Outcome::Done, act)
+    }
+
+    /// A push of `m`, due at an instant.
+    fn push(&mut self, outcome: Outcome, payload: &str, due: i64) -> &mut Self {
+        let name = Some("m".to_owned());
+        self.act(outcome, Act::Push { name, payload: payload.to_owned(), due, replace: false, given: None })
+    }
+
+    /// A delivery of `m` at an instant.
+    fn pop(&mut self, payload: &str, attempt: i64, number: u64, at: i64) -> &mut Self {
+        let receipt = format!("m#{number}");
+        let (id, payload) = ("m".to_owned(), payload.to_owned());
+        let delivery = Delivery { id, payload, attempt, receipt, earliest: at, latest: at, lease: LEASE };
+        self.done(Act::Pop { deliveries: vec![delivery] })
+    }
+
+    fn ack(&mut self, outcome: Outcome, number: u64) -> &mut Self {
+        self.act(outcome, Act::Ack { receipt: format!("m#{number}") })
+    }
+
+    /// The master is gone, and its replica takes over.
+    fn takeover(&mut self) -> &mut Self {
+        self.time += 1;
+        self.history.losses.push(self.time);
+        self
+    }
+
+    fn check(&self) -> Report {
+        check(&self.history)
+    }
+
+    /// Checks that these faults are found, and no other.
+    #[track_caller]
+    fn finds(&self, faults: &[Fault]) {
+        let report = self.check();
+        let found: Vec<Fault> = report.findings.iter().map(|(fault, _)| *fault).collect();
+        assert_eq!(found, faults, "{report}");
+    }
+}
+
+use Outcome::{Done, Nothing, Refused, Unknown};
+
+fn cancel() -> Act {
+    Act::Cancel { id: "m".to_owned() }
+}
+
+fn nack(number: u64, due: i64) -> Act {
+    Act::Nack { receipt: format!("m#{number}"), due }
+}
+
+#[test]
+fn a_good_history_is_not_blamed() {
+    let mut s = Script::default();
+    s.push(Unknown, "m/0", 50).push(Nothing, "m/1", 60).pop("m/0", 1, 1, 50).pop("m/0", 2, 2, 150);
+    s.done(nack(2, 170)).pop("m/0", 3, 3, 170);
+    s.done(Act::Extend { receipt: "m#3".into(), lease: LEASE, deadline: 290 });
+    s.pop("m/0", 4, 4, 290).ack(Nothing, 3).ack(Done, 4).act(Nothing, cancel());
+    let report = s.check();
+    let numbers = [report.attempted, report.acknowledged, report.delivered, report.duplicated, report.recovered];
+    assert_eq!(numbers, [2, 0, 1, 1, 1], "{report}");
+    s.finds(&[]);
+}
+
+#[test]
+fn a_lost_message_is_found() {
+    Script::default().push(Done, "m/0", 0).finds(&[Fault::Lost]);
+    // Delivered once, and then nowhere to be found.
+    Script::default().push(Done, "m/0", 0).pop("m/0", 1, 1, 0).finds(&[Fault::Lost]);
+    // "Taken" vouches for the push whose answer did not come.
+    Script::default().push(Unknown, "m/0", 0).push(Nothing, "m/1", 0).finds(&[Fault::Lost]);
+    Script::default().push(Done, "m/0", 0).act(Nothing, cancel()).finds(&[Fault::Lost]);
+    // No promise was made.
+    Script::default().push(Unknown, "m/0", 0).finds(&[]);
+    // An answer that did not come may have been a yes.
+    Script::default().push(Done, "m/0", 0).act(Unknown, cancel()).finds(&[]);
+    Script::default().push(Done, "m/0", 0).pop("m/0", 1, 1, 0).ack(Unknown, 1).finds(&[]);
+}
+
+#[test]
+fn an_unexpected_message_is_found() {
+    Script::default().pop("m/0", 1, 1, 0).finds(&[Fault::Unexpected]);
+    Script::default().push(Refused, "m/0", 0).pop("m/0", 1, 1, 0).ack(Done, 1).finds(&[Fault::Unexpected]);
+    Script::default().push(Nothing, "m/0", 0).finds(&[Fault::Unexpected]);
+    Script::default().pop("m/0", 1, 1, 0).push(Done, "m/0", 0).ack(Done, 1).finds(&[Fault::Unexpected]);
+}
+
+#[test]
+fn a_message_that_returns_is_found() {
+    let mut s = Script::default();
+    s.push(Done, "m/0", 0).pop("m/0", 1, 1, 0).ack(Done, 1).pop("m/0", 2, 2, 900);
+    s.finds(&[Fault::Returned]);
+    let mut s = Script::default();
+    s.push(Done, "m/0", 0).done(cancel()).pop("m/0", 1, 1, 900).ack(Done, 1);
+    s.finds(&[Fault::Returned]);
+    let mut s = Script::default();
+    let again = Act::Push { name: Some("m".into()), payload: "m/1".into(), due: 0, replace: true, given: None };
+    s.push(Done, "m/0", 0).done(again).pop("m/0", 1, 1, 900).ack(Done, 1);
+    s.finds(&[Fault::Returned, Fault::Lost]);
+}
+
+#[test]
+fn an_early_delivery_is_found() {
+    Script::default().push(Done, "m/0", 50).pop("m/0", 1, 1, 49).ack(Done, 1).finds(&[Fault::Early]);
+    let mut s = Script::default();
+    s.push(Done, "m/0", 0).pop("m/0", 1, 1, 0).done(nack(1, 70)).pop("m/0", 2, 2, 69).ack(Done, 2);
+    s.finds(&[Fault::Early]);
+    let later = Act::Reschedule { id: "m".into(), due: 70 };
+    let mut s = Script::default();
+    s.push(Done, "m/0", 50).done(later.clone()).pop("m/0", 1, 1, 69).ack(Done, 1);
+    s.finds(&[Fault::Early]);
+    // Whether it was put off, nobody knows.
+    Script::default().push(Done, "m/0", 50).act(Unknown, later).pop("m/0", 1, 1, 50).ack(Done, 1).finds(&[]);
+}
+
+#[test]
+fn a_double_delivery_is_found() {
+    let mut s = Script::default();
+    s.push(Done, "m/0", 0).pop("m/0", 1, 1, 0).pop("m/0", 2, 2, 99).ack(Done, 2);
+    s.finds(&[Fault::Overlap]);
+    let longer = Act::Extend { receipt: "m#1".into(), lease: 200, deadline: 250 };
+    let mut s = Script::default();
+    s.push(Done, "m/0", 0).pop("m/0", 1, 1, 0).done(longer.clone()).pop("m/0", 2, 2, 249).ack(Done, 2);
+    s.finds(&[Fault::Overlap]);
+    // Without an answer the lease may be as it was, but not shorter than that.
+    let mut s = Script::default();
+    s.push(Done, "m/0", 0).pop("m/0", 1, 1, 0).act(Unknown, longer.clone()).pop("m/0", 2, 2, 100).ack(Done, 2);
+    s.finds(&[]);
+    let mut s = Script::default();
+    s.push(Done, "m/0", 0).pop("m/0", 1, 1, 0).act(Unknown, longer).pop("m/0", 2, 2, 99).ack(Done, 2);
+    s.finds(&[Fault::Overlap]);
+}
+
+#[test]
+fn a_repeated_receipt_is_found() {
+    let mut s = Script::default();
+    s.push(Done, "m/0", 0).pop("m/0", 1, 7, 0).pop("m/0", 2, 7, 100).ack(Unknown, 7);
+    s.finds(&[Fault::Receipt]);
+}
+
+#[test]
+fn a_repeated_id_is_found() {
+    let push = |payload: &str, id: &str| Act::Push {
+        name: None,
+        payload: payload.to_owned(),
+        due: 0,
+        replace: false,
+        given: Some(id.to_owned()),
+    };
+    let mut s = Script::default();
+    s.done(push("a", "5-0")).done(push("b", "5-0"));
+    assert_eq!(s.check().count(Fault::Id), 2);
+    let mut s = Script::default();
+    s.done(push("a", "5-1")).done(push("b", "5-0"));
+    assert_eq!(s.check().count(Fault::Id), 1);
+}
+
+#[test]
+fn an_attempt_out_of_turn_is_found() {
+    let mut s = Script::default();
+    s.push(Done, "m/0", 0).pop("m/0", 2, 1, 0).ack(Done, 1);
+    s.finds(&[Fault::Attempt]);
+    let mut s = Script::default();
+    s.push(Done, "m/0", 0).pop("m/0", 1, 1, 0).pop("m/0", 1, 2, 100).ack(Done, 2);
+    s.finds(&[Fault::Attempt]);
+    // A pop whose answer did not come has delivered it.
+    let mut s = Script::default();
+    s.push(Done, "m/0", 0).act(Unknown, Act::Pop { deliveries: vec![] }).pop("m/0", 2, 2, 0).ack(Done, 2);
+    s.finds(&[]);
+}
+
+#[test]
+fn a_receipt_that_holds_too_long_or_too_short_is_found() {
+    let mut s = Script::default();
+    s.push(Done, "m/0", 0).pop("m/0", 1, 1, 0).pop("m/0", 2, 2, 100).done(nack(1, 0)).ack(Done, 2);
+    s.finds(&[Fault::Stale]);
+    let mut s = Script::default();
+    s.push(Done, "m/0", 0).pop("m/0", 1, 1, 0).ack(Nothing, 1).pop("m/0", 2, 2, 100).ack(Done, 2);
+    s.finds(&[Fault::Refused]);
+}
+
+#[test]
+fn only_what_no_replica_was_known_to_hold_may_be_forgotten_in_a_failover() {
+    Script::default().push(Done, "m/0", 0).takeover().finds(&[]);
+    Script::default().push(Done, "m/0", 0).done(Act::Confirm).takeover().finds(&[Fault::Lost]);
+    Script::default().takeover().push(Done, "m/0", 0).finds(&[Fault::Lost]);
+    // A confirmation by the new master says nothing of what the old one had answered.
+    Script::default().push(Done, "m/0", 0).takeover().done(Act::Confirm).finds(&[]);
+    // Delivery and ack are forgotten, so the delivery before counts again.
+    let mut s = Script::default();
+    s.push(Done, "m/0", 0).pop("m/0", 1, 1, 0).done(Act::Confirm).pop("m/0", 2, 2, 100).ack(Done, 2).takeover();
+    s.ack(Done, 1).finds(&[]);
+    let delivered_again = |s: &mut Script| {
+        s.pop("m/0", 1, 2, 10).ack(Done, 2);
+    };
+    let mut s = Script::default();
+    s.push(Done, "m/0", 0).done(Act::Confirm).pop("m/0", 1, 1, 0).ack(Done, 1).takeover();
+    delivered_again(&mut s);
+    s.finds(&[]);
+    let mut s = Script::default();
+    s.push(Done, "m/0", 0).pop("m/0", 1, 1, 0).ack(Done, 1).done(Act::Confirm).takeover();
+    delivered_again(&mut s);
+    s.finds(&[Fault::Returned, Fault::Attempt, Fault::Overlap]);
+}

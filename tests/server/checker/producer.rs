@@ -1,0 +1,166 @@
+//! Producers: they push, push again where they missed the answer, and change their minds.
+
+use super::history::{Act, Op, Outcome, Span};
+use super::stage::{instant, Link, QUEUE};
+use crate::support::{sequence, Reply};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The longest delay, in ms.
+const DELAY: usize = 1_500;
+
+/// How often a push of one id is tried.
+const TRIES: usize = 5;
+
+/// How long to wait for a replica, in ms.
+const WAIT: usize = 100;
+
+pub struct Producer<'a> {
+    link: Link<'a>,
+    number: usize,
+    /// Whether it waits for a replica after each push.
+    confirms: bool,
+    /// How many payloads it has made.
+    made: usize,
+    /// The ids of its messages.
+    own: Vec<String>,
+}
+
+impl<'a> Producer<'a> {
+    pub fn new(link: Link<'a>, number: usize, confirms: bool) -> Producer<'a> {
+        Producer { link, number, confirms, made: 0, own: Vec::new() }
+    }
+
+    /// Produces until the run is over; what it did.
+    pub fn work(mut self) -> Vec<Op> {
+        while !self.link.stage.over() {
+            match self.link.chance.below(100) {
+                0..45 => self.push_unnamed(),
+                45..75 => self.push_named(),
+                choice => match self.any_of_its_own() {
+                    // Only what its producer named can be replaced.
+                    Some(id) if choice < 81 && sequence(&id).is_none() => drop(self.push(Some(&id), true)),
+                    Some(id) if choice < 89 => self.cancel(id),
+                    Some(id) => self.reschedule(id),
+                    None => {}
+                },
+            }
+        }
+        self.link.ops
+    }
+
+    fn any_of_its_own(&mut self) -> Option<String> {
+        // The last ones are the ones that are most likely still there.
+        let recent = self.own.len().min(30);
+        let from_the_end = 1 + self.link.chance.below(recent.max(1));
+        self.own.len().checked_sub(from_the_end).map(|place| self.own[place].clone())
+    }
+
+    fn push_unnamed(&mut self) {
+        if let Some(id) = self.push(None, false).1 {
+            self.own.push(id);
+        }
+    }
+
+    /// Pushes until the server says that it has it, and with replicas until one has it too.
+    fn push_named(&mut self) {
+        let id = format!("p{}:{}", self.number, self.made);
+        self.own.push(id.clone());
+        for _ in 0..TRIES {
+            let (outcome, _, safe) = self.push(Some(&id), false);
+            if matches!(outcome, Outcome::Done | Outcome::Nothing) && safe {
+                break;
+            }
+        }
+    }
+
+    /// One push: what became of it, its id, and whether what was answered is safe.
+    fn push(&mut self, name: Option<&str>, replace: bool) -> (Outcome, Option<String>, bool) {
+        let payload = format!("payload-{}-{}", self.number, self.made);
+        self.made += 1;
+        let (mut line, mut due) = (format!("DQ.PUSH {QUEUE} {payload}"), DueTime::Now);
+        let ms = self.link.chance.below(DELAY);
+        match self.link.chance.below(4) {
+            0 => {}
+            1 => due = DueTime::After(ms as i64),
+            // Whatever the server's clock says: it is to wait until this instant.
+            2 => due = DueTime::At(local_time() + ms as i64),
+            _ => due = DueTime::After(ms as i64 / 10),
+        }
+        line += &match due {
+            DueTime::Now => String::new(),
+            DueTime::After(delay) => format!(" DELAY {delay}"),
+            DueTime::At(at) => format!(" AT {at}"),
+        };
+        if self.link.chance.below(3) == 0 {
+            line += &format!(" PRIORITY {}", *self.link.chance.one_of(&[-128, -1, 1, 127]));
+        }
+        line += &name.map_or(String::new(), |id| format!(" ID {id}"));
+        line += if replace { " REPLACE" } else { "" };
+        let (span, replies) = self.link.say(&["TIME".to_owned(), line]);
+        let due = match due {
+            DueTime::Now => i64::MIN,
+            DueTime::After(delay) => instant(replies.first()).map_or(i64::MIN, |now| now + delay),
+            DueTime::At(at) => at,
+        };
+        let outcome = outcome(replies.get(1));
+        let given = replies.get(1).filter(|_| outcome == Outcome::Done).map(Reply::text);
+        let name = name.map(str::to_owned);
+        self.note(span, outcome, Act::Push { name, payload, due, replace, given: given.clone() });
+        (outcome, given, self.is_safe())
+    }
+
+    /// Waits for a replica.
+    fn is_safe(&mut self) -> bool {
+        if !self.confirms {
+            return true;
+        }
+        let (span, replies) = self.link.say(&[format!("WAIT 1 {WAIT}")]);
+        let safe = matches!(replies.first(), Some(Reply::Int(1..)));
+        if safe {
+            self.note(span, Outcome::Done, Act::Confirm);
+        }
+        safe
+    }
+
+    fn cancel(&mut self, id: String) {
+        let (span, replies) = self.link.say(&[format!("DQ.CANCEL {QUEUE} {id}")]);
+        let states = replies.first().map(|reply| match reply {
+            Reply::Array(states) => states[0].clone(),
+            other => other.clone(),
+        });
+        self.note(span, outcome(states.as_ref()), Act::Cancel { id });
+    }
+
+    fn reschedule(&mut self, id: String) {
+        let delay = self.link.chance.below(DELAY) as i64;
+        let (span, replies) = self.link.say(&["TIME".to_owned(), format!("DQ.RESCHEDULE {QUEUE} {id} DELAY {delay}")]);
+        let due = instant(replies.first()).map_or(i64::MIN, |now| now + delay);
+        self.note(span, outcome(replies.get(1)), Act::Reschedule { id, due });
+    }
+
+    fn note(&mut self, span: Span, outcome: Outcome, act: Act) {
+        self.link.ops.push(Op { span, outcome, act });
+    }
+}
+
+enum DueTime {
+    Now,
+    After(i64),
+    At(i64),
+}
+
+fn local_time() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    i64::try_from(now.as_millis()).expect("before the year 2527")
+}
+
+/// What an answer says of the effect; none is no answer.
+pub fn outcome(reply: Option<&Reply>) -> Outcome {
+    match reply {
+        None => Outcome::Unknown,
+        Some(Reply::Error(_)) => Outcome::Refused,
+        Some(Reply::Int(0)) => Outcome::Nothing,
+        Some(reply) if reply.is_null() => Outcome::Nothing,
+        Some(_) => Outcome::Done,
+    }
+}

@@ -1,0 +1,27 @@
+//! The same for as long as one likes: `make soak`.
+
+use super::{must_be_clean, seed, Cast};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How long, in seconds, unless `DQ_SOAK_SECONDS` says it.
+const SECONDS: u64 = 600;
+
+/// How often a run goes through its faults: longer than the ordinary runs, so that faults meet older data.
+const ROUNDS: usize = 4;
+
+#[test]
+#[ignore = "ten minutes: make soak"]
+fn servers_keep_their_promises_through_ever_new_faults() {
+    let seconds = std::env::var("DQ_SOAK_SECONDS").map_or(SECONDS, |text| text.parse().expect("a number of seconds"));
+    let nanos = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").subsec_nanos();
+    let first = seed(u64::from(nanos));
+    let start = Instant::now();
+    let mut runs = 0;
+    while start.elapsed() < Duration::from_secs(seconds) {
+        for cast in [Cast::Alone, Cast::Pair] {
+            must_be_clean(cast, first + runs, ROUNDS);
+        }
+        runs += 1;
+    }
+    println!("{runs} runs of each kind in {} s", start.elapsed().as_secs());
+}

@@ -1,0 +1,120 @@
+//! Where the clients of a run meet: the server that is up, the clock, and how far they have come.
+
+use super::history::{Op, Span};
+use crate::support::{eventually, Client, Protocol, Random, Reply, Server};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::Mutex;
+use std::time::Instant;
+
+/// The queue of all runs.
+pub const QUEUE: &str = "q";
+
+/// The name of the connections that may be cut.
+pub const WORKER: &str = "worker";
+
+/// What a server says that did not do it, and may be the wrong one to ask. `WAIT` has no word of its own for that.
+const TURNED_AWAY: [&str; 4] = ["READONLY ", "UNBLOCKED ", "LOADING ", "ERR WAIT cannot be used with replica"];
+
+/// Shared by all clients of a run.
+pub struct Stage {
+    start: Instant,
+    /// The port and the process of the server to talk to, while there is one.
+    address: Mutex<Option<(u16, u32)>>,
+    over: AtomicBool,
+    answered: AtomicUsize,
+}
+
+impl Stage {
+    pub fn new() -> Stage {
+        let (address, over) = (Mutex::new(None), AtomicBool::new(false));
+        Stage { start: Instant::now(), address, over, answered: AtomicUsize::new(0) }
+    }
+
+    /// Sends clients that connect to a server.
+    pub fn enter(&self, server: &Server) {
+        *self.address.lock().unwrap() = Some((server.port(), server.process()));
+    }
+
+    /// Lets clients that connect wait: their server is about to go.
+    pub fn leave(&self) {
+        *self.address.lock().unwrap() = None;
+    }
+
+    pub fn end(&self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+
+    pub fn over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// ns since the run began.
+    pub fn now(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_nanos()).expect("a run is shorter than 500 years")
+    }
+
+    /// Waits until clients have had so many more answers.
+    pub fn until_answers(&self, more: usize) {
+        let goal = self.answered.load(Ordering::Relaxed) + more;
+        eventually("work goes on", || self.answered.load(Ordering::Relaxed) >= goal);
+    }
+}
+
+/// One client's way to the server, whichever it is: it comes again after it broke. It keeps what the client did.
+pub struct Link<'a> {
+    pub stage: &'a Stage,
+    pub chance: Random,
+    pub ops: Vec<Op>,
+    client: Option<Client>,
+}
+
+impl<'a> Link<'a> {
+    pub fn new(stage: &'a Stage, chance: Random) -> Link<'a> {
+        Link { stage, chance, ops: Vec::new(), client: None }
+    }
+
+    /// Says commands at once. There are fewer replies than commands where the connection broke.
+    pub fn say<L: AsRef<str>>(&mut self, lines: &[L]) -> (Span, Vec<Reply>) {
+        let mut client = self.client.take().unwrap_or_else(|| self.connect());
+        let called = self.stage.now();
+        let replies = client.replies_to(lines);
+        let span = Span { called, answered: self.stage.now() };
+        let errors = replies.iter().filter_map(|reply| match reply {
+            Reply::Error(text) => Some(text),
+            _ => None,
+        });
+        let mut turned_away = false;
+        for error in errors {
+            assert!(TURNED_AWAY.iter().any(|start| error.starts_with(start)), "{error}");
+            turned_away = true;
+        }
+        if replies.len() == lines.len() && !turned_away {
+            self.client = Some(client);
+            self.stage.answered.fetch_add(1, Ordering::Relaxed);
+        }
+        (span, replies)
+    }
+
+    /// Connects to the server that is up, and makes sure that it is: another may have taken the port of a dead one.
+    fn connect(&self) -> Client {
+        let mut connected = None;
+        eventually("a server is up", || {
+            let Some((port, process)) = *self.stage.address.lock().unwrap() else { return false };
+            let Ok(mut client) = Client::connect(port, Protocol::Resp2) else { return false };
+            let replies = client.replies_to(&["INFO server".to_owned(), format!("CLIENT SETNAME {WORKER}")]);
+            let own = format!("process_id:{process}\r\n");
+            if replies.len() == 2 && matches!(&replies[0], Reply::Bulk(_)) && replies[0].text().contains(&own) {
+                connected = Some(client);
+            }
+            connected.is_some()
+        });
+        connected.expect("connected")
+    }
+}
+
+/// The instant, in Unix ms, that a `TIME` said; none where it was not answered.
+pub fn instant(reply: Option<&Reply>) -> Option<i64> {
+    let Some(Reply::Array(parts)) = reply else { return None };
+    let part = |n: usize| parts[n].text().parse::<i64>().expect("a number");
+    Some(part(0) * 1000 + part(1) / 1000)
+}
