@@ -1,6 +1,6 @@
 # `make` lists what there is to do. Every target installs what it lacks (scripts/install-deps.sh).
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-matrix soak fuzz lint fmt bench bench-core deps clean
+.PHONY: help run build test test-matrix test-valgrind miri soak fuzz lint fmt bench bench-core deps clean
 
 # Where rustup puts cargo, for shells that do not know it yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -22,6 +22,13 @@ test: deps ## run all tests, two to four minutes: the core, its model, and real 
 
 test-matrix: deps ## run the server tests on each of SERVERS="path ...", else on six servers that it fetches
 	@scripts/test-matrix.sh $(SERVERS)
+
+test-valgrind: deps ## run tests on a server under valgrind: wrong accesses to memory in what touches the server
+	@scripts/test-valgrind.sh
+
+miri: ## run the core's own tests under Miri, where a nightly toolchain has it
+	@cargo +nightly miri --version >/dev/null 2>&1 || { echo "dq: there is no Miri here: rustup +nightly component add miri"; exit 1; }
+	cargo +nightly miri test --no-default-features --lib
 
 soak: deps ## check what servers promise while they fail, for DQ_SOAK_SECONDS (600), with new seeds or from DQ_SEED
 	cargo test --locked --test server servers_keep_their_promises -- --ignored --nocapture

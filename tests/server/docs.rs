@@ -305,3 +305,20 @@ fn a_heading_is_linked_to_as_on_github() {
     assert_eq!(anchor("## What is lost, and when"), "what-is-lost-and-when");
     assert_eq!(links("a [b](c.md#d) [e](https://f.g) ```\n"), ["c.md#d"]);
 }
+
+#[test]
+fn the_tests_that_the_pages_name_are_there() {
+    let mut named = 0;
+    for path in markdown_files(&root().join("docs")) {
+        let text = std::fs::read_to_string(&path).unwrap();
+        for test in text.split('`').skip(1).step_by(2).filter(|code| code.contains("::") && !code.contains(' ')) {
+            let (file, name) = test.split_once("::").expect("file::test");
+            let file = root().join("tests/server").join(file);
+            let sources = [file.with_extension("rs"), file.join("mod.rs")];
+            let source: String = sources.iter().filter_map(|path| std::fs::read_to_string(path).ok()).collect();
+            assert!(source.contains(&format!("fn {name}()")), "{}: {test}", path.display());
+            named += 1;
+        }
+    }
+    assert!(named > 30, "docs/reliability.md names its tests");
+}

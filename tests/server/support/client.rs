@@ -1,7 +1,7 @@
 //! A small client that hides nothing: it sends what it is told and hands back what is on the wire.
 
 use super::reply::Reply;
-use super::wait::PATIENCE;
+use super::wait::patience;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
@@ -23,8 +23,8 @@ impl Client {
     pub fn connect(port: u16, protocol: Protocol) -> io::Result<Client> {
         let stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(patience()))?;
+        stream.set_write_timeout(Some(patience()))?;
         let mut client = Client { stream: BufReader::new(stream), protocol };
         if protocol == Protocol::Resp3 {
             client.try_ask("HELLO 3")?;

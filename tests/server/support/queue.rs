@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::reply::{Fields, Reply};
-use super::wait::{eventually, LATE_MS};
+use super::wait::{eventually, late_ms};
 
 /// A lease that does not end while a test runs.
 const LONG_LEASE_MS: i64 = 600_000;
@@ -330,14 +330,14 @@ impl Client {
     }
 
     /// Checks that a message now held under the lease of `wait_for_message` was delivered at `due` or up to
-    /// `LATE_MS` later, by the server's clock and by the deadline that it gave.
+    /// `late_ms` later, by the server's clock and by the deadline that it gave.
     #[track_caller]
     pub fn expect_delivered_at(&mut self, key: &str, id: &str, due: i64) {
         let now = self.now();
         assert!(now >= due, "{id} was delivered {} ms early by the clock", due - now);
         let delivered = self.get(key, id).int("deadline") - LONG_LEASE_MS;
         assert!(delivered >= due, "{id} was delivered {} ms early", due - delivered);
-        assert!(delivered <= due + LATE_MS, "{id} was delivered {} ms late", delivered - due);
+        assert!(delivered <= due + late_ms(), "{id} was delivered {} ms late", delivered - due);
     }
 
     /// One field of a section of `INFO`; empty where there is none.

@@ -3,7 +3,7 @@
 use super::client::{Client, Protocol};
 use super::clock::Clock;
 use super::reply::Reply;
-use super::wait::{eventually, PATIENCE};
+use super::wait::{eventually, patience};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -201,7 +201,7 @@ fn spawn(dir: &Path, port: u16, args: &[String], environment: &[(String, String)
 
 /// True once this very process answers and has loaded its data; false where its port was taken.
 fn answers(child: &mut Child, port: u16, dir: &Path) -> bool {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + patience();
     loop {
         if let Some(status) = child.try_wait().expect("its status") {
             let log = read_log(dir);

@@ -1,17 +1,28 @@
 //! Waiting for conditions. The one place of the suite that sleeps.
 
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// How long a test waits for what must come. Generous: a slow machine is not a failure.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a test waits for what must come. Generous: a slow machine is not a failure. `DQ_PATIENCE` makes it so many
+/// times as long, for servers that run under an instrument.
+pub fn patience() -> Duration {
+    Duration::from_secs(30) * factor()
+}
 
 /// How late, in ms, what is due may come on a busy machine. It may never come early, not by one.
-pub const LATE_MS: i64 = 5_000;
+pub fn late_ms() -> i64 {
+    5_000 * i64::from(factor())
+}
+
+fn factor() -> u32 {
+    static FACTOR: OnceLock<u32> = OnceLock::new();
+    *FACTOR.get_or_init(|| std::env::var("DQ_PATIENCE").ok().and_then(|times| times.parse().ok()).unwrap_or(1))
+}
 
 /// Waits until `condition` holds; fails, naming `what`, when patience ends.
 #[track_caller]
 pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + patience();
     while !condition() {
         assert!(Instant::now() < deadline, "waited in vain: {what}");
         std::thread::sleep(Duration::from_millis(2));
