@@ -22,6 +22,7 @@ mod cancelling;
 mod catching_up;
 mod checker;
 mod clocks;
+mod cluster;
 mod concurrency;
 mod crash;
 mod delivery;

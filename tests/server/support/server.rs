@@ -178,6 +178,12 @@ fn free_port() -> u16 {
     listener.local_addr().expect("its address").port()
 }
 
+/// Where a node of a cluster listens for the others: by itself it adds 10,000 to its port, which may be too high.
+fn bus_port(args: &[String]) -> Vec<String> {
+    let in_cluster = args.iter().any(|arg| arg == "--cluster-enabled");
+    in_cluster.then(|| ["--cluster-port".to_owned(), free_port().to_string()]).into_iter().flatten().collect()
+}
+
 fn spawn(dir: &Path, port: u16, args: &[String], environment: &[(String, String)]) -> Child {
     let out = std::fs::File::create(dir.join("stdout")).expect("a file for the output");
     Command::new(server_binary())
@@ -190,6 +196,7 @@ fn spawn(dir: &Path, port: u16, args: &[String], environment: &[(String, String)
         .args(["--propagation-error-behavior", "panic"])
         .args(["--repl-diskless-sync-delay", "0"])
         .args(["--loadmodule", &module().to_string_lossy()])
+        .args(bus_port(args))
         .args(args)
         .envs(environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())

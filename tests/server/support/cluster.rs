@@ -1,0 +1,114 @@
+//! A cluster on this machine, made of nothing but servers and what one says to them.
+
+use super::client::Client;
+use super::reply::Reply;
+use super::roaming::Roamer;
+use super::server::Server;
+use super::wait::eventually;
+
+const SLOTS: usize = 16_384;
+
+/// Masters that share the slots evenly, and their replicas.
+pub struct Cluster {
+    /// The masters first, in the order of their slots.
+    pub nodes: Vec<Server>,
+    masters: usize,
+    node_timeout_ms: u32,
+}
+
+impl Cluster {
+    /// A cluster of masters. None of them is taken for dead before `node_timeout_ms` of silence.
+    pub fn of(masters: usize, node_timeout_ms: u32) -> Cluster {
+        let mut cluster = Cluster { nodes: Vec::new(), masters, node_timeout_ms };
+        for n in 0..masters {
+            let node = cluster.node();
+            let mut c = node.client();
+            // Before they meet: so it is said with the first word, and they do not quarrel about their epochs.
+            c.ask(format!("CLUSTER SET-CONFIG-EPOCH {}", n + 1)).ok();
+            let (first, end) = (n * SLOTS / masters, (n + 1) * SLOTS / masters);
+            c.ask(format!("CLUSTER ADDSLOTSRANGE {first} {}", end - 1)).ok();
+            cluster.nodes.push(node);
+        }
+        for node in &cluster.nodes[1..] {
+            cluster.introduce(node);
+        }
+        cluster.until_agreed();
+        cluster
+    }
+
+    /// Adds a replica of a master; its number.
+    pub fn add_replica(&mut self, master: usize) -> usize {
+        let replica = self.node();
+        self.introduce(&replica);
+        self.nodes.push(replica);
+        let number = self.nodes.len() - 1;
+        let (mut r, id) = (self.client(number), self.id(master));
+        eventually("it knows its master", || r.ask("CLUSTER NODES").text().contains(&id));
+        self.until_agreed();
+        r.ask(format!("CLUSTER REPLICATE {id}")).ok();
+        eventually("the replica's link is up", || r.info("replication", "master_link_status") == "up");
+        for other in 0..self.nodes.len() {
+            let mut c = self.client(other);
+            let following = format!("slave {id}");
+            eventually("all know the replica", || c.ask("CLUSTER NODES").text().contains(&following));
+        }
+        number
+    }
+
+    /// A connection to a node.
+    pub fn client(&self, number: usize) -> Client {
+        self.nodes[number].client()
+    }
+
+    /// A client that follows the keys from node to node.
+    pub fn roamer(&self) -> Roamer {
+        Roamer::among(&self.nodes.iter().map(Server::port).collect::<Vec<_>>())
+    }
+
+    /// The name by which the nodes know each other.
+    pub fn id(&self, number: usize) -> String {
+        self.client(number).ask("CLUSTER MYID").text()
+    }
+
+    /// A hash tag of the slots that a master had at first, and its slot.
+    pub fn tag_of(&self, master: usize) -> (String, usize) {
+        let mut c = self.client(0);
+        let mut tags = (0..).map(|n| {
+            let slot = c.ask(format!("CLUSTER KEYSLOT {{t{n}}}")).int();
+            (format!("{{t{n}}}"), usize::try_from(slot).expect("a slot"))
+        });
+        let range = master * SLOTS / self.masters..(master + 1) * SLOTS / self.masters;
+        tags.find(|(_, slot)| range.contains(slot)).expect("there are many")
+    }
+
+    /// Checks that a node sent its client to another.
+    #[track_caller]
+    pub fn expect_moved(&self, reply: &Reply, slot: usize, number: usize) {
+        assert_eq!(reply.error(), format!("MOVED {slot} 127.0.0.1:{}", self.nodes[number].port()));
+    }
+
+    fn node(&self) -> Server {
+        let timeout = self.node_timeout_ms.to_string();
+        let args = ["--cluster-enabled", "yes", "--cluster-node-timeout", &timeout];
+        // Who can, takes over, however long it was cut off; and slots without a node concern their own keys only.
+        let more = ["--cluster-replica-validity-factor", "0", "--cluster-require-full-coverage", "no"];
+        Server::with(&[args, more].concat())
+    }
+
+    fn introduce(&self, node: &Server) {
+        let bus = node.client().ask("CONFIG GET cluster-port").items()[1].text();
+        self.client(0).ask(format!("CLUSTER MEET 127.0.0.1 {} {bus}", node.port())).ok();
+    }
+
+    /// Waits until every node knows every other and finds the cluster well.
+    fn until_agreed(&self) {
+        let known = format!("cluster_known_nodes:{}\r\n", self.nodes.len());
+        for node in &self.nodes {
+            let mut c = node.client();
+            eventually("the cluster is up", || {
+                let info = c.ask("CLUSTER INFO").text();
+                ["cluster_state:ok", "cluster_slots_ok:16384\r\n", &known].iter().all(|line| info.contains(line))
+            });
+        }
+    }
+}

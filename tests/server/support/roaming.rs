@@ -1,0 +1,80 @@
+//! A client as libraries offer them: it goes where the servers send it, and asks again where one is gone.
+
+use super::client::{Client, Protocol};
+use super::reply::Reply;
+use super::wait::eventually;
+
+/// A client of several servers, one of which at a time has what it wants.
+pub struct Roamer {
+    /// Where to go when nobody says where: asked again each time.
+    next: Box<dyn FnMut() -> Option<u16> + Send>,
+    client: Option<Client>,
+    /// How often it had to go elsewhere.
+    pub travels: usize,
+}
+
+impl Roamer {
+    /// A client that goes where `next` says, whenever the server at hand is of no use.
+    pub fn new(next: impl FnMut() -> Option<u16> + Send + 'static) -> Roamer {
+        Roamer { next: Box::new(next), client: None, travels: 0 }
+    }
+
+    /// A client that tries these ports in turn.
+    pub fn among(ports: &[u16]) -> Roamer {
+        let ports = ports.to_vec();
+        let mut turns = (0..ports.len()).cycle();
+        Roamer::new(move || Some(ports[turns.next()?]))
+    }
+
+    /// Says a command until somebody answers it who may. Where a connection breaks, that may be the second time.
+    #[track_caller]
+    pub fn ask(&mut self, line: &str) -> Reply {
+        let mut answer = None;
+        eventually(&format!("an answer to {line}"), || {
+            answer = self.attempt(line);
+            answer.is_some()
+        });
+        answer.expect("it came")
+    }
+
+    /// How many replicas have what this connection wrote; 0 where it is another one by now.
+    pub fn replicas_that_have_it(&mut self, timeout_ms: u32) -> i64 {
+        let reply = self.client.as_mut().and_then(|client| client.try_ask(format!("WAIT 1 {timeout_ms}")).ok());
+        match reply {
+            Some(Reply::Int(replicas)) => replicas,
+            _ => 0,
+        }
+    }
+
+    fn attempt(&mut self, line: &str) -> Option<Reply> {
+        if self.client.is_none() {
+            let port = (self.next)()?;
+            self.client = Client::connect(port, Protocol::Resp2).ok();
+        }
+        let Ok(reply) = self.client.as_mut()?.try_ask(line) else { return self.leave(None) };
+        let Reply::Error(text) = &reply else { return Some(reply) };
+        match text.split(' ').collect::<Vec<_>>()[..] {
+            ["MOVED", _, address] => self.leave(Some(port(address))),
+            // For this once, and only who says so is let in.
+            ["ASK", _, address] => {
+                let mut there = Client::connect(port(address), Protocol::Resp2).ok()?;
+                there.try_ask("ASKING").ok()?;
+                there.try_ask(line).ok().filter(|reply| !matches!(reply, Reply::Error(_)))
+            }
+            ["TRYAGAIN", ..] => None,
+            ["READONLY" | "UNBLOCKED" | "CLUSTERDOWN" | "LOADING" | "MASTERDOWN", ..] => self.leave(None),
+            _ => Some(reply),
+        }
+    }
+
+    fn leave(&mut self, for_port: Option<u16>) -> Option<Reply> {
+        self.travels += 1;
+        self.client = for_port.and_then(|port| Client::connect(port, Protocol::Resp2).ok());
+        None
+    }
+}
+
+fn port(address: &str) -> u16 {
+    let port = address.rsplit(':').next().and_then(|port| port.parse().ok());
+    port.unwrap_or_else(|| panic!("an address: {address}"))
+}
