@@ -55,6 +55,7 @@ mod rescheduling;
 mod retries;
 mod scanning;
 mod several_queues;
+mod slots;
 mod time_to_live;
 mod waiting;
 mod what_happens_when;

@@ -1,0 +1,33 @@
+//! Histories at random: what clients may say to queues, in no order and to no end.
+
+use super::random::Random;
+
+/// Any command on one of the queues that changes something, or would like to.
+pub fn any_command(random: &mut Random, keys: &[&str]) -> String {
+    let key = *random.one_of(keys);
+    let id = format!("m{}", random.below(20));
+    let delay = *random.one_of(&["", "DELAY 0", "DELAY 5", "DELAY 40", "DELAY 600000", "AT 1000"]);
+    let rest = *random.one_of(&["", "RETRIES 0", "TTL 3 RETRIES -1", "LEASE 20 PRIORITY 9", "PRIORITY -9", "REPLACE"]);
+    let count = random.below(4) + 1;
+    let lease = *random.one_of(&["", "LEASE 1", "LEASE 30", "LEASE 600000", "NOACK"]);
+    let other = *random.one_of(&["x", "y", "z"]);
+    match random.below(23) {
+        0..=3 => format!("DQ.PUSH {key} payload-{count} ID {id} {delay} {rest}"),
+        4 => format!("DQ.PUSH {key} payload {delay}"),
+        5 | 6 => format!("DQ.MPUSH {key} 3 x \"\" y IDS {id} {other} z {delay} {rest}"),
+        7..=9 => format!("DQ.POP {key} COUNT {count} {lease}"),
+        10 => format!("DQ.MPOP {} {} COUNT {count} {lease}", keys.len(), keys.join(" ")),
+        11 => format!("DQ.ACK {key} {id} {other}"),
+        12 => format!("DQ.NACK {key} {id} ERROR oh {}", random.one_of(&["", "DELAY 0", "DELAY 20", "DEAD"])),
+        13 => format!("DQ.NACK {key} {other} DEAD"),
+        14 => format!("DQ.EXTEND {key} {id} LEASE {}", random.one_of(&["1", "30", "600000"])),
+        15 => format!("DQ.CANCEL {key} {id} {other}"),
+        16 => format!("DQ.RESCHEDULE {key} {id} DELAY {}", random.one_of(&["0", "20", "600000"])),
+        17 => format!("DQ.REDRIVE {key} {}", random.one_of(&["", "COUNT 1", "IDS 2 x y", "DELAY 20"])),
+        18 => format!("DQ.PURGE {key} {}", random.one_of(&["dead", "delayed", "ready inflight"])),
+        19 => format!("DQ.ALTER {key} {}", random.one_of(&["DEADLEN 2", "DEADLEN -1", "MAXINFLIGHT 9", "TTL 50"])),
+        20 => format!("DQ.ALTER {key} {}", random.one_of(&["LEASE 15", "BACKOFF 5 50", "MAXLEN 30", "RETRIES 1"])),
+        21 => format!("DQ.PAUSE {key}"),
+        _ => format!("DQ.RESUME {key}"),
+    }
+}
