@@ -29,6 +29,7 @@ mod delivery;
 mod discovery;
 mod docs;
 mod errors;
+mod failover;
 mod full_disk;
 mod generic_keys;
 mod hostile;
