@@ -52,6 +52,7 @@ mod readme;
 mod redriving;
 mod replacing;
 mod replication;
+mod replication_ways;
 mod rescheduling;
 mod retries;
 mod scanning;
