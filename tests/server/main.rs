@@ -56,6 +56,7 @@ mod replication_ways;
 mod rescheduling;
 mod retries;
 mod scanning;
+mod sentinel;
 mod several_queues;
 mod slots;
 mod time_to_live;

@@ -173,7 +173,7 @@ fn launch(dir: &Path, args: &[String], environment: &[(String, String)]) -> (Chi
     panic!("no port was free {PORT_ATTEMPTS} times in a row");
 }
 
-fn free_port() -> u16 {
+pub(super) fn free_port() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     listener.local_addr().expect("its address").port()
 }

@@ -1,0 +1,116 @@
+//! Sentinels: three who watch over a master, and know where it is.
+
+use super::client::{Client, Protocol};
+use super::reply::Reply;
+use super::roaming::Roamer;
+use super::server::{free_port, server_binary, Server};
+use super::wait::eventually;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+/// The name under which they watch the master.
+const WATCHED: &str = "watched";
+
+/// Three sentinels; they end with this.
+pub struct Sentinels {
+    children: Vec<(Child, u16)>,
+    dir: PathBuf,
+}
+
+impl Sentinels {
+    /// Has three sentinels watch a master, and waits until they know each other and its replica. They take it for
+    /// dead after `down_after_ms` of silence.
+    pub fn watch(master: &Server, down_after_ms: u32) -> Sentinels {
+        let dir = master.dir().with_extension("sentinels");
+        std::fs::create_dir_all(&dir).expect("a directory for the sentinels");
+        let mut sentinels = Sentinels { children: Vec::new(), dir };
+        while sentinels.children.len() < 3 {
+            sentinels.start(master.port(), down_after_ms);
+        }
+        for (_, port) in &sentinels.children {
+            let mut c = Client::connect(*port, Protocol::Resp2).expect("a connection");
+            eventually("they know of the others and of the replica", || {
+                let known = c.ask(format!("SENTINEL MASTER {WATCHED}")).fields();
+                known.text("num-other-sentinels") == "2" && known.text("num-slaves") == "1"
+            });
+            eventually("they know how the replica is", || {
+                let replicas = c.ask(format!("SENTINEL REPLICAS {WATCHED}"));
+                let replica = replicas.items()[0].fields();
+                replica.text("flags") == "slave" && replica.text("master-link-status") == "ok"
+            });
+        }
+        sentinels
+    }
+
+    /// Where the master is, as the first sentinel says that answers.
+    pub fn master(&self) -> Option<u16> {
+        master_by(&self.ports())
+    }
+
+    /// A client that asks the sentinels where the master is.
+    pub fn roamer(&self) -> Roamer {
+        let ports = self.ports();
+        Roamer::new(move || master_by(&ports))
+    }
+
+    fn ports(&self) -> Vec<u16> {
+        self.children.iter().map(|(_, port)| *port).collect()
+    }
+
+    fn start(&mut self, master: u16, down_after_ms: u32) {
+        let port = free_port();
+        let conf = self.dir.join(format!("{port}.conf"));
+        let text = format!(
+            "port {port}\nbind 127.0.0.1\ndir {}\nlogfile {port}.log\n\
+             sentinel monitor {WATCHED} 127.0.0.1 {master} 2\n\
+             sentinel down-after-milliseconds {WATCHED} {down_after_ms}\n\
+             sentinel failover-timeout {WATCHED} 10000\n",
+            self.dir.display()
+        );
+        std::fs::write(&conf, text).expect("a file for the configuration");
+        let mut child = Command::new(server_binary())
+            .arg(&conf)
+            .arg("--sentinel")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("a sentinel starts");
+        let own = format!("process_id:{}\r\n", child.id());
+        let mut ended = false;
+        eventually("the sentinel answers", || {
+            // Where another process took its port in between, it ends.
+            ended = child.try_wait().expect("its status").is_some();
+            let info = Client::connect(port, Protocol::Resp2).and_then(|mut c| c.try_ask("INFO server"));
+            ended || info.is_ok_and(|info| matches!(&info, Reply::Bulk(_)) && info.text().contains(&own))
+        });
+        if !ended {
+            self.children.push((child, port));
+        }
+    }
+}
+
+impl Drop for Sentinels {
+    fn drop(&mut self) {
+        for (child, _) in &mut self.children {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        if std::thread::panicking() {
+            eprintln!("{} keeps what the sentinels left", self.dir.display());
+        } else {
+            let _ = std::fs::remove_dir_all(&self.dir);
+        }
+    }
+}
+
+fn master_by(sentinels: &[u16]) -> Option<u16> {
+    let ask = |port: &u16| {
+        let mut c = Client::connect(*port, Protocol::Resp2).ok()?;
+        match c.try_ask(format!("SENTINEL GET-MASTER-ADDR-BY-NAME {WATCHED}")).ok()? {
+            Reply::Array(address) => address[1].text().parse().ok(),
+            _ => None,
+        }
+    };
+    sentinels.iter().find_map(ask)
+}
