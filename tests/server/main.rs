@@ -33,6 +33,7 @@ mod failover;
 mod full_disk;
 mod generic_keys;
 mod hostile;
+mod keyspace;
 mod leases;
 mod limits;
 mod looking;
