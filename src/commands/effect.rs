@@ -65,7 +65,7 @@ fn effect(call: &mut Call<'_>) -> Result<(), Error> {
     let announcement = match key.slot() {
         Slot::Holds(held) => {
             // On a master it comes from the server that gives a slot away, and decides until it has.
-            held.foreign = flags.master() && flags.replicated();
+            held.set_foreign(flags.master() && flags.replicated());
             write::settle(ctx, name, held, now(ctx), true)
         }
         Slot::Missing | Slot::WrongType => write::Announcement::default(),

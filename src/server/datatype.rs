@@ -14,6 +14,7 @@ use super::agenda::Armed;
 use super::ctx::{now_ms, Ctx, Name};
 use super::gauges::Share;
 use super::guard::guard;
+use super::import::Import;
 use super::key::TypeHandle;
 use super::log::{detached, log, Level};
 use super::state::{raise_floor, with_schedule};
@@ -32,8 +33,8 @@ pub static QUEUE_TYPE: RedisType = RedisType::new("DQ--queue", ENCODING, METHODS
 pub struct Held {
     /// The queue.
     pub queue: Queue,
-    /// Whether it is being imported: another server still decides, and nothing may be deleted here.
-    pub foreign: bool,
+    /// The import with which it came, if it did.
+    came_with: Option<Import>,
     share: Share,
     armed: Option<Armed>,
 }
@@ -43,7 +44,17 @@ impl Held {
     pub fn new(queue: Queue) -> Box<Held> {
         raise_floor(queue.last_given());
         let share = Share::of(queue.counts(), *queue.totals());
-        Box::new(Held { queue, foreign: false, share, armed: None })
+        Box::new(Held { queue, came_with: None, share, armed: None })
+    }
+
+    /// Whether another server still decides, so that nothing may be deleted here.
+    pub fn is_foreign(&self) -> bool {
+        self.came_with.is_some_and(Import::goes_on)
+    }
+
+    /// Notes whether another server decided on it.
+    pub fn set_foreign(&mut self, foreign: bool) {
+        self.came_with = foreign.then(Import::current);
     }
 
     /// Publishes what has changed.

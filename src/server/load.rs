@@ -8,6 +8,7 @@ use super::api::missing_api;
 use super::config;
 use super::ctx::Ctx;
 use super::guard::{guard, install_panic_hook};
+use super::import;
 use super::info;
 use super::listeners;
 use super::log;
@@ -47,6 +48,7 @@ pub fn load(
         info::register(ctx)?;
         ctx.subscribe(raw::REDISMODULE_EVENT_SWAPDB, sweep::on_swap);
         ctx.subscribe(raw::REDISMODULE_EVENT_CRON_LOOP, timer::on_cron);
+        ctx.subscribe(import::EVENT, import::on_stage);
         register_commands(ctx)
     })
 }

@@ -14,6 +14,7 @@ pub mod ctx;
 pub mod datatype;
 pub mod gauges;
 pub mod guard;
+pub mod import;
 pub mod info;
 pub mod key;
 pub mod listeners;

@@ -197,7 +197,7 @@ fn advance(
         return within_budget();
     };
     let master = ctx.flags().master();
-    let trims = master && !held.foreign;
+    let trims = master && !held.is_foreign();
     let mut lasted = true;
     loop {
         let advanced = if master { held.queue.advance(now, STEP) } else { held.queue.advance_view(now, STEP) };

@@ -60,7 +60,7 @@ pub fn record<'e>(
         ctx.replicate_verbatim();
     }
     // Who decides here deletes here.
-    held.foreign = false;
+    held.set_foreign(false);
     if held.queue.has_excess_dead() {
         if let Some((died, sequence)) = held.queue.trim_dead(TRIMMED).filter(|_| heard) {
             replicate(ctx, name, stamp, Effect::TrimDead(died, sequence));

@@ -225,7 +225,6 @@ fn the_new_node_of_a_queue_drops_the_dead_that_are_too_many() {
 }
 
 #[test]
-#[ignore = "a queue that came with CLUSTER MIGRATESLOTS keeps its excess dead until somebody writes to it"]
 fn the_new_node_of_a_queue_drops_the_dead_that_are_too_many_also_where_the_slot_moved_at_once() {
     if slots_can_move_at_once() {
         expect_dead_dropped(move_slot_at_once);
