@@ -43,6 +43,7 @@ mod notifications;
 mod pausing;
 mod peeking;
 mod persistence;
+mod persistence_ways;
 mod producing;
 mod promotion;
 mod purging;
