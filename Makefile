@@ -33,11 +33,11 @@ miri: ## run the core's own tests under Miri, where a nightly toolchain has it
 soak: deps ## check what servers promise while they fail, for DQ_SOAK_SECONDS (600), with new seeds or from DQ_SEED
 	cargo test --locked --test server servers_keep_their_promises -- --ignored --nocapture
 
-fuzz: ## fuzz what reads bytes from outside, FUZZ_SECONDS (600) for each of three targets
+fuzz: ## fuzz what reads bytes from outside, FUZZ_SECONDS (600) for each of four targets
 	@command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
 	cargo test --locked --no-default-features --test model -- --ignored seeds_for_the_fuzzer
 	@# RUSTC_BOOTSTRAP: the sanitizer's flags are not stable, the compiler may be.
-	for target in snapshot effects ids; do \
+	for target in snapshot effects ids arguments; do \
 		RUSTC_BOOTSTRAP=1 cargo fuzz run $$target -- -max_total_time=$${FUZZ_SECONDS:-600} -max_len=20000 -timeout=20 || exit 1; \
 	done
 

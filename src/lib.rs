@@ -11,6 +11,9 @@ mod commands;
 #[cfg(feature = "module")]
 mod server;
 
+#[cfg(feature = "fuzzing")]
+pub use commands::fuzzing;
+
 #[cfg(feature = "module")]
 mod module {
     use crate::commands;

@@ -11,6 +11,8 @@ mod create;
 mod effect;
 mod error;
 mod extend;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod get;
 mod info;
 mod len;

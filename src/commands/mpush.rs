@@ -125,7 +125,7 @@ fn announce(ctx: Ctx, name: Name<'_>, announcement: write::Announcement, pushed:
     }
 }
 
-fn parse<'a>(call: &mut Call<'a>) -> Result<Vec<NewMessage<'a>>, Error> {
+pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Vec<NewMessage<'a>>, Error> {
     let count = count_of_words(&mut call.args, "count")?;
     let given = call.args.remaining();
     let too_few = Error::TooFew { count: "count", wanted: count, given, of: "payloads" };

@@ -59,7 +59,7 @@ fn nack(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-fn parse<'a>(call: &mut Call<'a>) -> Result<Terms<'a>, Error> {
+pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Terms<'a>, Error> {
     let mut terms = Terms::default();
     let mut options = Options::new(&mut call.args, OPTIONS);
     while let Some(option) = options.next()? {

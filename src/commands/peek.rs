@@ -54,7 +54,7 @@ fn peek(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-fn parse(call: &mut Call<'_>) -> Result<(StateKind, usize), Error> {
+pub(super) fn parse(call: &mut Call<'_>) -> Result<(StateKind, usize), Error> {
     let (mut kind, mut count) = (StateKind::Ready, 1);
     if let Some(word) = call.args.peek().filter(|word| !word.eq_ignore_ascii_case(b"COUNT")) {
         kind = state(word)?;

@@ -87,7 +87,7 @@ fn push(call: &mut Call<'_>) -> Result<(), Error> {
     }
 }
 
-fn parse<'a>(call: &mut Call<'a>) -> Result<NewMessage<'a>, Error> {
+pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<NewMessage<'a>, Error> {
     let payload = word(call);
     let (mut terms, mut name) = (Terms::default(), None);
     let mut options = Options::new(&mut call.args, OPTIONS);

@@ -44,7 +44,7 @@ impl Command for Redrive {
 const OPTIONS: &[&str] = &["COUNT", "IDS", "DELAY"];
 
 /// What is to be redriven, and when it is due.
-struct Request<'a> {
+pub(super) struct Request<'a> {
     count: Option<usize>,
     ids: Option<Vec<Option<Id<'a>>>>,
     due: Due,
@@ -73,7 +73,7 @@ fn redrive(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-fn parse<'a>(call: &mut Call<'a>) -> Result<Request<'a>, Error> {
+pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Request<'a>, Error> {
     let mut request = Request { count: None, ids: None, due: Due::Now };
     let mut options = Options::new(&mut call.args, OPTIONS);
     while let Some(option) = options.next()? {

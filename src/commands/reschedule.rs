@@ -52,7 +52,7 @@ fn reschedule(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-fn parse(call: &mut Call<'_>) -> Result<Due, Error> {
+pub(super) fn parse(call: &mut Call<'_>) -> Result<Due, Error> {
     let mut due = None;
     let mut options = Options::new(&mut call.args, OPTIONS);
     while let Some(option) = options.next()? {

@@ -72,6 +72,34 @@ impl<'a> Args<'a> {
     }
 }
 
+/// Calls `parse` with words that no server has sent, and a context in which it can only look at flags: for the fuzzer.
+#[cfg(any(test, feature = "fuzzing"))]
+pub fn with_words<R>(words: &[&[u8]], parse: impl FnOnce(super::ctx::Ctx, Args<'_>) -> R) -> R {
+    unsafe extern "C" fn bytes_of(word: *const raw::RedisModuleString, len: *mut usize) -> *const std::ffi::c_char {
+        // SAFETY: the pointer is one of those below, to a slice that outlives the call of `parse`.
+        let word = unsafe { *word.cast::<&[u8]>() };
+        // SAFETY: the caller passes a place for the length.
+        unsafe { *len = word.len() };
+        word.as_ptr().cast()
+    }
+    unsafe extern "C" fn no_flags(_: *mut raw::RedisModuleCtx) -> c_int {
+        0
+    }
+    // SAFETY: no server is there that could have filled them, or read them meanwhile.
+    unsafe {
+        raw::RedisModule_StringPtrLen = Some(bytes_of);
+        raw::RedisModule_GetContextFlags = Some(no_flags);
+    }
+    // The first is the command's name, which nobody reads.
+    let mut strings: Vec<*mut raw::RedisModuleString> = vec![std::ptr::null_mut()];
+    strings.extend(words.iter().map(|word| std::ptr::from_ref(word).cast_mut().cast()));
+    let argc = c_int::try_from(strings.len()).unwrap_or(0);
+    // SAFETY: the strings live and stay as they are until the end of this function, and are read by `bytes_of` alone.
+    let args = unsafe { Args::from_raw(strings.as_mut_ptr(), argc) };
+    // SAFETY: the context is null, and handed to `no_flags` alone.
+    parse(unsafe { super::ctx::Ctx::from_raw(std::ptr::null_mut()) }, args)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,54 @@
+//! The parsers of arguments, for the fuzzer: any words are understood or refused, and a refusal says why.
+
+use super::error::Error;
+use super::options;
+use super::settings::Change;
+use super::{len, mpush, nack, peek, pop, push, redrive, reschedule};
+use crate::server::args::with_words;
+use crate::server::register::Call;
+
+/// Hands words, each on a line, to the parser that the first byte picks.
+pub fn arguments(bytes: &[u8]) {
+    let Some((which, lines)) = bytes.split_first() else { return };
+    let words: Vec<&[u8]> = lines.split(|byte| *byte == b'\n').collect();
+    with_words(&words, |ctx, args| {
+        let mut call = Call { ctx, args };
+        let outcome = match which % 10 {
+            0 => push::parse(&mut call).map(drop),
+            1 => mpush::parse(&mut call).map(drop),
+            2 => pop::parse(&mut call).map(drop),
+            3 => nack::parse(&mut call).map(drop),
+            4 => reschedule::parse(&mut call).map(drop),
+            5 => redrive::parse(&mut call).map(drop),
+            6 => peek::parse(&mut call).map(drop),
+            7 => Change::parse(&mut call).map(drop),
+            8 => options::cursor(call.args.next().unwrap_or_default()).map(drop),
+            _ => len::state(call.args.next().unwrap_or_default()).map(drop),
+        };
+        if let Err(error) = outcome {
+            assert!(is_told(&error), "{error}");
+        }
+    });
+}
+
+/// Whether an error has its code, and fits the line on which it is sent.
+fn is_told(error: &Error) -> bool {
+    let text = error.to_string();
+    text.starts_with("ERR ") && text.len() < 1_000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::arguments;
+    use std::path::Path;
+
+    #[test]
+    fn words_that_the_fuzzer_made_are_understood_or_refused() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/arguments");
+        let inputs: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert!(inputs.len() > 10);
+        for input in inputs {
+            arguments(&std::fs::read(input).unwrap());
+        }
+    }
+}
