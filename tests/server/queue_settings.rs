@@ -332,10 +332,10 @@ fn the_oldest_are_dropped_before_the_timer_has_looked_too() {
     c.create("q RETRIES 0");
     c.push_many("q 3 x x x IDS a b c");
     let replies = c.pipeline([
-        "DQ.POP q LEASE 9",
-        "DQ.POP q LEASE 6",
-        "DQ.POP q LEASE 3",
-        "DEBUG SLEEP 0.05",
+        "DQ.POP q LEASE 300",
+        "DQ.POP q LEASE 200",
+        "DQ.POP q LEASE 100",
+        "DEBUG SLEEP 0.35",
         "DQ.ALTER q DEADLEN 1",
         "DQ.LEN q dead",
         "DQ.PEEK q dead COUNT 5",

@@ -106,12 +106,12 @@ fn its_time_to_live_starts_anew_from_the_new_due_time() {
     let server = Server::start();
     let mut c = server.client();
     // Under its first due time it would have died long before the second.
-    let replies = c.multi(&["DQ.PUSH q x ID m TTL 40", "DQ.RESCHEDULE q m DELAY 200"]);
+    let replies = c.multi(&["DQ.PUSH q x ID m TTL 300", "DQ.RESCHEDULE q m DELAY 400"]);
     assert_eq!(replies[1], Reply::Int(1));
     c.until_state("q", "m", "dead");
     let message = c.get("q", "m");
-    assert_eq!(message.int("died"), message.int("due") + 40);
-    assert_eq!((message.int("ttl"), message.text("reason")), (40, "expired".to_owned()));
+    assert_eq!(message.int("died"), message.int("due") + 300);
+    assert_eq!((message.int("ttl"), message.text("reason")), (300, "expired".to_owned()));
 }
 
 #[test]
