@@ -26,7 +26,7 @@ fn messages_that_fall_due_at_once_go_to_those_who_wait_one_each() {
         client.wait_for_message("q");
         c.until_blocked(n + 1);
     }
-    let due = c.now() + 100;
+    let due = c.now() + 500;
     c.pipeline((0..5).map(|n| format!("DQ.PUSH q x ID m{n} AT {due}")));
     for (n, client) in waiting.iter_mut().enumerate() {
         assert_eq!(client.served().id, format!("m{n}"));
@@ -248,7 +248,7 @@ fn queues_that_are_gone_leave_the_timer_nothing_to_do() {
     let mut c = server.client();
     let due = c.now() + 150;
     c.pipeline((0..2_000).flat_map(|n| [format!("DQ.PUSH q{n} x AT {due}"), format!("DEL q{n}")]));
-    c.push(format!("kept x ID m AT {due}"));
+    c.push("kept x ID m DELAY 100");
     eventually("what is due moves", || c.info("dq", "dq_ready") == "1");
     assert_eq!(c.info("dq", "dq_timer_moved"), "1");
     assert_eq!(c.info("dq", "dq_queues"), "1");
