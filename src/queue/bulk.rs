@@ -85,7 +85,7 @@ impl Queue {
         self.settle_dead(now);
         let kept = usize::try_from(self.settings.deadlen?).unwrap_or(usize::MAX);
         let excess = self.dead.len().saturating_sub(kept);
-        let last = self.dead.iter_after(None).take(excess).last()?;
+        let last = self.last_of_oldest_dead(excess)?;
         self.drop_dead_up_to(last);
         Some((last.time(), last.sequence()))
     }
@@ -96,14 +96,23 @@ impl Queue {
             while self.drop_oldest_dead(last).is_some() {}
             return;
         }
-        let mut doomed: Vec<Sequence> =
-            self.dead.iter_after(None).take_while(|key| *key <= last).map(Key::sequence).collect();
+        let mut doomed = self.dead_up_to(last);
         doomed.sort_unstable();
         let mut doomed = doomed.into_iter().peekable();
         // Both are in push order.
         self.store.remove_where(|_, _, sequence| doomed.next_if_eq(&sequence).is_some());
         self.dead.retain(|key| key > last);
         self.rebuild_names();
+    }
+
+    /// The last of the oldest dead, of which there are at most `count`.
+    pub(super) fn last_of_oldest_dead(&self, count: usize) -> Option<Key> {
+        self.dead.iter_after(None).take(count).last()
+    }
+
+    /// The dead up to `last`, the oldest first.
+    pub(super) fn dead_up_to(&self, last: Key) -> Vec<Sequence> {
+        self.dead.iter_after(None).take_while(|key| *key <= last).map(Key::sequence).collect()
     }
 
     /// Whether so many of the messages are better seen to all at once.

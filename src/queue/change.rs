@@ -82,7 +82,7 @@ impl Queue {
         match *which {
             Which::Oldest(count) => {
                 self.settle_dead(now);
-                let last = self.dead.iter_after(None).take(count).last();
+                let last = self.last_of_oldest_dead(count);
                 let count = last.map_or(0, |last| self.redrive_up_to(last, due, now));
                 let last = last.unwrap_or(Key::at(UnixMs::EPOCH, Sequence::ZERO));
                 Redriven { count, chosen: Chosen::UpTo(last.time(), last.sequence()), due }
@@ -113,8 +113,7 @@ impl Queue {
 
     /// Revives the dead up to `last`, and says how many they were.
     pub(super) fn redrive_up_to(&mut self, last: Key, due: UnixMs, now: UnixMs) -> usize {
-        let those: Vec<Sequence> =
-            self.dead.iter_after(None).take_while(|key| *key <= last).map(Key::sequence).collect();
+        let those = self.dead_up_to(last);
         if !self.is_bulk(those.len()) {
             for sequence in &those {
                 if let Some((at, record)) = self.message_of(*sequence) {

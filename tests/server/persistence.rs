@@ -6,9 +6,7 @@ use crate::support::{eventually, every_command, every_state, known_of_every_comm
 fn rewrite_aof(c: &mut Client) {
     eventually("no rewrite runs", || c.info("persistence", "aof_rewrite_in_progress") == "0");
     c.ask("BGREWRITEAOF");
-    eventually("the rewrite is done", || {
-        c.info("persistence", "aof_rewrite_in_progress") == "0" && c.info("persistence", "aof_rewrite_scheduled") == "0"
-    });
+    c.until_rewritten();
     assert_eq!(c.info("persistence", "aof_last_bgrewrite_status"), "ok");
 }
 

@@ -1,17 +1,12 @@
 //! The ways of persistence: however a queue comes back, after whatever was done with it, it is the same.
 
-use crate::support::{any_command, eventually, Client, Random, Reply, Server};
+use crate::support::{any_command, history, Client, Random, Reply, Server};
 
 const KEYS: [&str; 3] = ["a", "b", "c"];
 
-/// So many commands at random, some of them in transactions and scripts.
+/// So many commands at random.
 fn go_on(c: &mut Client, random: &mut Random, commands: usize) {
-    for _ in 0..commands / 10 {
-        c.pipeline((0..7).map(|_| any_command(random, &KEYS)));
-        let (first, second) = (any_command(random, &KEYS), any_command(random, &KEYS));
-        c.multi(&[&first, &second]);
-        c.script(&any_command(random, &KEYS));
-    }
+    history::go_on(c, random, commands, |random| any_command(random, &KEYS));
 }
 
 /// The digests of all queues. None drops its dead by itself meanwhile: that would be a decision, and change them.
@@ -27,9 +22,7 @@ fn rewrite(c: &mut Client, random: &mut Random, preamble: &str) {
     c.configure("aof-use-rdb-preamble", preamble);
     c.ask("BGREWRITEAOF");
     go_on(c, random, 100);
-    eventually("the AOF is rewritten", || {
-        ["aof_rewrite_in_progress", "aof_rewrite_scheduled"].iter().all(|field| c.info("persistence", field) == "0")
-    });
+    c.until_rewritten();
     go_on(c, random, 20);
 }
 

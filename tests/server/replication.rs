@@ -264,9 +264,7 @@ fn a_replica_with_an_aof_of_its_own_restarts_as_it_was() {
     let mut r = replica.client();
     r.until_state("q", "falls-due", "ready");
     r.until_state("q", "lapses", "ready");
-    eventually("its first AOF is written", || {
-        ["aof_rewrite_in_progress", "aof_rewrite_scheduled"].iter().all(|field| r.info("persistence", field) == "0")
-    });
+    r.until_rewritten();
     drop(c);
     drop(master);
     replica.restart_from_aof();

@@ -1,6 +1,6 @@
 //! The ways of replication: however a replica comes by its data, and whatever happens to its link, it is the same.
 
-use crate::support::{any_command, eventually, Client, Random, Reply, Server};
+use crate::support::{any_command, eventually, history, Client, Random, Reply, Server};
 
 const KEYS: [&str; 3] = ["a", "b", "c"];
 
@@ -32,23 +32,9 @@ fn line(random: &mut Random) -> String {
     }
 }
 
-/// So many commands, some of them in transactions and scripts.
+/// So many commands.
 fn go_on(c: &mut Client, random: &mut Random, commands: usize) {
-    for _ in 0..commands / 10 {
-        c.pipeline((0..7).map(|_| line(random)));
-        let (first, second) = (line(random), line(random));
-        c.multi(&[&first, &second]);
-        c.script(&line(random));
-    }
-}
-
-/// Waits until the log of a replica that began anew is on disk, with all that its master had.
-#[track_caller]
-fn until_log_is_written(replica: &Server) {
-    let mut r = replica.client();
-    eventually("its log is written", || {
-        ["aof_rewrite_in_progress", "aof_rewrite_scheduled"].iter().all(|field| r.info("persistence", field) == "0")
-    });
+    history::go_on(c, random, commands, line);
 }
 
 #[test]
@@ -82,7 +68,7 @@ fn replicas_of_every_kind_are_the_same_at_every_quiet_point_of_a_random_history(
                 eventually("they begin anew", || c.info("stats", "sync_full") != begun);
             }
             _ => {
-                until_log_is_written(&logging);
+                logging.client().until_rewritten();
                 logging.restart_from_aof();
             }
         }
@@ -93,7 +79,7 @@ fn replicas_of_every_kind_are_the_same_at_every_quiet_point_of_a_random_history(
         assert_ne!(c.info("dq", &format!("dq_total_{total}")), "0", "a history without {total}");
     }
     // What the log holds is the same too, without a master to ask.
-    until_log_is_written(&logging);
+    logging.client().until_rewritten();
     let mut l = logging.client();
     l.ask("REPLICAOF NO ONE").ok();
     let kept = digests(&mut l);

@@ -1,5 +1,6 @@
 //! Histories at random: what clients may say to queues, in no order and to no end.
 
+use super::client::Client;
 use super::random::Random;
 
 /// Any command on one of the queues that changes something, or would like to.
@@ -29,5 +30,15 @@ pub fn any_command(random: &mut Random, keys: &[&str]) -> String {
         20 => format!("DQ.ALTER {key} {}", random.one_of(&["LEASE 15", "BACKOFF 5 50", "MAXLEN 30", "RETRIES 1"])),
         21 => format!("DQ.PAUSE {key}"),
         _ => format!("DQ.RESUME {key}"),
+    }
+}
+
+/// So many commands, each drawn by `line`, some of them in transactions and scripts.
+pub fn go_on(c: &mut Client, random: &mut Random, commands: usize, line: impl Fn(&mut Random) -> String) {
+    for _ in 0..commands / 10 {
+        c.pipeline((0..7).map(|_| line(random)));
+        let (first, second) = (line(random), line(random));
+        c.multi(&[&first, &second]);
+        c.script(&line(random));
     }
 }

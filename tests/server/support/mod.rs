@@ -4,7 +4,7 @@ mod aof;
 mod client;
 mod clock;
 mod cluster;
-mod history;
+pub mod history;
 mod load;
 mod page;
 mod queue;

@@ -313,6 +313,15 @@ impl Client {
         part(0) * 1000 + part(1) / 1000
     }
 
+    /// Waits until no rewrite of the AOF runs, or is about to.
+    #[track_caller]
+    pub fn until_rewritten(&mut self) {
+        eventually("the AOF is rewritten", || {
+            let fields = ["aof_rewrite_in_progress", "aof_rewrite_scheduled"];
+            fields.iter().all(|field| self.info("persistence", field) == "0")
+        });
+    }
+
     /// Waits until the server's clock has passed an instant.
     #[track_caller]
     pub fn until_after(&mut self, instant: i64) {
