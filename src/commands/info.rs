@@ -3,7 +3,7 @@
 use super::error::Error;
 use super::{key_name, look_at, now, serve};
 use crate::queue::time::UnixMs;
-use crate::queue::Queue;
+use crate::queue::{Queue, Totals};
 use crate::server::ctx::Ctx;
 use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
 
@@ -63,9 +63,8 @@ fn reply_queue(ctx: Ctx, queue: &Queue, now: UnixMs) {
         ("maxinflight", some(settings.maxinflight)),
         ("deadlen", settings.deadlen.map_or(Some(-1), some)),
     ];
-    let totals = queue.totals().named();
-    ctx.map(head.len() + totals.len());
-    for (field, value) in head.into_iter().chain(totals.map(|(field, total)| (field, some(total)))) {
+    ctx.map(head.len() + Totals::NAMES.len());
+    for (field, value) in head.into_iter().chain(queue.totals().named().map(|(field, total)| (field, some(total)))) {
         ctx.bulk(field.as_bytes());
         match value {
             Some(value) => ctx.integer(value),

@@ -131,11 +131,7 @@ fn look_at<R>(ctx: Ctx, name: Name<'_>, look: impl FnOnce(&Held) -> R) -> Result
 
 /// Looks at the queue at `name` once its view was brought to `now`, for an answer that leans on all of it.
 fn look_caught_up<R>(ctx: Ctx, name: Name<'_>, now: UnixMs, look: impl FnOnce(&Held) -> R) -> Result<Option<R>, Error> {
-    let catch_up = |held: &mut Held| {
-        held.queue.catch_up(now);
-        held.publish();
-    };
-    look_after(ctx, name, catch_up, look)
+    look_after(ctx, name, |held| held.queue.catch_up(now), look)
 }
 
 fn look_after<R>(

@@ -8,7 +8,7 @@ use super::record::Record;
 use super::store::{At, Placement};
 use super::time::UnixMs;
 use super::view::Home;
-use super::{Queue, Reason, State};
+use super::{Queue, State};
 
 /// What time moved and no advance has told of yet: commands too bring messages up to now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -113,15 +113,14 @@ impl Queue {
             self.unplace(at, &record);
             self.place(at, &record, now);
             if was == Placement::InFlight {
-                self.totals.lease_expired += 1;
+                self.tally.rare().lease_expired += 1;
             }
             if is == Placement::Waiting && was == Placement::InFlight {
                 self.moved.ready += 1;
             }
             if let State::Dead { reason, .. } = record.state_at(now) {
                 self.moved.died += 1;
-                self.totals.died += 1;
-                self.totals.expired += u64::from(reason == Reason::Expired);
+                self.tally.count_dead(reason);
             }
         }
         record

@@ -12,6 +12,7 @@ use super::store::{Placement, Store};
 use super::time::UnixMs;
 use super::waiting::Waiting;
 use super::{hash_of, Queue};
+use std::sync::Arc;
 
 /// Fewer than so many are changed one by one.
 const BULK: usize = 8;
@@ -74,7 +75,7 @@ impl Queue {
 
     /// Sets the settings, and whether delivery is suspended.
     pub fn alter(&mut self, settings: Settings, paused: bool) {
-        self.settings = settings;
+        self.settings = Arc::new(settings);
         self.paused = paused;
     }
 

@@ -53,7 +53,7 @@ impl Queue {
     /// Carries a cancellation out.
     pub(super) fn drop_cancelled(&mut self, at: At, record: &Record) {
         self.remove(at, record);
-        self.totals.cancelled += 1;
+        self.tally.rare().cancelled += 1;
     }
 
     /// Moves a delayed or ready message to another due time, which is returned. A receipt of it goes stale, its time
@@ -146,7 +146,7 @@ impl Queue {
         if self.store.bytes(at).error.is_some() {
             self.store.set_error(at, None);
         }
-        self.totals.redriven += 1;
+        self.tally.rare().redriven += 1;
         revived
     }
 }

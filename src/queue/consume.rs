@@ -104,7 +104,7 @@ impl Queue {
             };
             let bytes = self.store.bytes(at);
             sink(Delivered { grant, lent: lease.is_some(), name: bytes.name, payload: bytes.payload });
-            self.totals.delivered += 1;
+            self.tally.delivered += 1;
             if lease.is_none() {
                 self.forget(at, &record);
                 continue;

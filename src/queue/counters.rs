@@ -1,6 +1,6 @@
 //! Totals since the queue was created, and what it holds now.
 
-use super::record::StateKind;
+use super::record::{Reason, StateKind};
 use serde::{Deserialize, Serialize};
 
 /// What happened in a queue since it was created. Loaded, dumped and synchronised with it.
@@ -31,21 +31,119 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Each total with the name that clients see, in the order in which they see them.
-    pub fn named(&self) -> [(&'static str, u64); 11] {
+    /// The names that clients see, in the order in which they see them.
+    pub const NAMES: [&'static str; 11] = [
+        "pushed",
+        "duplicates",
+        "delivered",
+        "acked",
+        "nacked",
+        "lease-expired",
+        "died",
+        "expired",
+        "redriven",
+        "cancelled",
+        "rejected-full",
+    ];
+
+    /// Each total, in the order of [`Totals::NAMES`].
+    #[inline]
+    pub fn numbers(&self) -> [u64; Self::NAMES.len()] {
         [
-            ("pushed", self.pushed),
-            ("duplicates", self.duplicates),
-            ("delivered", self.delivered),
-            ("acked", self.acked),
-            ("nacked", self.nacked),
-            ("lease-expired", self.lease_expired),
-            ("died", self.died),
-            ("expired", self.expired),
-            ("redriven", self.redriven),
-            ("cancelled", self.cancelled),
-            ("rejected-full", self.rejected_full),
+            self.pushed,
+            self.duplicates,
+            self.delivered,
+            self.acked,
+            self.nacked,
+            self.lease_expired,
+            self.died,
+            self.expired,
+            self.redriven,
+            self.cancelled,
+            self.rejected_full,
         ]
+    }
+
+    /// Each total with its name.
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        Self::NAMES.into_iter().zip(self.numbers())
+    }
+}
+
+/// The totals as a queue keeps them: what most queues count, and the rest once there is something to count.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tally {
+    pub pushed: u64,
+    pub delivered: u64,
+    pub acked: u64,
+    rare: Option<Box<Rare>>,
+}
+
+/// What happens in few queues.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Rare {
+    pub duplicates: u64,
+    pub nacked: u64,
+    pub lease_expired: u64,
+    pub died: u64,
+    pub expired: u64,
+    pub redriven: u64,
+    pub cancelled: u64,
+    pub rejected_full: u64,
+}
+
+impl Tally {
+    /// What happens in few queues, to be counted.
+    pub fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    /// Counts a message that died.
+    pub fn count_dead(&mut self, reason: Reason) {
+        let rare = self.rare();
+        rare.died += 1;
+        rare.expired += u64::from(reason == Reason::Expired);
+    }
+
+    /// All of them.
+    #[inline]
+    pub fn totals(&self) -> Totals {
+        let rare = self.rare.as_deref().copied().unwrap_or_default();
+        Totals {
+            pushed: self.pushed,
+            duplicates: rare.duplicates,
+            delivered: self.delivered,
+            acked: self.acked,
+            nacked: rare.nacked,
+            lease_expired: rare.lease_expired,
+            died: rare.died,
+            expired: rare.expired,
+            redriven: rare.redriven,
+            cancelled: rare.cancelled,
+            rejected_full: rare.rejected_full,
+        }
+    }
+
+    /// Bytes on the heap.
+    pub fn heap_bytes(&self) -> usize {
+        self.rare.as_deref().map_or(0, size_of_val)
+    }
+}
+
+impl From<Totals> for Tally {
+    fn from(totals: Totals) -> Tally {
+        let rare = Rare {
+            duplicates: totals.duplicates,
+            nacked: totals.nacked,
+            lease_expired: totals.lease_expired,
+            died: totals.died,
+            expired: totals.expired,
+            redriven: totals.redriven,
+            cancelled: totals.cancelled,
+            rejected_full: totals.rejected_full,
+        };
+        let rare = (rare != Rare::default()).then(|| Box::new(rare));
+        Tally { pushed: totals.pushed, delivered: totals.delivered, acked: totals.acked, rare }
     }
 }
 

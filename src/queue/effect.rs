@@ -205,7 +205,7 @@ impl Queue {
                 for sequence in sequences {
                     if let Some((at, record)) = self.message_of(*sequence) {
                         self.remove(at, &record);
-                        self.totals.delivered += 1;
+                        self.tally.delivered += 1;
                     }
                 }
             }
@@ -271,7 +271,7 @@ impl Queue {
             self.rewrite(at, &record, &Record { attempts: grant.attempt, phase, ..record }, now);
         }
         self.last_receipt = self.last_receipt.max(grant.receipt);
-        self.totals.delivered += 1;
+        self.tally.delivered += 1;
     }
 
     /// Refuses what no queue could have decided.

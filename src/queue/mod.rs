@@ -43,6 +43,7 @@ mod waiting;
 pub use advance::Advanced;
 pub use change::{Chosen, Redriven, Which};
 pub use consume::{Delivered, Lease, Pop};
+use counters::Tally;
 pub use counters::{Counts, Totals};
 pub use effect::{Effect, Grant, Image, Refused, Stamped};
 pub use look::Message;
@@ -56,6 +57,7 @@ use id::{Id, Receipt, Sequence};
 use order::{Key, OrderedKeys};
 use settings::Settings;
 use std::hash::Hasher;
+use std::sync::Arc;
 use store::{At, Bytes, Store};
 use time::UnixMs;
 use waiting::Waiting;
@@ -63,9 +65,10 @@ use waiting::Waiting;
 /// A delay queue.
 #[derive(Debug)]
 pub struct Queue {
-    settings: Settings,
+    /// Most queues of a server have the same, and share them.
+    settings: Arc<Settings>,
     paused: bool,
-    totals: Totals,
+    tally: Tally,
     last_sequence: Sequence,
     last_receipt: Receipt,
     /// The latest `now` that was seen: time never runs backwards within a queue. Never saved.
@@ -93,9 +96,9 @@ impl Queue {
     /// An empty queue.
     pub fn new(settings: Settings) -> Queue {
         Queue {
-            settings,
+            settings: Arc::new(settings),
             paused: false,
-            totals: Totals::default(),
+            tally: Tally::default(),
             last_sequence: Sequence::ZERO,
             last_receipt: Receipt::ZERO,
             clock: UnixMs::EPOCH,
@@ -116,14 +119,24 @@ impl Queue {
         &self.settings
     }
 
+    /// Lets it share the settings of another queue: `common`, where they are the same, else that becomes what it has.
+    pub fn share_settings(&mut self, common: &mut Arc<Settings>) {
+        if self.settings == *common {
+            self.settings = Arc::clone(common);
+        } else {
+            *common = Arc::clone(&self.settings);
+        }
+    }
+
     /// Whether delivery is suspended.
     pub fn is_paused(&self) -> bool {
         self.paused
     }
 
     /// What happened so far.
-    pub fn totals(&self) -> &Totals {
-        &self.totals
+    #[inline]
+    pub fn totals(&self) -> Totals {
+        self.tally.totals()
     }
 
     /// The last sequence and the last receipt that were given.
@@ -146,7 +159,12 @@ impl Queue {
     /// Bytes on the heap. O(n / 64).
     pub fn heap_bytes(&self) -> usize {
         let sets = [&self.inflight, &self.expiring, &self.dead, &self.names];
-        self.store.heap_bytes() + self.waiting.heap_bytes() + sets.iter().map(|set| set.heap_bytes()).sum::<usize>()
+        let own_settings = if Arc::strong_count(&self.settings) == 1 { size_of::<Settings>() } else { 0 };
+        own_settings
+            + self.tally.heap_bytes()
+            + self.store.heap_bytes()
+            + self.waiting.heap_bytes()
+            + sets.iter().map(|set| set.heap_bytes()).sum::<usize>()
     }
 
     /// Allocations to free, an estimate. O(priorities in use).
@@ -168,7 +186,7 @@ impl Queue {
             Id::Generated(sequence) => {
                 let at = self.store.find(*sequence)?;
                 // A named message is known by its name only.
-                self.store.bytes(at).name.is_none().then_some(at)
+                (!self.store.is_named(at)).then_some(at)
             }
             Id::Named(name) => self.find_named(name),
         }

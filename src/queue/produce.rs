@@ -90,12 +90,12 @@ impl Queue {
         let now = self.tick(now);
         let held = message.name.and_then(|name| self.find_named(name));
         if held.is_some() && !message.replace {
-            self.totals.duplicates += 1;
+            self.tally.rare().duplicates += 1;
             return Pushed::Duplicate;
         }
         let makes_room = held.is_some_and(|at| self.is_live(at, now));
         if let (false, Some(held)) = (makes_room, self.full(now, 1)) {
-            self.totals.rejected_full += 1;
+            self.tally.rare().rejected_full += 1;
             return Pushed::Full { held };
         }
         self.enter(now, floor, message, held.is_some())
@@ -118,14 +118,14 @@ impl Queue {
         if self.settings.maxlen != 0 {
             let added = self.count_added(now, messages);
             if let Some(held) = self.full(now, added) {
-                self.totals.rejected_full += messages.len() as u64;
+                self.tally.rare().rejected_full += messages.len() as u64;
                 return Err(NotPushed::Full(held));
             }
         }
         for message in messages {
             let held = message.name.and_then(|name| self.find_named(name)).is_some();
             sink(if held && !message.replace {
-                self.totals.duplicates += 1;
+                self.tally.rare().duplicates += 1;
                 Pushed::Duplicate
             } else {
                 self.enter(now, floor, message, held)
@@ -196,7 +196,7 @@ impl Queue {
         self.view_at(now);
         self.insert(&image.record, Bytes::from(image), now);
         self.last_sequence = self.last_sequence.max(image.record.sequence);
-        self.totals.pushed += 1;
+        self.tally.pushed += 1;
     }
 
     /// How many messages it holds, where it may not hold so many more.

@@ -64,7 +64,7 @@ impl Queue {
     /// Removes a message as done.
     pub(super) fn complete(&mut self, at: At, record: &Record) {
         self.remove(at, record);
-        self.totals.acked += 1;
+        self.tally.acked += 1;
     }
 
     /// Gives a message back that is in flight. O(log n).
@@ -104,11 +104,10 @@ impl Queue {
             self.store.set_error(at, error);
         }
         self.rewrite(at, record, &new, now);
-        self.totals.nacked += 1;
+        self.tally.rare().nacked += 1;
         let state = new.state_at(now);
         if let State::Dead { reason, .. } = state {
-            self.totals.died += 1;
-            self.totals.expired += u64::from(reason == Reason::Expired);
+            self.tally.count_dead(reason);
         }
         state
     }

@@ -40,7 +40,7 @@ impl Header {
     pub fn is_valid(&self) -> bool {
         self.version == VERSION
             && self.settings.are_valid()
-            && self.totals.named().iter().all(|(_, total)| *total <= MAX_LENGTH)
+            && self.totals.numbers().iter().all(|total| *total <= MAX_LENGTH)
     }
 }
 
@@ -63,7 +63,7 @@ impl Queue {
     pub fn header(&self) -> Header {
         Header {
             version: VERSION,
-            settings: self.settings,
+            settings: *self.settings,
             paused: self.paused,
             last_sequence: self.last_sequence,
             last_receipt: self.last_receipt,
@@ -76,7 +76,7 @@ impl Queue {
     fn settled_totals(&self) -> Totals {
         let viewed = self.viewed;
         let end = Key::end_of(viewed);
-        let mut totals = self.totals;
+        let mut totals = self.totals();
         let behind = |keys: &OrderedKeys| keys.iter_after(None).take_while(|key| *key <= end).collect::<Vec<_>>();
         let leases = behind(&self.inflight);
         totals.lease_expired += leases.len() as u64;
@@ -145,7 +145,7 @@ impl Queue {
         queue.paused = header.paused;
         queue.last_sequence = header.last_sequence;
         queue.last_receipt = header.last_receipt;
-        queue.totals = header.totals;
+        queue.tally = header.totals.into();
         queue.viewed = header.viewed;
         queue
     }

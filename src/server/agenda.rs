@@ -5,11 +5,18 @@
 //! wrong. What counts is that a queue which has something to do has a hint at or before that time, and this follows
 //! from what is certain: each command on a key, each load and each client that starts to wait sees to it.
 //!
-//! Each hint has a number. A queue knows that of its own, and asks here whether it still stands: there is no second
-//! opinion. A queue that is freed, on whatever thread, has its hint struck out before the next look.
+//! Each hint has a number. A queue knows that of its own, and the place that it stands for. A hint goes only when its
+//! time comes or its queue is freed, so one whose time is beyond all that were taken out still stands: that is all that
+//! most commands have to look at. A queue that is freed, on whatever thread, has its hint struck out before the next
+//! look.
 
-use std::collections::BTreeMap;
+use std::collections::btree_map::{BTreeMap, Entry};
+use std::hash::Hasher;
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
+
+use rustc_hash::FxHasher;
 
 use crate::queue::time::UnixMs;
 
@@ -25,26 +32,67 @@ pub struct Hint {
 }
 
 /// When a hint is due, and its number.
-type Due = (UnixMs, u64);
+type Due = (UnixMs, NonZeroU32);
 
 /// What a queue knows of its own hint. Dropped with the queue.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Armed(Due);
+pub struct Armed {
+    at: UnixMs,
+    number: NonZeroU32,
+    place: Place,
+}
+
+/// A hash of database and name. Where a queue moves to a place of the same hash, its hint leads nowhere in its time,
+/// and the walk for lost queues finds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place(u32);
+
+impl Place {
+    #[inline]
+    fn of(db: i32, key: &[u8]) -> Place {
+        let mut hasher = FxHasher::default();
+        hasher.write_i32(db);
+        hasher.write(key);
+        Place(hasher.finish() as u32)
+    }
+}
+
+impl Armed {
+    fn due(&self) -> Due {
+        (self.at, self.number)
+    }
+
+    /// Whether it certainly stands, for the queue at `key` and not later than `at`. All that most commands ask.
+    #[inline]
+    pub fn suffices(&self, at: UnixMs, db: i32, key: &[u8]) -> bool {
+        self.at <= at && self.at.as_ms() > TAKEN.load(Relaxed) && self.place == Place::of(db, key)
+    }
+}
+
+/// The latest time of a hint that was taken out, Unix ms.
+static TAKEN: AtomicU64 = AtomicU64::new(0);
 
 /// Hints of queues that were freed. The one thing that a free on a background thread hands over.
 static STRUCK_OUT: Mutex<Vec<Due>> = Mutex::new(Vec::new());
 
 impl Drop for Armed {
     fn drop(&mut self) {
-        STRUCK_OUT.lock().unwrap_or_else(PoisonError::into_inner).push(self.0);
+        STRUCK_OUT.lock().unwrap_or_else(PoisonError::into_inner).push(self.due());
     }
 }
 
 /// All hints, by time.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Agenda {
     hints: BTreeMap<Due, Hint>,
-    last: u64,
+    /// The number of the last hint.
+    last: NonZeroU32,
+}
+
+impl Default for Agenda {
+    fn default() -> Self {
+        Agenda { hints: BTreeMap::new(), last: NonZeroU32::MIN }
+    }
 }
 
 impl Agenda {
@@ -56,14 +104,14 @@ impl Agenda {
     /// Sees to it that `armed`, the hint of the queue at `key`, stands, and not later than `at`. Whether it had to
     /// be changed. O(log n).
     pub fn arm(&mut self, armed: &mut Option<Armed>, at: UnixMs, db: i32, key: &[u8]) -> bool {
-        if let Some(Armed(due)) = armed {
-            let standing = self.hints.get(due).is_some_and(|hint| hint.db == db && *hint.key == *key);
-            if standing && due.0 <= at {
-                return false;
-            }
+        let place = Place::of(db, key);
+        let stands = |armed: &Armed| self.hints.contains_key(&armed.due());
+        if armed.as_ref().is_some_and(|armed| armed.at <= at && armed.place == place && stands(armed)) {
+            return false;
         }
+        let (at, number) = self.add(at, Hint { db, key: key.into(), owned: true });
         // What it had, under whatever name, is struck out as it is dropped.
-        *armed = Some(Armed(self.add(at, Hint { db, key: key.into(), owned: true })));
+        *armed = Some(Armed { at, number, place });
         true
     }
 
@@ -74,16 +122,21 @@ impl Agenda {
 
     fn add(&mut self, at: UnixMs, hint: Hint) -> Due {
         self.strike_out();
-        self.last += 1;
-        let due = (at, self.last);
-        self.hints.insert(due, hint);
-        due
+        // Numbers come again after four thousand million hints: one that is in use at this very time is passed over.
+        loop {
+            self.last = self.last.checked_add(1).unwrap_or(NonZeroU32::MIN);
+            if let Entry::Vacant(vacant) = self.hints.entry((at, self.last)) {
+                vacant.insert(hint);
+                return (at, self.last);
+            }
+        }
     }
 
     /// Takes out the earliest hint whose time has come.
     pub fn take(&mut self, now: UnixMs) -> Option<Hint> {
         self.strike_out();
         let first = self.hints.first_entry().filter(|first| first.key().0 <= now)?;
+        TAKEN.fetch_max(first.key().0.as_ms(), Relaxed);
         Some(first.remove())
     }
 
@@ -105,8 +158,8 @@ mod tests {
     }
 
     /// An agenda whose numbers no other test has: what is struck out is shared by the process.
-    fn agenda(first: u64) -> Agenda {
-        Agenda { last: first * 1_000, ..Agenda::default() }
+    fn agenda(nth: u32) -> Agenda {
+        Agenda { last: NonZeroU32::MIN.saturating_add(nth * 1_000), ..Agenda::default() }
     }
 
     #[test]
@@ -141,6 +194,28 @@ mod tests {
         assert!(agenda.arm(&mut armed, at(50), 1, b"r"));
         assert_eq!(agenda.take(at(50)).map(|hint| (hint.db, hint.key)), Some((1, b"r"[..].into())));
         assert_eq!(agenda.take(at(50)), None);
+    }
+
+    #[test]
+    fn a_hint_suffices_at_its_place_until_its_time_has_come() {
+        // Later than any that another test takes out.
+        let (mut agenda, mut armed) = (agenda(5), None);
+        agenda.arm(&mut armed, at(5_000), 0, b"q");
+        let suffices = |at: u64, db, key: &[u8]| armed.as_ref().unwrap().suffices(UnixMs::new(at), db, key);
+        assert!(suffices(5_000, 0, b"q") && suffices(6_000, 0, b"q"));
+        assert!(!suffices(4_999, 0, b"q"), "something is to be done earlier");
+        assert!(!suffices(6_000, 0, b"r") && !suffices(6_000, 1, b"q"), "it has moved");
+        assert!(agenda.take(at(5_000)).is_some());
+        assert!(!suffices(6_000, 0, b"q"), "it was taken out");
+    }
+
+    #[test]
+    fn numbers_that_come_again_take_no_hint_away() {
+        let (mut agenda, mut first, mut second) = (agenda(6), None, None);
+        agenda.arm(&mut first, at(50), 0, b"first");
+        agenda.last = NonZeroU32::new(agenda.last.get() - 1).unwrap();
+        agenda.arm(&mut second, at(50), 0, b"second");
+        assert_eq!(agenda.hints.len(), 2);
     }
 
     #[test]

@@ -6,19 +6,22 @@
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use lazy_static::lazy_static;
 use redis_module::native_types::RedisType;
 use redis_module::raw;
 
 use super::agenda::Armed;
 use super::ctx::{now_ms, Ctx, Name};
-use super::gauges::Share;
+use super::gauges::{self, Share};
 use super::guard::guard;
 use super::import::Import;
-use super::key::TypeHandle;
+use super::key::{TypeHandle, Value};
 use super::log::{detached, log, Level};
 use super::state::{raise_floor, with_schedule};
 use super::write::EFFECT_COMMAND;
+use crate::queue::settings::Settings;
 use crate::queue::snapshot::Loader;
 use crate::queue::time::UnixMs;
 use crate::queue::{Effect, Queue, Refused, Stamped};
@@ -35,16 +38,21 @@ pub struct Held {
     pub queue: Queue,
     /// The import with which it came, if it did.
     came_with: Option<Import>,
-    share: Share,
     armed: Option<Armed>,
+}
+
+lazy_static! {
+    /// The settings of the queue that came to be last: most have the same.
+    static ref COMMON_SETTINGS: Mutex<Arc<Settings>> = Mutex::default();
 }
 
 impl Held {
     /// Wraps a queue that came to be on this server.
-    pub fn new(queue: Queue) -> Box<Held> {
+    pub fn new(mut queue: Queue) -> Box<Held> {
+        queue.share_settings(&mut COMMON_SETTINGS.lock().unwrap_or_else(PoisonError::into_inner));
         raise_floor(queue.last_given());
-        let share = Share::of(queue.counts(), *queue.totals());
-        Box::new(Held { queue, came_with: None, share, armed: None })
+        gauges::enter(&queue);
+        Box::new(Held { queue, came_with: None, armed: None })
     }
 
     /// Whether another server still decides, so that nothing may be deleted here.
@@ -57,21 +65,38 @@ impl Held {
         self.came_with = foreign.then(Import::current);
     }
 
-    /// Publishes what has changed.
-    #[inline]
-    pub fn publish(&mut self) {
-        self.share.publish(self.queue.counts(), self.queue.totals());
-    }
-
     /// Sees to it that the timer looks at this queue, which is at `name`, when it has something to do.
     #[inline]
     pub fn arm(&mut self, ctx: Ctx, db: i32, name: Name<'_>, now: UnixMs) {
         let Some(at) = self.queue.next_wake() else { return };
+        if self.armed.as_ref().is_some_and(|armed| armed.suffices(at, db, name.bytes())) {
+            return;
+        }
         with_schedule(|schedule| {
             if schedule.agenda.arm(&mut self.armed, at, db, name.bytes()) {
                 schedule.rearm(ctx, now);
             }
         });
+    }
+}
+
+impl Value for Held {
+    type Opened = Share;
+
+    #[inline]
+    fn opened(&self) -> Share {
+        Share::of(&self.queue)
+    }
+
+    #[inline]
+    fn closed(&self, opened: &Share) {
+        opened.publish(&self.queue);
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        gauges::leave(&self.queue);
     }
 }
 

@@ -1,99 +1,104 @@
 //! What all queues of this server hold and have done together: what `INFO dq` shows.
 //!
-//! Each queue's share is published by difference after each change, and taken back as it is freed. Freeing may
-//! happen on a background thread, so what is held is counted in atomics; they are all that a queue touches as it
-//! goes. What happened is counted by the main thread alone, from the start of the server, and only grows.
+//! A queue's share is published by difference whenever its key was open, by the main thread, and taken back as it is
+//! freed. That may happen on a background thread, so what goes is counted apart from what comes. What happened is
+//! counted from the start of the server, and only grows.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
-use crate::queue::{Counts, Totals};
+use crate::queue::{Counts, Queue, Totals};
 
-/// Queues that exist.
-static QUEUES: AtomicI64 = AtomicI64::new(0);
-/// In the order of [`held`].
-static HELD: [AtomicI64; 5] = [const { AtomicI64::new(0) }; 5];
-/// In the order of [`Totals::named`].
-static TOTALS: [AtomicU64; 11] = [const { AtomicU64::new(0) }; 11];
+/// What came. Changed by the main thread alone.
+static CAME: Held = Held::NONE;
+/// What went. Changed by whichever thread frees a queue.
+static WENT: Held = Held::NONE;
+/// In the order of [`Totals::NAMES`]. Changed by the main thread alone.
+static TOTALS: [AtomicU64; Totals::NAMES.len()] = [const { AtomicU64::new(0) }; Totals::NAMES.len()];
+
+/// Queues, and what they hold in the order of [`numbers`]. Differences, so that they may wrap.
+struct Held {
+    queues: AtomicU64,
+    counts: [AtomicU64; 5],
+}
+
+impl Held {
+    const NONE: Held = Held { queues: AtomicU64::new(0), counts: [const { AtomicU64::new(0) }; 5] };
+}
 
 /// Clients that wait for a message.
 pub static BLOCKED_CLIENTS: AtomicI64 = AtomicI64::new(0);
 
-fn held(counts: &Counts) -> [u64; 5] {
+fn numbers(counts: &Counts) -> [u64; 5] {
     [counts.delayed, counts.ready, counts.inflight, counts.dead, counts.payload_bytes]
 }
 
-/// One queue's share of the sums.
-#[derive(Debug)]
+/// What one queue adds to the sums, as published.
+#[derive(Clone, Copy, Debug)]
 pub struct Share {
     counts: Counts,
     totals: Totals,
 }
 
 impl Share {
-    /// The share of a queue that came to be: what it did elsewhere, or before, is not counted here.
-    pub fn of(counts: Counts, totals: Totals) -> Share {
-        QUEUES.fetch_add(1, Relaxed);
-        let mut share = Share { counts: Counts::default(), totals };
-        share.publish(counts, &totals);
-        share
-    }
-
-    /// Adds what has changed since the last time. Main thread only.
+    /// The share of a queue whose last change was published.
     #[inline]
-    pub fn publish(&mut self, counts: Counts, totals: &Totals) {
-        if counts != self.counts {
-            add(held(&counts), held(&self.counts));
-            self.counts = counts;
-        }
-        if *totals != self.totals {
-            for ((sum, (_, now)), (_, before)) in TOTALS.iter().zip(totals.named()).zip(self.totals.named()) {
-                // One writer, so a load and a store do; a locked addition would cost a tenth of a push.
-                sum.store(sum.load(Relaxed).wrapping_add(now.wrapping_sub(before)), Relaxed);
-            }
-            self.totals = *totals;
-        }
+    pub fn of(queue: &Queue) -> Share {
+        Share { counts: queue.counts(), totals: queue.totals() }
+    }
+
+    /// Adds what has changed in the queue since.
+    #[inline]
+    pub fn publish(&self, queue: &Queue) {
+        advance(&CAME.counts, numbers(&queue.counts()), numbers(&self.counts));
+        advance(&TOTALS, queue.totals().numbers(), self.totals.numbers());
     }
 }
 
-impl Drop for Share {
-    fn drop(&mut self) {
-        QUEUES.fetch_sub(1, Relaxed);
-        add([0; 5], held(&self.counts));
-    }
-}
-
+/// Adds what has changed to sums that this thread alone changes: a locked addition would cost a tenth of a push.
 #[inline]
-fn add(now: [u64; 5], before: [u64; 5]) {
-    for ((sum, now), before) in HELD.iter().zip(now).zip(before) {
-        if now != before {
-            sum.fetch_add(now.wrapping_sub(before) as i64, Relaxed);
-        }
+fn advance<const N: usize>(sums: &[AtomicU64; N], now: [u64; N], before: [u64; N]) {
+    for ((sum, now), before) in sums.iter().zip(now).zip(before) {
+        sum.store(sum.load(Relaxed).wrapping_add(now.wrapping_sub(before)), Relaxed);
+    }
+}
+
+/// Adds a queue that came to be: what it did elsewhere, or before, is not counted here.
+pub fn enter(queue: &Queue) {
+    CAME.queues.store(CAME.queues.load(Relaxed).wrapping_add(1), Relaxed);
+    advance(&CAME.counts, numbers(&queue.counts()), [0; 5]);
+}
+
+/// Takes back what a queue added that is being freed, on whatever thread.
+pub fn leave(queue: &Queue) {
+    WENT.queues.fetch_add(1, Relaxed);
+    for (sum, went) in WENT.counts.iter().zip(numbers(&queue.counts())) {
+        sum.fetch_add(went, Relaxed);
     }
 }
 
 /// Queues that exist.
 pub fn queues() -> u64 {
-    shown(&QUEUES)
+    shown(&CAME.queues, &WENT.queues)
 }
 
 /// Clients that wait for a message.
 pub fn blocked_clients() -> u64 {
-    shown(&BLOCKED_CLIENTS)
+    u64::try_from(BLOCKED_CLIENTS.load(Relaxed)).unwrap_or(0)
 }
 
 /// What all queues hold, as of the last advance of each.
 pub fn counts() -> Counts {
-    let [delayed, ready, inflight, dead, payload_bytes] = HELD.each_ref().map(shown);
+    let mut sums = CAME.counts.iter().zip(&WENT.counts).map(|(came, went)| shown(came, went));
+    let [delayed, ready, inflight, dead, payload_bytes] = std::array::from_fn(|_| sums.next().unwrap_or(0));
     Counts { delayed, ready, inflight, dead, payload_bytes }
 }
 
 /// What happened since the server started, with the names that `DQ.INFO` gives the totals of one queue.
 pub fn totals() -> impl Iterator<Item = (&'static str, u64)> {
-    let names = Totals::default().named();
-    names.into_iter().zip(&TOTALS).map(|((name, _), sum)| (name, sum.load(Relaxed)))
+    Totals::NAMES.into_iter().zip(TOTALS.iter().map(|sum| sum.load(Relaxed)))
 }
 
-/// A sum as it is shown: while one thread adds and another subtracts it may dip below zero.
-fn shown(sum: &AtomicI64) -> u64 {
-    u64::try_from(sum.load(Relaxed)).unwrap_or(0)
+/// What came and did not go.
+fn shown(came: &AtomicU64, went: &AtomicU64) -> u64 {
+    came.load(Relaxed).wrapping_sub(went.load(Relaxed))
 }

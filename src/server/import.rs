@@ -4,6 +4,7 @@
 //! complete its queues are this server's own, and one look at each drops what the other node had not dropped yet.
 
 use std::ffi::c_void;
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use redis_module::raw;
@@ -18,17 +19,17 @@ pub const EVENT: u64 = 19;
 /// The stage at which the slots are this server's.
 const COMPLETED: u64 = 4;
 
-/// Imports that were completed since the start.
-static IMPORTS: AtomicU64 = AtomicU64::new(0);
+/// Imports that were completed since the start, and one: a number that is never zero takes no room where it is absent.
+static IMPORTS: AtomicU64 = AtomicU64::new(1);
 
 /// An import that is under way, as a queue remembers that it came with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Import(u64);
+pub struct Import(NonZeroU64);
 
 impl Import {
     /// That which is under way now.
     pub fn current() -> Import {
-        Import(IMPORTS.load(Relaxed))
+        Import(NonZeroU64::new(IMPORTS.load(Relaxed)).unwrap_or(NonZeroU64::MIN))
     }
 
     /// Whether it is not complete yet.

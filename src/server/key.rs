@@ -18,6 +18,18 @@ use super::api::api;
 use super::ctx::{is_ok, Ctx, Name};
 use super::log::{log, Level};
 
+/// A value that keys of a type of the module's hold.
+pub trait Value {
+    /// What is kept of it while its key is open.
+    type Opened;
+
+    /// Its key was opened.
+    fn opened(&self) -> Self::Opened;
+
+    /// Its key closes. Comes after every open, also when what was done in between panicked.
+    fn closed(&self, opened: &Self::Opened);
+}
+
 /// The server's number for a data type whose values are boxes of `T`.
 pub struct TypeHandle<T> {
     id: *mut raw::RedisModuleType,
@@ -85,14 +97,16 @@ static VALUE_OPEN: AtomicBool = AtomicBool::new(false);
 
 /// A key that is open, and closes as it is dropped. While it is, nothing may be called that can run other commands:
 /// not [`Ctx::notify`], and no other open.
-pub struct OpenKey<'a, T> {
+pub struct OpenKey<'a, T: Value> {
     key: *mut raw::RedisModuleKey,
     of: TypeHandle<T>,
     found: Found<T>,
+    /// There where a value is.
+    opened: Option<T::Opened>,
     name: PhantomData<Name<'a>>,
 }
 
-impl<'a, T> OpenKey<'a, T> {
+impl<'a, T: Value> OpenKey<'a, T> {
     /// Opens the key for a look. A key whose time has run out is missing.
     #[inline]
     pub fn open_read(ctx: Ctx, name: Name<'a>, of: TypeHandle<T>, touch: Touch) -> Self {
@@ -116,29 +130,37 @@ impl<'a, T> OpenKey<'a, T> {
     fn open(ctx: Ctx, name: Name<'a>, of: TypeHandle<T>, mode: c_int) -> Self {
         // SAFETY: the context and the name are valid; the server takes a reference of its own to the name.
         let key = unsafe { api!(RedisModule_OpenKey)(ctx.as_ptr(), name.as_ptr(), mode) };
-        let mut open = OpenKey { key, of, found: Found::Missing, name: PhantomData };
-        open.found = open.look();
+        let mut open = OpenKey { key, of, found: Found::Missing, opened: None, name: PhantomData };
+        open.look();
         open
     }
 
     #[inline]
-    fn look(&self) -> Found<T> {
+    fn look(&mut self) {
         // SAFETY: all three calls take null for a key that is missing.
         let id = unsafe { api!(RedisModule_ModuleTypeGetType)(self.key) };
         if id.is_null() {
             // SAFETY: as above.
-            let kind = unsafe { api!(RedisModule_KeyType)(self.key) };
-            return if kind == raw::REDISMODULE_KEYTYPE_EMPTY as c_int { Found::Missing } else { Found::WrongType };
+            if unsafe { api!(RedisModule_KeyType)(self.key) } != raw::REDISMODULE_KEYTYPE_EMPTY as c_int {
+                self.found = Found::WrongType;
+            }
+        } else if id != self.of.id {
+            self.found = Found::WrongType;
+        } else if VALUE_OPEN.load(Ordering::Relaxed) {
+            self.found = refuse_second();
+        } else {
+            // SAFETY: as above; values of this type are boxes of `T`, see `TypeHandle::new`.
+            self.hold(unsafe { api!(RedisModule_ModuleTypeGetValue)(self.key) }.cast());
         }
-        if id != self.of.id {
-            return Found::WrongType;
-        }
-        if VALUE_OPEN.load(Ordering::Relaxed) {
-            return refuse_second();
-        }
+    }
+
+    /// Notes that `value`, a box that is in the key, is open.
+    #[inline]
+    fn hold(&mut self, value: *mut T) {
         VALUE_OPEN.store(true, Ordering::Relaxed);
-        // SAFETY: as above; values of this type are boxes of `T`, see `TypeHandle::new`.
-        Found::Value(unsafe { api!(RedisModule_ModuleTypeGetValue)(self.key) }.cast())
+        self.found = Found::Value(value);
+        // SAFETY: the value lives in the key, and nobody else holds it: it is the only open one.
+        self.opened = Some(unsafe { (*value).opened() });
     }
 
     /// What the key holds now.
@@ -153,18 +175,18 @@ impl<'a, T> OpenKey<'a, T> {
         }
     }
 
-    /// Puts a new value into the key, which must be open for a change and not hold another type; a value of the
-    /// module's type that it held is freed. Gives the value back where that is not so.
+    /// Puts a new value into the key, which must be open for a change and hold nothing. Gives the value back where that
+    /// is not so.
     ///
     /// Wakes the clients that wait for the key, after this command. Replicates nothing.
     pub fn create(&mut self, value: Box<T>) -> Result<&mut T, Box<T>> {
         match self.found {
-            Found::WrongType => return Err(value),
+            Found::WrongType | Found::Value(..) => return Err(value),
             Found::Missing if VALUE_OPEN.load(Ordering::Relaxed) => {
                 self.found = refuse_second();
                 return Err(value);
             }
-            Found::Missing | Found::Value(_) => {}
+            Found::Missing => {}
         }
         // A key that was missing when it was opened for a look has no handle.
         if self.of.id.is_null() || self.key.is_null() {
@@ -177,17 +199,18 @@ impl<'a, T> OpenKey<'a, T> {
             // SAFETY: the server refused it, so it is still ours alone.
             return Err(unsafe { Box::from_raw(value) });
         }
-        VALUE_OPEN.store(true, Ordering::Relaxed);
-        self.found = Found::Value(value);
+        self.hold(value);
         // SAFETY: as in `slot`.
         Ok(unsafe { &mut *value })
     }
 }
 
-impl<T> Drop for OpenKey<'_, T> {
+impl<T: Value> Drop for OpenKey<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        if matches!(self.found, Found::Value(_)) {
+        if let (Found::Value(value), Some(opened)) = (&self.found, &self.opened) {
+            // SAFETY: as in `slot`; what `slot` lent has ended.
+            unsafe { (**value).closed(opened) };
             VALUE_OPEN.store(false, Ordering::Relaxed);
         }
         // SAFETY: the key was opened by `open` and is closed once; null is allowed.

@@ -1,7 +1,7 @@
 //! What the main thread keeps between calls: the agenda and the timer, and the floor under all ids.
 
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, TryLockError};
 
 use lazy_static::lazy_static;
 
@@ -22,23 +22,31 @@ pub struct Schedule {
     pub timer: Timer,
 }
 
+/// What only the server's main thread uses.
+struct MainThread<T>(T);
+
+// SAFETY: all that leads here is called by the server on its main thread: commands, timers, server events, loads. What
+// it calls on other threads, the freeing of values, leaves word in `agenda::STRUCK_OUT` and in atomic sums.
+unsafe impl<T> Sync for MainThread<T> {}
+
 lazy_static! {
-    /// Held for the length of one small step and never while the server is called back, so it is always free: a
-    /// mutex only because that is what the language takes for a proof.
-    static ref SCHEDULE: Mutex<Schedule> = Mutex::new(Schedule::default());
+    /// In use for the length of one small step and never while the server is called back, so it is always free.
+    static ref SCHEDULE: MainThread<RefCell<Schedule>> = MainThread(RefCell::default());
 }
 
 /// Runs `step` on the schedule. None where it is in use, which would be a bug, and is answered by doing nothing.
+#[inline]
 pub fn with_schedule<R>(step: impl FnOnce(&mut Schedule) -> R) -> Option<R> {
-    match SCHEDULE.try_lock() {
+    match SCHEDULE.0.try_borrow_mut() {
         Ok(mut schedule) => Some(step(&mut schedule)),
-        // A step that panicked left it as it was, or one hint short, and the timer must go on.
-        Err(TryLockError::Poisoned(poisoned)) => Some(step(&mut poisoned.into_inner())),
-        Err(TryLockError::WouldBlock) => {
-            log(Level::Warning, "the schedule was asked for while in use, a bug in the module");
-            None
-        }
+        Err(_) => in_use(),
     }
+}
+
+#[cold]
+fn in_use<R>() -> Option<R> {
+    log(Level::Warning, "the schedule was asked for while in use, a bug in the module");
+    None
 }
 
 static LAST_SEQUENCE: AtomicU64 = AtomicU64::new(0);

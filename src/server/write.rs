@@ -1,7 +1,7 @@
 //! How every change leaves a queue: the one way from a command's outcome to all who must know of it.
 //!
 //! A command opens its key, asks the queue, and hands the outcome's [`Effect`] to [`record`], which replicates it,
-//! publishes the counts and sees to the timer. Once the key is closed, [`announce`] tells watchers, waiting clients
+//! sees to the timer. Once the key is closed, [`announce`] tells watchers, waiting clients
 //! and subscribers, in this order: others may run within the last.
 
 use std::ffi::CStr;
@@ -42,7 +42,7 @@ pub fn replicate(ctx: Ctx, name: Name<'_>, now: UnixMs, effect: Effect<'_>) {
 }
 
 /// Records a change that was just made to the queue at `name`: replicates its effect and what it pushed out of the
-/// dead, publishes the counts, sees to the timer. `wakes` says whether it may have made something deliverable.
+/// dead, sees to the timer. `wakes` says whether it may have made something deliverable.
 pub fn record<'e>(
     ctx: Ctx,
     name: Name<'_>,
@@ -84,7 +84,6 @@ pub fn drop_excess_dead(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) 
 /// What follows any call that may have moved a queue's view, whether or not it changed something.
 pub fn settle(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, wakes: bool) -> Announcement {
     raise_floor(held.queue.last_given());
-    held.publish();
     held.arm(ctx, ctx.selected_db(), name, now);
     Announcement { wakes: wakes && gauges::blocked_clients() > 0 && held.queue.has_ready(now) }
 }

@@ -15,7 +15,7 @@ impl World {
         let eager = &self.eager.queue;
         assert_eq!(eager.counts(), self.model.counts());
         assert_eq!(eager.counts_at(now), self.model.counts());
-        assert_eq!(eager.totals(), &self.model.totals);
+        assert_eq!(eager.totals(), self.model.totals);
         assert_eq!(self.lazy.queue.counts().payload_bytes, self.model.counts().payload_bytes);
         let lazy = self.lazy.queue.counts_at(now);
         assert_eq!(lazy.delayed + lazy.ready + lazy.inflight + lazy.dead, self.model.messages.len() as u64);
@@ -106,14 +106,14 @@ impl World {
         copy.advance(ms(self.clock), usize::MAX);
         assert_eq!(copy.counts(), self.model.counts());
         if self.lazy_counts {
-            assert_eq!(copy.totals(), &self.model.totals);
+            assert_eq!(copy.totals(), self.model.totals);
         }
         let Some(replica) = self.replica.as_ref().filter(|_| self.replica_counts) else { return };
         let mut copy = replica.duplicate().unwrap();
         copy.advance_view(ms(self.model.now), usize::MAX);
         // Refused pushes leave no trace.
         let told = Totals { duplicates: 0, rejected_full: 0, ..self.model.totals };
-        assert_eq!(Totals { duplicates: 0, rejected_full: 0, ..*copy.totals() }, told);
+        assert_eq!(Totals { duplicates: 0, rejected_full: 0, ..copy.totals() }, told);
     }
 
     /// Everything that will ever be delivered is, in the same order, by the masters and by the replica.
