@@ -4,15 +4,17 @@ use super::error::Error;
 use super::options::{count_of_words, Options, DUE};
 use super::push::Terms;
 use super::{key_name, now, reply_id, serve};
-use crate::queue::id::Id;
-use crate::queue::{Effect, NewMessage, NotPushed, Pushed, Queue};
+use crate::queue::id::{Id, Sequence};
+use crate::queue::{Effect, Image, NewMessage, NotPushed, Pushed, Queue};
 use crate::server::config;
-use crate::server::ctx::{Ctx, Name};
+use crate::server::ctx::Ctx;
 use crate::server::datatype::{self, Held};
 use crate::server::key::{OpenKey, Slot};
+use crate::server::listeners;
 use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::server::state::floor;
 use crate::server::write;
+use std::ffi::CStr;
 
 /// The command.
 pub struct MPush;
@@ -56,8 +58,8 @@ fn mpush(call: &mut Call<'_>) -> Result<(), Error> {
     let now = now(ctx);
 
     let mut key = OpenKey::open_write(ctx, key_name, datatype::handle());
-    let mut pushed = Vec::with_capacity(messages.len());
-    let mut push_to = |queue: &mut Queue| queue.push_all(now, &mut floor(), &messages, |outcome| pushed.push(outcome));
+    let mut pushed = AllPushed::of(messages.len(), listeners::any(ctx));
+    let mut push_to = |queue: &mut Queue| queue.push_all(now, &mut floor(), &messages, |outcome| pushed.note(outcome));
     let mut made_with = None;
     let outcome = match key.slot() {
         Slot::WrongType => return Err(Error::WrongType),
@@ -73,9 +75,8 @@ fn mpush(call: &mut Call<'_>) -> Result<(), Error> {
         }
     };
     let Slot::Holds(held) = key.slot() else { return Err(Error::WrongType) };
-    let images: Vec<_> = pushed.iter().filter_map(image_of).collect();
-    let any = !images.is_empty();
-    let announcement = if any {
+    let images = std::mem::take(&mut pushed.images);
+    let announcement = if pushed.event.is_some() {
         write::record(ctx, key_name, held, now, true, || Effect::Push(made_with, images))
     } else {
         write::settle(ctx, key_name, held, now, false)
@@ -85,9 +86,43 @@ fn mpush(call: &mut Call<'_>) -> Result<(), Error> {
         write::wake(ctx, key_name, announcement);
         return Err(refusal(why));
     }
-    reply(ctx, &messages, &pushed);
-    announce(ctx, key_name, announcement, &pushed);
+    reply(ctx, &messages, &pushed.sequences);
+    match pushed.event {
+        Some(event) => write::announce(ctx, key_name, announcement, event),
+        None => write::wake(ctx, key_name, announcement),
+    }
     Ok(())
+}
+
+/// What came of a batch.
+struct AllPushed<'a> {
+    /// Of each message in order; none where it was a duplicate.
+    sequences: Vec<Option<Sequence>>,
+    /// What others need to know, where there is somebody.
+    images: Vec<Image<'a>>,
+    heard: bool,
+    /// What subscribers are told: a push, if one of them was new.
+    event: Option<&'static CStr>,
+}
+
+impl<'a> AllPushed<'a> {
+    fn of(count: usize, heard: bool) -> Self {
+        let images = Vec::with_capacity(if heard { count } else { 0 });
+        AllPushed { sequences: Vec::with_capacity(count), images, heard, event: None }
+    }
+
+    fn note(&mut self, outcome: Pushed<'a>) {
+        let Pushed::Added { image, replaced } = outcome else { return self.sequences.push(None) };
+        self.sequences.push(Some(image.record.sequence));
+        if self.heard {
+            self.images.push(image);
+        }
+        if !replaced {
+            self.event = Some(c"dq.push");
+        } else if self.event.is_none() {
+            self.event = Some(c"dq.replace");
+        }
+    }
 }
 
 fn refusal(why: NotPushed) -> Error {
@@ -97,31 +132,13 @@ fn refusal(why: NotPushed) -> Error {
     }
 }
 
-fn image_of<'a>(pushed: &Pushed<'a>) -> Option<crate::queue::Image<'a>> {
-    match pushed {
-        Pushed::Added { image, .. } => Some(*image),
-        Pushed::Duplicate | Pushed::Full { .. } | Pushed::Exhausted => None,
-    }
-}
-
-fn reply(ctx: Ctx, messages: &[NewMessage<'_>], pushed: &[Pushed<'_>]) {
+fn reply(ctx: Ctx, messages: &[NewMessage<'_>], sequences: &[Option<Sequence>]) {
     ctx.array(messages.len());
-    for (message, pushed) in messages.iter().zip(pushed) {
-        match image_of(pushed) {
-            Some(image) => reply_id(ctx, image.record.sequence, message.name),
+    for (message, sequence) in messages.iter().zip(sequences) {
+        match sequence {
+            Some(sequence) => reply_id(ctx, *sequence, message.name),
             None => ctx.null(),
         }
-    }
-}
-
-fn announce(ctx: Ctx, name: Name<'_>, announcement: write::Announcement, pushed: &[Pushed<'_>]) {
-    let is_new = |pushed: &Pushed<'_>| matches!(pushed, Pushed::Added { replaced: false, .. });
-    if pushed.iter().any(is_new) {
-        write::announce(ctx, name, announcement, c"dq.push");
-    } else if pushed.iter().any(|pushed| image_of(pushed).is_some()) {
-        write::announce(ctx, name, announcement, c"dq.replace");
-    } else {
-        write::wake(ctx, name, announcement);
     }
 }
 

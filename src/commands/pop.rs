@@ -103,8 +103,9 @@ pub fn deliver(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, request: 
     let heard = listeners::any(ctx);
     let mut grants: Vec<Grant> = Vec::with_capacity(if heard { count } else { 0 });
     let mut sent = 0;
+    let mut buffer = IdBuffer::new();
     held.queue.deliver(now, &mut floor(), &Terms { count, ..request.terms }, |message| {
-        reply_delivered(ctx, &message);
+        reply_delivered(ctx, &mut buffer, &message);
         if heard {
             grants.push(message.grant);
         }
@@ -120,8 +121,7 @@ pub fn deliver(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, request: 
 }
 
 /// Replies a message as its consumer gets it: id, payload, attempt, receipt.
-fn reply_delivered(ctx: Ctx, message: &Delivered<'_>) {
-    let mut buffer = IdBuffer::new();
+fn reply_delivered(ctx: Ctx, buffer: &mut IdBuffer, message: &Delivered<'_>) {
     let id = buffer.id(message.grant.sequence, message.name);
     ctx.array(4);
     ctx.bulk(buffer.text(id));

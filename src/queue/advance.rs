@@ -59,8 +59,12 @@ impl Queue {
 
     /// The earliest instant after the last advance at which time will move something.
     pub fn next_wake(&self) -> Option<UnixMs> {
-        let first = |keys: &OrderedKeys| keys.first().map(Key::time);
-        [self.waiting.next_due(), first(&self.inflight), first(&self.expiring)].into_iter().flatten().min()
+        // Asked with every command, so spelt out: an iterator over the three costs three times as much.
+        let earlier = |wake: Option<UnixMs>, keys: &OrderedKeys| match (wake, keys.first().map(Key::time)) {
+            (Some(wake), Some(first)) => Some(wake.min(first)),
+            (wake, first) => wake.or(first),
+        };
+        earlier(earlier(self.waiting.next_due(), &self.inflight), &self.expiring)
     }
 
     /// Keeps in mind what became ready, before the set that knows it is made anew.

@@ -219,8 +219,10 @@ impl Queue {
 
     /// Removes a message, which is in no set any more, from the store.
     fn forget(&mut self, at: At, record: &Record) {
-        if let Some(name) = self.store.bytes(at).name {
-            self.names.remove(Key::hashed(hash_of(name), record.sequence));
+        if self.store.is_named(at) {
+            if let Some(name) = self.store.bytes(at).name {
+                self.names.remove(Key::hashed(hash_of(name), record.sequence));
+            }
         }
         self.store.remove(at);
     }

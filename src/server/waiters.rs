@@ -48,19 +48,17 @@ fn try_serve(ctx: Ctx) -> bool {
     let Some(name) = ctx.blocked_ready_key() else { return false };
     // SAFETY: the server hands back what `block` gave it, and frees it only after this call.
     let Some(request) = (unsafe { request.as_ref() }) else { return false };
-    let (now, db) = (UnixMs::new(ctx.now_ms()), ctx.selected_db());
+    let now = UnixMs::new(ctx.now_ms());
     if ctx.avoid_replication_traffic() {
         // A delivery must be replicated, which now it cannot be: the timer will signal again.
-        with_schedule(|schedule| schedule.look_at(ctx, now, db, name.bytes()));
+        with_schedule(|schedule| schedule.look_at(ctx, now, ctx.selected_db(), name.bytes()));
         return false;
     }
     let mut key = OpenKey::open_write(ctx, name, datatype::handle());
     // Another type, or nothing: the queue may still come.
     let Slot::Holds(held) = key.slot() else { return false };
-    let Some(announcement) = deliver(ctx, name, held, now, request) else {
-        held.arm(ctx, db, name, now);
-        return false;
-    };
+    // Where there is nothing, this has seen to the hint under this name.
+    let Some(announcement) = deliver(ctx, name, held, now, request) else { return false };
     drop(key);
     write::announce(ctx, name, announcement, c"dq.pop");
     true
