@@ -65,8 +65,9 @@ bench-core: ## measure the core alone
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 bench-charts: ## draw docs/charts/, and renew the tables of README.md and docs/performance.md
 	@scripts/install-deps.sh python
-	@test -x $(TARGET)/bench-venv/bin/python || python3 -m venv $(TARGET)/bench-venv
-	@$(TARGET)/bench-venv/bin/pip install -q --disable-pip-version-check matplotlib==3.9.4
+	@test -e $(TARGET)/bench-venv/matplotlib-3.9.4 || { python3 -m venv $(TARGET)/bench-venv \
+		&& $(TARGET)/bench-venv/bin/pip install -q --disable-pip-version-check matplotlib==3.9.4 \
+		&& touch $(TARGET)/bench-venv/matplotlib-3.9.4; }
 	$(TARGET)/bench-venv/bin/python benches/peers/publish.py
 
 # What is measured beside dq is left out where it cannot be had.

@@ -4,6 +4,7 @@
     python3 benches/peers/publish.py      with matplotlib; `make bench-charts` has it
 """
 import json
+import math
 import os
 import re
 import sys
@@ -26,7 +27,8 @@ matplotlib.rcParams.update({
     "axes.spines.right": False, "figure.facecolor": "white", "axes.facecolor": "white", "savefig.facecolor": "white"})
 
 
-def save(figure, name):
+def save(figure, name, title):
+    figure.suptitle(title, x=0.012, ha="left", fontsize=12)
     figure.tight_layout()
     figure.savefig(os.path.join(ROOT, "docs", "charts", f"{name}.svg"), metadata={"Date": None, "Creator": None})
     if os.environ.get("DQ_CHARTS_PNG"):  # to look at them
@@ -38,8 +40,9 @@ def plain(value, _=None):
     return f"{value:,.0f}" if value >= 1 else f"{value:g}"
 
 
-def bars(name, title, axis, rows, series=(("", ),), log=False):
-    """Horizontal bars with their figures. Rows are (contender, figures), a figure for each series or None."""
+def bars(name, title, axis, rows, series=("",), log=False, notes={}):
+    """Horizontal bars with their figures. Rows are (contender, figures), a figure for each series or None; notes are put
+    behind the names of contenders."""
     rows = [(contender, figures) for contender, figures in rows if any(figure is not None for figure in figures)]
     if not rows:
         return
@@ -55,19 +58,21 @@ def bars(name, title, axis, rows, series=(("", ),), log=False):
             y = place + (at - (count - 1) / 2) * height
             axes.barh(y, value, height=height * 0.9, color=color)
             axes.annotate(number(value), (value, y), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9)
-    axes.set_yticks(range(len(rows)), [contender.title for contender, _ in rows])
+    axes.set_yticks(range(len(rows)), [contender.title + notes.get(contender.name, "") for contender, _ in rows])
     axes.invert_yaxis()
     if log:
+        values = [value for _, figures in rows for value in figures if value is not None]
         axes.set_xscale("log")
+        axes.set_xlim(10 ** math.floor(math.log10(min(values) * 0.9)), max(values) * 3)
         axes.xaxis.set_major_formatter(FuncFormatter(plain))
         axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.margins(x=0.12)
+    else:
+        axes.margins(x=0.12)
     if count > 1:
         handles = [pyplot.Rectangle((0, 0), 1, 1, color=color) for color in (THEIRS, THEIRS_LIGHT)]
         axes.legend(handles, series, frameon=False, loc="lower right")
     axes.set_xlabel(axis)
-    axes.set_title(title, loc="left")
-    save(figure, name)
+    save(figure, name, title)
 
 
 def life(results):
@@ -83,14 +88,17 @@ def memory(results):
 
 def stall(results):
     count = max((f["messages"] for _, f in results.of("burst")), default=0)
+    fewer = {c.name: f" ({f['messages']:,})" for c, f in results.of("burst") if f["messages"] < count}
     bars("stall", f"How long others wait while {count:,} messages fall due at one instant",
-         "longest PING, ms (logarithmic)", [(c, (f["longest_ping_ms"],)) for c, f in results.of("burst")], log=True)
+         "longest PING, ms (logarithmic)", [(c, (f["longest_ping_ms"],)) for c, f in results.of("burst")], log=True,
+         notes=fewer)
 
 
 def punctuality(results):
-    bars("punctuality", "How late a message is delivered, at 2,000 a second; polled each second where polled",
-         "99th percentile, ms (logarithmic)",
-         [(c, (punctual(results, c, 2000, "p99_ms"),)) for c, _ in results.of("punctuality")], log=True)
+    polled = {c.name: ", polled each second" for c, _ in results.of("punctuality") if c.polled}
+    bars("punctuality", "How late a message is delivered, at 2,000 a second", "99th percentile, ms (logarithmic)",
+         [(c, (punctual(results, c, 2000, "p99_ms"),)) for c, _ in results.of("punctuality")], log=True,
+         notes=polled)
 
 
 def growth(results):
@@ -108,9 +116,8 @@ def growth(results):
     axes.set_ylim(bottom=0)
     axes.set_xlabel("messages waiting (logarithmic)")
     axes.set_ylabel("server CPU, µs")
-    axes.set_title("How the cost of a push and a pop grows", loc="left")
-    axes.legend(frameon=False)
-    save(figure, "growth")
+    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1))
+    save(figure, "growth", "How the cost of a push and a pop grows")
 
 
 def markdown(table):
