@@ -16,7 +16,7 @@ import traceback
 
 from contenders import CONTENDERS
 from contenders.base import Missing
-from process import RedisServer, pin_load
+from process import RedisServer, pin_load, stop_all
 from sizes import Sizes
 from tables import TABLES, Results
 from workloads import WORKLOADS
@@ -81,6 +81,8 @@ def measure(lab, workloads, contenders, results):
                 traceback.print_exc()
                 results["failed"].append(f"{workload.name}, {contender.name}: {error!r}")
                 said = f"FAILED: {error!r}"
+            finally:
+                stop_all()
             gc.collect()
             print(f"  {contender.title:28} {said}", flush=True)
 

@@ -3,6 +3,7 @@
 CPU is read from the kernel's account of each thread (/proc/PID/task/TID/schedstat), in ns: time that the thread ran, which
 depends little on what else the machine does.
 """
+import atexit
 import os
 import shutil
 import socket
@@ -56,6 +57,28 @@ class Cost:
         self.total_us = (self.server.total_cpu_ns() - self.all) / self.messages / 1000
 
 
+_running = []
+
+
+def running(process):
+    """Something with a `stop` that must not outlive the workload that started it."""
+    _running.append(process)
+
+
+def stopped(process):
+    if process in _running:
+        _running.remove(process)
+
+
+def stop_all():
+    """After each workload, and at the end whatever it was: a workload closes only what is in the way of its next step."""
+    while _running:
+        _running[-1].stop()
+
+
+atexit.register(stop_all)
+
+
 class Server:
     """A running server. `command(port, directory)` is how it is started; `directory` may be that of an earlier one."""
 
@@ -65,6 +88,7 @@ class Server:
         self.port = free_port()
         self.process = subprocess.Popen(command(self.port, self.directory), stdout=subprocess.DEVNULL,
                                         stderr=subprocess.DEVNULL, preexec_fn=_on_any_core)
+        running(self)
         deadline = time.monotonic() + START_SECONDS
         while True:
             try:
@@ -75,7 +99,6 @@ class Server:
                 return
             except OSError:
                 if self.process.poll() is not None or time.monotonic() > deadline:
-                    self.stop()
                     raise RuntimeError(f"did not start: {' '.join(command(self.port, self.directory))}")
                 time.sleep(0.02)
 
@@ -89,6 +112,7 @@ class Server:
         return [self.connect() for _ in range(count)]
 
     def stop(self, keep_files=False):
+        stopped(self)
         self.process.kill()
         self.process.wait()
         if not keep_files:

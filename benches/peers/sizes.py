@@ -11,7 +11,7 @@ class Sizes:
         self.pushes_alone = 30_000 if full else 2_000  # without a pipeline
         self.life = 40_000 if full else 5_000  # a round
         self.rounds = 5 if full else 3
-        self.memory = 1_000_000 if full else 50_000
+        self.memory = 1_000_000 if full else 30_000
         self.files = 1_000_000 if full else 30_000
         self.burst = 1_000_000 if full else 30_000
         self.falling_due = 1_000_000 if full else 20_000
@@ -26,4 +26,4 @@ class Sizes:
         self.polls = [1.0, 0.010] if full else [1.0]  # seconds
         self.payload_bytes = [10, 100, 1 << 10, 64 << 10, 8 << 20]
         self.payload_total_bytes = (256 << 20) if full else (16 << 20)  # of all messages of one size
-        self.payload_most = 20_000 if full else 3_000
+        self.payload_most = 20_000 if full else 1_000

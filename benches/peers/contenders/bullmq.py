@@ -7,6 +7,7 @@ import subprocess
 
 from contenders.base import Contender, Missing
 from messages import CheckFailed
+from process import running, stopped
 
 VERSION = "6.7.0"
 CLIENT_VERSION = "5.11.1"  # of ioredis, which BullMQ wants beside it
@@ -36,6 +37,7 @@ class Driver:
         script = os.path.join(os.path.dirname(__file__), "bullmq.mjs")
         self.process = subprocess.Popen(["node", script, directory, str(port)], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
+        running(self)
         self.answer()
 
     def ask(self, command, **options):
@@ -53,6 +55,7 @@ class Driver:
         return self.answer()
 
     def stop(self):
+        stopped(self)
         self.process.kill()
         self.process.wait()
 

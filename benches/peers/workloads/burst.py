@@ -22,12 +22,10 @@ class Burst(Workload):
         count = scaled(contender, lab.sizes.burst)
         for attempt in (1, 2, 3):
             one = contender(lab)
-            try:
-                due = self.push(one, count, AHEAD * attempt)
-                if due:
-                    return self.deliver(one, count, due)
-            finally:
-                one.close()
+            due = self.push(one, count, AHEAD * attempt)
+            if due:
+                return self.deliver(one, count, due)
+            one.close()
         raise messages.CheckFailed("the pushes took longer than expected three times: the machine is too busy")
 
     @staticmethod
@@ -37,8 +35,7 @@ class Burst(Workload):
         start = time.monotonic()
         one.push(messages.due_now(trial), one.bulk)
         expected = (time.monotonic() - start) * count / trial
-        for body, handle in one.collect(trial, 1, 64):
-            one.ack([handle], 1, 64)
+        one.ack([handle for _, handle in one.collect(trial)])
         due = messages.now_ms() + int(expected * ahead * 1000) + MARGIN_MS
         if not one.delays:
             one.push(messages.due_now(count), 1, 64)

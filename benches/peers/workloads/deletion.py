@@ -18,17 +18,14 @@ class Deletion(Workload):
     def run(self, lab, contender):
         count, figures = lab.sizes.deleted, {}
         one = contender(lab)
-        try:
-            for command in ("DEL", "UNLINK"):
-                waits = []
-                for _ in range(ROUNDS):
-                    one.push(messages.due_at_random(count), 100, 8)
-                    keys = one.connection.call("KEYS", "*")
-                    start = time.monotonic()
-                    one.connection.call(command, *keys)
-                    waits.append((time.monotonic() - start) * 1000)
-                    one.open_queue()
-                figures[f"{command.lower()}_ms"] = median(waits)
-            return {"messages": count, **figures}
-        finally:
-            one.close()
+        for command in ("DEL", "UNLINK"):
+            waits = []
+            for _ in range(ROUNDS):
+                one.push(messages.due_at_random(count), 100, 8)
+                keys = one.connection.call("KEYS", "*")
+                start = time.monotonic()
+                one.connection.call(command, *keys)
+                waits.append((time.monotonic() - start) * 1000)
+                one.open_queue()
+            figures[f"{command.lower()}_ms"] = median(waits)
+        return {"messages": count, **figures}

@@ -10,6 +10,7 @@ from workloads.burst import Burst
 from workloads.persistence import AOF, Persistence
 from process import RedisServer
 
+AHEAD = 2.5  # of the time that the pushes should take: the AOF and the replica slow them down
 QUIET = ("--repl-ping-replica-period", "3600", "--repl-diskless-sync-delay", "0")
 
 
@@ -26,24 +27,20 @@ class FallingDue(Workload):
         one = contender(lab, arguments=AOF + QUIET)
         module = ("--loadmodule", lab.module) if contender.name == "dq" else ()
         replica = RedisServer(lab.server, "--replicaof", f"127.0.0.1 {one.server.port}", *module)
-        try:
-            while replica.info("replication")["master_link_status"] != "up":
-                time.sleep(0.05)
-            due = Burst.push(one, count, 2.5)
-            if not due:
-                raise messages.CheckFailed("the pushes took longer than expected: the machine is too busy")
-            before = self.written(one)
-            time.sleep(max(due - messages.now_ms() + 1_000, 0) / 1000)
-            for _ in range(count // 1_000 + 2 if contender.polled else 0):
-                one.fall_due()
-            after = self.written(one)
-            taken = one.collect(count, 100 if one.batches else 1, 8 if one.batches else 64, ack=True)
-            messages.check_each_once([body for body, _ in taken], count)
-            return {"messages": count, "aof_bytes": (after[0] - before[0]) / count,
-                    "replication_bytes": (after[1] - before[1]) / count}
-        finally:
-            replica.stop()
-            one.close()
+        while replica.info("replication")["master_link_status"] != "up":
+            time.sleep(0.05)
+        due = Burst.push(one, count, AHEAD)
+        if not due:
+            raise messages.CheckFailed("the pushes took longer than expected: the machine is too busy")
+        before = self.written(one)
+        time.sleep(max(due - messages.now_ms() + 1_000, 0) / 1000)
+        for _ in range(count // 1_000 + 2 if contender.polled else 0):
+            one.fall_due()
+        after = self.written(one)
+        taken = one.collect(count, 100 if one.batches else 1, 8 if one.batches else 64, ack=True)
+        messages.check_each_once([body for body, _ in taken], count)
+        return {"messages": count, "aof_bytes": (after[0] - before[0]) / count,
+                "replication_bytes": (after[1] - before[1]) / count}
 
     @staticmethod
     def written(one):

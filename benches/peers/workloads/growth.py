@@ -21,24 +21,22 @@ class Growth(Workload):
         figures, waiting, sample = {}, 0, lab.sizes.growth_sample
         one.connection.call("CONFIG", "RESETSTAT")
         longest = 0
-        try:
-            for size in lab.sizes.growth:
-                while waiting < size - sample * SAMPLES:
-                    step = min(STEP, size - sample * SAMPLES - waiting)
-                    one.push(messages.due_at_random(step, waiting))
-                    waiting += step
-                pushes, pops = [], []
-                for _ in range(SAMPLES):
-                    with one.server.cost(sample) as cost:
-                        one.push(messages.due_at_random(sample, waiting))
-                    waiting += sample
-                    pushes.append(cost.us)
-                longest = max(map(one.server.longest_us, one.longest))
-                for _ in range(SAMPLES if one.delays else 0):
-                    pops.append(self.pop_us(one, sample, waiting))
-                figures[str(waiting)] = {"push_us": min(pushes), **({"pop_us": min(pops)} if pops else {})}
-        finally:
-            one.close()
+        for size in lab.sizes.growth:
+            while waiting < size - sample * SAMPLES:
+                step = min(STEP, size - sample * SAMPLES - waiting)
+                one.push(messages.due_at_random(step, waiting))
+                waiting += step
+            pushes, pops = [], []
+            for _ in range(SAMPLES):
+                with one.server.cost(sample) as cost:
+                    one.push(messages.due_at_random(sample, waiting))
+                waiting += sample
+                pushes.append(cost.us)
+            longest = max(map(one.server.longest_us, one.longest))
+            for _ in range(SAMPLES if one.delays else 0):
+                pops.append(self.pop_us(one, sample, waiting))
+            figures[str(waiting)] = {"push_us": min(pushes), **({"pop_us": min(pops)} if pops else {})}
+        one.close()
         return {"sizes": figures, "longest_push_ms": longest / 1000}
 
     @staticmethod

@@ -18,16 +18,14 @@ class Life(Workload):
         one = contender(lab)
         count = scaled(contender, lab.sizes.life)
         rounds, batched, controls = [], [], []
-        try:
-            self.live(one, count // 4, 1, 64)  # warms up
-            for _ in range(lab.sizes.rounds):
-                if one.on_redis:
-                    controls.append(control.three_commands_us(one.server, count))
-                rounds.append(self.live(one, count, 1, 64))
-                if contender.batches:
-                    batched.append(self.live(one, count, BATCH, BATCH_DEPTH))
-        finally:
-            one.close()
+        self.live(one, count // 4, 1, 64)  # warms up
+        for _ in range(lab.sizes.rounds):
+            if one.on_redis:
+                controls.append(control.three_commands_us(one.server, count))
+            rounds.append(self.live(one, count, 1, 64))
+            if contender.batches:
+                batched.append(self.live(one, count, BATCH, BATCH_DEPTH))
+        one.close()
         figures = {"messages": count * lab.sizes.rounds}
         if controls:
             figures["control_us"] = median(controls)

@@ -16,15 +16,12 @@ class ManyQueues(Workload):
     def run(self, lab, contender):
         one = contender(lab)
         count = lab.sizes.queues
-        try:
-            before = one.server.memory_bytes()
-            requests = []
-            for message in messages.due_at_random(count):
-                one.name_queue(f"q{message[0]:07d}")
-                requests.extend(one.encode_push([message]))
-                one.open_queue()
-            with one.server.cost(count) as cost:
-                one.connection.pipeline(requests, 64, one.replies_each)
-            return {"queues": count, "bytes": (one.server.memory_bytes() - before) / count, "push_us": cost.us}
-        finally:
-            one.close()
+        before = one.server.memory_bytes()
+        requests = []
+        for message in messages.due_at_random(count):
+            one.name_queue(f"q{message[0]:07d}")
+            requests.extend(one.encode_push([message]))
+            one.open_queue()
+        with one.server.cost(count) as cost:
+            one.connection.pipeline(requests, 64, one.replies_each)
+        return {"queues": count, "bytes": (one.server.memory_bytes() - before) / count, "push_us": cost.us}

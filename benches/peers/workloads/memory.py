@@ -18,16 +18,12 @@ class Memory(Workload):
     def run(self, lab, contender):
         count = scaled(contender, lab.sizes.memory)
         one = contender(lab)
-        try:
-            figures = self.delayed(one, count)
-        finally:
-            one.close()
+        figures = self.delayed(one, count)
+        one.close()
         if contender.name in ("dq", "zset-hash", "streams"):
             one = contender(lab)
-            try:
-                figures["after_acks_bytes"] = self.after_acks(one, count)
-            finally:
-                one.close()
+            figures["after_acks_bytes"] = self.after_acks(one, count)
+            one.close()
         return figures
 
     @staticmethod

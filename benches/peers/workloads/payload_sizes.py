@@ -20,10 +20,8 @@ class PayloadSizes(Workload):
         for size in lab.sizes.payload_bytes:
             count = max(min(lab.sizes.payload_total_bytes // size, lab.sizes.payload_most), 4)
             one = contender(lab, size=size)
-            try:
-                lives = [Life.live(one, count, 1, max(min(64, IN_FLIGHT_BYTES // size), 1)) for _ in range(3)]
-            finally:
-                one.close()
+            lives = [Life.live(one, count, 1, max(min(64, IN_FLIGHT_BYTES // size), 1)) for _ in range(3)]
+            one.close()
             us = min(life["life_us"] for life in lives)
             figures[str(size)] = {"messages": count, "life_us": us, "mb_a_cpu_second": size / us}
         return figures

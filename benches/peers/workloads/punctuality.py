@@ -33,15 +33,13 @@ class Punctuality(Workload):
             for interval in lab.sizes.polls if contender.polled else (None,):
                 how = f"poll_{int(interval * 1000)}ms" if interval else "waiting"
                 one = contender(lab)
-                try:
-                    count = int(rate * lab.sizes.punctual_seconds)
-                    measure = self.by_own_client if contender.own_client else self.by_ours
-                    with one.server.cost(count) as cost:
-                        bodies, late = measure(one, rate, count, interval)
-                    messages.check_each_once(bodies, count)
-                    one.check_empty()
-                finally:
-                    one.close()
+                count = int(rate * lab.sizes.punctual_seconds)
+                measure = self.by_own_client if contender.own_client else self.by_ours
+                with one.server.cost(count) as cost:
+                    bodies, late = measure(one, rate, count, interval)
+                messages.check_each_once(bodies, count)
+                one.check_empty()
+                one.close()
                 late.sort()
                 figures[f"{rate}_{how}"] = {
                     "rate": rate, "how": how, "p50_ms": percentile(late, 50), "p99_ms": percentile(late, 99),
@@ -85,16 +83,13 @@ class Punctuality(Workload):
     @staticmethod
     def by_own_client(one, rate, count, interval):
         producer = one.another_driver()
-        try:
-            order = random.Random(4)
-            delays = [order.randrange(1_000, 2_000) for _ in range(count)]
-            seconds = count / rate + GIVE_UP_SECONDS
-            one.driver.ask("work", count=count, seconds=seconds)
-            producer.call("pace", delays=delays, size=one.size, rate=rate, start=messages.now_ms() + LEAD_MS)
-            done = one.driver.answer()
-            return [body.encode() for body in done["bodies"]], done["late"]
-        finally:
-            producer.stop()
+        order = random.Random(4)
+        delays = [order.randrange(1_000, 2_000) for _ in range(count)]
+        seconds = count / rate + GIVE_UP_SECONDS
+        one.driver.ask("work", count=count, seconds=seconds)
+        producer.call("pace", delays=delays, size=one.size, rate=rate, start=messages.now_ms() + LEAD_MS)
+        done = one.driver.answer()
+        return [body.encode() for body in done["bodies"]], done["late"]
 
 
 def consume(contender, dues, interval, pipe):

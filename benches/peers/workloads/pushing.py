@@ -13,23 +13,20 @@ class Pushing(Workload):
     def run(self, lab, contender):
         one = contender(lab)
         figures, first = {}, 0
-        try:
-            for depth in (1, 16, 64):
-                count = scaled(contender, lab.sizes.pushes_alone if depth == 1 else lab.sizes.pushes)
-                some = messages.due_at_random(count, first)
-                first += count
-                with one.server.cost(count) as cost:
-                    one.push(some, depth=depth)
-                figures[f"pipeline_{depth}_us"] = cost.us
-            if one.own_client:  # BullMQ's client has one connection
-                return figures
-            count = lab.sizes.pushes_alone
+        for depth in (1, 16, 64):
+            count = scaled(contender, lab.sizes.pushes_alone if depth == 1 else lab.sizes.pushes)
             some = messages.due_at_random(count, first)
-            fan = wire.Fan(one.server.connections(CONNECTIONS))
+            first += count
             with one.server.cost(count) as cost:
-                one.push(some, wire=fan)
-            figures[f"connections_{CONNECTIONS}_us"] = cost.us
-            fan.close()
+                one.push(some, depth=depth)
+            figures[f"pipeline_{depth}_us"] = cost.us
+        if one.own_client:  # BullMQ's client has one connection
             return figures
-        finally:
-            one.close()
+        count = lab.sizes.pushes_alone
+        some = messages.due_at_random(count, first)
+        fan = wire.Fan(one.server.connections(CONNECTIONS))
+        with one.server.cost(count) as cost:
+            one.push(some, wire=fan)
+        figures[f"connections_{CONNECTIONS}_us"] = cost.us
+        fan.close()
+        return figures

@@ -21,18 +21,16 @@ class Waiters(Workload):
             one = contender(lab)
             wait = encode("DQ.POP", one.queue, "BLOCK", 0, "NOACK")
             clients = one.server.connections(count)
-            try:
-                for client in clients:
-                    client.send(wait)
-                while int(one.server.info("dq")["dq_blocked_clients"]) < count:
-                    pass
-                delayed, served = [], []
-                for _ in range(ROUNDS):
-                    delayed.append(self.delayed_us(one, lab.sizes.waiter_pushes))
-                    served.append(self.served_us(one, clients, wait, lab.sizes.waiter_pushes))
-                figures[str(count)] = {"delayed_us": min(delayed), "served_us": min(served)}
-            finally:
-                one.close()
+            for client in clients:
+                client.send(wait)
+            while int(one.server.info("dq")["dq_blocked_clients"]) < count:
+                pass
+            delayed, served = [], []
+            for _ in range(ROUNDS):
+                delayed.append(self.delayed_us(one, lab.sizes.waiter_pushes))
+                served.append(self.served_us(one, clients, wait, lab.sizes.waiter_pushes))
+            figures[str(count)] = {"delayed_us": min(delayed), "served_us": min(served)}
+            one.close()
         least, most = min(lab.sizes.waiters), max(lab.sizes.waiters)
         for kind in ("delayed", "served"):
             grown = figures[str(most)][f"{kind}_us"] - figures[str(least)][f"{kind}_us"]
