@@ -90,7 +90,8 @@ def measure(lab, workloads, contenders, results):
 def main():
     options = options_of(sys.argv[1:])
     lab = Lab(options)
-    workloads, contenders = chosen(WORKLOADS, options.only, "workload"), chosen(CONTENDERS, options.contender, "contender")
+    workloads = chosen(WORKLOADS, options.only, "workload")
+    contenders = chosen(CONTENDERS, options.contender, "contender")
     pin_load()
     gc.disable()
     start = time.monotonic()
@@ -109,7 +110,8 @@ def main():
         report.write_json(results, options.json)
     for name, reason in results["skipped"].items():
         print(f"\nskipped: {name}: {reason}")
-    print(f"\n{results['server']}, {results['seconds']} s" + (", quick: believe the shape only" if options.quick else ""))
+    quick = ", quick: believe the shape only" if options.quick else ""
+    print(f"\n{results['server']}, {results['seconds']} s{quick}")
     if results["failed"]:
         sys.exit("FAILED CHECKS\n  " + "\n  ".join(results["failed"]))
 

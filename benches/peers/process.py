@@ -1,7 +1,7 @@
-"""A server of one's own: a free loopback port, a directory that is removed afterwards, the first core, and what it costs.
+"""A server of one's own: a free loopback port, a directory that is removed afterwards, the first core, and its cost.
 
-CPU is read from the kernel's account of each thread (/proc/PID/task/TID/schedstat), in ns: time that the thread ran, which
-depends little on what else the machine does.
+CPU is read from the kernel's account of each thread (/proc/PID/task/TID/schedstat), in ns: time that the thread ran,
+which depends little on what else the machine does.
 """
 import atexit
 import os
@@ -29,7 +29,7 @@ def pin_load():
 
 
 def prefer():
-    """Where it may, this process goes before the load on its core: it measures waits, and must not wait for the load."""
+    """Where it may, this process goes before the load on its core: it measures waits, and must not wait itself."""
     try:
         os.setpriority(os.PRIO_PROCESS, 0, -10)
     except PermissionError:
@@ -71,7 +71,7 @@ def stopped(process):
 
 
 def stop_all():
-    """After each workload, and at the end whatever it was: a workload closes only what is in the way of its next step."""
+    """After each workload, and at the end of all: a workload closes only what is in the way of its next step."""
     while _running:
         _running[-1].stop()
 

@@ -41,8 +41,8 @@ def plain(value, _=None):
 
 
 def bars(name, title, axis, rows, series=("",), log=False, notes={}):
-    """Horizontal bars with their figures. Rows are (contender, figures), a figure for each series or None; notes are put
-    behind the names of contenders."""
+    """Horizontal bars with their figures. Rows are (contender, figures), a figure for each series or None; notes are
+    put behind the names of contenders."""
     rows = [(contender, figures) for contender, figures in rows if any(figure is not None for figure in figures)]
     if not rows:
         return

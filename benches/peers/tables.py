@@ -20,6 +20,10 @@ def number(value, digits=None):
     return f"{value:,.{digits}f}"
 
 
+def bytes_in_words(size):
+    return f"{size} B" if size < 1 << 10 else f"{size >> 10} KiB" if size < 1 << 20 else f"{size >> 20} MiB"
+
+
 def yes(value):
     return "yes" if value else "no"
 
@@ -54,14 +58,15 @@ def punctual(results, contender, rate, which):
 def central(results):
     rows = []
     for contender in CONTENDERS:
-        get = lambda workload, *path: results.get(workload, contender.name, *path)
-        if not any(contender.name in figures for figures in results.raw["workloads"].values()):
-            continue
-        rows.append([
-            contender.title, number(get("pushing", "pipeline_64_us")), number(get("life", "life_us")),
-            number(get("life", "batch_life_us")), number(get("memory", "bytes"), 0),
-            number(get("burst", "longest_ping_ms")), number(punctual(results, contender, 2000, "p99_ms")),
-            yes(contender.acks)])
+        name = contender.name
+        if name in results.raw["skipped"]:
+            rows.append([f"{contender.title} (not here: not measured)", *[NONE] * 6, yes(contender.acks)])
+        elif any(name in figures for figures in results.raw["workloads"].values()):
+            rows.append([
+                contender.title, number(results.get("pushing", name, "pipeline_64_us")),
+                number(results.get("life", name, "life_us")), number(results.get("life", name, "batch_life_us")),
+                number(results.get("memory", name, "bytes"), 0), number(results.get("burst", name, "longest_ping_ms")),
+                number(punctual(results, contender, 2000, "p99_ms")), yes(contender.acks)])
     return Table("The contenders", [
         "", "push, random delay, µs", "life one by one, µs", "life in hundreds, µs", "bytes a message",
         "longest PING, ms", "p99 late, ms", "ack"], rows)
@@ -98,11 +103,12 @@ def files(results):
     def written(c, which):
         return number(results.get("falling-due", c.name, which), 0)
     return Table("Files: bytes a message beyond the payload, CPU seconds for all", [
-        "", "messages", "RDB bytes", "save, s", "load, s", "AOF bytes of a push", "of a life in hundreds", "AOF load, s",
-        "AOF bytes to fall due", "replication bytes to fall due"],
-        [[c.title, number(f["messages"], 0), number(f["rdb_bytes"], 0), number(f["save_seconds"]), number(f["load_seconds"]),
-          number(f["aof_push_bytes"], 0), number(f.get("aof_life_bytes"), 0), number(f["aof_load_seconds"]),
-          written(c, "aof_bytes"), written(c, "replication_bytes")] for c, f in results.of("persistence")])
+        "", "messages", "RDB bytes", "save, s", "load, s", "AOF bytes of a push", "of a life", "of a life in hundreds",
+        "AOF load, s", "AOF bytes to fall due", "replication bytes to fall due"],
+        [[c.title, number(f["messages"], 0), number(f["rdb_bytes"], 0), number(f["save_seconds"]),
+          number(f["load_seconds"]), number(f["aof_push_bytes"], 0), number(f.get("aof_life_one_bytes"), 0),
+          number(f.get("aof_life_bytes"), 0), number(f["aof_load_seconds"]), written(c, "aof_bytes"),
+          written(c, "replication_bytes")] for c, f in results.of("persistence")])
 
 
 def punctuality(results):
@@ -119,9 +125,11 @@ def punctuality(results):
 
 def burst(results):
     return Table("All due at one instant", [
-        "", "messages", "longest PING, ms", "p99 PING, ms", "longest timer run, ms", "in exact order", "take and ack, µs"],
+        "", "messages", "longest PING, ms", "p99 PING, ms", "longest timer run, ms", "in exact order",
+        "take and ack, µs"],
         [[c.title, number(f["messages"], 0), number(f["longest_ping_ms"]), number(f["p99_ping_ms"]),
-          number(f.get("longest_timer_ms")), yes(f["in_order"]), number(f["deliver_us"])] for c, f in results.of("burst")])
+          number(f.get("longest_timer_ms")), yes(f["in_order"]), number(f["deliver_us"])]
+         for c, f in results.of("burst")])
 
 
 def growth(results):
@@ -154,11 +162,13 @@ def deletion(results):
 
 def payloads(results):
     sizes = [size for _, figures in results.of("payload-sizes")[:1] for size in figures]
-    name = lambda size: (f"{size} B" if size < 1024 else f"{size >> 10} KiB" if size < 1 << 20 else f"{size >> 20} MiB")
+
+    def cell(figures):
+        return f"{number(figures['life_us'])} ({number(figures['mb_a_cpu_second'])})" if figures else NONE
+
     return Table("Life one by one by the size of the payload: CPU µs (MB a second of CPU)", [
-        "", *[name(int(size)) for size in sizes]], [
-        [c.title, *[f"{number(f[s]['life_us'])} ({number(f[s]['mb_a_cpu_second'])})" if s in f else NONE for s in sizes]]
-        for c, f in results.of("payload-sizes")])
+        "", *[bytes_in_words(int(size)) for size in sizes]], [
+        [c.title, *[cell(figures.get(size)) for size in sizes]] for c, figures in results.of("payload-sizes")])
 
 
 def targets(results):

@@ -1,5 +1,5 @@
-"""BullMQ with its own client for Node (bullmq.mjs): addBulk of 1,000 where a workload has batches, else single adds; one
-worker with a concurrency of 100, which takes and completes. Its delays are promoted by its worker, which waits."""
+"""BullMQ with its own client for Node (bullmq.mjs): addBulk of 1,000 where a workload has batches, else single adds;
+one worker with a concurrency of 100, which takes and completes. Its delays are promoted by its worker, which waits."""
 import json
 import os
 import shutil

@@ -1,9 +1,9 @@
 """A key for each message, and five more for where it stands: the design of github.com/hdt3213/delayqueue (Go).
 
-A message is SET msg:<id> with a TTL beyond its due time, HSET of the retries it has left, and ZADD to `pending` by its due
-time in whole seconds. A poll moves all that is due from `pending` to the list `ready`, and all whose lease ended from
-`unack` to the list `retry`. A script takes one id from a list and puts it into `unack`; the body is a GET. An ack is ZREM,
-DEL and HDEL. The scripts here are our own, of the same steps.
+A message is SET msg:<id> with a TTL beyond its due time, HSET of the retries it has left, and ZADD to `pending` by its
+due time in whole seconds. A poll moves all that is due from `pending` to the list `ready`, and all whose lease ended
+from `unack` to the list `retry`. A script takes one id from a list and puts it into `unack`; the body is a GET. An ack
+is ZREM, DEL and HDEL. The scripts here are our own, of the same steps.
 """
 import time
 

@@ -1,5 +1,5 @@
-"""Ids in a sorted set, bodies in a hash. A script moves what is due to a second sorted set, with the end of its lease as
-score, and returns the bodies; an ack removes both. Each poll also looks for leases that ended."""
+"""Ids in a sorted set, bodies in a hash. A script moves what is due to a second sorted set, with the end of its lease
+as score, and returns the bodies; an ack removes both. Each poll also looks for leases that ended."""
 from contenders.base import Contender, chunks
 from messages import now_ms
 from wire import encode, template
@@ -42,15 +42,19 @@ class ZsetHash(Contender):
         self.store = template("HSET", self.bodies, None, None)
         self.add = template("ZADD", self.delayed, None, None)
 
+    @staticmethod
+    def _id(number):
+        return b"m%011d" % number
+
     def encode_push(self, some, batch=1):
         now = now_ms()
         if batch == 1:
-            return [self.store(b"m%011d" % number, self.payload(number)) + self.add(b"%d" % (due or now), b"m%011d" % number)
+            return [self.store(self._id(number), self.payload(number)) + self.add(b"%d" % (due or now), self._id(number))
                     for number, due, _ in some]
         return [encode("HSET", self.bodies, *[word for number, _, _ in group
-                                              for word in (b"m%011d" % number, self.payload(number))])
+                                              for word in (self._id(number), self.payload(number))])
                 + encode("ZADD", self.delayed, *[word for number, due, _ in group
-                                                 for word in (due or now, b"m%011d" % number)])
+                                                 for word in (due or now, self._id(number))])
                 for group in chunks(some, batch)]
 
     def fall_due(self):

@@ -1,5 +1,5 @@
-"""A sorted set alone: the member is the payload, made unique, the score its due time. A script takes and removes what is
-due. There is no ack: what a consumer took is lost with it."""
+"""A sorted set alone: the member is the payload, made unique, the score its due time. A script takes and removes what
+is due. There is no ack: what a consumer took is lost with it."""
 from contenders.base import Contender, chunks
 from messages import now_ms
 from wire import encode, template

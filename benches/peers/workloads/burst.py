@@ -1,7 +1,8 @@
 """All messages due at one instant, taken and acked in hundreds: how long others wait meanwhile.
 
-A prober on a connection of its own asks something trivial all the time; consumers have one batch in flight, so that they
-do not make it wait themselves. Contenders without delays are asked the same while as many ready messages are taken.
+A prober on a connection of its own asks something trivial all the time; consumers have one batch in flight, so that
+they do not make it wait themselves. Contenders without delays are asked the same while as many ready messages are
+taken.
 """
 import time
 

@@ -1,4 +1,4 @@
-"""The server's own commands, measured in the same process as a contender and close in time: what figures are divided by."""
+"""The server's own commands, in the same process as a contender and close in time: what figures are divided by."""
 import messages
 import wire
 

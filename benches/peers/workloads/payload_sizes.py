@@ -1,4 +1,4 @@
-"""The whole life of messages of 10 bytes to 8 MiB, one by one: CPU us a message, and MB of payload a second of server CPU."""
+"""The whole life of messages of 10 bytes to 8 MiB, one by one: CPU us a message, and MB of payload a second of CPU."""
 import messages
 from workloads.base import Workload
 from workloads.life import Life

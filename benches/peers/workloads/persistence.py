@@ -19,8 +19,9 @@ class Persistence(Workload):
     def run(self, lab, contender):
         count = scaled(contender, lab.sizes.files)
         figures = {"messages": count, **self.rdb(lab, contender, count), **self.aof(lab, contender, count)}
+        figures["aof_life_one_bytes"] = self.aof_life(lab, contender, count // 10, 1, 64)
         if contender.batches:
-            figures["aof_life_bytes"] = self.aof_life(lab, contender, count // 10)
+            figures["aof_life_bytes"] = self.aof_life(lab, contender, count // 10, 100, 8)
         return figures
 
     def rdb(self, lab, contender, count):
@@ -46,12 +47,12 @@ class Persistence(Workload):
         load = self.loading(lab, contender, AOF, directory)
         return {"aof_push_bytes": size / count - one.size, "aof_load_seconds": load - idle}
 
-    def aof_life(self, lab, contender, count):
-        """Bytes a message beyond its payload for its whole life in batches of 100."""
+    def aof_life(self, lab, contender, count, batch, depth):
+        """Bytes a message beyond its payload for its whole life in such batches."""
         one = contender(lab, arguments=AOF)
         before = self.aof_bytes(one)
-        one.push(messages.due_now(count), 100, 8)
-        taken = one.collect(count, 100, 8, ack=True)
+        one.push(messages.due_now(count), batch, depth)
+        taken = one.collect(count, batch, depth, ack=True)
         messages.check_each_once([body for body, _ in taken], count)
         size = self.aof_bytes(one) - before
         one.close()

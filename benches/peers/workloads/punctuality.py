@@ -52,7 +52,8 @@ class Punctuality(Workload):
         plan, slots = self.plan(one, rate, count, start)
         context = multiprocessing.get_context("fork")
         pipe, theirs = context.Pipe()
-        consumer = context.Process(target=consume, args=(one, [due for _, due, _ in plan], interval, theirs), daemon=True)
+        dues = [due for _, due, _ in plan]
+        consumer = context.Process(target=consume, args=(one, dues, interval, theirs), daemon=True)
         consumer.start()
         theirs.close()
         pipe.recv()
