@@ -1,6 +1,6 @@
 # `make` lists what there is to do. Every target installs what it lacks (scripts/install-deps.sh).
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-matrix test-valgrind miri soak fuzz lint fmt bench bench-core deps clean
+.PHONY: help run build test test-matrix test-valgrind miri soak fuzz lint fmt bench bench-quick bench-core bench-charts bench-deps deps clean
 
 # Where rustup puts cargo, for shells that do not know it yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -51,14 +51,30 @@ fmt: ## format the code
 	@scripts/install-deps.sh lint
 	cargo fmt --all
 
-bench: bench-core ## measure the core, then a server with dq against its peers
-	@scripts/install-deps.sh build server python
-	cargo build --release --locked
-	@if [ -f benches/server.py ]; then python3 benches/server.py; else echo "benches/server.py: none yet"; fi
+bench: bench-core bench-deps ## measure the core, then dq against its peers, twenty minutes; writes benches/results.json
+	DQ_SERVER="$$(scripts/find-server.sh)" python3 benches/peers --json benches/results.json
+
+bench-quick: bench-deps ## the same against peers with fewer messages, two minutes; writes nothing
+	DQ_SERVER="$$(scripts/find-server.sh)" python3 benches/peers --quick
 
 bench-core: ## measure the core alone
 	@scripts/install-deps.sh build
 	@if [ -f benches/core.rs ]; then cargo bench --locked --bench core --no-default-features; else echo "benches/core.rs: none yet"; fi
+
+# From benches/results.json; the charts are committed. No other target needs matplotlib.
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+bench-charts: ## draw docs/charts/, and renew the tables of README.md and docs/performance.md
+	@scripts/install-deps.sh python
+	@test -e $(TARGET)/bench-venv/matplotlib-3.9.4 || { python3 -m venv $(TARGET)/bench-venv \
+		&& $(TARGET)/bench-venv/bin/pip install -q --disable-pip-version-check matplotlib==3.9.4 \
+		&& touch $(TARGET)/bench-venv/matplotlib-3.9.4; }
+	$(TARGET)/bench-venv/bin/python benches/peers/publish.py
+
+# What is measured beside dq is left out where it cannot be had.
+bench-deps:
+	@scripts/install-deps.sh build server python
+	@scripts/install-deps.sh bench || echo "dq: measured without what is missing"
+	cargo build --release --locked
 
 deps: ## install what is missing to build, test and run
 	@scripts/install-deps.sh

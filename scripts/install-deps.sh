@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing here for the parts that are asked for, and does nothing where nothing is.
-#   scripts/install-deps.sh [build] [lint] [server] [python]      without arguments: all of them
+#   scripts/install-deps.sh [build] [lint] [server] [python] [bench]      without arguments: all but bench
+# bench is what dq is measured against: the bench leaves out what cannot be had.
 # It uses apt-get, as root or through `sudo -n`, and rustup for Rust's own components. Where it cannot install,
 # it says in one line what to install, and fails. Written for bash 3.2 too (macOS).
 set -euo pipefail
@@ -61,6 +62,10 @@ have_python() {
     python3 -IS -c 'import importlib.util as u, sys; sys.exit(not (u.find_spec("venv") and u.find_spec("ensurepip")))' 2>/dev/null
 }
 
+# What the bench compares with. A node without npm is somebody's, and so is a beanstalkd outside the PATH.
+have_beanstalkd() { PATH="$PATH:/usr/sbin:/usr/local/sbin" command -v beanstalkd >/dev/null; }
+have_npm() { command -v node >/dev/null && command -v npm >/dev/null; }
+
 # --- what is missing: its name, and the packages of Debian, Fedora and Homebrew (xcode: of Apple's tools) ---
 
 missing="" debian="" fedora="" brew=""
@@ -85,8 +90,12 @@ look() {
             have_cli || need "redis-cli or valkey-cli" "redis-tools" "valkey" "redis"
             ;;
         python) have_python || need "python3 with venv" "python3 python3-venv" "python3" "python" ;;
+        bench)
+            have_beanstalkd || need "beanstalkd" "beanstalkd" "beanstalkd" "beanstalkd"
+            have_npm || need "node and npm" "$(command -v node >/dev/null || echo nodejs) npm" "nodejs-npm" "node"
+            ;;
         lint) ;;
-        *) die "$part is no part: build, lint, server, python" ;;
+        *) die "$part is no part: build, lint, server, python, bench" ;;
         esac
     done
 }
@@ -107,20 +116,23 @@ apt() {
 }
 
 install_packages() {
-    local package known=yes fresh_server=""
+    local package known=yes fresh_servers=""
     for package in "$@"; do
         LC_ALL=C apt-cache policy "$package" 2>/dev/null | grep -q 'Candidate: [^(]' || known=no
-        if [ "$package" = redis-server ]; then fresh_server=yes; fi
+        case $package in redis-server | beanstalkd) fresh_servers="$fresh_servers $package" ;; esac
     done
     echo "dq: installing $*"
-    if [ -n "$fresh_server" ]; then hold_services; fi
+    if [ -n "$fresh_servers" ]; then hold_services; fi
     if [ "$known" = no ]; then apt update; fi
     # Old lists name versions that the mirror no longer has: then, and only then, read them anew.
     apt install -y --no-install-recommends "$@" >/dev/null || {
         apt update
         apt install -y --no-install-recommends "$@" >/dev/null
     }
-    if [ -n "$fresh_server" ] && [ -d /run/systemd/system ]; then as_root systemctl disable --quiet redis-server || true; fi
+    if [ -n "$fresh_servers" ] && [ -d /run/systemd/system ]; then
+        # shellcheck disable=SC2086 # a list of units of the packages' names
+        as_root systemctl disable --quiet $fresh_servers || true
+    fi
 }
 
 can_install() {

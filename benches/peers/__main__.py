@@ -1,0 +1,120 @@
+"""Measures dq against what else keeps delayed messages, each on a server of its own, in one run.
+
+    python3 benches/peers [--quick] [--only workload,...] [--contender name,...] [--server PATH] [--module PATH]
+                          [--json FILE]
+
+The main figure is CPU us of the server's main thread a message, which depends little on how busy the machine is. Every
+contender is checked: each message came exactly once, and nothing is left. A failed check fails the run.
+"""
+import argparse
+import gc
+import os
+import platform
+import sys
+import time
+import traceback
+
+from contenders import CONTENDERS
+from contenders.base import Missing
+from process import RedisServer, pin_load, stop_all
+from sizes import Sizes
+from tables import TABLES, Results
+from workloads import WORKLOADS
+import report
+import targets
+
+
+class Lab:
+    """What a run has: paths and sizes."""
+
+    def __init__(self, options):
+        self.target = os.path.abspath(os.environ.get("CARGO_TARGET_DIR", "target"))
+        self.node_packages = os.path.join(self.target, "bench-node")
+        self.server = options.server
+        self.module = os.path.abspath(options.module or os.path.join(self.target, "release", "libdq.so"))
+        self.sizes = Sizes(options.quick)
+        if not os.path.exists(self.module):
+            sys.exit(f"{self.module} is not there; run: make build")
+
+
+def options_of(arguments):
+    parser = argparse.ArgumentParser(prog="benches/peers", description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a small part of the messages, in about two minutes")
+    parser.add_argument("--only", help="these workloads: " + ", ".join(w.name for w in WORKLOADS))
+    parser.add_argument("--contender", help="these contenders: " + ", ".join(c.name for c in CONTENDERS))
+    parser.add_argument("--server", default=os.environ.get("DQ_SERVER", "redis-server"))
+    parser.add_argument("--module", default=os.environ.get("DQ_MODULE"))
+    parser.add_argument("--json", help="write the results there too")
+    return parser.parse_args(arguments)
+
+
+def chosen(all_of_them, names, what):
+    if not names:
+        return all_of_them
+    names = names.split(",")
+    unknown = set(names) - {one.name for one in all_of_them}
+    if unknown:
+        sys.exit(f"no such {what}: {', '.join(sorted(unknown))}")
+    return [one for one in all_of_them if one.name in names]
+
+
+def machine():
+    model = "unknown"
+    with open("/proc/cpuinfo") as cpus:
+        model = next((line.split(":", 1)[1].strip() for line in cpus if line.startswith("model name")), model)
+    return {"cpu": model, "cores": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version()}
+
+
+def measure(lab, workloads, contenders, results):
+    """Runs all, and notes what was skipped and what failed."""
+    for workload in workloads:
+        suited = [one for one in contenders if workload.suits(one) and one.name not in results["skipped"]]
+        print(f"{workload.name}: {workload.title}", flush=True)
+        for contender in suited:
+            start = time.monotonic()
+            try:
+                results["workloads"].setdefault(workload.name, {})[contender.name] = workload().run(lab, contender)
+                said = f"{time.monotonic() - start:.1f} s"
+            except Missing as missing:
+                results["skipped"][contender.name] = said = str(missing)
+            except Exception as error:  # the others are still measured; the run fails
+                traceback.print_exc()
+                results["failed"].append(f"{workload.name}, {contender.name}: {error!r}")
+                said = f"FAILED: {error!r}"
+            finally:
+                stop_all()
+            gc.collect()
+            print(f"  {contender.title:28} {said}", flush=True)
+
+
+def main():
+    options = options_of(sys.argv[1:])
+    lab = Lab(options)
+    workloads = chosen(WORKLOADS, options.only, "workload")
+    contenders = chosen(CONTENDERS, options.contender, "contender")
+    pin_load()
+    gc.disable()
+    start = time.monotonic()
+    server = RedisServer(lab.server)
+    results = {"when": time.strftime("%Y-%m-%d"), "quick": options.quick, "server": server.version(),
+               "machine": machine(), "skipped": {}, "failed": [], "workloads": {}}
+    server.stop()
+    measure(lab, workloads, contenders, results)
+    results["seconds"] = round(time.monotonic() - start)
+    results["targets"] = targets.evaluate(Results(results))
+    for make in TABLES.values():
+        table = make(Results(results))
+        if table.rows:
+            report.show(table)
+    if options.json:
+        report.write_json(results, options.json)
+    for name, reason in results["skipped"].items():
+        print(f"\nskipped: {name}: {reason}")
+    quick = ", quick: believe the shape only" if options.quick else ""
+    print(f"\n{results['server']}, {results['seconds']} s{quick}")
+    if results["failed"]:
+        sys.exit("FAILED CHECKS\n  " + "\n  ".join(results["failed"]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""Messages of the bench: plain tuples (number, due, delay) with `due` in Unix ms and `delay` in ms; 0 and 0: at once.
+
+The number is in the first ten bytes of the payload, so that a consumer can tell which message it got.
+"""
+import base64
+import random
+import time
+
+NUMBER_BYTES = 10
+# What follows the number: text that does not compress, each message from another place in it.
+FILLING_BYTES = 3 << 18  # 1 MiB in base64
+FILLING = base64.b64encode(random.Random(0).getrandbits(8 * FILLING_BYTES).to_bytes(FILLING_BYTES, "little"))
+
+
+class CheckFailed(Exception):
+    """A contender lost, repeated or kept a message, or broke a promise that the bench checks."""
+
+
+def now_ms():
+    return time.time_ns() // 1_000_000
+
+
+def payload(number, size):
+    """So many bytes that begin with the number."""
+    rest = size - NUMBER_BYTES
+    at = number * 7_919 & 0xfffff
+    if at + rest <= len(FILLING):
+        return b"%010d" % number + FILLING[at:at + rest]
+    return b"%010d" % number + (FILLING * (rest // len(FILLING) + 1))[:rest]
+
+
+def number_of(body):
+    return int(body[:NUMBER_BYTES])
+
+
+def due_now(count, first=0):
+    return [(number, 0, 0) for number in range(first, first + count)]
+
+
+def due_at(due, count, first=0):
+    """All due at one instant."""
+    delay = max(due - now_ms(), 0)
+    return [(number, due, delay) for number in range(first, first + count)]
+
+
+def due_at_random(count, first=0, seed=1, earliest=3_600_000, window=3_600_000):
+    """Due at random within an hour, an hour from now, so that none falls due during the bench (ms)."""
+    order, now = random.Random(seed + first), now_ms()
+    delays = [order.randrange(earliest, earliest + window) for _ in range(count)]
+    return [(first + at, now + delay, delay) for at, delay in enumerate(delays)]
+
+
+def check_each_once(bodies, count, first=0):
+    """Each number from `first` on came exactly once, and none else."""
+    seen = bytearray(count)
+    for body in bodies:
+        at = number_of(body) - first
+        if not 0 <= at < count:
+            raise CheckFailed(f"message {at + first} was not pushed")
+        if seen[at]:
+            raise CheckFailed(f"message {at + first} came twice")
+        seen[at] = 1
+    missing = seen.count(0)
+    if missing:
+        raise CheckFailed(f"{missing} of {count} messages never came")

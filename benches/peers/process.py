@@ -1,0 +1,175 @@
+"""A server of one's own: a free loopback port, a directory that is removed afterwards, the first core, and its cost.
+
+CPU is read from the kernel's account of each thread (/proc/PID/task/TID/schedstat), in ns: time that the thread ran,
+which depends little on what else the machine does.
+"""
+import atexit
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+
+import wire
+
+START_SECONDS = 120  # a server that loads millions of messages from a slow disk is slow to start
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def pin_load():
+    """The load runs on the second core, where there are two."""
+    if os.cpu_count() > 1:
+        os.sched_setaffinity(0, {1})
+
+
+def prefer():
+    """Where it may, this process goes before the load on its core: it measures waits, and must not wait itself."""
+    try:
+        os.setpriority(os.PRIO_PROCESS, 0, -10)
+    except PermissionError:
+        pass
+
+
+def _on_any_core():
+    os.sched_setaffinity(0, range(os.cpu_count()))
+
+
+class Cost:
+    """What a block of work cost the server: `with server.cost(messages) as cost: ...`, then in us a message."""
+
+    def __init__(self, server, messages):
+        self.server, self.messages = server, messages
+
+    def __enter__(self):
+        self.main, self.all, self.start = self.server.cpu_ns(), self.server.total_cpu_ns(), time.monotonic()
+        return self
+
+    def __exit__(self, *_):
+        self.seconds = time.monotonic() - self.start
+        self.cpu_seconds = (self.server.cpu_ns() - self.main) / 1e9
+        self.us = self.cpu_seconds * 1e6 / self.messages
+        self.total_us = (self.server.total_cpu_ns() - self.all) / self.messages / 1000
+
+
+_running = []
+
+
+def running(process):
+    """Something with a `stop` that must not outlive the workload that started it."""
+    _running.append(process)
+
+
+def stopped(process):
+    if process in _running:
+        _running.remove(process)
+
+
+def stop_all():
+    """After each workload, and at the end of all: a workload closes only what is in the way of its next step."""
+    while _running:
+        _running[-1].stop()
+
+
+atexit.register(stop_all)
+
+
+class Server:
+    """A running server. `command(port, directory)` is how it is started; `directory` may be that of an earlier one."""
+
+    def __init__(self, command, parse=wire.parse_resp, directory=None):
+        self.parse = parse
+        self.directory = directory or tempfile.mkdtemp(prefix="dq-bench-")
+        self.port = free_port()
+        self.process = subprocess.Popen(command(self.port, self.directory), stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL, preexec_fn=_on_any_core)
+        running(self)
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                self.connection = self.connect()
+                self.await_ready()
+                if os.cpu_count() > 1:  # the main thread; those that free and write behind it are not in its way
+                    os.sched_setaffinity(self.process.pid, {0})
+                return
+            except OSError:
+                if self.process.poll() is not None or time.monotonic() > deadline:
+                    raise RuntimeError(f"did not start: {' '.join(command(self.port, self.directory))}")
+                time.sleep(0.02)
+
+    def await_ready(self):
+        """A server that listens is ready, unless a subclass knows better."""
+
+    def connect(self):
+        return wire.Connection(self.port, self.parse)
+
+    def connections(self, count):
+        return [self.connect() for _ in range(count)]
+
+    def stop(self, keep_files=False):
+        stopped(self)
+        self.process.kill()
+        self.process.wait()
+        if not keep_files:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    def cost(self, messages):
+        return Cost(self, messages)
+
+    def cpu_ns(self):
+        """CPU of the main thread so far."""
+        return self._thread_ns(self.process.pid)
+
+    def total_cpu_ns(self):
+        """CPU of all threads so far."""
+        return sum(self._thread_ns(thread) for thread in os.listdir(f"/proc/{self.process.pid}/task"))
+
+    def _thread_ns(self, thread):
+        with open(f"/proc/{self.process.pid}/task/{thread}/schedstat") as stat:
+            return int(stat.read().split()[0])
+
+    def memory_bytes(self):
+        """What is resident: for servers that do not count what they allocate."""
+        with open(f"/proc/{self.process.pid}/statm") as stat:
+            return int(stat.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+class RedisServer(Server):
+    """Redis or Valkey, without persistence unless `arguments` say otherwise."""
+
+    def __init__(self, binary, *arguments, directory=None):
+        super().__init__(lambda port, where: [
+            binary, "--port", str(port), "--bind", "127.0.0.1", "--dir", where, "--save", "", "--appendonly", "no",
+            "--enable-debug-command", "yes", "--maxclients", "10000", *arguments], directory=directory)
+
+    def await_ready(self):
+        while True:
+            try:
+                self.connection.call("PING")
+                return
+            except wire.ServerError as error:
+                if not str(error).startswith("LOADING"):
+                    raise
+                time.sleep(0.02)
+
+    def info(self, section):
+        text = self.connection.call("INFO", section).decode()
+        return dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+
+    def version(self):
+        info = self.info("server")
+        return f"Valkey {info['valkey_version']}" if "valkey_version" in info else f"Redis {info['redis_version']}"
+
+    def memory_bytes(self):
+        """`used_memory`."""
+        return int(self.info("memory")["used_memory"])
+
+    def longest_us(self, command):
+        """Upper bound of the slowest bucket in the server's histogram of a command since CONFIG RESETSTAT."""
+        reply = self.connection.call("LATENCY", "HISTOGRAM", command)
+        return reply[1][3][-2] if reply else 0

@@ -1,0 +1,183 @@
+"""The tables that the terminal, the README and docs/performance.md show, made from the results of a run."""
+from contenders import CONTENDERS
+
+NONE = "–"
+
+
+class Table:
+    """A title, headings, and rows of text."""
+
+    def __init__(self, title, headings, rows):
+        self.title, self.headings, self.rows = title, headings, rows
+
+
+def number(value, digits=None):
+    """Three digits that mean something, or so many after the point; a dash for what was not measured."""
+    if value is None:
+        return NONE
+    if digits is None:
+        digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
+    return f"{value:,.{digits}f}"
+
+
+def bytes_in_words(size):
+    return f"{size} B" if size < 1 << 10 else f"{size >> 10} KiB" if size < 1 << 20 else f"{size >> 20} MiB"
+
+
+def yes(value):
+    return "yes" if value else "no"
+
+
+class Results:
+    """Looks figures up in the JSON of a run."""
+
+    def __init__(self, results):
+        self.raw = results
+
+    def get(self, workload, contender, *path):
+        value = self.raw["workloads"].get(workload, {}).get(contender)
+        for key in path:
+            value = value.get(key) if isinstance(value, dict) else None
+        return value
+
+    def of(self, workload):
+        """The contenders that have figures of a workload, in the order of the tables."""
+        measured = self.raw["workloads"].get(workload, {})
+        return [(contender, measured[contender.name]) for contender in CONTENDERS if contender.name in measured]
+
+
+def punctual(results, contender, rate, which):
+    """A contender's figure at its usual way: waiting, or polled each second."""
+    for how in ("waiting", "poll_1000ms"):
+        figure = results.get("punctuality", contender.name, f"{rate}_{how}", which)
+        if figure is not None:
+            return figure
+    return None
+
+
+def central(results):
+    rows = []
+    for contender in CONTENDERS:
+        name = contender.name
+        if name in results.raw["skipped"]:
+            rows.append([f"{contender.title} (not here: not measured)", *[NONE] * 6, yes(contender.acks)])
+        elif any(name in figures for figures in results.raw["workloads"].values()):
+            rows.append([
+                contender.title, number(results.get("pushing", name, "pipeline_64_us")),
+                number(results.get("life", name, "life_us")), number(results.get("life", name, "batch_life_us")),
+                number(results.get("memory", name, "bytes"), 0), number(results.get("burst", name, "longest_ping_ms")),
+                number(punctual(results, contender, 2000, "p99_ms")), yes(contender.acks)])
+    return Table("The contenders", [
+        "", "push, random delay, µs", "life one by one, µs", "life in hundreds, µs", "bytes a message",
+        "longest PING, ms", "p99 late, ms", "ack"], rows)
+
+
+def pushing(results):
+    columns = ["pipeline_1_us", "pipeline_16_us", "pipeline_64_us", "connections_50_us"]
+    return Table("Push with a random delay, CPU µs", ["", "pipeline of 1", "of 16", "of 64", "50 connections"],
+                 [[c.title, *[number(f.get(key)) for key in columns]] for c, f in results.of("pushing")])
+
+
+def life(results):
+    columns = ["push_us", "take_us", "ack_us", "life_us", "ratio", "batch_push_us", "batch_take_us", "batch_ack_us",
+               "batch_life_us", "batch_ratio"]
+    return Table("Life, CPU µs a message; × is of SET + GET + DEL in the same run", [
+        "", "push", "take", "ack", "all", "×", "in hundreds: push", "take", "ack", "all", "×"],
+        [[c.title, *[number(f.get(key)) for key in columns]] for c, f in results.of("life")])
+
+
+def memory(results):
+    return Table("Memory beyond a 100-byte payload, bytes", [
+        "", "messages", "a delayed message", "a live one after 90 % were acked"],
+        [[c.title, number(f["messages"], 0), number(f["bytes"], 0), number(f.get("after_acks_bytes"), 0)]
+         for c, f in results.of("memory")])
+
+
+def queues(results):
+    return Table("Many queues of one message", ["", "queues", "bytes a queue, its payload included", "push, CPU µs"], [
+        [c.title, number(f["queues"], 0), number(f["bytes"], 0), number(f["push_us"])]
+        for c, f in results.of("many-queues")])
+
+
+def files(results):
+    def written(c, which):
+        return number(results.get("falling-due", c.name, which), 0)
+    return Table("Files: bytes a message beyond the payload, CPU seconds for all", [
+        "", "messages", "RDB bytes", "save, s", "load, s", "AOF bytes of a push", "of a life", "of a life in hundreds",
+        "AOF load, s", "AOF bytes to fall due", "replication bytes to fall due"],
+        [[c.title, number(f["messages"], 0), number(f["rdb_bytes"], 0), number(f["save_seconds"]),
+          number(f["load_seconds"]), number(f["aof_push_bytes"], 0), number(f.get("aof_life_one_bytes"), 0),
+          number(f.get("aof_life_bytes"), 0), number(f["aof_load_seconds"]), written(c, "aof_bytes"),
+          written(c, "replication_bytes")] for c, f in results.of("persistence")])
+
+
+def punctuality(results):
+    rows = []
+    for c, runs in results.of("punctuality"):
+        for run in runs.values():
+            how = "waits" if run["how"] == "waiting" else f"polls each {run['how'][5:-2]} ms"
+            rows.append([c.title, how, number(run["rate"], 0), number(run["p50_ms"]), number(run["p99_ms"]),
+                         number(run["max_ms"]), f"{run['early'] * 100:.0f} %", f"{run['server_cpu'] * 100:.1f} %",
+                         number(run["us"])])
+    return Table("Punctuality: delivered minus due, ms", [
+        "", "consumer", "messages a second", "p50", "p99", "max", "early", "server CPU", "µs a message"], rows)
+
+
+def burst(results):
+    return Table("All due at one instant", [
+        "", "messages", "longest PING, ms", "p99 PING, ms", "longest timer run, ms", "in exact order",
+        "take and ack, µs"],
+        [[c.title, number(f["messages"], 0), number(f["longest_ping_ms"]), number(f["p99_ping_ms"]),
+          number(f.get("longest_timer_ms")), yes(f["in_order"]), number(f["deliver_us"])]
+         for c, f in results.of("burst")])
+
+
+def growth(results):
+    sizes = [size for _, figures in results.of("growth")[:1] for size in figures["sizes"]]
+    rows = []
+    for c, figures in results.of("growth"):
+        for kind in ("push", "pop"):
+            values = [figures["sizes"].get(size, {}).get(f"{kind}_us") for size in sizes]
+            if any(value is not None for value in values):
+                longest = figures["longest_push_ms"] if kind == "push" else None
+                rows.append([f"{c.title}, {kind}", *map(number, values), number(longest)])
+    return Table("CPU µs by how many messages wait", ["", *[f"{int(size):,}" for size in sizes],
+                                                      "longest command, ms"], rows)
+
+
+def waiters(results):
+    rows = []
+    for _, figures in results.of("waiters"):
+        rows = [[f"{int(count):,}", number(run["delayed_us"]), number(run["served_us"])]
+                for count, run in figures.items() if isinstance(run, dict)]
+    return Table("A push to a queue on which clients wait (dq, no pipeline), CPU µs", [
+        "clients", "push that is not due yet", "push that one of them gets, its delivery included"], rows)
+
+
+def deletion(results):
+    return Table("Deleting a queue of waiting messages, ms", ["", "messages", "DEL", "UNLINK"], [
+        [c.title, number(f["messages"], 0), number(f["del_ms"]), number(f["unlink_ms"])]
+        for c, f in results.of("deletion")])
+
+
+def payloads(results):
+    sizes = [size for _, figures in results.of("payload-sizes")[:1] for size in figures]
+
+    def cell(figures):
+        return f"{number(figures['life_us'])} ({number(figures['mb_a_cpu_second'])})" if figures else NONE
+
+    return Table("Life one by one by the size of the payload: CPU µs (MB a second of CPU)", [
+        "", *[bytes_in_words(int(size)) for size in sizes]], [
+        [c.title, *[cell(figures.get(size)) for size in sizes]] for c, figures in results.of("payload-sizes")])
+
+
+def targets(results):
+    return Table("Targets of dq", ["", "figure", "goal", "reached"], [
+        [row["what"], f"{number(row['figure'])} {row['unit']}".strip(), f"≤ {row['goal']:g} {row['unit']}".strip(),
+         "yes" if row["reached"] else "NO"] for row in results.raw["targets"]])
+
+
+# By the names of the markers in the documents.
+TABLES = {"contenders": central, "pushing": pushing, "life": life, "memory": memory, "queues": queues, "files": files,
+          "punctuality": punctuality, "burst": burst, "growth": growth, "waiters": waiters, "deletion": deletion,
+          "payloads": payloads, "targets": targets}

@@ -1,0 +1,16 @@
+"""The workloads, in the order in which they run."""
+from workloads.burst import Burst
+from workloads.deletion import Deletion
+from workloads.falling_due import FallingDue
+from workloads.growth import Growth
+from workloads.life import Life
+from workloads.many_queues import ManyQueues
+from workloads.memory import Memory
+from workloads.payload_sizes import PayloadSizes
+from workloads.persistence import Persistence
+from workloads.punctuality import Punctuality
+from workloads.pushing import Pushing
+from workloads.waiters import Waiters
+
+WORKLOADS = [Life, Pushing, Memory, Burst, Punctuality, Growth, Persistence, FallingDue, Deletion, ManyQueues, Waiters,
+             PayloadSizes]

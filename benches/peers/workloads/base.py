@@ -1,0 +1,30 @@
+"""What a workload is: a name, whom it is for, and a run against one contender that returns figures with units in their
+names."""
+
+
+class Workload:
+    name = ""
+    title = ""
+
+    @classmethod
+    def suits(cls, contender):
+        """Whether the comparison makes sense for this class of contender."""
+        return True
+
+    def run(self, lab, contender):
+        """Figures of one contender (a class), as a dict of plain values for JSON."""
+        raise NotImplementedError
+
+
+def scaled(contender, count):
+    """How many messages this contender gets of so many."""
+    return max(int(count * contender.share), 1)
+
+
+def median(values):
+    values = sorted(values)
+    return values[len(values) // 2]
+
+
+def percentile(ordered, percent):
+    return ordered[min(len(ordered) * percent // 100, len(ordered) - 1)]

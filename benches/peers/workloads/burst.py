@@ -1,0 +1,64 @@
+"""All messages due at one instant, taken and acked in hundreds: how long others wait meanwhile.
+
+A prober on a connection of its own asks something trivial all the time; consumers have one batch in flight, so that
+they do not make it wait themselves. Contenders without delays are asked the same while as many ready messages are
+taken.
+"""
+import time
+
+import messages
+from contenders.base import chunks
+from probe import Prober
+from workloads.base import Workload, scaled
+
+AHEAD = 1.7  # of the time that the pushes should take
+MARGIN_MS = 800
+
+
+class Burst(Workload):
+    name = "burst"
+    title = "due at one instant"
+
+    def run(self, lab, contender):
+        count = scaled(contender, lab.sizes.burst)
+        for attempt in (1, 2, 3):
+            one = contender(lab)
+            due = self.push(one, count, AHEAD * attempt)
+            if due:
+                return self.deliver(one, count, due)
+            one.close()
+        raise messages.CheckFailed("the pushes took longer than expected three times: the machine is too busy")
+
+    @staticmethod
+    def push(one, count, ahead):
+        """Pushes all with one due time, which it returns; 0 if that time came too early."""
+        trial = max(count // 50, 1_000)
+        start = time.monotonic()
+        one.push(messages.due_now(trial), one.bulk)
+        expected = (time.monotonic() - start) * count / trial
+        one.ack([handle for _, handle in one.collect(trial)])
+        due = messages.now_ms() + int(expected * ahead * 1000) + MARGIN_MS
+        if not one.delays:
+            one.push(messages.due_now(count), 1, 64)
+            return messages.now_ms() + 100
+        for numbers in chunks(range(count), 10_000):
+            one.push(messages.due_at(due, len(numbers), numbers[0]), one.bulk, 64)
+        return due if messages.now_ms() < due else 0
+
+    @staticmethod
+    def deliver(one, count, due):
+        time.sleep(max(due - messages.now_ms() - 200, 0) / 1000)
+        with Prober(one.server, one.ping) as prober, one.server.cost(count) as cost:
+            time.sleep(max(due - messages.now_ms(), 0) / 1000)
+            taken = one.collect(count, 100 if one.batches else 1, 1 if one.batches else 64, ack=True)
+        bodies = [body for body, _ in taken]
+        messages.check_each_once(bodies, count)
+        one.check_empty()
+        figures = {"messages": count, "longest_ping_ms": prober.longest_ms, "p99_ping_ms": prober.p99_ms,
+                   "deliver_us": cost.us, "in_order": bodies == sorted(bodies)}
+        if one.name == "dq":
+            info = one.server.info("dq")
+            figures["longest_timer_ms"] = int(info["dq_timer_longest_us"]) / 1000
+            if not figures["in_order"]:
+                raise messages.CheckFailed("the order of a burst must be exact")
+        return figures

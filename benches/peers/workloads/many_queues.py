@@ -1,0 +1,27 @@
+"""Memory of many queues that hold one message each: `used_memory` a queue, its payload included."""
+import messages
+from workloads.base import Workload
+
+PEERS = ("dq", "zset-lua", "zset-hash", "key-per-message", "streams")
+
+
+class ManyQueues(Workload):
+    name = "many-queues"
+    title = "queues of one message, bytes a queue"
+
+    @classmethod
+    def suits(cls, contender):
+        return contender.name in PEERS
+
+    def run(self, lab, contender):
+        one = contender(lab)
+        count = lab.sizes.queues
+        before = one.server.memory_bytes()
+        requests = []
+        for message in messages.due_at_random(count):
+            one.name_queue(f"q{message[0]:07d}")
+            requests.extend(one.encode_push([message]))
+            one.open_queue()
+        with one.server.cost(count) as cost:
+            one.connection.pipeline(requests, 64, one.replies_each)
+        return {"queues": count, "bytes": (one.server.memory_bytes() - before) / count, "push_us": cost.us}

@@ -1,0 +1,57 @@
+"""Memory of messages that wait for random times, and what it cost to push them; and what is left per live message after
+nine in ten were acked in random order."""
+import random
+
+import messages
+from contenders.base import chunks
+from workloads import control
+from workloads.base import Workload, median, scaled
+
+STEPS = 20
+ACKED_PER_MILLE = 900
+
+
+class Memory(Workload):
+    name = "memory"
+    title = "memory beyond the payload, bytes a message"
+
+    def run(self, lab, contender):
+        count = scaled(contender, lab.sizes.memory)
+        one = contender(lab)
+        figures = self.delayed(one, count)
+        one.close()
+        if contender.name in ("dq", "zset-hash", "streams"):
+            one = contender(lab)
+            figures["after_acks_bytes"] = self.after_acks(one, count)
+            one.close()
+        return figures
+
+    @staticmethod
+    def delayed(one, count):
+        """Pushed in steps, each followed by as many ZADD for dq: both grow alike, close in time."""
+        grown, costs, ratios, first, step = 0, [], [], 0, count // STEPS
+        for _ in range(STEPS):
+            some = messages.due_at_random(step, first)
+            first += step
+            before = one.server.memory_bytes()
+            with one.server.cost(step) as cost:
+                one.push(some, batch=one.bulk)
+            grown += one.server.memory_bytes() - before
+            costs.append(cost.us)
+            if one.name == "dq":
+                ratios.append(cost.us / control.zadd_us(one.server, some))
+        figures = {"messages": first, "bytes": grown / first - one.size, "push_us": sum(costs) / len(costs)}
+        if ratios:
+            figures["zadd_ratio"] = median(ratios)
+        return figures
+
+    @staticmethod
+    def after_acks(one, count):
+        before = one.server.memory_bytes()
+        one.push(messages.due_now(count), 1, 64)
+        handles = [handle for _, handle in one.collect(count, 100, 8)]
+        random.Random(3).shuffle(handles)
+        acked = count * ACKED_PER_MILLE // 1000
+        for some in chunks(handles[:acked], 10_000):
+            one.ack(some, 1, 64)
+        return (one.server.memory_bytes() - before) / (count - acked) - one.size
