@@ -1,21 +1,24 @@
 # `make` lists what there is to do. Every target installs what it lacks (scripts/install-deps.sh).
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-matrix test-valgrind miri soak fuzz lint fmt bench bench-quick bench-core bench-charts bench-deps deps clean
+.PHONY: help run build test test-matrix test-valgrind miri soak fuzz lint fmt bench bench-quick bench-core bench-instructions bench-charts bench-deps deps clean
 
 # Where rustup puts cargo, for shells that do not know it yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' Makefile
+
+# With the core as a library beside it Cargo would not optimise the module as a whole.
+BUILD := cargo rustc --release --locked --lib --crate-type cdylib
 
 run: ## build dq and start a server with it on port 6379, or the next free one
 	@scripts/install-deps.sh build server
-	cargo build --release --locked
+	$(BUILD)
 	@exec scripts/run-server.sh
 
 build: ## build the module, target/release/libdq.so
 	@scripts/install-deps.sh build
-	cargo build --release --locked
+	$(BUILD)
 
 test: deps ## run all tests, two to four minutes: the core, its model, and real servers
 	cargo test --locked
@@ -57,6 +60,11 @@ bench: bench-core bench-deps ## measure the core, then dq against its peers, twe
 bench-quick: bench-deps ## the same against peers with fewer messages, two minutes; writes nothing
 	DQ_SERVER="$$(scripts/find-server.sh)" python3 benches/peers --quick
 
+bench-instructions: ## count the instructions of the hot commands under valgrind; fails where one grew by a tenth
+	@scripts/install-deps.sh build server python
+	$(BUILD)
+	DQ_SERVER="$$(scripts/find-server.sh)" python3 benches/instructions.py
+
 bench-core: ## measure the core alone
 	@scripts/install-deps.sh build
 	@if [ -f benches/core.rs ]; then cargo bench --locked --bench core --no-default-features; else echo "benches/core.rs: none yet"; fi
@@ -74,7 +82,7 @@ bench-charts: ## draw docs/charts/, and renew the tables of README.md and docs/p
 bench-deps:
 	@scripts/install-deps.sh build server python
 	@scripts/install-deps.sh bench || echo "dq: measured without what is missing"
-	cargo build --release --locked
+	$(BUILD)
 
 deps: ## install what is missing to build, test and run
 	@scripts/install-deps.sh

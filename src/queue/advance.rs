@@ -13,8 +13,16 @@ use super::{Queue, State};
 /// What time moved and no advance has told of yet: commands too bring messages up to now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Moved {
-    ready: usize,
-    died: usize,
+    ready: u32,
+    died: u32,
+}
+
+impl Moved {
+    /// Counts messages that became ready; four thousand million are as many as more.
+    #[inline]
+    pub fn count_ready(&mut self, count: usize) {
+        self.ready = self.ready.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
+    }
 }
 
 /// How far an advance came.
@@ -50,8 +58,8 @@ impl Queue {
         self.view_at(now);
         let done = self.end_leases_and_ttls(now, budget);
         Advanced {
-            ready: self.waiting.take_became_ready() + std::mem::take(&mut self.moved.ready),
-            died: std::mem::take(&mut self.moved.died),
+            ready: std::mem::take(&mut self.moved.ready) as usize,
+            died: std::mem::take(&mut self.moved.died) as usize,
             done,
             next: if done { self.next_wake() } else { Some(now) },
         }
@@ -65,11 +73,6 @@ impl Queue {
             (wake, first) => wake.or(first),
         };
         earlier(earlier(self.waiting.next_due(), &self.inflight), &self.expiring)
-    }
-
-    /// Keeps in mind what became ready, before the set that knows it is made anew.
-    pub(super) fn note_became_ready(&mut self) {
-        self.moved.ready += self.waiting.take_became_ready();
     }
 
     /// Ends all leases and TTLs that end by `now`.
@@ -120,10 +123,10 @@ impl Queue {
                 self.tally.rare().lease_expired += 1;
             }
             if is == Placement::Waiting && was == Placement::InFlight {
-                self.moved.ready += 1;
+                self.moved.count_ready(1);
             }
             if let State::Dead { reason, .. } = record.state_at(now) {
-                self.moved.died += 1;
+                self.moved.died = self.moved.died.saturating_add(1);
                 self.tally.count_dead(reason);
             }
         }

@@ -123,7 +123,6 @@ impl Queue {
 
     /// Removes every message. O(n) to free, and no more.
     fn empty(&mut self) {
-        self.note_became_ready();
         self.store = Store::default();
         self.waiting = Waiting::default();
         self.waiting.advance(self.viewed);
@@ -173,7 +172,6 @@ impl Queue {
 
     /// Lays the view of `now` out anew where records were written under it.
     pub(super) fn lay_out_anew(&mut self, now: UnixMs) {
-        self.note_became_ready();
         self.lay_out(now);
         self.view_at(now);
     }

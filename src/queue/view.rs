@@ -66,7 +66,7 @@ impl Queue {
     /// Brings the view of due times to `now`: the totals count nothing beyond it.
     pub(super) fn view_at(&mut self, now: UnixMs) {
         self.viewed = self.viewed.max(now);
-        self.waiting.advance(now);
+        self.moved.count_ready(self.waiting.advance(now));
     }
 
     /// Puts a message into the sets in which it belongs at `now`.

@@ -28,8 +28,6 @@ pub(super) struct Waiting {
     ready: usize,
     /// The earliest due time beyond the boundary.
     next_due: Option<UnixMs>,
-    /// Messages that the boundary passed since somebody asked.
-    became_ready: usize,
 }
 
 impl Waiting {
@@ -86,12 +84,12 @@ impl Waiting {
         }
     }
 
-    /// Moves the boundary to `now`: O(log n) for any number of messages that become ready by it. On a replica it
-    /// may move back: its master's clock and its own are two.
+    /// Moves the boundary to `now`, and returns how many messages became ready by it: O(log n) for any number of them.
+    /// On a replica it may move back: its master's clock and its own are two.
     #[inline]
-    pub fn advance(&mut self, now: UnixMs) {
+    pub fn advance(&mut self, now: UnixMs) -> usize {
         if now == self.boundary {
-            return;
+            return 0;
         }
         let before = std::mem::replace(&mut self.boundary, now);
         if now < before || self.next_due.is_some_and(|next| next <= now) {
@@ -100,14 +98,10 @@ impl Waiting {
             self.next_due = self.due_after(now);
             // What was ready before the first look has not become so by it.
             if before != UnixMs::EPOCH {
-                self.became_ready += self.ready.saturating_sub(was_ready);
+                return self.ready.saturating_sub(was_ready);
             }
         }
-    }
-
-    /// How many messages the boundary has passed since the last time that this was asked.
-    pub fn take_became_ready(&mut self) -> usize {
-        std::mem::take(&mut self.became_ready)
+        0
     }
 
     /// Messages due no later than `now`, counted up to `limit`: O(limit / 64 + log n).
