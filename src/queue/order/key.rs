@@ -2,9 +2,10 @@
 
 use super::super::id::Sequence;
 use super::super::time::UnixMs;
+use std::cmp::Ordering;
 
 /// A time (or a hash) and a sequence, in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
     hash: u64,
     sequence: u64,
@@ -44,9 +45,35 @@ impl Key {
         self.hash
     }
 
+    /// Both as one number, which two instructions compare, without a branch that a processor could guess wrong.
+    #[inline]
+    fn whole(self) -> u128 {
+        u128::from(self.hash) << 64 | u128::from(self.sequence)
+    }
+
     /// The sequence.
     #[inline]
     pub fn sequence(self) -> Sequence {
         Sequence(self.sequence)
+    }
+}
+
+impl PartialOrd for Key {
+    #[inline]
+    fn partial_cmp(&self, other: &Key) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+
+    // What a search asks, over and over: asked by way of `cmp` it takes twice as long.
+    #[inline]
+    fn le(&self, other: &Key) -> bool {
+        self.whole() <= other.whole()
+    }
+}
+
+impl Ord for Key {
+    #[inline]
+    fn cmp(&self, other: &Key) -> Ordering {
+        self.whole().cmp(&other.whole())
     }
 }

@@ -74,3 +74,15 @@ fn it_gives_its_memory_back() {
     assert!(keys.is_empty() && keys.heap_bytes() <= 64 * size_of::<Key>());
     assert!(!keys.remove(key(0, 0)) && keys.pop_first(key(9, 9)).is_none());
 }
+
+#[test]
+fn what_comes_before_all_others_is_found_again() {
+    let mut keys = OrderedKeys::default();
+    (0..1_000).for_each(|nth| keys.insert(key(10_000 + nth, nth)));
+    // The first leaves go, and new ones come in their place, below every bound that was ever noted.
+    (0..300).for_each(|_| assert!(keys.pop_first(key(20_000, 0)).is_some()));
+    (0..1_000).rev().for_each(|nth| keys.insert(key(nth, nth)));
+    assert_eq!(keys.rank(key(500, 500)), 501);
+    assert!((0..1_000).all(|nth| keys.remove(key(nth, nth))));
+    assert_eq!((keys.len(), keys.first()), (700, Some(key(10_300, 300))));
+}
