@@ -3,8 +3,6 @@
 use super::effect::Grant;
 use super::id::{Floor, Receipt};
 use super::order::Key;
-use super::record::{Phase, Record};
-use super::store::Placement;
 use super::time::{DurationMs, UnixMs};
 use super::Queue;
 
@@ -109,9 +107,7 @@ impl Queue {
                 self.forget(at, &record);
                 continue;
             }
-            let phase = Phase::Leased { deadline: grant.deadline, receipt: grant.receipt };
-            self.store.update(at, &Record { attempts: grant.attempt, phase, ..record });
-            self.store.set_placement(at, Placement::InFlight);
+            self.store.lend(at, grant.attempt, grant.deadline, grant.receipt);
             self.inflight.insert(Key::at(grant.deadline, sequence));
             self.last_receipt = grant.receipt;
             receipt = grant.receipt.0.checked_add(1).map(Receipt);

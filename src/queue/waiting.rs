@@ -8,6 +8,7 @@
 use super::id::Sequence;
 use super::order::{Key, OrderedKeys};
 use super::time::UnixMs;
+use smallvec::SmallVec;
 
 /// The waiting messages of one priority.
 #[derive(Debug)]
@@ -19,8 +20,8 @@ struct Band {
 /// All waiting messages.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    /// Highest priority first; none is empty.
-    bands: Vec<Band>,
+    /// Highest priority first; none is empty. Almost always there is one, and it lies here.
+    bands: SmallVec<[Band; 1]>,
     len: usize,
     /// Up to this instant messages are counted as ready …
     boundary: UnixMs,
@@ -50,9 +51,6 @@ impl Waiting {
         // Almost always there is one band, and it is this.
         let at = self.bands.iter().position(|band| band.priority <= priority).unwrap_or(self.bands.len());
         if self.bands.get(at).is_none_or(|band| band.priority != priority) {
-            if self.bands.is_empty() {
-                self.bands.reserve_exact(1);
-            }
             self.bands.insert(at, Band { priority, keys: OrderedKeys::default() });
         }
         if let Some(band) = self.bands.get_mut(at) {
@@ -189,8 +187,8 @@ impl Waiting {
     }
 
     pub fn heap_bytes(&self) -> usize {
-        self.bands.capacity() * std::mem::size_of::<Band>()
-            + self.bands.iter().map(|band| band.keys.heap_bytes()).sum::<usize>()
+        let beside = if self.bands.spilled() { self.bands.capacity() * std::mem::size_of::<Band>() } else { 0 };
+        beside + self.bands.iter().map(|band| band.keys.heap_bytes()).sum::<usize>()
     }
 
     pub fn allocations(&self) -> usize {

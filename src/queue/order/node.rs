@@ -36,7 +36,13 @@ pub(super) struct Inner {
 /// nothing: keys below it may have come since.
 #[inline]
 pub(super) fn child_of(bounds: &[Key], key: Key) -> usize {
-    bounds.get(1..).map_or(0, |bounds| rank_in(bounds, key))
+    match bounds {
+        // The ends first: queues work there.
+        [] | [_] => 0,
+        [.., last] if *last <= key => bounds.len() - 1,
+        [_, second, ..] if *second > key => 0,
+        [_, bounds @ ..] => rank_in(bounds, key),
+    }
 }
 
 /// How many of the sorted `keys` are <= `key`. Where they are far away each step of a binary search waits for memory
@@ -56,7 +62,6 @@ impl Leaf {
     /// How many keys are <= `key`.
     #[inline]
     pub(super) fn rank(&self, key: Key) -> usize {
-        // The ends first: queues work there.
         match self.0.back() {
             Some(last) if *last > key => {
                 let (head, tail) = self.0.as_slices();
@@ -73,12 +78,20 @@ impl Leaf {
         if self.0.len() == self.0.capacity() {
             self.0.reserve_exact(self.0.len().clamp(1, LEAF_STEP));
         }
+        if self.0.back().is_none_or(|last| *last < key) {
+            return self.0.push_back(key);
+        }
         let at = self.rank(key);
         debug_assert!(at == 0 || self.0[at - 1] != key, "a key is inserted once");
         self.0.insert(at, key);
     }
 
     pub(super) fn remove(&mut self, key: Key) -> bool {
+        if self.0.front() == Some(&key) {
+            self.0.pop_front();
+            self.trim();
+            return true;
+        }
         match self.rank(key).checked_sub(1) {
             Some(at) if self.0[at] == key => {
                 self.0.remove(at);
@@ -105,6 +118,10 @@ impl Leaf {
     /// The upper part of a full leaf: half of it, or nothing where `key` goes to its end.
     pub(super) fn split(&mut self, key: Key) -> Leaf {
         let at = if self.rank(key) == self.0.len() { self.0.len() } else { self.0.len() / 2 };
+        if at == self.0.len() {
+            // More will come behind it.
+            return Leaf(VecDeque::with_capacity(LEAF_MAX));
+        }
         let upper = self.0.split_off(at);
         self.0.shrink_to(self.0.len() + LEAF_STEP / 2);
         Leaf(upper)

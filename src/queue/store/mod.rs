@@ -16,7 +16,7 @@ mod segment;
 #[cfg(test)]
 mod tests;
 
-use super::id::Sequence;
+use super::id::{Receipt, Sequence};
 use super::record::{Phase, Record};
 use super::time::UnixMs;
 use deliveries::Delivery;
@@ -197,6 +197,13 @@ impl Store {
         self.segments[at.segment].update(at.index, record, delivery_of(record));
     }
 
+    /// Writes what a delivery changes of a record, and that the message is among the leases: [`Store::update`] and
+    /// [`Store::set_placement`] in one, for the step that every message takes.
+    pub fn lend(&mut self, at: At, attempts: u32, deadline: UnixMs, receipt: Receipt) {
+        let delivery = Delivery { receipt: receipt.0, moment: deadline.as_ms(), attempts };
+        self.segments[at.segment].lend(at.index, delivery);
+    }
+
     /// Keeps `error` with the message, or clears it.
     pub fn set_error(&mut self, at: At, error: Option<&[u8]>) {
         let sequence = Sequence(self.header(at).sequence);
@@ -210,9 +217,13 @@ impl Store {
 
     /// Removes the message at a place.
     pub fn remove(&mut self, at: At) {
-        self.payload_bytes -= self.bytes(at).payload.len() as u64;
-        self.len -= 1;
         let header = *self.header(at);
+        let payload = match header.is_large() {
+            true => self.bytes(at).payload.len(),
+            false => self.segments[at.segment].inline_len(at.index),
+        };
+        self.payload_bytes -= payload as u64;
+        self.len -= 1;
         let sequence = Sequence(header.sequence);
         if let Some(aside) = self.aside.as_mut().filter(|_| header.is_large() || header.has_error()) {
             aside.large.remove(&sequence);

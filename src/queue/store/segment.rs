@@ -20,6 +20,8 @@ use std::mem::size_of;
 const SEGMENT_BYTES: usize = 56 * 1024;
 /// Messages in a full segment, where their payloads are tiny.
 const SEGMENT_HEADERS: usize = 1024;
+/// What is alive in a segment is counted in 16 bits: a queue of one message is mostly its one segment.
+const _: () = assert!(SEGMENT_BYTES <= u16::MAX as usize && SEGMENT_HEADERS <= u16::MAX as usize);
 /// A segment of up to this many bytes is kept when it is empty, for the next message.
 const SMALL_BYTES: usize = 2 * 1024;
 /// A segment of fewer messages, and of no more than [`SMALL_BYTES`], is never packed: there is nothing to gain.
@@ -43,9 +45,9 @@ pub(super) struct Segment {
     data: Vec<u8>,
     deliveries: Deliveries,
     /// Messages that were not removed.
-    pub live: u32,
+    pub live: u16,
     /// Bytes of `data` that are theirs.
-    live_bytes: u32,
+    live_bytes: u16,
     /// The retries of messages that have none of their own.
     retries: Retries,
 }
@@ -120,7 +122,7 @@ impl Segment {
         }
         self.headers.push(header);
         self.live += 1;
-        self.live_bytes += size as u32;
+        self.live_bytes += size as u16;
         self.keep(self.headers.len() - 1, delivery);
     }
 
@@ -229,6 +231,23 @@ impl Segment {
         (name, rest.get(options..).unwrap_or_default())
     }
 
+    /// The length of a payload that is not kept apart.
+    #[inline]
+    pub fn inline_len(&self, index: usize) -> usize {
+        match self.headers[index].word & (NAMED | RETRIES | LEASE | TTL) {
+            0 => self.span(index).len(),
+            _ => self.bytes(index).1.len(),
+        }
+    }
+
+    /// Notes a delivery.
+    pub fn lend(&mut self, index: usize, delivery: Delivery) {
+        self.keep(index, Some(delivery));
+        let header = &mut self.headers[index];
+        header.set_phase(PhaseTag::Leased);
+        header.set_placement(Placement::InFlight);
+    }
+
     /// Keeps what is known of a message's last delivery.
     fn keep(&mut self, index: usize, delivery: Option<Delivery>) {
         let slot = match (self.headers[index].delivery, delivery) {
@@ -323,7 +342,7 @@ impl Segment {
 
     /// Removes a message; its bytes stay until the segment is packed.
     pub fn remove(&mut self, index: usize) {
-        self.live_bytes -= self.span(index).len() as u32;
+        self.live_bytes -= self.span(index).len() as u16;
         self.live -= 1;
         let header = &mut self.headers[index];
         header.word &= !PLACEMENT_MASK;
@@ -355,10 +374,10 @@ impl Segment {
     }
 
     /// Whether so little of it is in use that it is worth packing: three quarters, which moves three messages for
-    /// each that was removed; half where it is the first, which as a rule is about to be emptied.
+    /// each that was removed; a quarter where it is the first, which as a rule is about to be emptied.
     pub fn is_sparse(&self, first: bool) -> bool {
-        let (most, of) = if first { (1, 2) } else { (3, 4) };
-        let few = |live: u32, held: usize| of * live as usize <= most * held;
+        let (most, of) = if first { (1, 4) } else { (3, 4) };
+        let few = |live: u16, held: usize| of * usize::from(live) <= most * held;
         (self.headers.len() >= PACK_MIN && few(self.live, self.headers.len()))
             || (self.data.len() > SMALL_BYTES && few(self.live_bytes, self.data.len()))
     }
@@ -372,8 +391,8 @@ impl Segment {
     fn packed(&self, sources: &[&Segment]) -> Segment {
         let sum = |of: fn(&Segment) -> usize| sources.iter().map(|source| of(source)).sum();
         let mut packed = Segment {
-            headers: Vec::with_capacity(sum(|source| source.live as usize)),
-            data: Vec::with_capacity(sum(|source| source.live_bytes as usize)),
+            headers: Vec::with_capacity(sum(|source| source.live.into())),
+            data: Vec::with_capacity(sum(|source| source.live_bytes.into())),
             deliveries: Deliveries::with_room(sum(Segment::deliveries_in_use)),
             live: 0,
             live_bytes: 0,
@@ -386,8 +405,8 @@ impl Segment {
     /// Whether the messages of `next` fit as well, with room to spare.
     pub fn can_absorb(&self, next: &Segment) -> bool {
         self.retries == next.retries
-            && (self.live + next.live) as usize <= SEGMENT_HEADERS / 2
-            && (self.live_bytes + next.live_bytes) as usize <= SEGMENT_BYTES / 2
+            && usize::from(self.live) + usize::from(next.live) <= SEGMENT_HEADERS / 2
+            && usize::from(self.live_bytes) + usize::from(next.live_bytes) <= SEGMENT_BYTES / 2
     }
 
     /// Takes over the messages of `next`.
