@@ -5,6 +5,7 @@
 
 use super::Key;
 use std::collections::VecDeque;
+use std::mem::size_of;
 
 /// Keys in a full leaf: 2 KiB, a shift of half of which costs less than a cache miss.
 pub(super) const LEAF_MAX: usize = 128;
@@ -48,6 +49,10 @@ fn rank_in(keys: &[Key], key: Key) -> usize {
 }
 
 impl Leaf {
+    pub(super) fn from_sorted(keys: &[Key]) -> Leaf {
+        Leaf(VecDeque::from(keys.to_vec()))
+    }
+
     /// How many keys are <= `key`.
     #[inline]
     pub(super) fn rank(&self, key: Key) -> usize {
@@ -84,6 +89,10 @@ impl Leaf {
         }
     }
 
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.0.capacity() * size_of::<Key>()
+    }
+
     /// Gives storage back once a fifth of it is unused, and a few keys more.
     #[inline]
     pub(super) fn trim(&mut self) {
@@ -117,7 +126,7 @@ impl Inner {
         if key < bound { &mut *leaf } else { &mut upper }.insert(key);
         self.bounds.insert(at + 1, bound);
         self.leaves.insert(at + 1, upper);
-        (self.leaves.len() > INNER_MAX).then(|| self.split(at + 1))
+        (self.leaves.len() >= INNER_MAX).then(|| self.split(at + 1))
     }
 
     /// Splits in half, or before the last leaf where that was the one just added.
@@ -128,6 +137,18 @@ impl Inner {
         let len = leaves.iter().map(|leaf| leaf.0.len()).sum();
         self.len -= len;
         (bounds[0], Inner { bounds, leaves, len })
+    }
+
+    /// Removes the first key, and says whether that made its leaf small.
+    #[inline]
+    pub(super) fn pop_first(&mut self) -> bool {
+        let Some(leaf) = self.leaves.first_mut() else { return true };
+        self.len -= usize::from(leaf.0.pop_front().is_some());
+        let small = leaf.0.len() < LEAF_MIN;
+        if small {
+            self.mend(0);
+        }
+        small
     }
 
     pub(super) fn remove(&mut self, key: Key) -> bool {
@@ -141,7 +162,7 @@ impl Inner {
     }
 
     /// Removes a leaf that has become empty, or merges it with the next when both are small.
-    pub(super) fn mend(&mut self, at: usize) {
+    fn mend(&mut self, at: usize) {
         let len = self.leaves[at].0.len();
         if len == 0 {
             self.bounds.remove(at);
@@ -166,5 +187,11 @@ impl Inner {
             }
         }
         rank + self.leaves.get(at).map_or(0, |leaf| leaf.rank(key))
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.bounds.capacity() * size_of::<Key>()
+            + self.leaves.capacity() * size_of::<Leaf>()
+            + self.leaves.iter().map(Leaf::heap_bytes).sum::<usize>()
     }
 }
