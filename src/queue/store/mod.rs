@@ -124,7 +124,11 @@ impl Store {
     /// [`Store::find`] without the shortcut, for those who only look.
     pub fn locate(&self, sequence: Sequence) -> Option<At> {
         let segment = self.firsts.partition_point(|first| *first <= sequence.0).checked_sub(1)?;
-        let index = self.segments[segment].find(sequence)?;
+        let last = match self.firsts.get(segment + 1) {
+            Some(next) => next - 1,
+            None => self.segments[segment].headers.last()?.sequence,
+        };
+        let index = self.segments[segment].find(sequence, self.firsts[segment], last)?;
         Some(At { segment, index })
     }
 

@@ -63,6 +63,11 @@ fn assert_same(store: &Store, model: &BTreeMap<u64, Held>) {
     assert_eq!(places.len(), model.len());
     for (at, (sequence, held)) in places.into_iter().zip(model) {
         assert_eq!(store.locate(Sequence(*sequence)), Some(at));
+        for other in
+            [*sequence - 1, *sequence + 1, *sequence + 300].into_iter().filter(|other| !model.contains_key(other))
+        {
+            assert_eq!(store.locate(Sequence(other)), None);
+        }
         assert!(same(store, at, held), "{held:?} is {:?}", store.record(at));
     }
     assert!(store.last().is_none_or(|last| model.last_key_value().is_none_or(|(key, _)| last.0 >= *key)));
@@ -74,7 +79,12 @@ type Step = (u8, prop::sample::Index, usize, u8);
 fn carry_out(store: &mut Store, model: &mut BTreeMap<u64, Held>, next: &mut u64, step: &Step) {
     let (kind, which, size, seed) = step;
     if *kind < 5 || model.is_empty() {
-        *next += 1 + u64::from(seed % 3);
+        // Bursts, a steady trickle, and now and then a pause.
+        *next += match seed {
+            0..8 => 1 << 20,
+            8..128 => 1,
+            _ => 1 + u64::from(seed % 3),
+        };
         let held = message(*next, *size, *seed);
         store.append(&held.record, held.bytes());
         model.insert(*next, held);
