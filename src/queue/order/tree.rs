@@ -21,7 +21,7 @@ impl Tree {
     pub(super) fn above(leaf: Leaf) -> Tree {
         let len = leaf.0.len();
         let inner = Inner { bounds: vec![Key::LEAST], leaves: vec![leaf], len };
-        Tree { len, bounds: vec![Key::LEAST], inners: vec![inner], ..Tree::default() }
+        Tree { len, bounds: vec![Key::LEAST], inners: vec![inner] }
     }
 
     /// A tree of sorted keys, with room for a few more in each leaf, so that the next insertions do not split them all.

@@ -48,8 +48,26 @@ pub(super) struct Segment {
     pub live: u16,
     /// Bytes of `data` that are theirs.
     live_bytes: u16,
+    /// Messages with a delivery.
+    delivered: u16,
     /// The retries of messages that have none of their own.
-    retries: Retries,
+    retries: CommonRetries,
+}
+
+/// What messages retry that say nothing else: the retries of the first of them, or, where those are very many, none. In
+/// 16 bits, as all that a segment counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct CommonRetries(i16);
+
+impl CommonRetries {
+    fn of(record: &Record) -> CommonRetries {
+        CommonRetries(i16::try_from(record.retries.count()).unwrap_or(0))
+    }
+
+    #[inline]
+    fn get(self) -> Retries {
+        Retries::new(self.0.into()).unwrap_or(Retries::UNLIMITED)
+    }
 }
 
 impl Segment {
@@ -61,7 +79,8 @@ impl Segment {
             deliveries: Deliveries::default(),
             live: 0,
             live_bytes: 0,
-            retries: record.retries,
+            delivered: 0,
+            retries: CommonRetries::of(record),
         }
     }
 
@@ -80,7 +99,7 @@ impl Segment {
 
     fn size_of(&self, record: &Record, name: Option<&[u8]>, inline: Option<&[u8]>) -> usize {
         name.map_or(0, |name| 1 + name.len())
-            + if record.retries == self.retries { 0 } else { size_of::<i32>() }
+            + if record.retries == self.retries.get() { 0 } else { size_of::<i32>() }
             + if record.lease.is_some() { size_of::<u64>() } else { 0 }
             + if record.ttl.is_some() { 2 * size_of::<u64>() } else { 0 }
             + inline.map_or(0, <[u8]>::len)
@@ -103,7 +122,7 @@ impl Segment {
             self.data.push(name.len() as u8);
             self.data.extend_from_slice(name);
         }
-        if record.retries != self.retries {
+        if record.retries != self.retries.get() {
             header.word |= RETRIES;
             self.data.extend_from_slice(&record.retries.count().to_le_bytes());
         }
@@ -153,47 +172,29 @@ impl Segment {
     /// A look at a header that is far away costs more than the rest of the search, so each is worth some thought.
     /// Sequences rise by one at least: a message lies no further from either end than its sequence does, and in a burst
     /// exactly as far. At a steady rate it lies about where it would if they rose evenly (Peterson's interpolation
-    /// search, 1957), which is where a search by doubling steps starts (Bentley and Yao, 1976): O(log n) at worst.
+    /// search, 1957). Every third look is in the middle, so that it is O(log n) whatever the sequences are.
     pub fn find(&self, sequence: Sequence, first: u64, last: u64) -> Option<usize> {
-        let end = self.headers.len().checked_sub(1)?;
-        let (ahead, behind) = (sequence.0.checked_sub(first)?, last.checked_sub(sequence.0)?);
-        let (most, least) = (ahead.min(end as u64) as usize, end - behind.min(end as u64) as usize);
-        let guess = if ahead == most as u64 {
-            most
-        } else if least > 0 {
-            least
-        } else {
-            (ahead as f64 / (ahead as f64 + behind as f64) * end as f64) as usize
-        };
-        let index = self.search(sequence, least, guess.max(least).min(most), most)?;
-        self.headers[index].is_present().then_some(index)
-    }
-
-    /// The index of `sequence`, which is from `least` to `most` and as a rule near `guess`.
-    fn search(&self, sequence: Sequence, least: usize, guess: usize, most: usize) -> Option<usize> {
-        let sought = |index: usize| self.headers[index].sequence.cmp(&sequence.0);
-        let (mut low, mut high, mut step) = (least, most, 1);
-        match sought(guess) {
-            Ordering::Equal => return Some(guess),
-            Ordering::Less => {
-                low = guess;
-                while low + step < high && sought(low + step) == Ordering::Less {
-                    low += step;
-                    step *= 2;
-                }
-                high = high.min(low + step);
-            }
-            Ordering::Greater => {
-                high = guess;
-                while low + step < high && sought(high - step) == Ordering::Greater {
-                    high -= step;
-                    step *= 2;
-                }
-                low = low.max(high.saturating_sub(step));
+        let (mut low, mut high) = (0, self.headers.len().checked_sub(1)?);
+        let (mut ahead, mut behind) = (sequence.0.checked_sub(first)?, last.checked_sub(sequence.0)?);
+        for look in 1.. {
+            let room = high.checked_sub(low)?;
+            let index = if look % 3 == 0 {
+                low + room / 2
+            } else if ahead <= room as u64 {
+                low + ahead as usize
+            } else if behind <= room as u64 {
+                high - behind as usize
+            } else {
+                low + (ahead as f64 / (ahead as f64 + behind as f64) * room as f64) as usize
+            };
+            let header = self.headers.get(index)?;
+            match header.sequence.cmp(&sequence.0) {
+                Ordering::Equal => return header.is_present().then_some(index),
+                Ordering::Less => (low, ahead) = (index + 1, sequence.0 - header.sequence - 1),
+                Ordering::Greater => (high, behind) = (index.checked_sub(1)?, header.sequence - sequence.0 - 1),
             }
         }
-        let found = self.headers.get(low..=high)?.binary_search_by_key(&sequence.0, |header| header.sequence);
-        found.ok().map(|index| low + index)
+        None
     }
 
     /// Where the bytes of a message lie.
@@ -250,7 +251,8 @@ impl Segment {
 
     /// Keeps what is known of a message's last delivery.
     fn keep(&mut self, index: usize, delivery: Option<Delivery>) {
-        let slot = match (self.headers[index].delivery, delivery) {
+        let before = self.headers[index].delivery;
+        let slot = match (before, delivery) {
             (_, None) => None,
             (Some(slot), Some(delivery)) => {
                 self.deliveries.set(slot, delivery);
@@ -261,6 +263,7 @@ impl Segment {
                 self.deliveries.add(delivery)
             }
         };
+        self.delivered = self.delivered + u16::from(slot.is_some()) - u16::from(before.is_some());
         self.headers[index].delivery = slot;
     }
 
@@ -269,7 +272,7 @@ impl Segment {
         if !self.deliveries.is_full() {
             return;
         }
-        let used = self.deliveries_in_use();
+        let used = usize::from(self.delivered);
         if 2 * used < self.deliveries.len() {
             let mut kept = Deliveries::with_room(used + 1);
             for slot in self.headers.iter_mut().filter_map(|header| header.delivery.as_mut()) {
@@ -281,10 +284,6 @@ impl Segment {
         }
     }
 
-    fn deliveries_in_use(&self) -> usize {
-        self.headers.iter().filter(|header| header.delivery.is_some()).count()
-    }
-
     /// The record of a message.
     pub fn record(&self, index: usize) -> Record {
         let header = &self.headers[index];
@@ -293,7 +292,7 @@ impl Segment {
             sequence: Sequence(header.sequence),
             due: header.due(),
             priority: ((header.word & PRIORITY_MASK) >> PRIORITY_SHIFT) as u8 as i8,
-            retries: self.retries,
+            retries: self.retries.get(),
             lease: None,
             ttl: None,
             attempts: delivery.attempts,
@@ -302,7 +301,7 @@ impl Segment {
         if header.word & (RETRIES | LEASE | TTL) != 0 {
             let (_, mut rest) = self.behind_name(index);
             if header.word & RETRIES != 0 {
-                record.retries = Retries::new(i32::from_le_bytes(take(&mut rest))).unwrap_or(self.retries);
+                record.retries = Retries::new(i32::from_le_bytes(take(&mut rest))).unwrap_or(self.retries.get());
             }
             if header.word & LEASE != 0 {
                 record.lease = Some(DurationMs::new(u64::from_le_bytes(take(&mut rest))));
@@ -346,7 +345,7 @@ impl Segment {
         self.live -= 1;
         let header = &mut self.headers[index];
         header.word &= !PLACEMENT_MASK;
-        header.delivery = None;
+        self.delivered -= u16::from(header.delivery.take().is_some());
     }
 
     /// Removes the messages that are `doomed`; `gone` gets the header of each, and the length of what follows it that is
@@ -371,6 +370,7 @@ impl Segment {
         self.headers.clear();
         self.data.clear();
         self.deliveries.clear();
+        self.delivered = 0;
     }
 
     /// Whether so little of it is in use that it is worth packing: three quarters, which moves three messages for
@@ -393,9 +393,10 @@ impl Segment {
         let mut packed = Segment {
             headers: Vec::with_capacity(sum(|source| source.live.into())),
             data: Vec::with_capacity(sum(|source| source.live_bytes.into())),
-            deliveries: Deliveries::with_room(sum(Segment::deliveries_in_use)),
+            deliveries: Deliveries::with_room(sum(|source| source.delivered.into())),
             live: 0,
             live_bytes: 0,
+            delivered: 0,
             retries: self.retries,
         };
         sources.iter().for_each(|source| packed.take_all(source));
@@ -424,6 +425,7 @@ impl Segment {
         }
         self.live += other.live;
         self.live_bytes += other.live_bytes;
+        self.delivered += other.delivered;
     }
 
     pub fn heap_bytes(&self) -> usize {

@@ -34,7 +34,11 @@ fn message(sequence: u64, size: usize, seed: u8) -> Held {
             sequence: Sequence(sequence),
             due: if has(0) { UnixMs::MAX } else { UnixMs::new(number) },
             priority: sequence as i8,
-            retries: if has(1) { Retries::UNLIMITED } else { Retries::new(3).unwrap() },
+            retries: match (has(1), has(6)) {
+                (true, true) => Retries::new(i32::MAX).unwrap(),
+                (true, false) => Retries::UNLIMITED,
+                (false, _) => Retries::new(3).unwrap(),
+            },
             lease: has(2).then_some(DurationMs::new(number + 1)),
             ttl: has(3).then_some(Ttl { duration: DurationMs::MAX, end: UnixMs::new(number + 2) }),
             attempts: if has(4) { 7 } else { 0 },
