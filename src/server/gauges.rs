@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use crate::queue::{Counts, Queue, Totals};
 
 /// What came. Changed by the main thread alone.
-static CAME: Held = Held::NONE;
+static CAME: Held = Held::none();
 /// What went. Changed by whichever thread frees a queue.
-static WENT: Held = Held::NONE;
+static WENT: Held = Held::none();
 /// In the order of [`Totals::NAMES`]. Changed by the main thread alone.
 static TOTALS: [AtomicU64; Totals::NAMES.len()] = [const { AtomicU64::new(0) }; Totals::NAMES.len()];
 
@@ -22,7 +22,9 @@ struct Held {
 }
 
 impl Held {
-    const NONE: Held = Held { queues: AtomicU64::new(0), counts: [const { AtomicU64::new(0) }; 5] };
+    const fn none() -> Held {
+        Held { queues: AtomicU64::new(0), counts: [const { AtomicU64::new(0) }; 5] }
+    }
 }
 
 /// Clients that wait for a message.

@@ -21,7 +21,7 @@ const SEGMENT_BYTES: usize = 56 * 1024;
 /// Messages in a full segment, where their payloads are tiny.
 const SEGMENT_HEADERS: usize = 1024;
 /// What is alive in a segment is counted in 16 bits: a queue of one message is mostly its one segment.
-const _: () = assert!(SEGMENT_BYTES <= u16::MAX as usize && SEGMENT_HEADERS <= u16::MAX as usize);
+const _: () = assert!(SEGMENT_BYTES <= u16::MAX as usize && SEGMENT_HEADERS < SEGMENT_BYTES);
 /// A segment of up to this many bytes is kept when it is empty, for the next message.
 const SMALL_BYTES: usize = 2 * 1024;
 /// A segment of fewer messages, and of no more than [`SMALL_BYTES`], is never packed: there is nothing to gain.
