@@ -15,6 +15,9 @@ impl Key {
     /// Before every other.
     pub(super) const LEAST: Key = Key { hash: 0, sequence: 0 };
 
+    /// After every other.
+    pub(super) const GREATEST: Key = Key { hash: u64::MAX, sequence: u64::MAX };
+
     /// The key of `sequence` at `time`.
     #[inline]
     pub fn at(time: UnixMs, sequence: Sequence) -> Key {
@@ -49,6 +52,17 @@ impl Key {
     #[inline]
     fn whole(self) -> u128 {
         u128::from(self.hash) << 64 | u128::from(self.sequence)
+    }
+
+    /// What share of the way from `low` to `high` it is, from 0 to 1: by time, and within one instant by sequence.
+    #[inline]
+    pub(super) fn share_of(self, low: Key, high: Key) -> f64 {
+        let (at, all) = if low.hash == high.hash {
+            (self.sequence.saturating_sub(low.sequence), high.sequence.saturating_sub(low.sequence))
+        } else {
+            (self.hash.saturating_sub(low.hash), high.hash.saturating_sub(low.hash))
+        };
+        (at as f64 / all.max(1) as f64).min(1.0)
     }
 
     /// The sequence.

@@ -1,17 +1,33 @@
-//! The tree above the leaves.
+//! The tree above the leaves, and the newcomers before it.
+//!
+//! In a tree that no cache holds, an insertion at a random place waits for memory a few times, one after the other, and
+//! that is nearly all that it costs. So newcomers gather in a leaf of their own, which is always near, and once there
+//! are [`NEWCOMERS_MAX`] their places in the tree are looked up together, so that the processor waits for all of them
+//! at once; only then are they inserted, one by one, where everything is at hand. (It is the buffer of Arge's "The
+//! buffer tree", 1995, at the root alone, and with main memory in the place of the disk.) A key is either a newcomer
+//! or in the tree, and whoever asks for the first, the rank or the next asks both.
 
 // Every index below comes from a search in the very vector that it indexes, or is checked beside its use.
 #![allow(clippy::indexing_slicing)]
 
-use super::node::{child_of, Inner, Leaf, INNER_MAX, LEAF_MAX, LEAF_STEP};
+use super::node::{child_of, Inner, Leaf, GUESS_WIDTH, INNER_MAX, LEAF_MAX, LEAF_STEP};
 use super::Key;
+use std::hint::black_box;
 use std::mem::size_of;
 
-/// The root: inner nodes with a lower bound for each.
+/// Newcomers that are taken in at once: enough that their waits overlap, and a pause that nobody notices.
+const NEWCOMERS_MAX: usize = 64;
+/// Keys in a line of memory, 64 bytes, which is what a processor fetches.
+const KEYS_A_LINE: usize = 4;
+/// A tree of fewer keys is in some cache, and nothing is gained by waiting for others. Tests are small.
+const FAR: usize = if cfg!(debug_assertions) { 200 } else { 128 * 1024 };
+
+/// The root: inner nodes with a lower bound for each, and the keys that are not below it yet.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     pub(super) len: usize,
-    /// `bounds[i]` <= every key of `inners[i]` (but those of the first), and > every key before them.
+    newcomers: Leaf,
+    /// `bounds[i]` <= every key of `inners[i]` (but of the first), and > every key before them.
     bounds: Vec<Key>,
     inners: Vec<Inner>,
 }
@@ -21,7 +37,7 @@ impl Tree {
     pub(super) fn above(leaf: Leaf) -> Tree {
         let len = leaf.0.len();
         let inner = Inner { bounds: vec![Key::LEAST], leaves: vec![leaf], len };
-        Tree { len, bounds: vec![Key::LEAST], inners: vec![inner] }
+        Tree { len, bounds: vec![Key::LEAST], inners: vec![inner], ..Tree::default() }
     }
 
     /// A tree of sorted keys, with room for a few more in each leaf, so that the next insertions do not split them all.
@@ -39,32 +55,94 @@ impl Tree {
         tree
     }
 
+    /// The inner node under which `key` belongs, and the first key of the next.
+    #[inline]
+    fn descend(&self, key: Key) -> (usize, Key) {
+        let at = child_of(&self.bounds, key);
+        (at, self.bounds.get(at + 1).copied().unwrap_or(Key::GREATEST))
+    }
+
     pub(super) fn insert(&mut self, key: Key) {
         self.len += 1;
-        let at = child_of(&self.bounds, key);
-        if let Some((bound, upper)) = self.inners[at].insert(key) {
+        // What arrives in order goes where the last one went, and that is near.
+        let last = self.inners.last().and_then(|inner| inner.bounds.last());
+        if self.len < FAR || last.is_some_and(|last| *last <= key) {
+            return self.take_in(key);
+        }
+        if self.newcomers.0.len() == NEWCOMERS_MAX {
+            self.take_in_newcomers();
+        }
+        self.newcomers.insert(key);
+    }
+
+    fn take_in(&mut self, key: Key) {
+        let (at, end) = self.descend(key);
+        if let Some((bound, upper)) = self.inners[at].insert(key, end) {
             self.bounds.insert(at + 1, bound);
             self.inners.insert(at + 1, upper);
         }
     }
 
+    fn take_in_newcomers(&mut self) {
+        let mut newcomers = std::mem::take(&mut self.newcomers);
+        self.fetch(&newcomers);
+        newcomers.0.iter().for_each(|key| self.take_in(*key));
+        newcomers.0.clear();
+        self.newcomers = newcomers;
+    }
+
+    /// Brings near what an insertion of `keys` is going to touch. The steps of one key depend on each other, those of
+    /// different keys do not: so all keys take a step before any takes the next, with as few instructions between two
+    /// of them as there can be.
+    fn fetch(&self, keys: &Leaf) {
+        let mut steps = [(0, 0, 0.0); NEWCOMERS_MAX];
+        for (step, key) in steps.iter_mut().zip(&keys.0) {
+            let (inner, end) = self.descend(*key);
+            let (leaf, share) = self.inners[inner].descend(*key, end);
+            *step = (inner, leaf, share);
+        }
+        let steps = steps.iter().take(keys.0.len());
+        let leaves = steps.map(|(inner, leaf, share)| (&self.inners[*inner].leaves[*leaf], *share));
+        black_box(leaves.clone().map(|(leaf, _)| leaf.0.len()).sum::<usize>());
+        for nth in (0..GUESS_WIDTH).step_by(KEYS_A_LINE).chain([GUESS_WIDTH - 1]) {
+            let held = leaves.clone().map(|(leaf, share)| leaf.0.get(leaf.near(share).start + nth));
+            black_box(held.fold(0, |all, key| all ^ key.map_or(0, |key| key.hash())));
+        }
+    }
+
     pub(super) fn remove(&mut self, key: Key) -> bool {
-        let at = child_of(&self.bounds, key);
-        let removed = self.inners[at].remove(key);
+        let removed = (!self.newcomers.0.is_empty() && self.newcomers.remove(key)) || {
+            let (at, end) = self.descend(key);
+            let removed = self.inners[at].remove(key, end);
+            self.mend(at);
+            removed
+        };
         self.len -= usize::from(removed);
-        self.mend(at);
         removed
     }
 
     #[inline]
     pub(super) fn first(&self) -> Option<Key> {
+        let below = self.first_below();
+        match self.newcomers.0.front() {
+            None => below,
+            Some(newcomer) => Some(below.map_or(*newcomer, |below| below.min(*newcomer))),
+        }
+    }
+
+    #[inline]
+    fn first_below(&self) -> Option<Key> {
         self.inners.first()?.leaves.first()?.0.front().copied()
     }
 
     /// Removes the first key.
     #[inline]
     pub(super) fn pop_first(&mut self) {
-        if let Some(inner) = self.inners.first_mut() {
+        let newcomer = self.newcomers.0.front();
+        if newcomer.is_some_and(|newcomer| self.first_below().is_none_or(|below| *newcomer < below)) {
+            self.newcomers.0.pop_front();
+            self.len -= 1;
+        } else if let Some(inner) = self.inners.first_mut() {
             self.len -= 1;
             if inner.pop_first() {
                 self.mend(0);
@@ -78,53 +156,78 @@ impl Tree {
             self.bounds.remove(at);
             self.inners.remove(at);
         }
+        if self.inners.is_empty() {
+            // There is always a leaf, though it be empty, so that every key has a place.
+            *self = Tree::above(std::mem::take(&mut self.newcomers));
+        }
     }
 
     /// What is left, where that is no more than a leaf: then there is no need for a tree.
     #[inline]
     pub(super) fn sole_leaf(&mut self) -> Option<Leaf> {
         match self.inners.as_mut_slice() {
-            [] => Some(Leaf::default()),
-            [inner] if inner.leaves.len() == 1 => inner.leaves.pop(),
+            [inner] if inner.leaves.len() == 1 && self.len <= LEAF_MAX => {
+                let mut leaf = inner.leaves.pop()?;
+                self.newcomers.0.iter().for_each(|key| leaf.insert(*key));
+                Some(leaf)
+            }
             _ => None,
         }
     }
 
     /// How many keys are <= `key`, counted no further than `limit`.
     pub(super) fn rank(&self, key: Key, limit: usize) -> usize {
-        let at = child_of(&self.bounds, key);
-        let mut rank = 0;
+        let (at, end) = self.descend(key);
+        let mut rank = self.newcomers.rank(key);
         for inner in &self.inners[..at] {
             rank += inner.len;
             if rank >= limit {
                 return rank;
             }
         }
-        rank + self.inners.get(at).map_or(0, |inner| inner.rank(key, limit - rank))
+        rank + self.inners.get(at).map_or(0, |inner| inner.rank(key, end, limit.saturating_sub(rank)))
     }
 
     /// The keys above `key` in order; all of them where it is none.
     pub(super) fn iter_after(&self, key: Option<Key>) -> impl Iterator<Item = Key> + '_ {
         let (first_inner, first_leaf, skip) = key.map_or((0, 0, 0), |key| {
-            let inner = child_of(&self.bounds, key);
-            let leaf = child_of(&self.inners[inner].bounds, key);
-            (inner, leaf, self.inners[inner].leaves[leaf].rank(key))
+            let (inner, end) = self.descend(key);
+            let (leaf, rank) = self.inners[inner].find(key, end);
+            (inner, leaf, rank)
         });
         let inners = self.inners[first_inner..].iter().enumerate();
         let leaves = inners.flat_map(move |(nth, inner)| &inner.leaves[if nth == 0 { first_leaf } else { 0 }..]);
-        leaves.enumerate().flat_map(move |(nth, leaf)| leaf.0.range(if nth == 0 { skip } else { 0 }..).copied())
+        let keys = leaves.enumerate().flat_map(move |(nth, leaf)| leaf.0.range(if nth == 0 { skip } else { 0 }..));
+        let newcomers = self.newcomers.0.range(key.map_or(0, |key| self.newcomers.rank(key))..);
+        merged(keys.copied(), newcomers.copied(), Key::lt)
     }
 
     /// The keys from the largest to the smallest.
     pub(super) fn iter_backwards(&self) -> impl Iterator<Item = Key> + '_ {
         let leaves = self.inners.iter().rev().flat_map(|inner| inner.leaves.iter().rev());
-        leaves.flat_map(|leaf| leaf.0.iter().rev().copied())
+        let keys = leaves.flat_map(|leaf| leaf.0.iter().rev());
+        merged(keys.copied(), self.newcomers.0.iter().rev().copied(), Key::gt)
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
         size_of::<Tree>()
+            + self.newcomers.heap_bytes()
             + self.bounds.capacity() * size_of::<Key>()
             + self.inners.capacity() * size_of::<Inner>()
             + self.inners.iter().map(Inner::heap_bytes).sum::<usize>()
     }
+}
+
+/// Two runs as one; `is_before` says which of two keys comes first.
+fn merged(
+    left: impl Iterator<Item = Key>,
+    right: impl Iterator<Item = Key>,
+    is_before: impl Fn(&Key, &Key) -> bool,
+) -> impl Iterator<Item = Key> {
+    let (mut left, mut right) = (left.peekable(), right.peekable());
+    std::iter::from_fn(move || match (left.peek(), right.peek()) {
+        (Some(next), Some(other)) if is_before(other, next) => right.next(),
+        (None, _) => right.next(),
+        _ => left.next(),
+    })
 }
