@@ -115,7 +115,7 @@ impl Leaf {
     }
 
     #[inline]
-    fn insert_at(&mut self, at: usize, key: Key) {
+    pub(super) fn insert_at(&mut self, at: usize, key: Key) {
         debug_assert!(at == 0 || self.0[at - 1] != key, "a key is inserted once");
         if self.0.len() == self.0.capacity() {
             self.0.reserve_exact(self.0.len().clamp(1, LEAF_STEP));
@@ -186,21 +186,19 @@ impl Inner {
     #[inline]
     pub(super) fn find(&self, key: Key, end: Key) -> (usize, usize) {
         let (at, share) = self.descend(key, end);
-        (at, self.rank_in_leaf(at, key, share))
+        (at, self.leaves[at].rank_near(key, share))
     }
 
-    /// How many keys of a leaf are <= `key`, which is about there. At both ends of the node, where queues work, the ends of
-    /// the leaf are near, and looked at first.
+    /// Adds a key behind all others, should it belong there and the last leaf have room; whether that was so.
     #[inline]
-    fn rank_in_leaf(&self, at: usize, key: Key, share: f64) -> usize {
-        let leaf = &self.leaves[at];
-        if at + 1 == self.leaves.len() && leaf.0.back().is_none_or(|last| *last <= key) {
-            leaf.0.len()
-        } else if at == 0 && leaf.0.front() == Some(&key) {
-            1
-        } else {
-            leaf.rank_near(key, share)
+    pub(super) fn push_last(&mut self, key: Key) -> bool {
+        let Some(leaf) = self.leaves.last_mut() else { return false };
+        let is_last = leaf.0.len() < LEAF_MAX && leaf.0.back().is_some_and(|last| *last < key);
+        if is_last {
+            leaf.insert_at(leaf.0.len(), key);
+            self.len += 1;
         }
+        is_last
     }
 
     /// Inserts, and returns the upper part with its bound where the node was full.

@@ -65,6 +65,9 @@ impl Tree {
     pub(super) fn insert(&mut self, key: Key) {
         self.len += 1;
         // What arrives in order goes where the last one went, and that is near.
+        if self.inners.last_mut().is_some_and(|inner| inner.push_last(key)) {
+            return;
+        }
         let last = self.inners.last().and_then(|inner| inner.bounds.last());
         if self.len < FAR || last.is_some_and(|last| *last <= key) {
             return self.take_in(key);
@@ -111,6 +114,11 @@ impl Tree {
     }
 
     pub(super) fn remove(&mut self, key: Key) -> bool {
+        // What came first as a rule goes first.
+        if self.first_below() == Some(key) {
+            self.pop_first_below();
+            return true;
+        }
         let removed = (!self.newcomers.0.is_empty() && self.newcomers.remove(key)) || {
             let (at, end) = self.descend(key);
             let removed = self.inners[at].remove(key, end);
@@ -142,7 +150,14 @@ impl Tree {
         if newcomer.is_some_and(|newcomer| self.first_below().is_none_or(|below| *newcomer < below)) {
             self.newcomers.0.pop_front();
             self.len -= 1;
-        } else if let Some(inner) = self.inners.first_mut() {
+        } else {
+            self.pop_first_below();
+        }
+    }
+
+    #[inline]
+    fn pop_first_below(&mut self) {
+        if let Some(inner) = self.inners.first_mut() {
             self.len -= 1;
             if inner.pop_first() {
                 self.mend(0);
