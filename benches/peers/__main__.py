@@ -8,6 +8,7 @@ contender is checked: each message came exactly once, and nothing is left. A fai
 """
 import argparse
 import gc
+import json
 import os
 import platform
 import sys
@@ -44,7 +45,7 @@ def options_of(arguments):
     parser.add_argument("--contender", help="these contenders: " + ", ".join(c.name for c in CONTENDERS))
     parser.add_argument("--server", default=os.environ.get("DQ_SERVER", "redis-server"))
     parser.add_argument("--module", default=os.environ.get("DQ_MODULE"))
-    parser.add_argument("--json", help="write the results there too")
+    parser.add_argument("--json", help="write the results there too; with --only or --contender into those of before")
     return parser.parse_args(arguments)
 
 
@@ -87,8 +88,20 @@ def measure(lab, workloads, contenders, results):
             print(f"  {contender.title:28} {said}", flush=True)
 
 
+def renewed(path, results):
+    """Earlier results in which what was measured now takes the place of what was measured then."""
+    with open(path) as file:
+        before = json.load(file)
+    for workload, figures in results["workloads"].items():
+        before["workloads"].setdefault(workload, {}).update(figures)
+    return {**results, "seconds": before["seconds"], "workloads": before["workloads"],
+            "skipped": {**before["skipped"], **results["skipped"]}}
+
+
 def main():
     options = options_of(sys.argv[1:])
+    if not os.path.exists("/proc/self/schedstat"):
+        sys.exit("the bench reads what a server costs from /proc: it needs Linux")
     lab = Lab(options)
     workloads = chosen(WORKLOADS, options.only, "workload")
     contenders = chosen(CONTENDERS, options.contender, "contender")
@@ -101,6 +114,8 @@ def main():
     server.stop()
     measure(lab, workloads, contenders, results)
     results["seconds"] = round(time.monotonic() - start)
+    if options.json and (options.only or options.contender) and os.path.exists(options.json):
+        results = renewed(options.json, results)
     results["targets"] = targets.evaluate(Results(results))
     for make in TABLES.values():
         table = make(Results(results))
