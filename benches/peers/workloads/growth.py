@@ -33,7 +33,7 @@ class Growth(Workload):
                     one.push(messages.due_at_random(sample, waiting))
                 waiting += sample
                 pushes.append(cost.us)
-            longest = max(map(one.server.longest_us, one.longest))
+            longest = one.server.longest_us(*one.longest)
             for _ in range(SAMPLES if one.delays else 0):
                 pops.append(self.pop_us(one, sample, waiting))
             figures[str(waiting)] = {"push_us": min(pushes), **({"pop_us": min(pops)} if pops else {})}
