@@ -11,6 +11,7 @@ import gc
 import json
 import os
 import platform
+import signal
 import sys
 import time
 import traceback
@@ -105,6 +106,7 @@ def main():
     lab = Lab(options)
     workloads = chosen(WORKLOADS, options.only, "workload")
     contenders = chosen(CONTENDERS, options.contender, "contender")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # and not without stopping the servers
     pin_load()
     gc.disable()
     start = time.monotonic()
