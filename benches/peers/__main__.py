@@ -8,8 +8,10 @@ contender is checked: each message came exactly once, and nothing is left. A fai
 """
 import argparse
 import gc
+import json
 import os
 import platform
+import signal
 import sys
 import time
 import traceback
@@ -44,7 +46,7 @@ def options_of(arguments):
     parser.add_argument("--contender", help="these contenders: " + ", ".join(c.name for c in CONTENDERS))
     parser.add_argument("--server", default=os.environ.get("DQ_SERVER", "redis-server"))
     parser.add_argument("--module", default=os.environ.get("DQ_MODULE"))
-    parser.add_argument("--json", help="write the results there too")
+    parser.add_argument("--json", help="write the results there too; with --only or --contender into those of before")
     return parser.parse_args(arguments)
 
 
@@ -87,11 +89,24 @@ def measure(lab, workloads, contenders, results):
             print(f"  {contender.title:28} {said}", flush=True)
 
 
+def renewed(path, results):
+    """Earlier results in which what was measured now takes the place of what was measured then."""
+    with open(path) as file:
+        before = json.load(file)
+    for workload, figures in results["workloads"].items():
+        before["workloads"].setdefault(workload, {}).update(figures)
+    return {**results, "seconds": before["seconds"], "workloads": before["workloads"],
+            "skipped": {**before["skipped"], **results["skipped"]}}
+
+
 def main():
     options = options_of(sys.argv[1:])
+    if not os.path.exists("/proc/self/schedstat"):
+        sys.exit("the bench reads what a server costs from /proc: it needs Linux")
     lab = Lab(options)
     workloads = chosen(WORKLOADS, options.only, "workload")
     contenders = chosen(CONTENDERS, options.contender, "contender")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # and not without stopping the servers
     pin_load()
     gc.disable()
     start = time.monotonic()
@@ -101,6 +116,8 @@ def main():
     server.stop()
     measure(lab, workloads, contenders, results)
     results["seconds"] = round(time.monotonic() - start)
+    if options.json and (options.only or options.contender) and os.path.exists(options.json):
+        results = renewed(options.json, results)
     results["targets"] = targets.evaluate(Results(results))
     for make in TABLES.values():
         table = make(Results(results))

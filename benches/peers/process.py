@@ -169,7 +169,8 @@ class RedisServer(Server):
         """`used_memory`."""
         return int(self.info("memory")["used_memory"])
 
-    def longest_us(self, command):
-        """Upper bound of the slowest bucket in the server's histogram of a command since CONFIG RESETSTAT."""
-        reply = self.connection.call("LATENCY", "HISTOGRAM", command)
-        return reply[1][3][-2] if reply else 0
+    def longest_us(self, *commands):
+        """Upper bound of the slowest bucket in the server's histograms of these commands, or of all, since
+        CONFIG RESETSTAT."""
+        reply = self.connection.call("LATENCY", "HISTOGRAM", *commands)
+        return max([histogram[3][-2] for histogram in reply[1::2]], default=0)

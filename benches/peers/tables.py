@@ -125,10 +125,10 @@ def punctuality(results):
 
 def burst(results):
     return Table("All due at one instant", [
-        "", "messages", "longest PING, ms", "p99 PING, ms", "longest timer run, ms", "in exact order",
-        "take and ack, µs"],
+        "", "messages", "longest PING, ms", "p99 PING, ms", "longest command, ms", "longest timer run, ms",
+        "in exact order", "take and ack, µs"],
         [[c.title, number(f["messages"], 0), number(f["longest_ping_ms"]), number(f["p99_ping_ms"]),
-          number(f.get("longest_timer_ms")), yes(f["in_order"]), number(f["deliver_us"])]
+          number(f.get("longest_command_ms")), number(f.get("longest_timer_ms")), yes(f["in_order"]), number(f["deliver_us"])]
          for c, f in results.of("burst")])
 
 

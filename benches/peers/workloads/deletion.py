@@ -20,7 +20,7 @@ class Deletion(Workload):
         one = contender(lab)
         for command in ("DEL", "UNLINK"):
             waits = []
-            for _ in range(ROUNDS):
+            for _ in range(ROUNDS if contender.name == "dq" else 1):
                 one.push(messages.due_at_random(count), 100, 8)
                 keys = one.connection.call("KEYS", "*")
                 start = time.monotonic()

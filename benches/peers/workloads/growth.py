@@ -18,10 +18,11 @@ class Growth(Workload):
 
     def run(self, lab, contender):
         one = contender(lab)
-        figures, waiting, sample = {}, 0, lab.sizes.growth_sample
+        figures, waiting = {}, 0
         one.connection.call("CONFIG", "RESETSTAT")
         longest = 0
         for size in lab.sizes.growth:
+            sample = min(lab.sizes.growth_sample, size // (2 * SAMPLES))
             while waiting < size - sample * SAMPLES:
                 step = min(STEP, size - sample * SAMPLES - waiting)
                 one.push(messages.due_at_random(step, waiting))
@@ -32,7 +33,7 @@ class Growth(Workload):
                     one.push(messages.due_at_random(sample, waiting))
                 waiting += sample
                 pushes.append(cost.us)
-            longest = max(map(one.server.longest_us, one.longest))
+            longest = one.server.longest_us(*one.longest)
             for _ in range(SAMPLES if one.delays else 0):
                 pops.append(self.pop_us(one, sample, waiting))
             figures[str(waiting)] = {"push_us": min(pushes), **({"pop_us": min(pops)} if pops else {})}

@@ -53,5 +53,5 @@ class Memory(Workload):
         random.Random(3).shuffle(handles)
         acked = count * ACKED_PER_MILLE // 1000
         for some in chunks(handles[:acked], 10_000):
-            one.ack(some, 1, 64)
+            one.ack(some, 100, 8)
         return (one.server.memory_bytes() - before) / (count - acked) - one.size
