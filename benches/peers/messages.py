@@ -2,14 +2,25 @@
 
 The number is in the first ten bytes of the payload, so that a consumer can tell which message it got.
 """
-import base64
 import random
 import time
 
 NUMBER_BYTES = 10
-# What follows the number: text that does not compress, each message from another place in it.
-FILLING_BYTES = 3 << 18  # 1 MiB in base64
-FILLING = base64.b64encode(random.Random(0).getrandbits(8 * FILLING_BYTES).to_bytes(FILLING_BYTES, "little"))
+
+
+def _orders(size, random_numbers):
+    """So many bytes of JSON, as applications send it: the same fields again and again, other values in them."""
+    lines = []
+    while size > 0:
+        lines.append(b'{"order":%d,"customer":"c%06d","total":"%d.%02d","currency":"EUR","close":%s}' % (
+            random_numbers.randrange(10**9), random_numbers.randrange(10**6), random_numbers.randrange(1_000),
+            random_numbers.randrange(100), random_numbers.choice([b"true", b"false"])))
+        size -= len(lines[-1])
+    return b"".join(lines)
+
+
+# What follows the number, each message from another place in it.
+FILLING = _orders(1 << 20, random.Random(0))
 
 
 class CheckFailed(Exception):

@@ -14,6 +14,10 @@ def evaluate(results):
 
     target("life one by one / (SET + GET + DEL)", dq("life", "ratio"), 0.75)
     target("life in hundreds / (SET + GET + DEL)", dq("life", "batch_ratio"), 0.22)
+    large = dq("life", "large_messages")
+    if large:
+        target(f"life one by one / (SET + GET + DEL), {large:,} at once", dq("life", "large_ratio"), 0.75)
+        target(f"life in hundreds / (SET + GET + DEL), {large:,} at once", dq("life", "large_batch_ratio"), 0.22)
     target("delayed push / ZADD of a 12-byte member", dq("memory", "zadd_ratio"), 0.5)
     for kind in ("push", "pop"):
         sizes = list((dq("growth", "sizes") or {}).items())

@@ -67,14 +67,14 @@ impl Held {
 
     /// Sees to it that the timer looks at this queue, which is at `name`, when it has something to do.
     #[inline]
-    pub fn arm(&mut self, ctx: Ctx, db: i32, name: Name<'_>, now: UnixMs) {
+    pub fn arm(&mut self, ctx: Ctx, db: i32, name: Name<'_>) {
         let Some(at) = self.queue.next_wake() else { return };
         if self.armed.as_ref().is_some_and(|armed| armed.suffices(at, db, name.bytes())) {
             return;
         }
         with_schedule(|schedule| {
             if schedule.agenda.arm(&mut self.armed, at, db, name.bytes()) {
-                schedule.rearm(ctx, now);
+                schedule.rearm(ctx, UnixMs::new(ctx.now_ms()));
             }
         });
     }

@@ -221,6 +221,6 @@ fn advance(
     MOVED.fetch_add((moved.ready + moved.died) as u64, Relaxed);
     moved.wakes = gauges::blocked_clients() > 0 && held.queue.has_ready(now);
     moved.tell = master;
-    held.arm(ctx, hint.db, name, now);
+    held.arm(ctx, hint.db, name);
     lasted
 }

@@ -48,15 +48,22 @@ fn try_serve(ctx: Ctx) -> bool {
     let Some(name) = ctx.blocked_ready_key() else { return false };
     // SAFETY: the server hands back what `block` gave it, and frees it only after this call.
     let Some(request) = (unsafe { request.as_ref() }) else { return false };
-    let now = UnixMs::new(ctx.now_ms());
     if ctx.avoid_replication_traffic() {
         // A delivery must be replicated, which now it cannot be: the timer will signal again.
+        let now = UnixMs::new(ctx.now_ms());
         with_schedule(|schedule| schedule.look_at(ctx, now, ctx.selected_db(), name.bytes()));
         return false;
     }
     let mut key = OpenKey::open_write(ctx, name, datatype::handle());
     // Another type, or nothing: the queue may still come.
     let Slot::Holds(held) = key.slot() else { return false };
+    if held.queue.counts().ready == 0 {
+        // Those before took it all, as a rule; what time brings, the timer will signal. With a thousand clients this is
+        // the turn of all but one.
+        held.arm(ctx, ctx.selected_db(), name);
+        return false;
+    }
+    let now = UnixMs::new(ctx.now_ms());
     // Where there is nothing, this has seen to the hint under this name.
     let Some(announcement) = deliver(ctx, name, held, now, request) else { return false };
     drop(key);

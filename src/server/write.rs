@@ -84,7 +84,7 @@ pub fn drop_excess_dead(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) 
 /// What follows any call that may have moved a queue's view, whether or not it changed something.
 pub fn settle(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, wakes: bool) -> Announcement {
     raise_floor(held.queue.last_given());
-    held.arm(ctx, ctx.selected_db(), name, now);
+    held.arm(ctx, ctx.selected_db(), name);
     Announcement { wakes: wakes && gauges::blocked_clients() > 0 && held.queue.has_ready(now) }
 }
 

@@ -26,8 +26,10 @@ class Life(Workload):
             rounds.append(self.live(one, count, 1, 64))
             if contender.batches:
                 batched.append(self.live(one, count, BATCH, BATCH_DEPTH))
-        one.close()
         figures = {"messages": count * lab.sizes.rounds}
+        if contender.name == "dq":
+            figures.update(self.of_many(one, lab.sizes.life_large))
+        one.close()
         if controls:
             figures["control_us"] = median(controls)
         for prefix, lives in (("", rounds), ("batch_", batched)):
@@ -38,6 +40,13 @@ class Life(Workload):
             if batched:
                 figures["batch_ratio"] = median([life["life_us"] / base for life, base in zip(batched, controls)])
         return figures
+
+    def of_many(self, one, count):
+        """The same where so many wait at once that no cache holds them, nor as many keys."""
+        base = control.three_commands_us(one.server, count)
+        alone, batched = self.live(one, count, 1, 64), self.live(one, count, BATCH, BATCH_DEPTH)
+        return {"large_messages": count, "large_control_us": base, "large_life_us": alone["life_us"],
+                "large_ratio": alone["life_us"] / base, "large_batch_ratio": batched["life_us"] / base}
 
     @staticmethod
     def live(one, count, batch, depth):
