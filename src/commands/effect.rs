@@ -5,7 +5,7 @@
 
 use super::error::Error;
 use super::{key_name, now, serve, word};
-use crate::queue::{Queue, Stamped};
+use crate::queue::{Effect as Decided, Queue, Stamped};
 use crate::server::config;
 use crate::server::datatype::{self, Held};
 use crate::server::key::{OpenKey, Slot};
@@ -51,7 +51,12 @@ fn effect(call: &mut Call<'_>) -> Result<(), Error> {
             Some(mut queue) => {
                 let outcome = queue.apply(&stamped);
                 if outcome.is_ok() {
-                    key.create(Held::new(queue)).map_err(|_| Error::WrongType)?;
+                    let held = match stamped.effect {
+                        // It comes with its history.
+                        Decided::Begin(_) => Held::new(queue),
+                        _ => Held::made(queue),
+                    };
+                    key.create(held).map_err(|_| Error::WrongType)?;
                 }
                 Some(outcome)
             }

@@ -67,9 +67,9 @@ fn mpush(call: &mut Call<'_>) -> Result<(), Error> {
         Slot::Missing => {
             // Only a push that is not refused makes a queue.
             let settings = config::defaults().settings();
-            let mut held = Held::new(Queue::new(settings));
-            push_to(&mut held.queue).map_err(refusal)?;
-            key.create(held).map_err(|_| Error::WrongType)?;
+            let mut queue = Queue::new(settings);
+            push_to(&mut queue).map_err(refusal)?;
+            key.create(Held::made(queue)).map_err(|_| Error::WrongType)?;
             made_with = Some(settings);
             Ok(())
         }

@@ -31,6 +31,21 @@ pub struct Hint {
     pub owned: bool,
 }
 
+/// A hint that was taken out.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// What it said.
+    pub hint: Hint,
+    due: Due,
+}
+
+impl Taken {
+    /// Whether it is the one that a queue was armed with.
+    pub fn was(&self, armed: &Armed) -> bool {
+        self.due == armed.due()
+    }
+}
+
 /// When a hint is due, and its number.
 type Due = (UnixMs, NonZeroU32);
 
@@ -42,8 +57,8 @@ pub struct Armed {
     place: Place,
 }
 
-/// A hash of database and name. Where a queue moves to a place of the same hash, its hint leads nowhere in its time,
-/// and the walk for lost queues finds it.
+/// A hash of database and name. Where a queue moves to a place of the same hash its hint is found to lead elsewhere when
+/// its time has come, and the walk for lost queues finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place(u32);
 
@@ -133,11 +148,12 @@ impl Agenda {
     }
 
     /// Takes out the earliest hint whose time has come.
-    pub fn take(&mut self, now: UnixMs) -> Option<Hint> {
+    pub fn take(&mut self, now: UnixMs) -> Option<Taken> {
         self.strike_out();
         let first = self.hints.first_entry().filter(|first| first.key().0 <= now)?;
         TAKEN.fetch_max(first.key().0.as_ms(), Relaxed);
-        Some(first.remove())
+        let (due, hint) = first.remove_entry();
+        Some(Taken { hint, due })
     }
 
     /// Removes the hints of queues that are gone.
@@ -169,7 +185,7 @@ mod tests {
         assert!(!agenda.arm(&mut armed, at(70), 0, b"q"));
         assert!(agenda.arm(&mut armed, at(20), 0, b"q"));
         assert_eq!(agenda.take(at(19)), None);
-        assert!(agenda.take(at(20)).is_some_and(|hint| hint.owned));
+        assert!(agenda.take(at(20)).is_some_and(|taken| taken.hint.owned && taken.was(armed.as_ref().unwrap())));
         assert_eq!(agenda.take(at(99)), None);
         assert!(agenda.arm(&mut armed, at(70), 0, b"q"));
         assert_eq!(agenda.earliest(), Some(at(70)));
@@ -192,7 +208,7 @@ mod tests {
         agenda.arm(&mut armed, at(50), 0, b"q");
         assert!(agenda.arm(&mut armed, at(50), 0, b"r"));
         assert!(agenda.arm(&mut armed, at(50), 1, b"r"));
-        assert_eq!(agenda.take(at(50)).map(|hint| (hint.db, hint.key)), Some((1, b"r"[..].into())));
+        assert_eq!(agenda.take(at(50)).map(|taken| (taken.hint.db, taken.hint.key)), Some((1, b"r"[..].into())));
         assert_eq!(agenda.take(at(50)), None);
     }
 

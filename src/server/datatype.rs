@@ -12,7 +12,7 @@ use lazy_static::lazy_static;
 use redis_module::native_types::RedisType;
 use redis_module::raw;
 
-use super::agenda::Armed;
+use super::agenda::{Armed, Taken};
 use super::ctx::{now_ms, Ctx, Name};
 use super::gauges::{self, Share};
 use super::guard::guard;
@@ -53,6 +53,17 @@ impl Held {
         raise_floor(queue.last_given());
         gauges::enter(&queue);
         Box::new(Held { queue, came_with: None, armed: None })
+    }
+
+    /// Wraps a queue that was made by what it did so far, which nobody has counted yet.
+    pub fn made(queue: Queue) -> Box<Held> {
+        gauges::count(&queue);
+        Held::new(queue)
+    }
+
+    /// Whether a hint that was taken out was this queue's.
+    pub fn had(&self, taken: &Taken) -> bool {
+        self.armed.as_ref().is_some_and(|armed| taken.was(armed))
     }
 
     /// Whether another server still decides, so that nothing may be deleted here.

@@ -70,6 +70,11 @@ pub fn enter(queue: &Queue) {
     advance(&CAME.counts, numbers(&queue.counts()), [0; 5]);
 }
 
+/// Counts what a queue did that came to be by it, here.
+pub fn count(queue: &Queue) {
+    advance(&TOTALS, queue.totals().numbers(), [0; Totals::NAMES.len()]);
+}
+
 /// Takes back what a queue added that is being freed, on whatever thread.
 pub fn leave(queue: &Queue) {
     WENT.queues.fetch_add(1, Relaxed);

@@ -209,9 +209,9 @@ impl<T: Value> Drop for OpenKey<'_, T> {
     #[inline]
     fn drop(&mut self) {
         if let (Found::Value(value), Some(opened)) = (&self.found, &self.opened) {
+            VALUE_OPEN.store(false, Ordering::Relaxed);
             // SAFETY: as in `slot`; what `slot` lent has ended.
             unsafe { (**value).closed(opened) };
-            VALUE_OPEN.store(false, Ordering::Relaxed);
         }
         // SAFETY: the key was opened by `open` and is closed once; null is allowed.
         unsafe { api!(RedisModule_CloseKey)(self.key) }

@@ -51,11 +51,8 @@ impl Sweep {
     }
 }
 
-/// The server's cursor in one database. Used on the main thread only; it lies in a static, which asks for `Send`.
+/// The server's cursor in one database.
 struct Cursor(*mut raw::RedisModuleScanCursor);
-
-// SAFETY: the schedule, which holds it, is used on the main thread only.
-unsafe impl Send for Cursor {}
 
 impl Cursor {
     fn new() -> Cursor {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use redis_module::raw;
 
-use super::agenda::Hint;
+use super::agenda::Taken;
 use super::config;
 use super::ctx::{Ctx, Name, TimerId};
 use super::datatype;
@@ -124,8 +124,8 @@ fn run(ctx: Ctx) {
     let budget = Duration::from_micros(config::timer_budget_us());
     let mut within_budget = true;
     while within_budget {
-        let Some(hint) = with_schedule(|schedule| schedule.agenda.take(now)).flatten() else { break };
-        within_budget = look_at(ctx, &hint, now, || started.elapsed() < budget);
+        let Some(taken) = with_schedule(|schedule| schedule.agenda.take(now)).flatten() else { break };
+        within_budget = look_at(ctx, &taken, now, || started.elapsed() < budget);
     }
     if within_budget {
         sweep::step(ctx, now);
@@ -145,13 +145,14 @@ fn rest(time: Duration) {
 }
 
 /// Advances the queue that a hint stands for, if there is one; whether the budget lasted.
-fn look_at(ctx: Ctx, hint: &Hint, now: UnixMs, within_budget: impl Fn() -> bool) -> bool {
+fn look_at(ctx: Ctx, taken: &Taken, now: UnixMs, within_budget: impl Fn() -> bool) -> bool {
+    let hint = &taken.hint;
     if !ctx.select_db(hint.db) {
         return within_budget();
     }
     ctx.with_name(&hint.key, |name| {
         let mut moved = Moved::default();
-        let lasted = advance(ctx, name, hint, now, &within_budget, &mut moved);
+        let lasted = advance(ctx, name, taken, now, &within_budget, &mut moved);
         if moved.wakes {
             ctx.signal_ready(name);
         }
@@ -183,19 +184,19 @@ struct Moved {
 fn advance(
     ctx: Ctx,
     name: Name<'_>,
-    hint: &Hint,
+    taken: &Taken,
     now: UnixMs,
     within_budget: impl Fn() -> bool,
     moved: &mut Moved,
 ) -> bool {
+    let hint = &taken.hint;
     let mut key = OpenKey::open_write_untouched(ctx, name, datatype::handle());
-    let Slot::Holds(held) = key.slot() else {
-        // A queue that was freed has no hint, so this one is somewhere else by now.
-        if hint.owned {
-            with_schedule(|schedule| schedule.sweep.request(now));
-        }
-        return within_budget();
-    };
+    let slot = key.slot();
+    // A queue that was freed has no hint, so this one is somewhere else by now, whatever came to stand here.
+    if hint.owned && !matches!(&slot, Slot::Holds(held) if held.had(taken)) {
+        with_schedule(|schedule| schedule.sweep.request(now));
+    }
+    let Slot::Holds(held) = slot else { return within_budget() };
     let master = ctx.flags().master();
     let trims = master && !held.is_foreign();
     let mut lasted = true;

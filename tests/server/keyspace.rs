@@ -204,3 +204,13 @@ fn a_queue_that_moves_serves_those_who_wait_where_it_goes_when_leases_end_and_me
         stage.say(&["SELECT 0", "FLUSHALL"]);
     }
 }
+
+#[test]
+fn a_queue_whose_old_name_another_has_taken_falls_due_all_the_same() {
+    let server = Server::start();
+    let mut c = server.client();
+    c.push("old x DELAY 200");
+    c.ask("RENAME old new").ok();
+    c.push("old y DELAY 600000");
+    eventually("what nobody asks for is ready", || c.info("dq", "dq_ready") == "1");
+}

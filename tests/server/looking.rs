@@ -265,3 +265,60 @@ fn the_server_tells_of_all_queues_together() {
     c.ask("FLUSHALL SYNC");
     eventually("nothing is left", || fields.iter().all(|field| c.info("dq", field) == "0"));
 }
+
+/// Ways in which queues come, change and go.
+const COMINGS_AND_GOINGS: [&str; 24] = [
+    "DQ.PUSH pushed 123",
+    "DQ.MPUSH batch 3 a bc def",
+    "DQ.MPUSH late 2 a bc DELAY 600000",
+    "DQ.MPUSH batch 2 x y IDS one two",
+    "DQ.MPUSH batch 2 xyz y IDS one two REPLACE",
+    "DQ.POP batch COUNT 2 LEASE 600000",
+    "DQ.CREATE made RETRIES 0",
+    "DQ.PUSH made poison",
+    "DQ.POP made LEASE 1",
+    "COPY batch copy",
+    "COPY batch late REPLACE",
+    "RENAME copy made",
+    "DQ.PURGE pushed",
+    "DQ.MPUSH pushed 1 again",
+    "SET late x",
+    "UNLINK batch",
+    "DQ.MPUSH batch 1 new",
+    "MOVE batch 1",
+    "DEBUG RELOAD",
+    "DQ.MPUSH other 1 x",
+    "SWAPDB 0 1",
+    "DQ.MPUSH batch 2 x y",
+    "SWAPDB 0 1",
+    "FLUSHALL ASYNC",
+];
+
+#[test]
+fn what_the_server_tells_of_all_queues_is_their_sum_however_they_came_and_went() {
+    let server = Server::start();
+    let replica = Server::replica_of(&server, &[]);
+    let (mut c, mut r) = (server.client(), replica.client());
+    let told = ["delayed", "ready", "inflight", "dead", "payload_bytes"];
+    let sums = |c: &mut Client| {
+        let mut sums = [0; 5];
+        for db in ["0", "1"] {
+            c.ask(format!("SELECT {db}")).ok();
+            for key in c.ask("SCAN 0 TYPE DQ--queue COUNT 1000").items()[1].items() {
+                let about = c.about(&key.text());
+                told.iter().zip(&mut sums).for_each(|(field, sum)| *sum += about.int(&field.replace('_', "-")));
+            }
+        }
+        c.ask("SELECT 0").ok();
+        sums.map(|sum| sum.to_string())
+    };
+    for line in COMINGS_AND_GOINGS {
+        assert!(!c.ask(line).is_error(), "{line}");
+        // What is freed in the background, and what time does, takes a moment.
+        eventually(line, || told.map(|field| c.info("dq", &format!("dq_{field}"))) == sums(&mut c));
+        assert_eq!(c.ask("WAIT 1 20000"), Reply::Int(1));
+        eventually(line, || told.map(|field| r.info("dq", &format!("dq_{field}"))) == sums(&mut r));
+    }
+    let totals = ["pushed", "delivered"].map(|total| format!("dq_total_{total}"));
+    assert_eq!(totals.clone().map(|total| c.info("dq", &total)), totals.map(|total| r.info("dq", &total)));
+}

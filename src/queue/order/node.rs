@@ -161,12 +161,12 @@ impl Leaf {
         }
     }
 
-    /// The upper part of a full leaf: half of it, or nothing where `key` goes to its end.
-    pub(super) fn split(&mut self, key: Key) -> Leaf {
+    /// The upper part of a full leaf: half of it, or nothing where `key` goes to its end; then, where this is the last leaf,
+    /// with room for more that will come behind it.
+    pub(super) fn split(&mut self, key: Key, is_last: bool) -> Leaf {
         let at = if self.rank(key) == self.0.len() { self.0.len() } else { self.0.len() / 2 };
         if at == self.0.len() {
-            // More will come behind it.
-            return Leaf(VecDeque::with_capacity(LEAF_MAX));
+            return Leaf(VecDeque::with_capacity(if is_last { LEAF_MAX } else { LEAF_STEP }));
         }
         let upper = self.0.split_off(at);
         self.0.shrink_to(self.0.len() + LEAF_STEP / 2);
@@ -205,12 +205,13 @@ impl Inner {
     pub(super) fn insert(&mut self, key: Key, end: Key) -> Option<(Key, Inner)> {
         self.len += 1;
         let (at, rank) = self.find(key, end);
+        let is_last = at + 1 == self.leaves.len();
         let leaf = &mut self.leaves[at];
         if leaf.0.len() < LEAF_MAX {
             leaf.insert_at(rank, key);
             return None;
         }
-        let mut upper = leaf.split(key);
+        let mut upper = leaf.split(key, is_last);
         let bound = upper.0.front().copied().unwrap_or(key);
         if key < bound { &mut *leaf } else { &mut upper }.insert(key);
         self.bounds.insert(at + 1, bound);
