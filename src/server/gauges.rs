@@ -105,7 +105,12 @@ pub fn totals() -> impl Iterator<Item = (&'static str, u64)> {
     Totals::NAMES.into_iter().zip(TOTALS.iter().map(|sum| sum.load(Relaxed)))
 }
 
-/// What came and did not go.
+/// What came and did not go. A crash report may ask in the midst of a change, and sees no less than nothing.
 fn shown(came: &AtomicU64, went: &AtomicU64) -> u64 {
-    came.load(Relaxed).wrapping_sub(went.load(Relaxed))
+    let left = came.load(Relaxed).wrapping_sub(went.load(Relaxed));
+    if i64::try_from(left).is_ok() {
+        left
+    } else {
+        0
+    }
 }
