@@ -1,4 +1,4 @@
-# `make` lists what there is to do. Every target installs what it lacks (scripts/install-deps.sh).
+# `make` lists what there is to do. A target installs what it cannot do without (scripts/install-deps.sh).
 .DEFAULT_GOAL := help
 .PHONY: help run build test test-matrix test-valgrind miri soak fuzz lint fmt bench bench-quick bench-core bench-instructions bench-charts bench-deps deps clean
 

@@ -9,7 +9,7 @@ class Sizes:
         full = not quick
         self.pushes = 100_000 if full else 5_000  # a depth of pipeline
         self.pushes_alone = 30_000 if full else 2_000  # without a pipeline
-        self.life = 40_000 if full else 5_000  # a round
+        self.life = 40_000 if full else 20_000  # a round
         self.life_large = 1_000_000 if full else 100_000  # at once
         self.rounds = 5 if full else 3
         self.memory = 1_000_000 if full else 30_000

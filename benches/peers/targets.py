@@ -27,10 +27,10 @@ def evaluate(results):
     for contender, _ in results.of("life"):
         if contender.on_redis and contender.name not in ("dq", "set-get-del"):
             target(f"life one by one / that of {contender.title}",
-                   versus(results, contender.name, "ratio", "ratio"), 0.333)
-            theirs = "batch_ratio" if results.get("life", contender.name, "batch_ratio") else "ratio"
-            target(f"life in hundreds / that of {contender.title}" + (", one by one" if theirs == "ratio" else ""),
-                   versus(results, contender.name, "batch_ratio", theirs), 0.125)
+                   versus(results, contender.name, "life_us", "life_us"), 0.333)
+            theirs = "batch_life_us" if results.get("life", contender.name, "batch_life_us") else "life_us"
+            target(f"life in hundreds / that of {contender.title}" + (", one by one" if theirs == "life_us" else ""),
+                   versus(results, contender.name, "batch_life_us", theirs), 0.125)
     target("memory of a delayed message beyond its payload", dq("memory", "bytes"), 48, "bytes")
     target("memory of a live message after 90 % were acked", dq("memory", "after_acks_bytes"), 120, "bytes")
     target("memory of a queue of one message", dq("many-queues", "bytes"), 800, "bytes")
@@ -58,6 +58,6 @@ def evaluate(results):
 
 
 def versus(results, peer, ours, theirs):
-    """Both divided by their own server's SET + GET + DEL in the same run, so that a busy machine divides out."""
+    """A figure of dq over one of a peer, of the same run."""
     mine, other = results.get("life", "dq", ours), results.get("life", peer, theirs)
     return mine / other if mine and other else None
