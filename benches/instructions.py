@@ -21,7 +21,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "peers"))
 
-from process import RedisServer, Server  # noqa: E402
+from process import RedisServer  # noqa: E402
 from wire import encode  # noqa: E402
 
 BASELINE = os.path.join(HERE, "instructions.json")
@@ -37,9 +37,8 @@ class Profiled(RedisServer):
 
     def __init__(self, binary, module):
         self.profile = tempfile.NamedTemporaryFile(prefix="dq-callgrind-")
-        Server.__init__(self, lambda port, where: [
-            "valgrind", "--tool=callgrind", f"--callgrind-out-file={self.profile.name}", binary, "--port", str(port),
-            "--bind", "127.0.0.1", "--dir", where, "--save", "", "--loadmodule", module])
+        super().__init__(binary, "--loadmodule", module, under=(
+            "valgrind", "--tool=callgrind", f"--callgrind-out-file={self.profile.name}"))
 
     def run(self, *commands):
         return self.connection.pipeline([encode(*command) for command in commands], DEPTH)
@@ -48,7 +47,7 @@ class Profiled(RedisServer):
         """Ends the server by its own will: callgrind writes the profile as the process ends."""
         self.connection.send(encode("SHUTDOWN", "NOSAVE"))
         self.process.wait()
-        shutil.rmtree(self.directory, ignore_errors=True)
+        self.stop()
 
     def instructions(self, function):
         """Instructions of a function with all that it called, in the whole run."""

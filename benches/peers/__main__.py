@@ -23,7 +23,6 @@ from sizes import Sizes
 from tables import TABLES, Results
 from workloads import WORKLOADS
 import report
-import targets
 
 
 class Lab:
@@ -118,7 +117,6 @@ def main():
     results["seconds"] = round(time.monotonic() - start)
     if options.json and (options.only or options.contender) and os.path.exists(options.json):
         results = renewed(options.json, results)
-    results["targets"] = targets.evaluate(Results(results))
     for make in TABLES.values():
         table = make(Results(results))
         if table.rows:

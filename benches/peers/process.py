@@ -140,12 +140,13 @@ class Server:
 
 
 class RedisServer(Server):
-    """Redis or Valkey, without persistence unless `arguments` say otherwise."""
+    """Redis or Valkey, without persistence unless `arguments` say otherwise; `under` is a program that runs it."""
 
-    def __init__(self, binary, *arguments, directory=None):
+    def __init__(self, binary, *arguments, directory=None, under=()):
         super().__init__(lambda port, where: [
-            binary, "--port", str(port), "--bind", "127.0.0.1", "--dir", where, "--save", "", "--appendonly", "no",
-            "--enable-debug-command", "yes", "--maxclients", "10000", *arguments], directory=directory)
+            *under, binary, "--port", str(port), "--bind", "127.0.0.1", "--dir", where, "--save", "",
+            "--appendonly", "no", "--enable-debug-command", "yes", "--maxclients", "10000", *arguments],
+            directory=directory)
 
     def await_ready(self):
         while True:

@@ -13,7 +13,6 @@ import matplotlib
 from matplotlib import pyplot
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-import targets
 from tables import TABLES, Results, number, punctual
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
@@ -147,7 +146,6 @@ def renew(path, results):
 def main():
     with open(os.path.join(ROOT, "benches", "results.json")) as file:
         results = Results(json.load(file))
-    results.raw["targets"] = targets.evaluate(results)
     os.makedirs(os.path.join(ROOT, "docs", "charts"), exist_ok=True)
     for draw in (life, memory, stall, punctuality, growth):
         draw(results)

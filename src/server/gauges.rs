@@ -9,21 +9,21 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use crate::queue::{Counts, Queue, Totals};
 
 /// What came. Changed by the main thread alone.
-static CAME: Held = Held::none();
+static CAME: Sums = Sums::none();
 /// What went. Changed by whichever thread frees a queue.
-static WENT: Held = Held::none();
+static WENT: Sums = Sums::none();
 /// In the order of [`Totals::NAMES`]. Changed by the main thread alone.
 static TOTALS: [AtomicU64; Totals::NAMES.len()] = [const { AtomicU64::new(0) }; Totals::NAMES.len()];
 
 /// Queues, and what they hold in the order of [`numbers`]. Differences, so that they may wrap.
-struct Held {
+struct Sums {
     queues: AtomicU64,
     counts: [AtomicU64; 5],
 }
 
-impl Held {
-    const fn none() -> Held {
-        Held { queues: AtomicU64::new(0), counts: [const { AtomicU64::new(0) }; 5] }
+impl Sums {
+    const fn none() -> Sums {
+        Sums { queues: AtomicU64::new(0), counts: [const { AtomicU64::new(0) }; 5] }
     }
 }
 
@@ -51,14 +51,14 @@ impl Share {
     /// Adds what has changed in the queue since.
     #[inline]
     pub fn publish(&self, queue: &Queue) {
-        advance(&CAME.counts, numbers(&queue.counts()), numbers(&self.counts));
-        advance(&TOTALS, queue.totals().numbers(), self.totals.numbers());
+        add(&CAME.counts, numbers(&queue.counts()), numbers(&self.counts));
+        add(&TOTALS, queue.totals().numbers(), self.totals.numbers());
     }
 }
 
 /// Adds what has changed to sums that this thread alone changes: a locked addition would cost a tenth of a push.
 #[inline]
-fn advance<const N: usize>(sums: &[AtomicU64; N], now: [u64; N], before: [u64; N]) {
+fn add<const N: usize>(sums: &[AtomicU64; N], now: [u64; N], before: [u64; N]) {
     for ((sum, now), before) in sums.iter().zip(now).zip(before) {
         sum.store(sum.load(Relaxed).wrapping_add(now.wrapping_sub(before)), Relaxed);
     }
@@ -67,12 +67,12 @@ fn advance<const N: usize>(sums: &[AtomicU64; N], now: [u64; N], before: [u64; N
 /// Adds a queue that came to be: what it did elsewhere, or before, is not counted here.
 pub fn enter(queue: &Queue) {
     CAME.queues.store(CAME.queues.load(Relaxed).wrapping_add(1), Relaxed);
-    advance(&CAME.counts, numbers(&queue.counts()), [0; 5]);
+    add(&CAME.counts, numbers(&queue.counts()), [0; 5]);
 }
 
 /// Counts what a queue did that came to be by it, here.
 pub fn count(queue: &Queue) {
-    advance(&TOTALS, queue.totals().numbers(), [0; Totals::NAMES.len()]);
+    add(&TOTALS, queue.totals().numbers(), [0; Totals::NAMES.len()]);
 }
 
 /// Takes back what a queue added that is being freed, on whatever thread.

@@ -100,16 +100,12 @@ class Contender:
         while len(taken) < count:
             self.fall_due()
             some = self.take(min(count - len(taken), POLL_MESSAGES), batch, depth)
-            while some:
+            if some:
                 deadline = time.monotonic() + STALLED_SECONDS
                 taken.extend(some)
                 if ack:
                     self.ack([handle for _, handle in some], batch, depth)
-                if len(some) < POLL_MESSAGES or len(taken) >= count:
-                    break
-                self.fall_due()
-                some = self.take(min(count - len(taken), POLL_MESSAGES), batch, depth)
-            if time.monotonic() > deadline:
+            elif time.monotonic() > deadline:
                 raise CheckFailed(f"only {len(taken)} of {count} messages came")
         return taken
 

@@ -5,11 +5,12 @@ names."""
 class Workload:
     name = ""
     title = ""
+    peers = None  # names of the contenders with which the comparison makes sense; all of them
 
     @classmethod
     def suits(cls, contender):
         """Whether the comparison makes sense for this class of contender."""
-        return True
+        return cls.peers is None or contender.name in cls.peers
 
     def run(self, lab, contender):
         """Figures of one contender (a class), as a dict of plain values for JSON."""

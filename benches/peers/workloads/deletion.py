@@ -10,10 +10,7 @@ ROUNDS = 3
 class Deletion(Workload):
     name = "deletion"
     title = "DEL and UNLINK, ms"
-
-    @classmethod
-    def suits(cls, contender):
-        return contender.name in ("dq", "zset-lua", "zset-hash", "streams")
+    peers = ("dq", "zset-lua", "zset-hash", "streams")
 
     def run(self, lab, contender):
         count, figures = lab.sizes.deleted, {}

@@ -8,7 +8,6 @@ import messages
 from workloads.base import Workload
 from workloads.burst import Burst
 from workloads.persistence import AOF, Persistence
-from process import RedisServer
 
 AHEAD = 2.5  # of the time that the pushes should take: the AOF and the replica slow them down
 QUIET = ("--repl-ping-replica-period", "3600", "--repl-diskless-sync-delay", "0")
@@ -17,16 +16,12 @@ QUIET = ("--repl-ping-replica-period", "3600", "--repl-diskless-sync-delay", "0"
 class FallingDue(Workload):
     name = "falling-due"
     title = "written while messages fall due, bytes a message"
-
-    @classmethod
-    def suits(cls, contender):
-        return contender.name in ("dq", "zset-list", "key-per-message")
+    peers = ("dq", "zset-list", "key-per-message")
 
     def run(self, lab, contender):
         count = lab.sizes.falling_due if contender.name == "dq" else lab.sizes.falling_due // 10
         one = contender(lab, arguments=AOF + QUIET)
-        module = ("--loadmodule", lab.module) if contender.name == "dq" else ()
-        replica = RedisServer(lab.server, "--replicaof", f"127.0.0.1 {one.server.port}", *module)
+        replica = contender.start(lab, ("--replicaof", f"127.0.0.1 {one.server.port}"), None)
         while replica.info("replication")["master_link_status"] != "up":
             time.sleep(0.05)
         due = Burst.push(one, count, AHEAD)

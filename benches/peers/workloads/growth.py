@@ -11,10 +11,7 @@ SAMPLES = 3
 class Growth(Workload):
     name = "growth"
     title = "CPU us by how many wait"
-
-    @classmethod
-    def suits(cls, contender):
-        return contender.name in ("dq", "zset-lua", "set-get-del")
+    peers = ("dq", "zset-lua", "set-get-del")
 
     def run(self, lab, contender):
         one = contender(lab)

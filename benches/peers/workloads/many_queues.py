@@ -2,16 +2,12 @@
 import messages
 from workloads.base import Workload
 
-PEERS = ("dq", "zset-lua", "zset-hash", "key-per-message", "streams")
 
 
 class ManyQueues(Workload):
     name = "many-queues"
     title = "queues of one message, bytes a queue"
-
-    @classmethod
-    def suits(cls, contender):
-        return contender.name in PEERS
+    peers = ("dq", "zset-lua", "zset-hash", "key-per-message", "streams")
 
     def run(self, lab, contender):
         one = contender(lab)

@@ -3,17 +3,13 @@ import messages
 from workloads.base import Workload
 from workloads.life import Life
 
-PEERS = ("dq", "zset-lua", "zset-hash", "streams", "beanstalkd", "set-get-del")
 IN_FLIGHT_BYTES = 8 << 20
 
 
 class PayloadSizes(Workload):
     name = "payload-sizes"
     title = "life by payload, CPU us a message"
-
-    @classmethod
-    def suits(cls, contender):
-        return contender.name in PEERS
+    peers = ("dq", "zset-lua", "zset-hash", "streams", "beanstalkd", "set-get-del")
 
     def run(self, lab, contender):
         figures = {}

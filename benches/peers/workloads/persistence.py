@@ -5,16 +5,12 @@ import messages
 from workloads.base import Workload, scaled
 
 AOF = ("--appendonly", "yes", "--appendfsync", "no", "--auto-aof-rewrite-percentage", "0")
-PEERS = ("dq", "zset-lua", "zset-hash", "zset-list", "key-per-message", "streams", "set-get-del")
 
 
 class Persistence(Workload):
     name = "persistence"
     title = "RDB and AOF"
-
-    @classmethod
-    def suits(cls, contender):
-        return contender.name in PEERS
+    peers = ("dq", "zset-lua", "zset-hash", "zset-list", "key-per-message", "streams", "set-get-del")
 
     def run(self, lab, contender):
         count = scaled(contender, lab.sizes.files)

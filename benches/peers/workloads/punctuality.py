@@ -57,11 +57,9 @@ class Punctuality(Workload):
         consumer.start()
         theirs.close()
         pipe.recv()
-        first = 0
         for at, slot in enumerate(slots):
             time.sleep(max(start + at * SLOT_MS - time.time_ns() / 1e6, 0) / 1000)
             one.connection.pipeline(slot, len(slot), one.replies_each)
-            first += len(slot)
         bodies, late = pipe.recv()
         consumer.join()
         return bodies, late

@@ -10,10 +10,7 @@ ROUNDS = 3
 class Waiters(Workload):
     name = "waiters"
     title = "push by waiting clients, CPU us"
-
-    @classmethod
-    def suits(cls, contender):
-        return contender.name == "dq"
+    peers = ("dq",)
 
     def run(self, lab, contender):
         figures = {}
