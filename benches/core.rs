@@ -12,7 +12,7 @@ use dq::queue::id::{Floor, Id, Receipt, Sequence, Target};
 use dq::queue::settings::Settings;
 use dq::queue::snapshot::Loader;
 use dq::queue::time::{DurationMs, UnixMs};
-use dq::queue::{Due, Grant, Lease, NewMessage, Pop, Queue, Refused, StateKind, States, Which};
+use dq::queue::{Due, Grant, Lease, NewMessage, Pop, Queue, Refused, Reschedule, StateKind, States, Which};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::{c_int, c_long, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -345,7 +345,10 @@ fn second_thoughts(table: &Table) {
     let (mut moved, mut cancelled) = (Cost::default(), Cost::default());
     moved.add(ids.len() / 5, 1, |nth| {
         let due = Due::After(DurationMs::new(random.below(HOUR_MS)));
-        assert!(bench.queue.reschedule(now, &Id::Generated(ids[nth]), due).is_some());
+        assert!(bench
+            .queue
+            .reschedule(now, &Id::Generated(ids[nth]), &Reschedule { due: Some(due), priority: None })
+            .is_some());
     });
     table.row("reschedule, at random", &moved);
     cancelled.add(ids.len() / 5, 1, |nth| {

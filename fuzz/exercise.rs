@@ -5,7 +5,10 @@ use dq::queue::id::{Floor, Id, Sequence, Target};
 use dq::queue::settings::{Retries, Settings};
 use dq::queue::snapshot::Loader;
 use dq::queue::time::{DurationMs, UnixMs};
-use dq::queue::{Cursor, Due, Lease, Nack, NewMessage, Pop, Queue, Refused, Stamped, StateKind, States, Which};
+use dq::queue::{
+    Cursor, Due, Lease, Nack, NewMessage, Pause, Pop, Queue, Refused, Reschedule, Stamped, StateKind, States, Verdict,
+    Which,
+};
 
 pub const NOW: u64 = 1_760_000_000_000;
 
@@ -43,7 +46,7 @@ pub fn lively() -> Queue {
         let target = Target::parse(&name).unwrap();
         queue.nack(at(NOW + 1), &target, &nack).unwrap();
     };
-    nack(&mut queue, 0, Nack { reject: true, error: Some(b"rejected"), delay: None });
+    nack(&mut queue, 0, Nack { verdict: Verdict::Rejected, error: Some(b"rejected"), delay: None });
     nack(&mut queue, 1, Nack { error: Some(b"later"), ..Nack::default() });
     queue
 }
@@ -103,7 +106,7 @@ pub fn survive(mut queue: Queue) {
     }
     let end = UnixMs::MAX;
     queue.advance(end, usize::MAX);
-    if !queue.is_paused() {
+    if queue.pause_at(end) == Pause::Off {
         while !pop(&mut queue, end.as_ms(), &mut floor, usize::MAX, Lease::NoAck).is_empty() {}
         let counts = queue.counts();
         assert_eq!((counts.delayed, counts.ready, counts.inflight), (0, 0, 0), "all was delivered");
@@ -122,8 +125,12 @@ pub fn second_thoughts(queue: &mut Queue, names: &[Vec<u8>], floor: &mut Floor) 
     for (nth, id) in ids.iter().flatten().enumerate() {
         match nth % 4 {
             0 => drop(queue.cancel(now, id)),
-            1 => drop(queue.reschedule(now, id, Due::At(UnixMs::MAX))),
-            2 => drop(queue.reschedule(now, id, Due::After(DurationMs::new(1)))),
+            1 => drop(queue.reschedule(now, id, &Reschedule { due: Some(Due::At(UnixMs::MAX)), priority: Some(7) })),
+            2 => drop(queue.reschedule(
+                now,
+                id,
+                &Reschedule { due: Some(Due::After(DurationMs::new(1))), priority: None },
+            )),
             _ => {}
         }
     }

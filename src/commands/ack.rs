@@ -4,6 +4,7 @@ use super::error::Error;
 use super::{key_name, now, serve, with_queue};
 use crate::queue::id::Target;
 use crate::queue::Effect;
+use crate::server::event::Event;
 use crate::server::listeners;
 use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::server::write;
@@ -23,6 +24,7 @@ impl Command for Ack {
         since: c"0.1.0",
         tips: c"",
         args: &[Arg::key(c"key"), Arg::string(c"id-or-receipt").multiple()],
+        options: &[],
     };
 
     fn run(call: Call<'_>) {
@@ -58,7 +60,7 @@ fn ack(call: &mut Call<'_>) -> Result<(), Error> {
     match outcome {
         Some((count, announcement)) if count > 0 => {
             ctx.integer(count);
-            write::announce(ctx, name, announcement, c"dq.ack");
+            write::announce(ctx, name, announcement, &[Event::Ack]);
         }
         _ => ctx.integer(0),
     }

@@ -1,11 +1,19 @@
-//! `DQ.ALTER key [settings]`
+//! `DQ.ALTER key [MKQUEUE] [settings]`
 
+use super::create::make;
 use super::error::Error;
-use super::settings::{Change, KEY_AND_SETTINGS};
-use super::{key_name, now, serve, with_queue};
+use super::options::{options, Options};
+use super::settings::{Change, Setting};
+use super::{key_name, now, serve};
+use crate::queue::time::UnixMs;
 use crate::queue::Effect;
-use crate::server::register::{Access, Call, Command, Keys, Row};
-use crate::server::write;
+use crate::server::config;
+use crate::server::ctx::{Ctx, Name};
+use crate::server::datatype::{self, Held};
+use crate::server::event::Event;
+use crate::server::key::{OpenKey, Slot};
+use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::server::write::{self, Announcement};
 
 /// The command.
 pub struct Alter;
@@ -17,12 +25,14 @@ impl Command for Alter {
         arity: -2,
         keys: Keys::First(Access::UPDATE),
         acl: c"write slow",
-        summary: c"Changes the settings of a queue that are named, for what happens from then on",
+        summary:
+            c"Changes the settings that are named, for what happens from then on; with MKQUEUE creates a missing queue",
         complexity:
             c"O(1), and O(M * log N) with M the dead messages that a lower DEADLEN drops and N those in the queue",
         since: c"0.1.0",
         tips: c"",
-        args: KEY_AND_SETTINGS,
+        args: &[Arg::key(c"key")],
+        options: &[AlterOption::ARGS, Setting::ARGS],
     };
 
     fn run(call: Call<'_>) {
@@ -30,26 +40,67 @@ impl Command for Alter {
     }
 }
 
+options! {
+    /// What `DQ.ALTER` takes.
+    enum AlterOption {
+        MkQueue => Arg::token(c"mkqueue", c"MKQUEUE"),
+        ..Setting,
+    }
+}
+
+/// What a call asks for.
+#[derive(Default)]
+pub(super) struct Request {
+    change: Change,
+    /// Whether the queue is created if there is none.
+    makes_queue: bool,
+}
+
 fn alter(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let name = key_name(call)?;
-    let change = Change::parse(call)?;
+    let request = parse(call)?;
     let now = now(ctx);
-    let announcement = with_queue(ctx, name, |held| {
-        let (before, paused) = (*held.queue.settings(), held.queue.is_paused());
-        let settings = change.of(&before);
-        if settings == before {
-            let _ = write::settle(ctx, name, held, now, false);
-            return None;
+    let mut key = OpenKey::open_write(ctx, name, datatype::handle());
+    let done = match key.slot() {
+        Slot::WrongType => return Err(Error::WrongType),
+        Slot::Holds(held) => change(ctx, name, held, now, &request.change).map(|done| (done, Event::Alter)),
+        Slot::Missing if !request.makes_queue => return Err(Error::NoSuchKey),
+        // The command is not refused for want of memory, since it may well free some; a new queue takes some.
+        Slot::Missing if ctx.flags().out_of_memory() => return Err(Error::OutOfMemory),
+        Slot::Missing => {
+            let settings = request.change.of(&config::defaults().settings());
+            Some((make(ctx, name, &mut key, now, settings)?, Event::Create))
         }
-        held.queue.alter(settings, paused);
-        write::drop_excess_dead(ctx, name, held, now);
-        Some(write::record(ctx, name, held, now, true, || Effect::Alter(settings, paused)))
-    })?;
-    let announcement = announcement.ok_or(Error::NoSuchKey)?;
+    };
+    drop(key);
     ctx.ok();
-    if let Some(announcement) = announcement {
-        write::announce(ctx, name, announcement, c"dq.alter");
+    if let Some((announcement, event)) = done {
+        write::announce(ctx, name, announcement, &[event]);
     }
     Ok(())
+}
+
+/// Changes the settings of a queue; `None` if they are the same already.
+fn change(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, change: &Change) -> Option<Announcement> {
+    let settings = change.of(held.queue.settings());
+    if settings == *held.queue.settings() {
+        let _ = write::settle(ctx, name, held, now, false);
+        return None;
+    }
+    held.queue.alter(settings);
+    write::drop_excess_dead(ctx, name, held, now);
+    Some(write::record(ctx, name, held, now, true, || Effect::Alter(settings)))
+}
+
+pub(super) fn parse(call: &mut Call<'_>) -> Result<Request, Error> {
+    let mut request = Request::default();
+    let mut options = Options::new(&mut call.args);
+    while let Some(option) = options.next()? {
+        match option {
+            AlterOption::MkQueue => request.makes_queue = true,
+            AlterOption::Setting(setting) => request.change.read(setting, &mut options)?,
+        }
+    }
+    Ok(request)
 }

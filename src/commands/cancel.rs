@@ -4,6 +4,7 @@ use super::error::Error;
 use super::{change_queue, key_name, now, serve};
 use crate::queue::id::Id;
 use crate::queue::{Effect, StateKind};
+use crate::server::event::Event;
 use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::server::write;
 
@@ -22,6 +23,7 @@ impl Command for Cancel {
         since: c"0.1.0",
         tips: c"",
         args: &[Arg::key(c"key"), Arg::string(c"id").multiple()],
+        options: &[],
     };
 
     fn run(call: Call<'_>) {
@@ -53,7 +55,7 @@ fn cancel(call: &mut Call<'_>) -> Result<(), Error> {
         }
     }
     if let Some(((), announcement)) = outcome {
-        write::announce(ctx, name, announcement, c"dq.cancel");
+        write::announce(ctx, name, announcement, &[Event::Cancel]);
     }
     Ok(())
 }

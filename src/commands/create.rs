@@ -1,14 +1,19 @@
 //! `DQ.CREATE key [settings]`
 
 use super::error::Error;
-use super::settings::{Change, KEY_AND_SETTINGS};
+use super::options::Options;
+use super::settings::{Change, Setting};
 use super::{key_name, now, serve};
+use crate::queue::settings::Settings;
+use crate::queue::time::UnixMs;
 use crate::queue::{Effect, Queue};
 use crate::server::config;
+use crate::server::ctx::{Ctx, Name};
 use crate::server::datatype::{self, Held};
+use crate::server::event::Event;
 use crate::server::key::{OpenKey, Slot};
-use crate::server::register::{Access, Call, Command, Keys, Row};
-use crate::server::write;
+use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::server::write::{self, Announcement};
 
 /// The command.
 pub struct Create;
@@ -20,11 +25,12 @@ impl Command for Create {
         arity: -2,
         keys: Keys::First(Access::INSERT),
         acl: c"write fast",
-        summary: c"Makes an empty queue, with settings of its own",
+        summary: c"Creates an empty queue with settings of its own, or confirms that it exists with just these",
         complexity: c"O(1)",
         since: c"0.1.0",
         tips: c"",
-        args: KEY_AND_SETTINGS,
+        args: &[Arg::key(c"key")],
+        options: &[Setting::ARGS],
     };
 
     fn run(call: Call<'_>) {
@@ -35,18 +41,43 @@ impl Command for Create {
 fn create(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let name = key_name(call)?;
-    let settings = Change::parse(call)?.of(&config::defaults().settings());
+    let settings = parse(call)?.of(&config::defaults().settings());
     let now = now(ctx);
     let mut key = OpenKey::open_write(ctx, name, datatype::handle());
     match key.slot() {
         Slot::Missing => {}
+        // Declared again as it is: nothing changes.
+        Slot::Holds(held) if *held.queue.settings() == settings => {
+            ctx.ok();
+            return Ok(());
+        }
         Slot::Holds(_) => return Err(Error::QueueExists),
         Slot::WrongType => return Err(Error::WrongType),
     }
-    let held = key.create(Held::new(Queue::new(settings))).map_err(|_| Error::WrongType)?;
-    let announcement = write::record(ctx, name, held, now, false, || Effect::Create(settings));
+    let announcement = make(ctx, name, &mut key, now, settings)?;
     drop(key);
     ctx.ok();
-    write::announce(ctx, name, announcement, c"dq.create");
+    write::announce(ctx, name, announcement, &[Event::Create]);
     Ok(())
+}
+
+/// Puts an empty queue into a key that holds nothing.
+pub(super) fn make(
+    ctx: Ctx,
+    name: Name<'_>,
+    key: &mut OpenKey<'_, Held>,
+    now: UnixMs,
+    settings: Settings,
+) -> Result<Announcement, Error> {
+    let held = key.create(Held::new(Queue::new(settings))).map_err(|_| Error::WrongType)?;
+    Ok(write::record(ctx, name, held, now, false, || Effect::Create(settings)))
+}
+
+pub(super) fn parse(call: &mut Call<'_>) -> Result<Change, Error> {
+    let mut change = Change::default();
+    let mut options = Options::new(&mut call.args);
+    while let Some(setting) = options.next()? {
+        change.read(setting, &mut options)?;
+    }
+    Ok(change)
 }

@@ -8,6 +8,7 @@ use super::{key_name, now, serve, word};
 use crate::queue::{Effect as Decided, Queue, Stamped};
 use crate::server::config;
 use crate::server::datatype::{self, Held};
+use crate::server::event::Event;
 use crate::server::key::{OpenKey, Slot};
 use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::server::write;
@@ -27,6 +28,7 @@ impl Command for Effect {
         since: c"0.1.0",
         tips: c"",
         args: &[Arg::key(c"key"), Arg::string(c"effect")],
+        options: &[],
     };
 
     fn run(call: Call<'_>) {
@@ -64,9 +66,7 @@ fn effect(call: &mut Call<'_>) -> Result<(), Error> {
             None => None,
         },
     };
-    if let Some(outcome) = outcome {
-        outcome.map_err(|refused| Error::BadEffect(refused.as_str()))?;
-    }
+    let applied = outcome.transpose().map_err(|refused| Error::BadEffect(refused.as_str()))?;
     let announcement = match key.slot() {
         Slot::Holds(held) => {
             // On a master it comes from the server that gives a slot away, and decides until it has.
@@ -78,7 +78,11 @@ fn effect(call: &mut Call<'_>) -> Result<(), Error> {
     drop(key);
     ctx.replicate_verbatim();
     ctx.ok();
-    ctx.signal_modified(name);
-    write::wake(ctx, name, announcement);
+    // While the AOF is loaded nobody can listen.
+    let events = match applied {
+        Some(applied) if !flags.loading() => Event::of_effect(&stamped.effect, applied),
+        _ => &[],
+    };
+    write::announce(ctx, name, announcement, events);
     Ok(())
 }

@@ -21,9 +21,9 @@ pub enum Error {
     /// An option that the command does not have.
     UnknownOption(String),
     /// An option that stands twice.
-    Twice(&'static str),
+    Twice(String),
     /// An option without its value.
-    NoValue(&'static str),
+    NoValue(String),
     /// Two options that exclude each other.
     Exclusive(&'static str, &'static str),
     /// An option that means nothing without another.
@@ -33,7 +33,7 @@ pub enum Error {
     /// A number that is none, or out of its range.
     Range {
         /// The option.
-        option: &'static str,
+        option: String,
         /// What it counts.
         unit: Unit,
         /// The smallest.
@@ -64,12 +64,20 @@ pub enum Error {
     BadId,
     /// There is no queue to change.
     NoSuchKey,
-    /// There is a queue already.
+    /// A Unix time that is so small that it must be in seconds.
+    Seconds(String, i64),
+    /// There is a queue already, and its settings are not those that were asked for.
     QueueExists,
     /// The key holds something else.
     WrongType,
     /// The queue holds as many messages as it may.
     Full(u64),
+    /// The queue holds a dead message of the name that was given.
+    DeadId(String),
+    /// A payload has so many bytes, which is more than the queue takes.
+    TooLarge(usize),
+    /// The server has no memory for a new queue.
+    OutOfMemory,
     /// The queue's ids are used up.
     Exhausted,
     /// An effect from an ordinary client.
@@ -98,19 +106,34 @@ impl fmt::Display for Error {
                 write!(f, "ERR {option} must be a whole number{of} from {min} to {max}")
             }
             Error::BadId => f.write_str(
-                "ERR ID must be 1 to 255 bytes without '#', and not of the form of a generated id (digits-digits)",
+                "ERR ID must be 1 to 255 bytes without '#', and not of the form of a generated id \
+                 (12 or more digits, '-', digits)",
             ),
             Error::TooFew { count, wanted, given, of } => {
-                write!(f, "ERR syntax error, {count} is {wanted} but {given} {of} follow")
+                let (of, follow) = if *given == 1 { (of.trim_end_matches('s'), "follows") } else { (*of, "follow") };
+                write!(f, "ERR syntax error, {count} is {wanted} but {given} {of} {follow}")
             }
-            Error::IdsMissing(count) => write!(f, "ERR syntax error, IDS needs {count} ids"),
+            Error::IdsMissing(count) => write!(f, "ERR syntax error, IDS needs {count} {}", plural(*count, "id")),
             Error::BackoffValues => f.write_str("ERR syntax error, BACKOFF needs two values, base and max"),
             Error::Backoff => f.write_str("ERR BACKOFF base must not be above its max"),
             Error::BadCursor => f.write_str("ERR invalid cursor: it is 0, or what the last DQ.SCAN answered"),
             Error::NoSuchKey => f.write_str("ERR no such key"),
-            Error::QueueExists => f.write_str("ERR the queue exists already; DQ.ALTER changes its settings"),
+            Error::Seconds(option, seconds) => {
+                write!(f, "ERR {option} is Unix time in milliseconds; {seconds} looks like seconds")
+            }
+            Error::QueueExists => f.write_str("ERR queue exists with other settings: DQ.ALTER changes them"),
             Error::WrongType => f.write_str("WRONGTYPE Operation against a key holding the wrong kind of value"),
-            Error::Full(held) => write!(f, "QUEUEFULL queue holds {held} messages (MAXLEN)"),
+            Error::Full(held) => {
+                let messages = plural(usize::try_from(*held).unwrap_or(usize::MAX), "message");
+                write!(f, "QUEUEFULL queue holds {held} {messages} (MAXLEN)")
+            }
+            Error::DeadId(name) => {
+                write!(f, "DEADID message {name} is dead: REPLACE it, or DQ.REDRIVE or DQ.CANCEL it first")
+            }
+            Error::TooLarge(size) => {
+                write!(f, "TOOLARGE payload of {size} {} exceeds MAXPAYLOAD", plural(*size, "byte"))
+            }
+            Error::OutOfMemory => f.write_str("OOM command not allowed when used memory > 'maxmemory'."),
             Error::Exhausted => f.write_str("ERR the ids of this queue are used up; delete it and push to a new one"),
             Error::EffectRefused => f.write_str(
                 "ERR DQ.EFFECT is what the server itself writes to its AOF and its replicas; \
@@ -118,6 +141,15 @@ impl fmt::Display for Error {
             ),
             Error::BadEffect(why) => write!(f, "ERR the effect was refused: {why}"),
         }
+    }
+}
+
+/// `thing` in the singular for one, else in the plural.
+fn plural(count: usize, thing: &'static str) -> String {
+    if count == 1 {
+        thing.to_owned()
+    } else {
+        format!("{thing}s")
     }
 }
 
@@ -139,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_range_is_told_in_full() {
-        let error = Error::Range { option: "DELAY", unit: Unit::Ms, min: 0, max: 4398046511103 };
+        let error = Error::Range { option: "DELAY".to_owned(), unit: Unit::Ms, min: 0, max: 4398046511103 };
         assert_eq!(error.to_string(), "ERR DELAY must be a whole number of milliseconds from 0 to 4398046511103");
     }
 }

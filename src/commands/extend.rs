@@ -1,10 +1,11 @@
 //! `DQ.EXTEND key id|receipt [LEASE ms]`
 
 use super::error::Error;
-use super::options::Options;
+use super::options::{options, Options};
 use super::{change_queue, key_name, now, serve, word};
 use crate::queue::id::Target;
 use crate::queue::Effect;
+use crate::server::event::Event;
 use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::server::write;
 
@@ -22,7 +23,8 @@ impl Command for Extend {
         complexity: c"O(log N) with N the messages in the queue",
         since: c"0.1.0",
         tips: c"nondeterministic_output",
-        args: &[Arg::key(c"key"), Arg::string(c"id-or-receipt"), Arg::token_int(c"LEASE", c"lease-ms").optional()],
+        args: &[Arg::key(c"key"), Arg::string(c"id-or-receipt")],
+        options: &[ExtendOption::ARGS],
     };
 
     fn run(call: Call<'_>) {
@@ -30,16 +32,23 @@ impl Command for Extend {
     }
 }
 
-const OPTIONS: &[&str] = &["LEASE"];
+options! {
+    /// What may be said of the new lease.
+    enum ExtendOption {
+        Lease => Arg::token_int(c"LEASE", c"lease-ms"),
+    }
+}
 
 fn extend(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let name = key_name(call)?;
     let target = Target::parse(word(call));
     let mut lease = None;
-    let mut options = Options::new(&mut call.args, OPTIONS);
+    let mut options = Options::new(&mut call.args);
     while let Some(option) = options.next()? {
-        lease = Some(options.lease(option)?);
+        match option {
+            ExtendOption::Lease => lease = Some(options.positive_duration()?),
+        }
     }
     let now = now(ctx);
     let outcome = change_queue(ctx, name, now, |queue| {
@@ -49,7 +58,7 @@ fn extend(call: &mut Call<'_>) -> Result<(), Error> {
     match outcome {
         Some((deadline, announcement)) => {
             ctx.integer(deadline.as_ms() as i64);
-            write::announce(ctx, name, announcement, c"dq.extend");
+            write::announce(ctx, name, announcement, &[Event::Extend]);
         }
         None => ctx.null(),
     }

@@ -2,8 +2,7 @@
 
 use super::error::Error;
 use super::options;
-use super::settings::Change;
-use super::{len, mpush, nack, peek, pop, push, redrive, reschedule};
+use super::{alter, bury, create, len, mpush, nack, pause, peek, pop, promote, purge, push, redrive, reschedule};
 use crate::server::args::with_words;
 use crate::server::register::Call;
 
@@ -13,7 +12,7 @@ pub fn arguments(bytes: &[u8]) {
     let words: Vec<&[u8]> = lines.split(|byte| *byte == b'\n').collect();
     with_words(&words, |ctx, args| {
         let mut call = Call { ctx, args };
-        let outcome = match which % 10 {
+        let outcome = match which % 14 {
             0 => push::parse(&mut call).map(drop),
             1 => mpush::parse(&mut call).map(drop),
             2 => pop::parse(&mut call).map(drop),
@@ -21,8 +20,12 @@ pub fn arguments(bytes: &[u8]) {
             4 => reschedule::parse(&mut call).map(drop),
             5 => redrive::parse(&mut call).map(drop),
             6 => peek::parse(&mut call).map(drop),
-            7 => Change::parse(&mut call).map(drop),
+            7 => create::parse(&mut call).map(drop),
             8 => options::cursor(call.args.next().unwrap_or_default()).map(drop),
+            10 => alter::parse(&mut call).map(drop),
+            11 => purge::parse(&mut call).map(drop),
+            12 => pause::parse(&mut call).map(drop),
+            13 => bury::parse(&mut call).and(promote::parse(&mut call)).map(drop),
             _ => len::state(call.args.next().unwrap_or_default()).map(drop),
         };
         if let Err(error) = outcome {

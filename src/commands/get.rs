@@ -22,6 +22,7 @@ impl Command for Get {
         since: c"0.1.0",
         tips: c"",
         args: &[Arg::key(c"key"), Arg::string(c"id")],
+        options: &[],
     };
 
     fn run(call: Call<'_>) {
@@ -34,7 +35,7 @@ fn get(call: &mut Call<'_>) -> Result<(), Error> {
     let name = key_name(call)?;
     let id = Id::parse(word(call));
     let now = now(ctx);
-    let shown = look_at(ctx, name, |held| {
+    let shown = look_at(ctx, name, now, |held| {
         let message = id.and_then(|id| held.queue.get(now, &id));
         message.map(|message| reply_message(ctx, &message)).is_some()
     })?;

@@ -3,7 +3,7 @@
 use super::error::Error;
 use super::{key_name, look_at, now, serve};
 use crate::queue::time::UnixMs;
-use crate::queue::{Queue, Totals};
+use crate::queue::{Pause, Queue, Totals};
 use crate::server::ctx::Ctx;
 use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
 
@@ -22,6 +22,7 @@ impl Command for Info {
         since: c"0.1.0",
         tips: c"",
         args: &[Arg::key(c"key")],
+        options: &[],
     };
 
     fn run(call: Call<'_>) {
@@ -33,7 +34,7 @@ fn info(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let name = key_name(call)?;
     let now = now(ctx);
-    if look_at(ctx, name, |held| reply_queue(ctx, &held.queue, now))?.is_none() {
+    if look_at(ctx, name, now, |held| reply_queue(ctx, &held.queue, now))?.is_none() {
         ctx.null_array();
     }
     Ok(())
@@ -44,6 +45,7 @@ fn reply_queue(ctx: Ctx, queue: &Queue, now: UnixMs) {
     let settings = queue.settings();
     let next_due = queue.next_due(now).map(UnixMs::as_ms);
     let oldest_ready = queue.oldest_ready(now).map(|age| age.as_ms());
+    let pause = queue.pause_at(now);
     let some = |number: u64| i64::try_from(number).ok();
     let head = [
         ("delayed", some(counts.delayed)),
@@ -53,15 +55,19 @@ fn reply_queue(ctx: Ctx, queue: &Queue, now: UnixMs) {
         ("payload-bytes", some(counts.payload_bytes)),
         ("next-due", next_due.and_then(some)),
         ("oldest-ready", oldest_ready.and_then(some)),
-        ("paused", Some(queue.is_paused().into())),
+        ("paused", Some((pause != Pause::Off).into())),
+        ("paused-until", pause.end().map(UnixMs::as_ms).and_then(some)),
         ("lease", some(settings.lease.as_ms())),
         ("retries", Some(settings.retries.count().into())),
         ("backoff-base", some(settings.backoff.base.as_ms())),
         ("backoff-max", some(settings.backoff.max.as_ms())),
+        ("backoff-jitter", Some(settings.backoff.jitter.get().into())),
         ("ttl", some(settings.ttl.as_ms())),
         ("maxlen", some(settings.maxlen)),
         ("maxinflight", some(settings.maxinflight)),
         ("deadlen", settings.deadlen.map_or(Some(-1), some)),
+        ("deadttl", some(settings.deadttl.as_ms())),
+        ("maxpayload", some(settings.maxpayload)),
     ];
     ctx.map(head.len() + Totals::NAMES.len());
     for (field, value) in head.into_iter().chain(queue.totals().named().map(|(field, total)| (field, some(total)))) {

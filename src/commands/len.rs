@@ -1,6 +1,7 @@
 //! `DQ.LEN key [state]`
 
 use super::error::Error;
+use super::options::no_more;
 use super::{key_name, look_at, now, serve};
 use crate::queue::StateKind;
 use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
@@ -31,6 +32,7 @@ impl Command for Len {
         since: c"0.1.0",
         tips: c"",
         args: &[Arg::key(c"key"), STATES.optional()],
+        options: &[],
     };
 
     fn run(call: Call<'_>) {
@@ -47,11 +49,9 @@ fn len(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let name = key_name(call)?;
     let wanted = call.args.next().map(state).transpose()?;
-    if let Some(word) = call.args.next() {
-        return Err(Error::UnknownOption(Error::shown(word)));
-    }
+    no_more(&mut call.args)?;
     let now = now(ctx);
-    let counts = look_at(ctx, name, |held| held.queue.counts_at(now))?.unwrap_or_default();
+    let counts = look_at(ctx, name, now, |held| held.queue.counts_at(now))?.unwrap_or_default();
     let is_wanted = |kind: &StateKind| wanted.map_or(*kind != StateKind::Dead, |wanted| wanted == *kind);
     let len: u64 = StateKind::ALL.into_iter().filter(is_wanted).map(|kind| counts.of(kind)).sum();
     ctx.integer(len as i64);

@@ -6,6 +6,7 @@
 
 mod ack;
 mod alter;
+mod bury;
 mod cancel;
 mod create;
 mod effect;
@@ -23,6 +24,7 @@ mod options;
 mod pause;
 mod peek;
 mod pop;
+mod promote;
 mod purge;
 mod push;
 mod redrive;
@@ -54,9 +56,11 @@ pub fn register_all(ctx: Ctx) -> Result<(), String> {
     register::<ack::Ack>(ctx)?;
     register::<nack::Nack>(ctx)?;
     register::<extend::Extend>(ctx)?;
-    // Changing one's mind.
+    // Cancel and reschedule.
     register::<cancel::Cancel>(ctx)?;
     register::<reschedule::Reschedule>(ctx)?;
+    register::<promote::Promote>(ctx)?;
+    register::<bury::Bury>(ctx)?;
     register::<redrive::Redrive>(ctx)?;
     register::<purge::Purge>(ctx)?;
     // Looking.
@@ -124,14 +128,23 @@ fn change_queue<'e, R>(
     Ok(outcome.flatten())
 }
 
-/// Looks at the queue at `name`; none where there is none.
-fn look_at<R>(ctx: Ctx, name: Name<'_>, look: impl FnOnce(&Held) -> R) -> Result<Option<R>, Error> {
-    look_after(ctx, name, |_| (), look)
+/// Looks at the queue at `name` as it is at `now`; `None` if there is none.
+fn look_at<R>(ctx: Ctx, name: Name<'_>, now: UnixMs, look: impl FnOnce(&Held) -> R) -> Result<Option<R>, Error> {
+    // What was seen once stays so, should the clock step back.
+    look_after(ctx, name, |held| held.queue.notice(now), look)
 }
 
 /// Looks at the queue at `name` once its view was brought to `now`, for an answer that leans on all of it.
 fn look_caught_up<R>(ctx: Ctx, name: Name<'_>, now: UnixMs, look: impl FnOnce(&Held) -> R) -> Result<Option<R>, Error> {
-    look_after(ctx, name, |held| held.queue.catch_up(now), look)
+    look_after(
+        ctx,
+        name,
+        |held| {
+            held.queue.notice(now);
+            held.queue.catch_up(now);
+        },
+        look,
+    )
 }
 
 fn look_after<R>(

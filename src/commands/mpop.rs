@@ -2,10 +2,11 @@
 
 use super::error::Error;
 use super::options::count_of_words;
-use super::pop::{deliver, parse};
+use super::pop::{deliver, parse, PopOption};
 use super::{now, serve, with_queue};
 use crate::server::ctx::{Ctx, Name};
 use crate::server::datatype;
+use crate::server::event::Event;
 use crate::server::key::{OpenKey, Slot, Touch};
 use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::server::waiters;
@@ -25,14 +26,8 @@ impl Command for MPop {
         complexity: c"O(K + M * log N) with K the keys, M the messages delivered and N the messages in a queue",
         since: c"0.1.0",
         tips: c"nondeterministic_output",
-        args: &[
-            Arg::int(c"numkeys"),
-            Arg::key(c"key").multiple(),
-            Arg::token_int(c"COUNT", c"count").optional(),
-            Arg::token_int(c"LEASE", c"lease-ms").optional(),
-            Arg::token_int(c"BLOCK", c"block-ms").optional(),
-            Arg::token(c"noack", c"NOACK").optional(),
-        ],
+        args: &[Arg::int(c"numkeys"), Arg::key(c"key").multiple()],
+        options: &[PopOption::ARGS],
     };
 
     fn run(call: Call<'_>) {
@@ -56,7 +51,7 @@ fn mpop(call: &mut Call<'_>) -> Result<(), Error> {
     for name in names {
         let delivered = with_queue(ctx, *name, |held| deliver(ctx, *name, held, now, &request))?;
         if let Some(announcement) = delivered.flatten() {
-            write::announce(ctx, *name, announcement, c"dq.pop");
+            write::announce(ctx, *name, announcement, &[Event::Pop]);
             return Ok(());
         }
     }

@@ -1,20 +1,20 @@
 //! `DQ.MPUSH key count payload [payload ...] [IDS id [id ...]] [the options of DQ.PUSH but ID]`
 
 use super::error::Error;
-use super::options::{count_of_words, Options, DUE};
-use super::push::Terms;
+use super::options::{count_of_words, options, Options};
+use super::push::{dead_id, Term, Terms};
 use super::{key_name, now, reply_id, serve};
 use crate::queue::id::{Id, Sequence};
 use crate::queue::{Effect, Image, NewMessage, NotPushed, Pushed, Queue};
 use crate::server::config;
 use crate::server::ctx::Ctx;
 use crate::server::datatype::{self, Held};
+use crate::server::event::Event;
 use crate::server::key::{OpenKey, Slot};
 use crate::server::listeners;
 use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::server::state::floor;
 use crate::server::write;
-use std::ffi::CStr;
 
 /// The command.
 pub struct MPush;
@@ -30,18 +30,8 @@ impl Command for MPush {
         complexity: c"O(M * log N) with M the messages pushed and N the messages in the queue",
         since: c"0.1.0",
         tips: c"",
-        args: &[
-            Arg::key(c"key"),
-            Arg::int(c"count"),
-            Arg::string(c"payload").multiple(),
-            Arg::token_string(c"IDS", c"id").optional().multiple(),
-            DUE.optional(),
-            Arg::token_int(c"PRIORITY", c"priority").optional(),
-            Arg::token_int(c"RETRIES", c"retries").optional(),
-            Arg::token_int(c"LEASE", c"lease-ms").optional(),
-            Arg::token_int(c"TTL", c"ttl-ms").optional(),
-            Arg::token(c"replace", c"REPLACE").optional(),
-        ],
+        args: &[Arg::key(c"key"), Arg::int(c"count"), Arg::string(c"payload").multiple()],
+        options: &[MPushOption::ARGS, Term::ARGS],
     };
 
     fn run(call: Call<'_>) {
@@ -49,7 +39,13 @@ impl Command for MPush {
     }
 }
 
-const OPTIONS: &[&str] = &["IDS", "DELAY", "PRIORITY", "AT", "RETRIES", "LEASE", "TTL", "REPLACE"];
+options! {
+    /// What `DQ.MPUSH` takes behind the payloads.
+    enum MPushOption {
+        Ids => Arg::token_string(c"IDS", c"id").multiple(),
+        ..Term,
+    }
+}
 
 fn mpush(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
@@ -86,41 +82,55 @@ fn mpush(call: &mut Call<'_>) -> Result<(), Error> {
         write::wake(ctx, key_name, announcement);
         return Err(refusal(why));
     }
-    reply(ctx, &messages, &pushed.sequences);
+    reply(ctx, &messages, &pushed.outcomes);
     match pushed.event {
-        Some(event) => write::announce(ctx, key_name, announcement, event),
+        Some(event) => write::announce(ctx, key_name, announcement, &[event]),
         None => write::wake(ctx, key_name, announcement),
     }
     Ok(())
 }
 
-/// What came of a batch.
+/// What became of one message of a batch.
+#[derive(Clone, Copy)]
+enum One {
+    Pushed(Sequence),
+    Duplicate,
+    HeldDead,
+}
+
+/// What became of a batch.
 struct AllPushed<'a> {
-    /// Of each message in order; none where it was a duplicate.
-    sequences: Vec<Option<Sequence>>,
-    /// What others need to know, where there is somebody.
+    /// Of each message, in order.
+    outcomes: Vec<One>,
+    /// What others need to know, if anybody listens.
     images: Vec<Image<'a>>,
     heard: bool,
-    /// What subscribers are told: a push, if one of them was new.
-    event: Option<&'static CStr>,
+    /// What subscribers are told: a push, if one of the messages was new.
+    event: Option<Event>,
 }
 
 impl<'a> AllPushed<'a> {
     fn of(count: usize, heard: bool) -> Self {
         let images = Vec::with_capacity(if heard { count } else { 0 });
-        AllPushed { sequences: Vec::with_capacity(count), images, heard, event: None }
+        AllPushed { outcomes: Vec::with_capacity(count), images, heard, event: None }
     }
 
     fn note(&mut self, outcome: Pushed<'a>) {
-        let Pushed::Added { image, replaced } = outcome else { return self.sequences.push(None) };
-        self.sequences.push(Some(image.record.sequence));
+        let (image, replaced) = match outcome {
+            Pushed::Added { image, replaced } => (image, replaced),
+            Pushed::HeldDead => return self.outcomes.push(One::HeldDead),
+            Pushed::Duplicate | Pushed::TooLarge | Pushed::Full { .. } | Pushed::Exhausted => {
+                return self.outcomes.push(One::Duplicate);
+            }
+        };
+        self.outcomes.push(One::Pushed(image.record.sequence));
         if self.heard {
             self.images.push(image);
         }
         if !replaced {
-            self.event = Some(c"dq.push");
+            self.event = Some(Event::Push);
         } else if self.event.is_none() {
-            self.event = Some(c"dq.replace");
+            self.event = Some(Event::Replace);
         }
     }
 }
@@ -128,16 +138,18 @@ impl<'a> AllPushed<'a> {
 fn refusal(why: NotPushed) -> Error {
     match why {
         NotPushed::Full(held) => Error::Full(held),
+        NotPushed::TooLarge(size) => Error::TooLarge(size),
         NotPushed::Exhausted => Error::Exhausted,
     }
 }
 
-fn reply(ctx: Ctx, messages: &[NewMessage<'_>], sequences: &[Option<Sequence>]) {
+fn reply(ctx: Ctx, messages: &[NewMessage<'_>], outcomes: &[One]) {
     ctx.array(messages.len());
-    for (message, sequence) in messages.iter().zip(sequences) {
-        match sequence {
-            Some(sequence) => reply_id(ctx, *sequence, message.name),
-            None => ctx.null(),
+    for (message, outcome) in messages.iter().zip(outcomes) {
+        match outcome {
+            One::Pushed(sequence) => reply_id(ctx, *sequence, message.name),
+            One::Duplicate => ctx.null(),
+            One::HeldDead => ctx.error(&dead_id(message).to_string()),
         }
     }
 }
@@ -148,11 +160,11 @@ pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Vec<NewMessage<'a>>, Erro
     let too_few = Error::TooFew { count: "count", wanted: count, given, of: "payloads" };
     let payloads = call.args.take(count).ok_or(too_few)?;
     let (mut terms, mut names) = (Terms::default(), None);
-    let mut options = Options::new(&mut call.args, OPTIONS);
+    let mut options = Options::new(&mut call.args);
     while let Some(option) = options.next()? {
         match option {
-            "IDS" => names = Some(options.rest().take(count).ok_or(Error::IdsMissing(count))?),
-            term => terms.read(term, &mut options)?,
+            MPushOption::Ids => names = Some(options.rest().take(count).ok_or(Error::IdsMissing(count))?),
+            MPushOption::Term(term) => terms.read(term, &mut options)?,
         }
     }
     let Some(names) = names else {

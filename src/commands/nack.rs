@@ -1,10 +1,11 @@
-//! `DQ.NACK key id|receipt [DELAY ms] [ERROR text] [DEAD]`
+//! `DQ.NACK key id|receipt [DELAY ms] [ERROR text] [DEAD | NOCOUNT]`
 
 use super::error::Error;
-use super::options::Options;
+use super::options::{options, Options};
 use super::{change_queue, key_name, now, serve, word};
 use crate::queue::id::Target;
-use crate::queue::{Effect, Nack as Terms};
+use crate::queue::{Effect, Nack as Terms, Verdict};
+use crate::server::event::Event;
 use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::server::write;
 use serde_bytes::Bytes;
@@ -23,13 +24,8 @@ impl Command for Nack {
         complexity: c"O(log N) with N the messages in the queue",
         since: c"0.1.0",
         tips: c"",
-        args: &[
-            Arg::key(c"key"),
-            Arg::string(c"id-or-receipt"),
-            Arg::token_int(c"DELAY", c"ms").optional(),
-            Arg::token_string(c"ERROR", c"error").optional(),
-            Arg::token(c"dead", c"DEAD").optional(),
-        ],
+        args: &[Arg::key(c"key"), Arg::string(c"id-or-receipt")],
+        options: &[NackOption::ARGS],
     };
 
     fn run(call: Call<'_>) {
@@ -37,7 +33,14 @@ impl Command for Nack {
     }
 }
 
-const OPTIONS: &[&str] = &["DELAY", "ERROR", "DEAD"];
+options! {
+    /// How a message may be given back.
+    enum NackOption {
+        Delay => Arg::token_int(c"DELAY", c"ms"),
+        Error => Arg::token_string(c"ERROR", c"error"),
+        Dead | NoCount => Arg::oneof(c"verdict", &[Arg::token(c"dead", c"DEAD"), Arg::token(c"nocount", c"NOCOUNT")]),
+    }
+}
 
 fn nack(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
@@ -47,12 +50,13 @@ fn nack(call: &mut Call<'_>) -> Result<(), Error> {
     let now = now(ctx);
     let outcome = change_queue(ctx, name, now, |queue| {
         let nacked = queue.nack(now, &target?, &terms)?;
-        Some((nacked.state, Effect::Nack(nacked.sequence, nacked.fate, nacked.error.map(Bytes::new))))
+        let effect = Effect::Nack(nacked.sequence, nacked.fate, nacked.attempts, nacked.error.map(Bytes::new));
+        Some(((nacked.state, nacked.fate), effect))
     })?;
     match outcome {
-        Some((state, announcement)) => {
+        Some(((state, fate), announcement)) => {
             ctx.bulk(state.as_str().as_bytes());
-            write::announce(ctx, name, announcement, c"dq.nack");
+            write::announce(ctx, name, announcement, Event::of_nack(fate));
         }
         None => ctx.null(),
     }
@@ -61,13 +65,22 @@ fn nack(call: &mut Call<'_>) -> Result<(), Error> {
 
 pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Terms<'a>, Error> {
     let mut terms = Terms::default();
-    let mut options = Options::new(&mut call.args, OPTIONS);
+    let mut options = Options::new(&mut call.args);
     while let Some(option) = options.next()? {
         match option {
-            "DELAY" => terms.delay = Some(options.duration(option)?),
-            "ERROR" => terms.error = Some(options.value(option)?),
-            _ => terms.reject = true,
+            NackOption::Delay => terms.delay = Some(options.duration()?),
+            NackOption::Error => terms.error = Some(options.value()?),
+            NackOption::Dead => set_verdict(&mut terms, Verdict::Rejected)?,
+            NackOption::NoCount => set_verdict(&mut terms, Verdict::NotCounted)?,
         }
     }
     Ok(terms)
+}
+
+fn set_verdict(terms: &mut Terms<'_>, verdict: Verdict) -> Result<(), Error> {
+    if terms.verdict != Verdict::Failed {
+        return Err(Error::Exclusive("DEAD", "NOCOUNT"));
+    }
+    terms.verdict = verdict;
+    Ok(())
 }

@@ -1,10 +1,13 @@
-//! The words behind a command's positional arguments: options in any order, each at most once.
+//! Reading options: the words behind a command's positional arguments, in any order, each at most once.
+//!
+//! The options of a command are one enum, made by `options!`, which gives each its syntax. The parser, the command's
+//! row and `COMMAND DOCS` all come from it, and every `match` on it names every option.
 
 use std::ops::RangeInclusive;
 
 use super::error::{Error, Unit};
 use crate::queue::id::Id;
-use crate::queue::settings::{Retries, MAX_LENGTH};
+use crate::queue::settings::{Percent, Retries, MAX_LENGTH};
 use crate::queue::time::{DurationMs, UnixMs};
 use crate::queue::{Cursor, Due};
 use crate::server::args::Args;
@@ -12,46 +15,114 @@ use crate::server::register::Arg;
 
 /// Milliseconds that a client may name as a duration.
 const DURATION: RangeInclusive<i64> = 0..=DurationMs::MAX.as_ms() as i64;
-/// The same for a lease: one of no time at all would be no lease.
-const LEASE: RangeInclusive<i64> = 1..=DurationMs::MAX.as_ms() as i64;
+/// The same for what must not be zero, such as a lease.
+const POSITIVE_DURATION: RangeInclusive<i64> = 1..=DurationMs::MAX.as_ms() as i64;
+/// Unix times that a client may name, ms. Smaller numbers are taken for seconds and refused.
+const INSTANT: RangeInclusive<i64> = UnixMs::MIN_AT as i64..=UnixMs::MAX_AT as i64;
 /// Numbers of messages, and of redeliveries.
 const COUNT_MAX: i64 = i32::MAX as i64;
 
 /// When a message is due, as an argument.
 pub const DUE: Arg = Arg::oneof(c"due", &[Arg::token_int(c"DELAY", c"ms"), Arg::token_time(c"AT", c"unix-ms")]);
 
-/// Reads options, given the names that the command has.
+/// The options of a command.
+pub trait OptionSet: Copy {
+    /// The option that `word` names, in any case, and its number among the options of the set.
+    fn find(word: &[u8]) -> Option<(u32, Self)>;
+}
+
+/// Declares the options of a command: an enum, its syntax as `ARGS` for the command's row, and its parser.
+///
+/// Each line is `Variant => Arg`, or `First | Second => Arg` for an `Arg::oneof` whose parts are alternatives, in this
+/// order. A last line `..Other` takes the options of another set over, as the variant `Other(Other)`. All of them
+/// may be left out, so `Arg::optional` is not repeated. There are at most 32.
+macro_rules! options {
+    ($(#[$doc:meta])* $vis:vis enum $set:ident {
+        $($option:ident $(| $other:ident)* => $arg:expr,)*
+        $(..$nested:ident,)?
+    }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        $vis enum $set { $($option, $($other,)*)* $($nested($nested),)? }
+
+        impl $set {
+            /// The options as arguments, without those of a set that it takes over.
+            $vis const ARGS: &'static [$crate::server::register::Arg] = &[$($arg.optional()),*];
+        }
+
+        impl $crate::commands::options::OptionSet for $set {
+            fn find(word: &[u8]) -> Option<(u32, Self)> {
+                let mut before = 0u32;
+                $({
+                    const ARG: $crate::server::register::Arg = $arg;
+                    const SAME: &[$set] = &[$set::$option $(, $set::$other)*];
+                    if let Some(nth) = ARG.token_of(word) {
+                        return SAME.get(nth).map(|option| (before + nth as u32, *option));
+                    }
+                    before += SAME.len() as u32;
+                })*
+                $(
+                    if let Some((nth, option)) = <$nested as $crate::commands::options::OptionSet>::find(word) {
+                        return Some((before + nth, $set::$nested(option)));
+                    }
+                )?
+                let _ = before;
+                None
+            }
+        }
+    };
+}
+pub(crate) use options;
+
+/// Reads the options of a call, one after the other: first which it is, then its value.
 pub struct Options<'a, 'o> {
     args: &'o mut Args<'a>,
-    names: &'static [&'static str],
     seen: u32,
+    /// The last option, as errors name it.
+    current: &'a [u8],
 }
 
 impl<'a, 'o> Options<'a, 'o> {
-    /// Reads what is left of `args`. `names` are in upper case, at most 32.
-    pub fn new(args: &'o mut Args<'a>, names: &'static [&'static str]) -> Self {
-        Options { args, names, seen: 0 }
+    /// Reads what is left of `args`.
+    pub fn new(args: &'o mut Args<'a>) -> Self {
+        Options { args, seen: 0, current: b"" }
     }
 
-    /// The name of the next option; none at the end.
-    pub fn next(&mut self) -> Result<Option<&'static str>, Error> {
+    /// The next option; `None` at the end.
+    pub fn next<S: OptionSet>(&mut self) -> Result<Option<S>, Error> {
         let Some(word) = self.args.next() else { return Ok(None) };
-        let known = self.names.iter().zip(0u32..).find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(word));
-        let Some((name, nth)) = known else { return Err(Error::UnknownOption(Error::shown(word))) };
+        let Some((nth, option)) = S::find(word) else { return Err(Error::UnknownOption(Error::shown(word))) };
+        self.current = word;
         if self.seen & 1 << nth != 0 {
-            return Err(Error::Twice(name));
+            return Err(Error::Twice(self.name()));
         }
         self.seen |= 1 << nth;
-        Ok(Some(name))
+        Ok(Some(option))
     }
 
-    /// The value of an option.
-    pub fn value(&mut self, option: &'static str) -> Result<&'a [u8], Error> {
-        self.args.next().ok_or(Error::NoValue(option))
+    /// The last option in upper case.
+    fn name(&self) -> String {
+        String::from_utf8_lossy(self.current).to_ascii_uppercase()
     }
 
-    fn number(&mut self, option: &'static str, unit: Unit, range: RangeInclusive<i64>) -> Result<i64, Error> {
-        parse_number(self.value(option)?, option, unit, range)
+    /// The value of the last option.
+    pub fn value(&mut self) -> Result<&'a [u8], Error> {
+        self.args.next().ok_or_else(|| Error::NoValue(self.name()))
+    }
+
+    fn number(&mut self, unit: Unit, range: RangeInclusive<i64>) -> Result<i64, Error> {
+        let word = self.value()?;
+        parse_number(word, unit, range, || self.name())
+    }
+
+    /// Whether the next word is `word`, in any case; then it was read.
+    pub fn accept(&mut self, word: &'a [u8]) -> bool {
+        let is_next = self.args.peek().is_some_and(|next| next.eq_ignore_ascii_case(word));
+        if is_next {
+            self.args.next();
+            self.current = word;
+        }
+        is_next
     }
 
     /// What is left of the words, for an option with more values than one.
@@ -59,70 +130,93 @@ impl<'a, 'o> Options<'a, 'o> {
         self.args
     }
 
-    /// `DELAY` or `AT`, but not both.
-    pub fn due(&mut self, option: &'static str, due: &mut Option<Due>) -> Result<(), Error> {
+    /// The value of `DELAY`, unless `AT` was given.
+    pub fn delay(&mut self, due: &mut Option<Due>) -> Result<(), Error> {
+        self.set_due(due, |options| options.duration().map(Due::After))
+    }
+
+    /// The value of `AT`, unless `DELAY` was given.
+    pub fn at(&mut self, due: &mut Option<Due>) -> Result<(), Error> {
+        self.set_due(due, |options| options.instant().map(Due::At))
+    }
+
+    fn set_due(
+        &mut self,
+        due: &mut Option<Due>,
+        read: impl FnOnce(&mut Self) -> Result<Due, Error>,
+    ) -> Result<(), Error> {
         if due.is_some() {
             return Err(Error::Exclusive("DELAY", "AT"));
         }
-        *due = Some(match option {
-            "AT" => Due::At(self.instant(option)?),
-            _ => Due::After(self.duration(option)?),
-        });
+        *due = Some(read(self)?);
         Ok(())
     }
 
-    /// A number of messages that may be none at all.
-    pub fn length(&mut self, option: &'static str) -> Result<u64, Error> {
-        self.number(option, Unit::Plain, 0..=MAX_LENGTH as i64).map(i64::unsigned_abs)
+    /// A number of messages or bytes from 0 to `max`.
+    pub fn length(&mut self, max: u64) -> Result<u64, Error> {
+        self.number(Unit::Plain, 0..=max as i64).map(i64::unsigned_abs)
     }
 
-    /// A number of messages that may be none at all; none, which is -1, is no bound.
-    pub fn length_or_all(&mut self, option: &'static str) -> Result<Option<u64>, Error> {
-        self.number(option, Unit::Plain, -1..=MAX_LENGTH as i64).map(|length| u64::try_from(length).ok())
+    /// A number of messages from 0 on; -1, which is no limit, is `None`.
+    pub fn length_or_all(&mut self) -> Result<Option<u64>, Error> {
+        self.number(Unit::Plain, -1..=MAX_LENGTH as i64).map(|length| u64::try_from(length).ok())
     }
 
     /// A duration, ms.
-    pub fn duration(&mut self, option: &'static str) -> Result<DurationMs, Error> {
-        self.number(option, Unit::Ms, DURATION).map(|ms| DurationMs::new(ms.unsigned_abs()))
+    pub fn duration(&mut self) -> Result<DurationMs, Error> {
+        self.number(Unit::Ms, DURATION).map(|ms| DurationMs::new(ms.unsigned_abs()))
     }
 
-    /// A lease, ms, at least 1.
-    pub fn lease(&mut self, option: &'static str) -> Result<DurationMs, Error> {
-        self.number(option, Unit::Ms, LEASE).map(|ms| DurationMs::new(ms.unsigned_abs()))
+    /// A duration of at least 1 ms.
+    pub fn positive_duration(&mut self) -> Result<DurationMs, Error> {
+        self.number(Unit::Ms, POSITIVE_DURATION).map(|ms| DurationMs::new(ms.unsigned_abs()))
     }
 
-    /// A time of day, Unix ms.
-    pub fn instant(&mut self, option: &'static str) -> Result<UnixMs, Error> {
-        let range = 0..=UnixMs::MAX_AT as i64;
-        self.number(option, Unit::UnixMs, range).map(|ms| UnixMs::new(ms.unsigned_abs()))
+    /// A Unix time, ms.
+    pub fn instant(&mut self) -> Result<UnixMs, Error> {
+        let word = self.value()?;
+        match parse_integer(word) {
+            Some(seconds) if (0..*INSTANT.start()).contains(&seconds) => Err(Error::Seconds(self.name(), seconds)),
+            _ => parse_number(word, Unit::UnixMs, INSTANT, || self.name()).map(|ms| UnixMs::new(ms.unsigned_abs())),
+        }
     }
 
     /// A number of messages, at least 1.
-    pub fn count(&mut self, option: &'static str) -> Result<usize, Error> {
-        self.number(option, Unit::Plain, 1..=COUNT_MAX).map(|count| count.unsigned_abs() as usize)
+    pub fn count(&mut self) -> Result<usize, Error> {
+        self.number(Unit::Plain, 1..=COUNT_MAX).map(|count| count.unsigned_abs() as usize)
     }
 
     /// A priority.
-    pub fn priority(&mut self, option: &'static str) -> Result<i8, Error> {
-        self.number(option, Unit::Plain, i8::MIN.into()..=i8::MAX.into()).map(|priority| priority as i8)
+    pub fn priority(&mut self) -> Result<i8, Error> {
+        self.number(Unit::Plain, i8::MIN.into()..=i8::MAX.into()).map(|priority| priority as i8)
     }
 
     /// A number of redeliveries; -1 is no limit.
-    pub fn retries(&mut self, option: &'static str) -> Result<Retries, Error> {
-        self.number(option, Unit::Plain, -1..=COUNT_MAX)
-            .map(|count| Retries::new(count as i32).unwrap_or(Retries::UNLIMITED))
+    pub fn retries(&mut self) -> Result<Retries, Error> {
+        self.number(Unit::Plain, -1..=COUNT_MAX).map(|count| Retries::new(count as i32).unwrap_or(Retries::UNLIMITED))
+    }
+
+    /// A share, from 0 to 100 %.
+    pub fn percent(&mut self) -> Result<Percent, Error> {
+        self.number(Unit::Plain, 0..=Percent::MAX.into())
+            .map(|share| u8::try_from(share).ok().and_then(Percent::new).unwrap_or_default())
     }
 
     /// A name that a producer chose.
-    pub fn name(&mut self, option: &'static str) -> Result<&'a [u8], Error> {
-        Some(self.value(option)?).filter(|name| Id::is_name(name)).ok_or(Error::BadId)
+    pub fn message_name(&mut self) -> Result<&'a [u8], Error> {
+        Some(self.value()?).filter(|name| Id::is_name(name)).ok_or(Error::BadId)
     }
 }
 
 /// A number of words, at least 1, that stands before them.
 pub fn count_of_words(args: &mut Args<'_>, name: &'static str) -> Result<usize, Error> {
     let word = args.next().unwrap_or_default();
-    parse_number(word, name, Unit::Plain, 1..=COUNT_MAX).map(|count| count.unsigned_abs() as usize)
+    parse_number(word, Unit::Plain, 1..=COUNT_MAX, || name.to_owned()).map(|count| count.unsigned_abs() as usize)
+}
+
+/// Refuses words behind the last argument of a command without options.
+pub fn no_more(args: &mut Args<'_>) -> Result<(), Error> {
+    args.next().map_or(Ok(()), |word| Err(Error::UnknownOption(Error::shown(word))))
 }
 
 /// A cursor of a scan.
@@ -131,9 +225,15 @@ pub fn cursor(word: &[u8]) -> Result<Cursor, Error> {
     number.and_then(|number| number.parse().ok()).map(Cursor::from_number).ok_or(Error::BadCursor)
 }
 
-fn parse_number(word: &[u8], option: &'static str, unit: Unit, range: RangeInclusive<i64>) -> Result<i64, Error> {
+fn parse_number(
+    word: &[u8],
+    unit: Unit,
+    range: RangeInclusive<i64>,
+    option: impl FnOnce() -> String,
+) -> Result<i64, Error> {
     let (min, max) = (*range.start(), *range.end());
-    parse_integer(word).filter(|number| range.contains(number)).ok_or(Error::Range { option, unit, min, max })
+    let number = parse_integer(word).filter(|number| range.contains(number));
+    number.ok_or_else(|| Error::Range { option: option(), unit, min, max })
 }
 
 /// A whole number as the server itself reads them: an optional minus, digits, no leading zero.
@@ -165,6 +265,31 @@ fn parse_integer(text: &[u8]) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    options! {
+        enum Inner {
+            Delay | At => DUE,
+        }
+    }
+
+    options! {
+        enum Outer {
+            Id => Arg::token_string(c"ID", c"id"),
+            Replace => Arg::token(c"replace", c"REPLACE"),
+            ..Inner,
+        }
+    }
+
+    #[test]
+    fn each_option_is_found_by_its_word_and_has_a_number_of_its_own() {
+        let found = |word: &str| Outer::find(word.as_bytes());
+        assert_eq!(found("id"), Some((0, Outer::Id)));
+        assert_eq!(found("Replace"), Some((1, Outer::Replace)));
+        assert_eq!(found("DELAY"), Some((2, Outer::Inner(Inner::Delay))));
+        assert_eq!(found("at"), Some((3, Outer::Inner(Inner::At))));
+        assert_eq!(found("due"), None);
+        assert_eq!(found(""), None);
+    }
 
     #[test]
     fn numbers_are_read_as_the_server_reads_them() {

@@ -1,68 +1,109 @@
-//! `DQ.PAUSE key`, `DQ.RESUME key`
-
-use std::ffi::CStr;
+//! `DQ.PAUSE key [FOR ms]`, `DQ.RESUME key`
 
 use super::error::Error;
+use super::options::{options, Options};
 use super::{key_name, now, serve, with_queue};
-use crate::queue::Effect;
+use crate::queue::time::{DurationMs, UnixMs};
+use crate::queue::{Effect, Pause as Suspended, Queue};
+use crate::server::ctx::Name;
+use crate::server::event::Event;
 use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::server::write;
 
 /// The command that suspends delivery.
 pub struct Pause;
 
-/// The command that takes it up again.
+/// The command that resumes it.
 pub struct Resume;
 
+const ROW: Row = Row {
+    name: c"DQ.PAUSE",
+    flags: c"write fast",
+    arity: -2,
+    keys: Keys::First(Access::UPDATE),
+    acl: c"write fast",
+    summary: c"Suspends the delivery of a queue, for a time or until it is resumed; all else goes on",
+    complexity: c"O(1)",
+    since: c"0.1.0",
+    tips: c"",
+    args: &[Arg::key(c"key")],
+    options: &[PauseOption::ARGS],
+};
+
 impl Command for Pause {
-    const ROW: Row = row(c"DQ.PAUSE", c"Suspends the delivery of a queue; all else goes on");
+    const ROW: Row = ROW;
 
     fn run(call: Call<'_>) {
-        serve(call, |call| set_paused(call, true, c"dq.pause"));
+        serve(call, pause);
     }
 }
 
 impl Command for Resume {
-    const ROW: Row = row(c"DQ.RESUME", c"Takes up the delivery of a queue that was paused");
+    const ROW: Row = Row {
+        name: c"DQ.RESUME",
+        arity: 2,
+        summary: c"Resumes the delivery of a queue that was paused",
+        options: &[],
+        ..ROW
+    };
 
     fn run(call: Call<'_>) {
-        serve(call, |call| set_paused(call, false, c"dq.resume"));
+        serve(call, resume);
     }
 }
 
-const ARGS: &[Arg] = &[Arg::key(c"key")];
-
-const fn row(name: &'static CStr, summary: &'static CStr) -> Row {
-    Row {
-        name,
-        flags: c"write fast",
-        arity: 2,
-        keys: Keys::First(Access::UPDATE),
-        acl: c"write fast",
-        summary,
-        complexity: c"O(1)",
-        since: c"0.1.0",
-        tips: c"",
-        args: ARGS,
+options! {
+    /// How long a pause lasts.
+    enum PauseOption {
+        For => Arg::token_int(c"FOR", c"ms"),
     }
 }
 
-fn set_paused(call: &mut Call<'_>, paused: bool, event: &CStr) -> Result<(), Error> {
-    let ctx = call.ctx;
+fn pause(call: &mut Call<'_>) -> Result<(), Error> {
     let name = key_name(call)?;
-    let now = now(ctx);
-    let announcement = with_queue(ctx, name, |held| {
-        if held.queue.is_paused() == paused {
-            return None;
+    let length = parse(call)?;
+    let now = now(call.ctx);
+    set(call, name, now, Event::Pause, |queue| queue.suspend(now, length))
+}
+
+fn resume(call: &mut Call<'_>) -> Result<(), Error> {
+    let name = key_name(call)?;
+    let now = now(call.ctx);
+    set(call, name, now, Event::Resume, |queue| queue.resume(now).then_some(Suspended::Off))
+}
+
+/// Carries out `change`, which returns the new pause, or `None` if it changed nothing.
+fn set(
+    call: &Call<'_>,
+    name: Name<'_>,
+    now: UnixMs,
+    event: Event,
+    change: impl FnOnce(&mut Queue) -> Option<Suspended>,
+) -> Result<(), Error> {
+    let ctx = call.ctx;
+    let announcement = with_queue(ctx, name, |held| match change(&mut held.queue) {
+        Some(pause) => Some(write::record(ctx, name, held, now, true, || Effect::Pause(pause))),
+        None => {
+            let _ = write::settle(ctx, name, held, now, false);
+            None
         }
-        let settings = *held.queue.settings();
-        held.queue.alter(settings, paused);
-        Some(write::record(ctx, name, held, now, true, || Effect::Alter(settings, paused)))
     })?;
     let announcement = announcement.ok_or(Error::NoSuchKey)?;
     ctx.ok();
     if let Some(announcement) = announcement {
-        write::announce(ctx, name, announcement, event);
+        write::announce(ctx, name, announcement, &[event]);
     }
     Ok(())
+}
+
+/// Reads how long the pause lasts: without end unless `FOR` says otherwise.
+pub(super) fn parse(call: &mut Call<'_>) -> Result<Option<DurationMs>, Error> {
+    let mut length = None;
+    let mut options = Options::new(&mut call.args);
+    while let Some(option) = options.next()? {
+        match option {
+            PauseOption::For => length = Some(options.positive_duration()?),
+        }
+    }
+    Ok(length)
 }

@@ -3,7 +3,7 @@
 use super::error::Error;
 use super::get::reply_message;
 use super::len::{state, STATES};
-use super::options::Options;
+use super::options::{options, OptionSet, Options};
 use super::{key_name, look_caught_up, now, serve};
 use crate::queue::StateKind;
 use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
@@ -23,7 +23,8 @@ impl Command for Peek {
         complexity: c"O(M * log N) with M the messages shown and N the messages in the queue",
         since: c"0.1.0",
         tips: c"",
-        args: &[Arg::key(c"key"), STATES.optional(), Arg::token_int(c"COUNT", c"count").optional()],
+        args: &[Arg::key(c"key"), STATES.optional()],
+        options: &[PeekOption::ARGS],
     };
 
     fn run(call: Call<'_>) {
@@ -31,7 +32,12 @@ impl Command for Peek {
     }
 }
 
-const OPTIONS: &[&str] = &["COUNT"];
+options! {
+    /// How many messages are shown.
+    enum PeekOption {
+        Count => Arg::token_int(c"COUNT", c"count"),
+    }
+}
 
 fn peek(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
@@ -56,13 +62,15 @@ fn peek(call: &mut Call<'_>) -> Result<(), Error> {
 
 pub(super) fn parse(call: &mut Call<'_>) -> Result<(StateKind, usize), Error> {
     let (mut kind, mut count) = (StateKind::Ready, 1);
-    if let Some(word) = call.args.peek().filter(|word| !word.eq_ignore_ascii_case(b"COUNT")) {
+    if let Some(word) = call.args.peek().filter(|word| PeekOption::find(word).is_none()) {
         kind = state(word)?;
         call.args.next();
     }
-    let mut options = Options::new(&mut call.args, OPTIONS);
+    let mut options = Options::new(&mut call.args);
     while let Some(option) = options.next()? {
-        count = options.count(option)?;
+        match option {
+            PeekOption::Count => count = options.count()?,
+        }
     }
     Ok((kind, count))
 }

@@ -1,13 +1,14 @@
 //! `DQ.POP key [COUNT n] [LEASE ms] [BLOCK ms] [NOACK]`
 
 use super::error::Error;
-use super::options::Options;
+use super::options::{options, Options};
 use super::{key_name, now, serve, with_queue};
 use crate::queue::id::IdBuffer;
 use crate::queue::time::{DurationMs, UnixMs};
 use crate::queue::{Delivered, Effect, Grant, Lease, Pop as Terms};
 use crate::server::ctx::{Ctx, Name};
 use crate::server::datatype::Held;
+use crate::server::event::Event;
 use crate::server::listeners;
 use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::server::state::floor;
@@ -28,13 +29,8 @@ impl Command for Pop {
         complexity: c"O(M * log N) with M the messages delivered and N the messages in the queue",
         since: c"0.1.0",
         tips: c"nondeterministic_output",
-        args: &[
-            Arg::key(c"key"),
-            Arg::token_int(c"COUNT", c"count").optional(),
-            Arg::token_int(c"LEASE", c"lease-ms").optional(),
-            Arg::token_int(c"BLOCK", c"block-ms").optional(),
-            Arg::token(c"noack", c"NOACK").optional(),
-        ],
+        args: &[Arg::key(c"key")],
+        options: &[PopOption::ARGS],
     };
 
     fn run(call: Call<'_>) {
@@ -42,7 +38,15 @@ impl Command for Pop {
     }
 }
 
-const OPTIONS: &[&str] = &["COUNT", "LEASE", "BLOCK", "NOACK"];
+options! {
+    /// What a consumer may ask for.
+    pub enum PopOption {
+        Count => Arg::token_int(c"COUNT", c"count"),
+        Lease => Arg::token_int(c"LEASE", c"lease-ms"),
+        Block => Arg::token_int(c"BLOCK", c"block-ms"),
+        NoAck => Arg::token(c"noack", c"NOACK"),
+    }
+}
 
 /// What a consumer asked for; kept while it waits.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +63,7 @@ fn pop(call: &mut Call<'_>) -> Result<(), Error> {
     let now = now(ctx);
     let delivered = with_queue(ctx, name, |held| deliver(ctx, name, held, now, &request))?;
     match (delivered.flatten(), block) {
-        (Some(announcement), _) => write::announce(ctx, name, announcement, c"dq.pop"),
+        (Some(announcement), _) => write::announce(ctx, name, announcement, &[Event::Pop]),
         (None, Some(timeout)) => waiters::block(ctx, &[name], request, timeout),
         (None, None) => ctx.null_array(),
     }
@@ -71,13 +75,13 @@ pub fn parse(call: &mut Call<'_>) -> Result<(Request, Option<DurationMs>), Error
     let mut terms = Terms { count: 1, lease: Lease::Default };
     let mut block = None;
     let mut no_ack = false;
-    let mut options = Options::new(&mut call.args, OPTIONS);
+    let mut options = Options::new(&mut call.args);
     while let Some(option) = options.next()? {
         match option {
-            "COUNT" => terms.count = options.count(option)?,
-            "LEASE" => terms.lease = Lease::For(options.lease(option)?),
-            "BLOCK" => block = Some(options.duration(option)?),
-            _ => no_ack = true,
+            PopOption::Count => terms.count = options.count()?,
+            PopOption::Lease => terms.lease = Lease::For(options.positive_duration()?),
+            PopOption::Block => block = Some(options.duration()?),
+            PopOption::NoAck => no_ack = true,
         }
     }
     if no_ack {

@@ -1,9 +1,11 @@
-//! `DQ.PURGE key [state ...]`
+//! `DQ.PURGE key [state ...] [COUNT n]`
 
 use super::error::Error;
 use super::len::{state, STATES};
+use super::options::{options, OptionSet, Options};
 use super::{change_queue, key_name, now, serve};
 use crate::queue::{Effect, States};
+use crate::server::event::Event;
 use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::server::write;
 
@@ -17,11 +19,13 @@ impl Command for Purge {
         arity: -2,
         keys: Keys::First(Access::DELETE),
         acl: c"write slow",
-        summary: c"Removes all messages that are in one of the states named, or all there are, and answers how many",
+        summary:
+            c"Removes the messages of the states named, or of all states, at most COUNT; answers how many it removed",
         complexity: c"O(M * log N) with M the messages removed and N the messages in the queue",
         since: c"0.1.0",
         tips: c"",
         args: &[Arg::key(c"key"), STATES.optional().multiple()],
+        options: &[PurgeOption::ARGS],
     };
 
     fn run(call: Call<'_>) {
@@ -29,26 +33,51 @@ impl Command for Purge {
     }
 }
 
+options! {
+    /// What bounds a purge.
+    enum PurgeOption {
+        Count => Arg::token_int(c"COUNT", c"count"),
+    }
+}
+
 fn purge(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let name = key_name(call)?;
-    let mut named: Option<States> = None;
-    while let Some(word) = call.args.next() {
-        let state = States::only(state(word)?);
-        named = Some(named.map_or(state, |named| named.and(state)));
-    }
-    let states = named.unwrap_or(States::ALL);
+    let (states, count) = parse(call)?;
     let now = now(ctx);
-    let outcome = change_queue(ctx, name, now, |queue| {
-        let purged = queue.purge(now, states);
-        (purged > 0).then_some((purged, Effect::Purge(states)))
+    let outcome = change_queue(ctx, name, now, |queue| match count {
+        None => {
+            let purged = queue.purge(now, states);
+            (purged > 0).then_some((purged, Effect::Purge(states)))
+        }
+        Some(count) => {
+            let purged = queue.purge_first(now, states, count);
+            (!purged.is_empty()).then(|| (purged.len(), Effect::Remove(purged)))
+        }
     })?;
     match outcome {
         Some((purged, announcement)) => {
             ctx.integer(purged as i64);
-            write::announce(ctx, name, announcement, c"dq.purge");
+            write::announce(ctx, name, announcement, &[Event::Purge]);
         }
         None => ctx.integer(0),
     }
     Ok(())
+}
+
+pub(super) fn parse(call: &mut Call<'_>) -> Result<(States, Option<usize>), Error> {
+    let mut named: Option<States> = None;
+    while let Some(word) = call.args.peek().filter(|word| PurgeOption::find(word).is_none()) {
+        let state = States::only(state(word)?);
+        named = Some(named.map_or(state, |named| named.and(state)));
+        call.args.next();
+    }
+    let mut count = None;
+    let mut options = Options::new(&mut call.args);
+    while let Some(option) = options.next()? {
+        match option {
+            PurgeOption::Count => count = Some(options.count()?),
+        }
+    }
+    Ok((named.unwrap_or(States::ALL), count))
 }

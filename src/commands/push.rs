@@ -1,13 +1,15 @@
 //! `DQ.PUSH key payload [ID id] [DELAY ms | AT unix-ms] [PRIORITY n] [RETRIES n] [LEASE ms] [TTL ms] [REPLACE]`
 
 use super::error::Error;
-use super::options::{Options, DUE};
+use super::options::{options, Options, DUE};
 use super::{key_name, now, reply_id, serve, word};
 use crate::queue::settings::Retries;
 use crate::queue::time::DurationMs;
 use crate::queue::{Due, Effect, NewMessage, Pushed, Queue};
 use crate::server::config;
+use crate::server::ctx::Ctx;
 use crate::server::datatype::{self, Held};
+use crate::server::event::Event;
 use crate::server::key::{OpenKey, Slot};
 use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::server::state::floor;
@@ -27,17 +29,8 @@ impl Command for Push {
         complexity: c"O(log N) with N the messages in the queue",
         since: c"0.1.0",
         tips: c"",
-        args: &[
-            Arg::key(c"key"),
-            Arg::string(c"payload"),
-            Arg::token_string(c"ID", c"id").optional(),
-            DUE.optional(),
-            Arg::token_int(c"PRIORITY", c"priority").optional(),
-            Arg::token_int(c"RETRIES", c"retries").optional(),
-            Arg::token_int(c"LEASE", c"lease-ms").optional(),
-            Arg::token_int(c"TTL", c"ttl-ms").optional(),
-            Arg::token(c"replace", c"REPLACE").optional(),
-        ],
+        args: &[Arg::key(c"key"), Arg::string(c"payload")],
+        options: &[PushOption::ARGS, Term::ARGS],
     };
 
     fn run(call: Call<'_>) {
@@ -45,7 +38,25 @@ impl Command for Push {
     }
 }
 
-const OPTIONS: &[&str] = &["DELAY", "ID", "PRIORITY", "AT", "RETRIES", "LEASE", "TTL", "REPLACE"];
+options! {
+    /// What `DQ.PUSH` takes behind the payload.
+    enum PushOption {
+        Id => Arg::token_string(c"ID", c"id"),
+        ..Term,
+    }
+}
+
+options! {
+    /// What a producer may say of one message or of a batch.
+    pub enum Term {
+        Delay | At => DUE,
+        Priority => Arg::token_int(c"PRIORITY", c"priority"),
+        Retries => Arg::token_int(c"RETRIES", c"retries"),
+        Lease => Arg::token_int(c"LEASE", c"lease-ms"),
+        Ttl => Arg::token_int(c"TTL", c"ttl-ms"),
+        Replace => Arg::token(c"replace", c"REPLACE"),
+    }
+}
 
 fn push(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
@@ -55,46 +66,65 @@ fn push(call: &mut Call<'_>) -> Result<(), Error> {
 
     let mut key = OpenKey::open_write(ctx, key_name, datatype::handle());
     let mut made_with = None;
-    if let Slot::Missing = key.slot() {
-        let settings = config::defaults().settings();
-        // Its first push cannot be refused: the name is free, and a limit is at least one.
-        key.create(Held::new(Queue::new(settings))).map_err(|_| Error::WrongType)?;
-        made_with = Some(settings);
-    }
-    let Slot::Holds(held) = key.slot() else { return Err(Error::WrongType) };
-    match held.queue.push(now, &mut floor(), &message) {
-        Pushed::Added { image, replaced } => {
-            let effect = || Effect::Push(made_with, vec![image]);
-            let announcement = write::record(ctx, key_name, held, now, true, effect);
-            drop(key);
-            reply_id(ctx, image.record.sequence, message.name);
-            write::announce(ctx, key_name, announcement, if replaced { c"dq.replace" } else { c"dq.push" });
-            Ok(())
+    let pushed = match key.slot() {
+        Slot::WrongType => return Err(Error::WrongType),
+        Slot::Holds(held) => held.queue.push(now, &mut floor(), &message),
+        Slot::Missing => {
+            // Only a push that is not refused creates a queue.
+            let settings = config::defaults().settings();
+            let mut queue = Queue::new(settings);
+            let pushed = queue.push(now, &mut floor(), &message);
+            if let Pushed::Added { .. } = pushed {
+                key.create(Held::made(queue)).map_err(|_| Error::WrongType)?;
+                made_with = Some(settings);
+            }
+            pushed
         }
-        refused => {
+    };
+    let Pushed::Added { image, replaced } = pushed else {
+        if let Slot::Holds(held) = key.slot() {
             let announcement = write::settle(ctx, key_name, held, now, false);
             drop(key);
             write::wake(ctx, key_name, announcement);
-            match refused {
-                Pushed::Full { held } => Err(Error::Full(held)),
-                Pushed::Exhausted => Err(Error::Exhausted),
-                Pushed::Duplicate | Pushed::Added { .. } => {
-                    ctx.null();
-                    Ok(())
-                }
-            }
+        }
+        return refuse(ctx, &message, pushed);
+    };
+    let Slot::Holds(held) = key.slot() else { return Err(Error::WrongType) };
+    let effect = || Effect::Push(made_with, vec![image]);
+    let announcement = write::record(ctx, key_name, held, now, true, effect);
+    drop(key);
+    reply_id(ctx, image.record.sequence, message.name);
+    write::announce(ctx, key_name, announcement, &[if replaced { Event::Replace } else { Event::Push }]);
+    Ok(())
+}
+
+/// The answer to a push that changed nothing.
+fn refuse(ctx: Ctx, message: &NewMessage<'_>, why: Pushed<'_>) -> Result<(), Error> {
+    match why {
+        Pushed::Full { held } => Err(Error::Full(held)),
+        Pushed::TooLarge => Err(Error::TooLarge(message.payload.len())),
+        Pushed::Exhausted => Err(Error::Exhausted),
+        Pushed::HeldDead => Err(dead_id(message)),
+        Pushed::Duplicate | Pushed::Added { .. } => {
+            ctx.null();
+            Ok(())
         }
     }
+}
+
+/// The error for a name that a dead message has.
+pub(super) fn dead_id(message: &NewMessage<'_>) -> Error {
+    Error::DeadId(String::from_utf8_lossy(message.name.unwrap_or_default()).into_owned())
 }
 
 pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<NewMessage<'a>, Error> {
     let payload = word(call);
     let (mut terms, mut name) = (Terms::default(), None);
-    let mut options = Options::new(&mut call.args, OPTIONS);
+    let mut options = Options::new(&mut call.args);
     while let Some(option) = options.next()? {
         match option {
-            "ID" => name = Some(options.name(option)?),
-            term => terms.read(term, &mut options)?,
+            PushOption::Id => name = Some(options.message_name()?),
+            PushOption::Term(term) => terms.read(term, &mut options)?,
         }
     }
     if terms.replace && name.is_none() {
@@ -116,14 +146,15 @@ pub struct Terms {
 
 impl Terms {
     /// Reads the value of one of the options.
-    pub fn read(&mut self, option: &'static str, options: &mut Options<'_, '_>) -> Result<(), Error> {
-        match option {
-            "DELAY" | "AT" => options.due(option, &mut self.due)?,
-            "PRIORITY" => self.priority = options.priority(option)?,
-            "RETRIES" => self.retries = Some(options.retries(option)?),
-            "LEASE" => self.lease = Some(options.lease(option)?),
-            "TTL" => self.ttl = Some(options.duration(option)?),
-            _ => self.replace = true,
+    pub fn read(&mut self, term: Term, options: &mut Options<'_, '_>) -> Result<(), Error> {
+        match term {
+            Term::Delay => options.delay(&mut self.due)?,
+            Term::At => options.at(&mut self.due)?,
+            Term::Priority => self.priority = options.priority()?,
+            Term::Retries => self.retries = Some(options.retries()?),
+            Term::Lease => self.lease = Some(options.positive_duration()?),
+            Term::Ttl => self.ttl = Some(options.duration()?),
+            Term::Replace => self.replace = true,
         }
         Ok(())
     }

@@ -1,10 +1,11 @@
 //! `DQ.REDRIVE key [COUNT n | IDS n id [id ...]] [DELAY ms]`
 
 use super::error::Error;
-use super::options::{count_of_words, Options};
+use super::options::{count_of_words, options, Options};
 use super::{change_queue, key_name, now, serve};
 use crate::queue::id::Id;
 use crate::queue::{Due, Effect, Which};
+use crate::server::event::Event;
 use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::server::write;
 
@@ -22,18 +23,8 @@ impl Command for Redrive {
         complexity: c"O(M * log N) with M the messages redriven or named and N the messages in the queue",
         since: c"0.1.0",
         tips: c"",
-        args: &[
-            Arg::key(c"key"),
-            Arg::oneof(
-                c"which",
-                &[
-                    Arg::token_int(c"COUNT", c"count"),
-                    Arg::block(c"ids", &[Arg::int(c"numids"), Arg::string(c"id").multiple()]).after(c"IDS"),
-                ],
-            )
-            .optional(),
-            Arg::token_int(c"DELAY", c"ms").optional(),
-        ],
+        args: &[Arg::key(c"key")],
+        options: &[RedriveOption::ARGS],
     };
 
     fn run(call: Call<'_>) {
@@ -41,7 +32,19 @@ impl Command for Redrive {
     }
 }
 
-const OPTIONS: &[&str] = &["COUNT", "IDS", "DELAY"];
+options! {
+    /// Which of the dead are meant, and when they are due.
+    enum RedriveOption {
+        Count | Ids => Arg::oneof(
+            c"which",
+            &[
+                Arg::token_int(c"COUNT", c"count"),
+                Arg::block(c"ids", &[Arg::int(c"numids"), Arg::string(c"id").multiple()]).after(c"IDS"),
+            ],
+        ),
+        Delay => Arg::token_int(c"DELAY", c"ms"),
+    }
+}
 
 /// What is to be redriven, and when it is due.
 pub(super) struct Request<'a> {
@@ -66,7 +69,7 @@ fn redrive(call: &mut Call<'_>) -> Result<(), Error> {
     match outcome {
         Some((count, announcement)) => {
             ctx.integer(count as i64);
-            write::announce(ctx, name, announcement, c"dq.redrive");
+            write::announce(ctx, name, announcement, &[Event::Redrive]);
         }
         None => ctx.integer(0),
     }
@@ -75,12 +78,12 @@ fn redrive(call: &mut Call<'_>) -> Result<(), Error> {
 
 pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Request<'a>, Error> {
     let mut request = Request { count: None, ids: None, due: Due::Now };
-    let mut options = Options::new(&mut call.args, OPTIONS);
+    let mut options = Options::new(&mut call.args);
     while let Some(option) = options.next()? {
         match option {
-            "COUNT" => request.count = Some(options.count(option)?),
-            "IDS" => request.ids = Some(ids(&mut options)?),
-            _ => request.due = Due::After(options.duration(option)?),
+            RedriveOption::Count => request.count = Some(options.count()?),
+            RedriveOption::Ids => request.ids = Some(ids(&mut options)?),
+            RedriveOption::Delay => request.due = Due::After(options.duration()?),
         }
     }
     if request.count.is_some() && request.ids.is_some() {
@@ -92,7 +95,7 @@ pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Request<'a>, Error> {
 /// Reads `n id [id ...]`.
 fn ids<'a>(options: &mut Options<'a, '_>) -> Result<Vec<Option<Id<'a>>>, Error> {
     if options.rest().remaining() == 0 {
-        return Err(Error::NoValue("IDS"));
+        return Err(Error::NoValue("IDS".to_owned()));
     }
     let count = count_of_words(options.rest(), "IDS")?;
     let given = options.rest().remaining();

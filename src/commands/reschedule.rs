@@ -1,10 +1,11 @@
-//! `DQ.RESCHEDULE key id DELAY ms | AT unix-ms`
+//! `DQ.RESCHEDULE key id [DELAY ms | AT unix-ms] [PRIORITY n]`, at least one of them
 
 use super::error::Error;
-use super::options::{Options, DUE};
+use super::options::{options, Options, DUE};
 use super::{change_queue, key_name, now, serve, word};
 use crate::queue::id::Id;
-use crate::queue::{Due, Effect};
+use crate::queue::{Effect, Reschedule as To};
+use crate::server::event::Event;
 use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::server::write;
 
@@ -18,11 +19,12 @@ impl Command for Reschedule {
         arity: -4,
         keys: Keys::First(Access::UPDATE),
         acl: c"write fast",
-        summary: c"Moves a delayed or ready message to another due time",
+        summary: c"Gives a delayed or ready message another due time or priority",
         complexity: c"O(log N) with N the messages in the queue",
         since: c"0.1.0",
         tips: c"",
-        args: &[Arg::key(c"key"), Arg::string(c"id"), DUE],
+        args: &[Arg::key(c"key"), Arg::string(c"id")],
+        options: &[RescheduleOption::ARGS],
     };
 
     fn run(call: Call<'_>) {
@@ -30,34 +32,44 @@ impl Command for Reschedule {
     }
 }
 
-const OPTIONS: &[&str] = &["DELAY", "AT"];
+options! {
+    /// What may change of a message.
+    enum RescheduleOption {
+        Delay | At => DUE,
+        Priority => Arg::token_int(c"PRIORITY", c"priority"),
+    }
+}
 
 fn reschedule(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let name = key_name(call)?;
     let id = Id::parse(word(call));
-    let due = parse(call)?;
+    let to = parse(call)?;
     let now = now(ctx);
     let outcome = change_queue(ctx, name, now, |queue| {
-        let (sequence, due) = queue.reschedule(now, &id?, due)?;
-        Some(((), Effect::Reschedule(sequence, due)))
+        let moved = queue.reschedule(now, &id?, &to)?;
+        Some(((), Effect::Reschedule(moved.sequence, moved.due, moved.priority)))
     })?;
     match outcome {
         Some(((), announcement)) => {
             ctx.integer(1);
-            write::announce(ctx, name, announcement, c"dq.reschedule");
+            write::announce(ctx, name, announcement, &[Event::Reschedule]);
         }
         None => ctx.integer(0),
     }
     Ok(())
 }
 
-pub(super) fn parse(call: &mut Call<'_>) -> Result<Due, Error> {
-    let mut due = None;
-    let mut options = Options::new(&mut call.args, OPTIONS);
+pub(super) fn parse(call: &mut Call<'_>) -> Result<To, Error> {
+    let mut to = To::default();
+    let mut options = Options::new(&mut call.args);
     while let Some(option) = options.next()? {
-        options.due(option, &mut due)?;
+        match option {
+            RescheduleOption::Delay => options.delay(&mut to.due)?,
+            RescheduleOption::At => options.at(&mut to.due)?,
+            RescheduleOption::Priority => to.priority = Some(options.priority()?),
+        }
     }
-    // The arity promises a word, so this is never missing.
-    due.ok_or(Error::NoValue("DELAY or AT"))
+    // The arity promises a word, and every option has a value, so one of them was given.
+    Ok(to)
 }

@@ -3,8 +3,9 @@
 use super::error::Error;
 use super::get::reply_message;
 use super::len::{state, STATES};
-use super::options::{self, Options};
+use super::options::{self, options, Options};
 use super::{key_name, look_at, now, serve, word};
+use crate::queue::time::UnixMs;
 use crate::queue::{Cursor, Queue, StateKind};
 use crate::server::ctx::Ctx;
 use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
@@ -23,12 +24,8 @@ impl Command for Scan {
         complexity: c"O(M + log N) a call with M the messages looked at and N the messages in the queue",
         since: c"0.1.0",
         tips: c"",
-        args: &[
-            Arg::key(c"key"),
-            Arg::string(c"cursor"),
-            STATES.after(c"STATE").optional(),
-            Arg::token_int(c"COUNT", c"count").optional(),
-        ],
+        args: &[Arg::key(c"key"), Arg::string(c"cursor")],
+        options: &[ScanOption::ARGS],
     };
 
     fn run(call: Call<'_>) {
@@ -36,7 +33,13 @@ impl Command for Scan {
     }
 }
 
-const OPTIONS: &[&str] = &["STATE", "COUNT"];
+options! {
+    /// What is shown, and how much is looked at.
+    enum ScanOption {
+        State => STATES.after(c"STATE"),
+        Count => Arg::token_int(c"COUNT", c"count"),
+    }
+}
 
 /// How many messages a call looks at unless it says otherwise.
 const COUNT: usize = 10;
@@ -46,14 +49,15 @@ fn scan(call: &mut Call<'_>) -> Result<(), Error> {
     let name = key_name(call)?;
     let cursor = options::cursor(word(call))?;
     let (mut kind, mut count) = (None, COUNT);
-    let mut options = Options::new(&mut call.args, OPTIONS);
+    let mut options = Options::new(&mut call.args);
     while let Some(option) = options.next()? {
         match option {
-            "STATE" => kind = Some(state(options.value(option)?)?),
-            _ => count = options.count(option)?,
+            ScanOption::State => kind = Some(state(options.value()?)?),
+            ScanOption::Count => count = options.count()?,
         }
     }
-    if look_at(ctx, name, |held| reply_page(ctx, &held.queue, cursor, count, kind))?.is_none() {
+    let now = now(ctx);
+    if look_at(ctx, name, now, |held| reply_page(ctx, &held.queue, now, cursor, count, kind))?.is_none() {
         ctx.array(2);
         ctx.bulk(b"0");
         ctx.array(0);
@@ -61,8 +65,7 @@ fn scan(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-fn reply_page(ctx: Ctx, queue: &Queue, cursor: Cursor, count: usize, kind: Option<StateKind>) {
-    let now = now(ctx);
+fn reply_page(ctx: Ctx, queue: &Queue, now: UnixMs, cursor: Cursor, count: usize, kind: Option<StateKind>) {
     let (page, next) = queue.scan(now, cursor, count, kind);
     ctx.array(2);
     ctx.bulk(next.unwrap_or(Cursor::Start).number().to_string().as_bytes());

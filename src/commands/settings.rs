@@ -1,77 +1,96 @@
 //! The settings of a queue, as `DQ.CREATE` and `DQ.ALTER` take them.
 
 use super::error::Error;
-use super::options::Options;
-use crate::queue::settings::{Backoff, Retries, Settings};
+use super::options::{options, Options};
+use crate::queue::settings::{Backoff, Percent, Retries, Settings, MAX_LENGTH, MAX_PAYLOAD};
 use crate::queue::time::DurationMs;
-use crate::server::register::{Arg, Call};
+use crate::server::register::Arg;
 
-/// A key and settings, as arguments.
-pub const KEY_AND_SETTINGS: &[Arg] = &[
-    Arg::key(c"key"),
-    Arg::token_int(c"LEASE", c"lease-ms").optional(),
-    Arg::token_int(c"RETRIES", c"retries").optional(),
-    Arg::block(c"backoff", &[Arg::int(c"base-ms"), Arg::int(c"max-ms")]).after(c"BACKOFF").optional(),
-    Arg::token_int(c"TTL", c"ttl-ms").optional(),
-    Arg::token_int(c"MAXLEN", c"messages").optional(),
-    Arg::token_int(c"MAXINFLIGHT", c"leases").optional(),
-    Arg::token_int(c"DEADLEN", c"dead-messages").optional(),
-];
-
-const OPTIONS: &[&str] = &["LEASE", "RETRIES", "BACKOFF", "TTL", "MAXLEN", "MAXINFLIGHT", "DEADLEN"];
+options! {
+    /// What can be set.
+    pub enum Setting {
+        Lease => Arg::token_int(c"LEASE", c"lease-ms"),
+        Retries => Arg::token_int(c"RETRIES", c"retries"),
+        Backoff => Arg::block(
+            c"backoff",
+            &[Arg::int(c"base-ms"), Arg::int(c"max-ms"), Arg::token_int(c"JITTER", c"percent").optional()],
+        )
+        .after(c"BACKOFF"),
+        Ttl => Arg::token_int(c"TTL", c"ttl-ms"),
+        MaxLen => Arg::token_int(c"MAXLEN", c"messages"),
+        MaxInFlight => Arg::token_int(c"MAXINFLIGHT", c"leases"),
+        DeadLen => Arg::token_int(c"DEADLEN", c"dead-messages"),
+        DeadTtl => Arg::token_int(c"DEADTTL", c"dead-ttl-ms"),
+        MaxPayload => Arg::token_int(c"MAXPAYLOAD", c"bytes"),
+    }
+}
 
 /// The settings that a command names; the others stay as they are.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Change {
     lease: Option<DurationMs>,
     retries: Option<Retries>,
-    backoff: Option<Backoff>,
+    backoff: Option<(DurationMs, DurationMs, Option<Percent>)>,
     ttl: Option<DurationMs>,
     maxlen: Option<u64>,
     maxinflight: Option<u64>,
     deadlen: Option<Option<u64>>,
+    deadttl: Option<DurationMs>,
+    maxpayload: Option<u64>,
 }
 
 impl Change {
-    /// Reads the settings of a call.
-    pub fn parse(call: &mut Call<'_>) -> Result<Change, Error> {
-        let mut change = Change::default();
-        let mut options = Options::new(&mut call.args, OPTIONS);
-        while let Some(option) = options.next()? {
-            match option {
-                "LEASE" => change.lease = Some(options.lease(option)?),
-                "RETRIES" => change.retries = Some(options.retries(option)?),
-                "BACKOFF" => change.backoff = Some(backoff(option, &mut options)?),
-                "TTL" => change.ttl = Some(options.duration(option)?),
-                "MAXLEN" => change.maxlen = Some(options.length(option)?),
-                "MAXINFLIGHT" => change.maxinflight = Some(options.length(option)?),
-                _ => change.deadlen = Some(options.length_or_all(option)?),
-            }
+    /// Reads the value of a setting.
+    pub fn read(&mut self, setting: Setting, options: &mut Options<'_, '_>) -> Result<(), Error> {
+        match setting {
+            Setting::Lease => self.lease = Some(options.positive_duration()?),
+            Setting::Retries => self.retries = Some(options.retries()?),
+            Setting::Backoff => self.backoff = Some(backoff(options)?),
+            Setting::Ttl => self.ttl = Some(options.duration()?),
+            Setting::MaxLen => self.maxlen = Some(options.length(MAX_LENGTH)?),
+            Setting::MaxInFlight => self.maxinflight = Some(options.length(MAX_LENGTH)?),
+            Setting::DeadLen => self.deadlen = Some(options.length_or_all()?),
+            Setting::DeadTtl => self.deadttl = Some(options.duration()?),
+            Setting::MaxPayload => self.maxpayload = Some(options.length(MAX_PAYLOAD)?),
         }
-        Ok(change)
+        Ok(())
     }
 
     /// The settings with this change.
     pub fn of(&self, settings: &Settings) -> Settings {
+        let backoff = self.backoff.map(|(base, max, jitter)| {
+            // Without a word on it the jitter stays.
+            Backoff { base, max, jitter: jitter.unwrap_or(settings.backoff.jitter) }
+        });
         Settings {
             lease: self.lease.unwrap_or(settings.lease),
             retries: self.retries.unwrap_or(settings.retries),
-            backoff: self.backoff.unwrap_or(settings.backoff),
+            backoff: backoff.unwrap_or(settings.backoff),
             ttl: self.ttl.unwrap_or(settings.ttl),
             maxlen: self.maxlen.unwrap_or(settings.maxlen),
             maxinflight: self.maxinflight.unwrap_or(settings.maxinflight),
             deadlen: self.deadlen.unwrap_or(settings.deadlen),
+            deadttl: self.deadttl.unwrap_or(settings.deadttl),
+            maxpayload: self.maxpayload.unwrap_or(settings.maxpayload),
         }
     }
 }
 
-fn backoff(option: &'static str, options: &mut Options<'_, '_>) -> Result<Backoff, Error> {
+/// Reads `base max [JITTER percent]`.
+fn backoff(options: &mut Options<'_, '_>) -> Result<(DurationMs, DurationMs, Option<Percent>), Error> {
+    let is_number =
+        |word: Option<&[u8]>| word.is_none_or(|word| word.first().is_some_and(|byte| !byte.is_ascii_alphabetic()));
     if options.rest().remaining() < 2 {
         return Err(Error::BackoffValues);
     }
-    let backoff = Backoff { base: options.duration(option)?, max: options.duration(option)? };
-    if backoff.base > backoff.max {
+    let base = options.duration()?;
+    if !is_number(options.rest().peek()) {
+        return Err(Error::BackoffValues);
+    }
+    let max = options.duration()?;
+    if base > max {
         return Err(Error::Backoff);
     }
-    Ok(backoff)
+    let jitter = if options.accept(b"JITTER") { Some(options.percent()?) } else { None };
+    Ok((base, max, jitter))
 }

@@ -72,7 +72,21 @@ impl Queue {
             (Some(wake), Some(first)) => Some(wake.min(first)),
             (wake, first) => wake.or(first),
         };
-        earlier(earlier(self.waiting.next_due(), &self.inflight), &self.expiring)
+        let wake = earlier(earlier(self.waiting.next_due(), &self.inflight), &self.expiring);
+        match self.pause.end().filter(|end| *end > self.viewed) {
+            None => wake,
+            Some(end) => Some(wake.map_or(end, |wake| wake.min(end))),
+        }
+    }
+
+    /// The instant at which the oldest dead message will have been kept for as long as `DEADTTL` says; `None` if no
+    /// dead message will be dropped because of its age. Only a master drops it.
+    #[inline]
+    pub fn next_drop(&self) -> Option<UnixMs> {
+        if self.settings.deadttl.is_zero() {
+            return None;
+        }
+        self.dead.first().map(|oldest| oldest.time().after(self.settings.deadttl))
     }
 
     /// Ends all leases and TTLs that end by `now`.

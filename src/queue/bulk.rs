@@ -25,6 +25,29 @@ impl Queue {
         self.purge_view(now, states)
     }
 
+    /// Removes the first `count` messages that are in one of `states`, and returns them: the states in the order of
+    /// [`StateKind::ALL`], the messages of a state in the order in which [`Queue::peek`] shows them.
+    /// O(m log n) with m the messages removed.
+    pub fn purge_first(&mut self, now: UnixMs, states: States, count: usize) -> Vec<Sequence> {
+        let now = self.tick(now);
+        self.settle_all(now);
+        let mut removed = Vec::new();
+        for kind in StateKind::ALL.into_iter().filter(|kind| states.contain(*kind)) {
+            removed.extend(self.in_state(now, kind, count - removed.len()));
+        }
+        self.remove_all(&removed);
+        removed
+    }
+
+    /// Removes the messages of `sequences` that are here.
+    pub(super) fn remove_all(&mut self, sequences: &[Sequence]) {
+        for sequence in sequences {
+            if let Some((at, record)) = self.message_of(*sequence) {
+                self.remove(at, &record);
+            }
+        }
+    }
+
     /// As [`Queue::purge`], by the records as they were at `now`, for one whose view may be ahead of it.
     pub(super) fn purge_as_of(&mut self, now: UnixMs, states: States) {
         if self.moved_to > now {
@@ -53,11 +76,7 @@ impl Queue {
             self.forget_states(now, states);
         } else {
             for kind in StateKind::ALL.into_iter().filter(|kind| states.contain(*kind)) {
-                for sequence in self.in_state(now, kind, usize::MAX) {
-                    if let Some((at, record)) = self.message_of(sequence) {
-                        self.remove(at, &record);
-                    }
-                }
+                self.remove_all(&self.in_state(now, kind, usize::MAX));
             }
         }
         doomed
@@ -73,10 +92,9 @@ impl Queue {
         }
     }
 
-    /// Sets the settings, and whether delivery is suspended.
-    pub fn alter(&mut self, settings: Settings, paused: bool) {
+    /// Sets the settings.
+    pub fn alter(&mut self, settings: Settings) {
         self.settings = Arc::new(settings);
-        self.paused = paused;
     }
 
     /// Drops all of the dead beyond those that the settings keep, the oldest first, and returns the last one dropped:
@@ -84,11 +102,21 @@ impl Queue {
     pub fn trim_all_dead(&mut self, now: UnixMs) -> Option<(UnixMs, Sequence)> {
         let now = self.tick(now);
         self.settle_dead(now);
-        let kept = usize::try_from(self.settings.deadlen?).unwrap_or(usize::MAX);
-        let excess = self.dead.len().saturating_sub(kept);
+        let kept = usize::try_from(self.settings.deadlen.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
+        let excess = self.dead.len().saturating_sub(kept).max(self.outdated_dead());
         let last = self.last_of_oldest_dead(excess)?;
         self.drop_dead_up_to(last);
         Some((last.time(), last.sequence()))
+    }
+
+    /// How many of the dead are older than `DEADTTL`.
+    fn outdated_dead(&self) -> usize {
+        let kept = self.settings.deadttl;
+        if kept.is_zero() {
+            return 0;
+        }
+        let oldest_kept = self.clock.as_ms().checked_sub(kept.as_ms());
+        oldest_kept.map_or(0, |died| self.dead.rank(Key::end_of(UnixMs::new(died))))
     }
 
     /// Drops the dead up to `last`.

@@ -3,7 +3,7 @@
 use super::id::{Id, Sequence};
 use super::order::Key;
 use super::produce::Due;
-use super::record::{Record, StateKind};
+use super::record::{Phase, Record, StateKind};
 use super::store::At;
 use super::time::UnixMs;
 use super::Queue;
@@ -40,6 +40,35 @@ pub struct Redriven {
     pub due: UnixMs,
 }
 
+/// What is to change of a message that waits.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reschedule {
+    /// Its new due time.
+    pub due: Option<Due>,
+    /// Its new priority.
+    pub priority: Option<i8>,
+}
+
+/// A message that was rescheduled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rescheduled {
+    /// Which.
+    pub sequence: Sequence,
+    /// Its due time, if that changed.
+    pub due: Option<UnixMs>,
+    /// Its priority, if that changed.
+    pub priority: Option<i8>,
+}
+
+/// Delayed messages that were made due at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Promoted {
+    /// Which, in the order in which they would have fallen due.
+    pub sequences: Vec<Sequence>,
+    /// When they are due: the instant of the decision.
+    pub due: UnixMs,
+}
+
 impl Queue {
     /// Removes a message in whatever state it is, and returns that. O(log n).
     pub fn cancel(&mut self, now: UnixMs, id: &Id<'_>) -> Option<(Sequence, StateKind)> {
@@ -56,23 +85,45 @@ impl Queue {
         self.tally.rare().cancelled += 1;
     }
 
-    /// Moves a delayed or ready message to another due time, which is returned. A receipt of it goes stale, its time
-    /// to live starts anew, its attempts stay. O(log n).
-    pub fn reschedule(&mut self, now: UnixMs, id: &Id<'_>, due: Due) -> Option<(Sequence, UnixMs)> {
+    /// Gives a delayed or ready message another due time or priority. Its receipt goes stale and its attempts stay;
+    /// with a new due time its TTL starts again. Returns `None` if there is no such message, or if it is in flight or
+    /// dead. O(log n).
+    pub fn reschedule(&mut self, now: UnixMs, id: &Id<'_>, to: &Reschedule) -> Option<Rescheduled> {
         let now = self.tick(now);
         let at = self.find(id)?;
         let record = self.settle(at, now);
         let waits = matches!(record.state_at(now).kind(), StateKind::Delayed | StateKind::Ready);
-        let due = due.from(now);
         waits.then(|| {
-            self.move_to(at, &record, due, now);
-            (record.sequence, due)
+            let due = to.due.map(|due| due.from(now));
+            self.move_to(at, &record, due, to.priority, now);
+            Rescheduled { sequence: record.sequence, due, priority: to.priority }
         })
     }
 
-    /// Carries a new due time out.
-    pub(super) fn move_to(&mut self, at: At, record: &Record, due: UnixMs, now: UnixMs) {
-        self.rewrite(at, record, &record.moved_to(due, now), now);
+    /// Carries out a new due time, a new priority, or both.
+    pub(super) fn move_to(&mut self, at: At, record: &Record, due: Option<UnixMs>, priority: Option<i8>, now: UnixMs) {
+        let moved = due.map_or(Record { phase: Phase::Waiting, ..*record }, |due| record.moved_to(due, now));
+        let priority = priority.unwrap_or(record.priority);
+        self.rewrite(at, record, &Record { priority, ..moved }, now);
+    }
+
+    /// Makes the next `count` delayed messages due now; among themselves push order decides. Their TTL starts again.
+    /// O(m log n) with m the messages promoted.
+    pub fn promote(&mut self, now: UnixMs, count: usize) -> Promoted {
+        let now = self.tick(now);
+        self.settle_all(now);
+        let sequences = self.in_state(now, StateKind::Delayed, count);
+        self.make_due(&sequences, now, now);
+        Promoted { sequences, due: now }
+    }
+
+    /// Makes the messages of `sequences` that are here due at `due`.
+    pub(super) fn make_due(&mut self, sequences: &[Sequence], due: UnixMs, now: UnixMs) {
+        for sequence in sequences {
+            if let Some((at, record)) = self.message_of(*sequence) {
+                self.move_to(at, &record, Some(due), None, now);
+            }
+        }
     }
 
     /// Makes dead messages live again, as if they had never been delivered. O(m log n), and O(n log n) at most.

@@ -44,7 +44,7 @@ impl Queue {
     /// since the last advance.
     pub fn deliverable(&mut self, now: UnixMs, pop: &Pop) -> usize {
         let now = self.tick(now);
-        if self.paused {
+        if self.pause.holds_at(now) {
             return 0;
         }
         self.settle_all(now);

@@ -14,7 +14,7 @@ use super::settle::{Fate, ERROR_MAX};
 use super::snapshot::Header;
 use super::store::{At, Bytes};
 use super::time::UnixMs;
-use super::Queue;
+use super::{Pause, Queue};
 use serde::{Deserialize, Serialize};
 use serde_bytes::Bytes as RawBytes;
 
@@ -42,7 +42,8 @@ impl Image<'_> {
 
     /// Whether a queue could hold this.
     pub fn is_valid(&self) -> bool {
-        self.record.is_valid()
+        self.record.sequence.is_possible()
+            && self.record.is_valid()
             && self.name.is_none_or(|name| Id::is_name(name))
             && self.error.is_none_or(|error| error.len() <= ERROR_MAX)
     }
@@ -83,30 +84,42 @@ pub enum Effect<'a> {
     /// These were completed.
     #[serde(rename = "a")]
     Ack(Vec<Sequence>),
-    /// This one was given back, with this error.
+    /// This message was given back: what became of it, its attempts from now on, and the error.
     #[serde(rename = "n")]
-    Nack(Sequence, Fate, #[serde(borrow)] Option<&'a RawBytes>),
+    Nack(Sequence, Fate, u32, #[serde(borrow)] Option<&'a RawBytes>),
     /// This one's lease ends then.
     #[serde(rename = "e")]
     Extend(Sequence, UnixMs),
     /// These were removed by their ids.
     #[serde(rename = "k")]
     Cancel(Vec<Sequence>),
-    /// This one is due then.
+    /// This message has this due time from now on, this priority, or both.
     #[serde(rename = "s")]
-    Reschedule(Sequence, UnixMs),
+    Reschedule(Sequence, Option<UnixMs>, Option<i8>),
+    /// These messages are due then.
+    #[serde(rename = "f")]
+    Promote(UnixMs, Vec<Sequence>),
+    /// This message was made dead at the instant of the decision, with this error.
+    #[serde(rename = "b")]
+    Bury(Sequence, #[serde(borrow)] Option<&'a RawBytes>),
     /// These dead ones live again, and are due then.
     #[serde(rename = "r")]
     Redrive(Chosen, UnixMs),
     /// All in one of these states were removed.
     #[serde(rename = "u")]
     Purge(States),
+    /// These messages were purged.
+    #[serde(rename = "v")]
+    Remove(Vec<Sequence>),
     /// The queue was made, with these settings.
     #[serde(rename = "m")]
     Create(Settings),
-    /// These are the settings now, and whether delivery is suspended.
+    /// These are the settings now.
     #[serde(rename = "o")]
-    Alter(Settings, bool),
+    Alter(Settings),
+    /// Delivery is suspended, or resumed, like this.
+    #[serde(rename = "z")]
+    Pause(Pause),
     /// The dead up to this one, by (died, sequence), were dropped.
     #[serde(rename = "x")]
     TrimDead(UnixMs, Sequence),
@@ -157,6 +170,15 @@ pub(super) fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Refus
     }
 }
 
+/// What became of an effect, as far as it does not say so itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Applied {
+    /// It was carried out.
+    Done,
+    /// It was a push, and each of its messages took the place of another.
+    OnlyReplaced,
+}
+
 /// Why bytes from outside were refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
@@ -188,7 +210,7 @@ impl Queue {
     }
 
     /// Carries out what was decided elsewhere. An effect that is refused changed nothing.
-    pub fn apply(&mut self, stamped: &Stamped<'_>) -> Result<(), Refused> {
+    pub fn apply(&mut self, stamped: &Stamped<'_>) -> Result<Applied, Refused> {
         let now = stamped.now;
         self.check(&stamped.effect)?;
         // The clock is left alone: it tells the time of this server, and this is another's.
@@ -199,7 +221,12 @@ impl Queue {
             _ => self.settle_all(now),
         }
         match &stamped.effect {
-            Effect::Push(_, images) => images.iter().for_each(|image| self.take_in(now, image)),
+            Effect::Push(_, images) => {
+                let added = images.iter().filter(|image| !self.take_in(now, image)).count();
+                if added == 0 {
+                    return Ok(Applied::OnlyReplaced);
+                }
+            }
             Effect::Deliver(grants) => grants.iter().for_each(|grant| self.lend(grant, now)),
             Effect::Take(sequences) => {
                 for sequence in sequences {
@@ -216,9 +243,9 @@ impl Queue {
                     }
                 }
             }
-            Effect::Nack(sequence, fate, error) => {
+            Effect::Nack(sequence, fate, attempts, error) => {
                 if let Some((at, record)) = self.message_of(*sequence) {
-                    self.give_back(at, &record, *fate, error.map(|error| &**error), now);
+                    self.give_back(at, &record, *fate, *attempts, error.map(|error| &**error), now);
                 }
             }
             Effect::Extend(sequence, deadline) => {
@@ -233,9 +260,15 @@ impl Queue {
                     }
                 }
             }
-            Effect::Reschedule(sequence, due) => {
+            Effect::Reschedule(sequence, due, priority) => {
                 if let Some((at, record)) = self.message_of(*sequence) {
-                    self.move_to(at, &record, *due, now);
+                    self.move_to(at, &record, *due, *priority, now);
+                }
+            }
+            Effect::Promote(due, sequences) => self.make_due(sequences, *due, now),
+            Effect::Bury(sequence, error) => {
+                if let Some((at, record)) = self.message_of(*sequence) {
+                    self.reject(at, &record, error.map(|error| &**error), now);
                 }
             }
             Effect::Redrive(Chosen::UpTo(died, sequence), due) => {
@@ -249,13 +282,18 @@ impl Queue {
                 }
             }
             Effect::Purge(states) => self.purge_as_of(now, *states),
-            Effect::Create(settings) => self.alter(*settings, false),
-            Effect::Alter(settings, paused) => self.alter(*settings, *paused),
+            Effect::Remove(sequences) => self.remove_all(sequences),
+            Effect::Create(settings) => {
+                self.alter(*settings);
+                self.pause = Pause::Off;
+            }
+            Effect::Alter(settings) => self.alter(*settings),
+            Effect::Pause(pause) => self.pause = *pause,
             Effect::TrimDead(died, sequence) => self.drop_dead_up_to(Key::at(*died, *sequence)),
             Effect::Begin(header) => *self = Queue::begin(header),
             Effect::Continue(images) => self.extend_with(images),
         }
-        Ok(())
+        Ok(Applied::Done)
     }
 
     /// The message of a sequence, if it is still here.
@@ -287,15 +325,17 @@ impl Queue {
                     })
             }
             Effect::Deliver(grants) => grants.iter().all(|grant| grant.attempt > 0),
-            Effect::Nack(sequence, _, error) => {
+            Effect::Nack(sequence, _, _, error) => {
                 error.is_none_or(|error| error.len() <= ERROR_MAX)
                     && self.store.locate(*sequence).is_none_or(|at| self.store.record(at).receipt().is_some())
             }
             Effect::Begin(header) => header.is_valid(),
             Effect::Continue(images) => self.may_follow(images),
-            Effect::Create(settings) | Effect::Alter(settings, _) => settings.are_valid(),
-            Effect::Take(_) | Effect::Ack(_) | Effect::Extend(..) | Effect::Cancel(_) => true,
-            Effect::Reschedule(..) | Effect::Redrive(..) | Effect::Purge(_) | Effect::TrimDead(..) => true,
+            Effect::Create(settings) | Effect::Alter(settings) => settings.are_valid(),
+            Effect::Bury(_, error) => error.is_none_or(|error| error.len() <= ERROR_MAX),
+            Effect::Take(_) | Effect::Ack(_) | Effect::Extend(..) | Effect::Cancel(_) | Effect::Pause(_) => true,
+            Effect::Reschedule(..) | Effect::Promote(..) | Effect::Redrive(..) => true,
+            Effect::Purge(_) | Effect::Remove(_) | Effect::TrimDead(..) => true,
         };
         possible.then_some(()).ok_or(Refused::Impossible)
     }

@@ -12,6 +12,13 @@ use std::fmt;
 /// Bits of a hybrid clock below the milliseconds: a million ticks a millisecond before it runs ahead of the wall.
 const COUNT_BITS: u32 = 20;
 
+/// The digits that the milliseconds of a generated id have at least. Producers may choose names of the form
+/// `digits-digits` with fewer digits before the dash, such as `2024-01`, so a generated id never looks like one.
+const MS_DIGITS: usize = 12;
+
+/// The smallest number of [`MS_DIGITS`] digits, in ms: in March 1973. A clock that shows less counts from here.
+const FIRST_MS: u64 = 100_000_000_000;
+
 /// A message's place in push order, and the generated id of one that has no name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -24,6 +31,11 @@ impl Sequence {
     /// The next sequence after `last` at `now`; none when the numbers are used up.
     pub fn next(last: Sequence, now: UnixMs) -> Option<Sequence> {
         next_tick(last.0, now).map(Sequence)
+    }
+
+    /// Whether [`Sequence::next`] can have given it, so that its printed form is read again.
+    pub const fn is_possible(self) -> bool {
+        self.0 >> COUNT_BITS >= FIRST_MS
     }
 
     /// The instant at which it was generated (later than that by as much as the clock had stepped back).
@@ -41,7 +53,7 @@ impl Sequence {
     fn leading(text: &[u8]) -> Option<(Sequence, &[u8])> {
         let (ms, rest) = leading_number(text)?;
         let (count, rest) = leading_number(rest.strip_prefix(b"-")?)?;
-        let fits = ms <= UnixMs::MAX.as_ms() && count < 1 << COUNT_BITS;
+        let fits = (FIRST_MS..=UnixMs::MAX.as_ms()).contains(&ms) && count < 1 << COUNT_BITS;
         fits.then_some((Sequence(ms << COUNT_BITS | count), rest))
     }
 
@@ -75,9 +87,10 @@ impl Receipt {
     }
 }
 
-/// The larger of the last tick plus one and the time, shifted: the rule of a hybrid clock.
+/// The larger of the last tick plus one and the time, shifted: the rule of a hybrid clock. The time counts as
+/// [`FIRST_MS`] at least.
 fn next_tick(last: u64, now: UnixMs) -> Option<u64> {
-    last.checked_add(1).map(|after| after.max(now.as_ms() << COUNT_BITS))
+    last.checked_add(1).map(|after| after.max(now.as_ms().max(FIRST_MS) << COUNT_BITS))
 }
 
 /// The lowest numbers that may still be handed out. Kept for the whole process and not only in a queue, so that a
@@ -122,7 +135,8 @@ impl<'a> Id<'a> {
         }
     }
 
-    /// Whether a producer may choose `text` as a name: 1 to 255 bytes, no `#`, not of the form of a generated id.
+    /// Whether a producer may choose `text` as a name: 1 to 255 bytes, no `#`, not of the form of a generated id
+    /// (12 or more digits, `-`, digits).
     pub fn is_name(text: &[u8]) -> bool {
         (1..=Self::MAX_NAME).contains(&text.len()) && !text.contains(&b'#') && !has_generated_form(text)
     }
@@ -157,12 +171,13 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Digits, `-`, digits: reserved for generated ids, whether or not one could have this value.
+/// 12 or more digits, `-`, digits: reserved for generated ids, whether or not one could have this value.
 fn has_generated_form(text: &[u8]) -> bool {
     let mut parts = text.splitn(2, |byte| *byte == b'-');
-    let all_digits =
-        |part: Option<&[u8]>| part.is_some_and(|part| !part.is_empty() && part.iter().all(u8::is_ascii_digit));
-    all_digits(parts.next()) && all_digits(parts.next())
+    let digits = |part: Option<&[u8]>, least: usize| {
+        part.is_some_and(|part| part.len() >= least && part.iter().all(u8::is_ascii_digit))
+    };
+    digits(parts.next(), MS_DIGITS) && digits(parts.next(), 1)
 }
 
 /// A number as it would be printed, with no leading zero, and what follows it.
@@ -269,7 +284,9 @@ mod tests {
 
     #[test]
     fn a_sequence_is_read_back_as_it_is_printed() {
-        for raw in [0, 1, (1 << 20) - 1, 1 << 20, u64::MAX, 1_760_000_000_000 << 20 | 7] {
+        for raw in
+            [FIRST_MS << 20, (FIRST_MS << 20) + 1, (FIRST_MS + 1 << 20) - 1, u64::MAX, 1_760_000_000_000 << 20 | 7]
+        {
             let text = Sequence(raw).to_string();
             assert_eq!(Sequence::parse(text.as_bytes()), Some(Sequence(raw)));
             assert_eq!(Sequence(raw).write(&mut IdBuffer::new()), text.as_bytes());
@@ -278,7 +295,10 @@ mod tests {
 
     #[test]
     fn only_the_printed_form_names_a_sequence() {
-        for text in ["", "1", "-", "1-", "-1", "01-1", "1-01", "1-1048576", "1-1-1", "+1-1", "99999999999999999999-0"] {
+        for text in ["", "1", "-", "1-", "-1", "1001-5", "99999999999-0", "99999999999999999999-0"] {
+            assert_eq!(Sequence::parse(text.as_bytes()), None, "{text}");
+        }
+        for text in ["0176000000000-1", "1760000000000-01", "1760000000000-1048576", "1760000000000-1-1"] {
             assert_eq!(Sequence::parse(text.as_bytes()), None, "{text}");
         }
     }
@@ -309,17 +329,26 @@ mod tests {
 
     #[test]
     fn a_sequence_never_repeats_nor_steps_back() {
-        let late = Sequence::next(Sequence::ZERO, UnixMs::new(50)).unwrap();
-        let after_a_step_back = Sequence::next(late, UnixMs::new(40)).unwrap();
+        let at = |ms: u64| UnixMs::new(1_760_000_000_000 + ms);
+        let late = Sequence::next(Sequence::ZERO, at(50)).unwrap();
+        let after_a_step_back = Sequence::next(late, at(40)).unwrap();
         assert!(after_a_step_back > late);
-        assert_eq!(Sequence::next(late, UnixMs::new(51)).unwrap().to_string(), "51-0");
+        assert_eq!(Sequence::next(late, at(51)).unwrap().to_string(), "1760000000051-0");
+        let in_1970 = Sequence::next(Sequence::ZERO, UnixMs::new(7)).unwrap();
+        assert_eq!(in_1970.to_string(), "100000000000-0", "an id has 12 digits whatever the clock shows");
         assert_eq!(Sequence::next(Sequence(u64::MAX), UnixMs::MAX), None);
     }
 
     #[test]
     fn names_are_short_without_hash_and_not_like_generated_ids() {
         assert!(Id::is_name(b"order-1001") && Id::is_name(&[0, 255]) && Id::is_name(&[b'a'; 255]));
-        for refused in [&b""[..], b"a#1", b"1-1", b"007-0", b"99999999999999999999999-1", &[b'a'; 256]] {
+        for taken in [&b"1001-5"[..], b"2024-01", b"99999999999-1", b"1760000000000-", b"1760000000000-1a"] {
+            assert!(Id::is_name(taken));
+            assert_eq!(Id::parse(taken), Some(Id::Named(taken)));
+        }
+        for refused in
+            [&b""[..], b"a#1", b"000000000007-0", b"1760000000000-1", b"99999999999999999999999-1", &[b'a'; 256]]
+        {
             assert!(!Id::is_name(refused));
         }
         assert_eq!(Id::parse(b"1-"), Some(Id::Named(b"1-")));
@@ -336,6 +365,8 @@ mod tests {
             String::from_utf8(buffer.text(receipt).to_vec()).unwrap()
         };
         assert_eq!(printed(Sequence(0), Some(&b"a"[..]), Receipt(7)), "a#7");
+        let numbered = Target { id: Id::Named(b"1001-5"), receipt: Some(Receipt(7)) };
+        assert_eq!(Target::parse(b"1001-5#7"), Some(numbered));
         assert_eq!(printed(Sequence(1 << 20), None, Receipt(u64::MAX)), "1-0#18446744073709551615");
         for nothing in [&b"a#"[..], b"#7", b"a#x", b"a#07", b"a#7#7", b"a#18446744073709551616"] {
             assert_eq!(Target::parse(nothing), None);

@@ -94,7 +94,7 @@ impl Queue {
         let room = self.settings.maxinflight == 0 || (self.inflight.len() as u64) < self.settings.maxinflight;
         let end = Key::end_of(now);
         let pending = self.inflight.first().is_some_and(|lease| lease <= end);
-        !self.paused && (pending || (room && self.waiting.earliest().is_some_and(|due| due <= now)))
+        !self.pause.holds_at(now) && (pending || (room && self.waiting.earliest().is_some_and(|due| due <= now)))
     }
 
     /// All messages as they would be saved, in push order.

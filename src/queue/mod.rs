@@ -29,6 +29,7 @@ mod effect;
 pub mod id;
 mod look;
 pub mod order;
+mod pause;
 mod produce;
 mod record;
 mod scan;
@@ -41,16 +42,17 @@ mod view;
 mod waiting;
 
 pub use advance::Advanced;
-pub use change::{Chosen, Redriven, Which};
+pub use change::{Chosen, Promoted, Redriven, Reschedule, Rescheduled, Which};
 pub use consume::{Delivered, Lease, Pop};
 use counters::Tally;
 pub use counters::{Counts, Totals};
-pub use effect::{Effect, Grant, Image, Refused, Stamped};
+pub use effect::{Applied, Effect, Grant, Image, Refused, Stamped};
 pub use look::Message;
+pub use pause::Pause;
 pub use produce::{Due, NewMessage, NotPushed, Pushed};
 pub use record::{Phase, Reason, Record, State, StateKind, States, Ttl};
 pub use scan::Cursor;
-pub use settle::{Fate, Nack, Nacked};
+pub use settle::{Buried, Fate, Nack, Nacked, Verdict};
 
 use advance::Moved;
 use id::{Id, Receipt, Sequence};
@@ -67,7 +69,7 @@ use waiting::Waiting;
 pub struct Queue {
     /// Most queues of a server have the same, and share them.
     settings: Arc<Settings>,
-    paused: bool,
+    pause: Pause,
     tally: Tally,
     last_sequence: Sequence,
     last_receipt: Receipt,
@@ -97,7 +99,7 @@ impl Queue {
     pub fn new(settings: Settings) -> Queue {
         Queue {
             settings: Arc::new(settings),
-            paused: false,
+            pause: Pause::Off,
             tally: Tally::default(),
             last_sequence: Sequence::ZERO,
             last_receipt: Receipt::ZERO,
@@ -126,11 +128,6 @@ impl Queue {
         } else {
             *common = Arc::clone(&self.settings);
         }
-    }
-
-    /// Whether delivery is suspended.
-    pub fn is_paused(&self) -> bool {
-        self.paused
     }
 
     /// What happened so far.

@@ -64,8 +64,12 @@ pub enum Pushed<'a> {
         /// Whether it took another's place.
         replaced: bool,
     },
-    /// The queue holds a message of that name.
+    /// The queue holds a live message of that name.
     Duplicate,
+    /// The queue holds a dead message of that name.
+    HeldDead,
+    /// The payload is larger than the settings allow.
+    TooLarge,
     /// The queue holds as many messages as it may.
     Full {
         /// So many.
@@ -80,6 +84,8 @@ pub enum Pushed<'a> {
 pub enum NotPushed {
     /// The queue holds so many messages, and with these it would hold more than it may.
     Full(u64),
+    /// One of the payloads has so many bytes, which is more than the settings allow.
+    TooLarge(usize),
     /// Sequences are used up, which only a forged snapshot can bring about.
     Exhausted,
 }
@@ -89,9 +95,11 @@ impl Queue {
     pub fn push<'a>(&mut self, now: UnixMs, floor: &mut Floor, message: &NewMessage<'a>) -> Pushed<'a> {
         let now = self.tick(now);
         let held = message.name.and_then(|name| self.find_named(name));
-        if held.is_some() && !message.replace {
-            self.tally.rare().duplicates += 1;
-            return Pushed::Duplicate;
+        if let Some(at) = held.filter(|_| !message.replace) {
+            return self.refuse_duplicate(at, now);
+        }
+        if self.is_too_large(message.payload) {
+            return Pushed::TooLarge;
         }
         let makes_room = held.is_some_and(|at| self.is_live(at, now));
         if let (false, Some(held)) = (makes_room, self.full(now, 1)) {
@@ -115,6 +123,9 @@ impl Queue {
         if last.0.checked_add(messages.len() as u64).is_none() {
             return Err(NotPushed::Exhausted);
         }
+        if let Some(size) = self.too_large_of(messages) {
+            return Err(NotPushed::TooLarge(size));
+        }
         if self.settings.maxlen != 0 {
             let added = self.count_added(now, messages);
             if let Some(held) = self.full(now, added) {
@@ -123,15 +134,40 @@ impl Queue {
             }
         }
         for message in messages {
-            let held = message.name.and_then(|name| self.find_named(name)).is_some();
-            sink(if held && !message.replace {
-                self.tally.rare().duplicates += 1;
-                Pushed::Duplicate
-            } else {
-                self.enter(now, floor, message, held)
+            let held = message.name.and_then(|name| self.find_named(name));
+            sink(match held.filter(|_| !message.replace) {
+                Some(at) => self.refuse_duplicate(at, now),
+                None => self.enter(now, floor, message, held.is_some()),
             });
         }
         Ok(())
+    }
+
+    /// The answer to a push whose name the message at `at` has.
+    fn refuse_duplicate<'a>(&mut self, at: At, now: UnixMs) -> Pushed<'a> {
+        if !self.is_live(at, now) {
+            return Pushed::HeldDead;
+        }
+        self.tally.rare().duplicates += 1;
+        Pushed::Duplicate
+    }
+
+    fn is_too_large(&self, payload: &[u8]) -> bool {
+        self.settings.maxpayload != 0 && payload.len() as u64 > self.settings.maxpayload
+    }
+
+    /// The size of the first payload that is too large and whose message would be added.
+    fn too_large_of(&self, messages: &[NewMessage<'_>]) -> Option<usize> {
+        if self.settings.maxpayload == 0 {
+            return None;
+        }
+        let mut named = BTreeSet::new();
+        messages.iter().find_map(|message| {
+            let is_duplicate = message
+                .name
+                .is_some_and(|name| !message.replace && (!named.insert(name) || self.find_named(name).is_some()));
+            (!is_duplicate && self.is_too_large(message.payload)).then_some(message.payload.len())
+        })
     }
 
     /// By how many the messages that count towards the limit would grow.
@@ -187,9 +223,10 @@ impl Queue {
     }
 
     /// Takes a message in that was pushed, here or on the server whose effect this is: in the place of one of the
-    /// same name.
-    pub(super) fn take_in(&mut self, now: UnixMs, image: &Image<'_>) {
-        if let Some(at) = image.name.and_then(|name| self.find_named(name)) {
+    /// same name. Returns whether there was one.
+    pub(super) fn take_in(&mut self, now: UnixMs, image: &Image<'_>) -> bool {
+        let replaced = image.name.and_then(|name| self.find_named(name));
+        if let Some(at) = replaced {
             let record = self.settle(at, now);
             self.remove(at, &record);
         }
@@ -197,6 +234,7 @@ impl Queue {
         self.insert(&image.record, Bytes::from(image), now);
         self.last_sequence = self.last_sequence.max(image.record.sequence);
         self.tally.pushed += 1;
+        replaced.is_some()
     }
 
     /// How many messages it holds, where it may not hold so many more.

@@ -231,7 +231,7 @@ impl Record {
     pub fn is_valid(&self) -> bool {
         self.lease.is_none_or(|lease| !lease.is_zero())
             && self.ttl.is_none_or(|ttl| !ttl.duration.is_zero())
-            && (self.phase == Phase::Waiting || self.attempts > 0)
+            && (!matches!(self.phase, Phase::Leased { .. }) || self.attempts > 0)
     }
 
     /// The receipt that still stands: of the last delivery, whether or not its lease has ended.

@@ -1,10 +1,14 @@
 //! What a queue's owner can set, with the ranges in which it makes sense.
 
+use super::id::Sequence;
 use super::time::DurationMs;
 use serde::{Deserialize, Serialize};
 
 /// The largest length that a setting can name: what a double, and so any client, holds exactly.
 pub const MAX_LENGTH: u64 = (1 << 53) - 1;
+
+/// The largest payload that a setting can name, in bytes: the server's own default limit for a string.
+pub const MAX_PAYLOAD: u64 = 512 * 1024 * 1024;
 
 /// How many redeliveries a message has after its first: -1 is no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -42,18 +46,65 @@ impl<'de> Deserialize<'de> for Retries {
     }
 }
 
-/// How long a nacked message waits: base × 2^(attempt-1), at most max.
+/// How long a nacked message waits: base × 2^(attempt-1), at most max, shortened by up to `jitter` percent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Backoff {
     /// The wait after the first attempt.
     pub base: DurationMs,
     /// The longest wait.
     pub max: DurationMs,
+    /// The largest share by which a wait is shortened, so that messages that failed together do not return together.
+    pub jitter: Percent,
+}
+
+/// A share from 0 to 100 %.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Percent(u8);
+
+impl Percent {
+    /// Nothing.
+    pub const ZERO: Percent = Percent(0);
+    /// The largest share.
+    pub const MAX: u8 = 100;
+
+    /// `share` percent; `None` if it is above 100.
+    pub const fn new(share: u8) -> Option<Percent> {
+        if share > Self::MAX {
+            None
+        } else {
+            Some(Percent(share))
+        }
+    }
+
+    /// The number, from 0 to 100.
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Percent {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let share = u8::deserialize(deserializer)?;
+        Percent::new(share).ok_or_else(|| serde::de::Error::custom("a share above 100 %"))
+    }
 }
 
 impl Backoff {
-    /// The wait after delivery number `attempt` (from 1).
-    pub fn after(self, attempt: u32) -> DurationMs {
+    /// The wait of the message `sequence` after delivery number `attempt` (from 1).
+    pub fn after(self, sequence: Sequence, attempt: u32) -> DurationMs {
+        let full = self.full(attempt);
+        if self.jitter == Percent::ZERO {
+            return full;
+        }
+        // A share of 2^32 parts that follows from the message and the attempt alone: the same history, the same times.
+        let share = mixed(sequence.0 ^ u64::from(attempt).rotate_left(48)) >> 32;
+        let cut = u128::from(full.as_ms()) * u128::from(self.jitter.0) * u128::from(share) / (100 << 32);
+        DurationMs::new(full.as_ms() - u64::try_from(cut).unwrap_or(0).min(full.as_ms()))
+    }
+
+    /// The wait without jitter.
+    fn full(self, attempt: u32) -> DurationMs {
         let doublings = attempt.saturating_sub(1);
         let waited = if self.base.is_zero() {
             0
@@ -64,6 +115,13 @@ impl Backoff {
         };
         DurationMs::new(waited.min(self.max.as_ms()))
     }
+}
+
+/// A number in which each bit depends on all bits of `seed` (the finalizer of SplitMix64; Steele et al., 2014).
+fn mixed(seed: u64) -> u64 {
+    let once = (seed ^ seed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let twice = (once ^ once >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    twice ^ twice >> 31
 }
 
 /// The settings of one queue.
@@ -81,8 +139,12 @@ pub struct Settings {
     pub maxlen: u64,
     /// Most live leases; zero is no limit.
     pub maxinflight: u64,
-    /// Most dead messages kept; none is all.
+    /// Most dead messages kept; `None` keeps all.
     pub deadlen: Option<u64>,
+    /// How long a dead message is kept; zero keeps it for ever.
+    pub deadttl: DurationMs,
+    /// The largest payload that is accepted, in bytes, at most [`MAX_PAYLOAD`]; zero is no limit.
+    pub maxpayload: u64,
 }
 
 impl Default for Settings {
@@ -90,11 +152,13 @@ impl Default for Settings {
         Settings {
             lease: DurationMs::new(30_000),
             retries: Retries(16),
-            backoff: Backoff { base: DurationMs::new(1_000), max: DurationMs::new(3_600_000) },
+            backoff: Backoff { base: DurationMs::new(1_000), max: DurationMs::new(3_600_000), jitter: Percent::ZERO },
             ttl: DurationMs::ZERO,
             maxlen: 0,
             maxinflight: 0,
             deadlen: None,
+            deadttl: DurationMs::ZERO,
+            maxpayload: 0,
         }
     }
 }
@@ -107,6 +171,7 @@ impl Settings {
             && self.maxlen <= MAX_LENGTH
             && self.maxinflight <= MAX_LENGTH
             && self.deadlen.is_none_or(|most| most <= MAX_LENGTH)
+            && self.maxpayload <= MAX_PAYLOAD
     }
 }
 
@@ -116,16 +181,36 @@ mod tests {
 
     #[test]
     fn backoff_doubles_from_base_to_max() {
-        let backoff = Backoff { base: DurationMs::new(1_000), max: DurationMs::new(5_000) };
-        let waits: Vec<u64> = (1..=4).map(|attempt| backoff.after(attempt).as_ms()).collect();
+        let waits: Vec<u64> = (1..=4).map(|attempt| backoff(1_000, 5_000, 0).full(attempt).as_ms()).collect();
         assert_eq!(waits, [1_000, 2_000, 4_000, 5_000]);
-        assert_eq!(backoff.after(u32::MAX).as_ms(), 5_000);
-        let none = Backoff { base: DurationMs::ZERO, max: DurationMs::ZERO };
-        assert_eq!(none.after(u32::MAX), DurationMs::ZERO);
-        let longest = Backoff { base: DurationMs::new(1), max: DurationMs::MAX };
+        assert_eq!(backoff(1_000, 5_000, 0).full(u32::MAX).as_ms(), 5_000);
+        assert_eq!(backoff(0, 0, 0).full(u32::MAX), DurationMs::ZERO);
         for attempt in [43, 64, 65, 100] {
-            assert_eq!(longest.after(attempt), DurationMs::MAX, "{attempt}");
+            assert_eq!(backoff(1, u64::MAX, 0).full(attempt), DurationMs::MAX, "{attempt}");
         }
+    }
+
+    fn backoff(base: u64, max: u64, jitter: u8) -> Backoff {
+        Backoff { base: DurationMs::new(base), max: DurationMs::new(max), jitter: Percent::new(jitter).unwrap() }
+    }
+
+    #[test]
+    fn jitter_shortens_a_wait_by_no_more_than_its_share_and_evenly() {
+        let waits = |jitter| {
+            let wait = move |n: u64| backoff(1_000, 1_000, jitter).after(Sequence(n << 20), 1).as_ms();
+            (0..1_000).map(wait).collect::<Vec<u64>>()
+        };
+        assert!(waits(0).iter().all(|wait| *wait == 1_000));
+        assert!(waits(25).iter().all(|wait| (750..=1_000).contains(wait)));
+        let mean = waits(100).iter().sum::<u64>() / 1_000;
+        assert!((450..=550).contains(&mean), "{mean}");
+        assert_eq!(waits(100), waits(100), "the same history has the same times");
+        assert_ne!(
+            backoff(1_000, 1_000, 100).after(Sequence(7), 1),
+            backoff(1_000, 1_000, 100).after(Sequence(7), 2),
+            "each attempt has a wait of its own"
+        );
+        assert!(backoff(1, u64::MAX, 100).after(Sequence(7), 60) <= DurationMs::MAX);
     }
 
     #[test]

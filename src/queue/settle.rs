@@ -1,8 +1,8 @@
 //! What a consumer says of a delivery: done, not done, not yet.
 
-use super::id::{Receipt, Sequence, Target};
+use super::id::{Id, Receipt, Sequence, Target};
 use super::order::Key;
-use super::record::{Phase, Reason, Record, State};
+use super::record::{Phase, Reason, Record, State, StateKind};
 use super::store::At;
 use super::time::{DurationMs, UnixMs};
 use super::Queue;
@@ -14,12 +14,24 @@ pub const ERROR_MAX: usize = 1024;
 /// How a consumer gives a message back.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nack<'a> {
-    /// In place of the queue's backoff.
+    /// The wait until the message is due again, in place of the one that follows from `verdict`.
     pub delay: Option<DurationMs>,
     /// What went wrong; the first [`ERROR_MAX`] bytes are kept.
     pub error: Option<&'a [u8]>,
-    /// Whether it must never be delivered again.
-    pub reject: bool,
+    /// What the delivery that ends counts as.
+    pub verdict: Verdict,
+}
+
+/// What a delivery counts as that ends with a nack.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verdict {
+    /// A failed attempt: a retry is spent, and the message waits for the queue's backoff.
+    #[default]
+    Failed,
+    /// No attempt at all, as when a worker shuts down: the attempt is taken back, and the due time stays.
+    NotCounted,
+    /// The last attempt: the message becomes dead.
+    Rejected,
 }
 
 /// What becomes of a message that was given back.
@@ -45,10 +57,28 @@ pub struct Nacked<'a> {
     pub sequence: Sequence,
     /// What became of it.
     pub fate: Fate,
+    /// Its attempts from now on.
+    pub attempts: u32,
     /// The part of the error that is kept.
     pub error: Option<&'a [u8]>,
     /// Its state from now.
     pub state: State,
+}
+
+/// A message that was made dead by a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buried<'a> {
+    /// The message.
+    pub sequence: Sequence,
+    /// The state that it was in.
+    pub was: StateKind,
+    /// The part of the error that is kept.
+    pub error: Option<&'a [u8]>,
+}
+
+/// The part of an error that is kept.
+fn kept(error: &[u8]) -> &[u8] {
+    error.get(..ERROR_MAX).unwrap_or(error)
 }
 
 impl Queue {
@@ -72,33 +102,39 @@ impl Queue {
         let now = self.tick(now);
         let (at, record) = self.in_flight(target, now)?;
         let dead = |reason| Fate::Dead { died: now, reason };
-        let fate = if nack.reject {
-            dead(Reason::Rejected)
-        } else if record.ttl.is_some_and(|ttl| ttl.end <= now) {
-            dead(Reason::Expired)
-        } else if record.retries.spent(record.attempts) {
-            dead(Reason::Retries)
-        } else {
-            let wait = nack.delay.unwrap_or_else(|| self.settings.backoff.after(record.attempts));
-            Fate::Due(now.after(wait))
+        let expired = record.ttl.is_some_and(|ttl| ttl.end <= now);
+        let fate = match nack.verdict {
+            Verdict::Rejected => dead(Reason::Rejected),
+            Verdict::Failed | Verdict::NotCounted if expired => dead(Reason::Expired),
+            Verdict::Failed if record.retries.spent(record.attempts) => dead(Reason::Retries),
+            Verdict::Failed => {
+                let wait = nack.delay.unwrap_or_else(|| self.settings.backoff.after(record.sequence, record.attempts));
+                Fate::Due(now.after(wait))
+            }
+            Verdict::NotCounted => Fate::Due(nack.delay.map_or(record.due, |delay| now.after(delay))),
         };
-        let error = nack.error.map(|error| error.get(..ERROR_MAX).unwrap_or(error));
-        let state = self.give_back(at, &record, fate, error, now);
-        Some(Nacked { sequence: record.sequence, fate, error, state })
+        let attempts = match nack.verdict {
+            Verdict::Failed | Verdict::Rejected => record.attempts,
+            Verdict::NotCounted => record.attempts.saturating_sub(1),
+        };
+        let error = nack.error.map(kept);
+        let state = self.give_back(at, &record, fate, attempts, error, now);
+        Some(Nacked { sequence: record.sequence, fate, attempts, error, state })
     }
 
-    /// Carries a nack out.
+    /// Carries a nack out, after which the message has so many `attempts`.
     pub(super) fn give_back(
         &mut self,
         at: At,
         record: &Record,
         fate: Fate,
+        attempts: u32,
         error: Option<&[u8]>,
         now: UnixMs,
     ) -> State {
         let new = match fate {
-            Fate::Due(due) => Record { due, phase: Phase::Waiting, ..*record },
-            Fate::Dead { died, reason } => Record { phase: Phase::Dead { died, reason }, ..*record },
+            Fate::Due(due) => Record { due, attempts, phase: Phase::Waiting, ..*record },
+            Fate::Dead { died, reason } => Record { attempts, phase: Phase::Dead { died, reason }, ..*record },
         };
         if error.is_some() {
             self.store.set_error(at, error);
@@ -110,6 +146,31 @@ impl Queue {
             self.tally.count_dead(reason);
         }
         state
+    }
+
+    /// Makes a live message dead, whether or not it was delivered. Returns `None` if there is no such message, or if it
+    /// is dead already. O(log n).
+    pub fn bury<'a>(&mut self, now: UnixMs, id: &Id<'_>, error: Option<&'a [u8]>) -> Option<Buried<'a>> {
+        let now = self.tick(now);
+        let at = self.find(id)?;
+        let record = self.settle(at, now);
+        let was = record.state_at(now).kind();
+        if was == StateKind::Dead {
+            return None;
+        }
+        let error = error.map(kept);
+        self.reject(at, &record, error, now);
+        Some(Buried { sequence: record.sequence, was, error })
+    }
+
+    /// Carries a burial out.
+    pub(super) fn reject(&mut self, at: At, record: &Record, error: Option<&[u8]>, now: UnixMs) {
+        if error.is_some() {
+            self.store.set_error(at, error);
+        }
+        let phase = Phase::Dead { died: now, reason: Reason::Rejected };
+        self.rewrite(at, record, &Record { phase, ..*record }, now);
+        self.tally.count_dead(Reason::Rejected);
     }
 
     /// Starts the lease of a message in flight anew, for `lease`, else its own, else the queue's, and returns its
@@ -162,9 +223,12 @@ impl Queue {
         Some((key.time(), key.sequence()))
     }
 
-    /// Whether [`Queue::trim_dead`] has something to do.
+    /// Whether [`Queue::trim_dead`] has something to do: more dead messages than `DEADLEN`, or one that is older than
+    /// `DEADTTL` by the latest time that the queue was told.
+    #[inline]
     pub fn has_excess_dead(&self) -> bool {
         self.settings.deadlen.is_some_and(|kept| self.dead.len() as u64 > kept)
+            || self.next_drop().is_some_and(|drop| drop <= self.clock)
     }
 
     /// The delivery that `target` means: the last one, in flight or with its lease run out.

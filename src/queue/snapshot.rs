@@ -11,7 +11,7 @@ use super::record::State;
 use super::settings::{Settings, MAX_LENGTH};
 use super::store::Bytes;
 use super::time::UnixMs;
-use super::{hash_of, Queue, Reason, Totals};
+use super::{hash_of, Pause, Queue, Reason, Totals};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ const CHUNK_BYTES: usize = 64 * 1024;
 pub struct Header {
     version: u8,
     settings: Settings,
-    paused: bool,
+    pause: Pause,
     last_sequence: Sequence,
     last_receipt: Receipt,
     totals: Totals,
@@ -48,7 +48,7 @@ impl Header {
 #[derive(Serialize)]
 struct Identity<'a> {
     settings: &'a Settings,
-    paused: bool,
+    pause: Pause,
     last_sequence: Sequence,
     last_receipt: Receipt,
 }
@@ -64,7 +64,7 @@ impl Queue {
         Header {
             version: VERSION,
             settings: *self.settings,
-            paused: self.paused,
+            pause: self.pause,
             last_sequence: self.last_sequence,
             last_receipt: self.last_receipt,
             totals: self.settled_totals(),
@@ -125,7 +125,7 @@ impl Queue {
         let mut buffer = Vec::new();
         let identity = Identity {
             settings: &self.settings,
-            paused: self.paused,
+            pause: self.pause,
             last_sequence: self.last_sequence,
             last_receipt: self.last_receipt,
         };
@@ -142,7 +142,7 @@ impl Queue {
     /// A queue with a header's settings, counters and no messages yet.
     pub(super) fn begin(header: &Header) -> Queue {
         let mut queue = Queue::new(header.settings);
-        queue.paused = header.paused;
+        queue.pause = header.pause;
         queue.last_sequence = header.last_sequence;
         queue.last_receipt = header.last_receipt;
         queue.tally = header.totals.into();
@@ -215,7 +215,10 @@ impl Loader {
     /// have been ahead when it was saved.
     pub fn finish(self, now: UnixMs) -> Result<Queue, Refused> {
         let mut queue = self.queue.ok_or(Refused::Malformed)?;
-        queue.lay_out(queue.viewed.min(now));
+        queue.lay_out(queue.viewed);
+        if now < queue.viewed {
+            queue.rewind(now);
+        }
         Ok(queue)
     }
 }

@@ -15,6 +15,8 @@ impl UnixMs {
     pub const MAX: UnixMs = UnixMs((1 << 44) - 1);
     /// The first instant.
     pub const EPOCH: UnixMs = UnixMs(0);
+    /// The smallest instant that a client may name with `AT`, in March 1973: what is less looks like seconds.
+    pub const MIN_AT: u64 = 100_000_000_000;
     /// The largest instant that a client may name with `AT`, 2^43-1 ms.
     pub const MAX_AT: u64 = (1 << 43) - 1;
 

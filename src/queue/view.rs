@@ -5,7 +5,7 @@
 //! message counts as free whose lease still runs.
 
 use super::order::{Key, OrderedKeys};
-use super::record::{Phase, Record, State};
+use super::record::{Phase, Reason, Record, State};
 use super::store::{At, Placement};
 use super::time::UnixMs;
 use super::waiting::Waiting;
@@ -56,7 +56,7 @@ impl Queue {
     pub(super) fn tick(&mut self, now: UnixMs) -> UnixMs {
         self.clock = self.clock.max(now);
         if self.moved_to > self.clock {
-            self.lay_out(self.clock);
+            self.rewind(self.clock);
         }
         // Nothing was moved beyond it, so nothing was counted.
         self.viewed = self.viewed.min(self.clock);
@@ -106,6 +106,37 @@ impl Queue {
             Home::Dead(key) => self.dead.remove(key),
             Home::Waiting => false,
         };
+    }
+
+    /// Notes that the time is `now`, for a caller who only looks: no later answer is of an earlier time. O(1).
+    #[inline]
+    pub fn notice(&mut self, now: UnixMs) {
+        self.clock = self.clock.max(now);
+    }
+
+    /// Takes the view back to `now`, which lies before the instant that another clock brought it to. What time did
+    /// in between will happen again, so the totals forget it. O(n log n).
+    pub(super) fn rewind(&mut self, now: UnixMs) {
+        let (mut lease_expired, mut died, mut expired) = (0, 0, 0);
+        for at in self.store.iter_after(None) {
+            let record = self.store.record(at);
+            let (was, is) = (self.store.placement(at), Home::of(&record, now).placement());
+            if is == Placement::InFlight && was != Placement::InFlight {
+                lease_expired += 1;
+            }
+            // Death by time is final in time, so its reason is the same at every later instant.
+            if let (Placement::Dead, State::Dead { reason, .. }) = (was, record.state_at(UnixMs::MAX)) {
+                died += u64::from(is != Placement::Dead);
+                expired += u64::from(is != Placement::Dead && reason == Reason::Expired);
+            }
+        }
+        if lease_expired + died > 0 {
+            let totals = self.tally.rare();
+            totals.lease_expired = totals.lease_expired.saturating_sub(lease_expired);
+            totals.died = totals.died.saturating_sub(died);
+            totals.expired = totals.expired.saturating_sub(expired);
+        }
+        self.lay_out(now);
     }
 
     /// Lays the whole view out anew, as it is at `now`. O(n log n), for a load and for a clock that was set right.

@@ -15,7 +15,7 @@ use redis_module::raw;
 
 use super::api::api;
 use super::ctx::{is_ok, Ctx};
-use crate::queue::settings::{Backoff, Retries, Settings, MAX_LENGTH};
+use crate::queue::settings::{Backoff, Percent, Retries, Settings, MAX_LENGTH, MAX_PAYLOAD};
 use crate::queue::time::DurationMs;
 
 /// The longest duration of the module, ms (2^42 - 1, 139 years).
@@ -72,22 +72,28 @@ static RETRIES: Setting = Setting::number(c"default-retries", -1, RETRIES_MAX, 1
 static BACKOFF_BASE: Setting = Setting::number(c"default-backoff-base", 0, DURATION_MAX, 1_000).checked(check_backoff);
 static BACKOFF_MAX: Setting =
     Setting::number(c"default-backoff-max", 0, DURATION_MAX, 3_600_000).checked(check_backoff);
+static BACKOFF_JITTER: Setting = Setting::number(c"default-backoff-jitter", 0, Percent::MAX as i64, 0);
 static TTL: Setting = Setting::number(c"default-ttl", 0, DURATION_MAX, 0);
 static MAXLEN: Setting = Setting::number(c"default-maxlen", 0, COUNT_MAX, 0);
 static MAXINFLIGHT: Setting = Setting::number(c"default-maxinflight", 0, COUNT_MAX, 0);
 static DEADLEN: Setting = Setting::number(c"default-deadlen", -1, COUNT_MAX, -1);
+static DEADTTL: Setting = Setting::number(c"default-deadttl", 0, DURATION_MAX, 0);
+static MAXPAYLOAD: Setting = Setting::number(c"default-maxpayload", 0, MAX_PAYLOAD as i64, 0);
 static TIMER_BUDGET: Setting = Setting::number(c"timer-budget", 100, 1_000_000, 1_000);
 static ALLOW_EFFECTS: Setting = Setting::yes_or_no(c"allow-effects", false);
 
-static ROWS: [&Setting; 10] = [
+static ROWS: [&Setting; 13] = [
     &LEASE,
     &RETRIES,
     &BACKOFF_BASE,
     &BACKOFF_MAX,
+    &BACKOFF_JITTER,
     &TTL,
     &MAXLEN,
     &MAXINFLIGHT,
     &DEADLEN,
+    &DEADTTL,
+    &MAXPAYLOAD,
     &TIMER_BUDGET,
     &ALLOW_EFFECTS,
 ];
@@ -103,6 +109,8 @@ pub struct Defaults {
     pub backoff_base: u64,
     /// The longest that a nack without a delay waits, ms.
     pub backoff_max: u64,
+    /// By up to which share a wait without a delay is shortened, percent.
+    pub backoff_jitter: u64,
     /// How long after its due time a message is dead, ms; 0 is never.
     pub ttl: u64,
     /// Most messages held, the dead not counted; 0 is no limit.
@@ -111,6 +119,10 @@ pub struct Defaults {
     pub maxinflight: u64,
     /// Most dead messages kept; -1 is all.
     pub deadlen: i64,
+    /// How long a dead message is kept, ms; 0 is for ever.
+    pub deadttl: u64,
+    /// The largest payload, bytes; 0 is no limit.
+    pub maxpayload: u64,
 }
 
 impl Defaults {
@@ -119,11 +131,17 @@ impl Defaults {
         Settings {
             lease: DurationMs::new(self.lease),
             retries: i32::try_from(self.retries).ok().and_then(Retries::new).unwrap_or(Retries::UNLIMITED),
-            backoff: Backoff { base: DurationMs::new(self.backoff_base), max: DurationMs::new(self.backoff_max) },
+            backoff: Backoff {
+                base: DurationMs::new(self.backoff_base),
+                max: DurationMs::new(self.backoff_max),
+                jitter: u8::try_from(self.backoff_jitter).ok().and_then(Percent::new).unwrap_or_default(),
+            },
             ttl: DurationMs::new(self.ttl),
             maxlen: self.maxlen,
             maxinflight: self.maxinflight,
             deadlen: u64::try_from(self.deadlen).ok(),
+            deadttl: DurationMs::new(self.deadttl),
+            maxpayload: self.maxpayload,
         }
     }
 }
@@ -135,10 +153,13 @@ pub fn defaults() -> Defaults {
         retries: RETRIES.get(),
         backoff_base: BACKOFF_BASE.get_unsigned(),
         backoff_max: BACKOFF_MAX.get_unsigned(),
+        backoff_jitter: BACKOFF_JITTER.get_unsigned(),
         ttl: TTL.get_unsigned(),
         maxlen: MAXLEN.get_unsigned(),
         maxinflight: MAXINFLIGHT.get_unsigned(),
         deadlen: DEADLEN.get(),
+        deadttl: DEADTTL.get_unsigned(),
+        maxpayload: MAXPAYLOAD.get_unsigned(),
     }
 }
 

@@ -326,6 +326,8 @@ flags! {
     aof = REDISMODULE_CTX_FLAGS_AOF;
     /// The server is part of a cluster.
     cluster = REDISMODULE_CTX_FLAGS_CLUSTER;
+    /// The server uses more memory than `maxmemory`.
+    out_of_memory = REDISMODULE_CTX_FLAGS_OOM;
     /// Blocking is not allowed: inside `MULTI`, a script or another module's call.
     deny_blocking = REDISMODULE_CTX_FLAGS_DENY_BLOCKING;
 }

@@ -79,7 +79,7 @@ impl Held {
     /// Sees to it that the timer looks at this queue, which is at `name`, when it has something to do.
     #[inline]
     pub fn arm(&mut self, ctx: Ctx, db: i32, name: Name<'_>) {
-        let Some(at) = self.queue.next_wake() else { return };
+        let Some(at) = self.next_look(ctx) else { return };
         if self.armed.as_ref().is_some_and(|armed| armed.suffices(at, db, name.bytes())) {
             return;
         }
@@ -88,6 +88,18 @@ impl Held {
                 schedule.rearm(ctx, UnixMs::new(ctx.now_ms()));
             }
         });
+    }
+}
+
+impl Held {
+    /// When the timer has something to do for this queue: what time moves, and the dead that only a master drops.
+    #[inline]
+    fn next_look(&self, ctx: Ctx) -> Option<UnixMs> {
+        let wake = self.queue.next_wake();
+        match self.queue.next_drop() {
+            Some(drop) if ctx.flags().master() && !self.is_foreign() => Some(wake.map_or(drop, |wake| wake.min(drop))),
+            _ => wake,
+        }
     }
 }
 

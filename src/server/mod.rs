@@ -12,6 +12,7 @@ pub mod args;
 pub mod config;
 pub mod ctx;
 pub mod datatype;
+pub mod event;
 pub mod gauges;
 pub mod guard;
 pub mod import;

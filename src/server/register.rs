@@ -103,7 +103,8 @@ fn describe(command: *mut raw::RedisModuleCommand, row: &Row) -> Result<(), ()> 
     };
     let mut key_specs = row.keys.specs();
     let mut tables = Vec::new();
-    let args = Arg::table(row.args, &mut tables);
+    let all = [&[row.args], row.options].concat().concat();
+    let args = Arg::table(&all, &mut tables);
     let info = raw::RedisModuleCommandInfo {
         version: &raw const version,
         summary: row.summary.as_ptr(),

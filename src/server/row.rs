@@ -38,8 +38,10 @@ pub struct Row {
     pub since: &'static CStr,
     /// Hints for clients and proxies, such as `nondeterministic_output`; empty for none.
     pub tips: &'static CStr,
-    /// The arguments, in order.
+    /// The positional arguments, in order.
     pub args: &'static [Arg],
+    /// The options that follow them in any order, as the sets of `commands::options` list them.
+    pub options: &'static [&'static [Arg]],
 }
 
 /// What a command does with its keys, for ACL key permissions and for cluster clients.
@@ -203,6 +205,17 @@ impl Arg {
     pub const fn multiple(mut self) -> Self {
         self.flags |= raw::REDISMODULE_CMD_ARG_MULTIPLE;
         self
+    }
+
+    /// Which of the words that may begin this argument `word` is, in any case: 0 for its token, the number of the part
+    /// for one of several alternatives.
+    #[inline]
+    pub fn token_of(&self, word: &[u8]) -> Option<usize> {
+        let is = |token: &CStr| token.to_bytes().eq_ignore_ascii_case(word);
+        match self.token {
+            Some(token) => is(token).then_some(0),
+            None => self.parts.iter().position(|part| part.token.is_some_and(is)),
+        }
     }
 
     /// The arguments as the server reads them, ended by a zeroed one; null for none. The arrays, this one and those of

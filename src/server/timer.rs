@@ -16,6 +16,7 @@ use super::agenda::Taken;
 use super::config;
 use super::ctx::{Ctx, Name, TimerId};
 use super::datatype;
+use super::event::Event;
 use super::gauges;
 use super::guard::guard;
 use super::key::{OpenKey, Slot};
@@ -161,10 +162,10 @@ fn look_at(ctx: Ctx, taken: &Taken, now: UnixMs, within_budget: impl Fn() -> boo
         }
         if moved.tell {
             if moved.ready > 0 {
-                ctx.notify(c"dq.ready", name);
+                ctx.notify(Event::Ready.name(), name);
             }
             if moved.died > 0 {
-                ctx.notify(c"dq.dead", name);
+                ctx.notify(Event::Dead.name(), name);
             }
         }
         lasted

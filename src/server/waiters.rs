@@ -12,6 +12,7 @@ use redis_module::raw;
 
 use super::ctx::{Ctx, Name};
 use super::datatype;
+use super::event::Event;
 use super::gauges::BLOCKED_CLIENTS;
 use super::guard::guard;
 use super::key::{OpenKey, Slot};
@@ -67,7 +68,7 @@ fn try_serve(ctx: Ctx) -> bool {
     // Where there is nothing, this has seen to the hint under this name.
     let Some(announcement) = deliver(ctx, name, held, now, request) else { return false };
     drop(key);
-    write::announce(ctx, name, announcement, c"dq.pop");
+    write::announce(ctx, name, announcement, &[Event::Pop]);
     true
 }
 

@@ -8,6 +8,7 @@ use std::ffi::CStr;
 
 use super::ctx::{Ctx, Name};
 use super::datatype::Held;
+use super::event::Event;
 use super::gauges;
 use super::listeners;
 use super::log::{log, Level};
@@ -89,10 +90,12 @@ pub fn settle(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, wakes: boo
 }
 
 /// Tells others of a change. No key may be open.
-pub fn announce(ctx: Ctx, name: Name<'_>, announcement: Announcement, event: &CStr) {
+pub fn announce(ctx: Ctx, name: Name<'_>, announcement: Announcement, events: &[Event]) {
     ctx.signal_modified(name);
     wake(ctx, name, announcement);
-    ctx.notify(event, name);
+    for event in events {
+        ctx.notify(event.name(), name);
+    }
 }
 
 /// Wakes the clients that wait for `name`, where there is something for them.

@@ -5,12 +5,12 @@
 
 use crate::exercise::{apply, at, lively, pop, reload, survive, NOW};
 use dq::queue::id::{Floor, Receipt, Sequence};
-use dq::queue::settings::{Backoff, Retries, Settings};
+use dq::queue::settings::{Backoff, Percent, Retries, Settings};
 use dq::queue::snapshot::{Header, Loader};
 use dq::queue::time::{DurationMs, UnixMs};
 use dq::queue::{
-    Chosen, Effect, Fate, Grant, Image, Lease, Phase, Queue, Reason, Record, Refused, Stamped, StateKind, States,
-    Totals, Ttl,
+    Chosen, Effect, Fate, Grant, Image, Lease, Pause, Phase, Queue, Reason, Record, Refused, Stamped, StateKind,
+    States, Totals, Ttl,
 };
 use proptest::prelude::*;
 use serde_bytes::Bytes;
@@ -79,17 +79,21 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
         encoded(Effect::Deliver(sequences.iter().copied().map(grant).collect())),
         encoded(Effect::Take(sequences.clone())),
         encoded(Effect::Ack(sequences.clone())),
-        encoded(Effect::Nack(sequences[2], Fate::Due(at(NOW + 7)), Some(Bytes::new(b"why")))),
-        encoded(Effect::Nack(sequences[3], Fate::Dead { died: at(NOW), reason: Reason::Rejected }, None)),
+        encoded(Effect::Nack(sequences[2], Fate::Due(at(NOW + 7)), 1, Some(Bytes::new(b"why")))),
+        encoded(Effect::Nack(sequences[3], Fate::Dead { died: at(NOW), reason: Reason::Rejected }, 1, None)),
         encoded(Effect::Extend(sequences[4], at(NOW + 77))),
         encoded(Effect::TrimDead(at(NOW + 1), last)),
         encoded(Effect::Cancel(sequences.clone())),
-        encoded(Effect::Reschedule(sequences[5], at(NOW + 5))),
+        encoded(Effect::Reschedule(sequences[5], Some(at(NOW + 5)), Some(-3))),
+        encoded(Effect::Promote(at(NOW + 5), sequences.clone())),
+        encoded(Effect::Bury(sequences[1], Some(Bytes::new(b"why")))),
+        encoded(Effect::Remove(sequences.clone())),
+        encoded(Effect::Pause(Pause::Until(at(NOW + 8)))),
         encoded(Effect::Redrive(Chosen::UpTo(at(NOW + 1), last), at(NOW + 6))),
         encoded(Effect::Redrive(Chosen::These(sequences.clone()), at(NOW + 6))),
         encoded(Effect::Purge(States::only(StateKind::Ready).and(States::only(StateKind::Dead)))),
         encoded(Effect::Create(*queue.settings())),
-        encoded(Effect::Alter(*queue.settings(), true)),
+        encoded(Effect::Alter(*queue.settings())),
         encoded(Effect::Begin(queue.header())),
         encoded(Effect::Continue(images)),
     ]
@@ -170,7 +174,10 @@ enum Forged {
     RedriveUpTo(u64, Named, u64),
     Redrive(Vec<Named>, u64),
     Purge(usize),
-    Alter([u64; 7], bool),
+    Alter([u64; 7]),
+    Pause(u64),
+    Promote(u64, Vec<Named>),
+    Bury(Named),
     Begin {
         settings: [u64; 7],
         paused: bool,
@@ -217,7 +224,10 @@ fn forged() -> impl Strategy<Value = Forged> {
         1 => (number(), sequence(), number()).prop_map(|(died, of, due)| Forged::RedriveUpTo(died, of, due)),
         1 => (few(), number()).prop_map(|(of, due)| Forged::Redrive(of, due)),
         1 => (0usize..4).prop_map(Forged::Purge),
-        1 => (prop::array::uniform7(number()), any::<bool>()).prop_map(|(of, paused)| Forged::Alter(of, paused)),
+        1 => prop::array::uniform7(number()).prop_map(Forged::Alter),
+        1 => number().prop_map(Forged::Pause),
+        1 => (number(), prop::collection::vec(sequence(), 0..4)).prop_map(|(due, of)| Forged::Promote(due, of)),
+        1 => sequence().prop_map(Forged::Bury),
         1 => (prop::array::uniform7(number()), any::<bool>(), prop::array::uniform2(number()), number(), number())
             .prop_map(|(settings, paused, last, totals, viewed)| Forged::Begin { settings, paused, last, totals, viewed }),
         2 => (0usize..5).prop_map(Forged::Advance),
@@ -227,7 +237,7 @@ fn forged() -> impl Strategy<Value = Forged> {
 }
 
 const PAYLOAD: [u8; 9_000] = [7; 9_000];
-const FORGED_NAMES: [&[u8]; 4] = [b"name-0", b"name-3", b"x", b"1-1"];
+const FORGED_NAMES: [&[u8]; 4] = [b"name-0", b"name-3", b"x", b"100000000000-1"];
 
 impl ForgedImage {
     fn image(&self, queue: &Queue) -> Image<'static> {
@@ -263,11 +273,13 @@ fn settings(of: &[u64; 7]) -> Settings {
     Settings {
         lease: DurationMs::new(lease),
         retries: Retries::UNLIMITED,
-        backoff: Backoff { base: DurationMs::new(base), max: DurationMs::new(max) },
+        backoff: Backoff { base: DurationMs::new(base), max: DurationMs::new(max), jitter: Percent::ZERO },
         ttl: DurationMs::new(ttl),
         maxlen,
         maxinflight,
         deadlen: Some(deadlen),
+        deadttl: DurationMs::new(deadlen),
+        maxpayload: maxlen,
     }
 }
 
@@ -275,7 +287,8 @@ fn settings(of: &[u64; 7]) -> Settings {
 fn header(settings: &[u64; 7], paused: bool, last: [u64; 2], totals: u64, viewed: u64) -> Option<Header> {
     let settings = self::settings(settings);
     let totals = Totals { pushed: totals, died: totals, lease_expired: totals, ..Totals::default() };
-    let bytes = rmp_serde::to_vec(&(1u8, settings, paused, last[0], last[1], totals, viewed)).unwrap();
+    let pause = if paused { Pause::Endless } else { Pause::Off };
+    let bytes = rmp_serde::to_vec(&(1u8, settings, pause, last[0], last[1], totals, viewed)).unwrap();
     rmp_serde::from_slice(&bytes).ok()
 }
 
@@ -299,16 +312,19 @@ fn forge(queue: &mut Queue, forged: &Forged) {
         Forged::Ack(of) => Effect::Ack(sequences(of)),
         Forged::Nack(of, due, died) => {
             let dead = Fate::Dead { died: at(*died), reason: Reason::Expired };
-            Effect::Nack(of.sequence(queue), due.map_or(dead, |due| Fate::Due(at(due))), None)
+            Effect::Nack(of.sequence(queue), due.map_or(dead, |due| Fate::Due(at(due))), 0, None)
         }
         Forged::Extend(of, deadline) => Effect::Extend(of.sequence(queue), at(*deadline)),
         Forged::TrimDead(died, of) => Effect::TrimDead(at(*died), of.sequence(queue)),
         Forged::Cancel(of) => Effect::Cancel(sequences(of)),
-        Forged::Reschedule(of, due) => Effect::Reschedule(of.sequence(queue), at(*due)),
+        Forged::Reschedule(of, due) => Effect::Reschedule(of.sequence(queue), Some(at(*due)), None),
         Forged::RedriveUpTo(died, of, due) => Effect::Redrive(Chosen::UpTo(at(*died), of.sequence(queue)), at(*due)),
         Forged::Redrive(of, due) => Effect::Redrive(Chosen::These(sequences(of)), at(*due)),
         Forged::Purge(nth) => Effect::Purge(States::only(StateKind::ALL[*nth])),
-        Forged::Alter(of, paused) => Effect::Alter(settings(of), *paused),
+        Forged::Alter(of) => Effect::Alter(settings(of)),
+        Forged::Pause(end) => Effect::Pause(Pause::Until(at(*end))),
+        Forged::Promote(due, of) => Effect::Promote(at(*due), sequences(of)),
+        Forged::Bury(of) => Effect::Bury(of.sequence(queue), None),
         Forged::Begin { settings, paused, last, totals, viewed } => {
             match header(settings, *paused, *last, *totals, *viewed) {
                 Some(header) => Effect::Begin(header),
@@ -329,7 +345,7 @@ proptest! {
     #![proptest_config(crate::config(crate::histories() / 4))]
 
     #[test]
-    fn a_damaged_effect_is_refused_or_survived(which in 0usize..17, damages in damage()) {
+    fn a_damaged_effect_is_refused_or_survived(which in 0usize..21, damages in damage()) {
         let mut queue = lively();
         let bytes = every_effect(&queue).swap_remove(which);
         apply(&mut queue, &bytes.clone());

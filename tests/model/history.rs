@@ -1,7 +1,8 @@
 //! What can happen to a queue, drawn at random: the clock moves, then someone does something.
 
-use dq::queue::settings::{Backoff, Retries, Settings};
+use dq::queue::settings::{Backoff, Percent, Retries, Settings};
 use dq::queue::time::{DurationMs, UnixMs};
+use dq::queue::Verdict;
 use proptest::prelude::*;
 
 /// One history.
@@ -33,7 +34,14 @@ pub enum Act {
         aim: Aim,
         delay: Option<u64>,
         error: Option<usize>,
-        reject: bool,
+        verdict: Verdict,
+    },
+    Bury {
+        aim: Aim,
+        error: Option<usize>,
+    },
+    Promote {
+        count: usize,
     },
     Extend {
         aim: Aim,
@@ -45,21 +53,28 @@ pub enum Act {
         names: Option<Vec<usize>>,
     },
     Cancel(Vec<Aim>),
+    /// A new due time, a new priority, or both.
     Reschedule {
         aim: Aim,
-        due: Due,
+        due: Option<Due>,
+        priority: Option<i8>,
     },
     Redrive {
         which: Redriven,
         delay: u64,
     },
-    /// The states, by their number.
-    Purge(Vec<usize>),
+    /// The states, by their number, and at most how many messages.
+    Purge {
+        states: Vec<usize>,
+        count: Option<usize>,
+    },
     Alter {
         settings: Settings,
         by: Who,
     },
-    Pause(bool),
+    /// For so long, or without an end.
+    Suspend(Option<u64>),
+    Resume,
     Advance {
         budget: usize,
     },
@@ -236,11 +251,15 @@ fn act(copies: usize) -> impl Strategy<Value = Act> {
     let states = prop::sample::subsequence((0..4).collect::<Vec<usize>>(), 1..=4);
     let second_thoughts = prop_oneof![
         8 => prop::collection::vec(aim(), 1..=acks.min(8)).prop_map(Act::Cancel),
-        8 => (aim(), due()).prop_map(|(aim, due)| Act::Reschedule { aim, due }),
+        8 => (aim(), prop::option::weighted(0.8, due()), prop::option::weighted(0.5, -1i8..=1))
+            .prop_map(|(aim, due, priority)| Act::Reschedule { aim, due, priority }),
+        6 => (aim(), prop::option::of(0..ERRORS.len())).prop_map(|(aim, error)| Act::Bury { aim, error }),
+        3 => prop_oneof![Just(usize::MAX), 1..=pops].prop_map(|count| Act::Promote { count }),
         6 => (which, prop_oneof![Just(0), span()]).prop_map(|(which, delay)| Act::Redrive { which, delay }),
-        2 => states.prop_map(Act::Purge),
+        2 => (states, prop::option::weighted(0.5, 1..=pops)).prop_map(|(states, count)| Act::Purge { states, count }),
         5 => (limited(copies), who.clone()).prop_map(|(settings, by)| Act::Alter { settings, by }),
-        4 => prop::bool::weighted(0.3).prop_map(Act::Pause),
+        2 => prop::option::weighted(0.7, span()).prop_map(Act::Suspend),
+        3 => Just(Act::Resume),
     ];
     prop_oneof![
         30 => push(copies).prop_map(Act::Push),
@@ -252,9 +271,9 @@ fn act(copies: usize) -> impl Strategy<Value = Act> {
             aim(),
             prop::option::of(prop_oneof![Just(0), span()]),
             prop::option::of(0..ERRORS.len()),
-            prop::bool::weighted(0.2),
+            prop_oneof![5 => Just(Verdict::Failed), 3 => Just(Verdict::NotCounted), 2 => Just(Verdict::Rejected)],
         )
-            .prop_map(|(aim, delay, error, reject)| Act::Nack { aim, delay, error, reject }),
+            .prop_map(|(aim, delay, error, verdict)| Act::Nack { aim, delay, error, verdict }),
         6 => (aim(), prop::option::of(span())).prop_map(|(aim, lease)| Act::Extend { aim, lease }),
         8 => budget().prop_map(|budget| Act::Advance { budget }),
         4 => (prop_oneof![Just(0), -500i64..500], budget())
@@ -268,24 +287,38 @@ fn act(copies: usize) -> impl Strategy<Value = Act> {
 
 fn settings() -> impl Strategy<Value = Settings> {
     let backoff = prop::sample::select(vec![(0, 0), (10, 100), (1, 1_000), (7, 7), (1, DurationMs::MAX.as_ms())]);
+    let jitter = prop::sample::select(vec![0u8, 0, 30, 100]);
+    let later =
+        (prop::sample::select(vec![0u64, 0, 0, 0, 5, 300]), prop::sample::select(vec![0u64, 0, 0, 0, 20, 5_000]));
     (
         prop::sample::select(vec![1u64, 5, 50, 1_000]),
         -1i32..3,
-        backoff,
+        (backoff, jitter),
         prop::sample::select(vec![0u64, 0, 0, 20, 500]),
         prop::sample::select(vec![0u64, 0, 0, 3, 8]),
         prop::sample::select(vec![0u64, 0, 0, 1, 3]),
         prop::sample::select(vec![None, None, Some(0), Some(1), Some(3)]),
+        later,
     )
-        .prop_map(|(lease, retries, (base, max), ttl, maxlen, maxinflight, deadlen)| Settings {
-            lease: DurationMs::new(lease),
-            retries: Retries::new(retries).unwrap(),
-            backoff: Backoff { base: DurationMs::new(base), max: DurationMs::new(max) },
-            ttl: DurationMs::new(ttl),
-            maxlen,
-            maxinflight,
-            deadlen,
-        })
+        .prop_map(
+            |(lease, retries, ((base, max), jitter), ttl, maxlen, maxinflight, deadlen, (deadttl, maxpayload))| {
+                Settings {
+                    lease: DurationMs::new(lease),
+                    retries: Retries::new(retries).unwrap(),
+                    backoff: Backoff {
+                        base: DurationMs::new(base),
+                        max: DurationMs::new(max),
+                        jitter: Percent::new(jitter).unwrap(),
+                    },
+                    ttl: DurationMs::new(ttl),
+                    maxlen,
+                    maxinflight,
+                    deadlen,
+                    deadttl: DurationMs::new(deadttl),
+                    maxpayload,
+                }
+            },
+        )
 }
 
 /// Settings for histories in which a command may concern so many messages.
@@ -301,7 +334,7 @@ fn limited(copies: usize) -> impl Strategy<Value = Settings> {
 pub fn history(steps: std::ops::Range<usize>, copies: usize) -> impl Strategy<Value = History> {
     let start = prop_oneof![
         10 => Just(1_760_000_000_000),
-        2 => Just(1),
+        2 => Just(UnixMs::MIN_AT),
         1 => Just(UnixMs::MAX_AT - 100_000_000),
     ];
     let skew = prop_oneof![Just(0), -3_000i64..3_000, Just(1_000_000)];

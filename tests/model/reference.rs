@@ -4,7 +4,7 @@
 
 use dq::queue::settings::Settings;
 use dq::queue::time::UnixMs;
-use dq::queue::{Counts, Reason, StateKind, Totals};
+use dq::queue::{Counts, Reason, StateKind, Totals, Verdict};
 
 /// After every instant.
 pub const NEVER: u64 = u64::MAX;
@@ -114,6 +114,8 @@ pub struct Push<'a> {
 pub enum Pushed {
     Added { replaced: bool },
     Duplicate,
+    HeldDead,
+    TooLarge,
     Full(u64),
 }
 
@@ -122,6 +124,13 @@ pub enum Pushed {
 pub enum Name {
     Sequence(u64),
     Text(Vec<u8>),
+}
+
+/// Why none of a batch was pushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    Full(u64),
+    TooLarge(usize),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,7 +142,8 @@ pub enum NackedTo {
 #[derive(Clone)]
 pub struct Model {
     pub settings: Settings,
-    pub paused: bool,
+    /// Nothing is delivered before this instant.
+    pub paused_until: u64,
     pub now: u64,
     pub messages: Vec<Message>,
     pub totals: Totals,
@@ -149,7 +159,7 @@ pub struct Moved {
 
 impl Model {
     pub fn new(settings: Settings, now: u64) -> Model {
-        Model { settings, paused: false, now, messages: Vec::new(), totals: Totals::default() }
+        Model { settings, paused_until: 0, now, messages: Vec::new(), totals: Totals::default() }
     }
 
     /// Lets time pass, event by event, in the order in which they happen.
@@ -238,9 +248,15 @@ impl Model {
     /// A push; `sequence` is the one that the real queue gave, where it took the message.
     pub fn push(&mut self, push: &Push<'_>, sequence: Option<u64>) -> Pushed {
         let held = push.name.and_then(|name| self.find(&Name::Text(name.to_vec())));
-        if held.is_some() && !push.replace {
+        if let Some(held) = held.filter(|_| !push.replace) {
+            if self.messages[held].is_dead() {
+                return Pushed::HeldDead;
+            }
             self.totals.duplicates += 1;
             return Pushed::Duplicate;
+        }
+        if self.is_too_large(push) {
+            return Pushed::TooLarge;
         }
         let live = self.live();
         let counts = held.is_some_and(|held| !self.messages[held].is_dead());
@@ -273,24 +289,32 @@ impl Model {
         Pushed::Added { replaced: held.is_some() }
     }
 
+    fn is_too_large(&self, push: &Push<'_>) -> bool {
+        self.settings.maxpayload > 0 && push.payload.len() as u64 > self.settings.maxpayload
+    }
+
     /// All pushes or none: how many messages there are where they are too many. `sequences` are those that the real
     /// queue gave, or as many of its own making.
-    pub fn push_all(&mut self, pushes: &[Push<'_>], sequences: &[u64]) -> Result<Vec<Pushed>, u64> {
+    pub fn push_all(&mut self, pushes: &[Push<'_>], sequences: &[u64]) -> Result<Vec<Pushed>, Refused> {
         let mut without_limit = self.clone();
         without_limit.settings.maxlen = 0;
+        without_limit.settings.maxpayload = 0;
         let (mut given, mut outcomes) = (sequences.iter().copied(), Vec::new());
         for push in pushes {
             let held = push.name.is_some_and(|name| without_limit.find(&Name::Text(name.to_vec())).is_some());
             let sequence = if held && !push.replace { None } else { Some(given.next().unwrap_or(NEVER)) };
+            if sequence.is_some() && self.is_too_large(push) {
+                return Err(Refused::TooLarge(push.payload.len()));
+            }
             outcomes.push(without_limit.push(push, sequence));
         }
         let (before, after) = (self.live(), without_limit.live());
         let most = self.settings.maxlen;
         if most > 0 && after > most && after > before {
             self.totals.rejected_full += pushes.len() as u64;
-            return Err(before);
+            return Err(Refused::Full(before));
         }
-        without_limit.settings.maxlen = most;
+        without_limit.settings = self.settings;
         *self = without_limit;
         Ok(outcomes)
     }
@@ -306,13 +330,65 @@ impl Model {
         Some((message.sequence, message.kind()))
     }
 
-    pub fn reschedule(&mut self, name: &Name, due: u64) -> Option<u64> {
+    /// Makes a message dead by a command, and answers what it was.
+    pub fn bury(&mut self, name: &Name, error: Option<&[u8]>) -> Option<(u64, StateKind)> {
+        let at = self.find(name).filter(|at| !self.messages[*at].is_dead())?;
+        let (now, message) = (self.now, &mut self.messages[at]);
+        let was = message.kind();
+        message.receipt = None;
+        message.state = State::Dead { died: now, reason: Reason::Rejected };
+        if let Some(error) = error {
+            message.error = Some(error[..error.len().min(1024)].to_vec());
+        }
+        let sequence = message.sequence;
+        self.count_death(Reason::Rejected);
+        Some((sequence, was))
+    }
+
+    /// Makes the next `count` delayed messages due now, and answers which they were.
+    pub fn promote(&mut self, count: usize) -> Vec<u64> {
+        let mut chosen = self.peek(StateKind::Delayed);
+        chosen.truncate(count);
+        let now = self.now;
+        for message in self.messages.iter_mut().filter(|message| chosen.contains(&message.sequence)) {
+            message.wait_until(now, now);
+        }
+        self.advance(now);
+        chosen
+    }
+
+    pub fn is_paused(&self) -> bool {
+        self.now < self.paused_until
+    }
+
+    /// Pauses until then, unless it is paused for longer; whether that changed anything.
+    pub fn suspend(&mut self, until: u64) -> bool {
+        let longer = until > self.now && until > self.paused_until;
+        if longer {
+            self.paused_until = until;
+        }
+        longer
+    }
+
+    pub fn resume(&mut self) -> bool {
+        let was_paused = self.is_paused();
+        if was_paused {
+            self.paused_until = 0;
+        }
+        was_paused
+    }
+
+    pub fn reschedule(&mut self, name: &Name, due: Option<u64>, priority: Option<i8>) -> Option<u64> {
         let at = self.find(name)?;
         let (now, message) = (self.now, &mut self.messages[at]);
         if !matches!(message.kind(), StateKind::Delayed | StateKind::Ready) {
             return None;
         }
-        message.wait_until(due, now);
+        match due {
+            Some(due) => message.wait_until(due, now),
+            None => message.receipt = None,
+        }
+        message.priority = priority.unwrap_or(message.priority);
         let sequence = message.sequence;
         self.advance(now);
         Some(sequence)
@@ -345,6 +421,14 @@ impl Model {
         redriven
     }
 
+    /// Removes the first messages of some states, in the order of the states, and answers which they were.
+    pub fn purge_first(&mut self, kinds: &[StateKind], count: usize) -> Vec<u64> {
+        let mut chosen: Vec<u64> = kinds.iter().flat_map(|kind| self.peek(*kind)).collect();
+        chosen.truncate(count);
+        self.messages.retain(|message| !chosen.contains(&message.sequence));
+        chosen
+    }
+
     pub fn purge(&mut self, kinds: &[StateKind]) -> usize {
         let before = self.messages.len();
         self.messages.retain(|message| !kinds.contains(&message.kind()));
@@ -360,7 +444,7 @@ impl Model {
 
     /// How many a pop of `count` delivers.
     pub fn deliverable(&self, count: usize, no_ack: bool) -> usize {
-        if self.paused {
+        if self.is_paused() {
             return 0;
         }
         let room = match self.settings.maxinflight {
@@ -419,22 +503,25 @@ impl Model {
         receipt: Option<u64>,
         delay: Option<u64>,
         error: Option<&[u8]>,
-        reject: bool,
+        verdict: Verdict,
+        jitter: impl FnOnce(u64) -> u64,
     ) -> Option<(u64, NackedTo, State)> {
         let at = self.in_flight(name, receipt)?;
         let (now, backoff) = (self.now, self.settings.backoff);
         let message = &mut self.messages[at];
         let spent = message.retries >= 0 && i64::from(message.attempts) > i64::from(message.retries);
-        let reason = if reject {
+        let reason = if verdict == Verdict::Rejected {
             Some(Reason::Rejected)
         } else if message.expires <= now {
             Some(Reason::Expired)
-        } else if spent {
+        } else if spent && verdict == Verdict::Failed {
             Some(Reason::Retries)
         } else {
             None
         };
         message.receipt = None;
+        let counted = message.attempts;
+        message.attempts -= u32::from(verdict == Verdict::NotCounted);
         if let Some(error) = error {
             message.error = Some(error[..error.len().min(1024)].to_vec());
         }
@@ -446,8 +533,12 @@ impl Model {
                 NackedTo::Dead(reason)
             }
             None => {
-                let doubled = (1..message.attempts).fold(backoff.base.as_ms(), |wait, _| wait.saturating_mul(2));
-                message.due = after(now, delay.unwrap_or(doubled.min(backoff.max.as_ms())));
+                let doubled = (1..counted).fold(backoff.base.as_ms(), |wait, _| wait.saturating_mul(2));
+                message.due = match (delay, verdict) {
+                    (Some(delay), _) => after(now, delay),
+                    (None, Verdict::NotCounted) => message.due,
+                    (None, _) => after(now, jitter(doubled.min(backoff.max.as_ms()))),
+                };
                 message.state = if message.due > now { State::Delayed } else { State::Ready };
                 NackedTo::Due(message.due)
             }
@@ -469,7 +560,13 @@ impl Model {
     /// How many of the dead are more than may be kept.
     pub fn excess_dead(&self) -> usize {
         let dead = self.messages.iter().filter(|message| message.is_dead()).count();
-        self.settings.deadlen.map_or(0, |kept| dead.saturating_sub(kept as usize))
+        let too_many = self.settings.deadlen.map_or(0, |kept| dead.saturating_sub(kept as usize));
+        let kept = self.settings.deadttl.as_ms();
+        let is_old = |message: &&Message| match message.state {
+            State::Dead { died, .. } => kept > 0 && after(died, kept) <= self.now,
+            _ => false,
+        };
+        too_many.max(self.messages.iter().filter(is_old).count())
     }
 
     /// The oldest of the dead, by (died, sequence).

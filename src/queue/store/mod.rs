@@ -192,7 +192,7 @@ impl Store {
         }
     }
 
-    /// Writes what can change of a record: due, the end of its TTL, attempts and phase.
+    /// Writes what can change of a record: due time, priority, the end of its TTL, attempts and phase.
     pub fn update(&mut self, at: At, record: &Record) {
         self.segments[at.segment].update(at.index, record, delivery_of(record));
     }

@@ -111,7 +111,7 @@ impl Segment {
         self.make_room(size);
         let mut header = Header {
             sequence: record.sequence.0,
-            word: record.due.as_ms() | u64::from(record.priority as u8) << PRIORITY_SHIFT,
+            word: due_and_priority(record),
             offset: self.data.len() as u32,
             delivery: None,
         };
@@ -319,7 +319,7 @@ impl Segment {
     pub fn update(&mut self, index: usize, record: &Record, delivery: Option<Delivery>) {
         self.keep(index, delivery);
         let header = &mut self.headers[index];
-        header.word = header.word & !DUE_MASK | record.due.as_ms();
+        header.word = header.word & !(DUE_MASK | PRIORITY_MASK) | due_and_priority(record);
         header.set_phase(record.phase.into());
         let word = header.word;
         if let (true, Some(ttl)) = (word & TTL != 0, record.ttl) {
@@ -431,6 +431,11 @@ impl Segment {
     pub fn heap_bytes(&self) -> usize {
         self.headers.capacity() * size_of::<Header>() + self.data.capacity() + self.deliveries.heap_bytes()
     }
+}
+
+/// The due time and the priority as a header keeps them.
+fn due_and_priority(record: &Record) -> u64 {
+    record.due.as_ms() | u64::from(record.priority as u8) << PRIORITY_SHIFT
 }
 
 /// Takes the first `N` bytes; zeros where there are too few, which `append` rules out.

@@ -7,7 +7,7 @@ use crate::reference::{self, NackedTo};
 use dq::queue::id::{Id, Sequence};
 use dq::queue::settings::Settings;
 use dq::queue::time::DurationMs;
-use dq::queue::{self as dq_queue, Effect, Fate, Nack, NewMessage, Pop, Stamped, StateKind, States, Which};
+use dq::queue::{self as dq_queue, Effect, Fate, Nack, NewMessage, Pop, Stamped, StateKind, States, Verdict, Which};
 use serde_bytes::Bytes;
 
 impl World {
@@ -34,6 +34,8 @@ impl World {
                     images.push(image);
                 }
                 (dq_queue::Pushed::Duplicate, reference::Pushed::Duplicate) => {}
+                (dq_queue::Pushed::HeldDead, reference::Pushed::HeldDead) => {}
+                (dq_queue::Pushed::TooLarge, reference::Pushed::TooLarge) => {}
                 (dq_queue::Pushed::Full { held }, reference::Pushed::Full(expected)) => assert_eq!(held, expected),
                 (pushed, expected) => panic!("{pushed:?} and not {expected:?}"),
             }
@@ -67,10 +69,16 @@ impl World {
         let images: Vec<_> = added.collect();
         let sequences: Vec<u64> = images.iter().map(|image| image.record.sequence.0).collect();
         match (outcome, self.model.push_all(&requests, &sequences)) {
-            (Err(dq_queue::NotPushed::Full(held)), Err(expected)) => assert_eq!((held, pushed.len()), (expected, 0)),
+            (Err(dq_queue::NotPushed::Full(held)), Err(reference::Refused::Full(expected))) => {
+                assert_eq!((held, pushed.len()), (expected, 0));
+            }
+            (Err(dq_queue::NotPushed::TooLarge(size)), Err(reference::Refused::TooLarge(expected))) => {
+                assert_eq!((size, pushed.len()), (expected, 0));
+            }
             (Ok(()), Ok(expected)) => {
                 let pushed = pushed.iter().map(|pushed| match pushed {
                     dq_queue::Pushed::Added { replaced, .. } => reference::Pushed::Added { replaced: *replaced },
+                    dq_queue::Pushed::HeldDead => reference::Pushed::HeldDead,
                     _ => reference::Pushed::Duplicate,
                 });
                 assert_eq!(pushed.collect::<Vec<_>>(), expected);
@@ -99,16 +107,41 @@ impl World {
         }
     }
 
-    pub(super) fn reschedule(&mut self, aim: &Aim, due: Due) {
+    pub(super) fn reschedule(&mut self, aim: &Aim, due: Option<Due>, priority: Option<i8>) {
         let text = self.text(aim);
         let Some((id, name)) = named(&text) else { return };
-        let (due, instant) = due_of(due, 0, self.model.now);
-        let moved = self.eager.queue.reschedule(ms(self.clock), &id, due);
-        assert_eq!(self.lazy.queue.reschedule(ms(self.clock), &id, due), moved);
-        let expected = self.model.reschedule(&name, instant).map(|sequence| (sequence, instant));
-        assert_eq!(moved.map(|(sequence, due)| (sequence.0, due.as_ms())), expected);
-        if let Some((sequence, due)) = moved {
-            self.send_dated(Effect::Reschedule(sequence, due));
+        let due = due.map(|due| due_of(due, 0, self.model.now));
+        let instant = due.map(|(_, instant)| instant);
+        let to = dq_queue::Reschedule { due: due.map(|(due, _)| due), priority };
+        let moved = self.eager.queue.reschedule(ms(self.clock), &id, &to);
+        assert_eq!(self.lazy.queue.reschedule(ms(self.clock), &id, &to), moved);
+        let expected = self.model.reschedule(&name, instant, priority);
+        assert_eq!(moved.map(|moved| moved.sequence.0), expected);
+        if let Some(moved) = moved {
+            assert_eq!((moved.due.map(|due| due.as_ms()), moved.priority), (instant, priority));
+            self.send_dated(Effect::Reschedule(moved.sequence, moved.due, moved.priority));
+        }
+    }
+
+    pub(super) fn bury(&mut self, aim: &Aim, error: Option<&[u8]>) {
+        let text = self.text(aim);
+        let Some((id, name)) = named(&text) else { return };
+        let buried = self.eager.queue.bury(ms(self.clock), &id, error);
+        assert_eq!(self.lazy.queue.bury(ms(self.clock), &id, error), buried);
+        assert_eq!(buried.map(|buried| (buried.sequence.0, buried.was)), self.model.bury(&name, error));
+        if let Some(buried) = buried {
+            self.send_dated(Effect::Bury(buried.sequence, buried.error.map(Bytes::new)));
+        }
+    }
+
+    pub(super) fn promote(&mut self, count: usize) {
+        let promoted = self.eager.queue.promote(ms(self.clock), count);
+        assert_eq!(self.lazy.queue.promote(ms(self.clock), count), promoted);
+        let expected = self.model.promote(count);
+        assert!(promoted.sequences.iter().map(|sequence| sequence.0).eq(expected));
+        assert_eq!(promoted.due, ms(self.model.now));
+        if !promoted.sequences.is_empty() {
+            self.send_dated(Effect::Promote(promoted.due, promoted.sequences));
         }
     }
 
@@ -133,23 +166,32 @@ impl World {
         }
     }
 
-    pub(super) fn purge(&mut self, states: &[usize]) {
+    pub(super) fn purge(&mut self, states: &[usize], count: Option<usize>) {
         let kinds: Vec<StateKind> = states.iter().map(|nth| StateKind::ALL[*nth]).collect();
         let states = kinds.iter().map(|kind| States::only(*kind)).reduce(States::and).unwrap();
-        let purged = self.eager.queue.purge(ms(self.clock), states);
-        assert_eq!(self.lazy.queue.purge(ms(self.clock), states), purged);
-        assert_eq!(purged, self.model.purge(&kinds));
-        if purged > 0 {
-            self.send_dated(Effect::Purge(states));
+        let Some(count) = count else {
+            let purged = self.eager.queue.purge(ms(self.clock), states);
+            assert_eq!(self.lazy.queue.purge(ms(self.clock), states), purged);
+            assert_eq!(purged, self.model.purge(&kinds));
+            if purged > 0 {
+                self.send_dated(Effect::Purge(states));
+            }
+            return;
+        };
+        let purged = self.eager.queue.purge_first(ms(self.clock), states, count);
+        assert_eq!(self.lazy.queue.purge_first(ms(self.clock), states, count), purged);
+        let expected = self.model.purge_first(&kinds, count);
+        assert!(purged.iter().map(|sequence| sequence.0).eq(expected));
+        if !purged.is_empty() {
+            self.send_dated(Effect::Remove(purged));
         }
     }
 
     /// One master drops at once what a lower `deadlen` does not keep, the other is told.
     pub(super) fn alter(&mut self, settings: Settings, by: Who) {
-        let paused = self.model.paused;
         self.model.settings = settings;
-        self.eager.queue.alter(settings, paused);
-        self.lazy.queue.alter(settings, paused);
+        self.eager.queue.alter(settings);
+        self.lazy.queue.alter(settings);
         if self.replica.is_none() {
             return self.send(Effect::Create(settings));
         }
@@ -169,18 +211,29 @@ impl World {
             other.apply(&Stamped { now: ms(self.model.now), effect: effect.clone() }).unwrap();
             self.send_dated(effect);
         }
-        self.send(Effect::Alter(settings, paused));
+        self.send(Effect::Alter(settings));
     }
 
-    pub(super) fn pause(&mut self, paused: bool) {
+    pub(super) fn suspend(&mut self, length: Option<u64>) {
         if self.replica.is_none() {
             return;
         }
-        let settings = self.model.settings;
-        self.model.paused = paused;
-        self.eager.queue.alter(settings, paused);
-        self.lazy.queue.alter(settings, paused);
-        self.send(Effect::Alter(settings, paused));
+        let until = length.map_or(reference::NEVER, |length| reference::after(self.model.now, length));
+        let pause = self.eager.queue.suspend(ms(self.clock), length.map(DurationMs::new));
+        assert_eq!(self.lazy.queue.suspend(ms(self.clock), length.map(DurationMs::new)), pause);
+        assert_eq!(pause.is_some(), self.model.suspend(until));
+        if let Some(pause) = pause {
+            self.send(Effect::Pause(pause));
+        }
+    }
+
+    pub(super) fn resume(&mut self) {
+        let resumed = self.eager.queue.resume(ms(self.clock));
+        assert_eq!(self.lazy.queue.resume(ms(self.clock)), resumed);
+        assert_eq!(resumed, self.model.resume());
+        if resumed {
+            self.send(Effect::Pause(dq_queue::Pause::Off));
+        }
     }
 
     /// Sequences only rise, and tell the time unless that stepped back.
@@ -275,13 +328,23 @@ impl World {
         }
     }
 
-    pub(super) fn nack(&mut self, aim: &Aim, delay: Option<u64>, error: Option<&[u8]>, reject: bool) {
+    pub(super) fn nack(&mut self, aim: &Aim, delay: Option<u64>, error: Option<&[u8]>, verdict: Verdict) {
         let text = self.text(aim);
         let (target, name, receipt) = parsed(&text);
-        let nack = Nack { delay: delay.map(DurationMs::new), error, reject };
+        let nack = Nack { delay: delay.map(DurationMs::new), error, verdict };
+        let jitter = u64::from(self.model.settings.backoff.jitter.get());
         let nacked = self.eager.queue.nack(ms(self.clock), &target, &nack);
         assert_eq!(self.lazy.queue.nack(ms(self.clock), &target, &nack), nacked);
-        let expected = self.model.nack(&name, receipt, delay, error, reject);
+        let waited = nacked.and_then(|nacked| match nacked.fate {
+            Fate::Due(due) => Some(due.as_ms().saturating_sub(self.model.now)),
+            Fate::Dead { .. } => None,
+        });
+        // What the jitter takes away is the queue's own affair, but it is bounded.
+        let jittered = |full: u64| match waited {
+            Some(waited) if jitter > 0 => waited.clamp((full - full * jitter / 100).saturating_sub(1), full),
+            _ => full,
+        };
+        let expected = self.model.nack(&name, receipt, delay, error, verdict, jittered);
         let Some(nacked) = nacked else { return assert_eq!(expected, None) };
         let (sequence, to, state) = expected.expect("it is not in flight");
         assert_eq!(nacked.sequence.0, sequence);
@@ -293,7 +356,7 @@ impl World {
             }
             (fate, to) => panic!("{fate:?} and not {to:?}"),
         }
-        self.send(Effect::Nack(nacked.sequence, nacked.fate, nacked.error.map(Bytes::new)));
+        self.send(Effect::Nack(nacked.sequence, nacked.fate, nacked.attempts, nacked.error.map(Bytes::new)));
     }
 
     pub(super) fn extend(&mut self, aim: &Aim, lease: Option<u64>) {

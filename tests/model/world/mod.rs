@@ -7,7 +7,7 @@ mod words;
 
 use crate::exercise::{digest, reload};
 use crate::history::{Act, History, Way, Who, ERRORS};
-use crate::reference::Model;
+use crate::reference::{Model, NEVER};
 use dq::queue::id::Floor;
 use dq::queue::time::UnixMs;
 use dq::queue::{self as dq_queue, Effect, NewMessage, Pop, Queue, Stamped};
@@ -136,8 +136,10 @@ impl World {
         assert_eq!(advanced.next, self.next_event(), "never late, never idle");
     }
 
+    /// The next instant at which time does something to a message, or ends a pause.
     fn next_event(&self) -> Option<UnixMs> {
-        self.model.next_event().map(ms)
+        let end = Some(self.model.paused_until).filter(|end| *end > self.model.now && *end != NEVER);
+        self.model.next_event().into_iter().chain(end).min().map(ms)
     }
 
     fn act(&mut self, act: &Act) {
@@ -145,15 +147,18 @@ impl World {
             Act::Push(push) => self.push(push),
             Act::Pop { count, lease } => self.pop(*count, *lease),
             Act::Ack(aims) => self.ack(aims),
-            Act::Nack { aim, delay, error, reject } => self.nack(aim, *delay, error.map(|nth| ERRORS[nth]), *reject),
+            Act::Nack { aim, delay, error, verdict } => self.nack(aim, *delay, error.map(|nth| ERRORS[nth]), *verdict),
+            Act::Bury { aim, error } => self.bury(aim, error.map(|nth| ERRORS[nth])),
+            Act::Promote { count } => self.promote(*count),
             Act::Extend { aim, lease } => self.extend(aim, *lease),
             Act::PushAll { of, names } => self.push_all(of, names.as_deref()),
             Act::Cancel(aims) => self.cancel(aims),
-            Act::Reschedule { aim, due } => self.reschedule(aim, *due),
+            Act::Reschedule { aim, due, priority } => self.reschedule(aim, *due, *priority),
             Act::Redrive { which, delay } => self.redrive(which, *delay),
-            Act::Purge(states) => self.purge(states),
+            Act::Purge { states, count } => self.purge(states, *count),
             Act::Alter { settings, by } => self.alter(*settings, *by),
-            Act::Pause(paused) => self.pause(*paused),
+            Act::Suspend(length) => self.suspend(*length),
+            Act::Resume => self.resume(),
             Act::Advance { budget } => self.advance_lazy(*budget),
             Act::AdvanceReplica { ahead, budget } => self.advance_replica(*ahead, *budget),
             Act::Trim { budget, by } => self.trim(*budget, *by),

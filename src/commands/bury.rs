@@ -1,0 +1,72 @@
+//! `DQ.BURY key id [ERROR text]`
+
+use super::error::Error;
+use super::options::{options, Options};
+use super::{change_queue, key_name, now, serve, word};
+use crate::queue::id::Id;
+use crate::queue::Effect;
+use crate::server::event::Event;
+use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::server::write;
+use serde_bytes::Bytes;
+
+/// The command.
+pub struct Bury;
+
+impl Command for Bury {
+    const ROW: Row = Row {
+        name: c"DQ.BURY",
+        flags: c"write fast",
+        arity: -3,
+        keys: Keys::First(Access::UPDATE),
+        acl: c"write fast",
+        summary: c"Makes a message dead, whether or not it was delivered, and answers the state that it was in",
+        complexity: c"O(log N) with N the messages in the queue",
+        since: c"0.2.0",
+        tips: c"",
+        args: &[Arg::key(c"key"), Arg::string(c"id")],
+        options: &[BuryOption::ARGS],
+    };
+
+    fn run(call: Call<'_>) {
+        serve(call, bury);
+    }
+}
+
+options! {
+    /// What may be said of the reason.
+    enum BuryOption {
+        Error => Arg::token_string(c"ERROR", c"error"),
+    }
+}
+
+fn bury(call: &mut Call<'_>) -> Result<(), Error> {
+    let ctx = call.ctx;
+    let name = key_name(call)?;
+    let id = Id::parse(word(call));
+    let error = parse(call)?;
+    let now = now(ctx);
+    let outcome = change_queue(ctx, name, now, |queue| {
+        let buried = queue.bury(now, &id?, error)?;
+        Some((buried.was, Effect::Bury(buried.sequence, buried.error.map(Bytes::new))))
+    })?;
+    match outcome {
+        Some((was, announcement)) => {
+            ctx.bulk(was.as_str().as_bytes());
+            write::announce(ctx, name, announcement, &[Event::Bury, Event::Dead]);
+        }
+        None => ctx.null(),
+    }
+    Ok(())
+}
+
+pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Option<&'a [u8]>, Error> {
+    let mut error = None;
+    let mut options = Options::new(&mut call.args);
+    while let Some(option) = options.next()? {
+        match option {
+            BuryOption::Error => error = Some(options.value()?),
+        }
+    }
+    Ok(error)
+}

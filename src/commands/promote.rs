@@ -1,0 +1,71 @@
+//! `DQ.PROMOTE key [COUNT n]`
+
+use super::error::Error;
+use super::options::{options, Options};
+use super::{change_queue, key_name, now, serve};
+use crate::queue::Effect;
+use crate::server::event::Event;
+use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::server::write;
+
+/// The command.
+pub struct Promote;
+
+impl Command for Promote {
+    const ROW: Row = Row {
+        name: c"DQ.PROMOTE",
+        flags: c"write",
+        arity: -2,
+        keys: Keys::First(Access::UPDATE),
+        acl: c"write slow",
+        summary: c"Makes delayed messages due now, all or the next ones, and answers how many",
+        complexity: c"O(M * log N) with M the messages promoted and N the messages in the queue",
+        since: c"0.2.0",
+        tips: c"",
+        args: &[Arg::key(c"key")],
+        options: &[PromoteOption::ARGS],
+    };
+
+    fn run(call: Call<'_>) {
+        serve(call, promote);
+    }
+}
+
+options! {
+    /// How many messages are meant.
+    enum PromoteOption {
+        Count => Arg::token_int(c"COUNT", c"count"),
+    }
+}
+
+fn promote(call: &mut Call<'_>) -> Result<(), Error> {
+    let ctx = call.ctx;
+    let name = key_name(call)?;
+    let count = parse(call)?;
+    let now = now(ctx);
+    let outcome = change_queue(ctx, name, now, |queue| {
+        let promoted = queue.promote(now, count);
+        let count = promoted.sequences.len();
+        (count > 0).then(|| (count, Effect::Promote(promoted.due, promoted.sequences)))
+    })?;
+    match outcome {
+        Some((count, announcement)) => {
+            ctx.integer(count as i64);
+            write::announce(ctx, name, announcement, &[Event::Promote]);
+        }
+        None => ctx.integer(0),
+    }
+    Ok(())
+}
+
+/// Reads how many messages are meant: all unless `COUNT` says otherwise.
+pub(super) fn parse(call: &mut Call<'_>) -> Result<usize, Error> {
+    let mut count = usize::MAX;
+    let mut options = Options::new(&mut call.args);
+    while let Some(option) = options.next()? {
+        match option {
+            PromoteOption::Count => count = options.count()?,
+        }
+    }
+    Ok(count)
+}

@@ -1,0 +1,109 @@
+//! The keyspace events of the module: one name for each kind of change.
+//!
+//! A client command announces what it did, and so does a replica that carries out the effect of a command. Changes
+//! that follow from time alone are announced by a master only.
+
+use std::ffi::CStr;
+
+use crate::queue::{Applied, Effect, Fate, Pause};
+
+/// What happened to a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The queue was created by `DQ.CREATE` or `DQ.ALTER … MKQUEUE`.
+    Create,
+    /// Its settings changed.
+    Alter,
+    /// A message was added.
+    Push,
+    /// A message took the place of another.
+    Replace,
+    /// Messages fell due, or their leases ended.
+    Ready,
+    /// Messages were delivered.
+    Pop,
+    /// Messages were completed.
+    Ack,
+    /// A message was given back.
+    Nack,
+    /// The lease of a message was extended.
+    Extend,
+    /// Messages became dead.
+    Dead,
+    /// A message was made dead by `DQ.BURY`.
+    Bury,
+    /// Messages were cancelled.
+    Cancel,
+    /// A message got another due time or priority.
+    Reschedule,
+    /// Delayed messages were made due.
+    Promote,
+    /// Dead messages were made live again.
+    Redrive,
+    /// Messages were purged.
+    Purge,
+    /// Delivery was suspended.
+    Pause,
+    /// Delivery was resumed.
+    Resume,
+}
+
+impl Event {
+    /// The name that subscribers see.
+    pub const fn name(self) -> &'static CStr {
+        match self {
+            Event::Create => c"dq.create",
+            Event::Alter => c"dq.alter",
+            Event::Push => c"dq.push",
+            Event::Replace => c"dq.replace",
+            Event::Ready => c"dq.ready",
+            Event::Pop => c"dq.pop",
+            Event::Ack => c"dq.ack",
+            Event::Nack => c"dq.nack",
+            Event::Extend => c"dq.extend",
+            Event::Dead => c"dq.dead",
+            Event::Bury => c"dq.bury",
+            Event::Cancel => c"dq.cancel",
+            Event::Reschedule => c"dq.reschedule",
+            Event::Promote => c"dq.promote",
+            Event::Redrive => c"dq.redrive",
+            Event::Purge => c"dq.purge",
+            Event::Pause => c"dq.pause",
+            Event::Resume => c"dq.resume",
+        }
+    }
+
+    /// The events of a nack that came to `fate`.
+    pub const fn of_nack(fate: Fate) -> &'static [Event] {
+        match fate {
+            Fate::Due(_) => &[Event::Nack],
+            Fate::Dead { .. } => &[Event::Nack, Event::Dead],
+        }
+    }
+
+    /// The events of a command whose effect is carried out here.
+    pub fn of_effect(effect: &Effect<'_>, applied: Applied) -> &'static [Event] {
+        match effect {
+            Effect::Push(..) => match applied {
+                Applied::OnlyReplaced => &[Event::Replace],
+                Applied::Done => &[Event::Push],
+            },
+            Effect::Deliver(_) | Effect::Take(_) => &[Event::Pop],
+            Effect::Ack(_) => &[Event::Ack],
+            Effect::Nack(_, fate, _, _) => Event::of_nack(*fate),
+            Effect::Extend(..) => &[Event::Extend],
+            Effect::Cancel(_) => &[Event::Cancel],
+            Effect::Reschedule(..) => &[Event::Reschedule],
+            Effect::Promote(..) => &[Event::Promote],
+            Effect::Bury(..) => &[Event::Bury, Event::Dead],
+            Effect::Redrive(..) => &[Event::Redrive],
+            Effect::Purge(_) | Effect::Remove(_) => &[Event::Purge],
+            Effect::Create(_) => &[Event::Create],
+            Effect::Alter(_) => &[Event::Alter],
+            Effect::Pause(Pause::Off) => &[Event::Resume],
+            Effect::Pause(_) => &[Event::Pause],
+            // Housekeeping, and a queue that arrives as a whole: no command of a client is behind it.
+            Effect::TrimDead(..) | Effect::Begin(_) | Effect::Continue(_) => &[],
+        }
+    }
+}
