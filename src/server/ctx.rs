@@ -186,8 +186,11 @@ impl Ctx {
     /// when the time is over and on `CLIENT UNBLOCK`. `timeout_ms` 0 waits for ever; more than 2^43 is as 2^43.
     /// `free` is called once, however the waiting ends, but only if `private` is not null.
     ///
-    /// Where [`Flags::deny_blocking`] holds this must not be called: servers differ in what they reply. `None`, and
-    /// nothing was blocked: then `private` is still the caller's, and on Valkey 8.1 no reply was sent.
+    /// Returns `None` if the server does not let the client wait: Valkey 8.1 and later refuse a RESP3 client that has
+    /// subscribed to a channel. Then nothing was blocked, `private` is still the caller's, and no reply was sent.
+    ///
+    /// Must not be called where [`Flags::deny_blocking`] holds. There Valkey 8.1 returns `None` and sends no reply,
+    /// but all other servers send an error and return a handle that never ends.
     ///
     /// # Safety
     /// `private` is null, or what the three callbacks take it for, until `free` was called.

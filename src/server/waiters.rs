@@ -24,7 +24,9 @@ use crate::queue::time::{DurationMs, UnixMs};
 const SERVED: c_int = raw::REDISMODULE_OK as c_int;
 const WAITS_ON: c_int = raw::REDISMODULE_ERR as c_int;
 
-/// Lets the client wait for `request` to be served by one of `names`, at most `timeout`; zero is for ever.
+/// Blocks the client until one of `names` can serve `request`, at most for `timeout`; zero is for ever.
+///
+/// A client that the server does not let wait is answered at once, as if the timeout had passed.
 pub fn block(ctx: Ctx, names: &[Name<'_>], request: Request, timeout: DurationMs) {
     let private = Box::into_raw(Box::new(request)).cast::<c_void>();
     // SAFETY: `private` is a box of a request, which the callbacks only read and `on_end` frees.
@@ -32,6 +34,8 @@ pub fn block(ctx: Ctx, names: &[Name<'_>], request: Request, timeout: DurationMs
     if blocked.is_none() {
         // SAFETY: nothing was blocked, so the box is still ours.
         drop(unsafe { Box::from_raw(private.cast::<Request>()) });
+        // The server has not replied: see `block_on_keys`.
+        ctx.null_array();
         return;
     }
     BLOCKED_CLIENTS.fetch_add(1, Relaxed);

@@ -1,6 +1,6 @@
 //! Blocking: a consumer that waits is served the moment a message can be delivered, and never before.
 
-use crate::support::{eventually, in_both_protocols, Client, Reply, Server};
+use crate::support::{eventually, in_both_protocols, Client, Protocol, Reply, Server};
 
 #[test]
 fn a_message_that_is_there_is_not_waited_for() {
@@ -156,6 +156,25 @@ fn the_wait_ends_with_null_when_its_time_is_over() {
 }
 
 #[test]
+fn a_subscriber_gets_one_reply_whether_or_not_it_may_wait() {
+    // In RESP2 a subscriber cannot send these commands. In RESP3 some servers let it wait and others do not.
+    for subscribe in ["SUBSCRIBE channel", "PSUBSCRIBE pattern*", "SSUBSCRIBE channel"] {
+        let server = Server::start();
+        let mut c = server.client_with(Protocol::Resp3);
+        c.ask(subscribe);
+        for line in ["DQ.POP q BLOCK 30", "DQ.MPOP 2 q other BLOCK 30"] {
+            c.send(line);
+            c.send("ECHO next");
+            assert_eq!(c.receive(), c.null_array(), "{subscribe}, {line}");
+            assert_eq!(c.receive(), Reply::bulk("next"), "{subscribe}, {line}: one reply");
+        }
+        assert_eq!(c.info("dq", "dq_blocked_clients"), "0");
+        c.push("q x ID m");
+        assert_eq!(c.pop_ids("q BLOCK 0"), ["m"], "what is there is delivered");
+    }
+}
+
+#[test]
 fn the_longest_wait_is_a_wait() {
     let server = Server::start();
     let (mut waiting, mut c) = (server.client(), server.client());
@@ -229,7 +248,7 @@ fn info_tells_how_many_wait() {
 
 /// A test of two clients, the first in RESP2, then in RESP3.
 fn in_both_protocols_with_two(test: impl Fn(&mut Client, &mut Client)) {
-    for protocol in [crate::support::Protocol::Resp2, crate::support::Protocol::Resp3] {
+    for protocol in [Protocol::Resp2, Protocol::Resp3] {
         let server = Server::start();
         test(&mut server.client_with(protocol), &mut server.client());
     }
