@@ -5,7 +5,7 @@ use super::options::{options, Options};
 use super::{key_name, now, serve, with_queue};
 use crate::queue::id::IdBuffer;
 use crate::queue::time::{DurationMs, UnixMs};
-use crate::queue::{Delivered, Effect, Grant, Lease, Pop as Terms};
+use crate::queue::{Delivered, Effect, Grant, Lease, Pop as Terms, Queue};
 use crate::server::ctx::{Ctx, Name};
 use crate::server::datatype::Held;
 use crate::server::event::Event;
@@ -54,6 +54,13 @@ pub struct Request {
     terms: Terms,
     /// Whether the reply says which queue the messages are from.
     pub names_queue: bool,
+}
+
+impl Request {
+    /// Whether a delivery at `now` would find a message. See [`Queue::deliverable`].
+    pub fn finds(&self, queue: &mut Queue, now: UnixMs) -> bool {
+        queue.deliverable(now, &self.terms) > 0
+    }
 }
 
 fn pop(call: &mut Call<'_>) -> Result<(), Error> {

@@ -82,6 +82,12 @@ required! {
     RedisModule_ModuleTypeGetType
     RedisModule_ModuleTypeGetValue
     RedisModule_ModuleTypeSetValue
+    RedisModule_GetServerVersion
+    RedisModule_Call
+    RedisModule_CallReplyType
+    RedisModule_CallReplyStringPtr
+    RedisModule_FreeCallReply
+    RedisModule_ReplyWithCallReply
     RedisModule_CreateCommand
     RedisModule_GetCommand
     RedisModule_IsKeysPositionRequest

@@ -65,6 +65,11 @@ impl<'a> Args<'a> {
         self.take_names(count).map(|words| words.iter().map(|word| word.bytes()))
     }
 
+    /// All words, the command's name first, read or not.
+    pub fn all(&self) -> &'a [Name<'a>] {
+        self.words
+    }
+
     /// How many words are not yet read.
     #[inline]
     pub fn remaining(&self) -> usize {

@@ -5,10 +5,12 @@
 //! Every entry from the server goes through [`guard`], so that a bug is an error reply and a log line, and never
 //! an abort that takes the data since the last fsync with it.
 
+pub mod admission;
 pub mod agenda;
 pub mod alloc;
 pub mod api;
 pub mod args;
+pub mod blocked_keys;
 pub mod config;
 pub mod ctx;
 pub mod datatype;

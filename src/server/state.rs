@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use lazy_static::lazy_static;
 
 use super::agenda::Agenda;
+use super::blocked_keys::BlockedKeys;
 use super::log::{log, Level};
 use super::sweep::Sweep;
 use super::timer::Timer;
@@ -20,6 +21,8 @@ pub struct Schedule {
     pub sweep: Sweep,
     /// The one timer.
     pub timer: Timer,
+    /// The keys that clients are blocked on.
+    pub blocked: BlockedKeys,
 }
 
 /// What only the server's main thread uses.

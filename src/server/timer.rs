@@ -70,6 +70,14 @@ impl Schedule {
         self.rearm(ctx, now);
     }
 
+    /// Has the timer look at `key` once a delivery that the server refused may be tried again.
+    pub fn retry(&mut self, ctx: Ctx, now: UnixMs, db: i32, key: &[u8]) {
+        if let Some(at) = self.blocked.plan_retry(db, key, now) {
+            self.agenda.look_at(at, db, key);
+            self.rearm(ctx, now);
+        }
+    }
+
     /// Arms the timer for the earliest hint, unless it is armed for then or earlier.
     pub fn rearm(&mut self, ctx: Ctx, now: UnixMs) {
         let Some(at) = self.agenda.earliest().into_iter().chain(self.sweep.next).min() else { return };

@@ -52,6 +52,7 @@ mod queue_settings;
 mod races;
 mod readme;
 mod redriving;
+mod refused_writes;
 mod replacing;
 mod replication;
 mod replication_ways;

@@ -1,0 +1,128 @@
+//! Whether the server would accept a blocked client's command if it came now.
+//!
+//! The server checks `min-replicas-to-write`, `MISCONF`, `READONLY` and the like when a command is called. A blocked
+//! client of a native type is unblocked by writes only, which are refused by then; ours is served by time as well. So
+//! the server is asked, with the checks that it makes for a script's commands (`S` of `RM_Call`), at the moment when
+//! there is something to deliver.
+//!
+//! From 7.2 on `RM_Call` has a dry run: the client's own words are checked, also against the rights that its user has
+//! by now, and nothing is called. Those servers check the rights of their own blocked clients again, too. Redis 7.0
+//! does neither: there a call of our own is made, which does nothing, and rights are not checked again.
+
+use std::ffi::{c_char, c_int, CStr};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use redis_module::raw;
+
+use super::api::api;
+use super::args::Args;
+use super::ctx::{Ctx, Name};
+use super::write::EFFECT_COMMAND;
+
+/// The first version with a dry run; Valkey counts on from 7.2.
+const DRY_RUN_SINCE: c_int = 0x0007_0200;
+
+/// Script mode, as the client's user, errors as replies, dry run, an array of words.
+const DRY_RUN: &CStr = c"SCEDv";
+/// Script mode, errors as replies, a string and a buffer.
+const TRIAL: &CStr = c"SEsb";
+
+/// Whether [`EFFECT_COMMAND`] is called for a trial, and not for an effect.
+static TRIES: AtomicBool = AtomicBool::new(false);
+
+/// Whether the call that is being served asks no more than whether the server accepts writes.
+#[inline]
+pub fn is_trial() -> bool {
+    TRIES.load(Relaxed)
+}
+
+/// What the server would say.
+pub enum Admission {
+    /// It would carry the command out.
+    Granted,
+    /// It would refuse it for now, for whoever sends it.
+    Refused,
+    /// It would refuse it for the lack of rights, with this error.
+    Denied(Denial),
+}
+
+/// The error for a client that lacks the rights.
+pub struct Denial(CallReply);
+
+impl Denial {
+    /// Replies it.
+    pub fn reply(&self, ctx: Ctx) {
+        // SAFETY: the context is valid, and so is the reply until it is dropped.
+        unsafe { api!(RedisModule_ReplyWithCallReply)(ctx.as_ptr(), self.0 .0) };
+    }
+}
+
+/// A reply of `RM_Call`, not null.
+struct CallReply(*mut raw::RedisModuleCallReply);
+
+impl CallReply {
+    /// The error's text, if it is an error.
+    fn error(&self) -> Option<&[u8]> {
+        // SAFETY: the reply is valid until it is dropped; the server writes the length of the text, which lives as
+        // long as the reply.
+        unsafe {
+            if api!(RedisModule_CallReplyType)(self.0) != raw::REDISMODULE_REPLY_ERROR as c_int {
+                return None;
+            }
+            let mut len = 0;
+            let text = api!(RedisModule_CallReplyStringPtr)(self.0, &raw mut len);
+            Some(if text.is_null() { &[] } else { std::slice::from_raw_parts(text.cast(), len) })
+        }
+    }
+}
+
+impl Drop for CallReply {
+    fn drop(&mut self) {
+        // SAFETY: made by `RM_Call` in a context without automatic memory, freed once.
+        unsafe { api!(RedisModule_FreeCallReply)(self.0) }
+    }
+}
+
+/// Asks the server about `words`, with which the client of this callback blocked and of which `name` is a key. Some
+/// microseconds. No key may be open.
+pub fn ask(ctx: Ctx, words: &Args<'_>, name: Name<'_>) -> Admission {
+    // SAFETY: takes no arguments.
+    let reply = if unsafe { api!(RedisModule_GetServerVersion)() } >= DRY_RUN_SINCE {
+        dry_run(ctx, words)
+    } else {
+        trial(ctx, name)
+    };
+    match reply {
+        Some(reply) => match reply.error() {
+            None => Admission::Granted,
+            Some(text) if text.starts_with(b"NOPERM") => Admission::Denied(Denial(reply)),
+            Some(_) => Admission::Refused,
+        },
+        None => Admission::Granted,
+    }
+}
+
+/// Null where the command would be called.
+fn dry_run(ctx: Ctx, words: &Args<'_>) -> Option<CallReply> {
+    let (command, words) = words.all().split_first()?;
+    // SAFETY: the context is valid. The command's word is a string of the server, whose bytes end in a NUL; the format
+    // names an array of the server's strings with its length, which is what follows.
+    let reply = unsafe {
+        let command: *const c_char = api!(RedisModule_StringPtrLen)(command.as_ptr(), ptr::null_mut());
+        api!(RedisModule_Call)(ctx.as_ptr(), command, DRY_RUN.as_ptr(), words.as_ptr(), words.len())
+    };
+    (!reply.is_null()).then(|| CallReply(reply))
+}
+
+fn trial(ctx: Ctx, name: Name<'_>) -> Option<CallReply> {
+    TRIES.store(true, Relaxed);
+    // SAFETY: the context is valid; the format names a string of the server and a buffer with its length, which are
+    // what follows.
+    let reply = unsafe {
+        let empty = c"".as_ptr();
+        api!(RedisModule_Call)(ctx.as_ptr(), EFFECT_COMMAND.as_ptr(), TRIAL.as_ptr(), name.as_ptr(), empty, 0_usize)
+    };
+    TRIES.store(false, Relaxed);
+    (!reply.is_null()).then(|| CallReply(reply))
+}
