@@ -6,6 +6,7 @@ use crate::queue::time::UnixMs;
 use crate::queue::{Pause, Queue, Totals};
 use crate::server::ctx::Ctx;
 use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::server::waiters;
 
 /// The command.
 pub struct Info;
@@ -34,17 +35,19 @@ fn info(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let name = key_name(call)?;
     let now = now(ctx);
-    if look_at(ctx, name, now, |held| reply_queue(ctx, &held.queue, now))?.is_none() {
+    let waiting = waiters::clients_blocked_on(ctx, name);
+    if look_at(ctx, name, now, |held| reply_queue(ctx, &held.queue, waiting, now))?.is_none() {
         ctx.null_array();
     }
     Ok(())
 }
 
-fn reply_queue(ctx: Ctx, queue: &Queue, now: UnixMs) {
+fn reply_queue(ctx: Ctx, queue: &Queue, waiting_clients: u64, now: UnixMs) {
     let counts = queue.counts_at(now);
     let settings = queue.settings();
     let next_due = queue.next_due(now).map(UnixMs::as_ms);
     let oldest_ready = queue.oldest_ready(now).map(|age| age.as_ms());
+    let oldest_inflight = queue.oldest_inflight(now).map(|age| age.as_ms());
     let pause = queue.pause_at(now);
     let some = |number: u64| i64::try_from(number).ok();
     let head = [
@@ -55,6 +58,8 @@ fn reply_queue(ctx: Ctx, queue: &Queue, now: UnixMs) {
         ("payload-bytes", some(counts.payload_bytes)),
         ("next-due", next_due.and_then(some)),
         ("oldest-ready", oldest_ready.and_then(some)),
+        ("waiting-clients", some(waiting_clients)),
+        ("oldest-inflight", oldest_inflight.and_then(some)),
         ("paused", Some((pause != Pause::Off).into())),
         ("paused-until", pause.end().map(UnixMs::as_ms).and_then(some)),
         ("lease", some(settings.lease.as_ms())),

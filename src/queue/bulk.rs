@@ -4,6 +4,7 @@
 //! and the sets is cheaper, and where all of it goes, nothing needs to be looked at: so a purge of a million messages
 //! costs about what the deletion of the key would.
 
+use super::begun::Begun;
 use super::id::Sequence;
 use super::order::{Key, OrderedKeys};
 use super::record::{StateKind, States};
@@ -157,6 +158,7 @@ impl Queue {
         for set in [&mut self.inflight, &mut self.expiring, &mut self.dead, &mut self.names] {
             *set = OrderedKeys::default();
         }
+        self.begun = Begun::default();
     }
 
     /// Takes the messages that were in one of `states` out of the view of `now`, after they were removed.
@@ -168,6 +170,7 @@ impl Queue {
         }
         if states.contain(StateKind::InFlight) {
             self.inflight = OrderedKeys::default();
+            self.begun = Begun::default();
         }
         if states.contain(StateKind::Dead) {
             self.dead = OrderedKeys::default();

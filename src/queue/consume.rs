@@ -109,6 +109,7 @@ impl Queue {
             }
             self.store.lend(at, grant.attempt, grant.deadline, grant.receipt);
             self.inflight.insert(Key::at(grant.deadline, sequence));
+            self.begun.begin(grant.receipt);
             self.last_receipt = grant.receipt;
             receipt = grant.receipt.0.checked_add(1).map(Receipt);
         }

@@ -25,6 +25,9 @@ pub struct Message<'a> {
     pub lease: DurationMs,
 }
 
+/// How many ended leases a look passes over: some 100 µs of work.
+const ENDED_MAX: usize = 1024;
+
 impl Queue {
     /// The message that a client means. O(log n).
     pub fn get(&self, now: UnixMs, id: &Id<'_>) -> Option<Message<'_>> {
@@ -86,6 +89,18 @@ impl Queue {
         let now = self.seen(now);
         let earliest = self.waiting.earliest().filter(|due| *due <= now)?;
         Some(now.since(earliest))
+    }
+
+    /// How long ago the delivery began that has been running for longest. O(log n), the milliseconds that the queue
+    /// remembers before that one, and the leases that have ended since the last advance; of these [`ENDED_MAX`] at most
+    /// are told from running ones.
+    pub fn oldest_inflight(&self, now: UnixMs) -> Option<DurationMs> {
+        let now = self.seen(now);
+        let end = Key::end_of(now);
+        let ended = self.inflight.iter_after(None).take(ENDED_MAX).take_while(|lease| *lease <= end);
+        let record = |lease: Key| self.store.locate(lease.sequence()).map(|at| self.store.record(at));
+        let begun = self.begun.earliest_but(ended.filter_map(|lease| record(lease)?.receipt()).collect())?;
+        Some(now.since(begun))
     }
 
     /// Whether something is delivered as soon as it is asked for.

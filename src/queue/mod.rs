@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 mod advance;
+mod begun;
 mod bulk;
 mod change;
 mod consume;
@@ -55,6 +56,7 @@ pub use scan::Cursor;
 pub use settle::{Buried, Fate, Nack, Nacked, Verdict};
 
 use advance::Moved;
+use begun::Begun;
 use id::{Id, Receipt, Sequence};
 use order::{Key, OrderedKeys};
 use settings::Settings;
@@ -86,6 +88,8 @@ pub struct Queue {
     waiting: Waiting,
     /// Leases, by (deadline, sequence).
     inflight: OrderedKeys,
+    /// When the deliveries of these leases began.
+    begun: Begun,
     /// Ends of the TTLs of waiting messages, by (end, sequence).
     expiring: OrderedKeys,
     /// Dead messages, by (died, sequence).
@@ -110,6 +114,7 @@ impl Queue {
             moved: Moved::default(),
             waiting: Waiting::default(),
             inflight: OrderedKeys::default(),
+            begun: Begun::default(),
             expiring: OrderedKeys::default(),
             dead: OrderedKeys::default(),
             names: OrderedKeys::default(),
@@ -161,6 +166,7 @@ impl Queue {
             + self.tally.heap_bytes()
             + self.store.heap_bytes()
             + self.waiting.heap_bytes()
+            + self.begun.heap_bytes()
             + sets.iter().map(|set| set.heap_bytes()).sum::<usize>()
     }
 

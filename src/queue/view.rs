@@ -4,6 +4,7 @@
 //! clock, that of a master or of this server before it was set right: then it is laid out anew, once, so that no
 //! message counts as free whose lease still runs.
 
+use super::begun::Begun;
 use super::order::{Key, OrderedKeys};
 use super::record::{Phase, Reason, Record, State};
 use super::store::{At, Placement};
@@ -79,7 +80,10 @@ impl Queue {
                     self.expiring.insert(Key::at(ttl.end, record.sequence));
                 }
             }
-            Home::InFlight(key) => self.inflight.insert(key),
+            Home::InFlight(key) => {
+                self.inflight.insert(key);
+                record.receipt().into_iter().for_each(|receipt| self.begun.begin(receipt));
+            }
             Home::Dead(key) => self.dead.insert(key),
         }
         self.moved_to = self.moved_to.max(home.moved_at(record).unwrap_or_default());
@@ -102,7 +106,10 @@ impl Queue {
             Placement::Dead => UnixMs::MAX,
         };
         match Home::of(record, then) {
-            Home::InFlight(key) => self.inflight.remove(key),
+            Home::InFlight(key) => {
+                record.receipt().into_iter().for_each(|receipt| self.begun.end(receipt));
+                self.inflight.remove(key)
+            }
             Home::Dead(key) => self.dead.remove(key),
             Home::Waiting => false,
         };
@@ -142,7 +149,7 @@ impl Queue {
     /// Lays the whole view out anew, as it is at `now`. O(n log n), for a load and for a clock that was set right.
     pub(super) fn lay_out(&mut self, now: UnixMs) {
         let (mut waiting, mut expiring) = (Vec::new(), Vec::new());
-        let (mut inflight, mut dead) = (Vec::new(), Vec::new());
+        let (mut inflight, mut receipts, mut dead) = (Vec::new(), Vec::new(), Vec::new());
         let mut moved_to = UnixMs::EPOCH;
         self.store.place_all(|record| {
             let home = Home::of(record, now);
@@ -151,7 +158,10 @@ impl Queue {
                     waiting.push((record.priority, Key::at(record.due, record.sequence)));
                     expiring.extend(record.ttl.map(|ttl| Key::at(ttl.end, record.sequence)));
                 }
-                Home::InFlight(key) => inflight.push(key),
+                Home::InFlight(key) => {
+                    inflight.push(key);
+                    receipts.extend(record.receipt());
+                }
                 Home::Dead(key) => dead.push(key),
             }
             moved_to = moved_to.max(home.moved_at(record).unwrap_or_default());
@@ -160,6 +170,7 @@ impl Queue {
         self.waiting = Waiting::from_unsorted(waiting);
         self.expiring = OrderedKeys::from_unsorted(expiring);
         self.inflight = OrderedKeys::from_unsorted(inflight);
+        self.begun = Begun::from_receipts(receipts);
         self.dead = OrderedKeys::from_unsorted(dead);
         self.moved_to = moved_to;
         self.viewed = now;

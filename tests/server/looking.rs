@@ -13,6 +13,8 @@ const COUNTS: [&str; 27] = [
     "payload-bytes",
     "next-due",
     "oldest-ready",
+    "waiting-clients",
+    "oldest-inflight",
     "paused",
     "lease",
     "retries",
@@ -162,6 +164,69 @@ fn a_queue_shows_its_next_due_time_and_its_oldest_ready() {
     let oldest = c.about("q").int("oldest-ready");
     let after = c.now();
     assert!(before - due <= oldest && oldest <= after - due, "{oldest}");
+}
+
+#[test]
+fn a_queue_shows_the_age_of_its_oldest_running_delivery() {
+    let server = Server::start();
+    let mut c = server.client();
+    ["a", "b", "c"].into_iter().for_each(|id| drop(c.push(format!("q x ID {id}"))));
+    assert!(c.about("q").get("oldest-inflight").is_null());
+    let mut began = Vec::new();
+    for id in ["a", "b", "c"] {
+        let before = c.now();
+        assert_eq!(c.pop_ids("q LEASE 600000"), [id]);
+        began.push((before, c.now()));
+        c.until_after(c.now());
+    }
+    let expect_since = |c: &mut Client, (after, by): (i64, i64)| {
+        let asked = c.now();
+        let age = c.about("q").int("oldest-inflight");
+        let answered = c.now();
+        assert!(asked - by <= age && age <= answered - after, "{age}");
+    };
+    expect_since(&mut c, began[0]);
+    c.extend("q a LEASE 700000");
+    expect_since(&mut c, began[0]);
+    c.nack("q a DELAY 600000");
+    expect_since(&mut c, began[1]);
+    c.ask("DEBUG RELOAD").ok();
+    expect_since(&mut c, began[1]);
+    c.ack("q b");
+    expect_since(&mut c, began[2]);
+    c.purge("q inflight");
+    assert!(c.about("q").get("oldest-inflight").is_null());
+}
+
+#[test]
+fn a_queue_shows_how_many_clients_are_blocked_on_it() {
+    let server = Server::start();
+    let mut c = server.client();
+    c.push("q x DELAY 600000");
+    c.push("r x DELAY 600000");
+    let counts = |c: &mut Client| [c.about("q").int("waiting-clients"), c.about("r").int("waiting-clients")];
+    assert_eq!(counts(&mut c), [0, 0]);
+    let (mut both, mut one, mut gone) = (server.client(), server.client(), server.client());
+    both.send("DQ.MPOP 3 q r q BLOCK 0");
+    c.until_blocked(1);
+    one.send("DQ.POP q BLOCK 0");
+    c.until_blocked(2);
+    gone.send("DQ.POP r BLOCK 0");
+    c.until_blocked(3);
+    assert_eq!(counts(&mut c), [2, 2]);
+    drop(gone);
+    c.until_blocked(2);
+    assert_eq!(counts(&mut c), [2, 1]);
+    c.push("r x");
+    assert_eq!(both.served_from_any().0, "r");
+    assert_eq!(counts(&mut c), [1, 0]);
+    // Blocked clients stay with the name and the database.
+    c.ask("SWAPDB 0 1").ok();
+    c.push("q x DELAY 600000");
+    c.push("r x DELAY 600000");
+    assert_eq!(counts(&mut c), [1, 0]);
+    c.ask("SELECT 1").ok();
+    assert_eq!(counts(&mut c), [0, 0]);
 }
 
 #[test]

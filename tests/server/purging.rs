@@ -50,7 +50,8 @@ fn settings_and_totals_stay() {
     c.pause("q");
     let about = c.about("q");
     c.purge("q");
-    let moving = ["delayed", "ready", "inflight", "dead", "payload-bytes", "next-due", "oldest-ready"];
+    let moving =
+        ["delayed", "ready", "inflight", "dead", "payload-bytes", "next-due", "oldest-ready", "oldest-inflight"];
     assert_eq!(c.about("q").without(&moving), about.without(&moving), "removing is neither an ack nor a cancel");
     assert_eq!(c.ask("EXISTS q"), Reply::Int(1));
 }

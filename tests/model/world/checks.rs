@@ -26,6 +26,15 @@ impl World {
         let ready = self.model.messages.iter().filter(|message| message.state == State::Ready);
         let oldest = ready.map(|message| self.model.now - message.due).max();
         assert_eq!(eager.oldest_ready(now).map(DurationMs::as_ms), oldest);
+        let begun = self.model.messages.iter().filter(|message| matches!(message.state, State::InFlight { .. }));
+        let oldest = begun.filter_map(|message| message.receipt.map(|receipt| receipt >> 20)).min();
+        let age = oldest.map(|begun| self.model.now.saturating_sub(begun));
+        assert_eq!(eager.oldest_inflight(now).map(DurationMs::as_ms), age);
+        assert_eq!(
+            self.lazy.queue.oldest_inflight(now).map(DurationMs::as_ms),
+            age,
+            "with leases that have just ended"
+        );
         if !thorough {
             return;
         }

@@ -296,7 +296,7 @@ impl Client {
     /// `DQ.INFO` of a queue but for what time alone changes in it.
     #[track_caller]
     pub fn about_but_time(&mut self, key: &str) -> Fields {
-        self.about(key).without(&["oldest-ready"])
+        self.about(key).without(&["oldest-ready", "oldest-inflight"])
     }
 
     /// What the server says of the records, settings and counters of a queue: equal content, equal digest.

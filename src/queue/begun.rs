@@ -1,0 +1,180 @@
+//! When the running deliveries began, for the age of the oldest.
+//!
+//! A receipt says in which millisecond its delivery began, and receipts only grow. So it is enough to count the
+//! running deliveries of each millisecond: a delivery counts in the last entry or adds one behind it, its end is found by
+//! binary search, and the first entry that still counts something is the answer. That is exact and always at hand; an
+//! order by receipt would cost each delivery a second insertion and 16 bytes.
+
+use super::id::Receipt;
+use super::time::UnixMs;
+
+/// Bits of an entry below its millisecond: as many as a receipt has, so that a millisecond cannot overflow them.
+const COUNT_BITS: u32 = 20;
+const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
+
+/// Running deliveries, counted by the millisecond in which they began. At most 8 bytes for each, as a rule far less.
+#[derive(Debug, Default)]
+pub(super) struct Begun {
+    /// (millisecond, count) in one word, by millisecond, each once. Some count nothing any more.
+    entries: Vec<u64>,
+}
+
+/// The millisecond of an entry, or of a receipt.
+const fn ms_of(word: u64) -> u64 {
+    word >> COUNT_BITS
+}
+
+const fn count_of(entry: u64) -> u64 {
+    entry & COUNT_MASK
+}
+
+impl Begun {
+    /// Counts these deliveries. O(n log n).
+    pub fn from_receipts(mut receipts: Vec<Receipt>) -> Begun {
+        receipts.sort_unstable();
+        let mut begun = Begun::default();
+        receipts.into_iter().for_each(|receipt| begun.begin(receipt));
+        begun
+    }
+
+    /// Counts a delivery. O(1) for the latest one of all.
+    #[inline]
+    pub fn begin(&mut self, Receipt(receipt): Receipt) {
+        match self.entries.last_mut() {
+            Some(last) if ms_of(*last) == ms_of(receipt) => increment(last),
+            Some(last) if ms_of(*last) > ms_of(receipt) => self.begin_earlier(receipt),
+            _ => self.push(receipt),
+        }
+    }
+
+    /// A delivery whose deadline moves ends and begins again with its receipt; a forged snapshot has any receipts.
+    fn begin_earlier(&mut self, receipt: u64) {
+        match self.find(receipt) {
+            Ok(at) => self.entries.get_mut(at).into_iter().for_each(increment),
+            Err(at) => self.entries.insert(at, first_of(receipt)),
+        }
+    }
+
+    /// Adds an entry behind all others. What counts nothing goes before the list grows: O(1) amortised.
+    fn push(&mut self, receipt: u64) {
+        if self.entries.len() == self.entries.capacity() {
+            self.entries.retain(|entry| count_of(*entry) > 0);
+            let (len, capacity) = (self.entries.len(), self.entries.capacity());
+            if len > capacity / 4 * 3 {
+                self.entries.reserve(len);
+            } else if len < capacity / 4 {
+                self.entries.shrink_to(capacity / 2);
+            }
+        }
+        self.entries.push(first_of(receipt));
+    }
+
+    /// Counts a delivery no more that was counted. O(log n).
+    #[inline]
+    pub fn end(&mut self, Receipt(receipt): Receipt) {
+        if let Ok(at) = self.find(receipt) {
+            if let Some(entry) = self.entries.get_mut(at).filter(|entry| count_of(**entry) > 0) {
+                *entry -= 1;
+            }
+        }
+    }
+
+    /// The millisecond in which the earliest delivery began that is counted and not among `ended`, which are. O(m) with
+    /// m the milliseconds between, and the length of `ended` times its logarithm.
+    pub fn earliest_but(&self, mut ended: Vec<Receipt>) -> Option<UnixMs> {
+        ended.sort_unstable();
+        let mut ended = ended.into_iter().peekable();
+        let running = self.entries.iter().find(|entry| {
+            let mut count = count_of(**entry);
+            while ended.next_if(|receipt| ms_of(receipt.0) <= ms_of(**entry)).is_some() {
+                count = count.saturating_sub(1);
+            }
+            count > 0
+        });
+        running.map(|entry| UnixMs::new(ms_of(*entry)))
+    }
+
+    /// The entry of a receipt's millisecond, or where it would be.
+    fn find(&self, receipt: u64) -> Result<usize, usize> {
+        // The oldest ends first, as a rule.
+        match self.entries.first() {
+            Some(first) if ms_of(*first) == ms_of(receipt) => Ok(0),
+            _ => self.entries.binary_search_by_key(&ms_of(receipt), |entry| ms_of(*entry)),
+        }
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        self.entries.capacity() * size_of::<u64>()
+    }
+}
+
+/// An entry that counts one delivery.
+const fn first_of(receipt: u64) -> u64 {
+    ms_of(receipt) << COUNT_BITS | 1
+}
+
+/// More than a million in one millisecond are not of this clock: they saturate.
+fn increment(entry: &mut u64) {
+    if count_of(*entry) < COUNT_MASK {
+        *entry += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn receipt(ms: u64, count: u64) -> Receipt {
+        Receipt(ms << COUNT_BITS | count)
+    }
+
+    fn earliest(begun: &Begun) -> Option<u64> {
+        begun.earliest_but(Vec::new()).map(UnixMs::as_ms)
+    }
+
+    #[test]
+    fn the_earliest_running_delivery_is_known_in_whatever_order_they_end() {
+        let mut begun = Begun::default();
+        let all = [receipt(5, 0), receipt(5, 1), receipt(7, 0), receipt(9, 0)];
+        all.into_iter().for_each(|receipt| begun.begin(receipt));
+        for (ended, left) in [(all[2], Some(5)), (all[0], Some(5)), (all[1], Some(9)), (all[3], None)] {
+            begun.end(ended);
+            assert_eq!(earliest(&begun), left);
+        }
+        begun.end(all[0]);
+        begun.begin(receipt(8, 0));
+        assert_eq!(earliest(&begun), Some(8), "an end too many changes nothing");
+    }
+
+    #[test]
+    fn a_delivery_whose_deadline_moved_keeps_its_beginning() {
+        let mut begun = Begun::from_receipts(vec![receipt(9, 0), receipt(3, 0), receipt(6, 2)]);
+        assert_eq!(earliest(&begun), Some(3));
+        begun.end(receipt(3, 0));
+        begun.begin(receipt(3, 0));
+        assert_eq!(earliest(&begun), Some(3));
+        begun.begin(receipt(1, 0));
+        assert_eq!(earliest(&begun), Some(1), "a forged one");
+    }
+
+    #[test]
+    fn deliveries_that_have_ended_unnoticed_do_not_count() {
+        let begun = Begun::from_receipts(vec![receipt(3, 0), receipt(3, 1), receipt(6, 0)]);
+        let but = |ended: &[Receipt]| begun.earliest_but(ended.to_vec()).map(UnixMs::as_ms);
+        assert_eq!(but(&[receipt(3, 0)]), Some(3));
+        assert_eq!(but(&[receipt(3, 1), receipt(3, 0)]), Some(6));
+        assert_eq!(but(&[receipt(3, 0), receipt(6, 0), receipt(3, 1)]), None);
+    }
+
+    #[test]
+    fn what_has_ended_takes_no_room() {
+        let mut begun = Begun::default();
+        begun.begin(receipt(1, 0));
+        for ms in 2..10_000 {
+            begun.begin(receipt(ms, 0));
+            begun.end(receipt(ms, 0));
+        }
+        assert_eq!(earliest(&begun), Some(1));
+        assert!(begun.heap_bytes() <= 256, "{}", begun.heap_bytes());
+    }
+}
