@@ -45,6 +45,12 @@ impl UnixMs {
     }
 }
 
+impl Default for UnixMs {
+    fn default() -> Self {
+        UnixMs::EPOCH
+    }
+}
+
 impl<'de> Deserialize<'de> for UnixMs {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let ms = u64::deserialize(deserializer)?;

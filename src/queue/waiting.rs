@@ -1,31 +1,65 @@
 //! The messages that wait, delayed and ready together, in delivery order.
 //!
-//! Delivery order is (priority, due, sequence), so each priority in use has one sorted set of (due, sequence). What
-//! is ready is simply the part of a set up to now: a message becomes ready by the boundary moving past it, not by
-//! being moved itself. So the order is exact at every instant, a pop never waits for the timer, and a million
-//! messages that fall due together cost the timer as much as one.
+//! Delivery order is (priority, due, sequence), so each priority in use has one sorted set of (due, sequence), called
+//! a band. The ready messages of a band are simply the part of its set up to now: a message becomes ready when the
+//! boundary moves past it, without being moved itself. So the order is exact at every instant, a pop never waits for
+//! the timer, and a million messages that fall due together cost the timer as much as one.
+//!
+//! Each band keeps what it has up to the boundary and what comes next, so an operation on one message searches the set
+//! of its own priority only, and looks at one number for each of the others.
 
 use super::id::Sequence;
 use super::order::{Key, OrderedKeys};
 use super::time::UnixMs;
 use smallvec::SmallVec;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// The waiting messages of one priority.
 #[derive(Debug)]
 struct Band {
     priority: i8,
     keys: OrderedKeys,
+    /// How many of them are due by the boundary.
+    ready: usize,
+    /// The earliest due time beyond the boundary.
+    next_due: Option<UnixMs>,
+}
+
+impl Band {
+    fn new(priority: i8, keys: OrderedKeys) -> Band {
+        Band { priority, keys, ready: 0, next_due: None }
+    }
+
+    /// Counts what is due by `boundary`. O(log n).
+    fn recount(&mut self, boundary: UnixMs) {
+        self.ready = self.keys.rank(Key::end_of(boundary));
+        self.next_due = self.due_after(boundary);
+    }
+
+    fn due_after(&self, now: UnixMs) -> Option<UnixMs> {
+        self.keys.first_after(Key::end_of(now)).map(Key::time)
+    }
+
+    /// Notes that a message with this due time was removed.
+    fn removed(&mut self, due: UnixMs, boundary: UnixMs) {
+        if due <= boundary {
+            self.ready -= 1;
+        } else if self.next_due == Some(due) {
+            self.next_due = self.due_after(boundary);
+        }
+    }
 }
 
 /// All waiting messages.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    /// Highest priority first; none is empty. Almost always there is one, and it lies here.
+    /// Highest priority first; none is empty. Almost always there is one, and it is stored in place.
     bands: SmallVec<[Band; 1]>,
     len: usize,
-    /// Up to this instant messages are counted as ready …
+    /// Messages due up to this instant are counted as ready.
     boundary: UnixMs,
-    /// … which are so many.
+    /// How many these are.
     ready: usize,
     /// The earliest due time beyond the boundary.
     next_due: Option<UnixMs>,
@@ -46,31 +80,48 @@ impl Waiting {
         self.next_due
     }
 
-    /// Adds a message.
+    /// Adds a message. O(log n).
     pub fn insert(&mut self, priority: i8, due: UnixMs, sequence: Sequence) {
         // Almost always there is one band, and it is this.
         let at = self.bands.iter().position(|band| band.priority <= priority).unwrap_or(self.bands.len());
         if self.bands.get(at).is_none_or(|band| band.priority != priority) {
-            self.bands.insert(at, Band { priority, keys: OrderedKeys::default() });
+            self.bands.insert(at, Band::new(priority, OrderedKeys::default()));
         }
-        if let Some(band) = self.bands.get_mut(at) {
-            band.keys.insert(Key::at(due, sequence));
-        }
+        let Some(band) = self.bands.get_mut(at) else { return };
+        band.keys.insert(Key::at(due, sequence));
         self.len += 1;
         if due <= self.boundary {
+            band.ready += 1;
             self.ready += 1;
-        } else if self.next_due.is_none_or(|next| due < next) {
+            return;
+        }
+        if band.next_due.is_none_or(|next| due < next) {
+            band.next_due = Some(due);
+        }
+        if self.next_due.is_none_or(|next| due < next) {
             self.next_due = Some(due);
         }
     }
 
-    /// Removes a message.
+    /// Removes a message. O(log n + priorities in use).
     pub fn remove(&mut self, priority: i8, due: UnixMs, sequence: Sequence) {
         let Some(at) = self.bands.iter().position(|band| band.priority == priority) else { return };
         let Some(band) = self.bands.get_mut(at) else { return };
-        if !band.keys.remove(Key::at(due, sequence)) {
-            return;
+        if band.keys.remove(Key::at(due, sequence)) {
+            self.removed(at, due);
         }
+    }
+
+    /// Whether it holds this message. O(log n).
+    pub fn contains(&self, priority: i8, due: UnixMs, sequence: Sequence) -> bool {
+        let band = self.bands.iter().find(|band| band.priority == priority);
+        band.is_some_and(|band| band.keys.contains(Key::at(due, sequence)))
+    }
+
+    /// Notes that a message with this due time was removed from the band at `at`.
+    fn removed(&mut self, at: usize, due: UnixMs) {
+        let Some(band) = self.bands.get_mut(at) else { return };
+        band.removed(due, self.boundary);
         if band.keys.is_empty() {
             self.bands.remove(at);
         }
@@ -78,12 +129,16 @@ impl Waiting {
         if due <= self.boundary {
             self.ready -= 1;
         } else if self.next_due == Some(due) {
-            self.next_due = self.due_after(self.boundary);
+            self.next_due = self.first_of_bands();
         }
     }
 
+    fn first_of_bands(&self) -> Option<UnixMs> {
+        self.bands.iter().filter_map(|band| band.next_due).min()
+    }
+
     /// Moves the boundary to `now`, and returns how many messages became ready by it: O(log n) for any number of them.
-    /// On a replica it may move back: its master's clock and its own are two.
+    /// On a replica the boundary may move back, because its master's clock and its own differ.
     #[inline]
     pub fn advance(&mut self, now: UnixMs) -> usize {
         if now == self.boundary {
@@ -91,15 +146,26 @@ impl Waiting {
         }
         let before = std::mem::replace(&mut self.boundary, now);
         if now < before || self.next_due.is_some_and(|next| next <= now) {
-            let was_ready = self.ready;
-            self.ready = self.due_by(now, usize::MAX);
-            self.next_due = self.due_after(now);
-            // What was ready before the first look has not become so by it.
-            if before != UnixMs::EPOCH {
-                return self.ready.saturating_sub(was_ready);
-            }
+            return self.recount(before);
         }
         0
+    }
+
+    /// Counts anew what is due by the boundary, and returns how many messages became ready since it was at `before`.
+    fn recount(&mut self, before: UnixMs) -> usize {
+        let (now, was_ready) = (self.boundary, self.ready);
+        for band in &mut self.bands {
+            if now < before || band.next_due.is_some_and(|next| next <= now) {
+                band.recount(now);
+            }
+        }
+        self.ready = self.bands.iter().map(|band| band.ready).sum();
+        self.next_due = self.first_of_bands();
+        // What was ready before the first look has not become ready by it.
+        if before == UnixMs::EPOCH {
+            return 0;
+        }
+        self.ready.saturating_sub(was_ready)
     }
 
     /// Messages due no later than `now`, counted up to `limit`: O(limit / 64 + log n).
@@ -108,36 +174,25 @@ impl Waiting {
         self.bands.iter().fold(0, |count, band| count + band.keys.rank_up_to(end, limit - count))
     }
 
-    /// Removes and returns the first message in delivery order.
+    /// Removes and returns the first message in delivery order. O(log n + priorities in use).
     pub fn pop(&mut self, now: UnixMs) -> Option<Sequence> {
         let end = Key::end_of(now);
-        for at in 0..self.bands.len() {
-            let Some(band) = self.bands.get_mut(at) else { break };
-            if let Some(key) = band.keys.pop_first(end) {
-                if band.keys.is_empty() {
-                    self.bands.remove(at);
-                }
-                self.len -= 1;
-                if key.time() <= self.boundary {
-                    self.ready -= 1;
-                } else {
-                    self.next_due = self.due_after(self.boundary);
-                }
-                return Some(key.sequence());
-            }
-        }
-        None
+        let (at, key) =
+            self.bands.iter_mut().enumerate().find_map(|(at, band)| Some((at, band.keys.pop_first(end)?)))?;
+        self.removed(at, key.time());
+        Some(key.sequence())
     }
 
     /// Removes the messages whose due time is not to be kept: O(n).
     pub fn retain(&mut self, keep: impl Fn(UnixMs) -> bool) {
         for band in &mut self.bands {
             band.keys.retain(|key| keep(key.time()));
+            band.recount(self.boundary);
         }
         self.bands.retain(|band| !band.keys.is_empty());
         self.len = self.bands.iter().map(|band| band.keys.len()).sum();
-        self.ready = self.due_by(self.boundary, usize::MAX);
-        self.next_due = self.due_after(self.boundary);
+        self.ready = self.bands.iter().map(|band| band.ready).sum();
+        self.next_due = self.first_of_bands();
     }
 
     /// What is due by `now`, in delivery order.
@@ -147,16 +202,21 @@ impl Waiting {
         self.bands.iter().flat_map(move |band| due(&band.keys)).map(Key::sequence)
     }
 
-    /// What is due later, in the order in which it falls due; at one instant in delivery order. The first k cost
-    /// O(k × priorities in use).
+    /// What is due later, in the order in which it falls due; at one instant in delivery order. The first k messages
+    /// cost O(k × log(priorities in use)).
     pub fn iter_delayed(&self, now: UnixMs) -> impl Iterator<Item = Sequence> + '_ {
         let end = Key::end_of(now);
-        let mut heads: Vec<_> = self.bands.iter().map(|band| band.keys.iter_after(Some(end)).peekable()).collect();
+        let mut bands: Vec<_> = self.bands.iter().map(|band| band.keys.iter_after(Some(end))).collect();
+        // The head of each band. Of equal due times the first band's comes first, which has the highest priority.
+        let mut heads: BinaryHeap<Reverse<(UnixMs, usize, u64)>> = BinaryHeap::with_capacity(bands.len());
+        for (nth, band) in bands.iter_mut().enumerate() {
+            heads.extend(band.next().map(|key| Reverse((key.time(), nth, key.sequence().0))));
+        }
         std::iter::from_fn(move || {
-            // Of equals the first is taken, and the bands come with the highest priority first.
-            let earliest = heads.iter_mut().filter_map(|head| Some((head.peek()?.time(), head)));
-            let (_, head) = earliest.min_by_key(|(due, _)| *due)?;
-            head.next().map(Key::sequence)
+            let Reverse((_, nth, sequence)) = heads.pop()?;
+            let next = bands.get_mut(nth).and_then(Iterator::next);
+            heads.extend(next.map(|key| Reverse((key.time(), nth, key.sequence().0))));
+            Some(Sequence(sequence))
         })
     }
 
@@ -167,22 +227,23 @@ impl Waiting {
 
     /// The earliest due time after `now`.
     pub fn due_after(&self, now: UnixMs) -> Option<UnixMs> {
-        let end = Key::end_of(now);
-        self.bands.iter().filter_map(|band| band.keys.first_after(end)).min().map(Key::time)
+        self.bands.iter().filter_map(|band| band.due_after(now)).min()
     }
 
     /// All messages of `keys` at once, each with its priority: what a load hands over.
     pub fn from_unsorted(mut keys: Vec<(i8, Key)>) -> Waiting {
-        keys.sort_unstable_by_key(|(priority, key)| (std::cmp::Reverse(*priority), *key));
+        keys.sort_unstable_by_key(|(priority, key)| (Reverse(*priority), *key));
         let mut waiting = Waiting { len: keys.len(), ..Waiting::default() };
         for of_one in keys.chunk_by(|(left, _), (right, _)| left == right) {
             if let Some((priority, _)) = of_one.first() {
                 let sorted: Vec<Key> = of_one.iter().map(|(_, key)| *key).collect();
-                waiting.bands.push(Band { priority: *priority, keys: OrderedKeys::from_sorted(&sorted) });
+                let mut band = Band::new(*priority, OrderedKeys::from_sorted(&sorted));
+                band.recount(waiting.boundary);
+                waiting.bands.push(band);
             }
         }
-        waiting.ready = waiting.due_by(waiting.boundary, usize::MAX);
-        waiting.next_due = waiting.due_after(waiting.boundary);
+        waiting.ready = waiting.bands.iter().map(|band| band.ready).sum();
+        waiting.next_due = waiting.first_of_bands();
         waiting
     }
 
@@ -194,11 +255,19 @@ impl Waiting {
     pub fn allocations(&self) -> usize {
         self.bands.iter().map(|band| band.keys.allocations()).sum()
     }
-}
 
-impl Default for UnixMs {
-    fn default() -> Self {
-        UnixMs::EPOCH
+    /// Whether the counts are those of the sets, and the bands are in order and none empty. O(n), for tests.
+    pub fn check(&self) -> Result<(), &'static str> {
+        let sorted = self.bands.iter().zip(self.bands.iter().skip(1)).all(|(one, next)| one.priority > next.priority);
+        let counted = self.bands.iter().all(|band| {
+            !band.keys.is_empty()
+                && band.ready == band.keys.rank(Key::end_of(self.boundary))
+                && band.next_due == band.due_after(self.boundary)
+        });
+        let summed = self.len == self.bands.iter().map(|band| band.keys.len()).sum::<usize>()
+            && self.ready == self.bands.iter().map(|band| band.ready).sum::<usize>()
+            && self.next_due == self.first_of_bands();
+        (sorted && counted && summed).then_some(()).ok_or("the waiting messages are miscounted")
     }
 }
 
@@ -231,6 +300,7 @@ mod tests {
     }
 
     fn assert_same(waiting: &Waiting, model: &Model, now: u64) {
+        assert_eq!(waiting.check(), Ok(()));
         assert_eq!(waiting.len(), model.0.len());
         assert_eq!(waiting.ready(), model.due_by(now));
         assert_eq!(waiting.next_due(), model.due_after(now));

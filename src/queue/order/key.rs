@@ -36,6 +36,14 @@ impl Key {
         Key { hash, sequence: sequence.0 }
     }
 
+    /// The key that has no other between it and this one; `None` for the first of all.
+    pub fn just_before(self) -> Option<Key> {
+        match self.sequence.checked_sub(1) {
+            Some(sequence) => Some(Key { sequence, ..self }),
+            None => Some(Key { hash: self.hash.checked_sub(1)?, sequence: u64::MAX }),
+        }
+    }
+
     /// The time of a key made by [`Key::at`].
     #[inline]
     pub fn time(self) -> UnixMs {

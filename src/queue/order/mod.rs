@@ -119,6 +119,11 @@ impl OrderedKeys {
         Some(key)
     }
 
+    /// Whether the key is there.
+    pub fn contains(&self, key: Key) -> bool {
+        self.iter_after(key.just_before()).next() == Some(key)
+    }
+
     /// How many keys are <= `key`.
     pub fn rank(&self, key: Key) -> usize {
         self.rank_up_to(key, usize::MAX)
