@@ -10,8 +10,8 @@
 
 use dq::queue::id::{Floor, Id, Receipt, Sequence, Target};
 use dq::queue::settings::Settings;
-use dq::queue::snapshot::Loader;
 use dq::queue::time::{DurationMs, UnixMs};
+use dq::queue::wire::Loader;
 use dq::queue::{Due, Grant, Lease, NewMessage, Pop, Queue, Refused, Reschedule, StateKind, States, Which};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::{c_int, c_long, c_void};

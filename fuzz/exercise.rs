@@ -3,8 +3,8 @@
 
 use dq::queue::id::{Floor, Id, Sequence, Target};
 use dq::queue::settings::{Retries, Settings};
-use dq::queue::snapshot::Loader;
 use dq::queue::time::{DurationMs, UnixMs};
+use dq::queue::wire::Loader;
 use dq::queue::{
     Cursor, Due, Lease, Nack, NewMessage, Pause, Pop, Queue, Refused, Reschedule, Stamped, StateKind, States, Verdict,
     Which,

@@ -8,7 +8,6 @@ use crate::queue::Effect;
 use crate::server::event::Event;
 use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::server::write;
-use serde_bytes::Bytes;
 
 /// The command.
 pub struct Bury;
@@ -48,7 +47,7 @@ fn bury(call: &mut Call<'_>) -> Result<(), Error> {
     let now = now(ctx);
     let outcome = change_queue(ctx, name, now, |queue| {
         let buried = queue.bury(now, &id?, error)?;
-        Some((buried.was, Effect::Bury(buried.sequence, buried.error.map(Bytes::new))))
+        Some((buried.was, Effect::Bury(buried.sequence, buried.error)))
     })?;
     match outcome {
         Some((was, announcement)) => {

@@ -48,7 +48,7 @@ fn effect(call: &mut Call<'_>) -> Result<(), Error> {
         return Err(Error::EffectRefused);
     }
     let name = key_name(call)?;
-    let stamped = Stamped::decode(word(call)).map_err(|refused| Error::BadEffect(refused.as_str()))?;
+    let stamped = Stamped::decode(word(call)).map_err(|refused| Error::BadEffect(refused.to_string()))?;
 
     let mut key = OpenKey::open_write(ctx, name, datatype::handle());
     let outcome = match key.slot() {
@@ -71,7 +71,7 @@ fn effect(call: &mut Call<'_>) -> Result<(), Error> {
             None => None,
         },
     };
-    let applied = outcome.transpose().map_err(|refused| Error::BadEffect(refused.as_str()))?;
+    let applied = outcome.transpose().map_err(|refused| Error::BadEffect(refused.to_string()))?;
     let announcement = match key.slot() {
         Slot::Holds(held) => {
             // On a master it comes from the server that gives a slot away, and decides until it has.

@@ -83,7 +83,7 @@ pub enum Error {
     /// An effect from an ordinary client.
     EffectRefused,
     /// An effect that cannot be carried out.
-    BadEffect(&'static str),
+    BadEffect(String),
 }
 
 impl fmt::Display for Error {

@@ -8,7 +8,6 @@ use crate::queue::{Effect, Nack as Terms, Verdict};
 use crate::server::event::Event;
 use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::server::write;
-use serde_bytes::Bytes;
 
 /// The command.
 pub struct Nack;
@@ -50,7 +49,7 @@ fn nack(call: &mut Call<'_>) -> Result<(), Error> {
     let now = now(ctx);
     let outcome = change_queue(ctx, name, now, |queue| {
         let nacked = queue.nack(now, &target?, &terms)?;
-        let effect = Effect::Nack(nacked.sequence, nacked.fate, nacked.attempts, nacked.error.map(Bytes::new));
+        let effect = Effect::Nack(nacked.sequence, nacked.fate, nacked.attempts, nacked.error);
         Some(((nacked.state, nacked.fate), effect))
     })?;
     match outcome {

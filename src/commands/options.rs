@@ -288,6 +288,7 @@ mod tests {
         assert_eq!(found("DELAY"), Some((2, Outer::Inner(Inner::Delay))));
         assert_eq!(found("at"), Some((3, Outer::Inner(Inner::At))));
         assert_eq!(found("due"), None);
+        assert_eq!((Outer::ARGS.len(), Inner::ARGS.len()), (2, 1), "as many arguments as lines");
         assert_eq!(found(""), None);
     }
 

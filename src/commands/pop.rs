@@ -138,7 +138,7 @@ fn reply_delivered(ctx: Ctx, buffer: &mut IdBuffer, message: &Delivered<'_>) {
     ctx.bulk(buffer.text(id));
     ctx.bulk(message.payload);
     ctx.integer(message.grant.attempt.into());
-    if message.lent {
+    if message.leased {
         let receipt = buffer.receipt(id, message.grant.receipt);
         ctx.bulk(buffer.text(receipt));
     } else {

@@ -46,7 +46,7 @@ fn promote(call: &mut Call<'_>) -> Result<(), Error> {
     let outcome = change_queue(ctx, name, now, |queue| {
         let promoted = queue.promote(now, count);
         let count = promoted.sequences.len();
-        (count > 0).then(|| (count, Effect::Promote(promoted.due, promoted.sequences)))
+        (count > 0).then_some((count, Effect::Promote(promoted.due, promoted.sequences)))
     })?;
     match outcome {
         Some((count, announcement)) => {

@@ -52,7 +52,8 @@ fn purge(call: &mut Call<'_>) -> Result<(), Error> {
         }
         Some(count) => {
             let purged = queue.purge_first(now, states, count);
-            (!purged.is_empty()).then(|| (purged.len(), Effect::Remove(purged)))
+            let count = purged.len();
+            (count > 0).then_some((count, Effect::Remove(purged)))
         }
     })?;
     match outcome {

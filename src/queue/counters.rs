@@ -1,10 +1,10 @@
 //! Totals since the queue was created, and what it holds now.
 
 use super::record::{Reason, StateKind};
-use serde::{Deserialize, Serialize};
+use super::view::Uncounted;
 
 /// What happened in a queue since it was created. Loaded, dumped and synchronised with it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Messages pushed, replacements too.
     pub pushed: u64,
@@ -64,6 +64,25 @@ impl Totals {
         ]
     }
 
+    /// The totals that [`Totals::numbers`] listed.
+    pub const fn from_numbers(numbers: [u64; Self::NAMES.len()]) -> Totals {
+        let [pushed, duplicates, delivered, acked, nacked, lease_expired, died, expired, redriven, cancelled, rejected_full] =
+            numbers;
+        Totals {
+            pushed,
+            duplicates,
+            delivered,
+            acked,
+            nacked,
+            lease_expired,
+            died,
+            expired,
+            redriven,
+            cancelled,
+            rejected_full,
+        }
+    }
+
     /// Each total with its name.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
         Self::NAMES.into_iter().zip(self.numbers())
@@ -96,6 +115,17 @@ impl Tally {
     /// What happens in few queues, to be counted.
     pub fn rare(&mut self) -> &mut Rare {
         self.rare.get_or_insert_default()
+    }
+
+    /// Forgets what was counted beyond the instant to which the view was taken back.
+    pub fn uncount(&mut self, uncounted: Uncounted) {
+        if uncounted == Uncounted::default() {
+            return;
+        }
+        let rare = self.rare();
+        rare.lease_expired = rare.lease_expired.saturating_sub(uncounted.lease_expired);
+        rare.died = rare.died.saturating_sub(uncounted.died);
+        rare.expired = rare.expired.saturating_sub(uncounted.expired);
     }
 
     /// Counts a message that died.
@@ -163,6 +193,11 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// Messages in all states.
+    pub fn total(&self) -> u64 {
+        StateKind::ALL.into_iter().map(|kind| self.of(kind)).sum()
+    }
+
     /// Messages in one state.
     pub fn of(&self, kind: StateKind) -> u64 {
         match kind {

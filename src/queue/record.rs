@@ -6,19 +6,15 @@
 use super::id::{Receipt, Sequence};
 use super::settings::Retries;
 use super::time::{DurationMs, UnixMs};
-use serde::{Deserialize, Serialize};
 
 /// Why a message is dead: the first that applies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// A consumer rejected it for good.
-    #[serde(rename = "j")]
     Rejected,
     /// Its TTL ended before it was completed.
-    #[serde(rename = "e")]
     Expired,
     /// Its last retry was spent.
-    #[serde(rename = "r")]
     Retries,
 }
 
@@ -102,8 +98,7 @@ impl StateKind {
 }
 
 /// Some of the four states, at least one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct States(u8);
 
 impl States {
@@ -121,30 +116,32 @@ impl States {
         States(self.0 | others.0)
     }
 
+    /// One bit for each, in the order of [`StateKind::ALL`].
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// What [`States::bits`] returned; `None` if no states have these bits.
+    pub const fn from_bits(bits: u8) -> Option<States> {
+        if bits == 0 || bits > Self::ALL.0 {
+            None
+        } else {
+            Some(States(bits))
+        }
+    }
+
     /// Whether it is one of them.
     pub const fn contain(self, kind: StateKind) -> bool {
         self.0 & 1 << kind as u8 != 0
     }
 }
 
-impl<'de> Deserialize<'de> for States {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let bits = u8::deserialize(deserializer)?;
-        if bits == 0 || bits > Self::ALL.0 {
-            return Err(serde::de::Error::custom("states that there are not"));
-        }
-        Ok(States(bits))
-    }
-}
-
 /// What the last client's decision on a message was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// It waits to be delivered.
-    #[serde(rename = "w")]
     Waiting,
     /// It was delivered, and the delivery was not settled yet.
-    #[serde(rename = "l")]
     Leased {
         /// When the lease ends or ended.
         deadline: UnixMs,
@@ -152,7 +149,6 @@ pub enum Phase {
         receipt: Receipt,
     },
     /// A nack ended it.
-    #[serde(rename = "d")]
     Dead {
         /// When.
         died: UnixMs,
@@ -162,7 +158,7 @@ pub enum Phase {
 }
 
 /// A message's time to live: how long, and until when.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ttl {
     /// The duration in force for this message, more than zero.
     pub duration: DurationMs,
@@ -178,7 +174,7 @@ impl Ttl {
 }
 
 /// All that is known of a message but its bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Its place in push order.
     pub sequence: Sequence,

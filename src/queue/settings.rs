@@ -2,7 +2,6 @@
 
 use super::id::Sequence;
 use super::time::DurationMs;
-use serde::{Deserialize, Serialize};
 
 /// The largest length that a setting can name: what a double, and so any client, holds exactly.
 pub const MAX_LENGTH: u64 = (1 << 53) - 1;
@@ -11,8 +10,7 @@ pub const MAX_LENGTH: u64 = (1 << 53) - 1;
 pub const MAX_PAYLOAD: u64 = 512 * 1024 * 1024;
 
 /// How many redeliveries a message has after its first: -1 is no limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retries(i32);
 
 impl Retries {
@@ -39,15 +37,8 @@ impl Retries {
     }
 }
 
-impl<'de> Deserialize<'de> for Retries {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let count = i32::deserialize(deserializer)?;
-        Retries::new(count).ok_or_else(|| serde::de::Error::custom("retries below -1"))
-    }
-}
-
 /// How long a nacked message waits: base × 2^(attempt-1), at most max, shortened by up to `jitter` percent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
     /// The wait after the first attempt.
     pub base: DurationMs,
@@ -58,8 +49,7 @@ pub struct Backoff {
 }
 
 /// A share from 0 to 100 %.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Percent(u8);
 
 impl Percent {
@@ -80,13 +70,6 @@ impl Percent {
     /// The number, from 0 to 100.
     pub const fn get(self) -> u8 {
         self.0
-    }
-}
-
-impl<'de> Deserialize<'de> for Percent {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let share = u8::deserialize(deserializer)?;
-        Percent::new(share).ok_or_else(|| serde::de::Error::custom("a share above 100 %"))
     }
 }
 
@@ -125,7 +108,7 @@ fn mixed(seed: u64) -> u64 {
 }
 
 /// The settings of one queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// How long a delivery may take, at least 1 ms.
     pub lease: DurationMs,

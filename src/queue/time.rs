@@ -3,11 +3,8 @@
 //! Every instant of the queue fits 44 bits: the largest `AT` plus the longest duration. Sequences and the
 //! store's headers rely on it.
 
-use serde::{Deserialize, Serialize};
-
 /// An instant: Unix time in milliseconds, at most [`UnixMs::MAX`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(transparent)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnixMs(u64);
 
 impl UnixMs {
@@ -26,6 +23,15 @@ impl UnixMs {
             Self::MAX
         } else {
             UnixMs(ms)
+        }
+    }
+
+    /// The instant of `ms` Unix milliseconds; `None` if it lies beyond [`UnixMs::MAX`].
+    pub const fn checked(ms: u64) -> Option<Self> {
+        if ms > Self::MAX.0 {
+            None
+        } else {
+            Some(UnixMs(ms))
         }
     }
 
@@ -51,19 +57,8 @@ impl Default for UnixMs {
     }
 }
 
-impl<'de> Deserialize<'de> for UnixMs {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let ms = u64::deserialize(deserializer)?;
-        if ms > Self::MAX.0 {
-            return Err(serde::de::Error::custom("an instant beyond 2^44-1 ms"));
-        }
-        Ok(UnixMs(ms))
-    }
-}
-
 /// A length of time in milliseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(transparent)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DurationMs(u64);
 
 impl DurationMs {
@@ -81,6 +76,15 @@ impl DurationMs {
         }
     }
 
+    /// A duration of `ms` milliseconds; `None` if it is longer than [`DurationMs::MAX`].
+    pub const fn checked(ms: u64) -> Option<Self> {
+        if ms > Self::MAX.0 {
+            None
+        } else {
+            Some(DurationMs(ms))
+        }
+    }
+
     /// Milliseconds.
     pub const fn as_ms(self) -> u64 {
         self.0
@@ -89,15 +93,5 @@ impl DurationMs {
     /// Whether this is no time at all.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
-    }
-}
-
-impl<'de> Deserialize<'de> for DurationMs {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let ms = u64::deserialize(deserializer)?;
-        if ms > Self::MAX.0 {
-            return Err(serde::de::Error::custom("a duration beyond 2^42-1 ms"));
-        }
-        Ok(DurationMs(ms))
     }
 }

@@ -1,100 +1,136 @@
-//! The view: which sets a message is in, as follows from its record and the time.
+//! The view: in which order each message stands, as follows from its record and the time.
 //!
-//! Time only moves forward in a queue, and the view with it. But the view may have been brought forward by another
-//! clock, that of a master or of this server before it was set right: then it is laid out anew, once, so that no
-//! message counts as free whose lease still runs.
+//! A message waits, is in flight, or is dead, and stands in the order of its state: the waiting messages in delivery
+//! order, the leases by deadline, the dead by age. Messages that wait and have a TTL stand in a fourth order, by its
+//! end. The records say what clients decided; the view is derived from them and is never saved or replicated.
+//!
+//! Time only moves forward in a queue, and the view with it, a bounded step at a time: a lease may have ended whose
+//! message still stands among the leases. But another clock may have brought the view too far forward, that of a
+//! master or of this server before it was set right. Then it is rebuilt, once, so that no message counts as free whose
+//! lease still runs.
+//!
+//! Whoever changes where a message stands says so through an operation of [`View`]. Its fields are private, and
+//! [`View::check`] verifies what they promise.
 
 use super::begun::Begun;
+use super::effect::Grant;
+use super::id::Sequence;
+use super::messages::Messages;
 use super::order::{Key, OrderedKeys};
-use super::record::{Phase, Reason, Record, State};
+use super::record::{Phase, Reason, Record, State, StateKind, States};
 use super::store::{At, Placement};
 use super::time::UnixMs;
 use super::waiting::Waiting;
-use super::Queue;
+use super::Counts;
 
-/// Where a message belongs at an instant.
+/// The orders of a queue's messages, as of an instant.
+#[derive(Debug, Default)]
+pub(super) struct View {
+    /// Messages that wait, in delivery order.
+    waiting: Waiting,
+    /// Leases, by (deadline, sequence).
+    inflight: OrderedKeys,
+    /// When these deliveries began.
+    begun: Begun,
+    /// Ends of the TTLs of waiting messages, by (end, sequence).
+    expiring: OrderedKeys,
+    /// Dead messages, by (died, sequence).
+    dead: OrderedKeys,
+    /// The latest instant that was applied: the totals count what time did up to it.
+    at: UnixMs,
+    /// The latest instant at which time alone moved a message.
+    moved_to: UnixMs,
+    /// What time moved since [`View::take_moved`] was last called.
+    moved: Moved,
+}
+
+/// Messages that time alone moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Moved {
+    pub ready: u32,
+    pub died: u32,
+}
+
+/// What bringing one message up to date did.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Refreshed {
+    pub record: Record,
+    /// Whether its lease ended by it.
+    pub lease_ended: bool,
+    /// Why it died, if it did.
+    pub died: Option<Reason>,
+}
+
+/// What the totals counted beyond the instant to which a view was taken back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Uncounted {
+    pub lease_expired: u64,
+    pub died: u64,
+    pub expired: u64,
+}
+
+/// The order in which a message stands at an instant, and its key there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Home {
-    /// Among those that wait.
+enum Stand {
     Waiting,
-    /// Among the leases, there.
     InFlight(Key),
-    /// Among the dead, there.
     Dead(Key),
 }
 
-impl Home {
-    /// The home of a message at `now`.
-    pub fn of(record: &Record, now: UnixMs) -> Home {
+impl Stand {
+    fn of(record: &Record, now: UnixMs) -> Stand {
         match (record.state_at(now), record.phase) {
-            (State::InFlight, Phase::Leased { deadline, .. }) => Home::InFlight(Key::at(deadline, record.sequence)),
-            (State::Dead { died, .. }, _) => Home::Dead(Key::at(died, record.sequence)),
-            _ => Home::Waiting,
+            (State::InFlight, Phase::Leased { deadline, .. }) => Stand::InFlight(Key::at(deadline, record.sequence)),
+            (State::Dead { died, .. }, _) => Stand::Dead(Key::at(died, record.sequence)),
+            _ => Stand::Waiting,
         }
     }
 
-    pub fn placement(self) -> Placement {
+    fn placement(self) -> Placement {
         match self {
-            Home::Waiting => Placement::Waiting,
-            Home::InFlight(_) => Placement::InFlight,
-            Home::Dead(_) => Placement::Dead,
+            Stand::Waiting => Placement::Waiting,
+            Stand::InFlight(_) => Placement::InFlight,
+            Stand::Dead(_) => Placement::Dead,
         }
     }
 
-    /// The instant at which time alone brought a message there; none where a client did.
+    /// The instant at which time alone brought a message there; `None` if a client did.
     fn moved_at(self, record: &Record) -> Option<UnixMs> {
         match (self, record.phase) {
-            (Home::InFlight(_), _) | (Home::Waiting, Phase::Waiting) | (_, Phase::Dead { .. }) => None,
-            (Home::Dead(key), _) => Some(key.time()),
-            (Home::Waiting, Phase::Leased { deadline, .. }) => Some(deadline),
+            (Stand::InFlight(_), _) | (Stand::Waiting, Phase::Waiting) | (_, Phase::Dead { .. }) => None,
+            (Stand::Dead(key), _) => Some(key.time()),
+            (Stand::Waiting, Phase::Leased { deadline, .. }) => Some(deadline),
         }
     }
 }
 
-impl Queue {
-    /// Takes notice of the time, which never runs backwards here. Where the view was brought beyond it by another
-    /// clock, the view comes back.
-    pub(super) fn tick(&mut self, now: UnixMs) -> UnixMs {
-        self.clock = self.clock.max(now);
-        if self.moved_to > self.clock {
-            self.rewind(self.clock);
-        }
-        // Nothing was moved beyond it, so nothing was counted.
-        self.viewed = self.viewed.min(self.clock);
-        self.clock
-    }
-
-    /// Brings the view of due times to `now`: the totals count nothing beyond it.
-    pub(super) fn view_at(&mut self, now: UnixMs) {
-        self.viewed = self.viewed.max(now);
-        self.moved.count_ready(self.waiting.advance(now));
-    }
-
-    /// Puts a message into the sets in which it belongs at `now`.
-    pub(super) fn place(&mut self, at: At, record: &Record, now: UnixMs) {
-        let home = Home::of(record, now);
-        match home {
-            Home::Waiting => {
+/// Messages: where each one stands.
+impl View {
+    /// Puts a message into the order in which it stands at `now`. O(log n).
+    pub fn place(&mut self, messages: &mut Messages, at: At, record: &Record, now: UnixMs) {
+        let stand = Stand::of(record, now);
+        match stand {
+            Stand::Waiting => {
                 self.waiting.insert(record.priority, record.due, record.sequence);
                 if let Some(ttl) = record.ttl {
                     self.expiring.insert(Key::at(ttl.end, record.sequence));
                 }
             }
-            Home::InFlight(key) => {
+            Stand::InFlight(key) => {
                 self.inflight.insert(key);
                 record.receipt().into_iter().for_each(|receipt| self.begun.begin(receipt));
             }
-            Home::Dead(key) => self.dead.insert(key),
+            Stand::Dead(key) => self.dead.insert(key),
         }
-        self.moved_to = self.moved_to.max(home.moved_at(record).unwrap_or_default());
-        self.store.set_placement(at, home.placement());
+        self.moved_to = self.moved_to.max(stand.moved_at(record).unwrap_or_default());
+        messages.set_placement(at, stand.placement());
     }
 
-    /// Takes a message out of the sets in which it is.
-    pub(super) fn unplace(&mut self, at: At, record: &Record) {
-        // Where it is follows from its placement: a lease from its deadline, and death is final in time, so that what
-        // was dead once has the same instant of death ever after.
-        let then = match self.store.placement(at) {
+    /// Takes a message out of the order in which it stands; `record` is the one with which it came there. O(log n).
+    pub fn unplace(&mut self, messages: &Messages, at: At, record: &Record) {
+        // The record and the order say where in the order: a lease by its deadline; and death is final in time, so a
+        // message that was dead once has the same instant of death ever after.
+        let then = match messages.placement(at) {
             Placement::Waiting => {
                 self.waiting.remove(record.priority, record.due, record.sequence);
                 if let Some(ttl) = record.ttl {
@@ -105,125 +141,373 @@ impl Queue {
             Placement::InFlight => UnixMs::EPOCH,
             Placement::Dead => UnixMs::MAX,
         };
-        match Home::of(record, then) {
-            Home::InFlight(key) => {
+        match Stand::of(record, then) {
+            Stand::InFlight(key) => {
                 record.receipt().into_iter().for_each(|receipt| self.begun.end(receipt));
                 self.inflight.remove(key)
             }
-            Home::Dead(key) => self.dead.remove(key),
-            Home::Waiting => false,
+            Stand::Dead(key) => self.dead.remove(key),
+            Stand::Waiting => false,
         };
     }
 
-    /// Notes that the time is `now`, for a caller who only looks: no later answer is of an earlier time. O(1).
+    /// Takes the first message in delivery order that is due by `now` out of the view, for a delivery:
+    /// [`View::lend`] puts it back as leased, or it is removed. O(log n).
     #[inline]
-    pub fn notice(&mut self, now: UnixMs) {
-        self.clock = self.clock.max(now);
+    pub fn take_next(&mut self, messages: &mut Messages, now: UnixMs) -> Option<(At, Record)> {
+        let sequence = self.waiting.pop(now)?;
+        let (at, record) = messages.of(sequence)?;
+        if let Some(ttl) = record.ttl {
+            self.expiring.remove(Key::at(ttl.end, sequence));
+        }
+        Some((at, record))
     }
 
-    /// Takes the view back to `now`, which lies before the instant that another clock brought it to. What time did
-    /// in between will happen again, so the totals forget it. O(n log n).
-    pub(super) fn rewind(&mut self, now: UnixMs) {
-        let (mut lease_expired, mut died, mut expired) = (0, 0, 0);
-        for at in self.store.iter_after(None) {
-            let record = self.store.record(at);
-            let (was, is) = (self.store.placement(at), Home::of(&record, now).placement());
-            if is == Placement::InFlight && was != Placement::InFlight {
-                lease_expired += 1;
-            }
-            // Death by time is final in time, so its reason is the same at every later instant.
-            if let (Placement::Dead, State::Dead { reason, .. }) = (was, record.state_at(UnixMs::MAX)) {
-                died += u64::from(is != Placement::Dead);
-                expired += u64::from(is != Placement::Dead && reason == Reason::Expired);
-            }
-        }
-        if lease_expired + died > 0 {
-            let totals = self.tally.rare();
-            totals.lease_expired = totals.lease_expired.saturating_sub(lease_expired);
-            totals.died = totals.died.saturating_sub(died);
-            totals.expired = totals.expired.saturating_sub(expired);
-        }
-        self.lay_out(now);
+    /// Leases a message that [`View::take_next`] took. O(log n).
+    #[inline]
+    pub fn lend(&mut self, messages: &mut Messages, at: At, grant: &Grant) {
+        messages.lend(at, grant.attempt, grant.deadline, grant.receipt);
+        self.inflight.insert(Key::at(grant.deadline, grant.sequence));
+        self.begun.begin(grant.receipt);
     }
 
-    /// Lays the whole view out anew, as it is at `now`. O(n log n), for a load and for a clock that was set right.
-    pub(super) fn lay_out(&mut self, now: UnixMs) {
-        let (mut waiting, mut expiring) = (Vec::new(), Vec::new());
-        let (mut inflight, mut receipts, mut dead) = (Vec::new(), Vec::new(), Vec::new());
-        let mut moved_to = UnixMs::EPOCH;
-        self.store.place_all(|record| {
-            let home = Home::of(record, now);
-            match home {
-                Home::Waiting => {
-                    waiting.push((record.priority, Key::at(record.due, record.sequence)));
-                    expiring.extend(record.ttl.map(|ttl| Key::at(ttl.end, record.sequence)));
-                }
-                Home::InFlight(key) => {
-                    inflight.push(key);
-                    receipts.extend(record.receipt());
-                }
-                Home::Dead(key) => dead.push(key),
-            }
-            moved_to = moved_to.max(home.moved_at(record).unwrap_or_default());
-            home.placement()
+    /// Takes the oldest dead message out of the view, unless it is beyond `limit`; it is to be removed. O(log n).
+    pub fn take_oldest_dead(&mut self, limit: Key) -> Option<Key> {
+        self.dead.pop_first(limit)
+    }
+
+    /// Takes all dead messages up to `last` out of the view; they are to be removed. O(n).
+    pub fn take_dead_up_to(&mut self, last: Key) {
+        self.dead.retain(|key| key > last);
+    }
+
+    /// Takes out all messages that stood in one of `states` at `now`, after they were removed from `messages`.
+    /// O(n log n).
+    pub fn take_states(&mut self, messages: &Messages, now: UnixMs, states: States) {
+        let (delayed, ready) = (states.contain(StateKind::Delayed), states.contain(StateKind::Ready));
+        if delayed || ready {
+            self.waiting.retain(|due| if due > now { !delayed } else { !ready });
+            self.gather_expiring(messages);
+        }
+        if states.contain(StateKind::InFlight) {
+            self.inflight = OrderedKeys::default();
+            self.begun = Begun::default();
+        }
+        if states.contain(StateKind::Dead) {
+            self.dead = OrderedKeys::default();
+        }
+    }
+
+    fn gather_expiring(&mut self, messages: &Messages) {
+        if self.expiring.is_empty() {
+            return;
+        }
+        let waiting = messages.iter_after(None).filter(|at| messages.placement(*at) == Placement::Waiting);
+        let ends = waiting.map(|at| messages.record(at)).filter_map(|record| {
+            let end = record.ttl?.end;
+            Some(Key::at(end, record.sequence))
         });
-        self.waiting = Waiting::from_unsorted(waiting);
-        self.expiring = OrderedKeys::from_unsorted(expiring);
-        self.inflight = OrderedKeys::from_unsorted(inflight);
-        self.begun = Begun::from_receipts(receipts);
-        self.dead = OrderedKeys::from_unsorted(dead);
-        self.moved_to = moved_to;
-        self.viewed = now;
+        self.expiring = OrderedKeys::from_unsorted(ends.collect());
+    }
+
+    /// Takes every message out. O(n) to free, and no more.
+    pub fn clear(&mut self) {
+        let View { at, moved_to, moved, .. } = *self;
+        *self = View { at, moved_to, moved, ..View::default() };
+        self.waiting.advance(at);
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::super::id::{Floor, Target};
-    use super::super::settings::Settings;
-    use super::super::time::DurationMs;
-    use super::super::{Effect, Lease, NewMessage, Pop, Stamped};
-    use super::*;
-
-    fn at(ms: u64) -> UnixMs {
-        UnixMs::new(ms)
+/// Time: what it moves.
+impl View {
+    /// The latest instant that was applied.
+    pub fn at(&self) -> UnixMs {
+        self.at
     }
 
-    /// A queue with one message, lent from 1,000 until 61,000.
-    fn lent() -> (Queue, Floor) {
-        let (mut queue, mut floor) = (Queue::new(Settings::default()), Floor::default());
-        queue.push(at(1_000), &mut floor, &NewMessage { name: Some(b"m"), ..NewMessage::default() });
-        let pop = Pop { count: 1, lease: Lease::For(DurationMs::new(60_000)) };
-        queue.pop(at(1_000), &mut floor, &pop, &mut Vec::new(), |_| ());
-        (queue, floor)
+    /// Starts a view whose totals count what time did up to `at`.
+    pub fn starting_at(at: UnixMs) -> View {
+        View { at, ..View::default() }
     }
 
-    fn popped(queue: &mut Queue, floor: &mut Floor, now: u64) -> usize {
-        let mut grants = Vec::new();
-        queue.pop(at(now), floor, &Pop { count: 9, lease: Lease::Default }, &mut grants, |_| ());
-        grants.len()
+    /// Makes ready what is due by `now`: O(log n) for any number of messages.
+    #[inline]
+    pub fn advance_due(&mut self, now: UnixMs) {
+        self.at = self.at.max(now);
+        let ready = self.waiting.advance(now);
+        self.moved.ready = self.moved.ready.saturating_add(u32::try_from(ready).unwrap_or(u32::MAX));
     }
 
-    #[test]
-    fn a_clock_of_another_server_that_was_ahead_ends_no_lease_here() {
-        let (mut queue, mut floor) = lent();
-        // A master whose clock was an hour ahead decided something.
-        queue.apply(&Stamped { now: at(3_600_000), effect: Effect::Ack(Vec::new()) }).unwrap();
-        assert_eq!(queue.counts().inflight, 0);
-        assert_eq!(popped(&mut queue, &mut floor, 2_000), 0);
-        assert_eq!((queue.counts().inflight, queue.counts().ready), (1, 0));
-        assert!(queue.ack(at(2_000), &Target::parse(b"m").unwrap()).is_some());
+    /// Whether another clock brought it beyond `now`.
+    #[inline]
+    pub fn is_beyond(&self, now: UnixMs) -> bool {
+        self.moved_to > now
     }
 
-    #[test]
-    fn a_clock_that_was_ahead_before_a_save_ends_no_lease_after_the_load() {
-        let (mut queue, mut floor) = lent();
-        queue.push(at(3_600_000), &mut floor, &NewMessage::default());
-        queue.advance(at(3_600_000), usize::MAX);
-        let mut loader = super::super::snapshot::Loader::default();
-        queue.save(|piece| loader.take(piece)).unwrap();
-        let mut loaded = loader.finish(at(2_000)).unwrap();
-        assert_eq!(loaded.counts().inflight, 1);
-        assert_eq!(popped(&mut loaded, &mut floor, 2_000), 0);
+    /// Notes that nothing was moved beyond `now`, so that nothing beyond it was counted.
+    #[inline]
+    pub fn limit_to(&mut self, now: UnixMs) {
+        self.at = self.at.min(now);
+    }
+
+    /// The first lease or TTL that ends by `now` and was not ended yet. O(1).
+    #[inline]
+    pub fn first_end(&self, now: UnixMs) -> Option<Key> {
+        let end = Key::end_of(now);
+        let due = |keys: &OrderedKeys| keys.first().filter(|first| *first <= end);
+        due(&self.inflight).or_else(|| due(&self.expiring))
+    }
+
+    /// Forgets a key that stands for no message: otherwise it would be the first for ever.
+    pub fn forget_end(&mut self, key: Key) {
+        let _ = self.inflight.remove(key) || self.expiring.remove(key);
+    }
+
+    /// Brings one message up to `now`. O(log n) if that moves it, else O(1).
+    pub fn refresh(&mut self, messages: &mut Messages, at: At, now: UnixMs) -> Refreshed {
+        let record = messages.record(at);
+        let (was, is) = (messages.placement(at), Stand::of(&record, now).placement());
+        if was == is {
+            return Refreshed { record, lease_ended: false, died: None };
+        }
+        self.advance_due(now);
+        self.unplace(messages, at, &record);
+        self.place(messages, at, &record, now);
+        let lease_ended = was == Placement::InFlight;
+        self.moved.ready = self.moved.ready.saturating_add(u32::from(lease_ended && is == Placement::Waiting));
+        let died = match record.state_at(now) {
+            State::Dead { reason, .. } => Some(reason),
+            State::Delayed | State::Ready | State::InFlight => None,
+        };
+        self.moved.died = self.moved.died.saturating_add(u32::from(died.is_some()));
+        Refreshed { record, lease_ended, died }
+    }
+
+    /// What time moved since the last call.
+    pub fn take_moved(&mut self) -> Moved {
+        std::mem::take(&mut self.moved)
+    }
+
+    /// The earliest instant after the last advance at which time will move something. O(1).
+    #[inline]
+    pub fn next_wake(&self) -> Option<UnixMs> {
+        // Asked with every command, so spelt out: an iterator over the three costs three times as much.
+        let earlier = |wake: Option<UnixMs>, keys: &OrderedKeys| match (wake, keys.first().map(Key::time)) {
+            (Some(wake), Some(first)) => Some(wake.min(first)),
+            (wake, first) => wake.or(first),
+        };
+        earlier(earlier(self.waiting.next_due(), &self.inflight), &self.expiring)
+    }
+
+    /// Takes the view back to `now`, which lies before the instant that another clock brought it to. What time did in
+    /// between will happen again: the totals have to forget what is returned. O(n log n).
+    pub fn rewind(&mut self, messages: &mut Messages, now: UnixMs) -> Uncounted {
+        let mut uncounted = Uncounted::default();
+        for at in messages.iter_after(None) {
+            let record = messages.record(at);
+            let (was, is) = (messages.placement(at), Stand::of(&record, now).placement());
+            if is == Placement::InFlight && was != Placement::InFlight {
+                uncounted.lease_expired += 1;
+            }
+            // Death by time is final in time, so its reason is the same at every later instant.
+            if let (Placement::Dead, State::Dead { reason, .. }) = (was, record.state_at(UnixMs::MAX)) {
+                uncounted.died += u64::from(is != Placement::Dead);
+                uncounted.expired += u64::from(is != Placement::Dead && reason == Reason::Expired);
+            }
+        }
+        self.rebuild(messages, now);
+        uncounted
+    }
+
+    /// Builds the whole view of `now`. O(n log n), for a load and for a clock that was set right.
+    pub fn rebuild(&mut self, messages: &mut Messages, now: UnixMs) {
+        let (mut waiting, mut expiring) = (Vec::new(), Vec::new());
+        let (mut inflight, mut receipts, mut dead) = (Vec::new(), Vec::new(), Vec::new());
+        let mut moved_to = UnixMs::EPOCH;
+        messages.place_all(|record| {
+            let stand = Stand::of(record, now);
+            match stand {
+                Stand::Waiting => {
+                    waiting.push((record.priority, Key::at(record.due, record.sequence)));
+                    expiring.extend(record.ttl.map(|ttl| Key::at(ttl.end, record.sequence)));
+                }
+                Stand::InFlight(key) => {
+                    inflight.push(key);
+                    receipts.extend(record.receipt());
+                }
+                Stand::Dead(key) => dead.push(key),
+            }
+            moved_to = moved_to.max(stand.moved_at(record).unwrap_or_default());
+            stand.placement()
+        });
+        *self = View {
+            waiting: Waiting::from_unsorted(waiting),
+            inflight: OrderedKeys::from_unsorted(inflight),
+            begun: Begun::from_receipts(receipts),
+            expiring: OrderedKeys::from_unsorted(expiring),
+            dead: OrderedKeys::from_unsorted(dead),
+            at: now,
+            moved_to,
+            moved: self.moved,
+        };
+    }
+}
+
+/// Looking.
+impl View {
+    /// Counts of the states, as of the last advance. O(1).
+    #[inline]
+    pub fn counts(&self, messages: &Messages) -> Counts {
+        let ready = self.waiting.ready();
+        Counts {
+            delayed: (self.waiting.len() - ready) as u64,
+            ready: ready as u64,
+            inflight: self.inflight.len() as u64,
+            dead: self.dead.len() as u64,
+            payload_bytes: messages.payload_bytes(),
+        }
+    }
+
+    /// Messages counted as ready, as of the last advance. O(1).
+    #[inline]
+    pub fn ready(&self) -> usize {
+        self.waiting.ready()
+    }
+
+    /// Messages counted as in flight, as of the last advance. O(1).
+    #[inline]
+    pub fn inflight(&self) -> usize {
+        self.inflight.len()
+    }
+
+    /// Messages counted as dead, as of the last advance. O(1).
+    #[inline]
+    pub fn dead(&self) -> usize {
+        self.dead.len()
+    }
+
+    /// Waiting messages that are due by `now`. O(log n).
+    pub fn due_by(&self, now: UnixMs) -> usize {
+        self.waiting.due_by(now, usize::MAX)
+    }
+
+    /// The earliest due time of a waiting message.
+    pub fn earliest_due(&self) -> Option<UnixMs> {
+        self.waiting.earliest()
+    }
+
+    /// The earliest due time of a waiting message after `now`.
+    pub fn due_after(&self, now: UnixMs) -> Option<UnixMs> {
+        self.waiting.due_after(now)
+    }
+
+    /// The earliest deadline of a lease.
+    pub fn first_deadline(&self) -> Option<UnixMs> {
+        self.inflight.first().map(Key::time)
+    }
+
+    /// When the earliest delivery began that has not ended by `now`. Leases that have ended since the last advance are
+    /// told from running ones up to the number `ended_max`.
+    pub fn oldest_begun(&self, messages: &Messages, now: UnixMs, ended_max: usize) -> Option<UnixMs> {
+        let end = Key::end_of(now);
+        let ended = self.inflight.iter_after(None).take(ended_max).take_while(|lease| *lease <= end);
+        let record = |lease: Key| messages.locate(lease.sequence()).map(|at| messages.record(at));
+        self.begun.earliest_but(ended.filter_map(|lease| record(lease)?.receipt()).collect())
+    }
+
+    /// The first messages of a state, in the order in which they leave it; the dead newest first.
+    pub fn in_state(&self, now: UnixMs, kind: StateKind, count: usize) -> Vec<Sequence> {
+        match kind {
+            StateKind::Delayed => self.waiting.iter_delayed(now).take(count).collect(),
+            StateKind::Ready => self.waiting.iter_ready(now).take(count).collect(),
+            StateKind::InFlight => self.inflight.iter_after(None).take(count).map(Key::sequence).collect(),
+            StateKind::Dead => self.dead.iter_backwards().take(count).map(Key::sequence).collect(),
+        }
+    }
+
+    /// The oldest dead message.
+    #[inline]
+    pub fn oldest_dead(&self) -> Option<Key> {
+        self.dead.first()
+    }
+
+    /// The newest dead message.
+    pub fn newest_dead(&self) -> Option<Key> {
+        self.dead.last()
+    }
+
+    /// The last of the `count` oldest dead messages. O(count).
+    pub fn last_of_oldest_dead(&self, count: usize) -> Option<Key> {
+        self.dead.iter_after(None).take(count).last()
+    }
+
+    /// The dead messages up to `last`, the oldest first.
+    pub fn dead_up_to(&self, last: Key) -> Vec<Sequence> {
+        self.dead.iter_after(None).take_while(|key| *key <= last).map(Key::sequence).collect()
+    }
+
+    /// How many dead messages there are up to `last`. O(log n).
+    pub fn count_dead_up_to(&self, last: Key) -> usize {
+        self.dead.rank(last)
+    }
+
+    /// Leases and TTLs that have ended by the instant of the view and were not ended in it yet.
+    pub fn overdue(&self) -> (Vec<Key>, Vec<Key>) {
+        let end = Key::end_of(self.at);
+        let overdue = |keys: &OrderedKeys| keys.iter_after(None).take_while(|key| *key <= end).collect();
+        (overdue(&self.inflight), overdue(&self.expiring))
+    }
+
+    /// Bytes on the heap. O(n / 64).
+    pub fn heap_bytes(&self) -> usize {
+        let sets = [&self.inflight, &self.expiring, &self.dead];
+        self.waiting.heap_bytes() + self.begun.heap_bytes() + sets.iter().map(|set| set.heap_bytes()).sum::<usize>()
+    }
+
+    /// Allocations to free, an estimate. O(priorities in use).
+    pub fn allocations(&self) -> usize {
+        let sets = [&self.inflight, &self.expiring, &self.dead].into_iter().filter(|set| !set.is_empty());
+        self.waiting.allocations() + sets.map(OrderedKeys::allocations).sum::<usize>()
+    }
+
+    /// Whether each message stands in the one order that its record and its placement name, no order holds anything
+    /// else, and the counts agree. O(n log n), for tests.
+    pub fn check(&self, messages: &Messages) -> Result<(), &'static str> {
+        self.waiting.check()?;
+        let (mut waiting, mut expiring, mut inflight, mut dead) = (0, 0, 0, 0);
+        let mut receipts = Vec::new();
+        for at in messages.iter_after(None) {
+            let record = messages.record(at);
+            let stands = match messages.placement(at) {
+                Placement::Waiting => {
+                    waiting += 1;
+                    let ttl = record.ttl.map(|ttl| Key::at(ttl.end, record.sequence));
+                    expiring += usize::from(ttl.is_some());
+                    !matches!(record.phase, Phase::Dead { .. })
+                        && self.waiting.contains(record.priority, record.due, record.sequence)
+                        && ttl.is_none_or(|end| self.expiring.contains(end))
+                }
+                Placement::InFlight => {
+                    inflight += 1;
+                    receipts.extend(record.receipt());
+                    matches!(Stand::of(&record, UnixMs::EPOCH), Stand::InFlight(key) if self.inflight.contains(key))
+                }
+                Placement::Dead => {
+                    dead += 1;
+                    matches!(Stand::of(&record, UnixMs::MAX), Stand::Dead(key) if self.dead.contains(key))
+                }
+            };
+            if !stands {
+                return Err("a message does not stand where its record says");
+            }
+        }
+        let counted = (self.waiting.len(), self.expiring.len(), self.inflight.len(), self.dead.len());
+        if counted != (waiting, expiring, inflight, dead) {
+            return Err("an order holds a message that is not there");
+        }
+        if self.begun.earliest_but(Vec::new()) != Begun::from_receipts(receipts).earliest_but(Vec::new()) {
+            return Err("the earliest running delivery is wrong");
+        }
+        Ok(())
     }
 }

@@ -22,8 +22,8 @@ use super::log::{detached, log, Level};
 use super::state::{raise_floor, with_schedule};
 use super::write::EFFECT_COMMAND;
 use crate::queue::settings::Settings;
-use crate::queue::snapshot::Loader;
 use crate::queue::time::UnixMs;
+use crate::queue::wire::Loader;
 use crate::queue::{Effect, Queue, Refused, Stamped};
 
 /// The layout of a saved value. A new one gets a new number and a reader of its own.
@@ -103,6 +103,9 @@ impl Held {
     }
 }
 
+/// Debug builds check a queue of at most so many messages after each command: more would take too long.
+const CHECKED_MAX: u64 = 64;
+
 impl Value for Held {
     type Opened = Share;
 
@@ -113,6 +116,11 @@ impl Value for Held {
 
     #[inline]
     fn closed(&self, opened: &Share) {
+        if cfg!(debug_assertions) && self.queue.counts().total() <= CHECKED_MAX {
+            if let Err(why) = self.queue.check() {
+                log(Level::Warning, &format!("{why}: a bug in the module left a queue inconsistent"));
+            }
+        }
         opened.publish(&self.queue);
     }
 }
@@ -176,7 +184,7 @@ extern "C" fn rdb_save(io: *mut raw::RedisModuleIO, value: *mut c_void) {
             Ok(()) => raw::save_slice(io, END),
             Err(refused) => {
                 let refused: Refused = refused;
-                log(Level::Warning, refused.as_str());
+                log(Level::Warning, &refused.to_string());
             }
         }
     });
@@ -195,19 +203,19 @@ extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, encoding: c_int) -> *mut c_v
     })
 }
 
-fn load(io: *mut raw::RedisModuleIO, encoding: c_int) -> Result<Queue, &'static str> {
+fn load(io: *mut raw::RedisModuleIO, encoding: c_int) -> Result<Queue, String> {
     if encoding != ENCODING {
-        return Err("it was written by another version of the module");
+        return Err(format!("it has encoding {encoding}, and this version of the module reads encoding {ENCODING}"));
     }
     let mut loader = Loader::default();
     loop {
-        let piece = raw::load_string_buffer(io).map_err(|_| "it is cut off or damaged")?;
+        let piece = raw::load_string_buffer(io).map_err(|_| "it is cut off or damaged".to_owned())?;
         if piece.as_ref().is_empty() {
             break;
         }
-        loader.take(piece.as_ref()).map_err(Refused::as_str)?;
+        loader.take(piece.as_ref()).map_err(|refused| refused.to_string())?;
     }
-    loader.finish(UnixMs::new(now_ms())).map_err(Refused::as_str)
+    loader.finish(UnixMs::new(now_ms())).map_err(|refused| refused.to_string())
 }
 
 /// Asks the timer to look at a key that is being loaded. Its name may come to nothing, or to another value: the
@@ -253,7 +261,7 @@ extern "C" fn aof_rewrite(io: *mut raw::RedisModuleIO, key: *mut raw::RedisModul
 fn emit(io: *mut raw::RedisModuleIO, key: *mut raw::RedisModuleString, stamped: &Stamped<'_>) {
     let mut blob = Vec::new();
     if let Err(refused) = stamped.encode(&mut blob) {
-        log(Level::Warning, refused.as_str());
+        log(Level::Warning, &refused.to_string());
         return;
     }
     // SAFETY: the static is read by value.
@@ -280,7 +288,7 @@ extern "C" fn digest(md: *mut raw::RedisModuleDigest, value: *mut c_void) {
             unsafe { add(md, piece.as_ptr().cast(), piece.len()) }
         });
         if let Err(refused) = done {
-            log(Level::Warning, refused.as_str());
+            log(Level::Warning, &refused.to_string());
         }
         // SAFETY: the digest is the server's.
         unsafe { end(md) }
@@ -314,7 +322,7 @@ extern "C" fn copy(options: *mut raw::RedisModuleKeyOptCtx, value: *const c_void
                 Box::into_raw(Held::new(queue)).cast()
             }
             Err(refused) => {
-                log(Level::Warning, refused.as_str());
+                log(Level::Warning, &refused.to_string());
                 ptr::null_mut()
             }
         }

@@ -216,7 +216,7 @@ fn advance(
         let trimmed = if trims { held.queue.trim_dead(STEP) } else { None };
         if let Some((died, sequence)) = trimmed {
             moved.changed = true;
-            write::replicate(ctx, name, held.queue.seen(now), Effect::TrimDead(died, sequence));
+            write::replicate(ctx, name, held.queue.own_time(now), Effect::TrimDead(died, sequence));
         }
         lasted = lasted && within_budget();
         if advanced.done && !(trims && held.queue.has_excess_dead()) {
@@ -229,7 +229,7 @@ fn advance(
         }
     }
     MOVED.fetch_add((moved.ready + moved.died) as u64, Relaxed);
-    moved.wakes = gauges::blocked_clients() > 0 && held.queue.has_ready(now);
+    moved.wakes = gauges::blocked_clients() > 0 && held.queue.has_deliverable(now);
     moved.tell = master;
     held.arm(ctx, hint.db, name);
     lasted

@@ -38,7 +38,7 @@ pub fn replicate(ctx: Ctx, name: Name<'_>, now: UnixMs, effect: Effect<'_>) {
                 log(Level::Warning, "the server did not take an effect for replication: replicas and AOF are behind");
             }
         }
-        Err(refused) => log(Level::Warning, refused.as_str()),
+        Err(refused) => log(Level::Warning, &refused.to_string()),
     }
 }
 
@@ -53,7 +53,7 @@ pub fn record<'e>(
     effect: impl FnOnce() -> Effect<'e>,
 ) -> Announcement {
     let heard = listeners::any(ctx);
-    let stamp = held.queue.seen(now);
+    let stamp = held.queue.own_time(now);
     if heard {
         replicate(ctx, name, stamp, effect());
     } else {
@@ -77,7 +77,7 @@ pub fn record<'e>(
 pub fn drop_excess_dead(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) {
     if let Some((died, sequence)) = held.queue.trim_all_dead(now) {
         if listeners::any(ctx) {
-            replicate(ctx, name, held.queue.seen(now), Effect::TrimDead(died, sequence));
+            replicate(ctx, name, held.queue.own_time(now), Effect::TrimDead(died, sequence));
         }
     }
 }
@@ -86,7 +86,7 @@ pub fn drop_excess_dead(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) 
 pub fn settle(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, wakes: bool) -> Announcement {
     raise_floor(held.queue.last_given());
     held.arm(ctx, ctx.selected_db(), name);
-    Announcement { wakes: wakes && gauges::blocked_clients() > 0 && held.queue.has_ready(now) }
+    Announcement { wakes: wakes && gauges::blocked_clients() > 0 && held.queue.has_deliverable(now) }
 }
 
 /// Tells others of a change. No key may be open.

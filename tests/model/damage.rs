@@ -6,14 +6,13 @@
 use crate::exercise::{apply, at, lively, pop, reload, survive, NOW};
 use dq::queue::id::{Floor, Receipt, Sequence};
 use dq::queue::settings::{Backoff, Percent, Retries, Settings};
-use dq::queue::snapshot::{Header, Loader};
 use dq::queue::time::{DurationMs, UnixMs};
+use dq::queue::wire::{Header, Loader, VERSION};
 use dq::queue::{
     Chosen, Effect, Fate, Grant, Image, Lease, Pause, Phase, Queue, Reason, Record, Refused, Stamped, StateKind,
     States, Totals, Ttl,
 };
 use proptest::prelude::*;
-use serde_bytes::Bytes;
 
 fn encoded(effect: Effect<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -71,7 +70,7 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
     let (last, receipt) = queue.last_given();
     let next = Sequence(last.0 + 1);
     let record = Record { sequence: next, attempts: 0, phase: Phase::Waiting, ..queue.images().next().unwrap().record };
-    let image = Image { record, name: Some(Bytes::new(b"new")), payload: Bytes::new(b"payload"), error: None };
+    let image = Image { record, name: Some(b"new"), payload: b"payload", error: None };
     let grant = |sequence| Grant { sequence, attempt: 2, deadline: at(NOW + 9), receipt: Receipt(receipt.0 + 1) };
     let images: Vec<Image<'_>> = queue.images().collect();
     vec![
@@ -79,14 +78,14 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
         encoded(Effect::Deliver(sequences.iter().copied().map(grant).collect())),
         encoded(Effect::Take(sequences.clone())),
         encoded(Effect::Ack(sequences.clone())),
-        encoded(Effect::Nack(sequences[2], Fate::Due(at(NOW + 7)), 1, Some(Bytes::new(b"why")))),
+        encoded(Effect::Nack(sequences[2], Fate::Due(at(NOW + 7)), 1, Some(b"why"))),
         encoded(Effect::Nack(sequences[3], Fate::Dead { died: at(NOW), reason: Reason::Rejected }, 1, None)),
         encoded(Effect::Extend(sequences[4], at(NOW + 77))),
         encoded(Effect::TrimDead(at(NOW + 1), last)),
         encoded(Effect::Cancel(sequences.clone())),
         encoded(Effect::Reschedule(sequences[5], Some(at(NOW + 5)), Some(-3))),
         encoded(Effect::Promote(at(NOW + 5), sequences.clone())),
-        encoded(Effect::Bury(sequences[1], Some(Bytes::new(b"why")))),
+        encoded(Effect::Bury(sequences[1], Some(b"why"))),
         encoded(Effect::Remove(sequences.clone())),
         encoded(Effect::Pause(Pause::Until(at(NOW + 8)))),
         encoded(Effect::Redrive(Chosen::UpTo(at(NOW + 1), last), at(NOW + 6))),
@@ -260,9 +259,9 @@ impl ForgedImage {
         };
         Image {
             record,
-            name: self.name.map(|nth| Bytes::new(FORGED_NAMES[usize::from(nth)])),
-            payload: Bytes::new(&PAYLOAD[..self.size]),
-            error: self.error.then_some(Bytes::new(b"error")),
+            name: self.name.map(|nth| FORGED_NAMES[usize::from(nth)]),
+            payload: &PAYLOAD[..self.size],
+            error: self.error.then_some(b"error"),
         }
     }
 }
@@ -283,13 +282,16 @@ fn settings(of: &[u64; 7]) -> Settings {
     }
 }
 
-/// A header that nobody wrote, as it would be read; none where its bytes cannot be one.
-fn header(settings: &[u64; 7], paused: bool, last: [u64; 2], totals: u64, viewed: u64) -> Option<Header> {
-    let settings = self::settings(settings);
-    let totals = Totals { pushed: totals, died: totals, lease_expired: totals, ..Totals::default() };
-    let pause = if paused { Pause::Endless } else { Pause::Off };
-    let bytes = rmp_serde::to_vec(&(1u8, settings, pause, last[0], last[1], totals, viewed)).unwrap();
-    rmp_serde::from_slice(&bytes).ok()
+/// A header that nobody wrote.
+fn header(settings: &[u64; 7], paused: bool, last: [u64; 2], totals: u64, viewed: u64) -> Header {
+    Header {
+        settings: self::settings(settings),
+        pause: if paused { Pause::Endless } else { Pause::Off },
+        last_sequence: Sequence(last[0]),
+        last_receipt: Receipt(last[1]),
+        totals: Totals { pushed: totals, died: totals, lease_expired: totals, ..Totals::default() },
+        viewed: at(viewed),
+    }
 }
 
 fn forge(queue: &mut Queue, forged: &Forged) {
@@ -326,10 +328,7 @@ fn forge(queue: &mut Queue, forged: &Forged) {
         Forged::Promote(due, of) => Effect::Promote(at(*due), sequences(of)),
         Forged::Bury(of) => Effect::Bury(of.sequence(queue), None),
         Forged::Begin { settings, paused, last, totals, viewed } => {
-            match header(settings, *paused, *last, *totals, *viewed) {
-                Some(header) => Effect::Begin(header),
-                None => return,
-            }
+            Effect::Begin(header(settings, *paused, *last, *totals, *viewed))
         }
         Forged::Advance(budget) => {
             queue.advance(at(NOW + 10), *budget);
@@ -392,8 +391,8 @@ fn nothing_but_the_whole_is_read() {
 #[test]
 fn a_claim_of_many_messages_is_not_believed() {
     // An array of four billion messages, of which none follows.
-    let stamped = [&[0x92, 0x00, 0x81, 0xa1, b'c', 0xdd][..], &[0xff; 4]].concat();
+    let stamped = [&[VERSION, 0x92, 0x00, 0x81, 0xa1, b'c', 0xdd][..], &[0xff; 4]].concat();
     assert_eq!(Stamped::decode(&stamped), Err(Refused::Malformed));
-    let nested = vec![0x91; 100_000];
+    let nested = [&[VERSION][..], &[0x91; 100_000]].concat();
     assert_eq!(Stamped::decode(&nested), Err(Refused::Malformed));
 }

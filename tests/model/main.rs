@@ -15,6 +15,7 @@ mod corpus;
 mod damage;
 #[path = "../../fuzz/exercise.rs"]
 mod exercise;
+mod golden;
 mod history;
 mod reference;
 mod world;

@@ -11,6 +11,8 @@ pub struct Key {
     sequence: u64,
 }
 
+const _: () = assert!(size_of::<Key>() == 16);
+
 impl Key {
     /// Before every other.
     pub(super) const LEAST: Key = Key { hash: 0, sequence: 0 };

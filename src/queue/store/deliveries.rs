@@ -24,6 +24,8 @@ pub(super) struct Delivery {
     pub attempts: u32,
 }
 
+const _: () = assert!(size_of::<Delivery>() == 24);
+
 /// The deliveries of a segment's messages.
 #[derive(Debug, Default)]
 pub(super) struct Deliveries(Vec<Delivery>);

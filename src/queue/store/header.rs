@@ -23,6 +23,8 @@ pub(super) struct Header {
     pub delivery: Option<Slot>,
 }
 
+const _: () = assert!(size_of::<Header>() == 24);
+
 pub(super) const DUE_BITS: u32 = 44;
 pub(super) const DUE_MASK: u64 = (1 << DUE_BITS) - 1;
 pub(super) const PRIORITY_SHIFT: u32 = DUE_BITS;

@@ -8,7 +8,6 @@ use dq::queue::id::{Id, Sequence};
 use dq::queue::settings::Settings;
 use dq::queue::time::DurationMs;
 use dq::queue::{self as dq_queue, Effect, Fate, Nack, NewMessage, Pop, Stamped, StateKind, States, Verdict, Which};
-use serde_bytes::Bytes;
 
 impl World {
     pub(super) fn push(&mut self, push: &Push) {
@@ -130,7 +129,7 @@ impl World {
         assert_eq!(self.lazy.queue.bury(ms(self.clock), &id, error), buried);
         assert_eq!(buried.map(|buried| (buried.sequence.0, buried.was)), self.model.bury(&name, error));
         if let Some(buried) = buried {
-            self.send_dated(Effect::Bury(buried.sequence, buried.error.map(Bytes::new)));
+            self.send_dated(Effect::Bury(buried.sequence, buried.error));
         }
     }
 
@@ -253,10 +252,10 @@ impl World {
             },
         };
         let expected = self.model.deliverable(count, matches!(lease, Lease::NoAck));
-        if self.eager.queue.has_ready(ms(self.clock)) != (expected > 0) {
-            panic!("has_ready where {expected} can be delivered");
+        if self.eager.queue.has_deliverable(ms(self.clock)) != (expected > 0) {
+            panic!("has_deliverable where {expected} can be delivered");
         }
-        assert!(self.lazy.queue.has_ready(ms(self.clock)) || expected == 0);
+        assert!(self.lazy.queue.has_deliverable(ms(self.clock)) || expected == 0);
         assert_eq!(self.lazy.queue.deliverable(ms(self.clock), &pop), expected);
         let (delivered, grants) = self.eager.pop(self.clock, &pop);
         assert_eq!(self.lazy.pop(self.clock, &pop), (delivered.clone(), grants.clone()));
@@ -356,7 +355,7 @@ impl World {
             }
             (fate, to) => panic!("{fate:?} and not {to:?}"),
         }
-        self.send(Effect::Nack(nacked.sequence, nacked.fate, nacked.attempts, nacked.error.map(Bytes::new)));
+        self.send(Effect::Nack(nacked.sequence, nacked.fate, nacked.attempts, nacked.error));
     }
 
     pub(super) fn extend(&mut self, aim: &Aim, lease: Option<u64>) {

@@ -12,6 +12,11 @@ impl World {
     /// All that can be seen from outside is what the model says.
     pub(super) fn check_state(&mut self, thorough: bool) {
         let now = ms(self.clock);
+        for queue in [Some(&self.eager.queue), Some(&self.lazy.queue), self.replica.as_ref()].into_iter().flatten() {
+            if thorough || queue.counts().payload_bytes < 1_000 {
+                assert_eq!(queue.check(), Ok(()));
+            }
+        }
         let eager = &self.eager.queue;
         assert_eq!(eager.counts(), self.model.counts());
         assert_eq!(eager.counts_at(now), self.model.counts());

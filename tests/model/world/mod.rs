@@ -324,7 +324,7 @@ impl Master {
                 name: message.name.map(<[u8]>::to_vec),
                 payload: message.payload.to_vec(),
                 attempt: message.grant.attempt,
-                receipt: message.lent.then_some(message.grant.receipt.0),
+                receipt: message.leased.then_some(message.grant.receipt.0),
             });
         });
         (delivered, grants)

@@ -1,0 +1,166 @@
+//! Carrying out what was decided elsewhere: by a master, in an AOF, by another slot, by a rewrite.
+//!
+//! This is the one way in which an effect comes back, so what one test proves for it holds for all of them. An effect
+//! is data from outside all the same: what no queue could have decided is refused, and nothing panics.
+
+use super::effect::{Effect, Image, Stamped};
+use super::gate::Pause;
+use super::ops::give_back::ERROR_MAX;
+use super::ops::redrive::Chosen;
+use super::order::Key;
+use super::store::Bytes;
+use super::wire::Refused;
+use super::Queue;
+use std::collections::BTreeSet;
+
+/// What became of an effect, as far as it does not say so itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Applied {
+    /// It was carried out.
+    Done,
+    /// It was a push, and each of its messages took the place of another.
+    OnlyReplaced,
+}
+
+impl Queue {
+    /// The queue that an effect creates if there is none; `None` for an effect that changes only a queue that exists.
+    pub fn made_by(effect: &Effect<'_>) -> Option<Queue> {
+        match effect {
+            Effect::Push(settings, _) => Some(Queue::new(settings.unwrap_or_default())),
+            Effect::Create(settings) => Some(Queue::new(*settings)),
+            Effect::Begin(header) => Some(Queue::begin(header)),
+            _ => None,
+        }
+    }
+
+    /// Carries out what was decided elsewhere. An effect that is refused changed nothing.
+    pub fn apply(&mut self, stamped: &Stamped<'_>) -> Result<Applied, Refused> {
+        let now = stamped.now;
+        self.accept(&stamped.effect)?;
+        // The queue's clock is left alone: it tells the time of this server, and this is another's.
+        match stamped.effect {
+            Effect::Begin(_) | Effect::Continue(_) => {}
+            // The clock of the server that decided may be ahead of what it stamps.
+            Effect::TrimDead(died, _) | Effect::Redrive(Chosen::UpTo(died, _), _) => self.catch_up_all(now.max(died)),
+            _ => self.catch_up_all(now),
+        }
+        match &stamped.effect {
+            Effect::Push(_, images) => {
+                let added = images.iter().filter(|image| !self.take_in(now, image)).count();
+                if added == 0 {
+                    return Ok(Applied::OnlyReplaced);
+                }
+            }
+            Effect::Deliver(grants) => grants.iter().for_each(|grant| self.lend(grant, now)),
+            Effect::Take(sequences) => {
+                for sequence in sequences {
+                    if let Some((at, record)) = self.messages.of(*sequence) {
+                        self.remove(at, &record);
+                        self.tally.delivered += 1;
+                    }
+                }
+            }
+            Effect::Ack(sequences) => {
+                for sequence in sequences {
+                    if let Some((at, record)) = self.messages.of(*sequence) {
+                        self.complete(at, &record);
+                    }
+                }
+            }
+            Effect::Nack(sequence, fate, attempts, error) => {
+                if let Some((at, record)) = self.messages.of(*sequence) {
+                    self.give_back(at, &record, *fate, *attempts, *error, now);
+                }
+            }
+            Effect::Extend(sequence, deadline) => {
+                if let Some((at, record)) = self.messages.of(*sequence) {
+                    self.move_deadline(at, &record, *deadline, now);
+                }
+            }
+            Effect::Cancel(sequences) => {
+                for sequence in sequences {
+                    if let Some((at, record)) = self.messages.of(*sequence) {
+                        self.drop_cancelled(at, &record);
+                    }
+                }
+            }
+            Effect::Reschedule(sequence, due, priority) => {
+                if let Some((at, record)) = self.messages.of(*sequence) {
+                    self.move_to(at, &record, *due, *priority, now);
+                }
+            }
+            Effect::Promote(due, sequences) => self.make_due(sequences, *due, now),
+            Effect::Bury(sequence, error) => {
+                if let Some((at, record)) = self.messages.of(*sequence) {
+                    self.reject(at, &record, *error, now);
+                }
+            }
+            Effect::Redrive(Chosen::UpTo(died, sequence), due) => {
+                self.redrive_up_to(Key::at(*died, *sequence), *due, now);
+            }
+            Effect::Redrive(Chosen::These(sequences), due) => self.redrive_these(sequences, *due, now),
+            Effect::Purge(states) => self.purge_as_of(now, *states),
+            Effect::Remove(sequences) => self.remove_all(sequences),
+            Effect::Create(settings) => {
+                self.alter(*settings);
+                self.gate.set_pause(Pause::Off);
+            }
+            Effect::Alter(settings) => self.alter(*settings),
+            Effect::Pause(pause) => self.gate.set_pause(*pause),
+            Effect::TrimDead(died, sequence) => self.drop_dead_up_to(Key::at(*died, *sequence)),
+            Effect::Begin(header) => *self = Queue::begin(header),
+            Effect::Continue(images) => self.continue_with(images),
+        }
+        Ok(Applied::Done)
+    }
+
+    /// Refuses what no queue could have decided.
+    fn accept(&self, effect: &Effect<'_>) -> Result<(), Refused> {
+        let possible = match effect {
+            Effect::Push(settings, images) => {
+                let mut last = self.last_sequence;
+                settings.is_none_or(|settings| settings.are_valid())
+                    && images.iter().all(|image| {
+                        let follows = image.record.sequence > last;
+                        last = image.record.sequence;
+                        follows && image.is_valid() && image.is_new()
+                    })
+            }
+            Effect::Deliver(grants) => grants.iter().all(|grant| grant.attempt > 0),
+            Effect::Nack(sequence, _, _, error) => {
+                error.is_none_or(|error| error.len() <= ERROR_MAX)
+                    && self.messages.locate(*sequence).is_none_or(|at| self.messages.record(at).receipt().is_some())
+            }
+            Effect::Bury(_, error) => error.is_none_or(|error| error.len() <= ERROR_MAX),
+            Effect::Begin(header) => header.is_valid(),
+            Effect::Continue(images) => self.may_continue_with(images),
+            Effect::Create(settings) | Effect::Alter(settings) => settings.are_valid(),
+            Effect::Take(_) | Effect::Ack(_) | Effect::Extend(..) | Effect::Cancel(_) | Effect::Pause(_) => true,
+            Effect::Reschedule(..) | Effect::Promote(..) | Effect::Redrive(..) => true,
+            Effect::Purge(_) | Effect::Remove(_) | Effect::TrimDead(..) => true,
+        };
+        possible.then_some(()).ok_or(Refused::Impossible)
+    }
+
+    /// Adds the next messages of a queue that was begun, as they were when it was saved.
+    fn continue_with(&mut self, images: &[Image<'_>]) {
+        let at = self.view.at();
+        for image in images {
+            self.insert(&image.record, Bytes::from(image), at);
+        }
+    }
+
+    /// Whether `images` may follow the messages that are here in a queue that is being put together.
+    pub(super) fn may_continue_with(&self, images: &[Image<'_>]) -> bool {
+        let mut last = self.messages.last();
+        let mut names = BTreeSet::new();
+        images.iter().all(|image| {
+            let follows = last.is_none_or(|last| last < image.record.sequence);
+            last = Some(image.record.sequence);
+            let known = image.record.sequence <= self.last_sequence
+                && image.record.receipt().is_none_or(|receipt| receipt <= self.last_receipt);
+            let unique = image.name.is_none_or(|name| names.insert(name) && self.messages.find_named(name).is_none());
+            follows && known && unique && image.is_valid()
+        })
+    }
+}

@@ -1,0 +1,215 @@
+//! What is in a queue: the messages in push order, and an index of the names that producers chose.
+//!
+//! Two ways lead to a message: its sequence, which every message has, and its name, which is unique among those that
+//! are here. A named message is known to clients by its name only.
+
+use super::id::{Id, Receipt, Sequence};
+use super::order::{Key, OrderedKeys};
+use super::record::Record;
+use super::store::{At, Bytes, Placement, Store};
+use super::time::UnixMs;
+use std::hash::Hasher;
+
+/// The messages of a queue.
+#[derive(Debug, Default)]
+pub(super) struct Messages {
+    store: Store,
+    /// Named messages, by (hash of the name, sequence).
+    names: OrderedKeys,
+}
+
+impl Messages {
+    pub fn len(&self) -> usize {
+        self.store.len()
+    }
+
+    pub fn payload_bytes(&self) -> u64 {
+        self.store.payload_bytes()
+    }
+
+    /// How many of the messages have a name.
+    pub fn named(&self) -> usize {
+        self.names.len()
+    }
+
+    /// The last sequence that it holds, or held until its memory was given back.
+    pub fn last(&self) -> Option<Sequence> {
+        self.store.last()
+    }
+
+    /// Adds a message behind all others, whose sequence is above theirs and whose name none of them has. O(log n).
+    pub fn add(&mut self, record: &Record, bytes: Bytes<'_>) {
+        self.store.append(record, bytes);
+        if let Some(name) = bytes.name {
+            self.names.insert(Key::hashed(hash_of(name), record.sequence));
+        }
+    }
+
+    /// Removes a message, which is in no order of the view any more. O(log n).
+    pub fn remove(&mut self, at: At) {
+        if self.store.is_named(at) {
+            if let Some(name) = self.store.bytes(at).name {
+                self.names.remove(Key::hashed(hash_of(name), self.store.sequence(at)));
+            }
+        }
+        self.store.remove(at);
+    }
+
+    /// Removes all messages that are `doomed`, of which it is asked in push order: O(n), and little for each.
+    pub fn remove_where(&mut self, doomed: impl FnMut(Placement, UnixMs, Sequence) -> bool) {
+        self.store.remove_where(doomed);
+        if self.names.is_empty() {
+            return;
+        }
+        let named = self.store.iter_after(None).filter_map(|at| {
+            let name = self.store.bytes(at).name?;
+            Some(Key::hashed(hash_of(name), self.store.sequence(at)))
+        });
+        self.names = OrderedKeys::from_unsorted(named.collect());
+    }
+
+    /// The place of the message that a client means. O(log n).
+    pub fn find(&mut self, id: &Id<'_>) -> Option<At> {
+        match id {
+            Id::Generated(sequence) => {
+                let at = self.store.find(*sequence)?;
+                (!self.store.is_named(at)).then_some(at)
+            }
+            Id::Named(name) => self.find_named(name),
+        }
+    }
+
+    /// [`Messages::find`] for a caller who may change nothing, not even the place where the next search begins.
+    pub fn locate_id(&self, id: &Id<'_>) -> Option<At> {
+        match id {
+            Id::Generated(sequence) => self.store.locate(*sequence).filter(|at| !self.store.is_named(*at)),
+            Id::Named(name) => self.find_named(name),
+        }
+    }
+
+    /// The place of the message of that name. O(log n).
+    pub fn find_named(&self, name: &[u8]) -> Option<At> {
+        let hash = hash_of(name);
+        let before = hash.checked_sub(1).map(|less| Key::hashed(less, Sequence(u64::MAX)));
+        let candidates = self.names.iter_after(before).take_while(|key| key.hash() == hash);
+        candidates
+            .filter_map(|key| self.store.locate(key.sequence()))
+            .find(|at| self.store.bytes(*at).name == Some(name))
+    }
+
+    /// The place of the message with `sequence`. O(log n), and O(1) for the one behind the last one found.
+    pub fn find_sequence(&mut self, sequence: Sequence) -> Option<At> {
+        self.store.find(sequence)
+    }
+
+    /// [`Messages::find_sequence`] without the shortcut, for a caller who only looks.
+    pub fn locate(&self, sequence: Sequence) -> Option<At> {
+        self.store.locate(sequence)
+    }
+
+    /// The message with `sequence`, if it is still here.
+    pub fn of(&mut self, sequence: Sequence) -> Option<(At, Record)> {
+        let at = self.store.find(sequence)?;
+        Some((at, self.store.record(at)))
+    }
+
+    pub fn record(&self, at: At) -> Record {
+        self.store.record(at)
+    }
+
+    pub fn bytes(&self, at: At) -> Bytes<'_> {
+        self.store.bytes(at)
+    }
+
+    pub fn sequence(&self, at: At) -> Sequence {
+        self.store.sequence(at)
+    }
+
+    pub fn is_named(&self, at: At) -> bool {
+        self.store.is_named(at)
+    }
+
+    /// Which order of the view the message is in.
+    pub fn placement(&self, at: At) -> Placement {
+        self.store.placement(at)
+    }
+
+    /// Notes which order of the view the message is in. Only the view calls this.
+    pub fn set_placement(&mut self, at: At, placement: Placement) {
+        self.store.set_placement(at, placement);
+    }
+
+    /// Asks of every message, in push order, which order of the view it is in. Only the view calls this.
+    pub fn place_all(&mut self, placement: impl FnMut(&Record) -> Placement) {
+        self.store.place_all(placement);
+    }
+
+    /// Writes what can change of a record: due time, priority, the end of its TTL, attempts and phase.
+    pub fn update(&mut self, at: At, record: &Record) {
+        self.store.update(at, record);
+    }
+
+    /// Writes what a delivery changes of a record, and that the message is among the leases.
+    pub fn lend(&mut self, at: At, attempts: u32, deadline: UnixMs, receipt: Receipt) {
+        self.store.lend(at, attempts, deadline, receipt);
+    }
+
+    /// Keeps `error` with the message, or clears it.
+    pub fn set_error(&mut self, at: At, error: Option<&[u8]>) {
+        self.store.set_error(at, error);
+    }
+
+    /// The places of all messages above `after` (of all, if it is `None`), in push order.
+    pub fn iter_after(&self, after: Option<Sequence>) -> impl Iterator<Item = At> + '_ {
+        self.store.iter_after(after)
+    }
+
+    /// The places of all messages below `before` (of all, if it is `None`), the last in push order first.
+    pub fn iter_before(&self, before: Option<Sequence>) -> impl Iterator<Item = At> + '_ {
+        self.store.iter_before(before)
+    }
+
+    /// The named messages after `key`, by the hash of their names.
+    pub fn names_after(&self, key: Option<Key>) -> impl Iterator<Item = Key> + '_ {
+        self.names.iter_after(key)
+    }
+
+    /// Bytes on the heap. O(n / 64).
+    pub fn heap_bytes(&self) -> usize {
+        self.store.heap_bytes() + self.names.heap_bytes()
+    }
+
+    /// Allocations to free, an estimate.
+    pub fn allocations(&self) -> usize {
+        self.store.allocations() + if self.names.is_empty() { 0 } else { self.names.allocations() }
+    }
+
+    /// Whether each name leads to its message and each message is found by its sequence. O(n log n), for tests.
+    pub fn check(&self) -> Result<(), &'static str> {
+        let mut named = 0;
+        let mut count = 0;
+        for at in self.store.iter_after(None) {
+            count += 1;
+            if self.store.locate(self.store.sequence(at)) != Some(at) {
+                return Err("a message is not found by its sequence");
+            }
+            if let Some(name) = self.store.bytes(at).name {
+                named += 1;
+                if self.find_named(name) != Some(at) {
+                    return Err("a message is not found by its name");
+                }
+            }
+        }
+        if named != self.names.len() || count != self.store.len() {
+            return Err("the messages or their names are miscounted");
+        }
+        Ok(())
+    }
+}
+
+/// SipHash, which nobody can make collide in bulk, with a fixed key: the cursor of a scan contains such hashes.
+fn hash_of(name: &[u8]) -> u64 {
+    let mut hasher = std::hash::DefaultHasher::new();
+    hasher.write(name);
+    hasher.finish()
+}

@@ -1,0 +1,24 @@
+//! Cancelling: a message is removed by its id, whatever its state.
+
+use super::super::id::{Id, Sequence};
+use super::super::record::{Record, StateKind};
+use super::super::store::At;
+use super::super::time::UnixMs;
+use super::super::Queue;
+
+impl Queue {
+    /// Removes a message and returns the state in which it was; `None` if there is no such message. O(log n).
+    pub fn cancel(&mut self, now: UnixMs, id: &Id<'_>) -> Option<(Sequence, StateKind)> {
+        let now = self.observe(now);
+        let at = self.messages.find(id)?;
+        let record = self.refresh(at, now);
+        self.drop_cancelled(at, &record);
+        Some((record.sequence, record.state_at(now).kind()))
+    }
+
+    /// Carries a cancellation out.
+    pub(in crate::queue) fn drop_cancelled(&mut self, at: At, record: &Record) {
+        self.remove(at, record);
+        self.tally.rare().cancelled += 1;
+    }
+}

@@ -1,0 +1,33 @@
+//! Extending a lease.
+
+use super::super::id::{Sequence, Target};
+use super::super::record::{Phase, Record};
+use super::super::store::At;
+use super::super::time::{DurationMs, UnixMs};
+use super::super::Queue;
+
+impl Queue {
+    /// Starts the lease of a message in flight again: for `lease`, else the message's, else the queue's. Returns its
+    /// sequence and its new deadline; `None` if it is not in flight or the receipt is stale. O(log n).
+    pub fn extend(
+        &mut self,
+        now: UnixMs,
+        target: &Target<'_>,
+        lease: Option<DurationMs>,
+    ) -> Option<(Sequence, UnixMs)> {
+        let now = self.observe(now);
+        let (at, record) = self.in_flight(target, now)?;
+        let lease = lease.or(record.lease).unwrap_or(self.settings.lease);
+        let deadline = now.after(lease);
+        self.move_deadline(at, &record, deadline, now);
+        Some((record.sequence, deadline))
+    }
+
+    /// Carries out a new deadline.
+    pub(in crate::queue) fn move_deadline(&mut self, at: At, record: &Record, deadline: UnixMs, now: UnixMs) {
+        if let Phase::Leased { receipt, .. } = record.phase {
+            let new = Record { phase: Phase::Leased { deadline, receipt }, ..*record };
+            self.rewrite(at, record, &new, now);
+        }
+    }
+}

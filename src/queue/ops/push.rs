@@ -1,0 +1,251 @@
+//! Pushing, one message or a batch.
+
+use super::super::effect::Image;
+use super::super::id::{Floor, Sequence};
+use super::super::record::{Phase, Record, StateKind, Ttl};
+use super::super::settings::Retries;
+use super::super::store::{At, Bytes};
+use super::super::time::{DurationMs, UnixMs};
+use super::super::Queue;
+use std::collections::BTreeSet;
+
+/// When a message may be delivered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Due {
+    /// At once.
+    #[default]
+    Now,
+    /// This long after its push.
+    After(DurationMs),
+    /// At an instant. One in the past is at once, before what fell due later.
+    At(UnixMs),
+}
+
+impl Due {
+    /// The instant, for a decision at `now`.
+    pub fn from(self, now: UnixMs) -> UnixMs {
+        match self {
+            Due::Now => now,
+            Due::After(delay) => now.after(delay),
+            Due::At(instant) => instant,
+        }
+    }
+}
+
+/// A message as its producer wants it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NewMessage<'a> {
+    /// What it carries.
+    pub payload: &'a [u8],
+    /// The producer's own id for it.
+    pub name: Option<&'a [u8]>,
+    /// When it may be delivered.
+    pub due: Due,
+    /// Higher is delivered first.
+    pub priority: i8,
+    /// In place of the queue's.
+    pub retries: Option<Retries>,
+    /// In place of the queue's.
+    pub lease: Option<DurationMs>,
+    /// In place of the queue's; zero is no limit.
+    pub ttl: Option<DurationMs>,
+    /// Whether it takes the place of a message of the same name, whatever that message's state.
+    pub replace: bool,
+}
+
+/// What became of a push.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pushed<'a> {
+    /// It is in the queue; the image is what others need to know of it.
+    Added {
+        /// The message.
+        image: Image<'a>,
+        /// Whether it took another's place.
+        replaced: bool,
+    },
+    /// The queue holds a live message of that name.
+    Duplicate,
+    /// The queue holds a dead message of that name.
+    HeldDead,
+    /// The payload is larger than the settings allow.
+    TooLarge,
+    /// The queue holds as many messages as `MAXLEN` allows.
+    Full {
+        /// The number of messages that it holds.
+        held: u64,
+    },
+    /// No sequence is left, which only a forged snapshot can bring about.
+    Exhausted,
+}
+
+/// Why none of a batch was pushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotPushed {
+    /// The queue holds so many messages, and with these it would hold more than it may.
+    Full(u64),
+    /// One of the payloads has so many bytes, which is more than the settings allow.
+    TooLarge(usize),
+    /// No sequence is left, which only a forged snapshot can bring about.
+    Exhausted,
+}
+
+impl Queue {
+    /// Pushes a message. O(log n). Anything but [`Pushed::Added`] changed nothing but a total.
+    pub fn push<'a>(&mut self, now: UnixMs, floor: &mut Floor, message: &NewMessage<'a>) -> Pushed<'a> {
+        let now = self.observe(now);
+        let held = message.name.and_then(|name| self.messages.find_named(name));
+        if let Some(at) = held.filter(|_| !message.replace) {
+            return self.refuse_duplicate(at, now);
+        }
+        if self.is_too_large(message.payload) {
+            return Pushed::TooLarge;
+        }
+        let makes_room = held.is_some_and(|at| self.is_live(at, now));
+        if let (false, Some(held)) = (makes_room, self.full(now, 1)) {
+            self.tally.rare().rejected_full += 1;
+            return Pushed::Full { held };
+        }
+        self.enter(now, floor, message, held.is_some())
+    }
+
+    /// Pushes all messages, or none of them if they do not all fit. `sink` gets the outcome of each, in order:
+    /// [`Pushed::Added`], [`Pushed::Duplicate`] or [`Pushed::HeldDead`]. A refused batch changed nothing but a total.
+    /// O(m log n).
+    pub fn push_all<'a>(
+        &mut self,
+        now: UnixMs,
+        floor: &mut Floor,
+        messages: &[NewMessage<'a>],
+        mut sink: impl FnMut(Pushed<'a>),
+    ) -> Result<(), NotPushed> {
+        let now = self.observe(now);
+        let last = self.last_sequence.max(Sequence(floor.sequence));
+        if last.0.checked_add(messages.len() as u64).is_none() {
+            return Err(NotPushed::Exhausted);
+        }
+        if let Some(size) = self.too_large_of(messages) {
+            return Err(NotPushed::TooLarge(size));
+        }
+        if self.settings.maxlen != 0 {
+            let added = self.count_added(now, messages);
+            if let Some(held) = self.full(now, added) {
+                self.tally.rare().rejected_full += messages.len() as u64;
+                return Err(NotPushed::Full(held));
+            }
+        }
+        for message in messages {
+            let held = message.name.and_then(|name| self.messages.find_named(name));
+            sink(match held.filter(|_| !message.replace) {
+                Some(at) => self.refuse_duplicate(at, now),
+                None => self.enter(now, floor, message, held.is_some()),
+            });
+        }
+        Ok(())
+    }
+
+    /// The answer to a push whose name the message at `at` has.
+    fn refuse_duplicate<'a>(&mut self, at: At, now: UnixMs) -> Pushed<'a> {
+        if !self.is_live(at, now) {
+            return Pushed::HeldDead;
+        }
+        self.tally.rare().duplicates += 1;
+        Pushed::Duplicate
+    }
+
+    fn is_too_large(&self, payload: &[u8]) -> bool {
+        self.settings.maxpayload != 0 && payload.len() as u64 > self.settings.maxpayload
+    }
+
+    /// The size of the first payload that is too large and whose message would be added.
+    fn too_large_of(&self, messages: &[NewMessage<'_>]) -> Option<usize> {
+        if self.settings.maxpayload == 0 {
+            return None;
+        }
+        let mut named = BTreeSet::new();
+        messages.iter().find_map(|message| {
+            let is_duplicate = message.name.is_some_and(|name| {
+                !message.replace && (!named.insert(name) || self.messages.find_named(name).is_some())
+            });
+            (!is_duplicate && self.is_too_large(message.payload)).then_some(message.payload.len())
+        })
+    }
+
+    /// By how many the messages that count towards `MAXLEN` would grow.
+    fn count_added(&self, now: UnixMs, messages: &[NewMessage<'_>]) -> u64 {
+        let mut added = 0;
+        let mut named = BTreeSet::new();
+        for message in messages {
+            let adds = match message.name {
+                None => true,
+                // The second message of a name is a duplicate of the first, or takes its place.
+                Some(name) if !named.insert(name) => false,
+                Some(name) => match self.messages.find_named(name) {
+                    None => true,
+                    Some(at) => message.replace && !self.is_live(at, now),
+                },
+            };
+            added += u64::from(adds);
+        }
+        added
+    }
+
+    /// Whether the message counts towards `MAXLEN`.
+    fn is_live(&self, at: At, now: UnixMs) -> bool {
+        self.messages.record(at).state_at(now).kind() != StateKind::Dead
+    }
+
+    /// Adds a message for which there is room.
+    fn enter<'a>(&mut self, now: UnixMs, floor: &mut Floor, message: &NewMessage<'a>, replaced: bool) -> Pushed<'a> {
+        let last = self.last_sequence.max(Sequence(floor.sequence));
+        let Some(sequence) = Sequence::next(last, now) else { return Pushed::Exhausted };
+
+        let due = message.due.from(now);
+        let ttl = message.ttl.unwrap_or(self.settings.ttl);
+        let record = Record {
+            sequence,
+            due,
+            priority: message.priority,
+            retries: message.retries.unwrap_or(self.settings.retries),
+            lease: message.lease,
+            ttl: (!ttl.is_zero()).then(|| Ttl::starting(ttl, due, now)),
+            attempts: 0,
+            phase: Phase::Waiting,
+        };
+        let image = Image { record, name: message.name, payload: message.payload, error: None };
+        self.take_in(now, &image);
+        floor.raise(self.last_sequence, self.last_receipt);
+        Pushed::Added { image, replaced }
+    }
+
+    /// Carries a push out, in place of a message of the same name. Returns whether there was one.
+    pub(in crate::queue) fn take_in(&mut self, now: UnixMs, image: &Image<'_>) -> bool {
+        let replaced = image.name.and_then(|name| self.messages.find_named(name));
+        if let Some(at) = replaced {
+            let record = self.refresh(at, now);
+            self.remove(at, &record);
+        }
+        self.view.advance_due(now);
+        self.insert(&image.record, Bytes::from(image), now);
+        self.last_sequence = self.last_sequence.max(image.record.sequence);
+        self.tally.pushed += 1;
+        replaced.is_some()
+    }
+
+    /// How many messages it holds, if it may not hold `added` more.
+    fn full(&mut self, now: UnixMs, added: u64) -> Option<u64> {
+        let most = self.settings.maxlen;
+        if most == 0 || added == 0 {
+            return None;
+        }
+        if self.held().saturating_add(added) > most {
+            // Some of them may be dead by now.
+            self.catch_up_all(now);
+        }
+        Some(self.held()).filter(|held| held.saturating_add(added) > most)
+    }
+
+    /// Messages still to be completed.
+    pub(in crate::queue) fn held(&self) -> u64 {
+        (self.messages.len() - self.view.dead()) as u64
+    }
+}

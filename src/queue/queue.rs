@@ -1,0 +1,205 @@
+//! The queue: its parts, and the steps that its operations have in common.
+
+use super::counters::{Counts, Tally, Totals};
+use super::gate::{Gate, Pause};
+use super::id::{Receipt, Sequence};
+use super::messages::Messages;
+use super::record::Record;
+use super::settings::Settings;
+use super::store::{At, Bytes};
+use super::time::UnixMs;
+use super::view::View;
+use std::sync::Arc;
+
+/// A delay queue.
+///
+/// # Example
+/// ```
+/// use dq::queue::id::{Floor, Target};
+/// use dq::queue::settings::Settings;
+/// use dq::queue::time::{DurationMs, UnixMs};
+/// use dq::queue::{Due, Lease, NewMessage, Pop, Queue};
+///
+/// let at = |ms| UnixMs::new(1_760_000_000_000 + ms);
+/// let (mut queue, mut floor) = (Queue::new(Settings::default()), Floor::default());
+/// let due = Due::After(DurationMs::new(500));
+/// queue.push(at(0), &mut floor, &NewMessage { payload: b"hello", name: Some(b"m"), due, ..NewMessage::default() });
+///
+/// // It is due in half a second and not before.
+/// let pop = Pop { count: 10, lease: Lease::For(DurationMs::new(100)) };
+/// assert_eq!(queue.deliverable(at(499), &pop), 0);
+/// let mut payloads = Vec::new();
+/// queue.pop(at(500), &mut floor, &pop, &mut Vec::new(), |message| payloads.push(message.payload.to_vec()));
+/// assert_eq!(payloads, [b"hello"]);
+///
+/// // It is nobody else's until its lease ends, and gone once it is acked.
+/// assert_eq!(queue.deliverable(at(599), &pop), 0);
+/// assert!(queue.ack(at(599), &Target::parse(b"m").unwrap()).is_some());
+/// assert_eq!(queue.deliverable(at(600), &pop), 0);
+/// ```
+#[derive(Debug)]
+pub struct Queue {
+    /// Most queues of a server have the same settings, and share them.
+    pub(super) settings: Arc<Settings>,
+    pub(super) gate: Gate,
+    pub(super) tally: Tally,
+    pub(super) last_sequence: Sequence,
+    pub(super) last_receipt: Receipt,
+    /// The latest `now` that was seen: time never runs backwards within a queue. Never saved.
+    pub(super) clock: UnixMs,
+    pub(super) messages: Messages,
+    pub(super) view: View,
+}
+
+impl Queue {
+    /// An empty queue.
+    pub fn new(settings: Settings) -> Queue {
+        Queue {
+            settings: Arc::new(settings),
+            gate: Gate::default(),
+            tally: Tally::default(),
+            last_sequence: Sequence::ZERO,
+            last_receipt: Receipt::ZERO,
+            clock: UnixMs::EPOCH,
+            messages: Messages::default(),
+            view: View::default(),
+        }
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Lets the queue share the settings of another one: `common` if they are equal; otherwise its own become `common`.
+    pub fn share_settings(&mut self, common: &mut Arc<Settings>) {
+        if self.settings == *common {
+            self.settings = Arc::clone(common);
+        } else {
+            *common = Arc::clone(&self.settings);
+        }
+    }
+
+    /// What happened so far.
+    #[inline]
+    pub fn totals(&self) -> Totals {
+        self.tally.totals()
+    }
+
+    /// The last sequence and the last receipt that were given.
+    pub fn last_given(&self) -> (Sequence, Receipt) {
+        (self.last_sequence, self.last_receipt)
+    }
+
+    /// What it holds, as of the last advance. O(1).
+    #[inline]
+    pub fn counts(&self) -> Counts {
+        self.view.counts(&self.messages)
+    }
+
+    /// The pause that holds at `now`: [`Pause::Off`] if the last one has ended.
+    pub fn pause_at(&self, now: UnixMs) -> Pause {
+        let pause = self.gate.pause();
+        if pause.holds_at(self.own_time(now)) {
+            pause
+        } else {
+            Pause::Off
+        }
+    }
+
+    /// The queue's own time at `now`, which never runs backwards: the time of its decisions.
+    #[inline]
+    pub fn own_time(&self, now: UnixMs) -> UnixMs {
+        self.clock.max(now)
+    }
+
+    /// Notes that the time is `now`, for a caller who only looks: no later answer is of an earlier time. O(1).
+    #[inline]
+    pub fn notice(&mut self, now: UnixMs) {
+        self.clock = self.own_time(now);
+    }
+
+    /// Bytes on the heap. O(n / 64).
+    pub fn heap_bytes(&self) -> usize {
+        let own_settings = if Arc::strong_count(&self.settings) == 1 { size_of::<Settings>() } else { 0 };
+        own_settings + self.tally.heap_bytes() + self.messages.heap_bytes() + self.view.heap_bytes()
+    }
+
+    /// Allocations to free, an estimate. O(priorities in use).
+    pub fn allocations(&self) -> usize {
+        self.messages.allocations() + self.view.allocations()
+    }
+
+    /// Whether the messages, their names and their orders agree, down to each message. The error says what does not.
+    /// O(n log n): for tests, and for debug builds after each command.
+    pub fn check(&self) -> Result<(), &'static str> {
+        self.messages.check()?;
+        self.view.check(&self.messages)
+    }
+}
+
+/// Steps that operations have in common.
+impl Queue {
+    /// Notes the time of a decision, and returns the queue's own. If another clock brought the view beyond it, the
+    /// view is taken back.
+    #[inline]
+    pub(super) fn observe(&mut self, now: UnixMs) -> UnixMs {
+        self.notice(now);
+        if self.view.is_beyond(self.clock) {
+            self.rewind(self.clock);
+        }
+        self.view.limit_to(self.clock);
+        self.clock
+    }
+
+    /// Takes the view back to `now`, and the totals with it.
+    #[cold]
+    pub(super) fn rewind(&mut self, now: UnixMs) {
+        let uncounted = self.view.rewind(&mut self.messages, now);
+        self.tally.uncount(uncounted);
+    }
+
+    /// Brings one message up to `now`, and returns its record. O(log n).
+    pub(super) fn refresh(&mut self, at: At, now: UnixMs) -> Record {
+        let refreshed = self.view.refresh(&mut self.messages, at, now);
+        if refreshed.lease_ended {
+            self.tally.rare().lease_expired += 1;
+        }
+        if let Some(reason) = refreshed.died {
+            self.tally.count_dead(reason);
+        }
+        refreshed.record
+    }
+
+    /// Adds a message behind all others. O(log n).
+    pub(super) fn insert(&mut self, record: &Record, bytes: Bytes<'_>, now: UnixMs) {
+        self.messages.add(record, bytes);
+        if let Some(at) = self.messages.find_sequence(record.sequence) {
+            self.view.place(&mut self.messages, at, record, now);
+        }
+    }
+
+    /// Removes a message. O(log n).
+    pub(super) fn remove(&mut self, at: At, record: &Record) {
+        self.view.unplace(&self.messages, at, record);
+        self.messages.remove(at);
+    }
+
+    /// Removes the messages of `sequences` that are here.
+    pub(super) fn remove_all(&mut self, sequences: &[Sequence]) {
+        for sequence in sequences {
+            if let Some((at, record)) = self.messages.of(*sequence) {
+                self.remove(at, &record);
+            }
+        }
+    }
+
+    /// Replaces a record by one in which a client decided something else. O(log n).
+    pub(super) fn rewrite(&mut self, at: At, old: &Record, new: &Record, now: UnixMs) {
+        // What is due by now is ready from the start.
+        self.view.advance_due(now);
+        self.view.unplace(&self.messages, at, old);
+        self.messages.update(at, new);
+        self.view.place(&mut self.messages, at, new, now);
+    }
+}

@@ -1,0 +1,252 @@
+//! A queue as bytes: a header, then chunks of messages in push order.
+//!
+//! A chunk holds about 64 KiB, so that a save is a stream and a load never needs more than a chunk at a time. The
+//! orders are not saved: they follow from the records.
+
+use super::super::effect::Image;
+use super::super::gate::{Gate, Pause};
+use super::super::id::{Receipt, Sequence};
+use super::super::record::State;
+use super::super::settings::{Settings, MAX_LENGTH};
+use super::super::store::Bytes;
+use super::super::time::UnixMs;
+use super::super::view::View;
+use super::super::{Queue, Reason, Totals};
+use super::{codec, v1, Refused, VERSION};
+
+/// A chunk is closed once it holds so many bytes: large enough to compress well and to make the cost of a chunk
+/// disappear, small enough to copy.
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// What there is to say of a queue beside its messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Its settings.
+    pub settings: Settings,
+    /// The pause as it was last decided.
+    pub pause: Pause,
+    /// The last sequence that it gave.
+    pub last_sequence: Sequence,
+    /// The last receipt that it gave.
+    pub last_receipt: Receipt,
+    /// What happened so far.
+    pub totals: Totals,
+    /// The instant of the view: `totals` count what time did up to it.
+    pub viewed: UnixMs,
+}
+
+impl Header {
+    /// Whether a queue could have written this.
+    pub fn is_valid(&self) -> bool {
+        self.settings.are_valid() && self.totals.numbers().iter().all(|total| *total <= MAX_LENGTH)
+    }
+}
+
+impl Queue {
+    /// The instant of the view: the latest time that was brought to bear on it, here or before it was saved.
+    pub fn viewed(&self) -> UnixMs {
+        self.view.at()
+    }
+
+    /// What there is to say of the queue beside its messages.
+    pub fn header(&self) -> Header {
+        Header {
+            settings: *self.settings,
+            pause: self.gate.pause(),
+            last_sequence: self.last_sequence,
+            last_receipt: self.last_receipt,
+            totals: self.totals_as_viewed(),
+            viewed: self.view.at(),
+        }
+    }
+
+    /// The totals once the view is complete up to its instant. Saving must not advance.
+    fn totals_as_viewed(&self) -> Totals {
+        let viewed = self.view.at();
+        let mut totals = self.totals();
+        let (leases, ends) = self.view.overdue();
+        totals.lease_expired += leases.len() as u64;
+        for key in leases.into_iter().chain(ends) {
+            let Some(at) = self.messages.locate(key.sequence()) else { continue };
+            if let State::Dead { reason, .. } = self.messages.record(at).state_at(viewed) {
+                totals.died += 1;
+                totals.expired += u64::from(reason == Reason::Expired);
+            }
+        }
+        totals
+    }
+
+    /// Hands the queue to `sink`: the header first, then each chunk. O(n).
+    pub fn save<E: From<Refused>>(&self, mut sink: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        let mut buffer = vec![VERSION];
+        codec::encode(&mut buffer, &v1::Header::from(&self.header()))?;
+        sink(&buffer)?;
+        for chunk in self.chunks() {
+            buffer.clear();
+            codec::encode(&mut buffer, &v1::images(&chunk, 0))?;
+            sink(&buffer)?;
+        }
+        Ok(())
+    }
+
+    /// The messages in push order, some at a time.
+    pub fn chunks(&self) -> impl Iterator<Item = Vec<Image<'_>>> + '_ {
+        let mut images = self.images().peekable();
+        std::iter::from_fn(move || {
+            images.peek()?;
+            let mut chunk = Vec::new();
+            let mut bytes = 0;
+            while bytes < CHUNK_BYTES {
+                let Some(image) = images.next() else { break };
+                // What a record takes, roughly.
+                bytes += 48 + image.payload.len();
+                chunk.push(image);
+            }
+            Some(chunk)
+        })
+    }
+
+    /// The pieces that tell this queue from every other, for a digest: not totals, counts, the view or the time.
+    pub fn digest(&self, mut sink: impl FnMut(&[u8])) -> Result<(), Refused> {
+        let mut buffer = Vec::new();
+        // What a header has beside these is left at its default.
+        let identity = Header { totals: Totals::default(), viewed: UnixMs::EPOCH, ..self.header() };
+        codec::encode(&mut buffer, &v1::Header::from(&identity))?;
+        sink(&buffer);
+        for image in self.images() {
+            buffer.clear();
+            codec::encode(&mut buffer, &v1::image(&image, 0))?;
+            sink(&buffer);
+        }
+        Ok(())
+    }
+
+    /// A queue with a header's settings and counters, and no messages yet.
+    pub(in crate::queue) fn begin(header: &Header) -> Queue {
+        let mut queue = Queue::new(header.settings);
+        queue.gate = Gate::with_pause(header.pause);
+        queue.last_sequence = header.last_sequence;
+        queue.last_receipt = header.last_receipt;
+        queue.tally = header.totals.into();
+        queue.view = View::starting_at(header.viewed);
+        queue
+    }
+
+    /// A copy. O(n).
+    pub fn duplicate(&self) -> Result<Queue, Refused> {
+        let mut loader = Loader::default();
+        self.save(|piece| loader.take(piece))?;
+        let mut copy = loader.finish(self.view.at())?;
+        copy.clock = self.clock;
+        Ok(copy)
+    }
+}
+
+/// Puts a queue together from the pieces of [`Queue::save`].
+#[derive(Debug, Default)]
+pub struct Loader {
+    queue: Option<Queue>,
+}
+
+impl Loader {
+    /// Takes the next piece.
+    pub fn take(&mut self, piece: &[u8]) -> Result<(), Refused> {
+        let Some(queue) = &mut self.queue else {
+            let header: Header = match codec::version_of(piece)? {
+                (1, rest) => codec::decode::<v1::Header>(rest)?.try_into()?,
+                (version, _) => return Err(Refused::Version(version)),
+            };
+            if !header.is_valid() {
+                return Err(Refused::Impossible);
+            }
+            self.queue = Some(Queue::begin(&header));
+            return Ok(());
+        };
+        let images = v1::live_images(codec::decode(piece)?, 0)?;
+        if !queue.may_continue_with(&images) {
+            return Err(Refused::Impossible);
+        }
+        for image in &images {
+            queue.messages.add(&image.record, Bytes::from(image));
+        }
+        Ok(())
+    }
+
+    /// The queue, once all pieces were taken. Its view is that of the save, but not beyond `now`: the clock may have
+    /// been ahead when it was saved.
+    pub fn finish(self, now: UnixMs) -> Result<Queue, Refused> {
+        let mut queue = self.queue.ok_or(Refused::Malformed)?;
+        let viewed = queue.view.at();
+        queue.view.rebuild(&mut queue.messages, viewed);
+        if now < viewed {
+            queue.rewind(now);
+        }
+        Ok(queue)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::id::{Floor, Target};
+    use super::super::super::time::DurationMs;
+    use super::super::super::{Effect, Lease, NewMessage, Pop, Stamped};
+    use super::*;
+
+    fn at(ms: u64) -> UnixMs {
+        UnixMs::new(ms)
+    }
+
+    /// A queue with one message, leased from 1,000 until 61,000.
+    fn leased() -> (Queue, Floor) {
+        let (mut queue, mut floor) = (Queue::new(Settings::default()), Floor::default());
+        queue.push(at(1_000), &mut floor, &NewMessage { name: Some(b"m"), ..NewMessage::default() });
+        let pop = Pop { count: 1, lease: Lease::For(DurationMs::new(60_000)) };
+        queue.pop(at(1_000), &mut floor, &pop, &mut Vec::new(), |_| ());
+        (queue, floor)
+    }
+
+    fn popped(queue: &mut Queue, floor: &mut Floor, now: u64) -> usize {
+        let mut grants = Vec::new();
+        queue.pop(at(now), floor, &Pop { count: 9, lease: Lease::Default }, &mut grants, |_| ());
+        grants.len()
+    }
+
+    #[test]
+    fn a_clock_of_another_server_that_was_ahead_ends_no_lease_here() {
+        let (mut queue, mut floor) = leased();
+        // A master whose clock was an hour ahead decided something.
+        queue.apply(&Stamped { now: at(3_600_000), effect: Effect::Ack(Vec::new()) }).unwrap();
+        assert_eq!((queue.counts().inflight, queue.totals().lease_expired), (0, 1));
+        assert_eq!(popped(&mut queue, &mut floor, 2_000), 0);
+        assert_eq!((queue.counts().inflight, queue.counts().ready), (1, 0));
+        assert_eq!(queue.totals().lease_expired, 0, "it has not ended");
+        assert!(queue.ack(at(2_000), &Target::parse(b"m").unwrap()).is_some());
+    }
+
+    #[test]
+    fn a_clock_that_was_ahead_before_a_save_ends_no_lease_after_the_load() {
+        let (mut queue, mut floor) = leased();
+        queue.push(at(3_600_000), &mut floor, &NewMessage::default());
+        queue.advance(at(3_600_000), usize::MAX);
+        let mut loader = Loader::default();
+        queue.save(|piece| loader.take(piece)).unwrap();
+        let mut loaded = loader.finish(at(2_000)).unwrap();
+        assert_eq!((loaded.counts().inflight, loaded.totals().lease_expired), (1, 0));
+        assert_eq!(popped(&mut loaded, &mut floor, 2_000), 0);
+        loaded.advance(at(61_000), usize::MAX);
+        assert_eq!(loaded.totals().lease_expired, 1, "counted once");
+    }
+
+    #[test]
+    fn a_version_that_is_not_known_is_refused_by_its_number() {
+        let (queue, _) = leased();
+        let mut loader = Loader::default();
+        let saved = queue.save(|piece| {
+            loader.take(&[&[VERSION + 1], &b"whatever comes"[..]].concat()).and(Ok(piece.len()).map(|_| ()))
+        });
+        assert_eq!(saved, Err(Refused::Version(VERSION + 1)));
+        assert_eq!(Stamped::decode(&[9, 0xc0]), Err(Refused::Version(9)));
+        assert_eq!(Stamped::decode(&[]), Err(Refused::Malformed));
+        assert!(Refused::Version(9).to_string().contains("version 9"));
+    }
+}
