@@ -1,39 +1,94 @@
 #!/usr/bin/env bash
-# A consumer with redis-cli: consumer.sh [port]. Payloads must be single lines.
+# A consumer with redis-cli: consumer.sh [port]. It works on one message at a time: run several for more.
+# Replace close_order with your own work. To give it something to do: redis-cli DQ.PUSH orders:close "order 1001"
+# Payloads must be single lines. Under systemd set KillMode=mixed, so that a stop reaches this script alone.
 set -euo pipefail
+set -m # each background job is a process group: Ctrl-C does not reach it, and `kill -- -PID` ends all of it
 
-queue=orders:close
 port=${1:-6379}
+queue=orders:close
+lease=30 # seconds: if this script dies, its message is delivered again after this time
+block=5  # seconds
 
-# Ctrl-C reaches every program of the terminal: what is at work ignores it, in a shell of its own, and the loop
-# ends after it. So dq is called in $(...) only.
-dq() {
-    trap '' INT TERM
-    redis-cli -e -p "$port" "$@" # -e: an error reply is a failure
+# Does the work. SIGTERM ends it if the lease is lost, because another consumer may have the message then.
+close_order() {
+    echo "closing $1"
+    sleep 1 # stands for work that takes a second
 }
 
-close_order() (
+# A signal does not reach redis-cli, so each command gets its reply. -e: an error reply is a failure.
+dq() (
     trap '' INT TERM
-    echo "closing $1"
+    exec redis-cli -e -p "$port" "$@"
 )
 
-running=yes # the message in hand is still finished
-trap 'running=' INT TERM
+# Waits for one message, and writes the number of this client and then the message to the file $reply.
+pop() {
+    dq >"$reply" <<<"CLIENT ID"$'\n'"DQ.POP $queue LEASE ${lease}000 BLOCK ${block}000"
+}
 
-id=$(dq DQ.PUSH "$queue" "order 1001" ID order-1001 DELAY 2000)
-echo "pushed ${id:-nothing: it is there already}"
+# Ends the wait of pop until this script has ended. A message that has been delivered already is not lost by it.
+stop() {
+    stopping=yes
+    echo stopping
+    (while kill -0 "$$" 2>/dev/null; do
+        read -r client <"$reply" && dq CLIENT UNBLOCK "$client" >/dev/null
+        sleep 0.1
+    done 2>/dev/null &)
+}
 
-while [ -n "$running" ]; do
-    # One message is four lines: id, payload, attempt, receipt. Nothing in time is one empty line.
-    message=$(dq DQ.POP "$queue" BLOCK 5000)
-    [ -n "$message" ] || continue
-    { read -r id && IFS= read -r payload && read -r attempt && read -r receipt; } <<<"$message"
+# Waits for a job: a signal ends `wait`, and not the job.
+finish() {
+    while kill -0 "$1" 2>/dev/null; do wait "$1" || true; done
+}
 
+handle() {
+    trap 'echo "$id: its lease was lost" >&2; exit 1' TERM
     if close_order "$payload"; then
-        # 0: the lease had ended and another consumer has the message. Work that takes long calls DQ.EXTEND.
-        [ "$(dq DQ.ACK "$queue" "$receipt")" = 1 ] || echo "$id was done too late" >&2
+        [ "$(dq DQ.ACK "$queue" "$receipt")" = 1 ] || echo "$id was done too late: its lease was lost" >&2
     else
         state=$(dq DQ.NACK "$queue" "$receipt" ERROR "close_order failed")
-        echo "$id failed at attempt $attempt; now $state" >&2
+        echo "$id failed at attempt $attempt; now ${state:-not ours}" >&2
+    fi
+}
+
+# Extends the lease at half time, and ends the job $1 when it is lost: if the server says so, or cannot be asked twice.
+keep_lease() {
+    local deadline failures=0
+    trap 'exit' TERM
+    while sleep "$((lease / 2))"; do
+        if deadline=$(dq DQ.EXTEND "$queue" "$receipt" LEASE "${lease}000"); then
+            failures=0
+            [ -n "$deadline" ] || break
+        else
+            failures=$((failures + 1))
+            [ "$failures" -lt 2 ] || break
+        fi
+    done
+    kill -- "-$1"
+}
+
+reply=$(mktemp)
+trap 'rm -f "$reply"' EXIT
+stopping=
+trap stop INT TERM
+
+while [ -z "$stopping" ]; do
+    pop &
+    finish "$!"
+    id='' payload='' attempt='' receipt='' # four lines, or an empty one if nothing came in time
+    { read -r _ && read -r id && IFS= read -r payload && read -r attempt && read -r receipt; } <"$reply" || true
+    if [ -z "$receipt" ]; then
+        [ -s "$reply" ] && [ -z "$id" ] || { echo "no answer: $id" >&2; sleep 1; }
+    elif [ -n "$stopping" ]; then # it came together with the signal: given back, and this attempt is not counted
+        dq DQ.NACK "$queue" "$receipt" NOCOUNT >/dev/null
+    else
+        handle &
+        job=$!
+        keep_lease "$job" 2>/dev/null &
+        keeper=$!
+        finish "$job" # work that has begun is finished
+        kill -- "-$keeper" 2>/dev/null || true
+        finish "$keeper"
     fi
 done

@@ -11,6 +11,8 @@ import threading
 
 import redis
 import redis.asyncio
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 PORT, PROTOCOL = int(sys.argv[1]), int(sys.argv[2])
 
@@ -103,6 +105,11 @@ def test_a_waiting_worker_gets_the_job_when_it_is_due(r):
 
 def test_a_worker_gives_up_when_its_time_is_over(r):
     assert r.execute_command("DQ.POP", "jobs", "BLOCK", 20) is None
+
+
+def test_a_worker_without_retries_hears_of_a_timeout_at_once(r):
+    waiting = connect(socket_timeout=0.2, retry=Retry(NoBackoff(), 0))
+    raises(redis.TimeoutError, "Timeout", waiting.execute_command, "DQ.POP", "jobs", "BLOCK", 0)
 
 
 def test_a_failed_job_comes_back_and_dies_in_the_end(r):

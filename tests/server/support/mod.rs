@@ -2,6 +2,7 @@
 
 mod aof;
 mod client;
+pub mod clients;
 mod clock;
 mod cluster;
 pub mod history;

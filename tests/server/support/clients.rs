@@ -1,0 +1,107 @@
+//! The clients of other languages: found on this machine, or installed into `target/`.
+//!
+//! What cannot be had here is left out, and a line of the test run says so.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// The version of go-redis that the example is built with. Newer ones need a newer Go than Debian 12 has.
+const GO_REDIS: &str = "v9.7.3";
+
+/// Says that something is left out. Written past the test harness, which hides the output of tests that pass.
+pub fn left_out(what: &str, why: &str) {
+    let _ = writeln!(std::io::stderr(), "NOT TESTED: {what}: {why}");
+}
+
+/// A Python that has redis-py: the machine's own, or a virtual environment.
+///
+/// None if `DQ_WITHOUT_PYTHON` is set.
+pub fn python() -> Option<&'static Path> {
+    static PYTHON: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let found = PYTHON.get_or_init(|| {
+        if std::env::var_os("DQ_WITHOUT_PYTHON").is_some() {
+            left_out("redis-py", "DQ_WITHOUT_PYTHON is set");
+            return None;
+        }
+        Some(python_with_redis().unwrap_or_else(|problem| {
+            panic!("redis-py cannot be had: {problem}\nDQ_WITHOUT_PYTHON=1 leaves it out");
+        }))
+    });
+    found.as_deref()
+}
+
+fn python_with_redis() -> Result<PathBuf, String> {
+    let has_redis =
+        |python: &Path| run(Command::new(python).args(["-c", "import redis; assert redis.VERSION >= (6, 0)"]));
+    let own = PathBuf::from("python3");
+    if has_redis(&own).is_ok() {
+        return Ok(own);
+    }
+    let venv = folder("python");
+    let python = venv.join("bin/python");
+    if has_redis(&python).is_err() {
+        run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv))?;
+        run(Command::new(&python).args(["-m", "pip", "install", "--quiet", "redis>=6"]))?;
+    }
+    Ok(python)
+}
+
+/// A folder in which scripts of Node find node-redis and ioredis; None if there is no Node 20, or no npm.
+pub fn node() -> Option<&'static Path> {
+    static NODE: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let found = NODE.get_or_init(|| {
+        let installed = node_modules();
+        installed.map_err(|problem| left_out("node-redis and ioredis", &problem)).ok()
+    });
+    found.as_deref()
+}
+
+fn node_modules() -> Result<PathBuf, String> {
+    let folder = folder("node");
+    let is_new = "process.exit(parseInt(process.versions.node) >= 20 ? 0 : 1)";
+    run(Command::new("node").args(["-e", is_new])).map_err(|_| "there is no Node 20 or newer".to_owned())?;
+    let has = "require.resolve('redis'); require.resolve('ioredis')";
+    if run(Command::new("node").args(["-e", has]).current_dir(&folder)).is_err() {
+        std::fs::write(folder.join("package.json"), r#"{"private": true}"#).expect("written");
+        let install = ["install", "--no-audit", "--no-fund", "--loglevel=error", "redis@6", "ioredis@6"];
+        run(Command::new("npm").args(install).current_dir(&folder))?;
+    }
+    Ok(folder)
+}
+
+/// A folder in which `go build` finds go-redis; None if there is no Go, or the modules cannot be had.
+pub fn go() -> Option<&'static Path> {
+    static GO: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let found = GO.get_or_init(|| go_module().map_err(|problem| left_out("go-redis", &problem)).ok());
+    found.as_deref()
+}
+
+fn go_module() -> Result<PathBuf, String> {
+    run(Command::new("go").arg("version")).map_err(|_| "there is no Go".to_owned())?;
+    let folder = folder("go");
+    let module = format!("module consumer\n\ngo 1.18\n\nrequire github.com/redis/go-redis/v9 {GO_REDIS}\n");
+    std::fs::write(folder.join("go.mod"), module).expect("written");
+    run(Command::new("go").args(["mod", "download", "github.com/redis/go-redis/v9"]).current_dir(&folder))?;
+    Ok(folder)
+}
+
+/// A folder in `target/` that outlives the run.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    folder
+}
+
+/// Runs a program to its end. The error says what it was, and what it said.
+pub fn run(command: &mut Command) -> Result<String, String> {
+    match command.output() {
+        Ok(output) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        Ok(output) => {
+            let said = [output.stdout, output.stderr].concat();
+            Err(format!("{command:?}: {}\n{}", output.status, String::from_utf8_lossy(&said)))
+        }
+        Err(error) => Err(format!("{command:?}: {error}")),
+    }
+}
