@@ -70,7 +70,7 @@ def test_errors_are_response_errors(r):
     raises(redis.ResponseError, "WRONGTYPE", r.execute_command, "DQ.LEN", "text")
     r.config_set("dq.default-maxlen", 1)
     r.execute_command("DQ.PUSH", "small", "x")
-    raises(redis.ResponseError, "QUEUEFULL queue holds 1 messages", r.execute_command, "DQ.PUSH", "small", "x")
+    raises(redis.ResponseError, "QUEUEFULL queue holds 1 message (MAXLEN)", r.execute_command, "DQ.PUSH", "small", "x")
     r.config_set("dq.default-maxlen", 0)
 
 
