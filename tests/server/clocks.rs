@@ -96,7 +96,7 @@ fn a_former_master_whose_clock_was_ahead_leaves_no_lease_counted_as_ended() {
     let clock = Clock::new();
     clock.set(HOUR);
     let ahead = Server::with_clock(&clock, &[]);
-    ahead.client().push("q x ID a AT 1000");
+    ahead.client().push("q x ID a AT 1000000001000");
     let server = Server::replica_of(&ahead, &[]);
     let mut c = server.client();
     c.ask("REPLICAOF NO ONE").ok();

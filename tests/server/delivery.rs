@@ -88,13 +88,13 @@ fn the_order_is_priority_then_due_time_then_push() {
     let server = Server::start();
     let mut c = server.client();
     for (id, options) in [
-        ("low", "PRIORITY -5 AT 1000"),
-        ("second", "AT 2000"),
-        ("third", "AT 2000"),
-        ("first", "AT 1500"),
-        ("high", "PRIORITY 1 AT 3000"),
-        ("highest", "PRIORITY 127 AT 4000"),
-        ("lowest", "PRIORITY -128 AT 500"),
+        ("low", "PRIORITY -5 AT 1000000001000"),
+        ("second", "AT 1000000002000"),
+        ("third", "AT 1000000002000"),
+        ("first", "AT 1000000001500"),
+        ("high", "PRIORITY 1 AT 1000000003000"),
+        ("highest", "PRIORITY 127 AT 1000000004000"),
+        ("lowest", "PRIORITY -128 AT 1000000000500"),
     ] {
         c.push(format!("q x ID {id} {options}"));
     }

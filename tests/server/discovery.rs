@@ -30,7 +30,7 @@ const fn sets(name: &'static str, arity: i64, call: &'static str) -> Row {
     Row { name, arity, with: &["write"], without: &["readonly", "blocking"], call }
 }
 
-const COMMANDS: [Row; 20] = [
+const COMMANDS: [Row; 22] = [
     grows("dq.push", -3, "DQ.PUSH q x ID m DELAY 5 REPLACE"),
     changes("dq.pop", -2, "DQ.POP q COUNT 5 BLOCK 0"),
     changes("dq.ack", -3, "DQ.ACK q m n"),
@@ -45,11 +45,13 @@ const COMMANDS: [Row; 20] = [
     changes("dq.reschedule", -4, "DQ.RESCHEDULE q m DELAY 5"),
     changes("dq.redrive", -2, "DQ.REDRIVE q IDS 2 m n DELAY 5"),
     changes("dq.purge", -2, "DQ.PURGE q dead ready"),
+    changes("dq.bury", -3, "DQ.BURY q m ERROR e"),
+    changes("dq.promote", -2, "DQ.PROMOTE q COUNT 5"),
     looks("dq.peek", -2, "DQ.PEEK q dead COUNT 5"),
     looks("dq.scan", -3, "DQ.SCAN q 0 STATE dead COUNT 5"),
     sets("dq.create", -2, "DQ.CREATE q LEASE 5"),
     sets("dq.alter", -2, "DQ.ALTER q LEASE 5"),
-    changes("dq.pause", 2, "DQ.PAUSE q"),
+    changes("dq.pause", -2, "DQ.PAUSE q FOR 5"),
     changes("dq.resume", 2, "DQ.RESUME q"),
 ];
 
@@ -63,7 +65,8 @@ fn every_command_is_documented() {
         for field in ["summary", "complexity"] {
             assert!(docs.text(field).len() > 3, "{name}: {field}");
         }
-        assert_eq!(docs.text("since"), "0.1.0", "{name}");
+        let since = if matches!(name, "dq.bury" | "dq.promote") { "0.2.0" } else { "0.1.0" };
+        assert_eq!(docs.text("since"), since, "{name}");
         // The keys come first, or right behind their number.
         let place = usize::from(name == "dq.mpop");
         let key = docs.get("arguments").items()[place].fields();

@@ -17,6 +17,7 @@ const SYNTAX: Says = Starts("ERR syntax error");
 const ARITY: Says = Starts("ERR wrong number of arguments for");
 const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 const LONGEST: &str = "4398046511103";
+const EARLIEST: &str = "100000000000";
 const MOST: &str = "2147483647";
 const LARGEST: &str = "9007199254740991";
 
@@ -53,7 +54,7 @@ const TABLE: &[(&str, Says)] = &[
     ("DQ.CREATE", ARITY),
     ("DQ.ALTER", ARITY),
     ("DQ.PAUSE", ARITY),
-    ("DQ.PAUSE q q", ARITY),
+    ("DQ.PAUSE q q", SYNTAX),
     ("DQ.RESUME", ARITY),
     ("DQ.RESUME q now", ARITY),
     // A state that is none, or where none is expected.
@@ -69,10 +70,10 @@ const TABLE: &[(&str, Says)] = &[
     ("DQ.MPUSH q 2147483647 a b", Exactly("ERR syntax error, count is 2147483647 but 2 payloads follow")),
     ("DQ.MPUSH q 1 a b", SYNTAX),
     ("DQ.MPUSH q 3 a b c IDS x y", Exactly("ERR syntax error, IDS needs 3 ids")),
-    ("DQ.MPUSH q 1 a IDS", Exactly("ERR syntax error, IDS needs 1 ids")),
+    ("DQ.MPUSH q 1 a IDS", Exactly("ERR syntax error, IDS needs 1 id")),
     ("DQ.MPUSH q 1 a IDS x y", SYNTAX),
     ("DQ.MPOP 3 q r", Exactly("ERR syntax error, numkeys is 3 but 2 keys follow")),
-    ("DQ.MPOP 2147483647 q", Exactly("ERR syntax error, numkeys is 2147483647 but 1 keys follow")),
+    ("DQ.MPOP 2147483647 q", Exactly("ERR syntax error, numkeys is 2147483647 but 1 key follows")),
     ("DQ.MPOP 1 q r", SYNTAX),
     ("DQ.REDRIVE q IDS 3 a b", SYNTAX),
     ("DQ.REDRIVE q IDS 1 a b", SYNTAX),
@@ -89,9 +90,9 @@ const TABLE: &[(&str, Says)] = &[
     ("DQ.PUSH q x TTL", SYNTAX),
     ("DQ.PUSH q x DELAY 1 DELAY 1", SYNTAX),
     ("DQ.PUSH q x DELAY 1 delay 1", SYNTAX),
-    ("DQ.PUSH q x AT 1 AT 1", SYNTAX),
-    ("DQ.PUSH q x DELAY 1 AT 1", SYNTAX),
-    ("DQ.PUSH q x AT 1 DELAY 1", SYNTAX),
+    ("DQ.PUSH q x AT 100000000001 AT 100000000001", SYNTAX),
+    ("DQ.PUSH q x DELAY 1 AT 100000000001", SYNTAX),
+    ("DQ.PUSH q x AT 100000000001 DELAY 1", SYNTAX),
     ("DQ.PUSH q x ID a ID a", SYNTAX),
     ("DQ.PUSH q x PRIORITY 1 PRIORITY 1", SYNTAX),
     ("DQ.PUSH q x RETRIES 1 RETRIES 1", SYNTAX),
@@ -127,7 +128,7 @@ const TABLE: &[(&str, Says)] = &[
     ("DQ.MPUSH q 1 x TTL", SYNTAX),
     ("DQ.MPUSH q 1 x IDS a IDS b", SYNTAX),
     ("DQ.MPUSH q 1 x DELAY 1 DELAY 1", SYNTAX),
-    ("DQ.MPUSH q 1 x DELAY 1 AT 1", SYNTAX),
+    ("DQ.MPUSH q 1 x DELAY 1 AT 100000000001", SYNTAX),
     ("DQ.MPUSH q 1 x PRIORITY 1 priority 1", SYNTAX),
     ("DQ.MPUSH q 1 x IDS held REPLACE REPLACE", SYNTAX),
     ("DQ.MPUSH q 1 x REPLACE", Exactly("ERR syntax error, REPLACE needs IDS")),
@@ -141,9 +142,9 @@ const TABLE: &[(&str, Says)] = &[
     ("DQ.MPOP 1 q NOACK NOACK", SYNTAX),
     ("DQ.RESCHEDULE q held SOON 5", SYNTAX),
     ("DQ.RESCHEDULE q held DELAY 5 more", SYNTAX),
-    ("DQ.RESCHEDULE q held DELAY 1 AT 1", SYNTAX),
+    ("DQ.RESCHEDULE q held DELAY 1 AT 100000000001", SYNTAX),
     ("DQ.RESCHEDULE q held DELAY 1 DELAY 1", SYNTAX),
-    ("DQ.RESCHEDULE q held AT 1 DELAY", SYNTAX),
+    ("DQ.RESCHEDULE q held AT 100000000001 DELAY", SYNTAX),
     ("DQ.REDRIVE q BOGUS", SYNTAX),
     ("DQ.REDRIVE q 5", SYNTAX),
     ("DQ.REDRIVE q COUNT", SYNTAX),
@@ -193,9 +194,9 @@ const TABLE: &[(&str, Says)] = &[
     ("DQ.PUSH q x DELAY 0x10", Range("DELAY", "0", LONGEST)),
     ("DQ.PUSH q x DELAY 18446744073709551616", Range("DELAY", "0", LONGEST)),
     ("DQ.PUSH q x DELAY -9223372036854775809", Range("DELAY", "0", LONGEST)),
-    ("DQ.PUSH q x AT -1", Range("AT", "0", "8796093022207")),
-    ("DQ.PUSH q x AT 8796093022208", Range("AT", "0", "8796093022207")),
-    ("DQ.PUSH q x AT noon", Range("AT", "0", "8796093022207")),
+    ("DQ.PUSH q x AT -1", Range("AT", EARLIEST, "8796093022207")),
+    ("DQ.PUSH q x AT 8796093022208", Range("AT", EARLIEST, "8796093022207")),
+    ("DQ.PUSH q x AT noon", Range("AT", EARLIEST, "8796093022207")),
     ("DQ.PUSH q x PRIORITY -129", Range("PRIORITY", "-128", "127")),
     ("DQ.PUSH q x PRIORITY 128", Range("PRIORITY", "-128", "127")),
     ("DQ.PUSH q x PRIORITY high", Range("PRIORITY", "-128", "127")),
@@ -226,7 +227,7 @@ const TABLE: &[(&str, Says)] = &[
     ("DQ.MPUSH q -1 x", Range("count", "1", MOST)),
     ("DQ.MPUSH q 2147483648 x", Range("count", "1", MOST)),
     ("DQ.MPUSH q 1 x DELAY -1", Range("DELAY", "0", LONGEST)),
-    ("DQ.MPUSH q 1 x AT noon", Range("AT", "0", "8796093022207")),
+    ("DQ.MPUSH q 1 x AT noon", Range("AT", EARLIEST, "8796093022207")),
     ("DQ.MPUSH q 1 x PRIORITY 128", Range("PRIORITY", "-128", "127")),
     ("DQ.MPUSH q 1 x RETRIES -2", Range("RETRIES", "-1", MOST)),
     ("DQ.MPUSH q 1 x LEASE 0", Range("LEASE", "1", LONGEST)),
@@ -241,8 +242,8 @@ const TABLE: &[(&str, Says)] = &[
     ("DQ.MPOP 1 q BLOCK 4398046511104", Range("BLOCK", "0", LONGEST)),
     ("DQ.RESCHEDULE q held DELAY -1", Range("DELAY", "0", LONGEST)),
     ("DQ.RESCHEDULE q held DELAY 4398046511104", Range("DELAY", "0", LONGEST)),
-    ("DQ.RESCHEDULE q held AT -1", Range("AT", "0", "8796093022207")),
-    ("DQ.RESCHEDULE q held AT 8796093022208", Range("AT", "0", "8796093022207")),
+    ("DQ.RESCHEDULE q held AT -1", Range("AT", EARLIEST, "8796093022207")),
+    ("DQ.RESCHEDULE q held AT 8796093022208", Range("AT", EARLIEST, "8796093022207")),
     ("DQ.REDRIVE q COUNT 0", Range("COUNT", "1", MOST)),
     ("DQ.REDRIVE q COUNT 2147483648", Range("COUNT", "1", MOST)),
     ("DQ.REDRIVE q IDS 0", Range("IDS", "1", MOST)),
@@ -275,11 +276,11 @@ const TABLE: &[(&str, Says)] = &[
     // A name that a producer may not give.
     ("DQ.PUSH q x ID \"\"", Starts("ERR ")),
     ("DQ.PUSH q x ID a#b", Starts("ERR ")),
-    ("DQ.PUSH q x ID 12-34", Starts("ERR ")),
-    ("DQ.PUSH q x ID 12-34 REPLACE", Starts("ERR ")),
+    ("DQ.PUSH q x ID 123456789012-34", Starts("ERR ")),
+    ("DQ.PUSH q x ID 123456789012-34 REPLACE", Starts("ERR ")),
     ("DQ.MPUSH q 1 x IDS \"\"", Starts("ERR ")),
     ("DQ.MPUSH q 2 x y IDS new a#b", Starts("ERR ")),
-    ("DQ.MPUSH q 2 x y IDS 12-34 new REPLACE", Starts("ERR ")),
+    ("DQ.MPUSH q 2 x y IDS 123456789012-34 new REPLACE", Starts("ERR ")),
 ];
 
 impl Says {

@@ -172,7 +172,7 @@ fn the_digest_tells_queues_apart() {
 fn the_digest_does_not_change_as_time_moves_messages() {
     let server = Server::start();
     let mut c = server.client();
-    c.push("q x ID due AT 0");
+    c.push("q x ID due AT 1000000000000");
     c.pop_one("q LEASE 60");
     c.push("q x ID later DELAY 60");
     c.push("q x ID spent RETRIES 0 PRIORITY 1");

@@ -6,13 +6,13 @@ use crate::support::{eventually, in_both_protocols, Reply, Server};
 fn a_message_whose_lease_ends_is_ready_again_at_its_old_place() {
     let server = Server::start();
     let mut c = server.client();
-    for (id, at) in [("a", 1000), ("b", 2000), ("c", 3000)] {
+    for (id, at) in [("a", 1_000_000_001_000i64), ("b", 1_000_000_002_000), ("c", 1_000_000_003_000)] {
         c.push(format!("q x ID {id} AT {at}"));
     }
     assert_eq!(c.pop_ids("q COUNT 2 LEASE 20"), ["a", "b"]);
     c.until_state("q", "a", "ready");
     c.until_state("q", "b", "ready");
-    assert_eq!(c.get("q", "a").int("due"), 1000, "its due time is unchanged");
+    assert_eq!(c.get("q", "a").int("due"), 1_000_000_001_000, "its due time is unchanged");
     let messages = c.pop("q COUNT 3");
     let seen: Vec<_> = messages.iter().map(|message| (message.id.as_str(), message.attempt)).collect();
     assert_eq!(seen, [("a", 2), ("b", 2), ("c", 1)]);

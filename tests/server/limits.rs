@@ -83,7 +83,7 @@ fn one_at_a_time_is_strict_order() {
     let mut c = server.client();
     c.configure("dq.default-maxinflight", 1);
     for id in ["a", "b", "c"] {
-        c.push(format!("q x ID {id} AT 1000"));
+        c.push(format!("q x ID {id} AT 1000000001000"));
     }
     for id in ["a", "b", "c"] {
         assert_eq!(c.pop_ids("q COUNT 3"), [id]);

@@ -5,7 +5,7 @@ use crate::support::{eventually, every_state, in_both_protocols, Client, Protoco
 const ALWAYS: [&str; 10] =
     ["attempt", "created", "due", "id", "lease", "payload", "priority", "retries", "state", "ttl"];
 
-const COUNTS: [&str; 27] = [
+const COUNTS: [&str; 31] = [
     "delayed",
     "ready",
     "inflight",
@@ -16,14 +16,18 @@ const COUNTS: [&str; 27] = [
     "waiting-clients",
     "oldest-inflight",
     "paused",
+    "paused-until",
     "lease",
     "retries",
     "backoff-base",
     "backoff-max",
+    "backoff-jitter",
     "ttl",
     "maxlen",
     "maxinflight",
     "deadlen",
+    "deadttl",
+    "maxpayload",
     "pushed",
     "duplicates",
     "delivered",

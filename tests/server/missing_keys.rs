@@ -112,12 +112,19 @@ fn a_missing_message_of_a_queue_answers_the_same() {
 fn a_refused_push_creates_no_queue() {
     let server = Server::start();
     let mut c = server.client();
-    for line in ["q", "q x DELAY", "q x BOGUS", "q x DELAY -1", "q x REPLACE", "q x ID 1-1", "q x DELAY 1 AT 1"] {
+    for line in
+        ["q", "q x DELAY", "q x BOGUS", "q x DELAY -1", "q x REPLACE", "q x ID 100000000000-1", "q x DELAY 1 AT 1"]
+    {
         assert!(matches!(c.ask(format!("DQ.PUSH {line}")), Reply::Error(_)), "{line}");
         assert_eq!(c.ask("EXISTS q"), Reply::Int(0), "{line}");
     }
-    for line in ["MPUSH q 2 x", "MPUSH q 2 x y IDS a 1-1", "CREATE q LEASE 0", "CREATE q BOGUS", "CREATE q BACKOFF 2 1"]
-    {
+    for line in [
+        "MPUSH q 2 x",
+        "MPUSH q 2 x y IDS a 100000000000-1",
+        "CREATE q LEASE 0",
+        "CREATE q BOGUS",
+        "CREATE q BACKOFF 2 1",
+    ] {
         assert!(matches!(c.ask(format!("DQ.{line}")), Reply::Error(_)), "{line}");
         assert_eq!(c.ask("EXISTS q"), Reply::Int(0), "{line}");
     }

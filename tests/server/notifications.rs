@@ -32,6 +32,8 @@ fn every_command_that_changes_something_is_announced_once() {
     let server = Server::start();
     let (mut ear, mut c) = listening(&server);
     for (line, event) in [
+        ("DQ.ALTER q MKQUEUE", "dq.create"),
+        ("DQ.ALTER q MKQUEUE MAXLEN 50", "dq.alter"),
         ("DQ.PUSH q x ID a", "dq.push"),
         ("DQ.PUSH q x ID b DELAY 600000", "dq.push"),
         ("DQ.PUSH q x ID b REPLACE", "dq.replace"),
@@ -51,17 +53,23 @@ fn every_command_that_changes_something_is_announced_once() {
         ("DQ.RESCHEDULE q a DELAY 600000", "dq.reschedule"),
         ("DQ.RESCHEDULE q a DELAY 0", "dq.reschedule"),
         ("DQ.MPOP 2 other q COUNT 4", "dq.pop"),
-        ("DQ.NACK q a DEAD", "dq.nack"),
-        ("DQ.NACK q b DEAD", "dq.nack"),
-        ("DQ.NACK q c DEAD", "dq.nack"),
+        ("DQ.NACK q d NOCOUNT DELAY 600000", "dq.nack"),
+        ("DQ.RESCHEDULE q d PRIORITY 5", "dq.reschedule"),
+        ("DQ.PROMOTE q", "dq.promote"),
+        ("DQ.NACK q a DEAD", "dq.nack dq.dead"),
+        ("DQ.BURY q b", "dq.bury dq.dead"),
+        ("DQ.NACK q c DEAD", "dq.nack dq.dead"),
         ("DQ.REDRIVE q COUNT 1", "dq.redrive"),
         ("DQ.CANCEL q a d nobody", "dq.cancel"),
         ("DQ.ALTER q DEADLEN 1", "dq.alter"),
+        ("DQ.MPUSH q 2 x y", "dq.push"),
+        ("DQ.PURGE q COUNT 1", "dq.purge"),
         ("DQ.PURGE q", "dq.purge"),
+        ("DQ.PAUSE q FOR 600000", "dq.pause"),
         ("DQ.PAUSE q", "dq.pause"),
         ("DQ.RESUME q", "dq.resume"),
     ] {
-        let expected: &[&str] = if event.is_empty() { &[] } else { &[event] };
+        let expected: Vec<&str> = event.split_whitespace().collect();
         assert!(!matches!(c.ask(line), Reply::Error(_) | Reply::NullBulk | Reply::NullArray), "{line}");
         assert_eq!(heard(&mut ear, &mut c), expected, "{line}");
     }
@@ -91,7 +99,7 @@ fn what_changed_nothing_is_not_announced() {
     }
     for line in [
         "DQ.MPUSH q 1 x IDS m",
-        "DQ.MPUSH q 2 x y IDS n 1-1",
+        "DQ.MPUSH q 2 x y IDS n 100000000000-1",
         "DQ.MPOP 1 q",
         "DQ.CANCEL q nobody",
         "DQ.RESCHEDULE q nobody DELAY 5",
@@ -99,6 +107,12 @@ fn what_changed_nothing_is_not_announced() {
         "DQ.REDRIVE q IDS 1 m",
         "DQ.PURGE q ready dead",
         "DQ.CREATE q",
+        "DQ.CREATE q LEASE 30000",
+        "DQ.CREATE q LEASE 5",
+        "DQ.ALTER q MKQUEUE",
+        "DQ.BURY q nobody",
+        "DQ.PURGE q dead COUNT 1",
+        "DQ.NACK q m NOCOUNT",
         "DQ.ALTER q",
         "DQ.ALTER q MAXLEN 0",
         "DQ.RESUME q",
@@ -112,7 +126,13 @@ fn what_changed_nothing_is_not_announced() {
     c.pause("q");
     heard(&mut ear, &mut c);
     c.pause("q");
+    c.pause("q FOR 600000");
     assert!(heard(&mut ear, &mut c).is_empty());
+    c.resume("q");
+    c.pause("q FOR 600000");
+    heard(&mut ear, &mut c);
+    c.pause("q FOR 1000");
+    assert!(heard(&mut ear, &mut c).is_empty(), "a pause is never shortened");
 }
 
 #[test]

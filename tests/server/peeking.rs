@@ -59,7 +59,7 @@ fn ready_messages_are_shown_in_the_order_of_delivery() {
     let server = Server::start();
     let mut c = server.client();
     for n in 0..300 {
-        c.push(format!("q x AT {} PRIORITY {}", 1000 + n * 7 % 50, n % 5 - 2));
+        c.push(format!("q x AT {} PRIORITY {}", 1_000_000_000_000i64 + n * 7 % 50, n % 5 - 2));
     }
     let shown = c.peek_ids("q COUNT 300");
     for chunk in [1, 99, 200] {

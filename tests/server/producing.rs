@@ -22,7 +22,7 @@ fn generated_ids_rise_strictly() {
     let lines = (0..3000).map(|n| match n % 3 {
         0 => "DQ.PUSH q x",
         1 => "DQ.PUSH q x DELAY 100000",
-        _ => "DQ.PUSH q x PRIORITY 9 AT 5",
+        _ => "DQ.PUSH q x PRIORITY 9 AT 1000000000005",
     });
     let ids: Vec<_> = c.pipeline(lines).iter().map(|reply| sequence(&reply.text()).unwrap()).collect();
     assert!(ids.windows(2).all(|pair| pair[0] < pair[1]));
@@ -70,7 +70,21 @@ fn a_name_may_hold_any_byte_but_the_hash() {
     let server = Server::start();
     let mut c = server.client();
     let longest = [b'n'; 255];
-    let almost_generated = [b"1-".as_slice(), b"-1", b"1-2-3", b"1-2x", b"12", b"-", b"1_2"];
+    let almost_generated = [
+        b"1-".as_slice(),
+        b"-1",
+        b"1-2-3",
+        b"1-2x",
+        b"12",
+        b"-",
+        b"1_2",
+        b"1001-5",
+        b"2024-01",
+        b"99999999999-0",
+        b"100000000000-",
+        b"100000000000-2x",
+        b"100000000000-2-3",
+    ];
     let odd = [b"\0".as_slice(), b"\r\n", b" ", b"\xff\xfe\x00\x80", "ключ".as_bytes(), &longest];
     for name in almost_generated.into_iter().chain(odd) {
         assert_eq!(c.cmd(&[b"DQ.PUSH", b"q".as_slice(), b"x", b"ID", name]), Reply::bulk(name));
@@ -87,7 +101,18 @@ fn a_name_that_could_not_be_told_from_ids_and_receipts_is_refused() {
     let server = Server::start();
     let mut c = server.client();
     let too_long = [b'n'; 256];
-    let refused = [b"".as_slice(), b"#", b"a#1", b"a#", b"#1", b"1-2", b"0-0", b"1786000000000-0", b"001-1", &too_long];
+    let refused = [
+        b"".as_slice(),
+        b"#",
+        b"a#1",
+        b"a#",
+        b"#1",
+        b"100000000000-2",
+        b"000000000000-0",
+        b"1786000000000-0",
+        b"001786000000-1",
+        &too_long,
+    ];
     for name in refused {
         let reply = c.cmd(&[b"DQ.PUSH", b"q".as_slice(), b"x", b"ID", name]);
         assert!(reply.error().starts_with("ERR "), "{reply:?}");
@@ -113,6 +138,7 @@ fn an_id_is_taken_as_long_as_its_message_is_there_whatever_its_state() {
     let server = Server::start();
     let mut c = server.client();
     let duplicate = |c: &mut crate::support::Client| assert!(c.ask("DQ.PUSH q y ID m").is_null());
+    let dead = "DEADID message m is dead: REPLACE it, or DQ.REDRIVE or DQ.CANCEL it first";
     c.push("q x ID m DELAY 50");
     duplicate(&mut c);
     c.until_state("q", "m", "ready");
@@ -120,7 +146,7 @@ fn an_id_is_taken_as_long_as_its_message_is_there_whatever_its_state() {
     let receipt = c.pop_one("q").receipt().to_owned();
     duplicate(&mut c);
     assert_eq!(c.nack(format!("q {receipt} DEAD")), "dead");
-    duplicate(&mut c);
+    assert_eq!(c.ask("DQ.PUSH q y ID m").error(), dead, "a dead one does not look like success");
     c.ask("DEL q");
     assert_eq!(c.push("q x ID m"), "m");
     c.pop_one("q NOACK");
@@ -221,7 +247,7 @@ fn at_names_the_instant_itself() {
 fn no_delay_a_delay_of_nothing_and_a_time_past_are_ready_at_once() {
     let server = Server::start();
     let mut c = server.client();
-    for options in ["", "DELAY 0", "AT 0", "AT 1000000000000"] {
+    for options in ["", "DELAY 0", "AT 100000000000", "AT 1000000000000"] {
         let id = c.push(format!("q x {options}"));
         assert_eq!(c.state("q", &id), "ready", "{options}");
         assert_eq!(c.len("q ready"), 1, "{options}");
@@ -234,9 +260,9 @@ fn a_time_past_keeps_its_place_in_the_order() {
     let server = Server::start();
     let mut c = server.client();
     c.push("q x ID now");
-    c.push("q x ID later AT 2000");
-    c.push("q x ID sooner AT 1000");
-    assert_eq!(c.get("q", "sooner").int("due"), 1000, "nothing is clamped in silence");
+    c.push("q x ID later AT 1000000002000");
+    c.push("q x ID sooner AT 1000000001000");
+    assert_eq!(c.get("q", "sooner").int("due"), 1_000_000_001_000, "nothing is clamped in silence");
     assert_eq!(c.pop_ids("q COUNT 3"), ["sooner", "later", "now"]);
 }
 

@@ -115,10 +115,15 @@ fn what_exists_is_not_made_again() {
         c.create("empty LEASE 5000");
         c.push("full x");
         c.ask("SET text x").ok();
-        for key in ["empty", "full"] {
+        for (key, same, others) in [
+            ("empty", " LEASE 5000", ["", " MAXLEN 1", " LEASE 5000 MAXLEN 1"]),
+            ("full", "", [" LEASE 5000", " MAXLEN 1", " BACKOFF 1000 3600000 JITTER 1"]),
+        ] {
             let (digest, changes) = (c.digest(key), c.changes());
-            for words in ["", " LEASE 5000", " MAXLEN 1"] {
-                assert!(c.ask(format!("DQ.CREATE {key}{words}")).error().starts_with("ERR "), "{key}{words}");
+            c.create(format!("{key}{same}"));
+            for words in others {
+                let error = "ERR queue exists with other settings: DQ.ALTER changes them";
+                assert_eq!(c.ask(format!("DQ.CREATE {key}{words}")).error(), error, "{key}{words}");
             }
             assert_eq!((c.digest(key), c.changes()), (digest, changes));
         }

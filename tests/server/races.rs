@@ -163,7 +163,7 @@ fn whatever_makes_room_wakes_who_waits() {
         let server = Server::start();
         let mut c = server.client();
         c.create("q MAXINFLIGHT 1");
-        for (id, at) in [("a", 1000), ("b", 2000)] {
+        for (id, at) in [("a", 1_000_000_001_000i64), ("b", 1_000_000_002_000)] {
             c.push(format!("q x ID {id} AT {at}"));
         }
         assert_eq!(c.pop_ids("q LEASE 600000"), ["a"]);

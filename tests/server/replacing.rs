@@ -86,9 +86,9 @@ fn the_replacement_takes_a_new_place_in_the_order() {
     let server = Server::start();
     let mut c = server.client();
     for id in ["a", "b", "c"] {
-        c.push(format!("q x ID {id} AT 1000"));
+        c.push(format!("q x ID {id} AT 1000000001000"));
     }
-    c.push("q x ID a AT 1000 REPLACE");
+    c.push("q x ID a AT 1000000001000 REPLACE");
     assert_eq!(c.pop_ids("q COUNT 3"), ["b", "c", "a"]);
 }
 
@@ -142,7 +142,7 @@ fn a_full_queue_has_no_room_to_replace_a_dead_one() {
     c.push("q x ID other");
     let digest = c.digest("q");
     let reply = c.ask("DQ.PUSH q new ID m REPLACE");
-    assert_eq!(reply.error(), "QUEUEFULL queue holds 1 messages (MAXLEN)");
+    assert_eq!(reply.error(), "QUEUEFULL queue holds 1 message (MAXLEN)");
     assert_eq!(c.digest("q"), digest);
     assert_eq!(c.get("q", "m").text("payload"), "old");
     assert_eq!(c.state("q", "m"), "dead");

@@ -54,7 +54,7 @@ fn a_replica_follows_every_command() {
         "DQ.NACK q a DELAY 0 ERROR boom",
         "DQ.POP q LEASE 600000 COUNT 2",
         "DQ.NACK q a",
-        "DQ.PUSH q x ID a",
+        "DQ.MPUSH q 1 x IDS a",
         "DQ.PUSH q x ID a REPLACE PRIORITY 8",
         "DQ.POP q NOACK",
         "DQ.PUSH q x ID b PRIORITY 7",

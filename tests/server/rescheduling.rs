@@ -21,7 +21,7 @@ fn a_message_gets_the_time_that_is_said() {
 fn without_delay_it_is_ready_now() {
     let server = Server::start();
     let mut c = server.client();
-    for when in ["DELAY 0", "AT 0", "AT 1000"] {
+    for when in ["DELAY 0", "AT 100000000000", "AT 1000000001000"] {
         c.push("q x ID m DELAY 600000");
         assert_eq!(c.reschedule(format!("q m {when}")), 1);
         assert_eq!(c.state("q", "m"), "ready", "{when}");
@@ -92,12 +92,12 @@ fn a_lease_that_ran_out_cannot_be_acked_late_once_it_was_moved() {
 fn its_new_time_is_its_place_in_the_order() {
     let server = Server::start();
     let mut c = server.client();
-    for (id, at) in [("a", 1000), ("b", 2000), ("c", 3000)] {
+    for (id, at) in [("a", 1_000_000_001_000i64), ("b", 1_000_000_002_000), ("c", 1_000_000_003_000)] {
         c.push(format!("q x ID {id} AT {at}"));
     }
-    c.push("q x ID high AT 9000 PRIORITY 1");
-    assert_eq!(c.reschedule("q c AT 500"), 1);
-    assert_eq!(c.reschedule("q a AT 2000"), 1);
+    c.push("q x ID high AT 1000000009000 PRIORITY 1");
+    assert_eq!(c.reschedule("q c AT 1000000000500"), 1);
+    assert_eq!(c.reschedule("q a AT 1000000002000"), 1);
     assert_eq!(c.pop_ids("q COUNT 5"), ["high", "c", "a", "b"], "priority, due time, push order");
 }
 
@@ -132,11 +132,11 @@ fn moved_to_the_past_its_time_to_live_starts_now_as_that_of_a_push_does() {
     let server = Server::start();
     let mut c = server.client();
     c.push("q x ID m TTL 600000 DELAY 700000");
-    assert_eq!(c.reschedule("q m AT 1000"), 1);
+    assert_eq!(c.reschedule("q m AT 1000000001000"), 1);
     assert_eq!(c.state("q", "m"), "ready");
     c.push("q x ID n TTL 300 DELAY 700000");
     let before = c.now();
-    c.reschedule("q n AT 1000");
+    c.reschedule("q n AT 1000000001000");
     let after = c.now();
     c.until_state("q", "n", "dead");
     let died = c.get("q", "n").int("died");

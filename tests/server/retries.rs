@@ -202,8 +202,8 @@ fn a_nacked_message_keeps_its_priority_and_its_place_among_equals() {
     let server = Server::start();
     let mut c = server.client();
     c.push("q x ID urgent PRIORITY 5");
-    c.push("q x ID a AT 1000");
-    c.push("q x ID b AT 1000");
+    c.push("q x ID a AT 1000000001000");
+    c.push("q x ID b AT 1000000001000");
     assert_eq!(c.pop_ids("q COUNT 2"), ["urgent", "a"]);
     c.nack("q a DELAY 0");
     c.nack("q urgent DELAY 0");

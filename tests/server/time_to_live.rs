@@ -36,9 +36,9 @@ fn the_time_of_a_delayed_message_counts_from_its_due_time() {
 fn the_time_of_a_message_due_in_the_past_counts_from_its_push() {
     let server = Server::start();
     let mut c = server.client();
-    c.push("q x ID m AT 1000 TTL 600000");
+    c.push("q x ID m AT 1000000001000 TTL 600000");
     assert_eq!(c.state("q", "m"), "ready");
-    c.push("q x ID n AT 1000 TTL 20");
+    c.push("q x ID n AT 1000000001000 TTL 20");
     c.until_state("q", "n", "dead");
     let message = c.get("q", "n");
     assert_eq!(message.int("died"), message.int("created") + 20);

@@ -35,8 +35,13 @@ enum Answer {
     Nothing,
     /// An instant that lies so many ms after now
     Ahead(i64),
+    /// This error
+    Refused(&'static str),
 }
 use Answer::*;
+
+/// What a push says of the name of a dead message.
+const DEAD_ID: &str = "DEADID message m is dead: REPLACE it, or DQ.REDRIVE or DQ.CANCEL it first";
 
 /// A cell: from where, by what (`{r}` is the receipt of the last delivery), the answer, where it stands then, and how
 /// many acks of that receipt count after it.
@@ -70,6 +75,12 @@ const TABLE: &[Cell] = &[
     (Flying, "DQ.NACK q {r} DELAY 600000", Word("delayed"), "delayed", 0),
     (Flying, "DQ.NACK q {r} DELAY 0", Word("ready"), "ready", 0),
     (Flying, "DQ.NACK q m DELAY 600000 DEAD", Word("dead"), "dead", 0),
+    (Flying, "DQ.NACK q {r} NOCOUNT", Word("ready"), "ready", 0),
+    (Flying, "DQ.NACK q m NOCOUNT DELAY 600000", Word("delayed"), "delayed", 0),
+    (LastFlight, "DQ.NACK q {r} NOCOUNT", Word("ready"), "ready", 0),
+    (Lapsed, "DQ.NACK q {r} NOCOUNT", Nothing, "ready", 1),
+    (Nacked, "DQ.NACK q {r} NOCOUNT", Nothing, "delayed", 0),
+    (Spent, "DQ.NACK q m NOCOUNT", Nothing, "dead", 1),
     (LastFlight, "DQ.NACK q {r} DELAY 0", Word("dead"), "dead", 0),
     (Rejected, "DQ.NACK q m", Nothing, "dead", 0),
     (Spent, "DQ.NACK q {r}", Nothing, "dead", 1),
@@ -108,12 +119,43 @@ const TABLE: &[Cell] = &[
     (Ready, "DQ.RESCHEDULE q m DELAY 0", Number(1), "ready", 0),
     (Lapsed, "DQ.RESCHEDULE q m DELAY 600000", Number(1), "delayed", 0),
     (Lapsed, "DQ.RESCHEDULE q m DELAY 0", Number(1), "ready", 0),
+    (Delayed, "DQ.RESCHEDULE q m PRIORITY 5", Number(1), "delayed", 0),
+    (Nacked, "DQ.RESCHEDULE q m PRIORITY 5 DELAY 0", Number(1), "ready", 0),
+    (Ready, "DQ.RESCHEDULE q m PRIORITY 5", Number(1), "ready", 0),
+    (Ready, "DQ.RESCHEDULE q m AT 8000000000000 PRIORITY -5", Number(1), "delayed", 0),
+    (Lapsed, "DQ.RESCHEDULE q m PRIORITY 5", Number(1), "ready", 0),
+    (Flying, "DQ.RESCHEDULE q m PRIORITY 5", Number(0), "inflight", 1),
+    (Rejected, "DQ.RESCHEDULE q m PRIORITY 5", Number(0), "dead", 0),
+    (Spent, "DQ.RESCHEDULE q m PRIORITY 5", Number(0), "dead", 1),
+    (Absent, "DQ.RESCHEDULE q m PRIORITY 5", Number(0), "absent", 0),
     (Flying, "DQ.RESCHEDULE q m DELAY 600000", Number(0), "inflight", 1),
     (LastFlight, "DQ.RESCHEDULE q m DELAY 0", Number(0), "inflight", 1),
     (Rejected, "DQ.RESCHEDULE q m DELAY 0", Number(0), "dead", 0),
     (Spent, "DQ.RESCHEDULE q m DELAY 0", Number(0), "dead", 1),
     (Expired, "DQ.RESCHEDULE q m DELAY 600000", Number(0), "dead", 0),
     (Absent, "DQ.RESCHEDULE q m DELAY 0", Number(0), "absent", 0),
+    // BURY
+    (Delayed, "DQ.BURY q m", Word("delayed"), "dead", 0),
+    (Nacked, "DQ.BURY q m ERROR oh", Word("delayed"), "dead", 0),
+    (Ready, "DQ.BURY q m", Word("ready"), "dead", 0),
+    (Lapsed, "DQ.BURY q m", Word("ready"), "dead", 0),
+    (Flying, "DQ.BURY q m", Word("inflight"), "dead", 0),
+    (Flying, "DQ.BURY q {r}", Nothing, "inflight", 1),
+    (LastFlight, "DQ.BURY q m ERROR oh", Word("inflight"), "dead", 0),
+    (Rejected, "DQ.BURY q m ERROR other", Nothing, "dead", 0),
+    (Spent, "DQ.BURY q m", Nothing, "dead", 1),
+    (Expired, "DQ.BURY q m", Nothing, "dead", 0),
+    (Absent, "DQ.BURY q m", Nothing, "absent", 0),
+    // PROMOTE
+    (Delayed, "DQ.PROMOTE q", Number(1), "ready", 0),
+    (Nacked, "DQ.PROMOTE q COUNT 1", Number(1), "ready", 0),
+    (Ready, "DQ.PROMOTE q", Number(0), "ready", 0),
+    (Lapsed, "DQ.PROMOTE q", Number(0), "ready", 1),
+    (Flying, "DQ.PROMOTE q COUNT 9", Number(0), "inflight", 1),
+    (Rejected, "DQ.PROMOTE q", Number(0), "dead", 0),
+    (Spent, "DQ.PROMOTE q", Number(0), "dead", 1),
+    (Expired, "DQ.PROMOTE q", Number(0), "dead", 0),
+    (Absent, "DQ.PROMOTE q", Number(0), "absent", 0),
     // REPLACE
     (Delayed, "DQ.PUSH q new ID m REPLACE", Word("m"), "ready", 0),
     (Nacked, "DQ.PUSH q new ID m REPLACE", Word("m"), "ready", 0),
@@ -131,9 +173,9 @@ const TABLE: &[Cell] = &[
     (Ready, "DQ.PUSH q new ID m", Nothing, "ready", 0),
     (Lapsed, "DQ.MPUSH q 1 new IDS m", Nothing, "ready", 1),
     (Flying, "DQ.PUSH q new ID m DELAY 5", Nothing, "inflight", 1),
-    (Rejected, "DQ.PUSH q new ID m", Nothing, "dead", 0),
-    (Spent, "DQ.PUSH q new ID m", Nothing, "dead", 1),
-    (Expired, "DQ.PUSH q new ID m", Nothing, "dead", 0),
+    (Rejected, "DQ.PUSH q new ID m", Refused(DEAD_ID), "dead", 0),
+    (Spent, "DQ.PUSH q new ID m", Refused(DEAD_ID), "dead", 1),
+    (Expired, "DQ.PUSH q new ID m DELAY 5", Refused(DEAD_ID), "dead", 0),
     // REDRIVE
     (Delayed, "DQ.REDRIVE q", Number(0), "delayed", 0),
     (Ready, "DQ.REDRIVE q IDS 1 m", Number(0), "ready", 0),
@@ -158,6 +200,9 @@ const TABLE: &[Cell] = &[
     (Spent, "DQ.PURGE q dead", Number(1), "absent", 0),
     (Spent, "DQ.PURGE q delayed ready inflight", Number(0), "dead", 1),
     (Expired, "DQ.PURGE q", Number(1), "absent", 0),
+    (Lapsed, "DQ.PURGE q delayed ready COUNT 5", Number(1), "absent", 0),
+    (Flying, "DQ.PURGE q ready COUNT 1", Number(0), "inflight", 1),
+    (Spent, "DQ.PURGE q COUNT 1", Number(1), "absent", 0),
     (Absent, "DQ.PURGE q", Number(0), "absent", 0),
     // POP, which takes nothing but what is ready.
     (Delayed, "DQ.POP q", Nothing, "delayed", 0),
@@ -220,12 +265,14 @@ impl Answer {
                 reply.is_null()
                     || matches!(reply, Reply::Array(items) if matches!(items.as_slice(), [one] if one.is_null()))
             }
+            // A script adds where it was raised.
+            Refused(text) => matches!(reply, Reply::Error(error) if error.starts_with(text)),
             Ahead(ms) => matches!(reply, Reply::Int(instant) if now.contains(&(instant - ms))),
         }
     }
 
     fn is_nothing(self) -> bool {
-        matches!(self, Nothing | Number(0))
+        matches!(self, Nothing | Number(0) | Refused(_))
     }
 }
 
@@ -405,8 +452,8 @@ fn what_leaves_flight_after_its_time_to_live_is_dead() {
 fn a_lease_that_ends_puts_a_message_back_at_its_old_place() {
     let server = Server::start();
     let mut c = server.client();
-    for (id, at, priority) in [("m", 2000, 0), ("before", 1000, 0), ("after", 3000, 0), ("low", 500, -1)] {
-        c.push(format!("q x ID {id} AT {at} PRIORITY {priority}"));
+    for (id, at, priority) in [("m", 2, 0), ("before", 1, 0), ("after", 3, 0), ("low", 0, -1)] {
+        c.push(format!("q x ID {id} AT 100000000000{at} PRIORITY {priority}"));
     }
     assert_eq!(c.pop_ids("q COUNT 2 LEASE 1"), ["before", "m"]);
     c.until_state("q", "m", "ready");
