@@ -25,10 +25,8 @@ impl Command for Alter {
         arity: -2,
         keys: Keys::First(Access::UPDATE),
         acl: c"write slow",
-        summary:
-            c"Changes the settings that are named, for what happens from then on; with MKQUEUE creates a missing queue",
-        complexity:
-            c"O(1), and O(M * log N) with M the dead messages that a lower DEADLEN drops and N those in the queue",
+        summary: c"Changes the settings of a queue. With MKQUEUE it creates the queue if it does not exist",
+        complexity: c"O(1), and O(M * log N) if the change drops M of N dead messages",
         since: c"0.1.0",
         tips: c"",
         args: &[Arg::key(c"key")],

@@ -25,7 +25,7 @@ impl Command for Create {
         arity: -2,
         keys: Keys::First(Access::INSERT),
         acl: c"write fast",
-        summary: c"Creates an empty queue with settings of its own, or confirms that it exists with just these",
+        summary: c"Creates an empty queue with its own settings. Succeeds too if the queue exists with exactly these settings",
         complexity: c"O(1)",
         since: c"0.1.0",
         tips: c"",

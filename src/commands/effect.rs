@@ -24,8 +24,9 @@ impl Command for Effect {
         arity: 3,
         keys: Keys::First(Access::UPDATE),
         acl: c"write slow dangerous",
-        summary: c"Carries out what another server decided; internal to replication and persistence",
-        complexity: c"O(M * log N) with M the messages named and N the messages in the queue",
+        summary: c"Applies an effect that another server wrote. Internal to replication and persistence",
+        complexity:
+            c"O(M * log N) where M is the number of messages in the effect and N the number of messages in the queue",
         since: c"0.1.0",
         tips: c"",
         args: &[Arg::key(c"key"), Arg::string(c"effect")],

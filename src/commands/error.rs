@@ -116,7 +116,7 @@ impl fmt::Display for Error {
             Error::IdsMissing(count) => write!(f, "ERR syntax error, IDS needs {count} {}", plural(*count, "id")),
             Error::BackoffValues => f.write_str("ERR syntax error, BACKOFF needs two values, base and max"),
             Error::Backoff => f.write_str("ERR BACKOFF base must not be above its max"),
-            Error::BadCursor => f.write_str("ERR invalid cursor: it is 0, or what the last DQ.SCAN answered"),
+            Error::BadCursor => f.write_str("ERR invalid cursor: give 0, or the cursor that the last DQ.SCAN returned"),
             Error::NoSuchKey => f.write_str("ERR no such key"),
             Error::Seconds(option, seconds) => {
                 write!(f, "ERR {option} is Unix time in milliseconds; {seconds} looks like seconds")

@@ -22,7 +22,7 @@ const ROW: Row = Row {
     arity: -2,
     keys: Keys::First(Access::UPDATE),
     acl: c"write fast",
-    summary: c"Suspends the delivery of a queue, for a time or until it is resumed; all else goes on",
+    summary: c"Suspends delivery from a queue, for a given time or until it is resumed",
     complexity: c"O(1)",
     since: c"0.1.0",
     tips: c"",
@@ -39,13 +39,8 @@ impl Command for Pause {
 }
 
 impl Command for Resume {
-    const ROW: Row = Row {
-        name: c"DQ.RESUME",
-        arity: 2,
-        summary: c"Resumes the delivery of a queue that was paused",
-        options: &[],
-        ..ROW
-    };
+    const ROW: Row =
+        Row { name: c"DQ.RESUME", arity: 2, summary: c"Resumes delivery from a paused queue", options: &[], ..ROW };
 
     fn run(call: Call<'_>) {
         serve(call, resume);

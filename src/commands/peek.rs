@@ -18,9 +18,8 @@ impl Command for Peek {
         arity: -2,
         keys: Keys::First(Access::READ),
         acl: c"read slow",
-        summary:
-            c"Shows the first messages of a state, in the order in which they will leave it; the dead newest first",
-        complexity: c"O(M * log N) with M the messages shown and N the messages in the queue",
+        summary: c"Returns the first messages of a state in the order in which they will leave it. Dead messages are returned newest first",
+        complexity: c"O(M * log N) where M is the number of messages returned and N the number of messages in the queue",
         since: c"0.1.0",
         tips: c"",
         args: &[Arg::key(c"key"), STATES.optional()],

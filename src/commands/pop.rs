@@ -25,8 +25,9 @@ impl Command for Pop {
         arity: -2,
         keys: Keys::First(Access::READ.and(Access::UPDATE)),
         acl: c"write slow blocking",
-        summary: c"Leases the next ready messages of a queue to the caller, waiting for one to become due if asked to",
-        complexity: c"O(M * log N) with M the messages delivered and N the messages in the queue",
+        summary: c"Delivers the next ready messages of a queue under a lease. Optionally blocks until one is due",
+        complexity:
+            c"O(M * log N) where M is the number of messages delivered and N the number of messages in the queue",
         since: c"0.1.0",
         tips: c"nondeterministic_output",
         args: &[Arg::key(c"key")],

@@ -18,8 +18,10 @@ impl Command for Promote {
         arity: -2,
         keys: Keys::First(Access::UPDATE),
         acl: c"write slow",
-        summary: c"Makes delayed messages due now, all or the next ones, and answers how many",
-        complexity: c"O(M * log N) with M the messages promoted and N the messages in the queue",
+        summary:
+            c"Makes delayed messages due now, all of them or the next ones. Returns the number of messages promoted",
+        complexity:
+            c"O(M * log N) where M is the number of messages promoted and N the number of messages in the queue",
         since: c"0.2.0",
         tips: c"",
         args: &[Arg::key(c"key")],

@@ -19,9 +19,8 @@ impl Command for Purge {
         arity: -2,
         keys: Keys::First(Access::DELETE),
         acl: c"write slow",
-        summary:
-            c"Removes the messages of the states named, or of all states, at most COUNT; answers how many it removed",
-        complexity: c"O(M * log N) with M the messages removed and N the messages in the queue",
+        summary: c"Removes the messages of a queue: all of them, those in some states, or the first ones. Returns the number of messages removed",
+        complexity: c"O(M * log N) where M is the number of messages removed and N the number of messages in the queue",
         since: c"0.1.0",
         tips: c"",
         args: &[Arg::key(c"key"), STATES.optional().multiple()],

@@ -5,7 +5,7 @@ use crate::support::{eventually, every_state, in_both_protocols, Client, Protoco
 const ALWAYS: [&str; 10] =
     ["attempt", "created", "due", "id", "lease", "payload", "priority", "retries", "state", "ttl"];
 
-const COUNTS: [&str; 31] = [
+const COUNTS: [&str; 33] = [
     "delayed",
     "ready",
     "inflight",
