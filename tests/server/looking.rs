@@ -181,7 +181,8 @@ fn a_queue_shows_the_age_of_its_oldest_running_delivery() {
         let before = c.now();
         assert_eq!(c.pop_ids("q LEASE 600000"), [id]);
         began.push((before, c.now()));
-        c.until_after(c.now());
+        let now = c.now();
+        c.until_after(now);
     }
     let expect_since = |c: &mut Client, (after, by): (i64, i64)| {
         let asked = c.now();
