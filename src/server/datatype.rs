@@ -1,7 +1,7 @@
 //! The data type: what the server asks of a value that it keeps.
 //!
 //! Saving and rewriting run in a child process and only read. Freeing may run on a background thread and touches
-//! nothing but the queue and a few atomic sums. Loading trusts nothing: what cannot be a queue is refused with a
+//! nothing but the queue and a few atomic sums: see [`disposal`](super::disposal). Loading trusts nothing: what cannot be a queue is refused with a
 //! line in the log, and the server decides what that means (an error for `RESTORE`, a refused start for a file).
 
 use std::ffi::{c_char, c_int, c_void};
@@ -14,7 +14,8 @@ use redis_module::raw;
 
 use super::agenda::{Armed, Taken};
 use super::ctx::{now_ms, Ctx, Name};
-use super::gauges::{self, Share};
+use super::disposal;
+use super::gauges::{self, Home, Share};
 use super::guard::guard;
 use super::import::Import;
 use super::key::{TypeHandle, Value};
@@ -39,6 +40,8 @@ pub struct Held {
     /// The import with which it came, if it did.
     came_with: Option<Import>,
     armed: Option<Armed>,
+    /// Where it is counted; none once it is being freed.
+    home: Option<Home>,
 }
 
 lazy_static! {
@@ -48,17 +51,35 @@ lazy_static! {
 
 impl Held {
     /// Wraps a queue that came to be on this server.
-    pub fn new(mut queue: Queue) -> Box<Held> {
+    pub fn new(queue: Queue) -> Box<Held> {
+        let home = Home::nowhere(&queue);
+        Held::at(home, queue)
+    }
+
+    /// Wraps a queue that was loaded into a database, or copied to one.
+    fn loaded(queue: Queue, db: i32) -> Box<Held> {
+        let home = Home::loaded(&queue, db);
+        Held::at(home, queue)
+    }
+
+    fn at(home: Home, mut queue: Queue) -> Box<Held> {
         queue.share_settings(&mut COMMON_SETTINGS.lock().unwrap_or_else(PoisonError::into_inner));
         raise_floor(queue.last_given());
-        gauges::enter(&queue);
-        Box::new(Held { queue, came_with: None, armed: None })
+        Box::new(Held { queue, came_with: None, armed: None, home: Some(home) })
     }
 
     /// Wraps a queue that was made by what it did so far, which nobody has counted yet.
     pub fn made(queue: Queue) -> Box<Held> {
         gauges::count(&queue);
         Held::new(queue)
+    }
+
+    /// Takes back what it adds to the sums, and the hint that it has. It is about to be freed.
+    pub fn withdraw(&mut self) {
+        if let Some(home) = self.home.take() {
+            home.leave(&self.queue);
+        }
+        self.armed = None;
     }
 
     /// Whether a hint that was taken out was this queue's.
@@ -115,19 +136,22 @@ impl Value for Held {
     }
 
     #[inline]
-    fn closed(&self, opened: &Share) {
+    fn closed(&mut self, opened: &Share, db: i32) {
         if cfg!(debug_assertions) && self.queue.counts().total() <= CHECKED_MAX {
             if let Err(why) = self.queue.check() {
                 log(Level::Warning, &format!("{why}: a bug in the module left a queue inconsistent"));
             }
         }
-        opened.publish(&self.queue);
+        if let Some(home) = &mut self.home {
+            home.publish(&self.queue, opened);
+            home.move_to(&self.queue, db);
+        }
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        gauges::leave(&self.queue);
+        self.withdraw();
     }
 }
 
@@ -157,7 +181,7 @@ const METHODS: raw::RedisModuleTypeMethods = raw::RedisModuleTypeMethods {
     defrag: None,
     mem_usage2: Some(mem_usage),
     free_effort2: Some(free_effort),
-    unlink2: None,
+    unlink2: Some(unlink),
     copy2: Some(copy),
     aux_save2: None,
 };
@@ -194,7 +218,7 @@ extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, encoding: c_int) -> *mut c_v
     guard("a load", ptr::null_mut(), || match load(io, encoding) {
         Ok(queue) => {
             look_at_later(io);
-            Box::into_raw(Held::new(queue)).cast()
+            Box::into_raw(Held::loaded(queue, database_of(io))).cast()
         }
         Err(why) => {
             log(Level::Warning, &format!("a queue was refused: {why}"));
@@ -216,6 +240,12 @@ fn load(io: *mut raw::RedisModuleIO, encoding: c_int) -> Result<Queue, String> {
         loader.take(piece.as_ref()).map_err(|refused| refused.to_string())?;
     }
     loader.finish(UnixMs::new(now_ms())).map_err(|refused| refused.to_string())
+}
+
+/// The database into which a value is being loaded.
+fn database_of(io: *mut raw::RedisModuleIO) -> i32 {
+    // SAFETY: the static is read by value; the function exists since 7.0 and is called during the load.
+    unsafe { raw::RedisModule_GetDbIdFromIO.map_or(0, |db_of| db_of(io)) }
 }
 
 /// Asks the timer to look at a key that is being loaded. Its name may come to nothing, or to another value: the
@@ -298,7 +328,19 @@ extern "C" fn digest(md: *mut raw::RedisModuleDigest, value: *mut c_void) {
 extern "C" fn free(value: *mut c_void) {
     guard("freeing a queue", (), || {
         // SAFETY: the server gives up a value of this type, which is a box of `Held`.
-        drop(unsafe { Box::from_raw(value.cast::<Held>()) });
+        disposal::dispose(unsafe { Box::from_raw(value.cast::<Held>()) });
+    });
+}
+
+/// Comes before a value is freed because its key was deleted, expired, evicted or overwritten, but also before it gets
+/// another key by `RENAME` or `MOVE`.
+extern "C" fn unlink(_: *mut raw::RedisModuleKeyOptCtx, value: *const c_void) {
+    guard("an unlink", (), || {
+        // SAFETY: the server passes a value of this type, on the main thread, while no key of it is open.
+        let held = unsafe { &mut *value.cast_mut().cast::<Held>() };
+        if let Some(home) = &mut held.home {
+            home.unlink(&held.queue);
+        }
     });
 }
 
@@ -307,9 +349,9 @@ extern "C" fn mem_usage(_: *mut raw::RedisModuleKeyOptCtx, value: *const c_void,
     guard("MEMORY USAGE", 0, || unsafe { size_of::<Held>() + held(value).queue.heap_bytes() })
 }
 
+/// Always little, so that the server frees a queue as it unlinks it, and `INFO dq` is right when `UNLINK` answers.
 extern "C" fn free_effort(_: *mut raw::RedisModuleKeyOptCtx, value: *const c_void) -> usize {
-    // SAFETY: as above.
-    guard("freeing a queue", 1, || unsafe { held(value).queue.allocations() })
+    disposal::effort(value.cast())
 }
 
 extern "C" fn copy(options: *mut raw::RedisModuleKeyOptCtx, value: *const c_void) -> *mut c_void {
@@ -318,8 +360,11 @@ extern "C" fn copy(options: *mut raw::RedisModuleKeyOptCtx, value: *const c_void
         let copied = unsafe { held(value).queue.duplicate() };
         match copied {
             Ok(queue) => {
-                look_at_copy(options);
-                Box::into_raw(Held::new(queue)).cast()
+                let held = match look_at_copy(options) {
+                    Some(db) => Held::loaded(queue, db),
+                    None => Held::new(queue),
+                };
+                Box::into_raw(held).cast()
             }
             Err(refused) => {
                 log(Level::Warning, &refused.to_string());
@@ -329,12 +374,13 @@ extern "C" fn copy(options: *mut raw::RedisModuleKeyOptCtx, value: *const c_void
     })
 }
 
-fn look_at_copy(options: *mut raw::RedisModuleKeyOptCtx) {
+/// Asks the timer to look at a copy, and returns the database to which it is copied.
+fn look_at_copy(options: *mut raw::RedisModuleKeyOptCtx) -> Option<i32> {
     let (Some(name_of), Some(db_of)) =
         // SAFETY: the statics are read by value; both functions exist since 7.0.
         (unsafe { raw::RedisModule_GetToKeyNameFromOptCtx }, unsafe { raw::RedisModule_GetToDbIdFromOptCtx })
     else {
-        return;
+        return None;
     };
     // SAFETY: the options are valid during the copy.
     let (name, db) = unsafe { (name_of(options), db_of(options)) };
@@ -342,4 +388,5 @@ fn look_at_copy(options: *mut raw::RedisModuleKeyOptCtx) {
         // SAFETY: the string is valid during the copy.
         request_look(db, unsafe { Name::from_raw(name.cast_mut()) });
     }
+    Some(db)
 }

@@ -36,8 +36,8 @@ extern "C" fn on_info(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report: c_in
             // SAFETY: the context is valid during this call, the name a C string that the server copies.
             unsafe { field(ctx, name.as_ptr(), value) };
         };
-        let counts = gauges::counts();
-        add("queues", gauges::queues());
+        let (queues, counts) = gauges::held();
+        add("queues", queues);
         add("delayed", counts.delayed);
         add("ready", counts.ready);
         add("inflight", counts.inflight);

@@ -26,8 +26,8 @@ pub trait Value {
     /// Its key was opened.
     fn opened(&self) -> Self::Opened;
 
-    /// Its key closes. Comes after every open, also when what was done in between panicked.
-    fn closed(&self, opened: &Self::Opened);
+    /// Its key, which is in that database, closes. Comes after every open, also when what was done in between panicked.
+    fn closed(&mut self, opened: &Self::Opened, db: i32);
 }
 
 /// The server's number for a data type whose values are boxes of `T`.
@@ -103,6 +103,7 @@ pub struct OpenKey<'a, T: Value> {
     found: Found<T>,
     /// There where a value is.
     opened: Option<T::Opened>,
+    db: i32,
     name: PhantomData<Name<'a>>,
 }
 
@@ -130,7 +131,8 @@ impl<'a, T: Value> OpenKey<'a, T> {
     fn open(ctx: Ctx, name: Name<'a>, of: TypeHandle<T>, mode: c_int) -> Self {
         // SAFETY: the context and the name are valid; the server takes a reference of its own to the name.
         let key = unsafe { api!(RedisModule_OpenKey)(ctx.as_ptr(), name.as_ptr(), mode) };
-        let mut open = OpenKey { key, of, found: Found::Missing, opened: None, name: PhantomData };
+        let mut open =
+            OpenKey { key, of, found: Found::Missing, opened: None, db: ctx.selected_db(), name: PhantomData };
         open.look();
         open
     }
@@ -211,7 +213,7 @@ impl<T: Value> Drop for OpenKey<'_, T> {
         if let (Found::Value(value), Some(opened)) = (&self.found, &self.opened) {
             VALUE_OPEN.store(false, Ordering::Relaxed);
             // SAFETY: as in `slot`; what `slot` lent has ended.
-            unsafe { (**value).closed(opened) };
+            unsafe { (**value).closed(opened, self.db) };
         }
         // SAFETY: the key was opened by `open` and is closed once; null is allowed.
         unsafe { api!(RedisModule_CloseKey)(self.key) }

@@ -7,6 +7,8 @@ use redis_module::{raw, Context, RedisString};
 use super::api::missing_api;
 use super::config;
 use super::ctx::Ctx;
+use super::disposal;
+use super::gauges;
 use super::guard::{guard, install_panic_hook};
 use super::import;
 use super::info;
@@ -39,6 +41,7 @@ pub fn load(
     let ctx = unsafe { Ctx::from_raw(ctx.ctx) };
     guard("the load", Err("a bug in the module".to_owned()), || {
         log::attach(ctx);
+        disposal::attach();
         if !args.is_empty() {
             return Err("it takes no arguments; its settings are the dq.* lines of redis.conf".to_owned());
         }
@@ -47,6 +50,8 @@ pub fn load(
         listeners::watch(ctx)?;
         info::register(ctx)?;
         ctx.subscribe(raw::REDISMODULE_EVENT_SWAPDB, sweep::on_swap);
+        ctx.subscribe(raw::REDISMODULE_EVENT_FLUSHDB, gauges::on_flush);
+        ctx.subscribe(raw::REDISMODULE_EVENT_REPL_ASYNC_LOAD, gauges::on_load_beside);
         ctx.subscribe(raw::REDISMODULE_EVENT_CRON_LOOP, timer::on_cron);
         ctx.subscribe(import::EVENT, import::on_stage);
         register_commands(ctx)

@@ -14,6 +14,7 @@ pub mod blocked_keys;
 pub mod config;
 pub mod ctx;
 pub mod datatype;
+pub mod disposal;
 pub mod event;
 pub mod gauges;
 pub mod guard;

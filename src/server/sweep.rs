@@ -14,6 +14,7 @@ use redis_module::raw;
 use super::api::api;
 use super::ctx::{Ctx, Name};
 use super::datatype;
+use super::gauges;
 use super::guard::guard;
 use super::key::holds;
 use super::state::with_schedule;
@@ -124,10 +125,16 @@ extern "C" fn on_key(
 }
 
 /// Databases were swapped, and all queues in them have other names now.
-pub extern "C" fn on_swap(ctx: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, _: u64, _: *mut c_void) {
+pub extern "C" fn on_swap(ctx: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, _: u64, info: *mut c_void) {
     // SAFETY: the server passes a context that is valid during this call.
     let ctx = unsafe { Ctx::from_raw(ctx) };
-    guard("SWAPDB", (), || start(ctx));
+    guard("SWAPDB", (), || {
+        // SAFETY: the server passes this structure with this event, and it is valid during the call.
+        if let Some(info) = unsafe { info.cast::<raw::RedisModuleSwapDbInfo>().as_ref() } {
+            gauges::swap(info.dbnum_first, info.dbnum_second);
+        }
+        start(ctx);
+    });
 }
 
 /// Wants a walk, and a timer for it.

@@ -64,6 +64,7 @@ mod scanning;
 mod sentinel;
 mod several_queues;
 mod slots;
+mod sums;
 mod time_to_live;
 mod waiting;
 mod what_happens_when;
