@@ -14,31 +14,16 @@ mod server;
 #[cfg(feature = "fuzzing")]
 pub use commands::fuzzing;
 
+/// What the server is told of the module as it loads it: see `server::load`.
 #[cfg(feature = "module")]
 mod module {
-    use crate::commands;
     use crate::server::alloc::ServerAlloc;
-    use crate::server::datatype::QUEUE_TYPE;
-    use crate::server::{load, log};
-    use redis_module::{redis_module, Context, RedisString, Status};
+    use std::ffi::{c_int, CStr};
 
-    fn init(ctx: &Context, args: &[RedisString]) -> Status {
-        match load::load(ctx, args, commands::register_all) {
-            Ok(()) => Status::Ok,
-            Err(why) => {
-                log::log(log::Level::Warning, &format!("dq cannot be loaded: {why}"));
-                Status::Err
-            }
-        }
-    }
+    pub const NAME: &CStr = c"dq";
+    /// Two digits each for major, minor and patch: 0.1.0.
+    pub const VERSION: c_int = 100;
 
-    redis_module! {
-        name: "dq",
-        // Two digits each for major, minor and patch: 0.1.0.
-        version: 100,
-        allocator: (ServerAlloc, ServerAlloc),
-        data_types: [QUEUE_TYPE],
-        init: init,
-        commands: [],
-    }
+    #[global_allocator]
+    static ALLOCATOR: ServerAlloc = ServerAlloc;
 }

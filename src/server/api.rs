@@ -75,6 +75,7 @@ required! {
     RedisModule_SubscribeToServerEvent
     RedisModule_GetServerInfo
     RedisModule_ServerInfoGetFieldUnsigned
+    RedisModule_ServerInfoGetFieldC
     RedisModule_FreeServerInfo
     RedisModule_OpenKey
     RedisModule_CloseKey

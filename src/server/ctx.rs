@@ -81,6 +81,19 @@ impl Ctx {
         now_ms()
     }
 
+    /// One field of a section of `INFO`, if there is such a field. Makes the whole section.
+    pub fn server_info(&self, section: &CStr, field: &CStr) -> Option<String> {
+        // SAFETY: the context is valid, section and field are C strings. The information is freed once, after the field's
+        // text, which belongs to it, was copied.
+        unsafe {
+            let info = api!(RedisModule_GetServerInfo)(self.0, section.as_ptr());
+            let text = api!(RedisModule_ServerInfoGetFieldC)(info, field.as_ptr());
+            let text = (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned());
+            api!(RedisModule_FreeServerInfo)(self.0, info);
+            text
+        }
+    }
+
     /// What the server and this client are doing. Worth keeping for the call: it looks at a dozen states.
     #[inline]
     pub fn flags(&self) -> Flags {

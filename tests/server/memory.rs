@@ -136,3 +136,21 @@ fn active_defragmentation_does_no_harm() {
     assert_eq!(c.len("q ready"), 10_000);
     assert_eq!(c.len("q inflight"), 3_000);
 }
+
+#[test]
+fn a_policy_that_evicts_is_warned_of_in_the_log() {
+    let log = |policy: &str| {
+        let server = Server::with(&["--maxmemory-policy", policy]);
+        std::fs::read_to_string(server.dir().join("log")).expect("a log")
+    };
+    for (policy, taken) in
+        [("allkeys-lru", "evict a whole queue;"), ("volatile-ttl", "evict a whole queue that has an EXPIRE;")]
+    {
+        let log = log(policy);
+        assert!(log.contains(&format!("maxmemory-policy is {policy}")) && log.contains(taken), "{log}");
+        assert!(log.contains("set it to noeviction"), "{log}");
+    }
+    let log = log("noeviction");
+    assert!(!log.contains("maxmemory-policy is"), "{log}");
+    assert!(!log.contains("defrag"), "nothing is said of what the module does not use: {log}");
+}
