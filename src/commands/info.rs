@@ -5,6 +5,7 @@ use super::{key_name, look_at, now, serve};
 use crate::queue::time::UnixMs;
 use crate::queue::{Pause, Queue, Totals};
 use crate::server::ctx::Ctx;
+use crate::server::guard::plant;
 use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::server::waiters;
 
@@ -35,6 +36,7 @@ fn info(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let name = key_name(call)?;
     let now = now(ctx);
+    plant("command");
     let waiting = waiters::clients_blocked_on(ctx, name);
     if look_at(ctx, name, now, |held| reply_queue(ctx, &held.queue, waiting, now))?.is_none() {
         ctx.null_array();

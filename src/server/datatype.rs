@@ -16,7 +16,7 @@ use super::agenda::{Armed, Taken};
 use super::ctx::{now_ms, Ctx, Name};
 use super::disposal;
 use super::gauges::{self, Home, Share};
-use super::guard::guard;
+use super::guard::{guard, plant};
 use super::import::Import;
 use super::key::{TypeHandle, Value};
 use super::log::{detached, log, Level};
@@ -327,6 +327,7 @@ extern "C" fn digest(md: *mut raw::RedisModuleDigest, value: *mut c_void) {
 
 extern "C" fn free(value: *mut c_void) {
     guard("freeing a queue", (), || {
+        plant("free");
         // SAFETY: the server gives up a value of this type, which is a box of `Held`.
         disposal::dispose(unsafe { Box::from_raw(value.cast::<Held>()) });
     });

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use redis_module::raw;
 
+use super::alarms::BUG;
 use super::api::api;
 use super::ctx::{is_ok, Ctx, Name};
 use super::log::{log, Level};
@@ -232,6 +233,6 @@ pub unsafe fn holds<T>(key: *mut raw::RedisModuleKey, of: TypeHandle<T>) -> bool
 
 #[cold]
 fn refuse_second<T>() -> Found<T> {
-    log(Level::Warning, "a queue was asked for while another is in use; the call was refused");
+    log(Level::Warning, &format!("a queue was asked for while another is in use, {BUG}; the call was refused"));
     Found::WrongType
 }

@@ -7,6 +7,7 @@
 
 pub mod admission;
 pub mod agenda;
+pub mod alarms;
 pub mod alloc;
 pub mod api;
 pub mod args;

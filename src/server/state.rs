@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use lazy_static::lazy_static;
 
 use super::agenda::Agenda;
+use super::alarms::BUG;
 use super::blocked_keys::BlockedKeys;
 use super::log::{log, Level};
 use super::sweep::Sweep;
@@ -48,7 +49,7 @@ pub fn with_schedule<R>(step: impl FnOnce(&mut Schedule) -> R) -> Option<R> {
 
 #[cold]
 fn in_use<R>() -> Option<R> {
-    log(Level::Warning, "the schedule was asked for while in use, a bug in the module");
+    log(Level::Warning, &format!("the schedule was asked for while in use, {BUG}"));
     None
 }
 

@@ -18,7 +18,7 @@ use super::ctx::{Ctx, Name, TimerId};
 use super::datatype;
 use super::event::Event;
 use super::gauges;
-use super::guard::guard;
+use super::guard::{guard, plant};
 use super::key::{OpenKey, Slot};
 use super::state::{with_schedule, Schedule};
 use super::sweep;
@@ -125,6 +125,7 @@ fn run(ctx: Ctx) {
     let now = UnixMs::new(ctx.now_ms());
     // This timer has fired: it must not be stopped any more.
     with_schedule(|schedule| schedule.timer = Timer::default());
+    plant("timer");
     if ctx.avoid_replication_traffic() {
         rest(PAUSED);
         return;

@@ -21,7 +21,7 @@ use super::ctx::{Ctx, Name};
 use super::datatype;
 use super::event::Event;
 use super::gauges::BLOCKED_CLIENTS;
-use super::guard::guard;
+use super::guard::{guard, plant};
 use super::key::{OpenKey, Slot};
 use super::state::with_schedule;
 use super::write;
@@ -93,6 +93,7 @@ fn try_serve(ctx: Ctx, words: &Args<'_>) -> bool {
     if !finds(ctx, name, now, request) {
         return false;
     }
+    plant("blocked client");
     match admission::ask(ctx, words, name) {
         Admission::Granted => {}
         Admission::Refused => return retry(),

@@ -16,6 +16,7 @@
 
 mod support;
 
+mod alarms;
 mod batches;
 mod blocking;
 mod cancelling;

@@ -10,8 +10,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// What never stands in the log of a healthy server.
-const ALARMS: [&str; 4] = ["panicked", "BUG REPORT", "Guru Meditation", "CRITICAL"];
+#[path = "../../../src/server/alarms.rs"]
+mod alarms;
+
+/// What never stands in the log of a healthy server: what the module says of its own bugs, and what servers say.
+const ALARMS: [&str; 6] = [alarms::PANIC, alarms::BUG, "panicked", "BUG REPORT", "Guru Meditation", "CRITICAL"];
 
 /// How often a start is tried again because another process took the port in between.
 const PORT_ATTEMPTS: usize = 20;
@@ -23,6 +26,8 @@ pub struct Server {
     dir: PathBuf,
     args: Vec<String>,
     environment: Vec<(String, String)>,
+    /// Whether an alarm in its log is what the test wants.
+    alarm_wanted: bool,
 }
 
 impl Server {
@@ -41,6 +46,22 @@ impl Server {
         Server::in_environment(clock.environment(), args)
     }
 
+    /// A fresh server whose module panics at a place; none if the module is no debug build, which alone can do that.
+    /// Its log must hold an alarm when it ends.
+    pub fn with_panic_in(place: &str, args: &[&str]) -> Option<Server> {
+        if !cfg!(debug_assertions) || std::env::var_os("DQ_MODULE").is_some() {
+            return None;
+        }
+        let mut server = Server::in_environment(vec![("DQ_PLANTED_PANIC".to_owned(), place.to_owned())], args);
+        server.alarm_wanted = true;
+        Some(server)
+    }
+
+    /// Whether its log holds an alarm by now.
+    pub fn is_alarmed(&self) -> bool {
+        alarm_in(&read_log(&self.dir)).is_some()
+    }
+
     fn in_environment(environment: Vec<(String, String)>, args: &[&str]) -> Server {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("server-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -50,7 +71,7 @@ impl Server {
         std::fs::write(dir.join("conf"), "").expect("a file for the configuration");
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
         let (child, port) = launch(&dir, &args, &environment);
-        Server { child, port, dir, args, environment }
+        Server { child, port, dir, args, environment, alarm_wanted: false }
     }
 
     /// A fresh server that keeps an AOF, synced to disk with each reply.
@@ -142,10 +163,10 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
         let log = read_log(&self.dir);
-        let alarm = ALARMS.into_iter().find(|alarm| log.contains(alarm));
+        let alarm = alarm_in(&log);
         if std::thread::panicking() {
             eprintln!("{} keeps what the server left; its log ends:\n{}", self.dir.display(), tail(&log));
-        } else if let Some(alarm) = alarm {
+        } else if alarm.is_some() != self.alarm_wanted {
             panic!("the log in {} says {alarm:?}:\n{}", self.dir.display(), tail(&log));
         } else {
             let _ = std::fs::remove_dir_all(&self.dir);
@@ -255,6 +276,11 @@ fn module() -> PathBuf {
     let candidates: Vec<PathBuf> = exe.ancestors().skip(1).take(2).map(|dir| dir.join("libdq.so")).collect();
     let found = candidates.iter().find(|path| path.is_file());
     found.unwrap_or_else(|| panic!("no module at {candidates:?}; DQ_MODULE may name one")).clone()
+}
+
+/// The first alarm in a log.
+fn alarm_in(log: &str) -> Option<&'static str> {
+    ALARMS.into_iter().find(|alarm| log.contains(alarm))
 }
 
 fn read_log(dir: &Path) -> String {
