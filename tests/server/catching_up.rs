@@ -167,10 +167,16 @@ fn what_was_decided_long_ago_is_delivered_when_it_is_due() {
         due = c.get("q", "m").int("due");
     })
     .remove(0);
-    // It bears the instant of the decision: an array of two, and first a number of eight bytes. An hour is gone.
-    assert_eq!(effect[..2], [0x92, 0xcf]);
-    let stamp = u64::from_be_bytes(effect[2..10].try_into().unwrap());
-    effect[2..10].copy_from_slice(&(stamp - 3_600_000).to_be_bytes());
+    // Behind the version it bears the instant of the decision: an array of two, and first a number of eight bytes. An
+    // hour is gone.
+    assert_eq!(effect[..3], [1, 0x92, 0xcf]);
+    let hour = 3_600_000u64;
+    let stamp = u64::from_be_bytes(effect[3..11].try_into().unwrap());
+    effect[3..11].copy_from_slice(&(stamp - hour).to_be_bytes());
+    // The one message keeps its sequence, which stands there as its distance from that instant.
+    let image = effect.windows(3).position(|bytes| bytes == [0x91, 0x9b, 0x00]).expect("a message pushed at that instant");
+    let distance = [&[0xcf][..], &(hour << 20).to_be_bytes()].concat();
+    effect.splice(image + 2..image + 3, distance);
 
     let server = Server::with(&["--dq.allow-effects", "yes"]);
     let (mut waiting, mut c) = (server.client(), server.client());

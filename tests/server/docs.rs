@@ -229,12 +229,14 @@ fn the_ranges_of_the_pages_are_those_of_the_server() {
     assert!(probed > 40, "{probed} ranges");
 }
 
-/// The letter of an effect: MessagePack, an array of the instant and of a map from the letter to what it holds.
+/// The letter of an effect: the version, then MessagePack, an array of the instant and of a map from the letter to what
+/// it holds.
 fn letter(effect: &[u8]) -> char {
-    const ARRAY_OF_2_AND_U64: [u8; 2] = [0x92, 0xcf];
+    const VERSION_ARRAY_OF_2_AND_U64: [u8; 3] = [1, 0x92, 0xcf];
     const MAP_OF_1_AND_TEXT_OF_1: [u8; 2] = [0x81, 0xa1];
-    assert_eq!((&effect[..2], &effect[10..12]), (&ARRAY_OF_2_AND_U64[..], &MAP_OF_1_AND_TEXT_OF_1[..]), "{effect:?}");
-    char::from(effect[12])
+    let (head, key) = (&effect[..3], &effect[11..13]);
+    assert_eq!((head, key), (&VERSION_ARRAY_OF_2_AND_U64[..], &MAP_OF_1_AND_TEXT_OF_1[..]), "{effect:?}");
+    char::from(effect[13])
 }
 
 #[test]
