@@ -74,11 +74,7 @@ fn effect(call: &mut Call<'_>) -> Result<(), Error> {
     };
     let applied = outcome.transpose().map_err(|refused| Error::BadEffect(refused.to_string()))?;
     let announcement = match key.slot() {
-        Slot::Holds(held) => {
-            // On a master it comes from the server that gives a slot away, and decides until it has.
-            held.set_foreign(flags.master() && flags.replicated());
-            write::settle(ctx, name, held, now(ctx), true)
-        }
+        Slot::Holds(held) => write::settle(ctx, name, held, now(ctx), true),
         Slot::Missing | Slot::WrongType => write::Announcement::default(),
     };
     drop(key);

@@ -17,7 +17,7 @@ use super::ctx::{now_ms, Ctx, Name};
 use super::disposal;
 use super::gauges::{self, Home, Share};
 use super::guard::{guard, plant};
-use super::import::Import;
+use super::import;
 use super::key::{TypeHandle, Value};
 use super::log::{detached, log, Level};
 use super::state::{raise_floor, with_schedule};
@@ -37,8 +37,6 @@ pub static QUEUE_TYPE: RedisType = RedisType::new("DQ--queue", ENCODING, METHODS
 pub struct Held {
     /// The queue.
     pub queue: Queue,
-    /// The import with which it came, if it did.
-    came_with: Option<Import>,
     armed: Option<Armed>,
     /// Where it is counted; none once it is being freed.
     home: Option<Home>,
@@ -65,7 +63,7 @@ impl Held {
     fn at(home: Home, mut queue: Queue) -> Box<Held> {
         queue.share_settings(&mut COMMON_SETTINGS.lock().unwrap_or_else(PoisonError::into_inner));
         raise_floor(queue.last_given());
-        Box::new(Held { queue, came_with: None, armed: None, home: Some(home) })
+        Box::new(Held { queue, armed: None, home: Some(home) })
     }
 
     /// Wraps a queue that was made by what it did so far, which nobody has counted yet.
@@ -87,20 +85,10 @@ impl Held {
         self.armed.as_ref().is_some_and(|armed| taken.was(armed))
     }
 
-    /// Whether another server still decides, so that nothing may be deleted here.
-    pub fn is_foreign(&self) -> bool {
-        self.came_with.is_some_and(Import::goes_on)
-    }
-
-    /// Notes whether another server decided on it.
-    pub fn set_foreign(&mut self, foreign: bool) {
-        self.came_with = foreign.then(Import::current);
-    }
-
     /// Sees to it that the timer looks at this queue, which is at `name`, when it has something to do.
     #[inline]
     pub fn arm(&mut self, ctx: Ctx, db: i32, name: Name<'_>) {
-        let Some(at) = self.next_look(ctx) else { return };
+        let Some(at) = self.next_look(ctx, name) else { return };
         if self.armed.as_ref().is_some_and(|armed| armed.suffices(at, db, name.bytes())) {
             return;
         }
@@ -113,12 +101,14 @@ impl Held {
 }
 
 impl Held {
-    /// When the timer has something to do for this queue: what time moves, and the dead that only a master drops.
+    /// When the timer has something to do for this queue: what time moves, and the dead that only who decides drops.
     #[inline]
-    fn next_look(&self, ctx: Ctx) -> Option<UnixMs> {
+    fn next_look(&self, ctx: Ctx, name: Name<'_>) -> Option<UnixMs> {
         let wake = self.queue.next_wake();
         match self.queue.next_drop() {
-            Some(drop) if ctx.flags().master() && !self.is_foreign() => Some(wake.map_or(drop, |wake| wake.min(drop))),
+            Some(drop) if ctx.flags().master() && !import::covers(name) => {
+                Some(wake.map_or(drop, |wake| wake.min(drop)))
+            }
             _ => wake,
         }
     }

@@ -1,51 +1,135 @@
-//! Slots that come from another node of a cluster, bit by bit, while that node still decides (Valkey 9).
+//! Slots that arrive from another node of a cluster while that node still owns them (Valkey 9).
 //!
-//! What arrives is carried out as a replica would: nothing is deleted here by this server's own will. When an import is
-//! complete its queues are this server's own, and one look at each drops what the other node had not dropped yet.
+//! An atomic slot migration copies a slot and then streams its changes, as to a replica, until the ownership moves. Until
+//! then the queues of the slot are foreign: this server carries out effects and deletes nothing by its own decision.
+//! When the import completes, a sweep looks at every queue and drops what the other node had not dropped yet. When it
+//! is aborted, the server itself deletes the keys, and tells of the abort afterwards.
+//!
+//! Several imports can run at once, but never two of one slot. So a queue is foreign exactly while an import runs whose
+//! ranges contain the queue's slot, whatever other imports do. Nothing has to be remembered in the queue, and a local
+//! command cannot reach it meanwhile: the server answers `MOVED`, because it does not own the slot.
+//!
+//! An import does not outlive a change of role: a server that is promoted or demoted in the midst of one fails it. The
+//! list is emptied then, because a replica that synchronises anew forgets imports without an event.
 
-use std::ffi::c_void;
-use std::num::NonZeroU64;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use redis_module::raw;
 
-use super::ctx::Ctx;
+use super::ctx::{Ctx, Name};
 use super::guard::guard;
 use super::sweep;
 
-/// Valkey's number for the event, which the crate does not know. Other servers have none or another event of that
-/// number, but with fewer stages.
-pub const EVENT: u64 = 19;
-/// The stage at which the slots are this server's.
+/// Valkey's number of the event. The crate does not know it, and Redis 8.4 gave it to an event with other data.
+const EVENT: u64 = 19;
+const STARTED: u64 = 0;
+const ABORTED: u64 = 2;
 const COMPLETED: u64 = 4;
 
-/// Imports that were completed since the start, and one: a number that is never zero takes no room where it is absent.
-static IMPORTS: AtomicU64 = AtomicU64::new(1);
+/// Length of a job's name, which is as long as a node's.
+const JOB_NAME_LEN: usize = 40;
 
-/// An import that is under way, as a queue remembers that it came with it.
+/// `ValkeyModuleSlotRange`: the first and the last slot.
+#[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Import(NonZeroU64);
+struct SlotRange {
+    first: c_int,
+    last: c_int,
+}
 
-impl Import {
-    /// That which is under way now.
-    pub fn current() -> Import {
-        Import(NonZeroU64::new(IMPORTS.load(Relaxed)).unwrap_or(NonZeroU64::MIN))
-    }
+/// `ValkeyModuleAtomicSlotMigrationInfo`, version 1: what the event points to.
+#[repr(C)]
+struct Info {
+    version: u64,
+    job: [c_char; JOB_NAME_LEN + 1],
+    ranges: *const SlotRange,
+    range_count: u32,
+}
 
-    /// Whether it is not complete yet.
-    pub fn goes_on(self) -> bool {
-        self == Import::current()
+/// An import that runs.
+#[derive(Debug, PartialEq, Eq)]
+struct Import {
+    job: [c_char; JOB_NAME_LEN + 1],
+    ranges: Vec<SlotRange>,
+}
+
+static IMPORTS: Mutex<Vec<Import>> = Mutex::new(Vec::new());
+/// The length of [`IMPORTS`], for a look without the lock.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+/// Subscribes to slot migrations, if this server has them.
+pub fn watch(ctx: Ctx) {
+    if ctx.server_info(c"server", c"valkey_version").is_some() {
+        ctx.subscribe(EVENT, on_stage);
     }
 }
 
-/// A slot migration has come a stage further.
-pub extern "C" fn on_stage(ctx: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, stage: u64, _: *mut c_void) {
-    // SAFETY: the server passes a context that is valid during this call.
-    let ctx = unsafe { Ctx::from_raw(ctx) };
+/// Whether the key is in a slot whose import runs, so that another server decides about it.
+#[inline]
+pub fn covers(name: Name<'_>) -> bool {
+    COUNT.load(Relaxed) > 0 && slot_of(name).is_none_or(|slot| imports().iter().any(|import| import.contains(slot)))
+}
+
+/// Forgets every import: this server's role has changed.
+pub fn forget() {
+    change(Vec::clear);
+}
+
+impl Import {
+    fn contains(&self, slot: c_int) -> bool {
+        self.ranges.iter().any(|range| (range.first..=range.last).contains(&slot))
+    }
+}
+
+fn imports() -> MutexGuard<'static, Vec<Import>> {
+    IMPORTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn change(change: impl FnOnce(&mut Vec<Import>)) {
+    let mut imports = imports();
+    change(&mut imports);
+    COUNT.store(imports.len(), Relaxed);
+}
+
+/// The key's slot. `None` where the server has no function for it, which every server with imports has.
+fn slot_of(name: Name<'_>) -> Option<c_int> {
+    // SAFETY: the static is read by value.
+    let key_slot = unsafe { raw::RedisModule_ClusterKeySlot }?;
+    // SAFETY: the name is a valid string of the server.
+    c_int::try_from(unsafe { key_slot(name.as_ptr()) }).ok()
+}
+
+extern "C" fn on_stage(ctx: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, stage: u64, data: *mut c_void) {
     guard("a slot migration", (), || {
+        // SAFETY: the server passes a context that is valid during this call, and for this event its information,
+        // whose ranges are as many as it says.
+        let (ctx, import) = unsafe {
+            let Some(info) = data.cast::<Info>().as_ref().filter(|info| info.version >= 1) else { return };
+            let count = if info.ranges.is_null() { 0 } else { info.range_count as usize };
+            let ranges = (0..count).map(|n| *info.ranges.add(n)).collect();
+            (Ctx::from_raw(ctx), Import { job: info.job, ranges })
+        };
+        match stage {
+            STARTED => change(|imports| imports.push(import)),
+            ABORTED | COMPLETED => change(|imports| imports.retain(|running| running.job != import.job)),
+            _ => {}
+        }
         if stage == COMPLETED {
-            IMPORTS.fetch_add(1, Relaxed);
             sweep::start(ctx);
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_import_contains_the_slots_of_its_ranges() {
+        let ranges = vec![SlotRange { first: 5, last: 7 }, SlotRange { first: 9, last: 9 }];
+        let import = Import { job: [0; JOB_NAME_LEN + 1], ranges };
+        let contained: Vec<_> = (0..20).filter(|slot| import.contains(*slot)).collect();
+        assert_eq!(contained, [5, 6, 7, 9]);
+    }
 }

@@ -14,6 +14,7 @@ use redis_module::raw;
 use super::api::api;
 use super::ctx::Ctx;
 use super::guard::guard;
+use super::import;
 use super::sweep;
 
 /// Something happened since the last look.
@@ -49,12 +50,15 @@ extern "C" fn on_event(_: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, _:
     HEARD.store(UNKNOWN, Relaxed);
 }
 
-/// The role changed. A server has one subscription to an event, so this tells the other who must know, too.
+/// The role changed. A server has one subscription to an event, so this tells the others who must know, too.
 extern "C" fn on_role(ctx: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, _: u64, _: *mut c_void) {
     HEARD.store(UNKNOWN, Relaxed);
     // SAFETY: the server passes a context that is valid during this call.
     let ctx = unsafe { Ctx::from_raw(ctx) };
-    guard("a change of role", (), || sweep::start(ctx));
+    guard("a change of role", (), || {
+        import::forget();
+        sweep::start(ctx);
+    });
 }
 
 /// Whether a change must be replicated.

@@ -81,7 +81,7 @@ fn load(ctx: *mut raw::RedisModuleCtx, args: c_int) -> Result<(), String> {
         ctx.subscribe(raw::REDISMODULE_EVENT_FLUSHDB, gauges::on_flush);
         ctx.subscribe(raw::REDISMODULE_EVENT_REPL_ASYNC_LOAD, gauges::on_load_beside);
         ctx.subscribe(raw::REDISMODULE_EVENT_CRON_LOOP, timer::on_cron);
-        ctx.subscribe(import::EVENT, import::on_stage);
+        import::watch(ctx);
         commands::register_all(ctx)?;
         warn_of_eviction(ctx);
         Ok(())

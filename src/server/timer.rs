@@ -19,6 +19,7 @@ use super::datatype;
 use super::event::Event;
 use super::gauges;
 use super::guard::{guard, plant};
+use super::import;
 use super::key::{OpenKey, Slot};
 use super::state::{with_schedule, Schedule};
 use super::sweep;
@@ -207,20 +208,20 @@ fn advance(
         with_schedule(|schedule| schedule.sweep.request(now));
     }
     let Slot::Holds(held) = slot else { return within_budget() };
-    let master = ctx.flags().master();
-    let trims = master && !held.is_foreign();
+    // Who decides also deletes. The clock of a queue is that of the server that decides about it.
+    let decides = ctx.flags().master() && !import::covers(name);
     let mut lasted = true;
     loop {
-        let advanced = if master { held.queue.advance(now, STEP) } else { held.queue.advance_view(now, STEP) };
+        let advanced = if decides { held.queue.advance(now, STEP) } else { held.queue.advance_view(now, STEP) };
         moved.ready += advanced.ready;
         moved.died += advanced.died;
-        let trimmed = if trims { held.queue.trim_dead(STEP) } else { None };
+        let trimmed = if decides { held.queue.trim_dead(STEP) } else { None };
         if let Some((died, sequence)) = trimmed {
             moved.changed = true;
             write::replicate(ctx, name, held.queue.own_time(now), Effect::TrimDead(died, sequence));
         }
         lasted = lasted && within_budget();
-        if advanced.done && !(trims && held.queue.has_excess_dead()) {
+        if advanced.done && !(decides && held.queue.has_excess_dead()) {
             break;
         }
         if !lasted {
@@ -231,7 +232,7 @@ fn advance(
     }
     MOVED.fetch_add((moved.ready + moved.died) as u64, Relaxed);
     moved.wakes = gauges::blocked_clients() > 0 && held.queue.has_deliverable(now);
-    moved.tell = master;
+    moved.tell = decides;
     held.arm(ctx, hint.db, name);
     lasted
 }

@@ -60,8 +60,6 @@ pub fn record<'e>(
         // Sends nothing to nobody, but counts as a change for the next save.
         ctx.replicate_verbatim();
     }
-    // Who decides here deletes here.
-    held.set_foreign(false);
     if held.queue.has_excess_dead() {
         if let Some((died, sequence)) = held.queue.trim_dead(TRIMMED).filter(|_| heard) {
             replicate(ctx, name, stamp, Effect::TrimDead(died, sequence));

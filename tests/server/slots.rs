@@ -1,6 +1,6 @@
 //! Slots that move: a queue goes with its slot as it is, and everybody goes after it.
 
-use crate::support::{any_command, eventually, every_state, Client, Cluster, Load, Random, Reply, Server};
+use crate::support::{any_command, eventually, every_state, Client, Clock, Cluster, Load, Random, Reply, Server};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
 
@@ -293,4 +293,122 @@ fn a_slot_that_moves_at_once_in_the_midst_of_every_kind_of_command_takes_each_qu
     for client in clients {
         client.join().expect("all was as it should be");
     }
+}
+
+/// Begins to move a slot, which goes on until `PREVENT-PAUSE` no longer holds the node that gives it away.
+fn begin_to_move(cluster: &Cluster, slot: usize, from: usize, to: usize) {
+    let mut source = cluster.client(from);
+    source.ask("DEBUG SLOTMIGRATION PREVENT-PAUSE 1").ok();
+    source.ask(format!("CLUSTER MIGRATESLOTS SLOTSRANGE {slot} {slot} NODE {}", cluster.id(to))).ok();
+    eventually("all was copied", || state_of_migration(&mut source).contains("pause"));
+}
+
+/// How far the newest migration of a node has come.
+fn state_of_migration(node: &mut Client) -> String {
+    node.ask("CLUSTER GETSLOTMIGRATIONS").items()[0].fields().text("state")
+}
+
+/// Two nodes give a slot each to a third, which has a clock of its own.
+struct TwoImports {
+    cluster: Cluster,
+    clock: Clock,
+    /// The slot that is held on its way, and its queue.
+    held: (usize, String),
+    /// The other slot, and its queue.
+    other: (usize, String),
+}
+
+const TARGET: usize = 0;
+const HOLDING: usize = 1;
+const OTHER: usize = 2;
+
+const DAY_S: u32 = 86_400;
+
+impl TwoImports {
+    /// Begins both. In each queue is a message with its last attempt under way.
+    fn begin() -> TwoImports {
+        let clocks = [Clock::new()];
+        // A clock that jumps makes nobody think that the others fell silent.
+        let args = ["--repl-timeout", "86400"];
+        let cluster = Cluster::with(3, DAY_S * 1000, &clocks, &args);
+        let [held, other] = [HOLDING, OTHER].map(|node| {
+            let ((tag, slot), mut source) = (cluster.tag_of(node), cluster.client(node));
+            let key = format!("{tag}q");
+            source.create(format!("{key} DEADLEN 0"));
+            source.push(format!("{key} x ID m RETRIES 0"));
+            source.pop_one(format!("{key} LEASE {LONG_MS}"));
+            begin_to_move(&cluster, slot, node, TARGET);
+            (slot, key)
+        });
+        let mut target = cluster.client(TARGET);
+        eventually("both are copied", || target.info("dq", "dq_queues") == "2");
+        let [clock] = clocks;
+        TwoImports { cluster, clock, held, other }
+    }
+
+    /// Lets the other import come to its end. Then, by the target's clock, the leases of both messages end.
+    fn complete_other(&self) {
+        let (mut source, mut target) = (self.cluster.client(OTHER), self.cluster.client(TARGET));
+        source.ask("DEBUG SLOTMIGRATION PREVENT-PAUSE 0").ok();
+        eventually("one slot has moved", || state_of_migration(&mut source) == "success");
+        assert_eq!(target.state(&self.other.1, "m"), "inflight");
+        self.clock.set(2 * LONG_MS as i64);
+        // The other came first, and so its end was noticed before.
+        eventually("the target drops what is its own", || target.counts(&self.other.1) == [0; 4]);
+    }
+
+    /// Lets the import that was held come to its end too, after a change that the source made meanwhile.
+    fn expect_message_kept(&self) {
+        let (mut source, mut target) = (self.cluster.client(HOLDING), self.cluster.client(TARGET));
+        let key = &self.held.1;
+        let deadline = source.extend(format!("{key} m LEASE {}", 10 * LONG_MS));
+        source.ask("DEBUG SLOTMIGRATION PREVENT-PAUSE 0").ok();
+        eventually("the other slot has moved", || state_of_migration(&mut source) == "success");
+        assert_eq!(target.state(key, "m"), "inflight");
+        assert_eq!(target.get(key, "m").int("deadline"), deadline);
+        assert_eq!(target.ack(format!("{key} m")), 1);
+    }
+}
+
+#[test]
+fn an_import_that_completes_leaves_queues_of_another_alone() {
+    if !slots_can_move_at_once() {
+        return;
+    }
+    let imports = TwoImports::begin();
+    imports.complete_other();
+    imports.expect_message_kept();
+}
+
+#[test]
+fn an_import_that_is_cancelled_and_repeated_leaves_queues_of_another_alone() {
+    if !slots_can_move_at_once() {
+        return;
+    }
+    let imports = TwoImports::begin();
+    let (mut source, mut target) = (imports.cluster.client(OTHER), imports.cluster.client(TARGET));
+    source.ask("CLUSTER CANCELSLOTMIGRATIONS").ok();
+    eventually("its queue was deleted", || target.info("dq", "dq_queues") == "1");
+    begin_to_move(&imports.cluster, imports.other.0, OTHER, TARGET);
+    eventually("it is copied again", || target.info("dq", "dq_queues") == "2");
+    imports.complete_other();
+    imports.expect_message_kept();
+}
+
+#[test]
+fn an_import_that_is_flushed_away_can_be_repeated() {
+    if !slots_can_move_at_once() {
+        return;
+    }
+    let imports = TwoImports::begin();
+    let mut target = imports.cluster.client(TARGET);
+    target.ask("FLUSHALL").ok();
+    eventually("both have failed", || {
+        [HOLDING, OTHER].iter().all(|node| state_of_migration(&mut imports.cluster.client(*node)) == "failed")
+    });
+    for (node, slot) in [(HOLDING, imports.held.0), (OTHER, imports.other.0)] {
+        begin_to_move(&imports.cluster, slot, node, TARGET);
+    }
+    imports.complete_other();
+    imports.expect_message_kept();
 }

@@ -1,6 +1,7 @@
 //! A cluster on this machine, made of nothing but servers and what one says to them.
 
 use super::client::Client;
+use super::clock::Clock;
 use super::reply::Reply;
 use super::roaming::Roamer;
 use super::server::Server;
@@ -14,14 +15,20 @@ pub struct Cluster {
     pub nodes: Vec<Server>,
     masters: usize,
     node_timeout_ms: u32,
+    args: Vec<&'static str>,
 }
 
 impl Cluster {
     /// A cluster of masters. None of them is taken for dead before `node_timeout_ms` of silence.
     pub fn of(masters: usize, node_timeout_ms: u32) -> Cluster {
-        let mut cluster = Cluster { nodes: Vec::new(), masters, node_timeout_ms };
+        Cluster::with(masters, node_timeout_ms, &[], &[])
+    }
+
+    /// As `of`. The first nodes go by the clocks given, and all take these arguments too.
+    pub fn with(masters: usize, node_timeout_ms: u32, clocks: &[Clock], args: &[&'static str]) -> Cluster {
+        let mut cluster = Cluster { nodes: Vec::new(), masters, node_timeout_ms, args: args.to_vec() };
         for n in 0..masters {
-            let node = cluster.node();
+            let node = cluster.node(clocks.get(n));
             let mut c = node.client();
             // Before they meet: so it is said with the first word, and they do not quarrel about their epochs.
             c.ask(format!("CLUSTER SET-CONFIG-EPOCH {}", n + 1)).ok();
@@ -38,7 +45,7 @@ impl Cluster {
 
     /// Adds a replica of a master; its number.
     pub fn add_replica(&mut self, master: usize) -> usize {
-        let replica = self.node();
+        let replica = self.node(None);
         self.introduce(&replica);
         self.nodes.push(replica);
         let number = self.nodes.len() - 1;
@@ -87,12 +94,13 @@ impl Cluster {
         assert_eq!(reply.error(), format!("MOVED {slot} 127.0.0.1:{}", self.nodes[number].port()));
     }
 
-    fn node(&self) -> Server {
+    fn node(&self, clock: Option<&Clock>) -> Server {
         let timeout = self.node_timeout_ms.to_string();
         let args = ["--cluster-enabled", "yes", "--cluster-node-timeout", &timeout];
         // Who can, takes over, however long it was cut off; and slots without a node concern their own keys only.
         let more = ["--cluster-replica-validity-factor", "0", "--cluster-require-full-coverage", "no"];
-        Server::with(&[args, more].concat())
+        let args = [&args, &more, &self.args[..]].concat();
+        clock.map_or_else(|| Server::with(&args), |clock| Server::with_clock(clock, &args))
     }
 
     fn introduce(&self, node: &Server) {
