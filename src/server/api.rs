@@ -89,6 +89,9 @@ required! {
     RedisModule_CallReplyStringPtr
     RedisModule_FreeCallReply
     RedisModule_ReplyWithCallReply
+    RedisModule_RegisterCommandFilter
+    RedisModule_CommandFilterArgsCount
+    RedisModule_CommandFilterArgGet
     RedisModule_CreateCommand
     RedisModule_GetCommand
     RedisModule_IsKeysPositionRequest

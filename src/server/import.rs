@@ -13,13 +13,14 @@
 //! list is emptied then, because a replica that synchronises anew forgets imports without an event.
 
 use std::ffi::{c_char, c_int, c_void};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use redis_module::raw;
 
 use super::ctx::{Ctx, Name};
 use super::guard::guard;
+use super::listeners;
 use super::sweep;
 
 /// Valkey's number of the event. The crate does not know it, and Redis 8.4 gave it to an event with other data.
@@ -58,11 +59,18 @@ struct Import {
 static IMPORTS: Mutex<Vec<Import>> = Mutex::new(Vec::new());
 /// The length of [`IMPORTS`], for a look without the lock.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
+/// Whether this server tells of its imports.
+static TOLD: AtomicBool = AtomicBool::new(false);
+
 /// Subscribes to slot migrations, if this server has them.
 pub fn watch(ctx: Ctx) {
-    if ctx.server_info(c"server", c"valkey_version").is_some() {
-        ctx.subscribe(EVENT, on_stage);
-    }
+    let is_valkey = ctx.server_info(c"server", c"valkey_version").is_some();
+    TOLD.store(is_valkey && ctx.subscribe(EVENT, on_stage), Relaxed);
+}
+
+/// Whether an import may run now. `false` is certain in a server that is part of a cluster; others have none.
+pub fn may_run() -> bool {
+    !TOLD.load(Relaxed) || COUNT.load(Relaxed) > 0
 }
 
 /// Whether the key is in a slot whose import runs, so that another server decides about it.
@@ -115,6 +123,8 @@ extern "C" fn on_stage(ctx: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, 
             ABORTED | COMPLETED => change(|imports| imports.retain(|running| running.job != import.job)),
             _ => {}
         }
+        // From the first import on, commands may come from another node.
+        listeners::forget();
         if stage == COMPLETED {
             sweep::start(ctx);
         }

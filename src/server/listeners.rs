@@ -1,64 +1,113 @@
-//! Whether anybody listens to what is replicated.
+//! Whether anybody listens to what this server replicates.
 //!
-//! `RM_Replicate` costs half of a push even where there is no AOF and no replica: it builds the whole command before
-//! the server finds that nobody wants it. Whether somebody does is not to be had for little, but it cannot come about
-//! in silence: an AOF that is switched on, and a full synchronisation, begin with a fork, and a partial one needs a
-//! backlog, which is there since a full one, since this server was a replica itself, or since it loaded an RDB. Each
-//! of these is an event. After one, the next change asks the server; until the next one, the answer stands.
+//! `RM_Replicate` costs half of a push even if there is no AOF and no replica: it builds the whole command before the
+//! server finds that nobody wants it. So a change asks here first. If nobody listens it calls `RM_ReplicateVerbatim`
+//! instead, which then only marks the dataset as changed. If somebody did listen, that call would write the command as
+//! the client sent it, and a `DQ.POP` decides anew wherever it is carried out. So an answer "nobody" must never be old.
+//!
+//! The server itself asks, within `RM_ReplicateVerbatim`, whether the AOF is on, a replica is connected or a backlog
+//! exists (and in a cluster, whether a slot is leaving). It drops the command at once if not. To know the same without
+//! asking, the answer is kept in one byte, and everything that can bring a listener about invalidates the byte before
+//! the next command runs:
+//!
+//! * **The AOF** is switched on at the start or by `CONFIG SET`, which is an event, also when its first file has to wait
+//!   for another child process. If the file cannot be begun, the AOF is off again.
+//! * **A replica or a backlog of a master** comes about when the server carries out `SYNC` or `PSYNC`, and in no other
+//!   way. A replica that leaves before the fork that was to serve it, and a fork that fails, leave a backlog behind
+//!   without any event. Therefore a command filter sees both commands before they run.
+//!   Between filter and execution the server may put a command off (`CLIENT PAUSE`, a module that yields), and then
+//!   most servers do not call the filter again. Therefore the answer stays "somebody" until the client that sent the
+//!   command has disconnected, whether the command was carried out, refused or never ran. (Redis 7.0 cannot name the
+//!   client in a filter. It calls the filter again.)
+//!   If `SYNC` or `PSYNC` does not exist under its own name, the filter cannot know its other name. Then the answer is
+//!   always "somebody".
+//! * **A replica that is promoted** keeps its backlog: a change of role is an event. While it is a replica the answer is
+//!   "somebody", and its stream comes from its master.
+//! * **A start from an RDB file** with replication data makes a backlog before it loads. The answer is "somebody" during
+//!   the load, and the end of the load is an event.
+//! * **In a cluster** slots may leave at any time: there the answer is always "somebody".
+//!
+//! All of this happens on the server's main thread, as do our commands, so nothing runs between the cause and the
+//! event. A listener that appears in the midst of a transaction is no exception: the server decides for each change at
+//! the time of the call, and what was not sent by then is in the data with which the listener begins.
+//!
+//! The events without a cause above are there to find out that the last listener has gone.
 
-use std::ffi::c_void;
-use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use std::collections::BTreeSet;
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use redis_module::raw;
+use redis_module::{raw, Context, RedisValue};
 
 use super::api::api;
-use super::ctx::Ctx;
+use super::ctx::{Ctx, Name};
 use super::guard::guard;
 use super::import;
+use super::log::{log, Level};
 use super::sweep;
 
 /// Something happened since the last look.
 const UNKNOWN: u8 = 0;
-/// There is neither an AOF, nor a replica, nor a backlog for one.
+/// There is neither an AOF, nor a replica, nor a backlog for one. Nobody decides for this server.
 const NOBODY: u8 = 1;
-/// There is.
+/// Somebody listens. Nobody decides for this server: it is a master that loads nothing and imports no slot.
 const SOMEBODY: u8 = 2;
+/// As [`SOMEBODY`], but commands may come from a master, an AOF or another node.
+const TOLD: u8 = 3;
 
 static HEARD: AtomicU8 = AtomicU8::new(UNKNOWN);
 
+/// Whether a replica could come without being seen.
+static UNSEEN: AtomicBool = AtomicBool::new(false);
+
+/// The clients that have sent `SYNC` or `PSYNC` and are still connected.
+static ASKING: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
+
 /// After these nothing is known any more.
-const EVENTS: [u64; 4] = [
+const EVENTS: [u64; 5] = [
+    raw::REDISMODULE_EVENT_CONFIG,
+    raw::REDISMODULE_EVENT_LOADING,
     raw::REDISMODULE_EVENT_FORK_CHILD,
     raw::REDISMODULE_EVENT_REPLICA_CHANGE,
     raw::REDISMODULE_EVENT_MASTER_LINK_CHANGE,
-    raw::REDISMODULE_EVENT_LOADING,
 ];
 
-/// Subscribes to what can bring a listener about. An error where the server does not know one of the events.
+/// Watches for all that can bring a listener about. An error if the server does not know one of the events.
 pub fn watch(ctx: Ctx) -> Result<(), String> {
-    // Not needed: what `CONFIG SET` switches on begins with a fork. But who knows what servers will do.
-    ctx.subscribe(raw::REDISMODULE_EVENT_CONFIG, on_event);
     let role = ctx.subscribe(raw::REDISMODULE_EVENT_REPLICATION_ROLE_CHANGED, on_role);
-    if role && EVENTS.iter().all(|event| ctx.subscribe(*event, on_event)) {
-        Ok(())
-    } else {
-        Err("the server does not tell of its forks and replicas".to_owned())
+    let client = ctx.subscribe(raw::REDISMODULE_EVENT_CLIENT_CHANGE, on_client);
+    if !(role && client && EVENTS.iter().all(|event| ctx.subscribe(*event, on_event))) {
+        return Err("the server does not tell of its forks, clients and replicas".to_owned());
     }
+    if !has_own_names(ctx) {
+        UNSEEN.store(true, Relaxed);
+        log(Level::Notice, "SYNC or PSYNC was renamed: changes are prepared for replication even without a replica");
+        return Ok(());
+    }
+    // SAFETY: the context is the load's own; the filter has the type that the server calls and lives as the module.
+    let filter = unsafe { api!(RedisModule_RegisterCommandFilter)(ctx.as_ptr(), Some(on_command), 0) };
+    if filter.is_null() {
+        return Err("the server does not take a command filter".to_owned());
+    }
+    Ok(())
 }
 
-extern "C" fn on_event(_: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, _: u64, _: *mut c_void) {
-    HEARD.store(UNKNOWN, Relaxed);
+/// Whether `SYNC` and `PSYNC` are what they are called.
+fn has_own_names(ctx: Ctx) -> bool {
+    let names = ["sync", "psync"];
+    let reply = Context::new(ctx.as_ptr()).call("COMMAND", &["INFO", names[0], names[1]]);
+    let Ok(RedisValue::Array(commands)) = reply else { return false };
+    commands.len() == names.len()
+        && commands.into_iter().zip(names).all(|(command, name)| {
+            let RedisValue::Array(facts) = command else { return false };
+            facts.into_iter().next().is_some_and(|first| String::try_from(first).is_ok_and(|first| first == name))
+        })
 }
 
-/// The role changed. A server has one subscription to an event, so this tells the others who must know, too.
-extern "C" fn on_role(ctx: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, _: u64, _: *mut c_void) {
+/// Lets the next change ask the server.
+pub fn forget() {
     HEARD.store(UNKNOWN, Relaxed);
-    // SAFETY: the server passes a context that is valid during this call.
-    let ctx = unsafe { Ctx::from_raw(ctx) };
-    guard("a change of role", (), || {
-        import::forget();
-        sweep::start(ctx);
-    });
 }
 
 /// Whether a change must be replicated.
@@ -66,8 +115,8 @@ extern "C" fn on_role(ctx: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, _
 pub fn any(ctx: Ctx) -> bool {
     match HEARD.load(Relaxed) {
         NOBODY => false,
-        SOMEBODY => true,
-        _ => look(ctx),
+        UNKNOWN => look(ctx),
+        _ => true,
     }
 }
 
@@ -89,9 +138,96 @@ fn look(ctx: Ctx) -> bool {
     // SAFETY: made above, freed once.
     unsafe { api!(RedisModule_FreeServerInfo)(ctx.as_ptr(), info) };
     let flags = ctx.flags();
-    // In a cluster slots may be leaving; a replica that takes writes is rare. Neither is worth a thought.
-    let special = flags.aof() || flags.cluster() || !flags.master();
-    let somebody = special || failed != 0 || replicas != 0 || backlog != 0;
-    HEARD.store(if somebody { SOMEBODY } else { NOBODY }, Relaxed);
-    somebody
+    let told = !flags.master() || flags.loading() || (flags.cluster() && import::may_run());
+    let hidden = UNSEEN.load(Relaxed) || !asking().is_empty();
+    let listening = flags.aof() || flags.cluster() || replicas != 0 || backlog != 0;
+    let heard = match (told, listening || hidden || failed != 0) {
+        (true, _) => TOLD,
+        (false, true) => SOMEBODY,
+        (false, false) => NOBODY,
+    };
+    HEARD.store(heard, Relaxed);
+    heard != NOBODY
+}
+
+fn asking() -> MutexGuard<'static, BTreeSet<u64>> {
+    ASKING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+extern "C" fn on_event(_: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, _: u64, _: *mut c_void) {
+    forget();
+}
+
+/// The role changed. A server has one subscription to an event, so this tells the others who must know, too.
+extern "C" fn on_role(ctx: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, _: u64, _: *mut c_void) {
+    forget();
+    // SAFETY: the server passes a context that is valid during this call.
+    let ctx = unsafe { Ctx::from_raw(ctx) };
+    guard("a change of role", (), || {
+        import::forget();
+        sweep::start(ctx);
+    });
+}
+
+/// Every command passes here before it runs, so this looks at lengths before it looks at letters.
+extern "C" fn on_command(filter: *mut raw::RedisModuleCommandFilterCtx) {
+    // SAFETY: the server passes a filter context that is valid during this call.
+    let words = unsafe { api!(RedisModule_CommandFilterArgsCount)(filter) };
+    // `SYNC` has one word; `PSYNC` has three, and ignores what follows.
+    if words == 2 {
+        return;
+    }
+    // SAFETY: as above; every command has a first word, which lives as long as the filter's context.
+    let word = unsafe { Name::from_raw(api!(RedisModule_CommandFilterArgGet)(filter, 0)) };
+    if is_sync(word.bytes(), words) {
+        guard("a command filter", (), || expect_replica(filter));
+    }
+}
+
+#[inline]
+fn is_sync(word: &[u8], words: c_int) -> bool {
+    match word.len() {
+        4 => words == 1 && word.eq_ignore_ascii_case(b"SYNC"),
+        5 => words >= 3 && word.eq_ignore_ascii_case(b"PSYNC"),
+        _ => false,
+    }
+}
+
+/// A client has sent `SYNC` or `PSYNC`, which runs now or later.
+#[cold]
+fn expect_replica(filter: *mut raw::RedisModuleCommandFilterCtx) {
+    // SAFETY: the static is read by value.
+    if let Some(client_of) = unsafe { raw::RedisModule_CommandFilterGetClientId } {
+        // SAFETY: the filter's context is valid, see `on_command`.
+        asking().insert(unsafe { client_of(filter) });
+    }
+    forget();
+}
+
+/// A client came or went.
+extern "C" fn on_client(_: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, what: u64, data: *mut c_void) {
+    if what != raw::REDISMODULE_SUBEVENT_CLIENT_CHANGE_DISCONNECTED {
+        return;
+    }
+    // SAFETY: with this event the server passes information about the client, or null.
+    let Some(client) = (unsafe { data.cast::<raw::RedisModuleClientInfo>().as_ref() }) else { return };
+    guard("a client's end", (), || {
+        if asking().remove(&client.id) {
+            forget();
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_sync;
+
+    #[test]
+    fn only_what_begins_a_synchronisation_is_one() {
+        let hits: [(&[u8], _); 4] = [(b"SYNC", 1), (b"psync", 3), (b"PSync", 4), (b"PSYNC", 9)];
+        assert!(hits.iter().all(|(word, words)| is_sync(word, *words)));
+        let misses: [(&[u8], _); 6] =
+            [(b"SYNC", 3), (b"PSYNC", 1), (b"HSET", 4), (b"BITOP", 4), (b"", 1), (b"PSYNCS", 3)];
+        assert!(!misses.iter().any(|(word, words)| is_sync(word, *words)));
+    }
 }

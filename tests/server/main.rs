@@ -39,6 +39,7 @@ mod hostile;
 mod keyspace;
 mod leases;
 mod limits;
+mod listening;
 mod looking;
 mod memory;
 mod missing_keys;

@@ -1,7 +1,7 @@
 //! A time of day that a test can set, for servers that are started with it.
 
+use super::preload::library;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The clock of one or more servers.
@@ -30,7 +30,7 @@ impl Clock {
     /// What a server's environment must say to go by it.
     pub fn environment(&self) -> Vec<(String, String)> {
         vec![
-            ("LD_PRELOAD".to_owned(), library().to_string_lossy().into_owned()),
+            ("LD_PRELOAD".to_owned(), library("clock").to_string_lossy().into_owned()),
             ("DQ_CLOCK".to_owned(), self.file.to_string_lossy().into_owned()),
         ]
     }
@@ -40,16 +40,4 @@ impl Drop for Clock {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.file);
     }
-}
-
-/// The library that servers preload, compiled once a run.
-fn library() -> &'static Path {
-    static LIBRARY: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
-    LIBRARY.get_or_init(|| {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server/support/clock.c");
-        let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("clock-{}.so", std::process::id()));
-        let compiled = Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).status();
-        assert!(compiled.is_ok_and(|status| status.success()), "cc compiles the clock");
-        library
-    })
 }

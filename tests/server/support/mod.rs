@@ -8,6 +8,7 @@ mod cluster;
 pub mod history;
 mod load;
 mod page;
+mod preload;
 mod queue;
 mod random;
 mod reply;

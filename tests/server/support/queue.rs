@@ -317,7 +317,8 @@ impl Client {
     #[track_caller]
     pub fn until_rewritten(&mut self) {
         eventually("the AOF is rewritten", || {
-            let fields = ["aof_rewrite_in_progress", "aof_rewrite_scheduled"];
+            // In this order: what is no longer scheduled has begun, and is in progress until it is done.
+            let fields = ["aof_rewrite_scheduled", "aof_rewrite_in_progress"];
             fields.iter().all(|field| self.info("persistence", field) == "0")
         });
     }

@@ -2,6 +2,7 @@
 
 use super::client::{Client, Protocol};
 use super::clock::Clock;
+use super::preload::library;
 use super::reply::Reply;
 use super::wait::{eventually, patience};
 use std::net::TcpListener;
@@ -60,6 +61,12 @@ impl Server {
     /// Whether its log holds an alarm by now.
     pub fn is_alarmed(&self) -> bool {
         alarm_in(&read_log(&self.dir)).is_some()
+    }
+
+    /// A fresh server to which the operating system gives no second process.
+    pub fn without_fork(args: &[&str]) -> Server {
+        let library = library("no_fork").to_string_lossy().into_owned();
+        Server::in_environment(vec![("LD_PRELOAD".to_owned(), library)], args)
     }
 
     fn in_environment(environment: Vec<(String, String)>, args: &[&str]) -> Server {
@@ -123,6 +130,16 @@ impl Server {
     /// The directory of its files.
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// What it logged so far.
+    pub fn log(&self) -> String {
+        read_log(&self.dir)
+    }
+
+    /// Forgets what it logged so far: an alarm in it was meant to be raised.
+    pub fn forget_log(&self) {
+        std::fs::write(self.dir.join("log"), "").expect("an empty log");
     }
 
     /// Shuts it down, saving an RDB file first, and starts it on the same directory.
