@@ -11,6 +11,7 @@ use crate::server::config;
 use crate::server::datatype::{self, Held};
 use crate::server::event::Event;
 use crate::server::key::{OpenKey, Slot};
+use crate::server::origin::Origin;
 use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::server::write;
 
@@ -44,8 +45,8 @@ fn effect(call: &mut Call<'_>) -> Result<(), Error> {
         ctx.ok();
         return Ok(());
     }
-    let flags = ctx.flags();
-    if !(flags.loading() || flags.replicated() || config::allow_effects()) {
+    let origin = Origin::of(ctx.flags());
+    if origin == Origin::Client && !config::allow_effects() {
         return Err(Error::EffectRefused);
     }
     let name = key_name(call)?;
@@ -82,7 +83,7 @@ fn effect(call: &mut Call<'_>) -> Result<(), Error> {
     ctx.ok();
     // While the AOF is loaded nobody can listen.
     let events = match applied {
-        Some(applied) if !flags.loading() => Event::of_effect(&stamped.effect, applied),
+        Some(applied) if origin != Origin::Aof => Event::of_effect(&stamped.effect, applied),
         _ => &[],
     };
     write::announce(ctx, name, announcement, events);

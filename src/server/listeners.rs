@@ -120,6 +120,12 @@ pub fn any(ctx: Ctx) -> bool {
     }
 }
 
+/// Whether a command may come from a master, an AOF or another node. `false` is certain.
+#[inline]
+pub fn may_be_told() -> bool {
+    !matches!(HEARD.load(Relaxed), NOBODY | SOMEBODY)
+}
+
 /// Asks the server. Some 20 µs, once after an event.
 #[cold]
 fn look(ctx: Ctx) -> bool {

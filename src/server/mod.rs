@@ -25,6 +25,7 @@ pub mod key;
 pub mod listeners;
 pub mod load;
 pub mod log;
+pub mod origin;
 pub mod register;
 pub mod reply;
 pub mod row;

@@ -16,6 +16,7 @@ use super::args::Args;
 use super::ctx::{is_ok, Ctx};
 use super::guard::guard;
 use super::log::{log, Level};
+use super::origin;
 pub use super::row::{Access, Arg, Keys, Row};
 
 /// The module's own ACL category, where the server can add one.
@@ -145,6 +146,13 @@ const fn name_of(row: &Row) -> &'static str {
     }
 }
 
+/// Whether the command decides on a change, so that only a client may send it.
+const fn decides(row: &Row) -> bool {
+    let only_looks = matches!(row.flags.to_bytes(), [b'r', b'e', b'a', b'd', ..]);
+    let is_effect = matches!(row.name.to_bytes(), b"DQ.EFFECT");
+    !only_looks && !is_effect
+}
+
 /// How many keys a command says that it has; none where it says nothing that is a number.
 fn count_of_keys(word: Option<&[u8]>) -> usize {
     word.and_then(|word| std::str::from_utf8(word).ok()?.parse::<u32>().ok()).map_or(0, |count| count as usize)
@@ -168,7 +176,9 @@ extern "C" fn entry<C: Command>(
             (2..2 + count).for_each(|position| ctx.key_at(position));
             return true;
         }
-        C::run(Call { ctx, args });
+        if !(const { decides(&C::ROW) } && origin::refuses_write(ctx, name)) {
+            C::run(Call { ctx, args });
+        }
         true
     });
     if !served {

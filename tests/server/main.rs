@@ -54,6 +54,7 @@ mod purging;
 mod python;
 mod queue_settings;
 mod races;
+mod raw_writes;
 mod readme;
 mod redriving;
 mod refused_writes;

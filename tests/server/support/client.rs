@@ -175,7 +175,8 @@ fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().map(|word| if word == "\"\"" { "" } else { word }).collect()
 }
 
-fn encode<A: AsRef<[u8]>>(args: &[A]) -> Vec<u8> {
+/// A command as it stands on the wire, and in an AOF.
+pub fn encode<A: AsRef<[u8]>>(args: &[A]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", args.len()).into_bytes();
     for arg in args {
         bytes.extend_from_slice(format!("${}\r\n", arg.as_ref().len()).as_bytes());

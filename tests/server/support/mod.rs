@@ -20,7 +20,7 @@ mod transcript;
 mod wait;
 
 pub use aof::{effects_of, effects_of_every_state};
-pub use client::{Client, Protocol};
+pub use client::{encode, Client, Protocol};
 pub use clock::Clock;
 pub use cluster::Cluster;
 pub use history::any_command;
