@@ -1,29 +1,65 @@
 //! `dq`: the delay queue as a native data type of Redis and Valkey.
 //!
-//! [`queue`] is the heart: a pure state machine that knows no clock and no server. `commands` is what clients say,
-//! one file a command. `server` is what touches the server's API, and holds all `unsafe` code. This file is the face:
-//! it names the module and registers what the rooms offer.
+//! [`queue`] is the heart: a pure state machine that knows no clock and no server. `module_api` wraps the server's module
+//! API and knows no queue. `schedule` knows when something is to be looked at, `host` holds queues in a server, and
+//! `commands` is what clients say, one file a command. Each room uses only those named before it. This file is the
+//! face: what the server calls as it loads the module. ARCHITECTURE.md has the map.
 
 pub mod queue;
 
 #[cfg(feature = "module")]
 mod commands;
 #[cfg(feature = "module")]
-mod server;
+mod host;
+#[cfg(feature = "module")]
+mod module_api;
+#[cfg(feature = "module")]
+mod schedule;
 
 #[cfg(feature = "fuzzing")]
 pub use commands::fuzzing;
 
-/// What the server is told of the module as it loads it: see `server::load`.
 #[cfg(feature = "module")]
 mod module {
-    use crate::server::alloc::ServerAlloc;
+    use crate::commands;
+    use crate::host::init;
+    use crate::module_api::alloc::ServerAlloc;
+    use crate::module_api::log::{log, Level};
+    use redis_module::raw;
     use std::ffi::{c_int, CStr};
 
-    pub const NAME: &CStr = c"dq";
+    const NAME: &CStr = c"dq";
     /// Two digits each for major, minor and patch: 0.1.0.
-    pub const VERSION: c_int = 100;
+    const VERSION: c_int = 100;
 
     #[global_allocator]
     static ALLOCATOR: ServerAlloc = ServerAlloc;
+
+    /// What the server calls as it loads the module. Written by hand: the crate's macro registers what this module does
+    /// not use, and warns in the log that the server lacks some of it.
+    ///
+    /// # Safety
+    /// The server calls it once, with a context and `argc` strings that are valid during the call.
+    #[no_mangle]
+    #[allow(non_snake_case)]
+    pub unsafe extern "C" fn RedisModule_OnLoad(
+        ctx: *mut raw::RedisModuleCtx,
+        _argv: *mut *mut raw::RedisModuleString,
+        argc: c_int,
+    ) -> c_int {
+        // Fills in the API. Nothing may be allocated before: it would come from another allocator, see `alloc`.
+        // SAFETY: the context is the load's own, the name a C string that the server copies.
+        let known =
+            unsafe { raw::Export_RedisModule_Init(ctx, NAME.as_ptr(), VERSION, raw::REDISMODULE_APIVER_1 as c_int) };
+        if known != raw::Status::Ok as c_int {
+            return raw::Status::Err as c_int;
+        }
+        match init::load(ctx, argc, commands::register_all) {
+            Ok(()) => raw::Status::Ok as c_int,
+            Err(why) => {
+                log(Level::Warning, &format!("dq cannot be loaded: {why}"));
+                raw::Status::Err as c_int
+            }
+        }
+    }
 }

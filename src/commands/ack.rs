@@ -2,12 +2,12 @@
 
 use super::error::Error;
 use super::{key_name, now, serve, with_queue};
+use crate::host::event::Event;
+use crate::host::listeners;
+use crate::host::write;
+use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::queue::id::Target;
 use crate::queue::Effect;
-use crate::server::event::Event;
-use crate::server::listeners;
-use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
-use crate::server::write;
 
 /// The command.
 pub struct Ack;

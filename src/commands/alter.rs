@@ -5,15 +5,15 @@ use super::error::Error;
 use super::options::{options, Options};
 use super::settings::{Change, Setting};
 use super::{key_name, now, serve};
+use crate::host::config;
+use crate::host::datatype::{self, Held};
+use crate::host::event::Event;
+use crate::host::write::{self, Announcement};
+use crate::module_api::ctx::{Ctx, Name};
+use crate::module_api::key::{OpenKey, Slot};
+use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::queue::time::UnixMs;
 use crate::queue::Effect;
-use crate::server::config;
-use crate::server::ctx::{Ctx, Name};
-use crate::server::datatype::{self, Held};
-use crate::server::event::Event;
-use crate::server::key::{OpenKey, Slot};
-use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
-use crate::server::write::{self, Announcement};
 
 /// The command.
 pub struct Alter;

@@ -5,15 +5,15 @@
 
 use super::error::Error;
 use super::{key_name, now, serve, word};
+use crate::host::admission;
+use crate::host::config;
+use crate::host::datatype::{self, Held};
+use crate::host::event::Event;
+use crate::host::origin::Origin;
+use crate::host::write;
+use crate::module_api::key::{OpenKey, Slot};
+use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::queue::{Effect as Decided, Queue, Stamped};
-use crate::server::admission;
-use crate::server::config;
-use crate::server::datatype::{self, Held};
-use crate::server::event::Event;
-use crate::server::key::{OpenKey, Slot};
-use crate::server::origin::Origin;
-use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
-use crate::server::write;
 
 /// The command.
 pub struct Effect;

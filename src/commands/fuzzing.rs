@@ -3,8 +3,8 @@
 use super::error::Error;
 use super::options;
 use super::{alter, bury, create, len, mpush, nack, pause, peek, pop, promote, purge, push, redrive, reschedule};
-use crate::server::args::with_words;
-use crate::server::register::Call;
+use crate::module_api::args::with_words;
+use crate::module_api::register::Call;
 
 /// Hands words, each on a line, to the parser that the first byte picks.
 pub fn arguments(bytes: &[u8]) {

@@ -2,10 +2,10 @@
 
 use super::error::Error;
 use super::{key_name, look_at, now, reply_id, serve, word};
+use crate::module_api::ctx::Ctx;
+use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::queue::id::{Id, IdBuffer};
 use crate::queue::{Message, Phase, State};
-use crate::server::ctx::Ctx;
-use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
 
 /// The command.
 pub struct Get;

@@ -2,12 +2,12 @@
 
 use super::error::Error;
 use super::{key_name, look_at, now, serve};
+use crate::host::blocked;
+use crate::module_api::ctx::Ctx;
+use crate::module_api::guard::plant;
+use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::queue::time::UnixMs;
 use crate::queue::{Pause, Queue, Totals};
-use crate::server::ctx::Ctx;
-use crate::server::guard::plant;
-use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
-use crate::server::waiters;
 
 /// The command.
 pub struct Info;
@@ -37,7 +37,7 @@ fn info(call: &mut Call<'_>) -> Result<(), Error> {
     let name = key_name(call)?;
     let now = now(ctx);
     plant("command");
-    let waiting = waiters::clients_blocked_on(ctx, name);
+    let waiting = blocked::clients_blocked_on(ctx, name);
     if look_at(ctx, name, now, |held| reply_queue(ctx, &held.queue, waiting, now))?.is_none() {
         ctx.null_array();
     }

@@ -3,8 +3,8 @@
 use super::error::Error;
 use super::options::no_more;
 use super::{key_name, look_at, now, serve};
+use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::queue::StateKind;
-use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
 
 /// The command.
 pub struct Len;

@@ -1,7 +1,7 @@
 //! What clients can say: one file a command, and the same way for each command.
 //!
 //! A handler reads its words, opens its key, looks once at the clock, asks the queue, and hands the outcome to
-//! [`crate::server::write`], which replicates it; then it replies. Its row, with the syntax and the documentation,
+//! [`crate::host::write`], which replicates it; then it replies. Its row, with the syntax and the documentation,
 //! stands beside it.
 
 mod ack;
@@ -32,17 +32,21 @@ mod reschedule;
 mod scan;
 mod settings;
 
+use crate::host::datatype::{self, Held};
+use crate::host::origin::OnlyClients;
+use crate::host::write::{self, Announcement};
+use crate::module_api::ctx::{Ctx, Name};
+use crate::module_api::key::{OpenKey, Slot, Touch};
+use crate::module_api::register::{self, add_acl_category, Call, Command};
 use crate::queue::id::{IdBuffer, Sequence};
 use crate::queue::time::UnixMs;
 use crate::queue::{Effect, Queue};
-use crate::server::ctx::{Ctx, Name};
-use crate::server::datatype::{self, Held};
-use crate::server::key::{OpenKey, Slot, Touch};
-use crate::server::register::{add_acl_category, register, Call};
-use crate::server::write::{self, Announcement};
 use error::Error;
 
-pub use pop::{deliver, Request};
+/// Registers a command behind the wall that all of them have.
+fn register<C: Command>(ctx: Ctx) -> Result<(), String> {
+    register::register::<C, OnlyClients>(ctx)
+}
 
 /// Registers every command.
 pub fn register_all(ctx: Ctx) -> Result<(), String> {

@@ -4,13 +4,13 @@ use super::error::Error;
 use super::options::count_of_words;
 use super::pop::{deliver, parse, PopOption};
 use super::{now, serve, with_queue};
-use crate::server::ctx::{Ctx, Name};
-use crate::server::datatype;
-use crate::server::event::Event;
-use crate::server::key::{OpenKey, Slot, Touch};
-use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
-use crate::server::waiters;
-use crate::server::write;
+use crate::host::blocked;
+use crate::host::datatype;
+use crate::host::event::Event;
+use crate::host::write;
+use crate::module_api::ctx::{Ctx, Name};
+use crate::module_api::key::{OpenKey, Slot, Touch};
+use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 
 /// The command.
 pub struct MPop;
@@ -56,7 +56,7 @@ fn mpop(call: &mut Call<'_>) -> Result<(), Error> {
         }
     }
     match block {
-        Some(timeout) => waiters::block(ctx, names, request, timeout),
+        Some(timeout) => blocked::block(ctx, names, Box::new(request), timeout),
         None => ctx.null_array(),
     }
     Ok(())

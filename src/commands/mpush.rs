@@ -4,17 +4,17 @@ use super::error::Error;
 use super::options::{count_of_words, options, Options};
 use super::push::{dead_id, Term, Terms};
 use super::{key_name, now, reply_id, serve};
+use crate::host::config;
+use crate::host::datatype::{self, Held};
+use crate::host::event::Event;
+use crate::host::floor::floor;
+use crate::host::listeners;
+use crate::host::write;
+use crate::module_api::ctx::Ctx;
+use crate::module_api::key::{OpenKey, Slot};
+use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::queue::id::{Id, Sequence};
 use crate::queue::{Effect, Image, NewMessage, NotPushed, Pushed, Queue};
-use crate::server::config;
-use crate::server::ctx::Ctx;
-use crate::server::datatype::{self, Held};
-use crate::server::event::Event;
-use crate::server::key::{OpenKey, Slot};
-use crate::server::listeners;
-use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
-use crate::server::state::floor;
-use crate::server::write;
 
 /// The command.
 pub struct MPush;

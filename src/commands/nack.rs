@@ -3,11 +3,11 @@
 use super::error::Error;
 use super::options::{options, Options};
 use super::{change_queue, key_name, now, serve, word};
+use crate::host::event::Event;
+use crate::host::write;
+use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::queue::id::Target;
 use crate::queue::{Effect, Nack as Terms, Verdict};
-use crate::server::event::Event;
-use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
-use crate::server::write;
 
 /// The command.
 pub struct Nack;

@@ -6,12 +6,12 @@
 use std::ops::RangeInclusive;
 
 use super::error::{Error, Unit};
+use crate::module_api::args::Args;
+use crate::module_api::register::Arg;
 use crate::queue::id::Id;
 use crate::queue::settings::{Percent, Retries, MAX_LENGTH};
 use crate::queue::time::{DurationMs, UnixMs};
 use crate::queue::{Cursor, Due};
-use crate::server::args::Args;
-use crate::server::register::Arg;
 
 /// Milliseconds that a client may name as a duration.
 const DURATION: RangeInclusive<i64> = 0..=DurationMs::MAX.as_ms() as i64;
@@ -47,14 +47,14 @@ macro_rules! options {
 
         impl $set {
             /// The options as arguments, without those of a set that it takes over.
-            $vis const ARGS: &'static [$crate::server::register::Arg] = &[$($arg.optional()),*];
+            $vis const ARGS: &'static [$crate::module_api::register::Arg] = &[$($arg.optional()),*];
         }
 
         impl $crate::commands::options::OptionSet for $set {
             fn find(word: &[u8]) -> Option<(u32, Self)> {
                 let mut before = 0u32;
                 $({
-                    const ARG: $crate::server::register::Arg = $arg;
+                    const ARG: $crate::module_api::register::Arg = $arg;
                     const SAME: &[$set] = &[$set::$option $(, $set::$other)*];
                     if let Some(nth) = ARG.token_of(word) {
                         return SAME.get(nth).map(|option| (before + nth as u32, *option));

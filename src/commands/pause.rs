@@ -3,12 +3,12 @@
 use super::error::Error;
 use super::options::{options, Options};
 use super::{key_name, now, serve, with_queue};
+use crate::host::event::Event;
+use crate::host::write;
+use crate::module_api::ctx::Name;
+use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::queue::time::{DurationMs, UnixMs};
 use crate::queue::{Effect, Pause as Suspended, Queue};
-use crate::server::ctx::Name;
-use crate::server::event::Event;
-use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
-use crate::server::write;
 
 /// The command that suspends delivery.
 pub struct Pause;

@@ -5,8 +5,8 @@ use super::get::reply_message;
 use super::len::{state, STATES};
 use super::options::{options, OptionSet, Options};
 use super::{key_name, look_caught_up, now, serve};
+use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::queue::StateKind;
-use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
 
 /// The command.
 pub struct Peek;

@@ -3,17 +3,17 @@
 use super::error::Error;
 use super::options::{options, Options};
 use super::{key_name, now, serve, with_queue};
+use crate::host::blocked;
+use crate::host::datatype::Held;
+use crate::host::event::Event;
+use crate::host::floor::floor;
+use crate::host::listeners;
+use crate::host::write::{self, Announcement};
+use crate::module_api::ctx::{Ctx, Name};
+use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::queue::id::IdBuffer;
 use crate::queue::time::{DurationMs, UnixMs};
-use crate::queue::{Delivered, Effect, Grant, Lease, Pop as Terms, Queue};
-use crate::server::ctx::{Ctx, Name};
-use crate::server::datatype::Held;
-use crate::server::event::Event;
-use crate::server::listeners;
-use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
-use crate::server::state::floor;
-use crate::server::waiters;
-use crate::server::write::{self, Announcement};
+use crate::queue::{Delivered, Effect, Grant, Lease, Pop as Terms};
 
 /// The command.
 pub struct Pop;
@@ -49,7 +49,7 @@ options! {
     }
 }
 
-/// What a consumer asked for; kept while it waits.
+/// What a consumer asked for; kept while it is blocked.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
     terms: Terms,
@@ -57,10 +57,13 @@ pub struct Request {
     pub names_queue: bool,
 }
 
-impl Request {
-    /// Whether a delivery at `now` would find a message. See [`Queue::deliverable`].
-    pub fn finds(&self, queue: &mut Queue, now: UnixMs) -> bool {
-        queue.deliverable(now, &self.terms) > 0
+impl blocked::Request for Request {
+    fn finds(&self, held: &mut Held, now: UnixMs) -> bool {
+        held.queue.deliverable(now, &self.terms) > 0
+    }
+
+    fn deliver(&self, ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) -> Option<Announcement> {
+        deliver(ctx, name, held, now, self)
     }
 }
 
@@ -72,13 +75,13 @@ fn pop(call: &mut Call<'_>) -> Result<(), Error> {
     let delivered = with_queue(ctx, name, |held| deliver(ctx, name, held, now, &request))?;
     match (delivered.flatten(), block) {
         (Some(announcement), _) => write::announce(ctx, name, announcement, &[Event::Pop]),
-        (None, Some(timeout)) => waiters::block(ctx, &[name], request, timeout),
+        (None, Some(timeout)) => blocked::block(ctx, &[name], Box::new(request), timeout),
         (None, None) => ctx.null_array(),
     }
     Ok(())
 }
 
-/// Reads the options, and for how long to wait, where that is possible.
+/// Reads the options, and for how long to wait, if the client may wait.
 pub fn parse(call: &mut Call<'_>) -> Result<(Request, Option<DurationMs>), Error> {
     let mut terms = Terms { count: 1, lease: Lease::Default };
     let mut block = None;
@@ -95,12 +98,12 @@ pub fn parse(call: &mut Call<'_>) -> Result<(Request, Option<DurationMs>), Error
     if no_ack {
         terms.lease = Lease::NoAck;
     }
-    // To wait is to be rejected where waiting is not allowed; there a pop takes what there is.
+    // In a transaction or a script a client cannot wait: then a pop takes what there is.
     let block = block.filter(|_| !call.ctx.flags().deny_blocking());
     Ok((Request { terms, names_queue: false }, block))
 }
 
-/// Delivers what `request` asks for and replies it; none, and no reply, where there is nothing.
+/// Delivers what `request` asks for and replies it. Returns `None`, and has replied nothing, if there is nothing.
 pub fn deliver(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, request: &Request) -> Option<Announcement> {
     let count = held.queue.deliverable(now, &request.terms);
     if count == 0 {

@@ -3,10 +3,10 @@
 use super::error::Error;
 use super::options::{options, Options};
 use super::{change_queue, key_name, now, serve};
+use crate::host::event::Event;
+use crate::host::write;
+use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::queue::Effect;
-use crate::server::event::Event;
-use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
-use crate::server::write;
 
 /// The command.
 pub struct Promote;

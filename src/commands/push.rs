@@ -3,17 +3,17 @@
 use super::error::Error;
 use super::options::{options, Options, DUE};
 use super::{key_name, now, reply_id, serve, word};
+use crate::host::config;
+use crate::host::datatype::{self, Held};
+use crate::host::event::Event;
+use crate::host::floor::floor;
+use crate::host::write;
+use crate::module_api::ctx::Ctx;
+use crate::module_api::key::{OpenKey, Slot};
+use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::queue::settings::Retries;
 use crate::queue::time::DurationMs;
 use crate::queue::{Due, Effect, NewMessage, Pushed, Queue};
-use crate::server::config;
-use crate::server::ctx::Ctx;
-use crate::server::datatype::{self, Held};
-use crate::server::event::Event;
-use crate::server::key::{OpenKey, Slot};
-use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
-use crate::server::state::floor;
-use crate::server::write;
 
 /// The command.
 pub struct Push;

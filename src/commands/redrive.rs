@@ -3,11 +3,11 @@
 use super::error::Error;
 use super::options::{count_of_words, options, Options};
 use super::{change_queue, key_name, now, serve};
+use crate::host::event::Event;
+use crate::host::write;
+use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::queue::id::Id;
 use crate::queue::{Due, Effect, Which};
-use crate::server::event::Event;
-use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
-use crate::server::write;
 
 /// The command.
 pub struct Redrive;

@@ -5,10 +5,10 @@ use super::get::reply_message;
 use super::len::{state, STATES};
 use super::options::{self, options, Options};
 use super::{key_name, look_at, now, serve, word};
+use crate::module_api::ctx::Ctx;
+use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::queue::time::UnixMs;
 use crate::queue::{Cursor, Queue, StateKind};
-use crate::server::ctx::Ctx;
-use crate::server::register::{Access, Arg, Call, Command, Keys, Row};
 
 /// The command.
 pub struct Scan;

@@ -2,9 +2,9 @@
 
 use super::error::Error;
 use super::options::{options, Options};
+use crate::module_api::register::Arg;
 use crate::queue::settings::{Backoff, Percent, Retries, Settings, MAX_LENGTH, MAX_PAYLOAD};
 use crate::queue::time::DurationMs;
-use crate::server::register::Arg;
 
 options! {
     /// What can be set.

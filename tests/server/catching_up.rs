@@ -174,7 +174,8 @@ fn what_was_decided_long_ago_is_delivered_when_it_is_due() {
     let stamp = u64::from_be_bytes(effect[3..11].try_into().unwrap());
     effect[3..11].copy_from_slice(&(stamp - hour).to_be_bytes());
     // The one message keeps its sequence, which stands there as its distance from that instant.
-    let image = effect.windows(3).position(|bytes| bytes == [0x91, 0x9b, 0x00]).expect("a message pushed at that instant");
+    let image =
+        effect.windows(3).position(|bytes| bytes == [0x91, 0x9b, 0x00]).expect("a message pushed at that instant");
     let distance = [&[0xcf][..], &(hour << 20).to_be_bytes()].concat();
     effect.splice(image + 2..image + 3, distance);
 

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-#[path = "../../../src/server/alarms.rs"]
+#[path = "../../../src/module_api/alarms.rs"]
 mod alarms;
 
 /// What never stands in the log of a healthy server: what the module says of its own bugs, and what servers say.

@@ -13,7 +13,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
 
 use super::datatype::Held;
-use super::guard::guard;
+use crate::module_api::guard::guard;
 
 /// What has fewer allocations is freed on the spot: half a millisecond of work.
 const LARGE: usize = 4096;

@@ -3,8 +3,11 @@
 //! A key is a database and a name, as the server keeps it for a blocked client: `SWAPDB`, `RENAME` and `MOVE` move
 //! values and leave blocked clients where they are.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 
+use crate::module_api::alarms::BUG;
+use crate::module_api::log::{log, Level};
 use crate::queue::time::{DurationMs, UnixMs};
 
 /// How long a delivery that the server refused waits before it is tried again. Nothing tells a module that writes are
@@ -89,6 +92,23 @@ impl BlockedKeys {
         key.retry = Some(at);
         key.retry
     }
+}
+
+thread_local! {
+    /// Clients are blocked, served and freed on the server's main thread.
+    static BLOCKED: RefCell<BlockedKeys> = RefCell::default();
+}
+
+/// Runs `step` on the keys that clients are blocked on. Returns `None` if they are in use: that would be a bug, and
+/// nothing is done.
+pub fn with_blocked<R>(step: impl FnOnce(&mut BlockedKeys) -> R) -> Option<R> {
+    BLOCKED.with(|blocked| match blocked.try_borrow_mut() {
+        Ok(mut blocked) => Some(step(&mut blocked)),
+        Err(_) => {
+            log(Level::Warning, &format!("the keys of blocked clients were asked for while in use, {BUG}"));
+            None
+        }
+    })
 }
 
 #[cfg(test)]

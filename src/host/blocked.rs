@@ -15,34 +15,43 @@ use std::sync::atomic::Ordering::Relaxed;
 use redis_module::raw;
 
 use super::admission::{self, Admission};
-use super::args::Args;
-use super::blocked_keys::Names;
-use super::ctx::{Ctx, Name};
+use super::blocked_keys::{with_blocked, Names};
 use super::datatype;
+use super::datatype::Held;
 use super::event::Event;
 use super::gauges::BLOCKED_CLIENTS;
-use super::guard::{guard, plant};
-use super::key::{OpenKey, Slot};
-use super::state::with_schedule;
-use super::write;
-use crate::commands::{deliver, Request};
+use super::write::{self, Announcement};
+use crate::module_api::args::Args;
+use crate::module_api::ctx::{Ctx, Name};
+use crate::module_api::guard::{guard, plant};
+use crate::module_api::key::{OpenKey, Slot};
 use crate::queue::time::{DurationMs, UnixMs};
+use crate::schedule::with_schedule;
 
 const SERVED: c_int = raw::REDISMODULE_OK as c_int;
 const WAITS_ON: c_int = raw::REDISMODULE_ERR as c_int;
 
+/// What a blocked client asked for.
+pub trait Request {
+    /// Whether the queue has a message for it at `now`.
+    fn finds(&self, held: &mut Held, now: UnixMs) -> bool;
+
+    /// Delivers and replies what was asked for. Returns `None`, and has replied nothing, if there is nothing.
+    fn deliver(&self, ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) -> Option<Announcement>;
+}
+
 /// What the server keeps of a blocked client for the module.
 struct Blocked {
-    request: Request,
+    request: Box<dyn Request>,
     keys: Names,
 }
 
 /// Blocks the client until one of `names` can serve `request`, at most for `timeout`; zero is for ever.
 ///
 /// A client that the server does not let wait is answered at once, as if the timeout had passed.
-pub fn block(ctx: Ctx, names: &[Name<'_>], request: Request, timeout: DurationMs) {
+pub fn block(ctx: Ctx, names: &[Name<'_>], request: Box<dyn Request>, timeout: DurationMs) {
     let keys = Names::new(ctx.selected_db(), names.iter().map(|name| name.bytes()));
-    with_schedule(|schedule| schedule.blocked.enter(&keys));
+    with_blocked(|blocked| blocked.enter(&keys));
     BLOCKED_CLIENTS.fetch_add(1, Relaxed);
     let private = Box::into_raw(Box::new(Blocked { request, keys })).cast::<c_void>();
     // SAFETY: `private` is a box of a `Blocked`, which the callbacks only read and `on_end` frees.
@@ -57,7 +66,7 @@ pub fn block(ctx: Ctx, names: &[Name<'_>], request: Request, timeout: DurationMs
 
 /// How many clients are blocked on a key of the selected database.
 pub fn clients_blocked_on(ctx: Ctx, name: Name<'_>) -> u64 {
-    with_schedule(|schedule| schedule.blocked.clients(ctx.selected_db(), name.bytes())).unwrap_or(0)
+    with_blocked(|blocked| blocked.clients(ctx.selected_db(), name.bytes())).unwrap_or(0)
 }
 
 extern "C" fn on_ready(ctx: *mut raw::RedisModuleCtx, argv: *mut *mut raw::RedisModuleString, argc: c_int) -> c_int {
@@ -83,14 +92,19 @@ fn try_serve(ctx: Ctx, words: &Args<'_>) -> bool {
     let db = ctx.selected_db();
     let now = UnixMs::new(ctx.now_ms());
     let retry = || {
-        with_schedule(|schedule| schedule.retry(ctx, now, db, name.bytes()));
+        if let Some(at) = with_blocked(|blocked| blocked.plan_retry(db, name.bytes(), now)).flatten() {
+            with_schedule(|schedule| {
+                schedule.agenda.look_at(at, db, name.bytes());
+                schedule.rearm(&ctx, now);
+            });
+        }
         false
     };
     if ctx.avoid_replication_traffic() {
         // A delivery must be replicated, and while writes are paused that would end the server.
         return retry();
     }
-    if !finds(ctx, name, now, request) {
+    if !finds(ctx, name, now, &**request) {
         return false;
     }
     plant("blocked client");
@@ -104,14 +118,14 @@ fn try_serve(ctx: Ctx, words: &Args<'_>) -> bool {
     }
     let mut key = OpenKey::open_write(ctx, name, datatype::handle());
     let Slot::Holds(held) = key.slot() else { return false };
-    let Some(announcement) = deliver(ctx, name, held, now, request) else { return false };
+    let Some(announcement) = request.deliver(ctx, name, held, now) else { return false };
     drop(key);
     write::announce(ctx, name, announcement, &[Event::Pop]);
     true
 }
 
 /// Whether the queue at `name` has a message for the request. Re-arms the timer for this queue.
-fn finds(ctx: Ctx, name: Name<'_>, now: UnixMs, request: &Request) -> bool {
+fn finds(ctx: Ctx, name: Name<'_>, now: UnixMs, request: &dyn Request) -> bool {
     let mut key = OpenKey::open_write(ctx, name, datatype::handle());
     // Nothing, or another type: a queue may still come to stand here.
     let Slot::Holds(held) = key.slot() else { return false };
@@ -121,7 +135,7 @@ fn finds(ctx: Ctx, name: Name<'_>, now: UnixMs, request: &Request) -> bool {
         held.arm(ctx, ctx.selected_db(), name);
         return false;
     }
-    let finds = request.finds(&mut held.queue, now);
+    let finds = request.finds(held, now);
     // Nobody is woken: this is a blocked client's turn.
     let _ = write::settle(ctx, name, held, now, false);
     finds
@@ -149,5 +163,5 @@ unsafe fn end(private: *mut c_void) {
     // SAFETY: the caller vouches for it.
     let blocked = unsafe { Box::from_raw(private.cast::<Blocked>()) };
     BLOCKED_CLIENTS.fetch_sub(1, Relaxed);
-    with_schedule(|schedule| schedule.blocked.leave(&blocked.keys));
+    with_blocked(|keys| keys.leave(&blocked.keys));
 }

@@ -17,8 +17,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use redis_module::raw;
 
-use super::guard::guard;
+use crate::module_api::ctx::Ctx;
+use crate::module_api::guard::guard;
 use crate::queue::{Counts, Queue, Totals};
+use crate::schedule::walk;
 
 /// In the order of [`Totals::NAMES`]. Changed by the main thread alone.
 static TOTALS: [AtomicU64; Totals::NAMES.len()] = [const { AtomicU64::new(0) }; Totals::NAMES.len()];
@@ -154,7 +156,7 @@ fn forget(db: i32) {
 }
 
 /// Two databases were swapped.
-pub fn swap(first: i32, second: i32) {
+fn swap(first: i32, second: i32) {
     let here = &mut tallies().here;
     let (was_first, was_second) = (here.remove(&first), here.remove(&second));
     for (db, tally) in [(first, was_second), (second, was_first)] {
@@ -163,6 +165,19 @@ pub fn swap(first: i32, second: i32) {
             here.insert(db, tally);
         }
     }
+}
+
+/// Databases were swapped, and all queues in them have other names now.
+pub extern "C" fn on_swap(ctx: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, _: u64, info: *mut c_void) {
+    // SAFETY: the server passes a context that is valid during this call.
+    let ctx = unsafe { Ctx::from_raw(ctx) };
+    guard("SWAPDB", (), || {
+        // SAFETY: the server passes this structure with this event, and it is valid during the call.
+        if let Some(info) = unsafe { info.cast::<raw::RedisModuleSwapDbInfo>().as_ref() } {
+            swap(info.dbnum_first, info.dbnum_second);
+        }
+        walk::start(ctx);
+    });
 }
 
 /// A database, or all, is about to be emptied.

@@ -8,9 +8,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::ctx::{Ctx, Flags};
 use super::listeners;
-use super::log::{log, Level};
+use crate::module_api::ctx::{Ctx, Flags};
+use crate::module_api::log::{log, Level};
+use crate::module_api::register::Wall;
 
 /// Commands refused so far.
 static REFUSED: AtomicU64 = AtomicU64::new(0);
@@ -61,11 +62,15 @@ impl Origin {
     }
 }
 
-/// Refuses a write that is not an effect and does not come from a client. Answers whether it did; then a reply was
-/// sent. Costs one look at a byte on a master that is not loading and imports no slot: commands come from clients there.
-#[inline]
-pub fn refuses_write(ctx: Ctx, command: &str) -> bool {
-    listeners::may_be_told() && refuses(ctx, command)
+/// The wall before every write: only a client may send one that is not an effect.
+pub struct OnlyClients;
+
+impl Wall for OnlyClients {
+    /// Costs one look at a byte on a master that is not loading and imports no slot: commands come from clients there.
+    #[inline]
+    fn refuses_write(ctx: Ctx, command: &str) -> bool {
+        listeners::may_be_told() && refuses(ctx, command)
+    }
 }
 
 #[cold]

@@ -40,12 +40,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use redis_module::{raw, Context, RedisValue};
 
-use super::api::api;
-use super::ctx::{Ctx, Name};
-use super::guard::guard;
-use super::import;
-use super::log::{log, Level};
-use super::sweep;
+use super::imports;
+use crate::module_api::api::api;
+use crate::module_api::ctx::{Ctx, Name};
+use crate::module_api::guard::guard;
+use crate::module_api::log::{log, Level};
+use crate::schedule::walk;
 
 /// Something happened since the last look.
 const UNKNOWN: u8 = 0;
@@ -144,7 +144,7 @@ fn look(ctx: Ctx) -> bool {
     // SAFETY: made above, freed once.
     unsafe { api!(RedisModule_FreeServerInfo)(ctx.as_ptr(), info) };
     let flags = ctx.flags();
-    let told = !flags.master() || flags.loading() || (flags.cluster() && import::may_run());
+    let told = !flags.master() || flags.loading() || (flags.cluster() && imports::may_run());
     let hidden = UNSEEN.load(Relaxed) || !asking().is_empty();
     let listening = flags.aof() || flags.cluster() || replicas != 0 || backlog != 0;
     let heard = match (told, listening || hidden || failed != 0) {
@@ -170,8 +170,8 @@ extern "C" fn on_role(ctx: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, _
     // SAFETY: the server passes a context that is valid during this call.
     let ctx = unsafe { Ctx::from_raw(ctx) };
     guard("a change of role", (), || {
-        import::forget();
-        sweep::start(ctx);
+        imports::forget();
+        walk::start(ctx);
     });
 }
 

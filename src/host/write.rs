@@ -6,15 +6,16 @@
 
 use std::ffi::CStr;
 
-use super::ctx::{Ctx, Name};
 use super::datatype::Held;
 use super::event::Event;
+use super::floor::raise_floor;
 use super::gauges;
 use super::listeners;
-use super::log::{log, Level};
-use super::state::{raise_floor, with_schedule};
+use crate::module_api::ctx::{Ctx, Name};
+use crate::module_api::log::{log, Level};
 use crate::queue::time::UnixMs;
 use crate::queue::{Effect, Stamped};
+use crate::schedule::with_schedule;
 
 /// So many of the dead are dropped, or noticed, by one command; what is left is the timer's.
 const TRIMMED: usize = 64;
@@ -65,7 +66,7 @@ pub fn record<'e>(
             replicate(ctx, name, stamp, Effect::TrimDead(died, sequence));
         }
         if held.queue.has_excess_dead() {
-            with_schedule(|schedule| schedule.look_at(ctx, now, ctx.selected_db(), name.bytes()));
+            with_schedule(|schedule| schedule.look_at(&ctx, now, ctx.selected_db(), name.bytes()));
         }
     }
     settle(ctx, name, held, now, wakes)

@@ -15,10 +15,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use redis_module::raw;
 
-use super::api::api;
-use super::args::Args;
-use super::ctx::{Ctx, Name};
 use super::write::EFFECT_COMMAND;
+use crate::module_api::api::api;
+use crate::module_api::args::Args;
+use crate::module_api::ctx::{Ctx, Name};
 
 /// The first version with a dry run; Valkey counts on from 7.2.
 const DRY_RUN_SINCE: c_int = 0x0007_0200;

@@ -350,7 +350,7 @@ flags! {
 
 /// Whether the server answered `REDISMODULE_OK`.
 #[inline]
-pub(super) const fn is_ok(status: c_int) -> bool {
+pub const fn is_ok(status: c_int) -> bool {
     status == raw::REDISMODULE_OK as c_int
 }
 

@@ -16,7 +16,6 @@ use super::args::Args;
 use super::ctx::{is_ok, Ctx};
 use super::guard::guard;
 use super::log::{log, Level};
-use super::origin;
 pub use super::row::{Access, Arg, Keys, Row};
 
 /// The module's own ACL category, where the server can add one.
@@ -32,6 +31,12 @@ pub trait Command {
 
     /// Serves one call; sends exactly one reply. A panic in it is caught and answered with an error.
     fn run(call: Call<'_>);
+}
+
+/// Who may send a command that changes something.
+pub trait Wall {
+    /// Refuses a write that must not come from where it comes from. Returns whether it did; then a reply was sent.
+    fn refuses_write(ctx: Ctx, command: &str) -> bool;
 }
 
 /// One call of a command.
@@ -59,7 +64,7 @@ pub fn add_acl_category(ctx: Ctx) {
 }
 
 /// Registers one command. An error names the command and the step that failed, and the module cannot load.
-pub fn register<C: Command>(ctx: Ctx) -> Result<(), String> {
+pub fn register<C: Command, W: Wall>(ctx: Ctx) -> Result<(), String> {
     let row = C::ROW;
     let name = name_of(&row);
     let (first, last, step) = row.keys.legacy();
@@ -74,7 +79,7 @@ pub fn register<C: Command>(ctx: Ctx) -> Result<(), String> {
         api!(RedisModule_CreateCommand)(
             ctx.as_ptr(),
             row.name.as_ptr(),
-            Some(entry::<C>),
+            Some(entry::<C, W>),
             flags.as_ptr(),
             first,
             last,
@@ -159,7 +164,7 @@ fn count_of_keys(word: Option<&[u8]>) -> usize {
 }
 
 /// What the server calls for the command.
-extern "C" fn entry<C: Command>(
+extern "C" fn entry<C: Command, W: Wall>(
     ctx: *mut raw::RedisModuleCtx,
     argv: *mut *mut raw::RedisModuleString,
     argc: c_int,
@@ -176,7 +181,7 @@ extern "C" fn entry<C: Command>(
             (2..2 + count).for_each(|position| ctx.key_at(position));
             return true;
         }
-        if !(const { decides(&C::ROW) } && origin::refuses_write(ctx, name)) {
+        if !(const { decides(&C::ROW) } && W::refuses_write(ctx, name)) {
             C::run(Call { ctx, args });
         }
         true

@@ -108,7 +108,7 @@ required! {
 /// arguments are right; that the pointer is there follows from [`missing_api`], which the load has passed.
 macro_rules! api {
     ($name:ident) => {{
-        const _: () = $crate::server::api::required::$name;
+        const _: () = $crate::module_api::api::required::$name;
         redis_module::raw::$name.unwrap_unchecked()
     }};
 }

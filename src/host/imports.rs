@@ -18,10 +18,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use redis_module::raw;
 
-use super::ctx::{Ctx, Name};
-use super::guard::guard;
 use super::listeners;
-use super::sweep;
+use crate::module_api::ctx::{Ctx, Name};
+use crate::module_api::guard::guard;
+use crate::schedule::walk;
 
 /// Valkey's number of the event. The crate does not know it, and Redis 8.4 gave it to an event with other data.
 const EVENT: u64 = 19;
@@ -126,7 +126,7 @@ extern "C" fn on_stage(ctx: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, 
         // From the first import on, commands may come from another node.
         listeners::forget();
         if stage == COMPLETED {
-            sweep::start(ctx);
+            walk::start(ctx);
         }
     });
 }

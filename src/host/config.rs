@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use redis_module::raw;
 
-use super::api::api;
-use super::ctx::{is_ok, Ctx};
+use crate::module_api::api::api;
+use crate::module_api::ctx::{is_ok, Ctx};
 use crate::queue::settings::{Backoff, Percent, Retries, Settings, MAX_LENGTH, MAX_PAYLOAD};
 use crate::queue::time::DurationMs;
 

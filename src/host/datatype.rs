@@ -12,20 +12,22 @@ use lazy_static::lazy_static;
 use redis_module::native_types::RedisType;
 use redis_module::raw;
 
-use super::agenda::{Armed, Taken};
-use super::ctx::{now_ms, Ctx, Name};
 use super::disposal;
+use super::floor::raise_floor;
 use super::gauges::{self, Home, Share};
-use super::guard::{guard, plant};
-use super::import;
-use super::key::{TypeHandle, Value};
-use super::log::{detached, log, Level};
-use super::state::{raise_floor, with_schedule};
+use super::imports;
 use super::write::EFFECT_COMMAND;
+use crate::module_api::alarms::BUG;
+use crate::module_api::ctx::{now_ms, Ctx, Name};
+use crate::module_api::guard::{guard, plant};
+use crate::module_api::key::{holds, TypeHandle, Value};
+use crate::module_api::log::{detached, log, Level};
 use crate::queue::settings::Settings;
 use crate::queue::time::UnixMs;
 use crate::queue::wire::Loader;
 use crate::queue::{Effect, Queue, Refused, Stamped};
+use crate::schedule::agenda::{Armed, Taken};
+use crate::schedule::with_schedule;
 
 /// The layout of a saved value. A new one gets a new number and a reader of its own.
 const ENCODING: c_int = 1;
@@ -94,7 +96,7 @@ impl Held {
         }
         with_schedule(|schedule| {
             if schedule.agenda.arm(&mut self.armed, at, db, name.bytes()) {
-                schedule.rearm(ctx, UnixMs::new(ctx.now_ms()));
+                schedule.rearm(&ctx, UnixMs::new(ctx.now_ms()));
             }
         });
     }
@@ -106,7 +108,7 @@ impl Held {
     fn next_look(&self, ctx: Ctx, name: Name<'_>) -> Option<UnixMs> {
         let wake = self.queue.next_wake();
         match self.queue.next_drop() {
-            Some(drop) if ctx.flags().master() && !import::covers(name) => {
+            Some(drop) if ctx.flags().master() && !imports::covers(name) => {
                 Some(wake.map_or(drop, |wake| wake.min(drop)))
             }
             _ => wake,
@@ -129,7 +131,7 @@ impl Value for Held {
     fn closed(&mut self, opened: &Share, db: i32) {
         if cfg!(debug_assertions) && self.queue.counts().total() <= CHECKED_MAX {
             if let Err(why) = self.queue.check() {
-                log(Level::Warning, &format!("{why}: a bug in the module left a queue inconsistent"));
+                log(Level::Warning, &format!("{why}, {BUG}"));
             }
         }
         if let Some(home) = &mut self.home {
@@ -152,6 +154,15 @@ pub fn handle() -> TypeHandle<Held> {
     // SAFETY: the crate keeps what `RedisModule_CreateDataType` returned, or null; `rdb_load`, `copy` and
     // `OpenKey::create` are the only sources of values, and all are boxes of `Held`.
     unsafe { TypeHandle::new(id) }
+}
+
+/// Whether an open key holds a queue.
+///
+/// # Safety
+/// `key` is an open key.
+pub unsafe fn is_queue(key: *mut raw::RedisModuleKey) -> bool {
+    // SAFETY: the caller vouches for it.
+    unsafe { holds(key, handle()) }
 }
 
 const METHODS: raw::RedisModuleTypeMethods = raw::RedisModuleTypeMethods {
@@ -261,7 +272,7 @@ fn request_look(db: i32, name: Name<'_>) {
         schedule.agenda.look_at(UnixMs::EPOCH, db, name.bytes());
         // While the server loads, timers are made and wait.
         if let Some(ctx) = detached() {
-            schedule.rearm(ctx, UnixMs::new(now_ms()));
+            schedule.rearm(&ctx, UnixMs::new(now_ms()));
         }
     });
 }

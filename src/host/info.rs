@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use redis_module::raw;
 
-use super::ctx::Ctx;
-use super::gauges;
-use super::guard::guard;
-use super::timer;
+use super::{advance, gauges};
+use crate::module_api::ctx::Ctx;
+use crate::module_api::guard::guard;
+use crate::schedule::timer;
 
 /// Puts the section where `INFO` finds it; instead of the crate's own, which takes a backtrace when the server
 /// crashes and so loses the section.
@@ -49,7 +49,7 @@ extern "C" fn on_info(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report: c_in
         add("blocked_clients", gauges::blocked_clients());
         let shown = |sum: &AtomicU64| sum.load(Relaxed);
         add("timer_runs", shown(&timer::RUNS));
-        add("timer_moved", shown(&timer::MOVED));
+        add("timer_moved", shown(&advance::MOVED));
         add("timer_last_us", shown(&timer::LAST_US));
         add("timer_longest_us", shown(&timer::LONGEST_US));
         add("timer_over_budget", shown(&timer::OVER_BUDGET));

@@ -1,0 +1,24 @@
+//! The last sequence and receipt that this process gave, in any queue: so a queue that is deleted and created again
+//! repeats no id. Main thread only.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::queue::id::{Floor, Receipt, Sequence};
+
+static LAST_SEQUENCE: AtomicU64 = AtomicU64::new(0);
+static LAST_RECEIPT: AtomicU64 = AtomicU64::new(0);
+
+/// The last sequence and receipt that this process gave.
+#[inline]
+pub fn floor() -> Floor {
+    Floor { sequence: LAST_SEQUENCE.load(Relaxed), receipt: LAST_RECEIPT.load(Relaxed) }
+}
+
+/// Notes what a queue gave.
+#[inline]
+pub fn raise_floor((sequence, receipt): (Sequence, Receipt)) {
+    let mut floor = floor();
+    floor.raise(sequence, receipt);
+    LAST_SEQUENCE.store(floor.sequence, Relaxed);
+    LAST_RECEIPT.store(floor.receipt, Relaxed);
+}
