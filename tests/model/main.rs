@@ -17,6 +17,7 @@ mod damage;
 mod exercise;
 mod golden;
 mod history;
+mod loading;
 mod reference;
 mod world;
 

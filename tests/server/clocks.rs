@@ -105,3 +105,51 @@ fn a_former_master_whose_clock_was_ahead_leaves_no_lease_counted_as_ended() {
     let about = c.about("q");
     assert_eq!((about.int("inflight"), about.int("lease-expired")), (1, 0));
 }
+
+#[test]
+fn what_a_look_saw_is_not_undone_by_a_clock_that_is_set_back() {
+    let clock = Clock::new();
+    let server = Server::with_clock(&clock, &[]);
+    let (mut c, mut other) = (server.client(), server.client());
+    c.push("q x ID m DELAY 1800000");
+    let started = c.now();
+    // While writes are paused the timer moves nothing: the look alone raises the queue's clock.
+    other.ask("CLIENT PAUSE 600000 WRITE").ok();
+    clock.set(HOUR);
+    eventually("the server has noticed", || c.now() - started > HOUR / 2);
+    c.until_state("q", "m", "ready");
+    clock.set(0);
+    eventually("the server has noticed", || c.now() - started < HOUR / 2);
+    assert_eq!(c.state("q", "m"), "ready");
+    assert_eq!(c.len("q ready"), 1);
+    other.ask("CLIENT UNPAUSE").ok();
+    assert_eq!(c.pop_ids("q"), ["m"], "what was shown as ready is delivered");
+}
+
+#[test]
+fn an_ended_lease_is_not_counted_again_by_a_server_whose_clock_is_behind() {
+    let clock = Clock::new();
+    let mut server = Server::with_clock(&clock, &[]);
+    let mut c = server.client();
+    c.create("q RETRIES 5");
+    c.push_many("q 2 x y IDS again dead RETRIES 0");
+    c.push("q x ID again REPLACE RETRIES 5");
+    c.push("q x ID expired TTL 1800000 PRIORITY -1");
+    assert_eq!(c.pop_ids("q COUNT 2 LEASE 1800000").len(), 2);
+    let totals = |c: &mut Client| {
+        let about = c.about("q");
+        ["inflight", "dead", "lease-expired", "died", "expired"].map(|field| about.int(field))
+    };
+    assert_eq!(totals(&mut c), [2, 0, 0, 0, 0]);
+    clock.set(HOUR);
+    eventually("time has ended them", || totals(&mut c) == [0, 2, 2, 2, 1]);
+    // The server that loads what was saved goes by a clock that is right.
+    c.ask("SAVE").ok();
+    clock.set(0);
+    server.kill9();
+    server.boot();
+    let mut c = server.client();
+    assert_eq!(totals(&mut c), [2, 0, 0, 0, 0], "they have not ended yet");
+    clock.set(HOUR);
+    eventually("time has ended them", || totals(&mut c) == [0, 2, 2, 2, 1]);
+}

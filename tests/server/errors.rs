@@ -273,6 +273,57 @@ const TABLE: &[(&str, Says)] = &[
     ("DQ.ALTER q BACKOFF soon late", Range("BACKOFF", "0", LONGEST)),
     ("DQ.ALTER q BACKOFF 5 4", Exactly("ERR BACKOFF base must not be above its max")),
     ("DQ.ALTER q LEASE 5 DEADLEN many", Range("DEADLEN", "-1", LARGEST)),
+    // A time that is given in seconds.
+    ("DQ.PUSH q x AT 1763700000", Exactly("ERR AT is Unix time in milliseconds; 1763700000 looks like seconds")),
+    ("DQ.PUSH q x at 0", Exactly("ERR AT is Unix time in milliseconds; 0 looks like seconds")),
+    ("DQ.PUSH q x AT 99999999999", Exactly("ERR AT is Unix time in milliseconds; 99999999999 looks like seconds")),
+    ("DQ.MPUSH q 1 x AT 1763700000", Exactly("ERR AT is Unix time in milliseconds; 1763700000 looks like seconds")),
+    ("DQ.RESCHEDULE q later AT 5", Exactly("ERR AT is Unix time in milliseconds; 5 looks like seconds")),
+    // What came with the second set of commands and options.
+    ("DQ.BURY q", ARITY),
+    ("DQ.BURY q held ERROR", Exactly("ERR syntax error, ERROR needs a value")),
+    ("DQ.BURY q held ERROR a ERROR b", Exactly("ERR syntax error, ERROR is given twice")),
+    ("DQ.BURY q held other", Exactly("ERR syntax error, unknown option 'other'")),
+    ("DQ.PROMOTE", ARITY),
+    ("DQ.PROMOTE q 5", SYNTAX),
+    ("DQ.PROMOTE q COUNT", SYNTAX),
+    ("DQ.PROMOTE q COUNT 1 COUNT 1", SYNTAX),
+    ("DQ.PROMOTE q COUNT 0", Range("COUNT", "1", MOST)),
+    ("DQ.PROMOTE q COUNT 2147483648", Range("COUNT", "1", MOST)),
+    ("DQ.NACK q held DEAD NOCOUNT", Exactly("ERR syntax error, give DEAD or NOCOUNT, not both")),
+    ("DQ.NACK q held NOCOUNT DELAY 5 DEAD", Exactly("ERR syntax error, give DEAD or NOCOUNT, not both")),
+    ("DQ.NACK q held NOCOUNT NOCOUNT", SYNTAX),
+    ("DQ.RESCHEDULE q held PRIORITY", Exactly("ERR syntax error, PRIORITY needs a value")),
+    ("DQ.RESCHEDULE q later PRIORITY 128", Range("PRIORITY", "-128", "127")),
+    ("DQ.RESCHEDULE q later PRIORITY 1 PRIORITY 1", SYNTAX),
+    ("DQ.RESCHEDULE q later PRIORITY 1 DELAY", SYNTAX),
+    ("DQ.PAUSE q FOR", Exactly("ERR syntax error, FOR needs a value")),
+    ("DQ.PAUSE q FOR 0", Range("FOR", "1", LONGEST)),
+    ("DQ.PAUSE q FOR 4398046511104", Range("FOR", "1", LONGEST)),
+    ("DQ.PAUSE q FOR 5 FOR 5", SYNTAX),
+    ("DQ.PURGE q dead COUNT 0", Range("COUNT", "1", MOST)),
+    ("DQ.PURGE q COUNT", SYNTAX),
+    ("DQ.PURGE q COUNT 1 dead", SYNTAX),
+    ("DQ.PURGE q dead COUNT 1 COUNT 1", SYNTAX),
+    ("DQ.CREATE q MKQUEUE", SYNTAX),
+    ("DQ.ALTER q MKQUEUE MKQUEUE", SYNTAX),
+    ("DQ.ALTER q BACKOFF", Exactly("ERR syntax error, BACKOFF needs two values, base and max")),
+    ("DQ.ALTER q BACKOFF 5", Exactly("ERR syntax error, BACKOFF needs two values, base and max")),
+    ("DQ.ALTER q BACKOFF 5 LEASE 5", Exactly("ERR syntax error, BACKOFF needs two values, base and max")),
+    ("DQ.CREATE q BACKOFF 5 JITTER 5", Exactly("ERR syntax error, BACKOFF needs two values, base and max")),
+    ("DQ.ALTER q BACKOFF 5 6 JITTER", Exactly("ERR syntax error, JITTER needs a value")),
+    ("DQ.ALTER q BACKOFF 5 6 JITTER 101", Exactly("ERR JITTER must be a whole number from 0 to 100")),
+    ("DQ.ALTER q BACKOFF 5 6 JITTER -1", Range("JITTER", "0", "100")),
+    ("DQ.ALTER q BACKOFF 5 6 JITTER 5 JITTER 5", SYNTAX),
+    ("DQ.ALTER q JITTER 5", Exactly("ERR syntax error, unknown option 'JITTER'")),
+    ("DQ.ALTER q DEADTTL -1", Range("DEADTTL", "0", LONGEST)),
+    ("DQ.ALTER q DEADTTL 4398046511104", Range("DEADTTL", "0", LONGEST)),
+    ("DQ.ALTER q DEADTTL", SYNTAX),
+    ("DQ.ALTER q MAXPAYLOAD -1", Range("MAXPAYLOAD", "0", "536870912")),
+    ("DQ.ALTER q MAXPAYLOAD 536870913", Range("MAXPAYLOAD", "0", "536870912")),
+    ("DQ.ALTER q MAXPAYLOAD", SYNTAX),
+    ("DQ.MPUSH q 2 x", Exactly("ERR syntax error, count is 2 but 1 payload follows")),
+    ("DQ.REDRIVE q IDS 2 a", Exactly("ERR syntax error, IDS is 2 but 1 id follows")),
     // A name that a producer may not give.
     ("DQ.PUSH q x ID \"\"", Starts("ERR ")),
     ("DQ.PUSH q x ID a#b", Starts("ERR ")),
@@ -369,6 +420,11 @@ fn a_key_of_another_type_is_left_alone() {
                 "DQ.REDRIVE q IDS 1 m",
                 "DQ.PURGE q",
                 "DQ.PURGE q dead",
+                "DQ.PURGE q COUNT 1",
+                "DQ.BURY q m",
+                "DQ.PROMOTE q",
+                "DQ.ALTER q MKQUEUE",
+                "DQ.PAUSE q FOR 5",
                 "DQ.PEEK q",
                 "DQ.SCAN q 0",
                 "DQ.CREATE q",
@@ -429,8 +485,12 @@ fn without_memory_nothing_comes_in_and_everything_can_go() {
     assert_eq!(c.pop_any("1 q").expect("one").1[0].id, "m1");
     assert_eq!(c.nack("q m1 DEAD"), "dead");
     assert_eq!(c.redrive("q DELAY 600000"), 1);
+    c.pause("q FOR 5");
     c.pause("q");
     c.resume("q");
+    assert_eq!(c.ask("DQ.PROMOTE q"), Reply::Int(1));
+    assert_eq!(c.ask("DQ.BURY q m1"), Reply::bulk("ready"));
+    assert_eq!(c.redrive("q DELAY 600000"), 1);
     assert_eq!(c.cancel("q m1"), ["delayed"]);
     assert_eq!(c.purge("q"), 1);
     c.configure("maxmemory", 0);

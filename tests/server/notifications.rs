@@ -27,52 +27,98 @@ fn heard(ear: &mut Client, c: &mut Client) -> Vec<String> {
     }
 }
 
+/// What changes the queue `q`, one after the other, and the events that are announced for it.
+const CHANGES: &[(&str, &str)] = &[
+    ("DQ.ALTER q MKQUEUE", "dq.create"),
+    ("DQ.ALTER q MKQUEUE MAXLEN 50", "dq.alter"),
+    ("DQ.PUSH q x ID a", "dq.push"),
+    ("DQ.PUSH q x ID b DELAY 600000", "dq.push"),
+    ("DQ.PUSH q x ID b REPLACE", "dq.replace"),
+    ("DQ.POP q COUNT 2", "dq.pop"),
+    ("DQ.EXTEND q a", "dq.extend"),
+    ("DQ.NACK q a DELAY 600000", "dq.nack"),
+    ("DQ.NACK q b DELAY 0", "dq.nack"),
+    ("DQ.POP q", "dq.pop"),
+    ("DQ.ACK q b", "dq.ack"),
+    ("DQ.PUSH q x ID c", "dq.push"),
+    ("DQ.POP q NOACK", "dq.pop"),
+    ("DEL q", ""),
+    ("DQ.CREATE q MAXLEN 9", "dq.create"),
+    ("DQ.ALTER q LEASE 5000 MAXLEN 0", "dq.alter"),
+    ("DQ.MPUSH q 3 x y z IDS a b c", "dq.push"),
+    ("DQ.MPUSH q 2 x y IDS a d", "dq.push"),
+    ("DQ.RESCHEDULE q a DELAY 600000", "dq.reschedule"),
+    ("DQ.RESCHEDULE q a DELAY 0", "dq.reschedule"),
+    ("DQ.MPOP 2 other q COUNT 4", "dq.pop"),
+    ("DQ.NACK q d NOCOUNT DELAY 600000", "dq.nack"),
+    ("DQ.RESCHEDULE q d PRIORITY 5", "dq.reschedule"),
+    ("DQ.PROMOTE q", "dq.promote"),
+    ("DQ.NACK q a DEAD", "dq.nack dq.dead"),
+    ("DQ.BURY q b", "dq.bury dq.dead"),
+    ("DQ.NACK q c DEAD", "dq.nack dq.dead"),
+    ("DQ.REDRIVE q COUNT 1", "dq.redrive"),
+    ("DQ.CANCEL q a d nobody", "dq.cancel"),
+    ("DQ.ALTER q DEADLEN 1", "dq.alter"),
+    ("DQ.PUSH q x ID last RETRIES 0 PRIORITY 9", "dq.push"),
+    ("DQ.POP q", "dq.pop"),
+    ("DQ.NACK q last", "dq.nack dq.dead"),
+    ("DQ.MPUSH q 2 x y", "dq.push"),
+    ("DQ.PURGE q COUNT 1", "dq.purge"),
+    ("DQ.PURGE q", "dq.purge"),
+    ("DQ.PAUSE q FOR 600000", "dq.pause"),
+    ("DQ.PAUSE q", "dq.pause"),
+    ("DQ.RESUME q", "dq.resume"),
+];
+
 #[test]
 fn every_command_that_changes_something_is_announced_once() {
     let server = Server::start();
     let (mut ear, mut c) = listening(&server);
-    for (line, event) in [
-        ("DQ.ALTER q MKQUEUE", "dq.create"),
-        ("DQ.ALTER q MKQUEUE MAXLEN 50", "dq.alter"),
-        ("DQ.PUSH q x ID a", "dq.push"),
-        ("DQ.PUSH q x ID b DELAY 600000", "dq.push"),
-        ("DQ.PUSH q x ID b REPLACE", "dq.replace"),
-        ("DQ.POP q COUNT 2", "dq.pop"),
-        ("DQ.EXTEND q a", "dq.extend"),
-        ("DQ.NACK q a DELAY 600000", "dq.nack"),
-        ("DQ.NACK q b DELAY 0", "dq.nack"),
-        ("DQ.POP q", "dq.pop"),
-        ("DQ.ACK q b", "dq.ack"),
-        ("DQ.PUSH q x ID c", "dq.push"),
-        ("DQ.POP q NOACK", "dq.pop"),
-        ("DEL q", ""),
-        ("DQ.CREATE q MAXLEN 9", "dq.create"),
-        ("DQ.ALTER q LEASE 5000 MAXLEN 0", "dq.alter"),
-        ("DQ.MPUSH q 3 x y z IDS a b c", "dq.push"),
-        ("DQ.MPUSH q 2 x y IDS a d", "dq.push"),
-        ("DQ.RESCHEDULE q a DELAY 600000", "dq.reschedule"),
-        ("DQ.RESCHEDULE q a DELAY 0", "dq.reschedule"),
-        ("DQ.MPOP 2 other q COUNT 4", "dq.pop"),
-        ("DQ.NACK q d NOCOUNT DELAY 600000", "dq.nack"),
-        ("DQ.RESCHEDULE q d PRIORITY 5", "dq.reschedule"),
-        ("DQ.PROMOTE q", "dq.promote"),
-        ("DQ.NACK q a DEAD", "dq.nack dq.dead"),
-        ("DQ.BURY q b", "dq.bury dq.dead"),
-        ("DQ.NACK q c DEAD", "dq.nack dq.dead"),
-        ("DQ.REDRIVE q COUNT 1", "dq.redrive"),
-        ("DQ.CANCEL q a d nobody", "dq.cancel"),
-        ("DQ.ALTER q DEADLEN 1", "dq.alter"),
-        ("DQ.MPUSH q 2 x y", "dq.push"),
-        ("DQ.PURGE q COUNT 1", "dq.purge"),
-        ("DQ.PURGE q", "dq.purge"),
-        ("DQ.PAUSE q FOR 600000", "dq.pause"),
-        ("DQ.PAUSE q", "dq.pause"),
-        ("DQ.RESUME q", "dq.resume"),
-    ] {
-        let expected: Vec<&str> = event.split_whitespace().collect();
+    for (line, events) in CHANGES {
+        let expected: Vec<&str> = events.split_whitespace().collect();
         assert!(!matches!(c.ask(line), Reply::Error(_) | Reply::NullBulk | Reply::NullArray), "{line}");
         assert_eq!(heard(&mut ear, &mut c), expected, "{line}");
     }
+}
+
+#[test]
+fn a_replica_announces_what_its_master_was_told() {
+    let master = Server::start();
+    let replica = Server::replica_of(&master, &[]);
+    let ((mut ear, mut r), mut c) = (listening(&replica), master.client());
+    for (line, events) in CHANGES {
+        let expected: Vec<&str> = events.split_whitespace().collect();
+        c.ask(line);
+        assert_eq!(c.ask("WAIT 1 20000"), Reply::Int(1));
+        assert_eq!(heard(&mut ear, &mut r), expected, "{line}");
+    }
+    c.multi(&["DQ.PUSH q x ID t", "DQ.POP q LEASE 600000", "DQ.PUSH q x ID t"]);
+    c.script("DQ.BURY q t");
+    let mut waiting = master.client();
+    waiting.wait_for_message("q");
+    c.until_blocked(1);
+    c.push("q x");
+    waiting.served();
+    assert_eq!(c.ask("WAIT 1 20000"), Reply::Int(1));
+    let expected = ["dq.push", "dq.pop", "dq.bury", "dq.dead", "dq.push", "dq.pop"];
+    assert_eq!(heard(&mut ear, &mut r), expected);
+}
+
+#[test]
+fn what_is_loaded_or_comes_as_a_whole_is_not_announced() {
+    let master = Server::with_aof(&[]);
+    let mut c = master.client();
+    c.push_many("q 2 x y IDS a b");
+    c.ask("DQ.BURY q a");
+    let replica = Server::start();
+    let (mut ear, mut r) = listening(&replica);
+    r.ask(format!("REPLICAOF 127.0.0.1 {}", master.port())).ok();
+    eventually("the replica has it", || r.digest("q") == c.digest("q"));
+    assert!(heard(&mut ear, &mut r).is_empty());
+    let (mut ear, mut c) = listening(&master);
+    c.ask("DEBUG LOADAOF").ok();
+    let heard = heard(&mut ear, &mut c);
+    assert!(heard.is_empty(), "{heard:?}");
 }
 
 #[test]

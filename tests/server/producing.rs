@@ -279,3 +279,59 @@ fn what_a_push_does_not_say_the_queue_says() {
     let numbers = ["priority", "attempt", "retries", "lease", "ttl"].map(|name| own.int(name));
     assert_eq!(numbers, [-128, 0, -1, 1, 4_398_046_511_103]);
 }
+
+#[test]
+fn a_dead_duplicate_is_told_apart_and_changes_nothing() {
+    in_both_protocols(|c| {
+        c.bury("q", &["m"]);
+        let dead = "DEADID message m is dead: REPLACE it, or DQ.REDRIVE or DQ.CANCEL it first";
+        let (digest, changes, about) = (c.digest("q"), c.changes(), c.about_but_time("q"));
+        assert_eq!(c.ask("DQ.PUSH q x ID m DELAY 5").error(), dead);
+        assert_eq!(c.ask("DQ.MPUSH q 1 x IDS m"), Reply::Array(vec![Reply::Error(dead.to_owned())]));
+        assert_eq!((c.digest("q"), c.changes(), c.about_but_time("q")), (digest, changes, about));
+        // A batch goes on without it, wherever it comes from.
+        let expected = Reply::Array(vec![Reply::bulk("a"), Reply::Error(dead.to_owned()), Reply::bulk("b")]);
+        assert_eq!(c.multi(&["DQ.MPUSH q 3 1 2 3 IDS a m b"]), [expected]);
+        let script = "local r = redis.call('DQ.MPUSH', 'q', '2', '1', '2', 'IDS', 'm', 'c') \
+                      return {type(r[1]), r[1].err, r[2]}";
+        let reply = c.cmd(&["EVAL", script, "0"]);
+        let [kind, error, id] = reply.items() else { panic!("{reply:?}") };
+        assert_eq!((kind.text().as_str(), id), ("table", &Reply::bulk("c")));
+        assert!(error.text().starts_with(dead), "{error:?}");
+        assert_eq!(c.counts("q"), [0, 3, 0, 1]);
+        assert_eq!(c.push("q x ID m REPLACE"), "m");
+    });
+}
+
+#[test]
+fn a_dead_duplicate_is_told_though_the_queue_is_full() {
+    let server = Server::start();
+    let mut c = server.client();
+    c.create("q MAXLEN 1");
+    c.bury("q", &["m"]);
+    c.push("q x");
+    assert!(c.ask("DQ.PUSH q x ID m").error().starts_with("DEADID "));
+    assert_eq!(c.ask("DQ.PUSH q x ID new").error(), "QUEUEFULL queue holds 1 message (MAXLEN)");
+}
+
+#[test]
+fn ids_that_could_not_be_generated_ones_survive_a_restart() {
+    let mut server = Server::with_aof(&[]);
+    let mut c = server.client();
+    for id in ["1001-5", "2024-01", "99999999999-0", "0-0"] {
+        assert_eq!(c.push(format!("q {id} ID {id} PRIORITY 9")), id);
+        let receipt = c.pop_one("q").receipt().to_owned();
+        assert_eq!(receipt.split_once('#').unwrap().0, id);
+        assert_eq!(c.ack(format!("q {receipt}")), 1, "{id}");
+        c.push(format!("q {id} ID {id}"));
+        assert!(c.ask(format!("DQ.PUSH q x ID {id}")).is_null(), "{id}");
+    }
+    let digest = c.digest("q");
+    server.restart_from_aof();
+    let mut c = server.client();
+    assert_eq!(c.digest("q"), digest);
+    for id in ["1001-5", "2024-01", "99999999999-0", "0-0"] {
+        assert_eq!(c.get("q", id).text("payload"), id);
+        assert_eq!(c.cancel(format!("q {id}")), ["ready"]);
+    }
+}

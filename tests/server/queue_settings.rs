@@ -3,30 +3,46 @@
 use crate::support::{effects_of, eventually, in_both_protocols, Client, Fields, Reply, Server};
 
 /// Every setting: the words that set it, and what the queue shows then.
-const SETTINGS: [(&str, &[(&str, i64)]); 7] = [
+const SETTINGS: [(&str, &[(&str, i64)]); 10] = [
     ("LEASE 7001", &[("lease", 7001)]),
     ("RETRIES 3", &[("retries", 3)]),
     ("BACKOFF 50 5000", &[("backoff-base", 50), ("backoff-max", 5000)]),
+    ("BACKOFF 50 5000 JITTER 12", &[("backoff-base", 50), ("backoff-max", 5000), ("backoff-jitter", 12)]),
     ("TTL 888888", &[("ttl", 888_888)]),
     ("MAXLEN 99", &[("maxlen", 99)]),
     ("MAXINFLIGHT 9", &[("maxinflight", 9)]),
     ("DEADLEN 7", &[("deadlen", 7)]),
+    ("DEADTTL 777777", &[("deadttl", 777_777)]),
+    ("MAXPAYLOAD 66", &[("maxpayload", 66)]),
 ];
 
-const FIELDS: [&str; 8] =
-    ["lease", "retries", "backoff-base", "backoff-max", "ttl", "maxlen", "maxinflight", "deadlen"];
+const FIELDS: [&str; 11] = [
+    "lease",
+    "retries",
+    "backoff-base",
+    "backoff-max",
+    "ttl",
+    "maxlen",
+    "maxinflight",
+    "deadlen",
+    "backoff-jitter",
+    "deadttl",
+    "maxpayload",
+];
 
 /// The settings that a queue shows, in the order of `FIELDS`.
 #[track_caller]
-fn settings(about: &Fields) -> [i64; 8] {
+fn settings(about: &Fields) -> [i64; 11] {
     FIELDS.map(|field| about.int(field))
 }
 
-const DEFAULTS: [i64; 8] = [30_000, 16, 1_000, 3_600_000, 0, 0, 0, -1];
+const DEFAULTS: [i64; 11] = [30_000, 16, 1_000, 3_600_000, 0, 0, 0, -1, 0, 0, 0];
 
 /// All settings at once, and what the queue shows then.
-const ALL: &str = "DEADLEN 7 MAXINFLIGHT 9 MAXLEN 99 ttl 888888 BACKOFF 50 5000 RETRIES 3 Lease 7001";
-const ALL_SET: [i64; 8] = [7_001, 3, 50, 5_000, 888_888, 99, 9, 7];
+const ALL: &str =
+    "MAXPAYLOAD 66 DEADTTL 777777 DEADLEN 7 MAXINFLIGHT 9 MAXLEN 99 ttl 888888 BACKOFF 50 5000 jitter 12 \
+                   RETRIES 3 Lease 7001";
+const ALL_SET: [i64; 11] = [7_001, 3, 50, 5_000, 888_888, 99, 9, 7, 12, 777_777, 66];
 
 #[test]
 fn a_queue_is_made_empty_and_with_the_defaults() {
@@ -100,6 +116,12 @@ fn the_ends_of_every_range_are_settings() {
         ("DEADLEN -1", "deadlen", -1),
         ("DEADLEN 0", "deadlen", 0),
         ("DEADLEN 9007199254740991", "deadlen", most),
+        ("BACKOFF 1 2 JITTER 0", "backoff-jitter", 0),
+        ("BACKOFF 1 2 JITTER 100", "backoff-jitter", 100),
+        ("DEADTTL 0", "deadttl", 0),
+        ("DEADTTL 4398046511103", "deadttl", 4_398_046_511_103),
+        ("MAXPAYLOAD 0", "maxpayload", 0),
+        ("MAXPAYLOAD 536870912", "maxpayload", 536_870_912),
     ] {
         c.alter(format!("q {words}"));
         assert_eq!(c.about("q").int(field), value, "{words}");

@@ -214,3 +214,83 @@ fn it_works_without_memory_and_in_transactions_and_scripts() {
         assert_eq!(c.get("q", "m").int("due"), 8_000_000_000_000);
     });
 }
+
+#[test]
+fn another_priority_alone_changes_the_place_and_nothing_else() {
+    in_both_protocols(|c| {
+        c.push("q x ID low RETRIES 3");
+        c.push("q x ID high PRIORITY 1");
+        c.push("q x ID late DELAY 600000");
+        let before = ["low", "late"].map(|id| c.get("q", id));
+        for id in ["low", "late"] {
+            assert_eq!(c.ask(format!("DQ.RESCHEDULE q {id} PRIORITY 7")), Reply::Int(1));
+        }
+        for (id, before) in ["low", "late"].into_iter().zip(before) {
+            let now = c.get("q", id);
+            assert_eq!(now.int("priority"), 7, "{id}");
+            assert_eq!(now.without(&["priority"]), before.without(&["priority"]), "{id}");
+        }
+        assert_eq!(c.counts("q"), [1, 2, 0, 0]);
+        assert_eq!(c.pop_ids("q COUNT 9"), ["low", "high"]);
+    });
+}
+
+#[test]
+fn another_priority_alone_leaves_the_time_to_live() {
+    let server = Server::start();
+    let mut c = server.client();
+    let replies = c.multi(&["DQ.PUSH q x ID m TTL 300", "DQ.GET q m"]);
+    let due = replies[1].fields().int("due");
+    assert_eq!(c.reschedule("q m PRIORITY 5"), 1);
+    // Once more as late as can be, so that one that started again would end later.
+    c.until_after(due + 100);
+    let _ = c.ask("DQ.RESCHEDULE q m PRIORITY 6");
+    c.until_state("q", "m", "dead");
+    assert_eq!(c.get("q", "m").int("died"), due + 300);
+}
+
+#[test]
+fn another_priority_and_another_time_go_together() {
+    in_both_protocols(|c| {
+        c.push("q x ID m");
+        c.expect_ms_from_now(600_000, |c| {
+            assert_eq!(c.ask("DQ.RESCHEDULE q m PRIORITY -128 DELAY 600000"), Reply::Int(1));
+            c.get("q", "m").int("due")
+        });
+        assert_eq!(c.get("q", "m").int("priority"), -128);
+        assert_eq!(c.ask("DQ.RESCHEDULE q m at 8000000000000 priority 127"), Reply::Int(1));
+        let message = c.get("q", "m");
+        assert_eq!((message.int("due"), message.int("priority")), (8_000_000_000_000, 127));
+        assert_eq!(c.ask("DQ.RESCHEDULE absent m PRIORITY 1"), Reply::Int(0));
+    });
+}
+
+#[test]
+fn another_priority_makes_the_receipt_stale() {
+    let server = Server::start();
+    let mut c = server.client();
+    c.push("q x ID m");
+    let receipt = c.pop_one("q LEASE 1").receipt().to_owned();
+    c.until_state("q", "m", "ready");
+    assert_eq!(c.reschedule("q m PRIORITY 0"), 1);
+    assert_eq!(c.ack(format!("q {receipt}")), 0);
+    assert_eq!(c.pop_one("q").attempt, 2);
+}
+
+#[test]
+fn another_priority_is_the_same_everywhere() {
+    let mut master = Server::with_aof(&[]);
+    let replica = Server::replica_of(&master, &[]);
+    let (mut c, mut r) = (master.client(), replica.client());
+    c.push_many("q 4 1 2 3 4 IDS a b c d TTL 600000");
+    c.reschedule("q a PRIORITY -5");
+    c.multi(&["DQ.RESCHEDULE q b PRIORITY 5 DELAY 600000", "DQ.RESCHEDULE q c PRIORITY 127"]);
+    c.script("DQ.RESCHEDULE q d PRIORITY 9");
+    let (digest, order) = (c.digest("q"), c.peek_ids("q COUNT 9"));
+    assert_eq!(order, ["c", "d", "a"]);
+    assert_eq!(c.ask("WAIT 1 20000"), Reply::Int(1));
+    assert_eq!((r.digest("q"), r.peek_ids("q COUNT 9")), (digest.clone(), order.clone()));
+    master.restart_from_aof();
+    let mut c = master.client();
+    assert_eq!((c.digest("q"), c.peek_ids("q COUNT 9")), (digest, order));
+}

@@ -12,7 +12,7 @@ pub fn any_command(random: &mut Random, keys: &[&str]) -> String {
     let count = random.below(4) + 1;
     let lease = *random.one_of(&["", "LEASE 1", "LEASE 30", "LEASE 600000", "NOACK"]);
     let other = *random.one_of(&["x", "y", "z"]);
-    match random.below(23) {
+    match random.below(28) {
         0..=3 => format!("DQ.PUSH {key} payload-{count} ID {id} {delay} {rest}"),
         4 => format!("DQ.PUSH {key} payload {delay}"),
         5 | 6 => format!("DQ.MPUSH {key} 3 x \"\" y IDS {id} {other} z {delay} {rest}"),
@@ -28,7 +28,13 @@ pub fn any_command(random: &mut Random, keys: &[&str]) -> String {
         18 => format!("DQ.PURGE {key} {}", random.one_of(&["dead", "delayed", "ready inflight"])),
         19 => format!("DQ.ALTER {key} {}", random.one_of(&["DEADLEN 2", "DEADLEN -1", "MAXINFLIGHT 9", "TTL 50"])),
         20 => format!("DQ.ALTER {key} {}", random.one_of(&["LEASE 15", "BACKOFF 5 50", "MAXLEN 30", "RETRIES 1"])),
-        21 => format!("DQ.PAUSE {key}"),
+        21 => format!("DQ.PAUSE {key} {}", random.one_of(&["", "FOR 20", "FOR 600000"])),
+        22 => format!("DQ.NACK {key} {id} NOCOUNT {}", random.one_of(&["", "DELAY 20", "ERROR off"])),
+        23 => format!("DQ.BURY {key} {id} {}", random.one_of(&["", "ERROR bad"])),
+        24 => format!("DQ.PROMOTE {key} {}", random.one_of(&["", "COUNT 1", "COUNT 3"])),
+        25 => format!("DQ.RESCHEDULE {key} {id} PRIORITY {}", random.one_of(&["5", "-5", "0 DELAY 20"])),
+        26 => format!("DQ.PURGE {key} {} COUNT {count}", random.one_of(&["", "dead", "ready inflight"])),
+        27 => format!("DQ.ALTER {key} {}", random.one_of(&["BACKOFF 5 50 JITTER 80", "MAXPAYLOAD 8", "MAXPAYLOAD 0"])),
         _ => format!("DQ.RESUME {key}"),
     }
 }

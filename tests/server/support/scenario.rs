@@ -111,6 +111,22 @@ pub fn every_command(c: &mut Client) -> Vec<Reply> {
         "DQ.PURGE purged ready delayed",
         "DQ.PAUSE plain",
         "DQ.RESUME plain",
+        "DQ.ALTER more MKQUEUE BACKOFF 600000 600000 JITTER 50 DEADTTL 6000000 MAXPAYLOAD 10",
+        "DQ.CREATE more BACKOFF 600000 600000 JITTER 50 DEADTTL 6000000 MAXPAYLOAD 10",
+        "DQ.MPUSH more 6 1 2 3 4 5 6 IDS a b c d e f",
+        "DQ.MPUSH more 4 1 2 3 4 IDS i j k l DELAY 500000 PRIORITY -3",
+        "DQ.POP more COUNT 4 LEASE 600000",
+        "DQ.NACK more a",
+        "DQ.NACK more b NOCOUNT ERROR off",
+        "DQ.NACK more c NOCOUNT DELAY 600000",
+        "DQ.BURY more d ERROR bad",
+        "DQ.BURY more e",
+        "DQ.BURY more l",
+        "DQ.RESCHEDULE more f PRIORITY 9",
+        "DQ.RESCHEDULE more i PRIORITY -9 DELAY 100000",
+        "DQ.PROMOTE more COUNT 2",
+        "DQ.PURGE more dead COUNT 1",
+        "DQ.PAUSE more FOR 600000",
     ];
     for (line, reply) in lines.iter().zip(c.pipeline(lines)) {
         assert!(
@@ -132,13 +148,15 @@ pub fn every_command(c: &mut Client) -> Vec<Reply> {
 /// All that can be told of the queues of `every_command`, in words and as a digest.
 pub fn known_of_every_command(c: &mut Client) -> Vec<Reply> {
     let mut known = Vec::new();
-    for key in ["made", "plain", "emptied", "purged"] {
+    for key in ["made", "plain", "emptied", "purged", "more"] {
         known.push(c.ask(format!("DEBUG DIGEST-VALUE {key}")));
         for state in ["delayed", "ready", "inflight", "dead"] {
             known.push(c.ask(format!("DQ.PEEK {key} {state} COUNT 100")));
         }
         let settings = c.about(key);
         let fields = ["paused", "lease", "retries", "backoff-base", "ttl", "maxlen", "maxinflight", "deadlen"];
+        known.extend(fields.map(|field| settings.get(field).clone()));
+        let fields = ["paused-until", "backoff-jitter", "deadttl", "maxpayload"];
         known.extend(fields.map(|field| settings.get(field).clone()));
     }
     known
