@@ -72,10 +72,13 @@ impl Begun {
     /// Counts a delivery no more that was counted. O(log n).
     #[inline]
     pub fn end(&mut self, Receipt(receipt): Receipt) {
-        if let Ok(at) = self.find(receipt) {
-            if let Some(entry) = self.entries.get_mut(at).filter(|entry| count_of(**entry) > 0) {
-                *entry -= 1;
-            }
+        // The oldest ends first, as a rule.
+        let entry = match self.entries.first_mut() {
+            Some(first) if ms_of(*first) == ms_of(receipt) => Some(first),
+            _ => self.find(receipt).ok().and_then(|at| self.entries.get_mut(at)),
+        };
+        if let Some(entry) = entry.filter(|entry| count_of(**entry) > 0) {
+            *entry -= 1;
         }
     }
 
@@ -96,11 +99,7 @@ impl Begun {
 
     /// The entry of a receipt's millisecond, or where it would be.
     fn find(&self, receipt: u64) -> Result<usize, usize> {
-        // The oldest ends first, as a rule.
-        match self.entries.first() {
-            Some(first) if ms_of(*first) == ms_of(receipt) => Ok(0),
-            _ => self.entries.binary_search_by_key(&ms_of(receipt), |entry| ms_of(*entry)),
-        }
+        self.entries.binary_search_by_key(&ms_of(receipt), |entry| ms_of(*entry))
     }
 
     pub fn heap_bytes(&self) -> usize {

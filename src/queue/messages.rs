@@ -46,6 +46,7 @@ impl Messages {
     }
 
     /// Removes a message, which is in no order of the view any more. O(log n).
+    #[inline]
     pub fn remove(&mut self, at: At) {
         if self.store.is_named(at) {
             if let Some(name) = self.store.bytes(at).name {
@@ -69,6 +70,7 @@ impl Messages {
     }
 
     /// The place of the message that a client means. O(log n).
+    #[inline]
     pub fn find(&mut self, id: &Id<'_>) -> Option<At> {
         match id {
             Id::Generated(sequence) => {
@@ -108,28 +110,34 @@ impl Messages {
     }
 
     /// The message with `sequence`, if it is still here.
+    #[inline]
     pub fn of(&mut self, sequence: Sequence) -> Option<(At, Record)> {
         let at = self.store.find(sequence)?;
         Some((at, self.store.record(at)))
     }
 
+    #[inline]
     pub fn record(&self, at: At) -> Record {
         self.store.record(at)
     }
 
+    #[inline]
     pub fn bytes(&self, at: At) -> Bytes<'_> {
         self.store.bytes(at)
     }
 
+    #[inline]
     pub fn sequence(&self, at: At) -> Sequence {
         self.store.sequence(at)
     }
 
+    #[inline]
     pub fn is_named(&self, at: At) -> bool {
         self.store.is_named(at)
     }
 
     /// Which order of the view the message is in.
+    #[inline]
     pub fn placement(&self, at: At) -> Placement {
         self.store.placement(at)
     }

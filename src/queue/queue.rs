@@ -160,15 +160,18 @@ impl Queue {
     }
 
     /// Brings one message up to `now`, and returns its record. O(log n).
+    #[inline]
     pub(super) fn refresh(&mut self, at: At, now: UnixMs) -> Record {
-        let refreshed = self.view.refresh(&mut self.messages, at, now);
-        if refreshed.lease_ended {
-            self.tally.rare().lease_expired += 1;
+        let record = self.messages.record(at);
+        if let Some(refreshed) = self.view.refresh(&mut self.messages, at, &record, now) {
+            if refreshed.lease_ended {
+                self.tally.rare().lease_expired += 1;
+            }
+            if let Some(reason) = refreshed.died {
+                self.tally.count_dead(reason);
+            }
         }
-        if let Some(reason) = refreshed.died {
-            self.tally.count_dead(reason);
-        }
-        refreshed.record
+        record
     }
 
     /// Adds a message behind all others. O(log n).
@@ -180,6 +183,7 @@ impl Queue {
     }
 
     /// Removes a message. O(log n).
+    #[inline]
     pub(super) fn remove(&mut self, at: At, record: &Record) {
         self.view.unplace(&self.messages, at, record);
         self.messages.remove(at);

@@ -51,10 +51,9 @@ pub(super) struct Moved {
     pub died: u32,
 }
 
-/// What bringing one message up to date did.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// What moving one message to where it stands by now did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Refreshed {
-    pub record: Record,
     /// Whether its lease ended by it.
     pub lease_ended: bool,
     /// Why it died, if it did.
@@ -127,28 +126,28 @@ impl View {
     }
 
     /// Takes a message out of the order in which it stands; `record` is the one with which it came there. O(log n).
+    #[inline]
     pub fn unplace(&mut self, messages: &Messages, at: At, record: &Record) {
-        // The record and the order say where in the order: a lease by its deadline; and death is final in time, so a
-        // message that was dead once has the same instant of death ever after.
-        let then = match messages.placement(at) {
-            Placement::Waiting => {
+        match (messages.placement(at), record.phase) {
+            (Placement::Waiting, _) => {
                 self.waiting.remove(record.priority, record.due, record.sequence);
                 if let Some(ttl) = record.ttl {
                     self.expiring.remove(Key::at(ttl.end, record.sequence));
                 }
-                return;
             }
-            Placement::InFlight => UnixMs::EPOCH,
-            Placement::Dead => UnixMs::MAX,
-        };
-        match Stand::of(record, then) {
-            Stand::InFlight(key) => {
-                record.receipt().into_iter().for_each(|receipt| self.begun.end(receipt));
-                self.inflight.remove(key)
+            (Placement::InFlight, Phase::Leased { deadline, receipt }) => {
+                self.begun.end(receipt);
+                self.inflight.remove(Key::at(deadline, record.sequence));
             }
-            Stand::Dead(key) => self.dead.remove(key),
-            Stand::Waiting => false,
-        };
+            // Only a lease stands among the leases.
+            (Placement::InFlight, Phase::Waiting | Phase::Dead { .. }) => {}
+            // Death is final in time: a message that was dead once has the same instant of death ever after.
+            (Placement::Dead, _) => {
+                if let State::Dead { died, .. } = record.state_at(UnixMs::MAX) {
+                    self.dead.remove(Key::at(died, record.sequence));
+                }
+            }
+        }
     }
 
     /// Takes the first message in delivery order that is due by `now` out of the view, for a delivery:
@@ -264,23 +263,27 @@ impl View {
     }
 
     /// Brings one message up to `now`. O(log n) if that moves it, else O(1).
-    pub fn refresh(&mut self, messages: &mut Messages, at: At, now: UnixMs) -> Refreshed {
-        let record = messages.record(at);
-        let (was, is) = (messages.placement(at), Stand::of(&record, now).placement());
-        if was == is {
-            return Refreshed { record, lease_ended: false, died: None };
-        }
+    ///
+    /// Returns what that did; `None` if the message stood already where it stands at `now`, as most do.
+    #[inline]
+    pub fn refresh(&mut self, messages: &mut Messages, at: At, record: &Record, now: UnixMs) -> Option<Refreshed> {
+        let is = Stand::of(record, now).placement();
+        (messages.placement(at) != is).then(|| self.move_to(messages, at, record, is, now))
+    }
+
+    #[cold]
+    fn move_to(&mut self, messages: &mut Messages, at: At, record: &Record, is: Placement, now: UnixMs) -> Refreshed {
+        let lease_ended = messages.placement(at) == Placement::InFlight;
         self.advance_due(now);
-        self.unplace(messages, at, &record);
-        self.place(messages, at, &record, now);
-        let lease_ended = was == Placement::InFlight;
+        self.unplace(messages, at, record);
+        self.place(messages, at, record, now);
         self.moved.ready = self.moved.ready.saturating_add(u32::from(lease_ended && is == Placement::Waiting));
         let died = match record.state_at(now) {
             State::Dead { reason, .. } => Some(reason),
             State::Delayed | State::Ready | State::InFlight => None,
         };
         self.moved.died = self.moved.died.saturating_add(u32::from(died.is_some()));
-        Refreshed { record, lease_ended, died }
+        Refreshed { lease_ended, died }
     }
 
     /// What time moved since the last call.
