@@ -13,7 +13,7 @@ use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::key::{OpenKey, Slot};
 use crate::queue::time::UnixMs;
 use crate::queue::Effect;
-use crate::schedule::agenda::Taken;
+use crate::schedule::agenda::{Grounds, Taken};
 use crate::schedule::with_schedule;
 
 /// Leases and TTLs that end between two looks at the clock: some 10 µs of work.
@@ -77,8 +77,13 @@ fn advance(
     let hint = &taken.hint;
     let mut key = OpenKey::open_write_untouched(ctx, name, datatype::handle());
     let slot = key.slot();
-    // A queue that was freed has no hint, so this one is somewhere else by now, whatever came to stand here.
-    if hint.owned && !matches!(&slot, Slot::Holds(held) if held.had(taken)) {
+    let is_lost = match (hint.grounds, &slot) {
+        // A queue that was freed has no hint, so this one is somewhere else by now, whatever came to stand here.
+        (Grounds::Armed, Slot::Holds(held)) => !held.had(taken),
+        (Grounds::Armed | Grounds::Met, _) => !matches!(slot, Slot::Holds(_)),
+        (Grounds::Asked, _) => false,
+    };
+    if is_lost {
         with_schedule(|schedule| schedule.walk.request(now));
     }
     let Slot::Holds(held) = slot else { return within_budget() };

@@ -280,6 +280,14 @@ impl Ctx {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimerId(raw::RedisModuleTimerID);
 
+#[cfg(test)]
+impl TimerId {
+    /// The id of a timer that no server made.
+    pub const fn simulated(id: u64) -> TimerId {
+        TimerId(id)
+    }
+}
+
 /// The name of a key, lent by the server for `'a`.
 #[derive(Clone, Copy)]
 #[repr(transparent)]

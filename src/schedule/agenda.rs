@@ -14,7 +14,7 @@ use std::collections::btree_map::{BTreeMap, Entry};
 use std::hash::Hasher;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHasher;
 
@@ -27,8 +27,19 @@ pub struct Hint {
     pub db: i32,
     /// Its name.
     pub key: Box<[u8]>,
-    /// Whether a queue was there. If it is not when the time comes, it has gone somewhere else.
-    pub owned: bool,
+    /// What is known of the key.
+    pub grounds: Grounds,
+}
+
+/// Why a key is to be looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grounds {
+    /// The queue there was armed with this hint. If it is not there when the time comes, it has gone somewhere else.
+    Armed,
+    /// The walk met a queue there. If none is there when the time comes, it has gone somewhere else.
+    Met,
+    /// A look was asked for, and nothing is known.
+    Asked,
 }
 
 /// A hint that was taken out.
@@ -50,11 +61,12 @@ impl Taken {
 type Due = (UnixMs, NonZeroU32);
 
 /// What a queue knows of its own hint. Dropped with the queue.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Armed {
     at: UnixMs,
     number: NonZeroU32,
     place: Place,
+    ledger: &'static Ledger,
 }
 
 /// A hash of database and name. Where a queue moves to a place of the same hash its hint is found to lead elsewhere when
@@ -80,25 +92,42 @@ impl Armed {
     /// Whether it certainly stands, for the queue at `key` and not later than `at`. All that most commands ask.
     #[inline]
     pub fn suffices(&self, at: UnixMs, db: i32, key: &[u8]) -> bool {
-        self.at <= at && self.at.as_ms() > TAKEN.load(Relaxed) && self.place == Place::of(db, key)
+        self.at <= at && self.at.as_ms() > self.ledger.taken.load(Relaxed) && self.place == Place::of(db, key)
     }
 }
 
-/// The latest time of a hint that was taken out, Unix ms.
-static TAKEN: AtomicU64 = AtomicU64::new(0);
+/// What queues and the agenda tell each other without meeting: a queue may be freed on another thread.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    /// The latest time of a hint that was taken out, Unix ms.
+    taken: AtomicU64,
+    /// Hints of queues that were freed. The one thing that a free on a background thread hands over.
+    struck_out: Mutex<Vec<Due>>,
+}
 
-/// Hints of queues that were freed. The one thing that a free on a background thread hands over.
-static STRUCK_OUT: Mutex<Vec<Due>> = Mutex::new(Vec::new());
+impl Ledger {
+    const fn new() -> Ledger {
+        Ledger { taken: AtomicU64::new(0), struck_out: Mutex::new(Vec::new()) }
+    }
+
+    fn struck_out(&self) -> MutexGuard<'_, Vec<Due>> {
+        self.struck_out.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The ledger of the server's agenda. Tests have one of their own.
+static OF_THE_SERVER: Ledger = Ledger::new();
 
 impl Drop for Armed {
     fn drop(&mut self) {
-        STRUCK_OUT.lock().unwrap_or_else(PoisonError::into_inner).push(self.due());
+        self.ledger.struck_out().push(self.due());
     }
 }
 
 /// All hints, by time.
 #[derive(Debug)]
 pub struct Agenda {
+    ledger: &'static Ledger,
     hints: BTreeMap<Due, Hint>,
     /// The number of the last hint.
     last: NonZeroU32,
@@ -106,11 +135,16 @@ pub struct Agenda {
 
 impl Default for Agenda {
     fn default() -> Self {
-        Agenda { hints: BTreeMap::new(), last: NonZeroU32::MIN }
+        Agenda::with(&OF_THE_SERVER)
     }
 }
 
 impl Agenda {
+    /// An agenda without hints. Hints of queues that are freed are noted in `ledger`.
+    pub fn with(ledger: &'static Ledger) -> Agenda {
+        Agenda { ledger, hints: BTreeMap::new(), last: NonZeroU32::MIN }
+    }
+
     /// The earliest time that somebody wants.
     pub fn earliest(&self) -> Option<UnixMs> {
         self.hints.first_key_value().map(|((at, _), _)| *at)
@@ -124,15 +158,20 @@ impl Agenda {
         if armed.as_ref().is_some_and(|armed| armed.at <= at && armed.place == place && stands(armed)) {
             return false;
         }
-        let (at, number) = self.add(at, Hint { db, key: key.into(), owned: true });
+        let (at, number) = self.add(at, Hint { db, key: key.into(), grounds: Grounds::Armed });
         // What it had, under whatever name, is struck out as it is dropped.
-        *armed = Some(Armed { at, number, place });
+        *armed = Some(Armed { at, number, place, ledger: self.ledger });
         true
     }
 
     /// Asks for a look at `key`, of which nothing is known.
     pub fn look_at(&mut self, at: UnixMs, db: i32, key: &[u8]) {
-        self.add(at, Hint { db, key: key.into(), owned: false });
+        self.add(at, Hint { db, key: key.into(), grounds: Grounds::Asked });
+    }
+
+    /// Asks for a look at `key`, at once, where the walk has met a queue.
+    pub fn look_at_met(&mut self, db: i32, key: &[u8]) {
+        self.add(UnixMs::EPOCH, Hint { db, key: key.into(), grounds: Grounds::Met });
     }
 
     fn add(&mut self, at: UnixMs, hint: Hint) -> Due {
@@ -151,15 +190,14 @@ impl Agenda {
     pub fn take(&mut self, now: UnixMs) -> Option<Taken> {
         self.strike_out();
         let first = self.hints.first_entry().filter(|first| first.key().0 <= now)?;
-        TAKEN.fetch_max(first.key().0.as_ms(), Relaxed);
+        self.ledger.taken.fetch_max(first.key().0.as_ms(), Relaxed);
         let (due, hint) = first.remove_entry();
         Some(Taken { hint, due })
     }
 
     /// Removes the hints of queues that are gone.
     fn strike_out(&mut self) {
-        let mut gone = STRUCK_OUT.lock().unwrap_or_else(PoisonError::into_inner);
-        for due in gone.drain(..) {
+        for due in self.ledger.struck_out().drain(..) {
             self.hints.remove(&due);
         }
     }
@@ -173,19 +211,21 @@ mod tests {
         UnixMs::new(ms)
     }
 
-    /// An agenda whose numbers no other test has: what is struck out is shared by the process.
-    fn agenda(nth: u32) -> Agenda {
-        Agenda { last: NonZeroU32::MIN.saturating_add(nth * 1_000), ..Agenda::default() }
+    /// An agenda with a ledger that no other test has.
+    fn agenda() -> Agenda {
+        Agenda::with(Box::leak(Box::default()))
     }
 
     #[test]
     fn a_queue_has_one_hint_at_its_earliest_time() {
-        let (mut agenda, mut armed) = (agenda(1), None);
+        let (mut agenda, mut armed) = (agenda(), None);
         assert!(agenda.arm(&mut armed, at(50), 0, b"q"));
         assert!(!agenda.arm(&mut armed, at(70), 0, b"q"));
         assert!(agenda.arm(&mut armed, at(20), 0, b"q"));
         assert_eq!(agenda.take(at(19)), None);
-        assert!(agenda.take(at(20)).is_some_and(|taken| taken.hint.owned && taken.was(armed.as_ref().unwrap())));
+        assert!(agenda
+            .take(at(20))
+            .is_some_and(|taken| taken.hint.grounds == Grounds::Armed && taken.was(armed.as_ref().unwrap())));
         assert_eq!(agenda.take(at(99)), None);
         assert!(agenda.arm(&mut armed, at(70), 0, b"q"));
         assert_eq!(agenda.earliest(), Some(at(70)));
@@ -193,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_hint_that_was_taken_out_does_not_stand_whatever_came_after() {
-        let (mut agenda, mut armed) = (agenda(2), None);
+        let (mut agenda, mut armed) = (agenda(), None);
         agenda.arm(&mut armed, at(50), 0, b"q");
         agenda.take(at(50));
         agenda.look_at(UnixMs::EPOCH, 0, b"other");
@@ -204,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_renamed_queue_gets_a_hint_under_its_new_name_only() {
-        let (mut agenda, mut armed) = (agenda(3), None);
+        let (mut agenda, mut armed) = (agenda(), None);
         agenda.arm(&mut armed, at(50), 0, b"q");
         assert!(agenda.arm(&mut armed, at(50), 0, b"r"));
         assert!(agenda.arm(&mut armed, at(50), 1, b"r"));
@@ -214,8 +254,7 @@ mod tests {
 
     #[test]
     fn a_hint_suffices_at_its_place_until_its_time_has_come() {
-        // Later than any that another test takes out.
-        let (mut agenda, mut armed) = (agenda(5), None);
+        let (mut agenda, mut armed) = (agenda(), None);
         agenda.arm(&mut armed, at(5_000), 0, b"q");
         let suffices = |at: u64, db, key: &[u8]| armed.as_ref().unwrap().suffices(UnixMs::new(at), db, key);
         assert!(suffices(5_000, 0, b"q") && suffices(6_000, 0, b"q"));
@@ -227,7 +266,7 @@ mod tests {
 
     #[test]
     fn numbers_that_come_again_take_no_hint_away() {
-        let (mut agenda, mut first, mut second) = (agenda(6), None, None);
+        let (mut agenda, mut first, mut second) = (agenda(), None, None);
         agenda.arm(&mut first, at(50), 0, b"first");
         agenda.last = NonZeroU32::new(agenda.last.get() - 1).unwrap();
         agenda.arm(&mut second, at(50), 0, b"second");
@@ -236,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_queue_that_is_freed_leaves_no_hint() {
-        let (mut agenda, mut armed) = (agenda(4), None);
+        let (mut agenda, mut armed) = (agenda(), None);
         agenda.arm(&mut armed, at(50), 0, b"q");
         std::thread::spawn(move || drop(armed)).join().unwrap();
         assert_eq!(agenda.take(at(50)), None);

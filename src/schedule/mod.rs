@@ -2,9 +2,11 @@
 //!
 //! This room knows no queue. It knows that keys want to be looked at when a time has come, keeps a timer of the server
 //! armed for the earliest, and calls back whoever registered ([`Callbacks`]). What it needs of the server for that is
-//! three calls ([`Clockwork`]).
+//! three calls ([`Clockwork`]), so that tests run it on a simulated server: see `simulation`.
 
 pub mod agenda;
+#[cfg(test)]
+mod simulation;
 pub mod timer;
 pub mod walk;
 

@@ -109,14 +109,14 @@ fn run(ctx: Ctx) {
     let started = Instant::now();
     let budget = budget();
     let within_budget = || started.elapsed() < budget;
+    // First, so that what it meets is looked at in this run: between two runs a value may move again.
+    walk::step(ctx, now);
     let mut lasted = true;
     while lasted {
         let Some(taken) = with_schedule(|schedule| schedule.agenda.take(now)).flatten() else { break };
         lasted = look_at(ctx, &taken, now, &within_budget);
     }
-    if lasted {
-        walk::step(ctx, now);
-    } else {
+    if !lasted {
         OVER_BUDGET.fetch_add(1, Relaxed);
         rest(BREATH);
     }

@@ -54,7 +54,7 @@ impl Walk {
     }
 
     /// Notes where a step ended; `None` at the end of the keyspace.
-    fn end_step(&mut self, now: UnixMs, position: Option<Position>) {
+    pub(super) fn end_step(&mut self, now: UnixMs, position: Option<Position>) {
         let goes_on = position.is_some() || std::mem::take(&mut self.again);
         self.position = position;
         self.next = goes_on.then(|| now.after(PAUSE));
@@ -62,7 +62,7 @@ impl Walk {
 }
 
 /// A place in the keyspace.
-struct Position {
+pub(super) struct Position {
     db: i32,
     cursor: Cursor,
 }
@@ -126,7 +126,7 @@ extern "C" fn on_key(
         let (db, name, is_concerned) =
             unsafe { (*db.cast::<i32>(), Name::from_raw(name), key.is_null() || (callbacks.is_concerned)(key)) };
         if is_concerned {
-            with_schedule(|schedule| schedule.agenda.look_at(UnixMs::EPOCH, db, name.bytes()));
+            with_schedule(|schedule| schedule.agenda.look_at_met(db, name.bytes()));
         }
     });
 }
