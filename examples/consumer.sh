@@ -80,6 +80,9 @@ while [ -z "$stopping" ]; do
     { read -r _ && read -r id && IFS= read -r payload && read -r attempt && read -r receipt; } <"$reply" || true
     if [ -z "$receipt" ]; then
         [ -s "$reply" ] && [ -z "$id" ] || { echo "no answer: $id" >&2; sleep 1; }
+    elif [[ $receipt != "$id#"* ]]; then # the payload has more lines than one, so the receipt is not where it should be
+        echo "the payload of $id is not one line: rejected" >&2
+        dq DQ.NACK "$queue" "$id" DEAD ERROR "payload has more than one line" >/dev/null
     elif [ -n "$stopping" ]; then # it came together with the signal: given back, and this attempt is not counted
         dq DQ.NACK "$queue" "$receipt" NOCOUNT >/dev/null
     else

@@ -89,6 +89,12 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Error::UnknownOption(word) if word.eq_ignore_ascii_case("JITTER") => {
+                f.write_str("ERR syntax error, JITTER follows BACKOFF base max")
+            }
+            Error::UnknownOption(word) if word.bytes().all(|byte| byte.is_ascii_digit()) => {
+                write!(f, "ERR syntax error, unknown option '{word}': a number follows the name of its option")
+            }
             Error::UnknownOption(word) => write!(f, "ERR syntax error, unknown option '{word}'"),
             Error::Twice(option) => write!(f, "ERR syntax error, {option} is given twice"),
             Error::NoValue(option) => write!(f, "ERR syntax error, {option} needs a value"),

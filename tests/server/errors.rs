@@ -315,7 +315,7 @@ const TABLE: &[(&str, Says)] = &[
     ("DQ.ALTER q BACKOFF 5 6 JITTER 101", Exactly("ERR JITTER must be a whole number from 0 to 100")),
     ("DQ.ALTER q BACKOFF 5 6 JITTER -1", Range("JITTER", "0", "100")),
     ("DQ.ALTER q BACKOFF 5 6 JITTER 5 JITTER 5", SYNTAX),
-    ("DQ.ALTER q JITTER 5", Exactly("ERR syntax error, unknown option 'JITTER'")),
+    ("DQ.ALTER q JITTER 5", Exactly("ERR syntax error, JITTER follows BACKOFF base max")),
     ("DQ.ALTER q DEADTTL -1", Range("DEADTTL", "0", LONGEST)),
     ("DQ.ALTER q DEADTTL 4398046511104", Range("DEADTTL", "0", LONGEST)),
     ("DQ.ALTER q DEADTTL", SYNTAX),

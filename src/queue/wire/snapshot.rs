@@ -145,24 +145,29 @@ impl Queue {
 /// Puts a queue together from the pieces of [`Queue::save`].
 #[derive(Debug, Default)]
 pub struct Loader {
-    queue: Option<Queue>,
+    /// The queue so far, and the version of its pieces.
+    begun: Option<(u8, Queue)>,
 }
 
 impl Loader {
     /// Takes the next piece.
     pub fn take(&mut self, piece: &[u8]) -> Result<(), Refused> {
-        let Some(queue) = &mut self.queue else {
-            let header: Header = match codec::version_of(piece)? {
-                (1, rest) => codec::decode::<v1::Header>(rest)?.try_into()?,
-                (version, _) => return Err(Refused::Version(version)),
+        let Some((version, queue)) = &mut self.begun else {
+            let (version, rest) = codec::version_of(piece)?;
+            let header: Header = match version {
+                1 => codec::decode::<v1::Header>(rest)?.try_into()?,
+                _ => return Err(Refused::Version(version)),
             };
             if !header.is_valid() {
                 return Err(Refused::Impossible);
             }
-            self.queue = Some(Queue::begin(&header));
+            self.begun = Some((version, Queue::begin(&header)));
             return Ok(());
         };
-        let images = v1::live_images(codec::decode(piece)?, 0)?;
+        let images = match version {
+            1 => v1::live_images(codec::decode(piece)?, 0)?,
+            _ => return Err(Refused::Version(*version)),
+        };
         if !queue.may_continue_with(&images) {
             return Err(Refused::Impossible);
         }
@@ -175,7 +180,7 @@ impl Loader {
     /// The queue, once all pieces were taken. Its view is that of the save, but not beyond `now`: the clock may have
     /// been ahead when it was saved.
     pub fn finish(self, now: UnixMs) -> Result<Queue, Refused> {
-        let mut queue = self.queue.ok_or(Refused::Malformed)?;
+        let (_, mut queue) = self.begun.ok_or(Refused::Malformed)?;
         let viewed = queue.view.at();
         queue.view.rebuild(&mut queue.messages, viewed);
         if now < viewed {
