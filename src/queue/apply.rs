@@ -1,7 +1,8 @@
-//! Carrying out what was decided elsewhere: by a master, in an AOF, by another slot, by a rewrite.
+//! Applying effects: what was decided on a master, or is read from the AOF, from an AOF rewrite or from another slot.
 //!
-//! This is the one way in which an effect comes back, so what one test proves for it holds for all of them. An effect
-//! is data from outside all the same: what no queue could have decided is refused, and nothing panics.
+//! This is the only way in which an effect is applied, so what one test proves for it holds for all of these sources.
+//! An effect is nevertheless data from outside: an effect that no queue could have produced is refused, and nothing
+//! panics.
 
 use super::effect::{Effect, Image, Stamped};
 use super::gate::Pause;
@@ -13,17 +14,18 @@ use super::wire::Refused;
 use super::Queue;
 use std::collections::BTreeSet;
 
-/// What became of an effect, as far as it does not say so itself.
+/// The outcome of an effect, as far as the effect itself does not say it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Applied {
-    /// It was carried out.
+    /// It was applied.
     Done,
-    /// It was a push, and each of its messages took the place of another.
+    /// It was a push, and each of its messages replaced another of the same name.
     OnlyReplaced,
 }
 
 impl Queue {
-    /// The queue that an effect creates if there is none; `None` for an effect that changes only a queue that exists.
+    /// Returns the queue that an effect creates if the key does not exist; `None` for an effect that only changes an
+    /// existing queue.
     pub fn made_by(effect: &Effect<'_>) -> Option<Queue> {
         match effect {
             Effect::Push(settings, _) => Some(Queue::new(settings.unwrap_or_default())),
@@ -33,14 +35,14 @@ impl Queue {
         }
     }
 
-    /// Carries out what was decided elsewhere. An effect that is refused changed nothing.
+    /// Applies an effect. Returns an error if no queue could have produced it; a refused effect changes nothing.
     pub fn apply(&mut self, stamped: &Stamped<'_>) -> Result<Applied, Refused> {
         let now = stamped.now;
         self.accept(&stamped.effect)?;
-        // The queue's clock is left alone: it tells the time of this server, and this is another's.
+        // The queue's clock is not changed: it holds the time of this server, and `now` is that of another.
         match stamped.effect {
             Effect::Begin(_) | Effect::Continue(_) => {}
-            // The clock of the server that decided may be ahead of what it stamps.
+            // The queue of the server that decided may have been ahead of the instant with which the effect is stamped.
             Effect::TrimDead(died, _) | Effect::Redrive(Chosen::UpTo(died, _), _) => self.catch_up_all(now.max(died)),
             _ => self.catch_up_all(now),
         }
@@ -114,7 +116,7 @@ impl Queue {
         Ok(Applied::Done)
     }
 
-    /// Refuses what no queue could have decided.
+    /// Refuses an effect that no queue could have produced.
     fn accept(&self, effect: &Effect<'_>) -> Result<(), Refused> {
         let possible = match effect {
             Effect::Push(settings, images) => {
@@ -142,7 +144,7 @@ impl Queue {
         possible.then_some(()).ok_or(Refused::Impossible)
     }
 
-    /// Adds the next messages of a queue that was begun, as they were when it was saved.
+    /// Adds the next messages of a queue that [`Effect::Begin`] started, as they were when it was saved.
     fn continue_with(&mut self, images: &[Image<'_>]) {
         let at = self.view.at();
         for image in images {
@@ -150,7 +152,7 @@ impl Queue {
         }
     }
 
-    /// Whether `images` may follow the messages that are here in a queue that is being put together.
+    /// Whether `images` may follow the messages that a queue holds while it is loaded piece by piece.
     pub(super) fn may_continue_with(&self, images: &[Image<'_>]) -> bool {
         let mut last = self.messages.last();
         let mut names = BTreeSet::new();

@@ -1,26 +1,26 @@
-//! Totals since the queue was created, and what it holds now.
+//! Totals since the queue was created, and the number of messages that it holds now.
 
 use super::record::{Reason, StateKind};
 use super::view::Uncounted;
 
-/// What happened in a queue since it was created. Loaded, dumped and synchronised with it.
+/// What happened in a queue since it was created. The totals are saved, dumped and replicated with the queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Messages pushed, replacements too.
+    /// Messages pushed, including those that replaced another.
     pub pushed: u64,
     /// Pushes refused because the queue held a message of that name.
     pub duplicates: u64,
-    /// Deliveries, those without a lease too.
+    /// Deliveries, including those without a lease.
     pub delivered: u64,
     /// Messages completed.
     pub acked: u64,
     /// Deliveries given back or rejected.
     pub nacked: u64,
-    /// Leases that ended by time.
+    /// Leases that expired.
     pub lease_expired: u64,
     /// Messages that became dead, for any reason.
     pub died: u64,
-    /// Of these, by the end of their TTL.
+    /// Messages that became dead because their TTL ended; they are also counted in `died`.
     pub expired: u64,
     /// Dead messages made live again.
     pub redriven: u64,
@@ -31,7 +31,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// The names that clients see, in the order in which they see them.
+    /// The names under which clients see the totals, in the order of the replies.
     pub const NAMES: [&'static str; 11] = [
         "pushed",
         "duplicates",
@@ -64,7 +64,7 @@ impl Totals {
         ]
     }
 
-    /// The totals that [`Totals::numbers`] listed.
+    /// The totals that [`Totals::numbers`] returned.
     pub const fn from_numbers(numbers: [u64; Self::NAMES.len()]) -> Totals {
         let [pushed, duplicates, delivered, acked, nacked, lease_expired, died, expired, redriven, cancelled, rejected_full] =
             numbers;
@@ -89,7 +89,8 @@ impl Totals {
     }
 }
 
-/// The totals as a queue keeps them: what most queues count, and the rest once there is something to count.
+/// The totals as a queue stores them: what most queues count in place, and the rest in a box that is allocated with the
+/// first event of its kind.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
     pub pushed: u64,
@@ -98,7 +99,7 @@ pub(super) struct Tally {
     rare: Option<Box<Rare>>,
 }
 
-/// What happens in few queues.
+/// Totals of events that happen in few queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rare {
     pub duplicates: u64,
@@ -112,12 +113,12 @@ pub(super) struct Rare {
 }
 
 impl Tally {
-    /// What happens in few queues, to be counted.
+    /// The rare totals, for counting; allocates them first if necessary.
     pub fn rare(&mut self) -> &mut Rare {
         self.rare.get_or_insert_default()
     }
 
-    /// Forgets what was counted beyond the instant to which the view was taken back.
+    /// Subtracts what was counted beyond the instant to which the view was taken back.
     pub fn uncount(&mut self, uncounted: Uncounted) {
         if uncounted == Uncounted::default() {
             return;
@@ -135,7 +136,7 @@ impl Tally {
         rare.expired += u64::from(reason == Reason::Expired);
     }
 
-    /// All of them.
+    /// All totals.
     #[inline]
     pub fn totals(&self) -> Totals {
         let rare = self.rare.as_deref().copied().unwrap_or_default();
@@ -177,28 +178,28 @@ impl From<Totals> for Tally {
     }
 }
 
-/// What a queue holds, as of its last advance.
+/// The number of messages that a queue holds in each state, as of its last advance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Due later.
+    /// Messages that are due later.
     pub delayed: u64,
-    /// May be delivered.
+    /// Messages that may be delivered now.
     pub ready: u64,
-    /// Leased.
+    /// Messages that are leased to a consumer.
     pub inflight: u64,
-    /// Kept for inspection.
+    /// Dead messages, which are kept for inspection.
     pub dead: u64,
-    /// Bytes of all payloads.
+    /// The size of all payloads, in bytes.
     pub payload_bytes: u64,
 }
 
 impl Counts {
-    /// Messages in all states.
+    /// The number of messages in all states.
     pub fn total(&self) -> u64 {
         StateKind::ALL.into_iter().map(|kind| self.of(kind)).sum()
     }
 
-    /// Messages in one state.
+    /// The number of messages in one state.
     pub fn of(&self, kind: StateKind) -> u64 {
         match kind {
             StateKind::Delayed => self.delayed,

@@ -1,8 +1,8 @@
-//! What clients decided, in the form in which it travels to replicas, to the AOF and to other slots.
+//! Effects: decisions of clients in the form in which they are replicated, written to the AOF and sent to other slots.
 //!
-//! An effect leaves nothing to be decided again: times are absolute, messages and receipts are named. It bears the
-//! instant of the decision, which is the only clock of a server that applies it. [`apply`](super::apply) carries it
-//! out, and [`wire`](super::wire) has its bytes.
+//! An effect leaves nothing to be decided again: its times are absolute, and it names messages and receipts explicitly.
+//! It carries the instant of the decision, which is the only clock of a server that applies it. [`apply`](super::apply)
+//! applies it, and [`wire`](super::wire) defines its bytes.
 
 use super::gate::Pause;
 use super::id::{Id, Receipt, Sequence};
@@ -19,21 +19,21 @@ use super::wire::Header;
 pub struct Image<'a> {
     /// The record.
     pub record: Record,
-    /// The name that its producer chose.
+    /// The name that the producer chose.
     pub name: Option<&'a [u8]>,
-    /// What it carries.
+    /// The payload.
     pub payload: &'a [u8],
-    /// What the last consumer said of its failure.
+    /// The error text of the last consumer that gave it back.
     pub error: Option<&'a [u8]>,
 }
 
 impl Image<'_> {
-    /// Whether a push could have made this.
+    /// Whether a push could have created this message.
     pub(super) fn is_new(&self) -> bool {
         self.record.phase == Phase::Waiting && self.record.attempts == 0 && self.error.is_none()
     }
 
-    /// Whether a queue could hold this.
+    /// Whether a queue could hold this message.
     pub fn is_valid(&self) -> bool {
         self.record.sequence.is_possible()
             && self.record.is_valid()
@@ -53,7 +53,7 @@ impl<'a> From<&Image<'a>> for Bytes<'a> {
 pub struct Grant {
     /// The message.
     pub sequence: Sequence,
-    /// The number of the delivery, from 1.
+    /// The number of this delivery of the message, from 1.
     pub attempt: u32,
     /// When its lease ends.
     pub deadline: UnixMs,
@@ -64,28 +64,28 @@ pub struct Grant {
 /// What one command did to a queue.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect<'a> {
-    /// These messages were pushed, each in place of one of its name. The settings are present if the push created the
-    /// queue.
+    /// These messages were pushed, and each replaced the message of its name if there was one. The settings are present
+    /// if the push created the queue.
     Push(Option<Settings>, Vec<Image<'a>>),
     /// These messages were leased.
     Deliver(Vec<Grant>),
-    /// These messages were delivered for good.
+    /// These messages were delivered without a lease, and removed.
     Take(Vec<Sequence>),
     /// These messages were completed.
     Ack(Vec<Sequence>),
-    /// This message was given back: what became of it, its attempts from now on, and the error.
+    /// This message was given back: its fate, its attempts from now on, and the error.
     Nack(Sequence, Fate, u32, Option<&'a [u8]>),
-    /// The lease of this message ends then.
+    /// The lease of this message ends at this instant from now on.
     Extend(Sequence, UnixMs),
     /// These messages were cancelled.
     Cancel(Vec<Sequence>),
-    /// This message has this due time from now on, this priority, or both.
+    /// This message was given this due time, this priority, or both.
     Reschedule(Sequence, Option<UnixMs>, Option<i8>),
-    /// These messages are due then.
+    /// These messages are due at this instant from now on.
     Promote(UnixMs, Vec<Sequence>),
-    /// This message was made dead at the instant of the decision, with this error.
+    /// This message became dead at the instant of the decision, with this error.
     Bury(Sequence, Option<&'a [u8]>),
-    /// These dead messages live again, and are due then.
+    /// These dead messages became live again, due at this instant.
     Redrive(Chosen, UnixMs),
     /// All messages in one of these states were removed.
     Purge(States),
@@ -93,22 +93,22 @@ pub enum Effect<'a> {
     Remove(Vec<Sequence>),
     /// The queue was created with these settings.
     Create(Settings),
-    /// These are the settings now.
+    /// The settings of the queue were replaced by these.
     Alter(Settings),
-    /// Delivery is suspended, or resumed, like this.
+    /// Delivery was suspended, or resumed.
     Pause(Pause),
-    /// The dead messages up to this one, by (died, sequence), were dropped.
+    /// The dead messages up to and including this one, in the order of (died, sequence), were dropped.
     TrimDead(UnixMs, Sequence),
-    /// The queue is created again, and its messages follow: the start of a rewritten AOF.
+    /// The queue is created anew, and its messages follow: the start of a queue in a rewritten AOF.
     Begin(Header),
-    /// These are the next messages of a queue that was begun.
+    /// These are the next messages of a queue that [`Effect::Begin`] started.
     Continue(Vec<Image<'a>>),
 }
 
-/// An effect and the instant of the decision.
+/// An effect with the instant of the decision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stamped<'a> {
-    /// The master's now.
+    /// The instant of the decision, by the clock of the server that decided.
     pub now: UnixMs,
     /// What was decided.
     pub effect: Effect<'a>,

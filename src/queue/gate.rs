@@ -1,17 +1,18 @@
 //! The gate: how many messages may be delivered now, and when that changes by itself.
 //!
-//! Delivery, looking and waking all ask the same question, and get their answer here and nowhere else: whether the
-//! queue is paused, and how much room `MAXINFLIGHT` leaves. A limit that time lifts, such as a pause with an end, is
-//! part of the queue's next wake-up, so blocked clients are served as soon as it is lifted.
+//! Delivery, the read-only commands and the wake-up of blocked clients all ask the same question, and this is the only
+//! place that answers it: whether the queue is paused, and how much room `MAXINFLIGHT` leaves. A limit that time lifts,
+//! such as a pause with an end, is part of the queue's next wake-up, so blocked clients are served as soon as it is
+//! lifted.
 
 use super::ops::deliver::Lease;
 use super::settings::Settings;
 use super::time::{DurationMs, UnixMs};
 
-/// Whether delivery is suspended, and until when. Ordered by how long it lasts.
+/// Whether delivery is suspended, and until when. Pauses are ordered by how long they last.
 ///
 /// The end of a pause follows from the time alone, as a due time does: nothing is written when it comes, and every
-/// server finds it for itself.
+/// server computes it for itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Pause {
     /// Messages are delivered.
@@ -24,12 +25,12 @@ pub enum Pause {
 }
 
 impl Pause {
-    /// A pause from `now` on, for `length`; without one it has no end.
+    /// Returns a pause that starts at `now` and lasts for `length`, or that has no end if `length` is `None`.
     pub fn starting(now: UnixMs, length: Option<DurationMs>) -> Pause {
         length.map_or(Pause::Endless, |length| Pause::Until(now.after(length)))
     }
 
-    /// Whether it suspends delivery at `now`.
+    /// Whether the pause suspends delivery at `now`.
     #[inline]
     pub fn holds_at(self, now: UnixMs) -> bool {
         match self {
@@ -39,7 +40,7 @@ impl Pause {
         }
     }
 
-    /// When delivery resumes by itself; `None` if it is not suspended or never resumes by itself.
+    /// The instant at which delivery resumes by itself; `None` if it is not suspended or the pause has no end.
     #[inline]
     pub fn end(self) -> Option<UnixMs> {
         match self {
@@ -49,10 +50,10 @@ impl Pause {
     }
 }
 
-/// What decides how many messages may be delivered, beside the settings and the leases that run.
+/// The state that, beside the settings and the running leases, decides how many messages may be delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Gate {
-    /// The pause that was last decided; it may have ended.
+    /// The pause that was last set; it may have ended.
     pause: Pause,
 }
 
@@ -62,7 +63,7 @@ impl Gate {
         Gate { pause }
     }
 
-    /// The pause as it was decided.
+    /// The pause that was last set, whether or not it has ended.
     pub fn pause(&self) -> Pause {
         self.pause
     }
@@ -72,7 +73,7 @@ impl Gate {
         self.pause = pause;
     }
 
-    /// How many deliveries of this kind may begin at `now`, while so many leases run. O(1).
+    /// How many deliveries with this kind of lease may begin at `now` while `inflight` leases run. O(1).
     #[inline]
     pub fn room(&self, settings: &Settings, inflight: usize, lease: Lease, now: UnixMs) -> usize {
         if self.pause.holds_at(now) {
@@ -81,14 +82,14 @@ impl Gate {
         match settings.maxinflight {
             0 => usize::MAX,
             most => match (usize::try_from(most).unwrap_or(usize::MAX)).saturating_sub(inflight) {
-                // A delivery without a lease takes no room, but waits until there is some all the same.
+                // A delivery without a lease takes no room, but it too waits until there is some.
                 1.. if lease == Lease::NoAck => usize::MAX,
                 room => room,
             },
         }
     }
 
-    /// The next instant after `at` at which the gate opens by itself.
+    /// The next instant after `at` at which the gate opens by itself; `None` if there is no such instant.
     #[inline]
     pub fn opens_after(&self, at: UnixMs) -> Option<UnixMs> {
         self.pause.end().filter(|end| *end > at)

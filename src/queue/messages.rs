@@ -1,7 +1,7 @@
-//! What is in a queue: the messages in push order, and an index of the names that producers chose.
+//! The messages of a queue in push order, and an index of the names that producers chose.
 //!
-//! Two ways lead to a message: its sequence, which every message has, and its name, which is unique among those that
-//! are here. A named message is known to clients by its name only.
+//! A message is found by its sequence, which every message has, or by its name, which is unique among the messages that
+//! the queue holds. Clients refer to a named message by its name only.
 
 use super::id::{Id, Receipt, Sequence};
 use super::order::{Key, OrderedKeys};
@@ -32,12 +32,13 @@ impl Messages {
         self.names.len()
     }
 
-    /// The last sequence that it holds, or held until its memory was given back.
+    /// The last sequence that is held, or that was held until its memory was given back.
     pub fn last(&self) -> Option<Sequence> {
         self.store.last()
     }
 
-    /// Adds a message behind all others, whose sequence is above theirs and whose name none of them has. O(log n).
+    /// Adds a message behind all others. Its sequence must be above theirs, and none of them may have its name. O(log
+    /// n).
     pub fn add(&mut self, record: &Record, bytes: Bytes<'_>) {
         self.store.append(record, bytes);
         if let Some(name) = bytes.name {
@@ -45,7 +46,7 @@ impl Messages {
         }
     }
 
-    /// Removes a message, which is in no order of the view any more. O(log n).
+    /// Removes a message, which must no longer be in any order of the view. O(log n).
     #[inline]
     pub fn remove(&mut self, at: At) {
         if self.store.is_named(at) {
@@ -56,7 +57,7 @@ impl Messages {
         self.store.remove(at);
     }
 
-    /// Removes all messages that are `doomed`, of which it is asked in push order: O(n), and little for each.
+    /// Removes all messages for which `doomed`, called in push order, returns `true`. O(n), with little work for each.
     pub fn remove_where(&mut self, doomed: impl FnMut(Placement, UnixMs, Sequence) -> bool) {
         self.store.remove_where(doomed);
         if self.names.is_empty() {
@@ -69,7 +70,7 @@ impl Messages {
         self.names = OrderedKeys::from_unsorted(named.collect());
     }
 
-    /// The place of the message that a client means. O(log n).
+    /// The place of the message that `id` refers to; `None` if there is none. O(log n).
     #[inline]
     pub fn find(&mut self, id: &Id<'_>) -> Option<At> {
         match id {
@@ -81,7 +82,7 @@ impl Messages {
         }
     }
 
-    /// [`Messages::find`] for a caller who may change nothing, not even the place where the next search begins.
+    /// [`Messages::find`] for a caller that may change nothing, not even the place where the next search begins.
     pub fn locate_id(&self, id: &Id<'_>) -> Option<At> {
         match id {
             Id::Generated(sequence) => self.store.locate(*sequence).filter(|at| !self.store.is_named(*at)),
@@ -89,7 +90,7 @@ impl Messages {
         }
     }
 
-    /// The place of the message of that name. O(log n).
+    /// The place of the message with this name; `None` if there is none. O(log n).
     pub fn find_named(&self, name: &[u8]) -> Option<At> {
         let hash = hash_of(name);
         let before = hash.checked_sub(1).map(|less| Key::hashed(less, Sequence(u64::MAX)));
@@ -104,12 +105,12 @@ impl Messages {
         self.store.find(sequence)
     }
 
-    /// [`Messages::find_sequence`] without the shortcut, for a caller who only looks.
+    /// [`Messages::find_sequence`] without the shortcut, for a caller that may change nothing.
     pub fn locate(&self, sequence: Sequence) -> Option<At> {
         self.store.locate(sequence)
     }
 
-    /// The message with `sequence`, if it is still here.
+    /// The place and the record of the message with `sequence`; `None` if the queue no longer holds it.
     #[inline]
     pub fn of(&mut self, sequence: Sequence) -> Option<(At, Record)> {
         let at = self.store.find(sequence)?;
@@ -142,42 +143,43 @@ impl Messages {
         self.store.placement(at)
     }
 
-    /// Notes which order of the view the message is in. Only the view calls this.
+    /// Records which order of the view the message is in. Only the view calls this.
     pub fn set_placement(&mut self, at: At, placement: Placement) {
         self.store.set_placement(at, placement);
     }
 
-    /// Asks of every message, in push order, which order of the view it is in. Only the view calls this.
+    /// Sets which order of the view each message is in: calls `placement` with every record, in push order. Only the
+    /// view calls this.
     pub fn place_all(&mut self, placement: impl FnMut(&Record) -> Placement) {
         self.store.place_all(placement);
     }
 
-    /// Writes what can change of a record: due time, priority, the end of its TTL, attempts and phase.
+    /// Writes those fields of a record that can change: due time, priority, the end of its TTL, attempts and phase.
     pub fn update(&mut self, at: At, record: &Record) {
         self.store.update(at, record);
     }
 
-    /// Writes what a delivery changes of a record, and that the message is among the leases.
+    /// Writes those fields of a record that a delivery changes, and marks the message as leased.
     pub fn lend(&mut self, at: At, attempts: u32, deadline: UnixMs, receipt: Receipt) {
         self.store.lend(at, attempts, deadline, receipt);
     }
 
-    /// Keeps `error` with the message, or clears it.
+    /// Stores `error` with the message, or clears the stored error.
     pub fn set_error(&mut self, at: At, error: Option<&[u8]>) {
         self.store.set_error(at, error);
     }
 
-    /// The places of all messages above `after` (of all, if it is `None`), in push order.
+    /// The places of all messages above `after` (of all messages if it is `None`), in push order.
     pub fn iter_after(&self, after: Option<Sequence>) -> impl Iterator<Item = At> + '_ {
         self.store.iter_after(after)
     }
 
-    /// The places of all messages below `before` (of all, if it is `None`), the last in push order first.
+    /// The places of all messages below `before` (of all messages if it is `None`), in reverse push order.
     pub fn iter_before(&self, before: Option<Sequence>) -> impl Iterator<Item = At> + '_ {
         self.store.iter_before(before)
     }
 
-    /// The named messages after `key`, by the hash of their names.
+    /// The named messages after `key`, ordered by the hash of their names.
     pub fn names_after(&self, key: Option<Key>) -> impl Iterator<Item = Key> + '_ {
         self.names.iter_after(key)
     }
@@ -187,12 +189,13 @@ impl Messages {
         self.store.heap_bytes() + self.names.heap_bytes()
     }
 
-    /// Allocations to free, an estimate.
+    /// The number of allocations to free, an estimate.
     pub fn allocations(&self) -> usize {
         self.store.allocations() + if self.names.is_empty() { 0 } else { self.names.allocations() }
     }
 
-    /// Whether each name leads to its message and each message is found by its sequence. O(n log n), for tests.
+    /// Checks that each name leads to its message and that each message is found by its sequence. O(n log n), for
+    /// tests.
     pub fn check(&self) -> Result<(), &'static str> {
         let mut named = 0;
         let mut count = 0;
@@ -215,7 +218,7 @@ impl Messages {
     }
 }
 
-/// SipHash, which nobody can make collide in bulk, with a fixed key: the cursor of a scan contains such hashes.
+/// SipHash with a fixed key, since the cursor of a scan contains such hashes. Nobody can make it collide in bulk.
 fn hash_of(name: &[u8]) -> u64 {
     let mut hasher = std::hash::DefaultHasher::new();
     hasher.write(name);

@@ -1,22 +1,23 @@
 //! The delay queue itself: a deterministic state machine.
 //!
 //! Nothing here knows of Redis, reads a clock, draws a random number, does I/O or holds a global. Every method that
-//! depends on time takes `now`, and every answer follows from the state, the call and that `now`. So what is true of
-//! a [`Queue`] in a test is true of it in a server, in a replica, and in an AOF replay.
+//! depends on time takes `now`, and every answer follows from the state, the call and that `now`. What holds for a
+//! [`Queue`] in a test therefore also holds in a server, in a replica, and in an AOF replay.
 //!
 //! # The idea
-//! A message has a [`Record`]: what clients decided on it. What it *is* at an instant (delayed, ready, in flight,
-//! dead) follows from its record and the time: [`Record::state_at`]. The `view` keeps the messages in the orders that
-//! delivery, leases, TTLs and dead messages need. It is derived from the records, and [`Queue::advance`] brings it up
-//! to a time. What time does to the view is never replicated; what clients decide is, as an [`Effect`] with absolute
-//! times and explicit sequences, and [`Queue::apply`] is the one way in which it comes back, be it from a master, from
-//! the AOF or from another slot.
+//! A message has a [`Record`], which holds what clients decided about it. The state of the message at an instant
+//! (delayed, ready, in flight, dead) follows from its record and the time: [`Record::state_at`]. The `view` keeps the
+//! messages in the orders that delivery, leases, TTLs and dead messages need. It is derived from the records, and
+//! [`Queue::advance`] brings it up to a time. Changes that time alone makes to the view are never replicated. Decisions
+//! of clients are replicated, as an [`Effect`] with absolute times and explicit sequences, and [`Queue::apply`] is the
+//! only way in which an effect is applied, whether it comes from a master, from the AOF or from another slot.
 //!
-//! # The rooms
-//! [`time`], [`id`] and [`settings`] are the vocabulary; `record` is one message. `messages` is what is in a queue, in
-//! a `store` of segments; `view` is in which order each message stands, on top of [`order`], `waiting` and `begun`;
-//! `gate` is how many may be delivered now. `queue` puts them together, and `ops` has a file for each family of
-//! operations. `effect` is what travels, `apply` carries it out, and [`wire`] has its bytes.
+//! # The modules
+//! [`time`], [`id`] and [`settings`] define the basic types; `record` describes one message. `messages` holds the
+//! messages of a queue, in a `store` of segments; `view` keeps the order in which each message stands, on top of
+//! [`order`], `waiting` and `begun`; `gate` says how many messages may be delivered now. `queue` combines these parts,
+//! and `ops` has a file for each family of operations. `effect` defines what is replicated, `apply` applies it, and
+//! [`wire`] defines its bytes.
 
 #![forbid(unsafe_code)]
 
@@ -29,7 +30,7 @@ pub mod id;
 mod messages;
 mod ops;
 pub mod order;
-#[allow(clippy::module_inception, reason = "the file of the type that the room is named after")]
+#[allow(clippy::module_inception, reason = "the file of the type that this module is named after")]
 mod queue;
 mod record;
 pub mod settings;

@@ -32,7 +32,7 @@ use std::sync::Arc;
 /// queue.pop(at(500), &mut floor, &pop, &mut Vec::new(), |message| payloads.push(message.payload.to_vec()));
 /// assert_eq!(payloads, [b"hello"]);
 ///
-/// // It is nobody else's until its lease ends, and gone once it is acked.
+/// // No other consumer gets it until its lease ends, and an ack removes it.
 /// assert_eq!(queue.deliverable(at(599), &pop), 0);
 /// assert!(queue.ack(at(599), &Target::parse(b"m").unwrap()).is_some());
 /// assert_eq!(queue.deliverable(at(600), &pop), 0);
@@ -45,7 +45,7 @@ pub struct Queue {
     pub(super) tally: Tally,
     pub(super) last_sequence: Sequence,
     pub(super) last_receipt: Receipt,
-    /// The latest `now` that was seen: time never runs backwards within a queue. Never saved.
+    /// The latest `now` that was passed in: time never runs backwards within a queue. It is never saved.
     pub(super) clock: UnixMs,
     pub(super) messages: Messages,
     pub(super) view: View,
@@ -80,18 +80,18 @@ impl Queue {
         }
     }
 
-    /// What happened so far.
+    /// The totals since the queue was created. O(1).
     #[inline]
     pub fn totals(&self) -> Totals {
         self.tally.totals()
     }
 
-    /// The last sequence and the last receipt that were given.
+    /// The last sequence and the last receipt that this queue assigned.
     pub fn last_given(&self) -> (Sequence, Receipt) {
         (self.last_sequence, self.last_receipt)
     }
 
-    /// What it holds, as of the last advance. O(1).
+    /// The number of messages in each state, as of the last advance. O(1).
     #[inline]
     pub fn counts(&self) -> Counts {
         self.view.counts(&self.messages)
@@ -113,35 +113,35 @@ impl Queue {
         self.clock.max(now)
     }
 
-    /// Notes that the time is `now`, for a caller who only looks: no later answer is of an earlier time. O(1).
+    /// Records that the time is `now`, for a caller that changes nothing: no later answer is for an earlier time. O(1).
     #[inline]
     pub fn notice(&mut self, now: UnixMs) {
         self.clock = self.own_time(now);
     }
 
-    /// Bytes on the heap. O(n / 64).
+    /// The bytes that the queue holds on the heap. O(n / 64).
     pub fn heap_bytes(&self) -> usize {
         let own_settings = if Arc::strong_count(&self.settings) == 1 { size_of::<Settings>() } else { 0 };
         own_settings + self.tally.heap_bytes() + self.messages.heap_bytes() + self.view.heap_bytes()
     }
 
-    /// Allocations to free, an estimate. O(priorities in use).
+    /// The number of allocations to free, an estimate. O(priorities in use).
     pub fn allocations(&self) -> usize {
         self.messages.allocations() + self.view.allocations()
     }
 
-    /// Whether the messages, their names and their orders agree, down to each message. The error says what does not.
-    /// O(n log n): for tests, and for debug builds after each command.
+    /// Checks that the messages, their names and their orders agree, for every message. The error names what does not.
+    /// O(n log n), for tests, and for debug builds after each command.
     pub fn check(&self) -> Result<(), &'static str> {
         self.messages.check()?;
         self.view.check(&self.messages)
     }
 }
 
-/// Steps that operations have in common.
+/// Steps that the operations have in common.
 impl Queue {
-    /// Notes the time of a decision, and returns the queue's own. If another clock brought the view beyond it, the
-    /// view is taken back.
+    /// Records the time of a decision, and returns the queue's own time. If another clock brought the view beyond that
+    /// time, the view is taken back to it.
     #[inline]
     pub(super) fn observe(&mut self, now: UnixMs) -> UnixMs {
         self.notice(now);
@@ -159,7 +159,7 @@ impl Queue {
         self.tally.uncount(uncounted);
     }
 
-    /// Brings one message up to `now`, and returns its record. O(log n).
+    /// Brings one message up to `now`, counts what that changed, and returns its record. O(log n).
     #[inline]
     pub(super) fn refresh(&mut self, at: At, now: UnixMs) -> Record {
         let record = self.messages.record(at);
@@ -189,7 +189,7 @@ impl Queue {
         self.messages.remove(at);
     }
 
-    /// Removes the messages of `sequences` that are here.
+    /// Removes those messages of `sequences` that the queue still holds. O(m log n).
     pub(super) fn remove_all(&mut self, sequences: &[Sequence]) {
         for sequence in sequences {
             if let Some((at, record)) = self.messages.of(*sequence) {
@@ -198,9 +198,9 @@ impl Queue {
         }
     }
 
-    /// Replaces a record by one in which a client decided something else. O(log n).
+    /// Replaces the record of a message after a decision of a client. O(log n).
     pub(super) fn rewrite(&mut self, at: At, old: &Record, new: &Record, now: UnixMs) {
-        // What is due by now is ready from the start.
+        // Messages that are due by `now` count as ready before this one is placed.
         self.view.advance_due(now);
         self.view.unplace(&self.messages, at, old);
         self.messages.update(at, new);

@@ -1,15 +1,15 @@
-//! What a queue's owner can set, with the ranges in which it makes sense.
+//! The settings of a queue, and the range of each.
 
 use super::id::Sequence;
 use super::time::DurationMs;
 
-/// The largest length that a setting can name: what a double, and so any client, holds exactly.
+/// The largest number of messages that a setting can hold: a double, and so any client, represents it exactly.
 pub const MAX_LENGTH: u64 = (1 << 53) - 1;
 
-/// The largest payload that a setting can name, in bytes: the server's own default limit for a string.
+/// The largest payload size that a setting can hold, in bytes: the server's own default limit for a string.
 pub const MAX_PAYLOAD: u64 = 512 * 1024 * 1024;
 
-/// How many redeliveries a message has after its first: -1 is no limit.
+/// How many times a message may be redelivered after its first delivery; -1 is no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retries(i32);
 
@@ -17,7 +17,7 @@ impl Retries {
     /// No limit.
     pub const UNLIMITED: Retries = Retries(-1);
 
-    /// At most `count` redeliveries; -1 is no limit. None below that.
+    /// At most `count` redeliveries, where -1 is no limit. Returns `None` if `count` is less than -1.
     pub const fn new(count: i32) -> Option<Retries> {
         if count < -1 {
             None
@@ -26,7 +26,7 @@ impl Retries {
         }
     }
 
-    /// The number, -1 where there is no limit.
+    /// The number of redeliveries; -1 if there is no limit.
     pub const fn count(self) -> i32 {
         self.0
     }
@@ -37,28 +37,30 @@ impl Retries {
     }
 }
 
-/// How long a nacked message waits: base × 2^(attempt-1), at most max, shortened by up to `jitter` percent.
+/// The delay before a nacked message is due again: base × 2^(attempt-1), at most max, shortened by up to `jitter`
+/// percent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
-    /// The wait after the first attempt.
+    /// The delay after the first attempt.
     pub base: DurationMs,
-    /// The longest wait.
+    /// The longest delay.
     pub max: DurationMs,
-    /// The largest share by which a wait is shortened, so that messages that failed together do not return together.
+    /// The largest share by which a delay is shortened, so that messages that failed together do not become due
+    /// together.
     pub jitter: Percent,
 }
 
-/// A share from 0 to 100 %.
+/// A percentage from 0 to 100.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Percent(u8);
 
 impl Percent {
-    /// Nothing.
+    /// No share at all.
     pub const ZERO: Percent = Percent(0);
-    /// The largest share.
+    /// The largest percentage.
     pub const MAX: u8 = 100;
 
-    /// `share` percent; `None` if it is above 100.
+    /// `share` percent. Returns `None` if it is above 100.
     pub const fn new(share: u8) -> Option<Percent> {
         if share > Self::MAX {
             None
@@ -74,19 +76,19 @@ impl Percent {
 }
 
 impl Backoff {
-    /// The wait of the message `sequence` after delivery number `attempt` (from 1).
+    /// The delay of the message `sequence` after delivery number `attempt` (from 1).
     pub fn after(self, sequence: Sequence, attempt: u32) -> DurationMs {
         let full = self.full(attempt);
         if self.jitter == Percent::ZERO {
             return full;
         }
-        // A share of 2^32 parts that follows from the message and the attempt alone: the same history, the same times.
+        // The share, in 2^-32, follows from the message and the attempt alone: the same history has the same times.
         let share = mixed(sequence.0 ^ u64::from(attempt).rotate_left(48)) >> 32;
         let cut = u128::from(full.as_ms()) * u128::from(self.jitter.0) * u128::from(share) / (100 << 32);
         DurationMs::new(full.as_ms() - u64::try_from(cut).unwrap_or(0).min(full.as_ms()))
     }
 
-    /// The wait without jitter.
+    /// The delay without jitter.
     fn full(self, attempt: u32) -> DurationMs {
         let doublings = attempt.saturating_sub(1);
         let waited = if self.base.is_zero() {
@@ -100,7 +102,7 @@ impl Backoff {
     }
 }
 
-/// A number in which each bit depends on all bits of `seed` (the finalizer of SplitMix64; Steele et al., 2014).
+/// Returns a number of which each bit depends on all bits of `seed` (the finalizer of SplitMix64; Steele et al., 2014).
 fn mixed(seed: u64) -> u64 {
     let once = (seed ^ seed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let twice = (once ^ once >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -110,23 +112,23 @@ fn mixed(seed: u64) -> u64 {
 /// The settings of one queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// How long a delivery may take, at least 1 ms.
+    /// The duration of a lease, at least 1 ms.
     pub lease: DurationMs,
-    /// Redeliveries before a message is dead.
+    /// The number of redeliveries before a message becomes dead.
     pub retries: Retries,
-    /// The wait after a nack that names none.
+    /// The delay after a nack that sets none.
     pub backoff: Backoff,
-    /// How long after its due time a message may be completed; zero is for ever.
+    /// If a message is not completed within this time after it was due, it becomes dead. Zero is no limit.
     pub ttl: DurationMs,
-    /// Most messages held, dead not counted; zero is no limit.
+    /// The largest number of messages, not counting dead ones. Zero is no limit.
     pub maxlen: u64,
-    /// Most live leases; zero is no limit.
+    /// The largest number of running leases. Zero is no limit.
     pub maxinflight: u64,
-    /// Most dead messages kept; `None` keeps all.
+    /// The largest number of dead messages; `None` is no limit.
     pub deadlen: Option<u64>,
-    /// How long a dead message is kept; zero keeps it for ever.
+    /// How long a dead message is kept. Zero keeps it forever.
     pub deadttl: DurationMs,
-    /// The largest payload that is accepted, in bytes, at most [`MAX_PAYLOAD`]; zero is no limit.
+    /// The largest payload that is accepted, in bytes, at most [`MAX_PAYLOAD`]. Zero is no limit.
     pub maxpayload: u64,
 }
 
@@ -147,7 +149,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Whether every value lies in its range: what comes from a file or a stream is asked this.
+    /// Whether every value is in its range; settings from a file or from the replication stream must pass this check.
     pub fn are_valid(&self) -> bool {
         !self.lease.is_zero()
             && self.backoff.base <= self.backoff.max
@@ -178,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn jitter_shortens_a_wait_by_no_more_than_its_share_and_evenly() {
+    fn jitter_shortens_delays_evenly_and_within_its_share() {
         let waits = |jitter| {
             let wait = move |n: u64| backoff(1_000, 1_000, jitter).after(Sequence(n << 20), 1).as_ms();
             (0..1_000).map(wait).collect::<Vec<u64>>()
@@ -191,7 +193,7 @@ mod tests {
         assert_ne!(
             backoff(1_000, 1_000, 100).after(Sequence(7), 1),
             backoff(1_000, 1_000, 100).after(Sequence(7), 2),
-            "each attempt has a wait of its own"
+            "each attempt has its own delay"
         );
         assert!(backoff(1, u64::MAX, 100).after(Sequence(7), 60) <= DurationMs::MAX);
     }

@@ -1,23 +1,23 @@
-//! Instants and durations, both whole milliseconds, as two types that cannot be mixed up.
+//! Instants and durations in whole milliseconds, as two types that cannot be mixed up.
 //!
-//! Every instant of the queue fits 44 bits: the largest `AT` plus the longest duration. Sequences and the
-//! store's headers rely on it.
+//! Every instant of a queue fits in 44 bits: the largest `AT` plus the longest duration. Sequences and the headers of
+//! the store rely on it.
 
 /// An instant: Unix time in milliseconds, at most [`UnixMs::MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnixMs(u64);
 
 impl UnixMs {
-    /// The last instant that the queue can name, 2^44-1 ms (in the year 2527): sums saturate here.
+    /// The last instant that a queue can represent, 2^44-1 ms (in the year 2527). Sums saturate here.
     pub const MAX: UnixMs = UnixMs((1 << 44) - 1);
-    /// The first instant.
+    /// The first instant, 1970-01-01 00:00 UTC.
     pub const EPOCH: UnixMs = UnixMs(0);
-    /// The smallest instant that a client may name with `AT`, in March 1973: what is less looks like seconds.
+    /// The smallest instant that a client may pass with `AT`, in ms (March 1973): a smaller number looks like seconds.
     pub const MIN_AT: u64 = 100_000_000_000;
-    /// The largest instant that a client may name with `AT`, 2^43-1 ms.
+    /// The largest instant that a client may pass with `AT`, 2^43-1 ms.
     pub const MAX_AT: u64 = (1 << 43) - 1;
 
-    /// The instant of `ms` Unix milliseconds; what lies beyond [`UnixMs::MAX`] becomes it.
+    /// The instant `ms` milliseconds after the Unix epoch. Saturates at [`UnixMs::MAX`].
     pub const fn new(ms: u64) -> Self {
         if ms > Self::MAX.0 {
             Self::MAX
@@ -26,7 +26,7 @@ impl UnixMs {
         }
     }
 
-    /// The instant of `ms` Unix milliseconds; `None` if it lies beyond [`UnixMs::MAX`].
+    /// The instant `ms` milliseconds after the Unix epoch; `None` if it lies beyond [`UnixMs::MAX`].
     pub const fn checked(ms: u64) -> Option<Self> {
         if ms > Self::MAX.0 {
             None
@@ -35,17 +35,17 @@ impl UnixMs {
         }
     }
 
-    /// Unix milliseconds.
+    /// The milliseconds since the Unix epoch.
     pub const fn as_ms(self) -> u64 {
         self.0
     }
 
-    /// This instant and `duration`, saturating at [`UnixMs::MAX`].
+    /// This instant plus `duration`. Saturates at [`UnixMs::MAX`].
     pub const fn after(self, duration: DurationMs) -> Self {
         Self::new(self.0.saturating_add(duration.0))
     }
 
-    /// The time from `earlier` to this instant; zero where `earlier` is later.
+    /// The time from `earlier` to this instant; zero if `earlier` is later.
     pub const fn since(self, earlier: UnixMs) -> DurationMs {
         DurationMs(self.0.saturating_sub(earlier.0))
     }
@@ -64,10 +64,10 @@ pub struct DurationMs(u64);
 impl DurationMs {
     /// The longest duration, 2^42-1 ms (139 years).
     pub const MAX: DurationMs = DurationMs((1 << 42) - 1);
-    /// No time at all.
+    /// Zero.
     pub const ZERO: DurationMs = DurationMs(0);
 
-    /// A duration of `ms` milliseconds; what is longer than [`DurationMs::MAX`] becomes it.
+    /// A duration of `ms` milliseconds. Saturates at [`DurationMs::MAX`].
     pub const fn new(ms: u64) -> Self {
         if ms > Self::MAX.0 {
             Self::MAX
@@ -85,12 +85,12 @@ impl DurationMs {
         }
     }
 
-    /// Milliseconds.
+    /// The number of milliseconds.
     pub const fn as_ms(self) -> u64 {
         self.0
     }
 
-    /// Whether this is no time at all.
+    /// Whether the duration is zero.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
