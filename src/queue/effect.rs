@@ -23,7 +23,7 @@ pub struct Image<'a> {
     pub name: Option<&'a [u8]>,
     /// The payload.
     pub payload: &'a [u8],
-    /// The error text of the last consumer that gave it back.
+    /// The error text that was last stored with it.
     pub error: Option<&'a [u8]>,
 }
 

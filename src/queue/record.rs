@@ -1,16 +1,16 @@
-//! A message's record, and the one function that says what it means at an instant.
+//! The record of a message, and the function that computes the state of the message at an instant.
 //!
-//! The record holds what clients decided; [`Record::state_at`] adds what follows from time alone. That a due time
-//! came, a lease ended or a TTL ran out is therefore never written anywhere: it can always be computed again.
+//! The record holds what clients decided; [`Record::state_at`] adds what follows from time alone. It is therefore never
+//! written anywhere that a message became due, that a lease ended or that a TTL ended: it can always be computed again.
 
 use super::id::{Receipt, Sequence};
 use super::settings::Retries;
 use super::time::{DurationMs, UnixMs};
 
-/// Why a message is dead: the first that applies.
+/// Why a message is dead. If several reasons apply at once, it is the first of these three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// A consumer rejected it for good.
+    /// A command made it dead: `DQ.NACK` with `DEAD`, or `DQ.BURY`.
     Rejected,
     /// Its TTL ended before it was completed.
     Expired,
@@ -29,7 +29,7 @@ impl Reason {
     }
 }
 
-/// Where a message is at an instant.
+/// The state of a message at an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Due later.
@@ -38,17 +38,17 @@ pub enum State {
     Ready,
     /// Leased to a consumer.
     InFlight,
-    /// Kept for inspection: since `died`, because of `reason`.
+    /// Kept for inspection since `died`, because of `reason`.
     Dead {
-        /// The instant of death, not of its discovery.
+        /// The instant of death, which may lie before the instant at which it was noticed.
         died: UnixMs,
-        /// Why.
+        /// The reason.
         reason: Reason,
     },
 }
 
 impl State {
-    /// Which of the four it is.
+    /// The state without its details.
     pub const fn kind(self) -> StateKind {
         match self {
             State::Delayed => StateKind::Delayed,
@@ -64,7 +64,7 @@ impl State {
     }
 }
 
-/// One of the four states, without what belongs to a message in it.
+/// One of the four states, without the details of a message in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateKind {
     /// Due later.
@@ -78,7 +78,7 @@ pub enum StateKind {
 }
 
 impl StateKind {
-    /// All of them, in the order of a message's life.
+    /// All four states, in the order in which a message passes through them.
     pub const ALL: [StateKind; 4] = [StateKind::Delayed, StateKind::Ready, StateKind::InFlight, StateKind::Dead];
 
     /// The word that clients see.
@@ -91,13 +91,13 @@ impl StateKind {
         }
     }
 
-    /// Reads the word, in any case.
+    /// Parses the word, regardless of case. Returns `None` for any other word.
     pub fn parse(word: &[u8]) -> Option<StateKind> {
         Self::ALL.into_iter().find(|kind| kind.as_str().as_bytes().eq_ignore_ascii_case(word))
     }
 }
 
-/// Some of the four states, at least one.
+/// A set of states, which is never empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct States(u8);
 
@@ -105,23 +105,23 @@ impl States {
     /// All four.
     pub const ALL: States = States(0b1111);
 
-    /// Just this one.
+    /// The set of this one state.
     pub const fn only(kind: StateKind) -> States {
         States(1 << kind as u8)
     }
 
-    /// These and those.
+    /// The union of both sets.
     #[must_use]
     pub const fn and(self, others: States) -> States {
         States(self.0 | others.0)
     }
 
-    /// One bit for each, in the order of [`StateKind::ALL`].
+    /// One bit for each state, in the order of [`StateKind::ALL`].
     pub const fn bits(self) -> u8 {
         self.0
     }
 
-    /// What [`States::bits`] returned; `None` if no states have these bits.
+    /// The set for which [`States::bits`] returned `bits`; `None` if there is no such set.
     pub const fn from_bits(bits: u8) -> Option<States> {
         if bits == 0 || bits > Self::ALL.0 {
             None
@@ -130,29 +130,29 @@ impl States {
         }
     }
 
-    /// Whether it is one of them.
+    /// Whether the set contains this state.
     pub const fn contain(self, kind: StateKind) -> bool {
         self.0 & 1 << kind as u8 != 0
     }
 }
 
-/// What the last client's decision on a message was.
+/// The last decision of a client about a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// It waits to be delivered.
     Waiting,
-    /// It was delivered, and the delivery was not settled yet.
+    /// It was delivered, and the delivery was neither acked nor nacked yet.
     Leased {
         /// When the lease ends or ended.
         deadline: UnixMs,
         /// The delivery's receipt.
         receipt: Receipt,
     },
-    /// A nack ended it.
+    /// A nack or a burial made it dead.
     Dead {
-        /// When.
+        /// The instant of death.
         died: UnixMs,
-        /// Why.
+        /// The reason.
         reason: Reason,
     },
 }
@@ -167,37 +167,37 @@ pub struct Ttl {
 }
 
 impl Ttl {
-    /// So long from the later of `due` and `now`.
+    /// A time to live of `duration` from the later of `due` and `now`.
     pub fn starting(duration: DurationMs, due: UnixMs, now: UnixMs) -> Ttl {
         Ttl { duration, end: due.max(now).after(duration) }
     }
 }
 
-/// All that is known of a message but its bytes.
+/// Everything about a message except its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Its place in push order.
     pub sequence: Sequence,
     /// When it may be delivered.
     pub due: UnixMs,
-    /// Higher is delivered first.
+    /// The priority; higher ones are delivered first.
     pub priority: i8,
-    /// Redeliveries after the first.
+    /// The number of redeliveries after the first delivery.
     pub retries: Retries,
     /// Its own lease, in place of the queue's.
     pub lease: Option<DurationMs>,
-    /// None lives for ever.
+    /// The time to live; `None` is no limit.
     pub ttl: Option<Ttl>,
-    /// Deliveries so far.
+    /// The number of deliveries so far.
     pub attempts: u32,
-    /// What was last decided on it.
+    /// The last decision about it.
     pub phase: Phase,
 }
 
 impl Record {
-    /// The state that follows from this record and the time.
+    /// The state at `now`, which follows from this record and the time alone.
     pub fn state_at(&self, now: UnixMs) -> State {
-        // Since when it waits: a message in flight neither expires nor is delivered again.
+        // The instant at which its lease ended: a message in flight neither expires nor is delivered again.
         let waits_since = match self.phase {
             Phase::Dead { died, reason } => return State::Dead { died, reason },
             Phase::Leased { deadline, .. } if now < deadline => return State::InFlight,
@@ -216,21 +216,22 @@ impl Record {
         }
     }
 
-    /// The same message, to be delivered at `due`, with its time to live begun anew at `now`.
+    /// The same message, waiting to be delivered at `due`, with its time to live restarted at `now`.
     #[must_use]
     pub fn moved_to(&self, due: UnixMs, now: UnixMs) -> Record {
         let ttl = self.ttl.map(|ttl| Ttl::starting(ttl.duration, due, now));
         Record { due, ttl, phase: Phase::Waiting, ..*self }
     }
 
-    /// Whether a queue could have written this: what comes from a file or a stream is asked this.
+    /// Whether a queue could have written this record; records from a file or from the replication stream must pass
+    /// this check.
     pub fn is_valid(&self) -> bool {
         self.lease.is_none_or(|lease| !lease.is_zero())
             && self.ttl.is_none_or(|ttl| !ttl.duration.is_zero())
             && (!matches!(self.phase, Phase::Leased { .. }) || self.attempts > 0)
     }
 
-    /// The receipt that still stands: of the last delivery, whether or not its lease has ended.
+    /// The receipt that is still accepted, which is that of the last delivery, whether or not its lease has ended.
     pub fn receipt(&self) -> Option<Receipt> {
         match self.phase {
             Phase::Leased { receipt, .. } => Some(receipt),

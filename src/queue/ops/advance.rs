@@ -1,40 +1,41 @@
-//! What time alone does: leases end, TTLs end, due times come.
+//! Changes that time alone makes: leases end, TTLs end, messages become due.
 //!
-//! Each move follows from the records and commutes with every other: one big advance and many small ones end in the
+//! Each change follows from the records and commutes with every other: one large advance and many small ones end in the
 //! same view and the same totals.
 
 use super::super::time::UnixMs;
 use super::super::Queue;
 
-/// How far an advance came.
+/// The result of an advance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Advanced {
-    /// Messages that became ready by time, since the last advance told of some.
+    /// Messages that became ready by time alone since the last advance that reported any.
     pub ready: usize,
-    /// Messages that became dead by time, likewise.
+    /// Messages that became dead by time alone, likewise.
     pub died: usize,
-    /// Whether nothing is left to do at this time.
+    /// Whether the view is complete up to the given time.
     pub done: bool,
-    /// The next instant at which there is something to do; the present one if the budget ran out.
+    /// The next instant at which time changes something; the given time if the budget ran out.
     pub next: Option<UnixMs>,
 }
 
 impl Advanced {
-    /// Messages moved.
+    /// The number of messages that became ready or dead.
     pub fn moved(&self) -> usize {
         self.ready + self.died
     }
 }
 
 impl Queue {
-    /// Brings the view up to `now`, ending at most `budget` leases and TTLs. Due times cost nothing: any number of
-    /// messages becomes ready in O(log n).
+    /// Brings the view up to `now`, ending at most `budget` leases and TTLs. Due times do not count towards the budget:
+    /// any number of messages becomes ready in O(log n).
     pub fn advance(&mut self, now: UnixMs, budget: usize) -> Advanced {
         let now = self.observe(now);
         self.advance_view(now, budget)
     }
 
-    /// [`Queue::advance`] on a replica: its master's clock rules, and what that has ended stays ended.
+    /// [`Queue::advance`] for a replica: the clock of its master decides, so the queue's own clock is not advanced, and
+    /// leases and TTLs that have ended there stay ended.
     pub fn advance_view(&mut self, now: UnixMs, budget: usize) -> Advanced {
         self.view.advance_due(now);
         let done = self.end_overdue(now, budget);
@@ -47,7 +48,7 @@ impl Queue {
         }
     }
 
-    /// The earliest instant after the last advance at which time will move a message or let one be delivered. O(1).
+    /// The earliest instant after the last advance at which time will move a message or open the gate. O(1).
     #[inline]
     pub fn next_wake(&self) -> Option<UnixMs> {
         let wake = self.view.next_wake();
@@ -57,13 +58,13 @@ impl Queue {
         }
     }
 
-    /// Brings all messages up to `now`. O(m log n) with m the leases and TTLs that ended.
+    /// Brings all messages up to `now`. O(m log n), where m is the number of leases and TTLs that ended.
     pub(in crate::queue) fn catch_up_all(&mut self, now: UnixMs) {
         self.view.advance_due(now);
         self.end_overdue(now, usize::MAX);
     }
 
-    /// Ends at most `budget` leases and TTLs that end by `now`. Returns whether none is left.
+    /// Ends at most `budget` of the leases and TTLs that end by `now`. Returns whether none is left.
     fn end_overdue(&mut self, now: UnixMs, mut budget: usize) -> bool {
         while budget > 0 && self.end_first(now) {
             budget -= 1;

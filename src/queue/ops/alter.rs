@@ -1,4 +1,4 @@
-//! Settings, pause and resume.
+//! Changing the settings, pausing and resuming.
 
 use super::super::gate::Pause;
 use super::super::settings::Settings;
@@ -7,14 +7,15 @@ use super::super::Queue;
 use std::sync::Arc;
 
 impl Queue {
-    /// Sets the settings. They hold from now on: messages keep the retries and the TTL with which they were pushed.
-    /// What a lower `DEADLEN` or `DEADTTL` no longer keeps is dropped by [`Queue::trim_all_dead`]. O(1).
+    /// Replaces the settings. They apply from now on: messages keep the retries and the TTL with which they were
+    /// pushed. Dead messages that a lower `DEADLEN` or `DEADTTL` no longer keeps are dropped by
+    /// [`Queue::trim_all_dead`]. O(1).
     pub fn alter(&mut self, settings: Settings) {
         self.settings = Arc::new(settings);
     }
 
-    /// Suspends delivery for `length`, or without an end. Never shortens a pause that holds. Returns the new pause,
-    /// or `None` if that changed nothing. O(1).
+    /// Suspends delivery for `length`, or until it is resumed if `length` is `None`. Never shortens a running pause.
+    /// Returns the new pause, or `None` if that changed nothing. O(1).
     pub fn suspend(&mut self, now: UnixMs, length: Option<DurationMs>) -> Option<Pause> {
         let now = self.observe(now);
         let pause = Pause::starting(now, length);
@@ -51,7 +52,7 @@ mod tests {
         assert_eq!(queue.suspend(at(1_100), length(100)), None);
         assert_eq!(queue.pause_at(at(1_499)), Pause::Until(at(1_500)));
         assert_eq!(queue.pause_at(at(1_500)), Pause::Off);
-        assert!(!queue.resume(at(1_600)), "it had ended");
+        assert!(!queue.resume(at(1_600)), "the pause had ended");
         assert_eq!(queue.suspend(at(1_700), None), Some(Pause::Endless));
         assert_eq!(queue.suspend(at(1_800), length(9_000)), None, "an operator's pause outlives a worker's");
         assert!(queue.resume(at(1_900)));

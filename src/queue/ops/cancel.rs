@@ -7,7 +7,8 @@ use super::super::time::UnixMs;
 use super::super::Queue;
 
 impl Queue {
-    /// Removes a message and returns the state in which it was; `None` if there is no such message. O(log n).
+    /// Removes a message and returns its sequence and the state it was in; `None` if there is no such message. O(log
+    /// n).
     pub fn cancel(&mut self, now: UnixMs, id: &Id<'_>) -> Option<(Sequence, StateKind)> {
         let now = self.observe(now);
         let at = self.messages.find(id)?;
@@ -16,7 +17,7 @@ impl Queue {
         Some((record.sequence, record.state_at(now).kind()))
     }
 
-    /// Carries a cancellation out.
+    /// Applies a cancellation.
     pub(in crate::queue) fn drop_cancelled(&mut self, at: At, record: &Record) {
         self.remove(at, record);
         self.tally.rare().cancelled += 1;

@@ -1,4 +1,4 @@
-//! Delivery: the first messages in delivery order are leased to a consumer, or given away for good.
+//! Delivery: the first messages in delivery order are leased to a consumer, or delivered without a lease and removed.
 
 use super::super::effect::Grant;
 use super::super::id::{Floor, Receipt};
@@ -9,64 +9,66 @@ use super::super::Queue;
 /// What a consumer asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pop {
-    /// At most so many messages.
+    /// The largest number of messages to deliver.
     pub count: usize,
-    /// How they are leased.
+    /// How the messages are leased.
     pub lease: Lease,
 }
 
-/// How long a delivery may take.
+/// The lease that a consumer asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lease {
-    /// As long as the message says, else the queue.
+    /// The lease of the message, or that of the queue if the message has none of its own.
     Default,
-    /// So long.
+    /// A lease of this duration.
     For(DurationMs),
-    /// No lease: the message is removed as it is delivered.
+    /// No lease: the message is removed when it is delivered.
     NoAck,
 }
 
 /// A message as it is handed to a consumer.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivered<'a> {
-    /// The delivery. Its sequence is the message's id, unless that has a name.
+    /// The delivery. Its sequence is the message's id if the message has no name.
     pub grant: Grant,
-    /// Whether it is leased: without a lease there is neither a receipt nor a deadline.
+    /// Whether the message is leased: a delivery without a lease has neither a receipt nor a deadline.
     pub leased: bool,
     /// The message's name.
     pub name: Option<&'a [u8]>,
-    /// What it carries.
+    /// The payload.
     pub payload: &'a [u8],
 }
 
 impl Queue {
-    /// How many messages `pop` would deliver at `now`. O(log n), and what leases and TTLs ended since the last advance.
+    /// Returns how many messages `pop` would deliver at `now`. O(log n) for each lease and TTL that ended since the
+    /// last advance, plus O(log n).
     pub fn deliverable(&mut self, now: UnixMs, pop: &Pop) -> usize {
         let now = self.observe(now);
-        // Before anything is brought up to now: nobody asks for what a closed gate holds back.
+        // This comes before the catch-up: a queue that is paused delivers nothing, so its messages need not be brought
+        // up to `now`.
         if self.gate.pause().holds_at(now) {
             return 0;
         }
         self.catch_up_all(now);
         let room = self.gate.room(&self.settings, self.view.inflight(), pop.lease, now);
-        // The view is at `now`, so what it counts as ready is what is due.
+        // The view is at `now`, so the messages that it counts as ready are those that are due.
         self.view.ready().min(pop.count).min(room)
     }
 
-    /// Whether a message is delivered as soon as it is asked for, as far as is known without bringing all messages up
-    /// to `now`: then it may be true although only a lease has ended whose message died. O(priorities in use).
+    /// Whether a pop at `now` would deliver a message, judged without bringing all messages up to `now`. The answer may
+    /// be `true` although the only lease that ended belongs to a message that died. O(priorities in use).
     pub fn has_deliverable(&self, now: UnixMs) -> bool {
         let now = self.own_time(now);
         let is_open = |inflight| self.gate.room(&self.settings, inflight, Lease::Default, now) > 0;
         if self.view.first_deadline().is_some_and(|deadline| deadline <= now) {
-            // The end of a lease makes room, and its message deliverable, unless that died.
+            // The end of a lease makes room and makes its message deliverable, unless the message died.
             return is_open(0);
         }
         is_open(self.view.inflight()) && self.view.earliest_due().is_some_and(|due| due <= now)
     }
 
-    /// Delivers the first messages in delivery order to `sink`, exactly [`Queue::deliverable`] of them, and notes in
-    /// `grants` what was granted.
+    /// Delivers the first messages in delivery order to `sink`, exactly [`Queue::deliverable`] of them, and appends
+    /// their grants to `grants`.
     pub fn pop(
         &mut self,
         now: UnixMs,
@@ -82,8 +84,8 @@ impl Queue {
         });
     }
 
-    /// Delivers `pop.count` messages to `sink`, of which [`Queue::deliverable`] has just said that they are there.
-    /// A message costs O(log n).
+    /// Delivers `pop.count` messages to `sink`. The caller has just asked [`Queue::deliverable`], so that many are
+    /// ready. O(log n) for each message.
     pub fn deliver(&mut self, now: UnixMs, floor: &mut Floor, pop: &Pop, mut sink: impl FnMut(Delivered<'_>)) {
         let now = self.observe(now);
         let last = self.last_receipt.max(Receipt(floor.receipt));
@@ -99,7 +101,8 @@ impl Queue {
                 sequence: record.sequence,
                 attempt: record.attempts.saturating_add(1),
                 deadline: now.after(lease.unwrap_or(DurationMs::ZERO)),
-                // Receipts that are used up (only a forged snapshot brings that about) repeat the last.
+                // If the receipts are exhausted, which only a forged snapshot can bring about, the last one is
+                // repeated.
                 receipt: receipt.unwrap_or(Receipt(u64::MAX)),
             };
             let bytes = self.messages.bytes(at);
@@ -116,7 +119,7 @@ impl Queue {
         floor.raise(self.last_sequence, self.last_receipt);
     }
 
-    /// Carries out a delivery that was decided elsewhere.
+    /// Applies a delivery that was decided elsewhere.
     pub(in crate::queue) fn lend(&mut self, grant: &Grant, now: UnixMs) {
         if let Some((at, record)) = self.messages.of(grant.sequence) {
             let phase = Phase::Leased { deadline: grant.deadline, receipt: grant.receipt };

@@ -7,8 +7,9 @@ use super::super::time::{DurationMs, UnixMs};
 use super::super::Queue;
 
 impl Queue {
-    /// Starts the lease of a message in flight again: for `lease`, else the message's, else the queue's. Returns its
-    /// sequence and its new deadline; `None` if it is not in flight or the receipt is stale. O(log n).
+    /// Restarts the lease of a message in flight: for `lease`, or for the message's own lease, or for that of the
+    /// queue. Returns its sequence and its new deadline; `None` if the message is not in flight or the receipt is
+    /// stale. O(log n).
     pub fn extend(
         &mut self,
         now: UnixMs,
@@ -23,7 +24,7 @@ impl Queue {
         Some((record.sequence, deadline))
     }
 
-    /// Carries out a new deadline.
+    /// Applies a new deadline.
     pub(in crate::queue) fn move_deadline(&mut self, at: At, record: &Record, deadline: UnixMs, now: UnixMs) {
         if let Phase::Leased { receipt, .. } = record.phase {
             let new = Record { phase: Phase::Leased { deadline, receipt }, ..*record };

@@ -1,4 +1,4 @@
-//! Acknowledging: a delivered message is removed because its work is done.
+//! Acknowledging: a delivered message is removed because it is completed.
 
 use super::super::id::{Receipt, Sequence, Target};
 use super::super::record::{Record, State};
@@ -7,8 +7,8 @@ use super::super::time::UnixMs;
 use super::super::Queue;
 
 impl Queue {
-    /// Removes a message as done if its last delivery is the one that `target` means, also if that delivery's lease
-    /// has ended. Returns its sequence; `None` if there is no such delivery. O(log n).
+    /// Removes a message as completed if `target` refers to its last delivery, even if the lease of that delivery has
+    /// ended. Returns its sequence; `None` if there is no such delivery. O(log n).
     pub fn ack(&mut self, now: UnixMs, target: &Target<'_>) -> Option<Sequence> {
         let now = self.observe(now);
         let (at, record) = self.last_delivery(target, now)?;
@@ -16,13 +16,13 @@ impl Queue {
         Some(record.sequence)
     }
 
-    /// Carries an ack out.
+    /// Applies an ack.
     pub(in crate::queue) fn complete(&mut self, at: At, record: &Record) {
         self.remove(at, record);
         self.tally.acked += 1;
     }
 
-    /// The delivery that `target` means: the last one of its message, in flight or with its lease ended.
+    /// The delivery that `target` refers to, if it is the last one of its message, in flight or with its lease ended.
     fn last_delivery(&mut self, target: &Target<'_>, now: UnixMs) -> Option<(At, Record)> {
         let at = self.messages.find(&target.id)?;
         let record = self.refresh(at, now);
@@ -30,7 +30,7 @@ impl Queue {
         target.receipt.is_none_or(|receipt| receipt == current).then_some((at, record))
     }
 
-    /// The delivery that `target` means, if its lease still runs.
+    /// The delivery that `target` refers to, if its lease still runs.
     pub(in crate::queue) fn in_flight(&mut self, target: &Target<'_>, now: UnixMs) -> Option<(At, Record)> {
         self.last_delivery(target, now).filter(|(_, record)| record.state_at(now) == State::InFlight)
     }

@@ -1,4 +1,4 @@
-//! Giving back: a delivery ends without an ack, or a message is made dead by a command.
+//! Nacks and burials: a delivery ends without an ack, or a command makes a message dead.
 
 use super::super::id::{Id, Sequence, Target};
 use super::super::record::{Phase, Reason, Record, State, StateKind};
@@ -6,27 +6,27 @@ use super::super::store::At;
 use super::super::time::{DurationMs, UnixMs};
 use super::super::Queue;
 
-/// The longest error text that is kept, in bytes.
+/// The longest error text that is stored, in bytes.
 pub const ERROR_MAX: usize = 1024;
 
 /// How a consumer gives a message back.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nack<'a> {
-    /// The wait until the message is due again, in place of the one that follows from `verdict`.
+    /// The delay until the message is due again, in place of the one that follows from `verdict`.
     pub delay: Option<DurationMs>,
-    /// What went wrong; the first [`ERROR_MAX`] bytes are kept.
+    /// The error text; its first [`ERROR_MAX`] bytes are stored.
     pub error: Option<&'a [u8]>,
-    /// What the delivery that ends counts as.
+    /// How the delivery counts.
     pub verdict: Verdict,
 }
 
-/// What a delivery counts as that ends with a nack.
+/// How a delivery that ends with a nack counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verdict {
-    /// A failed attempt: a retry is spent, and the message waits for the queue's backoff.
+    /// A failed attempt: it spends a retry, and the message is due again after the queue's backoff.
     #[default]
     Failed,
-    /// No attempt at all, as when a worker shuts down: the attempt is taken back, and the due time stays.
+    /// No attempt, for example when a worker shuts down: the attempt is not counted, and the due time stays.
     NotCounted,
     /// The last attempt: the message becomes dead.
     Rejected,
@@ -35,50 +35,51 @@ pub enum Verdict {
 /// What becomes of a message that was given back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is due again.
+    /// The message is due again at this instant.
     Due(UnixMs),
-    /// It is dead.
+    /// The message is dead.
     Dead {
-        /// The instant of death: told, since the clock of the one who decided may be ahead of what it stamps.
+        /// The instant of death. It is explicit, since the clock of the queue may be ahead of the instant of the
+        /// decision.
         died: UnixMs,
-        /// Why.
+        /// The reason.
         reason: Reason,
     },
 }
 
-/// A nack that was carried out.
+/// The result of a nack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nacked<'a> {
     /// The message.
     pub sequence: Sequence,
-    /// What became of it.
+    /// The fate of the message.
     pub fate: Fate,
-    /// Its attempts from now on.
+    /// Its number of attempts from now on.
     pub attempts: u32,
-    /// The part of the error that is kept.
+    /// The part of the error that is stored.
     pub error: Option<&'a [u8]>,
-    /// Its state from now.
+    /// Its state from now on.
     pub state: State,
 }
 
-/// A message that was made dead by a command.
+/// The result of a burial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buried<'a> {
     /// The message.
     pub sequence: Sequence,
     /// The state that it was in.
     pub was: StateKind,
-    /// The part of the error that is kept.
+    /// The part of the error that is stored.
     pub error: Option<&'a [u8]>,
 }
 
-/// The part of an error that is kept.
+/// The part of an error that is stored.
 fn kept(error: &[u8]) -> &[u8] {
     error.get(..ERROR_MAX).unwrap_or(error)
 }
 
 impl Queue {
-    /// Gives a message back that is in flight. O(log n).
+    /// Gives back a message in flight. Returns `None` if it is not in flight or the receipt is stale. O(log n).
     pub fn nack<'a>(&mut self, now: UnixMs, target: &Target<'_>, nack: &Nack<'a>) -> Option<Nacked<'a>> {
         let now = self.observe(now);
         let (at, record) = self.in_flight(target, now)?;
@@ -103,7 +104,7 @@ impl Queue {
         Some(Nacked { sequence: record.sequence, fate, attempts, error, state })
     }
 
-    /// Carries a nack out, after which the message has so many `attempts`.
+    /// Applies a nack, after which the message has `attempts` attempts. Returns its new state.
     pub(in crate::queue) fn give_back(
         &mut self,
         at: At,
@@ -129,7 +130,7 @@ impl Queue {
         state
     }
 
-    /// Makes a live message dead, whether or not it was delivered. Returns `None` if there is no such message, or if it
+    /// Makes a live message dead, whether or not it was delivered. Returns `None` if there is no such message or if it
     /// is dead already. O(log n).
     pub fn bury<'a>(&mut self, now: UnixMs, id: &Id<'_>, error: Option<&'a [u8]>) -> Option<Buried<'a>> {
         let now = self.observe(now);
@@ -144,7 +145,7 @@ impl Queue {
         Some(Buried { sequence: record.sequence, was, error })
     }
 
-    /// Carries a burial out.
+    /// Applies a burial.
     pub(in crate::queue) fn reject(&mut self, at: At, record: &Record, error: Option<&[u8]>, now: UnixMs) {
         if error.is_some() {
             self.messages.set_error(at, error);

@@ -1,4 +1,4 @@
-//! Looking at messages and counts.
+//! Reading messages and counts without changing them.
 
 use super::super::effect::Image;
 use super::super::id::{Id, Sequence};
@@ -16,40 +16,42 @@ pub struct Message<'a> {
     pub state: State,
     /// Its name.
     pub name: Option<&'a [u8]>,
-    /// What it carries.
+    /// The payload.
     pub payload: &'a [u8],
-    /// What the last consumer said of its failure.
+    /// The error text that was last stored with it.
     pub error: Option<&'a [u8]>,
-    /// The lease in force for it.
+    /// The lease that applies to it: its own, or that of the queue.
     pub lease: DurationMs,
 }
 
-/// How many ended leases a look passes over: some 100 µs of work.
+/// The largest number of ended leases that one call passes over, which takes about 100 µs.
 const ENDED_MAX: usize = 1024;
 
 impl Queue {
-    /// The message that a client means. O(log n).
+    /// The message that `id` refers to, as it is at `now`; `None` if there is none. O(log n).
     pub fn get(&self, now: UnixMs, id: &Id<'_>) -> Option<Message<'_>> {
         self.messages.locate_id(id).map(|at| self.message(at, self.own_time(now)))
     }
 
-    /// Brings all messages up to `now`, as a delivery does, so that [`Queue::peek`] sees all of them.
+    /// Brings all messages up to `now`, as a delivery does, so that [`Queue::peek`] finds all of them.
     pub fn catch_up(&mut self, now: UnixMs) {
         self.catch_up_all(self.own_time(now));
     }
 
-    /// The first messages of a state, at most `count`, in the order in which they will leave it; the dead newest
-    /// first. What the view knows, so see [`Queue::catch_up`]. O(count + log n).
+    /// The first messages of a state, at most `count`, in the order in which they will leave it; dead messages are
+    /// returned newest first. It reads the view as of the last advance, so call [`Queue::catch_up`] first if necessary.
+    /// O(count + log n).
     pub fn peek(&self, now: UnixMs, kind: StateKind, count: usize) -> Vec<Sequence> {
         let now = self.own_time(now);
-        // Another clock, ahead of this one, may have brought the view further: what is not in that state is not shown.
+        // Another clock, ahead of this one, may have brought the view further. Messages that are not yet in that state
+        // are left out.
         let is_so = |sequence: &Sequence| {
             self.messages.locate(*sequence).is_some_and(|at| self.messages.record(at).state_at(now).kind() == kind)
         };
         self.view.in_state(now, kind, count).into_iter().filter(is_so).collect()
     }
 
-    /// The message of a sequence.
+    /// The message with `sequence`, as it is at `now`; `None` if the queue does not hold it. O(log n).
     pub fn show(&self, now: UnixMs, sequence: Sequence) -> Option<Message<'_>> {
         self.messages.locate(sequence).map(|at| self.message(at, self.own_time(now)))
     }
@@ -67,35 +69,36 @@ impl Queue {
         }
     }
 
-    /// What it holds at `now`: due times are exact, ended leases and TTLs as of the last advance. O(log n).
+    /// The number of messages in each state at `now`. Due times are exact; ended leases and TTLs count as of the last
+    /// advance. O(log n).
     pub fn counts_at(&self, now: UnixMs) -> Counts {
         let counts = self.counts();
         let ready = self.view.due_by(self.own_time(now)) as u64;
         Counts { delayed: counts.delayed + counts.ready - ready, ready, ..counts }
     }
 
-    /// The earliest due time of a delayed message.
+    /// The earliest due time of a delayed message; `None` if there is no delayed message.
     pub fn next_due(&self, now: UnixMs) -> Option<UnixMs> {
         self.view.due_after(self.own_time(now))
     }
 
-    /// How long ago the message fell due that has been ready for longest.
+    /// How long the message that has been ready for longest has been due; `None` if no message is ready.
     pub fn oldest_ready(&self, now: UnixMs) -> Option<DurationMs> {
         let now = self.own_time(now);
         let earliest = self.view.earliest_due().filter(|due| *due <= now)?;
         Some(now.since(earliest))
     }
 
-    /// How long ago the delivery began that has been running for longest. O(log n), the milliseconds that the queue
-    /// remembers before that one, and the leases that have ended since the last advance; of these [`ENDED_MAX`] at most
-    /// are told from running ones.
+    /// The age of the oldest running delivery; `None` if there is none. O(log n + m), where m is the number of recorded
+    /// milliseconds before that delivery plus the number of leases that have ended since the last advance. At most
+    /// [`ENDED_MAX`] of those leases are recognised as ended.
     pub fn oldest_inflight(&self, now: UnixMs) -> Option<DurationMs> {
         let now = self.own_time(now);
         let begun = self.view.oldest_begun(&self.messages, now, ENDED_MAX)?;
         Some(now.since(begun))
     }
 
-    /// All messages as they would be saved, in push order.
+    /// All messages in the form in which they are saved, in push order.
     pub fn images(&self) -> impl Iterator<Item = Image<'_>> {
         self.messages.iter_after(None).map(|at| self.image(at))
     }

@@ -1,8 +1,8 @@
-//! What can be done with a queue: a file for each family of operations.
+//! The operations on a queue, with a file for each family of them.
 //!
-//! Every operation takes `now`, first notes the time ([`Queue::observe`](super::Queue)), decides, carries the decision
-//! out, and returns what others need to know of it: enough for the [`Effect`](super::Effect) that replicates it. The
-//! part that carries a decision out is a method of its own, which `apply` calls for a decision that was made elsewhere.
+//! Every operation takes `now`, first records the time ([`Queue::observe`](super::Queue)), decides, applies the
+//! decision, and returns what the [`Effect`](super::Effect) that replicates it needs. The part that applies a decision
+//! is a method of its own, which `apply` calls for a decision that was made elsewhere.
 
 pub mod advance;
 pub mod alter;

@@ -1,8 +1,8 @@
-//! Purging: all messages of some states are removed, or the first of them.
+//! Purging: all messages in some states are removed, or the first of them.
 //!
-//! One message costs O(log n) in each order in which it stands. If a good part of a queue goes, one pass over the
-//! headers and the orders is cheaper, and if all of it goes, nothing needs to be looked at: so a purge of a million
-//! messages costs about as much as the deletion of the key.
+//! Removing one message costs O(log n) in each order in which it stands. If a large part of a queue is removed, one
+//! pass over the headers and the orders is cheaper, and if all of it is removed, no message needs to be looked at. A
+//! purge of a million messages therefore costs about as much as the deletion of the key.
 
 use super::super::id::Sequence;
 use super::super::messages::Messages;
@@ -15,16 +15,17 @@ use super::super::Queue;
 const BULK: usize = 8;
 
 impl Queue {
-    /// Removes all messages that are in one of `states`, and returns how many they were. O(m log n), and O(n) at most.
+    /// Removes all messages that are in one of `states`, and returns how many were removed. O(m log n), and O(n) at
+    /// most.
     pub fn purge(&mut self, now: UnixMs, states: States) -> usize {
         let now = self.observe(now);
         self.catch_up_all(now);
         self.purge_view(now, states)
     }
 
-    /// Removes the first `count` messages that are in one of `states`, and returns them: the states in the order of
-    /// [`StateKind::ALL`], the messages of a state in the order in which [`Queue::peek`] shows them.
-    /// O(m log n) with m the messages removed.
+    /// Removes the first `count` messages that are in one of `states`, and returns them. The states are taken in the
+    /// order of [`StateKind::ALL`], the messages of a state in the order in which [`Queue::peek`] returns them. O(m log
+    /// n), where m is the number of messages removed.
     pub fn purge_first(&mut self, now: UnixMs, states: States, count: usize) -> Vec<Sequence> {
         let now = self.observe(now);
         self.catch_up_all(now);
@@ -36,8 +37,8 @@ impl Queue {
         removed
     }
 
-    /// Carries out a purge that was decided elsewhere at `now`, by the records as they were then: the view here may
-    /// have been brought beyond it.
+    /// Applies a purge that was decided elsewhere at `now`, by the states that the messages had then: the view of this
+    /// queue may have been brought beyond that instant.
     pub(in crate::queue) fn purge_as_of(&mut self, now: UnixMs, states: States) {
         if self.view.is_beyond(now) {
             self.view.rebuild(&mut self.messages, now);
@@ -46,7 +47,7 @@ impl Queue {
         self.purge_view(now, states);
     }
 
-    /// Removes what the view, which is that of `now`, says to be in one of `states`.
+    /// Removes the messages that the view, which must be that of `now`, has in one of `states`.
     fn purge_view(&mut self, now: UnixMs, states: States) -> usize {
         let counts = self.counts();
         let doomed = StateKind::ALL.into_iter().filter(|kind| states.contain(*kind));
@@ -74,7 +75,7 @@ impl Queue {
         doomed
     }
 
-    /// Whether so many of the messages are better removed in one pass.
+    /// Whether removing this many messages is cheaper in one pass over all of them.
     pub(in crate::queue) fn is_bulk(&self, concerned: usize) -> bool {
         concerned >= BULK && concerned >= self.messages.len() / 8
     }

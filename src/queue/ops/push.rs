@@ -1,4 +1,4 @@
-//! Pushing, one message or a batch.
+//! Pushing one message or a batch.
 
 use super::super::effect::Image;
 use super::super::id::{Floor, Sequence};
@@ -12,17 +12,18 @@ use std::collections::BTreeSet;
 /// When a message may be delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Due {
-    /// At once.
+    /// It is due at once.
     #[default]
     Now,
-    /// This long after its push.
+    /// It is due this long after its push.
     After(DurationMs),
-    /// At an instant. One in the past is at once, before what fell due later.
+    /// It is due at this instant. If that lies in the past, the message is ready at once and comes before those that
+    /// were due later.
     At(UnixMs),
 }
 
 impl Due {
-    /// The instant, for a decision at `now`.
+    /// The due time of a message that is pushed or moved at `now`.
     pub fn from(self, now: UnixMs) -> UnixMs {
         match self {
             Due::Now => now,
@@ -32,35 +33,35 @@ impl Due {
     }
 }
 
-/// A message as its producer wants it.
+/// A message as its producer describes it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NewMessage<'a> {
-    /// What it carries.
+    /// The payload.
     pub payload: &'a [u8],
-    /// The producer's own id for it.
+    /// The name that the producer chose.
     pub name: Option<&'a [u8]>,
     /// When it may be delivered.
     pub due: Due,
-    /// Higher is delivered first.
+    /// The priority; higher ones are delivered first.
     pub priority: i8,
-    /// In place of the queue's.
+    /// The number of redeliveries, in place of the queue's setting.
     pub retries: Option<Retries>,
-    /// In place of the queue's.
+    /// The duration of its leases, in place of the queue's setting.
     pub lease: Option<DurationMs>,
-    /// In place of the queue's; zero is no limit.
+    /// The time to live, in place of the queue's setting; zero is no limit.
     pub ttl: Option<DurationMs>,
-    /// Whether it takes the place of a message of the same name, whatever that message's state.
+    /// Whether it replaces a message of the same name, whatever the state of that message.
     pub replace: bool,
 }
 
-/// What became of a push.
+/// The outcome of a push.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pushed<'a> {
-    /// It is in the queue; the image is what others need to know of it.
+    /// The message was added; the image is what others need to know of it.
     Added {
         /// The message.
         image: Image<'a>,
-        /// Whether it took another's place.
+        /// Whether it replaced another message.
         replaced: bool,
     },
     /// The queue holds a live message of that name.
@@ -78,19 +79,19 @@ pub enum Pushed<'a> {
     Exhausted,
 }
 
-/// Why none of a batch was pushed.
+/// Why a whole batch was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotPushed {
-    /// The queue holds so many messages, and with these it would hold more than it may.
+    /// The queue holds this many messages, and the batch would exceed `MAXLEN`.
     Full(u64),
-    /// One of the payloads has so many bytes, which is more than the settings allow.
+    /// One of the payloads has this many bytes, which is more than the settings allow.
     TooLarge(usize),
     /// No sequence is left, which only a forged snapshot can bring about.
     Exhausted,
 }
 
 impl Queue {
-    /// Pushes a message. O(log n). Anything but [`Pushed::Added`] changed nothing but a total.
+    /// Pushes a message. Every outcome but [`Pushed::Added`] changes nothing but a total. O(log n).
     pub fn push<'a>(&mut self, now: UnixMs, floor: &mut Floor, message: &NewMessage<'a>) -> Pushed<'a> {
         let now = self.observe(now);
         let held = message.name.and_then(|name| self.messages.find_named(name));
@@ -109,8 +110,8 @@ impl Queue {
     }
 
     /// Pushes all messages, or none of them if they do not all fit. `sink` gets the outcome of each, in order:
-    /// [`Pushed::Added`], [`Pushed::Duplicate`] or [`Pushed::HeldDead`]. A refused batch changed nothing but a total.
-    /// O(m log n).
+    /// [`Pushed::Added`], [`Pushed::Duplicate`] or [`Pushed::HeldDead`]. Returns an error if the batch was refused,
+    /// which changes nothing but a total. O(m log n).
     pub fn push_all<'a>(
         &mut self,
         now: UnixMs,
@@ -143,7 +144,7 @@ impl Queue {
         Ok(())
     }
 
-    /// The answer to a push whose name the message at `at` has.
+    /// The outcome of a push whose name the message at `at` has.
     fn refuse_duplicate<'a>(&mut self, at: At, now: UnixMs) -> Pushed<'a> {
         if !self.is_live(at, now) {
             return Pushed::HeldDead;
@@ -156,7 +157,7 @@ impl Queue {
         self.settings.maxpayload != 0 && payload.len() as u64 > self.settings.maxpayload
     }
 
-    /// The size of the first payload that is too large and whose message would be added.
+    /// The size in bytes of the first payload that is too large and whose message would be added.
     fn too_large_of(&self, messages: &[NewMessage<'_>]) -> Option<usize> {
         if self.settings.maxpayload == 0 {
             return None;
@@ -170,14 +171,14 @@ impl Queue {
         })
     }
 
-    /// By how many the messages that count towards `MAXLEN` would grow.
+    /// The number by which the batch would raise the count of messages that `MAXLEN` limits.
     fn count_added(&self, now: UnixMs, messages: &[NewMessage<'_>]) -> u64 {
         let mut added = 0;
         let mut named = BTreeSet::new();
         for message in messages {
             let adds = match message.name {
                 None => true,
-                // The second message of a name is a duplicate of the first, or takes its place.
+                // The second message of a name is a duplicate of the first, or replaces it.
                 Some(name) if !named.insert(name) => false,
                 Some(name) => match self.messages.find_named(name) {
                     None => true,
@@ -217,7 +218,7 @@ impl Queue {
         Pushed::Added { image, replaced }
     }
 
-    /// Carries a push out, in place of a message of the same name. Returns whether there was one.
+    /// Applies a push: adds the message in place of one of the same name. Returns whether there was one.
     pub(in crate::queue) fn take_in(&mut self, now: UnixMs, image: &Image<'_>) -> bool {
         let replaced = image.name.and_then(|name| self.messages.find_named(name));
         if let Some(at) = replaced {
@@ -231,7 +232,7 @@ impl Queue {
         replaced.is_some()
     }
 
-    /// How many messages it holds, if it may not hold `added` more.
+    /// Returns how many messages the queue holds if `added` more would exceed `MAXLEN`, and `None` if they fit.
     fn full(&mut self, now: UnixMs, added: u64) -> Option<u64> {
         let most = self.settings.maxlen;
         if most == 0 || added == 0 {
@@ -244,7 +245,7 @@ impl Queue {
         Some(self.held()).filter(|held| held.saturating_add(added) > most)
     }
 
-    /// Messages still to be completed.
+    /// The number of messages that are not dead.
     pub(in crate::queue) fn held(&self) -> u64 {
         (self.messages.len() - self.view.dead()) as u64
     }

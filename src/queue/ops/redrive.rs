@@ -1,4 +1,4 @@
-//! Redriving: dead messages are made live again, as if they had never been delivered.
+//! Redriving: dead messages become live again, as if they had never been delivered.
 
 use super::super::id::{Id, Sequence};
 use super::super::order::Key;
@@ -8,37 +8,38 @@ use super::super::time::UnixMs;
 use super::super::Queue;
 use super::push::Due;
 
-/// Which of the dead are meant.
+/// Which dead messages to redrive.
 #[derive(Clone, Copy, Debug)]
 pub enum Which<'a> {
-    /// The oldest, at most so many.
+    /// The oldest, at most this many.
     Oldest(usize),
-    /// These, as far as they are dead; `None` stands for an id that no message can have.
+    /// The messages with these ids, as far as they are dead; `None` stands for an id that no message can have.
     Named(&'a [Option<Id<'a>>]),
 }
 
-/// The dead that were chosen, in a way in which other servers find the same.
+/// The dead messages that were redriven, in a form from which other servers find the same ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Chosen {
-    /// All up to this one, by (died, sequence).
+    /// All up to and including this one, in the order of (died, sequence).
     UpTo(UnixMs, Sequence),
-    /// These.
+    /// These messages.
     These(Vec<Sequence>),
 }
 
-/// Dead messages that were made live again.
+/// The result of a redrive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redriven {
-    /// How many.
+    /// The number of messages.
     pub count: usize,
-    /// Which.
+    /// The messages.
     pub chosen: Chosen,
-    /// When they are due.
+    /// Their new due time.
     pub due: UnixMs,
 }
 
 impl Queue {
-    /// Makes dead messages live again: attempts 0, no error, due at `due`. O(m log n) with m the messages redriven.
+    /// Makes dead messages live again, with no attempts, no error and the due time `due`. O(m log n), where m is the
+    /// number of messages redriven.
     pub fn redrive(&mut self, now: UnixMs, which: &Which<'_>, due: Due) -> Redriven {
         let now = self.observe(now);
         let due = due.from(now);
@@ -65,14 +66,14 @@ impl Queue {
         }
     }
 
-    /// Carries out a redrive of the dead up to `last`, and returns how many they were.
+    /// Applies a redrive of all dead messages up to `last`, and returns how many there were.
     pub(in crate::queue) fn redrive_up_to(&mut self, last: Key, due: UnixMs, now: UnixMs) -> usize {
         let those = self.view.dead_up_to(last);
         self.redrive_these(&those, due, now);
         those.len()
     }
 
-    /// Carries out a redrive of those of `sequences` that are here.
+    /// Applies a redrive of those messages of `sequences` that the queue still holds.
     pub(in crate::queue) fn redrive_these(&mut self, sequences: &[Sequence], due: UnixMs, now: UnixMs) {
         for sequence in sequences {
             if let Some((at, record)) = self.messages.of(*sequence) {

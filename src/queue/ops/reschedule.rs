@@ -1,4 +1,4 @@
-//! Rescheduling and promoting: a message that waits gets another due time or priority.
+//! Rescheduling and promoting: a waiting message gets another due time or priority.
 
 use super::super::id::{Id, Sequence};
 use super::super::record::{Phase, Record, StateKind};
@@ -7,7 +7,7 @@ use super::super::time::UnixMs;
 use super::super::Queue;
 use super::push::Due;
 
-/// What is to change of a message that waits.
+/// The changes to a waiting message.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reschedule {
     /// Its new due time.
@@ -16,30 +16,30 @@ pub struct Reschedule {
     pub priority: Option<i8>,
 }
 
-/// A message that was rescheduled.
+/// The result of a reschedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rescheduled {
-    /// Which.
+    /// The message.
     pub sequence: Sequence,
-    /// Its due time, if that changed.
+    /// Its new due time, if that changed.
     pub due: Option<UnixMs>,
-    /// Its priority, if that changed.
+    /// Its new priority, if that changed.
     pub priority: Option<i8>,
 }
 
-/// Delayed messages that were made due at once.
+/// The result of a promotion: delayed messages that became due at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Promoted {
-    /// Which, in the order in which they would have fallen due.
+    /// The messages, in the order in which they would have become due.
     pub sequences: Vec<Sequence>,
-    /// When they are due: the instant of the decision.
+    /// Their new due time: the instant of the decision.
     pub due: UnixMs,
 }
 
 impl Queue {
-    /// Gives a delayed or ready message another due time or priority. Its receipt goes stale and its attempts stay;
-    /// with a new due time its TTL starts again. Returns `None` if there is no such message, or if it is in flight or
-    /// dead. O(log n).
+    /// Gives a delayed or ready message another due time or priority. Its receipt becomes stale, and its attempts stay.
+    /// If it gets a new due time, its TTL starts again. Returns `None` if there is no such message, or if it is in
+    /// flight or dead. O(log n).
     pub fn reschedule(&mut self, now: UnixMs, id: &Id<'_>, to: &Reschedule) -> Option<Rescheduled> {
         let now = self.observe(now);
         let at = self.messages.find(id)?;
@@ -52,7 +52,7 @@ impl Queue {
         })
     }
 
-    /// Carries out a new due time, a new priority, or both.
+    /// Applies a new due time, a new priority, or both.
     pub(in crate::queue) fn move_to(
         &mut self,
         at: At,
@@ -66,8 +66,8 @@ impl Queue {
         self.rewrite(at, record, &Record { priority, ..moved }, now);
     }
 
-    /// Makes the next `count` delayed messages due now; among themselves push order decides. Their TTL starts again.
-    /// O(m log n) with m the messages promoted.
+    /// Makes the next `count` delayed messages due now; among themselves they are in push order. Their TTL starts
+    /// again. O(m log n), where m is the number of messages promoted.
     pub fn promote(&mut self, now: UnixMs, count: usize) -> Promoted {
         let now = self.observe(now);
         self.catch_up_all(now);
@@ -76,7 +76,7 @@ impl Queue {
         Promoted { sequences, due: now }
     }
 
-    /// Makes the messages of `sequences` that are here due at `due`.
+    /// Applies the due time `due` to those messages of `sequences` that the queue still holds.
     pub(in crate::queue) fn make_due(&mut self, sequences: &[Sequence], due: UnixMs, now: UnixMs) {
         for sequence in sequences {
             if let Some((at, record)) = self.messages.of(*sequence) {

@@ -1,9 +1,10 @@
-//! Looking at all messages, bit by bit.
+//! Scanning all messages, some at a time.
 //!
-//! A scan goes through the messages without a name back in push order, then through the named ones in the order of
-//! their names' hashes. In both what is there keeps its place, whatever is pushed, acked and replaced meanwhile: a
-//! generated id has its sequence for life, and a name keeps its hash when its message is replaced. So each is met, and
-//! met once; and a round ends, since what is pushed comes before where it began, or somewhere among the names.
+//! A scan visits the messages without a name in reverse push order, then the named ones in the order of the hashes of
+//! their names. In both orders a message keeps its place, whatever is pushed, acked and replaced meanwhile: a generated
+//! id keeps its sequence, and a name keeps its hash when its message is replaced. So every message that is present
+//! during the whole scan is returned, and returned once. The scan ends even if messages are pushed meanwhile: an
+//! unnamed one is added behind the place where the scan began, and a named one somewhere among the names.
 
 use super::super::id::Sequence;
 use super::super::order::Key;
@@ -12,22 +13,22 @@ use super::super::store::At;
 use super::super::time::UnixMs;
 use super::super::Queue;
 
-/// Where a scan stands.
+/// The position of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cursor {
-    /// At its start.
+    /// The start.
     Start,
-    /// Before this one, among the messages without a name.
+    /// Before this sequence, among the messages without a name.
     Before(Sequence),
     /// Behind the names whose hash begins with these 63 bits.
     Behind(u64),
 }
 
-/// Tells the named from the others in a printed cursor: no sequence is so large before the year 2248.
+/// The bit of a printed cursor that marks a position among the names: no sequence has it before the year 2248.
 const NAMED: u64 = 1 << 63;
 
 impl Cursor {
-    /// The cursor that a number stands for.
+    /// The cursor that a number represents.
     pub const fn from_number(number: u64) -> Cursor {
         match number {
             0 => Cursor::Start,
@@ -36,7 +37,7 @@ impl Cursor {
         }
     }
 
-    /// The number that stands for it.
+    /// The number that represents the cursor.
     pub const fn number(self) -> u64 {
         match self {
             Cursor::Start => 0,
@@ -46,16 +47,16 @@ impl Cursor {
     }
 }
 
-/// What a step of a scan has seen.
+/// The result of one step of a scan.
 struct Page {
     found: Vec<Sequence>,
-    /// Messages that it may still look at.
+    /// The number of messages that the step may still visit.
     left: usize,
 }
 
 impl Queue {
-    /// Looks at the next `count` messages from `cursor` on, and returns those of a state (or all), and the cursor for the
-    /// next look; none where this was the last. O(count + log n).
+    /// Visits the next `count` messages from `cursor` on. Returns those in state `kind` (all of them if it is `None`),
+    /// and the cursor of the next step, which is `None` if the scan is complete. O(count + log n).
     pub fn scan(
         &self,
         now: UnixMs,
@@ -67,7 +68,7 @@ impl Queue {
         let is_wanted = |at: At| kind.is_none_or(|kind| self.messages.record(at).state_at(now).kind() == kind);
         let mut page = Page { found: Vec::new(), left: count };
         let next = match cursor {
-            // Nothing but names.
+            // All messages have a name.
             Cursor::Start if self.messages.named() == self.messages.len() => {
                 self.scan_named(&mut page, None, is_wanted)
             }
@@ -96,7 +97,7 @@ impl Queue {
             }
         }
         match page.left {
-            // Before the first of all, where there is none: the names are next.
+            // This cursor lies before the first message, so the next step begins with the names.
             0 if self.messages.named() > 0 => Some(Cursor::Before(Sequence(1))),
             _ => self.scan_named(page, None, is_wanted),
         }
@@ -107,7 +108,7 @@ impl Queue {
         let mut last = None;
         for key in self.messages.names_after(start) {
             let hash = key.hash() >> 1;
-            // Names of one hash are not parted: a cursor could not tell them.
+            // Names with the same hash are returned together: a cursor cannot distinguish them.
             if page.left == 0 && last != Some(hash) {
                 return Some(last.map_or(Cursor::Before(Sequence(1)), Cursor::Behind));
             }

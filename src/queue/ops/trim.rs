@@ -1,4 +1,5 @@
-//! Dropping dead messages that the settings no longer keep, the oldest first. A write: only a master does it.
+//! Dropping dead messages that the settings no longer keep, the oldest first. This is a write, so only a master does
+//! it.
 
 use super::super::id::Sequence;
 use super::super::order::Key;
@@ -6,14 +7,14 @@ use super::super::time::UnixMs;
 use super::super::Queue;
 
 impl Queue {
-    /// Drops the oldest of the dead beyond those that the settings keep, in at most `budget` steps, and returns the
-    /// last one dropped: everything dead up to it is gone. O(budget × log n).
+    /// Drops the oldest of the dead messages that the settings no longer keep, in at most `budget` steps. Returns the
+    /// last one dropped: no message that is dead up to that one is left. `None` if none was dropped. O(budget × log n).
     pub fn trim_dead(&mut self, budget: usize) -> Option<(UnixMs, Sequence)> {
         let mut last = None;
         for _ in 0..budget {
             let Some(oldest) = self.view.oldest_dead().filter(|_| self.has_excess_dead()) else { break };
-            // A message that died before the oldest one is dropped before it, whether or not its death was noticed here:
-            // another server may have noticed it.
+            // A message that died before the oldest one is dropped before it, even if this view has not moved it to the
+            // dead yet: the view of another server may have.
             if self.view.first_end(oldest.time()).is_some() {
                 self.end_first(self.clock.max(oldest.time()));
             } else {
@@ -23,8 +24,9 @@ impl Queue {
         last
     }
 
-    /// Drops all of the dead beyond those that the settings keep, and returns the last one dropped: everything dead up
-    /// to it is gone. O(m log n) with m the messages dropped, and O(n log n) at most.
+    /// Drops all dead messages that the settings no longer keep. Returns the last one dropped: no message that is dead
+    /// up to that one is left. `None` if none was dropped. O(m log n), where m is the number of messages dropped, and
+    /// O(n log n) at most.
     pub fn trim_all_dead(&mut self, now: UnixMs) -> Option<(UnixMs, Sequence)> {
         let now = self.observe(now);
         self.catch_up_dead(now);
@@ -35,16 +37,16 @@ impl Queue {
         Some((last.time(), last.sequence()))
     }
 
-    /// Whether [`Queue::trim_dead`] has something to do: more dead messages than `DEADLEN`, or one that is older than
-    /// `DEADTTL` by the latest time that the queue was told. O(1).
+    /// Whether [`Queue::trim_dead`] has something to do: there are more dead messages than `DEADLEN`, or one is older
+    /// than `DEADTTL` by the queue's own time. O(1).
     #[inline]
     pub fn has_excess_dead(&self) -> bool {
         self.settings.deadlen.is_some_and(|kept| self.view.dead() as u64 > kept)
             || self.next_drop().is_some_and(|drop| drop <= self.clock)
     }
 
-    /// The instant at which the oldest dead message will have been kept for as long as `DEADTTL` says; `None` if no
-    /// dead message will be dropped because of its age. O(1).
+    /// The instant at which the oldest dead message exceeds `DEADTTL`; `None` if no dead message will be dropped
+    /// because of its age. O(1).
     #[inline]
     pub fn next_drop(&self) -> Option<UnixMs> {
         if self.settings.deadttl.is_zero() {
@@ -53,7 +55,7 @@ impl Queue {
         self.view.oldest_dead().map(|oldest| oldest.time().after(self.settings.deadttl))
     }
 
-    /// How many of the dead are older than `DEADTTL`.
+    /// The number of dead messages that are older than `DEADTTL`.
     fn outdated_dead(&self) -> usize {
         let kept = self.settings.deadttl;
         if kept.is_zero() {
@@ -63,8 +65,8 @@ impl Queue {
         last_outdated.map_or(0, |died| self.view.count_dead_up_to(Key::end_of(UnixMs::new(died))))
     }
 
-    /// Brings the view up to the last instant of death that is known, which another clock may have set beyond `now`:
-    /// then every message is noticed that died before it.
+    /// Brings the view up to the latest known instant of death, which another clock may have set beyond `now`. After
+    /// that the dead include every message that died before that instant.
     pub(in crate::queue) fn catch_up_dead(&mut self, now: UnixMs) {
         self.catch_up_all(now);
         if let Some(newest) = self.view.newest_dead().filter(|newest| newest.time() > now) {
@@ -72,7 +74,7 @@ impl Queue {
         }
     }
 
-    /// Carries out that the dead up to `last` are dropped.
+    /// Applies a trim: drops all dead messages up to and including `last`.
     pub(in crate::queue) fn drop_dead_up_to(&mut self, last: Key) {
         if !self.is_bulk(self.view.count_dead_up_to(last)) {
             while self.drop_oldest_dead(last).is_some() {}
@@ -81,12 +83,12 @@ impl Queue {
         let mut doomed = self.view.dead_up_to(last);
         doomed.sort_unstable();
         let mut doomed = doomed.into_iter().peekable();
-        // Both are in push order.
+        // Both iterate in push order.
         self.messages.remove_where(|_, _, sequence| doomed.next_if_eq(&sequence).is_some());
         self.view.take_dead_up_to(last);
     }
 
-    /// Drops the oldest of the dead, unless it is beyond `limit`.
+    /// Drops the oldest dead message, unless it is beyond `limit`.
     fn drop_oldest_dead(&mut self, limit: Key) -> Option<(UnixMs, Sequence)> {
         let key = self.view.take_oldest_dead(limit)?;
         if let Some(at) = self.messages.find_sequence(key.sequence()) {
