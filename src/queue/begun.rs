@@ -1,21 +1,24 @@
-//! When the running deliveries began, for the age of the oldest.
+//! The beginnings of the running deliveries, from which the age of the oldest one follows.
 //!
-//! A receipt says in which millisecond its delivery began, and receipts only grow. So it is enough to count the
-//! running deliveries of each millisecond: a delivery counts in the last entry or adds one behind it, its end is found by
-//! binary search, and the first entry that still counts something is the answer. That is exact and always at hand; an
-//! order by receipt would cost each delivery a second insertion and 16 bytes.
+//! A receipt contains the millisecond in which its delivery began, and receipts only grow. So it is enough to count the
+//! running deliveries of each millisecond. A new delivery is counted in the last entry or adds an entry behind it; the
+//! entry of a delivery that ends is found by binary search; the first entry with a count above zero is the answer. The
+//! answer is exact and always available, whereas an order by receipt would cost each delivery a second insertion and 16
+//! bytes.
 
 use super::id::Receipt;
 use super::time::UnixMs;
 
-/// Bits of an entry below its millisecond: as many as a receipt has, so that a millisecond cannot overflow them.
+/// The bits of an entry below its millisecond: as many as a receipt has, so the deliveries of one millisecond cannot
+/// overflow them.
 const COUNT_BITS: u32 = 20;
 const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 
-/// Running deliveries, counted by the millisecond in which they began. At most 8 bytes for each, as a rule far less.
+/// The number of running deliveries by the millisecond in which they began. At most 8 bytes per delivery, and usually
+/// far less.
 #[derive(Debug, Default)]
 pub(super) struct Begun {
-    /// (millisecond, count) in one word, by millisecond, each once. Some count nothing any more.
+    /// One word of (millisecond, count) for each millisecond, sorted by millisecond. Some counts may be zero.
     entries: Vec<u64>,
 }
 
@@ -29,7 +32,7 @@ const fn count_of(entry: u64) -> u64 {
 }
 
 impl Begun {
-    /// Counts these deliveries. O(n log n).
+    /// Counts the deliveries with these receipts. O(n log n).
     pub fn from_receipts(mut receipts: Vec<Receipt>) -> Begun {
         receipts.sort_unstable();
         let mut begun = Begun::default();
@@ -37,7 +40,7 @@ impl Begun {
         begun
     }
 
-    /// Counts a delivery. O(1) for the latest one of all.
+    /// Counts a delivery. O(1) if it is the latest one.
     #[inline]
     pub fn begin(&mut self, Receipt(receipt): Receipt) {
         match self.entries.last_mut() {
@@ -47,7 +50,8 @@ impl Begun {
         }
     }
 
-    /// A delivery whose deadline moves ends and begins again with its receipt; a forged snapshot has any receipts.
+    /// Counts a delivery that is not the latest: one whose deadline is moved is uncounted and counted again with the
+    /// same receipt, and a forged snapshot may contain any receipts.
     fn begin_earlier(&mut self, receipt: u64) {
         match self.find(receipt) {
             Ok(at) => self.entries.get_mut(at).into_iter().for_each(increment),
@@ -55,7 +59,8 @@ impl Begun {
         }
     }
 
-    /// Adds an entry behind all others. What counts nothing goes before the list grows: O(1) amortised.
+    /// Adds an entry behind all others. Entries that count nothing are dropped before the list grows, so this is O(1)
+    /// amortised.
     fn push(&mut self, receipt: u64) {
         if self.entries.len() == self.entries.capacity() {
             self.entries.retain(|entry| count_of(*entry) > 0);
@@ -69,10 +74,10 @@ impl Begun {
         self.entries.push(first_of(receipt));
     }
 
-    /// Counts a delivery no more that was counted. O(log n).
+    /// Stops counting a delivery. O(log n).
     #[inline]
     pub fn end(&mut self, Receipt(receipt): Receipt) {
-        // The oldest ends first, as a rule.
+        // The oldest delivery usually ends first.
         let entry = match self.entries.first_mut() {
             Some(first) if ms_of(*first) == ms_of(receipt) => Some(first),
             _ => self.find(receipt).ok().and_then(|at| self.entries.get_mut(at)),
@@ -82,8 +87,9 @@ impl Begun {
         }
     }
 
-    /// The millisecond in which the earliest delivery began that is counted and not among `ended`, which are. O(m) with
-    /// m the milliseconds between, and the length of `ended` times its logarithm.
+    /// Returns the millisecond in which the earliest counted delivery began that is not in `ended`; all of `ended` must
+    /// be counted. `None` if there is no such delivery. O(m + k log k), where m is the number of entries up to the
+    /// answer and k the length of `ended`.
     pub fn earliest_but(&self, mut ended: Vec<Receipt>) -> Option<UnixMs> {
         ended.sort_unstable();
         let mut ended = ended.into_iter().peekable();
@@ -97,7 +103,7 @@ impl Begun {
         running.map(|entry| UnixMs::new(ms_of(*entry)))
     }
 
-    /// The entry of a receipt's millisecond, or where it would be.
+    /// The index of the entry for a receipt's millisecond, or the index at which it would be inserted.
     fn find(&self, receipt: u64) -> Result<usize, usize> {
         self.entries.binary_search_by_key(&ms_of(receipt), |entry| ms_of(*entry))
     }
@@ -112,7 +118,8 @@ const fn first_of(receipt: u64) -> u64 {
     ms_of(receipt) << COUNT_BITS | 1
 }
 
-/// More than a million in one millisecond are not of this clock: they saturate.
+/// Adds one to an entry. Saturates at about a million deliveries, which only a forged snapshot can have in one
+/// millisecond.
 fn increment(entry: &mut u64) {
     if count_of(*entry) < COUNT_MASK {
         *entry += 1;
@@ -132,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_earliest_running_delivery_is_known_in_whatever_order_they_end() {
+    fn the_earliest_running_delivery_is_known_in_any_order_of_ends() {
         let mut begun = Begun::default();
         let all = [receipt(5, 0), receipt(5, 1), receipt(7, 0), receipt(9, 0)];
         all.into_iter().for_each(|receipt| begun.begin(receipt));
@@ -142,7 +149,7 @@ mod tests {
         }
         begun.end(all[0]);
         begun.begin(receipt(8, 0));
-        assert_eq!(earliest(&begun), Some(8), "an end too many changes nothing");
+        assert_eq!(earliest(&begun), Some(8), "a second end of the same delivery changes nothing");
     }
 
     #[test]
@@ -153,11 +160,11 @@ mod tests {
         begun.begin(receipt(3, 0));
         assert_eq!(earliest(&begun), Some(3));
         begun.begin(receipt(1, 0));
-        assert_eq!(earliest(&begun), Some(1), "a forged one");
+        assert_eq!(earliest(&begun), Some(1), "a forged receipt lies before all others");
     }
 
     #[test]
-    fn deliveries_that_have_ended_unnoticed_do_not_count() {
+    fn expired_deliveries_are_left_out_before_they_are_noticed() {
         let begun = Begun::from_receipts(vec![receipt(3, 0), receipt(3, 1), receipt(6, 0)]);
         let but = |ended: &[Receipt]| begun.earliest_but(ended.to_vec()).map(UnixMs::as_ms);
         assert_eq!(but(&[receipt(3, 0)]), Some(3));
@@ -166,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_ended_takes_no_room() {
+    fn ended_deliveries_take_no_memory() {
         let mut begun = Begun::default();
         begun.begin(receipt(1, 0));
         for ms in 2..10_000 {

@@ -1,52 +1,53 @@
-//! What names a message and what names one delivery of it.
+//! The identifiers of messages and of their deliveries.
 //!
-//! A [`Sequence`] is a hybrid clock: milliseconds in the upper 44 bits, a count in the lower 20, so that it is
-//! unique, strictly increasing and close to the time of the push even when the wall clock steps back
-//! (Kulkarni et al., "Logical Physical Clocks", 2014). A [`Receipt`] is the same for deliveries. An [`Id`] is what
-//! clients say: the printed sequence, or the name that the producer chose.
+//! A [`Sequence`] is a hybrid clock: milliseconds in the upper 44 bits and a count in the lower 20, so that it is
+//! unique, strictly increasing, and close to the time of the push even if the wall clock steps back (Kulkarni et al.,
+//! "Logical Physical Clocks", 2014). A [`Receipt`] is the same for deliveries. An [`Id`] is what clients pass: the
+//! printed sequence, or the name that the producer chose.
 
 use super::time::UnixMs;
 use std::fmt;
 
-/// Bits of a hybrid clock below the milliseconds: a million ticks a millisecond before it runs ahead of the wall.
+/// The bits of a hybrid clock below the milliseconds: a million ticks per millisecond before it runs ahead of the wall
+/// clock.
 const COUNT_BITS: u32 = 20;
 
-/// The digits that the milliseconds of a generated id have at least. Producers may choose names of the form
+/// The smallest number of digits that the milliseconds of a generated id have. Producers may choose names of the form
 /// `digits-digits` with fewer digits before the dash, such as `2024-01`, so a generated id never looks like one.
 const MS_DIGITS: usize = 12;
 
-/// The smallest number of [`MS_DIGITS`] digits, in ms: in March 1973. A clock that shows less counts from here.
+/// The smallest number of [`MS_DIGITS`] digits, in ms, which is in March 1973. If the clock shows less, ids start here.
 const FIRST_MS: u64 = 100_000_000_000;
 
-/// A message's place in push order, and the generated id of one that has no name.
+/// The position of a message in push order, and its generated id if it has no name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sequence(pub u64);
 
 impl Sequence {
-    /// Before every sequence.
+    /// A value below every sequence.
     pub const ZERO: Sequence = Sequence(0);
 
-    /// The next sequence after `last` at `now`; none when the numbers are used up.
+    /// Returns the next sequence after `last` at `now`; `None` if the sequences are exhausted.
     pub fn next(last: Sequence, now: UnixMs) -> Option<Sequence> {
         next_tick(last.0, now).map(Sequence)
     }
 
-    /// Whether [`Sequence::next`] can have given it, so that its printed form is read again.
+    /// Whether [`Sequence::next`] could have returned it, so that its printed form can be parsed.
     pub const fn is_possible(self) -> bool {
         self.0 >> COUNT_BITS >= FIRST_MS
     }
 
-    /// The instant at which it was generated (later than that by as much as the clock had stepped back).
+    /// The instant at which it was generated. If the clock had stepped back, this is later than the clock's time.
     pub const fn created(self) -> UnixMs {
         UnixMs::new(self.0 >> COUNT_BITS)
     }
 
-    /// Reads `<ms>-<count>`, the way [`fmt::Display`] writes it and no other; anything else is none.
+    /// Parses `<ms>-<count>` exactly as [`fmt::Display`] writes it. Returns `None` for any other text.
     pub fn parse(text: &[u8]) -> Option<Sequence> {
         Sequence::leading(text).filter(|(_, rest)| rest.is_empty()).map(|(sequence, _)| sequence)
     }
 
-    /// A printed sequence, and what follows it.
+    /// Parses a printed sequence at the start of `text`, and returns it with the rest of the text.
     #[inline]
     fn leading(text: &[u8]) -> Option<(Sequence, &[u8])> {
         let (ms, rest) = leading_number(text)?;
@@ -55,7 +56,7 @@ impl Sequence {
         fits.then_some((Sequence(ms << COUNT_BITS | count), rest))
     }
 
-    /// Writes `<ms>-<count>` into `buffer` and returns the part that was written.
+    /// Writes `<ms>-<count>` into `buffer` and returns the text.
     pub fn write(self, buffer: &mut IdBuffer) -> &[u8] {
         let written = buffer.decimal(0, self.0 >> COUNT_BITS);
         let written = buffer.byte(written, b'-');
@@ -70,39 +71,39 @@ impl fmt::Display for Sequence {
     }
 }
 
-/// The number of one delivery, never used twice in a queue.
+/// The number of one delivery, which is never used twice in a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Receipt(pub u64);
 
 impl Receipt {
-    /// Before every receipt.
+    /// A value below every receipt.
     pub const ZERO: Receipt = Receipt(0);
 
-    /// The next receipt after `last` at `now`; none when the numbers are used up.
+    /// Returns the next receipt after `last` at `now`; `None` if the receipts are exhausted.
     pub fn next(last: Receipt, now: UnixMs) -> Option<Receipt> {
         next_tick(last.0, now).map(Receipt)
     }
 }
 
-/// The larger of the last tick plus one and the time, shifted: the rule of a hybrid clock. The time counts as
-/// [`FIRST_MS`] at least.
+/// The rule of a hybrid clock: the larger of the last tick plus one and the shifted time. The time counts as at least
+/// [`FIRST_MS`].
 fn next_tick(last: u64, now: UnixMs) -> Option<u64> {
     last.checked_add(1).map(|after| after.max(now.as_ms().max(FIRST_MS) << COUNT_BITS))
 }
 
-/// The lowest numbers that may still be handed out. Kept for the whole process and not only in a queue, so that a
-/// queue which is deleted and made again does not repeat what its forerunner gave.
+/// The last sequence and receipt that were given out in this process. They are kept for the whole process and not only
+/// in each queue, so that a queue which is deleted and created again does not reuse the numbers of its predecessor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Floor {
-    /// The last sequence given, by any queue.
+    /// The last sequence that any queue gave out.
     pub sequence: u64,
-    /// The last receipt given, by any queue.
+    /// The last receipt that any queue gave out.
     pub receipt: u64,
 }
 
 impl Floor {
-    /// Raises the floor to what a queue has given. What a clock will not show before the year 2248 was forged: that
-    /// queue may use its own numbers up, but not those of all others.
+    /// Raises the floor to the numbers that a queue has given out. A number that no clock reaches before the year 2248
+    /// was forged and is ignored: that queue may exhaust its own numbers, but not those of all others.
     pub fn raise(&mut self, sequence: Sequence, receipt: Receipt) {
         let raised =
             |floor: u64, given: u64| if given >> COUNT_BITS <= UnixMs::MAX_AT { floor.max(given) } else { floor };
@@ -111,12 +112,12 @@ impl Floor {
     }
 }
 
-/// What a client calls a message.
+/// A client's reference to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Id<'a> {
-    /// By its printed sequence.
+    /// The message without a name that has this sequence.
     Generated(Sequence),
-    /// By the name that its producer chose.
+    /// The message with the name that its producer chose.
     Named(&'a [u8]),
 }
 
@@ -124,7 +125,7 @@ impl<'a> Id<'a> {
     /// The longest name, in bytes.
     pub const MAX_NAME: usize = 255;
 
-    /// Reads an id; none where no message can have it.
+    /// Parses an id. Returns `None` if no message can have it.
     pub fn parse(text: &'a [u8]) -> Option<Id<'a>> {
         match Sequence::parse(text) {
             Some(sequence) => Some(Id::Generated(sequence)),
@@ -132,26 +133,26 @@ impl<'a> Id<'a> {
         }
     }
 
-    /// Whether a producer may choose `text` as a name: 1 to 255 bytes, no `#`, not of the form of a generated id
-    /// (12 or more digits, `-`, digits).
+    /// Whether a producer may choose `text` as a name: it has 1 to 255 bytes, no `#`, and not the form of a generated
+    /// id (12 or more digits, `-`, digits).
     pub fn is_name(text: &[u8]) -> bool {
         (1..=Self::MAX_NAME).contains(&text.len()) && !text.contains(&b'#') && !has_generated_form(text)
     }
 }
 
-/// A message, or one delivery of it: what `DQ.ACK`, `DQ.NACK` and `DQ.EXTEND` are given.
+/// A message, or one delivery of it: the argument of `DQ.ACK`, `DQ.NACK` and `DQ.EXTEND`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target<'a> {
     /// The message.
     pub id: Id<'a>,
-    /// The delivery; none stands for whatever delivery is current.
+    /// The receipt of the delivery; `None` stands for the current delivery.
     pub receipt: Option<Receipt>,
 }
 
 impl<'a> Target<'a> {
-    /// Reads an id or a receipt (`<id>#<n>`); none where no message can have it.
+    /// Parses an id or a receipt (`<id>#<n>`). Returns `None` if no message can have it.
     pub fn parse(text: &'a [u8]) -> Option<Target<'a>> {
-        // What consumers send: the receipt of a message that has no name.
+        // This is what consumers usually send: the receipt of a message without a name.
         if let Some((sequence, [b'#', number @ ..])) = Sequence::leading(text) {
             if let Some((number, [])) = leading_number(number) {
                 return Some(Target { id: Id::Generated(sequence), receipt: Some(Receipt(number)) });
@@ -168,7 +169,8 @@ impl<'a> Target<'a> {
     }
 }
 
-/// 12 or more digits, `-`, digits: reserved for generated ids, whether or not one could have this value.
+/// Whether `text` is 12 or more digits, `-`, and digits. This form is reserved for generated ids, whether or not one
+/// could have this value.
 fn has_generated_form(text: &[u8]) -> bool {
     let mut parts = text.splitn(2, |byte| *byte == b'-');
     let digits = |part: Option<&[u8]>, least: usize| {
@@ -177,7 +179,7 @@ fn has_generated_form(text: &[u8]) -> bool {
     digits(parts.next(), MS_DIGITS) && digits(parts.next(), 1)
 }
 
-/// A number as it would be printed, with no leading zero, and what follows it.
+/// Parses a number without leading zeros at the start of `text`, and returns it with the rest of the text.
 #[inline]
 fn leading_number(text: &[u8]) -> Option<(u64, &[u8])> {
     const POWERS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
@@ -200,29 +202,30 @@ fn leading_number(text: &[u8]) -> Option<(u64, &[u8])> {
     canonical.then_some((value, rest))
 }
 
-/// How many digits eight bytes begin with, and the number that these stand for. All at once: pairs, fours, eight, each
-/// a multiplication (after D. Lemire, "Quickly parsing eight digits", 2018).
+/// Returns how many digits eight bytes begin with, and the number that these digits form. All digits are combined at
+/// once, with one multiplication each for pairs, fours and eight (after D. Lemire, "Quickly parsing eight digits",
+/// 2018).
 #[inline]
 fn digits_of(text: [u8; 8]) -> (usize, u64) {
     const EACH: u64 = 0x0101_0101_0101_0101;
     let text = u64::from_le_bytes(text);
-    // A digit has 3 in its upper half, also once 6 is added; no other byte has it both times. What a byte of 250 and
-    // more carries over lies behind the digits.
+    // The upper half of a digit is 3, and it is still 3 after 6 is added; no other byte has both. A carry out of a byte
+    // of 250 or more only reaches bytes behind the digits.
     let upper_is_not_three = |text: u64| (text & (0xf0 * EACH)) ^ (0x30 * EACH);
     let others = upper_is_not_three(text) | upper_is_not_three(text.wrapping_add(6 * EACH));
     let count = others.trailing_zeros() / 8;
-    // Fewer than eight move to the end, behind zeros.
+    // Fewer than eight digits are moved to the end, behind zeros.
     let digits = text.checked_shl(64 - 8 * count).unwrap_or(0) & (0x0f * EACH);
     let pairs = (digits.wrapping_mul(10) + (digits >> 8)) & 0x00ff_00ff_00ff_00ff;
     let fours = (pairs.wrapping_mul(100) + (pairs >> 16)) & 0x0000_ffff_0000_ffff;
     (count as usize, (fours.wrapping_mul(10_000) + (fours >> 32)) & 0xffff_ffff)
 }
 
-/// Room for the longest printed id and receipt, so that printing allocates nothing.
+/// A buffer for the longest printed id and receipt, so that printing allocates nothing.
 pub struct IdBuffer([u8; IdBuffer::SIZE]);
 
 impl IdBuffer {
-    /// A name, `#` and twenty digits, rounded up.
+    /// The bytes of the longest name, `#` and twenty digits, rounded up.
     const SIZE: usize = 288;
 
     /// An empty buffer.
@@ -230,7 +233,7 @@ impl IdBuffer {
         IdBuffer([0; Self::SIZE])
     }
 
-    /// Writes the id, which is `name`, or `sequence` printed, and returns its length.
+    /// Writes the id, which is `name` or else the printed `sequence`, and returns its length.
     pub fn id(&mut self, sequence: Sequence, name: Option<&[u8]>) -> usize {
         match name.map(|name| (name, self.0.get_mut(..name.len()))) {
             Some((name, Some(room))) => {
@@ -241,13 +244,13 @@ impl IdBuffer {
         }
     }
 
-    /// Writes `#<n>` behind an id of `length`, and returns the receipt's length.
+    /// Appends `#<n>` to an id of `length` bytes, and returns the length of the whole receipt.
     pub fn receipt(&mut self, length: usize, receipt: Receipt) -> usize {
         let length = self.byte(length, b'#');
         self.decimal(length, receipt.0)
     }
 
-    /// The first `length` bytes of what was written.
+    /// The first `length` bytes that were written.
     pub fn text(&self, length: usize) -> &[u8] {
         self.0.get(..length).unwrap_or_default()
     }
@@ -301,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn digits_are_read_together_as_one_by_one() {
+    fn eight_digits_are_parsed_as_one_by_one() {
         let one_by_one = |text: [u8; 8]| {
             let digits = text.iter().take_while(|byte| byte.is_ascii_digit());
             digits.fold((0, 0), |(count, number), digit| (count + 1, number * 10 + u64::from(digit - b'0')))
@@ -337,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_short_without_hash_and_not_like_generated_ids() {
+    fn names_are_short_without_hash_and_unlike_generated_ids() {
         assert!(Id::is_name(b"order-1001") && Id::is_name(&[0, 255]) && Id::is_name(&[b'a'; 255]));
         for taken in [&b"1001-5"[..], b"2024-01", b"99999999999-1", b"1760000000000-", b"1760000000000-1a"] {
             assert!(Id::is_name(taken));

@@ -1,10 +1,10 @@
-//! What the sorted sets hold: a time, or a hash, and a sequence.
+//! The keys of the sorted sets: a time or a hash, and a sequence.
 
 use super::super::id::Sequence;
 use super::super::time::UnixMs;
 use std::cmp::Ordering;
 
-/// A time (or a hash) and a sequence, in this order.
+/// A time (or a hash) and a sequence, compared in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
     hash: u64,
@@ -14,10 +14,10 @@ pub struct Key {
 const _: () = assert!(size_of::<Key>() == 16);
 
 impl Key {
-    /// Before every other.
+    /// The smallest key.
     pub(super) const LEAST: Key = Key { hash: 0, sequence: 0 };
 
-    /// After every other.
+    /// The largest key.
     pub(super) const GREATEST: Key = Key { hash: u64::MAX, sequence: u64::MAX };
 
     /// The key of `sequence` at `time`.
@@ -26,7 +26,7 @@ impl Key {
         Key::hashed(time.as_ms(), sequence)
     }
 
-    /// After every key of `time` and before any later one.
+    /// A key after every key of `time` and before any later one.
     #[inline]
     pub fn end_of(time: UnixMs) -> Key {
         Key::at(time, Sequence(u64::MAX))
@@ -38,7 +38,7 @@ impl Key {
         Key { hash, sequence: sequence.0 }
     }
 
-    /// The key that has no other between it and this one; `None` for the first of all.
+    /// The key directly before this one; `None` for the smallest key.
     pub fn just_before(self) -> Option<Key> {
         match self.sequence.checked_sub(1) {
             Some(sequence) => Some(Key { sequence, ..self }),
@@ -52,19 +52,20 @@ impl Key {
         UnixMs::new(self.hash())
     }
 
-    /// The upper half.
+    /// The hash, or the time in milliseconds.
     #[inline]
     pub fn hash(self) -> u64 {
         self.hash
     }
 
-    /// Both as one number, which two instructions compare, without a branch that a processor could guess wrong.
+    /// Both parts as one number, which is compared with two instructions and without a branch that could be
+    /// mispredicted.
     #[inline]
     fn whole(self) -> u128 {
         u128::from(self.hash) << 64 | u128::from(self.sequence)
     }
 
-    /// What share of the way from `low` to `high` it is, from 0 to 1: by time, and within one instant by sequence.
+    /// The position between `low` and `high`, from 0 to 1: by time, or by sequence if both have the same time.
     #[inline]
     pub(super) fn share_of(self, low: Key, high: Key) -> f64 {
         let (at, all) = if low.hash == high.hash {
@@ -88,7 +89,7 @@ impl PartialOrd for Key {
         Some(self.cmp(other))
     }
 
-    // What a search asks, over and over: asked by way of `cmp` it takes twice as long.
+    // A search calls this for every key; by way of `cmp` it takes twice as long.
     #[inline]
     fn le(&self, other: &Key) -> bool {
         self.whole() <= other.whole()

@@ -1,17 +1,17 @@
-//! A sorted set of keys that never stalls: the one structure behind every order of the queue.
+//! A sorted set of keys without pauses: the data structure behind every order of the queue.
 //!
-//! A B+ tree of three fixed levels, as in a paged file: leaves of at most 128 keys, inner nodes of at most
-//! 256 leaves, one root. Nothing grows by doubling beyond a leaf; a leaf's storage grows in small steps
-//! and shrinks as keys go, so a key costs about 17 of its 16 bytes. A run of keys that arrive in order fills its
-//! leaves (a split at the end leaves the left one full, as InnoDB and SQLite do for sequential inserts). Nodes know
-//! how many keys are below them, so a [`OrderedKeys::rank`] over millions of keys is a few hundred additions: this
-//! is how a million messages become ready in a microsecond, exactly in order. In a set that no cache holds, keys that
-//! arrive at random are taken into the tree some dozens at a time: see `tree`.
+//! It is a B+ tree of three fixed levels, as in a paged file: leaves of at most 128 keys, inner nodes of at most 256
+//! leaves, and one root. Nothing larger than a leaf grows by doubling. The storage of a leaf grows in small steps and
+//! shrinks as keys are removed, so a key of 16 bytes takes about 17. Keys that arrive in order fill their leaves: a
+//! split at the end leaves the left leaf full, as InnoDB and SQLite do for sequential inserts. Nodes know how many keys
+//! are below them, so a [`OrderedKeys::rank`] over millions of keys is a few hundred additions: a million messages
+//! become ready in a microsecond, exactly in order. In a set that does not fit into a cache, keys that arrive at random
+//! are inserted in batches of some dozens: see `tree`.
 //!
-//! A key is (time, sequence); the time is the due time, the deadline, the instant of death or the end of a TTL,
-//! and in the index of names a hash.
+//! A key is (time, sequence). The time is a due time, a deadline, an instant of death or the end of a TTL; in the index
+//! of names it is a hash.
 
-// Every index below comes from a search in the very vector that it indexes, or is checked beside its use.
+// Every index below comes from a search in the same vector, or is checked next to its use.
 #![allow(clippy::indexing_slicing)]
 
 mod key;
@@ -26,13 +26,13 @@ use node::{Leaf, LEAF_MAX};
 use std::mem::size_of;
 use tree::Tree;
 
-/// The sorted set. Keys are unique; all operations but iteration cost O(log n).
+/// A sorted set of unique keys. All operations but iteration cost O(log n) unless stated otherwise.
 ///
-/// Its root is made with the first key: most sets of most queues never have one, and cost a word.
+/// The root is allocated with the first key: most sets of most queues stay empty, and take one word.
 #[derive(Debug, Default)]
 pub struct OrderedKeys(Option<Box<Root>>);
 
-/// Most queues are small, and a small set is a single leaf without a tree above it.
+/// The root of a set. Most queues are small, and a small set is a single leaf without a tree.
 #[derive(Debug)]
 enum Root {
     Leaf(Leaf),
@@ -56,13 +56,13 @@ impl OrderedKeys {
         }
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Adds a key that is not there yet.
+    /// Adds a key, which must not be in the set.
     pub fn insert(&mut self, key: Key) {
         let root = &mut **self.0.get_or_insert_default();
         match root {
@@ -76,7 +76,7 @@ impl OrderedKeys {
         }
     }
 
-    /// Removes a key and says whether it was there.
+    /// Removes a key. Returns whether it was in the set.
     pub fn remove(&mut self, key: Key) -> bool {
         match self.0.as_deref_mut() {
             None => false,
@@ -89,7 +89,7 @@ impl OrderedKeys {
         }
     }
 
-    /// The smallest key.
+    /// The smallest key. O(1).
     #[inline]
     pub fn first(&self) -> Option<Key> {
         match self.0.as_deref()? {
@@ -103,7 +103,7 @@ impl OrderedKeys {
         self.iter_backwards().next()
     }
 
-    /// Removes and returns the smallest key, unless it is above `limit`.
+    /// Removes and returns the smallest key; `None` if the set is empty or its smallest key is above `limit`.
     pub fn pop_first(&mut self, limit: Key) -> Option<Key> {
         let key = self.first().filter(|first| *first <= limit)?;
         match self.0.as_deref_mut()? {
@@ -119,17 +119,17 @@ impl OrderedKeys {
         Some(key)
     }
 
-    /// Whether the key is there.
+    /// Whether the key is in the set.
     pub fn contains(&self, key: Key) -> bool {
         self.iter_after(key.just_before()).next() == Some(key)
     }
 
-    /// How many keys are <= `key`.
+    /// The number of keys <= `key`.
     pub fn rank(&self, key: Key) -> usize {
         self.rank_up_to(key, usize::MAX)
     }
 
-    /// How many keys are <= `key`, at most `limit`: O(log n + limit / leaf).
+    /// The number of keys <= `key`, counted up to `limit`. O(log n + limit / leaf).
     pub fn rank_up_to(&self, key: Key, limit: usize) -> usize {
         let rank = match self.0.as_deref() {
             None => 0,
@@ -139,12 +139,12 @@ impl OrderedKeys {
         rank.min(limit)
     }
 
-    /// The smallest key above `key`.
+    /// The smallest key above `key`; `None` if there is none.
     pub fn first_after(&self, key: Key) -> Option<Key> {
         self.iter_after(Some(key)).next()
     }
 
-    /// The keys above `key` in order; all of them where it is none.
+    /// The keys above `key` in order, or all keys if it is `None`.
     pub fn iter_after(&self, key: Option<Key>) -> impl Iterator<Item = Key> + '_ {
         let (leaf, tree) = self.parts();
         let leaf = leaf.map(|leaf| leaf.0.range(key.map_or(0, |key| leaf.rank(key))..).copied());
@@ -167,19 +167,19 @@ impl OrderedKeys {
         }
     }
 
-    /// Removes the keys that are not to be kept: O(n).
+    /// Removes the keys for which `keep` returns `false`. O(n).
     pub fn retain(&mut self, keep: impl Fn(Key) -> bool) {
         let kept: Vec<Key> = self.iter_after(None).filter(|key| keep(*key)).collect();
         *self = OrderedKeys::from_sorted(&kept);
     }
 
-    /// A set of `keys`, which are unique: O(n log n).
+    /// A set of `keys`, which must be unique. O(n log n).
     pub fn from_unsorted(mut keys: Vec<Key>) -> OrderedKeys {
         keys.sort_unstable();
         OrderedKeys::from_sorted(&keys)
     }
 
-    /// A set of `keys`, which are sorted and unique: O(n), leaves nearly full.
+    /// A set of `keys`, which must be sorted and unique. O(n). The leaves are nearly full.
     pub fn from_sorted(keys: &[Key]) -> OrderedKeys {
         debug_assert!(keys.windows(2).all(|pair| pair[0] < pair[1]));
         if keys.is_empty() {
@@ -193,7 +193,7 @@ impl OrderedKeys {
         OrderedKeys(Some(Box::new(root)))
     }
 
-    /// Bytes on the heap. O(number of leaves).
+    /// The bytes on the heap. O(number of leaves).
     pub fn heap_bytes(&self) -> usize {
         let below = match self.0.as_deref() {
             None => return 0,
@@ -203,12 +203,12 @@ impl OrderedKeys {
         size_of::<Root>() + below
     }
 
-    /// Allocations to free. O(1), an estimate.
+    /// The number of allocations to free, an estimate. O(1).
     pub fn allocations(&self) -> usize {
         1 + self.len() / (LEAF_MAX / 2)
     }
 
-    /// After a removal: does without a tree where a leaf will do.
+    /// Replaces the tree by a leaf after a removal if a leaf is enough.
     #[inline]
     fn mend(&mut self) {
         if let Some(root) = self.0.as_deref_mut() {
