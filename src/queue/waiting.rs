@@ -1,12 +1,12 @@
-//! The messages that wait, delayed and ready together, in delivery order.
+//! The waiting messages, delayed and ready together, in delivery order.
 //!
-//! Delivery order is (priority, due, sequence), so each priority in use has one sorted set of (due, sequence), called
-//! a band. The ready messages of a band are simply the part of its set up to now: a message becomes ready when the
-//! boundary moves past it, without being moved itself. So the order is exact at every instant, a pop never waits for
-//! the timer, and a million messages that fall due together cost the timer as much as one.
+//! Delivery order is (priority, due, sequence), so each priority in use has one sorted set of (due, sequence), called a
+//! band. The ready messages of a band are the part of its set up to now: a message becomes ready when the boundary
+//! moves past it, without being moved itself. The order is therefore exact at every instant, a pop never waits for the
+//! timer, and a million messages that become due together cost the timer as much as one.
 //!
-//! Each band keeps what it has up to the boundary and what comes next, so an operation on one message searches the set
-//! of its own priority only, and looks at one number for each of the others.
+//! Each band keeps the number of its messages up to the boundary and the next due time beyond it, so an operation on
+//! one message searches only the set of its own priority, and reads one number of each of the others.
 
 use super::id::Sequence;
 use super::order::{Key, OrderedKeys};
@@ -20,7 +20,7 @@ use std::collections::BinaryHeap;
 struct Band {
     priority: i8,
     keys: OrderedKeys,
-    /// How many of them are due by the boundary.
+    /// The number of them that are due by the boundary.
     ready: usize,
     /// The earliest due time beyond the boundary.
     next_due: Option<UnixMs>,
@@ -31,7 +31,7 @@ impl Band {
         Band { priority, keys, ready: 0, next_due: None }
     }
 
-    /// Counts what is due by `boundary`. O(log n).
+    /// Recomputes what the band keeps about `boundary`. O(log n).
     fn recount(&mut self, boundary: UnixMs) {
         self.ready = self.keys.rank(Key::end_of(boundary));
         self.next_due = self.due_after(boundary);
@@ -41,7 +41,7 @@ impl Band {
         self.keys.first_after(Key::end_of(now)).map(Key::time)
     }
 
-    /// Notes that a message with this due time was removed.
+    /// Records that a message with this due time was removed.
     fn removed(&mut self, due: UnixMs, boundary: UnixMs) {
         if due <= boundary {
             self.ready -= 1;
@@ -54,12 +54,12 @@ impl Band {
 /// All waiting messages.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    /// Highest priority first; none is empty. Almost always there is one, and it is stored in place.
+    /// The bands, highest priority first; none is empty. There is almost always one, and it is stored in place.
     bands: SmallVec<[Band; 1]>,
     len: usize,
     /// Messages due up to this instant are counted as ready.
     boundary: UnixMs,
-    /// How many these are.
+    /// The number of messages that are due by the boundary.
     ready: usize,
     /// The earliest due time beyond the boundary.
     next_due: Option<UnixMs>,
@@ -70,19 +70,19 @@ impl Waiting {
         self.len
     }
 
-    /// Messages counted as ready: due no later than the last [`Waiting::advance`].
+    /// The number of messages that are due no later than the last [`Waiting::advance`]. O(1).
     pub fn ready(&self) -> usize {
         self.ready
     }
 
-    /// The earliest due time beyond the last [`Waiting::advance`].
+    /// The earliest due time after the last [`Waiting::advance`]. O(1).
     pub fn next_due(&self) -> Option<UnixMs> {
         self.next_due
     }
 
     /// Adds a message. O(log n).
     pub fn insert(&mut self, priority: i8, due: UnixMs, sequence: Sequence) {
-        // Almost always there is one band, and it is this.
+        // There is almost always one band, and it is this one.
         let at = self.bands.iter().position(|band| band.priority <= priority).unwrap_or(self.bands.len());
         if self.bands.get(at).is_none_or(|band| band.priority != priority) {
             self.bands.insert(at, Band::new(priority, OrderedKeys::default()));
@@ -118,7 +118,7 @@ impl Waiting {
         band.is_some_and(|band| band.keys.contains(Key::at(due, sequence)))
     }
 
-    /// Notes that a message with this due time was removed from the band at `at`.
+    /// Records that a message with this due time was removed from the band at index `at`.
     fn removed(&mut self, at: usize, due: UnixMs) {
         let Some(band) = self.bands.get_mut(at) else { return };
         band.removed(due, self.boundary);
@@ -137,8 +137,8 @@ impl Waiting {
         self.bands.iter().filter_map(|band| band.next_due).min()
     }
 
-    /// Moves the boundary to `now`, and returns how many messages became ready by it: O(log n) for any number of them.
-    /// On a replica the boundary may move back, because its master's clock and its own differ.
+    /// Moves the boundary to `now`, and returns how many messages that made ready. O(log n) for any number of messages.
+    /// On a replica the boundary may move back, because the clocks of the replica and of its master differ.
     #[inline]
     pub fn advance(&mut self, now: UnixMs) -> usize {
         if now == self.boundary {
@@ -151,7 +151,7 @@ impl Waiting {
         0
     }
 
-    /// Counts anew what is due by the boundary, and returns how many messages became ready since it was at `before`.
+    /// Recomputes what is due by the boundary, and returns how many messages became ready since it was at `before`.
     fn recount(&mut self, before: UnixMs) -> usize {
         let (now, was_ready) = (self.boundary, self.ready);
         for band in &mut self.bands {
@@ -161,20 +161,21 @@ impl Waiting {
         }
         self.ready = self.bands.iter().map(|band| band.ready).sum();
         self.next_due = self.first_of_bands();
-        // What was ready before the first look has not become ready by it.
+        // Messages that were ready before the first advance did not become ready by it.
         if before == UnixMs::EPOCH {
             return 0;
         }
         self.ready.saturating_sub(was_ready)
     }
 
-    /// Messages due no later than `now`, counted up to `limit`: O(limit / 64 + log n).
+    /// The number of messages due no later than `now`, counted up to `limit`. O(limit / 64 + log n).
     pub fn due_by(&self, now: UnixMs, limit: usize) -> usize {
         let end = Key::end_of(now);
         self.bands.iter().fold(0, |count, band| count + band.keys.rank_up_to(end, limit - count))
     }
 
-    /// Removes and returns the first message in delivery order. O(log n + priorities in use).
+    /// Removes and returns the first message in delivery order that is due by `now`; `None` if there is none. O(log n +
+    /// priorities in use).
     pub fn pop(&mut self, now: UnixMs) -> Option<Sequence> {
         let end = Key::end_of(now);
         let (at, key) =
@@ -183,7 +184,7 @@ impl Waiting {
         Some(key.sequence())
     }
 
-    /// Removes the messages whose due time is not to be kept: O(n).
+    /// Removes the messages for whose due time `keep` returns `false`. O(n).
     pub fn retain(&mut self, keep: impl Fn(UnixMs) -> bool) {
         for band in &mut self.bands {
             band.keys.retain(|key| keep(key.time()));
@@ -195,19 +196,19 @@ impl Waiting {
         self.next_due = self.first_of_bands();
     }
 
-    /// What is due by `now`, in delivery order.
+    /// The messages that are due by `now`, in delivery order.
     pub fn iter_ready(&self, now: UnixMs) -> impl Iterator<Item = Sequence> + '_ {
         let end = Key::end_of(now);
         let due = move |band| OrderedKeys::iter_after(band, None).take_while(move |key| *key <= end);
         self.bands.iter().flat_map(move |band| due(&band.keys)).map(Key::sequence)
     }
 
-    /// What is due later, in the order in which it falls due; at one instant in delivery order. The first k messages
-    /// cost O(k × log(priorities in use)).
+    /// The messages that are due after `now`, in the order in which they become due, and in delivery order at the same
+    /// instant. The first k messages cost O(k × log(priorities in use)).
     pub fn iter_delayed(&self, now: UnixMs) -> impl Iterator<Item = Sequence> + '_ {
         let end = Key::end_of(now);
         let mut bands: Vec<_> = self.bands.iter().map(|band| band.keys.iter_after(Some(end))).collect();
-        // The head of each band. Of equal due times the first band's comes first, which has the highest priority.
+        // The head of each band. Of equal due times that of the first band wins, which has the highest priority.
         let mut heads: BinaryHeap<Reverse<(UnixMs, usize, u64)>> = BinaryHeap::with_capacity(bands.len());
         for (nth, band) in bands.iter_mut().enumerate() {
             heads.extend(band.next().map(|key| Reverse((key.time(), nth, key.sequence().0))));
@@ -220,7 +221,7 @@ impl Waiting {
         })
     }
 
-    /// The earliest due time.
+    /// The earliest due time. O(priorities in use).
     pub fn earliest(&self) -> Option<UnixMs> {
         self.bands.iter().filter_map(|band| band.keys.first()).min().map(Key::time)
     }
@@ -230,7 +231,7 @@ impl Waiting {
         self.bands.iter().filter_map(|band| band.due_after(now)).min()
     }
 
-    /// All messages of `keys` at once, each with its priority: what a load hands over.
+    /// The waiting messages of a queue that is loaded, each with its priority. O(n log n).
     pub fn from_unsorted(mut keys: Vec<(i8, Key)>) -> Waiting {
         keys.sort_unstable_by_key(|(priority, key)| (Reverse(*priority), *key));
         let mut waiting = Waiting { len: keys.len(), ..Waiting::default() };
@@ -256,7 +257,8 @@ impl Waiting {
         self.bands.iter().map(|band| band.keys.allocations()).sum()
     }
 
-    /// Whether the counts are those of the sets, and the bands are in order and none empty. O(n), for tests.
+    /// Checks that the counts agree with the sets, that the bands are in order, and that none is empty. O(n), for
+    /// tests.
     pub fn check(&self) -> Result<(), &'static str> {
         let sorted = self.bands.iter().zip(self.bands.iter().skip(1)).all(|(one, next)| one.priority > next.priority);
         let counted = self.bands.iter().all(|band| {
@@ -276,7 +278,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The same without an order: (priority, due, sequence), sorted at each question.
+    /// A model without an order: a list of (priority, due, sequence) that is searched for each answer.
     #[derive(Default)]
     struct Model(Vec<(i8, u64, u64)>);
 
@@ -325,7 +327,7 @@ mod tests {
                         model.0.push((priority, due, sequence));
                     }
                     6 | 7 => {
-                        // A pop is at the view's instant, or beyond it.
+                        // A pop happens at the view's instant, or after it.
                         let at = now + passed;
                         let expected = model.first(at);
                         prop_assert_eq!(waiting.pop(UnixMs::new(at)), expected.map(|(_, _, sequence)| Sequence(sequence)));

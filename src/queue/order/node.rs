@@ -1,6 +1,6 @@
 //! The nodes of the tree: leaves of keys, and inner nodes of leaves.
 
-// Every index below comes from a search in the very vector that it indexes, or is checked beside its use.
+// Every index below comes from a search in the same vector, or is checked next to its use.
 #![allow(clippy::indexing_slicing)]
 
 use super::Key;
@@ -8,28 +8,28 @@ use std::collections::VecDeque;
 use std::mem::size_of;
 use std::ops::Range;
 
-/// Keys in a full leaf: 2 KiB, a shift of half of which costs less than a cache miss.
+/// The number of keys in a full leaf, 2 KiB. To shift half of it costs less than a cache miss.
 pub(super) const LEAF_MAX: usize = 128;
-/// Leaves in a full inner node: with three levels, a root of 300 entries holds 5 million keys.
+/// The number of leaves in a full inner node. With three levels, a root of 300 entries holds 5 million keys.
 pub(super) const INNER_MAX: usize = 256;
-/// A leaf's storage grows by this many keys (256 bytes, the allocator's step at this size).
+/// The storage of a leaf grows by this many keys (256 bytes, the allocator's step at this size).
 pub(super) const LEAF_STEP: usize = 16;
-/// A leaf smaller than this is merged with a neighbour, where both fit in [`MERGED_MAX`].
+/// A leaf with fewer keys than this is merged with a neighbour if both fit in [`MERGED_MAX`].
 pub(super) const LEAF_MIN: usize = LEAF_MAX / 4;
 pub(super) const MERGED_MAX: usize = LEAF_MAX * 3 / 4;
 
-/// A search looks at every so many-th key at once, and then at those between two of them.
+/// A search compares every `STRIDE`-th key first, and then the keys between two of these.
 const STRIDE: usize = 8;
 
-/// Keys at which a search looks around its guess: among 90 at random instants that is off by 5 as a rule, and by more
-/// than 8 one time in ten.
+/// The number of keys that a search compares around its guess. Among 90 keys at random instants a guess is usually off
+/// by 5, and by more than 8 one time in ten.
 pub(super) const GUESS_WIDTH: usize = 16;
 
-/// Sorted keys. A deque, because queues are emptied from the front.
+/// Sorted keys, in a deque because queues are emptied from the front.
 #[derive(Debug, Default)]
 pub(super) struct Leaf(pub(super) VecDeque<Key>);
 
-/// Leaves with a lower bound for each.
+/// Leaves, with a lower bound for each.
 #[derive(Debug, Default)]
 pub(super) struct Inner {
     pub(super) bounds: Vec<Key>,
@@ -37,12 +37,12 @@ pub(super) struct Inner {
     pub(super) len: usize,
 }
 
-/// The child under which `key` belongs: the last whose bound is not above it, else the first, whose own bound says
-/// nothing: keys below it may have come since.
+/// The index of the child under which `key` belongs: the last child whose bound is not above `key`, or else the first.
+/// The bound of the first child is not checked, since keys below it may have been added.
 #[inline]
 pub(super) fn child_of(bounds: &[Key], key: Key) -> usize {
     match bounds {
-        // The ends first: queues work there.
+        // The ends are checked first, since queues add and remove there most often.
         [] | [_] => 0,
         [.., last] if *last <= key => bounds.len() - 1,
         [_, second, ..] if *second > key => 0,
@@ -50,8 +50,9 @@ pub(super) fn child_of(bounds: &[Key], key: Key) -> usize {
     }
 }
 
-/// How many of the sorted `keys` are <= `key`. Where they are far away each step of a binary search waits for memory
-/// before it knows where to look next; here a processor fetches all samples at once, and then all keys between two.
+/// The number of the sorted `keys` that are <= `key`. If the keys are not cached, each step of a binary search waits
+/// for memory before it knows the next address. Here the processor can fetch all samples at once, and then all keys
+/// between two of them.
 #[inline]
 fn rank_in(keys: &[Key], key: Key) -> usize {
     let chunks = keys.chunks_exact(STRIDE);
@@ -64,7 +65,7 @@ impl Leaf {
         Leaf(VecDeque::from(keys.to_vec()))
     }
 
-    /// How many keys are <= `key`.
+    /// The number of keys <= `key`.
     #[inline]
     pub(super) fn rank(&self, key: Key) -> usize {
         match self.0.back() {
@@ -73,9 +74,9 @@ impl Leaf {
         }
     }
 
-    /// The same where `share` says about where: what share of the way it is from the bound below all keys to the one
-    /// above them. In a tree larger than the caches every line of memory is waited for, and this as a rule touches only
-    /// those few in which the key belongs (Peterson's interpolation search, 1957, with one guess and no more).
+    /// [`Leaf::rank`] with a guess of the position: `share` is the position of `key` between the bounds of the leaf,
+    /// from 0 to 1. In a tree larger than the caches every cache line costs a wait, and this usually touches only the
+    /// few lines where the key belongs (Peterson's interpolation search, 1957, with a single guess).
     #[inline]
     fn rank_near(&self, key: Key, share: f64) -> usize {
         let near = self.near(share);
@@ -90,7 +91,7 @@ impl Leaf {
         }
     }
 
-    /// The indices at which [`Leaf::rank_near`] looks first.
+    /// The indices that [`Leaf::rank_near`] compares first.
     #[inline]
     pub(super) fn near(&self, share: f64) -> Range<usize> {
         let len = self.0.len();
@@ -99,7 +100,7 @@ impl Leaf {
         from..len.min(from + GUESS_WIDTH)
     }
 
-    /// The same where it is known to lie between two indices.
+    /// [`Leaf::rank`] if the result is known to lie between the two indices.
     fn rank_within(&self, key: Key, from: usize, to: usize) -> usize {
         let (head, tail) = self.0.as_slices();
         let (from_tail, to_tail) = (from.saturating_sub(head.len()), to.saturating_sub(head.len()));
@@ -116,7 +117,7 @@ impl Leaf {
 
     #[inline]
     pub(super) fn insert_at(&mut self, at: usize, key: Key) {
-        debug_assert!(at == 0 || self.0[at - 1] != key, "a key is inserted once");
+        debug_assert!(at == 0 || self.0[at - 1] != key, "a key is inserted twice");
         if self.0.len() == self.0.capacity() {
             self.0.reserve_exact(self.0.len().clamp(1, LEAF_STEP));
         }
@@ -131,7 +132,7 @@ impl Leaf {
         self.remove_before(self.rank(key), key)
     }
 
-    /// Removes `key`, should it be the one before index `end`.
+    /// Removes `key` if it is the one before index `end`. Returns whether it was.
     #[inline]
     fn remove_before(&mut self, end: usize, key: Key) -> bool {
         match end.checked_sub(1) {
@@ -152,7 +153,7 @@ impl Leaf {
         self.0.capacity() * size_of::<Key>()
     }
 
-    /// Gives storage back once a fifth of it is unused, and a few keys more.
+    /// Gives storage back once more than a fifth of it, and more than a few keys, is unused.
     #[inline]
     pub(super) fn trim(&mut self) {
         let used = self.0.len();
@@ -161,8 +162,8 @@ impl Leaf {
         }
     }
 
-    /// The upper part of a full leaf: half of it, or nothing where `key` goes to its end; then, where this is the last leaf,
-    /// with room for more that will come behind it.
+    /// Splits a full leaf and returns its upper part. That is half of its keys, or none if `key` goes to its end. If
+    /// this is also the last leaf of its node, the new one gets room for the keys that will follow.
     pub(super) fn split(&mut self, key: Key, is_last: bool) -> Leaf {
         let at = if self.rank(key) == self.0.len() { self.0.len() } else { self.0.len() / 2 };
         if at == self.0.len() {
@@ -175,21 +176,22 @@ impl Leaf {
 }
 
 impl Inner {
-    /// The leaf under which `key` belongs, and about where in it, from 0 to 1. `end` is above all keys of this node.
+    /// The index of the leaf under which `key` belongs, and the approximate position in that leaf, from 0 to 1. `end`
+    /// is above all keys of this node.
     #[inline]
     pub(super) fn descend(&self, key: Key, end: Key) -> (usize, f64) {
         let at = child_of(&self.bounds, key);
         (at, key.share_of(self.bounds[at], self.bounds.get(at + 1).copied().unwrap_or(end)))
     }
 
-    /// The leaf under which `key` belongs, and how many of its keys are <= `key`.
+    /// The index of the leaf under which `key` belongs, and how many of the keys of that leaf are <= `key`.
     #[inline]
     pub(super) fn find(&self, key: Key, end: Key) -> (usize, usize) {
         let (at, share) = self.descend(key, end);
         (at, self.leaves[at].rank_near(key, share))
     }
 
-    /// Adds a key behind all others, should it belong there and the last leaf have room; whether that was so.
+    /// Adds a key behind all others if it belongs there and the last leaf has room. Returns whether it did.
     #[inline]
     pub(super) fn push_last(&mut self, key: Key) -> bool {
         let Some(leaf) = self.leaves.last_mut() else { return false };
@@ -201,7 +203,7 @@ impl Inner {
         is_last
     }
 
-    /// Inserts, and returns the upper part with its bound where the node was full.
+    /// Inserts a key. If the node is full, splits it and returns the upper part with its bound.
     pub(super) fn insert(&mut self, key: Key, end: Key) -> Option<(Key, Inner)> {
         self.len += 1;
         let (at, rank) = self.find(key, end);
@@ -219,7 +221,7 @@ impl Inner {
         (self.leaves.len() >= INNER_MAX).then(|| self.split(at + 1))
     }
 
-    /// Splits in half, or before the last leaf where that was the one just added.
+    /// Splits the node in half, or before the last leaf if that is the one just added.
     pub(super) fn split(&mut self, added: usize) -> (Key, Inner) {
         let at = if added + 1 == self.leaves.len() { added } else { self.leaves.len() / 2 };
         let bounds = self.bounds.split_off(at);
@@ -229,7 +231,7 @@ impl Inner {
         (bounds[0], Inner { bounds, leaves, len })
     }
 
-    /// Removes the first key, and says whether that made a leaf small.
+    /// Removes the first key. Returns whether its leaf became small.
     #[inline]
     pub(super) fn pop_first(&mut self) -> bool {
         let Some(leaf) = self.leaves.first_mut() else { return true };
@@ -251,7 +253,7 @@ impl Inner {
         removed
     }
 
-    /// Removes a leaf that has become empty, or merges it with the next when both are small.
+    /// Removes a leaf that has become empty, or merges it with the next one if both are small.
     fn mend(&mut self, at: usize) {
         let len = self.leaves[at].0.len();
         if len == 0 {
@@ -266,7 +268,7 @@ impl Inner {
         }
     }
 
-    /// How many keys are <= `key`, counted no further than `limit`.
+    /// The number of keys <= `key`. Counting stops once it reaches `limit`.
     pub(super) fn rank(&self, key: Key, end: Key, limit: usize) -> usize {
         let (at, rank_below) = self.find(key, end);
         let mut rank = 0;

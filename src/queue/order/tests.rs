@@ -1,4 +1,4 @@
-//! The sorted set against the standard library's.
+//! The sorted set compared with the standard library's.
 
 use super::super::id::Sequence;
 use super::super::time::UnixMs;
@@ -61,7 +61,7 @@ proptest! {
 }
 
 #[test]
-fn it_gives_its_memory_back() {
+fn removed_keys_give_their_memory_back() {
     let mut keys = OrderedKeys::default();
     let count = if cfg!(miri) { 2_000 } else { 100_000 };
     for nth in 0..count {
@@ -76,10 +76,10 @@ fn it_gives_its_memory_back() {
 }
 
 #[test]
-fn what_comes_before_all_others_is_found_again() {
+fn a_key_before_all_bounds_is_found() {
     let mut keys = OrderedKeys::default();
     (0..1_000).for_each(|nth| keys.insert(key(10_000 + nth, nth)));
-    // The first leaves go, and new ones come in their place, below every bound that was ever noted.
+    // The first leaves are removed, and new ones take their place, below every bound that was recorded.
     (0..300).for_each(|_| assert!(keys.pop_first(key(20_000, 0)).is_some()));
     (0..1_000).rev().for_each(|nth| keys.insert(key(nth, nth)));
     assert_eq!(keys.rank(key(500, 500)), 501);

@@ -1,13 +1,13 @@
-//! The tree above the leaves, and the newcomers before it.
+//! The tree above the leaves, and the buffer of new keys in front of it.
 //!
-//! In a tree that no cache holds, an insertion at a random place waits for memory a few times, one after the other, and
-//! that is nearly all that it costs. So newcomers gather in a leaf of their own, which is always near, and once there
-//! are [`NEWCOMERS_MAX`] their places in the tree are looked up together, so that the processor waits for all of them
-//! at once; only then are they inserted, one by one, where everything is at hand. (It is the buffer of Arge's "The
-//! buffer tree", 1995, at the root alone, and with main memory in the place of the disk.) A key is either a newcomer
-//! or in the tree, and whoever asks for the first, the rank or the next asks both.
+//! In a tree that does not fit into a cache, an insertion at a random place waits for memory a few times, one after the
+//! other, and these waits are nearly all of its cost. New keys are therefore gathered in a leaf of their own, which is
+//! always cached. Once there are [`NEWCOMERS_MAX`] of them, their places in the tree are looked up together, so that
+//! the waits of all keys overlap; only then are they inserted, one by one, into cached nodes. (This is the buffer of
+//! Arge's "The buffer tree", 1995, at the root alone, with main memory in the place of the disk.) A key is either in
+//! the buffer or in the tree, and a search for the first key, a rank or the next key consults both.
 
-// Every index below comes from a search in the very vector that it indexes, or is checked beside its use.
+// Every index below comes from a search in the same vector, or is checked next to its use.
 #![allow(clippy::indexing_slicing)]
 
 use super::node::{child_of, Inner, Leaf, GUESS_WIDTH, INNER_MAX, LEAF_MAX, LEAF_STEP};
@@ -15,32 +15,34 @@ use super::Key;
 use std::hint::black_box;
 use std::mem::size_of;
 
-/// Newcomers that are taken in at once: enough that their waits overlap, and a pause that nobody notices.
+/// The number of buffered keys that are inserted at once: enough for their waits to overlap, and few enough that the
+/// pause is not noticed.
 const NEWCOMERS_MAX: usize = 64;
-/// Keys in a line of memory, 64 bytes, which is what a processor fetches.
+/// The number of keys in a cache line of 64 bytes.
 const KEYS_A_LINE: usize = 4;
-/// A tree of fewer keys is in some cache, and nothing is gained by waiting for others. Tests are small.
+/// A tree of fewer keys fits into some cache, so it gains nothing from a buffer. The limit is low in debug builds,
+/// since the sets of tests are small.
 const FAR: usize = if cfg!(debug_assertions) { 200 } else { 128 * 1024 };
 
-/// The root: inner nodes with a lower bound for each, and the keys that are not below it yet.
+/// The root: inner nodes with a lower bound for each, and the buffered keys.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     pub(super) len: usize,
     newcomers: Leaf,
-    /// `bounds[i]` <= every key of `inners[i]` (but of the first), and > every key before them.
+    /// `bounds[i]` is <= every key of `inners[i]` (except for the first node) and > every key before them.
     bounds: Vec<Key>,
     inners: Vec<Inner>,
 }
 
 impl Tree {
-    /// A tree of one leaf.
+    /// A tree with one leaf.
     pub(super) fn above(leaf: Leaf) -> Tree {
         let len = leaf.0.len();
         let inner = Inner { bounds: vec![Key::LEAST], leaves: vec![leaf], len };
         Tree { len, bounds: vec![Key::LEAST], inners: vec![inner], ..Tree::default() }
     }
 
-    /// A tree of sorted keys, with room for a few more in each leaf, so that the next insertions do not split them all.
+    /// A tree of sorted keys. Each leaf has room for a few more, so that the next insertions do not split them all.
     pub(super) fn from_sorted(keys: &[Key]) -> Tree {
         let mut tree = Tree { len: keys.len(), ..Tree::default() };
         for keys in keys.chunks((LEAF_MAX - LEAF_STEP) * (INNER_MAX - INNER_MAX / 8)) {
@@ -55,7 +57,7 @@ impl Tree {
         tree
     }
 
-    /// The inner node under which `key` belongs, and the first key of the next.
+    /// The index of the inner node under which `key` belongs, and the first key of the next one.
     #[inline]
     fn descend(&self, key: Key) -> (usize, Key) {
         let at = child_of(&self.bounds, key);
@@ -64,7 +66,7 @@ impl Tree {
 
     pub(super) fn insert(&mut self, key: Key) {
         self.len += 1;
-        // What arrives in order goes where the last one went, and that is near.
+        // Keys that arrive in order go where the last one went, which is cached.
         if self.inners.last_mut().is_some_and(|inner| inner.push_last(key)) {
             return;
         }
@@ -94,9 +96,9 @@ impl Tree {
         self.newcomers = newcomers;
     }
 
-    /// Brings near what an insertion of `keys` is going to touch. The steps of one key depend on each other, those of
-    /// different keys do not: so all keys take a step before any takes the next, with as few instructions between two
-    /// of them as there can be.
+    /// Loads the memory that an insertion of `keys` is going to touch into the cache. The steps of one key depend on
+    /// each other, but those of different keys do not. So all keys take one step before any takes the next, with as few
+    /// instructions between two of them as possible.
     fn fetch(&self, keys: &Leaf) {
         let mut steps = [(0, 0, 0.0); NEWCOMERS_MAX];
         for (step, key) in steps.iter_mut().zip(&keys.0) {
@@ -114,7 +116,7 @@ impl Tree {
     }
 
     pub(super) fn remove(&mut self, key: Key) -> bool {
-        // What came first as a rule goes first.
+        // The first key is usually the first to be removed.
         if self.first_below() == Some(key) {
             self.pop_first_below();
             return true;
@@ -165,19 +167,19 @@ impl Tree {
         }
     }
 
-    /// After a removal under inner node `at`: drops it when empty.
+    /// Drops the inner node `at` if a removal left it empty.
     fn mend(&mut self, at: usize) {
         if self.inners[at].leaves.is_empty() {
             self.bounds.remove(at);
             self.inners.remove(at);
         }
         if self.inners.is_empty() {
-            // There is always a leaf, though it be empty, so that every key has a place.
+            // There is always a leaf, even if it is empty, so that every key has a place.
             *self = Tree::above(std::mem::take(&mut self.newcomers));
         }
     }
 
-    /// What is left, where that is no more than a leaf: then there is no need for a tree.
+    /// Takes out the only leaf that is left, if all keys fit into it: then no tree is needed.
     #[inline]
     pub(super) fn sole_leaf(&mut self) -> Option<Leaf> {
         match self.inners.as_mut_slice() {
@@ -190,7 +192,7 @@ impl Tree {
         }
     }
 
-    /// How many keys are <= `key`, counted no further than `limit`.
+    /// The number of keys <= `key`. Counting stops once it reaches `limit`.
     pub(super) fn rank(&self, key: Key, limit: usize) -> usize {
         let (at, end) = self.descend(key);
         let mut rank = self.newcomers.rank(key);
@@ -203,7 +205,7 @@ impl Tree {
         rank + self.inners.get(at).map_or(0, |inner| inner.rank(key, end, limit.saturating_sub(rank)))
     }
 
-    /// The keys above `key` in order; all of them where it is none.
+    /// The keys above `key` in order, or all keys if it is `None`.
     pub(super) fn iter_after(&self, key: Option<Key>) -> impl Iterator<Item = Key> + '_ {
         let (first_inner, first_leaf, skip) = key.map_or((0, 0, 0), |key| {
             let (inner, end) = self.descend(key);
@@ -233,7 +235,7 @@ impl Tree {
     }
 }
 
-/// Two runs as one; `is_before` says which of two keys comes first.
+/// Merges two sorted iterators; `is_before` tells which of two keys comes first.
 fn merged(
     left: impl Iterator<Item = Key>,
     right: impl Iterator<Item = Key>,
