@@ -153,7 +153,7 @@ impl Leaf {
         self.0.capacity() * size_of::<Key>()
     }
 
-    /// Gives storage back once more than a fifth of it, and more than a few keys, is unused.
+    /// Gives storage back once more than a fifth of it, plus a few keys, is unused.
     #[inline]
     pub(super) fn trim(&mut self) {
         let used = self.0.len();

@@ -1,26 +1,26 @@
-//! What is known of a message only once it was delivered: kept apart, since most messages were not yet.
+//! Data that a message has only after it was delivered. It is stored apart, since most messages were not delivered yet.
 //!
-//! Each segment of the store has one list of these, and a message's header says where in it. What is given back
-//! leaves a gap until the segment is packed, or until a growing list is mostly gaps: so the room follows the number
-//! of messages that were delivered and are still there.
+//! Each segment of the store has one list of deliveries, and the header of a message holds its place in that list. A
+//! removed entry leaves a gap until the segment is packed, or until a list that must grow is mostly gaps. The memory
+//! therefore follows the number of messages that were delivered and are still in the queue.
 
 use std::mem::size_of;
 use std::num::NonZeroU32;
 
-/// A list grows by as many places as it has, but by no more than this.
+/// A list doubles when it grows, but adds at most this many places.
 const STEP_MAX: usize = 64;
 
-/// A place in the list, from 1: an absent one costs nothing in a header.
+/// A place in the list, counted from 1, so that an absent one takes no memory in a header.
 pub(super) type Slot = NonZeroU32;
 
-/// What a delivery adds to a message.
+/// The data that a delivery adds to a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Delivery {
     /// The receipt's number.
     pub receipt: u64,
-    /// The deadline of a leased message, the instant of death of a dead one.
+    /// The deadline of a leased message, or the instant of death of a dead one, in ms.
     pub moment: u64,
-    /// Deliveries so far.
+    /// The number of deliveries so far.
     pub attempts: u32,
 }
 
@@ -31,12 +31,12 @@ const _: () = assert!(size_of::<Delivery>() == 24);
 pub(super) struct Deliveries(Vec<Delivery>);
 
 impl Deliveries {
-    /// A list with room for so many, and no more.
+    /// A list with room for exactly `count` deliveries.
     pub fn with_room(count: usize) -> Deliveries {
         Deliveries(Vec::with_capacity(count))
     }
 
-    /// Adds one. A list that is full grows.
+    /// Adds a delivery and returns its place. A full list grows.
     pub fn add(&mut self, delivery: Delivery) -> Option<Slot> {
         if self.is_full() {
             self.0.reserve_exact(self.0.len().clamp(1, STEP_MAX));
@@ -45,29 +45,29 @@ impl Deliveries {
         Slot::new(u32::try_from(self.0.len()).ok()?)
     }
 
-    /// The one at a place.
+    /// The delivery at a place.
     pub fn get(&self, slot: Slot) -> Delivery {
         self.0.get(slot.get() as usize - 1).copied().unwrap_or_default()
     }
 
-    /// Changes the one at a place.
+    /// Replaces the delivery at a place.
     pub fn set(&mut self, slot: Slot, delivery: Delivery) {
         if let Some(held) = self.0.get_mut(slot.get() as usize - 1) {
             *held = delivery;
         }
     }
 
-    /// Whether the next one needs more room.
+    /// Whether the list must grow for the next delivery.
     pub fn is_full(&self) -> bool {
         self.0.len() == self.0.capacity()
     }
 
-    /// Places, gaps among them.
+    /// The number of places, including gaps.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Forgets all.
+    /// Removes all deliveries.
     pub fn clear(&mut self) {
         self.0.clear();
     }

@@ -1,11 +1,11 @@
-//! What is kept of every message beside its bytes: 24 bytes, the parts of a record packed into two words.
+//! The header of a message: 24 bytes, with the parts of a record packed into two words.
 
 use super::super::id::Receipt;
 use super::super::record::{Phase, Reason};
 use super::super::time::UnixMs;
 use super::deliveries::{Delivery, Slot};
 
-/// Which index a message is in: the view of its state that time has moved it to so far.
+/// The order of the view that a message is in, which is the state that time has moved it to so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::queue) enum Placement {
     Waiting,
@@ -13,11 +13,11 @@ pub(in crate::queue) enum Placement {
     Dead,
 }
 
-/// What is kept of every message: 24 bytes.
+/// What is stored of every message beside its bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header {
     pub sequence: u64,
-    /// The due time in the lower 44 bits, then 8 of priority, then the flags.
+    /// The due time in the lower 44 bits, then 8 bits of priority, then the flags.
     pub(super) word: u64,
     pub(super) offset: u32,
     pub delivery: Option<Slot>,
@@ -103,7 +103,7 @@ impl Header {
     }
 }
 
-/// Puts a record together from its parts.
+/// The phase that a header and a delivery describe.
 pub(super) fn phase_of(tag: PhaseTag, delivery: Delivery) -> Phase {
     let moment = UnixMs::new(delivery.moment);
     match tag {

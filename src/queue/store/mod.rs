@@ -1,11 +1,11 @@
-//! Where messages are: in segments, in push order, found by binary search.
+//! The store of a queue: its messages in segments, in push order, found by binary search.
 //!
-//! A segment holds some hundreds of consecutive messages: their headers together at one place, 24 bytes each, and
-//! their bytes together at another, so that what changes a message's state touches no payload page (this keeps
-//! copy-on-write low while a child process saves). There is no index from sequence to place and no allocation a
-//! message: two binary searches find it, and a segment that is full of gaps is packed anew, so that
-//! memory shrinks as messages go. Nothing refers to a place for longer than one call: orders and names refer to
-//! sequences. What few messages have (a delivery, an error, a payload above [`INLINE_MAX`]) is kept aside.
+//! A segment holds some hundreds of consecutive messages. Their headers lie together in one place, 24 bytes each, and
+//! their bytes in another, so a change of a message's state touches no page of payloads (which limits copy-on-write
+//! while a child process saves). There is no index from a sequence to a place, and there are no allocations per
+//! message: two binary searches find a message. A segment that is full of gaps is packed, so memory shrinks as messages
+//! are removed. A place is valid during one call only: orders and names refer to sequences. Data that few messages have
+//! (a delivery, an error, a payload above [`INLINE_MAX`]) is stored apart.
 
 // Indices come from `find` in the same call, or from a search in the vector that they index.
 #![allow(clippy::indexing_slicing)]
@@ -28,17 +28,17 @@ use std::mem::size_of;
 pub(super) use header::Placement;
 pub(super) use segment::Bytes;
 
-/// The largest payload that lies in a segment; a larger one has an allocation of its own.
+/// The largest payload that is stored in a segment, in bytes; a larger one has an allocation of its own.
 pub(super) const INLINE_MAX: usize = 8 * 1024;
 
-/// A message's place, good until the next insertion or removal.
+/// The place of a message, which is valid until the next insertion or removal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct At {
     segment: usize,
     index: usize,
 }
 
-/// The bytes that few messages have.
+/// The data that few messages have.
 #[derive(Debug, Default)]
 struct Aside {
     large: BTreeMap<Sequence, Box<[u8]>>,
@@ -48,14 +48,14 @@ struct Aside {
 /// All messages of a queue, in push order.
 #[derive(Debug, Default)]
 pub(super) struct Store {
-    /// The first sequence of each segment, apart, so that the search stays in few cache lines.
+    /// The first sequence of each segment, stored apart so that the search stays in few cache lines.
     firsts: VecDeque<u64>,
     segments: VecDeque<Segment>,
-    /// Made with the first message that needs it.
+    /// Allocated with the first message that needs it.
     aside: Option<Box<Aside>>,
     len: usize,
     payload_bytes: u64,
-    /// Where the last message was found: the next one wanted is most often the one behind it.
+    /// The place of the last message found: the next one to be found is most often the one behind it.
     hint: At,
 }
 
@@ -68,12 +68,12 @@ impl Store {
         self.payload_bytes
     }
 
-    /// The last sequence that it holds, or held until that segment was packed.
+    /// The last sequence that is held, or that was held until its segment was packed.
     pub fn last(&self) -> Option<Sequence> {
         self.segments.iter().rev().find_map(|segment| segment.headers.last()).map(|header| Sequence(header.sequence))
     }
 
-    /// Adds a message behind all others. Its sequence is above theirs.
+    /// Adds a message behind all others. Its sequence must be above theirs.
     pub fn append(&mut self, record: &Record, bytes: Bytes<'_>) {
         let inline = if bytes.payload.len() > INLINE_MAX {
             self.aside.get_or_insert_default().large.insert(record.sequence, bytes.payload.into());
@@ -110,7 +110,8 @@ impl Store {
         self.payload_bytes += bytes.payload.len() as u64;
     }
 
-    /// The place of the message with `sequence`: O(log n), O(1) for the one behind the last one found.
+    /// The place of the message with `sequence`; `None` if it is not here. O(log n), and O(1) for the one behind the
+    /// last one found.
     pub fn find(&mut self, sequence: Sequence) -> Option<At> {
         let next = At { index: self.hint.index + 1, ..self.hint };
         let at = match self.segments.get(next.segment).and_then(|segment| segment.headers.get(next.index)) {
@@ -121,7 +122,7 @@ impl Store {
         Some(at)
     }
 
-    /// [`Store::find`] without the shortcut, for those who only look.
+    /// [`Store::find`] without the shortcut, for a caller that may change nothing.
     pub fn locate(&self, sequence: Sequence) -> Option<At> {
         let segment = self.firsts.partition_point(|first| *first <= sequence.0).checked_sub(1)?;
         let last = match self.firsts.get(segment + 1) {
@@ -170,17 +171,17 @@ impl Store {
         self.header(at).is_named()
     }
 
-    /// Which index the message is in.
+    /// The order of the view that the message is in.
     pub fn placement(&self, at: At) -> Placement {
         self.header(at).placement()
     }
 
-    /// Notes which index the message is in.
+    /// Records which order of the view the message is in.
     pub fn set_placement(&mut self, at: At, placement: Placement) {
         self.header_mut(at).set_placement(placement);
     }
 
-    /// Asks of every message, in push order, which index it is in.
+    /// Sets which order of the view each message is in: calls `placement` with every record, in push order.
     pub fn place_all(&mut self, mut placement: impl FnMut(&Record) -> Placement) {
         for segment in &mut self.segments {
             for index in 0..segment.headers.len() {
@@ -192,19 +193,19 @@ impl Store {
         }
     }
 
-    /// Writes what can change of a record: due time, priority, the end of its TTL, attempts and phase.
+    /// Writes those fields of a record that can change: due time, priority, the end of its TTL, attempts and phase.
     pub fn update(&mut self, at: At, record: &Record) {
         self.segments[at.segment].update(at.index, record, delivery_of(record));
     }
 
-    /// Writes what a delivery changes of a record, and that the message is among the leases: [`Store::update`] and
-    /// [`Store::set_placement`] in one, for the step that every message takes.
+    /// Writes those fields of a record that a delivery changes, and marks the message as leased. This does the work of
+    /// [`Store::update`] and [`Store::set_placement`] at once, because every message is delivered.
     pub fn lend(&mut self, at: At, attempts: u32, deadline: UnixMs, receipt: Receipt) {
         let delivery = Delivery { receipt: receipt.0, moment: deadline.as_ms(), attempts };
         self.segments[at.segment].lend(at.index, delivery);
     }
 
-    /// Keeps `error` with the message, or clears it.
+    /// Stores `error` with the message, or clears the stored error.
     pub fn set_error(&mut self, at: At, error: Option<&[u8]>) {
         let sequence = Sequence(self.header(at).sequence);
         let errors = &mut self.aside.get_or_insert_default().errors;
@@ -247,7 +248,7 @@ impl Store {
         }
     }
 
-    /// Removes all messages that are `doomed`, of which it is asked in push order: O(n), and little for each.
+    /// Removes all messages for which `doomed`, called in push order, returns `true`. O(n), with little work for each.
     pub fn remove_where(&mut self, mut doomed: impl FnMut(Placement, UnixMs, Sequence) -> bool) {
         let mut aside = self.aside.take();
         let (mut removed, mut payload_bytes) = (0, 0);
@@ -285,9 +286,9 @@ impl Store {
         self.hint = At::default();
     }
 
-    /// Joins a packed segment with its neighbours while both fit in half of one.
+    /// Merges a packed segment with its neighbours if both fit in half of one.
     fn merge(&mut self, segment: usize) {
-        // The last one is left alone: it still grows.
+        // The last segment is left alone, since it still grows.
         for first in [segment, segment.wrapping_sub(1)] {
             if first.saturating_add(2) >= self.segments.len() {
                 continue;
@@ -310,7 +311,7 @@ impl Store {
         }
     }
 
-    /// The places of all messages below `before` (of all, where it is none), the last in push order first.
+    /// The places of all messages below `before` (of all messages if it is `None`), in reverse push order.
     pub fn iter_before(&self, before: Option<Sequence>) -> impl Iterator<Item = At> + '_ {
         let end = match before {
             Some(before) => self.firsts.partition_point(|first| *first < before.0),
@@ -327,7 +328,7 @@ impl Store {
         })
     }
 
-    /// The places of all messages above `after`, in push order.
+    /// The places of all messages above `after` (of all messages if it is `None`), in push order.
     pub fn iter_after(&self, after: Option<Sequence>) -> impl Iterator<Item = At> + '_ {
         let start = match after {
             Some(after) => self.firsts.partition_point(|first| *first <= after.0).saturating_sub(1),
@@ -342,7 +343,7 @@ impl Store {
         })
     }
 
-    /// Bytes on the heap. O(segments).
+    /// The bytes on the heap. O(segments).
     pub fn heap_bytes(&self) -> usize {
         let aside = |map: &BTreeMap<Sequence, Box<[u8]>>| {
             // A node of std's B-tree holds up to eleven entries and is two thirds full on average.
@@ -354,13 +355,13 @@ impl Store {
             + self.aside.as_ref().map_or(0, |maps| aside(&maps.large) + aside(&maps.errors))
     }
 
-    /// Allocations to free, an estimate.
+    /// The number of allocations to free, an estimate.
     pub fn allocations(&self) -> usize {
         3 * self.segments.len() + self.aside.as_ref().map_or(0, |aside| aside.large.len() + aside.errors.len())
     }
 }
 
-/// What is kept of a record apart from its header; none where it was never delivered.
+/// The part of a record that is stored apart from its header; `None` if the message was never delivered.
 fn delivery_of(record: &Record) -> Option<Delivery> {
     let (receipt, moment) = match record.phase {
         Phase::Waiting if record.attempts == 0 => return None,

@@ -1,10 +1,10 @@
-//! One segment of the store: headers in push order in one vector, what they stand for in another.
+//! One segment of the store: the headers of its messages in push order in one vector, and their bytes in another.
 //!
-//! Behind a header's offset lie, each only where its flag says so: the name (a length byte first), the retries,
-//! the lease, the TTL, and last the payload, which ends where the next message begins. Retries that equal those of
-//! the segment's first message are left out: in most queues all messages have the same.
+//! At a header's offset lie, each only if its flag is set: the name (after a length byte), the retries, the lease, the
+//! TTL, and last the payload, which ends where the next message begins. Retries that equal those of the segment's first
+//! message are left out, since all messages of most queues have the same.
 
-// Indices are of headers that the caller found in this segment; offsets were written by `append` alone.
+// Indices are those of headers that the caller found in this segment; offsets are written by `append` only.
 #![allow(clippy::indexing_slicing)]
 
 use super::super::id::Sequence;
@@ -16,15 +16,16 @@ use super::header::*;
 use std::cmp::Ordering;
 use std::mem::size_of;
 
-/// Bytes of messages in a full segment: an allocation size that the server's allocator does not round up.
+/// The bytes of the messages in a full segment: an allocation size that the server's allocator does not round up.
 const SEGMENT_BYTES: usize = 56 * 1024;
-/// Messages in a full segment, where their payloads are tiny.
+/// The number of messages in a full segment if their payloads are tiny.
 const SEGMENT_HEADERS: usize = 1024;
-/// What is alive in a segment is counted in 16 bits: a queue of one message is mostly its one segment.
+/// The messages of a segment and their bytes are counted in 16 bits, to keep the segment small: it is most of the
+/// memory of a queue with one message.
 const _: () = assert!(SEGMENT_BYTES <= u16::MAX as usize && SEGMENT_HEADERS < SEGMENT_BYTES);
-/// A segment of up to this many bytes is kept when it is empty, for the next message.
+/// An empty segment of up to this many bytes is kept for the next message.
 const SMALL_BYTES: usize = 2 * 1024;
-/// A segment of fewer messages, and of no more than [`SMALL_BYTES`], is never packed: there is nothing to gain.
+/// A segment with fewer messages than this, and no more than [`SMALL_BYTES`], is never packed: that would gain nothing.
 const PACK_MIN: usize = 8;
 
 /// The bytes of a message.
@@ -32,9 +33,9 @@ const PACK_MIN: usize = 8;
 pub(crate) struct Bytes<'a> {
     /// The name that the producer chose.
     pub name: Option<&'a [u8]>,
-    /// What it carries.
+    /// The payload.
     pub payload: &'a [u8],
-    /// What the last consumer said of its failure.
+    /// The error text that was last stored with it.
     pub error: Option<&'a [u8]>,
 }
 
@@ -44,18 +45,18 @@ pub(super) struct Segment {
     pub headers: Vec<Header>,
     data: Vec<u8>,
     deliveries: Deliveries,
-    /// Messages that were not removed.
+    /// The number of messages that were not removed.
     pub live: u16,
-    /// Bytes of `data` that are theirs.
+    /// The bytes of `data` that belong to these messages.
     live_bytes: u16,
-    /// Messages with a delivery.
+    /// The number of messages that have an entry in `deliveries`.
     delivered: u16,
-    /// The retries of messages that have none of their own.
+    /// The retries of messages that store none of their own.
     retries: CommonRetries,
 }
 
-/// What messages retry that say nothing else: the retries of the first of them, or, where those are very many, none. In
-/// 16 bits, as all that a segment counts.
+/// The retry count of messages that store none of their own: that of the segment's first message, or 0 if that count
+/// does not fit in 16 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CommonRetries(i16);
 
@@ -71,7 +72,7 @@ impl CommonRetries {
 }
 
 impl Segment {
-    /// The first segment of a queue, which may stay the only one: it grows from almost nothing.
+    /// The first segment of a queue, which may stay the only one. It grows from almost nothing.
     pub fn small(record: &Record) -> Segment {
         Segment {
             headers: Vec::new(),
@@ -84,7 +85,7 @@ impl Segment {
         }
     }
 
-    /// The segment that follows a full one, made in the size that it will have.
+    /// The segment that follows this full one, allocated in the size that it is expected to reach.
     pub fn successor(&self, record: &Record) -> Segment {
         let mut next = Segment::small(record);
         next.headers.reserve_exact(self.headers.len());
@@ -105,7 +106,7 @@ impl Segment {
             + inline.map_or(0, <[u8]>::len)
     }
 
-    /// Adds a message; `inline` is its payload unless that is kept apart.
+    /// Adds a message; `inline` is its payload, or `None` if the payload is stored elsewhere.
     pub fn append(&mut self, record: &Record, name: Option<&[u8]>, inline: Option<&[u8]>, delivery: Option<Delivery>) {
         let size = self.size_of(record, name, inline);
         self.make_room(size);
@@ -145,7 +146,7 @@ impl Segment {
         self.keep(self.headers.len() - 1, delivery);
     }
 
-    /// Grows by doubling, but never beyond a full segment.
+    /// Makes room by doubling, but never beyond the size of a full segment.
     fn make_room(&mut self, size: usize) {
         let needed = self.data.len() + size;
         if needed > self.data.capacity() {
@@ -157,7 +158,7 @@ impl Segment {
         }
     }
 
-    /// Gives back what a full segment did not need.
+    /// Gives back the memory that a full segment does not need.
     pub fn seal(&mut self) {
         if self.headers.capacity() - self.headers.len() > self.headers.len() / 16 {
             self.headers.shrink_to_fit();
@@ -167,12 +168,14 @@ impl Segment {
         }
     }
 
-    /// The index of the message with `sequence`, where all sequences lie from `first` to `last`.
+    /// The index of the message with `sequence`; `None` if it is not here. All sequences of the segment lie from
+    /// `first` to `last`.
     ///
-    /// A look at a header that is far away costs more than the rest of the search, so each is worth some thought.
-    /// Sequences rise by one at least: a message lies no further from either end than its sequence does, and in a burst
-    /// exactly as far. At a steady rate it lies about where it would if they rose evenly (Peterson's interpolation
-    /// search, 1957). Every third look is in the middle, so that it is O(log n) whatever the sequences are.
+    /// A read of a header that is not cached costs more than the rest of the search, so each position is chosen with
+    /// care. Sequences increase by at least one: the distance of a message from either end is at most that of its
+    /// sequence, and in a burst both are equal. At a steady rate the message lies about where it would lie if sequences
+    /// increased evenly (Peterson's interpolation search, 1957). Every third read is in the middle, so the search is
+    /// O(log n) for any sequences.
     pub fn find(&self, sequence: Sequence, first: u64, last: u64) -> Option<usize> {
         let (mut low, mut high) = (0, self.headers.len().checked_sub(1)?);
         let (mut ahead, mut behind) = (sequence.0.checked_sub(first)?, last.checked_sub(sequence.0)?);
@@ -197,16 +200,16 @@ impl Segment {
         None
     }
 
-    /// Where the bytes of a message lie.
+    /// The range of the bytes of a message in `data`.
     fn span(&self, index: usize) -> std::ops::Range<usize> {
         let end = self.headers.get(index + 1).map_or(self.data.len(), |next| next.offset as usize);
         self.headers[index].offset as usize..end
     }
 
-    /// The bytes behind the name.
+    /// The name of a message, and the bytes behind it.
     fn behind_name(&self, index: usize) -> (Option<&[u8]>, &[u8]) {
         let bytes = &self.data[self.span(index)];
-        // Where there is no name the bytes are not touched: they may be far away.
+        // If there is no name, the bytes are not read: they may not be cached.
         if self.headers[index].word & NAMED == 0 {
             return (None, bytes);
         }
@@ -219,7 +222,7 @@ impl Segment {
         }
     }
 
-    /// The name, and the payload unless it is kept apart.
+    /// The name, and the payload unless it is stored elsewhere.
     pub fn bytes(&self, index: usize) -> (Option<&[u8]>, &[u8]) {
         let (name, rest) = self.behind_name(index);
         let word = self.headers[index].word;
@@ -232,7 +235,7 @@ impl Segment {
         (name, rest.get(options..).unwrap_or_default())
     }
 
-    /// The length of a payload that is not kept apart.
+    /// The length of a payload that is stored in the segment.
     #[inline]
     pub fn inline_len(&self, index: usize) -> usize {
         match self.headers[index].word & (NAMED | RETRIES | LEASE | TTL) {
@@ -241,7 +244,7 @@ impl Segment {
         }
     }
 
-    /// Notes a delivery.
+    /// Records a delivery.
     pub fn lend(&mut self, index: usize, delivery: Delivery) {
         self.keep(index, Some(delivery));
         let header = &mut self.headers[index];
@@ -249,7 +252,7 @@ impl Segment {
         header.set_placement(Placement::InFlight);
     }
 
-    /// Keeps what is known of a message's last delivery.
+    /// Stores the last delivery of a message, or removes it if `delivery` is `None`.
     fn keep(&mut self, index: usize, delivery: Option<Delivery>) {
         let before = self.headers[index].delivery;
         let slot = match (before, delivery) {
@@ -267,7 +270,7 @@ impl Segment {
         self.headers[index].delivery = slot;
     }
 
-    /// Makes a full list of deliveries anew where that is better than to let it grow.
+    /// Packs a full list of deliveries if more than half of it are gaps, instead of letting it grow.
     fn close_gaps(&mut self) {
         if !self.deliveries.is_full() {
             return;
@@ -315,7 +318,7 @@ impl Segment {
         record
     }
 
-    /// Writes what can change of a record.
+    /// Writes those fields of a record that can change.
     pub fn update(&mut self, index: usize, record: &Record, delivery: Option<Delivery>) {
         self.keep(index, delivery);
         let header = &mut self.headers[index];
@@ -339,7 +342,7 @@ impl Segment {
         *word = if present { *word | ERROR } else { *word & !ERROR };
     }
 
-    /// Removes a message; its bytes stay until the segment is packed.
+    /// Removes a message. Its bytes stay until the segment is packed.
     pub fn remove(&mut self, index: usize) {
         self.live_bytes -= self.span(index).len() as u16;
         self.live -= 1;
@@ -348,8 +351,8 @@ impl Segment {
         self.delivered -= u16::from(header.delivery.take().is_some());
     }
 
-    /// Removes the messages that are `doomed`; `gone` gets the header of each, and the length of what follows it that is
-    /// its payload, unless that is kept apart.
+    /// Removes the messages for which `doomed` returns `true`. `gone` gets the header of each, and the length of its
+    /// payload unless that is stored elsewhere.
     pub fn remove_where(&mut self, mut doomed: impl FnMut(&Header) -> bool, mut gone: impl FnMut(&Header, usize)) {
         for index in 0..self.headers.len() {
             let header = self.headers[index];
@@ -360,12 +363,12 @@ impl Segment {
         }
     }
 
-    /// Whether it takes so little that it may be kept while empty.
+    /// Whether the segment is so small that it may be kept while it is empty.
     pub fn is_small(&self) -> bool {
         self.data.capacity() + self.headers.capacity() * size_of::<Header>() <= SMALL_BYTES
     }
 
-    /// Forgets what was removed from a segment without a live message.
+    /// Empties a segment that has no live message.
     pub fn clear(&mut self) {
         self.headers.clear();
         self.data.clear();
@@ -373,8 +376,9 @@ impl Segment {
         self.delivered = 0;
     }
 
-    /// Whether so little of it is in use that it is worth packing: three quarters, which moves three messages for
-    /// each that was removed; a quarter where it is the first, which as a rule is about to be emptied.
+    /// Whether so little of the segment is in use that it is worth packing. The limit is three quarters, which moves
+    /// three messages for each that was removed. For the first segment of a queue it is a quarter, since that is
+    /// usually about to be emptied.
     pub fn is_sparse(&self, first: bool) -> bool {
         let (most, of) = if first { (1, 4) } else { (3, 4) };
         let few = |live: u16, held: usize| of * usize::from(live) <= most * held;
@@ -382,12 +386,12 @@ impl Segment {
             || (self.data.len() > SMALL_BYTES && few(self.live_bytes, self.data.len()))
     }
 
-    /// Drops what was removed: O(messages).
+    /// Drops the bytes of removed messages. O(messages).
     pub fn pack(&mut self) {
         *self = self.packed(&[self]);
     }
 
-    /// A segment of what is live in `sources`, and with no room for more.
+    /// A segment of the live messages of `sources`, without room for more.
     fn packed(&self, sources: &[&Segment]) -> Segment {
         let sum = |of: fn(&Segment) -> usize| sources.iter().map(|source| of(source)).sum();
         let mut packed = Segment {
@@ -403,14 +407,14 @@ impl Segment {
         packed
     }
 
-    /// Whether the messages of `next` fit as well, with room to spare.
+    /// Whether the messages of `next` fit into this segment as well, with room to spare.
     pub fn can_absorb(&self, next: &Segment) -> bool {
         self.retries == next.retries
             && usize::from(self.live) + usize::from(next.live) <= SEGMENT_HEADERS / 2
             && usize::from(self.live_bytes) + usize::from(next.live_bytes) <= SEGMENT_BYTES / 2
     }
 
-    /// Takes over the messages of `next`.
+    /// Adds the messages of `next`.
     pub fn absorb(&mut self, next: &Segment) {
         *self = self.packed(&[self, next]);
     }
@@ -433,12 +437,12 @@ impl Segment {
     }
 }
 
-/// The due time and the priority as a header keeps them.
+/// The due time and the priority as a header stores them.
 fn due_and_priority(record: &Record) -> u64 {
     record.due.as_ms() | u64::from(record.priority as u8) << PRIORITY_SHIFT
 }
 
-/// Takes the first `N` bytes; zeros where there are too few, which `append` rules out.
+/// Takes the first `N` bytes. Returns zeros if there are fewer, which `append` rules out.
 fn take<const N: usize>(bytes: &mut &[u8]) -> [u8; N] {
     match bytes.split_first_chunk::<N>() {
         Some((head, rest)) => {

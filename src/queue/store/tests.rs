@@ -1,4 +1,4 @@
-//! The store against a sorted map.
+//! The store compared with a sorted map.
 
 use super::super::id::Receipt;
 use super::super::record::Reason;
@@ -25,7 +25,7 @@ impl Held {
     }
 }
 
-/// A message in which every part is present or not by one bit of `seed`.
+/// A message in which each optional part is present if its bit of `seed` is set.
 fn message(sequence: u64, size: usize, seed: u8) -> Held {
     let has = |bit: u8| seed >> bit & 1 == 1;
     let number = sequence * 31;
@@ -77,13 +77,13 @@ fn assert_same(store: &Store, model: &BTreeMap<u64, Held>) {
     assert!(store.last().is_none_or(|last| model.last_key_value().is_none_or(|(key, _)| last.0 >= *key)));
 }
 
-/// What happens to a store: a kind, which message, a size, a seed.
+/// A step of a test: its kind, the message it applies to, a payload size and a seed.
 type Step = (u8, prop::sample::Index, usize, u8);
 
 fn carry_out(store: &mut Store, model: &mut BTreeMap<u64, Held>, next: &mut u64, step: &Step) {
     let (kind, which, size, seed) = step;
     if *kind < 5 || model.is_empty() {
-        // Bursts, a steady trickle, and now and then a pause.
+        // Sequences come in bursts, at a steady rate, and now and then after a pause.
         *next += match seed {
             0..8 => 1 << 20,
             8..128 => 1,
@@ -104,7 +104,7 @@ fn carry_out(store: &mut Store, model: &mut BTreeMap<u64, Held>, next: &mut u64,
             let phases = [Phase::Waiting, leased(9), Phase::Dead { died, reason: Reason::Expired }];
             held.record.phase = phases[usize::from(seed % 3)];
             held.record.attempts = u32::from(*seed / 3);
-            // Never delivered is as good as waiting: a record of a message that was never delivered is that.
+            // The record of a message that was never delivered is always waiting.
             if held.record.attempts == 0 {
                 held.record.phase = Phase::Waiting;
             }
@@ -132,7 +132,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 48 }))]
 
     #[test]
-    fn it_holds_what_it_is_given(
+    fn the_store_holds_what_it_is_given(
         growing in steps(0..10),
         shrinking in steps(4..14),
         growing_again in steps(0..7),
@@ -173,7 +173,7 @@ fn filled(count: u64, size: usize) -> Store {
 }
 
 #[test]
-fn memory_follows_what_is_left() {
+fn memory_shrinks_with_the_messages_that_are_left() {
     for size in [0, 100, 1_000, 8_000] {
         let count = if cfg!(miri) { 300 } else { 20_000 / (1 + size as u64 / 500) };
         let mut store = filled(count, size);
@@ -189,7 +189,7 @@ fn memory_follows_what_is_left() {
 }
 
 #[test]
-fn deliveries_come_and_go_without_a_trace() {
+fn ended_deliveries_leave_no_memory_behind() {
     let mut store = filled(500, 10);
     let waiting = store.heap_bytes();
     for round in 0..50 {
