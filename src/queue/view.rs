@@ -1,16 +1,16 @@
-//! The view: in which order each message stands, as follows from its record and the time.
+//! The view: the orders of the messages, which follow from their records and the time.
 //!
-//! A message waits, is in flight, or is dead, and stands in the order of its state: the waiting messages in delivery
-//! order, the leases by deadline, the dead by age. Messages that wait and have a TTL stand in a fourth order, by its
-//! end. The records say what clients decided; the view is derived from them and is never saved or replicated.
+//! A message waits, is in flight, or is dead, and stands in the order of its state: waiting messages in delivery order,
+//! leases by deadline, dead messages by age. Waiting messages with a TTL also stand in a fourth order, by the end of
+//! the TTL. The records hold what clients decided; the view is derived from them and is never saved or replicated.
 //!
-//! Time only moves forward in a queue, and the view with it, a bounded step at a time: a lease may have ended whose
-//! message still stands among the leases. But another clock may have brought the view too far forward, that of a
-//! master or of this server before it was set right. Then it is rebuilt, once, so that no message counts as free whose
-//! lease still runs.
+//! Time only moves forward in a queue, and the view follows in bounded steps: a message whose lease has ended may still
+//! stand among the leases. But another clock may have brought the view too far forward, namely that of a master, or
+//! that of this server before it was corrected. The view is then rebuilt once, so that no message counts as ready while
+//! its lease still runs.
 //!
-//! Whoever changes where a message stands says so through an operation of [`View`]. Its fields are private, and
-//! [`View::check`] verifies what they promise.
+//! Only the operations of [`View`] change where a message stands. Its fields are private, and [`View::check`] verifies
+//! its invariants.
 
 use super::begun::Begun;
 use super::effect::Grant;
@@ -26,41 +26,41 @@ use super::Counts;
 /// The orders of a queue's messages, as of an instant.
 #[derive(Debug, Default)]
 pub(super) struct View {
-    /// Messages that wait, in delivery order.
+    /// Waiting messages, in delivery order.
     waiting: Waiting,
     /// Leases, by (deadline, sequence).
     inflight: OrderedKeys,
-    /// When these deliveries began.
+    /// The beginnings of these leases.
     begun: Begun,
-    /// Ends of the TTLs of waiting messages, by (end, sequence).
+    /// The ends of the TTLs of waiting messages, by (end, sequence).
     expiring: OrderedKeys,
     /// Dead messages, by (died, sequence).
     dead: OrderedKeys,
-    /// The latest instant that was applied: the totals count what time did up to it.
+    /// The latest instant to which the view was brought: the totals count what time did up to it.
     at: UnixMs,
     /// The latest instant at which time alone moved a message.
     moved_to: UnixMs,
-    /// What time moved since [`View::take_moved`] was last called.
+    /// What time alone moved since [`View::take_moved`] was last called.
     moved: Moved,
 }
 
-/// Messages that time alone moved.
+/// The number of messages that time alone moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Moved {
     pub ready: u32,
     pub died: u32,
 }
 
-/// What moving one message to where it stands by now did.
+/// The result of moving one message to where it stands at an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Refreshed {
-    /// Whether its lease ended by it.
+    /// Whether its lease ended.
     pub lease_ended: bool,
     /// Why it died, if it did.
     pub died: Option<Reason>,
 }
 
-/// What the totals counted beyond the instant to which a view was taken back.
+/// What the totals had counted beyond the instant to which a view was taken back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Uncounted {
     pub lease_expired: u64,
@@ -103,7 +103,7 @@ impl Stand {
     }
 }
 
-/// Messages: where each one stands.
+/// Operations on messages: where each one stands.
 impl View {
     /// Puts a message into the order in which it stands at `now`. O(log n).
     pub fn place(&mut self, messages: &mut Messages, at: At, record: &Record, now: UnixMs) {
@@ -125,7 +125,8 @@ impl View {
         messages.set_placement(at, stand.placement());
     }
 
-    /// Takes a message out of the order in which it stands; `record` is the one with which it came there. O(log n).
+    /// Removes a message from the order in which it stands. `record` must be the record with which it was placed. O(log
+    /// n).
     #[inline]
     pub fn unplace(&mut self, messages: &Messages, at: At, record: &Record) {
         match (messages.placement(at), record.phase) {
@@ -139,9 +140,9 @@ impl View {
                 self.begun.end(receipt);
                 self.inflight.remove(Key::at(deadline, record.sequence));
             }
-            // Only a lease stands among the leases.
+            // Only leased messages stand among the leases.
             (Placement::InFlight, Phase::Waiting | Phase::Dead { .. }) => {}
-            // Death is final in time: a message that was dead once has the same instant of death ever after.
+            // Time never revives a dead message, so its instant of death is the same at every later instant.
             (Placement::Dead, _) => {
                 if let State::Dead { died, .. } = record.state_at(UnixMs::MAX) {
                     self.dead.remove(Key::at(died, record.sequence));
@@ -150,8 +151,9 @@ impl View {
         }
     }
 
-    /// Takes the first message in delivery order that is due by `now` out of the view, for a delivery:
-    /// [`View::lend`] puts it back as leased, or it is removed. O(log n).
+    /// Removes the first message in delivery order that is due by `now` from the view, for a delivery. The caller
+    /// either puts it back as leased with [`View::lend`], or removes it from the queue. Returns `None` if no message is
+    /// due. O(log n).
     #[inline]
     pub fn take_next(&mut self, messages: &mut Messages, now: UnixMs) -> Option<(At, Record)> {
         let sequence = self.waiting.pop(now)?;
@@ -170,18 +172,19 @@ impl View {
         self.begun.begin(grant.receipt);
     }
 
-    /// Takes the oldest dead message out of the view, unless it is beyond `limit`; it is to be removed. O(log n).
+    /// Removes the oldest dead message from the view, unless it is beyond `limit`. The caller removes it from the
+    /// queue. O(log n).
     pub fn take_oldest_dead(&mut self, limit: Key) -> Option<Key> {
         self.dead.pop_first(limit)
     }
 
-    /// Takes all dead messages up to `last` out of the view; they are to be removed. O(n).
+    /// Removes all dead messages up to `last` from the view. The caller removes them from the queue. O(n).
     pub fn take_dead_up_to(&mut self, last: Key) {
         self.dead.retain(|key| key > last);
     }
 
-    /// Takes out all messages that stood in one of `states` at `now`, after they were removed from `messages`.
-    /// O(n log n).
+    /// Removes all messages that stood in one of `states` at `now`, after they were removed from `messages`. O(n log
+    /// n).
     pub fn take_states(&mut self, messages: &Messages, now: UnixMs, states: States) {
         let (delayed, ready) = (states.contain(StateKind::Delayed), states.contain(StateKind::Ready));
         if delayed || ready {
@@ -209,7 +212,7 @@ impl View {
         self.expiring = OrderedKeys::from_unsorted(ends.collect());
     }
 
-    /// Takes every message out. O(n) to free, and no more.
+    /// Removes every message. O(n), for freeing the memory.
     pub fn clear(&mut self) {
         let View { at, moved_to, moved, .. } = *self;
         *self = View { at, moved_to, moved, ..View::default() };
@@ -217,19 +220,19 @@ impl View {
     }
 }
 
-/// Time: what it moves.
+/// Changes that time alone makes.
 impl View {
-    /// The latest instant that was applied.
+    /// The latest instant to which the view was brought.
     pub fn at(&self) -> UnixMs {
         self.at
     }
 
-    /// Starts a view whose totals count what time did up to `at`.
+    /// An empty view whose totals count what time did up to `at`.
     pub fn starting_at(at: UnixMs) -> View {
         View { at, ..View::default() }
     }
 
-    /// Makes ready what is due by `now`: O(log n) for any number of messages.
+    /// Makes the messages ready that are due by `now`. O(log n) for any number of messages.
     #[inline]
     pub fn advance_due(&mut self, now: UnixMs) {
         self.at = self.at.max(now);
@@ -237,19 +240,19 @@ impl View {
         self.moved.ready = self.moved.ready.saturating_add(u32::try_from(ready).unwrap_or(u32::MAX));
     }
 
-    /// Whether another clock brought it beyond `now`.
+    /// Whether another clock brought the view beyond `now`.
     #[inline]
     pub fn is_beyond(&self, now: UnixMs) -> bool {
         self.moved_to > now
     }
 
-    /// Notes that nothing was moved beyond `now`, so that nothing beyond it was counted.
+    /// Records that nothing was moved beyond `now`, so that nothing beyond it was counted.
     #[inline]
     pub fn limit_to(&mut self, now: UnixMs) {
         self.at = self.at.min(now);
     }
 
-    /// The first lease or TTL that ends by `now` and was not ended yet. O(1).
+    /// The first lease or TTL that ends by `now` and was not ended yet; `None` if there is none. O(1).
     #[inline]
     pub fn first_end(&self, now: UnixMs) -> Option<Key> {
         let end = Key::end_of(now);
@@ -257,14 +260,14 @@ impl View {
         due(&self.inflight).or_else(|| due(&self.expiring))
     }
 
-    /// Forgets a key that stands for no message: otherwise it would be the first for ever.
+    /// Removes a key that belongs to no message; otherwise it would stay the first one forever.
     pub fn forget_end(&mut self, key: Key) {
         let _ = self.inflight.remove(key) || self.expiring.remove(key);
     }
 
     /// Brings one message up to `now`. O(log n) if that moves it, else O(1).
     ///
-    /// Returns what that did; `None` if the message stood already where it stands at `now`, as most do.
+    /// Returns what that changed; `None` if the message already stands where it should at `now`, as most do.
     #[inline]
     pub fn refresh(&mut self, messages: &mut Messages, at: At, record: &Record, now: UnixMs) -> Option<Refreshed> {
         let is = Stand::of(record, now).placement();
@@ -286,7 +289,7 @@ impl View {
         Refreshed { lease_ended, died }
     }
 
-    /// What time moved since the last call.
+    /// What time alone moved since the last call.
     pub fn take_moved(&mut self) -> Moved {
         std::mem::take(&mut self.moved)
     }
@@ -294,7 +297,8 @@ impl View {
     /// The earliest instant after the last advance at which time will move something. O(1).
     #[inline]
     pub fn next_wake(&self) -> Option<UnixMs> {
-        // Asked with every command, so spelt out: an iterator over the three costs three times as much.
+        // This is called with every command, so it is written out: an iterator over the three takes three times as
+        // long.
         let earlier = |wake: Option<UnixMs>, keys: &OrderedKeys| match (wake, keys.first().map(Key::time)) {
             (Some(wake), Some(first)) => Some(wake.min(first)),
             (wake, first) => wake.or(first),
@@ -302,8 +306,8 @@ impl View {
         earlier(earlier(self.waiting.next_due(), &self.inflight), &self.expiring)
     }
 
-    /// Takes the view back to `now`, which lies before the instant that another clock brought it to. What time did in
-    /// between will happen again: the totals have to forget what is returned. O(n log n).
+    /// Takes the view back to `now`, which lies before the instant to which another clock brought it. What time did in
+    /// between will happen again, so the totals must subtract what is returned. O(n log n).
     pub fn rewind(&mut self, messages: &mut Messages, now: UnixMs) -> Uncounted {
         let mut uncounted = Uncounted::default();
         for at in messages.iter_after(None) {
@@ -312,7 +316,7 @@ impl View {
             if is == Placement::InFlight && was != Placement::InFlight {
                 uncounted.lease_expired += 1;
             }
-            // Death by time is final in time, so its reason is the same at every later instant.
+            // Time never revives a dead message, so its reason is the same at every later instant.
             if let (Placement::Dead, State::Dead { reason, .. }) = (was, record.state_at(UnixMs::MAX)) {
                 uncounted.died += u64::from(is != Placement::Dead);
                 uncounted.expired += u64::from(is != Placement::Dead && reason == Reason::Expired);
@@ -322,7 +326,7 @@ impl View {
         uncounted
     }
 
-    /// Builds the whole view of `now`. O(n log n), for a load and for a clock that was set right.
+    /// Rebuilds the whole view for `now`. O(n log n), for a load and for a clock that was corrected.
     pub fn rebuild(&mut self, messages: &mut Messages, now: UnixMs) {
         let (mut waiting, mut expiring) = (Vec::new(), Vec::new());
         let (mut inflight, mut receipts, mut dead) = (Vec::new(), Vec::new(), Vec::new());
@@ -356,9 +360,9 @@ impl View {
     }
 }
 
-/// Looking.
+/// Reading.
 impl View {
-    /// Counts of the states, as of the last advance. O(1).
+    /// The number of messages in each state, as of the last advance. O(1).
     #[inline]
     pub fn counts(&self, messages: &Messages) -> Counts {
         let ready = self.waiting.ready();
@@ -371,25 +375,25 @@ impl View {
         }
     }
 
-    /// Messages counted as ready, as of the last advance. O(1).
+    /// The number of ready messages, as of the last advance. O(1).
     #[inline]
     pub fn ready(&self) -> usize {
         self.waiting.ready()
     }
 
-    /// Messages counted as in flight, as of the last advance. O(1).
+    /// The number of messages in flight, as of the last advance. O(1).
     #[inline]
     pub fn inflight(&self) -> usize {
         self.inflight.len()
     }
 
-    /// Messages counted as dead, as of the last advance. O(1).
+    /// The number of dead messages, as of the last advance. O(1).
     #[inline]
     pub fn dead(&self) -> usize {
         self.dead.len()
     }
 
-    /// Waiting messages that are due by `now`. O(log n).
+    /// The number of waiting messages that are due by `now`. O(log n).
     pub fn due_by(&self, now: UnixMs) -> usize {
         self.waiting.due_by(now, usize::MAX)
     }
@@ -409,8 +413,8 @@ impl View {
         self.inflight.first().map(Key::time)
     }
 
-    /// When the earliest delivery began that has not ended by `now`. Leases that have ended since the last advance are
-    /// told from running ones up to the number `ended_max`.
+    /// The instant at which the oldest delivery began that is still running at `now`; `None` if none is. At most
+    /// `ended_max` leases that have ended since the last advance are recognised as ended.
     pub fn oldest_begun(&self, messages: &Messages, now: UnixMs, ended_max: usize) -> Option<UnixMs> {
         let end = Key::end_of(now);
         let ended = self.inflight.iter_after(None).take(ended_max).take_while(|lease| *lease <= end);
@@ -418,7 +422,8 @@ impl View {
         self.begun.earliest_but(ended.filter_map(|lease| record(lease)?.receipt()).collect())
     }
 
-    /// The first messages of a state, in the order in which they leave it; the dead newest first.
+    /// The first `count` messages of a state, in the order in which they leave it; dead messages are returned newest
+    /// first.
     pub fn in_state(&self, now: UnixMs, kind: StateKind, count: usize) -> Vec<Sequence> {
         match kind {
             StateKind::Delayed => self.waiting.iter_delayed(now).take(count).collect(),
@@ -439,7 +444,7 @@ impl View {
         self.dead.last()
     }
 
-    /// The last of the `count` oldest dead messages. O(count).
+    /// The last of the `count` oldest dead messages; `None` if there is none. O(count).
     pub fn last_of_oldest_dead(&self, count: usize) -> Option<Key> {
         self.dead.iter_after(None).take(count).last()
     }
@@ -449,32 +454,32 @@ impl View {
         self.dead.iter_after(None).take_while(|key| *key <= last).map(Key::sequence).collect()
     }
 
-    /// How many dead messages there are up to `last`. O(log n).
+    /// The number of dead messages up to `last`. O(log n).
     pub fn count_dead_up_to(&self, last: Key) -> usize {
         self.dead.rank(last)
     }
 
-    /// Leases and TTLs that have ended by the instant of the view and were not ended in it yet.
+    /// The leases and the TTLs that have ended by the instant of the view and were not ended in it yet.
     pub fn overdue(&self) -> (Vec<Key>, Vec<Key>) {
         let end = Key::end_of(self.at);
         let overdue = |keys: &OrderedKeys| keys.iter_after(None).take_while(|key| *key <= end).collect();
         (overdue(&self.inflight), overdue(&self.expiring))
     }
 
-    /// Bytes on the heap. O(n / 64).
+    /// The bytes on the heap. O(n / 64).
     pub fn heap_bytes(&self) -> usize {
         let sets = [&self.inflight, &self.expiring, &self.dead];
         self.waiting.heap_bytes() + self.begun.heap_bytes() + sets.iter().map(|set| set.heap_bytes()).sum::<usize>()
     }
 
-    /// Allocations to free, an estimate. O(priorities in use).
+    /// The number of allocations to free, an estimate. O(priorities in use).
     pub fn allocations(&self) -> usize {
         let sets = [&self.inflight, &self.expiring, &self.dead].into_iter().filter(|set| !set.is_empty());
         self.waiting.allocations() + sets.map(OrderedKeys::allocations).sum::<usize>()
     }
 
-    /// Whether each message stands in the one order that its record and its placement name, no order holds anything
-    /// else, and the counts agree. O(n log n), for tests.
+    /// Checks that each message stands in the one order that its record and its placement name, that no order holds
+    /// anything else, and that the counts agree. O(n log n), for tests.
     pub fn check(&self, messages: &Messages) -> Result<(), &'static str> {
         self.waiting.check()?;
         let (mut waiting, mut expiring, mut inflight, mut dead) = (0, 0, 0, 0);

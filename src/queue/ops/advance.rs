@@ -11,7 +11,7 @@ use super::super::Queue;
 pub struct Advanced {
     /// Messages that became ready by time alone since the last advance that reported any.
     pub ready: usize,
-    /// Messages that became dead by time alone, likewise.
+    /// Messages that became dead by time alone since the last advance that reported any.
     pub died: usize,
     /// Whether the view is complete up to the given time.
     pub done: bool,

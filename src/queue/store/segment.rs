@@ -270,7 +270,7 @@ impl Segment {
         self.headers[index].delivery = slot;
     }
 
-    /// Packs a full list of deliveries if more than half of it are gaps, instead of letting it grow.
+    /// Packs a full list of deliveries if more than half of it consists of gaps, instead of letting it grow.
     fn close_gaps(&mut self) {
         if !self.deliveries.is_full() {
             return;

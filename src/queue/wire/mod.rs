@@ -1,4 +1,4 @@
-//! The bytes of queues and effects: in RDB files, in the AOF, on the replication link, in `DUMP`.
+//! The bytes of queues and effects in RDB files, in the AOF, on the replication link and in `DUMP`.
 //!
 //! Each version of the format has structs of its own in a file of its own, with conversions to and from the live
 //! types, so a change of a live type cannot change the bytes. A version that was released is never edited again;
@@ -15,7 +15,7 @@ pub use snapshot::{Header, Loader};
 use super::effect::Stamped;
 use std::fmt;
 
-/// The version that is written.
+/// The version of the format that is written.
 pub const VERSION: u8 = 1;
 
 /// Why bytes from outside were refused.
@@ -25,7 +25,7 @@ pub enum Refused {
     Malformed,
     /// No queue could have written them.
     Impossible,
-    /// They are of this version of the format, which this module does not read.
+    /// They have this version of the format, which this module does not read.
     Version(u8),
 }
 
@@ -44,14 +44,14 @@ impl fmt::Display for Refused {
 }
 
 impl<'a> Stamped<'a> {
-    /// Appends the bytes that travel.
+    /// Appends the encoded effect to `buffer`.
     pub fn encode(&self, buffer: &mut Vec<u8>) -> Result<(), Refused> {
         buffer.push(VERSION);
         codec::encode(buffer, &v1::Stamped::from(self))
     }
 
-    /// Reads what [`Stamped::encode`] wrote. Payloads are not copied, and what is read is no larger than a small
-    /// multiple of the input.
+    /// Decodes what [`Stamped::encode`] wrote. Payloads are not copied, and the result is no larger than a small
+    /// multiple of the input. Returns an error if the bytes are damaged or have another version.
     pub fn decode(bytes: &'a [u8]) -> Result<Stamped<'a>, Refused> {
         match codec::version_of(bytes)? {
             (1, rest) => codec::decode::<v1::Stamped<'_>>(rest)?.try_into(),

@@ -1,6 +1,6 @@
 //! A queue as bytes: a header, then chunks of messages in push order.
 //!
-//! A chunk holds about 64 KiB, so that a save is a stream and a load never needs more than a chunk at a time. The
+//! A chunk holds about 64 KiB, so that a save is a stream and a load never needs more than one chunk at a time. The
 //! orders are not saved: they follow from the records.
 
 use super::super::effect::Image;
@@ -14,41 +14,41 @@ use super::super::view::View;
 use super::super::{Queue, Reason, Totals};
 use super::{codec, v1, Refused, VERSION};
 
-/// A chunk is closed once it holds so many bytes: large enough to compress well and to make the cost of a chunk
-/// disappear, small enough to copy.
+/// A chunk is closed once it holds this many bytes: large enough to compress well and to make the cost per chunk
+/// negligible, small enough to copy.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// What there is to say of a queue beside its messages.
+/// The data of a queue beside its messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Its settings.
     pub settings: Settings,
-    /// The pause as it was last decided.
+    /// The pause that was last set; it may have ended.
     pub pause: Pause,
-    /// The last sequence that it gave.
+    /// The last sequence that the queue assigned.
     pub last_sequence: Sequence,
-    /// The last receipt that it gave.
+    /// The last receipt that the queue assigned.
     pub last_receipt: Receipt,
-    /// What happened so far.
+    /// The totals since the queue was created.
     pub totals: Totals,
     /// The instant of the view: `totals` count what time did up to it.
     pub viewed: UnixMs,
 }
 
 impl Header {
-    /// Whether a queue could have written this.
+    /// Whether a queue could have written this header.
     pub fn is_valid(&self) -> bool {
         self.settings.are_valid() && self.totals.numbers().iter().all(|total| *total <= MAX_LENGTH)
     }
 }
 
 impl Queue {
-    /// The instant of the view: the latest time that was brought to bear on it, here or before it was saved.
+    /// The instant of the view, which is the latest time to which it was brought, here or before it was saved.
     pub fn viewed(&self) -> UnixMs {
         self.view.at()
     }
 
-    /// What there is to say of the queue beside its messages.
+    /// The data of the queue beside its messages.
     pub fn header(&self) -> Header {
         Header {
             settings: *self.settings,
@@ -60,7 +60,8 @@ impl Queue {
         }
     }
 
-    /// The totals once the view is complete up to its instant. Saving must not advance.
+    /// The totals that the queue would have if the view were complete up to its instant. A save must not advance the
+    /// view.
     fn totals_as_viewed(&self) -> Totals {
         let viewed = self.view.at();
         let mut totals = self.totals();
@@ -76,7 +77,7 @@ impl Queue {
         totals
     }
 
-    /// Hands the queue to `sink`: the header first, then each chunk. O(n).
+    /// Passes the queue to `sink` in pieces: first the header, then each chunk. Stops at the first error. O(n).
     pub fn save<E: From<Refused>>(&self, mut sink: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let mut buffer = vec![VERSION];
         codec::encode(&mut buffer, &v1::Header::from(&self.header()))?;
@@ -89,7 +90,7 @@ impl Queue {
         Ok(())
     }
 
-    /// The messages in push order, some at a time.
+    /// The messages in push order, in chunks.
     pub fn chunks(&self) -> impl Iterator<Item = Vec<Image<'_>>> + '_ {
         let mut images = self.images().peekable();
         std::iter::from_fn(move || {
@@ -98,7 +99,7 @@ impl Queue {
             let mut bytes = 0;
             while bytes < CHUNK_BYTES {
                 let Some(image) = images.next() else { break };
-                // What a record takes, roughly.
+                // The approximate size of a record.
                 bytes += 48 + image.payload.len();
                 chunk.push(image);
             }
@@ -106,10 +107,11 @@ impl Queue {
         })
     }
 
-    /// The pieces that tell this queue from every other, for a digest: not totals, counts, the view or the time.
+    /// Passes to `sink` the pieces that distinguish this queue from every other, for a digest. Totals, counts, the view
+    /// and the time are left out.
     pub fn digest(&self, mut sink: impl FnMut(&[u8])) -> Result<(), Refused> {
         let mut buffer = Vec::new();
-        // What a header has beside these is left at its default.
+        // All other fields of the header are left at their defaults.
         let identity = Header { totals: Totals::default(), viewed: UnixMs::EPOCH, ..self.header() };
         codec::encode(&mut buffer, &v1::Header::from(&identity))?;
         sink(&buffer);
@@ -121,7 +123,7 @@ impl Queue {
         Ok(())
     }
 
-    /// A queue with a header's settings and counters, and no messages yet.
+    /// A queue with the settings and counters of a header, and no messages yet.
     pub(in crate::queue) fn begin(header: &Header) -> Queue {
         let mut queue = Queue::new(header.settings);
         queue.gate = Gate::with_pause(header.pause);
@@ -132,7 +134,7 @@ impl Queue {
         queue
     }
 
-    /// A copy. O(n).
+    /// A copy of the queue. O(n).
     pub fn duplicate(&self) -> Result<Queue, Refused> {
         let mut loader = Loader::default();
         self.save(|piece| loader.take(piece))?;
@@ -142,7 +144,7 @@ impl Queue {
     }
 }
 
-/// Puts a queue together from the pieces of [`Queue::save`].
+/// Loads a queue from the pieces that [`Queue::save`] produced.
 #[derive(Debug, Default)]
 pub struct Loader {
     /// The queue so far, and the version of its pieces.
@@ -150,7 +152,8 @@ pub struct Loader {
 }
 
 impl Loader {
-    /// Takes the next piece.
+    /// Takes the next piece. Returns an error if it is damaged, has another version, or could not have been saved by a
+    /// queue.
     pub fn take(&mut self, piece: &[u8]) -> Result<(), Refused> {
         let Some((version, queue)) = &mut self.begun else {
             let (version, rest) = codec::version_of(piece)?;
@@ -177,8 +180,8 @@ impl Loader {
         Ok(())
     }
 
-    /// The queue, once all pieces were taken. Its view is that of the save, but not beyond `now`: the clock may have
-    /// been ahead when it was saved.
+    /// Returns the queue after all pieces were taken. Its view is that of the save, but not beyond `now`: the clock may
+    /// have been ahead when it was saved. Returns an error if no piece was taken.
     pub fn finish(self, now: UnixMs) -> Result<Queue, Refused> {
         let (_, mut queue) = self.begun.ok_or(Refused::Malformed)?;
         let viewed = queue.view.at();
@@ -224,7 +227,7 @@ mod tests {
         assert_eq!((queue.counts().inflight, queue.totals().lease_expired), (0, 1));
         assert_eq!(popped(&mut queue, &mut floor, 2_000), 0);
         assert_eq!((queue.counts().inflight, queue.counts().ready), (1, 0));
-        assert_eq!(queue.totals().lease_expired, 0, "it has not ended");
+        assert_eq!(queue.totals().lease_expired, 0, "the lease has not ended");
         assert!(queue.ack(at(2_000), &Target::parse(b"m").unwrap()).is_some());
     }
 

@@ -1,9 +1,9 @@
 //! Version 1 of the format.
 //!
-//! Numbers that are close to one another are written as differences, which MessagePack keeps in one to five bytes
-//! instead of nine: a due time as its distance from the push, a deadline from the delivery, the sequences of a list
-//! each from the one before, and the first from the instant of the decision. Differences of sequences and receipts
-//! wrap, so every number can be written; times are checked as they are read.
+//! Numbers that are close to each other are written as differences, which MessagePack stores in one to five bytes
+//! instead of nine: a due time as its distance from the push, a deadline as its distance from the delivery, and each
+//! sequence of a list as its distance from the one before (the first from the instant of the decision). Differences of
+//! sequences and receipts wrap, so every number can be written; times are checked when they are read.
 
 use super::super::effect::{Effect as LiveEffect, Grant as LiveGrant, Image as LiveImage, Stamped as LiveStamped};
 use super::super::gate::Pause;
@@ -18,17 +18,17 @@ use super::{Header as LiveHeader, Refused};
 use serde::{Deserialize, Serialize};
 use serde_bytes::Bytes;
 
-/// Bits of a sequence or a receipt below its milliseconds.
+/// The bits of a sequence or a receipt below its milliseconds.
 const COUNT_BITS: u32 = 20;
 
-/// A pause without an end.
+/// The number that stands for a pause without an end.
 const ENDLESS: u64 = u64::MAX;
 
 /// An effect: the instant of the decision, Unix ms, and what was decided.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Stamped<'a>(u64, #[serde(borrow)] Effect<'a>);
 
-/// The letters are part of the format, and stand in the reference of the commands.
+/// An effect. The letters are part of the format, and are listed in the reference of the commands.
 #[derive(Debug, Serialize, Deserialize)]
 enum Effect<'a> {
     #[serde(rename = "p")]
@@ -71,7 +71,7 @@ enum Effect<'a> {
     Continue(#[serde(borrow)] Vec<Image<'a>>),
 }
 
-/// Due again, at a distance from now; or dead, since a distance from now and for a reason.
+/// The fate of a message: due again, at a distance from now; or dead, since a distance from now and for a reason.
 #[derive(Debug, Serialize, Deserialize)]
 enum Fate {
     #[serde(rename = "w")]
@@ -80,7 +80,7 @@ enum Fate {
     Dead(i64, u8),
 }
 
-/// All up to (died, sequence), each as a distance from now; or these.
+/// The dead messages chosen: all up to (died, sequence), each as a distance from now; or a list.
 #[derive(Debug, Serialize, Deserialize)]
 enum Chosen {
     #[serde(rename = "u")]
@@ -89,12 +89,13 @@ enum Chosen {
     These(Vec<i64>),
 }
 
-/// Sequence and receipt as distances from those of the grant before, attempt, deadline as a distance from now.
+/// A delivery: the sequence as a distance from that of the grant before, the attempt, the deadline as a distance from
+/// now, and the receipt as a distance from that of the grant before.
 #[derive(Debug, Serialize, Deserialize)]
 struct Grant(i64, u32, i64, i64);
 
-/// A message: sequence as a distance from that of the message before, due time as a distance from the sequence's
-/// instant, priority, retries, lease, TTL, attempts, the phase unless it waits, name, payload, error.
+/// A message: the sequence as a distance from that of the message before, the due time as a distance from the
+/// sequence's instant, priority, retries, lease, TTL, attempts, the phase unless it is waiting, name, payload, error.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Image<'a>(
     i64,
@@ -114,8 +115,8 @@ pub struct Image<'a>(
 #[derive(Debug, Serialize, Deserialize)]
 struct Ends(u64, i64);
 
-/// Leased: the receipt as a distance from the sequence, the deadline from the receipt's instant. Dead: the instant as a
-/// distance from the due time, and the reason.
+/// A phase. Leased: the receipt as a distance from the sequence, and the deadline as a distance from the receipt's
+/// instant. Dead: the instant of death as a distance from the due time, and the reason.
 #[derive(Debug, Serialize, Deserialize)]
 enum Phase {
     #[serde(rename = "l")]
@@ -124,12 +125,12 @@ enum Phase {
     Dead(i64, u8),
 }
 
-/// Lease, retries, backoff base, maximum and jitter, TTL, MAXLEN, MAXINFLIGHT, DEADLEN, DEADTTL, MAXPAYLOAD.
+/// Settings: lease, retries, backoff base, maximum and jitter, TTL, MAXLEN, MAXINFLIGHT, DEADLEN, DEADTTL, MAXPAYLOAD.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Settings(u64, i32, u64, u64, u8, u64, u64, u64, Option<u64>, u64, u64);
 
-/// A queue without its messages: settings, the end of the pause (0: none, [`ENDLESS`]: without an end), last sequence,
-/// last receipt, totals, and the instant up to which the totals count what time did.
+/// A queue without its messages: settings, the end of the pause (0 if there is none, [`ENDLESS`] if it has no end),
+/// last sequence, last receipt, totals, and the instant up to which the totals count what time did.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Header(Settings, u64, u64, u64, [u64; Totals::NAMES.len()], u64);
 
@@ -140,12 +141,12 @@ fn distance(number: u64, base: u64) -> i64 {
     number.wrapping_sub(base) as i64
 }
 
-/// The number at a distance from `base`.
+/// The number at this distance from `base`.
 fn at_distance(distance: i64, base: u64) -> u64 {
     base.wrapping_add(distance as u64)
 }
 
-/// The sequence or receipt that an instant begins with.
+/// The smallest sequence or receipt of an instant.
 fn ticks(instant: UnixMs) -> u64 {
     instant.as_ms() << COUNT_BITS
 }
@@ -191,7 +192,7 @@ fn reason(code: u8) -> Result<Reason, Refused> {
     }
 }
 
-/// A list of sequences, each as its distance from the one before, the first from `base`.
+/// A list of sequences, each as its distance from the one before, and the first as its distance from `base`.
 fn distances(sequences: &[Sequence], base: u64) -> Vec<i64> {
     let mut last = base;
     sequences.iter().map(|sequence| distance(sequence.0, std::mem::replace(&mut last, sequence.0))).collect()
@@ -254,14 +255,14 @@ impl<'a> From<&LiveStamped<'a>> for Stamped<'a> {
     }
 }
 
-/// Messages, the first sequence as a distance from `base`.
+/// The wire form of messages, with the first sequence as a distance from `base`.
 pub fn images<'a>(messages: &[LiveImage<'a>], base: u64) -> Vec<Image<'a>> {
     let mut last = base;
     let mut next = |live: &LiveImage<'a>| image(live, std::mem::replace(&mut last, live.record.sequence.0));
     messages.iter().map(&mut next).collect()
 }
 
-/// A message, its sequence as a distance from `base`.
+/// The wire form of a message, with its sequence as a distance from `base`.
 pub fn image<'a>(live: &LiveImage<'a>, base: u64) -> Image<'a> {
     let record = &live.record;
     let sequence = record.sequence.0;
@@ -322,7 +323,7 @@ impl From<&LiveSettings> for Settings {
 fn pause_end(pause: Pause) -> u64 {
     match pause {
         Pause::Off => 0,
-        // A pause until 1970 has ended: it is as none.
+        // A pause until 1970 has ended, so it is the same as no pause.
         Pause::Until(end) => end.as_ms(),
         Pause::Endless => ENDLESS,
     }
@@ -392,7 +393,7 @@ impl<'a> TryFrom<Stamped<'a>> for LiveStamped<'a> {
     }
 }
 
-/// What [`images`] wrote.
+/// Converts back what [`images`] wrote. Returns an error if a value is out of its range.
 pub fn live_images(messages: Vec<Image<'_>>, base: u64) -> Result<Vec<LiveImage<'_>>, Refused> {
     let mut last = base;
     let next = |image| {
