@@ -42,7 +42,8 @@ impl Queue {
         // The queue's clock is not changed: it holds the time of this server, and `now` is that of another.
         match stamped.effect {
             Effect::Begin(_) | Effect::Continue(_) => {}
-            // The queue of the server that decided may have been ahead of the instant with which the effect is stamped.
+            // The queue's own time on the server that decided may be ahead of the instant with which it stamped the
+            // effect.
             Effect::TrimDead(died, _) | Effect::Redrive(Chosen::UpTo(died, _), _) => self.catch_up_all(now.max(died)),
             _ => self.catch_up_all(now),
         }

@@ -1,4 +1,4 @@
-//! The beginnings of the running deliveries, from which the age of the oldest one follows.
+//! The instants at which the running deliveries began, from which the age of the oldest one follows.
 //!
 //! A receipt contains the millisecond in which its delivery began, and receipts only grow. So it is enough to count the
 //! running deliveries of each millisecond. A new delivery is counted in the last entry or adds an entry behind it; the

@@ -155,7 +155,7 @@ impl Tally {
         }
     }
 
-    /// Bytes on the heap.
+    /// The number of bytes on the heap.
     pub fn heap_bytes(&self) -> usize {
         self.rare.as_deref().map_or(0, size_of_val)
     }

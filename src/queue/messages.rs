@@ -37,8 +37,7 @@ impl Messages {
         self.store.last()
     }
 
-    /// Adds a message behind all others. Its sequence must be above theirs, and none of them may have its name. O(log
-    /// n).
+    /// Adds a message behind all others. Its sequence must be above theirs, and no other may have its name. O(log n).
     pub fn add(&mut self, record: &Record, bytes: Bytes<'_>) {
         self.store.append(record, bytes);
         if let Some(name) = bytes.name {
@@ -184,7 +183,7 @@ impl Messages {
         self.names.iter_after(key)
     }
 
-    /// Bytes on the heap. O(n / 64).
+    /// The number of bytes on the heap. O(n / 64).
     pub fn heap_bytes(&self) -> usize {
         self.store.heap_bytes() + self.names.heap_bytes()
     }

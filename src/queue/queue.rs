@@ -71,7 +71,8 @@ impl Queue {
         &self.settings
     }
 
-    /// Lets the queue share the settings of another one: `common` if they are equal; otherwise its own become `common`.
+    /// Shares the settings with other queues: the queue takes `common` if its own settings are equal to it, and
+    /// otherwise puts its own into `common`.
     pub fn share_settings(&mut self, common: &mut Arc<Settings>) {
         if self.settings == *common {
             self.settings = Arc::clone(common);
@@ -119,7 +120,7 @@ impl Queue {
         self.clock = self.own_time(now);
     }
 
-    /// The bytes that the queue holds on the heap. O(n / 64).
+    /// The number of bytes on the heap. O(n / 64).
     pub fn heap_bytes(&self) -> usize {
         let own_settings = if Arc::strong_count(&self.settings) == 1 { size_of::<Settings>() } else { 0 };
         own_settings + self.tally.heap_bytes() + self.messages.heap_bytes() + self.view.heap_bytes()

@@ -197,7 +197,8 @@ pub struct Record {
 impl Record {
     /// The state at `now`, which follows from this record and the time alone.
     pub fn state_at(&self, now: UnixMs) -> State {
-        // The instant at which its lease ended: a message in flight neither expires nor is delivered again.
+        // The instant at which its lease ended, if it was leased. A message in flight neither expires nor is delivered
+        // again.
         let waits_since = match self.phase {
             Phase::Dead { died, reason } => return State::Dead { died, reason },
             Phase::Leased { deadline, .. } if now < deadline => return State::InFlight,
@@ -277,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ttl_that_ends_in_flight_kills_as_the_lease_ends() {
+    fn a_ttl_that_ends_in_flight_applies_at_the_deadline() {
         let record = leased(0, Some(60));
         assert_eq!(record.state_at(UnixMs::new(99)), State::InFlight);
         assert_eq!(record.state_at(UnixMs::new(200)), dead(100, Reason::Expired));

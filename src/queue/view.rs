@@ -30,7 +30,7 @@ pub(super) struct View {
     waiting: Waiting,
     /// Leases, by (deadline, sequence).
     inflight: OrderedKeys,
-    /// The beginnings of these leases.
+    /// The instants at which the deliveries of these leases began.
     begun: Begun,
     /// The ends of the TTLs of waiting messages, by (end, sequence).
     expiring: OrderedKeys,
@@ -125,8 +125,8 @@ impl View {
         messages.set_placement(at, stand.placement());
     }
 
-    /// Removes a message from the order in which it stands. `record` must be the record with which it was placed. O(log
-    /// n).
+    /// Removes a message from the order in which it stands. `record` must be the record with which it was placed.
+    /// O(log n).
     #[inline]
     pub fn unplace(&mut self, messages: &Messages, at: At, record: &Record) {
         match (messages.placement(at), record.phase) {
@@ -183,8 +183,8 @@ impl View {
         self.dead.retain(|key| key > last);
     }
 
-    /// Removes all messages that stood in one of `states` at `now`, after they were removed from `messages`. O(n log
-    /// n).
+    /// Removes all messages that stood in one of `states` at `now`, after they were removed from `messages`.
+    /// O(n log n).
     pub fn take_states(&mut self, messages: &Messages, now: UnixMs, states: States) {
         let (delayed, ready) = (states.contain(StateKind::Delayed), states.contain(StateKind::Ready));
         if delayed || ready {
@@ -297,8 +297,7 @@ impl View {
     /// The earliest instant after the last advance at which time will move something. O(1).
     #[inline]
     pub fn next_wake(&self) -> Option<UnixMs> {
-        // This is called with every command, so it is written out: an iterator over the three takes three times as
-        // long.
+        // This runs with every command, so it is written out: an iterator over the three takes three times as long.
         let earlier = |wake: Option<UnixMs>, keys: &OrderedKeys| match (wake, keys.first().map(Key::time)) {
             (Some(wake), Some(first)) => Some(wake.min(first)),
             (wake, first) => wake.or(first),
@@ -466,7 +465,7 @@ impl View {
         (overdue(&self.inflight), overdue(&self.expiring))
     }
 
-    /// The bytes on the heap. O(n / 64).
+    /// The number of bytes on the heap. O(n / 64).
     pub fn heap_bytes(&self) -> usize {
         let sets = [&self.inflight, &self.expiring, &self.dead];
         self.waiting.heap_bytes() + self.begun.heap_bytes() + sets.iter().map(|set| set.heap_bytes()).sum::<usize>()

@@ -174,8 +174,8 @@ impl Waiting {
         self.bands.iter().fold(0, |count, band| count + band.keys.rank_up_to(end, limit - count))
     }
 
-    /// Removes and returns the first message in delivery order that is due by `now`; `None` if there is none. O(log n +
-    /// priorities in use).
+    /// Removes and returns the first message in delivery order that is due by `now`; `None` if there is none.
+    /// O(log n + priorities in use).
     pub fn pop(&mut self, now: UnixMs) -> Option<Sequence> {
         let end = Key::end_of(now);
         let (at, key) =

@@ -7,8 +7,7 @@ use super::super::time::UnixMs;
 use super::super::Queue;
 
 impl Queue {
-    /// Removes a message and returns its sequence and the state it was in; `None` if there is no such message. O(log
-    /// n).
+    /// Removes a message and returns its sequence and its last state; `None` if there is no such message. O(log n).
     pub fn cancel(&mut self, now: UnixMs, id: &Id<'_>) -> Option<(Sequence, StateKind)> {
         let now = self.observe(now);
         let at = self.messages.find(id)?;

@@ -40,8 +40,8 @@ pub struct Delivered<'a> {
 }
 
 impl Queue {
-    /// Returns how many messages `pop` would deliver at `now`. O(log n) for each lease and TTL that ended since the
-    /// last advance, plus O(log n).
+    /// Returns how many messages `pop` would deliver at `now`. O(log n), plus O(log n) for each lease and TTL that
+    /// ended since the last advance.
     pub fn deliverable(&mut self, now: UnixMs, pop: &Pop) -> usize {
         let now = self.observe(now);
         // This comes before the catch-up: a queue that is paused delivers nothing, so its messages need not be brought
@@ -84,8 +84,8 @@ impl Queue {
         });
     }
 
-    /// Delivers `pop.count` messages to `sink`. The caller has just asked [`Queue::deliverable`], so that many are
-    /// ready. O(log n) for each message.
+    /// Delivers `pop.count` messages to `sink`. The caller must have just asked [`Queue::deliverable`] whether this
+    /// many are ready. O(log n) for each message.
     pub fn deliver(&mut self, now: UnixMs, floor: &mut Floor, pop: &Pop, mut sink: impl FnMut(Delivered<'_>)) {
         let now = self.observe(now);
         let last = self.last_receipt.max(Receipt(floor.receipt));
@@ -101,8 +101,7 @@ impl Queue {
                 sequence: record.sequence,
                 attempt: record.attempts.saturating_add(1),
                 deadline: now.after(lease.unwrap_or(DurationMs::ZERO)),
-                // If the receipts are exhausted, which only a forged snapshot can bring about, the last one is
-                // repeated.
+                // If the receipts are exhausted, which only a forged snapshot can bring about, the last is repeated.
                 receipt: receipt.unwrap_or(Receipt(u64::MAX)),
             };
             let bytes = self.messages.bytes(at);

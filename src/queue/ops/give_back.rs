@@ -39,8 +39,8 @@ pub enum Fate {
     Due(UnixMs),
     /// The message is dead.
     Dead {
-        /// The instant of death. It is explicit, since the clock of the queue may be ahead of the instant of the
-        /// decision.
+        /// The instant of death. It is explicit, since the queue's own time may be ahead of the instant with which the
+        /// effect is stamped.
         died: UnixMs,
         /// The reason.
         reason: Reason,

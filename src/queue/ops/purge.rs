@@ -24,8 +24,8 @@ impl Queue {
     }
 
     /// Removes the first `count` messages that are in one of `states`, and returns them. The states are taken in the
-    /// order of [`StateKind::ALL`], the messages of a state in the order in which [`Queue::peek`] returns them. O(m log
-    /// n), where m is the number of messages removed.
+    /// order of [`StateKind::ALL`], the messages of a state in the order in which [`Queue::peek`] returns them.
+    /// O(m log n), where m is the number of messages removed.
     pub fn purge_first(&mut self, now: UnixMs, states: States, count: usize) -> Vec<Sequence> {
         let now = self.observe(now);
         self.catch_up_all(now);

@@ -8,7 +8,7 @@ use super::super::Queue;
 
 impl Queue {
     /// Drops the oldest of the dead messages that the settings no longer keep, in at most `budget` steps. Returns the
-    /// last one dropped: no message that is dead up to that one is left. `None` if none was dropped. O(budget × log n).
+    /// last one dropped, or `None` if none was: no dead message up to that one is left. O(budget × log n).
     pub fn trim_dead(&mut self, budget: usize) -> Option<(UnixMs, Sequence)> {
         let mut last = None;
         for _ in 0..budget {
@@ -24,9 +24,9 @@ impl Queue {
         last
     }
 
-    /// Drops all dead messages that the settings no longer keep. Returns the last one dropped: no message that is dead
-    /// up to that one is left. `None` if none was dropped. O(m log n), where m is the number of messages dropped, and
-    /// O(n log n) at most.
+    /// Drops all dead messages that the settings no longer keep. Returns the last one dropped, or `None` if none was:
+    /// no dead message up to that one is left. O(m log n), where m is the number of messages dropped, and O(n log n) at
+    /// most.
     pub fn trim_all_dead(&mut self, now: UnixMs) -> Option<(UnixMs, Sequence)> {
         let now = self.observe(now);
         self.catch_up_dead(now);
@@ -65,8 +65,8 @@ impl Queue {
         last_outdated.map_or(0, |died| self.view.count_dead_up_to(Key::end_of(UnixMs::new(died))))
     }
 
-    /// Brings the view up to the latest known instant of death, which another clock may have set beyond `now`. After
-    /// that the dead include every message that died before that instant.
+    /// Brings the view up to the latest known instant of death, which another clock may have set beyond `now`. The view
+    /// then has every message among the dead that died before that instant.
     pub(in crate::queue) fn catch_up_dead(&mut self, now: UnixMs) {
         self.catch_up_all(now);
         if let Some(newest) = self.view.newest_dead().filter(|newest| newest.time() > now) {

@@ -1,4 +1,4 @@
-//! A sorted set of keys without pauses: the data structure behind every order of the queue.
+//! A sorted set of keys in which no single operation takes long: the data structure behind every order of the queue.
 //!
 //! It is a B+ tree of three fixed levels, as in a paged file: leaves of at most 128 keys, inner nodes of at most 256
 //! leaves, and one root. Nothing larger than a leaf grows by doubling. The storage of a leaf grows in small steps and
@@ -193,7 +193,7 @@ impl OrderedKeys {
         OrderedKeys(Some(Box::new(root)))
     }
 
-    /// The bytes on the heap. O(number of leaves).
+    /// The number of bytes on the heap. O(number of leaves).
     pub fn heap_bytes(&self) -> usize {
         let below = match self.0.as_deref() {
             None => return 0,

@@ -343,7 +343,7 @@ impl Store {
         })
     }
 
-    /// The bytes on the heap. O(segments).
+    /// The number of bytes on the heap. O(segments).
     pub fn heap_bytes(&self) -> usize {
         let aside = |map: &BTreeMap<Sequence, Box<[u8]>>| {
             // A node of std's B-tree holds up to eleven entries and is two thirds full on average.

@@ -1,8 +1,9 @@
 //! One segment of the store: the headers of its messages in push order in one vector, and their bytes in another.
 //!
-//! At a header's offset lie, each only if its flag is set: the name (after a length byte), the retries, the lease, the
-//! TTL, and last the payload, which ends where the next message begins. Retries that equal those of the segment's first
-//! message are left out, since all messages of most queues have the same.
+//! The bytes of a message start at the offset in its header. They consist of these parts, each only if it is present:
+//! the name (after a length byte), the retries, the lease, the TTL, and last the payload, which ends where the next
+//! message begins. Retries that equal those of the segment's first message are left out, since all messages of most
+//! queues have the same.
 
 // Indices are those of headers that the caller found in this segment; offsets are written by `append` only.
 #![allow(clippy::indexing_slicing)]

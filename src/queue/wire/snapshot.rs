@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_of_another_server_that_was_ahead_ends_no_lease_here() {
+    fn a_masters_clock_that_was_ahead_ends_no_lease_here() {
         let (mut queue, mut floor) = leased();
         // A master whose clock was an hour ahead decided something.
         queue.apply(&Stamped { now: at(3_600_000), effect: Effect::Ack(Vec::new()) }).unwrap();
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_ahead_before_a_save_ends_no_lease_after_the_load() {
+    fn a_clock_ahead_at_a_save_ends_no_lease_after_loading() {
         let (mut queue, mut floor) = leased();
         queue.push(at(3_600_000), &mut floor, &NewMessage::default());
         queue.advance(at(3_600_000), usize::MAX);
@@ -242,11 +242,11 @@ mod tests {
         assert_eq!((loaded.counts().inflight, loaded.totals().lease_expired), (1, 0));
         assert_eq!(popped(&mut loaded, &mut floor, 2_000), 0);
         loaded.advance(at(61_000), usize::MAX);
-        assert_eq!(loaded.totals().lease_expired, 1, "counted once");
+        assert_eq!(loaded.totals().lease_expired, 1, "the end of the lease is counted once");
     }
 
     #[test]
-    fn a_version_that_is_not_known_is_refused_by_its_number() {
+    fn an_unknown_version_is_refused_by_its_number() {
         let (queue, _) = leased();
         let mut loader = Loader::default();
         let saved = queue.save(|piece| {
