@@ -1,7 +1,8 @@
-//! What the log says of a bug in the module, and only then. The tests look for these words, and so should operators.
+//! The words with which the log reports a bug in the module. They appear in no other case: the tests search for them,
+//! and operators should alert on them.
 
-/// How the line begins that says where a panic happened.
+/// The start of the log line that gives the location of a panic.
 pub const PANIC: &str = "panic at ";
 
-/// What a line says of a bug that was contained.
+/// Part of every log line that reports a bug that the module has contained.
 pub const BUG: &str = "a bug in the module";

@@ -1,53 +1,58 @@
-//! The module's allocator: the server's own, so that queues count in `used_memory` and in `maxmemory`.
+//! The module's global allocator. It forwards to the server's allocator, so that queues count towards `used_memory` and
+//! `maxmemory`.
 //!
-//! The crate's allocator knows only alloc and free: growing a `Vec` copies it, zeroed memory is cleared by hand,
-//! and a unit test without a server aborts. This one forwards all four calls, and where no server has filled the
-//! API table (unit tests, benches, fuzzing) it is the system's allocator.
+//! The allocator of the `redis-module` crate implements only `alloc` and `dealloc`: a `Vec` that grows is always
+//! copied, zeroed memory is cleared by hand, and a unit test without a server aborts. This one forwards all four calls.
+//! If no server has filled in the API table (unit tests, benches, fuzzing), it uses the system's allocator.
 //!
-//! The choice is made call by call, on a pointer that the server writes once, as the first act of the load. So
-//! nothing may be allocated before that act: it would be taken from one allocator and given back to the other.
+//! Each call chooses the allocator by a pointer that the server writes once, as the first act of the load. So nothing
+//! may be allocated before that: the block would be taken from one allocator and returned to the other.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr;
 
 use redis_module::raw;
 
-/// The alignment that every server's allocator gives, bytes. Not 16: jemalloc aligns 8-byte blocks to 8, and a
-/// server built on a malloc that cannot tell sizes puts 8 bytes before each block.
+/// The alignment that every server's allocator guarantees, in bytes. It is not 16: jemalloc aligns 8-byte blocks to 8,
+/// and a server whose malloc cannot report the size of a block puts an 8-byte header before each block.
 const SERVER_ALIGN: usize = 8;
 
-/// Room for the pointer to the true start of an over-aligned block, kept just before it, bytes.
+/// The space for the pointer to the true start of an over-aligned block, in bytes. The pointer is stored just before
+/// the block.
 const LINK: usize = size_of::<*mut u8>();
 
-// The link fits between the start of a block and the next address that is aligned to more than SERVER_ALIGN.
+// The link fits between the start of a block and the next address that is aligned to more than `SERVER_ALIGN`.
 const _: () = assert!(LINK <= SERVER_ALIGN);
 
-/// The global allocator of the module: the server's, or the system's where there is no server.
+/// The global allocator of the module: the server's allocator, or the system's if there is no server.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ServerAlloc;
 
-/// Whether the server must be asked for more, so that the block can be aligned within it.
+/// Returns whether the layout needs more alignment than the server guarantees, so that a larger block must be
+/// requested.
 #[inline]
 const fn is_over_aligned(layout: Layout) -> bool {
     layout.align() > SERVER_ALIGN
 }
 
-/// What to ask the server for, bytes, so that an over-aligned block of `size` bytes fits.
+/// The number of bytes to request from the server so that an over-aligned block of `size` bytes fits. Returns `None` if
+/// the sum overflows.
 #[inline]
 const fn padded(size: usize, align: usize) -> Option<usize> {
     size.checked_add(align)
 }
 
-/// The aligned block within `base`, whose start is noted just before it. Null stays null.
+/// Returns the aligned block within `base` and stores the address of `base` just before it. Returns null if `base` is
+/// null.
 ///
 /// # Safety
-/// `base` is null, or a block of at least `size + align` bytes, aligned to [`SERVER_ALIGN`]; `align` is a power of
-/// two above it.
+/// `base` is null, or a block of at least `size + align` bytes, aligned to [`SERVER_ALIGN`]. `align` is a power of two
+/// greater than [`SERVER_ALIGN`].
 unsafe fn place(base: *mut u8, align: usize) -> *mut u8 {
     if base.is_null() {
         return base;
     }
-    // From 8 to `align` bytes, as `base` is a multiple of 8.
+    // The shift is from 8 to `align` bytes, because `base` is a multiple of 8.
     let shift = align - (base.addr() & (align - 1));
     // SAFETY: `shift <= align`, so the block of `size` bytes ends within `base`; and `shift >= LINK`, so the link
     // lies within it too, at an address that is a multiple of 8.
@@ -58,10 +63,10 @@ unsafe fn place(base: *mut u8, align: usize) -> *mut u8 {
     }
 }
 
-/// The start that [`place`] noted for `block`.
+/// Returns the start that [`place`] stored for `block`.
 ///
 /// # Safety
-/// `block` came from [`place`] and was not null.
+/// `block` was returned by [`place`] and is not null.
 unsafe fn base_of(block: *mut u8) -> *mut u8 {
     // SAFETY: `place` wrote the link there, aligned.
     unsafe { block.sub(LINK).cast::<*mut u8>().read() }

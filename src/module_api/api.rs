@@ -1,26 +1,25 @@
-//! Which functions of the server the module counts on.
+//! The list of server functions that the module requires.
 //!
-//! The server hands out its API as a table of pointers, and the only sign that one is absent is that it is null.
-//! All that stand in the list below exist since Redis 7.0.0 and on every Valkey. [`missing_api`] checks them once,
-//! while the module loads; from then on `api!` calls them without looking. A name that is not in the list does
-//! not compile in `api!`, so the check and the calls cannot part ways. Functions that are newer are not listed:
-//! they are looked up where they are used, and done without where the server lacks them.
+//! The server exports its API as a table of function pointers, and a missing function is a null pointer. Every function
+//! in the list below exists since Redis 7.0.0 and in every Valkey. [`missing_api`] checks all of them once, while the
+//! module loads; after that `api!` calls them without a check. A name that is not in the list does not compile in
+//! `api!`, so the check and the calls cannot diverge. Newer functions are not listed: they are looked up at the place
+//! of use, and the module does without them if the server lacks them.
 
 use redis_module::raw;
 
 macro_rules! required {
     ($($name:ident)*) => {
-        /// One constant for each function in the list: the proof that `api!` asks for.
-        // The allocator's four are called where they may be absent, so not by `api!`, but must be checked too.
+        /// One constant for each function in the list. `api!` refers to it, which proves that the function was checked.
         #[allow(non_upper_case_globals, missing_docs, dead_code)]
         pub mod required {
             $(pub const $name: () = ();)*
         }
 
-        /// The first function of the list that this server lacks; `None` where it has all.
+        /// Returns the first function of the list that this server lacks, or `None` if it has all of them.
         ///
-        /// The module's load must call this after the API table is filled and before anything else of
-        /// `server`, and refuse to go on when it names one: every later `api!` call leans on the answer.
+        /// The load must call this after the API table is filled in and before it uses anything else of `module_api`,
+        /// and must fail if a name is returned: every later `api!` call relies on the answer.
         pub fn missing_api() -> Option<&'static str> {
             $(
                 // SAFETY: the static is written by the API's initialisation alone, before this runs and on
@@ -102,10 +101,10 @@ required! {
     RedisModule_LoadConfigs
 }
 
-/// The server's function of that name, to be called at once: `api!(RedisModule_Log)(ctx, level, …)`.
+/// The server's function of that name, for an immediate call: `api!(RedisModule_Log)(ctx, level, …)`.
 ///
-/// Expands to unsafe code and so stands in an `unsafe` block. What the block's `SAFETY` line must say is why the
-/// arguments are right; that the pointer is there follows from [`missing_api`], which the load has passed.
+/// It expands to unsafe code, so it must stand in an `unsafe` block. The block's `SAFETY` comment must say why the
+/// arguments are valid. That the pointer is not null follows from [`missing_api`], which the load has passed.
 macro_rules! api {
     ($name:ident) => {{
         const _: () = $crate::module_api::api::required::$name;

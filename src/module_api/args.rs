@@ -1,6 +1,6 @@
-//! The words of a command, borrowed from the server for as long as the call lasts. Nothing is copied.
+//! The arguments of a command, borrowed from the server for the duration of the call. Nothing is copied.
 //!
-//! [`Args::next`] reads the words one by one, from the first after the command's own name on.
+//! [`Args::next`] reads them one by one, starting after the command's own name.
 
 use std::ffi::c_int;
 
@@ -8,7 +8,7 @@ use redis_module::raw;
 
 use super::ctx::Name;
 
-/// The words of one command, and how many of them were read.
+/// The arguments of one command and a read position.
 #[derive(Clone)]
 pub struct Args<'a> {
     words: &'a [Name<'a>],
@@ -16,7 +16,7 @@ pub struct Args<'a> {
 }
 
 impl<'a> Args<'a> {
-    /// The words that the server passed to a callback, the cursor after the command's name.
+    /// Wraps the arguments that the server passed to a callback. The read position is after the command's name.
     ///
     /// # Safety
     /// `argv` points to `argc` strings of the server that all live, unchanged, for `'a`.
@@ -32,14 +32,14 @@ impl<'a> Args<'a> {
         Args { words, at: 1 }
     }
 
-    /// The next word, or `None` at the end; moves on.
+    /// Reads the next argument. Returns `None` at the end.
     #[inline]
     #[allow(clippy::should_implement_trait)] // a cursor, not an iterator
     pub fn next(&mut self) -> Option<&'a [u8]> {
         self.next_name().map(Name::bytes)
     }
 
-    /// The next word as the name of a key, or `None` at the end; moves on.
+    /// Reads the next argument as the name of a key. Returns `None` at the end.
     #[inline]
     pub fn next_name(&mut self) -> Option<Name<'a>> {
         let word = *self.words.get(self.at)?;
@@ -47,37 +47,38 @@ impl<'a> Args<'a> {
         Some(word)
     }
 
-    /// The next word, which stays the next; `None` at the end.
+    /// Returns the next argument without reading it, or `None` at the end.
     #[inline]
     pub fn peek(&self) -> Option<&'a [u8]> {
         self.words.get(self.at).map(|word| word.bytes())
     }
 
-    /// The next `count` words as names of keys, or `None` where there are fewer; moves on.
+    /// Reads the next `count` arguments as names of keys. Returns `None`, and reads nothing, if there are fewer.
     pub fn take_names(&mut self, count: usize) -> Option<&'a [Name<'a>]> {
         let names = self.words.get(self.at..self.at.checked_add(count)?)?;
         self.at += count;
         Some(names)
     }
 
-    /// The next `count` words, or `None` where there are fewer; moves on.
+    /// Reads the next `count` arguments. Returns `None`, and reads nothing, if there are fewer.
     pub fn take(&mut self, count: usize) -> Option<impl Iterator<Item = &'a [u8]>> {
         self.take_names(count).map(|words| words.iter().map(|word| word.bytes()))
     }
 
-    /// All words, the command's name first, read or not.
+    /// All arguments from the command's name on, whether or not they have been read.
     pub fn all(&self) -> &'a [Name<'a>] {
         self.words
     }
 
-    /// How many words are not yet read.
+    /// The number of arguments that have not been read.
     #[inline]
     pub fn remaining(&self) -> usize {
         self.words.len().saturating_sub(self.at)
     }
 }
 
-/// Calls `parse` with words that no server has sent, and a context in which it can only look at flags: for the fuzzer.
+/// Calls `parse` with arguments that no server sent and with a context that can only be asked for its flags. For the
+/// fuzzer.
 #[cfg(any(test, feature = "fuzzing"))]
 pub fn with_words<R>(words: &[&[u8]], parse: impl FnOnce(super::ctx::Ctx, Args<'_>) -> R) -> R {
     unsafe extern "C" fn bytes_of(word: *const raw::RedisModuleString, len: *mut usize) -> *const std::ffi::c_char {
@@ -95,7 +96,7 @@ pub fn with_words<R>(words: &[&[u8]], parse: impl FnOnce(super::ctx::Ctx, Args<'
         raw::RedisModule_StringPtrLen = Some(bytes_of);
         raw::RedisModule_GetContextFlags = Some(no_flags);
     }
-    // The first is the command's name, which nobody reads.
+    // The first argument is the command's name, which nobody reads.
     let mut strings: Vec<*mut raw::RedisModuleString> = vec![std::ptr::null_mut()];
     strings.extend(words.iter().map(|word| std::ptr::from_ref(word).cast_mut().cast()));
     let argc = c_int::try_from(strings.len()).unwrap_or(0);

@@ -1,8 +1,8 @@
-//! One call's window on the server: the clock, replication, signals, blocking and timers. Replies are in `reply`.
+//! The server as one call sees it: the clock, replication, signals, blocked clients and timers. Replies are in `reply`.
 //!
-//! [`Ctx`] is what the server passes to every callback, and [`Name`] the name of a key that it lends. Each method is
-//! one call of the API with its traps closed; answers that could be null are options. They cost what the server's
-//! function costs; none allocates here.
+//! [`Ctx`] is the context that the server passes to every callback, and [`Name`] is the name of a key that the server
+//! lends. Each method makes one API call and removes its pitfalls; a result that could be null is an `Option`. A method
+//! costs what the server's function costs, and allocates nothing itself unless its comment says so.
 
 use std::ffi::{c_int, c_void, CStr};
 use std::marker::PhantomData;
@@ -12,19 +12,21 @@ use redis_module::raw;
 
 use super::api::api;
 
-/// A callback that gets a command's words: of a command, of a blocked client's key, of its timeout.
+/// A callback that receives a command's arguments: the command itself, a key of a blocked client that became ready, or
+/// the timeout of a blocked client.
 pub type Callback = unsafe extern "C" fn(*mut raw::RedisModuleCtx, *mut *mut raw::RedisModuleString, c_int) -> c_int;
-/// A timer's callback. Its data is always null.
+/// The callback of a timer. Its data is always null.
 pub type TimerCallback = unsafe extern "C" fn(*mut raw::RedisModuleCtx, *mut c_void);
-/// The callback that takes back what a blocked client carried.
+/// The callback that frees the private data of a blocked client.
 pub type FreeCallback = unsafe extern "C" fn(*mut raw::RedisModuleCtx, *mut c_void);
-/// A server event's callback: context, event, subevent, the event's own data.
+/// The callback of a server event. Its parameters are the context, the event, the subevent and the event's own data.
 pub type EventCallback = unsafe extern "C" fn(*mut raw::RedisModuleCtx, raw::RedisModuleEvent, u64, *mut c_void);
 
-/// Twice the longest `BLOCK` that a command takes, ms: Redis 7.0 adds the time of day without looking for an overflow.
+/// Twice the longest `BLOCK` that a command accepts, in milliseconds. Redis 7.0 adds a timeout to the time of day
+/// without a check for overflow, so larger values are reduced to this one.
 const TIMEOUT_MAX_MS: i64 = 1 << 43;
 
-/// As [`Ctx::now_ms`], for callbacks that get no context.
+/// Same as [`Ctx::now_ms`], for callbacks that receive no context.
 #[inline]
 pub fn now_ms() -> u64 {
     // SAFETY: takes no arguments.
@@ -32,7 +34,7 @@ pub fn now_ms() -> u64 {
     u64::try_from(now).unwrap_or(0)
 }
 
-/// The server's context for one call. Not to be kept beyond the callback that it was passed to, nor sent to a thread.
+/// The server's context for one call. It must not be kept after the callback returns, nor sent to another thread.
 #[derive(Clone, Copy)]
 pub struct Ctx(*mut raw::RedisModuleCtx);
 
@@ -47,27 +49,28 @@ impl Ctx {
         Ctx(ctx)
     }
 
-    /// The pointer, for calls of the API that have no wrapper here.
+    /// The pointer, for API calls that have no wrapper here.
     #[inline]
     pub fn as_ptr(self) -> *mut raw::RedisModuleCtx {
         self.0
     }
 
-    /// Sets the module's options; one call stands for all bits. Bits that a server does not know are ignored.
+    /// Sets the module's options. One call must set all bits, since it replaces the previous ones. The server ignores
+    /// bits that it does not know.
     pub fn set_options(&self, bits: c_int) {
         // SAFETY: the context is valid, see `from_raw`.
         unsafe { api!(RedisModule_SetModuleOptions)(self.0, bits) }
     }
 
-    /// Whether the call wants to know no more than which of its words are keys: then [`key_at`](Self::key_at) answers
-    /// it, and nothing else is done.
+    /// Returns whether this call only asks for the positions of the command's keys. If so, the handler must answer with
+    /// [`key_at`](Self::key_at) and do nothing else.
     #[inline]
     pub fn asks_for_keys(&self) -> bool {
         // SAFETY: the context is valid, see `from_raw`.
         unsafe { api!(RedisModule_IsKeysPositionRequest)(self.0) != 0 }
     }
 
-    /// Tells that the word at a position, counted from the command's name, is a key.
+    /// Reports that the argument at `position`, counted from the command's name as 0, is a key.
     pub fn key_at(&self, position: usize) {
         if let Ok(position) = c_int::try_from(position) {
             // SAFETY: the context is valid, see `from_raw`.
@@ -75,13 +78,14 @@ impl Ctx {
         }
     }
 
-    /// Unix time, ms, read anew at each call. It can step back with the system's clock.
+    /// The Unix time in milliseconds, read anew at each call. It can step back together with the system's clock.
     #[inline]
     pub fn now_ms(&self) -> u64 {
         now_ms()
     }
 
-    /// One field of a section of `INFO`, if there is such a field. Makes the whole section.
+    /// Returns one field of a section of `INFO`, or `None` if there is no such field. The server generates the whole
+    /// section.
     pub fn server_info(&self, section: &CStr, field: &CStr) -> Option<String> {
         // SAFETY: the context is valid, section and field are C strings. The information is freed once, after the field's
         // text, which belongs to it, was copied.
@@ -94,31 +98,32 @@ impl Ctx {
         }
     }
 
-    /// What the server and this client are doing. Worth keeping for the call: it looks at a dozen states.
+    /// Returns the state of the server and of the calling client. Keep the result for the rest of the call: the server
+    /// collects a dozen states for it.
     #[inline]
     pub fn flags(&self) -> Flags {
         // SAFETY: the context is valid, see `from_raw`.
         Flags(unsafe { api!(RedisModule_GetContextFlags)(self.0) })
     }
 
-    /// The database that keys are opened in.
+    /// The database in which keys are opened.
     #[inline]
     pub fn selected_db(&self) -> i32 {
         // SAFETY: the context is valid, see `from_raw`.
         unsafe { api!(RedisModule_GetSelectedDb)(self.0) }
     }
 
-    /// Chooses the database that keys are opened in; `false` where there is none of that number.
+    /// Selects the database in which keys are opened. Returns `false` if there is no database with this number.
     #[inline]
     pub fn select_db(&self, db: i32) -> bool {
         // SAFETY: the context is valid, see `from_raw`.
         is_ok(unsafe { api!(RedisModule_SelectDb)(self.0, db) })
     }
 
-    /// Calls `f` with a name made from bytes, for callers that have no argument of the server's, such as a timer.
-    /// Copies the bytes.
+    /// Calls `f` with a name made from `bytes`, for callers that have no argument of the server, such as a timer. It
+    /// copies the bytes.
     pub fn with_name<R>(&self, bytes: &[u8], f: impl FnOnce(Name<'_>) -> R) -> R {
-        /// Gives the string back, also when `f` panics.
+        /// Frees the string, even if `f` panics.
         struct Owned(*mut raw::RedisModuleString);
         impl Drop for Owned {
             fn drop(&mut self) {
@@ -133,13 +138,13 @@ impl Ctx {
     }
 }
 
-/// What a change tells others: replicas and the AOF, watchers, waiting clients, subscribers.
+/// How a change is reported: to the replicas and the AOF, to watchers, to blocked clients and to subscribers.
 impl Ctx {
-    /// Sends `command key blob` to the replicas and the AOF, in the selected database, and counts one change.
-    /// Copies the blob. `false` where the server knows no such command.
+    /// Sends `command key blob` to the replicas and the AOF, in the selected database, and counts one change. It copies
+    /// the blob. Returns `false` if the server does not know the command.
     ///
-    /// While [`avoid_replication_traffic`](Self::avoid_replication_traffic) answers `true` this must not be
-    /// called outside a client's command: the server would abort.
+    /// While [`avoid_replication_traffic`](Self::avoid_replication_traffic) returns `true`, this must not be called
+    /// outside a client's command: the server would abort.
     #[inline]
     pub fn replicate_effect(&self, command: &CStr, key: Name<'_>, blob: &[u8]) -> bool {
         // SAFETY: the format names a string of the server and a buffer with its length, which are what follows.
@@ -148,7 +153,7 @@ impl Ctx {
         })
     }
 
-    /// Sends the command to the replicas and the AOF as it came. Not together with
+    /// Sends the command to the replicas and the AOF as it was received. Must not be combined with
     /// [`replicate_effect`](Self::replicate_effect) in one call.
     #[inline]
     pub fn replicate_verbatim(&self) {
@@ -156,32 +161,33 @@ impl Ctx {
         unsafe { api!(RedisModule_ReplicateVerbatim)(self.0) };
     }
 
-    /// Whether nothing may be replicated now but by a client's own command: writes are paused, for a failover or by
-    /// `CLIENT PAUSE`.
+    /// Returns whether only a client's own command may replicate at present, because writes are paused for a failover
+    /// or by `CLIENT PAUSE`.
     #[inline]
     pub fn avoid_replication_traffic(&self) -> bool {
         // SAFETY: takes no arguments.
         unsafe { api!(RedisModule_AvoidReplicaTraffic)() != 0 }
     }
 
-    /// Tells `WATCH` and client-side caches that the key changed.
+    /// Reports to `WATCH` and to client-side caches that the key has changed.
     #[inline]
     pub fn signal_modified(&self, key: Name<'_>) {
         // SAFETY: the context and the name are valid.
         unsafe { api!(RedisModule_SignalModifiedKey)(self.0, key.string) };
     }
 
-    /// Has the clients that wait for the key try again, after this command. Without effect where there is no such
-    /// key. Costs in proportion to the clients that wait.
+    /// Makes the server retry the clients that are blocked on the key, after this command. Has no effect if the key does
+    /// not exist. Costs O(n) for n blocked clients.
     #[inline]
     pub fn signal_ready(&self, key: Name<'_>) {
         // SAFETY: the context and the name are valid.
         unsafe { api!(RedisModule_SignalKeyAsReady)(self.0, key.string) };
     }
 
-    /// Publishes a keyspace event of class `d`, where such are switched on.
+    /// Publishes a keyspace event of class `d`, if the server is configured to publish these.
     ///
-    /// Other modules may run within: no [`OpenKey`](super::key::OpenKey) and no borrow of a global may be alive.
+    /// Other modules may run inside this call: no [`OpenKey`](super::key::OpenKey) and no borrow of a global may be
+    /// alive.
     #[inline]
     pub fn notify(&self, event: &CStr, key: Name<'_>) {
         let class = raw::REDISMODULE_NOTIFY_MODULE;
@@ -190,23 +196,26 @@ impl Ctx {
     }
 }
 
-/// Waiting: clients that wait for keys, timers, server events.
+/// Callbacks at a later time: blocked clients, timers and server events.
 impl Ctx {
-    /// Blocks the client until one of `keys` can serve it, and answers the server's handle.
+    /// Blocks the client until one of `keys` can serve it. Returns the server's handle.
     ///
-    /// At each signal for a key `on_ready` is called, in the order in which clients came; it replies and answers
-    /// `REDISMODULE_OK`, or does nothing and answers `REDISMODULE_ERR`, and the client waits on. `on_timeout` replies
-    /// when the time is over and on `CLIENT UNBLOCK`. `timeout_ms` 0 waits for ever; more than 2^43 is as 2^43.
-    /// `free` is called once, however the waiting ends, but only if `private` is not null.
+    /// The server calls `on_ready` at each signal for a key, for one client after the other in the order in which they
+    /// blocked. The callback either replies and returns `REDISMODULE_OK`, or does nothing and returns
+    /// `REDISMODULE_ERR`, and the client stays blocked. The server calls `on_timeout`, which replies, when the timeout
+    /// expires and on `CLIENT UNBLOCK`. A `timeout_ms` of 0 blocks for ever; a value above 2^43 has the same effect as
+    /// 2^43. The server calls `free` exactly once, in whatever way the client is unblocked, but only if `private` is
+    /// not null.
     ///
-    /// Returns `None` if the server does not let the client wait: Valkey 8.1 and later refuse a RESP3 client that has
-    /// subscribed to a channel. Then nothing was blocked, `private` is still the caller's, and no reply was sent.
+    /// Returns `None` if the server does not allow the client to block: Valkey 8.1 and later refuse a RESP3 client that
+    /// has subscribed to a channel. In that case nothing was blocked, the caller still owns `private`, and no reply was
+    /// sent.
     ///
-    /// Must not be called where [`Flags::deny_blocking`] holds. There Valkey 8.1 returns `None` and sends no reply,
-    /// but all other servers send an error and return a handle that never ends.
+    /// This must not be called if [`Flags::deny_blocking`] is set. In that case Valkey 8.1 returns `None` and sends no
+    /// reply, but all other servers send an error and return a handle that is never released.
     ///
     /// # Safety
-    /// `private` is null, or what the three callbacks take it for, until `free` was called.
+    /// `private` is null, or is valid for all three callbacks until `free` has been called.
     pub unsafe fn block_on_keys(
         &self,
         on_ready: Callback,
@@ -218,7 +227,7 @@ impl Ctx {
     ) -> Option<NonNull<raw::RedisModuleBlockedClient>> {
         let count = c_int::try_from(keys.len()).ok().filter(|n| *n > 0)?;
         let timeout = to_period(timeout_ms);
-        // `Name` is one pointer, transparently; the server reads the array and takes references of its own.
+        // `Name` is a transparent wrapper of one pointer. The server reads the array and takes its own references.
         let names: *mut *mut raw::RedisModuleString = keys.as_ptr().cast_mut().cast();
         // SAFETY: the context is valid, `names` points to `count` valid strings, and the callbacks are of the
         // types that the server calls. The caller vouches for `private`, which the server only hands on.
@@ -236,14 +245,14 @@ impl Ctx {
         })
     }
 
-    /// What the client blocked with; null outside the callbacks of a blocked client.
+    /// The private data with which the client blocked. It is null outside the callbacks of a blocked client.
     #[inline]
     pub fn blocked_private_data(&self) -> *mut c_void {
         // SAFETY: the context is valid, see `from_raw`.
         unsafe { api!(RedisModule_GetBlockedClientPrivateData)(self.0) }
     }
 
-    /// The key that was signalled; `None` outside `on_ready`.
+    /// The key that was signalled, or `None` outside `on_ready`.
     #[inline]
     pub fn blocked_ready_key(&self) -> Option<Name<'_>> {
         // SAFETY: the context is valid, see `from_raw`.
@@ -251,24 +260,25 @@ impl Ctx {
         (!string.is_null()).then_some(Name { string, life: PhantomData })
     }
 
-    /// Calls `callback` once, `ms` from now or a little later; 0 is the next round of the server's loop. Its context
-    /// has the database selected that this one has now.
+    /// Calls `callback` once, `ms` milliseconds from now or a little later; 0 means the next iteration of the server's
+    /// event loop. The context of the callback has the same database selected as this one has now.
     pub fn create_timer(&self, ms: u64, callback: TimerCallback) -> TimerId {
         let period = to_period(ms);
         // SAFETY: the context is valid; the data is null, so nothing outlives its owner.
         TimerId(unsafe { api!(RedisModule_CreateTimer)(self.0, period, Some(callback), ptr::null_mut()) })
     }
 
-    /// Takes back a timer that has not fired; `false` where there is none of that id.
+    /// Stops a timer that has not fired. Returns `false` if there is no timer with this id.
     ///
-    /// Not from within the timer's own callback: the server would free it twice. A callback forgets its id first.
+    /// This must not be called inside the timer's own callback, because the server would free the timer twice. A
+    /// callback therefore forgets its id first.
     pub fn stop_timer(&self, timer: TimerId) -> bool {
         // SAFETY: the context is valid; the data is not asked for.
         is_ok(unsafe { api!(RedisModule_StopTimer)(self.0, timer.0, ptr::null_mut()) })
     }
 
-    /// Subscribes to a server event (`REDISMODULE_EVENT_…`); `false` where the server does not know it. A second
-    /// subscription to one event takes the place of the first.
+    /// Subscribes to a server event (`REDISMODULE_EVENT_…`). Returns `false` if the server does not know it. A second
+    /// subscription to the same event replaces the first.
     pub fn subscribe(&self, event_id: u64, callback: EventCallback) -> bool {
         let event = raw::RedisModuleEvent { id: event_id, dataver: 1 };
         // SAFETY: the context is valid; the server checks the event's number.
@@ -276,7 +286,7 @@ impl Ctx {
     }
 }
 
-/// A timer that was created and can be stopped until it fires.
+/// A timer that can be stopped until it fires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimerId(raw::RedisModuleTimerID);
 
@@ -306,13 +316,13 @@ impl<'a> Name<'a> {
         Name { string, life: PhantomData }
     }
 
-    /// The pointer, for calls of the API that have no wrapper here.
+    /// The pointer, for API calls that have no wrapper here.
     #[inline]
     pub fn as_ptr(self) -> *mut raw::RedisModuleString {
         self.string
     }
 
-    /// The bytes, as they lie in the server.
+    /// The bytes of the name, without a copy.
     #[inline]
     pub fn bytes(self) -> &'a [u8] {
         let mut len = 0;
@@ -327,7 +337,7 @@ impl<'a> Name<'a> {
     }
 }
 
-/// What the server and the calling client are doing, as of the look.
+/// The state of the server and of the calling client at the time of [`Ctx::flags`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flags(c_int);
 
@@ -342,27 +352,28 @@ macro_rules! flags {
 flags! {
     /// This server is a master.
     master = REDISMODULE_CTX_FLAGS_MASTER;
-    /// An RDB or AOF is being loaded; a command then comes from the AOF.
+    /// An RDB or AOF file is being loaded. A command that runs now comes from the AOF.
     loading = REDISMODULE_CTX_FLAGS_LOADING;
-    /// The command comes from the master's stream, or from a slot import.
+    /// The command comes from the master's replication stream, or from a slot import.
     replicated = REDISMODULE_CTX_FLAGS_REPLICATED;
-    /// The AOF is on.
+    /// The AOF is enabled.
     aof = REDISMODULE_CTX_FLAGS_AOF;
     /// The server is part of a cluster.
     cluster = REDISMODULE_CTX_FLAGS_CLUSTER;
     /// The server uses more memory than `maxmemory`.
     out_of_memory = REDISMODULE_CTX_FLAGS_OOM;
-    /// Blocking is not allowed: inside `MULTI`, a script or another module's call.
+    /// The client must not be blocked: it is inside `MULTI`, a script or another module's call.
     deny_blocking = REDISMODULE_CTX_FLAGS_DENY_BLOCKING;
 }
 
-/// Whether the server answered `REDISMODULE_OK`.
+/// Returns whether `status` is `REDISMODULE_OK`.
 #[inline]
 pub const fn is_ok(status: c_int) -> bool {
     status == raw::REDISMODULE_OK as c_int
 }
 
-/// A time from now as the server counts it, ms, within what it can add to the time of day.
+/// Converts a delay to the server's type, in milliseconds, and reduces it to what the server can add to the time of
+/// day.
 #[inline]
 fn to_period(ms: u64) -> i64 {
     i64::try_from(ms).unwrap_or(TIMEOUT_MAX_MS).min(TIMEOUT_MAX_MS)

@@ -1,10 +1,10 @@
 //! The boundary that no panic crosses.
 //!
-//! A panic that leaves an `extern "C"` function aborts the process, and with it goes all that was written since
-//! the last fsync. So every callback that the server can call runs in [`guard`]: a bug becomes a line in the log
-//! and an answer chosen beforehand. The hook says where it happened. It takes no backtrace and touches no file:
-//! on Valkey 8.1 and later the module's `free` is not the one of libc's own allocations, and a backtrace, or
-//! anything that resolves a path, would die of it.
+//! A panic that leaves an `extern "C"` function aborts the process, and everything written since the last fsync is
+//! lost. So every callback that the server can call runs inside [`guard`], which turns a panic into a log line and a
+//! fallback result. The panic hook logs the location. It takes no backtrace and opens no file: on Valkey 8.1 and later
+//! the `free` that the module calls does not match the allocations of libc itself, so a backtrace, or anything else
+//! that resolves a path, would crash.
 
 use std::fmt::Write;
 use std::panic::{catch_unwind, set_hook, AssertUnwindSafe, PanicHookInfo};
@@ -12,16 +12,16 @@ use std::panic::{catch_unwind, set_hook, AssertUnwindSafe, PanicHookInfo};
 use super::alarms::{BUG, PANIC};
 use super::log::{log, Level};
 
-/// Runs `f`; if it panics, logs that `what` failed and answers `fallback`.
+/// Runs `f`. If it panics, logs that `what` has failed and returns `fallback`.
 ///
-/// `what` names the entry for an operator, such as `"DQ.PUSH"` or `"the timer"`. State that `f` was changing is
-/// left as it was at the panic: callers choose a fallback that touches none of it. Costs nothing without a panic.
+/// `what` names the entry point for an operator, such as `"DQ.PUSH"` or `"the timer"`. State that `f` was changing
+/// remains as it was at the panic, so the fallback must not depend on it. Costs nothing if there is no panic.
 #[inline]
 pub fn guard<R>(what: &str, fallback: R, f: impl FnOnce() -> R) -> R {
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(answer) => answer,
         Err(payload) => {
-            // Dropping it could run code that panics again, now outside the boundary.
+            // Dropping the payload could run code that panics again, this time outside the boundary.
             std::mem::forget(payload);
             caught(what);
             fallback
@@ -35,7 +35,8 @@ fn caught(what: &str) {
     log(Level::Warning, &text);
 }
 
-/// Lets panics be logged by the server: message and place, no backtrace. Once, while loading.
+/// Installs a panic hook that writes the message and the location to the server's log, without a backtrace. Called
+/// once, while the module loads.
 pub fn install_panic_hook() {
     set_hook(Box::new(report));
 }
@@ -48,7 +49,7 @@ fn report(info: &PanicHookInfo<'_>) {
         .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("no message");
     let mut text = String::new();
-    // Writing to a string does not fail.
+    // Writing to a `String` cannot fail.
     let _ = match info.location() {
         Some(place) => write!(text, "{PANIC}{place}: {message}"),
         None => write!(text, "{PANIC}an unknown place: {message}"),
@@ -56,8 +57,8 @@ fn report(info: &PanicHookInfo<'_>) {
     log(Level::Warning, &text);
 }
 
-/// Panics if the environment asks for a panic at this place: `DQ_PLANTED_PANIC=timer`. The tests prove with it that a
-/// panic is contained and is noticed. Compiled to nothing in a release build.
+/// Panics if the environment asks for a panic at this place, as in `DQ_PLANTED_PANIC=timer`. The tests use it to prove
+/// that a panic is contained and reported. It compiles to nothing in a release build.
 #[inline]
 pub fn plant(place: &str) {
     #[cfg(debug_assertions)]

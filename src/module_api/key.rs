@@ -1,12 +1,12 @@
-//! A key, opened for the time of a look or a change, and the value of the module's own type in it.
+//! An open key, and the value of the module's data type in it.
 //!
-//! The crate hands out a value with a life of the caller's choosing, so two opens of one key are two `&mut` of one
-//! value. Here a value lives no longer than its open key, the key closes itself, and only one value is open at a time:
-//! a second open while one is held (another module that calls back from a notification, say) is told that the key
-//! holds the wrong type, and logged, instead of being given a second `&mut`.
+//! The `redis-module` crate returns a value with a lifetime of the caller's choice, so two opens of one key yield two
+//! `&mut` to one value. Here a value lives no longer than its open key, the key closes itself, and only one value can
+//! be open at a time. A second open while one is held (for example by another module that calls back from a keyspace
+//! notification) logs a warning and reports that the key holds the wrong type, instead of returning a second `&mut`.
 //!
-//! Closing tells watchers nothing, provided the module set `NO_IMPLICIT_SIGNAL_MODIFIED`; who changed the value calls
-//! [`Ctx::signal_modified`] himself.
+//! Closing a key does not notify watchers, provided that the module has set `NO_IMPLICIT_SIGNAL_MODIFIED`. A caller
+//! that changes the value must call [`Ctx::signal_modified`] itself.
 
 use std::ffi::c_int;
 use std::marker::PhantomData;
@@ -19,19 +19,20 @@ use super::api::api;
 use super::ctx::{is_ok, Ctx, Name};
 use super::log::{log, Level};
 
-/// A value that keys of a type of the module's hold.
+/// A value of a data type that the module registers.
 pub trait Value {
-    /// What is kept of it while its key is open.
+    /// The state that is kept for the value while its key is open.
     type Opened;
 
-    /// Its key was opened.
+    /// Called when the key is opened.
     fn opened(&self) -> Self::Opened;
 
-    /// Its key, which is in that database, closes. Comes after every open, also when what was done in between panicked.
+    /// Called when the key, which is in database `db`, is closed. Every open is followed by this call, even if the code
+    /// in between panicked.
     fn closed(&mut self, opened: &Self::Opened, db: i32);
 }
 
-/// The server's number for a data type whose values are boxes of `T`.
+/// The server's id of a data type whose values are boxes of `T`.
 pub struct TypeHandle<T> {
     id: *mut raw::RedisModuleType,
     values: PhantomData<fn() -> T>,
@@ -46,28 +47,28 @@ impl<T> Clone for TypeHandle<T> {
 impl<T> Copy for TypeHandle<T> {}
 
 impl<T> TypeHandle<T> {
-    /// Binds the type that the server registered to its values.
+    /// Associates a registered data type with the Rust type of its values.
     ///
     /// # Safety
-    /// `id` was returned by `RedisModule_CreateDataType` (or is null: then no key holds a `T`, and none can be
-    /// created), and all values of that type are made by `Box::<T>::into_raw`.
+    /// `id` was returned by `RedisModule_CreateDataType`, or it is null; if it is null, no key holds a `T` and none can
+    /// be created. All values of that data type were made by `Box::<T>::into_raw`.
     #[inline]
     pub const unsafe fn new(id: *mut raw::RedisModuleType) -> Self {
         TypeHandle { id, values: PhantomData }
     }
 }
 
-/// Whether a look counts as a use of the key.
+/// Whether reading a key counts as an access to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Touch {
-    /// It does: LRU and LFU are told, hits and misses are counted.
+    /// The access updates LRU and LFU and counts as a hit or a miss.
     Yes,
-    /// It does not. (Redis 7.0 still counts the hit or miss.)
+    /// The access leaves no trace. (Redis 7.0 still counts the hit or the miss.)
     No,
 }
 
 impl Touch {
-    /// Bits that an older server does not know are ignored by it.
+    /// The flags for `RedisModule_OpenKey`. An older server ignores the bits that it does not know.
     const fn bits(self) -> c_int {
         match self {
             Touch::Yes => 0,
@@ -76,17 +77,17 @@ impl Touch {
     }
 }
 
-/// What a key holds.
+/// The content of a key.
 pub enum Slot<'k, T> {
-    /// Nothing: there is no such key.
+    /// The key does not exist.
     Missing,
-    /// A value of the module's type.
+    /// The key holds a value of the module's data type.
     Holds(&'k mut T),
-    /// A value of another type.
+    /// The key holds a value of another type.
     WrongType,
 }
 
-/// What was found at the open, or put there since.
+/// What the key held when it was opened, or what was stored in it since.
 enum Found<T> {
     Missing,
     Value(*mut T),
@@ -96,32 +97,32 @@ enum Found<T> {
 /// Whether a value is open. Keys are opened on the main thread only, so this is a flag and not a lock.
 static VALUE_OPEN: AtomicBool = AtomicBool::new(false);
 
-/// A key that is open, and closes as it is dropped. While it is, nothing may be called that can run other commands:
-/// not [`Ctx::notify`], and no other open.
+/// An open key, which closes itself when it is dropped. While it is open, no function may be called that can run other
+/// commands: neither [`Ctx::notify`] nor another open.
 pub struct OpenKey<'a, T: Value> {
     key: *mut raw::RedisModuleKey,
     of: TypeHandle<T>,
     found: Found<T>,
-    /// There where a value is.
+    /// The state from [`Value::opened`]; `Some` if the key holds a value.
     opened: Option<T::Opened>,
     db: i32,
     name: PhantomData<Name<'a>>,
 }
 
 impl<'a, T: Value> OpenKey<'a, T> {
-    /// Opens the key for a look. A key whose time has run out is missing.
+    /// Opens the key for reading. A key that has expired is reported as missing.
     #[inline]
     pub fn open_read(ctx: Ctx, name: Name<'a>, of: TypeHandle<T>, touch: Touch) -> Self {
         Self::open(ctx, name, of, raw::REDISMODULE_READ as c_int | touch.bits())
     }
 
-    /// Opens the key for a change. On a master a key whose time has run out is deleted by this.
+    /// Opens the key for writing. On a master this deletes a key that has expired.
     #[inline]
     pub fn open_write(ctx: Ctx, name: Name<'a>, of: TypeHandle<T>) -> Self {
         Self::open(ctx, name, of, (raw::REDISMODULE_READ | raw::REDISMODULE_WRITE) as c_int)
     }
 
-    /// Opens the key for a change that is no use of it: what time does, not a client.
+    /// Opens the key for writing without counting as an access, for changes that are made by time and not by a client.
     #[inline]
     pub fn open_write_untouched(ctx: Ctx, name: Name<'a>, of: TypeHandle<T>) -> Self {
         let mode = (raw::REDISMODULE_READ | raw::REDISMODULE_WRITE) as c_int;
@@ -157,7 +158,7 @@ impl<'a, T: Value> OpenKey<'a, T> {
         }
     }
 
-    /// Notes that `value`, a box that is in the key, is open.
+    /// Records that `value`, a box that is stored in the key, is open.
     #[inline]
     fn hold(&mut self, value: *mut T) {
         VALUE_OPEN.store(true, Ordering::Relaxed);
@@ -166,7 +167,7 @@ impl<'a, T: Value> OpenKey<'a, T> {
         self.opened = Some(unsafe { (*value).opened() });
     }
 
-    /// What the key holds now.
+    /// Returns the current content of the key.
     #[inline]
     pub fn slot(&mut self) -> Slot<'_, T> {
         match self.found {
@@ -178,10 +179,10 @@ impl<'a, T: Value> OpenKey<'a, T> {
         }
     }
 
-    /// Puts a new value into the key, which must be open for a change and hold nothing. Gives the value back where that
-    /// is not so.
+    /// Stores a new value in the key, which must be open for writing and hold nothing. Returns the value as the error
+    /// if that is not the case.
     ///
-    /// Wakes the clients that wait for the key, after this command. Replicates nothing.
+    /// The server retries the clients that are blocked on the key after this command. Nothing is replicated.
     pub fn create(&mut self, value: Box<T>) -> Result<&mut T, Box<T>> {
         match self.found {
             Found::WrongType | Found::Value(..) => return Err(value),
@@ -191,7 +192,7 @@ impl<'a, T: Value> OpenKey<'a, T> {
             }
             Found::Missing => {}
         }
-        // A key that was missing when it was opened for a look has no handle.
+        // A key that did not exist when it was opened for reading has a null handle.
         if self.of.id.is_null() || self.key.is_null() {
             return Err(value);
         }
@@ -221,7 +222,7 @@ impl<T: Value> Drop for OpenKey<'_, T> {
     }
 }
 
-/// Whether an open key holds a value of type `of`.
+/// Returns whether an open key holds a value of the data type `of`.
 ///
 /// # Safety
 /// `key` is an open key.

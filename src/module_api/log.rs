@@ -1,8 +1,8 @@
-//! The server's log, safe to call with any text, from any thread, at any time.
+//! The server's log, which is safe to call with any text, from any thread, at any time.
 //!
-//! The server takes a C format string, so a `%n` in a queue's name would write to memory and a NUL would cut (or,
-//! in the crate's wrapper, abort). Here the format is always `%s`, and the text is one line of what may stand in
-//! a line: control characters are blanked, so that no name can forge a line of its own. Nothing is allocated.
+//! The server takes a C format string, so a `%n` in the name of a queue would write to memory, and a NUL would truncate
+//! the line (or abort, in the crate's wrapper). Here the format is always `%s`, and the text is one sanitized line:
+//! control characters are replaced by spaces, so that no name can forge a log line. Nothing is allocated.
 
 use std::ffi::CStr;
 use std::fmt::{self, Write};
@@ -14,15 +14,16 @@ use redis_module::raw;
 use super::api::api;
 use super::ctx::Ctx;
 
-/// The longest line, bytes: the server's own limit (`LOG_MAX_LEN`) with its prefix. What is longer is cut.
+/// The longest line, in bytes. With the server's prefix it stays within the server's own limit (`LOG_MAX_LEN`). A
+/// longer line is truncated.
 const LINE_MAX: usize = 1000;
 
-/// How much a line matters, as in the server's `loglevel`.
+/// The severity of a line, as in the server's `loglevel`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// What an operator likes to know.
+    /// Information that is useful to an operator.
     Notice,
-    /// What an operator must know.
+    /// A condition that needs an operator's attention.
     Warning,
 }
 
@@ -35,28 +36,29 @@ impl Level {
     }
 }
 
-/// The context whose module stands before each line. Null until [`attach`]: then the server says `<module>`.
+/// The context that gives each line the module's name. Null until [`attach`] is called; until then the server writes
+/// `<module>`.
 static ORIGIN: AtomicPtr<raw::RedisModuleCtx> = AtomicPtr::new(ptr::null_mut());
 
-/// Lets lines that are logged without a context bear the module's name, from now on. Once, while loading.
+/// From now on, lines that are logged without a context carry the module's name. Called once, while the module loads.
 pub fn attach(ctx: Ctx) {
     // SAFETY: the context is the load's own. The detached one that comes back lives until the process ends.
     let detached = unsafe { api!(RedisModule_GetDetachedThreadSafeContext)(ctx.as_ptr()) };
     ORIGIN.store(detached, Ordering::Release);
 }
 
-/// The context in whose name lines are logged, for calls that have none of their own.
+/// The context under which lines are logged, for callers that have no context of their own.
 pub fn detached() -> Option<Ctx> {
     let origin = ORIGIN.load(Ordering::Acquire);
     // SAFETY: it lives until the process ends, and callers are on the main thread.
     (!origin.is_null()).then(|| unsafe { Ctx::from_raw(origin) })
 }
 
-/// Logs one line. Control characters become blanks; what exceeds 1,000 bytes is cut. Without a server (unit
-/// tests) it goes to standard error.
+/// Logs one line. Control characters are replaced by spaces, and the line is truncated to 1,000 bytes. Without a server
+/// (in unit tests) the line goes to standard error.
 pub fn log(level: Level, text: &str) {
     let mut line = Line::new(Charset::Utf8);
-    // A line takes what fits and never fails.
+    // A `Line` keeps what fits and never returns an error.
     let _ = line.write_str(text);
     // SAFETY: the static is read by value.
     let Some(log) = (unsafe { raw::RedisModule_Log }) else {
@@ -71,16 +73,16 @@ pub fn log(level: Level, text: &str) {
     }
 }
 
-/// Which characters a [`Line`] takes as they are.
+/// The characters that a [`Line`] keeps unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Charset {
-    /// All but control characters.
+    /// Everything except control characters.
     Utf8,
-    /// Printable ASCII only: what every client can read in an error.
+    /// Printable ASCII only, which every client can read in an error reply.
     Ascii,
 }
 
-/// One line of text as a C string of bounded length, on the stack: no NUL, no CR, no LF within.
+/// One line of text as a C string of bounded length, on the stack. It contains no NUL, CR or LF.
 pub(super) struct Line {
     bytes: [u8; LINE_MAX + 1],
     len: usize,
@@ -88,12 +90,12 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// An empty line.
+    /// Creates an empty line.
     pub(super) const fn new(charset: Charset) -> Self {
         Line { bytes: [0; LINE_MAX + 1], len: 0, charset }
     }
 
-    /// The line for C. The bytes after the text are NUL, and there is at least one.
+    /// The line as a C string. All bytes after the text are NUL, and there is at least one.
     pub(super) fn as_c_str(&self) -> &CStr {
         CStr::from_bytes_until_nul(&self.bytes).unwrap_or(c"")
     }
@@ -105,7 +107,7 @@ impl Line {
             _ => c,
         };
         let end = self.len + taken.len_utf8();
-        // The last byte stays NUL. A character that does not fit ends the line, though a narrower one might.
+        // The last byte remains NUL. A character that does not fit ends the line, even if a narrower one would fit.
         match self.bytes.get_mut(self.len..end) {
             Some(room) if end <= LINE_MAX => {
                 taken.encode_utf8(room);

@@ -1,9 +1,9 @@
-//! The wrappers of the server's module API. They know nothing of queues.
+//! Safe wrappers of the server's module API. This room knows nothing about queues.
 //!
-//! Each file wraps one side of the API in types that ordinary code cannot misuse: names that borrow, keys that close
-//! themselves, replies that cannot break the protocol, a command as one row with its handler. Every entry from the
-//! server goes through [`guard`](guard::guard), so that a bug is an error reply and a log line, and never an abort that
-//! takes the data since the last fsync with it.
+//! Each file wraps one part of the API in types that ordinary code cannot misuse: names that borrow, keys that close
+//! themselves, replies that cannot break the protocol, and a command as one row with its handler. Every call from the
+//! server passes through [`guard`](guard::guard), so a bug leads to an error reply and a log line, and never to an
+//! abort that loses everything written since the last fsync.
 
 pub mod alarms;
 pub mod alloc;

@@ -1,9 +1,9 @@
-//! A command as one row: its name, flags, arity, keys and documentation stand beside its handler, and all that the
-//! server is told about it is made from them.
+//! A command as one row: its name, flags, arity, keys and documentation stand beside its handler, and everything the
+//! server learns about the command is derived from the row.
 //!
-//! Registration takes three steps, of which only the first must succeed everywhere: create the command, describe it
-//! (`COMMAND DOCS`, arity, key specs: 7.0), put it into ACL categories (7.2, and the module's own category `dq` where
-//! categories can be added: 7.4). The server copies every string and array, so rows are plain constants.
+//! Registration has three steps, and only the first two must succeed: create the command; describe it (`COMMAND DOCS`,
+//! arity and key specs, since 7.0); and put it into ACL categories (since 7.2; since 7.4 also into the module's own
+//! category `dq`). The server copies every string and array, so rows are plain constants.
 
 use std::ffi::{c_int, CStr, CString};
 use std::ptr;
@@ -18,37 +18,38 @@ use super::guard::guard;
 use super::log::{log, Level};
 pub use super::row::{Access, Arg, Keys, Row};
 
-/// The module's own ACL category, where the server can add one.
+/// The module's own ACL category, if the server can add one.
 const CATEGORY: &CStr = c"dq";
 
-/// Whether [`CATEGORY`] was added and commands may join it.
+/// Whether [`CATEGORY`] was added, so that commands may join it.
 static HAS_CATEGORY: AtomicBool = AtomicBool::new(false);
 
 /// A command: its row and its handler.
 pub trait Command {
-    /// All that the server is told about it.
+    /// Everything that the server is told about the command.
     const ROW: Row;
 
-    /// Serves one call; sends exactly one reply. A panic in it is caught and answered with an error.
+    /// Serves one call and sends exactly one reply. A panic is caught and answered with an error.
     fn run(call: Call<'_>);
 }
 
-/// Who may send a command that changes something.
+/// Decides from where a command that changes data may come.
 pub trait Wall {
-    /// Refuses a write that must not come from where it comes from. Returns whether it did; then a reply was sent.
+    /// Refuses a write that must not come from its origin. Returns whether it was refused; if so, an error reply was
+    /// sent.
     fn refuses_write(ctx: Ctx, command: &str) -> bool;
 }
 
 /// One call of a command.
 pub struct Call<'a> {
-    /// The server, for this call.
+    /// The server's context for this call.
     pub ctx: Ctx,
-    /// The command's words, the cursor at the first after its name. Their number agrees with the row's arity.
+    /// The command's arguments, positioned after its name. Their number matches the row's arity.
     pub args: Args<'a>,
 }
 
-/// Adds the module's ACL category; once, before the commands are registered. Where the server cannot, it says so in
-/// the log, and users grant commands by name.
+/// Adds the module's ACL category. Called once, before the commands are registered. If the server cannot add it, the
+/// log says so, and users must be granted the commands by name.
 pub fn add_acl_category(ctx: Ctx) {
     // SAFETY: the static is read by value.
     let Some(add) = (unsafe { raw::RedisModule_AddACLCategory }) else {
@@ -63,14 +64,14 @@ pub fn add_acl_category(ctx: Ctx) {
     }
 }
 
-/// Registers one command. An error names the command and the step that failed, and the module cannot load.
+/// Registers one command. An error names the command and the step that failed; the module then cannot load.
 pub fn register<C: Command, W: Wall>(ctx: Ctx) -> Result<(), String> {
     let row = C::ROW;
     let name = name_of(&row);
     let (first, last, step) = row.keys.legacy();
     let flags = match row.keys {
         Keys::First(_) => row.flags.to_owned(),
-        // A cluster does not read key specs for where a command goes: it asks the command.
+        // Cluster routing does not read key specs, so the server has to call the command to find its keys.
         Keys::Counted(_) => CString::new([row.flags.to_bytes(), b" getkeys-api"].concat()).unwrap_or_default(),
     };
     // SAFETY: the context is the load's own, name and flags are C strings that the server copies, and `entry` has
@@ -99,7 +100,7 @@ pub fn register<C: Command, W: Wall>(ctx: Ctx) -> Result<(), String> {
     Ok(())
 }
 
-/// Tells the server the row's documentation, arity and keys.
+/// Passes the row's documentation, arity and keys to the server.
 fn describe(command: *mut raw::RedisModuleCommand, row: &Row) -> Result<(), ()> {
     let version = raw::RedisModuleCommandInfoVersion {
         version: 1,
@@ -129,14 +130,14 @@ fn describe(command: *mut raw::RedisModuleCommand, row: &Row) -> Result<(), ()> 
     is_ok(taken).then_some(()).ok_or(())
 }
 
-/// Puts the command into its ACL categories, where the server has such for modules. Failing that, the log says so.
+/// Puts the command into its ACL categories, if the server supports these for modules. A failure is logged.
 fn categorise(command: *mut raw::RedisModuleCommand, row: &Row) {
     // SAFETY: the static is read by value.
     let Some(set) = (unsafe { raw::RedisModule_SetCommandACLCategories }) else {
         return;
     };
     let own = if HAS_CATEGORY.load(Ordering::Relaxed) { CATEGORY } else { c"" };
-    // Made of C strings, so there is no NUL in it.
+    // The parts are C strings, so the result contains no NUL.
     let words = CString::new([row.acl.to_bytes(), own.to_bytes()].join(&b' ')).unwrap_or_default();
     // SAFETY: the command is the server's, the words a C string that it reads during the call.
     if !is_ok(unsafe { set(command, words.as_ptr()) }) {
@@ -151,19 +152,19 @@ const fn name_of(row: &Row) -> &'static str {
     }
 }
 
-/// Whether the command decides on a change, so that only a client may send it.
+/// Returns whether the command decides on a change, so that only a client may send it.
 const fn decides(row: &Row) -> bool {
     let only_looks = matches!(row.flags.to_bytes(), [b'r', b'e', b'a', b'd', ..]);
     let is_effect = matches!(row.name.to_bytes(), b"DQ.EFFECT");
     !only_looks && !is_effect
 }
 
-/// How many keys a command says that it has; none where it says nothing that is a number.
+/// Reads the number of keys that the command declares. Returns 0 if the argument is missing or is not a number.
 fn count_of_keys(word: Option<&[u8]>) -> usize {
     word.and_then(|word| std::str::from_utf8(word).ok()?.parse::<u32>().ok()).map_or(0, |count| count as usize)
 }
 
-/// What the server calls for the command.
+/// The function that the server calls for the command.
 extern "C" fn entry<C: Command, W: Wall>(
     ctx: *mut raw::RedisModuleCtx,
     argv: *mut *mut raw::RedisModuleString,
@@ -177,7 +178,7 @@ extern "C" fn entry<C: Command, W: Wall>(
         let args = unsafe { Args::from_raw(argv, argc) };
         if matches!(C::ROW.keys, Keys::Counted(_)) && ctx.asks_for_keys() {
             let count = count_of_keys(args.peek()).min(args.remaining().saturating_sub(1));
-            // Behind the command's name and the number.
+            // The keys follow the command's name and the number of keys.
             (2..2 + count).for_each(|position| ctx.key_at(position));
             return true;
         }

@@ -1,7 +1,7 @@
-//! Replies. One call makes one reply, or one element of the array or map that was begun.
+//! Replies. Each call sends one reply, or one element of the array or map that was started before.
 //!
-//! The server writes texts into the protocol as they are, so a line break in an error would be a second reply. Here
-//! errors are cleaned, simple strings are constants, and all else is counted bytes.
+//! The server writes texts into the protocol unchanged, so a line break in an error would start a second reply. Here
+//! errors are sanitized, simple strings are constants, and everything else is length-prefixed.
 
 use std::ffi::{c_long, CStr};
 use std::fmt::Write;
@@ -11,65 +11,66 @@ use super::ctx::Ctx;
 use super::log::{Charset, Line};
 
 impl Ctx {
-    /// A whole number.
+    /// Replies with an integer.
     #[inline]
     pub fn integer(&self, value: i64) {
         // SAFETY: the context is valid, see `Ctx::from_raw`.
         unsafe { api!(RedisModule_ReplyWithLongLong)(self.as_ptr(), value) };
     }
 
-    /// A bulk string of any bytes.
+    /// Replies with a bulk string of any bytes.
     #[inline]
     pub fn bulk(&self, bytes: &[u8]) {
         // SAFETY: the context is valid; the server copies `len` bytes from a valid slice.
         unsafe { api!(RedisModule_ReplyWithStringBuffer)(self.as_ptr(), bytes.as_ptr().cast(), bytes.len()) };
     }
 
-    /// A simple string: a fixed text without CR or LF.
+    /// Replies with a simple string: a constant text without CR and LF.
     #[inline]
     pub fn simple(&self, text: &'static CStr) {
         // SAFETY: the context is valid, the text a C string.
         unsafe { api!(RedisModule_ReplyWithSimpleString)(self.as_ptr(), text.as_ptr()) };
     }
 
-    /// `OK`.
+    /// Replies with `OK`.
     #[inline]
     pub fn ok(&self) {
         self.simple(c"OK");
     }
 
-    /// An error. The text begins with its code, as in `ERR no such key`. Control characters become blanks, what is
-    /// not ASCII becomes `?`, and what exceeds 1,000 bytes is cut.
+    /// Replies with an error. The text begins with its code, as in `ERR no such key`. Control characters are replaced
+    /// by spaces, other characters outside ASCII by `?`, and the text is truncated to 1,000 bytes.
     pub fn error(&self, text: &str) {
         let mut line = Line::new(Charset::Ascii);
-        // A line takes what fits and never fails.
+        // A `Line` keeps what fits and never returns an error.
         let _ = line.write_str(text);
         // SAFETY: the context is valid, the line a C string without CR and LF.
         unsafe { api!(RedisModule_ReplyWithError)(self.as_ptr(), line.as_c_str().as_ptr()) };
     }
 
-    /// Null in the place of a value: `$-1` in RESP2, `_` in RESP3.
+    /// Replies with null in place of a value: `$-1` in RESP2, `_` in RESP3.
     #[inline]
     pub fn null(&self) {
         // SAFETY: the context is valid, see `Ctx::from_raw`.
         unsafe { api!(RedisModule_ReplyWithNull)(self.as_ptr()) };
     }
 
-    /// Null in the place of an array: `*-1` in RESP2, `_` in RESP3.
+    /// Replies with null in place of an array: `*-1` in RESP2, `_` in RESP3.
     #[inline]
     pub fn null_array(&self) {
         // SAFETY: the context is valid, see `Ctx::from_raw`.
         unsafe { api!(RedisModule_ReplyWithNullArray)(self.as_ptr()) };
     }
 
-    /// Begins an array of `len` elements, which must follow.
+    /// Starts an array. The `len` elements must follow.
     #[inline]
     pub fn array(&self, len: usize) {
         // SAFETY: the context is valid, see `Ctx::from_raw`.
         unsafe { api!(RedisModule_ReplyWithArray)(self.as_ptr(), to_long(len)) };
     }
 
-    /// Begins a map of `len` pairs, which must follow: key, value, key, … In RESP2 a flat array of twice as many.
+    /// Starts a map. The `len` pairs must follow as key, value, key, value, … In RESP2 it is a flat array of `2 * len`
+    /// elements.
     #[inline]
     pub fn map(&self, len: usize) {
         // SAFETY: the context is valid, see `Ctx::from_raw`.
@@ -77,7 +78,7 @@ impl Ctx {
     }
 }
 
-/// A length as the server counts it. No reply is longer than that.
+/// Converts a length to the server's type. No reply is longer than `c_long::MAX`.
 #[inline]
 fn to_long(len: usize) -> c_long {
     c_long::try_from(len).unwrap_or(c_long::MAX)

@@ -1,6 +1,6 @@
-//! The row of a command: constants that read like its syntax, and their form in the server's API.
+//! The row of a command: constants that read like its syntax, and their representation in the server's API.
 //!
-//! A row is written once, beside the handler:
+//! A row stands once, beside the handler:
 //! ```text
 //! const ROW: Row = Row {
 //!     name: c"DQ.LEN",
@@ -17,30 +17,30 @@ use std::ptr;
 
 use redis_module::raw;
 
-/// All that the server is told about a command. Every text is copied by it.
+/// Everything that the server is told about a command. The server copies every text.
 #[derive(Debug, Clone, Copy)]
 pub struct Row {
-    /// The name, `DQ.…`.
+    /// The name of the command, `DQ.…`.
     pub name: &'static CStr,
-    /// The server's flags, blank between them: `write deny-oom fast`.
+    /// The server's flags, separated by spaces: `write deny-oom fast`.
     pub flags: &'static CStr,
-    /// Words with the name; `-n` is n or more. Checked by the server before the handler runs.
+    /// The number of words, including the name; `-n` means n or more. The server checks it before the handler runs.
     pub arity: i32,
-    /// Which words are keys.
+    /// Which arguments are keys.
     pub keys: Keys,
-    /// ACL categories beside the module's own, blank between them, without `@`: `write fast`.
+    /// The ACL categories besides the module's own, separated by spaces and without `@`: `write fast`.
     pub acl: &'static CStr,
-    /// One sentence without a full stop.
+    /// The summary, one or two sentences without a final full stop.
     pub summary: &'static CStr,
-    /// As in `O(log(N)) with N the messages of the queue.`
+    /// The time complexity, as in `O(log N) where N is the number of messages in the queue`.
     pub complexity: &'static CStr,
-    /// The module's first version with it.
+    /// The first version of the module that has the command.
     pub since: &'static CStr,
-    /// Hints for clients and proxies, such as `nondeterministic_output`; empty for none.
+    /// Hints for clients and proxies, such as `nondeterministic_output`. Empty if there are none.
     pub tips: &'static CStr,
     /// The positional arguments, in order.
     pub args: &'static [Arg],
-    /// The options that follow them in any order, as the sets of `commands::options` list them.
+    /// The options that follow the arguments in any order, as the option sets of `commands::options` list them.
     pub options: &'static [&'static [Arg]],
 }
 
@@ -49,18 +49,18 @@ pub struct Row {
 pub struct Access(u32);
 
 impl Access {
-    /// Reads the settings or counts of a value, none of what users put in it.
+    /// Reads only the settings or counts of a value, and no user data.
     pub const PEEK: Access = Access(raw::REDISMODULE_CMD_KEY_RO);
-    /// Reads, and returns data that users put in.
+    /// Reads and returns user data.
     pub const READ: Access = Access(raw::REDISMODULE_CMD_KEY_RO | raw::REDISMODULE_CMD_KEY_ACCESS);
-    /// Adds data; depends on none that is there.
+    /// Adds data, independently of the data that exists.
     pub const INSERT: Access = Access(raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_INSERT);
-    /// Changes data that is there.
+    /// Changes existing data.
     pub const UPDATE: Access = Access(raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_UPDATE);
-    /// Removes data, returns none of it.
+    /// Removes data without returning it.
     pub const DELETE: Access = Access(raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_DELETE);
 
-    /// Both at once. A command that changes anything does not only read.
+    /// Combines two accesses. The result is read-only only if both are.
     #[must_use]
     pub const fn and(self, other: Access) -> Access {
         let bits = self.0 | other.0;
@@ -72,17 +72,17 @@ impl Access {
     }
 }
 
-/// Which words of a command are keys.
+/// Which arguments of a command are keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keys {
-    /// The first word after the name.
+    /// The first argument.
     First(Access),
-    /// As many words as the first one after the name says.
+    /// As many arguments as the first one says; they follow it.
     Counted(Access),
 }
 
 impl Keys {
-    /// First key, last key and step, as commands were described before there were key specs.
+    /// The first key, the last key and the step, as commands were described before key specs existed.
     pub(super) const fn legacy(self) -> (c_int, c_int, c_int) {
         match self {
             Keys::First(_) => (1, 1, 1),
@@ -90,7 +90,7 @@ impl Keys {
         }
     }
 
-    /// The key specs, ended by a zeroed one.
+    /// The key specs, terminated by a zeroed entry.
     pub(super) fn specs(self) -> Vec<raw::RedisModuleCommandKeySpec> {
         // SAFETY: plain C data, for which zero is valid: no notes, no search, no keys. It is what ends the array.
         let zero: raw::RedisModuleCommandKeySpec = unsafe { std::mem::zeroed() };
@@ -119,14 +119,14 @@ impl Keys {
     }
 }
 
-/// One argument of a command, as `COMMAND DOCS` shows it.
+/// One argument of a command, as shown by `COMMAND DOCS`.
 #[derive(Debug, Clone, Copy)]
 pub struct Arg {
-    /// The name by which documentation refers to it.
+    /// The name by which the documentation refers to the argument.
     pub name: &'static CStr,
-    /// The word that stands before the value, or is all of the argument.
+    /// The word that precedes the value, or that is the whole argument.
     pub token: Option<&'static CStr>,
-    /// The arguments that this one is made of.
+    /// The parts of a compound argument.
     pub parts: &'static [Arg],
     kind: raw::RedisModuleCommandArgType,
     flags: u32,
@@ -147,68 +147,68 @@ impl Arg {
         Self::new(name, raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_STRING)
     }
 
-    /// A whole number.
+    /// An integer.
     pub const fn int(name: &'static CStr) -> Self {
         Self::new(name, raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_INTEGER)
     }
 
-    /// A time of day: `AT unix-ms`.
+    /// A token and a Unix time: `AT unix-ms`.
     pub const fn token_time(token: &'static CStr, name: &'static CStr) -> Self {
         Self::new(name, raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_UNIX_TIME).after(token)
     }
 
-    /// A word and a whole number: `DELAY ms`.
+    /// A token and an integer: `DELAY ms`.
     pub const fn token_int(token: &'static CStr, name: &'static CStr) -> Self {
         Self::int(name).after(token)
     }
 
-    /// A word and any bytes: `ERROR text`.
+    /// A token and any bytes: `ERROR text`.
     pub const fn token_string(token: &'static CStr, name: &'static CStr) -> Self {
         Self::string(name).after(token)
     }
 
-    /// A word by itself: `REPLACE`.
+    /// A token without a value: `REPLACE`.
     pub const fn token(name: &'static CStr, token: &'static CStr) -> Self {
         Self::new(name, raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN).after(token)
     }
 
-    /// One of several arguments.
+    /// One of several alternatives.
     pub const fn oneof(name: &'static CStr, parts: &'static [Arg]) -> Self {
         let mut arg = Self::new(name, raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_ONEOF);
         arg.parts = parts;
         arg
     }
 
-    /// Several arguments that stand together.
+    /// Several arguments that follow each other.
     pub const fn block(name: &'static CStr, parts: &'static [Arg]) -> Self {
         let mut arg = Self::new(name, raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_BLOCK);
         arg.parts = parts;
         arg
     }
 
-    /// This argument, after a word.
+    /// This argument, preceded by a token.
     #[must_use]
     pub const fn after(mut self, token: &'static CStr) -> Self {
         self.token = Some(token);
         self
     }
 
-    /// This argument, which may be left out.
+    /// This argument as an optional one.
     #[must_use]
     pub const fn optional(mut self) -> Self {
         self.flags |= raw::REDISMODULE_CMD_ARG_OPTIONAL;
         self
     }
 
-    /// This argument, which may be repeated; its token, if it has one, stands only once.
+    /// This argument as a repeatable one. Its token, if it has one, appears only once.
     #[must_use]
     pub const fn multiple(mut self) -> Self {
         self.flags |= raw::REDISMODULE_CMD_ARG_MULTIPLE;
         self
     }
 
-    /// Which of the words that may begin this argument `word` is, in any case: 0 for its token, the number of the part
-    /// for one of several alternatives.
+    /// Returns which of the tokens that may begin this argument `word` is, ignoring case: 0 for its own token, the
+    /// index of the part for one of several alternatives, or `None` if it is none of them.
     #[inline]
     pub fn token_of(&self, word: &[u8]) -> Option<usize> {
         let is = |token: &CStr| token.to_bytes().eq_ignore_ascii_case(word);
@@ -218,8 +218,8 @@ impl Arg {
         }
     }
 
-    /// The arguments as the server reads them, ended by a zeroed one; null for none. The arrays, this one and those of
-    /// the parts, are put into `tables` and stay where they are as long as those do.
+    /// Converts the arguments to the server's representation, terminated by a zeroed entry; null if there are none.
+    /// This array and those of the parts are added to `tables`, and the pointers are valid as long as these exist.
     pub(super) fn table(
         args: &[Arg],
         tables: &mut Vec<Box<[raw::RedisModuleCommandArg]>>,
@@ -235,7 +235,7 @@ impl Arg {
             .map(|arg| raw::RedisModuleCommandArg {
                 name: arg.name.as_ptr(),
                 type_: arg.kind,
-                // All keys of a command are found by its one key spec.
+                // All keys of a command are found by its only key spec.
                 key_spec_index: if arg.kind == is_key { 0 } else { -1 },
                 token: arg.token.map_or(ptr::null(), CStr::as_ptr),
                 flags: arg.flags as c_int,

@@ -1,14 +1,14 @@
-//! Which queue wants to be looked at when: hints, kept outside the keyspace.
+//! The agenda: hints that say when to look at which queue, kept outside the keyspace.
 //!
-//! A hint is (time, database, key). It is no truth: the server tells a value nothing when its key is renamed, moved
-//! or swapped, so a hint is checked against the keyspace when its time comes, and costs one look-up where it was
-//! wrong. What counts is that a queue which has something to do has a hint at or before that time, and this follows
-//! from what is certain: each command on a key, each load and each client that starts to wait sees to it.
+//! A hint is a triple (time, database, key). It may be wrong: the server does not tell a value when its key is renamed,
+//! moved or swapped. So the keyspace is checked when the time of a hint has come, and a wrong hint costs one lookup.
+//! The invariant is that every queue with something to do has a hint at or before that time. It holds because every
+//! command on a key, every load and every client that blocks re-arms the queue.
 //!
-//! Each hint has a number. A queue knows that of its own, and the place that it stands for. A hint goes only when its
-//! time comes or its queue is freed, so one whose time is beyond all that were taken out still stands: that is all that
-//! most commands have to look at. A queue that is freed, on whatever thread, has its hint struck out before the next
-//! look.
+//! Each hint has a number. A queue knows the number of its own hint and a hash of the place that it refers to. A hint
+//! is removed only when its time has come or its queue is freed. So a hint whose time is later than that of every hint
+//! taken out so far must still exist, and most commands have to check nothing else. When a queue is freed, on any
+//! thread, its hint is removed before the agenda is next used.
 
 use std::collections::btree_map::{BTreeMap, Entry};
 use std::hash::Hasher;
@@ -23,44 +23,44 @@ use crate::queue::time::UnixMs;
 /// A key to look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hint {
-    /// Its database.
+    /// The database of the key.
     pub db: i32,
-    /// Its name.
+    /// The name of the key.
     pub key: Box<[u8]>,
-    /// What is known of the key.
+    /// What is known about the key.
     pub grounds: Grounds,
 }
 
-/// Why a key is to be looked at.
+/// Why a hint was added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grounds {
-    /// The queue there was armed with this hint. If it is not there when the time comes, it has gone somewhere else.
+    /// The queue at the key was armed with this hint. If it is not there when the time comes, it has moved elsewhere.
     Armed,
-    /// The walk met a queue there. If none is there when the time comes, it has gone somewhere else.
+    /// The walk met a queue at the key. If there is none when the time comes, it has moved elsewhere.
     Met,
-    /// A look was asked for, and nothing is known.
+    /// The timer was asked to look at the key, and nothing is known about it.
     Asked,
 }
 
-/// A hint that was taken out.
+/// A hint that was taken out of the agenda because its time has come.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Taken {
-    /// What it said.
+    /// The hint itself.
     pub hint: Hint,
     due: Due,
 }
 
 impl Taken {
-    /// Whether it is the one that a queue was armed with.
+    /// Returns whether this is the hint with which a queue was armed.
     pub fn was(&self, armed: &Armed) -> bool {
         self.due == armed.due()
     }
 }
 
-/// When a hint is due, and its number.
+/// The time of a hint and its number.
 type Due = (UnixMs, NonZeroU32);
 
-/// What a queue knows of its own hint. Dropped with the queue.
+/// What a queue knows about its own hint. It is dropped together with the queue.
 #[derive(Debug)]
 pub struct Armed {
     at: UnixMs,
@@ -69,8 +69,8 @@ pub struct Armed {
     ledger: &'static Ledger,
 }
 
-/// A hash of database and name. Where a queue moves to a place of the same hash its hint is found to lead elsewhere when
-/// its time has come, and the walk for lost queues finds it.
+/// A hash of the database and the name. If a queue moves to a place with the same hash, its hint turns out to be wrong
+/// when its time has come, and the walk for lost queues finds the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place(u32);
 
@@ -89,19 +89,21 @@ impl Armed {
         (self.at, self.number)
     }
 
-    /// Whether it certainly stands, for the queue at `key` and not later than `at`. All that most commands ask.
+    /// Returns whether the hint certainly exists, refers to the queue at `key` and is not later than `at`. For most
+    /// commands this is the only check. O(1).
     #[inline]
     pub fn suffices(&self, at: UnixMs, db: i32, key: &[u8]) -> bool {
         self.at <= at && self.at.as_ms() > self.ledger.taken.load(Relaxed) && self.place == Place::of(db, key)
     }
 }
 
-/// What queues and the agenda tell each other without meeting: a queue may be freed on another thread.
+/// What queues and the agenda share. It is thread-safe, because a queue may be freed on any thread.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    /// The latest time of a hint that was taken out, Unix ms.
+    /// The latest time of any hint that was taken out, as Unix time in milliseconds.
     taken: AtomicU64,
-    /// Hints of queues that were freed. The one thing that a free on a background thread hands over.
+    /// The hints of queues that were freed and that are still to be removed. It is the only thing that a free on a
+    /// background thread passes to the main thread.
     struck_out: Mutex<Vec<Due>>,
 }
 
@@ -115,7 +117,7 @@ impl Ledger {
     }
 }
 
-/// The ledger of the server's agenda. Tests have one of their own.
+/// The ledger of the server's agenda. Each test uses a ledger of its own.
 static OF_THE_SERVER: Ledger = Ledger::new();
 
 impl Drop for Armed {
@@ -124,12 +126,12 @@ impl Drop for Armed {
     }
 }
 
-/// All hints, by time.
+/// All hints, ordered by time.
 #[derive(Debug)]
 pub struct Agenda {
     ledger: &'static Ledger,
     hints: BTreeMap<Due, Hint>,
-    /// The number of the last hint.
+    /// The number of the newest hint.
     last: NonZeroU32,
 }
 
@@ -140,18 +142,18 @@ impl Default for Agenda {
 }
 
 impl Agenda {
-    /// An agenda without hints. Hints of queues that are freed are noted in `ledger`.
+    /// Creates an agenda without hints. The hints of queues that are freed are recorded in `ledger`.
     pub fn with(ledger: &'static Ledger) -> Agenda {
         Agenda { ledger, hints: BTreeMap::new(), last: NonZeroU32::MIN }
     }
 
-    /// The earliest time that somebody wants.
+    /// The time of the earliest hint.
     pub fn earliest(&self) -> Option<UnixMs> {
         self.hints.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Sees to it that `armed`, the hint of the queue at `key`, stands, and not later than `at`. Whether it had to
-    /// be changed. O(log n).
+    /// Ensures that the queue at `key`, whose hint is `armed`, has a hint that is not later than `at`. Returns whether
+    /// a new hint was needed. O(log n).
     pub fn arm(&mut self, armed: &mut Option<Armed>, at: UnixMs, db: i32, key: &[u8]) -> bool {
         let place = Place::of(db, key);
         let stands = |armed: &Armed| self.hints.contains_key(&armed.due());
@@ -159,24 +161,24 @@ impl Agenda {
             return false;
         }
         let (at, number) = self.add(at, Hint { db, key: key.into(), grounds: Grounds::Armed });
-        // What it had, under whatever name, is struck out as it is dropped.
+        // Dropping the queue's previous hint, under whatever name, removes it.
         *armed = Some(Armed { at, number, place, ledger: self.ledger });
         true
     }
 
-    /// Asks for a look at `key`, of which nothing is known.
+    /// Adds a hint for `key` without knowing what the key holds.
     pub fn look_at(&mut self, at: UnixMs, db: i32, key: &[u8]) {
         self.add(at, Hint { db, key: key.into(), grounds: Grounds::Asked });
     }
 
-    /// Asks for a look at `key`, at once, where the walk has met a queue.
+    /// Adds a hint, due at once, for a `key` at which the walk has met a queue.
     pub fn look_at_met(&mut self, db: i32, key: &[u8]) {
         self.add(UnixMs::EPOCH, Hint { db, key: key.into(), grounds: Grounds::Met });
     }
 
     fn add(&mut self, at: UnixMs, hint: Hint) -> Due {
         self.strike_out();
-        // Numbers come again after four thousand million hints: one that is in use at this very time is passed over.
+        // Numbers repeat after `u32::MAX` hints. A number that is in use at the same time is skipped.
         loop {
             self.last = self.last.checked_add(1).unwrap_or(NonZeroU32::MIN);
             if let Entry::Vacant(vacant) = self.hints.entry((at, self.last)) {
@@ -186,7 +188,7 @@ impl Agenda {
         }
     }
 
-    /// Takes out the earliest hint whose time has come.
+    /// Takes out the earliest hint if its time has come.
     pub fn take(&mut self, now: UnixMs) -> Option<Taken> {
         self.strike_out();
         let first = self.hints.first_entry().filter(|first| first.key().0 <= now)?;
@@ -195,7 +197,7 @@ impl Agenda {
         Some(Taken { hint, due })
     }
 
-    /// Removes the hints of queues that are gone.
+    /// Removes the hints of queues that were freed.
     fn strike_out(&mut self) {
         for due in self.ledger.struck_out().drain(..) {
             self.hints.remove(&due);

@@ -1,8 +1,8 @@
-//! When something is to be looked at: hints, the one timer, and the walk through the keyspace.
+//! The schedule: the hints that say when to look at which key, the one timer, and the walk through the keyspace.
 //!
-//! This room knows no queue. It knows that keys want to be looked at when a time has come, keeps a timer of the server
-//! armed for the earliest, and calls back whoever registered ([`Callbacks`]). What it needs of the server for that is
-//! three calls ([`Clockwork`]), so that tests run it on a simulated server: see `simulation`.
+//! This room knows nothing about queues. It knows which keys are to be looked at and when, keeps one of the server's
+//! timers armed for the earliest of these times, and calls the functions that were registered ([`Callbacks`]). It needs
+//! only three calls to the server ([`Clockwork`]), so tests can run it on a simulated server; see `simulation`.
 
 pub mod agenda;
 #[cfg(test)]
@@ -25,13 +25,13 @@ use agenda::{Agenda, Taken};
 use timer::Timer;
 use walk::Walk;
 
-/// What a schedule asks of the server.
+/// What the schedule needs from the server.
 pub trait Clockwork {
-    /// The time of a clock that is never set.
+    /// The time of a monotonic clock.
     fn instant(&self) -> Instant;
-    /// Has the timer run once, in `ms` milliseconds or a little later.
+    /// Creates a timer that fires once, in `ms` milliseconds or a little later.
     fn create_timer(&self, ms: u64) -> TimerId;
-    /// Takes back a timer that has not run.
+    /// Stops a timer that has not fired.
     fn stop_timer(&self, timer: TimerId);
 }
 
@@ -49,14 +49,14 @@ impl Clockwork for Ctx {
     }
 }
 
-/// What the timer does when a time has come.
+/// What the timer does when it fires.
 pub struct Callbacks {
-    /// Looks at the key of a hint, and stops early once the last argument answers `false`. Returns whether the budget
+    /// Looks at the key of a hint. It stops early once the last argument returns `false`. Returns whether the budget
     /// lasted.
     pub look_at: fn(Ctx, &Taken, UnixMs, &dyn Fn() -> bool) -> bool,
-    /// How long a run may take.
+    /// How long one run may take.
     pub budget: fn() -> Duration,
-    /// Whether an open key holds something that the timer has to look at.
+    /// Returns whether an open key holds a value that the timer must look at.
     ///
     /// # Safety
     /// It is called with an open key.
@@ -65,36 +65,37 @@ pub struct Callbacks {
 
 static CALLBACKS: OnceLock<Callbacks> = OnceLock::new();
 
-/// Registers what the timer does. Once, while loading.
+/// Registers what the timer does. Called once, while the module loads.
 pub fn register(callbacks: Callbacks) {
-    // A second load in one process finds the same functions.
+    // If the module is loaded a second time in one process, the same functions are already set.
     let _ = CALLBACKS.set(callbacks);
 }
 
-/// What is kept between calls: the hints, the timer, and the walk.
+/// What is kept between calls: the hints, the timer and the walk.
 #[derive(Default)]
 pub struct Schedule {
-    /// Which key is to be looked at when.
+    /// When to look at which key.
     pub agenda: Agenda,
-    /// The walk for values that have lost their hint.
+    /// The walk that finds values that have lost their hint.
     pub walk: Walk,
     timer: Timer,
 }
 
 impl Schedule {
-    /// Has the timer look at `key` as soon as it can.
+    /// Makes the timer look at `key` as soon as possible.
     pub fn look_at(&mut self, server: &impl Clockwork, now: UnixMs, db: i32, key: &[u8]) {
         self.agenda.look_at(now, db, key);
         self.rearm(server, now);
     }
 
-    /// Asks for a walk through the keyspace.
+    /// Requests a walk through the keyspace.
     pub fn start_walk(&mut self, server: &impl Clockwork, now: UnixMs) {
         self.walk.request(now);
         self.rearm(server, now);
     }
 
-    /// Arms the timer for the earliest time at which something is to be done, unless it is armed for then or earlier.
+    /// Arms the timer for the earliest time at which there is something to do, unless it is already armed for that time
+    /// or an earlier one.
     pub fn rearm(&mut self, server: &impl Clockwork, now: UnixMs) {
         let earliest = self.agenda.earliest().into_iter().chain(self.walk.next_step()).min();
         if let Some(at) = earliest {
@@ -103,7 +104,7 @@ impl Schedule {
     }
 }
 
-/// What only the server's main thread uses.
+/// A value that only the server's main thread uses.
 struct MainThread<T>(T);
 
 // SAFETY: all that leads here is called by the server on its main thread: commands, timers, server events, loads. What
@@ -111,11 +112,11 @@ struct MainThread<T>(T);
 unsafe impl<T> Sync for MainThread<T> {}
 
 lazy_static! {
-    /// In use for the length of one small step and never while the server is called back, so it is always free.
+    /// Borrowed only for one small step and never while the server is called, so it is always free.
     static ref SCHEDULE: MainThread<RefCell<Schedule>> = MainThread(RefCell::default());
 }
 
-/// Runs `step` on the schedule. Returns `None` if it is in use: that would be a bug, and nothing is done.
+/// Runs `step` on the schedule. Returns `None`, and does nothing, if the schedule is in use; that would be a bug.
 #[inline]
 pub fn with_schedule<R>(step: impl FnOnce(&mut Schedule) -> R) -> Option<R> {
     match SCHEDULE.0.try_borrow_mut() {

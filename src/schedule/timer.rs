@@ -1,9 +1,9 @@
-//! The one timer: armed at the earliest time at which something is to be done, and a run that does it.
+//! The one timer. It is armed for the earliest time at which there is something to do, and each run does what is due.
 //!
-//! A run takes the hints whose time has come, in the order of their times, has each looked at, and stops at its budget,
-//! to go on a millisecond later, so that other clients never wait for more than about that. With no hint nothing is
-//! armed and nothing polls. It runs on replicas too. Nothing depends on it: a command computes for itself what its
-//! answer needs.
+//! A run takes the hints whose time has come, earliest first, and looks at the key of each. When its budget is spent,
+//! it stops and continues a millisecond later, so that other clients never wait much longer than the budget. If there
+//! is no hint, the timer is not armed, and nothing polls. The timer also runs on replicas. No answer depends on it: a
+//! command that needs the effect of time computes it itself.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -16,79 +16,82 @@ use crate::module_api::ctx::{Ctx, TimerId};
 use crate::module_api::guard::{guard, plant};
 use crate::queue::time::UnixMs;
 
-/// How long the timer waits while writes are paused.
+/// The delay before the next run while writes are paused.
 const PAUSED: Duration = Duration::from_millis(10);
-/// How long it lets other clients have their turn after its budget was spent: the shortest that the server offers.
+/// The delay before the next run after the budget was spent, so that other clients are served: the shortest that the
+/// server offers.
 const BREATH: Duration = Duration::from_millis(1);
-/// By how much the timer may fire later than its hint asks, as two clocks of whole milliseconds compare them.
+/// How much later than its hint the timer may fire. It allows for two clocks that are compared in whole milliseconds.
 const SLACK: Duration = Duration::from_millis(2);
 
-/// Runs since the start.
+/// The number of runs since the server started.
 pub static RUNS: AtomicU64 = AtomicU64::new(0);
-/// How long the last run took, µs.
+/// The duration of the last run, in microseconds.
 pub static LAST_US: AtomicU64 = AtomicU64::new(0);
-/// How long the longest run took, µs.
+/// The duration of the longest run, in microseconds.
 pub static LONGEST_US: AtomicU64 = AtomicU64::new(0);
-/// Runs that stopped at their budget with work left.
+/// The number of runs that spent their budget before the work was done.
 pub static OVER_BUDGET: AtomicU64 = AtomicU64::new(0);
 
-/// The timer, as far as it is armed.
+/// The state of the timer.
 #[derive(Default)]
 pub(super) struct Timer {
     armed: Option<Armed>,
-    /// Other clients have their turn, or writes are paused, until then.
+    /// The timer must not fire before this instant, because other clients are to be served or writes are paused.
     not_before: Option<Instant>,
 }
 
-/// A timer of the server's that has not fired.
+/// A timer of the server that has not fired.
 struct Armed {
     timer: TimerId,
-    /// The time that it was armed for.
+    /// The time for which it was armed.
     at: UnixMs,
-    /// When it fires, by the clock that the server's timers go by: the time of day may be set, and that one not.
+    /// When it fires, on the monotonic clock that the server's timers use. Unlike the time of day, this clock is never
+    /// set.
     fires: Instant,
 }
 
 impl Timer {
-    /// Arms it for `at`, unless it is armed for then or earlier.
+    /// Arms the timer for `at`, unless it is already armed for that time or an earlier one.
     pub fn arm(&mut self, server: &impl Clockwork, now: UnixMs, at: UnixMs) {
         let instant = server.instant();
         let rest = self.not_before.map_or(Duration::ZERO, |until| until.saturating_duration_since(instant));
         let wait = Duration::from_millis(at.since(now).as_ms()).max(rest);
         let fires = instant.checked_add(wait).unwrap_or(instant);
         if let Some(armed) = &self.armed {
-            // It fires too late if the time of day has stepped forward since.
+            // If the time of day has stepped forward since, the timer would fire too late.
             if armed.at <= at && armed.fires <= fires + SLACK {
                 return;
             }
             server.stop_timer(armed.timer);
         }
-        // Rounds up: `now` was rounded down to the millisecond, so it fires within the one after, never before.
+        // Rounds up. `now` was rounded down to the millisecond, so the timer fires within the millisecond after `at`,
+        // never before it.
         let ms = wait.as_nanos().div_ceil(1_000_000);
         let timer = server.create_timer(u64::try_from(ms).unwrap_or(u64::MAX));
         self.armed = Some(Armed { timer, at, fires });
     }
 
-    /// Notes that it fired: it must not be stopped any more.
+    /// Records that the timer has fired, so that it is not stopped any more.
     pub fn fired(&mut self) {
         *self = Timer::default();
     }
 }
 
-/// The server's cron event, some ten times a second: the time of day may have stepped forward, or the machine may have
-/// slept, with no command to notice it.
+/// The server's cron event, about ten times a second. The time of day may have stepped forward, or the machine may have
+/// been suspended, without a command that would notice it.
 pub extern "C" fn on_cron(ctx: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, _: u64, _: *mut c_void) {
     // SAFETY: the server passes a context that is valid during this call.
     let ctx = unsafe { Ctx::from_raw(ctx) };
     guard("the cron event", (), || rearm(ctx));
 }
 
-/// What the server calls when the timer fires.
+/// The callback of the timer.
 pub(super) extern "C" fn on_timer(ctx: *mut raw::RedisModuleCtx, _: *mut c_void) {
     // SAFETY: the server passes a context that is valid during this call.
     let ctx = unsafe { Ctx::from_raw(ctx) };
     guard("the timer", (), || run(ctx));
-    // Whatever happened in the run, the timer must go on.
+    // The timer must be armed again, whatever happened in the run.
     guard("the timer", (), || rearm(ctx));
 }
 
@@ -126,7 +129,7 @@ fn run(ctx: Ctx) {
     LONGEST_US.fetch_max(took, Relaxed);
 }
 
-/// Lets the next run wait.
+/// Delays the next run by at least `time`.
 fn rest(time: Duration) {
     with_schedule(|schedule| schedule.timer.not_before = Instant::now().checked_add(time));
 }

@@ -1,10 +1,11 @@
 //! A slow walk through the keyspace, for values that have lost their hint.
 //!
-//! The server tells nobody that a value now stands under another name (`RENAME`, `MOVE`, `SWAPDB`, the end of a
-//! replica's asynchronous load). The next command on the key finds out, and so does every client that is blocked on
-//! it; but a value that nobody touches would be forgotten. So if the hint of a value that still exists leads nowhere,
-//! or databases were swapped, the whole keyspace is walked once, a small step at a time, and each key that is concerned
-//! gets a look; also if this server becomes a master, which has to drop what its master can no longer drop.
+//! The server tells nobody that a value now has another name (after `RENAME`, `MOVE`, `SWAPDB` or the end of a
+//! replica's asynchronous load). The next command on the key notices it, and so does every client that is blocked on
+//! it, but a value that nobody accesses would be forgotten. So the whole keyspace is walked once, in small steps, and
+//! every relevant key gets a hint. A walk starts if the hint of a value that still exists leads nowhere, if databases
+//! were swapped, if the role of the server changes (a new master must drop what its former master can no longer drop),
+//! and if a slot import completes.
 
 use std::ffi::c_void;
 use std::time::{Duration, Instant};
@@ -17,23 +18,24 @@ use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::guard::guard;
 use crate::queue::time::{DurationMs, UnixMs};
 
-/// Between two steps, and before the first: by then a script of renames is over. With [`STEP`] this is 2 % of a core.
+/// The time between two steps, and before the first one; by then a script that renames keys has finished. Together with
+/// [`STEP`] it limits a walk to 2 % of a core.
 pub const PAUSE: DurationMs = DurationMs::new(10);
-/// How long a step takes.
+/// The duration of one step.
 const STEP: Duration = Duration::from_micros(200);
 
-/// How far the walk has come.
+/// The progress of the walk.
 #[derive(Default)]
 pub struct Walk {
-    /// When the next step is to be made; `None` if no walk is wanted.
+    /// When the next step is due, or `None` if no walk is requested.
     next: Option<UnixMs>,
-    /// Whether something went missing since the walk began: then there is another.
+    /// Whether another walk was requested since this one began. If so, it follows.
     again: bool,
     position: Option<Position>,
 }
 
 impl Walk {
-    /// Asks for a walk.
+    /// Requests a walk.
     pub fn request(&mut self, now: UnixMs) {
         if self.next.is_none() {
             self.next = Some(now.after(PAUSE));
@@ -42,18 +44,18 @@ impl Walk {
         }
     }
 
-    /// When the next step is to be made; `None` if no walk is wanted.
+    /// When the next step is due, or `None` if no walk is requested.
     pub fn next_step(&self) -> Option<UnixMs> {
         self.next
     }
 
-    /// Where to walk on, if a step is due.
+    /// Returns the position at which to continue, or `None` if no step is due.
     fn begin_step(&mut self, now: UnixMs) -> Option<Position> {
         let due = self.next.is_some_and(|next| next <= now);
         due.then(|| self.position.take().unwrap_or_else(|| Position { db: 0, cursor: Cursor::new() }))
     }
 
-    /// Notes where a step ended; `None` at the end of the keyspace.
+    /// Records where a step ended; `None` is the end of the keyspace.
     pub(super) fn end_step(&mut self, now: UnixMs, position: Option<Position>) {
         let goes_on = position.is_some() || std::mem::take(&mut self.again);
         self.position = position;
@@ -61,13 +63,13 @@ impl Walk {
     }
 }
 
-/// A place in the keyspace.
+/// A position in the keyspace.
 pub(super) struct Position {
     db: i32,
     cursor: Cursor,
 }
 
-/// The server's cursor in one database.
+/// The server's scan cursor within one database.
 struct Cursor(*mut raw::RedisModuleScanCursor);
 
 impl Cursor {
@@ -92,7 +94,8 @@ pub(super) fn step(ctx: Ctx, now: UnixMs) {
     }
 }
 
-/// Walks on until the step's time is over. Returns where it stopped; `None` at the end of the keyspace.
+/// Continues the walk until the time of the step is over. Returns the position at which it stopped, or `None` at the
+/// end of the keyspace.
 fn scan(ctx: Ctx, mut position: Position) -> Option<Position> {
     let started = Instant::now();
     while ctx.select_db(position.db) {
@@ -131,7 +134,7 @@ extern "C" fn on_key(
     });
 }
 
-/// Asks for a walk, and arms the timer for it.
+/// Requests a walk and arms the timer for it.
 pub fn start(ctx: Ctx) {
     let now = UnixMs::new(ctx.now_ms());
     with_schedule(|schedule| schedule.start_walk(&ctx, now));
