@@ -1,13 +1,13 @@
-//! Whether the server would accept a blocked client's command if it came now.
+//! Asks whether the server would accept a blocked client's command if it arrived now.
 //!
 //! The server checks `min-replicas-to-write`, `MISCONF`, `READONLY` and the like when a command is called. A blocked
-//! client of a native type is unblocked by writes only, which are refused by then; ours is served by time as well. So
-//! the server is asked, with the checks that it makes for a script's commands (`S` of `RM_Call`), at the moment when
-//! there is something to deliver.
+//! client of a native type is unblocked only by a write, and the server refuses writes in those states; ours is also
+//! unblocked by time. So when there is a message to deliver, the module asks the server to make the checks that it
+//! makes for the commands of a script (`S` of `RM_Call`).
 //!
-//! From 7.2 on `RM_Call` has a dry run: the client's own words are checked, also against the rights that its user has
-//! by now, and nothing is called. Those servers check the rights of their own blocked clients again, too. Redis 7.0
-//! does neither: there a call of our own is made, which does nothing, and rights are not checked again.
+//! Since 7.2 `RM_Call` has a dry run: it checks the client's own command line, including the current permissions of its
+//! user, and calls nothing. These servers also check the permissions of their own blocked clients again. Redis 7.0 does
+//! neither. There the module calls a command of its own that does nothing, and permissions are not checked again.
 
 use std::ffi::{c_char, c_int, CStr};
 use std::ptr;
@@ -20,49 +20,49 @@ use crate::module_api::api::api;
 use crate::module_api::args::Args;
 use crate::module_api::ctx::{Ctx, Name};
 
-/// The first version with a dry run; Valkey counts on from 7.2.
+/// The first version with a dry run. Valkey continues the numbering from 7.2.
 const DRY_RUN_SINCE: c_int = 0x0007_0200;
 
-/// Script mode, as the client's user, errors as replies, dry run, an array of words.
+/// The `RM_Call` format: script mode, as the client's user, errors as replies, dry run, an array of strings.
 const DRY_RUN: &CStr = c"SCEDv";
-/// Script mode, errors as replies, a string and a buffer.
+/// The `RM_Call` format: script mode, errors as replies, a string and a buffer.
 const TRIAL: &CStr = c"SEsb";
 
-/// Whether [`EFFECT_COMMAND`] is called for a trial, and not for an effect.
+/// Whether [`EFFECT_COMMAND`] is being called as a trial, without an effect.
 static TRIES: AtomicBool = AtomicBool::new(false);
 
-/// Whether the call that is being served asks no more than whether the server accepts writes.
+/// Returns whether the current call only tests whether the server accepts writes.
 #[inline]
 pub fn is_trial() -> bool {
     TRIES.load(Relaxed)
 }
 
-/// What the server would say.
+/// The server's answer.
 pub enum Admission {
-    /// It would carry the command out.
+    /// The server would execute the command.
     Granted,
-    /// It would refuse it for now, for whoever sends it.
+    /// The server would refuse the command at present, whoever sends it.
     Refused,
-    /// It would refuse it for the lack of rights, with this error.
+    /// The server would refuse the command for lack of permissions, with this error.
     Denied(Denial),
 }
 
-/// The error for a client that lacks the rights.
+/// The error reply for a client that lacks the permissions.
 pub struct Denial(CallReply);
 
 impl Denial {
-    /// Replies it.
+    /// Sends the error to the client.
     pub fn reply(&self, ctx: Ctx) {
         // SAFETY: the context is valid, and so is the reply until it is dropped.
         unsafe { api!(RedisModule_ReplyWithCallReply)(ctx.as_ptr(), self.0 .0) };
     }
 }
 
-/// A reply of `RM_Call`, not null.
+/// A reply of `RM_Call` that is not null.
 struct CallReply(*mut raw::RedisModuleCallReply);
 
 impl CallReply {
-    /// The error's text, if it is an error.
+    /// Returns the error's text if the reply is an error.
     fn error(&self) -> Option<&[u8]> {
         // SAFETY: the reply is valid until it is dropped; the server writes the length of the text, which lives as
         // long as the reply.
@@ -84,8 +84,8 @@ impl Drop for CallReply {
     }
 }
 
-/// Asks the server about `words`, with which the client of this callback blocked and of which `name` is a key. Some
-/// microseconds. No key may be open.
+/// Asks whether the server would accept `words`, the command with which the client of this callback blocked. `name` is
+/// one of its keys. Takes a few microseconds. No key may be open.
 pub fn ask(ctx: Ctx, words: &Args<'_>, name: Name<'_>) -> Admission {
     // SAFETY: takes no arguments.
     let reply = if unsafe { api!(RedisModule_GetServerVersion)() } >= DRY_RUN_SINCE {
@@ -103,7 +103,7 @@ pub fn ask(ctx: Ctx, words: &Args<'_>, name: Name<'_>) -> Admission {
     }
 }
 
-/// Null where the command would be called.
+/// Returns `None` if the command would be called.
 fn dry_run(ctx: Ctx, words: &Args<'_>) -> Option<CallReply> {
     let (command, words) = words.all().split_first()?;
     // SAFETY: the context is valid. The command's word is a string of the server, whose bytes end in a NUL; the format

@@ -1,8 +1,8 @@
-//! A queue whose time has come: the timer brings it up to now, drops what its settings no longer keep, and wakes the
-//! clients that are blocked on it.
+//! Advances a queue when its time has come: the timer brings the queue up to now, drops the dead messages that its
+//! settings no longer keep, and wakes the clients that are blocked on it.
 //!
-//! It runs on replicas too and moves their view. What must be replicated is done on a master only, and never while
-//! writes are paused: the timer does not call this then.
+//! This also runs on replicas and moves their view of the queue. Changes that must be replicated are made on a master
+//! only, and never while writes are paused, because the timer does not call this module then.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -16,13 +16,13 @@ use crate::queue::Effect;
 use crate::schedule::agenda::{Grounds, Taken};
 use crate::schedule::with_schedule;
 
-/// Leases and TTLs that end between two looks at the clock: some 10 µs of work.
+/// How many leases and TTLs end between two checks of the time budget: about 10 µs of work.
 const STEP: usize = 64;
 
-/// Messages moved by the timer since the start.
+/// The number of messages moved by the timer since the server started.
 pub static MOVED: AtomicU64 = AtomicU64::new(0);
 
-/// Advances the queue that a hint stands for, if there is one. Returns whether the budget lasted.
+/// Advances the queue that a hint refers to, if it exists. Returns whether the budget lasted.
 pub fn look_at(ctx: Ctx, taken: &Taken, now: UnixMs, within_budget: &dyn Fn() -> bool) -> bool {
     let hint = &taken.hint;
     if !ctx.select_db(hint.db) {
@@ -36,16 +36,16 @@ pub fn look_at(ctx: Ctx, taken: &Taken, now: UnixMs, within_budget: &dyn Fn() ->
     })
 }
 
-/// What an advance has to tell others once the key is closed.
+/// What an advance has to report once the key is closed.
 #[derive(Default)]
 struct Moved {
     ready: usize,
     died: usize,
     /// Whether a blocked client may be served.
     wakes: bool,
-    /// Whether something was deleted.
+    /// Whether messages were deleted.
     changed: bool,
-    /// Whether this server decides about the queue: only then is what time moved announced.
+    /// Whether this server decides about the queue. Only then are keyspace events published.
     announced: bool,
 }
 
@@ -78,7 +78,8 @@ fn advance(
     let mut key = OpenKey::open_write_untouched(ctx, name, datatype::handle());
     let slot = key.slot();
     let is_lost = match (hint.grounds, &slot) {
-        // A queue that was freed has no hint, so this one is somewhere else by now, whatever came to stand here.
+        // A queue that was freed has no hint any more. So the queue of this hint still exists under another name,
+        // whatever the key holds now.
         (Grounds::Armed, Slot::Holds(held)) => !held.had(taken),
         (Grounds::Armed | Grounds::Met, _) => !matches!(slot, Slot::Holds(_)),
         (Grounds::Asked, _) => false,
@@ -87,7 +88,7 @@ fn advance(
         with_schedule(|schedule| schedule.walk.request(now));
     }
     let Slot::Holds(held) = slot else { return within_budget() };
-    // Who decides also deletes. The clock of a queue is that of the server that decides about it.
+    // Only the server that decides about a queue deletes messages and moves the queue's own clock.
     let decides = ctx.flags().master() && !imports::covers(name);
     let mut lasted = true;
     loop {
@@ -104,7 +105,7 @@ fn advance(
             break;
         }
         if !lasted {
-            // More to do at this very time: the hint comes back, and the timer with it.
+            // There is more to do at this very time, so the hint is added again, which also re-arms the timer.
             with_schedule(|schedule| schedule.agenda.look_at(now, hint.db, name.bytes()));
             break;
         }

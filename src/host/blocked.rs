@@ -1,13 +1,13 @@
-//! Blocked clients: `DQ.POP … BLOCK`, `DQ.MPOP … BLOCK`.
+//! Blocked clients: `DQ.POP … BLOCK` and `DQ.MPOP … BLOCK`.
 //!
-//! The server keeps them, in the order in which they came, and calls each again whenever a key that it is blocked on is
-//! signalled: by a command that made something deliverable, by the timer, or by the server itself when a value
-//! comes to stand at that name. A client for which there is nothing stays blocked, and re-arms the timer for the queue
-//! under this name.
+//! The server keeps them in the order in which they blocked. It retries each of them whenever one of its keys is
+//! signalled: by a command that made a message deliverable, by the timer, or by the server itself when a value is
+//! stored at the key. A client for which there is no message stays blocked, and re-arms the timer for the queue at this
+//! key.
 //!
-//! A delivery is a write. While the server would refuse the client's command ([`admission`]) the client stays blocked
-//! and keeps its turn, and the timer signals the key again until writes are accepted. So nothing is polled unless a
-//! client is blocked and a message is there for it.
+//! A delivery is a write. While the server would refuse the client's command ([`admission`]), the client stays blocked
+//! and keeps its place, and the timer signals the key again until writes are accepted. So nothing polls unless a client
+//! is blocked and there is a message for it.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::Ordering::Relaxed;
@@ -31,24 +31,24 @@ use crate::schedule::with_schedule;
 const SERVED: c_int = raw::REDISMODULE_OK as c_int;
 const WAITS_ON: c_int = raw::REDISMODULE_ERR as c_int;
 
-/// What a blocked client asked for.
+/// The request of a blocked client.
 pub trait Request {
-    /// Whether the queue has a message for it at `now`.
+    /// Returns whether the queue has a message for the request at `now`.
     fn finds(&self, held: &mut Held, now: UnixMs) -> bool;
 
-    /// Delivers and replies what was asked for. Returns `None`, and has replied nothing, if there is nothing.
+    /// Delivers the messages and sends the reply. Returns `None`, and sends no reply, if there is no message.
     fn deliver(&self, ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) -> Option<Announcement>;
 }
 
-/// What the server keeps of a blocked client for the module.
+/// The private data of a blocked client.
 struct Blocked {
     request: Box<dyn Request>,
     keys: Names,
 }
 
-/// Blocks the client until one of `names` can serve `request`, at most for `timeout`; zero is for ever.
+/// Blocks the client until one of `names` can serve `request`, for at most `timeout`; zero means for ever.
 ///
-/// A client that the server does not let wait is answered at once, as if the timeout had passed.
+/// If the server does not allow the client to block, the client gets the reply of a timeout at once.
 pub fn block(ctx: Ctx, names: &[Name<'_>], request: Box<dyn Request>, timeout: DurationMs) {
     let keys = Names::new(ctx.selected_db(), names.iter().map(|name| name.bytes()));
     with_blocked(|blocked| blocked.enter(&keys));
@@ -59,12 +59,12 @@ pub fn block(ctx: Ctx, names: &[Name<'_>], request: Box<dyn Request>, timeout: D
     if blocked.is_none() {
         // SAFETY: nothing was blocked, so the box is still ours.
         unsafe { end(private) };
-        // The server has not replied: see `block_on_keys`.
+        // The server has not replied; see `block_on_keys`.
         ctx.null_array();
     }
 }
 
-/// How many clients are blocked on a key of the selected database.
+/// The number of clients that are blocked on a key of the selected database.
 pub fn clients_blocked_on(ctx: Ctx, name: Name<'_>) -> u64 {
     with_blocked(|blocked| blocked.clients(ctx.selected_db(), name.bytes())).unwrap_or(0)
 }
@@ -83,7 +83,7 @@ extern "C" fn on_ready(ctx: *mut raw::RedisModuleCtx, argv: *mut *mut raw::Redis
     })
 }
 
-/// Serves the client of this call, if there is something for it. Otherwise nothing was replied or replicated.
+/// Serves the client of this call, if there is a message for it. If not, nothing is replied or replicated.
 fn try_serve(ctx: Ctx, words: &Args<'_>) -> bool {
     let blocked = ctx.blocked_private_data().cast::<Blocked>();
     let Some(name) = ctx.blocked_ready_key() else { return false };
@@ -101,7 +101,7 @@ fn try_serve(ctx: Ctx, words: &Args<'_>) -> bool {
         false
     };
     if ctx.avoid_replication_traffic() {
-        // A delivery must be replicated, and while writes are paused that would end the server.
+        // A delivery must be replicated, and to replicate while writes are paused would abort the server.
         return retry();
     }
     if !finds(ctx, name, now, &**request) {
@@ -124,13 +124,13 @@ fn try_serve(ctx: Ctx, words: &Args<'_>) -> bool {
     true
 }
 
-/// Whether the queue at `name` has a message for the request. Re-arms the timer for this queue.
+/// Returns whether the queue at `name` has a message for the request. Re-arms the timer for this queue.
 fn finds(ctx: Ctx, name: Name<'_>, now: UnixMs, request: &dyn Request) -> bool {
     let mut key = OpenKey::open_write(ctx, name, datatype::handle());
-    // Nothing, or another type: a queue may still come to stand here.
+    // The key is missing or holds another type. A queue may still be created there.
     let Slot::Holds(held) = key.slot() else { return false };
-    // The clients before this one took everything, as a rule, and what time makes ready the timer will signal. With a
-    // thousand blocked clients this is the turn of all but one.
+    // Usually the clients before this one have taken all messages, and the timer will signal the key when more become
+    // ready. With a thousand blocked clients, all but one end here.
     if held.queue.counts().ready == 0 {
         held.arm(ctx, ctx.selected_db(), name);
         return false;
@@ -155,10 +155,10 @@ extern "C" fn on_end(_: *mut raw::RedisModuleCtx, private: *mut c_void) {
     guard("a client's end", (), || unsafe { end(private) });
 }
 
-/// Frees what is kept of a blocked client.
+/// Frees the private data of a blocked client.
 ///
 /// # Safety
-/// `private` was made by `block`, and is not used again.
+/// `private` was made by `block` and is not used again.
 unsafe fn end(private: *mut c_void) {
     // SAFETY: the caller vouches for it.
     let blocked = unsafe { Box::from_raw(private.cast::<Blocked>()) };

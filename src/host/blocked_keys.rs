@@ -1,7 +1,7 @@
-//! Which keys clients are blocked on: how many clients each key has, and when a refused delivery is tried again.
+//! The keys that clients are blocked on: how many clients each key has, and when a refused delivery is retried.
 //!
 //! A key is a database and a name, as the server keeps it for a blocked client: `SWAPDB`, `RENAME` and `MOVE` move
-//! values and leave blocked clients where they are.
+//! values, but blocked clients remain where they are.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -10,11 +10,11 @@ use crate::module_api::alarms::BUG;
 use crate::module_api::log::{log, Level};
 use crate::queue::time::{DurationMs, UnixMs};
 
-/// How long a delivery that the server refused waits before it is tried again. Nothing tells a module that writes are
-/// accepted again. One try costs some microseconds for each client that is blocked on the key.
+/// The delay before a delivery that the server refused is retried. No event tells a module that writes are accepted
+/// again. One retry costs a few microseconds for each client that is blocked on the key.
 const RETRY: DurationMs = DurationMs::new(50);
 
-/// The keys that a client named, each once.
+/// The keys that a client named, without duplicates.
 #[derive(Debug)]
 pub struct Names {
     db: i32,
@@ -22,7 +22,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// The distinct ones of `names` in a database. O(k log k).
+    /// Collects the distinct names in a database. O(k log k).
     pub fn new<'a>(db: i32, names: impl IntoIterator<Item = &'a [u8]>) -> Names {
         let mut names: Vec<Box<[u8]>> = names.into_iter().map(Into::into).collect();
         names.sort_unstable();
@@ -41,12 +41,12 @@ pub struct BlockedKeys {
 #[derive(Debug, Default)]
 struct Key {
     clients: u64,
-    /// When the timer is going to look at the key because a delivery was refused.
+    /// When the timer is going to look at the key, if a delivery was refused.
     retry: Option<UnixMs>,
 }
 
 impl BlockedKeys {
-    /// Counts a client that is blocked on these keys from now on.
+    /// Counts a client that is now blocked on these keys.
     pub fn enter(&mut self, keys: &Names) {
         let db = self.keys.entry(keys.db).or_default();
         for name in &keys.names {
@@ -59,7 +59,7 @@ impl BlockedKeys {
         }
     }
 
-    /// Takes back what [`enter`](Self::enter) counted.
+    /// Reverts [`enter`](Self::enter).
     pub fn leave(&mut self, keys: &Names) {
         let Some(db) = self.keys.get_mut(&keys.db) else { return };
         for name in &keys.names {
@@ -75,17 +75,17 @@ impl BlockedKeys {
         }
     }
 
-    /// How many clients are blocked on a key.
+    /// The number of clients that are blocked on a key.
     pub fn clients(&self, db: i32, name: &[u8]) -> u64 {
         self.keys.get(&db).and_then(|db| db.get(name)).map_or(0, |key| key.clients)
     }
 
-    /// Plans the next try of a delivery that was refused. Returns its time if the timer has to be told: one try at a
-    /// time is enough for all clients of the key, however many of them were refused.
+    /// Schedules the retry of a delivery that was refused. Returns its time, or `None` if a retry is already scheduled:
+    /// one retry serves all clients of the key, however many were refused.
     pub fn plan_retry(&mut self, db: i32, name: &[u8], now: UnixMs) -> Option<UnixMs> {
         let key = self.keys.get_mut(&db)?.get_mut(name)?;
         let at = now.after(RETRY);
-        // A time beyond `at` was planned under a clock that has stepped back since.
+        // A time after `at` was scheduled before the clock stepped back.
         if key.retry.is_some_and(|planned| now < planned && planned <= at) {
             return None;
         }
@@ -95,12 +95,12 @@ impl BlockedKeys {
 }
 
 thread_local! {
-    /// Clients are blocked, served and freed on the server's main thread.
+    /// Clients block, are served and are freed on the server's main thread.
     static BLOCKED: RefCell<BlockedKeys> = RefCell::default();
 }
 
-/// Runs `step` on the keys that clients are blocked on. Returns `None` if they are in use: that would be a bug, and
-/// nothing is done.
+/// Runs `step` on the keys that clients are blocked on. Returns `None`, and does nothing, if they are in use; that
+/// would be a bug.
 pub fn with_blocked<R>(step: impl FnOnce(&mut BlockedKeys) -> R) -> Option<R> {
     BLOCKED.with(|blocked| match blocked.try_borrow_mut() {
         Ok(mut blocked) => Some(step(&mut blocked)),

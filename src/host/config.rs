@@ -1,11 +1,12 @@
-//! The module's settings: `CONFIG GET/SET/REWRITE dq.*` and lines of redis.conf.
+//! The module's settings: `CONFIG GET/SET/REWRITE dq.*` and the lines of redis.conf.
 //!
-//! One row a setting: its name, range and default, and the atomic that holds it. The server checks the range, calls
-//! `set` for each row that a `CONFIG SET` names, and `apply` after all of them. So what two rows must agree on, the
-//! base and the maximum of the backoff, is checked in `apply`, and their order does not matter; if it refuses, the
-//! server puts the old values back. From redis.conf it calls no `apply`: the check is made again after the load.
+//! Each setting is one row: its name, range and default, and the atomic that holds its value. The server checks the
+//! range, calls `set` for each row that a `CONFIG SET` names, and calls `apply` after all of them. A constraint between
+//! two rows (the base of the backoff must not exceed its maximum) is checked in `apply`, so their order does not
+//! matter. If `apply` refuses, the server restores the old values. For the settings of redis.conf the server does not
+//! call `apply`, so the check is repeated after the load.
 //!
-//! Reading costs one relaxed load a setting. Only the main thread writes.
+//! Reading a setting costs one relaxed load. Only the main thread writes.
 
 use std::ffi::{c_char, c_int, c_longlong, c_uint, c_void, CStr};
 use std::ptr;
@@ -18,23 +19,23 @@ use crate::module_api::ctx::{is_ok, Ctx};
 use crate::queue::settings::{Backoff, Percent, Retries, Settings, MAX_LENGTH, MAX_PAYLOAD};
 use crate::queue::time::DurationMs;
 
-/// The longest duration of the module, ms (2^42 - 1, 139 years).
+/// The longest duration that the module supports, in milliseconds (2^42 - 1, 139 years).
 const DURATION_MAX: i64 = DurationMs::MAX.as_ms() as i64;
-/// The largest count, that every client's numbers hold exactly (2^53 - 1).
+/// The largest count, which every client's number type holds exactly (2^53 - 1).
 const COUNT_MAX: i64 = MAX_LENGTH as i64;
-/// The most redeliveries that can be asked for.
+/// The largest number of redeliveries.
 const RETRIES_MAX: i64 = i32::MAX as i64;
 
-/// One row: a whole number, or yes and no.
+/// One setting: an integer or a boolean.
 struct Setting {
     /// The name after `dq.`.
     name: &'static CStr,
     min: i64,
     max: i64,
     default: i64,
-    /// Whether it is `yes` (1) or `no` (0).
+    /// Whether the setting is a boolean: `yes` (1) or `no` (0).
     is_bool: bool,
-    /// What must hold between settings after a change; `None` for a row that stands alone.
+    /// The check of a constraint with other settings, after a change; `None` if there is no such constraint.
     check: Option<fn() -> Result<(), String>>,
     value: AtomicI64,
 }
@@ -60,7 +61,7 @@ impl Setting {
         self.value.load(Ordering::Relaxed)
     }
 
-    /// For settings whose range has no negative number.
+    /// The value of a setting whose range has no negative numbers.
     #[inline]
     fn get_unsigned(&self) -> u64 {
         u64::try_from(self.get()).unwrap_or(0)
@@ -98,35 +99,35 @@ static ROWS: [&Setting; 13] = [
     &ALLOW_EFFECTS,
 ];
 
-/// What a queue gets that is created without settings of its own.
+/// The settings of a queue that is created without settings of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Defaults {
-    /// How long a delivery may take, ms, from 1.
+    /// The length of a lease, in milliseconds, at least 1.
     pub lease: u64,
-    /// Redeliveries before a message is dead; -1 is no limit.
+    /// How many times a message is redelivered before it becomes dead; -1 is no limit.
     pub retries: i64,
-    /// What the first nack without a delay waits, ms. Never above `backoff_max`.
+    /// The backoff after the first nack without a delay, in milliseconds. Never above `backoff_max`.
     pub backoff_base: u64,
-    /// The longest that a nack without a delay waits, ms.
+    /// The longest backoff after a nack without a delay, in milliseconds.
     pub backoff_max: u64,
-    /// By up to which share a wait without a delay is shortened, percent.
+    /// The largest share by which a backoff is randomly shortened, in percent.
     pub backoff_jitter: u64,
-    /// How long after its due time a message is dead, ms; 0 is never.
+    /// The time after its due time at which a message becomes dead, in milliseconds; 0 is never.
     pub ttl: u64,
-    /// Most messages held, the dead not counted; 0 is no limit.
+    /// The maximum number of messages, excluding dead ones; 0 is no limit.
     pub maxlen: u64,
-    /// Most live leases; 0 is no limit.
+    /// The maximum number of messages in flight; 0 is no limit.
     pub maxinflight: u64,
-    /// Most dead messages kept; -1 is all.
+    /// The maximum number of dead messages that are kept; -1 is no limit.
     pub deadlen: i64,
-    /// How long a dead message is kept, ms; 0 is for ever.
+    /// How long a dead message is kept, in milliseconds; 0 is for ever.
     pub deadttl: u64,
-    /// The largest payload, bytes; 0 is no limit.
+    /// The maximum size of a payload, in bytes; 0 is no limit.
     pub maxpayload: u64,
 }
 
 impl Defaults {
-    /// The settings of a queue that is made with these.
+    /// Converts the defaults to the settings of a new queue.
     pub fn settings(&self) -> Settings {
         Settings {
             lease: DurationMs::new(self.lease),
@@ -146,7 +147,7 @@ impl Defaults {
     }
 }
 
-/// The defaults for new queues, as set now.
+/// The current defaults for new queues.
 pub fn defaults() -> Defaults {
     Defaults {
         lease: LEASE.get_unsigned(),
@@ -163,7 +164,7 @@ pub fn defaults() -> Defaults {
     }
 }
 
-/// How long one run of the timer may take, µs, from 100 to 1,000,000.
+/// How long one run of the timer may take, in microseconds, from 100 to 1,000,000.
 #[inline]
 pub fn timer_budget_us() -> u64 {
     TIMER_BUDGET.get_unsigned()
@@ -175,8 +176,8 @@ pub fn allow_effects() -> bool {
     ALLOW_EFFECTS.get() != 0
 }
 
-/// Registers all settings and takes what redis.conf says of them; once, while loading. The error says what is wrong,
-/// and the module cannot load.
+/// Registers all settings and applies the values of redis.conf. Called once, while the module loads. If it fails, the
+/// module cannot load; the error says why.
 pub fn register(ctx: Ctx) -> Result<(), String> {
     for row in ROWS {
         if !is_ok(row.register(ctx)) {
@@ -228,10 +229,10 @@ impl Setting {
         }
     }
 
-    /// The row that the server was given with the callback.
+    /// Returns the row that the server passed to a callback.
     ///
     /// # Safety
-    /// `row` is what `register` passed to the server.
+    /// `row` is the pointer that `register` passed to the server.
     unsafe fn of(row: *mut c_void) -> &'static Setting {
         // SAFETY: so it points to a static.
         unsafe { &*row.cast::<Setting>().cast_const() }

@@ -1,8 +1,9 @@
-//! The data type: what the server asks of a value that it keeps.
+//! The data type: the callbacks that the server calls for the values that it keeps.
 //!
-//! Saving and rewriting run in a child process and only read. Freeing may run on a background thread and touches
-//! nothing but the queue and a few atomic sums: see [`disposal`](super::disposal). Loading trusts nothing: what cannot be a queue is refused with a
-//! line in the log, and the server decides what that means (an error for `RESTORE`, a refused start for a file).
+//! Saving and rewriting run in a child process and only read. Freeing may run on a background thread and accesses only
+//! the queue and a few atomic sums; see [`disposal`](super::disposal). Loading trusts no input: data that is not a
+//! valid queue is refused with a line in the log, and the server decides what follows (an error for `RESTORE`, a
+//! refused start for a file).
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
@@ -29,34 +30,34 @@ use crate::queue::{Effect, Queue, Refused, Stamped};
 use crate::schedule::agenda::{Armed, Taken};
 use crate::schedule::with_schedule;
 
-/// The layout of a saved value. A new one gets a new number and a reader of its own.
+/// The encoding version of a saved value. A new layout gets a new version and a reader of its own.
 const ENCODING: c_int = 1;
 
-/// The type, as `TYPE` answers it.
+/// The data type, with the name that `TYPE` returns.
 pub static QUEUE_TYPE: RedisType = RedisType::new("DQ--queue", ENCODING, METHODS);
 
-/// The value of a key: a queue, and what the shell keeps beside it.
+/// The value of a key: a queue, and what the host keeps beside it.
 pub struct Held {
     /// The queue.
     pub queue: Queue,
     armed: Option<Armed>,
-    /// Where it is counted; none once it is being freed.
+    /// The tally in which the queue is counted; `None` once it is being freed.
     home: Option<Home>,
 }
 
 lazy_static! {
-    /// The settings of the queue that came to be last: most have the same.
+    /// The settings of the queue that was created last. Most queues have the same settings and share them.
     static ref COMMON_SETTINGS: Mutex<Arc<Settings>> = Mutex::default();
 }
 
 impl Held {
-    /// Wraps a queue that came to be on this server.
+    /// Wraps a queue that was created on this server.
     pub fn new(queue: Queue) -> Box<Held> {
         let home = Home::nowhere(&queue);
         Held::at(home, queue)
     }
 
-    /// Wraps a queue that was loaded into a database, or copied to one.
+    /// Wraps a queue that was loaded into a database or copied to one.
     fn loaded(queue: Queue, db: i32) -> Box<Held> {
         let home = Home::loaded(&queue, db);
         Held::at(home, queue)
@@ -68,13 +69,13 @@ impl Held {
         Box::new(Held { queue, armed: None, home: Some(home) })
     }
 
-    /// Wraps a queue that was made by what it did so far, which nobody has counted yet.
+    /// Wraps a queue that was created by an operation, and adds what it has done so far to the totals.
     pub fn made(queue: Queue) -> Box<Held> {
         gauges::count(&queue);
         Held::new(queue)
     }
 
-    /// Takes back what it adds to the sums, and the hint that it has. It is about to be freed.
+    /// Removes the queue from the sums and drops its hint, because it is about to be freed.
     pub fn withdraw(&mut self) {
         if let Some(home) = self.home.take() {
             home.leave(&self.queue);
@@ -82,12 +83,12 @@ impl Held {
         self.armed = None;
     }
 
-    /// Whether a hint that was taken out was this queue's.
+    /// Returns whether the hint that was taken out belonged to this queue.
     pub fn had(&self, taken: &Taken) -> bool {
         self.armed.as_ref().is_some_and(|armed| taken.was(armed))
     }
 
-    /// Sees to it that the timer looks at this queue, which is at `name`, when it has something to do.
+    /// Ensures that the timer looks at this queue, which is at `name`, when it has something to do.
     #[inline]
     pub fn arm(&mut self, ctx: Ctx, db: i32, name: Name<'_>) {
         let Some(at) = self.next_look(ctx, name) else { return };
@@ -103,7 +104,8 @@ impl Held {
 }
 
 impl Held {
-    /// When the timer has something to do for this queue: what time moves, and the dead that only who decides drops.
+    /// The next time at which the timer has something to do for this queue: a message changes its state, or a dead
+    /// message is to be dropped, which only the server that decides about the queue does.
     #[inline]
     fn next_look(&self, ctx: Ctx, name: Name<'_>) -> Option<UnixMs> {
         let wake = self.queue.next_wake();
@@ -116,7 +118,8 @@ impl Held {
     }
 }
 
-/// Debug builds check a queue of at most so many messages after each command: more would take too long.
+/// Debug builds check the invariants of a queue after each command if it has at most this many messages. Larger queues
+/// would take too long.
 const CHECKED_MAX: u64 = 64;
 
 impl Value for Held {
@@ -147,7 +150,7 @@ impl Drop for Held {
     }
 }
 
-/// The type's number, for opening keys.
+/// The id of the data type, for opening keys.
 #[inline]
 pub fn handle() -> TypeHandle<Held> {
     let id = *QUEUE_TYPE.raw_type.borrow();
@@ -156,7 +159,7 @@ pub fn handle() -> TypeHandle<Held> {
     unsafe { TypeHandle::new(id) }
 }
 
-/// Whether an open key holds a queue.
+/// Returns whether an open key holds a queue.
 ///
 /// # Safety
 /// `key` is an open key.
@@ -188,13 +191,13 @@ const METHODS: raw::RedisModuleTypeMethods = raw::RedisModuleTypeMethods {
 };
 
 /// # Safety
-/// `value` is a value of this type, and nobody changes it while the reference lives.
+/// `value` is a value of this type, and it does not change while the reference lives.
 unsafe fn held<'a>(value: *const c_void) -> &'a Held {
     // SAFETY: values of this type are boxes of `Held`, see `handle`.
     unsafe { &*value.cast::<Held>() }
 }
 
-/// A piece of a saved value that ends the last one.
+/// The piece that terminates a saved value.
 const END: &[u8] = b"";
 
 extern "C" fn rdb_save(io: *mut raw::RedisModuleIO, value: *mut c_void) {
@@ -249,8 +252,8 @@ fn database_of(io: *mut raw::RedisModuleIO) -> i32 {
     unsafe { raw::RedisModule_GetDbIdFromIO.map_or(0, |db_of| db_of(io)) }
 }
 
-/// Asks the timer to look at a key that is being loaded. Its name may come to nothing, or to another value: the
-/// timer will see.
+/// Makes the timer look at a key that is being loaded. The key may end up missing or with another value, which the
+/// timer will notice.
 fn look_at_later(io: *mut raw::RedisModuleIO) {
     let (Some(name_of), Some(db_of)) =
         // SAFETY: the statics are read by value; both functions exist since 7.0.
@@ -270,7 +273,7 @@ fn look_at_later(io: *mut raw::RedisModuleIO) {
 fn request_look(db: i32, name: Name<'_>) {
     with_schedule(|schedule| {
         schedule.agenda.look_at(UnixMs::EPOCH, db, name.bytes());
-        // While the server loads, timers are made and wait.
+        // Timers that are created while the server is loading fire after the load.
         if let Some(ctx) = detached() {
             schedule.rearm(&ctx, UnixMs::new(now_ms()));
         }
@@ -334,8 +337,8 @@ extern "C" fn free(value: *mut c_void) {
     });
 }
 
-/// Comes before a value is freed because its key was deleted, expired, evicted or overwritten, but also before it gets
-/// another key by `RENAME` or `MOVE`.
+/// Called before a value is freed because its key was deleted, expired, evicted or overwritten, but also before the
+/// value gets another key by `RENAME` or `MOVE`.
 extern "C" fn unlink(_: *mut raw::RedisModuleKeyOptCtx, value: *const c_void) {
     guard("an unlink", (), || {
         // SAFETY: the server passes a value of this type, on the main thread, while no key of it is open.
@@ -351,7 +354,8 @@ extern "C" fn mem_usage(_: *mut raw::RedisModuleKeyOptCtx, value: *const c_void,
     guard("MEMORY USAGE", 0, || unsafe { size_of::<Held>() + held(value).queue.heap_bytes() })
 }
 
-/// Always little, so that the server frees a queue as it unlinks it, and `INFO dq` is right when `UNLINK` answers.
+/// Always reports a small effort, so that the server frees a queue while it unlinks it, and `INFO dq` is correct when
+/// `UNLINK` replies.
 extern "C" fn free_effort(_: *mut raw::RedisModuleKeyOptCtx, value: *const c_void) -> usize {
     disposal::effort(value.cast())
 }
@@ -376,7 +380,7 @@ extern "C" fn copy(options: *mut raw::RedisModuleKeyOptCtx, value: *const c_void
     })
 }
 
-/// Asks the timer to look at a copy, and returns the database to which it is copied.
+/// Makes the timer look at a copy. Returns the database to which the queue is copied.
 fn look_at_copy(options: *mut raw::RedisModuleKeyOptCtx) -> Option<i32> {
     let (Some(name_of), Some(db_of)) =
         // SAFETY: the statics are read by value; both functions exist since 7.0.

@@ -1,10 +1,11 @@
-//! Freeing queues without holding the server up.
+//! Frees queues without blocking the server.
 //!
-//! Left to itself, the server would free a large value on a background thread of its own, at its leisure. But it tells
-//! a module nothing that sets a value which waits there apart from one that lives on under another name (`RENAME`,
-//! `MOVE`). So it is told that a queue is cheap to free, and has it freed at once. A large queue, of which it asked that, is
-//! then taken apart on a thread of the module. Where it does not ask, as for `DEL` with `lazyfree-lazy-user-del no`, it
-//! wants the memory back when the command ends, and gets it.
+//! By default the server would free a large value on its own background thread at some later time. But it does not tell
+//! a module whether an unlinked value is waiting to be freed or lives on under another name (`RENAME`, `MOVE`). So the
+//! module reports that a queue is cheap to free, and the server frees it at once. If the server asked for the effort,
+//! it would have freed the value in the background, so a large queue is then taken apart on a thread of the module. If
+//! the server did not ask, as for `DEL` with `lazyfree-lazy-user-del no`, it expects the memory back when the command
+//! ends, and the queue is freed at once.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
@@ -15,41 +16,42 @@ use std::thread::{self, ThreadId};
 use super::datatype::Held;
 use crate::module_api::guard::guard;
 
-/// What has fewer allocations is freed on the spot: half a millisecond of work.
+/// A queue with fewer allocations than this is freed immediately, which takes at most half a millisecond.
 const LARGE: usize = 4096;
 
-/// The queue of which the server last asked what it costs to free: it would free it in the background if that were much.
+/// The queue for which the server last asked for the effort to free it. The server would free it in the background if
+/// the effort were large.
 static ASKED: AtomicPtr<Held> = AtomicPtr::new(ptr::null_mut());
 
-/// The main thread, which must not be held up.
+/// The main thread, which must not be blocked.
 static MAIN: OnceLock<ThreadId> = OnceLock::new();
 
-/// The way to the thread; none if there could be none.
+/// The channel to the thread; `None` if the thread could not be started.
 static THREAD: OnceLock<Option<Mutex<Sender<Box<Held>>>>> = OnceLock::new();
 
-/// Notes which thread is the main one. Once, while loading.
+/// Records which thread is the main thread. Called once, while the module loads.
 pub fn attach() {
-    // The second load of a process finds what the first has noted.
+    // If the module is loaded a second time in one process, the thread is already recorded.
     let _ = MAIN.set(thread::current().id());
 }
 
-/// Notes that the server is about to free a queue in the background, or at once if that is cheap; and says that it is.
+/// Records that the server is about to free a queue, in the background if the effort is large. Reports a small effort.
 pub fn effort(held: *const Held) -> usize {
     ASKED.store(held.cast_mut(), Relaxed);
     1
 }
 
-/// Frees a queue. What it adds to the sums of `INFO dq` is taken back before this returns.
+/// Frees a queue. Its share of the sums in `INFO dq` is removed before this returns.
 pub fn dispose(mut held: Box<Held>) {
     held.withdraw();
-    // Elsewhere it is a database that is freed, on the server's own thread.
+    // On any other thread the server is freeing a whole database.
     let on_main = MAIN.get() == Some(&thread::current().id());
     let may_wait = on_main && ptr::eq(ASKED.swap(ptr::null_mut(), Relaxed), &raw const *held);
     if !may_wait || held.queue.allocations() < LARGE {
         return drop(held);
     }
     match THREAD.get_or_init(start) {
-        // If the thread has ended, the queue comes back with the error, and is freed here.
+        // If the thread has ended, the error returns the queue, and it is freed here.
         Some(sender) => drop(sender.lock().unwrap_or_else(PoisonError::into_inner).send(held)),
         None => drop(held),
     }

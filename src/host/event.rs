@@ -1,7 +1,7 @@
-//! The keyspace events of the module: one name for each kind of change.
+//! The module's keyspace events: one name for each kind of change.
 //!
-//! A client command announces what it did, and so does a replica that carries out the effect of a command. Changes
-//! that follow from time alone are announced by a master only.
+//! A command from a client publishes events, and so does a replica that applies the effect of a command. Changes that
+//! follow from time alone are published by a master only.
 
 use std::ffi::CStr;
 
@@ -12,13 +12,13 @@ use crate::queue::{Applied, Effect, Fate, Pause};
 pub enum Event {
     /// The queue was created by `DQ.CREATE` or `DQ.ALTER … MKQUEUE`.
     Create,
-    /// Its settings changed.
+    /// The settings of the queue changed.
     Alter,
     /// A message was added.
     Push,
-    /// A message took the place of another.
+    /// A message replaced another one.
     Replace,
-    /// Messages fell due, or their leases ended.
+    /// Messages became due, or their leases ended.
     Ready,
     /// Messages were delivered.
     Pop,
@@ -49,7 +49,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// The name that subscribers see.
+    /// The name of the event that subscribers receive.
     pub const fn name(self) -> &'static CStr {
         match self {
             Event::Create => c"dq.create",
@@ -73,7 +73,7 @@ impl Event {
         }
     }
 
-    /// The events of a nack that came to `fate`.
+    /// The events of a nack, which depend on the fate of the message.
     pub const fn of_nack(fate: Fate) -> &'static [Event] {
         match fate {
             Fate::Due(_) => &[Event::Nack],
@@ -81,7 +81,7 @@ impl Event {
         }
     }
 
-    /// The events of a command whose effect is carried out here.
+    /// The events of a command whose effect is applied on this server.
     pub fn of_effect(effect: &Effect<'_>, applied: Applied) -> &'static [Event] {
         match effect {
             Effect::Push(..) => match applied {
@@ -102,7 +102,7 @@ impl Event {
             Effect::Alter(_) => &[Event::Alter],
             Effect::Pause(Pause::Off) => &[Event::Resume],
             Effect::Pause(_) => &[Event::Pause],
-            // Housekeeping, and a queue that arrives as a whole: no command of a client is behind it.
+            // These are housekeeping, or a queue that arrives as a whole. No client's command caused them.
             Effect::TrimDead(..) | Effect::Begin(_) | Effect::Continue(_) => &[],
         }
     }

@@ -1,5 +1,5 @@
-//! The last sequence and receipt that this process gave, in any queue: so a queue that is deleted and created again
-//! repeats no id. Main thread only.
+//! The last sequence and receipt that any queue of this process has issued. A new queue continues from there, so a
+//! queue that is deleted and created again never repeats an id. Used on the main thread only.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -8,13 +8,13 @@ use crate::queue::id::{Floor, Receipt, Sequence};
 static LAST_SEQUENCE: AtomicU64 = AtomicU64::new(0);
 static LAST_RECEIPT: AtomicU64 = AtomicU64::new(0);
 
-/// The last sequence and receipt that this process gave.
+/// The last sequence and receipt that this process has issued.
 #[inline]
 pub fn floor() -> Floor {
     Floor { sequence: LAST_SEQUENCE.load(Relaxed), receipt: LAST_RECEIPT.load(Relaxed) }
 }
 
-/// Notes what a queue gave.
+/// Raises the floor to what a queue has issued.
 #[inline]
 pub fn raise_floor((sequence, receipt): (Sequence, Receipt)) {
     let mut floor = floor();
