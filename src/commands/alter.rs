@@ -39,18 +39,18 @@ impl Command for Alter {
 }
 
 options! {
-    /// What `DQ.ALTER` takes.
+    /// The options of `DQ.ALTER`.
     enum AlterOption {
         MkQueue => Arg::token(c"mkqueue", c"MKQUEUE"),
         ..Setting,
     }
 }
 
-/// What a call asks for.
+/// The arguments of a call.
 #[derive(Default)]
 pub(super) struct Request {
     change: Change,
-    /// Whether the queue is created if there is none.
+    /// Whether the queue is created if it does not exist.
     makes_queue: bool,
 }
 
@@ -64,7 +64,7 @@ fn alter(call: &mut Call<'_>) -> Result<(), Error> {
         Slot::WrongType => return Err(Error::WrongType),
         Slot::Holds(held) => change(ctx, name, held, now, &request.change).map(|done| (done, Event::Alter)),
         Slot::Missing if !request.makes_queue => return Err(Error::NoSuchKey),
-        // The command is not refused for want of memory, since it may well free some; a new queue takes some.
+        // The command itself is allowed when memory is low, since it may free some. A new queue needs memory.
         Slot::Missing if ctx.flags().out_of_memory() => return Err(Error::OutOfMemory),
         Slot::Missing => {
             let settings = request.change.of(&config::defaults().settings());
@@ -79,7 +79,7 @@ fn alter(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Changes the settings of a queue; `None` if they are the same already.
+/// Changes the settings of a queue. Returns `None` if they are the same as before.
 fn change(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, change: &Change) -> Option<Announcement> {
     let settings = change.of(held.queue.settings());
     if settings == *held.queue.settings() {

@@ -33,7 +33,7 @@ impl Command for Bury {
 }
 
 options! {
-    /// What may be said of the reason.
+    /// The options of `DQ.BURY`.
     enum BuryOption {
         Error => Arg::token_string(c"ERROR", c"error"),
     }

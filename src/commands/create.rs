@@ -46,7 +46,7 @@ fn create(call: &mut Call<'_>) -> Result<(), Error> {
     let mut key = OpenKey::open_write(ctx, name, datatype::handle());
     match key.slot() {
         Slot::Missing => {}
-        // Declared again as it is: nothing changes.
+        // The queue exists with exactly these settings, so nothing changes.
         Slot::Holds(held) if *held.queue.settings() == settings => {
             ctx.ok();
             return Ok(());
@@ -61,7 +61,7 @@ fn create(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Puts an empty queue into a key that holds nothing.
+/// Stores an empty queue in a key that holds nothing.
 pub(super) fn make(
     ctx: Ctx,
     name: Name<'_>,

@@ -1,7 +1,7 @@
-//! `DQ.EFFECT key blob`: how what was decided elsewhere comes back, from the AOF, from a master, from another slot.
+//! `DQ.EFFECT key blob`: applies an effect that was decided elsewhere, by a master, in an AOF or on another node.
 //!
-//! It is what every write command replicates in its own place. What it is given is treated as hostile: it is refused
-//! to ordinary clients unless `dq.allow-effects` says otherwise, and checked either way.
+//! Every write command replicates this command in place of itself. Its input is not trusted: ordinary clients may not
+//! send it unless `dq.allow-effects` allows it, and its content is validated in every case.
 
 use super::error::Error;
 use super::{key_name, now, serve, word};
@@ -61,7 +61,7 @@ fn effect(call: &mut Call<'_>) -> Result<(), Error> {
                 let outcome = queue.apply(&stamped);
                 if outcome.is_ok() {
                     let held = match stamped.effect {
-                        // It comes with its history.
+                        // The queue arrives with its own totals.
                         Decided::Begin(_) => Held::new(queue),
                         _ => Held::made(queue),
                     };
@@ -69,7 +69,7 @@ fn effect(call: &mut Call<'_>) -> Result<(), Error> {
                 }
                 Some(outcome)
             }
-            // It names messages of a queue that is gone, and so they are.
+            // The effect refers to messages of a queue that does not exist, so there is nothing to change.
             None => None,
         },
     };
@@ -81,7 +81,7 @@ fn effect(call: &mut Call<'_>) -> Result<(), Error> {
     drop(key);
     ctx.replicate_verbatim();
     ctx.ok();
-    // While the AOF is loaded nobody can listen.
+    // While the AOF is being loaded, there can be no subscribers.
     let events = match applied {
         Some(applied) if origin != Origin::Aof => Event::of_effect(&stamped.effect, applied),
         _ => &[],

@@ -1,88 +1,88 @@
-//! What clients are told when a command cannot be carried out: every text in one place, in one voice. Each says what
-//! was wrong and what would be right.
+//! Every error that a command replies with. All texts stand here, in one voice: what was wrong and, where it helps,
+//! what would be right.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// What a number counts, for the sentence that names its range.
+/// The unit of a number, for the text that states its range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Milliseconds.
     Ms,
     /// Milliseconds since 1970.
     UnixMs,
-    /// Things.
+    /// No unit.
     Plain,
 }
 
-/// Why a command was refused. It then changed nothing.
+/// Why a command was refused. A refused command has changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// An option that the command does not have.
+    /// The command has no such option.
     UnknownOption(String),
-    /// An option that stands twice.
+    /// An option was given twice.
     Twice(String),
-    /// An option without its value.
+    /// The value of an option is missing.
     NoValue(String),
-    /// Two options that exclude each other.
+    /// Two options exclude each other.
     Exclusive(&'static str, &'static str),
-    /// An option that means nothing without another.
+    /// An option requires another one.
     Needs(&'static str, &'static str),
-    /// A state that there is not.
+    /// There is no such state.
     UnknownState(String),
-    /// A number that is none, or out of its range.
+    /// The value is not an integer, or it is out of range.
     Range {
-        /// The option.
+        /// The name of the option.
         option: String,
-        /// What it counts.
+        /// The unit of its value.
         unit: Unit,
-        /// The smallest.
+        /// The smallest valid value.
         min: i64,
-        /// The largest.
+        /// The largest valid value.
         max: i64,
     },
-    /// A number of words, and fewer that follow it.
+    /// Fewer words follow a count than it announces.
     TooFew {
-        /// What says how many.
+        /// The name of the count.
         count: &'static str,
-        /// How many it says.
+        /// The value of the count.
         wanted: usize,
-        /// How many there are.
+        /// The number of words that follow.
         given: usize,
-        /// Of what.
+        /// What the words are, in the plural.
         of: &'static str,
     },
-    /// Fewer ids than payloads.
+    /// There are fewer ids than payloads; holds the number of payloads.
     IdsMissing(usize),
-    /// A wait after the first attempt that is longer than the longest.
+    /// The base of the backoff exceeds its maximum.
     Backoff,
-    /// One wait where two are needed.
+    /// `BACKOFF` has one value and needs two.
     BackoffValues,
-    /// A cursor that no scan gave.
+    /// The cursor was not returned by a scan.
     BadCursor,
-    /// A name that no message can have.
+    /// No message can have this id.
     BadId,
-    /// There is no queue to change.
+    /// The queue to change does not exist.
     NoSuchKey,
-    /// A Unix time that is so small that it must be in seconds.
+    /// The Unix time is so small that it must be in seconds.
     Seconds(String, i64),
-    /// There is a queue already, and its settings are not those that were asked for.
+    /// The queue exists, and its settings differ from those that were requested.
     QueueExists,
-    /// The key holds something else.
+    /// The key holds a value of another type.
     WrongType,
-    /// The queue holds as many messages as it may.
+    /// The queue has reached its maximum length; holds the number of its messages.
     Full(u64),
-    /// The queue holds a dead message of the name that was given.
+    /// A dead message of the queue has this id.
     DeadId(String),
-    /// A payload has so many bytes, which is more than the queue takes.
+    /// The payload exceeds the queue's limit; holds the payload's size in bytes.
     TooLarge(usize),
     /// The server has no memory for a new queue.
     OutOfMemory,
-    /// The queue's ids are used up.
+    /// The queue has issued all of its ids.
     Exhausted,
-    /// An effect from an ordinary client.
+    /// An ordinary client sent an effect.
     EffectRefused,
-    /// An effect that cannot be carried out.
+    /// The effect is not valid.
     BadEffect(String),
 }
 
@@ -150,7 +150,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// `thing` in the singular for one, else in the plural.
+/// Returns `thing` in the singular if `count` is 1, otherwise in the plural.
 fn plural(count: usize, thing: &'static str) -> String {
     if count == 1 {
         thing.to_owned()
@@ -160,9 +160,9 @@ fn plural(count: usize, thing: &'static str) -> String {
 }
 
 impl Error {
-    /// A word as it was given, as far as it can be shown.
+    /// Returns a word of the command line for use in an error, truncated and with invalid UTF-8 replaced.
     pub fn shown(word: &[u8]) -> String {
-        // Long enough to recognise it.
+        // This is long enough to recognize the word.
         let start = word.get(..64).unwrap_or(word);
         match String::from_utf8_lossy(start) {
             Cow::Borrowed(text) => text.to_owned(),

@@ -33,7 +33,7 @@ impl Command for Extend {
 }
 
 options! {
-    /// What may be said of the new lease.
+    /// The options of `DQ.EXTEND`.
     enum ExtendOption {
         Lease => Arg::token_int(c"LEASE", c"lease-ms"),
     }

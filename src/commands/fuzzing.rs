@@ -1,4 +1,4 @@
-//! The parsers of arguments, for the fuzzer: any words are understood or refused, and a refusal says why.
+//! The entry point of the fuzzer for the argument parsers. Every input must be accepted, or refused with a valid error.
 
 use super::error::Error;
 use super::options;
@@ -6,7 +6,7 @@ use super::{alter, bury, create, len, mpush, nack, pause, peek, pop, promote, pu
 use crate::module_api::args::with_words;
 use crate::module_api::register::Call;
 
-/// Hands words, each on a line, to the parser that the first byte picks.
+/// Splits the input into lines and passes them as words to the parser that the first byte selects.
 pub fn arguments(bytes: &[u8]) {
     let Some((which, lines)) = bytes.split_first() else { return };
     let words: Vec<&[u8]> = lines.split(|byte| *byte == b'\n').collect();
@@ -34,7 +34,7 @@ pub fn arguments(bytes: &[u8]) {
     });
 }
 
-/// Whether an error has its code, and fits the line on which it is sent.
+/// Returns whether an error has its code and fits on one reply line.
 fn is_told(error: &Error) -> bool {
     let text = error.to_string();
     text.starts_with("ERR ") && text.len() < 1_000

@@ -45,7 +45,7 @@ fn get(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Replies a message as a map.
+/// Replies with a message as a map.
 pub fn reply_message(ctx: Ctx, message: &Message<'_>) {
     let record = &message.record;
     let leased = match (message.state, record.phase) {

@@ -9,7 +9,7 @@ use crate::queue::StateKind;
 /// The command.
 pub struct Len;
 
-/// The states, as arguments.
+/// The states as an argument.
 pub const STATES: Arg = Arg::oneof(
     c"state",
     &[
@@ -40,7 +40,7 @@ impl Command for Len {
     }
 }
 
-/// Reads the word for a state.
+/// Parses the name of a state.
 pub fn state(word: &[u8]) -> Result<StateKind, Error> {
     StateKind::parse(word).ok_or_else(|| Error::UnknownState(Error::shown(word)))
 }

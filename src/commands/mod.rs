@@ -1,8 +1,8 @@
-//! What clients can say: one file a command, and the same way for each command.
+//! The commands of clients: one file for each command, and the same sequence of steps in each.
 //!
-//! A handler reads its words, opens its key, looks once at the clock, asks the queue, and hands the outcome to
-//! [`crate::host::write`], which replicates it; then it replies. Its row, with the syntax and the documentation,
-//! stands beside it.
+//! A handler parses its arguments, opens its key, reads the clock once, asks the queue, and passes the outcome to
+//! [`crate::host::write`], which replicates it. Then it replies. The command's row, with its syntax and documentation,
+//! stands beside the handler.
 
 mod ack;
 mod alter;
@@ -43,7 +43,7 @@ use crate::queue::time::UnixMs;
 use crate::queue::{Effect, Queue};
 use error::Error;
 
-/// Registers a command behind the wall that all of them have.
+/// Registers a command with the check of its origin that all commands share.
 fn register<C: Command>(ctx: Ctx) -> Result<(), String> {
     register::register::<C, OnlyClients>(ctx)
 }
@@ -51,60 +51,60 @@ fn register<C: Command>(ctx: Ctx) -> Result<(), String> {
 /// Registers every command.
 pub fn register_all(ctx: Ctx) -> Result<(), String> {
     add_acl_category(ctx);
-    // Producing.
+    // Produce.
     register::<push::Push>(ctx)?;
     register::<mpush::MPush>(ctx)?;
-    // Consuming.
+    // Consume.
     register::<pop::Pop>(ctx)?;
     register::<mpop::MPop>(ctx)?;
     register::<ack::Ack>(ctx)?;
     register::<nack::Nack>(ctx)?;
     register::<extend::Extend>(ctx)?;
-    // Cancel and reschedule.
+    // Change or remove messages.
     register::<cancel::Cancel>(ctx)?;
     register::<reschedule::Reschedule>(ctx)?;
     register::<promote::Promote>(ctx)?;
     register::<bury::Bury>(ctx)?;
     register::<redrive::Redrive>(ctx)?;
     register::<purge::Purge>(ctx)?;
-    // Looking.
+    // Read.
     register::<len::Len>(ctx)?;
     register::<get::Get>(ctx)?;
     register::<peek::Peek>(ctx)?;
     register::<scan::Scan>(ctx)?;
     register::<info::Info>(ctx)?;
-    // Settings.
+    // Manage queues.
     register::<create::Create>(ctx)?;
     register::<alter::Alter>(ctx)?;
     register::<pause::Pause>(ctx)?;
     register::<pause::Resume>(ctx)?;
-    // What the server says to itself.
+    // Sent only by servers, for replication and persistence.
     register::<effect::Effect>(ctx)
 }
 
-/// Serves a call, and answers its error where it fails.
+/// Runs a handler, and replies with its error if it fails.
 fn serve(mut call: Call<'_>, handler: fn(&mut Call<'_>) -> Result<(), Error>) {
     if let Err(error) = handler(&mut call) {
         call.ctx.error(&error.to_string());
     }
 }
 
-/// The one look at the clock.
+/// Reads the clock. Each command does this once.
 fn now(ctx: Ctx) -> UnixMs {
     UnixMs::new(ctx.now_ms())
 }
 
-/// A word that the arity promises.
+/// Reads the next word, which the arity guarantees to exist.
 fn word<'a>(call: &mut Call<'a>) -> &'a [u8] {
     call.args.next().unwrap_or_default()
 }
 
-/// The key, which is the next word.
+/// Reads the key's name, which is the next word.
 fn key_name<'a>(call: &mut Call<'a>) -> Result<Name<'a>, Error> {
     call.args.next_name().ok_or(Error::WrongType)
 }
 
-/// Asks `change` of the queue at `name`; none where there is none.
+/// Calls `change` with the queue at `name`. Returns `None` if the queue does not exist.
 fn with_queue<R>(ctx: Ctx, name: Name<'_>, change: impl FnOnce(&mut Held) -> R) -> Result<Option<R>, Error> {
     let mut key = OpenKey::open_write(ctx, name, datatype::handle());
     match key.slot() {
@@ -114,8 +114,9 @@ fn with_queue<R>(ctx: Ctx, name: Name<'_>, change: impl FnOnce(&mut Held) -> R) 
     }
 }
 
-/// Changes the queue at `name`: `change` answers what came of it and its effect, or none where nothing changed. What
-/// became deliverable by it, or found room by it, wakes who waits.
+/// Changes the queue at `name`. `change` returns the outcome and its effect, or `None` if it changed nothing. The
+/// change may make messages deliverable, or make room under `MAXINFLIGHT`, so it wakes blocked clients if there is a
+/// deliverable message.
 fn change_queue<'e, R>(
     ctx: Ctx,
     name: Name<'_>,
@@ -132,13 +133,14 @@ fn change_queue<'e, R>(
     Ok(outcome.flatten())
 }
 
-/// Looks at the queue at `name` as it is at `now`; `None` if there is none.
+/// Reads the queue at `name` as of `now`. Returns `None` if the queue does not exist.
 fn look_at<R>(ctx: Ctx, name: Name<'_>, now: UnixMs, look: impl FnOnce(&Held) -> R) -> Result<Option<R>, Error> {
-    // What was seen once stays so, should the clock step back.
+    // The queue remembers the latest time it has seen, so that what was visible once stays visible if the clock steps
+    // back.
     look_after(ctx, name, |held| held.queue.notice(now), look)
 }
 
-/// Looks at the queue at `name` once its view was brought to `now`, for an answer that leans on all of it.
+/// Reads the queue at `name` after its view was brought up to `now`, for answers that depend on the whole view.
 fn look_caught_up<R>(ctx: Ctx, name: Name<'_>, now: UnixMs, look: impl FnOnce(&Held) -> R) -> Result<Option<R>, Error> {
     look_after(
         ctx,
@@ -168,7 +170,7 @@ fn look_after<R>(
     }
 }
 
-/// Replies a message's id: its name, or its sequence printed.
+/// Replies with the id of a message: its name, or its sequence as text.
 fn reply_id(ctx: Ctx, sequence: Sequence, name: Option<&[u8]>) {
     match name {
         Some(name) => ctx.bulk(name),

@@ -44,7 +44,7 @@ fn mpop(call: &mut Call<'_>) -> Result<(), Error> {
     let (mut request, block) = parse(call)?;
     request.names_queue = true;
     let now = now(ctx);
-    // One key of another type is an error wherever it stands, and then nothing may have been popped.
+    // If any key holds another type, the command fails, and nothing may have been popped by then.
     if names.iter().any(|name| holds_another_type(ctx, *name)) {
         return Err(Error::WrongType);
     }

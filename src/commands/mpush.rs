@@ -40,7 +40,7 @@ impl Command for MPush {
 }
 
 options! {
-    /// What `DQ.MPUSH` takes behind the payloads.
+    /// The options of `DQ.MPUSH`.
     enum MPushOption {
         Ids => Arg::token_string(c"IDS", c"id").multiple(),
         ..Term,
@@ -61,7 +61,7 @@ fn mpush(call: &mut Call<'_>) -> Result<(), Error> {
         Slot::WrongType => return Err(Error::WrongType),
         Slot::Holds(held) => push_to(&mut held.queue),
         Slot::Missing => {
-            // Only a push that is not refused makes a queue.
+            // A push that is refused does not create a queue.
             let settings = config::defaults().settings();
             let mut queue = Queue::new(settings);
             push_to(&mut queue).map_err(refusal)?;
@@ -90,7 +90,7 @@ fn mpush(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// What became of one message of a batch.
+/// The outcome for one message of a batch.
 #[derive(Clone, Copy)]
 enum One {
     Pushed(Sequence),
@@ -98,14 +98,14 @@ enum One {
     HeldDead,
 }
 
-/// What became of a batch.
+/// The outcome of a batch.
 struct AllPushed<'a> {
-    /// Of each message, in order.
+    /// The outcome for each message, in order.
     outcomes: Vec<One>,
-    /// What others need to know, if anybody listens.
+    /// The messages to replicate, if there is a listener.
     images: Vec<Image<'a>>,
     heard: bool,
-    /// What subscribers are told: a push, if one of the messages was new.
+    /// The keyspace event: a push if any of the messages was new.
     event: Option<Event>,
 }
 

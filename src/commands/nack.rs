@@ -33,7 +33,7 @@ impl Command for Nack {
 }
 
 options! {
-    /// How a message may be given back.
+    /// The options of `DQ.NACK`.
     enum NackOption {
         Delay => Arg::token_int(c"DELAY", c"ms"),
         Error => Arg::token_string(c"ERROR", c"error"),

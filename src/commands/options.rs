@@ -1,7 +1,7 @@
-//! Reading options: the words behind a command's positional arguments, in any order, each at most once.
+//! The option parser. Options follow a command's positional arguments in any order, each at most once.
 //!
-//! The options of a command are one enum, made by `options!`, which gives each its syntax. The parser, the command's
-//! row and `COMMAND DOCS` all come from it, and every `match` on it names every option.
+//! The options of a command are one enum, which `options!` declares together with their syntax. The parser, the
+//! command's row and `COMMAND DOCS` are all derived from it, and every `match` on the enum names every option.
 
 use std::ops::RangeInclusive;
 
@@ -13,29 +13,29 @@ use crate::queue::settings::{Percent, Retries, MAX_LENGTH};
 use crate::queue::time::{DurationMs, UnixMs};
 use crate::queue::{Cursor, Due};
 
-/// Milliseconds that a client may name as a duration.
+/// The durations that a client may give, in milliseconds.
 const DURATION: RangeInclusive<i64> = 0..=DurationMs::MAX.as_ms() as i64;
-/// The same for what must not be zero, such as a lease.
+/// The durations of options that must not be zero, such as a lease.
 const POSITIVE_DURATION: RangeInclusive<i64> = 1..=DurationMs::MAX.as_ms() as i64;
-/// Unix times that a client may name, ms. Smaller numbers are taken for seconds and refused.
+/// The Unix times that a client may give, in milliseconds. Smaller numbers are assumed to be seconds and are refused.
 const INSTANT: RangeInclusive<i64> = UnixMs::MIN_AT as i64..=UnixMs::MAX_AT as i64;
-/// Numbers of messages, and of redeliveries.
+/// The largest number of messages, and of redeliveries.
 const COUNT_MAX: i64 = i32::MAX as i64;
 
-/// When a message is due, as an argument.
+/// The due time of a message, as an argument.
 pub const DUE: Arg = Arg::oneof(c"due", &[Arg::token_int(c"DELAY", c"ms"), Arg::token_time(c"AT", c"unix-ms")]);
 
 /// The options of a command.
 pub trait OptionSet: Copy {
-    /// The option that `word` names, in any case, and its number among the options of the set.
+    /// Finds the option that `word` names, ignoring case. Returns it with its index among the options of the set.
     fn find(word: &[u8]) -> Option<(u32, Self)>;
 }
 
 /// Declares the options of a command: an enum, its syntax as `ARGS` for the command's row, and its parser.
 ///
-/// Each line is `Variant => Arg`, or `First | Second => Arg` for an `Arg::oneof` whose parts are alternatives, in this
-/// order. A last line `..Other` takes the options of another set over, as the variant `Other(Other)`. All of them
-/// may be left out, so `Arg::optional` is not repeated. There are at most 32.
+/// Each line is `Variant => Arg`, or `First | Second => Arg` for an `Arg::oneof` whose parts are alternatives in this
+/// order. A last line `..Other` includes the options of another set as the variant `Other(Other)`. Every option is
+/// optional, so `Arg::optional` is not repeated. There can be at most 32 options.
 macro_rules! options {
     ($(#[$doc:meta])* $vis:vis enum $set:ident {
         $($option:ident $(| $other:ident)* => $arg:expr,)*
@@ -46,7 +46,7 @@ macro_rules! options {
         $vis enum $set { $($option, $($other,)*)* $($nested($nested),)? }
 
         impl $set {
-            /// The options as arguments, without those of a set that it takes over.
+            /// The options as arguments, without those of an included set.
             $vis const ARGS: &'static [$crate::module_api::register::Arg] = &[$($arg.optional()),*];
         }
 
@@ -74,21 +74,21 @@ macro_rules! options {
 }
 pub(crate) use options;
 
-/// Reads the options of a call, one after the other: first which it is, then its value.
+/// Reads the options of a call one by one: first the option, then its value.
 pub struct Options<'a, 'o> {
     args: &'o mut Args<'a>,
     seen: u32,
-    /// The last option, as errors name it.
+    /// The current option, as errors name it.
     current: &'a [u8],
 }
 
 impl<'a, 'o> Options<'a, 'o> {
-    /// Reads what is left of `args`.
+    /// Reads the arguments that are left in `args`.
     pub fn new(args: &'o mut Args<'a>) -> Self {
         Options { args, seen: 0, current: b"" }
     }
 
-    /// The next option; `None` at the end.
+    /// Reads the next option. Returns `None` at the end.
     pub fn next<S: OptionSet>(&mut self) -> Result<Option<S>, Error> {
         let Some(word) = self.args.next() else { return Ok(None) };
         let Some((nth, option)) = S::find(word) else { return Err(Error::UnknownOption(Error::shown(word))) };
@@ -100,12 +100,12 @@ impl<'a, 'o> Options<'a, 'o> {
         Ok(Some(option))
     }
 
-    /// The last option in upper case.
+    /// The name of the current option, in upper case.
     fn name(&self) -> String {
         String::from_utf8_lossy(self.current).to_ascii_uppercase()
     }
 
-    /// The value of the last option.
+    /// Reads the value of the current option.
     pub fn value(&mut self) -> Result<&'a [u8], Error> {
         self.args.next().ok_or_else(|| Error::NoValue(self.name()))
     }
@@ -115,7 +115,7 @@ impl<'a, 'o> Options<'a, 'o> {
         parse_number(word, unit, range, || self.name())
     }
 
-    /// Whether the next word is `word`, in any case; then it was read.
+    /// Reads the next word if it is `word`, ignoring case. Returns whether it was.
     pub fn accept(&mut self, word: &'a [u8]) -> bool {
         let is_next = self.args.peek().is_some_and(|next| next.eq_ignore_ascii_case(word));
         if is_next {
@@ -125,17 +125,17 @@ impl<'a, 'o> Options<'a, 'o> {
         is_next
     }
 
-    /// What is left of the words, for an option with more values than one.
+    /// The arguments that are left, for an option with more than one value.
     pub fn rest(&mut self) -> &mut Args<'a> {
         self.args
     }
 
-    /// The value of `DELAY`, unless `AT` was given.
+    /// Reads the value of `DELAY`. Fails if `AT` was given.
     pub fn delay(&mut self, due: &mut Option<Due>) -> Result<(), Error> {
         self.set_due(due, |options| options.duration().map(Due::After))
     }
 
-    /// The value of `AT`, unless `DELAY` was given.
+    /// Reads the value of `AT`. Fails if `DELAY` was given.
     pub fn at(&mut self, due: &mut Option<Due>) -> Result<(), Error> {
         self.set_due(due, |options| options.instant().map(Due::At))
     }
@@ -152,27 +152,27 @@ impl<'a, 'o> Options<'a, 'o> {
         Ok(())
     }
 
-    /// A number of messages or bytes from 0 to `max`.
+    /// Reads a number of messages or bytes, from 0 to `max`.
     pub fn length(&mut self, max: u64) -> Result<u64, Error> {
         self.number(Unit::Plain, 0..=max as i64).map(i64::unsigned_abs)
     }
 
-    /// A number of messages from 0 on; -1, which is no limit, is `None`.
+    /// Reads a number of messages. Returns `None` for -1, which means no limit.
     pub fn length_or_all(&mut self) -> Result<Option<u64>, Error> {
         self.number(Unit::Plain, -1..=MAX_LENGTH as i64).map(|length| u64::try_from(length).ok())
     }
 
-    /// A duration, ms.
+    /// Reads a duration in milliseconds.
     pub fn duration(&mut self) -> Result<DurationMs, Error> {
         self.number(Unit::Ms, DURATION).map(|ms| DurationMs::new(ms.unsigned_abs()))
     }
 
-    /// A duration of at least 1 ms.
+    /// Reads a duration of at least 1 ms.
     pub fn positive_duration(&mut self) -> Result<DurationMs, Error> {
         self.number(Unit::Ms, POSITIVE_DURATION).map(|ms| DurationMs::new(ms.unsigned_abs()))
     }
 
-    /// A Unix time, ms.
+    /// Reads a Unix time in milliseconds.
     pub fn instant(&mut self) -> Result<UnixMs, Error> {
         let word = self.value()?;
         match parse_integer(word) {
@@ -181,45 +181,45 @@ impl<'a, 'o> Options<'a, 'o> {
         }
     }
 
-    /// A number of messages, at least 1.
+    /// Reads a number of messages, at least 1.
     pub fn count(&mut self) -> Result<usize, Error> {
         self.number(Unit::Plain, 1..=COUNT_MAX).map(|count| count.unsigned_abs() as usize)
     }
 
-    /// A priority.
+    /// Reads a priority.
     pub fn priority(&mut self) -> Result<i8, Error> {
         self.number(Unit::Plain, i8::MIN.into()..=i8::MAX.into()).map(|priority| priority as i8)
     }
 
-    /// A number of redeliveries; -1 is no limit.
+    /// Reads a number of redeliveries; -1 means no limit.
     pub fn retries(&mut self) -> Result<Retries, Error> {
         self.number(Unit::Plain, -1..=COUNT_MAX).map(|count| Retries::new(count as i32).unwrap_or(Retries::UNLIMITED))
     }
 
-    /// A share, from 0 to 100 %.
+    /// Reads a percentage, from 0 to 100.
     pub fn percent(&mut self) -> Result<Percent, Error> {
         self.number(Unit::Plain, 0..=Percent::MAX.into())
             .map(|share| u8::try_from(share).ok().and_then(Percent::new).unwrap_or_default())
     }
 
-    /// A name that a producer chose.
+    /// Reads an id that a producer has chosen.
     pub fn message_name(&mut self) -> Result<&'a [u8], Error> {
         Some(self.value()?).filter(|name| Id::is_name(name)).ok_or(Error::BadId)
     }
 }
 
-/// A number of words, at least 1, that stands before them.
+/// Reads a number of words, at least 1, that precedes these words.
 pub fn count_of_words(args: &mut Args<'_>, name: &'static str) -> Result<usize, Error> {
     let word = args.next().unwrap_or_default();
     parse_number(word, Unit::Plain, 1..=COUNT_MAX, || name.to_owned()).map(|count| count.unsigned_abs() as usize)
 }
 
-/// Refuses words behind the last argument of a command without options.
+/// Fails if there are words after the last argument of a command without options.
 pub fn no_more(args: &mut Args<'_>) -> Result<(), Error> {
     args.next().map_or(Ok(()), |word| Err(Error::UnknownOption(Error::shown(word))))
 }
 
-/// A cursor of a scan.
+/// Parses the cursor of a scan.
 pub fn cursor(word: &[u8]) -> Result<Cursor, Error> {
     let number = std::str::from_utf8(word).ok().filter(|word| word.bytes().all(|byte| byte.is_ascii_digit()));
     number.and_then(|number| number.parse().ok()).map(Cursor::from_number).ok_or(Error::BadCursor)
@@ -236,7 +236,7 @@ fn parse_number(
     number.ok_or_else(|| Error::Range { option: option(), unit, min, max })
 }
 
-/// A whole number as the server itself reads them: an optional minus, digits, no leading zero.
+/// Parses an integer by the server's own rules: an optional minus and digits, without leading zeros.
 fn parse_integer(text: &[u8]) -> Option<i64> {
     let (negative, digits) = match text.split_first() {
         Some((b'-', digits)) => (true, digits),
@@ -250,7 +250,7 @@ fn parse_integer(text: &[u8]) -> Option<i64> {
     if !canonical {
         return None;
     }
-    // Counted downwards, since the smallest number has no positive twin.
+    // The value is accumulated as a negative number, because `i64::MIN` has no positive counterpart.
     let value = digits.iter().try_fold(0i64, |value, byte| {
         let digit = byte.is_ascii_digit().then(|| i64::from(byte - b'0'))?;
         value.checked_mul(10)?.checked_sub(digit)

@@ -10,10 +10,10 @@ use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::queue::time::{DurationMs, UnixMs};
 use crate::queue::{Effect, Pause as Suspended, Queue};
 
-/// The command that suspends delivery.
+/// The command that suspends delivery from a queue.
 pub struct Pause;
 
-/// The command that resumes it.
+/// The command that resumes delivery from a queue.
 pub struct Resume;
 
 const ROW: Row = Row {
@@ -48,7 +48,7 @@ impl Command for Resume {
 }
 
 options! {
-    /// How long a pause lasts.
+    /// The options of `DQ.PAUSE`.
     enum PauseOption {
         For => Arg::token_int(c"FOR", c"ms"),
     }
@@ -67,7 +67,7 @@ fn resume(call: &mut Call<'_>) -> Result<(), Error> {
     set(call, name, now, Event::Resume, |queue| queue.resume(now).then_some(Suspended::Off))
 }
 
-/// Carries out `change`, which returns the new pause, or `None` if it changed nothing.
+/// Calls `change`, which returns the new pause, or `None` if it changed nothing.
 fn set(
     call: &Call<'_>,
     name: Name<'_>,
@@ -91,7 +91,7 @@ fn set(
     Ok(())
 }
 
-/// Reads how long the pause lasts: without end unless `FOR` says otherwise.
+/// Parses the duration of the pause. Returns `None`, which is a pause without end, if `FOR` is absent.
 pub(super) fn parse(call: &mut Call<'_>) -> Result<Option<DurationMs>, Error> {
     let mut length = None;
     let mut options = Options::new(&mut call.args);

@@ -32,7 +32,7 @@ impl Command for Peek {
 }
 
 options! {
-    /// How many messages are shown.
+    /// The options of `DQ.PEEK`.
     enum PeekOption {
         Count => Arg::token_int(c"COUNT", c"count"),
     }

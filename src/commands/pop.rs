@@ -40,7 +40,7 @@ impl Command for Pop {
 }
 
 options! {
-    /// What a consumer may ask for.
+    /// The options of `DQ.POP` and `DQ.MPOP`.
     pub enum PopOption {
         Count => Arg::token_int(c"COUNT", c"count"),
         Lease => Arg::token_int(c"LEASE", c"lease-ms"),
@@ -49,11 +49,11 @@ options! {
     }
 }
 
-/// What a consumer asked for; kept while it is blocked.
+/// The request of a consumer, which is kept while its client is blocked.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
     terms: Terms,
-    /// Whether the reply says which queue the messages are from.
+    /// Whether the reply names the queue, as `DQ.MPOP` does.
     pub names_queue: bool,
 }
 
@@ -81,7 +81,7 @@ fn pop(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Reads the options, and for how long to wait, if the client may wait.
+/// Parses the options. Returns the timeout too, if the client asked to block and may be blocked.
 pub fn parse(call: &mut Call<'_>) -> Result<(Request, Option<DurationMs>), Error> {
     let mut terms = Terms { count: 1, lease: Lease::Default };
     let mut block = None;
@@ -98,12 +98,13 @@ pub fn parse(call: &mut Call<'_>) -> Result<(Request, Option<DurationMs>), Error
     if no_ack {
         terms.lease = Lease::NoAck;
     }
-    // In a transaction or a script a client cannot wait: then a pop takes what there is.
+    // Inside a transaction or a script a client cannot block. The pop then returns what is ready.
     let block = block.filter(|_| !call.ctx.flags().deny_blocking());
     Ok((Request { terms, names_queue: false }, block))
 }
 
-/// Delivers what `request` asks for and replies it. Returns `None`, and has replied nothing, if there is nothing.
+/// Delivers the messages that `request` asks for and replies with them. Returns `None`, and sends no reply, if there is
+/// none.
 pub fn deliver(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, request: &Request) -> Option<Announcement> {
     let count = held.queue.deliverable(now, &request.terms);
     if count == 0 {
@@ -126,7 +127,8 @@ pub fn deliver(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, request: 
         }
         sent += 1;
     });
-    // The queue keeps its word; should it ever not, the protocol must be kept all the same.
+    // The queue delivers as many messages as it promised. If it ever did not, the reply must still have the announced
+    // length.
     (sent..count).for_each(|_| ctx.null());
     let effect = || match request.terms.lease {
         Lease::NoAck => Effect::Take(grants.iter().map(|grant| grant.sequence).collect()),
@@ -135,7 +137,7 @@ pub fn deliver(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, request: 
     Some(write::record(ctx, name, held, now, false, effect))
 }
 
-/// Replies a message as its consumer gets it: id, payload, attempt, receipt.
+/// Replies with a message as its consumer receives it: id, payload, attempt, receipt.
 fn reply_delivered(ctx: Ctx, buffer: &mut IdBuffer, message: &Delivered<'_>) {
     let id = buffer.id(message.grant.sequence, message.name);
     ctx.array(4);

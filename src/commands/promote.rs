@@ -34,7 +34,7 @@ impl Command for Promote {
 }
 
 options! {
-    /// How many messages are meant.
+    /// The options of `DQ.PROMOTE`.
     enum PromoteOption {
         Count => Arg::token_int(c"COUNT", c"count"),
     }
@@ -60,7 +60,7 @@ fn promote(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Reads how many messages are meant: all unless `COUNT` says otherwise.
+/// Parses how many messages to promote: all of them if `COUNT` is absent.
 pub(super) fn parse(call: &mut Call<'_>) -> Result<usize, Error> {
     let mut count = usize::MAX;
     let mut options = Options::new(&mut call.args);

@@ -33,7 +33,7 @@ impl Command for Purge {
 }
 
 options! {
-    /// What bounds a purge.
+    /// The options of `DQ.PURGE`.
     enum PurgeOption {
         Count => Arg::token_int(c"COUNT", c"count"),
     }

@@ -39,7 +39,7 @@ impl Command for Push {
 }
 
 options! {
-    /// What `DQ.PUSH` takes behind the payload.
+    /// The options of `DQ.PUSH`.
     enum PushOption {
         Id => Arg::token_string(c"ID", c"id"),
         ..Term,
@@ -47,7 +47,7 @@ options! {
 }
 
 options! {
-    /// What a producer may say of one message or of a batch.
+    /// The options that `DQ.PUSH` and `DQ.MPUSH` have in common.
     pub enum Term {
         Delay | At => DUE,
         Priority => Arg::token_int(c"PRIORITY", c"priority"),
@@ -70,7 +70,7 @@ fn push(call: &mut Call<'_>) -> Result<(), Error> {
         Slot::WrongType => return Err(Error::WrongType),
         Slot::Holds(held) => held.queue.push(now, &mut floor(), &message),
         Slot::Missing => {
-            // Only a push that is not refused creates a queue.
+            // A push that is refused does not create a queue.
             let settings = config::defaults().settings();
             let mut queue = Queue::new(settings);
             let pushed = queue.push(now, &mut floor(), &message);
@@ -98,7 +98,7 @@ fn push(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The answer to a push that changed nothing.
+/// Replies to a push that changed nothing.
 fn refuse(ctx: Ctx, message: &NewMessage<'_>, why: Pushed<'_>) -> Result<(), Error> {
     match why {
         Pushed::Full { held } => Err(Error::Full(held)),
@@ -112,7 +112,7 @@ fn refuse(ctx: Ctx, message: &NewMessage<'_>, why: Pushed<'_>) -> Result<(), Err
     }
 }
 
-/// The error for a name that a dead message has.
+/// The error for an id that a dead message has.
 pub(super) fn dead_id(message: &NewMessage<'_>) -> Error {
     Error::DeadId(String::from_utf8_lossy(message.name.unwrap_or_default()).into_owned())
 }
@@ -133,7 +133,7 @@ pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<NewMessage<'a>, Error> {
     Ok(terms.message(payload, name))
 }
 
-/// What a producer asks for beside payload and id: the options that `DQ.PUSH` and `DQ.MPUSH` have in common.
+/// The values of the options that `DQ.PUSH` and `DQ.MPUSH` have in common.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Terms {
     due: Option<Due>,
@@ -145,7 +145,7 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// Reads the value of one of the options.
+    /// Reads the value of an option.
     pub fn read(&mut self, term: Term, options: &mut Options<'_, '_>) -> Result<(), Error> {
         match term {
             Term::Delay => options.delay(&mut self.due)?,
@@ -159,7 +159,7 @@ impl Terms {
         Ok(())
     }
 
-    /// A message on these terms.
+    /// Makes a message with these values.
     pub fn message<'a>(&self, payload: &'a [u8], name: Option<&'a [u8]>) -> NewMessage<'a> {
         NewMessage {
             payload,

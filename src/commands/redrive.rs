@@ -33,7 +33,7 @@ impl Command for Redrive {
 }
 
 options! {
-    /// Which of the dead are meant, and when they are due.
+    /// The options of `DQ.REDRIVE`.
     enum RedriveOption {
         Count | Ids => Arg::oneof(
             c"which",
@@ -46,7 +46,7 @@ options! {
     }
 }
 
-/// What is to be redriven, and when it is due.
+/// Which dead messages to redrive, and when they are due.
 pub(super) struct Request<'a> {
     count: Option<usize>,
     ids: Option<Vec<Option<Id<'a>>>>,
@@ -92,7 +92,7 @@ pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Request<'a>, Error> {
     Ok(request)
 }
 
-/// Reads `n id [id ...]`.
+/// Parses `n id [id ...]`.
 fn ids<'a>(options: &mut Options<'a, '_>) -> Result<Vec<Option<Id<'a>>>, Error> {
     if options.rest().remaining() == 0 {
         return Err(Error::NoValue("IDS".to_owned()));

@@ -33,7 +33,7 @@ impl Command for Reschedule {
 }
 
 options! {
-    /// What may change of a message.
+    /// The options of `DQ.RESCHEDULE`.
     enum RescheduleOption {
         Delay | At => DUE,
         Priority => Arg::token_int(c"PRIORITY", c"priority"),
@@ -70,6 +70,6 @@ pub(super) fn parse(call: &mut Call<'_>) -> Result<To, Error> {
             RescheduleOption::Priority => to.priority = Some(options.priority()?),
         }
     }
-    // The arity promises a word, and every option has a value, so one of them was given.
+    // The arity guarantees at least one more word, and every option has a value, so at least one option was given.
     Ok(to)
 }

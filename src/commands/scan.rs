@@ -34,14 +34,14 @@ impl Command for Scan {
 }
 
 options! {
-    /// What is shown, and how much is looked at.
+    /// The options of `DQ.SCAN`.
     enum ScanOption {
         State => STATES.after(c"STATE"),
         Count => Arg::token_int(c"COUNT", c"count"),
     }
 }
 
-/// How many messages a call looks at unless it says otherwise.
+/// How many messages a call looks at if `COUNT` is absent.
 const COUNT: usize = 10;
 
 fn scan(call: &mut Call<'_>) -> Result<(), Error> {

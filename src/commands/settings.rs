@@ -1,4 +1,4 @@
-//! The settings of a queue, as `DQ.CREATE` and `DQ.ALTER` take them.
+//! The settings of a queue as options of `DQ.CREATE` and `DQ.ALTER`.
 
 use super::error::Error;
 use super::options::{options, Options};
@@ -7,7 +7,7 @@ use crate::queue::settings::{Backoff, Percent, Retries, Settings, MAX_LENGTH, MA
 use crate::queue::time::DurationMs;
 
 options! {
-    /// What can be set.
+    /// The settings of a queue.
     pub enum Setting {
         Lease => Arg::token_int(c"LEASE", c"lease-ms"),
         Retries => Arg::token_int(c"RETRIES", c"retries"),
@@ -25,7 +25,7 @@ options! {
     }
 }
 
-/// The settings that a command names; the others stay as they are.
+/// The settings that a command names. The others keep their values.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Change {
     lease: Option<DurationMs>,
@@ -56,10 +56,10 @@ impl Change {
         Ok(())
     }
 
-    /// The settings with this change.
+    /// Returns `settings` with this change applied.
     pub fn of(&self, settings: &Settings) -> Settings {
         let backoff = self.backoff.map(|(base, max, jitter)| {
-            // Without a word on it the jitter stays.
+            // If the command does not name the jitter, it keeps its value.
             Backoff { base, max, jitter: jitter.unwrap_or(settings.backoff.jitter) }
         });
         Settings {
@@ -76,7 +76,7 @@ impl Change {
     }
 }
 
-/// Reads `base max [JITTER percent]`.
+/// Parses `base max [JITTER percent]`.
 fn backoff(options: &mut Options<'_, '_>) -> Result<(DurationMs, DurationMs, Option<Percent>), Error> {
     let is_number =
         |word: Option<&[u8]>| word.is_none_or(|word| word.first().is_some_and(|byte| !byte.is_ascii_alphabetic()));
