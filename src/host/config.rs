@@ -112,7 +112,7 @@ pub struct Defaults {
     pub backoff_max: u64,
     /// The largest share by which a backoff is randomly shortened, in percent.
     pub backoff_jitter: u64,
-    /// The time after its due time at which a message becomes dead, in milliseconds; 0 is never.
+    /// How long after its due time a message that was not completed becomes dead, in milliseconds; 0 is never.
     pub ttl: u64,
     /// The maximum number of messages, excluding dead ones; 0 is no limit.
     pub maxlen: u64,

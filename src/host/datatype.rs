@@ -46,7 +46,7 @@ pub struct Held {
 }
 
 lazy_static! {
-    /// The settings of the queue that was created last. Most queues have the same settings and share them.
+    /// The settings of the queue that was created or loaded last. Most queues have the same settings and share them.
     static ref COMMON_SETTINGS: Mutex<Arc<Settings>> = Mutex::default();
 }
 

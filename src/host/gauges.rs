@@ -1,14 +1,15 @@
-//! What all queues of this server hold and have done together: what `INFO dq` shows.
+//! The sums over all queues of this server, which `INFO dq` reports: what they hold now, and what they have done.
 //!
-//! Each database has a [`Tally`] of the queues in it, and a queue knows the one that it is counted in. The main thread
-//! publishes a queue's share by difference whenever its key was open; it is taken back as the queue is freed. That
-//! may happen on a background thread, so what goes is counted apart from what comes.
+//! Each database has a [`Tally`] of its queues, and a queue knows the tally in which it is counted. Whenever a key was
+//! open, the main thread adds the change of its queue's share to the tally. When the queue is freed, its share is
+//! removed. That may happen on a background thread, so removals are counted apart from additions.
 //!
-//! The server frees a whole database at its leisure. So when one is emptied, its tally is not corrected but put aside,
-//! with the queues that are still counted in it: they are gone from that moment on. A replica that loads its master's
-//! data beside its own counts what it loads in tallies of their own, and changes over when the server does.
+//! The server may free a whole database in the background. So when a database is emptied, its tally is not corrected
+//! but dropped from the list, together with the queues that are still counted in it: they no longer count from that
+//! moment on. A replica that loads its master's data beside its own (an asynchronous load) counts the loaded queues in
+//! separate tallies, and switches to these when the server switches.
 //!
-//! What happened is counted from the start of the server, and only grows.
+//! The totals of what queues have done start with the server and only grow.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -22,20 +23,20 @@ use crate::module_api::guard::guard;
 use crate::queue::{Counts, Queue, Totals};
 use crate::schedule::walk;
 
-/// In the order of [`Totals::NAMES`]. Changed by the main thread alone.
+/// The totals, in the order of [`Totals::NAMES`]. Changed by the main thread only.
 static TOTALS: [AtomicU64; Totals::NAMES.len()] = [const { AtomicU64::new(0) }; Totals::NAMES.len()];
 
-/// The tallies that count. Locked for a moment, by the main thread alone.
+/// The current tallies. Locked only briefly, and by the main thread only.
 static TALLIES: Mutex<Tallies> = Mutex::new(Tallies { here: BTreeMap::new(), loaded: None });
 
-/// The database of queues that are on their way to one.
+/// The pseudo-database of queues whose database is not yet known.
 const NOWHERE: i32 = -1;
 
 type ByDatabase = BTreeMap<i32, Arc<Tally>>;
 
 struct Tallies {
     here: ByDatabase,
-    /// Those of the data that a replica loads beside its own.
+    /// The tallies of the data that a replica loads beside its own.
     loaded: Option<ByDatabase>,
 }
 
@@ -47,18 +48,19 @@ fn of_database(tallies: &mut ByDatabase, db: i32) -> Arc<Tally> {
     Arc::clone(tallies.entry(db).or_insert_with(|| Arc::new(Tally::of(db))))
 }
 
-/// The queues of a database, and what they hold.
+/// The number of queues in a database, and the sums of what they hold.
 #[derive(Debug)]
 pub struct Tally {
-    /// Changes with `SWAPDB`.
+    /// The database, which changes with `SWAPDB`.
     db: AtomicI32,
-    /// What came. Changed by the main thread alone.
+    /// What was added. Changed by the main thread only.
     came: Sums,
-    /// What went. Changed by whichever thread frees a queue.
+    /// What was removed. Changed by any thread that frees a queue.
     went: Sums,
 }
 
-/// Queues, and what they hold in the order of [`numbers`]. Only the difference of two means something, so they may wrap.
+/// The number of queues, and what they hold in the order of [`numbers`]. Only the difference of two such sums has a
+/// meaning, so each of them may wrap around.
 #[derive(Debug)]
 struct Sums {
     queues: AtomicU64,
@@ -76,13 +78,13 @@ impl Tally {
         Tally { db: AtomicI32::new(db), came: Sums::none(), went: Sums::none() }
     }
 
-    /// Counts a queue. What it did elsewhere, or before, is not counted here.
+    /// Adds a queue. The totals of what it has done before are not counted here.
     fn enter(&self, queue: &Queue) {
         add(std::slice::from_ref(&self.came.queues), [1], [0]);
         add(&self.came.counts, numbers(&queue.counts()), [0; 5]);
     }
 
-    /// Counts a queue no more that was counted, on whatever thread.
+    /// Removes a queue that was counted. May be called on any thread.
     fn leave(&self, queue: &Queue) {
         self.went.queues.fetch_add(1, Relaxed);
         for (sum, went) in self.went.counts.iter().zip(numbers(&queue.counts())) {
@@ -91,17 +93,17 @@ impl Tally {
     }
 }
 
-/// Where a queue is counted. Whoever drops the queue calls [`Home::leave`] first.
+/// The tally in which a queue is counted. The owner of the queue must call [`Home::leave`] before it drops the queue.
 #[derive(Debug)]
 pub struct Home(Arc<Tally>);
 
 impl Home {
-    /// Counts a queue that is about to come to a database of which nobody has told yet.
+    /// Counts a queue that is about to be stored in a database that is not yet known.
     pub fn nowhere(queue: &Queue) -> Home {
         Home::enter(of_database(&mut tallies().here, NOWHERE), queue)
     }
 
-    /// Counts a queue that was loaded into a database, from a file or for `RESTORE`, or copied to one.
+    /// Counts a queue that was loaded into a database, from a file or by `RESTORE`, or copied to one.
     pub fn loaded(queue: &Queue, db: i32) -> Home {
         let mut tallies = tallies();
         let Tallies { here, loaded } = &mut *tallies;
@@ -113,7 +115,7 @@ impl Home {
         Home(tally)
     }
 
-    /// Counts the queue in this database from now on, unless it is already.
+    /// Moves the queue to the tally of this database, unless it is already counted there.
     #[inline]
     pub fn move_to(&mut self, queue: &Queue, db: i32) {
         if self.0.db.load(Relaxed) != db {
@@ -121,7 +123,8 @@ impl Home {
         }
     }
 
-    /// The queue was unlinked from its key. It is freed at once, or has another key: of that one nobody tells.
+    /// The queue was unlinked from its key. It is either freed at once or gets another key, whose database is not
+    /// known.
     pub fn unlink(&mut self, queue: &Queue) {
         self.change(queue, NOWHERE);
     }
@@ -132,7 +135,7 @@ impl Home {
         *self = Home::enter(of_database(&mut tallies().here, db), queue);
     }
 
-    /// Takes back what the queue added, on whatever thread.
+    /// Removes the share of the queue. May be called on any thread.
     pub fn leave(&self, queue: &Queue) {
         self.0.leave(queue);
     }
@@ -145,7 +148,7 @@ impl Home {
     }
 }
 
-/// All queues of a database are gone; of all databases if there is no such number.
+/// Drops the tally of a database that was emptied; a negative number means all databases.
 fn forget(db: i32) {
     let here = &mut tallies().here;
     if db < 0 {
@@ -155,7 +158,7 @@ fn forget(db: i32) {
     }
 }
 
-/// Two databases were swapped.
+/// Swaps the tallies of two databases.
 fn swap(first: i32, second: i32) {
     let here = &mut tallies().here;
     let (was_first, was_second) = (here.remove(&first), here.remove(&second));
@@ -167,7 +170,7 @@ fn swap(first: i32, second: i32) {
     }
 }
 
-/// Databases were swapped, and all queues in them have other names now.
+/// The event `SWAPDB`: two databases were swapped, so all queues in them have other names.
 pub extern "C" fn on_swap(ctx: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, _: u64, info: *mut c_void) {
     // SAFETY: the server passes a context that is valid during this call.
     let ctx = unsafe { Ctx::from_raw(ctx) };
@@ -180,7 +183,7 @@ pub extern "C" fn on_swap(ctx: *mut raw::RedisModuleCtx, _: raw::RedisModuleEven
     });
 }
 
-/// A database, or all, is about to be emptied.
+/// The event that a database, or all of them, is about to be emptied.
 pub extern "C" fn on_flush(_: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, stage: u64, info: *mut c_void) {
     guard("a flush", (), || {
         // SAFETY: the server passes this structure with this event, and it is valid during the call.
@@ -191,7 +194,7 @@ pub extern "C" fn on_flush(_: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent
     });
 }
 
-/// A replica loads its master's data beside its own.
+/// The event of an asynchronous load: a replica loads its master's data beside its own.
 pub extern "C" fn on_load_beside(_: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, stage: u64, _: *mut c_void) {
     guard("a load", (), || {
         let mut tallies = tallies();
@@ -207,14 +210,14 @@ pub extern "C" fn on_load_beside(_: *mut raw::RedisModuleCtx, _: raw::RedisModul
     });
 }
 
-/// Clients that wait for a message.
+/// The number of blocked clients.
 pub static BLOCKED_CLIENTS: AtomicI64 = AtomicI64::new(0);
 
 fn numbers(counts: &Counts) -> [u64; 5] {
     [counts.delayed, counts.ready, counts.inflight, counts.dead, counts.payload_bytes]
 }
 
-/// What one queue adds to the sums, as published.
+/// What one queue has added to the sums.
 #[derive(Clone, Copy, Debug)]
 pub struct Share {
     counts: Counts,
@@ -222,14 +225,14 @@ pub struct Share {
 }
 
 impl Share {
-    /// The share of a queue whose last change was published.
+    /// The share of a queue whose last change has been added.
     #[inline]
     pub fn of(queue: &Queue) -> Share {
         Share { counts: queue.counts(), totals: queue.totals() }
     }
 }
 
-/// Adds what has changed to sums that this thread alone changes: a locked addition would cost a tenth of a push.
+/// Adds a change to sums that only this thread changes. An atomic read-modify-write would cost a tenth of a push.
 #[inline]
 fn add<const N: usize>(sums: &[AtomicU64], now: [u64; N], before: [u64; N]) {
     for ((sum, now), before) in sums.iter().zip(now).zip(before) {
@@ -237,19 +240,19 @@ fn add<const N: usize>(sums: &[AtomicU64], now: [u64; N], before: [u64; N]) {
     }
 }
 
-/// Counts what a queue did that came to be by it, here.
+/// Adds to the totals what a new queue did while it was created on this server.
 pub fn count(queue: &Queue) {
     add(&TOTALS, queue.totals().numbers(), [0; Totals::NAMES.len()]);
 }
 
-/// Clients that wait for a message.
+/// The number of blocked clients.
 pub fn blocked_clients() -> u64 {
     u64::try_from(BLOCKED_CLIENTS.load(Relaxed)).unwrap_or(0)
 }
 
-/// How many queues there are, and what they hold, as of the last advance of each.
+/// The number of queues and the sums of what they hold, each as of its last advance.
 pub fn held() -> (u64, Counts) {
-    // A crash report may ask while the tallies are locked.
+    // A crash report may be written while the tallies are locked.
     let Ok(tallies) = TALLIES.try_lock() else { return Default::default() };
     let sum = |of: fn(&Sums) -> &[AtomicU64], at: usize| {
         let sums = tallies.here.values().map(|tally| {
@@ -263,12 +266,12 @@ pub fn held() -> (u64, Counts) {
     (queues, Counts { delayed, ready, inflight, dead, payload_bytes })
 }
 
-/// What happened since the server started, with the names that `DQ.INFO` gives the totals of one queue.
+/// The totals since the server started, with the names that `DQ.INFO` uses for the totals of one queue.
 pub fn totals() -> impl Iterator<Item = (&'static str, u64)> {
     Totals::NAMES.into_iter().zip(TOTALS.iter().map(|sum| sum.load(Relaxed)))
 }
 
-/// A crash report may ask in the midst of a change, and is shown no less than nothing.
+/// A crash report may be written in the middle of a change. A negative difference is then shown as 0.
 fn shown(sum: u64) -> u64 {
     if i64::try_from(sum).is_ok() {
         sum

@@ -1,16 +1,16 @@
-//! Slots that arrive from another node of a cluster while that node still owns them (Valkey 9).
+//! Slots that are being imported from another node of a cluster, which still owns them (Valkey 9).
 //!
-//! An atomic slot migration copies a slot and then streams its changes, as to a replica, until the ownership moves. Until
-//! then the queues of the slot are foreign: this server carries out effects and deletes nothing by its own decision.
-//! When the import completes, a sweep looks at every queue and drops what the other node had not dropped yet. When it
-//! is aborted, the server itself deletes the keys, and tells of the abort afterwards.
+//! An atomic slot migration copies a slot and then streams its changes, as to a replica, until the ownership moves.
+//! Until then the queues of the slot are foreign: this server applies effects and deletes nothing by its own decision.
+//! When the import completes, a walk looks at every queue and drops what the other node had not yet dropped. When the
+//! import is aborted, the server itself deletes the keys, and reports the abort afterwards.
 //!
-//! Several imports can run at once, but never two of one slot. So a queue is foreign exactly while an import runs whose
-//! ranges contain the queue's slot, whatever other imports do. Nothing has to be remembered in the queue, and a local
-//! command cannot reach it meanwhile: the server answers `MOVED`, because it does not own the slot.
+//! Several imports can run at once, but never two of the same slot. So a queue is foreign exactly while an import runs
+//! whose ranges contain the queue's slot, regardless of other imports. Nothing has to be stored in the queue, and no
+//! local command can reach it meanwhile: the server replies `MOVED`, because it does not own the slot.
 //!
-//! An import does not outlive a change of role: a server that is promoted or demoted in the midst of one fails it. The
-//! list is emptied then, because a replica that synchronises anew forgets imports without an event.
+//! An import does not survive a change of role: a server that is promoted or demoted during an import fails it. The
+//! list is cleared then, because a replica that synchronizes anew discards its imports without an event.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -23,16 +23,17 @@ use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::guard::guard;
 use crate::schedule::walk;
 
-/// Valkey's number of the event. The crate does not know it, and Redis 8.4 gave it to an event with other data.
+/// Valkey's number of the event. The `redis-module` crate does not know it, and Redis 8.4 uses the same number for an
+/// event with other data.
 const EVENT: u64 = 19;
 const STARTED: u64 = 0;
 const ABORTED: u64 = 2;
 const COMPLETED: u64 = 4;
 
-/// Length of a job's name, which is as long as a node's.
+/// The length of a job's name, which equals the length of a node's name.
 const JOB_NAME_LEN: usize = 40;
 
-/// `ValkeyModuleSlotRange`: the first and the last slot.
+/// `ValkeyModuleSlotRange`: the first and the last slot of a range.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SlotRange {
@@ -40,7 +41,7 @@ struct SlotRange {
     last: c_int,
 }
 
-/// `ValkeyModuleAtomicSlotMigrationInfo`, version 1: what the event points to.
+/// `ValkeyModuleAtomicSlotMigrationInfo`, version 1: the data of the event.
 #[repr(C)]
 struct Info {
     version: u64,
@@ -49,7 +50,7 @@ struct Info {
     range_count: u32,
 }
 
-/// An import that runs.
+/// An import that is in progress.
 #[derive(Debug, PartialEq, Eq)]
 struct Import {
     job: [c_char; JOB_NAME_LEN + 1],
@@ -57,29 +58,30 @@ struct Import {
 }
 
 static IMPORTS: Mutex<Vec<Import>> = Mutex::new(Vec::new());
-/// The length of [`IMPORTS`], for a look without the lock.
+/// The length of [`IMPORTS`], which can be read without the lock.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
-/// Whether this server tells of its imports.
+/// Whether this server reports its imports.
 static TOLD: AtomicBool = AtomicBool::new(false);
 
-/// Subscribes to slot migrations, if this server has them.
+/// Subscribes to the event of slot migrations, if this server has it.
 pub fn watch(ctx: Ctx) {
     let is_valkey = ctx.server_info(c"server", c"valkey_version").is_some();
     TOLD.store(is_valkey && ctx.subscribe(EVENT, on_stage), Relaxed);
 }
 
-/// Whether an import may run now. `false` is certain in a server that is part of a cluster; others have none.
+/// Returns whether an import may be in progress. In a server that is part of a cluster, `false` is certain; other
+/// servers have no imports.
 pub fn may_run() -> bool {
     !TOLD.load(Relaxed) || COUNT.load(Relaxed) > 0
 }
 
-/// Whether the key is in a slot whose import runs, so that another server decides about it.
+/// Returns whether the key is in a slot that is being imported, so that another server decides about it.
 #[inline]
 pub fn covers(name: Name<'_>) -> bool {
     COUNT.load(Relaxed) > 0 && slot_of(name).is_none_or(|slot| imports().iter().any(|import| import.contains(slot)))
 }
 
-/// Forgets every import: this server's role has changed.
+/// Clears the list of imports, because this server's role has changed.
 pub fn forget() {
     change(Vec::clear);
 }
@@ -100,7 +102,8 @@ fn change(change: impl FnOnce(&mut Vec<Import>)) {
     COUNT.store(imports.len(), Relaxed);
 }
 
-/// The key's slot. `None` where the server has no function for it, which every server with imports has.
+/// Returns the key's slot, or `None` if the server lacks the function for it. Every server that has imports also has
+/// the function.
 fn slot_of(name: Name<'_>) -> Option<c_int> {
     // SAFETY: the static is read by value.
     let key_slot = unsafe { raw::RedisModule_ClusterKeySlot }?;

@@ -1,4 +1,4 @@
-//! `INFO dq`: one section, made from sums that are kept anyway.
+//! `INFO dq`: one section, generated from sums that are maintained anyway.
 
 use std::ffi::{c_int, CString};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -10,8 +10,8 @@ use crate::module_api::ctx::Ctx;
 use crate::module_api::guard::guard;
 use crate::schedule::timer;
 
-/// Puts the section where `INFO` finds it; instead of the crate's own, which takes a backtrace when the server
-/// crashes and so loses the section.
+/// Registers the section. It replaces the section of the `redis-module` crate, which takes a backtrace when the server
+/// crashes and thereby loses the section.
 pub fn register(ctx: Ctx) -> Result<(), String> {
     match raw::register_info_function(ctx.as_ptr(), Some(on_info)) {
         raw::Status::Ok => Ok(()),

@@ -1,4 +1,4 @@
-//! What happens once, as the server loads the module.
+//! Initialization: everything that happens once, while the server loads the module.
 
 use std::ffi::c_int;
 use std::time::Duration;
@@ -18,17 +18,17 @@ use crate::module_api::guard::{guard, install_panic_hook};
 use crate::module_api::log::{self, Level};
 use crate::schedule::{self, timer};
 
-/// Errors while reading an RDB are ours to handle; nothing is signalled as modified but what we say; replicas may
-/// serve old data while they load.
+/// The module's options: it handles errors while it reads an RDB, signals modified keys itself, and allows replicas to
+/// serve old data during an asynchronous load.
 const OPTIONS: u32 = raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
     | raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED
     | raw::REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD
     | HANDLE_ATOMIC_SLOT_MIGRATION;
-/// Valkey 9: values may leave in an atomic slot migration, as the commands that `aof_rewrite` emits. Servers that do
-/// not know the bit ignore it.
+/// Valkey 9: an atomic slot migration may send values as the commands that `aof_rewrite` emits. Servers that do not
+/// know the bit ignore it.
 const HANDLE_ATOMIC_SLOT_MIGRATION: u32 = 1 << 5;
 
-/// Prepares everything; an error says why the module cannot be loaded.
+/// Initializes the module. An error says why the module cannot be loaded.
 pub fn load(
     ctx: *mut raw::RedisModuleCtx,
     args: c_int,
@@ -67,7 +67,7 @@ pub fn load(
     })
 }
 
-/// Says in the log that the server may evict queues, if it may.
+/// Logs a warning if the server's eviction policy allows it to evict queues.
 fn warn_of_eviction(ctx: Ctx) {
     let policy = ctx.server_info(c"memory", c"maxmemory_policy");
     let taken = match policy.as_deref() {

@@ -1,37 +1,36 @@
-//! Whether anybody listens to what this server replicates.
+//! Whether anything listens to what this server replicates: an AOF, a replica or a replication backlog.
 //!
 //! `RM_Replicate` costs half of a push even if there is no AOF and no replica: it builds the whole command before the
-//! server finds that nobody wants it. So a change asks here first. If nobody listens it calls `RM_ReplicateVerbatim`
-//! instead, which then only marks the dataset as changed. If somebody did listen, that call would write the command as
-//! the client sent it, and a `DQ.POP` decides anew wherever it is carried out. So an answer "nobody" must never be old.
+//! server discards it. So the module checks for listeners first. If there are none, it calls `RM_ReplicateVerbatim`
+//! instead, which then only marks the dataset as changed. If there were a listener, that call would send the command as
+//! the client sent it, and a `DQ.POP` decides anew wherever it is executed. So the answer "nobody" must never be stale.
 //!
-//! The server itself asks, within `RM_ReplicateVerbatim`, whether the AOF is on, a replica is connected or a backlog
-//! exists (and in a cluster, whether a slot is leaving). It drops the command at once if not. To know the same without
-//! asking, the answer is kept in one byte, and everything that can bring a listener about invalidates the byte before
-//! the next command runs:
+//! Within `RM_ReplicateVerbatim` the server checks whether the AOF is enabled, a replica is connected or a backlog
+//! exists (and, in a cluster, whether a slot is being migrated away). If not, it discards the command at once. To know
+//! the same without asking the server, the module caches the answer in one byte, and everything that can add a listener
+//! invalidates the byte before the next command runs:
 //!
-//! * **The AOF** is switched on at the start or by `CONFIG SET`, which is an event, also when its first file has to wait
-//!   for another child process. If the file cannot be begun, the AOF is off again.
-//! * **A replica or a backlog of a master** comes about when the server carries out `SYNC` or `PSYNC`, and in no other
-//!   way. A replica that leaves before the fork that was to serve it, and a fork that fails, leave a backlog behind
-//!   without any event. Therefore a command filter sees both commands before they run.
-//!   Between filter and execution the server may put a command off (`CLIENT PAUSE`, a module that yields), and then
-//!   most servers do not call the filter again. Therefore the answer stays "somebody" until the client that sent the
-//!   command has disconnected, whether the command was carried out, refused or never ran. (Redis 7.0 cannot name the
-//!   client in a filter. It calls the filter again.)
-//!   If `SYNC` or `PSYNC` does not exist under its own name, the filter cannot know its other name. Then the answer is
-//!   always "somebody".
-//! * **A replica that is promoted** keeps its backlog: a change of role is an event. While it is a replica the answer is
-//!   "somebody", and its stream comes from its master.
-//! * **A start from an RDB file** with replication data makes a backlog before it loads. The answer is "somebody" during
-//!   the load, and the end of the load is an event.
-//! * **In a cluster** slots may leave at any time: there the answer is always "somebody".
+//! * **The AOF** is enabled at startup or by `CONFIG SET`, which is an event, even if its first file has to wait for
+//!   another child process. If that file cannot be started, the AOF is disabled again.
+//! * **A replica or a backlog of a master** is created only when the server executes `SYNC` or `PSYNC`. A replica that
+//!   disconnects before the fork that was to serve it, and a fork that fails, leave a backlog behind without any event.
+//!   Therefore a command filter sees both commands before they run.
+//!   Between the filter and the execution the server may postpone a command (`CLIENT PAUSE`, or a module that yields),
+//!   and then most servers do not call the filter again. Therefore the answer stays "somebody" until the client that
+//!   sent the command has disconnected, whether the command was executed, refused or never ran. (Redis 7.0 does not tell
+//!   a filter which client sent the command. It calls the filter again.)
+//!   If `SYNC` or `PSYNC` was renamed, the filter cannot know its new name. Then the answer is always "somebody".
+//! * **A replica that is promoted** keeps its backlog, and the change of role is an event. While it is a replica, the
+//!   answer is "somebody", and its replication stream comes from its master.
+//! * **A start from an RDB file** with replication data creates a backlog before it loads. The answer is "somebody"
+//!   during the load, and the end of the load is an event.
+//! * **In a cluster** slots may be migrated at any time, so the answer is always "somebody".
 //!
-//! All of this happens on the server's main thread, as do our commands, so nothing runs between the cause and the
-//! event. A listener that appears in the midst of a transaction is no exception: the server decides for each change at
-//! the time of the call, and what was not sent by then is in the data with which the listener begins.
+//! All of this happens on the server's main thread, as do the module's commands, so nothing runs between the cause and
+//! the event. A listener that is added during a transaction is no exception: the server decides for each change at the
+//! time of the call, and what was not sent by then is part of the data with which the listener starts.
 //!
-//! The events without a cause above are there to find out that the last listener has gone.
+//! The remaining events in `EVENTS` add no listener. They serve to notice that the last listener has gone.
 
 use std::collections::BTreeSet;
 use std::ffi::{c_int, c_void};
@@ -47,24 +46,25 @@ use crate::module_api::guard::guard;
 use crate::module_api::log::{log, Level};
 use crate::schedule::walk;
 
-/// Something happened since the last look.
+/// Something has happened since the server was last asked.
 const UNKNOWN: u8 = 0;
-/// There is neither an AOF, nor a replica, nor a backlog for one. Nobody decides for this server.
+/// There is no AOF, no replica and no backlog. This server decides for itself: it is a master that is not loading and
+/// imports no slot.
 const NOBODY: u8 = 1;
-/// Somebody listens. Nobody decides for this server: it is a master that loads nothing and imports no slot.
+/// There is a listener. This server decides for itself: it is a master that is not loading and imports no slot.
 const SOMEBODY: u8 = 2;
-/// As [`SOMEBODY`], but commands may come from a master, an AOF or another node.
+/// The answer is "somebody", and commands may come from a master, an AOF or another node.
 const TOLD: u8 = 3;
 
 static HEARD: AtomicU8 = AtomicU8::new(UNKNOWN);
 
-/// Whether a replica could come without being seen.
+/// Whether a replica could connect without being noticed.
 static UNSEEN: AtomicBool = AtomicBool::new(false);
 
-/// The clients that have sent `SYNC` or `PSYNC` and are still connected.
+/// The ids of the clients that have sent `SYNC` or `PSYNC` and are still connected.
 static ASKING: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
 
-/// After these nothing is known any more.
+/// The events that invalidate the cached answer.
 const EVENTS: [u64; 5] = [
     raw::REDISMODULE_EVENT_CONFIG,
     raw::REDISMODULE_EVENT_LOADING,
@@ -73,7 +73,7 @@ const EVENTS: [u64; 5] = [
     raw::REDISMODULE_EVENT_MASTER_LINK_CHANGE,
 ];
 
-/// Watches for all that can bring a listener about. An error if the server does not know one of the events.
+/// Subscribes to everything that can add a listener. Returns an error if the server does not know one of the events.
 pub fn watch(ctx: Ctx) -> Result<(), String> {
     let role = ctx.subscribe(raw::REDISMODULE_EVENT_REPLICATION_ROLE_CHANGED, on_role);
     let client = ctx.subscribe(raw::REDISMODULE_EVENT_CLIENT_CHANGE, on_client);
@@ -93,7 +93,7 @@ pub fn watch(ctx: Ctx) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether `SYNC` and `PSYNC` are what they are called.
+/// Returns whether `SYNC` and `PSYNC` exist under their own names.
 fn has_own_names(ctx: Ctx) -> bool {
     let names = ["sync", "psync"];
     let reply = Context::new(ctx.as_ptr()).call("COMMAND", &["INFO", names[0], names[1]]);
@@ -105,12 +105,12 @@ fn has_own_names(ctx: Ctx) -> bool {
         })
 }
 
-/// Lets the next change ask the server.
+/// Invalidates the cached answer: the next change asks the server again.
 pub fn forget() {
     HEARD.store(UNKNOWN, Relaxed);
 }
 
-/// Whether a change must be replicated.
+/// Returns whether a change must be replicated.
 #[inline]
 pub fn any(ctx: Ctx) -> bool {
     match HEARD.load(Relaxed) {
@@ -120,13 +120,13 @@ pub fn any(ctx: Ctx) -> bool {
     }
 }
 
-/// Whether a command may come from a master, an AOF or another node. `false` is certain.
+/// Returns whether a command may come from a master, an AOF or another node. `false` is certain.
 #[inline]
 pub fn may_be_told() -> bool {
     !matches!(HEARD.load(Relaxed), NOBODY | SOMEBODY)
 }
 
-/// Asks the server. Some 20 µs, once after an event.
+/// Asks the server and caches the answer. Takes about 20 µs, once after each event.
 #[cold]
 fn look(ctx: Ctx) -> bool {
     let mut failed = 0;
@@ -164,7 +164,8 @@ extern "C" fn on_event(_: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, _:
     forget();
 }
 
-/// The role changed. A server has one subscription to an event, so this tells the others who must know, too.
+/// The event that the role changed. The server keeps only one subscription to each event, so this also informs the
+/// other files that depend on the role.
 extern "C" fn on_role(ctx: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, _: u64, _: *mut c_void) {
     forget();
     // SAFETY: the server passes a context that is valid during this call.
@@ -175,11 +176,12 @@ extern "C" fn on_role(ctx: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, _
     });
 }
 
-/// Every command passes here before it runs, so this looks at lengths before it looks at letters.
+/// The command filter. Every command passes through it before it runs, so it compares lengths before it compares
+/// letters.
 extern "C" fn on_command(filter: *mut raw::RedisModuleCommandFilterCtx) {
     // SAFETY: the server passes a filter context that is valid during this call.
     let words = unsafe { api!(RedisModule_CommandFilterArgsCount)(filter) };
-    // `SYNC` has one word; `PSYNC` has three, and ignores what follows.
+    // `SYNC` has one word. `PSYNC` has three, and ignores further ones.
     if words == 2 {
         return;
     }
@@ -199,7 +201,7 @@ fn is_sync(word: &[u8], words: c_int) -> bool {
     }
 }
 
-/// A client has sent `SYNC` or `PSYNC`, which runs now or later.
+/// A client has sent `SYNC` or `PSYNC`, which is executed now or later.
 #[cold]
 fn expect_replica(filter: *mut raw::RedisModuleCommandFilterCtx) {
     // SAFETY: the static is read by value.
@@ -210,7 +212,7 @@ fn expect_replica(filter: *mut raw::RedisModuleCommandFilterCtx) {
     forget();
 }
 
-/// A client came or went.
+/// The event that a client has connected or disconnected.
 extern "C" fn on_client(_: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, what: u64, data: *mut c_void) {
     if what != raw::REDISMODULE_SUBEVENT_CLIENT_CHANGE_DISCONNECTED {
         return;

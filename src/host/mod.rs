@@ -1,8 +1,9 @@
-//! What holds queues in a server: the value of a key and its callbacks, the way in which a change leaves a queue, the
-//! clients that are blocked on it, and what the server tells of replicas, imports and databases.
+//! The host: everything that holds queues in a server. This is the value of a key and its callbacks, the path of a
+//! change out of a queue, the blocked clients, the module's settings and sums, and what the server reports about
+//! replicas, slot imports and databases.
 //!
-//! A change takes one way: a command asks the queue, and [`write`] replicates the effect, re-arms the timer, wakes
-//! blocked clients and announces the event. [`advance`] does the same for what time moves.
+//! Every change takes the same path: a command asks the queue, and [`write`] replicates the effect, re-arms the timer,
+//! wakes blocked clients and publishes the keyspace event. [`advance`] does the same for what time changes.
 
 pub mod admission;
 pub mod advance;

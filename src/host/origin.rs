@@ -1,10 +1,10 @@
-//! Where a command comes from, and what may come from there.
+//! The origin of a command, and which commands are allowed from each origin.
 //!
-//! What a master sends, what an AOF holds and what another node of a cluster streams with a slot was decided
-//! elsewhere. It is an effect and nothing else. A command such as `DQ.POP` would decide anew, differently on each copy,
-//! and one that may block would stop the stream for good. This module never writes such a command there (see
-//! [`listeners`]); if one comes all the same, from another program or an older version, it is refused: the copy then
-//! lacks a change, which the log tells, instead of having one that nobody else has.
+//! Commands from a master, from an AOF or from the node that sends a slot were decided elsewhere. Such a command must
+//! be an effect. A command such as `DQ.POP` would decide anew, with a different result on each copy, and a command that
+//! can block would stop the stream for ever. This module never writes such a command there (see [`listeners`]). If one
+//! arrives anyway, from another program or an older version, it is refused: the copy then lacks a change, which the log
+//! reports, instead of having a change that no other copy has.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -13,24 +13,24 @@ use crate::module_api::ctx::{Ctx, Flags};
 use crate::module_api::log::{log, Level};
 use crate::module_api::register::Wall;
 
-/// Commands refused so far.
+/// The number of commands that were refused so far.
 static REFUSED: AtomicU64 = AtomicU64::new(0);
 
-/// Who decided on a command before it came here.
+/// Who decided on a command before it arrived here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody: an ordinary client sent it.
+    /// No one: an ordinary client sent the command.
     Client,
     /// The AOF that is being loaded.
     Aof,
     /// This server's master.
     Master,
-    /// The node that a slot comes from.
+    /// The node from which a slot is being imported.
     Node,
 }
 
 impl Origin {
-    /// Where the command that is being carried out comes from.
+    /// Returns the origin of the current command.
     pub fn of(flags: Flags) -> Origin {
         match (flags.loading(), flags.replicated(), flags.master()) {
             (true, _, _) => Origin::Aof,
@@ -62,11 +62,12 @@ impl Origin {
     }
 }
 
-/// The wall before every write: only a client may send one that is not an effect.
+/// The check before every write: only a client may send a write that is not an effect.
 pub struct OnlyClients;
 
 impl Wall for OnlyClients {
-    /// Costs one look at a byte on a master that is not loading and imports no slot: commands come from clients there.
+    /// On a master that is not loading and imports no slot, this costs one load of a byte, because commands come only
+    /// from clients there.
     #[inline]
     fn refuses_write(ctx: Ctx, command: &str) -> bool {
         listeners::may_be_told() && refuses(ctx, command)
@@ -81,7 +82,7 @@ fn refuses(ctx: Ctx, command: &str) -> bool {
     }
     let (from, remedy) = origin.described();
     let refused = REFUSED.fetch_add(1, Relaxed) + 1;
-    // A stream that is wrong all along must not fill the disk with lines.
+    // A stream that is wrong throughout must not fill the disk with log lines.
     if refused.is_power_of_two() {
         let so_far = format!("{refused} such commands so far");
         let text =
