@@ -4,7 +4,7 @@ use super::error::Error;
 use super::{key_name, now, serve, with_queue};
 use crate::host::event::Event;
 use crate::host::listeners;
-use crate::host::write;
+use crate::host::write::{self, Wake};
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::queue::id::Target;
 use crate::queue::Effect;
@@ -48,12 +48,13 @@ fn ack(call: &mut Call<'_>) -> Result<(), Error> {
                 }
             }
         }
-        // Where leases are limited, each that ends makes room for another.
-        let wakes = count > 0 && held.queue.settings().maxinflight != 0;
+        // If the number of leases is limited, each lease that ends makes room for another one.
+        let limited = held.queue.settings().maxinflight != 0;
+        let wake = if limited { Wake::IfDeliverable } else { Wake::Nobody };
         let announcement = if count == 0 {
-            write::settle(ctx, name, held, now, false)
+            write::rearm(ctx, name, held, now, Wake::Nobody)
         } else {
-            write::record(ctx, name, held, now, wakes, || Effect::Ack(done))
+            write::record(ctx, name, held, now, wake, || Effect::Ack(done))
         };
         (count, announcement)
     })?;

@@ -8,7 +8,7 @@ use super::{key_name, now, serve};
 use crate::host::config;
 use crate::host::datatype::{self, Held};
 use crate::host::event::Event;
-use crate::host::write::{self, Announcement};
+use crate::host::write::{self, Announcement, Wake};
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::key::{OpenKey, Slot};
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
@@ -83,12 +83,12 @@ fn alter(call: &mut Call<'_>) -> Result<(), Error> {
 fn change(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, change: &Change) -> Option<Announcement> {
     let settings = change.of(held.queue.settings());
     if settings == *held.queue.settings() {
-        let _ = write::settle(ctx, name, held, now, false);
+        let _ = write::rearm(ctx, name, held, now, Wake::Nobody);
         return None;
     }
     held.queue.alter(settings);
     write::drop_excess_dead(ctx, name, held, now);
-    Some(write::record(ctx, name, held, now, true, || Effect::Alter(settings)))
+    Some(write::record(ctx, name, held, now, Wake::IfDeliverable, || Effect::Alter(settings)))
 }
 
 pub(super) fn parse(call: &mut Call<'_>) -> Result<Request, Error> {

@@ -7,7 +7,7 @@ use super::{key_name, now, serve};
 use crate::host::config;
 use crate::host::datatype::{self, Held};
 use crate::host::event::Event;
-use crate::host::write::{self, Announcement};
+use crate::host::write::{self, Announcement, Wake};
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::key::{OpenKey, Slot};
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
@@ -70,7 +70,7 @@ pub(super) fn make(
     settings: Settings,
 ) -> Result<Announcement, Error> {
     let held = key.create(Held::new(Queue::new(settings))).map_err(|_| Error::WrongType)?;
-    Ok(write::record(ctx, name, held, now, false, || Effect::Create(settings)))
+    Ok(write::record(ctx, name, held, now, Wake::Nobody, || Effect::Create(settings)))
 }
 
 pub(super) fn parse(call: &mut Call<'_>) -> Result<Change, Error> {

@@ -10,7 +10,7 @@ use crate::host::config;
 use crate::host::datatype::{self, Held};
 use crate::host::event::Event;
 use crate::host::origin::Origin;
-use crate::host::write;
+use crate::host::write::{self, Wake};
 use crate::module_api::key::{OpenKey, Slot};
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::queue::{Effect as Decided, Queue, Stamped};
@@ -75,7 +75,7 @@ fn effect(call: &mut Call<'_>) -> Result<(), Error> {
     };
     let applied = outcome.transpose().map_err(|refused| Error::BadEffect(refused.to_string()))?;
     let announcement = match key.slot() {
-        Slot::Holds(held) => write::settle(ctx, name, held, now(ctx), true),
+        Slot::Holds(held) => write::rearm(ctx, name, held, now(ctx), Wake::IfDeliverable),
         Slot::Missing | Slot::WrongType => write::Announcement::default(),
     };
     drop(key);

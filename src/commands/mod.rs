@@ -34,7 +34,7 @@ mod settings;
 
 use crate::host::datatype::{self, Held};
 use crate::host::origin::OnlyClients;
-use crate::host::write::{self, Announcement};
+use crate::host::write::{self, Announcement, Wake};
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::key::{OpenKey, Slot, Touch};
 use crate::module_api::register::{self, add_acl_category, Call, Command};
@@ -124,9 +124,9 @@ fn change_queue<'e, R>(
     change: impl FnOnce(&mut Queue) -> Option<(R, Effect<'e>)>,
 ) -> Result<Option<(R, Announcement)>, Error> {
     let outcome = with_queue(ctx, name, |held| match change(&mut held.queue) {
-        Some((outcome, effect)) => Some((outcome, write::record(ctx, name, held, now, true, || effect))),
+        Some((outcome, effect)) => Some((outcome, write::record(ctx, name, held, now, Wake::IfDeliverable, || effect))),
         None => {
-            let _ = write::settle(ctx, name, held, now, false);
+            let _ = write::rearm(ctx, name, held, now, Wake::Nobody);
             None
         }
     })?;

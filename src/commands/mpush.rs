@@ -9,7 +9,7 @@ use crate::host::datatype::{self, Held};
 use crate::host::event::Event;
 use crate::host::floor::floor;
 use crate::host::listeners;
-use crate::host::write;
+use crate::host::write::{self, Wake};
 use crate::module_api::ctx::Ctx;
 use crate::module_api::key::{OpenKey, Slot};
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
@@ -73,9 +73,9 @@ fn mpush(call: &mut Call<'_>) -> Result<(), Error> {
     let Slot::Holds(held) = key.slot() else { return Err(Error::WrongType) };
     let images = std::mem::take(&mut pushed.images);
     let announcement = if pushed.event.is_some() {
-        write::record(ctx, key_name, held, now, true, || Effect::Push(made_with, images))
+        write::record(ctx, key_name, held, now, Wake::IfDeliverable, || Effect::Push(made_with, images))
     } else {
-        write::settle(ctx, key_name, held, now, false)
+        write::rearm(ctx, key_name, held, now, Wake::Nobody)
     };
     drop(key);
     if let Err(why) = outcome {

@@ -4,7 +4,7 @@ use super::error::Error;
 use super::options::{options, Options};
 use super::{key_name, now, serve, with_queue};
 use crate::host::event::Event;
-use crate::host::write;
+use crate::host::write::{self, Wake};
 use crate::module_api::ctx::Name;
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::queue::time::{DurationMs, UnixMs};
@@ -77,9 +77,9 @@ fn set(
 ) -> Result<(), Error> {
     let ctx = call.ctx;
     let announcement = with_queue(ctx, name, |held| match change(&mut held.queue) {
-        Some(pause) => Some(write::record(ctx, name, held, now, true, || Effect::Pause(pause))),
+        Some(pause) => Some(write::record(ctx, name, held, now, Wake::IfDeliverable, || Effect::Pause(pause))),
         None => {
-            let _ = write::settle(ctx, name, held, now, false);
+            let _ = write::rearm(ctx, name, held, now, Wake::Nobody);
             None
         }
     })?;

@@ -8,7 +8,7 @@ use crate::host::datatype::Held;
 use crate::host::event::Event;
 use crate::host::floor::floor;
 use crate::host::listeners;
-use crate::host::write::{self, Announcement};
+use crate::host::write::{self, Announcement, Wake};
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::queue::id::IdBuffer;
@@ -108,7 +108,7 @@ pub fn parse(call: &mut Call<'_>) -> Result<(Request, Option<DurationMs>), Error
 pub fn deliver(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, request: &Request) -> Option<Announcement> {
     let count = held.queue.deliverable(now, &request.terms);
     if count == 0 {
-        let _ = write::settle(ctx, name, held, now, false);
+        let _ = write::rearm(ctx, name, held, now, Wake::Nobody);
         return None;
     }
     if request.names_queue {
@@ -134,7 +134,7 @@ pub fn deliver(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, request: 
         Lease::NoAck => Effect::Take(grants.iter().map(|grant| grant.sequence).collect()),
         Lease::Default | Lease::For(_) => Effect::Deliver(grants),
     };
-    Some(write::record(ctx, name, held, now, false, effect))
+    Some(write::record(ctx, name, held, now, Wake::Nobody, effect))
 }
 
 /// Replies with a message as its consumer receives it: id, payload, attempt, receipt.

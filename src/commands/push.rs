@@ -7,7 +7,7 @@ use crate::host::config;
 use crate::host::datatype::{self, Held};
 use crate::host::event::Event;
 use crate::host::floor::floor;
-use crate::host::write;
+use crate::host::write::{self, Wake};
 use crate::module_api::ctx::Ctx;
 use crate::module_api::key::{OpenKey, Slot};
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
@@ -83,7 +83,7 @@ fn push(call: &mut Call<'_>) -> Result<(), Error> {
     };
     let Pushed::Added { image, replaced } = pushed else {
         if let Slot::Holds(held) = key.slot() {
-            let announcement = write::settle(ctx, key_name, held, now, false);
+            let announcement = write::rearm(ctx, key_name, held, now, Wake::Nobody);
             drop(key);
             write::wake(ctx, key_name, announcement);
         }
@@ -91,7 +91,7 @@ fn push(call: &mut Call<'_>) -> Result<(), Error> {
     };
     let Slot::Holds(held) = key.slot() else { return Err(Error::WrongType) };
     let effect = || Effect::Push(made_with, vec![image]);
-    let announcement = write::record(ctx, key_name, held, now, true, effect);
+    let announcement = write::record(ctx, key_name, held, now, Wake::IfDeliverable, effect);
     drop(key);
     reply_id(ctx, image.record.sequence, message.name);
     write::announce(ctx, key_name, announcement, &[if replaced { Event::Replace } else { Event::Push }]);

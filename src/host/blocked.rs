@@ -20,7 +20,7 @@ use super::datatype;
 use super::datatype::Held;
 use super::event::Event;
 use super::gauges::BLOCKED_CLIENTS;
-use super::write::{self, Announcement};
+use super::write::{self, Announcement, Wake};
 use crate::module_api::args::Args;
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::guard::{guard, plant};
@@ -137,7 +137,7 @@ fn finds(ctx: Ctx, name: Name<'_>, now: UnixMs, request: &dyn Request) -> bool {
     }
     let finds = request.finds(held, now);
     // Nobody is woken: this is a blocked client's turn.
-    let _ = write::settle(ctx, name, held, now, false);
+    let _ = write::rearm(ctx, name, held, now, Wake::Nobody);
     finds
 }
 

@@ -1,8 +1,9 @@
-//! How every change leaves a queue: the one way from a command's outcome to all who must know of it.
+//! The path of every change out of a queue, from the outcome of a command to everything that must learn of it.
 //!
-//! A command opens its key, asks the queue, and hands the outcome's [`Effect`] to [`record`], which replicates it,
-//! sees to the timer. Once the key is closed, [`announce`] tells watchers, waiting clients
-//! and subscribers, in this order: others may run within the last.
+//! A command opens its key, asks the queue, and passes the outcome's [`Effect`] to [`record`], which replicates it and
+//! calls [`rearm`]. A command that changed nothing calls only [`rearm`]. Once the key is closed, [`announce`] notifies
+//! watchers, then blocked clients, then subscribers to keyspace events. Subscribers come last because other modules may
+//! run inside their callbacks.
 
 use std::ffi::CStr;
 
@@ -17,17 +18,27 @@ use crate::queue::time::UnixMs;
 use crate::queue::{Effect, Stamped};
 use crate::schedule::with_schedule;
 
-/// So many of the dead are dropped, or noticed, by one command; what is left is the timer's.
+/// The maximum number of excess dead messages that one command drops. The timer drops the rest.
 const TRIMMED: usize = 64;
 
-/// The command that carries effects.
+/// The command that carries an effect to the replicas and the AOF.
 pub const EFFECT_COMMAND: &CStr = c"DQ.EFFECT";
 
-/// What is to be told once the key is closed.
+/// What [`announce`] has to do once the key is closed.
 #[must_use]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Announcement {
+    /// Whether blocked clients are woken.
     wakes: bool,
+}
+
+/// Whether a call wakes the clients that are blocked on its queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wake {
+    /// The call may have made a message deliverable. Clients are woken if the queue has such a message.
+    IfDeliverable,
+    /// The call has made no message deliverable. If time has, the timer signals the key.
+    Nobody,
 }
 
 /// Sends an effect to the replicas and the AOF.
@@ -43,14 +54,14 @@ pub fn replicate(ctx: Ctx, name: Name<'_>, now: UnixMs, effect: Effect<'_>) {
     }
 }
 
-/// Records a change that was just made to the queue at `name`: replicates its effect and what it pushed out of the
-/// dead, sees to the timer. `wakes` says whether it may have made something deliverable.
+/// Records a change that was just made to the queue at `name`: replicates its effect, drops dead messages that exceed
+/// the queue's limit and replicates that too, and calls [`rearm`].
 pub fn record<'e>(
     ctx: Ctx,
     name: Name<'_>,
     held: &mut Held,
     now: UnixMs,
-    wakes: bool,
+    wake: Wake,
     effect: impl FnOnce() -> Effect<'e>,
 ) -> Announcement {
     let heard = listeners::any(ctx);
@@ -58,7 +69,7 @@ pub fn record<'e>(
     if heard {
         replicate(ctx, name, stamp, effect());
     } else {
-        // Sends nothing to nobody, but counts as a change for the next save.
+        // There is no AOF and no replica: this only marks the dataset as changed, for the next save.
         ctx.replicate_verbatim();
     }
     if held.queue.has_excess_dead() {
@@ -69,10 +80,10 @@ pub fn record<'e>(
             with_schedule(|schedule| schedule.look_at(&ctx, now, ctx.selected_db(), name.bytes()));
         }
     }
-    settle(ctx, name, held, now, wakes)
+    rearm(ctx, name, held, now, wake)
 }
 
-/// Drops all of the dead that the settings do not keep: what a change of the settings does at once.
+/// Drops all dead messages that the settings do not keep. A change of the settings does this at once.
 pub fn drop_excess_dead(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) {
     if let Some((died, sequence)) = held.queue.trim_all_dead(now) {
         if listeners::any(ctx) {
@@ -81,14 +92,19 @@ pub fn drop_excess_dead(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) 
     }
 }
 
-/// What follows any call that may have moved a queue's view, whether or not it changed something.
-pub fn settle(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, wakes: bool) -> Announcement {
+/// Raises the floor of ids and re-arms the timer for the queue at `name`. Every call that may have moved the view of a
+/// queue ends with this, whether or not it changed the queue.
+pub fn rearm(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, wake: Wake) -> Announcement {
     raise_floor(held.queue.last_given());
     held.arm(ctx, ctx.selected_db(), name);
-    Announcement { wakes: wakes && gauges::blocked_clients() > 0 && held.queue.has_deliverable(now) }
+    let wakes = match wake {
+        Wake::IfDeliverable => gauges::blocked_clients() > 0 && held.queue.has_deliverable(now),
+        Wake::Nobody => false,
+    };
+    Announcement { wakes }
 }
 
-/// Tells others of a change. No key may be open.
+/// Notifies watchers, blocked clients and subscribers of a change. No key may be open.
 pub fn announce(ctx: Ctx, name: Name<'_>, announcement: Announcement, events: &[Event]) {
     ctx.signal_modified(name);
     wake(ctx, name, announcement);
@@ -97,7 +113,7 @@ pub fn announce(ctx: Ctx, name: Name<'_>, announcement: Announcement, events: &[
     }
 }
 
-/// Wakes the clients that wait for `name`, where there is something for them.
+/// Wakes the clients that are blocked on `name`, if the announcement says so.
 pub fn wake(ctx: Ctx, name: Name<'_>, announcement: Announcement) {
     if announcement.wakes {
         ctx.signal_ready(name);
