@@ -87,7 +87,7 @@ extern "C" fn on_ready(ctx: *mut raw::RedisModuleCtx, argv: *mut *mut raw::Redis
 fn try_serve(ctx: Ctx, words: &Args<'_>) -> bool {
     let blocked = ctx.blocked_private_data().cast::<Blocked>();
     let Some(name) = ctx.blocked_ready_key() else { return false };
-    // SAFETY: the server hands back what `block` gave it, and frees it only after this call.
+    // SAFETY: the server returns the pointer that `block` passed, and frees it only after this call.
     let Some(Blocked { request, .. }) = (unsafe { blocked.as_ref() }) else { return false };
     let db = ctx.selected_db();
     let now = UnixMs::new(ctx.now_ms());
@@ -136,7 +136,7 @@ fn finds(ctx: Ctx, name: Name<'_>, now: UnixMs, request: &dyn Request) -> bool {
         return false;
     }
     let finds = request.finds(held, now);
-    // Nobody is woken: this is a blocked client's turn.
+    // Nobody is woken, because this call already serves a blocked client.
     let _ = write::rearm(ctx, name, held, now, Wake::Nobody);
     finds
 }
@@ -151,7 +151,7 @@ extern "C" fn on_timeout(ctx: *mut raw::RedisModuleCtx, _: *mut *mut raw::RedisM
 }
 
 extern "C" fn on_end(_: *mut raw::RedisModuleCtx, private: *mut c_void) {
-    // SAFETY: the server gives back what `block` gave it, once.
+    // SAFETY: the server passes the pointer from `block`, once.
     guard("a client's end", (), || unsafe { end(private) });
 }
 

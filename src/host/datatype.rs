@@ -261,7 +261,7 @@ fn look_at_later(io: *mut raw::RedisModuleIO) {
     else {
         return;
     };
-    // SAFETY: the context of the load is valid during it; the name, where there is one, is the server's.
+    // SAFETY: the context of the load is valid during it; the name, if it is not null, is the server's.
     let (name, db) = unsafe { (name_of(io), db_of(io)) };
     if !name.is_null() {
         // SAFETY: the string is valid during the load.

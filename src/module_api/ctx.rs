@@ -42,7 +42,7 @@ impl Ctx {
     /// Wraps the context that the server passed to a callback.
     ///
     /// # Safety
-    /// `ctx` is valid, [`missing_api`](super::api::missing_api) answered `None`, and neither the value nor a copy
+    /// `ctx` is valid, [`missing_api`](super::api::missing_api) returned `None`, and neither the value nor a copy
     /// is used after the callback returns or on another thread.
     #[inline]
     pub unsafe fn from_raw(ctx: *mut raw::RedisModuleCtx) -> Self {
@@ -87,8 +87,8 @@ impl Ctx {
     /// Returns one field of a section of `INFO`, or `None` if there is no such field. The server generates the whole
     /// section.
     pub fn server_info(&self, section: &CStr, field: &CStr) -> Option<String> {
-        // SAFETY: the context is valid, section and field are C strings. The information is freed once, after the field's
-        // text, which belongs to it, was copied.
+        // SAFETY: the context is valid, section and field are C strings. The information is freed once, after the text
+        // of the field, which belongs to it, was copied.
         unsafe {
             let info = api!(RedisModule_GetServerInfo)(self.0, section.as_ptr());
             let text = api!(RedisModule_ServerInfoGetFieldC)(info, field.as_ptr());
@@ -127,7 +127,8 @@ impl Ctx {
         struct Owned(*mut raw::RedisModuleString);
         impl Drop for Owned {
             fn drop(&mut self) {
-                // SAFETY: made below, without a context, and freed once. Who holds it still has a reference.
+                // SAFETY: the string was made below, without a context, and is freed once. Other holders have a
+                // reference of their own.
                 unsafe { api!(RedisModule_FreeString)(ptr::null_mut(), self.0) }
             }
         }
@@ -138,7 +139,7 @@ impl Ctx {
     }
 }
 
-/// How a change is reported: to the replicas and the AOF, to watchers, to blocked clients and to subscribers.
+/// Reporting a change: to the replicas and the AOF, to watchers, to blocked clients and to subscribers.
 impl Ctx {
     /// Sends `command key blob` to the replicas and the AOF, in the selected database, and counts one change. It copies
     /// the blob. Returns `false` if the server does not know the command.
@@ -176,8 +177,8 @@ impl Ctx {
         unsafe { api!(RedisModule_SignalModifiedKey)(self.0, key.string) };
     }
 
-    /// Makes the server retry the clients that are blocked on the key, after this command. Has no effect if the key does
-    /// not exist. Costs O(n) for n blocked clients.
+    /// Makes the server retry the clients that are blocked on the key, after this command. Has no effect if the key
+    /// does not exist. Costs O(n) for n blocked clients.
     #[inline]
     pub fn signal_ready(&self, key: Name<'_>) {
         // SAFETY: the context and the name are valid.

@@ -179,8 +179,8 @@ impl<'a, T: Value> OpenKey<'a, T> {
         }
     }
 
-    /// Stores a new value in the key, which must be open for writing and hold nothing. Returns the value as the error
-    /// if that is not the case.
+    /// Stores a new value in the key, which must be open for writing and hold nothing. Otherwise returns the value as the
+    /// error.
     ///
     /// The server retries the clients that are blocked on the key after this command. Nothing is replicated.
     pub fn create(&mut self, value: Box<T>) -> Result<&mut T, Box<T>> {
@@ -197,10 +197,10 @@ impl<'a, T: Value> OpenKey<'a, T> {
             return Err(value);
         }
         let value = Box::into_raw(value);
-        // SAFETY: the key is open, and the server refuses one that is open for a look; the value is a box of the
-        // type's own `T`, and the server owns it if it agrees.
+        // SAFETY: the key is open, and the server refuses one that is open for reading only; the value is a box of
+        // the type's own `T`, and the server owns it if it accepts it.
         if !is_ok(unsafe { api!(RedisModule_ModuleTypeSetValue)(self.key, self.of.id, value.cast()) }) {
-            // SAFETY: the server refused it, so it is still ours alone.
+            // SAFETY: the server refused it, so no one else holds it.
             return Err(unsafe { Box::from_raw(value) });
         }
         self.hold(value);

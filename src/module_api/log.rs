@@ -42,7 +42,7 @@ static ORIGIN: AtomicPtr<raw::RedisModuleCtx> = AtomicPtr::new(ptr::null_mut());
 
 /// From now on, lines that are logged without a context carry the module's name. Called once, while the module loads.
 pub fn attach(ctx: Ctx) {
-    // SAFETY: the context is the load's own. The detached one that comes back lives until the process ends.
+    // SAFETY: the context is the load's own. The detached context that is returned lives until the process ends.
     let detached = unsafe { api!(RedisModule_GetDetachedThreadSafeContext)(ctx.as_ptr()) };
     ORIGIN.store(detached, Ordering::Release);
 }
