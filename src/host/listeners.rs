@@ -17,8 +17,8 @@
 //!   Therefore a command filter sees both commands before they run.
 //!   Between the filter and the execution the server may postpone a command (`CLIENT PAUSE`, or a module that yields),
 //!   and then most servers do not call the filter again. Therefore the answer stays "somebody" until the client that
-//!   sent the command has disconnected, whether the command was executed, refused or never ran. (Redis 7.0 does not tell
-//!   a filter which client sent the command. It calls the filter again.)
+//!   sent the command has disconnected, whether the command was executed, refused or never ran. (Redis 7.0 does not
+//!   tell a filter which client sent the command. It calls the filter again.)
 //!   If `SYNC` or `PSYNC` was renamed, the filter cannot know its new name. Then the answer is always "somebody".
 //! * **A replica that is promoted** keeps its backlog, and the change of role is an event. While it is a replica, the
 //!   answer is "somebody", and its replication stream comes from its master.

@@ -179,8 +179,8 @@ impl<'a, T: Value> OpenKey<'a, T> {
         }
     }
 
-    /// Stores a new value in the key, which must be open for writing and hold nothing. Otherwise returns the value as the
-    /// error.
+    /// Stores a new value in the key, which must be open for writing and hold nothing. Otherwise returns the value as
+    /// the error.
     ///
     /// The server retries the clients that are blocked on the key after this command. Nothing is replicated.
     pub fn create(&mut self, value: Box<T>) -> Result<&mut T, Box<T>> {

@@ -107,8 +107,8 @@ impl Schedule {
 /// A value that only the server's main thread uses.
 struct MainThread<T>(T);
 
-// SAFETY: all that leads here is called by the server on its main thread: commands, timers, server events, loads. What
-// it calls on other threads, the freeing of values, leaves word in the ledger of the agenda and in atomic sums.
+// SAFETY: every path to this value is called by the server on its main thread: commands, timers, server events, loads.
+// The freeing of values, which the server may do on other threads, uses only the ledger of the agenda and atomic sums.
 unsafe impl<T> Sync for MainThread<T> {}
 
 lazy_static! {

@@ -1,8 +1,8 @@
-//! The schedule on a simulated server: values move, databases are swapped, clocks step, and other threads free values,
-//! in histories that a seed replays.
+//! A simulation of the schedule on a server of its own. Values move, databases are swapped, clocks step, and other
+//! threads free values, in random histories that a seed replays.
 //!
-//! What must hold, whatever happens: a value that has something to do is looked at when its time has come, or soon after
-//! if the server moved it without a word; and once nothing is left to do, nothing runs any more.
+//! Two properties must hold in every history. A value that has something to do is looked at when its time has come, or
+//! soon after if the server moved it without notice. And once nothing is left to do, the timer stops.
 
 use super::agenda::{Agenda, Armed, Grounds};
 use super::timer::Timer;
@@ -15,19 +15,19 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// A value: when it has something to do, and the hint that it has.
+/// A value: the time at which it has something to do, and its hint.
 #[derive(Default)]
 struct Value {
     wake: Option<UnixMs>,
     armed: Option<Armed>,
 }
 
-/// What a server has that a schedule asks for.
+/// A simulated server, as far as the schedule uses one.
 struct Server {
     started: Instant,
-    /// How long it has run: a clock that is never set.
+    /// The monotonic clock: how long the server has run.
     ran: Cell<Duration>,
-    /// Its timers: when they fire, by that clock.
+    /// When each timer fires, by the monotonic clock.
     timers: RefCell<BTreeMap<u64, Duration>>,
     made: Cell<u64>,
 }
@@ -52,7 +52,7 @@ impl Clockwork for Server {
 struct Simulation {
     server: Server,
     schedule: Schedule,
-    /// The time of day, Unix ms.
+    /// The time of day, as Unix time in milliseconds.
     now: u64,
     values: BTreeMap<(i32, Vec<u8>), Value>,
     runs: usize,
@@ -60,12 +60,12 @@ struct Simulation {
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// A command gives the value at a key something to do so much later; the value is created if there is none.
+    /// A command gives the value at a key something to do after `later` milliseconds. It creates the value if needed.
     Command {
         key: u8,
         later: u64,
     },
-    /// The value moves to another name, over one that is there.
+    /// The value moves to another name and replaces the value there.
     Rename {
         from: u8,
         to: u8,
@@ -131,7 +131,7 @@ impl Simulation {
         }
     }
 
-    /// What a command or a look does in the end: the hint of the value stands, and not later than its time.
+    /// Ensures that the value has a hint not later than its time, as every command and every run of the timer does.
     fn arm(&mut self, key: &(i32, Vec<u8>)) {
         let Some(value) = self.values.get_mut(key) else { return };
         let Some(at) = value.wake else { return };
@@ -144,7 +144,7 @@ impl Simulation {
         }
     }
 
-    /// Lets time pass, firing timers as they come, and the server's cron event ten times a second.
+    /// Lets time pass. Timers fire when they are due, and the server's cron event occurs ten times a second.
     fn pass(&mut self, ms: u64) {
         for passed in 0..ms {
             self.now += 1;
@@ -192,9 +192,9 @@ impl Simulation {
         self.schedule.rearm(&self.server, now);
     }
 
-    /// Nothing is forgotten, and nothing polls.
+    /// No value is forgotten, and nothing polls.
     fn check(&mut self, longest: u64) {
-        // Time enough for every wake-up, for a clock that was set back, and for a walk after each.
+        // This is enough time for every wake-up, for a clock that was set back, and for a walk after each.
         self.pass(longest + 10 * PAUSE.as_ms());
         let forgotten: Vec<_> =
             self.values.iter().filter(|(_, value)| value.wake.is_some()).map(|(key, _)| key).collect();
