@@ -1,7 +1,7 @@
 //! The data type: the callbacks that the server calls for the values that it keeps.
 //!
 //! Saving and rewriting run in a child process and only read. Freeing may run on a background thread and accesses only
-//! the queue and a few atomic sums; see [`disposal`](super::disposal). Loading trusts no input: data that is not a
+//! the queue and a few atomic sums; see [`disposal`]. Loading trusts no input: data that is not a
 //! valid queue is refused with a line in the log, and the server decides what follows (an error for `RESTORE`, a
 //! refused start for a file).
 

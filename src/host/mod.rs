@@ -2,8 +2,8 @@
 //! change out of a queue, the blocked clients, the module's settings and sums, and what the server reports about
 //! replicas, slot imports and databases.
 //!
-//! Every change takes the same path: a command asks the queue, and [`write`] replicates the effect, re-arms the timer,
-//! wakes blocked clients and publishes the keyspace event. [`advance`] does the same for what time changes.
+//! Every change takes the same path: a command asks the queue, and [`write`](mod@write) replicates the effect, re-arms
+//! the timer, wakes blocked clients and publishes the keyspace event. [`advance`] does the same for what time changes.
 
 pub mod admission;
 pub mod advance;
