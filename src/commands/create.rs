@@ -21,7 +21,7 @@ pub struct Create;
 impl Command for Create {
     const ROW: Row = Row {
         name: c"DQ.CREATE",
-        flags: c"write deny-oom fast",
+        flags: c"write fast",
         arity: -2,
         keys: Keys::First(Access::INSERT),
         acl: c"write fast",
@@ -45,6 +45,8 @@ fn create(call: &mut Call<'_>) -> Result<(), Error> {
     let now = now(ctx);
     let mut key = OpenKey::open_write(ctx, name, datatype::handle());
     match key.slot() {
+        // Declaring a queue that exists is never refused for want of memory; a new queue takes some.
+        Slot::Missing if ctx.flags().out_of_memory() => return Err(Error::OutOfMemory),
         Slot::Missing => {}
         // The queue exists with exactly these settings, so nothing changes.
         Slot::Holds(held) if *held.queue.settings() == settings => {

@@ -59,7 +59,13 @@ fn mpush(call: &mut Call<'_>) -> Result<(), Error> {
     let mut made_with = None;
     let outcome = match key.slot() {
         Slot::WrongType => return Err(Error::WrongType),
-        Slot::Holds(held) => push_to(&mut held.queue),
+        Slot::Holds(held) => {
+            // A dead message that the settings no longer keep does not hold its id.
+            if messages.iter().any(|message| message.name.is_some() && !message.replace) {
+                write::drop_excess_dead(ctx, key_name, held, now);
+            }
+            push_to(&mut held.queue)
+        }
         Slot::Missing => {
             // A push that is refused does not create a queue.
             let settings = config::defaults().settings();

@@ -68,7 +68,13 @@ fn push(call: &mut Call<'_>) -> Result<(), Error> {
     let mut made_with = None;
     let pushed = match key.slot() {
         Slot::WrongType => return Err(Error::WrongType),
-        Slot::Holds(held) => held.queue.push(now, &mut floor(), &message),
+        Slot::Holds(held) => match held.queue.push(now, &mut floor(), &message) {
+            // A dead message that the settings no longer keep does not hold its id.
+            Pushed::HeldDead if write::drop_excess_dead(ctx, key_name, held, now) => {
+                held.queue.push(now, &mut floor(), &message)
+            }
+            pushed => pushed,
+        },
         Slot::Missing => {
             // A push that is refused does not create a queue.
             let settings = config::defaults().settings();

@@ -83,13 +83,17 @@ pub fn record<'e>(
     rearm(ctx, name, held, now, wake)
 }
 
-/// Drops all dead messages that the settings do not keep. A change of the settings does this at once.
-pub fn drop_excess_dead(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) {
-    if let Some((died, sequence)) = held.queue.trim_all_dead(now) {
-        if listeners::any(ctx) {
-            replicate(ctx, name, held.queue.own_time(now), Effect::TrimDead(died, sequence));
-        }
+/// Drops all dead messages that the settings do not keep, and returns whether there were any. A change of the settings
+/// does this at once, and so does a push whose id such a message has.
+pub fn drop_excess_dead(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) -> bool {
+    if held.queue.settings().keep_all_dead() {
+        return false;
     }
+    let Some((died, sequence)) = held.queue.trim_all_dead(now) else { return false };
+    if listeners::any(ctx) {
+        replicate(ctx, name, held.queue.own_time(now), Effect::TrimDead(died, sequence));
+    }
+    true
 }
 
 /// Raises the floor of ids and re-arms the timer for the queue at `name`. Every call that may have moved the view of a

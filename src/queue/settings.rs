@@ -149,6 +149,11 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// Whether every dead message is kept until a client removes it.
+    pub const fn keep_all_dead(&self) -> bool {
+        self.deadlen.is_none() && self.deadttl.is_zero()
+    }
+
     /// Whether every value is in its range; settings from a file or from the replication stream must pass this check.
     pub fn are_valid(&self) -> bool {
         !self.lease.is_zero()

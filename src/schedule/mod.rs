@@ -97,7 +97,7 @@ impl Schedule {
     /// Arms the timer for the earliest time at which there is something to do, unless it is already armed for that time
     /// or an earlier one.
     pub fn rearm(&mut self, server: &impl Clockwork, now: UnixMs) {
-        let earliest = self.agenda.earliest().into_iter().chain(self.walk.next_step()).min();
+        let earliest = self.agenda.earliest().into_iter().chain(self.walk.next_step(now)).min();
         if let Some(at) = earliest {
             self.timer.arm(server, now, at);
         }

@@ -166,7 +166,7 @@ impl Simulation {
         self.runs += 1;
         let now = self.now();
         self.schedule.timer.fired();
-        if self.schedule.walk.next_step().is_some_and(|next| next <= now) {
+        if self.schedule.walk.next_step(now).is_some_and(|next| next <= now) {
             for (db, name) in self.values.keys() {
                 self.schedule.agenda.look_at_met(*db, name);
             }

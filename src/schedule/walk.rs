@@ -44,14 +44,16 @@ impl Walk {
         }
     }
 
-    /// When the next step is due, or `None` if no walk is requested.
-    pub fn next_step(&self) -> Option<UnixMs> {
+    /// When the next step is to be made; `None` if no walk is wanted. A time beyond the next pause was planned under a
+    /// clock that has stepped back since, and is planned again.
+    pub fn next_step(&mut self, now: UnixMs) -> Option<UnixMs> {
+        self.next = self.next.map(|next| next.min(now.after(PAUSE)));
         self.next
     }
 
     /// Returns the position at which to continue, or `None` if no step is due.
     fn begin_step(&mut self, now: UnixMs) -> Option<Position> {
-        let due = self.next.is_some_and(|next| next <= now);
+        let due = self.next_step(now).is_some_and(|next| next <= now);
         due.then(|| self.position.take().unwrap_or_else(|| Position { db: 0, cursor: Cursor::new() }))
     }
 

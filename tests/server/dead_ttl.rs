@@ -1,6 +1,6 @@
 //! The time for which dead messages are kept: the oldest go first, and only a master drops them.
 
-use crate::support::{eventually, Client, Clock, Server};
+use crate::support::{eventually, Client, Clock, Reply, Server};
 
 const HOUR: i64 = 3_600_000;
 const HALF_AN_HOUR: i64 = HOUR / 2;
@@ -133,5 +133,29 @@ fn what_outlived_its_time_while_the_server_was_down_is_dropped() {
         eventually("nobody asks, and it is dropped", || c.info("dq", "dq_dead") == "0");
         assert_eq!(c.state("q", "m"), "absent");
         assert_eq!(c.about("q").int("deadttl"), HALF_AN_HOUR);
+    }
+}
+
+#[test]
+fn a_dead_message_that_is_not_kept_holds_no_id() {
+    let master = Server::with_aof(&[]);
+    let replica = Server::replica_of(&master, &[]);
+    let (mut c, mut r) = (master.client(), replica.client());
+    for (queue, settings) in [("a", "DEADLEN 0"), ("b", "DEADTTL 1")] {
+        c.create(format!("{queue} {settings}"));
+        // In one transaction, so that the timer cannot drop the dead message before.
+        let replies = c.multi(&[
+            &format!("DQ.PUSH {queue} x ID m TTL 5"),
+            "DEBUG SLEEP 0.05",
+            &format!("DQ.PUSH {queue} y ID m DELAY 600000"),
+            &format!("DQ.PUSH {queue} z ID n TTL 5"),
+            "DEBUG SLEEP 0.05",
+            &format!("DQ.MPUSH {queue} 1 z IDS n DELAY 600000"),
+        ]);
+        assert_eq!(replies[2], Reply::bulk("m"), "{settings}");
+        assert_eq!(replies[5], Reply::Array(vec![Reply::bulk("n")]), "{settings}");
+        assert_eq!(c.get(queue, "m").text("payload"), "y");
+        assert_eq!(c.ask("WAIT 1 20000"), Reply::Int(1));
+        assert_eq!(r.digest(queue), c.digest(queue), "{settings}");
     }
 }

@@ -115,3 +115,13 @@ fn a_queue_made_by_a_change_is_the_same_everywhere() {
     let mut c = master.client();
     assert_eq!(["q", "r", "s"].map(|key| c.digest(key)), digests);
 }
+
+#[test]
+fn a_queue_that_exists_is_confirmed_without_memory() {
+    let server = Server::start();
+    let mut c = server.client();
+    c.create("q LEASE 5000");
+    c.ask("CONFIG SET maxmemory 1").ok();
+    c.ask("DQ.CREATE q LEASE 5000").ok();
+    assert!(c.ask("DQ.CREATE other").error().starts_with("OOM "));
+}

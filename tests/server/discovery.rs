@@ -65,8 +65,7 @@ fn every_command_is_documented() {
         for field in ["summary", "complexity"] {
             assert!(docs.text(field).len() > 3, "{name}: {field}");
         }
-        let since = if matches!(name, "dq.bury" | "dq.promote") { "0.2.0" } else { "0.1.0" };
-        assert_eq!(docs.text("since"), since, "{name}");
+        assert_eq!(docs.text("since"), "0.1.0", "{name}");
         // The keys come first, or right behind their number.
         let place = usize::from(name == "dq.mpop");
         let key = docs.get("arguments").items()[place].fields();
