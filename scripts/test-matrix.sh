@@ -8,7 +8,8 @@ cd "$(dirname "$0")/.."
 PATH="$PATH:${HOME:-/root}/.cargo/bin"
 
 # Delivery and waiting, what the server keeps and sends, and what it is told about commands.
-smoke="delivery:: blocking:: waiting:: races:: persistence:: replication:: generic_keys:: discovery:: what_happens_when::"
+smoke="delivery::popping:: delivery::blocking:: delivery::waiting:: delivery::races:: durability::persistence::
+    replication::following:: keyspace::generic_keys:: interface::discovery:: lifecycle::what_happens_when::"
 
 filters=""
 if [ "${1:-}" = --smoke ]; then

@@ -12,7 +12,8 @@ command -v valgrind >/dev/null || {
     exit 1
 }
 if [ $# = 0 ]; then
-    set -- hostile::an batches:: blocking:: cancelling:: generic_keys:: persistence:: purging:: redriving:: scanning:: several_queues::
+    set -- robustness::hostile::an producing::batches:: delivery::blocking:: changing::cancelling:: keyspace::generic_keys:: \
+        durability::persistence:: changing::purging:: changing::redriving:: looking::scanning:: delivery::several_queues::
 fi
 
 server=$(scripts/find-server.sh)

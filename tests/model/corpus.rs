@@ -34,7 +34,7 @@ fn effects_that_the_fuzzer_made_are_refused_or_survived() {
 }
 
 #[test]
-fn ids_that_the_fuzzer_made_are_read_as_they_are_printed() {
+fn ids_of_the_fuzzer_are_read_as_they_are_printed() {
     each_of("ids", exercise::ids);
 }
 

@@ -38,7 +38,7 @@ fn history(queue: &Queue, now: UnixMs) -> [u64; 6] {
 }
 
 #[test]
-fn what_time_did_is_counted_once_though_the_clock_goes_back() {
+fn expirations_are_counted_once_though_the_clock_goes_back() {
     let (mut queue, later) = (queue(), START.after(HOUR));
     assert_eq!(history(&queue, START), [2, 1, 0, 0, 0, 0]);
     queue.advance(later, usize::MAX);
@@ -59,7 +59,7 @@ fn what_time_did_is_counted_once_though_the_clock_goes_back() {
 }
 
 #[test]
-fn a_death_by_command_stays_counted_though_the_clock_goes_back() {
+fn a_death_by_command_stays_counted_after_a_clock_step() {
     let mut queue = queue();
     queue.bury(START, &Id::Named(b"again"), None).unwrap();
     queue.advance(START.after(HOUR), usize::MAX);

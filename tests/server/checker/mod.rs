@@ -104,11 +104,11 @@ fn seed(otherwise: u64) -> u64 {
 }
 
 #[test]
-fn a_server_with_an_aof_keeps_every_promise_while_it_is_killed_stopped_and_restarted() {
+fn a_killed_and_restarted_server_with_aof_keeps_every_promise() {
     must_be_clean(Cast::Alone, seed(SEED), 1);
 }
 
 #[test]
-fn a_replica_that_takes_over_keeps_every_promise_that_wait_confirmed() {
+fn a_promoted_replica_keeps_every_promise_that_wait_confirmed() {
     must_be_clean(Cast::Pair, seed(SEED), 1);
 }

@@ -194,7 +194,7 @@ fn an_attempt_out_of_turn_is_found() {
 }
 
 #[test]
-fn a_receipt_that_holds_too_long_or_too_short_is_found() {
+fn a_receipt_valid_too_long_or_too_briefly_is_found() {
     let mut s = Script::default();
     s.push(Done, "m/0", 0).pop("m/0", 1, 1, 0).pop("m/0", 2, 2, 100).done(nack(1, 0)).ack(Done, 2);
     s.finds(&[Fault::Stale]);
@@ -204,7 +204,7 @@ fn a_receipt_that_holds_too_long_or_too_short_is_found() {
 }
 
 #[test]
-fn only_what_no_replica_was_known_to_hold_may_be_forgotten_in_a_failover() {
+fn a_failover_may_forget_only_writes_that_no_replica_confirmed() {
     Script::default().push(Done, "m/0", 0).takeover().finds(&[]);
     Script::default().push(Done, "m/0", 0).done(Act::Confirm).takeover().finds(&[Fault::Lost]);
     Script::default().takeover().push(Done, "m/0", 0).finds(&[Fault::Lost]);

@@ -180,7 +180,7 @@ fn parts(text: &str) -> Vec<(String, bool)> {
 }
 
 #[test]
-fn a_dialogue_is_read_printed_and_compared_as_redis_cli_would() {
+fn a_dialogue_is_read_and_compared_like_redis_cli() {
     let text = "```console\n127.0.0.1:6379> DQ.PUSH q \"a b\"\n\"1700000000000-0\"\n127.0.0.1:6379> PING\nPONG\n```\n";
     let read: Vec<_> = Transcript::of(text).0.into_iter().map(|e| (e.command, e.answer)).collect();
     assert_eq!(read[0], ("DQ.PUSH q \"a b\"".to_owned(), "\"1700000000000-0\"".to_owned()));

@@ -1,0 +1,308 @@
+//! The consumers in `examples/`: what somebody copies executes each message once and stops cleanly.
+//!
+//! They are run as they stand, but for a few numbers. Each test runs all of them at once, each on its own server.
+
+use crate::support::clients::{go, left_out, node, python, run};
+use crate::support::{eventually, root, Client, Server};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+const QUEUE: &str = "orders:close";
+/// How many messages one consumer works on at the same time.
+const HANDS: usize = 6;
+
+/// What is changed in an example: a lease of 4 seconds and work of 5, so that the lease must be extended; and a wait
+/// of a minute, so that nothing ends by itself. The shell's consumer has one hand: several of them are one consumer.
+const CHANGES: [(&str, &[(&str, &str)]); 4] = [
+    (
+        "consumer.py",
+        &[
+            ("HANDS = 4", "HANDS = 6"),
+            ("LEASE_MS = 30_000", "LEASE_MS = 4_000"),
+            ("BLOCK_MS = 5_000", "BLOCK_MS = 60_000"),
+            ("lost.wait(timeout=1)", "lost.wait(timeout=5)"),
+        ],
+    ),
+    (
+        "consumer.mjs",
+        &[
+            ("HANDS = 4", "HANDS = 6"),
+            ("LEASE_MS = 30_000", "LEASE_MS = 4_000"),
+            ("BLOCK_MS = 5_000", "BLOCK_MS = 60_000"),
+            ("sleep(1_000, undefined", "sleep(5_000, undefined"),
+        ],
+    ),
+    (
+        "consumer.go",
+        &[
+            ("hands = 4 ", "hands = 6 "),
+            ("lease = 30 *", "lease = 4 *"),
+            ("block = 5 *", "block = 60 *"),
+            ("time.After(time.Second): // stands", "time.After(5 * time.Second): // stands"),
+        ],
+    ),
+    ("consumer.sh", &[("lease=30", "lease=4"), ("block=5", "block=60"), ("sleep 1 # stands", "sleep 5 # stands")]),
+];
+
+/// An example that can be run here.
+struct Example {
+    name: &'static str,
+    command: Vec<PathBuf>,
+    processes: usize,
+}
+
+/// The examples that can be run here, made ready once.
+fn examples() -> &'static [Example] {
+    static EXAMPLES: OnceLock<Vec<Example>> = OnceLock::new();
+    EXAMPLES.get_or_init(|| {
+        let prepared = CHANGES.map(|(name, changes)| {
+            let text = changed(name, changes);
+            let processes = if name == "consumer.sh" { HANDS } else { 1 };
+            let command = prepare(name, &text);
+            if command.is_none() {
+                left_out(&format!("examples/{name}"), "what it needs is not here");
+            }
+            command.map(|command| Example { name, command, processes })
+        });
+        prepared.into_iter().flatten().collect()
+    })
+}
+
+fn changed(name: &str, changes: &[(&str, &str)]) -> String {
+    let mut text = std::fs::read_to_string(root().join("examples").join(name)).expect("the example");
+    for (from, to) in changes {
+        assert_eq!(text.matches(from).count(), 1, "{name} says {from:?} once");
+        text = text.replace(from, to);
+    }
+    text
+}
+
+/// The command that runs an example; None if its language or its client cannot be had here.
+fn prepare(name: &str, text: &str) -> Option<Vec<PathBuf>> {
+    let write = |folder: &Path| {
+        let script = folder.join("examples").join(name);
+        std::fs::create_dir_all(folder.join("examples")).expect("a folder");
+        // A run beside this one may be using it: a shell reads its script while it runs.
+        if std::fs::read_to_string(&script).ok().as_deref() != Some(text) {
+            std::fs::write(&script, text).expect("written");
+        }
+        script
+    };
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    match name {
+        "consumer.py" => Some(vec![python()?.to_owned(), write(target)]),
+        "consumer.mjs" => Some(vec![PathBuf::from("node"), write(node()?)]),
+        "consumer.go" => {
+            let (folder, source) = (go()?, write(go()?));
+            let binary = source.with_extension("");
+            let build = ["build", "-mod=mod", "-o"];
+            let built = run(Command::new("go").args(build).args([&binary, &source]).current_dir(folder));
+            built.unwrap_or_else(|problem| panic!("{problem}"));
+            Some(vec![binary])
+        }
+        _ => {
+            run(Command::new("redis-cli").arg("--version")).ok()?;
+            Some(vec![PathBuf::from("bash"), write(target)])
+        }
+    }
+}
+
+/// A running consumer of `HANDS` hands. Dropping it kills it.
+struct Consumer {
+    processes: Vec<Child>,
+    output: PathBuf,
+}
+
+impl Consumer {
+    /// Starts one, and waits until all of its hands wait for a message.
+    fn start(example: &Example, server: &Server) -> Consumer {
+        let consumer = Consumer::start_at_work(example, server);
+        let mut c = server.client();
+        eventually("the consumer waits", || waiting(&mut c) == HANDS);
+        consumer
+    }
+
+    fn start_at_work(example: &Example, server: &Server) -> Consumer {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let output = server.dir().join(format!("consumer-{}", NEXT.fetch_add(1, Ordering::Relaxed)));
+        let file = File::options().create(true).append(true).open(&output).expect("a file for the output");
+        let spawn = |_| {
+            let (program, arguments) = example.command.split_first().expect("a program");
+            let mut command = Command::new(program);
+            command.args(arguments).arg(server.port().to_string()).stdin(Stdio::null());
+            command.stdout(file.try_clone().expect("the file")).stderr(file.try_clone().expect("the file"));
+            command.spawn().unwrap_or_else(|error| panic!("{}: {error}", example.name))
+        };
+        Consumer { processes: (0..example.processes).map(spawn).collect(), output }
+    }
+
+    /// Sends SIGTERM.
+    fn terminate(&self) {
+        let kill =
+            self.processes.iter().fold("kill -s TERM".to_owned(), |line, child| format!("{line} {}", child.id()));
+        run(Command::new("sh").args(["-c", &kill])).unwrap_or_else(|problem| panic!("{problem}"));
+    }
+
+    /// Waits until it has ended, without an error.
+    fn end(mut self) -> String {
+        for child in &mut self.processes {
+            eventually("the consumer ends", || child.try_wait().expect("its status").is_some());
+            assert!(child.wait().expect("its status").success(), "{}", self.said());
+        }
+        self.said()
+    }
+
+    fn said(&self) -> String {
+        std::fs::read_to_string(&self.output).expect("its output")
+    }
+}
+
+impl Drop for Consumer {
+    fn drop(&mut self) {
+        let has_ended = |child: &mut Child| child.try_wait().is_ok_and(|status| status.is_some());
+        if self.processes.iter_mut().all(has_ended) {
+            return;
+        }
+        eprintln!("the consumer said:\n{}", self.said());
+        for child in &mut self.processes {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Runs a test with every example at once, each on a server of its own.
+fn with_each(test: impl Fn(&Example, &Server) + Sync) {
+    std::thread::scope(|scope| {
+        for example in examples() {
+            let test = &test;
+            let named = std::thread::Builder::new().name(format!("examples/{}", example.name));
+            named.spawn_scoped(scope, move || test(example, &Server::start())).expect("a thread");
+        }
+    });
+}
+
+fn waiting(c: &mut Client) -> usize {
+    c.info("dq", "dq_blocked_clients").parse().expect("a number")
+}
+
+fn count(c: &mut Client, state: &str) -> i64 {
+    c.ask(format!("DQ.LEN {QUEUE} {state}")).int()
+}
+
+fn push(c: &mut Client, orders: std::ops::RangeInclusive<usize>) {
+    for n in orders {
+        c.ask(format!("DQ.PUSH {QUEUE} order-{n} ID m{n}"));
+    }
+}
+
+/// How often work began, of all orders.
+fn begun(said: &str) -> usize {
+    said.matches("closing order-").count()
+}
+
+#[test]
+fn examples_execute_each_message_once_though_work_outlasts_the_lease() {
+    with_each(|example, server| {
+        let mut c = server.client();
+        let busy = Consumer::start(example, server);
+        let idle = Consumer::start_at_work(example, server);
+        eventually("both wait", || waiting(&mut c) == 2 * HANDS);
+        push(&mut c, 1..=10);
+        // Two hands are idle all the time: a message whose lease ends is theirs at once.
+        eventually("all is done", || c.ask(format!("DQ.LEN {QUEUE}")).int() == 0);
+        busy.terminate();
+        idle.terminate();
+        let said = busy.end() + &idle.end();
+        for n in 1..=10 {
+            assert_eq!(said.matches(&format!("closing order-{n}\n")).count(), 1, "{said}");
+        }
+        let about = c.ask(format!("DQ.INFO {QUEUE}")).fields();
+        assert_eq!((about.int("acked"), about.int("lease-expired")), (10, 0), "{said}");
+    });
+}
+
+#[test]
+fn an_idle_example_ends_within_a_second_of_sigterm() {
+    with_each(|example, server| {
+        // The best of three: a machine that is busy with other tests may hold up any one of them.
+        let stop = || {
+            let consumer = Consumer::start(example, server);
+            let asked = Instant::now();
+            consumer.terminate();
+            consumer.end();
+            asked.elapsed()
+        };
+        let took = [stop(), stop(), stop()];
+        assert!(took.iter().min() < Some(&Duration::from_secs(1)), "{}: {took:?}", example.name);
+    });
+}
+
+#[test]
+fn a_busy_example_finishes_and_leaves_nothing_in_flight() {
+    with_each(|example, server| {
+        let mut c = server.client();
+        push(&mut c, 1..=10);
+        let consumer = Consumer::start_at_work(example, server);
+        eventually("every hand works", || begun(&consumer.said()) == HANDS);
+        assert_eq!(count(&mut c, "inflight"), HANDS as i64, "no more was popped than there are free hands");
+        consumer.terminate();
+        let said = consumer.end();
+        assert_eq!((count(&mut c, "inflight"), count(&mut c, "ready")), (0, 10 - HANDS as i64), "{said}");
+        assert_eq!(begun(&said), HANDS, "{said}");
+    });
+}
+
+#[test]
+fn an_example_gives_back_what_comes_together_with_sigterm() {
+    with_each(|example, server| {
+        let (mut c, mut other) = (server.client(), server.client());
+        let consumer = Consumer::start(example, server);
+        // While the server stands still the push arrives first, then the signal, then what the consumer asks for.
+        server.signal("STOP");
+        other.send(format!("DQ.PUSH {QUEUE} order-1 ID m1"));
+        consumer.terminate();
+        eventually("it stops", || consumer.said().contains("stopping"));
+        server.signal("CONT");
+        other.receive();
+        let said = consumer.end();
+        assert_eq!((count(&mut c, "ready"), begun(&said)), (1, 0), "{said}");
+        assert_eq!(c.ask(format!("DQ.GET {QUEUE} m1")).fields().int("attempt"), 0, "{said}");
+    });
+}
+
+#[test]
+fn an_example_tells_its_work_that_the_lease_is_lost() {
+    with_each(|example, server| {
+        let mut c = server.client();
+        let consumer = Consumer::start(example, server);
+        push(&mut c, 1..=1);
+        eventually("it works", || begun(&consumer.said()) == 1);
+        c.ask(format!("DQ.CANCEL {QUEUE} m1"));
+        eventually("the work knows", || consumer.said().contains("lease was lost"));
+        // What is done after its lease was lost is done too late, so the work was ended before.
+        assert!(!consumer.said().contains("too late"), "{}", consumer.said());
+        eventually("all hands wait again", || waiting(&mut c) == HANDS);
+        consumer.terminate();
+        consumer.end();
+    });
+}
+
+#[test]
+fn an_example_goes_on_after_a_broken_connection() {
+    with_each(|example, server| {
+        let mut c = server.client();
+        let consumer = Consumer::start(example, server);
+        c.ask("CLIENT KILL TYPE normal");
+        eventually("all hands wait again", || waiting(&mut c) == HANDS);
+        push(&mut c, 1..=1);
+        eventually("it works", || begun(&consumer.said()) == 1);
+        consumer.terminate();
+        consumer.end();
+        assert_eq!(c.ask(format!("DQ.LEN {QUEUE}")).int(), 0);
+    });
+}

@@ -1,0 +1,10 @@
+//! Delivery: every message goes to exactly one consumer, when it is due and in the documented order, and no blocked
+//! client is forgotten.
+
+mod blocking;
+mod concurrency;
+mod popping;
+mod races;
+mod refused_writes;
+mod several_queues;
+mod waiting;

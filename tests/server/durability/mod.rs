@@ -1,0 +1,6 @@
+//! Durability: a queue survives restarts and crashes unchanged, from an RDB file or an AOF.
+
+mod crash;
+mod full_disk;
+mod persistence;
+mod persistence_ways;

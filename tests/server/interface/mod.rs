@@ -1,0 +1,6 @@
+//! The interface: what the server says about the commands, the errors that they return, and the documentation of both.
+
+mod discovery;
+mod docs;
+mod errors;
+mod readme;

@@ -1,0 +1,6 @@
+//! Producing: what a push accepts, which ids it gives or refuses, and the place that a message takes in the queue.
+
+mod batches;
+mod payload_limit;
+mod pushing;
+mod replacing;

@@ -1,0 +1,10 @@
+//! Replication: replicas equal their master however they got the data, and a promoted replica continues without loss.
+
+mod catching_up;
+mod failover;
+mod following;
+mod listening;
+mod promotion;
+mod raw_writes;
+mod replication_ways;
+mod sentinel;

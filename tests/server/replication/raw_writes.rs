@@ -1,0 +1,116 @@
+//! What was decided elsewhere is an effect. Any other write from there is refused, and stops nothing.
+
+use crate::support::{effects_of_every_state, encode, eventually, Cluster, Reply, Server};
+
+/// Every command that decides, as no master writes it to its replicas.
+const RAW: [&str; 19] = [
+    "DQ.PUSH q x ID raw",
+    "DQ.MPUSH q 2 x y",
+    "DQ.POP q",
+    "DQ.POP q BLOCK 0",
+    "DQ.POP nothing BLOCK 0",
+    "DQ.MPOP 2 nothing q BLOCK 0",
+    "DQ.ACK q m",
+    "DQ.NACK q m",
+    "DQ.EXTEND q m",
+    "DQ.CANCEL q m",
+    "DQ.RESCHEDULE q m DELAY 5",
+    "DQ.REDRIVE q",
+    "DQ.PURGE q",
+    "DQ.CREATE new",
+    "DQ.ALTER q LEASE 5",
+    "DQ.PAUSE q",
+    "DQ.RESUME q",
+    "DQ.BURY q m",
+    "DQ.PROMOTE q",
+];
+
+/// Nobody falls silent for so long on any machine: no node is taken for dead.
+const PATIENT_MS: u32 = 60_000;
+
+/// The server's own answer to an error in such a stream, as an operator may choose it.
+const GOES_ON: [&str; 2] = ["--propagation-error-behavior", "ignore"];
+
+#[test]
+fn every_command_that_decides_is_tried_here() {
+    let server = Server::start();
+    let mut c = server.client();
+    for name in c.ask("COMMAND LIST FILTERBY MODULE dq").items() {
+        let name = name.text().to_uppercase();
+        let facts = c.ask(format!("COMMAND INFO {name}")).items()[0].clone();
+        let writes = facts.items()[2].items().iter().any(|flag| flag.text() == "write");
+        let tried = RAW.iter().any(|line| line.split(' ').next() == Some(name.as_str()));
+        assert_eq!(tried, writes && name != "DQ.EFFECT", "{name}");
+    }
+}
+
+#[test]
+fn a_replica_refuses_raw_writes_and_keeps_following_its_master() {
+    let master = Server::start();
+    let replica = Server::replica_of(&master, &GOES_ON);
+    let (mut c, mut r) = (master.client(), replica.client());
+    c.push("q x ID m");
+    for line in RAW {
+        c.ask(format!("DEBUG REPLICATE {line}")).ok();
+    }
+    c.push("q x");
+    assert_eq!(c.ask("WAIT 1 20000"), Reply::Int(1), "nothing blocked the link");
+    assert_eq!(r.digest("q"), c.digest("q"));
+    assert_eq!(r.ask("EXISTS new nothing"), Reply::Int(0));
+    expect_line(&replica, "DQ.PUSH from this server's master was refused");
+}
+
+#[test]
+fn an_aof_with_a_raw_write_loads_without_it() {
+    let mut server = Server::with_aof(&GOES_ON);
+    let mut c = server.client();
+    c.push("q x ID m");
+    let digest = c.digest("q");
+    server.kill9();
+    let dir = server.dir().join("appendonlydir");
+    let mut files = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let file = files.find(|path| path.to_string_lossy().ends_with(".incr.aof")).expect("the AOF");
+    let mut log = std::fs::read(&file).unwrap();
+    for line in RAW.iter().copied().chain(["SET after x"]) {
+        log.extend(encode(&line.split(' ').collect::<Vec<_>>()));
+    }
+    std::fs::write(&file, log).unwrap();
+    server.boot();
+    let mut c = server.client();
+    assert_eq!(c.digest("q"), digest);
+    assert_eq!(c.ask("EXISTS after new nothing"), Reply::Int(1));
+    expect_line(&server, "DQ.PUSH from the AOF was refused");
+    c.push("q x");
+}
+
+#[test]
+fn an_import_that_brings_raw_writes_fails_and_loses_nothing() {
+    let server = Server::start();
+    if server.client().ask("COMMAND INFO cluster|migrateslots").items()[0].is_null() {
+        return eprintln!("skipped: this server has no CLUSTER MIGRATESLOTS");
+    }
+    let cluster = Cluster::with(2, PATIENT_MS, &[], &GOES_ON);
+    let (tag, slot) = cluster.tag_of(0);
+    let (effects, _) = effects_of_every_state();
+    let (mut source, mut target) = (cluster.client(1), cluster.client(1));
+    let name = "a".repeat(40);
+    let source_id = cluster.id(0);
+    source.ask(format!("CLUSTER SYNCSLOTS ESTABLISH SOURCE {source_id} NAME {name} SLOTSRANGE {slot} {slot}")).ok();
+    let key = format!("{tag}q");
+    source.send_raw(&encode(&[b"DQ.EFFECT", key.as_bytes(), &effects[0]])).expect("sent");
+    eventually("an effect is carried out", || target.info("dq", "dq_queues") == "1");
+    source.send(format!("DQ.PUSH {key} x"));
+    source.send(format!("DQ.POP {key} BLOCK 0"));
+    // The server gives such an import up and deletes what came: the node that the slot is at still has all.
+    eventually("the import has failed", || target.info("dq", "dq_queues") == "0");
+    let imports = target.ask("CLUSTER GETSLOTMIGRATIONS");
+    assert_eq!(imports.items()[0].fields().text("state"), "failed");
+    expect_line(&cluster.nodes[1], "DQ.PUSH from the node that a slot comes from was refused");
+}
+
+/// Waits until the server has said so, and forgives it what else it says of errors in its streams.
+#[track_caller]
+fn expect_line(server: &Server, line: &str) {
+    eventually("the log tells", || server.log().contains(line));
+    server.forget_log();
+}

@@ -1,0 +1,156 @@
+//! Memory: what is refused at the limit and what is not, that it comes back, and that the server is told the truth.
+
+use crate::support::{eventually, Client, Random, Server};
+
+/// Bytes that the server's allocator has handed out.
+fn used(c: &mut Client) -> i64 {
+    c.info("memory", "used_memory").parse().expect("a number")
+}
+
+/// Pushes so many messages, in batches; each on the given terms.
+fn fill(c: &mut Client, key: &str, messages: usize, size: usize, terms: &str) {
+    let batch = (200_000 / (size + 50)).clamp(1, 500);
+    let payload = "x".repeat(size.max(1));
+    for first in (0..messages).step_by(batch) {
+        let count = batch.min(messages - first);
+        let payloads = vec![payload.as_str(); count].join(" ");
+        let reply = c.ask(format!("DQ.MPUSH {key} {count} {payloads} {terms}"));
+        assert_eq!(reply.items().len(), count);
+    }
+}
+
+#[test]
+fn the_memory_limit_refuses_pushes_and_lets_consumers_work() {
+    let server = Server::start();
+    let mut c = server.client();
+    c.configure("maxmemory-policy", "noeviction");
+    fill(&mut c, "q", 4_000, 1_000, "");
+    // Below what is used by more than the server's own buffers come to.
+    let limit = used(&mut c) - 400_000;
+    c.configure("maxmemory", limit);
+    eventually("a push is refused", || c.ask("DQ.PUSH q x DELAY 1000").is_error());
+    for refused in ["DQ.PUSH q x", "DQ.MPUSH q 2 x y", "DQ.CREATE other"] {
+        assert!(c.ask(refused).error().starts_with("OOM "), "{refused}");
+    }
+    let popped = c.pop("q COUNT 1000");
+    assert_eq!(popped.len(), 1_000);
+    assert!(c.extend(format!("q {}", popped[0].receipt())) > 0);
+    assert_eq!(c.nack(format!("q {} DELAY 0 ERROR full", popped[0].receipt())), "ready");
+    assert_eq!(c.nack(format!("q {} DEAD", popped[1].receipt())), "dead");
+    assert_eq!(c.ask(format!("DQ.RESCHEDULE q {} DELAY 0", popped[0].id)).int(), 1);
+    assert_eq!(c.ask("DQ.REDRIVE q").int(), 1);
+    let receipts: Vec<&str> = popped[2..].iter().map(|message| message.receipt()).collect();
+    assert_eq!(c.ack(format!("q {}", receipts.join(" "))), 998);
+    assert_eq!(c.ask(format!("DQ.CANCEL q {}", popped[0].id)).items()[0].text(), "ready");
+    c.ask("DQ.ALTER q MAXLEN 0 DEADLEN 5").ok();
+    // What was acked has made room.
+    eventually("a push is taken", || !c.ask("DQ.PUSH q x").is_error());
+    assert!(c.ask("DQ.PURGE q").int() > 2_000);
+    assert!(used(&mut c) < limit - 2_000_000, "the memory came back");
+    fill(&mut c, "q", 1_000, 1_000, "");
+}
+
+#[test]
+fn memory_returns_to_its_level_after_a_mixed_load() {
+    let server = Server::start();
+    let mut c = server.client();
+    let mut random = Random::seeded(11);
+    // Once before, so that what the server keeps for good (buffers, tables) is there.
+    let mut baseline = 0;
+    for round in 0..4 {
+        for nth in 0..20 {
+            fill(&mut c, "q", 500, 10 + 90 * (nth % 4), "RETRIES 1");
+            fill(&mut c, "q", 100, 200, "DELAY 100000 TTL 5000000 PRIORITY 3");
+            c.push(format!("q {} ID name-{nth} REPLACE", "y".repeat(20_000)));
+            for message in c.pop("q COUNT 450") {
+                match random.below(10) {
+                    0 => drop(c.nack(format!("q {} DEAD ERROR why", message.receipt()))),
+                    1 => drop(c.nack(format!("q {} DELAY 5", message.receipt()))),
+                    2 => drop(c.ask(format!("DQ.CANCEL q {}", message.id))),
+                    _ => drop(c.ack(format!("q {}", message.receipt()))),
+                }
+            }
+        }
+        c.ask("DQ.REDRIVE q COUNT 200");
+        c.ask("DQ.PURGE q delayed");
+        while !c.pop("q COUNT 1000 NOACK").is_empty() {}
+        c.ask("DQ.PURGE q");
+        assert_eq!(c.len("q"), 0);
+        match round {
+            0 => baseline = used(&mut c),
+            _ => assert!(used(&mut c) < baseline + 100_000, "round {round}: {} and not {baseline}", used(&mut c)),
+        }
+    }
+}
+
+#[test]
+fn memory_usage_is_what_the_server_gave_within_a_tenth() {
+    for (size, messages, terms) in [
+        (10, 20_000, ""),
+        (100, 20_000, "DELAY 100000"),
+        (100, 20_000, "RETRIES 3 LEASE 5 TTL 100000000 DELAY 1000"),
+        (1_000, 3_000, ""),
+        (20_000, 300, ""),
+    ] {
+        let server = Server::start();
+        let mut c = server.client();
+        // The same command once before: its buffers stay.
+        fill(&mut c, "warm", messages, size, terms);
+        c.ask("DEL warm");
+        // Some servers free it in the background.
+        eventually("it is freed", || c.info("memory", "lazyfree_pending_objects") == "0");
+        let before = used(&mut c);
+        fill(&mut c, "q", messages, size, terms);
+        let truth = used(&mut c) - before;
+        let told = c.ask("MEMORY USAGE q").int();
+        assert!((told - truth).abs() * 10 < truth, "{messages} of {size} bytes {terms}: {told} and not {truth}");
+
+        let lent = c.pop("q COUNT 2000").len() as i64;
+        let truth = used(&mut c) - before;
+        let told = c.ask("MEMORY USAGE q").int();
+        assert!((told - truth).abs() * 10 < truth, "{lent} of them in flight: {told} and not {truth}");
+    }
+}
+
+#[test]
+fn active_defragmentation_does_no_harm() {
+    let server = Server::start();
+    let mut c = server.client();
+    if c.ask("CONFIG SET activedefrag yes").is_error() {
+        return eprintln!("this server has no active defragmentation");
+    }
+    for (name, value) in [("active-defrag-ignore-bytes", "1"), ("active-defrag-threshold-lower", "0")] {
+        c.configure(name, value);
+    }
+    fill(&mut c, "q", 20_000, 300, "");
+    let digests: Vec<String> = (0..10)
+        .map(|_| {
+            let receipts: Vec<String> = c.pop("q COUNT 1000").iter().map(|m| m.receipt().to_owned()).collect();
+            let (acked, kept) = receipts.split_at(700);
+            assert_eq!(c.ack(format!("q {}", acked.join(" "))), 700);
+            assert_eq!(kept.len(), 300);
+            c.digest("q")
+        })
+        .collect();
+    assert_eq!(digests.last(), Some(&c.digest("q")));
+    assert_eq!(c.len("q ready"), 10_000);
+    assert_eq!(c.len("q inflight"), 3_000);
+}
+
+#[test]
+fn a_policy_that_evicts_is_warned_of_in_the_log() {
+    let log = |policy: &str| {
+        let server = Server::with(&["--maxmemory-policy", policy]);
+        std::fs::read_to_string(server.dir().join("log")).expect("a log")
+    };
+    for (policy, taken) in
+        [("allkeys-lru", "evict a whole queue;"), ("volatile-ttl", "evict a whole queue that has an EXPIRE;")]
+    {
+        let log = log(policy);
+        assert!(log.contains(&format!("maxmemory-policy is {policy}")) && log.contains(taken), "{log}");
+        assert!(log.contains("set it to noeviction"), "{log}");
+    }
+    let log = log("noeviction");
+    assert!(!log.contains("maxmemory-policy is"), "{log}");
+    assert!(!log.contains("defrag"), "nothing is said of what the module does not use: {log}");
+}

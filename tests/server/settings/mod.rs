@@ -1,0 +1,8 @@
+//! Settings of a queue: how they are given and changed, the limits that they set, and pauses.
+
+mod dead_ttl;
+mod declaring;
+mod limits;
+mod pausing;
+mod pausing_for;
+mod queue_settings;
