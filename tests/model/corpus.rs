@@ -1,4 +1,4 @@
-//! What the fuzzer found interesting, replayed: each file is an input that took the code another way.
+//! Replays the corpus of the fuzzer: each file is an input that reached new code.
 
 use crate::damage::every_effect;
 use crate::exercise::{self, lively};

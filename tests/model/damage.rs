@@ -1,7 +1,7 @@
-//! What no queue wrote: damaged bytes, and forged effects that are well-formed.
+//! Input that no queue wrote: damaged bytes, and forged effects that are well-formed.
 //!
-//! Whatever is refused changed nothing. Whatever is taken leaves a queue that works: it can be saved and loaded, it
-//! survives every operation, and it can be drained. Nothing panics (the debug build checks sums too) or hangs.
+//! Refused input changes nothing. Accepted input results in a queue that works: it can be saved and loaded, survives
+//! every operation, and can be drained. Nothing panics (the debug build also checks sums) or hangs.
 
 use crate::exercise::{apply, at, lively, pop, reload, survive, NOW};
 use dq::queue::id::{Floor, Receipt, Sequence};

@@ -1,9 +1,9 @@
-//! The frozen bytes of the format: what a version wrote, every later one reads, and to the same digest.
+//! The frozen bytes of the format: every later version reads what an older one wrote, with the same digest.
 //!
-//! `tests/golden/v1` holds a saved queue, every effect, and the digests that they lead to. A test fails if the bytes
-//! that this version writes change, or if what lies there no longer loads to its digest. Until 0.2.0 is tagged the
-//! format may change, and `DQ_BLESS=1 cargo test --test model golden` writes the files again; after that a new layout
-//! gets a new version, and its own folder beside this one.
+//! `tests/golden/v1` holds a saved queue, every effect, and the digests that they lead to. A test fails if this version
+//! writes other bytes, or if these files no longer load to their digests. Until 0.2.0 is tagged the format may change,
+//! and `DQ_BLESS=1 cargo test --test model golden` writes the files again. After that, a new layout gets a new version
+//! and its own folder beside this one.
 
 use crate::damage::every_effect;
 use crate::exercise::{digest, lively, reload, NOW};

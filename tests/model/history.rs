@@ -1,4 +1,4 @@
-//! What can happen to a queue, drawn at random: the clock moves, then someone does something.
+//! Random histories: the clock advances, then a client does something.
 
 use dq::queue::settings::{Backoff, Percent, Retries, Settings};
 use dq::queue::time::{DurationMs, UnixMs};

@@ -1,8 +1,8 @@
-//! The queue against a naive model of it, in random histories.
+//! The queue compared with a simple model of it, in random histories.
 //!
-//! `reference` is the contract in a vector and linear scans; `history` draws what happens; `world` carries it out on
-//! the model, on two masters and on a replica, and compares all of them after each step. `damage` feeds the queue
-//! what no queue wrote. `DQ_HISTORIES` is how many histories are drawn: 10,000 unless it says otherwise.
+//! `reference` implements the contract with a vector and linear scans. `history` draws the events. `world` applies them
+//! to the model, to two masters and to a replica, and compares all of them after each step. `damage` feeds the queue
+//! input that no queue wrote. `DQ_HISTORIES` is the number of histories (default: 10,000).
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

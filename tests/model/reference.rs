@@ -1,6 +1,5 @@
-//! The queue as the contract tells it, in the simplest way there is: a vector, linear scans, states that are written
-//! down and moved by hand, one event of time after the other. It shares no thought with the real one, which keeps
-//! no states at all.
+//! The queue in the simplest implementation of the contract: a vector, linear scans, stored states, and one event of
+//! time after the other. It shares no idea with the real queue, which stores no states.
 
 use dq::queue::settings::Settings;
 use dq::queue::time::UnixMs;

@@ -1,4 +1,4 @@
-//! What clients do, on the model and on both masters.
+//! What clients do, applied to the model and to both masters.
 
 use super::words::*;
 use super::{ms, World};

@@ -1,4 +1,4 @@
-//! What must be true after each step, and at the end.
+//! What must be true after each step and at the end.
 
 use super::words::*;
 use super::{ms, replayed, rewritten, Master, World};

@@ -1,5 +1,5 @@
-//! A history carried out: on the reference model, on two masters that are equal but for when they are advanced, and
-//! on a replica that knows only the bytes of their effects and a clock of its own.
+//! Carries out a history on the reference model, on two masters that differ only in when they are advanced, and on a
+//! replica that receives only the bytes of their effects and has its own clock.
 
 mod acts;
 mod checks;

@@ -1,4 +1,4 @@
-//! One thing in the words of the queue, of the model, and of a client.
+//! Conversions between the types of the queue, of the model, and of a client.
 
 use super::ms;
 use crate::history::{Due, Push};

@@ -1,4 +1,4 @@
-//! Burying: a message that must not be processed is set aside, whether or not it was delivered.
+//! DQ.BURY: makes a message dead, whether or not it was delivered.
 
 use crate::support::{effects_of, in_both_protocols, Reply, Server};
 

@@ -1,4 +1,4 @@
-//! Cancelling: what was pushed can be taken back, wherever it is by now.
+//! DQ.CANCEL: removes a message in whatever state it is.
 
 use crate::support::{effects_of, in_both_protocols, Client, Reply, Server};
 

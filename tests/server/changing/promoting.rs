@@ -1,4 +1,4 @@
-//! Promoting: delayed messages are made due at once.
+//! DQ.PROMOTE: makes delayed messages due at once.
 
 use crate::support::{effects_of, in_both_protocols, Reply, Server};
 

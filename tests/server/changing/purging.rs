@@ -1,4 +1,4 @@
-//! Purging: all messages of a state go at once, and the queue stays.
+//! DQ.PURGE: removes all messages, or those of some states, and keeps the queue.
 
 use crate::support::{effects_of, every_state, in_both_protocols, sequence, Client, Reply, Server};
 

@@ -1,4 +1,4 @@
-//! Purging a part: with COUNT the first messages go, in the order in which they are shown.
+//! DQ.PURGE COUNT: removes the first messages, in the order in which DQ.PEEK shows them.
 
 use crate::support::{effects_of, every_state, in_both_protocols, Reply, Server};
 

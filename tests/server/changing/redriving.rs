@@ -1,4 +1,4 @@
-//! Redriving: dead messages live again, as if they had never been tried.
+//! DQ.REDRIVE: dead messages become deliverable again with all their attempts.
 
 use crate::support::{effects_of, eventually, in_both_protocols, Client, Reply, Server};
 

@@ -1,4 +1,4 @@
-//! Rescheduling: a message that waits can be given another time.
+//! DQ.RESCHEDULE: gives a waiting message another due time or priority.
 
 use crate::support::{effects_of, in_both_protocols, Reply, Server};
 

@@ -1,4 +1,4 @@
-//! The check of a whole history: what was lost, what came from nowhere, what came back.
+//! The check of a whole history: finds messages that were lost, never pushed, or delivered after completion.
 
 use super::history::{Act, History, Op, Outcome};
 use super::messages::{Message, Messages};

@@ -1,4 +1,4 @@
-//! Consumers: they finish what they get, give it back, hold it longer, or fail.
+//! Consumers of a checker run: they ack, nack, extend or let a lease end.
 
 use super::history::{Act, Delivery, Op, Outcome, Span};
 use super::producer::outcome;

@@ -1,4 +1,4 @@
-//! What goes wrong in a run.
+//! The faults of a checker run.
 
 use super::stage::{Stage, WORKER};
 use crate::support::{eventually, Client, Random, Reply, Server};

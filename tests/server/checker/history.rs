@@ -1,4 +1,4 @@
-//! What clients did and what they saw, with the times between which it happened.
+//! What clients did and saw, with the earliest and latest time at which it can have happened.
 
 /// From the call to the answer, in ns since the run began, on a clock that never steps.
 ///

@@ -1,4 +1,4 @@
-//! One message's deliveries, one by one: when each could come, and which attempt it is.
+//! Checks the deliveries of one message: the earliest time of each, and its attempt.
 
 use super::history::{Act, Op, Outcome};
 use super::messages::{Message, Messages, Seen};

@@ -1,4 +1,4 @@
-//! A history sorted by message, and what may be known of each.
+//! A history grouped by message, and what is known about each.
 
 use super::history::{Act, Delivery, History, Op, Outcome, Span};
 use std::collections::HashMap;

@@ -1,12 +1,12 @@
-//! What clients are told while servers fail, judged as a whole: nothing acknowledged is lost, nothing comes from
-//! nowhere, nobody gets what another holds. In the manner of Jepsen's test of queues.
+//! Promises that hold while servers fail, checked on a whole history: no answered message is lost, none appears that
+//! was not pushed, and no message has two consumers at once. Jepsen tests queues in this way.
 //!
-//! Producers and consumers work on one queue while faults are drawn at random. What each of them asked, when, and what
-//! came back, is the history; at the end the queue is emptied, and the history is checked. What a client cannot know
-//! (its connection broke before the answer came) is taken either way; all else is exact.
+//! Producers and consumers work on one queue while faults are drawn at random. The history has each request, its reply
+//! and the times of both. At the end the queue is drained and the history is checked. If the connection broke before a
+//! reply arrived, the check accepts both outcomes; everything else is exact.
 //!
-//! A run prints its seed where it fails. `DQ_SEED` repeats what was drawn, though not how the threads took turns.
-//! `make soak` runs with ever new seeds.
+//! A failing run prints its seed. `DQ_SEED` repeats the random draws, but not the interleaving of the threads. `make
+//! soak` runs with new seeds each time.
 
 mod check;
 mod consumer;

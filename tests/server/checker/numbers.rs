@@ -1,4 +1,4 @@
-//! Ids and receipts: none is given twice, and they rise.
+//! Checks that ids and receipts rise and never repeat.
 
 use super::history::{Act, History, Span};
 use super::report::{Fault, Report};

@@ -1,4 +1,4 @@
-//! The checker is worth something only if it finds what is wrong: each fault planted into a small history.
+//! Tests of the checker itself: it finds each fault that is planted into a small history.
 
 use super::check::check;
 use super::history::{Act, Delivery, History, Op, Outcome, Span};

@@ -1,4 +1,4 @@
-//! Producers: they push, push again where they missed the answer, and change their minds.
+//! Producers of a checker run: they push, push again if the reply was lost, cancel and reschedule.
 
 use super::history::{Act, Op, Outcome, Span};
 use super::stage::{instant, Link, QUEUE};

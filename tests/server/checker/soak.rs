@@ -1,4 +1,4 @@
-//! The same for as long as one likes: `make soak`.
+//! The checker for as long as one likes: `make soak`.
 
 use super::{must_be_clean, seed, Cast};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

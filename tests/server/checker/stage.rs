@@ -1,4 +1,4 @@
-//! Where the clients of a run meet: the server that is up, the clock, and how far they have come.
+//! What the clients of a run share: the current server, the clock, and their progress.
 
 use super::history::{Op, Span};
 use crate::support::{eventually, Client, Protocol, Random, Reply, Server};

@@ -1,6 +1,6 @@
-//! The consumers in `examples/`: what somebody copies executes each message once and stops cleanly.
+//! The consumers in `examples/`: they execute each message once and stop cleanly.
 //!
-//! They are run as they stand, but for a few numbers. Each test runs all of them at once, each on its own server.
+//! They run unchanged except for a few numbers. Each test runs all of them at once, each on its own server.
 
 use crate::support::clients::{go, left_out, node, python, run};
 use crate::support::{eventually, root, Client, Server};

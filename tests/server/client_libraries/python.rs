@@ -1,4 +1,4 @@
-//! Python: redis-py, the client that most people will use, gets what it expects.
+//! redis-py works with the module in both protocols.
 
 use crate::support::clients::{python, run};
 use crate::support::{root, Server};

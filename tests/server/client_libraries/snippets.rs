@@ -1,4 +1,4 @@
-//! `docs/clients.md` and the README: their snippets run, and a library behaves as the page says.
+//! `docs/clients.md` and the README: the snippets run, and a library behaves as the page says.
 
 use crate::support::clients::{node, python, run};
 use crate::support::{root, Server};

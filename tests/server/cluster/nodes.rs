@@ -1,4 +1,4 @@
-//! Clusters: a queue is found wherever its slot is, and survives the node that holds it.
+//! Clusters: clients are redirected to the node that has the queue, and a queue survives the loss of its node.
 
 use crate::support::{eventually, Cluster, Load, Reply};
 

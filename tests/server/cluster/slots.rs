@@ -1,4 +1,4 @@
-//! Slots that move: a queue goes with its slot as it is, and everybody goes after it.
+//! Slot migration: a queue moves unchanged with its slot, and clients are redirected.
 
 use crate::support::{any_command, eventually, every_state, Client, Clock, Cluster, Load, Random, Reply, Server};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! Blocking: a consumer that waits is served the moment a message can be delivered, and never before.
+//! Blocking pops: a blocked client is served as soon as a message is deliverable, and never before.
 
 use crate::support::{eventually, in_both_protocols, Client, Protocol, Reply, Server};
 

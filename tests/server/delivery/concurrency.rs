@@ -1,4 +1,4 @@
-//! Concurrency: however many produce and consume at once, each message is delivered to one, and none is forgotten.
+//! Concurrency: with many producers and consumers, each message is delivered to exactly one consumer.
 
 use crate::support::{Client, Server};
 use std::collections::HashSet;

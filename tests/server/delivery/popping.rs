@@ -1,4 +1,4 @@
-//! Delivery: each message comes when it is due and never before, in an order that is exact, to one consumer at a time.
+//! DQ.POP: a message is delivered when it is due and never before, in a defined order, to one consumer at a time.
 
 use crate::support::{eventually, in_both_protocols, Random, Reply, Server};
 

@@ -1,4 +1,5 @@
-//! Races: whatever happens to a queue while many wait for it, nobody hangs, nothing comes twice, and nothing is lost.
+//! Races: whatever happens to a queue while clients are blocked on it, every client is served and no message is lost or
+//! repeated.
 
 use crate::support::{eventually, Client, Reply, Server};
 use std::collections::HashSet;

@@ -1,4 +1,4 @@
-//! A blocked client is served only when the server would accept the same command at that moment.
+//! A blocked client is served only if the server would accept the same command at that moment.
 
 use crate::support::{eventually, Client, Reply, Server};
 

@@ -1,4 +1,4 @@
-//! Several queues: one consumer waits for whichever of them has work first.
+//! DQ.MPOP: one consumer waits for several queues and is served by the first that can deliver.
 
 use crate::support::{effects_of, eventually, in_both_protocols, Client, Protocol, Reply, Server};
 

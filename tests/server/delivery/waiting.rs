@@ -1,4 +1,5 @@
-//! Waiting clients: served in the order in which they came, kept whatever happens to the key, forgotten when they go.
+//! Blocked clients: they are served in order of arrival, keep waiting whatever happens to the key, and are forgotten
+//! when they disconnect.
 
 use crate::support::{eventually, in_both_protocols, Client, Reply, Server};
 

@@ -1,4 +1,4 @@
-//! Crashes: what was acknowledged before the power went is there after it, and what was completed stays completed.
+//! Crashes: a killed server has everything that it answered, and completed messages stay completed.
 
 use crate::support::{Client, Server};
 use std::collections::HashSet;

@@ -1,4 +1,4 @@
-//! A full disk: the server says so in its own words, nothing is corrupted, and work goes on when there is room again.
+//! A full disk: the server reports it, nothing is corrupted, and work continues when there is space again.
 
 use crate::support::{eventually, Server};
 use std::path::{Path, PathBuf};

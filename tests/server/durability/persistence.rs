@@ -1,4 +1,4 @@
-//! Persistence: whichever way a server stops and starts again, the queue goes on where it was.
+//! Persistence: a queue is the same after every kind of restart.
 
 use crate::support::{eventually, every_command, every_state, known_of_every_command, Client, Server};
 

@@ -1,4 +1,4 @@
-//! The ways of persistence: however a queue comes back, after whatever was done with it, it is the same.
+//! Persistence of random histories: a queue is the same after a restart, whatever was done with it before.
 
 use crate::support::{any_command, history, Client, Random, Reply, Server};
 

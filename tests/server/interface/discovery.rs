@@ -1,4 +1,4 @@
-//! Discovery: the server can say of every command what it does, what it needs and what it touches.
+//! COMMAND and ACL: the server knows the arguments, flags, keys and categories of every command.
 
 use crate::support::{Client, Protocol, Reply, Server};
 

@@ -1,4 +1,4 @@
-//! The reference in `docs/`: what its pages say is what the server says and does.
+//! The reference in `docs/`: its pages agree with what the server says and does.
 
 use crate::support::{effects_of, is_token, markdown_files, prose, root, OptionRow, Page, Range};
 use crate::support::{Client, Fields, Protocol, Reply, Server, Transcript};

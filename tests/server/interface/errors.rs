@@ -1,4 +1,4 @@
-//! Errors: each says what is wrong and what would be right, and leaves the queue exactly as it was.
+//! Errors: each names what is wrong and what is valid, and the command changes nothing.
 
 use crate::support::{every_state, in_both_protocols, Reply, Server};
 

@@ -1,4 +1,4 @@
-//! The README: what it shows is what one gets. Every `console` block is typed in and its answers are compared.
+//! The README: every `console` block is replayed, and the replies are compared.
 
 use crate::support::{Server, Transcript};
 

@@ -1,7 +1,7 @@
-//! The keyspace: what becomes of messages and of those who wait for them, whatever the server does to the key.
+//! Queues whose key is deleted, renamed or replaced: their messages fall due and their blocked clients are served.
 //!
-//! The server tells a queue little of what happens to its key, so each way is tried on a queue with all that there can
-//! be: messages that fall due, leases that end, clients that wait, a replica that follows.
+//! The server tells a module little about such changes. Each way is therefore tried on a queue with messages that fall
+//! due, leases that end, blocked clients and a replica.
 
 use crate::support::{eventually, Client, Reply, Server};
 

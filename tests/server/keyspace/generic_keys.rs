@@ -1,4 +1,4 @@
-//! Generic commands: a queue is a key like any other.
+//! Generic commands: a queue works with DEL, EXPIRE, RENAME, COPY, DUMP, WATCH and the like as any key does.
 
 use crate::support::{eventually, every_state, in_both_protocols, Client, Protocol, Reply, Server};
 

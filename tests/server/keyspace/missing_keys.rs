@@ -1,4 +1,4 @@
-//! Missing keys: a queue that is not there answers as an empty one, and asking does not make it.
+//! Missing keys: a missing queue answers as an empty one does, and reading does not create it.
 
 use crate::support::{eventually, in_both_protocols, Client, Reply, Server};
 

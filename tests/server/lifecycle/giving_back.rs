@@ -1,4 +1,4 @@
-//! Giving back without blame: a worker that shuts down returns what it took as if it had never taken it.
+//! DQ.NACK NOCOUNT: a worker that shuts down returns a message as if it had not been delivered.
 
 use crate::support::{in_both_protocols, Reply, Server};
 

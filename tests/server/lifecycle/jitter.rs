@@ -1,4 +1,4 @@
-//! Jitter: messages that failed together do not all come back together.
+//! Jitter: messages that failed together do not all return at the same time.
 
 use crate::support::{Client, Reply, Server};
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! Leases: a delivery is a loan. Its end gives the message to the next one, and a receipt tells the loans apart.
+//! Leases: when a lease ends, the message can be delivered again, and receipts tell the deliveries apart.
 
 use crate::support::{eventually, in_both_protocols, Reply, Server};
 

@@ -1,4 +1,4 @@
-//! Retries: a failed message comes back after a while that grows, and is set aside when its retries are spent.
+//! Retries: a failed message returns after a growing backoff and becomes dead when its retries are used up.
 
 use crate::support::{in_both_protocols, Client, Reply, Server};
 

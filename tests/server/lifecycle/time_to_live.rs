@@ -1,4 +1,4 @@
-//! Time to live: what is not completed in time is dead, and nobody works on it in vain.
+//! TTL: a message that is not completed in time becomes dead, except while it is leased.
 
 use crate::support::{eventually, in_both_protocols, Client, Reply, Server};
 

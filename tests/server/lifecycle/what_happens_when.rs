@@ -1,4 +1,4 @@
-//! What happens when: every event in every state, as the contract's table has it, whichever way a command comes.
+//! Each event in each state, as the table in `docs/semantics.md` says, called directly, in MULTI and in scripts.
 
 use crate::support::{eventually, Client, Fields, Protocol, Reply, Server};
 

@@ -1,4 +1,4 @@
-//! Looking: every message and every count can be seen, and looking changes nothing.
+//! DQ.LEN, DQ.GET, DQ.INFO and INFO: every message and count can be read, and reading changes nothing.
 
 use crate::support::{eventually, every_state, in_both_protocols, Client, Protocol, Reply, Server};
 

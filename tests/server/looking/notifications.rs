@@ -1,4 +1,4 @@
-//! Notifications: who listens hears of every change of a queue, once, and of nothing else.
+//! Keyspace notifications: every change of a queue is announced once, and nothing else is.
 
 use crate::support::{eventually, Client, Reply, Server};
 

@@ -1,4 +1,4 @@
-//! Peeking: the next messages of a state, in the order in which they will leave it.
+//! DQ.PEEK: the next messages of a state, in the order in which they leave it.
 
 use crate::support::{eventually, every_state, in_both_protocols, Client, Protocol, Reply, Server};
 

@@ -1,4 +1,4 @@
-//! Scanning: page by page through a whole queue, while others work with it.
+//! DQ.SCAN: iterates over a whole queue page by page while other clients change it.
 
 use crate::support::{eventually, every_state, in_both_protocols, Client, Fields, Protocol, Random, Reply, Server};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! The sums of `INFO dq`: at every moment those of the queues that exist, whatever the server has still to free.
+//! The sums of INFO dq: they equal the sums over the existing queues, even while the server still frees others.
 
 use crate::support::{eventually, Client, Reply, Server};
 

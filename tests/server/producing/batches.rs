@@ -1,4 +1,4 @@
-//! Batches: many messages in one push, all of them or none.
+//! DQ.MPUSH: pushes many messages in one command, either all of them or none.
 
 use crate::support::{effects_of, in_both_protocols, sequence, Client, Protocol, Reply, Server};
 

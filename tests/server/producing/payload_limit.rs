@@ -1,4 +1,4 @@
-//! The largest payload: what is larger is refused, before it costs anything.
+//! MAXPAYLOAD: a payload that is too large is refused, and the push has no effect.
 
 use crate::support::{in_both_protocols, Reply, Server};
 

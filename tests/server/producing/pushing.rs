@@ -1,4 +1,4 @@
-//! Producing: a push gives an id that names its message for good, and everything else is the producer's choice.
+//! DQ.PUSH: ids, due times and the other options of a push.
 
 use crate::support::{in_both_protocols, sequence, Reply, Server};
 

@@ -1,4 +1,4 @@
-//! Replacing: the latest push under a name is the one that counts.
+//! REPLACE: a push replaces the message that has the same id.
 
 use crate::support::{in_both_protocols, Client, Server};
 

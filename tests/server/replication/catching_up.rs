@@ -1,4 +1,4 @@
-//! Catching up: a replica or an AOF that comes, or comes back, in the midst of work misses nothing of it.
+//! A replica that connects or reconnects, or an AOF that is switched on, during work misses nothing.
 
 use crate::support::{effects_of, eventually, Client, Reply, Server};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! Failover at work: what a replica has goes on under a new master, and a pause on the way harms nothing.
+//! Failover during work: the new master continues with what was replicated, and paused writes lose nothing.
 
 use crate::support::{eventually, Client, Load, Reply, Roamer, Server};
 use std::collections::HashSet;

@@ -1,4 +1,4 @@
-//! Replication: a replica holds the same queue, told of what clients decide and never of what time does.
+//! Replication: a replica has the same queue; it receives what clients do, and messages that become due send nothing.
 
 use crate::support::{
     effects_of_every_state, eventually, every_command, every_state, known_of_every_command, Client, Reply, Server,

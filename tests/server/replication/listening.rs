@@ -1,4 +1,4 @@
-//! Who begins to listen, in whatever way, hears effects and nothing else from then on.
+//! A replica or an AOF that begins to listen, in whatever way, receives effects only from then on.
 
 use crate::support::{eventually, Client, Reply, Server};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! Promotion: when the master is gone, a replica delivers what it held, and no id is given twice.
+//! Promotion: a promoted replica delivers what it has, and ids and receipts do not repeat.
 
 use crate::support::{eventually, every_state, sequence, Client, Reply, Server};
 

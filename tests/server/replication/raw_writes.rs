@@ -1,4 +1,4 @@
-//! What was decided elsewhere is an effect. Any other write from there is refused, and stops nothing.
+//! Replicas and AOF hold effects only: any other write to a queue from there is refused, and replication continues.
 
 use crate::support::{effects_of_every_state, encode, eventually, Cluster, Reply, Server};
 

@@ -1,4 +1,4 @@
-//! The ways of replication: however a replica comes by its data, and whatever happens to its link, it is the same.
+//! Replicas of every kind: they are equal however they got the data and whatever happened to their link.
 
 use crate::support::{any_command, eventually, history, Client, Random, Reply, Server};
 

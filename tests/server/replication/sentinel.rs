@@ -1,4 +1,4 @@
-//! Sentinels: where they replace a master that died, whoever asks them goes on.
+//! Sentinel: when it replaces a dead master, clients that ask it for the master continue.
 
 use crate::support::{eventually, Load, Reply, Sentinels, Server};
 

@@ -1,4 +1,4 @@
-//! A bug in the module: the server lives, its clients are answered, and the log raises the alarm that ends a test.
+//! A panic in the module: the server keeps running, its clients get an answer, and the line in the log fails the test.
 
 use crate::support::{eventually, Client, Server};
 

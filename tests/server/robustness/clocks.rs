@@ -1,4 +1,4 @@
-//! Clocks that are set: what waits is delivered by the server's time of day, whatever that does.
+//! Clocks that are set: due times and leases follow the server's time of day when it jumps or differs.
 
 use crate::support::{eventually, Client, Clock, Server};
 

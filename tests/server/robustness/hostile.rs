@@ -1,4 +1,4 @@
-//! Hostile input: no payload, no effect and no argument brings the server down, however it was made.
+//! Hostile input: no dump, effect or argument crashes the server, however it was made.
 
 use crate::support::{effects_of_every_state, eventually, every_state, Client, Random, Reply, Server};
 

@@ -1,4 +1,4 @@
-//! Memory: what is refused at the limit and what is not, that it comes back, and that the server is told the truth.
+//! Memory: which commands `maxmemory` refuses, that freed memory returns, and that MEMORY USAGE is accurate.
 
 use crate::support::{eventually, Client, Random, Server};
 

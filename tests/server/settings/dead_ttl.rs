@@ -1,4 +1,4 @@
-//! The time for which dead messages are kept: the oldest go first, and only a master drops them.
+//! DEADTTL: dead messages are dropped after this time, oldest first, and only a master drops them.
 
 use crate::support::{eventually, Client, Clock, Reply, Server};
 

@@ -1,4 +1,4 @@
-//! Declaring a queue: every process may say at its start what queue it needs.
+//! Declaring a queue: every process can state at its start which queue it needs.
 
 use crate::support::{effects_of, in_both_protocols, Reply, Server};
 

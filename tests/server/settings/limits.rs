@@ -1,4 +1,4 @@
-//! Limits: a queue holds what it may hold, and a setting is the queue's own from its creation on.
+//! Limits: MAXLEN, MAXINFLIGHT and DEADLEN hold, and a queue keeps the settings with which it was created.
 
 use crate::support::{eventually, in_both_protocols, Reply, Server};
 

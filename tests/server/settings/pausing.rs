@@ -1,4 +1,4 @@
-//! Pausing: nothing is delivered for a while, and everything else goes on.
+//! DQ.PAUSE and DQ.RESUME: a paused queue delivers nothing, and every other command works.
 
 use crate::support::{effects_of, eventually, every_state, in_both_protocols, Reply, Server};
 

@@ -1,4 +1,4 @@
-//! Pauses with an end: delivery resumes by itself, and a pause is never cut short by another.
+//! DQ.PAUSE FOR: delivery resumes by itself, and a second pause never shortens the first.
 
 use crate::support::{effects_of, eventually, in_both_protocols, Client, Reply, Server};
 

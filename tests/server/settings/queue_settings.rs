@@ -1,4 +1,4 @@
-//! Settings of one queue: given when it is made, changed while it works, its own from then on.
+//! DQ.CREATE and DQ.ALTER: settings of one queue are given when it is created and changed while it is used.
 
 use crate::support::{effects_of, eventually, in_both_protocols, Client, Fields, Reply, Server};
 

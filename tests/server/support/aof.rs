@@ -1,4 +1,4 @@
-//! What a server writes to its AOF, read back.
+//! Reads the commands that a server wrote to its AOF.
 
 use super::client::Client;
 use super::scenario::every_state;

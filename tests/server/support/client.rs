@@ -1,4 +1,4 @@
-//! A small client that hides nothing: it sends what it is told and hands back what is on the wire.
+//! A minimal client: it sends exactly what it is given and returns the reply as it is on the wire.
 
 use super::reply::Reply;
 use super::wait::patience;

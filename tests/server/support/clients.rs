@@ -1,6 +1,6 @@
-//! The clients of other languages: found on this machine, or installed into `target/`.
+//! Client libraries of other languages: found on this machine, or installed into `target/`.
 //!
-//! What cannot be had here is left out, and a line of the test run says so.
+//! Tests of libraries that cannot be installed are skipped with a line in the output.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

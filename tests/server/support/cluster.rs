@@ -1,4 +1,4 @@
-//! A cluster on this machine, made of nothing but servers and what one says to them.
+//! A cluster of servers on this machine.
 
 use super::client::Client;
 use super::clock::Clock;

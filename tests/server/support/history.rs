@@ -1,4 +1,4 @@
-//! Histories at random: what clients may say to queues, in no order and to no end.
+//! Random histories: commands that clients may send to queues, drawn from a seed.
 
 use super::client::Client;
 use super::random::Random;

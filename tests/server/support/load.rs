@@ -1,4 +1,4 @@
-//! Producers and consumers who are at work on one queue while something happens to its server.
+//! Producers and consumers that work on one queue while something happens to its server.
 
 use super::reply::Reply;
 use super::roaming::Roamer;

@@ -1,4 +1,4 @@
-//! What the tests stand on: a server to start, a client that sees the wire as it is, and words for what tests do.
+//! Test support: starts servers, talks to them, and has short names for what tests do often.
 
 mod aof;
 mod client;

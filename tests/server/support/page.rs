@@ -1,4 +1,4 @@
-//! The pages of the command reference, read as what they promise.
+//! Parses the pages of the command reference.
 
 use std::path::{Path, PathBuf};
 

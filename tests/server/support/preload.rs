@@ -1,4 +1,4 @@
-//! Small libraries that a server is started with, so that a test can do what only an operating system can.
+//! Small libraries for LD_PRELOAD, for what only the operating system can do: set a clock, let a fork fail.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The words of the tests: what one does with a queue, said short.
+//! Short names for the queue commands that tests use.
 
 use super::client::Client;
 use super::reply::{Fields, Reply};

@@ -1,4 +1,4 @@
-//! Reproducible chance: the same seed, the same test.
+//! Reproducible random numbers: the same seed gives the same test.
 
 /// A generator of the xorshift family; good enough to pick test cases.
 pub struct Random(u64);

@@ -1,4 +1,4 @@
-//! A reply as it stands on the wire: RESP2's two nulls and RESP3's one are three different things here.
+//! A reply as it is on the wire: the two nulls of RESP2 and the null of RESP3 are different values.
 
 /// Any reply of RESP2 or RESP3.
 #[derive(Clone, Debug, PartialEq, Eq)]

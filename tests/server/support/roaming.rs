@@ -1,4 +1,4 @@
-//! A client as libraries offer them: it goes where the servers send it, and asks again where one is gone.
+//! A client that follows redirections and connects again, as client libraries do.
 
 use super::client::{Client, Protocol};
 use super::reply::Reply;

@@ -1,4 +1,4 @@
-//! A queue in which everything has happened: the same for all tests on what survives.
+//! A queue with messages in every state, shared by all tests of persistence and replication.
 
 use super::client::Client;
 use super::reply::{Fields, Reply};

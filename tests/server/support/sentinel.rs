@@ -1,4 +1,4 @@
-//! Sentinels: three who watch over a master, and know where it is.
+//! Three sentinels that watch a master.
 
 use super::client::{Client, Protocol};
 use super::reply::Reply;

@@ -1,4 +1,5 @@
-//! A real server with the module loaded: a directory and a port of its own, ended and judged when it goes.
+//! A real server with the module loaded, in its own directory and on its own port. On drop it is stopped and its log is
+//! checked.
 
 use super::client::{Client, Protocol};
 use super::clock::Clock;

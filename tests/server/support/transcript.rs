@@ -1,8 +1,8 @@
-//! Dialogues with redis-cli as documents show them: said again to a server, and the answers compared.
+//! Replays redis-cli dialogues of the documentation on a server and compares the replies.
 //!
-//! A dialogue stands in a `console` block: lines that begin with the prompt are said, what follows them is the answer.
-//! Ids, receipts, cursors and times differ from run to run: they are compared by their shape, and where a later line
-//! uses one that was shown before, it says the one that came.
+//! In a `console` block, lines that begin with the prompt are sent, and what follows is the expected reply. Ids,
+//! receipts, cursors and times differ from run to run, so only their form is compared. If a later line uses one that
+//! was shown earlier, it sends the one that this run returned.
 
 use super::client::Client;
 use super::reply::Reply;

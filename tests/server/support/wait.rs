@@ -1,4 +1,4 @@
-//! Waiting for conditions. The one place of the suite that sleeps.
+//! Waits for conditions. Only this file of the suite sleeps.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
