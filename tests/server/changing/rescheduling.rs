@@ -105,7 +105,7 @@ fn its_new_time_is_its_place_in_the_order() {
 fn its_ttl_restarts_at_the_new_due_time() {
     let server = Server::start();
     let mut c = server.client();
-    // Under its first due time it would have died long before the second.
+    // With its first due time it would have died long before the second.
     let replies = c.multi(&["DQ.PUSH q x ID m TTL 300", "DQ.RESCHEDULE q m DELAY 400"]);
     assert_eq!(replies[1], Reply::Int(1));
     c.until_state("q", "m", "dead");
@@ -242,7 +242,7 @@ fn another_priority_alone_leaves_the_time_to_live() {
     let replies = c.multi(&["DQ.PUSH q x ID m TTL 300", "DQ.GET q m"]);
     let due = replies[1].fields().int("due");
     assert_eq!(c.reschedule("q m PRIORITY 5"), 1);
-    // Once more as late as can be, so that one that started again would end later.
+    // Again as late as possible, so that a TTL that restarted would end later.
     c.until_after(due + 100);
     let _ = c.ask("DQ.RESCHEDULE q m PRIORITY 6");
     c.until_state("q", "m", "dead");

@@ -17,14 +17,14 @@ impl Span {
     }
 }
 
-/// What the client knows of the effect.
+/// What the client knows about the effect of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The server says that it did it.
+    /// The server replied that it did it.
     Done,
-    /// The server says that there was nothing to do: null or 0. Of a push: the id is taken.
+    /// The server replied null or 0: there was nothing to do. For a push: the id is taken.
     Nothing,
-    /// The server would not: an error.
+    /// The server refused: an error.
     Refused,
     /// No answer came.
     Unknown,
@@ -110,7 +110,7 @@ impl Op {
     }
 }
 
-/// All that happened in a run.
+/// Everything that happened in a run.
 #[derive(Default)]
 pub struct History {
     pub ops: Vec<Op>,

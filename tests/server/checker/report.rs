@@ -3,10 +3,10 @@
 use super::messages::{Message, Messages};
 use std::fmt;
 
-/// How many findings are told in full.
+/// How many findings are printed in full.
 const TOLD: usize = 10;
 
-/// What must never be.
+/// A violation of a promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// A push that was acknowledged, and nobody got it or removed it.

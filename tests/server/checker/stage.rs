@@ -73,7 +73,7 @@ impl<'a> Link<'a> {
         Link { stage, chance, ops: Vec::new(), client: None }
     }
 
-    /// Says commands at once. There are fewer replies than commands where the connection broke.
+    /// Pipelines commands. If the connection breaks, there are fewer replies than commands.
     pub fn say<L: AsRef<str>>(&mut self, lines: &[L]) -> (Span, Vec<Reply>) {
         let mut client = self.client.take().unwrap_or_else(|| self.connect());
         let called = self.stage.now();

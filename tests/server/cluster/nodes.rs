@@ -2,9 +2,9 @@
 
 use crate::support::{eventually, Cluster, Load, Reply};
 
-/// A lease that does not end while a test runs.
+/// A lease that outlives the test.
 const LONG_MS: u64 = 600_000;
-/// Nobody falls silent for so long on any machine: no node is taken for dead.
+/// So long that no node is marked as failed, however slow the machine.
 const PATIENT_MS: u32 = 60_000;
 
 #[test]

@@ -4,9 +4,9 @@ use crate::support::{any_command, eventually, every_state, Client, Clock, Cluste
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
 
-/// A lease that does not end while a test runs.
+/// A lease that outlives the test.
 const LONG_MS: u64 = 600_000;
-/// Nobody falls silent for so long on any machine: no node is taken for dead.
+/// So long that no node is marked as failed, however slow the machine.
 const PATIENT_MS: u32 = 60_000;
 
 /// Hands a slot from one node to another, key by key, as resharding tools do.
@@ -76,7 +76,7 @@ fn expect_to_follow(move_slot: impl Fn(&Cluster, usize, usize, usize)) {
     outcome.expect_each_once();
     assert!(outcome.travels > 0, "consumers had to follow");
     eventually("all has died", || owner.counts(&dying)[..3] == [0; 3]);
-    // The next write at the latest sees to it that the excess dead are dropped.
+    // The next write, at the latest, drops the surplus dead messages.
     owner.alter(format!("{dying} LEASE 5000"));
     eventually("they are dropped", || owner.counts(&dying) == [0; 4]);
     cast.expect_alive(&mut owner, &quiet);
@@ -130,7 +130,7 @@ fn expect_to_go_on_untouched(move_slot: impl Fn(&Cluster, usize, usize, usize)) 
     source.pipeline((0..QUEUES).map(|n| format!("DQ.PUSH {tag}{n} {payload} AT {}", start + 4 * n as i64)));
     source.pipeline((0..QUEUES).map(|n| format!("DQ.MPUSH {tag}{n} 3 {payload} x y DELAY 600000")));
     move_slot(&cluster, slot, 0, 1);
-    // Nobody names a key.
+    // No command names a key.
     let counts = |c: &mut Client| ["dq_queues", "dq_ready", "dq_delayed"].map(|field| c.info("dq", field));
     let expected = [QUEUES, QUEUES, 3 * QUEUES].map(|count| count.to_string());
     eventually("all that is due is ready on the new node", || counts(&mut target) == expected);
@@ -202,7 +202,7 @@ fn during_a_move_each_queue_is_on_one_node() {
     }
     let both = format!("DQ.MPOP 2 {here} {there} BLOCK 0");
     assert!(source.ask(&both).error().starts_with("TRYAGAIN "), "not while they are parted");
-    // At the other node only who was sent there is served.
+    // The other node serves only clients that were redirected to it.
     cluster.expect_moved(&target.ask(format!("DQ.LEN {there}")), slot, 0);
     waiting.ask("ASKING").ok();
     waiting.wait_for_message(&there);
@@ -210,7 +210,7 @@ fn during_a_move_each_queue_is_on_one_node() {
     target.ask("ASKING").ok();
     assert_eq!(target.reschedule(format!("{there} b DELAY 30")), 1);
     assert_eq!(waiting.served().id, "b");
-    // Who waits there when all has moved goes on waiting: it is where it should be.
+    // A client that is blocked there after the move stays blocked: it is at the right node.
     waiting.ask("ASKING").ok();
     waiting.wait_for_message(&made);
     target.until_blocked(1);
@@ -303,7 +303,7 @@ fn begin_to_move(cluster: &Cluster, slot: usize, from: usize, to: usize) {
     eventually("all was copied", || state_of_migration(&mut source).contains("pause"));
 }
 
-/// How far the newest migration of a node has come.
+/// The state of the newest migration of a node.
 fn state_of_migration(node: &mut Client) -> String {
     node.ask("CLUSTER GETSLOTMIGRATIONS").items()[0].fields().text("state")
 }
@@ -325,10 +325,10 @@ const OTHER: usize = 2;
 const DAY_S: u32 = 86_400;
 
 impl TwoImports {
-    /// Begins both. In each queue is a message with its last attempt under way.
+    /// Begins both. Each queue has a message in flight with its last attempt.
     fn begin() -> TwoImports {
         let clocks = [Clock::new()];
-        // A clock that jumps makes nobody think that the others fell silent.
+        // A clock that jumps must not make a node mark others as failed.
         let args = ["--repl-timeout", "86400"];
         let cluster = Cluster::with(3, DAY_S * 1000, &clocks, &args);
         let [held, other] = [HOLDING, OTHER].map(|node| {

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 const CONSUMERS: usize = 8;
 const MESSAGES: usize = 10_000;
 
-/// Starts consumers that go on until all of them together have completed `MESSAGES`.
+/// Starts consumers that run until they have completed `MESSAGES` in total.
 fn consumers<T: Send + 'static>(
     server: &Server,
     consume: impl Fn(&mut Client, &AtomicUsize) -> T + Send + Clone + 'static,

@@ -194,7 +194,7 @@ fn no_receipt_is_given_twice() {
             c = server.client();
         }
     }
-    // The same name, in a queue made anew: the old receipts must not hold for it.
+    // A new queue of the same name: the old receipts must not be valid for it.
     c.ask("DEL q");
     c.push("q x ID m");
     assert!(receipts.insert(c.pop_one("q").receipt().to_owned()));

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
 
-/// Clients that wait for `key`, in the order in which they came, behind `already` others.
+/// Clients blocked on `key`, in order of arrival, behind `already` others.
 fn waiting_clients(server: &Server, c: &mut Client, key: &str, number: usize, already: usize) -> Vec<Client> {
     let mut clients: Vec<Client> = (0..number).map(|_| server.client()).collect();
     for (n, client) in clients.iter_mut().enumerate() {
@@ -16,7 +16,7 @@ fn waiting_clients(server: &Server, c: &mut Client, key: &str, number: usize, al
     clients
 }
 
-/// Checks that each of the clients is served a message of its own, at its first delivery.
+/// Checks that each client gets a different message, at its first delivery.
 #[track_caller]
 fn expect_one_each(clients: &mut [Client]) -> HashSet<String> {
     let mut ids = HashSet::new();
@@ -111,7 +111,7 @@ fn a_message_cancelled_in_flight_makes_its_receipt_stale() {
         c.push(format!("q x ID m{round}"));
         holder.wait_for_message("q");
         let receipt = holder.served().receipt().to_owned();
-        // Both at once: whoever is first, the message goes once.
+        // Both at the same time: whichever is first, the message is delivered once.
         holder.send(format!("DQ.ACK q {receipt}"));
         c.send(format!("DQ.CANCEL q m{round}"));
         let (acked, cancelled) = (holder.receive().int(), c.receive());
@@ -341,7 +341,7 @@ fn a_queue_moved_under_its_consumers_loses_and_repeats_nothing() {
                 if stop.load(Ordering::Relaxed) {
                     return n;
                 }
-                // Gone and back in one go: a push in between would make another queue of that name.
+                // In one transaction: a push in between would create another queue of that name.
                 match n % 4 {
                     0 => drop(c.multi(&["RENAME q away", "RENAME away q"])),
                     1 => drop(c.multi(&["SWAPDB 0 1", "SWAPDB 0 1"])),
@@ -383,7 +383,7 @@ fn concurrent_cancel_reschedule_and_consume_agree_on_each_message() {
             while gone.load(Ordering::Relaxed) < MESSAGES {
                 for message in c.pop("q COUNT 3 BLOCK 20 LEASE 600000") {
                     if message.attempt == 1 && message.id.ends_with('3') {
-                        // Null where it was cancelled in the meantime.
+                        // Null if it was cancelled in the meantime.
                         c.ask(format!("DQ.NACK q {}", message.receipt()));
                     } else if c.ack(format!("q {}", message.receipt())) == 1 {
                         gone.fetch_add(1, Ordering::Relaxed);

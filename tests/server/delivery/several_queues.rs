@@ -144,7 +144,7 @@ fn a_push_to_any_key_wakes_the_blocked_client() {
         for key in ["a", "b", "c"] {
             let server = Server::start();
             let (mut waiting, mut c) = (server.client_with(protocol), server.client());
-            // Of the three, one holds work for later, one is empty, one is not there at all.
+            // One has a delayed message, one is empty, and one does not exist.
             c.push("a x DELAY 600000");
             c.create("b");
             waiting.wait_for_any(&["a", "b", "c"]);
@@ -217,7 +217,7 @@ fn clients_of_one_or_several_queues_are_served_in_order() {
         let id = if n % 2 == 0 { client.served_from_any().1.id } else { client.served().id };
         assert_eq!(id, format!("m{n}"));
     }
-    // Served from one key, a client waits for the others no more.
+    // A client that was served from one key is no longer blocked on the others.
     c.push("other x");
     assert_eq!(c.len("other ready"), 1);
     eventually("nobody waits", || c.info("dq", "dq_blocked_clients") == "0");
@@ -395,7 +395,7 @@ fn in_a_cluster_the_keys_share_a_slot() {
     assert_eq!(taken(&mut c, "2 {t}a {t}b"), from("{t}b", &["m"]));
     let reply = c.ask("DQ.MPOP 2 a b");
     assert!(matches!(&reply, Reply::Error(text) if text.starts_with("CROSSSLOT ")), "{reply:?}");
-    // A key of another node is not this one's to look for: who waited for it here would wait for ever.
+    // This node never serves a key of another node, so a client that blocked here on one would never be served.
     c.configure("cluster-require-full-coverage", "no");
     let slot = c.ask("CLUSTER KEYSLOT {t}b").int();
     c.ask(format!("CLUSTER DELSLOTS {slot}")).ok();

@@ -81,14 +81,14 @@ fn a_client_unblocked_with_an_error_gets_the_error() {
 fn a_client_that_is_gone_is_never_handed_a_message() {
     let server = Server::start();
     let mut c = server.client();
-    // Killed in the same breath as the push.
+    // Killed together with the push.
     let mut gone = server.client();
     let id = gone.ask("CLIENT ID").int();
     gone.wait_for_message("q");
     c.until_blocked(1);
     c.multi(&[&format!("CLIENT KILL ID {id}"), "DQ.PUSH q x ID a"]);
     assert_eq!(c.pop_one("q LEASE 600000").attempt, 1);
-    // Gone by itself while another waits behind it.
+    // It disconnects while another client is blocked behind it.
     let (mut gone, mut next) = (server.client(), server.client());
     gone.wait_for_message("q");
     c.until_blocked(1);
@@ -226,7 +226,7 @@ fn second(c: &mut Client) -> Client {
 fn looking_at_other_queues_loses_no_blocked_client() {
     let server = Server::start();
     let (mut waiting, mut c) = (server.client(), server.client());
-    // The queue has been looked at, and for a while has nothing to do.
+    // The timer has visited the queue, and nothing falls due for a while.
     c.push("q x ID first");
     c.pop_one("q LEASE 50");
     c.until_state("q", "first", "ready");
@@ -235,7 +235,7 @@ fn looking_at_other_queues_loses_no_blocked_client() {
     waiting.wait_for_message("q");
     c.until_blocked(1);
     assert_eq!(c.ack("q first"), 1);
-    // A copy is looked at as soon as can be.
+    // The timer visits a copy as soon as possible.
     c.push("other x DELAY 1");
     assert_eq!(c.ask("COPY other copied"), Reply::Int(1));
     eventually("the copy is looked at", || c.len("copied ready") == 1);

@@ -5,7 +5,7 @@
 
 use crate::support::{eventually, Client, Reply, Server};
 
-/// A lease that does not end while a test runs.
+/// A lease that outlives the test.
 const LONG_MS: i64 = 600_000;
 
 /// A server, its replica, and one who says commands.

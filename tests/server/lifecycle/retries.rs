@@ -2,7 +2,7 @@
 
 use crate::support::{in_both_protocols, Client, Reply, Server};
 
-/// Delivers and gives back `m` until its next delivery is the one asked for, then delivers that.
+/// Delivers and nacks `m` until its next delivery is the wanted attempt, then delivers that.
 fn deliver_nth(c: &mut Client, attempt: i64) {
     c.push("q x ID m RETRIES -1 REPLACE");
     for _ in 1..attempt {

@@ -2,7 +2,7 @@
 
 use crate::support::{eventually, Client, Fields, Protocol, Reply, Server};
 
-/// Where the message `m` stands before the event, and how it got there.
+/// The state of the message `m` before the event, and how it got there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Start {
     Delayed,
@@ -24,7 +24,7 @@ enum Start {
 }
 use Start::*;
 
-/// What a command answers.
+/// The reply of a command.
 #[derive(Clone, Copy, Debug)]
 enum Answer {
     Number(i64),
@@ -33,14 +33,14 @@ enum Answer {
     Words(&'static str),
     /// A null, or an array of one
     Nothing,
-    /// An instant that lies so many ms after now
+    /// An instant this many ms after now
     Ahead(i64),
     /// This error
     Refused(&'static str),
 }
 use Answer::*;
 
-/// What a push says of the name of a dead message.
+/// The error of a push whose id belongs to a dead message.
 const DEAD_ID: &str = "DEADID message m is dead: REPLACE it, or DQ.REDRIVE or DQ.CANCEL it first";
 
 /// A cell: from where, by what (`{r}` is the receipt of the last delivery), the answer, where it stands then, and how
@@ -204,7 +204,7 @@ const TABLE: &[Cell] = &[
     (Flying, "DQ.PURGE q ready COUNT 1", Number(0), "inflight", 1),
     (Spent, "DQ.PURGE q COUNT 1", Number(1), "absent", 0),
     (Absent, "DQ.PURGE q", Number(0), "absent", 0),
-    // POP, which takes nothing but what is ready.
+    // POP, which takes ready messages only.
     (Delayed, "DQ.POP q", Nothing, "delayed", 0),
     (Flying, "DQ.POP q NOACK", Nothing, "inflight", 1),
     (Rejected, "DQ.MPOP 1 q", Nothing, "dead", 0),
@@ -213,10 +213,10 @@ const TABLE: &[Cell] = &[
 ];
 
 impl Start {
-    /// Makes a queue `q` in which `m` stands so; the receipt of its last delivery.
+    /// Makes a queue `q` with `m` in this state. Returns the receipt of its last delivery.
     fn reach(self, c: &mut Client) -> String {
         c.ask("DEL q");
-        // A queue that is there: what a command does to a missing one is told elsewhere.
+        // The queue exists; missing queues have tests of their own.
         c.create("q BACKOFF 600000 600000");
         let mut deliver = |retries: &str, lease: &str| {
             c.push(format!("q old ID m {retries}"));
@@ -265,7 +265,7 @@ impl Answer {
                 reply.is_null()
                     || matches!(reply, Reply::Array(items) if matches!(items.as_slice(), [one] if one.is_null()))
             }
-            // A script adds where it was raised.
+            // A script appends where the error was raised.
             Refused(text) => matches!(reply, Reply::Error(error) if error.starts_with(text)),
             Ahead(ms) => matches!(reply, Reply::Int(instant) if now.contains(&(instant - ms))),
         }
@@ -276,14 +276,14 @@ impl Answer {
     }
 }
 
-/// A way in which a command comes to the server.
+/// How a command is sent to the server.
 type Way = fn(&mut Client, &str) -> Reply;
 
 const ALONE: Way = |c, line| c.ask(line);
 const IN_A_TRANSACTION: Way = |c, line| c.multi(&["PING", line, "PING"]).remove(1);
 const IN_A_SCRIPT: Way = |c, line| c.script(line);
 
-/// Goes through the whole table.
+/// Runs the whole table.
 fn expect_table(protocol: Protocol, way: Way) {
     let server = Server::start();
     let mut c = server.client_with(protocol);
@@ -330,12 +330,12 @@ fn in_a_script_too() {
 /// What time does: the commands before, all at one go, and where `m` stands when its time has come.
 struct Event {
     commands: &'static [&'static str],
-    /// Where it stands at first
+    /// The state at first
     from: &'static str,
     then: &'static str,
-    /// Of what it died
+    /// The reason of its death
     reason: Option<&'static str>,
-    /// Whether the delivery before can still be acked
+    /// Whether the previous delivery can still be acked
     late_acks: i64,
 }
 
@@ -377,7 +377,7 @@ fn expect_by_time(protocol: Protocol, look: Way) {
         c.ask("DEL q");
         let mut lines = commands.to_vec();
         lines.push("DQ.GET q m");
-        // One transaction: a slow machine cannot let the time come in between.
+        // In one transaction, so that the time cannot come in between on a slow machine.
         let replies = c.multi(&lines);
         let first = replies[replies.len() - 1].fields();
         assert_eq!(first.text("state"), *from, "{commands:?}");

@@ -2,7 +2,7 @@
 
 use crate::support::{effects_of, in_both_protocols, sequence, Client, Protocol, Reply, Server};
 
-/// Ids as `push_many` hands them back; `-` stands for a null.
+/// Ids as `push_many` returns them; `-` stands for null.
 fn ids(list: &str) -> Vec<Option<String>> {
     list.split_whitespace().map(|id| (id != "-").then(|| id.to_owned())).collect()
 }

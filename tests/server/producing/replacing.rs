@@ -2,7 +2,7 @@
 
 use crate::support::{in_both_protocols, Client, Server};
 
-/// Replaces `m` and checks that what stands there now is new in every respect.
+/// Replaces `m` and checks that the new message keeps nothing of the old one.
 fn replace_and_expect_news(c: &mut Client) {
     let pushed = c.about("q").int("pushed");
     assert_eq!(c.push("q new ID m PRIORITY 1 REPLACE"), "m");

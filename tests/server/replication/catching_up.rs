@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// Producers and consumers who go on until they are stopped.
+/// Producers and consumers that run until they are stopped.
 struct Work {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Work {
-    /// Starts them, and waits until they are at it.
+    /// Starts them and waits until they make progress.
     fn on(server: &Server) -> Work {
         let stop = Arc::new(AtomicBool::new(false));
         let threads = (0..3)
@@ -32,7 +32,7 @@ impl Work {
         Work { stop, threads }
     }
 
-    /// Goes on until so many more were completed, and ends.
+    /// Runs until this many more messages were completed, then stops.
     fn end(self, server: &Server) {
         let mut c = server.client();
         let goal = c.about("q").int("acked") + 100;
@@ -57,7 +57,7 @@ fn work(c: &mut Client, worker: usize, n: usize) {
     }
 }
 
-/// Checks that the replica has all that the master has, once nobody works any more.
+/// Checks that the replica equals the master after the work has stopped.
 #[track_caller]
 fn expect_same(master: &Server, replica: &Server) {
     let (mut c, mut r) = (master.client(), replica.client());
@@ -137,7 +137,7 @@ fn an_aof_switched_on_during_work_misses_nothing() {
         let digest = c.digest("q");
         c.ask("DEBUG LOADAOF").ok();
         assert_eq!(c.digest("q"), digest);
-        // Off, some work of which nothing is written, and on again.
+        // Switched off, some work that is not written, and switched on again.
         c.configure("appendonly", "no");
         c.ask("DEL q");
     }

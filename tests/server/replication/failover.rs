@@ -3,10 +3,10 @@
 use crate::support::{eventually, Client, Load, Reply, Roamer, Server};
 use std::collections::HashSet;
 
-/// A lease that does not end while a test runs.
+/// A lease that outlives the test.
 const LONG_MS: u64 = 600_000;
 
-/// A client that tries both, and stays with the one that takes writes.
+/// A client that tries both and stays with the one that accepts writes.
 fn either(first: &Server, second: &Server) -> Roamer {
     Roamer::among(&[first.port(), second.port()])
 }
@@ -89,7 +89,7 @@ fn ids_and_receipts_do_not_repeat_though_writes_were_lost() {
     next.push("q x ID lost PRIORITY 9");
     assert_eq!(next.pop_one("q").id, "lost");
     assert_eq!(next.ack(format!("q {lost}")), 0, "that was another delivery");
-    // The old master comes back, and forgets what only it knew.
+    // The old master returns and loses the writes that only it had.
     c.ask(format!("REPLICAOF 127.0.0.1 {}", second.port())).ok();
     eventually("it follows", || ["q", "deleted", "made-later"].iter().all(|key| c.digest(key) == next.digest(key)));
     assert!(c.get("q", "lost").text("receipt") != lost);
@@ -131,7 +131,7 @@ impl Pending {
         Pending { waiting, due }
     }
 
-    /// The same, held back by a pause that came in time.
+    /// The same, held back by a pause that began in time.
     fn held_back(master: &Server, pause: impl Fn(&mut Client), go_on: impl Fn(&mut Client)) -> Pending {
         let mut c = master.client();
         let mut ms = 200;
@@ -141,7 +141,7 @@ impl Pending {
             if c.now() < pending.due {
                 return pending;
             }
-            // A slow machine: once more, with more time for it.
+            // The machine was too slow: try again with more time.
             go_on(&mut c);
             drop(pending);
             c.until_blocked(0);

@@ -4,12 +4,12 @@ use crate::support::{
     effects_of_every_state, eventually, every_command, every_state, known_of_every_command, Client, Reply, Server,
 };
 
-/// A master that says nothing to its replicas by itself.
+/// A master that sends no pings to its replicas.
 fn quiet_master() -> Server {
     Server::with(&["--repl-ping-replica-period", "3600"])
 }
 
-/// Waits until the replicas have all that this client wrote.
+/// Waits until the replicas have everything that this client wrote.
 #[track_caller]
 fn replicate(c: &mut Client, replicas: i64) {
     assert!(c.ask(format!("WAIT {replicas} 20000")).int() >= replicas, "the replicas follow");
@@ -218,7 +218,7 @@ fn the_timer_of_a_replica_finds_fully_synchronised_queues() {
     c.pop_one("q LEASE 600000");
     c.extend("q leased LEASE 2500");
     let replica = Server::replica_of(&master, &[]);
-    // Nobody names the key at the replica: its counts follow all the same.
+    // No command names the key at the replica, and its counts follow nevertheless.
     let mut r = replica.client();
     let counts = |c: &mut Client| ["dq_delayed", "dq_ready", "dq_inflight"].map(|field| c.info("dq", field));
     eventually("time goes on", || counts(&mut r) == ["0", "2", "0"]);

@@ -22,7 +22,7 @@ fn decide(server: &Server) {
     assert_eq!(c.cmd(&["EVAL", script, "1", "q"]).items().len(), 1);
 }
 
-/// How many effects that makes.
+/// The number of effects of these commands.
 const DECISIONS: usize = 10;
 
 /// The names of the commands that a replica is told which has missed all since the backlog began.
@@ -69,7 +69,7 @@ fn has_backlog(c: &mut Client) -> bool {
     c.info("replication", "repl_backlog_active") == "1"
 }
 
-/// A server that knows that nobody listens.
+/// A server that knows that it has no replica and no AOF.
 fn unheard(args: &[&str]) -> Server {
     let server = Server::with(args);
     decide(&server);
@@ -84,7 +84,7 @@ fn replica_to_be(server: &Server) -> Client {
     replica
 }
 
-/// Asks for a synchronisation, and goes away before anything comes of it.
+/// Asks for a synchronisation and disconnects before it is served.
 fn ask_and_leave(server: &Server, line: &str) {
     let (mut c, mut replica) = (server.client(), replica_to_be(server));
     replica.send(line);

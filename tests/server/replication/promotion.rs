@@ -49,7 +49,7 @@ fn ids_and_receipts_go_on_rising_after_a_failover() {
     let mut c = master.client();
     let ids: Vec<_> = c.pipeline((0..2000).map(|_| "DQ.PUSH q x")).iter().map(Reply::text).collect();
     let receipts: Vec<_> = c.pop("q COUNT 2000").iter().map(|message| message.receipt().to_owned()).collect();
-    // The last writes may be lost with the master: nobody waits for them.
+    // The last writes may be lost with the master: no `WAIT` confirms them.
     master.kill9();
     let mut c = promote(&replica);
     let next = c.push("q x ID named REPLACE PRIORITY 127");
@@ -98,7 +98,7 @@ fn a_planned_failover_hands_over_while_messages_fall_due() {
     eventually("the roles have changed", || {
         c.info("replication", "role") == "slave" && second.client().info("replication", "role") == "master"
     });
-    // Who waited at the old master is sent away rather than left to wait for ever.
+    // Clients that are blocked on the old master are unblocked instead of waiting for ever.
     assert!(waiting.receive().error().starts_with("UNBLOCKED "));
     let mut c = second.client();
     c.until_after(start + 1000);
@@ -140,7 +140,7 @@ fn a_promoted_replica_drops_dead_that_its_master_kept() {
     assert_eq!(c.ask("WAIT 1 20000"), Reply::Int(1));
     master.kill9();
     let mut reader = replica.client();
-    // It is dead by time alone; a replica deletes nothing by itself.
+    // It died by time; a replica deletes nothing by itself.
     reader.until_state("q", "m", "dead");
     let mut c = promote(&replica);
     eventually("nobody needs to touch the queue", || c.len("q dead") == 0);

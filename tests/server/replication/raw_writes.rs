@@ -2,7 +2,7 @@
 
 use crate::support::{effects_of_every_state, encode, eventually, Cluster, Reply, Server};
 
-/// Every command that decides, as no master writes it to its replicas.
+/// Every command that is replicated as effects, in its raw form, which no master sends to its replicas.
 const RAW: [&str; 19] = [
     "DQ.PUSH q x ID raw",
     "DQ.MPUSH q 2 x y",
@@ -25,7 +25,7 @@ const RAW: [&str; 19] = [
     "DQ.PROMOTE q",
 ];
 
-/// Nobody falls silent for so long on any machine: no node is taken for dead.
+/// So long that no node is marked as failed, however slow the machine.
 const PATIENT_MS: u32 = 60_000;
 
 /// The server's own answer to an error in such a stream, as an operator may choose it.
@@ -108,7 +108,7 @@ fn an_import_that_brings_raw_writes_fails_and_loses_nothing() {
     expect_line(&cluster.nodes[1], "DQ.PUSH from the node that a slot comes from was refused");
 }
 
-/// Waits until the server has said so, and forgives it what else it says of errors in its streams.
+/// Waits for this line in the log, and ignores the server's other lines about errors in its streams.
 #[track_caller]
 fn expect_line(server: &Server, line: &str) {
     eventually("the log tells", || server.log().contains(line));

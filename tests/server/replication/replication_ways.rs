@@ -4,7 +4,7 @@ use crate::support::{any_command, eventually, history, Client, Random, Reply, Se
 
 const KEYS: [&str; 3] = ["a", "b", "c"];
 
-/// Servers that say nothing by themselves, and remember a lot for who was away.
+/// Servers that send no pings and have a large backlog for replicas that were away.
 const QUIET: [&str; 4] = ["--repl-ping-replica-period", "3600", "--repl-backlog-size", "64mb"];
 
 /// The digests of all queues.
@@ -32,7 +32,7 @@ fn line(random: &mut Random) -> String {
     }
 }
 
-/// So many commands.
+/// This many commands.
 fn go_on(c: &mut Client, random: &mut Random, commands: usize) {
     history::go_on(c, random, commands, line);
 }
@@ -51,7 +51,7 @@ fn replicas_of_every_kind_follow_a_random_history() {
         match round % 4 {
             0 => {}
             1 => {
-                // They come back and are told what they missed.
+                // They reconnect and receive what they missed.
                 let told = c.info("stats", "sync_partial_ok");
                 c.ask("CLIENT KILL TYPE replica");
                 swapping.client().ask("CLIENT KILL TYPE replica");
@@ -113,7 +113,7 @@ fn a_replica_loading_in_background_switches_to_the_new_data() {
     eventually("it has it all", || r.info("replication", "master_link_status") == "up");
     expect_same(&master, &[&replica], "after the load");
     assert_eq!((r.state("a", "old"), r.state("a", "new")), ("absent".into(), "delayed".into()));
-    // Its timer goes on with what came, though nobody names the key.
+    // Its timer handles the loaded queues, although no command names the key.
     eventually("time goes on", || r.info("dq", "dq_ready") == "1");
     assert_eq!(r.state("b", "falls-due"), "ready");
 }

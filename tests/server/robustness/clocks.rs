@@ -23,7 +23,7 @@ fn a_clock_set_ahead_delivers_due_messages_to_blocked_clients() {
     c.push("q x ID later DELAY 1800000");
     waiting.wait_for_message("q");
     c.until_blocked(1);
-    // A machine that slept, or an administrator: no command comes to notice it.
+    // As after a suspended machine or a manual change: no command arrives that would notice it.
     clock.set(HOUR);
     assert_eq!(waiting.served().id, "later");
 }
@@ -54,14 +54,14 @@ fn a_clock_set_back_delays_messages_and_ends_no_lease() {
     let started = c.now();
     clock.set(-HOUR);
     until_set(&mut c, started, -HOUR);
-    // Within a queue time stands still until the clock has caught up …
+    // Time stands still within a queue until the clock has caught up …
     let id = c.push("q x ID next");
     assert_eq!(c.get("q", "held").text("state"), "inflight");
-    // … and what is due at once is due at once.
+    // … and a message without delay is ready at once.
     waiting.wait_for_message("q");
     assert_eq!(waiting.served().id, id);
     assert_eq!(c.ack(format!("q {}", held.receipt())), 1);
-    // Another queue goes by the clock as it is.
+    // Another queue follows the current clock.
     c.push("fresh x ID fresh DELAY 20");
     waiting.wait_for_message("fresh");
     assert_eq!(waiting.served().id, "fresh");
@@ -113,7 +113,7 @@ fn a_clock_set_back_does_not_undo_what_was_shown() {
     let (mut c, mut other) = (server.client(), server.client());
     c.push("q x ID m DELAY 1800000");
     let started = c.now();
-    // While writes are paused the timer moves nothing: the look alone raises the queue's clock.
+    // The timer is idle while writes are paused, so only the read advances the queue's clock.
     other.ask("CLIENT PAUSE 600000 WRITE").ok();
     clock.set(HOUR);
     eventually("the server has noticed", || c.now() - started > HOUR / 2);
@@ -143,7 +143,7 @@ fn a_server_with_a_slow_clock_counts_no_lease_twice() {
     assert_eq!(totals(&mut c), [2, 0, 0, 0, 0]);
     clock.set(HOUR);
     eventually("time has ended them", || totals(&mut c) == [0, 2, 2, 2, 1]);
-    // The server that loads what was saved goes by a clock that is right.
+    // The server that loads the file has a correct clock.
     c.ask("SAVE").ok();
     clock.set(0);
     server.kill9();

@@ -8,7 +8,7 @@ const FOOTER: usize = 10;
 /// The type of the value and the low bytes of the module type's id, where its encoding version is.
 const HEADER: usize = 9;
 
-/// A server that takes dumps without looking at their checksums, but checks its own types.
+/// A server that does not verify the checksums of dumps; the types still check their own data.
 fn trusting_server() -> Server {
     let server = Server::with(&["--sanitize-dump-payload", "yes", "--dq.allow-effects", "yes"]);
     server.client().ask("DEBUG SET-SKIP-CHECKSUM-VALIDATION 1").ok();
@@ -19,7 +19,7 @@ fn restore(c: &mut Client, dump: &[u8]) -> Reply {
     c.cmd(&[b"RESTORE", b"hurt".as_slice(), b"0", dump, b"REPLACE"])
 }
 
-/// Does everything that one can do with a key; all that is asked is that the server lives on.
+/// Does everything that can be done with a key. The server must survive it.
 fn exercise(c: &mut Client, key: &str) {
     for line in [
         "DQ.INFO {q}",
@@ -248,7 +248,7 @@ fn an_effect_of_noise_is_refused() {
         apply(&mut c, "absent", &noise);
     }
     for first in 0..=255 {
-        // Huge lengths of every MessagePack form, with nothing behind them.
+        // Huge lengths of every MessagePack form, with no data behind them.
         apply(&mut c, "q", &[first, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]);
         apply(&mut c, "q", &[1, 0x92, first, 0xdd, 0xff, 0xff, 0xff, 0xff, 0xc6, 0xff, 0xff, 0xff, 0xff]);
     }

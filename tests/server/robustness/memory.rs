@@ -7,7 +7,7 @@ fn used(c: &mut Client) -> i64 {
     c.info("memory", "used_memory").parse().expect("a number")
 }
 
-/// Pushes so many messages, in batches; each on the given terms.
+/// Pushes this many messages in batches, each with the given options.
 fn fill(c: &mut Client, key: &str, messages: usize, size: usize, terms: &str) {
     let batch = (200_000 / (size + 50)).clamp(1, 500);
     let payload = "x".repeat(size.max(1));
@@ -25,7 +25,7 @@ fn the_memory_limit_refuses_pushes_and_lets_consumers_work() {
     let mut c = server.client();
     c.configure("maxmemory-policy", "noeviction");
     fill(&mut c, "q", 4_000, 1_000, "");
-    // Below what is used by more than the server's own buffers come to.
+    // Less than the memory in use, by more than the size of the server's own buffers.
     let limit = used(&mut c) - 400_000;
     c.configure("maxmemory", limit);
     eventually("a push is refused", || c.ask("DQ.PUSH q x DELAY 1000").is_error());
@@ -43,7 +43,7 @@ fn the_memory_limit_refuses_pushes_and_lets_consumers_work() {
     assert_eq!(c.ack(format!("q {}", receipts.join(" "))), 998);
     assert_eq!(c.ask(format!("DQ.CANCEL q {}", popped[0].id)).items()[0].text(), "ready");
     c.ask("DQ.ALTER q MAXLEN 0 DEADLEN 5").ok();
-    // What was acked has made room.
+    // The acks freed memory.
     eventually("a push is taken", || !c.ask("DQ.PUSH q x").is_error());
     assert!(c.ask("DQ.PURGE q").int() > 2_000);
     assert!(used(&mut c) < limit - 2_000_000, "the memory came back");

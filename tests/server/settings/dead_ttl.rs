@@ -5,7 +5,7 @@ use crate::support::{eventually, Client, Clock, Reply, Server};
 const HOUR: i64 = 3_600_000;
 const HALF_AN_HOUR: i64 = HOUR / 2;
 
-/// Sets a clock, and waits until the server goes by it.
+/// Sets a clock and waits until the server uses the new time.
 fn set(clock: &Clock, c: &mut Client, ms: i64, before: i64) {
     clock.set(ms);
     eventually("the server has noticed", || {

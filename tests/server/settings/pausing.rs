@@ -56,7 +56,7 @@ fn blocked_clients_are_served_when_the_queue_is_resumed() {
     c.until_blocked(1);
     c.create("q");
     c.pause("q");
-    // Whoever comes during the pause waits as well.
+    // Clients that block during the pause wait as well.
     late.wait_for_message("q");
     c.until_blocked(2);
     c.push_many("q 2 x x IDS a b");

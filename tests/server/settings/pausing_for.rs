@@ -2,7 +2,7 @@
 
 use crate::support::{effects_of, eventually, in_both_protocols, Client, Reply, Server};
 
-/// When the pause of a queue ends; none if it has no end, or is over.
+/// When the pause of a queue ends; `None` if it has no end or is over.
 fn paused_until(c: &mut Client, key: &str) -> Option<i64> {
     let about = c.about(key);
     let until = about.get("paused-until");

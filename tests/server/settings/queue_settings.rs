@@ -257,7 +257,7 @@ fn a_lease_is_taken_at_each_delivery() {
         c.pop("q COUNT 2");
         c.get("q", "own").int("deadline")
     });
-    // Who holds one keeps the end that it was given, until it asks for another.
+    // A running lease keeps its deadline until it is extended.
     let deadline = c.get("q", "m").int("deadline");
     c.alter("q LEASE 5");
     assert_eq!(c.get("q", "m").int("deadline"), deadline);
@@ -445,7 +445,7 @@ fn a_queue_that_was_made_survives_with_its_settings() {
         c.alter(format!("altered {ALL}"));
         c.bury("altered", &["a", "b", "c"]);
         c.alter("altered DEADLEN 1");
-        // What is in force there at the next start must not matter.
+        // The defaults at the next start must not matter.
         for (parameter, value) in [("dq.default-lease", 1), ("dq.default-retries", 0), ("dq.default-maxlen", 1)] {
             c.configure(parameter, value);
         }

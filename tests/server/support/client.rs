@@ -32,7 +32,7 @@ impl Client {
         Ok(client)
     }
 
-    /// Says a command and waits for its reply. Words are parted by spaces; `""` is the empty word.
+    /// Sends a command and waits for its reply. Spaces separate words; `""` is the empty word.
     #[track_caller]
     pub fn ask(&mut self, line: impl AsRef<str>) -> Reply {
         let line = line.as_ref();
@@ -45,14 +45,14 @@ impl Client {
         self.try_receive()
     }
 
-    /// A command whose words are any bytes.
+    /// Sends a command whose words are arbitrary bytes.
     #[track_caller]
     pub fn cmd<A: AsRef<[u8]>>(&mut self, args: &[A]) -> Reply {
         self.try_send(args).expect("sent");
         self.receive()
     }
 
-    /// Says a command without waiting for its reply.
+    /// Sends a command without waiting for its reply.
     #[track_caller]
     pub fn send(&mut self, line: impl AsRef<str>) {
         self.try_send(&words(line.as_ref())).expect("sent");
@@ -64,7 +64,7 @@ impl Client {
         self.try_receive().unwrap_or_else(|error| panic!("no reply: {error}"))
     }
 
-    /// Says all commands at once, in portions that fit the buffers between, and gathers their replies.
+    /// Pipelines the commands, in portions that fit the socket buffers, and returns their replies.
     #[track_caller]
     pub fn pipeline<L: AsRef<str>>(&mut self, lines: impl IntoIterator<Item = L>) -> Vec<Reply> {
         const PORTION: usize = 500;
@@ -78,7 +78,7 @@ impl Client {
         replies
     }
 
-    /// Says a few commands at once. There are fewer replies than commands where the connection broke.
+    /// Pipelines a few commands. If the connection breaks, there are fewer replies than commands.
     pub fn replies_to<L: AsRef<str>>(&mut self, lines: &[L]) -> Vec<Reply> {
         let bytes: Vec<u8> = lines.iter().flat_map(|line| encode(&words(line.as_ref()))).collect();
         let mut replies = Vec::new();
@@ -90,7 +90,7 @@ impl Client {
         replies
     }
 
-    /// Says all commands within MULTI and EXEC.
+    /// Sends all commands within MULTI and EXEC.
     #[track_caller]
     pub fn multi(&mut self, lines: &[&str]) -> Vec<Reply> {
         self.ask("MULTI").ok();

@@ -48,7 +48,7 @@ fn python_with_redis() -> Result<PathBuf, String> {
     Ok(python)
 }
 
-/// A folder in which scripts of Node find node-redis and ioredis; None if there is no Node 20, or no npm.
+/// A folder where Node scripts find node-redis and ioredis; None without Node 20 or npm.
 pub fn node() -> Option<&'static Path> {
     static NODE: OnceLock<Option<PathBuf>> = OnceLock::new();
     let found = NODE.get_or_init(|| {
@@ -71,7 +71,7 @@ fn node_modules() -> Result<PathBuf, String> {
     Ok(folder)
 }
 
-/// A folder in which `go build` finds go-redis; None if there is no Go, or the modules cannot be had.
+/// A folder where `go build` finds go-redis; None without Go or if the modules cannot be downloaded.
 pub fn go() -> Option<&'static Path> {
     static GO: OnceLock<Option<PathBuf>> = OnceLock::new();
     let found = GO.get_or_init(|| go_module().map_err(|problem| left_out("go-redis", &problem)).ok());

@@ -4,7 +4,7 @@ use super::preload::library;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The clock of one or more servers.
+/// A clock for one or more servers.
 pub struct Clock {
     file: PathBuf,
 }
@@ -19,7 +19,7 @@ impl Clock {
         clock
     }
 
-    /// Sets it so many milliseconds ahead of the true time, or behind.
+    /// Sets it this many milliseconds ahead of the true time, or behind.
     pub fn set(&self, ms: i64) {
         use std::io::Write;
         // Written in place: servers have the file mapped.
@@ -27,7 +27,7 @@ impl Clock {
         file.write_all(&ms.to_ne_bytes()).expect("the clock is set");
     }
 
-    /// What a server's environment must say to go by it.
+    /// The environment variables of a server that uses this clock.
     pub fn environment(&self) -> Vec<(String, String)> {
         vec![
             ("LD_PRELOAD".to_owned(), library("clock").to_string_lossy().into_owned()),

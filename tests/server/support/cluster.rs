@@ -108,7 +108,7 @@ impl Cluster {
         self.client(0).ask(format!("CLUSTER MEET 127.0.0.1 {} {bus}", node.port())).ok();
     }
 
-    /// Waits until every node knows every other and finds the cluster well.
+    /// Waits until every node knows every other and reports the cluster as ok.
     fn until_agreed(&self) {
         let known = format!("cluster_known_nodes:{}\r\n", self.nodes.len());
         for node in &self.nodes {

@@ -3,7 +3,7 @@
 use super::client::Client;
 use super::random::Random;
 
-/// Any command on one of the queues that changes something, or would like to.
+/// Any command that can change one of the queues.
 pub fn any_command(random: &mut Random, keys: &[&str]) -> String {
     let key = *random.one_of(keys);
     let id = format!("m{}", random.below(20));
@@ -39,7 +39,7 @@ pub fn any_command(random: &mut Random, keys: &[&str]) -> String {
     }
 }
 
-/// So many commands, each drawn by `line`, some of them in transactions and scripts.
+/// This many commands, each drawn by `line`, some of them in transactions and scripts.
 pub fn go_on(c: &mut Client, random: &mut Random, commands: usize, line: impl Fn(&mut Random) -> String) {
     for _ in 0..commands / 10 {
         c.pipeline((0..7).map(|_| line(random)));

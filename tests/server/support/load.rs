@@ -15,7 +15,7 @@ const BACKLOG: i64 = 300;
 /// How long a producer waits for a replica, ms.
 const CONFIRM_MS: u32 = 10_000;
 
-/// Work on a queue that goes on until it is ended.
+/// Producers and consumers that work on a queue until they are stopped.
 pub struct Load {
     key: String,
     stop: Arc<AtomicBool>,
@@ -39,11 +39,11 @@ struct Delivery {
     acked: bool,
 }
 
-/// What came of it all.
+/// The result of the work.
 pub struct Outcome {
     pushed: Vec<Pushed>,
     deliveries: Vec<Delivery>,
-    /// How often consumers had to go to another server.
+    /// How often consumers had to change the server.
     pub travels: usize,
 }
 
@@ -74,7 +74,7 @@ impl Load {
         load
     }
 
-    /// Waits until a good deal more was done: it goes on.
+    /// Waits until much more was done, so that the work is known to continue.
     #[track_caller]
     pub fn go_on(&mut self) {
         let goal = self.done.load(Ordering::Relaxed) + 200;

@@ -4,7 +4,7 @@ use super::client::Client;
 use super::reply::{Fields, Reply};
 use super::wait::{eventually, late_ms};
 
-/// A lease that does not end while a test runs.
+/// A lease that outlives the test.
 const LONG_LEASE_MS: i64 = 600_000;
 
 /// A message as it was delivered.
@@ -52,13 +52,13 @@ fn from_any(reply: &Reply) -> (String, Vec<Message>) {
 }
 
 impl Client {
-    /// `DQ.PUSH` of the line; the id.
+    /// `DQ.PUSH` with this line. Returns the id.
     #[track_caller]
     pub fn push(&mut self, line: impl AsRef<str>) -> String {
         self.ask(format!("DQ.PUSH {}", line.as_ref())).text()
     }
 
-    /// `DQ.POP` of the line; none where there is nothing.
+    /// `DQ.POP` with this line. Returns no message if nothing is ready.
     #[track_caller]
     pub fn pop(&mut self, line: impl AsRef<str>) -> Vec<Message> {
         let reply = self.ask(format!("DQ.POP {}", line.as_ref()));
@@ -68,7 +68,7 @@ impl Client {
         Message::all(&reply)
     }
 
-    /// `DQ.POP` of the line, where exactly one message must come.
+    /// `DQ.POP` with this line, which must return exactly one message.
     #[track_caller]
     pub fn pop_one(&mut self, line: impl AsRef<str>) -> Message {
         let mut messages = self.pop(line);
@@ -76,19 +76,19 @@ impl Client {
         messages.remove(0)
     }
 
-    /// `DQ.POP` of the line; the ids in the order of delivery.
+    /// `DQ.POP` with this line. Returns the ids in the order of delivery.
     #[track_caller]
     pub fn pop_ids(&mut self, line: impl AsRef<str>) -> Vec<String> {
         self.pop(line).into_iter().map(|message| message.id).collect()
     }
 
-    /// Starts to wait for a message of `key`, with a lease that outlives the test.
+    /// Blocks on `key` for one message, with a lease that outlives the test.
     #[track_caller]
     pub fn wait_for_message(&mut self, key: &str) {
         self.send(format!("DQ.POP {key} BLOCK 0 LEASE {LONG_LEASE_MS}"));
     }
 
-    /// The message for which this client waited.
+    /// Returns the message for which this client was blocked.
     #[track_caller]
     pub fn served(&mut self) -> Message {
         let reply = self.receive();
@@ -96,45 +96,45 @@ impl Client {
         Message::from(&reply.items()[0])
     }
 
-    /// `DQ.ACK` of the line; how many were removed.
+    /// `DQ.ACK` with this line. Returns how many were removed.
     #[track_caller]
     pub fn ack(&mut self, line: impl AsRef<str>) -> i64 {
         self.ask(format!("DQ.ACK {}", line.as_ref())).int()
     }
 
-    /// `DQ.NACK` of the line; the state to which it went.
+    /// `DQ.NACK` with this line. Returns the new state.
     #[track_caller]
     pub fn nack(&mut self, line: impl AsRef<str>) -> String {
         self.ask(format!("DQ.NACK {}", line.as_ref())).text()
     }
 
-    /// `DQ.EXTEND` of the line; the new deadline.
+    /// `DQ.EXTEND` with this line. Returns the new deadline.
     #[track_caller]
     pub fn extend(&mut self, line: impl AsRef<str>) -> i64 {
         self.ask(format!("DQ.EXTEND {}", line.as_ref())).int()
     }
 
-    /// `DQ.MPUSH` of the line; an id for each payload, or none where it was a duplicate.
+    /// `DQ.MPUSH` with this line. Returns an id for each payload, `None` for a duplicate.
     #[track_caller]
     pub fn push_many(&mut self, line: impl AsRef<str>) -> Vec<Option<String>> {
         let reply = self.ask(format!("DQ.MPUSH {}", line.as_ref()));
         reply.items().iter().map(|id| (!id.is_null()).then(|| id.text())).collect()
     }
 
-    /// `DQ.MPOP` of the line; the key and its messages, none where there is nothing.
+    /// `DQ.MPOP` with this line. Returns the key and its messages, `None` if nothing is ready.
     #[track_caller]
     pub fn pop_any(&mut self, line: impl AsRef<str>) -> Option<(String, Vec<Message>)> {
         let reply = self.ask(format!("DQ.MPOP {}", line.as_ref()));
         (!reply.is_null()).then(|| from_any(&reply))
     }
 
-    /// Starts to wait for a message of several keys, with a lease that outlives the test.
+    /// Blocks on several keys for one message, with a lease that outlives the test.
     #[track_caller]
     pub fn wait_for_any(&mut self, keys: &[&str]) {
         self.send(format!("DQ.MPOP {} {} BLOCK 0 LEASE {LONG_LEASE_MS}", keys.len(), keys.join(" ")));
     }
 
-    /// The key and the message for which this client waited.
+    /// Returns the key and the message for which this client was blocked.
     #[track_caller]
     pub fn served_from_any(&mut self) -> (String, Message) {
         let (key, mut messages) = from_any(&self.receive());
@@ -142,44 +142,44 @@ impl Client {
         (key, messages.remove(0))
     }
 
-    /// `DQ.CANCEL` of the line; the state in which each was, `absent` for those that were not there.
+    /// `DQ.CANCEL` with this line. Returns the former state of each, `absent` for missing messages.
     #[track_caller]
     pub fn cancel(&mut self, line: impl AsRef<str>) -> Vec<String> {
         let reply = self.ask(format!("DQ.CANCEL {}", line.as_ref()));
         reply.items().iter().map(|state| if state.is_null() { "absent".to_owned() } else { state.text() }).collect()
     }
 
-    /// `DQ.RESCHEDULE` of the line; 1 where it was moved.
+    /// `DQ.RESCHEDULE` with this line. Returns 1 if it was moved.
     #[track_caller]
     pub fn reschedule(&mut self, line: impl AsRef<str>) -> i64 {
         self.ask(format!("DQ.RESCHEDULE {}", line.as_ref())).int()
     }
 
-    /// `DQ.REDRIVE` of the line; how many live again.
+    /// `DQ.REDRIVE` with this line. Returns how many were redriven.
     #[track_caller]
     pub fn redrive(&mut self, line: impl AsRef<str>) -> i64 {
         self.ask(format!("DQ.REDRIVE {}", line.as_ref())).int()
     }
 
-    /// `DQ.PURGE` of the line; how many were removed.
+    /// `DQ.PURGE` with this line. Returns how many were removed.
     #[track_caller]
     pub fn purge(&mut self, line: impl AsRef<str>) -> i64 {
         self.ask(format!("DQ.PURGE {}", line.as_ref())).int()
     }
 
-    /// `DQ.PEEK` of the line; what is known of each message.
+    /// `DQ.PEEK` with this line. Returns the fields of each message.
     #[track_caller]
     pub fn peek(&mut self, line: impl AsRef<str>) -> Vec<Fields> {
         self.ask(format!("DQ.PEEK {}", line.as_ref())).items().iter().map(Reply::fields).collect()
     }
 
-    /// `DQ.PEEK` of the line; the ids in their order.
+    /// `DQ.PEEK` with this line. Returns the ids in order.
     #[track_caller]
     pub fn peek_ids(&mut self, line: impl AsRef<str>) -> Vec<String> {
         self.peek(line).iter().map(|message| message.text("id")).collect()
     }
 
-    /// `DQ.SCAN` of the line: the cursor of the next page, and this page.
+    /// `DQ.SCAN` with this line. Returns the cursor of the next page, and this page.
     #[track_caller]
     pub fn scan(&mut self, line: impl AsRef<str>) -> (String, Vec<Fields>) {
         let reply = self.ask(format!("DQ.SCAN {}", line.as_ref()));
@@ -187,7 +187,7 @@ impl Client {
         (cursor.text(), page.items().iter().map(Reply::fields).collect())
     }
 
-    /// A whole round of `DQ.SCAN` with these options; the ids that it showed, sorted.
+    /// A whole scan with these options. Returns the ids that it showed, sorted.
     #[track_caller]
     pub fn scan_ids(&mut self, key: &str, options: &str) -> Vec<String> {
         let (mut cursor, mut ids) = ("0".to_owned(), Vec::new());
@@ -203,13 +203,13 @@ impl Client {
         ids
     }
 
-    /// `DQ.CREATE` of the line.
+    /// `DQ.CREATE` with this line.
     #[track_caller]
     pub fn create(&mut self, line: impl AsRef<str>) {
         self.ask(format!("DQ.CREATE {}", line.as_ref())).ok();
     }
 
-    /// `DQ.ALTER` of the line.
+    /// `DQ.ALTER` with this line.
     #[track_caller]
     pub fn alter(&mut self, line: impl AsRef<str>) {
         self.ask(format!("DQ.ALTER {}", line.as_ref())).ok();
@@ -227,7 +227,7 @@ impl Client {
         self.ask(format!("DQ.RESUME {key}")).ok();
     }
 
-    /// Pushes messages that are rejected at once, one after the other: the dead of that order.
+    /// Pushes messages and nacks each with `DEAD` at once, so that they die in this order.
     #[track_caller]
     pub fn bury(&mut self, key: &str, ids: &[&str]) {
         for id in ids {
@@ -249,7 +249,7 @@ impl Client {
         self.info("persistence", "rdb_changes_since_last_save")
     }
 
-    /// Says a command from within a script. Its nulls come back as the null of a string.
+    /// Runs a command in a script. Its nulls come back as the null of a string.
     #[track_caller]
     pub fn script(&mut self, line: &str) -> Reply {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -258,13 +258,13 @@ impl Client {
         self.cmd(&args)
     }
 
-    /// `DQ.GET` of a message that is there.
+    /// `DQ.GET` of a message that exists.
     #[track_caller]
     pub fn get(&mut self, key: &str, id: &str) -> Fields {
         self.ask(format!("DQ.GET {key} {id}")).fields()
     }
 
-    /// The state of a message, `absent` where there is none of that id.
+    /// The state of a message, `absent` if there is none with this id.
     #[track_caller]
     pub fn state(&mut self, key: &str, id: &str) -> String {
         let reply = self.ask(format!("DQ.GET {key} {id}"));
@@ -281,25 +281,25 @@ impl Client {
         eventually(&format!("{id} is {state}"), || self.state(key, id) == state);
     }
 
-    /// `DQ.LEN` of the line.
+    /// `DQ.LEN` with this line.
     #[track_caller]
     pub fn len(&mut self, line: &str) -> i64 {
         self.ask(format!("DQ.LEN {line}")).int()
     }
 
-    /// `DQ.INFO` of a queue that is there.
+    /// `DQ.INFO` of a queue that exists.
     #[track_caller]
     pub fn about(&mut self, key: &str) -> Fields {
         self.ask(format!("DQ.INFO {key}")).fields()
     }
 
-    /// `DQ.INFO` of a queue but for what time alone changes in it.
+    /// `DQ.INFO` of a queue without the fields that time alone changes.
     #[track_caller]
     pub fn about_but_time(&mut self, key: &str) -> Fields {
         self.about(key).without(&["oldest-ready", "oldest-inflight"])
     }
 
-    /// What the server says of the records, settings and counters of a queue: equal content, equal digest.
+    /// The digest of the records, settings and counters of a queue: equal content has equal digests.
     #[track_caller]
     pub fn digest(&mut self, key: &str) -> String {
         self.ask(format!("DEBUG DIGEST-VALUE {key}")).items()[0].text()
@@ -350,7 +350,7 @@ impl Client {
         assert!(delivered <= due + late_ms(), "{id} was delivered {} ms late", delivered - due);
     }
 
-    /// One field of a section of `INFO`; empty where there is none.
+    /// One field of a section of `INFO`; empty if there is none.
     #[track_caller]
     pub fn info(&mut self, section: &str, field: &str) -> String {
         let text = self.ask(format!("INFO {section}")).text();
@@ -358,7 +358,7 @@ impl Client {
         value.unwrap_or_default().trim().to_owned()
     }
 
-    /// Waits until so many clients of the server are blocked.
+    /// Waits until this many clients of the server are blocked.
     #[track_caller]
     pub fn until_blocked(&mut self, clients: usize) {
         let clients = clients.to_string();

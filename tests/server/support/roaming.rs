@@ -4,12 +4,12 @@ use super::client::{Client, Protocol};
 use super::reply::Reply;
 use super::wait::eventually;
 
-/// A client of several servers, one of which at a time has what it wants.
+/// A client of several servers, one of which has the data at any time.
 pub struct Roamer {
-    /// Where to go when nobody says where: asked again each time.
+    /// The port to try without a redirection; called again each time.
     next: Box<dyn FnMut() -> Option<u16> + Send>,
     client: Option<Client>,
-    /// How often it had to go elsewhere.
+    /// How often it had to change the server.
     pub travels: usize,
 }
 
@@ -26,7 +26,7 @@ impl Roamer {
         Roamer::new(move || Some(ports[turns.next()?]))
     }
 
-    /// Says a command until somebody answers it who may. Where a connection breaks, that may be the second time.
+    /// Sends a command until a server accepts it. If a connection breaks, the command may run twice.
     #[track_caller]
     pub fn ask(&mut self, line: &str) -> Reply {
         let mut answer = None;

@@ -3,7 +3,7 @@
 use super::client::Client;
 use super::reply::{Fields, Reply};
 
-/// Who stands in the queue of `every_state`.
+/// The messages in the queue of `every_state`.
 pub struct Cast {
     /// The ids of all messages that the queue holds.
     pub ids: Vec<String>,
@@ -145,7 +145,7 @@ pub fn every_command(c: &mut Client) -> Vec<Reply> {
     known_of_every_command(c)
 }
 
-/// All that can be told of the queues of `every_command`, in words and as a digest.
+/// Everything that can be read of the queues of `every_command`, and their digests.
 pub fn known_of_every_command(c: &mut Client) -> Vec<Reply> {
     let mut known = Vec::new();
     for key in ["made", "plain", "emptied", "purged", "more"] {
@@ -168,7 +168,7 @@ impl Cast {
         self.ids.iter().map(|id| c.get(key, id)).collect()
     }
 
-    /// Checks that the queue goes on as if nothing had happened: counts, order and receipts.
+    /// Checks that the queue continues as if nothing had happened: counts, order and receipts.
     #[track_caller]
     pub fn expect_alive(&self, c: &mut Client, key: &str) {
         let counts = ["delayed", "ready", "inflight", "dead"].map(|state| c.len(&format!("{key} {state}")));

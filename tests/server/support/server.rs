@@ -21,14 +21,14 @@ const ALARMS: [&str; 6] = [alarms::PANIC, alarms::BUG, "panicked", "BUG REPORT",
 /// How often a start is tried again because another process took the port in between.
 const PORT_ATTEMPTS: usize = 20;
 
-/// A running server. Dropping it ends it, and fails the test if its log holds an alarm.
+/// A running server. Drop stops it, and fails the test if its log has an alarm.
 pub struct Server {
     child: Child,
     port: u16,
     dir: PathBuf,
     args: Vec<String>,
     environment: Vec<(String, String)>,
-    /// Whether an alarm in its log is what the test wants.
+    /// Whether the test expects an alarm in its log.
     alarm_wanted: bool,
 }
 
@@ -64,7 +64,7 @@ impl Server {
         alarm_in(&read_log(&self.dir)).is_some()
     }
 
-    /// A fresh server to which the operating system gives no second process.
+    /// A fresh server whose forks fail.
     pub fn without_fork(args: &[&str]) -> Server {
         let library = library("no_fork").to_string_lossy().into_owned();
         Server::in_environment(vec![("LD_PRELOAD".to_owned(), library)], args)
@@ -120,7 +120,7 @@ impl Server {
         self.child.id()
     }
 
-    /// Sends its process a signal: `STOP` lets it stand still until `CONT`.
+    /// Sends its process a signal: `STOP` suspends it until `CONT`.
     pub fn signal(&self, name: &str) {
         // The shell's own kill: the program of that name is not installed everywhere.
         let kill = format!("kill -s {name} {}", self.process());
@@ -138,7 +138,7 @@ impl Server {
         read_log(&self.dir)
     }
 
-    /// Forgets what it logged so far: an alarm in it was meant to be raised.
+    /// Clears its log: the test expected the alarms in it.
     pub fn forget_log(&self) {
         std::fs::write(self.dir.join("log"), "").expect("an empty log");
     }
@@ -155,7 +155,7 @@ impl Server {
         self.boot();
     }
 
-    /// Ends it in mid-sentence, as a power cut does.
+    /// Kills it, so that it cannot save or answer anything.
     pub fn kill9(&mut self) {
         self.child.kill().expect("killed");
         self.child.wait().expect("gone");
@@ -245,7 +245,7 @@ fn spawn(dir: &Path, port: u16, args: &[String], environment: &[(String, String)
         .unwrap_or_else(|error| panic!("{} does not start: {error}", server_binary()))
 }
 
-/// True once this very process answers and has loaded its data; false where its port was taken.
+/// True once this process answers and has loaded its data; false if its port was taken.
 fn answers(child: &mut Child, port: u16, dir: &Path) -> bool {
     let deadline = Instant::now() + patience();
     loop {

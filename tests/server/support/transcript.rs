@@ -9,13 +9,13 @@ use super::reply::Reply;
 
 const PROMPT: &str = "127.0.0.1:6379> ";
 
-/// A line that was said, and the answer that is shown.
+/// A line that is sent, and the reply that is shown.
 struct Exchange {
     command: String,
     answer: String,
 }
 
-/// All that one document shows.
+/// All dialogues of one document.
 pub struct Transcript(Vec<Exchange>);
 
 impl Transcript {
@@ -39,7 +39,7 @@ impl Transcript {
         Transcript(exchanges)
     }
 
-    /// The lines that are said, as they stand in the document.
+    /// The lines that are sent, as the document has them.
     pub fn lines(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|exchange| exchange.command.as_str())
     }
