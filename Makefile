@@ -1,17 +1,18 @@
-# `make` lists what there is to do. A target installs what it cannot do without (scripts/install-deps.sh).
+# `make` lists the targets. A target installs what it needs and cannot find (scripts/install-deps.sh).
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-matrix test-valgrind miri soak fuzz lint fmt bench bench-quick bench-core bench-instructions bench-charts bench-deps deps clean
+.PHONY: help run build test test-matrix test-valgrind miri soak fuzz fuzz-smoke lint deny msrv fmt bench bench-quick bench-core bench-instructions bench-charts bench-deps deps clean
 
-# Where rustup puts cargo, for shells that do not know it yet.
+# The directory where rustup installs cargo, in case the shell does not have it in its PATH.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-help: ## show this list
+help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' Makefile
 
-# With the core as a library beside it Cargo would not optimise the module as a whole.
+# Only the cdylib: if cargo builds the rlib too, it does not optimise across crates.
 BUILD := cargo rustc --release --locked --lib --crate-type cdylib
+TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-run: ## build dq and start a server with it on port 6379, or the next free one
+run: ## build the module and start a server with it on port 6379, or on the next free port
 	@scripts/install-deps.sh build server
 	$(BUILD)
 	@exec scripts/run-server.sh
@@ -20,47 +21,77 @@ build: ## build the module, target/release/libdq.so
 	@scripts/install-deps.sh build
 	$(BUILD)
 
-test: deps ## run all tests, two to four minutes: the core, its model, and real servers
+test: deps ## run all tests of the core and of the module on a real server, two to four minutes
 	cargo test --locked
 
-test-matrix: deps ## run the server tests on each of SERVERS="path ...", else on six servers that it fetches
+test-matrix: deps ## run the server tests on each of SERVERS="path ...", by default on six servers that are downloaded
 	@scripts/test-matrix.sh $(SERVERS)
 
-test-valgrind: deps ## run tests on a server under valgrind: wrong accesses to memory in what touches the server
+test-valgrind: deps ## run server tests under valgrind, to find invalid memory accesses of the module
 	@scripts/test-valgrind.sh
 
-miri: ## run the core's own tests under Miri, where a nightly toolchain has it
-	@cargo +nightly miri --version >/dev/null 2>&1 || { echo "dq: there is no Miri here: rustup +nightly component add miri"; exit 1; }
+miri: ## run the unit tests of the core under Miri, which needs a nightly toolchain
+	@cargo +nightly miri --version >/dev/null 2>&1 || { echo "dq: missing: Miri. Install it with: rustup +nightly component add miri"; exit 1; }
 	cargo +nightly miri test --no-default-features --lib
 
-soak: deps ## check what servers promise while they fail, for DQ_SOAK_SECONDS (600), with new seeds or from DQ_SEED
+soak: deps ## check the guarantees on failing servers for DQ_SOAK_SECONDS (600), with a new seed or with DQ_SEED
 	cargo test --locked --test server servers_keep_their_promises -- --ignored --nocapture
 
-fuzz: ## fuzz what reads bytes from outside, FUZZ_SECONDS (600) for each of four targets
+FUZZ_TARGETS := snapshot effects ids arguments
+# RUSTC_BOOTSTRAP: the sanitizer needs unstable flags, which a stable compiler accepts with it.
+FUZZ := RUSTC_BOOTSTRAP=1 cargo fuzz run
+FUZZ_LIMITS := -max_len=20000 -timeout=20
+
+fuzz: ## fuzz the four parsers of untrusted bytes, each for FUZZ_SECONDS (600); adds inputs to fuzz/corpus
 	@command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
 	cargo test --locked --no-default-features --test model -- --ignored seeds_for_the_fuzzer
-	@# RUSTC_BOOTSTRAP: the sanitizer's flags are not stable, the compiler may be.
-	for target in snapshot effects ids arguments; do \
-		RUSTC_BOOTSTRAP=1 cargo fuzz run $$target -- -max_total_time=$${FUZZ_SECONDS:-600} -max_len=20000 -timeout=20 || exit 1; \
+	for target in $(FUZZ_TARGETS); do \
+		$(FUZZ) $$target -- -max_total_time=$${FUZZ_SECONDS:-600} $(FUZZ_LIMITS) || exit 1; \
 	done
 
-lint: ## check format and lints, of the module and of the core alone
+fuzz-smoke: ## the same for a minute each, if cargo-fuzz is installed; leaves fuzz/corpus alone
+	@command -v cargo-fuzz >/dev/null || { echo "dq: not fuzzed: cargo-fuzz is not installed"; exit 0; }; \
+	for target in $(FUZZ_TARGETS); do \
+		mkdir -p $(TARGET)/fuzz-smoke/$$target; \
+		$(FUZZ) $$target $(TARGET)/fuzz-smoke/$$target fuzz/corpus/$$target -- \
+			-max_total_time=$${FUZZ_SECONDS:-60} $(FUZZ_LIMITS) -verbosity=0 -print_funcs=0 -print_final_stats=1 || exit 1; \
+	done
+
+lint: ## check formatting and lints, of the module and of the core alone
 	@scripts/install-deps.sh build lint
 	cargo fmt --all -- --check
 	cargo clippy --all-targets --locked -- -D warnings
 	cargo clippy --all-targets --locked --no-default-features -- -D warnings
 
+deny: ## check licenses, sources and advisories of the dependencies (deny.toml), if cargo-deny is installed
+	@if ! command -v cargo-deny >/dev/null; then \
+		echo "dq: dependencies not checked: cargo-deny is not installed"; \
+	else \
+		cargo deny --locked check licenses bans sources && \
+		if cargo deny --locked fetch db >/dev/null 2>&1; then cargo deny --locked check --disable-fetch advisories; \
+		else echo "dq: advisories not checked: their database cannot be downloaded"; fi; \
+	fi
+
+msrv: ## build with the oldest supported Rust (rust-version in Cargo.toml), if rustup has it
+	@version=$$(sed -n 's/^rust-version = "\(.*\)"$$/\1/p' Cargo.toml); \
+	toolchain=$$(rustup toolchain list 2>/dev/null | grep -oE "^$$version(\.[0-9]+)?" | tail -n 1); \
+	if [ -z "$$toolchain" ]; then \
+		echo "dq: Rust $$version not checked: rustup does not have it (rustup toolchain install $$version --profile minimal)"; \
+	else \
+		set -x; cargo "+$$toolchain" check --locked && cargo "+$$toolchain" check --locked --no-default-features; \
+	fi
+
 fmt: ## format the code
 	@scripts/install-deps.sh lint
 	cargo fmt --all
 
-bench: bench-core bench-deps ## measure the core, then dq against its peers, twenty minutes; writes benches/results.json
+bench: bench-core bench-deps ## measure the core, then dq and other queues, twenty minutes; writes benches/results.json
 	DQ_SERVER="$$(scripts/find-server.sh)" python3 benches/peers --json benches/results.json
 
-bench-quick: bench-deps ## the same against peers with fewer messages, two minutes; writes nothing
+bench-quick: bench-deps ## measure dq and other queues with fewer messages, two minutes; writes no file
 	DQ_SERVER="$$(scripts/find-server.sh)" python3 benches/peers --quick
 
-bench-instructions: ## count the instructions of the hot commands under valgrind; fails where one grew by a tenth
+bench-instructions: ## count the instructions of frequent commands under valgrind; fails if one grew by a tenth
 	@scripts/install-deps.sh build server python
 	$(BUILD)
 	DQ_SERVER="$$(scripts/find-server.sh)" python3 benches/instructions.py
@@ -69,23 +100,22 @@ bench-core: ## measure the core alone
 	@scripts/install-deps.sh build
 	cargo bench --locked --bench core --no-default-features
 
-# From benches/results.json; the charts are committed. No other target needs matplotlib.
-TARGET := $(or $(CARGO_TARGET_DIR),target)
-bench-charts: ## draw docs/charts/, and renew the tables of README.md and docs/performance.md
+# The charts are committed, so that no other target needs matplotlib.
+bench-charts: ## draw docs/charts and update the tables of README.md and docs, from benches/results.json
 	@scripts/install-deps.sh python
 	@test -e $(TARGET)/bench-venv/matplotlib-3.9.4 || { python3 -m venv $(TARGET)/bench-venv \
 		&& $(TARGET)/bench-venv/bin/pip install -q --disable-pip-version-check matplotlib==3.9.4 \
 		&& touch $(TARGET)/bench-venv/matplotlib-3.9.4; }
 	$(TARGET)/bench-venv/bin/python benches/peers/publish.py
 
-# What is measured beside dq is left out where it cannot be had.
+# The bench leaves out the queues whose programs cannot be installed.
 bench-deps:
 	@scripts/install-deps.sh build server python
-	@scripts/install-deps.sh bench || echo "dq: measured without what is missing"
+	@scripts/install-deps.sh bench || echo "dq: the bench leaves out what is missing"
 	$(BUILD)
 
 deps: ## install what is missing to build, test and run
 	@scripts/install-deps.sh
 
-clean: ## remove what was built; the data of `make run` stays, in run/
+clean: ## remove what was built; the data of `make run` stays in run/
 	cargo clean

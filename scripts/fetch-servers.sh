@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Fetches servers that Debian packages into a cache folder, installs nothing, and prints for each a line
+# Downloads servers from the archives of Debian into a cache directory and prints one line for each:
 #   NAME <tab> PATH
-#   scripts/fetch-servers.sh [NAME ...]        without a name: all of them; `--names` lists them
-# PATH takes the arguments of redis-server or valkey-server. It needs apt-get and dpkg, and no root. What is fetched
-# once is kept: DQ_SERVERS_DIR (~/.cache/dq-servers) may be removed at any time.
+#   scripts/fetch-servers.sh [NAME ...]        all servers if no name is given; `--names` lists the names
+# PATH takes the arguments of redis-server or valkey-server. Nothing is installed. The script needs apt-get and dpkg, but
+# not root. Downloads are kept in DQ_SERVERS_DIR (~/.cache/dq-servers), which can be removed at any time.
 set -euo pipefail
 
-# The name says the version; the suites of Debian have them.
+# The name of each server says its version; the second column is the suite of Debian that has it.
 servers='
 redis-7.0    bookworm            redis-server
 redis-8.0.2  trixie              redis-server
@@ -25,7 +25,7 @@ fi
 say() { echo "dq: $*" >&2; }
 for tool in apt-get apt-cache dpkg; do
     command -v "$tool" >/dev/null || {
-        say "servers are fetched from Debian's archives, and there is no $tool here; name your own: SERVERS=\"path ...\""
+        say "servers are downloaded from Debian's archives, which needs $tool; name your own instead: SERVERS=\"path ...\""
         exit 1
     }
 done
@@ -35,7 +35,7 @@ mkdir -p "$cache"
 cache=$(cd "$cache" && pwd)
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
-# The mirror that this machine uses, else Debian's own.
+# The mirror that this machine uses, or else Debian's own.
 mirror() {
     local found
     found=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources 2>/dev/null |
@@ -43,13 +43,13 @@ mirror() {
     echo "${found:-http://deb.debian.org/debian}"
 }
 
-# The sources of a suite; backports stand on the suite that they are for.
+# The sources of a suite. Backports need the suite that they are made for as well.
 list() {
     local suite
     for suite in "$2" "${2%-backports}"; do echo "deb [$1] $(mirror) $suite main"; done | sort -u
 }
 
-# Sets `apt` to options with which apt-get knows one suite and nothing of this machine's packages.
+# Sets `apt` to options with which apt-get knows one suite and ignores the packages of this machine.
 use_suite() {
     local suite=$1 dir=$cache/suites/$1
     mkdir -p "$dir/lists/partial" "$dir/cache/archives/partial"
@@ -59,24 +59,24 @@ use_suite() {
         -o "Dir::State::status=$dir/status" -o "Dir::Cache=$dir/cache" -o Debug::NoLocking=1
         -o "APT::Sandbox::User=$(id -un)" -o Acquire::Languages=none)
     if [ -e "$dir/known" ]; then return; fi
-    say "package lists of Debian $suite"
+    say "downloading the package lists of Debian $suite"
     list "signed-by=$keyring" "$suite" >"$dir/sources.list"
     if ! apt-get "${apt[@]}" update >"$dir/log" 2>&1 || grep -q NO_PUBKEY "$dir/log"; then
-        # A suite that is newer than this machine's keyring. Said openly: its packages are only run by tests.
-        say "the signature of $suite cannot be checked here; its mirror is trusted"
+        # The suite is newer than the keyring of this machine. Only tests run its packages.
+        say "the signature of $suite cannot be checked with the keyring of this machine; its mirror is trusted"
         list trusted=yes "$suite" >"$dir/sources.list"
         apt-get "${apt[@]}" update >"$dir/log" 2>&1 || { cat "$dir/log" >&2; return 1; }
     fi
     touch "$dir/known"
 }
 
-# What the packages need of libraries, and the tools of servers.
+# The libraries that the packages depend on, and the package of a server's tools.
 libraries_of() {
     apt-cache "${apt[@]}" depends --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces --no-enhances "$@" \
         2>/dev/null | awk '$1 ~ /Depends:$/ && $2 ~ /^(lib|redis-tools$|valkey-tools$)/ { print $2 }' | sort -u
 }
 
-# The package and the libraries that it needs, down to libc: they may be newer than this machine's.
+# The package and all the libraries that it needs, including libc, which may be newer than those of this machine.
 with_libraries() {
     local found=("$1") level=("$1") package
     while [ ${#level[@]} -gt 0 ]; do
@@ -91,7 +91,7 @@ fetch() {
     if [ ! -x "$dir/server" ]; then
         local apt=() wanted deb libraries loader
         use_suite "$suite" || return 1
-        say "$name: $package of Debian $suite"
+        say "$name: downloading $package of Debian $suite"
         rm -rf "$dir"
         mkdir -p "$dir/packages" "$dir/root"
         mapfile -t wanted < <(with_libraries "$package")
@@ -100,12 +100,12 @@ fetch() {
         rm -rf "$dir/packages"
         libraries=$(find "$dir/root" -type d -path '*/lib/*-linux-gnu*' | sort | paste -sd:)
         loader=$(find "$dir/root" -name 'ld-linux*.so.*' | head -n 1)
-        [ -n "$loader" ] || { say "$name: no loader among its libraries"; return 1; }
-        # Under the loader of its own suite; `exec`, so that the process is the server.
+        [ -n "$loader" ] || { say "$name: its packages contain no loader"; return 1; }
+        # It runs under the loader of its own suite, and by `exec`, so that the process is the server itself.
         printf '#!/bin/sh\nexec "%s" --argv0 %s --library-path "%s" "%s" "$@"\n' \
             "$loader" "$package" "$libraries" "$dir/root/usr/bin/$package" >"$dir/server.new"
         chmod +x "$dir/server.new"
-        "$dir/server.new" --version >/dev/null || { say "$name does not run here"; return 1; }
+        "$dir/server.new" --version >/dev/null || { say "$name does not run on this machine"; return 1; }
         mv "$dir/server.new" "$dir/server"
     fi
     printf '%s\t%s\n' "$name" "$dir/server"
@@ -119,10 +119,10 @@ failed=0
 for name in "$@"; do
     row=$(awk -v name="$name" '$1 == name' <<<"$servers")
     if [ -z "$row" ]; then
-        say "$name is no server that can be fetched: $(names | paste -sd' ')"
+        say "unknown server $name; the names are: $(names | paste -sd' ')"
         exit 1
     fi
     # shellcheck disable=SC2086 # name, suite, package
-    fetch $row || { say "$name could not be fetched"; failed=1; }
+    fetch $row || { say "$name could not be downloaded"; failed=1; }
 done
 exit $failed

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Prints the path of the first server here that can load dq: redis-server or valkey-server, 7.0 or newer.
-# DQ_SERVER names another one. Otherwise one line that says why, and exit 1 where there is none at all,
-# exit 2 where what there is will not do.
+# Prints the path of a server that can load dq: the first of redis-server and valkey-server in the PATH that is version
+# 7.0 or newer. DQ_SERVER names another one. On failure it prints the reason: exit 1 if there is no server at all, exit 2
+# if the server cannot be used.
 set -euo pipefail
 
-floor=7 # module configuration parameters came with Redis 7.0
+floor=7 # Redis 7.0 introduced configuration parameters of modules
 seen=""
 try() {
     local path version
@@ -14,12 +14,12 @@ try() {
         printf '%s\n' "$path"
         exit 0
     fi
-    seen="$seen$path is ${version:-no server}; "
+    seen="$seen$path is ${version:-not a server}; "
 }
 
 if [ -n "${DQ_SERVER:-}" ]; then
     try "$DQ_SERVER"
-    [ -n "$seen" ] || seen="DQ_SERVER=$DQ_SERVER is no program; "
+    [ -n "$seen" ] || seen="DQ_SERVER=$DQ_SERVER is not a program; "
 else
     try redis-server
     try valkey-server

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Installs what is missing here for the parts that are asked for, and does nothing where nothing is.
-#   scripts/install-deps.sh [build] [lint] [server] [python] [bench]      without arguments: all but bench
-# bench is what dq is measured against: the bench leaves out what cannot be had.
-# It uses apt-get, as root or through `sudo -n`, and rustup for Rust's own components. Where it cannot install,
-# it says in one line what to install, and fails. Written for bash 3.2 too (macOS).
+# Installs what is missing for the named parts. Does nothing if nothing is missing.
+#   scripts/install-deps.sh [build] [lint] [server] [python] [bench]      by default all but bench
+# bench: the programs that dq is compared with. The bench leaves out those that cannot be installed.
+# It uses apt-get, as root or through `sudo -n`, and rustup for components of Rust. If it cannot install, it prints one
+# line that says what to install, and fails. It also runs on bash 3.2 (macOS).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH="$PATH:${HOME:-/root}/.cargo/bin"
@@ -17,17 +17,17 @@ as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
 }
 
-# --- what there is ---
+# --- what is installed ---
 
-# A compiler with its C library's headers: the linker of Rust, and one C file of the redis-module crate.
+# A C compiler with the headers of the C library. Rust links with it, and the redis-module crate has one C file.
 have_cc() {
     command -v cc >/dev/null && echo '#include <stdio.h>' | cc -E - >/dev/null 2>&1
 }
 
-# libclang where the clang-sys crate looks for it, and clang's own headers: bindgen needs both.
+# bindgen needs libclang, in a directory where the clang-sys crate looks for it, and the headers of clang.
 have_libclang() {
     local dir lib header found=""
-    [ -z "${LIBCLANG_PATH:-}" ] || return 0 # set by hand: believed
+    [ -z "${LIBCLANG_PATH:-}" ] || return 0 # set by the user: not checked
     local config="${LLVM_CONFIG_PATH:-llvm-config}"
     local prefix="/nonexistent"
     if command -v "$config" >/dev/null; then prefix=$("$config" --prefix 2>/dev/null) || true; fi
@@ -41,14 +41,14 @@ have_libclang() {
             if [ -n "$found" ] && [ -e "$header" ]; then return 0; fi
         done
     done
-    # The library may stand in another directory than the headers.
+    # The library and the headers may be in different directories.
     [ -n "$found" ] && for header in /usr/lib/clang/*/include/stddef.h /usr/lib/llvm-*/lib/clang/*/include/stddef.h; do
         if [ -e "$header" ]; then return 0; fi
     done
     return 1
 }
 
-# A server that is there but too old is somebody's, and apt has no newer one: it is left alone.
+# A server that is installed but too old is not replaced: somebody may use it, and apt has no newer one.
 have_server() {
     local code=0
     scripts/find-server.sh >/dev/null 2>&1 || code=$?
@@ -57,16 +57,16 @@ have_server() {
 }
 have_cli() { command -v redis-cli >/dev/null || command -v valkey-cli >/dev/null; }
 
-# A Python that can make a virtual environment: Debian ships the module that this needs apart.
+# A Python that can create virtual environments. Debian has the module for that in a separate package.
 have_python() {
     python3 -IS -c 'import importlib.util as u, sys; sys.exit(not (u.find_spec("venv") and u.find_spec("ensurepip")))' 2>/dev/null
 }
 
-# What the bench compares with. A node without npm is somebody's, and so is a beanstalkd outside the PATH.
+# What dq is compared with. A node without npm, and a beanstalkd outside the PATH, were installed by somebody else.
 have_beanstalkd() { PATH="$PATH:/usr/sbin:/usr/local/sbin" command -v beanstalkd >/dev/null; }
 have_npm() { command -v node >/dev/null && command -v npm >/dev/null; }
 
-# --- what is missing: its name, and the packages of Debian, Fedora and Homebrew (xcode: of Apple's tools) ---
+# --- what is missing: its name, and its packages on Debian, Fedora and Homebrew (xcode: Apple's command line tools) ---
 
 missing="" debian="" fedora="" brew=""
 need() {
@@ -95,18 +95,18 @@ look() {
             have_npm || need "node and npm" "$(command -v node >/dev/null || echo nodejs) npm" "nodejs-npm" "node"
             ;;
         lint) ;;
-        *) die "$part is no part: build, lint, server, python, bench" ;;
+        *) die "unknown part $part; the parts are: build, lint, server, python, bench" ;;
         esac
     done
 }
 
 # --- installing ---
 
-# Packages of a server start it, now and at each boot, on the port that somebody else may want. Not here.
+# The package of a server starts it, now and at each boot, on a port that may be needed. This prevents it.
 hold_services() {
     local policy=/usr/sbin/policy-rc.d
     [ ! -e "$policy" ] || return 0
-    printf '#!/bin/sh\n# Left by an interrupted scripts/install-deps.sh of dq: remove it.\nexit 101\n' | as_root tee "$policy" >/dev/null
+    printf '#!/bin/sh\n# Left behind by an interrupted scripts/install-deps.sh of dq. It can be removed.\nexit 101\n' | as_root tee "$policy" >/dev/null
     as_root chmod 755 "$policy"
     trap 'as_root rm -f /usr/sbin/policy-rc.d' EXIT
 }
@@ -124,7 +124,7 @@ install_packages() {
     echo "dq: installing $*"
     if [ -n "$fresh_servers" ]; then hold_services; fi
     if [ "$known" = no ]; then apt update; fi
-    # Old lists name versions that the mirror no longer has: then, and only then, read them anew.
+    # Outdated package lists may name versions that the mirror no longer has. Update them only then.
     apt install -y --no-install-recommends "$@" >/dev/null || {
         apt update
         apt install -y --no-install-recommends "$@" >/dev/null
@@ -146,7 +146,7 @@ say_what_to_install() {
     die "missing: $missing. Install it with: apt-get install$debian (Debian, Ubuntu) | dnf install$fedora (Fedora) | $macos (macOS)"
 }
 
-# --- the run ---
+# --- main ---
 
 if [ $# = 0 ]; then set -- build lint server python; fi
 

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Runs the server tests on several servers, one after the other, and says at the end how each did.
+# Runs the server tests on several servers, one after the other, and prints a summary.
 #   scripts/test-matrix.sh [--smoke] [SERVER ...]
-# SERVER is the path of a redis-server or valkey-server, or a name of scripts/fetch-servers.sh; without one: all names.
-# --smoke runs the tests of what servers differ in. Exit 1: a test failed; exit 3: none failed, but a server was missing.
+# SERVER is the path of a redis-server or valkey-server, or a name of scripts/fetch-servers.sh. Default: all names.
+# --smoke runs only the tests of areas in which servers differ. Exit 1: a test failed. Exit 3: no test failed, but a
+# server was missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH="$PATH:${HOME:-/root}/.cargo/bin"
 
-# Delivery and waiting, what the server keeps and sends, and what it is told about commands.
+# Delivery and blocking, persistence and replication, generic key commands, and COMMAND.
 smoke="delivery::popping:: delivery::blocking:: delivery::waiting:: delivery::races:: durability::persistence::
     replication::following:: keyspace::generic_keys:: interface::discovery:: lifecycle::what_happens_when::"
 
@@ -29,7 +30,7 @@ for server in "$@"; do
     *) path=$(scripts/fetch-servers.sh "$server" | cut -f 2) || path="" ;;
     esac
     if [ -z "$path" ] || ! version=$("$path" --version 2>/dev/null); then
-        note "NOT TESTED  $server: there is no such server here"
+        note "NOT TESTED  $server: it is missing or does not run"
         missing=3
         continue
     fi

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs server tests on a server under valgrind, and fails where valgrind reports an error in which dq has a part.
-#   scripts/test-valgrind.sh [FILTER ...]      without a filter: what comes from outside, is freed elsewhere, or waits
-# Some fifty times slower than the tests alone. It takes a server that finds its allocator in a library of its own, as
-# Debian's do: valgrind puts its own allocator in the place of that.
+# Runs server tests on a server under valgrind. Fails if valgrind reports an error with dq in its stack trace.
+#   scripts/test-valgrind.sh [FILTER ...]      default: untrusted input, frees on other threads, blocked clients
+# The tests take about fifty times as long. The server must have its allocator in a shared library, as Debian's servers
+# do, because valgrind replaces it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH="$PATH:${HOME:-/root}/.cargo/bin"
@@ -25,12 +25,12 @@ printf '#!/bin/sh\nexec valgrind --quiet --soname-synonyms="somalloc=libjemalloc
 chmod +x "$here/server"
 
 code=0
-# Everything takes its time: tests are twenty times as patient.
+# Tests wait twenty times as long for a condition.
 DQ_SERVER="$here/server" DQ_PATIENCE=20 cargo test --locked --test server -- --test-threads 3 "$@" || code=$?
 if grep -l libdq "$here"/logs/* >"$here/reports"; then
     xargs cat <"$here/reports"
-    echo "dq: valgrind reports errors in which dq has a part, see above" >&2
+    echo "dq: valgrind reports errors with dq in their stack traces, see above" >&2
     exit 1
 fi
-echo "dq: valgrind reports no error in which dq has a part"
+echo "dq: valgrind reports no errors in dq"
 exit "$code"
