@@ -12,6 +12,7 @@ import json
 import os
 import platform
 import signal
+import subprocess
 import sys
 import time
 import traceback
@@ -66,6 +67,12 @@ def machine():
     return {"cpu": model, "cores": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version()}
 
 
+def commit():
+    """The commit that is checked out; None outside a repository."""
+    known = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    return known.stdout.strip() or None
+
+
 def measure(lab, workloads, contenders, results):
     """Runs all, and notes what was skipped and what failed."""
     for workload in workloads:
@@ -110,8 +117,8 @@ def main():
     gc.disable()
     start = time.monotonic()
     server = RedisServer(lab.server)
-    results = {"when": time.strftime("%Y-%m-%d"), "quick": options.quick, "server": server.version(),
-               "machine": machine(), "skipped": {}, "failed": [], "workloads": {}}
+    results = {"when": time.strftime("%Y-%m-%d"), "commit": commit(), "quick": options.quick,
+               "server": server.version(), "machine": machine(), "skipped": {}, "failed": [], "workloads": {}}
     server.stop()
     measure(lab, workloads, contenders, results)
     results["seconds"] = round(time.monotonic() - start)

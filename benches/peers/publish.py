@@ -1,5 +1,6 @@
 """Makes what is published from benches/results.json: the charts in docs/charts/, and the tables between the markers
-<!-- bench:NAME --> and <!-- /bench:NAME --> of README.md and docs/performance.md.
+<!-- bench:NAME --> and <!-- /bench:NAME --> of README.md, docs/performance.md and docs/targets.md. The name `run`
+stands for a sentence that says when and on what the figures were measured.
 
     python3 benches/peers/publish.py      with matplotlib; `make bench-charts` has it
 """
@@ -16,7 +17,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from tables import TABLES, Results, number, punctual
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
-DOCUMENTS = ["README.md", "docs/performance.md"]
+DOCUMENTS = ["README.md", "docs/performance.md", "docs/targets.md"]
 OURS, OURS_LIGHT, THEIRS, THEIRS_LIGHT = "#c0392b", "#e6a49d", "#5d6d7e", "#b3bcc5"
 BAR_INCHES = 0.42
 
@@ -76,27 +77,27 @@ def bars(name, title, axis, rows, series=("",), log=False, notes={}):
 
 
 def life(results):
-    bars("life", "The whole life of a message: pushed, taken, acked", "server CPU, µs a message (logarithmic)",
+    bars("life", "Cost of push + pop + ack", "server CPU, µs per message (logarithmic)",
          [(c, (f["life_us"], f.get("batch_life_us"))) for c, f in results.of("life")],
-         ("one by one", "in hundreds"), log=True)
+         ("one message per command", "batches of 100"), log=True)
 
 
 def memory(results):
-    bars("memory", "Memory of a delayed message beyond its payload of 100 bytes", "bytes a message",
+    bars("memory", "Memory of a delayed message beyond its payload of 100 bytes", "bytes per message",
          [(c, (f["bytes"],)) for c, f in results.of("memory")])
 
 
 def stall(results):
     count = max((f["messages"] for _, f in results.of("burst")), default=0)
     fewer = {c.name: f" ({f['messages']:,})" for c, f in results.of("burst") if f["messages"] < count}
-    bars("stall", f"How long others wait while {count:,} messages fall due at one instant",
+    bars("stall", f"Longest wait of other clients while {count:,} messages become due at once",
          "longest PING, ms (logarithmic)", [(c, (f["longest_ping_ms"],)) for c, f in results.of("burst")], log=True,
          notes=fewer)
 
 
 def punctuality(results):
-    polled = {c.name: ", polled each second" for c, _ in results.of("punctuality") if c.polled}
-    bars("punctuality", "How late a message is delivered, at 2,000 a second", "99th percentile, ms (logarithmic)",
+    polled = {c.name: ", polled every second" for c, _ in results.of("punctuality") if c.polled}
+    bars("punctuality", "Lateness of deliveries at 2,000 messages per second", "99th percentile, ms (logarithmic)",
          [(c, (punctual(results, c, 2000, "p99_ms"),)) for c, _ in results.of("punctuality")], log=True,
          notes=polled)
 
@@ -114,10 +115,10 @@ def growth(results):
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(FuncFormatter(plain))
     axes.set_ylim(bottom=0)
-    axes.set_xlabel("messages waiting (logarithmic)")
+    axes.set_xlabel("waiting messages (logarithmic)")
     axes.set_ylabel("server CPU, µs")
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1))
-    save(figure, "growth", "How the cost of a push and a pop grows")
+    save(figure, "growth", "Cost of a push and a pop in a growing queue")
 
 
 def markdown(table):
@@ -127,13 +128,22 @@ def markdown(table):
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in table.rows])
 
 
+def run_in_words(raw):
+    """When and on what the figures were measured."""
+    machine = raw["machine"]
+    commit = f", at commit `{raw['commit']}`" if raw.get("commit") else ""
+    return f"The figures are of {raw['when']}{commit}: {raw['server']}, {machine['cores']} cores ({machine['cpu']})."
+
+
 def renew(path, results):
-    """Puts the tables between their markers; a marker that names no table is an error."""
+    """Replaces what is between the markers; a marker with an unknown name is an error."""
     with open(os.path.join(ROOT, path)) as file:
         text = file.read()
 
     def table(match):
         name = match.group(1)
+        if name == "run":
+            return f"<!-- bench:run -->\n{run_in_words(results.raw)}\n<!-- /bench:run -->"
         if name not in TABLES:
             sys.exit(f"{path}: there is no table {name}")
         return f"<!-- bench:{name} -->\n{markdown(TABLES[name](results))}\n<!-- /bench:{name} -->"

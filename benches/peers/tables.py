@@ -1,4 +1,4 @@
-"""The tables that the terminal, the README and docs/performance.md show, made from the results of a run."""
+"""The tables of the terminal, the README, docs/performance.md and docs/targets.md, made from the results of a run."""
 from contenders import CONTENDERS
 from targets import evaluate
 
@@ -68,34 +68,36 @@ def central(results):
                 number(results.get("life", name, "life_us")), number(results.get("life", name, "batch_life_us")),
                 number(results.get("memory", name, "bytes"), 0), number(results.get("burst", name, "longest_ping_ms")),
                 number(punctual(results, contender, 2000, "p99_ms")), yes(contender.acks)])
-    return Table("The contenders", [
-        "", "push, random delay, µs", "life one by one, µs", "life in hundreds, µs", "bytes a message",
-        "longest PING, ms", "p99 late, ms", "ack"], rows)
+    return Table("dq and other queues", [
+        "", "delayed push, µs", "push + pop + ack, µs", "the same in batches of 100, µs", "bytes per message",
+        "longest PING, ms", "p99 lateness, ms", "ack"], rows)
 
 
 def pushing(results):
     columns = ["pipeline_1_us", "pipeline_16_us", "pipeline_64_us", "connections_50_us"]
-    return Table("Push with a random delay, CPU µs", ["", "pipeline of 1", "of 16", "of 64", "50 connections"],
-                 [[c.title, *[number(f.get(key)) for key in columns]] for c, f in results.of("pushing")])
+    return Table("Push with a random delay: CPU µs per message", [
+        "", "no pipeline", "pipeline of 16", "pipeline of 64", "50 connections"],
+        [[c.title, *[number(f.get(key)) for key in columns]] for c, f in results.of("pushing")])
 
 
 def life(results):
     columns = ["push_us", "take_us", "ack_us", "life_us", "ratio", "batch_push_us", "batch_take_us", "batch_ack_us",
                "batch_life_us", "batch_ratio"]
-    return Table("Life, CPU µs a message; × is of SET + GET + DEL in the same run", [
-        "", "push", "take", "ack", "all", "×", "in hundreds: push", "take", "ack", "all", "×"],
+    return Table("Push + pop + ack: CPU µs per message; × is relative to SET + GET + DEL in the same run", [
+        "", "push", "pop", "ack", "sum", "×", "batches of 100: push", "pop", "ack", "sum", "×"],
         [[c.title, *[number(f.get(key)) for key in columns]] for c, f in results.of("life")])
 
 
 def memory(results):
-    return Table("Memory beyond a 100-byte payload, bytes", [
-        "", "messages", "a delayed message", "a live one after 90 % were acked"],
+    return Table("Memory per message beyond its payload of 100 bytes, bytes", [
+        "", "messages", "delayed message", "remaining message after 90 % were acked"],
         [[c.title, number(f["messages"], 0), number(f["bytes"], 0), number(f.get("after_acks_bytes"), 0)]
          for c, f in results.of("memory")])
 
 
 def queues(results):
-    return Table("Many queues of one message", ["", "queues", "bytes a queue, its payload included", "push, CPU µs"], [
+    return Table("Many queues with one message each", [
+        "", "queues", "bytes per queue, with payload", "push, CPU µs"], [
         [c.title, number(f["queues"], 0), number(f["bytes"], 0), number(f["push_us"])]
         for c, f in results.of("many-queues")])
 
@@ -103,9 +105,9 @@ def queues(results):
 def files(results):
     def written(c, which):
         return number(results.get("falling-due", c.name, which), 0)
-    return Table("Files: bytes a message beyond the payload, CPU seconds for all", [
-        "", "messages", "RDB bytes", "save, s", "load, s", "AOF bytes of a push", "of a life", "of a life in hundreds",
-        "AOF load, s", "AOF bytes to fall due", "replication bytes to fall due"],
+    return Table("Files: bytes per message beyond its payload, CPU seconds for all messages", [
+        "", "messages", "RDB bytes", "save, s", "load, s", "AOF bytes: push", "push + pop + ack", "in batches of 100",
+        "AOF load, s", "AOF bytes when due", "replication bytes when due"],
         [[c.title, number(f["messages"], 0), number(f["rdb_bytes"], 0), number(f["save_seconds"]),
           number(f["load_seconds"]), number(f["aof_push_bytes"], 0), number(f.get("aof_life_one_bytes"), 0),
           number(f.get("aof_life_bytes"), 0), number(f["aof_load_seconds"]), written(c, "aof_bytes"),
@@ -116,20 +118,21 @@ def punctuality(results):
     rows = []
     for c, runs in results.of("punctuality"):
         for run in runs.values():
-            how = "waits" if run["how"] == "waiting" else f"polls each {run['how'][5:-2]} ms"
+            how = "blocks" if run["how"] == "waiting" else f"polls every {run['how'][5:-2]} ms"
             rows.append([c.title, how, number(run["rate"], 0), number(run["p50_ms"]), number(run["p99_ms"]),
                          number(run["max_ms"]), f"{run['early'] * 100:.0f} %", f"{run['server_cpu'] * 100:.1f} %",
                          number(run["us"])])
-    return Table("Punctuality: delivered minus due, ms", [
-        "", "consumer", "messages a second", "p50", "p99", "max", "early", "server CPU", "µs a message"], rows)
+    return Table("Lateness: delivery time minus due time, ms", [
+        "", "consumer", "messages/s", "p50", "p99", "max", "early", "server CPU", "µs per message"], rows)
 
 
 def burst(results):
-    return Table("All due at one instant", [
+    return Table("All messages due at the same instant", [
         "", "messages", "longest PING, ms", "p99 PING, ms", "longest command, ms", "longest timer run, ms",
-        "in exact order", "take and ack, µs"],
+        "in exact order", "pop + ack, µs"],
         [[c.title, number(f["messages"], 0), number(f["longest_ping_ms"]), number(f["p99_ping_ms"]),
-          number(f.get("longest_command_ms")), number(f.get("longest_timer_ms")), yes(f["in_order"]), number(f["deliver_us"])]
+          number(f.get("longest_command_ms")), number(f.get("longest_timer_ms")), yes(f["in_order"]),
+          number(f["deliver_us"])]
          for c, f in results.of("burst")])
 
 
@@ -142,7 +145,7 @@ def growth(results):
             if any(value is not None for value in values):
                 longest = figures["longest_push_ms"] if kind == "push" else None
                 rows.append([f"{c.title}, {kind}", *map(number, values), number(longest)])
-    return Table("CPU µs by how many messages wait", ["", *[f"{int(size):,}" for size in sizes],
+    return Table("CPU µs per message, by the number of waiting messages", ["", *[f"{int(size):,}" for size in sizes],
                                                       "longest command, ms"], rows)
 
 
@@ -151,12 +154,13 @@ def waiters(results):
     for _, figures in results.of("waiters"):
         rows = [[f"{int(count):,}", number(run["delayed_us"]), number(run["served_us"])]
                 for count, run in figures.items() if isinstance(run, dict)]
-    return Table("A push to a queue on which clients wait (dq, no pipeline), CPU µs", [
-        "clients", "push that is not due yet", "push that one of them gets, its delivery included"], rows)
+    return Table("A push to a queue with blocked clients (dq, no pipeline): CPU µs", [
+        "blocked clients", "push that is not due yet", "push that is delivered to one of them, with the delivery"],
+        rows)
 
 
 def deletion(results):
-    return Table("Deleting a queue of waiting messages, ms", ["", "messages", "DEL", "UNLINK"], [
+    return Table("Deleting a queue of waiting messages: time of the command, ms", ["", "messages", "DEL", "UNLINK"], [
         [c.title, number(f["messages"], 0), number(f["del_ms"]), number(f["unlink_ms"])]
         for c, f in results.of("deletion")])
 
@@ -167,13 +171,13 @@ def payloads(results):
     def cell(figures):
         return f"{number(figures['life_us'])} ({number(figures['mb_a_cpu_second'])})" if figures else NONE
 
-    return Table("Life one by one by the size of the payload: CPU µs (MB a second of CPU)", [
+    return Table("Push + pop + ack by the size of the payload: CPU µs (MB per second of CPU)", [
         "", *[bytes_in_words(int(size)) for size in sizes]], [
         [c.title, *[cell(figures.get(size)) for size in sizes]] for c, figures in results.of("payload-sizes")])
 
 
 def targets(results):
-    return Table("Targets of dq", ["", "figure", "goal", "reached"], [
+    return Table("Targets", ["", "figure", "goal", "reached"], [
         [row["what"], f"{number(row['figure'])} {row['unit']}".strip(), f"≤ {row['goal']:g} {row['unit']}".strip(),
          "yes" if row["reached"] else "NO"] for row in evaluate(results)])
 

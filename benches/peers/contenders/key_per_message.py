@@ -46,7 +46,7 @@ if #ended > 0 then redis.call('ZREMRANGEBYSCORE', KEYS[1], '0', ARGV[1]) end
 
 class KeyPerMessage(Contender):
     name = "key-per-message"
-    title = "a key a message (hdt3213)"
+    title = "one key per message (hdt3213)"
     batches = False
     whole_seconds = True
     replies_each = 3
