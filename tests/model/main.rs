@@ -19,6 +19,7 @@ mod golden;
 mod history;
 mod loading;
 mod reference;
+mod rooms;
 mod world;
 
 use proptest::prelude::*;
