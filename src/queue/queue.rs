@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// use dq::queue::time::{DurationMs, UnixMs};
 /// use dq::queue::{Due, Lease, NewMessage, Pop, Queue};
 ///
-/// let at = |ms| UnixMs::new(1_760_000_000_000 + ms);
+/// let at = |ms: u64| UnixMs::new(1_760_000_000_000 + ms);
 /// let (mut queue, mut floor) = (Queue::new(Settings::default()), Floor::default());
 /// let due = Due::After(DurationMs::new(500));
 /// queue.push(at(0), &mut floor, &NewMessage { payload: b"hello", name: Some(b"m"), due, ..NewMessage::default() });

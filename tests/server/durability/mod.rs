@@ -2,5 +2,6 @@
 
 mod crash;
 mod full_disk;
+mod golden;
 mod persistence;
 mod persistence_ways;

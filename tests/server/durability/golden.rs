@@ -1,0 +1,75 @@
+//! Files that a server has written with format version 1, and the digest to which every later version loads them.
+//!
+//! `DQ_BLESS=1 cargo test --test server golden` writes them again, until 0.2.0 is released. Write them on Redis 7.0: a
+//! server does not load the RDB file of a newer one.
+
+use crate::support::{every_state, Server};
+use std::path::{Path, PathBuf};
+
+const DIGEST: &str = "server.digest";
+const RDB: &str = "queue.rdb";
+const AOF: &str = "queue.aof";
+const DUMP: &str = "queue.dump";
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1").join(name)
+}
+
+fn digest() -> String {
+    std::fs::read_to_string(golden(DIGEST)).expect("a golden digest").trim().to_owned()
+}
+
+/// Writes the golden files anew, if that is asked for. Once for all tests of this file.
+fn bless() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        if std::env::var_os("DQ_BLESS").is_none() {
+            return;
+        }
+        let server = Server::with_aof(&["--aof-use-rdb-preamble", "no"]);
+        let mut c = server.client();
+        every_state(&mut c, "q");
+        c.ask("DQ.PAUSE q FOR 4398046511103").ok();
+        c.ask("SAVE").ok();
+        c.ask("BGREWRITEAOF");
+        c.until_rewritten();
+        std::fs::write(golden(DIGEST), c.digest("q") + "\n").unwrap();
+        std::fs::write(golden(DUMP), c.ask("DUMP q").bytes()).unwrap();
+        std::fs::copy(server.dir().join("dump.rdb"), golden(RDB)).unwrap();
+        let files = std::fs::read_dir(server.dir().join("appendonlydir")).unwrap();
+        let base = files.map(|file| file.unwrap().path()).find(|path| path.to_string_lossy().ends_with(".base.aof"));
+        std::fs::copy(base.expect("a base file"), golden(AOF)).unwrap();
+    });
+}
+
+#[test]
+fn an_rdb_file_of_version_1_loads_to_its_digest() {
+    bless();
+    let mut server = Server::start();
+    server.kill9();
+    std::fs::copy(golden(RDB), server.dir().join("dump.rdb")).unwrap();
+    server.boot();
+    assert_eq!(server.client().digest("q"), digest());
+}
+
+#[test]
+fn an_aof_of_version_1_replays_to_its_digest() {
+    bless();
+    let mut server = Server::with_aof(&[]);
+    server.kill9();
+    // An AOF of a server before 7.0: it is taken over as the base file.
+    std::fs::remove_dir_all(server.dir().join("appendonlydir")).unwrap();
+    std::fs::copy(golden(AOF), server.dir().join("appendonly.aof")).unwrap();
+    server.boot();
+    assert_eq!(server.client().digest("q"), digest());
+}
+
+#[test]
+fn a_dump_of_version_1_restores_to_its_digest() {
+    bless();
+    let server = Server::start();
+    let mut c = server.client();
+    let dump = std::fs::read(golden(DUMP)).unwrap();
+    c.cmd(&[&b"RESTORE"[..], b"q", b"0", &dump]).ok();
+    assert_eq!(c.digest("q"), digest());
+}
