@@ -10,7 +10,7 @@ use crate::host::datatype::{self, Held};
 use crate::host::event::Event;
 use crate::host::write::{self, Announcement, Wake};
 use crate::module_api::ctx::{Ctx, Name};
-use crate::module_api::key::{OpenKey, Slot};
+use crate::module_api::key::{Content, OpenKey};
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::queue::time::UnixMs;
 use crate::queue::Effect;
@@ -60,13 +60,13 @@ fn alter(call: &mut Call<'_>) -> Result<(), Error> {
     let request = parse(call)?;
     let now = now(ctx);
     let mut key = OpenKey::open_write(ctx, name, datatype::handle());
-    let done = match key.slot() {
-        Slot::WrongType => return Err(Error::WrongType),
-        Slot::Holds(held) => change(ctx, name, held, now, &request.change).map(|done| (done, Event::Alter)),
-        Slot::Missing if !request.makes_queue => return Err(Error::NoSuchKey),
+    let done = match key.content() {
+        Content::WrongType => return Err(Error::WrongType),
+        Content::Holds(held) => change(ctx, name, held, now, &request.change).map(|done| (done, Event::Alter)),
+        Content::Missing if !request.makes_queue => return Err(Error::NoSuchKey),
         // The command itself is allowed when memory is low, since it may free some. A new queue needs memory.
-        Slot::Missing if ctx.flags().out_of_memory() => return Err(Error::OutOfMemory),
-        Slot::Missing => {
+        Content::Missing if ctx.flags().out_of_memory() => return Err(Error::OutOfMemory),
+        Content::Missing => {
             let settings = request.change.of(&config::defaults().settings());
             Some((make(ctx, name, &mut key, now, settings)?, Event::Create))
         }

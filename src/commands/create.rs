@@ -9,7 +9,7 @@ use crate::host::datatype::{self, Held};
 use crate::host::event::Event;
 use crate::host::write::{self, Announcement, Wake};
 use crate::module_api::ctx::{Ctx, Name};
-use crate::module_api::key::{OpenKey, Slot};
+use crate::module_api::key::{Content, OpenKey};
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::queue::settings::Settings;
 use crate::queue::time::UnixMs;
@@ -44,17 +44,17 @@ fn create(call: &mut Call<'_>) -> Result<(), Error> {
     let settings = parse(call)?.of(&config::defaults().settings());
     let now = now(ctx);
     let mut key = OpenKey::open_write(ctx, name, datatype::handle());
-    match key.slot() {
+    match key.content() {
         // Declaring a queue that exists is never refused for want of memory; a new queue takes some.
-        Slot::Missing if ctx.flags().out_of_memory() => return Err(Error::OutOfMemory),
-        Slot::Missing => {}
+        Content::Missing if ctx.flags().out_of_memory() => return Err(Error::OutOfMemory),
+        Content::Missing => {}
         // The queue exists with exactly these settings, so nothing changes.
-        Slot::Holds(held) if *held.queue.settings() == settings => {
+        Content::Holds(held) if *held.queue.settings() == settings => {
             ctx.ok();
             return Ok(());
         }
-        Slot::Holds(_) => return Err(Error::QueueExists),
-        Slot::WrongType => return Err(Error::WrongType),
+        Content::Holds(_) => return Err(Error::QueueExists),
+        Content::WrongType => return Err(Error::WrongType),
     }
     let announcement = make(ctx, name, &mut key, now, settings)?;
     drop(key);

@@ -11,7 +11,7 @@ use crate::host::datatype::{self, Held};
 use crate::host::event::Event;
 use crate::host::origin::Origin;
 use crate::host::write::{self, Wake};
-use crate::module_api::key::{OpenKey, Slot};
+use crate::module_api::key::{Content, OpenKey};
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::queue::{Effect as Decided, Queue, Stamped};
 
@@ -53,10 +53,10 @@ fn effect(call: &mut Call<'_>) -> Result<(), Error> {
     let stamped = Stamped::decode(word(call)).map_err(|refused| Error::BadEffect(refused.to_string()))?;
 
     let mut key = OpenKey::open_write(ctx, name, datatype::handle());
-    let outcome = match key.slot() {
-        Slot::WrongType => return Err(Error::WrongType),
-        Slot::Holds(held) => Some(held.queue.apply(&stamped)),
-        Slot::Missing => match Queue::made_by(&stamped.effect) {
+    let outcome = match key.content() {
+        Content::WrongType => return Err(Error::WrongType),
+        Content::Holds(held) => Some(held.queue.apply(&stamped)),
+        Content::Missing => match Queue::made_by(&stamped.effect) {
             Some(mut queue) => {
                 let outcome = queue.apply(&stamped);
                 if outcome.is_ok() {
@@ -74,9 +74,9 @@ fn effect(call: &mut Call<'_>) -> Result<(), Error> {
         },
     };
     let applied = outcome.transpose().map_err(|refused| Error::BadEffect(refused.to_string()))?;
-    let announcement = match key.slot() {
-        Slot::Holds(held) => write::rearm(ctx, name, held, now(ctx), Wake::IfDeliverable),
-        Slot::Missing | Slot::WrongType => write::Announcement::default(),
+    let announcement = match key.content() {
+        Content::Holds(held) => write::rearm(ctx, name, held, now(ctx), Wake::IfDeliverable),
+        Content::Missing | Content::WrongType => write::Announcement::default(),
     };
     drop(key);
     ctx.replicate_verbatim();

@@ -36,7 +36,7 @@ use crate::host::datatype::{self, Held};
 use crate::host::origin::OnlyClients;
 use crate::host::write::{self, Announcement, Wake};
 use crate::module_api::ctx::{Ctx, Name};
-use crate::module_api::key::{OpenKey, Slot, Touch};
+use crate::module_api::key::{Content, OpenKey, Touch};
 use crate::module_api::register::{self, add_acl_category, Call, Command};
 use crate::queue::id::{IdBuffer, Sequence};
 use crate::queue::time::UnixMs;
@@ -107,10 +107,10 @@ fn key_name<'a>(call: &mut Call<'a>) -> Result<Name<'a>, Error> {
 /// Calls `change` with the queue at `name`. Returns `None` if the queue does not exist.
 fn with_queue<R>(ctx: Ctx, name: Name<'_>, change: impl FnOnce(&mut Held) -> R) -> Result<Option<R>, Error> {
     let mut key = OpenKey::open_write(ctx, name, datatype::handle());
-    match key.slot() {
-        Slot::Missing => Ok(None),
-        Slot::Holds(held) => Ok(Some(change(held))),
-        Slot::WrongType => Err(Error::WrongType),
+    match key.content() {
+        Content::Missing => Ok(None),
+        Content::Holds(held) => Ok(Some(change(held))),
+        Content::WrongType => Err(Error::WrongType),
     }
 }
 
@@ -160,13 +160,13 @@ fn look_after<R>(
     look: impl FnOnce(&Held) -> R,
 ) -> Result<Option<R>, Error> {
     let mut key = OpenKey::open_read(ctx, name, datatype::handle(), Touch::Yes);
-    match key.slot() {
-        Slot::Missing => Ok(None),
-        Slot::Holds(held) => {
+    match key.content() {
+        Content::Missing => Ok(None),
+        Content::Holds(held) => {
             prepare(held);
             Ok(Some(look(held)))
         }
-        Slot::WrongType => Err(Error::WrongType),
+        Content::WrongType => Err(Error::WrongType),
     }
 }
 

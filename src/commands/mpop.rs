@@ -9,7 +9,7 @@ use crate::host::datatype;
 use crate::host::event::Event;
 use crate::host::write;
 use crate::module_api::ctx::{Ctx, Name};
-use crate::module_api::key::{OpenKey, Slot, Touch};
+use crate::module_api::key::{Content, OpenKey, Touch};
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 
 /// The command.
@@ -64,5 +64,5 @@ fn mpop(call: &mut Call<'_>) -> Result<(), Error> {
 
 fn holds_another_type(ctx: Ctx, name: Name<'_>) -> bool {
     let mut key = OpenKey::open_read(ctx, name, datatype::handle(), Touch::No);
-    matches!(key.slot(), Slot::WrongType)
+    matches!(key.content(), Content::WrongType)
 }

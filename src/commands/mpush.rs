@@ -11,7 +11,7 @@ use crate::host::floor::floor;
 use crate::host::listeners;
 use crate::host::write::{self, Wake};
 use crate::module_api::ctx::Ctx;
-use crate::module_api::key::{OpenKey, Slot};
+use crate::module_api::key::{Content, OpenKey};
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::queue::id::{Id, Sequence};
 use crate::queue::{Effect, Image, NewMessage, NotPushed, Pushed, Queue};
@@ -57,16 +57,16 @@ fn mpush(call: &mut Call<'_>) -> Result<(), Error> {
     let mut pushed = AllPushed::of(messages.len(), listeners::any(ctx));
     let mut push_to = |queue: &mut Queue| queue.push_all(now, &mut floor(), &messages, |outcome| pushed.note(outcome));
     let mut made_with = None;
-    let outcome = match key.slot() {
-        Slot::WrongType => return Err(Error::WrongType),
-        Slot::Holds(held) => {
+    let outcome = match key.content() {
+        Content::WrongType => return Err(Error::WrongType),
+        Content::Holds(held) => {
             // A dead message that the settings no longer keep does not hold its id.
             if messages.iter().any(|message| message.name.is_some() && !message.replace) {
                 write::drop_excess_dead(ctx, key_name, held, now);
             }
             push_to(&mut held.queue)
         }
-        Slot::Missing => {
+        Content::Missing => {
             // A push that is refused does not create a queue.
             let settings = config::defaults().settings();
             let mut queue = Queue::new(settings);
@@ -76,7 +76,7 @@ fn mpush(call: &mut Call<'_>) -> Result<(), Error> {
             Ok(())
         }
     };
-    let Slot::Holds(held) = key.slot() else { return Err(Error::WrongType) };
+    let Content::Holds(held) = key.content() else { return Err(Error::WrongType) };
     let images = std::mem::take(&mut pushed.images);
     let announcement = if pushed.event.is_some() {
         write::record(ctx, key_name, held, now, Wake::IfDeliverable, || Effect::Push(made_with, images))

@@ -7,7 +7,7 @@ use crate::host::event::Event;
 use crate::host::write;
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::queue::id::Target;
-use crate::queue::{Effect, Nack as Terms, Verdict};
+use crate::queue::{Effect, Nack as Wanted, Verdict};
 
 /// The command.
 pub struct Nack;
@@ -62,8 +62,8 @@ fn nack(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Terms<'a>, Error> {
-    let mut terms = Terms::default();
+pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Wanted<'a>, Error> {
+    let mut terms = Wanted::default();
     let mut options = Options::new(&mut call.args);
     while let Some(option) = options.next()? {
         match option {
@@ -76,7 +76,7 @@ pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Terms<'a>, Error> {
     Ok(terms)
 }
 
-fn set_verdict(terms: &mut Terms<'_>, verdict: Verdict) -> Result<(), Error> {
+fn set_verdict(terms: &mut Wanted<'_>, verdict: Verdict) -> Result<(), Error> {
     if terms.verdict != Verdict::Failed {
         return Err(Error::Exclusive("DEAD", "NOCOUNT"));
     }

@@ -13,7 +13,7 @@ use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::queue::id::IdBuffer;
 use crate::queue::time::{DurationMs, UnixMs};
-use crate::queue::{Delivered, Effect, Grant, Lease, Pop as Terms};
+use crate::queue::{Delivered, Effect, Grant, Lease, Pop as Wanted};
 
 /// The command.
 pub struct Pop;
@@ -52,7 +52,7 @@ options! {
 /// The request of a consumer, which is kept while its client is blocked.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
-    terms: Terms,
+    terms: Wanted,
     /// Whether the reply names the queue, as `DQ.MPOP` does.
     pub names_queue: bool,
 }
@@ -83,7 +83,7 @@ fn pop(call: &mut Call<'_>) -> Result<(), Error> {
 
 /// Parses the options. Returns the timeout too, if the client asked to block and may be blocked.
 pub fn parse(call: &mut Call<'_>) -> Result<(Request, Option<DurationMs>), Error> {
-    let mut terms = Terms { count: 1, lease: Lease::Default };
+    let mut terms = Wanted { count: 1, lease: Lease::Default };
     let mut block = None;
     let mut no_ack = false;
     let mut options = Options::new(&mut call.args);
@@ -120,7 +120,7 @@ pub fn deliver(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, request: 
     let mut grants: Vec<Grant> = Vec::with_capacity(if heard { count } else { 0 });
     let mut sent = 0;
     let mut buffer = IdBuffer::new();
-    held.queue.deliver(now, &mut floor(), &Terms { count, ..request.terms }, |message| {
+    held.queue.deliver(now, &mut floor(), &Wanted { count, ..request.terms }, |message| {
         reply_delivered(ctx, &mut buffer, &message);
         if heard {
             grants.push(message.grant);

@@ -9,7 +9,7 @@ use crate::host::event::Event;
 use crate::host::floor::floor;
 use crate::host::write::{self, Wake};
 use crate::module_api::ctx::Ctx;
-use crate::module_api::key::{OpenKey, Slot};
+use crate::module_api::key::{Content, OpenKey};
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::queue::settings::Retries;
 use crate::queue::time::DurationMs;
@@ -66,16 +66,16 @@ fn push(call: &mut Call<'_>) -> Result<(), Error> {
 
     let mut key = OpenKey::open_write(ctx, key_name, datatype::handle());
     let mut made_with = None;
-    let pushed = match key.slot() {
-        Slot::WrongType => return Err(Error::WrongType),
-        Slot::Holds(held) => match held.queue.push(now, &mut floor(), &message) {
+    let pushed = match key.content() {
+        Content::WrongType => return Err(Error::WrongType),
+        Content::Holds(held) => match held.queue.push(now, &mut floor(), &message) {
             // A dead message that the settings no longer keep does not hold its id.
             Pushed::HeldDead if write::drop_excess_dead(ctx, key_name, held, now) => {
                 held.queue.push(now, &mut floor(), &message)
             }
             pushed => pushed,
         },
-        Slot::Missing => {
+        Content::Missing => {
             // A push that is refused does not create a queue.
             let settings = config::defaults().settings();
             let mut queue = Queue::new(settings);
@@ -88,14 +88,14 @@ fn push(call: &mut Call<'_>) -> Result<(), Error> {
         }
     };
     let Pushed::Added { image, replaced } = pushed else {
-        if let Slot::Holds(held) = key.slot() {
+        if let Content::Holds(held) = key.content() {
             let announcement = write::rearm(ctx, key_name, held, now, Wake::Nobody);
             drop(key);
             write::wake(ctx, key_name, announcement);
         }
         return refuse(ctx, &message, pushed);
     };
-    let Slot::Holds(held) = key.slot() else { return Err(Error::WrongType) };
+    let Content::Holds(held) = key.content() else { return Err(Error::WrongType) };
     let effect = || Effect::Push(made_with, vec![image]);
     let announcement = write::record(ctx, key_name, held, now, Wake::IfDeliverable, effect);
     drop(key);

@@ -10,7 +10,7 @@ use super::datatype;
 use super::event::Event;
 use super::{gauges, imports, write};
 use crate::module_api::ctx::{Ctx, Name};
-use crate::module_api::key::{OpenKey, Slot};
+use crate::module_api::key::{Content, OpenKey};
 use crate::queue::time::UnixMs;
 use crate::queue::Effect;
 use crate::schedule::agenda::{Grounds, Taken};
@@ -29,7 +29,7 @@ pub fn look_at(ctx: Ctx, taken: &Taken, now: UnixMs, within_budget: &dyn Fn() ->
         return within_budget();
     }
     ctx.with_name(&hint.key, |name| {
-        let mut moved = Moved::default();
+        let mut moved = Report::default();
         let lasted = advance(ctx, name, taken, now, within_budget, &mut moved);
         moved.tell(ctx, name);
         lasted
@@ -38,7 +38,7 @@ pub fn look_at(ctx: Ctx, taken: &Taken, now: UnixMs, within_budget: &dyn Fn() ->
 
 /// What an advance has to report once the key is closed.
 #[derive(Default)]
-struct Moved {
+struct Report {
     ready: usize,
     died: usize,
     /// Whether a blocked client may be served.
@@ -49,7 +49,7 @@ struct Moved {
     announced: bool,
 }
 
-impl Moved {
+impl Report {
     fn tell(&self, ctx: Ctx, name: Name<'_>) {
         if self.wakes {
             ctx.signal_ready(name);
@@ -72,22 +72,22 @@ fn advance(
     taken: &Taken,
     now: UnixMs,
     within_budget: &dyn Fn() -> bool,
-    moved: &mut Moved,
+    moved: &mut Report,
 ) -> bool {
     let hint = &taken.hint;
     let mut key = OpenKey::open_write_untouched(ctx, name, datatype::handle());
-    let slot = key.slot();
-    let is_lost = match (hint.grounds, &slot) {
+    let content = key.content();
+    let is_lost = match (hint.grounds, &content) {
         // A queue that was freed has no hint any more. So the queue of this hint still exists under another name,
         // whatever the key holds now.
-        (Grounds::Armed, Slot::Holds(held)) => !held.had(taken),
-        (Grounds::Armed | Grounds::Met, _) => !matches!(slot, Slot::Holds(_)),
+        (Grounds::Armed, Content::Holds(held)) => !held.had(taken),
+        (Grounds::Armed | Grounds::Met, _) => !matches!(content, Content::Holds(_)),
         (Grounds::Asked, _) => false,
     };
     if is_lost {
         with_schedule(|schedule| schedule.walk.request(now));
     }
-    let Slot::Holds(held) = slot else { return within_budget() };
+    let Content::Holds(held) = content else { return within_budget() };
     // Only the server that decides about a queue deletes messages and moves the queue's own clock.
     let decides = ctx.flags().master() && !imports::covers(name);
     let mut lasted = true;

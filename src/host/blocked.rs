@@ -24,7 +24,7 @@ use super::write::{self, Announcement, Wake};
 use crate::module_api::args::Args;
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::guard::{guard, plant};
-use crate::module_api::key::{OpenKey, Slot};
+use crate::module_api::key::{Content, OpenKey};
 use crate::queue::time::{DurationMs, UnixMs};
 use crate::schedule::with_schedule;
 
@@ -117,7 +117,7 @@ fn try_serve(ctx: Ctx, words: &Args<'_>) -> bool {
         }
     }
     let mut key = OpenKey::open_write(ctx, name, datatype::handle());
-    let Slot::Holds(held) = key.slot() else { return false };
+    let Content::Holds(held) = key.content() else { return false };
     let Some(announcement) = request.deliver(ctx, name, held, now) else { return false };
     drop(key);
     write::announce(ctx, name, announcement, &[Event::Pop]);
@@ -128,7 +128,7 @@ fn try_serve(ctx: Ctx, words: &Args<'_>) -> bool {
 fn finds(ctx: Ctx, name: Name<'_>, now: UnixMs, request: &dyn Request) -> bool {
     let mut key = OpenKey::open_write(ctx, name, datatype::handle());
     // The key is missing or holds another type. A queue may still be created there.
-    let Slot::Holds(held) = key.slot() else { return false };
+    let Content::Holds(held) = key.content() else { return false };
     // Usually the clients before this one have taken all messages, and the timer will signal the key when more become
     // ready. With a thousand blocked clients, all but one end here.
     if held.queue.counts().ready == 0 {

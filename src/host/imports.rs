@@ -10,7 +10,7 @@
 //! local command can reach it meanwhile: the server replies `MOVED`, because it does not own the slot.
 //!
 //! An import does not survive a change of role: a server that is promoted or demoted during an import fails it. The
-//! list is cleared then, because a replica that synchronizes anew discards its imports without an event.
+//! list is cleared then, because a replica that synchronizes again discards its imports without an event.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};

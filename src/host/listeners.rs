@@ -3,7 +3,7 @@
 //! `RM_Replicate` costs half of a push even if there is no AOF and no replica: it builds the whole command before the
 //! server discards it. So the module checks for listeners first. If there are none, it calls `RM_ReplicateVerbatim`
 //! instead, which then only marks the dataset as changed. If there were a listener, that call would send the command as
-//! the client sent it, and a `DQ.POP` decides anew wherever it is executed. So the answer "nobody" must never be stale.
+//! the client sent it, and a `DQ.POP` decides again wherever it is executed. So the answer "nobody" must never be stale.
 //!
 //! Within `RM_ReplicateVerbatim` the server checks whether the AOF is enabled, a replica is connected or a backlog
 //! exists (and, in a cluster, whether a slot is being migrated away). If not, it discards the command at once. To know

@@ -78,7 +78,7 @@ impl Ctx {
         }
     }
 
-    /// The Unix time in milliseconds, read anew at each call. It can step back together with the system's clock.
+    /// The Unix time in milliseconds, read again at each call. It can step back together with the system's clock.
     #[inline]
     pub fn now_ms(&self) -> u64 {
         now_ms()

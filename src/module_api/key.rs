@@ -78,7 +78,7 @@ impl Touch {
 }
 
 /// The content of a key.
-pub enum Slot<'k, T> {
+pub enum Content<'k, T> {
     /// The key does not exist.
     Missing,
     /// The key holds a value of the module's data type.
@@ -169,13 +169,13 @@ impl<'a, T: Value> OpenKey<'a, T> {
 
     /// Returns the current content of the key.
     #[inline]
-    pub fn slot(&mut self) -> Slot<'_, T> {
+    pub fn content(&mut self) -> Content<'_, T> {
         match self.found {
-            Found::Missing => Slot::Missing,
-            Found::WrongType => Slot::WrongType,
+            Found::Missing => Content::Missing,
+            Found::WrongType => Content::WrongType,
             // SAFETY: the value lives in the key while nothing else runs, and this is the only open value, so the
             // borrow, which ends with that of `self`, is the only one.
-            Found::Value(value) => Slot::Holds(unsafe { &mut *value }),
+            Found::Value(value) => Content::Holds(unsafe { &mut *value }),
         }
     }
 
@@ -204,7 +204,7 @@ impl<'a, T: Value> OpenKey<'a, T> {
             return Err(unsafe { Box::from_raw(value) });
         }
         self.hold(value);
-        // SAFETY: as in `slot`.
+        // SAFETY: as in `content`.
         Ok(unsafe { &mut *value })
     }
 }
@@ -214,7 +214,7 @@ impl<T: Value> Drop for OpenKey<'_, T> {
     fn drop(&mut self) {
         if let (Found::Value(value), Some(opened)) = (&self.found, &self.opened) {
             VALUE_OPEN.store(false, Ordering::Relaxed);
-            // SAFETY: as in `slot`; what `slot` lent has ended.
+            // SAFETY: as in `content`; what `content` lent has ended.
             unsafe { (**value).closed(opened, self.db) };
         }
         // SAFETY: the key was opened by `open` and is closed once; null is allowed.

@@ -99,7 +99,7 @@ pub enum Effect<'a> {
     Pause(Pause),
     /// The dead messages up to and including this one, in the order of (died, sequence), were dropped.
     TrimDead(UnixMs, Sequence),
-    /// The queue is created anew, and its messages follow: the start of a queue in a rewritten AOF.
+    /// The queue is created again, and its messages follow: the start of a queue in a rewritten AOF.
     Begin(Header),
     /// These are the next messages of a queue that [`Effect::Begin`] started.
     Continue(Vec<Image<'a>>),

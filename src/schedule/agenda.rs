@@ -47,18 +47,18 @@ pub enum Grounds {
 pub struct Taken {
     /// The hint itself.
     pub hint: Hint,
-    due: Due,
+    id: HintId,
 }
 
 impl Taken {
     /// Returns whether this is the hint with which a queue was armed.
     pub fn was(&self, armed: &Armed) -> bool {
-        self.due == armed.due()
+        self.id == armed.id()
     }
 }
 
 /// The time of a hint and its number.
-type Due = (UnixMs, NonZeroU32);
+type HintId = (UnixMs, NonZeroU32);
 
 /// What a queue knows about its own hint. It is dropped together with the queue.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ impl Place {
 }
 
 impl Armed {
-    fn due(&self) -> Due {
+    fn id(&self) -> HintId {
         (self.at, self.number)
     }
 
@@ -104,7 +104,7 @@ pub struct Ledger {
     taken: AtomicU64,
     /// The hints of queues that were freed and that are still to be removed. It is the only thing that a free on a
     /// background thread passes to the main thread.
-    struck_out: Mutex<Vec<Due>>,
+    struck_out: Mutex<Vec<HintId>>,
 }
 
 impl Ledger {
@@ -112,7 +112,7 @@ impl Ledger {
         Ledger { taken: AtomicU64::new(0), struck_out: Mutex::new(Vec::new()) }
     }
 
-    fn struck_out(&self) -> MutexGuard<'_, Vec<Due>> {
+    fn struck_out(&self) -> MutexGuard<'_, Vec<HintId>> {
         self.struck_out.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -122,7 +122,7 @@ static OF_THE_SERVER: Ledger = Ledger::new();
 
 impl Drop for Armed {
     fn drop(&mut self) {
-        self.ledger.struck_out().push(self.due());
+        self.ledger.struck_out().push(self.id());
     }
 }
 
@@ -130,7 +130,7 @@ impl Drop for Armed {
 #[derive(Debug)]
 pub struct Agenda {
     ledger: &'static Ledger,
-    hints: BTreeMap<Due, Hint>,
+    hints: BTreeMap<HintId, Hint>,
     /// The number of the newest hint.
     last: NonZeroU32,
 }
@@ -156,7 +156,7 @@ impl Agenda {
     /// a new hint was needed. O(log n).
     pub fn arm(&mut self, armed: &mut Option<Armed>, at: UnixMs, db: i32, key: &[u8]) -> bool {
         let place = Place::of(db, key);
-        let stands = |armed: &Armed| self.hints.contains_key(&armed.due());
+        let stands = |armed: &Armed| self.hints.contains_key(&armed.id());
         if armed.as_ref().is_some_and(|armed| armed.at <= at && armed.place == place && stands(armed)) {
             return false;
         }
@@ -176,7 +176,7 @@ impl Agenda {
         self.add(UnixMs::EPOCH, Hint { db, key: key.into(), grounds: Grounds::Met });
     }
 
-    fn add(&mut self, at: UnixMs, hint: Hint) -> Due {
+    fn add(&mut self, at: UnixMs, hint: Hint) -> HintId {
         self.strike_out();
         // Numbers repeat after `u32::MAX` hints. A number that is in use at the same time is skipped.
         loop {
@@ -193,14 +193,14 @@ impl Agenda {
         self.strike_out();
         let first = self.hints.first_entry().filter(|first| first.key().0 <= now)?;
         self.ledger.taken.fetch_max(first.key().0.as_ms(), Relaxed);
-        let (due, hint) = first.remove_entry();
-        Some(Taken { hint, due })
+        let (id, hint) = first.remove_entry();
+        Some(Taken { hint, id })
     }
 
     /// Removes the hints of queues that were freed.
     fn strike_out(&mut self) {
-        for due in self.ledger.struck_out().drain(..) {
-            self.hints.remove(&due);
+        for id in self.ledger.struck_out().drain(..) {
+            self.hints.remove(&id);
         }
     }
 }
@@ -240,7 +240,7 @@ mod tests {
         agenda.take(at(50));
         agenda.look_at(UnixMs::EPOCH, 0, b"other");
         agenda.take(at(50));
-        assert!(agenda.arm(&mut armed, at(60), 0, b"q"), "it has to be made anew");
+        assert!(agenda.arm(&mut armed, at(60), 0, b"q"), "it has to be made again");
         assert_eq!(agenda.earliest(), Some(at(60)));
     }
 

@@ -36,13 +36,13 @@ pub static OVER_BUDGET: AtomicU64 = AtomicU64::new(0);
 /// The state of the timer.
 #[derive(Default)]
 pub(super) struct Timer {
-    armed: Option<Armed>,
+    armed: Option<ArmedTimer>,
     /// The timer must not fire before this instant, because other clients are to be served or writes are paused.
     not_before: Option<Instant>,
 }
 
 /// A timer of the server that has not fired.
-struct Armed {
+struct ArmedTimer {
     timer: TimerId,
     /// The time for which it was armed.
     at: UnixMs,
@@ -69,7 +69,7 @@ impl Timer {
         // never before it.
         let ms = wait.as_nanos().div_ceil(1_000_000);
         let timer = server.create_timer(u64::try_from(ms).unwrap_or(u64::MAX));
-        self.armed = Some(Armed { timer, at, fires });
+        self.armed = Some(ArmedTimer { timer, at, fires });
     }
 
     /// Records that the timer has fired, so that it is not stopped any more.

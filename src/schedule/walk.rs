@@ -54,7 +54,7 @@ impl Walk {
     /// Returns the position at which to continue, or `None` if no step is due.
     fn begin_step(&mut self, now: UnixMs) -> Option<Position> {
         let due = self.next_step(now).is_some_and(|next| next <= now);
-        due.then(|| self.position.take().unwrap_or_else(|| Position { db: 0, cursor: Cursor::new() }))
+        due.then(|| self.position.take().unwrap_or_else(|| Position { db: 0, cursor: KeyspaceCursor::new() }))
     }
 
     /// Records where a step ended; `None` is the end of the keyspace.
@@ -68,20 +68,20 @@ impl Walk {
 /// A position in the keyspace.
 pub(super) struct Position {
     db: i32,
-    cursor: Cursor,
+    cursor: KeyspaceCursor,
 }
 
 /// The server's scan cursor within one database.
-struct Cursor(*mut raw::RedisModuleScanCursor);
+struct KeyspaceCursor(*mut raw::RedisModuleScanCursor);
 
-impl Cursor {
-    fn new() -> Cursor {
+impl KeyspaceCursor {
+    fn new() -> KeyspaceCursor {
         // SAFETY: takes no arguments.
-        Cursor(unsafe { api!(RedisModule_ScanCursorCreate)() })
+        KeyspaceCursor(unsafe { api!(RedisModule_ScanCursorCreate)() })
     }
 }
 
-impl Drop for Cursor {
+impl Drop for KeyspaceCursor {
     fn drop(&mut self) {
         // SAFETY: made by `new`, destroyed once.
         unsafe { api!(RedisModule_ScanCursorDestroy)(self.0) }
@@ -113,7 +113,7 @@ fn scan(ctx: Ctx, mut position: Position) -> Option<Position> {
                 return Some(position);
             }
         }
-        position = Position { db: position.db + 1, cursor: Cursor::new() };
+        position = Position { db: position.db + 1, cursor: KeyspaceCursor::new() };
     }
     None
 }

@@ -1,0 +1,170 @@
+//! What the view shows: counts, the first messages of a state, and whether it keeps its promises.
+
+use super::super::begun::Begun;
+use super::super::id::Sequence;
+use super::super::messages::Messages;
+use super::super::order::{Key, OrderedKeys};
+use super::super::record::{Phase, StateKind};
+use super::super::store::Placement;
+use super::super::time::UnixMs;
+use super::super::Counts;
+use super::{Stand, View};
+
+impl View {
+    /// The number of messages in each state, as of the last advance. O(1).
+    #[inline]
+    pub fn counts(&self, messages: &Messages) -> Counts {
+        let ready = self.waiting.ready();
+        Counts {
+            delayed: (self.waiting.len() - ready) as u64,
+            ready: ready as u64,
+            inflight: self.inflight.len() as u64,
+            dead: self.dead.len() as u64,
+            payload_bytes: messages.payload_bytes(),
+        }
+    }
+
+    /// The number of ready messages, as of the last advance. O(1).
+    #[inline]
+    pub fn ready(&self) -> usize {
+        self.waiting.ready()
+    }
+
+    /// The number of messages in flight, as of the last advance. O(1).
+    #[inline]
+    pub fn inflight(&self) -> usize {
+        self.inflight.len()
+    }
+
+    /// The number of dead messages, as of the last advance. O(1).
+    #[inline]
+    pub fn dead(&self) -> usize {
+        self.dead.len()
+    }
+
+    /// The number of waiting messages that are due by `now`. O(log n).
+    pub fn due_by(&self, now: UnixMs) -> usize {
+        self.waiting.due_by(now, usize::MAX)
+    }
+
+    /// The earliest due time of a waiting message.
+    pub fn earliest_due(&self) -> Option<UnixMs> {
+        self.waiting.earliest()
+    }
+
+    /// The earliest due time of a waiting message after `now`.
+    pub fn due_after(&self, now: UnixMs) -> Option<UnixMs> {
+        self.waiting.due_after(now)
+    }
+
+    /// The earliest deadline of a lease.
+    pub fn first_deadline(&self) -> Option<UnixMs> {
+        self.inflight.first().map(Key::time)
+    }
+
+    /// The instant at which the oldest delivery began that is still running at `now`; `None` if none is. At most
+    /// `ended_max` leases that have ended since the last advance are recognised as ended.
+    pub fn oldest_begun(&self, messages: &Messages, now: UnixMs, ended_max: usize) -> Option<UnixMs> {
+        let end = Key::end_of(now);
+        let ended = self.inflight.iter_after(None).take(ended_max).take_while(|lease| *lease <= end);
+        let record = |lease: Key| messages.locate(lease.sequence()).map(|at| messages.record(at));
+        self.begun.earliest_but(ended.filter_map(|lease| record(lease)?.receipt()).collect())
+    }
+
+    /// The first `count` messages of a state, in the order in which they leave it; dead messages are returned newest
+    /// first.
+    pub fn in_state(&self, now: UnixMs, kind: StateKind, count: usize) -> Vec<Sequence> {
+        match kind {
+            StateKind::Delayed => self.waiting.iter_delayed(now).take(count).collect(),
+            StateKind::Ready => self.waiting.iter_ready(now).take(count).collect(),
+            StateKind::InFlight => self.inflight.iter_after(None).take(count).map(Key::sequence).collect(),
+            StateKind::Dead => self.dead.iter_backwards().take(count).map(Key::sequence).collect(),
+        }
+    }
+
+    /// The oldest dead message.
+    #[inline]
+    pub fn oldest_dead(&self) -> Option<Key> {
+        self.dead.first()
+    }
+
+    /// The newest dead message.
+    pub fn newest_dead(&self) -> Option<Key> {
+        self.dead.last()
+    }
+
+    /// The last of the `count` oldest dead messages; `None` if there is none. O(count).
+    pub fn last_of_oldest_dead(&self, count: usize) -> Option<Key> {
+        self.dead.iter_after(None).take(count).last()
+    }
+
+    /// The dead messages up to `last`, the oldest first.
+    pub fn dead_up_to(&self, last: Key) -> Vec<Sequence> {
+        self.dead.iter_after(None).take_while(|key| *key <= last).map(Key::sequence).collect()
+    }
+
+    /// The number of dead messages up to `last`. O(log n).
+    pub fn count_dead_up_to(&self, last: Key) -> usize {
+        self.dead.rank(last)
+    }
+
+    /// The leases and the TTLs that have ended by the instant of the view and were not ended in it yet.
+    pub fn overdue(&self) -> (Vec<Key>, Vec<Key>) {
+        let end = Key::end_of(self.at);
+        let overdue = |keys: &OrderedKeys| keys.iter_after(None).take_while(|key| *key <= end).collect();
+        (overdue(&self.inflight), overdue(&self.expiring))
+    }
+
+    /// The number of bytes on the heap. O(n / 64).
+    pub fn heap_bytes(&self) -> usize {
+        let sets = [&self.inflight, &self.expiring, &self.dead];
+        self.waiting.heap_bytes() + self.begun.heap_bytes() + sets.iter().map(|set| set.heap_bytes()).sum::<usize>()
+    }
+
+    /// The number of allocations to free, an estimate. O(priorities in use).
+    pub fn allocations(&self) -> usize {
+        let sets = [&self.inflight, &self.expiring, &self.dead].into_iter().filter(|set| !set.is_empty());
+        self.waiting.allocations() + sets.map(OrderedKeys::allocations).sum::<usize>()
+    }
+
+    /// Checks that each message stands in the one order that its record and its placement name, that no order holds
+    /// anything else, and that the counts agree. O(n log n), for tests.
+    pub fn check(&self, messages: &Messages) -> Result<(), &'static str> {
+        self.waiting.check()?;
+        let (mut waiting, mut expiring, mut inflight, mut dead) = (0, 0, 0, 0);
+        let mut receipts = Vec::new();
+        for at in messages.iter_after(None) {
+            let record = messages.record(at);
+            let stands = match messages.placement(at) {
+                Placement::Waiting => {
+                    waiting += 1;
+                    let ttl = record.ttl.map(|ttl| Key::at(ttl.end, record.sequence));
+                    expiring += usize::from(ttl.is_some());
+                    !matches!(record.phase, Phase::Dead { .. })
+                        && self.waiting.contains(record.priority, record.due, record.sequence)
+                        && ttl.is_none_or(|end| self.expiring.contains(end))
+                }
+                Placement::InFlight => {
+                    inflight += 1;
+                    receipts.extend(record.receipt());
+                    matches!(Stand::of(&record, UnixMs::EPOCH), Stand::InFlight(key) if self.inflight.contains(key))
+                }
+                Placement::Dead => {
+                    dead += 1;
+                    matches!(Stand::of(&record, UnixMs::MAX), Stand::Dead(key) if self.dead.contains(key))
+                }
+            };
+            if !stands {
+                return Err("a message does not stand where its record says");
+            }
+        }
+        let counted = (self.waiting.len(), self.expiring.len(), self.inflight.len(), self.dead.len());
+        if counted != (waiting, expiring, inflight, dead) {
+            return Err("an order holds a message that is not there");
+        }
+        if self.begun.earliest_but(Vec::new()) != Begun::from_receipts(receipts).earliest_but(Vec::new()) {
+            return Err("the earliest running delivery is wrong");
+        }
+        Ok(())
+    }
+}

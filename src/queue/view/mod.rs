@@ -1,0 +1,222 @@
+//! The view: the orders of the messages, which follow from their records and the time.
+//!
+//! A message waits, is in flight, or is dead, and stands in the order of its state: waiting messages in delivery order,
+//! leases by deadline, dead messages by age. Waiting messages with a TTL also stand in a fourth order, by the end of
+//! the TTL. The records hold what clients decided; the view is derived from them and is never saved or replicated.
+//!
+//! Time only moves forward in a queue, and the view follows in bounded steps: a message whose lease has ended may still
+//! stand among the leases. But another clock may have brought the view too far forward, namely that of a master, or
+//! that of this server before it was corrected. The view is then rebuilt once, so that no message counts as ready while
+//! its lease still runs.
+//!
+//! Only the operations of [`View`] change where a message stands. Its fields are private, and [`View::check`] verifies
+//! its invariants.
+
+mod look;
+mod time;
+
+use super::begun::Begun;
+use super::effect::Grant;
+use super::messages::Messages;
+use super::order::{Key, OrderedKeys};
+use super::record::{Phase, Reason, Record, State, StateKind, States};
+use super::store::{At, Placement};
+use super::time::UnixMs;
+use super::waiting::Waiting;
+
+/// The orders of a queue's messages, as of an instant.
+#[derive(Debug, Default)]
+pub(super) struct View {
+    /// Waiting messages, in delivery order.
+    waiting: Waiting,
+    /// Leases, by (deadline, sequence).
+    inflight: OrderedKeys,
+    /// The instants at which the deliveries of these leases began.
+    begun: Begun,
+    /// The ends of the TTLs of waiting messages, by (end, sequence).
+    expiring: OrderedKeys,
+    /// Dead messages, by (died, sequence).
+    dead: OrderedKeys,
+    /// The latest instant to which the view was brought: the totals count what time did up to it.
+    at: UnixMs,
+    /// The latest instant at which time alone moved a message.
+    moved_to: UnixMs,
+    /// What time alone moved since [`View::take_moved`] was last called.
+    moved: Moved,
+}
+
+/// The number of messages that time alone moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Moved {
+    pub ready: u32,
+    pub died: u32,
+}
+
+/// The result of moving one message to where it stands at an instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Refreshed {
+    /// Whether its lease ended.
+    pub lease_ended: bool,
+    /// Why it died, if it did.
+    pub died: Option<Reason>,
+}
+
+/// What the totals had counted beyond the instant to which a view was taken back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Uncounted {
+    pub lease_expired: u64,
+    pub died: u64,
+    pub expired: u64,
+}
+
+/// The order in which a message stands at an instant, and its key there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stand {
+    Waiting,
+    InFlight(Key),
+    Dead(Key),
+}
+
+impl Stand {
+    fn of(record: &Record, now: UnixMs) -> Stand {
+        match (record.state_at(now), record.phase) {
+            (State::InFlight, Phase::Leased { deadline, .. }) => Stand::InFlight(Key::at(deadline, record.sequence)),
+            (State::Dead { died, .. }, _) => Stand::Dead(Key::at(died, record.sequence)),
+            _ => Stand::Waiting,
+        }
+    }
+
+    fn placement(self) -> Placement {
+        match self {
+            Stand::Waiting => Placement::Waiting,
+            Stand::InFlight(_) => Placement::InFlight,
+            Stand::Dead(_) => Placement::Dead,
+        }
+    }
+
+    /// The instant at which time alone brought a message there; `None` if a client did.
+    fn moved_at(self, record: &Record) -> Option<UnixMs> {
+        match (self, record.phase) {
+            (Stand::InFlight(_), _) | (Stand::Waiting, Phase::Waiting) | (_, Phase::Dead { .. }) => None,
+            (Stand::Dead(key), _) => Some(key.time()),
+            (Stand::Waiting, Phase::Leased { deadline, .. }) => Some(deadline),
+        }
+    }
+}
+
+/// Operations on messages: where each one stands.
+impl View {
+    /// Puts a message into the order in which it stands at `now`. O(log n).
+    pub fn place(&mut self, messages: &mut Messages, at: At, record: &Record, now: UnixMs) {
+        let stand = Stand::of(record, now);
+        match stand {
+            Stand::Waiting => {
+                self.waiting.insert(record.priority, record.due, record.sequence);
+                if let Some(ttl) = record.ttl {
+                    self.expiring.insert(Key::at(ttl.end, record.sequence));
+                }
+            }
+            Stand::InFlight(key) => {
+                self.inflight.insert(key);
+                record.receipt().into_iter().for_each(|receipt| self.begun.begin(receipt));
+            }
+            Stand::Dead(key) => self.dead.insert(key),
+        }
+        self.moved_to = self.moved_to.max(stand.moved_at(record).unwrap_or_default());
+        messages.set_placement(at, stand.placement());
+    }
+
+    /// Removes a message from the order in which it stands. `record` must be the record with which it was placed.
+    /// O(log n).
+    #[inline]
+    pub fn unplace(&mut self, messages: &Messages, at: At, record: &Record) {
+        match (messages.placement(at), record.phase) {
+            (Placement::Waiting, _) => {
+                self.waiting.remove(record.priority, record.due, record.sequence);
+                if let Some(ttl) = record.ttl {
+                    self.expiring.remove(Key::at(ttl.end, record.sequence));
+                }
+            }
+            (Placement::InFlight, Phase::Leased { deadline, receipt }) => {
+                self.begun.end(receipt);
+                self.inflight.remove(Key::at(deadline, record.sequence));
+            }
+            // Only leased messages stand among the leases.
+            (Placement::InFlight, Phase::Waiting | Phase::Dead { .. }) => {}
+            // Time never revives a dead message, so its instant of death is the same at every later instant.
+            (Placement::Dead, _) => {
+                if let State::Dead { died, .. } = record.state_at(UnixMs::MAX) {
+                    self.dead.remove(Key::at(died, record.sequence));
+                }
+            }
+        }
+    }
+
+    /// Removes the first message in delivery order that is due by `now` from the view, for a delivery. The caller
+    /// either puts it back as leased with [`View::lend`], or removes it from the queue. Returns `None` if no message is
+    /// due. O(log n).
+    #[inline]
+    pub fn take_next(&mut self, messages: &mut Messages, now: UnixMs) -> Option<(At, Record)> {
+        let sequence = self.waiting.pop(now)?;
+        let (at, record) = messages.of(sequence)?;
+        if let Some(ttl) = record.ttl {
+            self.expiring.remove(Key::at(ttl.end, sequence));
+        }
+        Some((at, record))
+    }
+
+    /// Leases a message that [`View::take_next`] took. O(log n).
+    #[inline]
+    pub fn lend(&mut self, messages: &mut Messages, at: At, grant: &Grant) {
+        messages.lend(at, grant.attempt, grant.deadline, grant.receipt);
+        self.inflight.insert(Key::at(grant.deadline, grant.sequence));
+        self.begun.begin(grant.receipt);
+    }
+
+    /// Removes the oldest dead message from the view, unless it is beyond `limit`. The caller removes it from the
+    /// queue. O(log n).
+    pub fn take_oldest_dead(&mut self, limit: Key) -> Option<Key> {
+        self.dead.pop_first(limit)
+    }
+
+    /// Removes all dead messages up to `last` from the view. The caller removes them from the queue. O(n).
+    pub fn take_dead_up_to(&mut self, last: Key) {
+        self.dead.retain(|key| key > last);
+    }
+
+    /// Removes all messages that stood in one of `states` at `now`, after they were removed from `messages`.
+    /// O(n log n).
+    pub fn take_states(&mut self, messages: &Messages, now: UnixMs, states: States) {
+        let (delayed, ready) = (states.contain(StateKind::Delayed), states.contain(StateKind::Ready));
+        if delayed || ready {
+            self.waiting.retain(|due| if due > now { !delayed } else { !ready });
+            self.gather_expiring(messages);
+        }
+        if states.contain(StateKind::InFlight) {
+            self.inflight = OrderedKeys::default();
+            self.begun = Begun::default();
+        }
+        if states.contain(StateKind::Dead) {
+            self.dead = OrderedKeys::default();
+        }
+    }
+
+    fn gather_expiring(&mut self, messages: &Messages) {
+        if self.expiring.is_empty() {
+            return;
+        }
+        let waiting = messages.iter_after(None).filter(|at| messages.placement(*at) == Placement::Waiting);
+        let ends = waiting.map(|at| messages.record(at)).filter_map(|record| {
+            let end = record.ttl?.end;
+            Some(Key::at(end, record.sequence))
+        });
+        self.expiring = OrderedKeys::from_unsorted(ends.collect());
+    }
+
+    /// Removes every message. O(n), for freeing the memory.
+    pub fn clear(&mut self) {
+        let View { at, moved_to, moved, .. } = *self;
+        *self = View { at, moved_to, moved, ..View::default() };
+        self.waiting.advance(at);
+    }
+}

@@ -1,0 +1,149 @@
+//! What time does to the view: due times come, leases and TTLs end, and a view that another clock brought too far
+//! forward is built again.
+
+use super::super::begun::Begun;
+use super::super::messages::Messages;
+use super::super::order::{Key, OrderedKeys};
+use super::super::record::{Reason, Record, State};
+use super::super::store::{At, Placement};
+use super::super::time::UnixMs;
+use super::super::waiting::Waiting;
+use super::{Moved, Refreshed, Stand, Uncounted, View};
+
+impl View {
+    /// The latest instant to which the view was brought.
+    pub fn at(&self) -> UnixMs {
+        self.at
+    }
+
+    /// An empty view whose totals count what time did up to `at`.
+    pub fn starting_at(at: UnixMs) -> View {
+        View { at, ..View::default() }
+    }
+
+    /// Makes the messages ready that are due by `now`. O(log n) for any number of messages.
+    #[inline]
+    pub fn advance_due(&mut self, now: UnixMs) {
+        self.at = self.at.max(now);
+        let ready = self.waiting.advance(now);
+        self.moved.ready = self.moved.ready.saturating_add(u32::try_from(ready).unwrap_or(u32::MAX));
+    }
+
+    /// Whether another clock brought the view beyond `now`.
+    #[inline]
+    pub fn is_beyond(&self, now: UnixMs) -> bool {
+        self.moved_to > now
+    }
+
+    /// Records that nothing was moved beyond `now`, so that nothing beyond it was counted.
+    #[inline]
+    pub fn limit_to(&mut self, now: UnixMs) {
+        self.at = self.at.min(now);
+    }
+
+    /// The first lease or TTL that ends by `now` and was not ended yet; `None` if there is none. O(1).
+    #[inline]
+    pub fn first_end(&self, now: UnixMs) -> Option<Key> {
+        let end = Key::end_of(now);
+        let due = |keys: &OrderedKeys| keys.first().filter(|first| *first <= end);
+        due(&self.inflight).or_else(|| due(&self.expiring))
+    }
+
+    /// Removes a key that belongs to no message; otherwise it would stay the first one forever.
+    pub fn forget_end(&mut self, key: Key) {
+        let _ = self.inflight.remove(key) || self.expiring.remove(key);
+    }
+
+    /// Brings one message up to `now`. O(log n) if that moves it, else O(1).
+    ///
+    /// Returns what that changed; `None` if the message already stands where it should at `now`, as most do.
+    #[inline]
+    pub fn refresh(&mut self, messages: &mut Messages, at: At, record: &Record, now: UnixMs) -> Option<Refreshed> {
+        let is = Stand::of(record, now).placement();
+        (messages.placement(at) != is).then(|| self.move_to(messages, at, record, is, now))
+    }
+
+    #[cold]
+    fn move_to(&mut self, messages: &mut Messages, at: At, record: &Record, is: Placement, now: UnixMs) -> Refreshed {
+        let lease_ended = messages.placement(at) == Placement::InFlight;
+        self.advance_due(now);
+        self.unplace(messages, at, record);
+        self.place(messages, at, record, now);
+        self.moved.ready = self.moved.ready.saturating_add(u32::from(lease_ended && is == Placement::Waiting));
+        let died = match record.state_at(now) {
+            State::Dead { reason, .. } => Some(reason),
+            State::Delayed | State::Ready | State::InFlight => None,
+        };
+        self.moved.died = self.moved.died.saturating_add(u32::from(died.is_some()));
+        Refreshed { lease_ended, died }
+    }
+
+    /// What time alone moved since the last call.
+    pub fn take_moved(&mut self) -> Moved {
+        std::mem::take(&mut self.moved)
+    }
+
+    /// The earliest instant after the last advance at which time will move something. O(1).
+    #[inline]
+    pub fn next_wake(&self) -> Option<UnixMs> {
+        // This runs with every command, so it is written out: an iterator over the three takes three times as long.
+        let earlier = |wake: Option<UnixMs>, keys: &OrderedKeys| match (wake, keys.first().map(Key::time)) {
+            (Some(wake), Some(first)) => Some(wake.min(first)),
+            (wake, first) => wake.or(first),
+        };
+        earlier(earlier(self.waiting.next_due(), &self.inflight), &self.expiring)
+    }
+
+    /// Takes the view back to `now`, which lies before the instant to which another clock brought it. What time did in
+    /// between will happen again, so the totals must subtract what is returned. O(n log n).
+    pub fn rewind(&mut self, messages: &mut Messages, now: UnixMs) -> Uncounted {
+        let mut uncounted = Uncounted::default();
+        for at in messages.iter_after(None) {
+            let record = messages.record(at);
+            let (was, is) = (messages.placement(at), Stand::of(&record, now).placement());
+            if is == Placement::InFlight && was != Placement::InFlight {
+                uncounted.lease_expired += 1;
+            }
+            // Time never revives a dead message, so its reason is the same at every later instant.
+            if let (Placement::Dead, State::Dead { reason, .. }) = (was, record.state_at(UnixMs::MAX)) {
+                uncounted.died += u64::from(is != Placement::Dead);
+                uncounted.expired += u64::from(is != Placement::Dead && reason == Reason::Expired);
+            }
+        }
+        self.rebuild(messages, now);
+        uncounted
+    }
+
+    /// Rebuilds the whole view for `now`. O(n log n), for a load and for a clock that was corrected.
+    pub fn rebuild(&mut self, messages: &mut Messages, now: UnixMs) {
+        let (mut waiting, mut expiring) = (Vec::new(), Vec::new());
+        let (mut inflight, mut receipts, mut dead) = (Vec::new(), Vec::new(), Vec::new());
+        let mut moved_to = UnixMs::EPOCH;
+        messages.place_all(|record| {
+            let stand = Stand::of(record, now);
+            match stand {
+                Stand::Waiting => {
+                    waiting.push((record.priority, Key::at(record.due, record.sequence)));
+                    expiring.extend(record.ttl.map(|ttl| Key::at(ttl.end, record.sequence)));
+                }
+                Stand::InFlight(key) => {
+                    inflight.push(key);
+                    receipts.extend(record.receipt());
+                }
+                Stand::Dead(key) => dead.push(key),
+            }
+            moved_to = moved_to.max(stand.moved_at(record).unwrap_or_default());
+            stand.placement()
+        });
+        *self = View {
+            waiting: Waiting::from_unsorted(waiting),
+            inflight: OrderedKeys::from_unsorted(inflight),
+            begun: Begun::from_receipts(receipts),
+            expiring: OrderedKeys::from_unsorted(expiring),
+            dead: OrderedKeys::from_unsorted(dead),
+            at: now,
+            moved_to,
+            moved: self.moved,
+        };
+    }
+}

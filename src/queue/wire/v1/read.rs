@@ -1,0 +1,165 @@
+//! From the wire to the live types. What no value can be is refused.
+
+use super::super::super::effect::{
+    Effect as LiveEffect, Grant as LiveGrant, Image as LiveImage, Stamped as LiveStamped,
+};
+use super::super::super::gate::Pause;
+use super::super::super::id::{Receipt, Sequence};
+use super::super::super::ops::give_back::Fate as LiveFate;
+use super::super::super::ops::redrive::Chosen as LiveChosen;
+use super::super::super::record::{self, Record, States, Ttl};
+use super::super::super::settings::{Backoff, Percent, Settings as LiveSettings};
+use super::super::super::time::UnixMs;
+use super::super::super::Totals;
+use super::super::{Header as LiveHeader, Refused};
+use super::numbers::*;
+use super::*;
+
+impl<'a> TryFrom<Stamped<'a>> for LiveStamped<'a> {
+    type Error = Refused;
+
+    fn try_from(Stamped(now, effect): Stamped<'a>) -> Result<Self, Refused> {
+        let now = time(now)?;
+        let base = ticks(now);
+        let sequence = |distance: i64| Sequence(at_distance(distance, base));
+        let effect = match effect {
+            Effect::Push(settings, messages) => {
+                LiveEffect::Push(settings.map(LiveSettings::try_from).transpose()?, live_images(messages, base)?)
+            }
+            Effect::Deliver(grants) => LiveEffect::Deliver(live_grants(&grants, now)?),
+            Effect::Take(those) => LiveEffect::Take(sequences(&those, base)),
+            Effect::Ack(those) => LiveEffect::Ack(sequences(&those, base)),
+            Effect::Nack(of, fate, attempts, error) => {
+                let fate = match fate {
+                    Fate::Due(due) => LiveFate::Due(time_at(due, now)?),
+                    Fate::Dead(died, code) => LiveFate::Dead { died: time_at(died, now)?, reason: reason(code)? },
+                };
+                LiveEffect::Nack(sequence(of), fate, attempts, error.map(|error| &**error))
+            }
+            Effect::Extend(of, deadline) => LiveEffect::Extend(sequence(of), time_at(deadline, now)?),
+            Effect::Cancel(those) => LiveEffect::Cancel(sequences(&those, base)),
+            Effect::Reschedule(of, due, priority) => {
+                let due = due.map(|due| time_at(due, now)).transpose()?;
+                LiveEffect::Reschedule(sequence(of), due, priority)
+            }
+            Effect::Promote(due, those) => LiveEffect::Promote(time_at(due, now)?, sequences(&those, base)),
+            Effect::Bury(of, error) => LiveEffect::Bury(sequence(of), error.map(|error| &**error)),
+            Effect::Redrive(chosen, due) => {
+                let chosen = match chosen {
+                    Chosen::UpTo(died, of) => LiveChosen::UpTo(time_at(died, now)?, sequence(of)),
+                    Chosen::These(those) => LiveChosen::These(sequences(&those, base)),
+                };
+                LiveEffect::Redrive(chosen, time_at(due, now)?)
+            }
+            Effect::Purge(bits) => LiveEffect::Purge(States::from_bits(bits).ok_or(Refused::Malformed)?),
+            Effect::Remove(those) => LiveEffect::Remove(sequences(&those, base)),
+            Effect::Create(settings) => LiveEffect::Create(settings.try_into()?),
+            Effect::Alter(settings) => LiveEffect::Alter(settings.try_into()?),
+            Effect::Pause(end) => LiveEffect::Pause(pause(end)?),
+            Effect::TrimDead(died, of) => LiveEffect::TrimDead(time_at(died, now)?, sequence(of)),
+            Effect::Begin(header) => LiveEffect::Begin(header.try_into()?),
+            Effect::Continue(messages) => LiveEffect::Continue(live_images(messages, base)?),
+        };
+        Ok(LiveStamped { now, effect })
+    }
+}
+
+/// Converts back what [`images`] wrote. Returns an error if a value is out of its range.
+pub fn live_images(messages: Vec<Image<'_>>, base: u64) -> Result<Vec<LiveImage<'_>>, Refused> {
+    let mut last = base;
+    let next = |image| {
+        let live = live_image(image, last)?;
+        last = live.record.sequence.0;
+        Ok(live)
+    };
+    messages.into_iter().map(next).collect()
+}
+
+fn live_image(image: Image<'_>, base: u64) -> Result<LiveImage<'_>, Refused> {
+    let Image(sequence, due, priority, count, lease, ttl, attempts, phase, name, payload, error) = image;
+    let sequence = at_distance(sequence, base);
+    let due = time_at(due, instant_of(sequence))?;
+    let phase = match phase {
+        None => record::Phase::Waiting,
+        Some(Phase::Leased(receipt, deadline)) => {
+            let receipt = at_distance(receipt, sequence);
+            record::Phase::Leased { deadline: time_at(deadline, instant_of(receipt))?, receipt: Receipt(receipt) }
+        }
+        Some(Phase::Dead(died, code)) => record::Phase::Dead { died: time_at(died, due)?, reason: reason(code)? },
+    };
+    let ttl = match ttl {
+        Some(Ends(length, end)) => Some(Ttl { duration: duration(length)?, end: time_at(end, due)? }),
+        None => None,
+    };
+    let lease = lease.map(duration).transpose()?;
+    Ok(LiveImage {
+        record: Record {
+            sequence: Sequence(sequence),
+            due,
+            priority,
+            retries: retries(count)?,
+            lease,
+            ttl,
+            attempts,
+            phase,
+        },
+        name: name.map(|name| &**name),
+        payload,
+        error: error.map(|error| &**error),
+    })
+}
+
+fn live_grants(grants: &[Grant], now: UnixMs) -> Result<Vec<LiveGrant>, Refused> {
+    let (mut sequence, mut receipt) = (ticks(now), ticks(now));
+    let next = |grant: &Grant| {
+        let Grant(sequence_distance, attempt, deadline, receipt_distance) = *grant;
+        sequence = at_distance(sequence_distance, sequence);
+        receipt = at_distance(receipt_distance, receipt);
+        let deadline = time_at(deadline, now)?;
+        Ok(LiveGrant { sequence: Sequence(sequence), attempt, deadline, receipt: Receipt(receipt) })
+    };
+    grants.iter().map(next).collect()
+}
+
+impl TryFrom<Settings> for LiveSettings {
+    type Error = Refused;
+
+    fn try_from(wire: Settings) -> Result<Self, Refused> {
+        let Settings(lease, count, base, max, jitter, ttl, maxlen, maxinflight, deadlen, deadttl, maxpayload) = wire;
+        let jitter = Percent::new(jitter).ok_or(Refused::Malformed)?;
+        Ok(LiveSettings {
+            lease: duration(lease)?,
+            retries: retries(count)?,
+            backoff: Backoff { base: duration(base)?, max: duration(max)?, jitter },
+            ttl: duration(ttl)?,
+            maxlen,
+            maxinflight,
+            deadlen,
+            deadttl: duration(deadttl)?,
+            maxpayload,
+        })
+    }
+}
+
+fn pause(end: u64) -> Result<Pause, Refused> {
+    match end {
+        0 => Ok(Pause::Off),
+        ENDLESS => Ok(Pause::Endless),
+        end => time(end).map(Pause::Until),
+    }
+}
+
+impl TryFrom<Header> for LiveHeader {
+    type Error = Refused;
+
+    fn try_from(Header(settings, end, sequence, receipt, totals, viewed): Header) -> Result<Self, Refused> {
+        Ok(LiveHeader {
+            settings: settings.try_into()?,
+            pause: pause(end)?,
+            last_sequence: Sequence(sequence),
+            last_receipt: Receipt(receipt),
+            totals: Totals::from_numbers(totals),
+            viewed: time(viewed)?,
+        })
+    }
+}

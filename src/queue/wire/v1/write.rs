@@ -1,0 +1,148 @@
+//! From the live types to the wire.
+
+use super::super::super::effect::{
+    Effect as LiveEffect, Grant as LiveGrant, Image as LiveImage, Stamped as LiveStamped,
+};
+use super::super::super::gate::Pause;
+use super::super::super::id::Sequence;
+use super::super::super::ops::give_back::Fate as LiveFate;
+use super::super::super::ops::redrive::Chosen as LiveChosen;
+use super::super::super::record;
+use super::super::super::settings::Settings as LiveSettings;
+use super::super::super::time::{DurationMs, UnixMs};
+use super::super::Header as LiveHeader;
+use super::numbers::*;
+use super::*;
+
+impl<'a> From<&LiveStamped<'a>> for Stamped<'a> {
+    fn from(stamped: &LiveStamped<'a>) -> Self {
+        let now = stamped.now;
+        let base = ticks(now);
+        let from_base = |sequence: Sequence| distance(sequence.0, base);
+        let from_now = |time: UnixMs| time_distance(time, now);
+        let effect = match &stamped.effect {
+            LiveEffect::Push(settings, messages) => {
+                Effect::Push(settings.as_ref().map(Settings::from), images(messages, base))
+            }
+            LiveEffect::Deliver(deliveries) => Effect::Deliver(grants(deliveries, now)),
+            LiveEffect::Take(those) => Effect::Take(distances(those, base)),
+            LiveEffect::Ack(those) => Effect::Ack(distances(those, base)),
+            LiveEffect::Nack(sequence, fate, attempts, error) => {
+                let fate = match fate {
+                    LiveFate::Due(due) => Fate::Due(from_now(*due)),
+                    LiveFate::Dead { died, reason } => Fate::Dead(from_now(*died), reason_code(*reason)),
+                };
+                Effect::Nack(from_base(*sequence), fate, *attempts, error.map(Bytes::new))
+            }
+            LiveEffect::Extend(sequence, deadline) => Effect::Extend(from_base(*sequence), from_now(*deadline)),
+            LiveEffect::Cancel(those) => Effect::Cancel(distances(those, base)),
+            LiveEffect::Reschedule(sequence, due, priority) => {
+                Effect::Reschedule(from_base(*sequence), due.map(from_now), *priority)
+            }
+            LiveEffect::Promote(due, those) => Effect::Promote(from_now(*due), distances(those, base)),
+            LiveEffect::Bury(sequence, error) => Effect::Bury(from_base(*sequence), error.map(Bytes::new)),
+            LiveEffect::Redrive(LiveChosen::UpTo(died, sequence), due) => {
+                Effect::Redrive(Chosen::UpTo(from_now(*died), from_base(*sequence)), from_now(*due))
+            }
+            LiveEffect::Redrive(LiveChosen::These(those), due) => {
+                Effect::Redrive(Chosen::These(distances(those, base)), from_now(*due))
+            }
+            LiveEffect::Purge(states) => Effect::Purge(states.bits()),
+            LiveEffect::Remove(those) => Effect::Remove(distances(those, base)),
+            LiveEffect::Create(settings) => Effect::Create(settings.into()),
+            LiveEffect::Alter(settings) => Effect::Alter(settings.into()),
+            LiveEffect::Pause(pause) => Effect::Pause(pause_end(*pause)),
+            LiveEffect::TrimDead(died, sequence) => Effect::TrimDead(from_now(*died), from_base(*sequence)),
+            LiveEffect::Begin(header) => Effect::Begin(header.into()),
+            LiveEffect::Continue(messages) => Effect::Continue(images(messages, base)),
+        };
+        Stamped(now.as_ms(), effect)
+    }
+}
+
+/// The wire form of messages, with the first sequence as a distance from `base`.
+pub fn images<'a>(messages: &[LiveImage<'a>], base: u64) -> Vec<Image<'a>> {
+    let mut last = base;
+    let mut next = |live: &LiveImage<'a>| image(live, std::mem::replace(&mut last, live.record.sequence.0));
+    messages.iter().map(&mut next).collect()
+}
+
+/// The wire form of a message, with its sequence as a distance from `base`.
+pub fn image<'a>(live: &LiveImage<'a>, base: u64) -> Image<'a> {
+    let record = &live.record;
+    let sequence = record.sequence.0;
+    let phase = match record.phase {
+        record::Phase::Waiting => None,
+        record::Phase::Leased { deadline, receipt } => {
+            let begun = instant_of(receipt.0);
+            Some(Phase::Leased(distance(receipt.0, sequence), time_distance(deadline, begun)))
+        }
+        record::Phase::Dead { died, reason } => Some(Phase::Dead(time_distance(died, record.due), reason_code(reason))),
+    };
+    Image(
+        distance(sequence, base),
+        time_distance(record.due, instant_of(sequence)),
+        record.priority,
+        record.retries.count(),
+        record.lease.map(DurationMs::as_ms),
+        record.ttl.map(|ttl| Ends(ttl.duration.as_ms(), time_distance(ttl.end, record.due))),
+        record.attempts,
+        phase,
+        live.name.map(Bytes::new),
+        Bytes::new(live.payload),
+        live.error.map(Bytes::new),
+    )
+}
+
+fn grants(deliveries: &[LiveGrant], now: UnixMs) -> Vec<Grant> {
+    let (mut sequence, mut receipt) = (ticks(now), ticks(now));
+    let next = |grant: &LiveGrant| {
+        Grant(
+            distance(grant.sequence.0, std::mem::replace(&mut sequence, grant.sequence.0)),
+            grant.attempt,
+            time_distance(grant.deadline, now),
+            distance(grant.receipt.0, std::mem::replace(&mut receipt, grant.receipt.0)),
+        )
+    };
+    deliveries.iter().map(next).collect()
+}
+
+impl From<&LiveSettings> for Settings {
+    fn from(live: &LiveSettings) -> Self {
+        Settings(
+            live.lease.as_ms(),
+            live.retries.count(),
+            live.backoff.base.as_ms(),
+            live.backoff.max.as_ms(),
+            live.backoff.jitter.get(),
+            live.ttl.as_ms(),
+            live.maxlen,
+            live.maxinflight,
+            live.deadlen,
+            live.deadttl.as_ms(),
+            live.maxpayload,
+        )
+    }
+}
+
+fn pause_end(pause: Pause) -> u64 {
+    match pause {
+        Pause::Off => 0,
+        // A pause until 1970 has ended, so it is the same as no pause.
+        Pause::Until(end) => end.as_ms(),
+        Pause::Endless => ENDLESS,
+    }
+}
+
+impl From<&LiveHeader> for Header {
+    fn from(live: &LiveHeader) -> Self {
+        Header(
+            (&live.settings).into(),
+            pause_end(live.pause),
+            live.last_sequence.0,
+            live.last_receipt.0,
+            live.totals.numbers(),
+            live.viewed.as_ms(),
+        )
+    }
+}
