@@ -294,10 +294,15 @@ fn a_dead_duplicate_is_told_apart_and_changes_nothing() {
         assert_eq!(c.multi(&["DQ.MPUSH q 3 1 2 3 IDS a m b"]), [expected]);
         let script = "local r = redis.call('DQ.MPUSH', 'q', '2', '1', '2', 'IDS', 'm', 'c') \
                       return {type(r[1]), r[1].err, r[2]}";
-        let reply = c.cmd(&["EVAL", script, "0"]);
-        let [kind, error, id] = reply.items() else { panic!("{reply:?}") };
-        assert_eq!((kind.text().as_str(), id), ("table", &Reply::bulk("c")));
-        assert!(error.text().starts_with(dead), "{error:?}");
+        match c.cmd(&["EVAL", script, "0"]) {
+            // Valkey 9.1 takes a reply with an error in it for an error. The batch was pushed all the same.
+            Reply::Error(error) => assert!(error.starts_with(dead), "{error}"),
+            reply => {
+                let [kind, error, id] = reply.items() else { panic!("{reply:?}") };
+                assert_eq!((kind.text().as_str(), id), ("table", &Reply::bulk("c")));
+                assert!(error.text().starts_with(dead), "{error:?}");
+            }
+        }
         assert_eq!(c.counts("q"), [0, 3, 0, 1]);
         assert_eq!(c.push("q x ID m REPLACE"), "m");
     });

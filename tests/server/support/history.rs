@@ -12,7 +12,7 @@ pub fn any_command(random: &mut Random, keys: &[&str]) -> String {
     let count = random.below(4) + 1;
     let lease = *random.one_of(&["", "LEASE 1", "LEASE 30", "LEASE 600000", "NOACK"]);
     let other = *random.one_of(&["x", "y", "z"]);
-    match random.below(28) {
+    match random.below(32) {
         0..=3 => format!("DQ.PUSH {key} payload-{count} ID {id} {delay} {rest}"),
         4 => format!("DQ.PUSH {key} payload {delay}"),
         5 | 6 => format!("DQ.MPUSH {key} 3 x \"\" y IDS {id} {other} z {delay} {rest}"),
@@ -35,6 +35,7 @@ pub fn any_command(random: &mut Random, keys: &[&str]) -> String {
         25 => format!("DQ.RESCHEDULE {key} {id} PRIORITY {}", random.one_of(&["5", "-5", "0 DELAY 20"])),
         26 => format!("DQ.PURGE {key} {} COUNT {count}", random.one_of(&["", "dead", "ready inflight"])),
         27 => format!("DQ.ALTER {key} {}", random.one_of(&["BACKOFF 5 50 JITTER 80", "MAXPAYLOAD 8", "MAXPAYLOAD 0"])),
+        // More often than a pause: most of a history is to have deliveries.
         _ => format!("DQ.RESUME {key}"),
     }
 }
