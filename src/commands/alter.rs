@@ -26,7 +26,8 @@ impl Command for Alter {
         keys: Keys::First(Access::UPDATE),
         acl: c"write slow",
         summary: c"Changes the settings of a queue. With MKQUEUE it creates the queue if it does not exist",
-        complexity: c"O(1), and O(M * log N) if the change drops M of N dead messages",
+        complexity:
+            c"O(1), and O(M * log N) if the change drops M of N dead messages; the timer drops what would take long",
         since: c"0.1.0",
         tips: c"",
         args: &[Arg::key(c"key")],
@@ -87,7 +88,7 @@ fn change(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, change: &Chang
         return None;
     }
     held.queue.alter(settings);
-    write::drop_excess_dead(ctx, name, held, now);
+    write::trim_dead(ctx, name, held, now);
     Some(write::record(ctx, name, held, now, Wake::IfDeliverable, || Effect::Alter(settings)))
 }
 

@@ -2,7 +2,7 @@
 
 use super::error::Error;
 use super::options::count_of_words;
-use super::pop::{deliver, parse, PopOption};
+use super::pop::{parse, serve_now, PopOption};
 use super::{now, serve, with_queue};
 use crate::host::blocked;
 use crate::host::datatype;
@@ -49,7 +49,7 @@ fn mpop(call: &mut Call<'_>) -> Result<(), Error> {
         return Err(Error::WrongType);
     }
     for name in names {
-        let delivered = with_queue(ctx, *name, |held| deliver(ctx, *name, held, now, &request))?;
+        let delivered = with_queue(ctx, *name, |held| serve_now(ctx, *name, held, now, &request))?;
         if let Some(announcement) = delivered.flatten() {
             write::announce(ctx, *name, announcement, &[Event::Pop]);
             return Ok(());

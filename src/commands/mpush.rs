@@ -61,8 +61,8 @@ fn mpush(call: &mut Call<'_>) -> Result<(), Error> {
         Content::WrongType => return Err(Error::WrongType),
         Content::Holds(held) => {
             // A dead message that the settings no longer keep does not hold its id.
-            if messages.iter().any(|message| message.name.is_some() && !message.replace) {
-                write::drop_excess_dead(ctx, key_name, held, now);
+            for id in messages.iter().filter(|message| !message.replace).filter_map(|message| message.name) {
+                write::drop_excess(ctx, key_name, held, now, id);
             }
             push_to(&mut held.queue)
         }

@@ -59,11 +59,12 @@ pub struct Request {
 
 impl blocked::Request for Request {
     fn finds(&self, held: &mut Held, now: UnixMs) -> bool {
-        held.queue.deliverable(now, &self.terms) > 0
+        held.queue.deliverable_as_viewed(now, &self.terms) > 0
     }
 
     fn deliver(&self, ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) -> Option<Announcement> {
-        deliver(ctx, name, held, now, self)
+        let count = held.queue.deliverable_as_viewed(now, &self.terms);
+        deliver(ctx, name, held, now, self, count)
     }
 }
 
@@ -72,7 +73,7 @@ fn pop(call: &mut Call<'_>) -> Result<(), Error> {
     let name = key_name(call)?;
     let (request, block) = parse(call)?;
     let now = now(ctx);
-    let delivered = with_queue(ctx, name, |held| deliver(ctx, name, held, now, &request))?;
+    let delivered = with_queue(ctx, name, |held| serve_now(ctx, name, held, now, &request))?;
     match (delivered.flatten(), block) {
         (Some(announcement), _) => write::announce(ctx, name, announcement, &[Event::Pop]),
         (None, Some(timeout)) => blocked::block(ctx, &[name], Box::new(request), timeout),
@@ -105,8 +106,20 @@ pub fn parse(call: &mut Call<'_>) -> Result<(Request, Option<DurationMs>), Error
 
 /// Delivers the messages that `request` asks for and replies with them. Returns `None`, and sends no reply, if there is
 /// none.
-pub fn deliver(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, request: &Request) -> Option<Announcement> {
+pub fn serve_now(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, request: &Request) -> Option<Announcement> {
     let count = held.queue.deliverable(now, &request.terms);
+    deliver(ctx, name, held, now, request, count)
+}
+
+/// Delivers `count` messages, which the queue has promised, and replies with them.
+fn deliver(
+    ctx: Ctx,
+    name: Name<'_>,
+    held: &mut Held,
+    now: UnixMs,
+    request: &Request,
+    count: usize,
+) -> Option<Announcement> {
     if count == 0 {
         let _ = write::rearm(ctx, name, held, now, Wake::Nobody);
         return None;

@@ -47,8 +47,7 @@ fn promote(call: &mut Call<'_>) -> Result<(), Error> {
     let now = now(ctx);
     let outcome = change_queue(ctx, name, now, |queue| {
         let promoted = queue.promote(now, count);
-        let count = promoted.sequences.len();
-        (count > 0).then_some((count, Effect::Promote(promoted.due, promoted.sequences)))
+        (promoted.count > 0).then_some((promoted.count, Effect::Promote(promoted.due, promoted.spans)))
     })?;
     match outcome {
         Some((count, announcement)) => {

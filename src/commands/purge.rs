@@ -44,16 +44,12 @@ fn purge(call: &mut Call<'_>) -> Result<(), Error> {
     let name = key_name(call)?;
     let (states, count) = parse(call)?;
     let now = now(ctx);
-    let outcome = change_queue(ctx, name, now, |queue| match count {
-        None => {
-            let purged = queue.purge(now, states);
-            (purged > 0).then_some((purged, Effect::Purge(states)))
-        }
-        Some(count) => {
-            let purged = queue.purge_first(now, states, count);
-            let count = purged.len();
-            (count > 0).then_some((count, Effect::Remove(purged)))
-        }
+    let outcome = change_queue(ctx, name, now, |queue| {
+        let purged = match count {
+            None => queue.purge(now, states),
+            Some(count) => queue.purge_first(now, states, count),
+        };
+        (purged.count > 0).then_some((purged.count, Effect::Purge(purged.spans)))
     })?;
     match outcome {
         Some((purged, announcement)) => {

@@ -70,7 +70,7 @@ fn push(call: &mut Call<'_>) -> Result<(), Error> {
         Content::WrongType => return Err(Error::WrongType),
         Content::Holds(held) => match held.queue.push(now, &mut floor(), &message) {
             // A dead message that the settings no longer keep does not hold its id.
-            Pushed::HeldDead if write::drop_excess_dead(ctx, key_name, held, now) => {
+            Pushed::HeldDead if message.name.is_some_and(|id| write::drop_excess(ctx, key_name, held, now, id)) => {
                 held.queue.push(now, &mut floor(), &message)
             }
             pushed => pushed,

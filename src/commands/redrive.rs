@@ -64,7 +64,7 @@ fn redrive(call: &mut Call<'_>) -> Result<(), Error> {
     };
     let outcome = change_queue(ctx, name, now, |queue| {
         let redriven = queue.redrive(now, &which, request.due);
-        (redriven.count > 0).then_some((redriven.count, Effect::Redrive(redriven.chosen, redriven.due)))
+        (redriven.count > 0).then_some((redriven.count, Effect::Redrive(redriven.spans, redriven.due)))
     })?;
     match outcome {
         Some((count, announcement)) => {

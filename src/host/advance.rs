@@ -12,7 +12,7 @@ use super::{gauges, imports, write};
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::key::{Content, OpenKey};
 use crate::queue::time::UnixMs;
-use crate::queue::Effect;
+use crate::queue::{Effect, Spans};
 use crate::schedule::agenda::{Grounds, Taken};
 use crate::schedule::with_schedule;
 
@@ -95,10 +95,10 @@ fn advance(
         let advanced = if decides { held.queue.advance(now, STEP) } else { held.queue.advance_view(now, STEP) };
         moved.ready += advanced.ready;
         moved.died += advanced.died;
-        let trimmed = if decides { held.queue.trim_dead(STEP) } else { None };
-        if let Some((died, sequence)) = trimmed {
+        let trimmed = if decides { held.queue.trim_dead(STEP) } else { Spans::default() };
+        if !trimmed.is_empty() {
             moved.changed = true;
-            write::replicate(ctx, name, held.queue.own_time(now), Effect::TrimDead(died, sequence));
+            write::replicate(ctx, name, held.queue.own_time(now), Effect::Trim(trimmed));
         }
         lasted = lasted && within_budget();
         if advanced.done && !(decides && held.queue.has_excess_dead()) {

@@ -97,13 +97,13 @@ impl Event {
             Effect::Promote(..) => &[Event::Promote],
             Effect::Bury(..) => &[Event::Bury, Event::Dead],
             Effect::Redrive(..) => &[Event::Redrive],
-            Effect::Purge(_) | Effect::Remove(_) => &[Event::Purge],
+            Effect::Purge(_) => &[Event::Purge],
             Effect::Create(_) => &[Event::Create],
             Effect::Alter(_) => &[Event::Alter],
             Effect::Pause(Pause::Off) => &[Event::Resume],
             Effect::Pause(_) => &[Event::Pause],
             // These are housekeeping, or a queue that arrives as a whole. No client's command caused them.
-            Effect::TrimDead(..) | Effect::Begin(_) | Effect::Continue(_) => &[],
+            Effect::Trim(_) | Effect::Begin(_) | Effect::Continue(_) => &[],
         }
     }
 }

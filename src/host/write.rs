@@ -15,7 +15,7 @@ use super::listeners;
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::log::{log, Level};
 use crate::queue::time::UnixMs;
-use crate::queue::{Effect, Stamped};
+use crate::queue::{Effect, Spans, Stamped};
 use crate::schedule::with_schedule;
 
 /// The maximum number of excess dead messages that one command drops. The timer drops the rest.
@@ -73,8 +73,9 @@ pub fn record<'e>(
         ctx.replicate_verbatim();
     }
     if held.queue.has_excess_dead() {
-        if let Some((died, sequence)) = held.queue.trim_dead(TRIMMED).filter(|_| heard) {
-            replicate(ctx, name, stamp, Effect::TrimDead(died, sequence));
+        let trimmed = held.queue.trim_dead(TRIMMED);
+        if heard && !trimmed.is_empty() {
+            replicate(ctx, name, stamp, Effect::Trim(trimmed));
         }
         if held.queue.has_excess_dead() {
             with_schedule(|schedule| schedule.look_at(&ctx, now, ctx.selected_db(), name.bytes()));
@@ -83,17 +84,30 @@ pub fn record<'e>(
     rearm(ctx, name, held, now, wake)
 }
 
-/// Drops all dead messages that the settings do not keep, and returns whether there were any. A change of the settings
-/// does this at once, and so does a push whose id such a message has.
-pub fn drop_excess_dead(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) -> bool {
+/// Drops dead messages that the settings no longer keep, as far as one command may, after a change of the settings. The
+/// timer drops the rest.
+pub fn trim_dead(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) {
+    if !held.queue.settings().keep_all_dead() {
+        let trimmed = held.queue.trim_dead_now(now);
+        replicate_trim(ctx, name, held, now, trimmed);
+    }
+}
+
+/// Drops the message with the id `id` if it is a dead message that the settings no longer keep, for a push of that id.
+/// Returns whether it was one.
+pub fn drop_excess(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, id: &[u8]) -> bool {
     if held.queue.settings().keep_all_dead() {
         return false;
     }
-    let Some((died, sequence)) = held.queue.trim_all_dead(now) else { return false };
-    if listeners::any(ctx) {
-        replicate(ctx, name, held.queue.own_time(now), Effect::TrimDead(died, sequence));
-    }
+    let Some(dropped) = held.queue.drop_excess(now, id) else { return false };
+    replicate_trim(ctx, name, held, now, dropped);
     true
+}
+
+fn replicate_trim(ctx: Ctx, name: Name<'_>, held: &Held, now: UnixMs, trimmed: Spans) {
+    if !trimmed.is_empty() && listeners::any(ctx) {
+        replicate(ctx, name, held.queue.own_time(now), Effect::Trim(trimmed));
+    }
 }
 
 /// Raises the floor of ids and re-arms the timer for the queue at `name`. Every call that may have moved the view of a

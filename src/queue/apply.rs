@@ -6,10 +6,11 @@
 
 use super::effect::{Effect, Image, Stamped};
 use super::gate::Pause;
+use super::id::Sequence;
 use super::ops::give_back::ERROR_MAX;
-use super::ops::redrive::Chosen;
-use super::order::Key;
-use super::store::Bytes;
+use super::record::Record;
+use super::store::{At, Bytes};
+use super::time::UnixMs;
 use super::wire::Refused;
 use super::Queue;
 use std::collections::BTreeSet;
@@ -39,14 +40,8 @@ impl Queue {
     pub fn apply(&mut self, stamped: &Stamped<'_>) -> Result<Applied, Refused> {
         let now = stamped.now;
         self.accept(&stamped.effect)?;
-        // The queue's clock is not changed: it holds the time of this server, and `now` is that of another.
-        match stamped.effect {
-            Effect::Begin(_) | Effect::Continue(_) => {}
-            // The queue's own time on the server that decided may be ahead of the instant with which it stamped the
-            // effect.
-            Effect::TrimDead(died, _) | Effect::Redrive(Chosen::UpTo(died, _), _) => self.catch_up_all(now.max(died)),
-            _ => self.catch_up_all(now),
-        }
+        // The queue's clock is not changed: it holds the time of this server, and `now` is that of another. Only the
+        // messages that the effect names are brought up to `now`: the timer brings the others, in bounded steps.
         match &stamped.effect {
             Effect::Push(_, images) => {
                 let added = images.iter().filter(|image| !self.take_in(now, image)).count();
@@ -57,7 +52,7 @@ impl Queue {
             Effect::Deliver(grants) => grants.iter().for_each(|grant| self.lend(grant, now)),
             Effect::Take(sequences) => {
                 for sequence in sequences {
-                    if let Some((at, record)) = self.messages.of(*sequence) {
+                    if let Some((at, record)) = self.refreshed(*sequence, now) {
                         self.remove(at, &record);
                         self.tally.delivered += 1;
                     }
@@ -65,56 +60,63 @@ impl Queue {
             }
             Effect::Ack(sequences) => {
                 for sequence in sequences {
-                    if let Some((at, record)) = self.messages.of(*sequence) {
+                    if let Some((at, record)) = self.refreshed(*sequence, now) {
                         self.complete(at, &record);
                     }
                 }
             }
             Effect::Nack(sequence, fate, attempts, error) => {
-                if let Some((at, record)) = self.messages.of(*sequence) {
+                if let Some((at, record)) = self.refreshed(*sequence, now) {
                     self.give_back(at, &record, *fate, *attempts, *error, now);
                 }
             }
             Effect::Extend(sequence, deadline) => {
-                if let Some((at, record)) = self.messages.of(*sequence) {
+                if let Some((at, record)) = self.refreshed(*sequence, now) {
                     self.move_deadline(at, &record, *deadline, now);
                 }
             }
             Effect::Cancel(sequences) => {
                 for sequence in sequences {
-                    if let Some((at, record)) = self.messages.of(*sequence) {
+                    if let Some((at, record)) = self.refreshed(*sequence, now) {
                         self.drop_cancelled(at, &record);
                     }
                 }
             }
             Effect::Reschedule(sequence, due, priority) => {
-                if let Some((at, record)) = self.messages.of(*sequence) {
+                if let Some((at, record)) = self.refreshed(*sequence, now) {
                     self.move_to(at, &record, *due, *priority, now);
                 }
             }
-            Effect::Promote(due, sequences) => self.make_due(sequences, *due, now),
+            Effect::Promote(due, spans) => {
+                self.promote_spans(spans, *due, now);
+            }
             Effect::Bury(sequence, error) => {
-                if let Some((at, record)) = self.messages.of(*sequence) {
+                if let Some((at, record)) = self.refreshed(*sequence, now) {
                     self.reject(at, &record, *error, now);
                 }
             }
-            Effect::Redrive(Chosen::UpTo(died, sequence), due) => {
-                self.redrive_up_to(Key::at(*died, *sequence), *due, now);
+            Effect::Redrive(spans, due) => {
+                self.redrive_spans(spans, *due, now);
             }
-            Effect::Redrive(Chosen::These(sequences), due) => self.redrive_these(sequences, *due, now),
-            Effect::Purge(states) => self.purge_as_of(now, *states),
-            Effect::Remove(sequences) => self.remove_all(sequences),
+            Effect::Purge(spans) | Effect::Trim(spans) => {
+                self.remove_spans(spans, now);
+            }
             Effect::Create(settings) => {
                 self.alter(*settings);
                 self.gate.set_pause(Pause::Off);
             }
             Effect::Alter(settings) => self.alter(*settings),
             Effect::Pause(pause) => self.gate.set_pause(*pause),
-            Effect::TrimDead(died, sequence) => self.drop_dead_up_to(Key::at(*died, *sequence)),
             Effect::Begin(header) => *self = Queue::begin(header),
             Effect::Continue(images) => self.continue_with(images),
         }
         Ok(Applied::Done)
+    }
+
+    /// The message with `sequence`, brought up to `now`; `None` if the queue does not hold it.
+    fn refreshed(&mut self, sequence: Sequence, now: UnixMs) -> Option<(At, Record)> {
+        let at = self.messages.find_sequence(sequence)?;
+        Some((at, self.refresh(at, now)))
     }
 
     /// Refuses an effect that no queue could have produced.
@@ -140,7 +142,7 @@ impl Queue {
             Effect::Create(settings) | Effect::Alter(settings) => settings.are_valid(),
             Effect::Take(_) | Effect::Ack(_) | Effect::Extend(..) | Effect::Cancel(_) | Effect::Pause(_) => true,
             Effect::Reschedule(..) | Effect::Promote(..) | Effect::Redrive(..) => true,
-            Effect::Purge(_) | Effect::Remove(_) | Effect::TrimDead(..) => true,
+            Effect::Purge(_) | Effect::Trim(_) => true,
         };
         possible.then_some(()).ok_or(Refused::Impossible)
     }

@@ -1,15 +1,17 @@
 //! Effects: decisions of clients in the form in which they are replicated, written to the AOF and sent to other slots.
 //!
 //! An effect leaves nothing to be decided again: its times are absolute, and it names messages and receipts explicitly.
+//! In particular, a command that takes messages by their state replicates which ones it took, because every server
+//! brings its view up to the time in steps of its own.
 //! It carries the instant of the decision, which is the only clock of a server that applies it. [`apply`](super::apply)
 //! applies it, and [`wire`](super::wire) defines its bytes.
 
 use super::gate::Pause;
 use super::id::{Id, Receipt, Sequence};
 use super::ops::give_back::{Fate, ERROR_MAX};
-use super::ops::redrive::Chosen;
-use super::record::{Phase, Record, States};
+use super::record::{Phase, Record};
 use super::settings::Settings;
+use super::spans::Spans;
 use super::store::Bytes;
 use super::time::UnixMs;
 use super::wire::Header;
@@ -82,23 +84,21 @@ pub enum Effect<'a> {
     /// This message was given this due time, this priority, or both.
     Reschedule(Sequence, Option<UnixMs>, Option<i8>),
     /// These messages are due at this instant from now on.
-    Promote(UnixMs, Vec<Sequence>),
+    Promote(UnixMs, Spans),
     /// This message became dead at the instant of the decision, with this error.
     Bury(Sequence, Option<&'a [u8]>),
     /// These dead messages became live again, due at this instant.
-    Redrive(Chosen, UnixMs),
-    /// All messages in one of these states were removed.
-    Purge(States),
-    /// These messages were purged.
-    Remove(Vec<Sequence>),
+    Redrive(Spans, UnixMs),
+    /// These messages were removed at once.
+    Purge(Spans),
     /// The queue was created with these settings.
     Create(Settings),
     /// The settings of the queue were replaced by these.
     Alter(Settings),
     /// Delivery was suspended, or resumed.
     Pause(Pause),
-    /// The dead messages up to and including this one, in the order of (died, sequence), were dropped.
-    TrimDead(UnixMs, Sequence),
+    /// These dead messages were dropped, because the settings no longer keep them.
+    Trim(Spans),
     /// The queue is created again, and its messages follow: the start of a queue in a rewritten AOF.
     Begin(Header),
     /// These are the next messages of a queue that [`Effect::Begin`] started.

@@ -6,6 +6,7 @@
 use super::id::{Id, Receipt, Sequence};
 use super::order::{Key, OrderedKeys};
 use super::record::Record;
+use super::spans::Spans;
 use super::store::{At, Bytes, Placement, Store};
 use super::time::UnixMs;
 use std::hash::Hasher;
@@ -56,9 +57,9 @@ impl Messages {
         self.store.remove(at);
     }
 
-    /// Removes all messages for which `doomed`, called in push order, returns `true`. O(n), with little work for each.
-    pub fn remove_where(&mut self, doomed: impl FnMut(Placement, UnixMs, Sequence) -> bool) {
-        self.store.remove_where(doomed);
+    /// Removes all messages in `spans`. O(n), with little work for each.
+    pub fn remove_spans(&mut self, spans: &Spans) {
+        self.store.remove_where(|sequence| spans.contain(sequence));
         if self.names.is_empty() {
             return;
         }
@@ -107,6 +108,57 @@ impl Messages {
     /// [`Messages::find_sequence`] without the shortcut, for a caller that may change nothing.
     pub fn locate(&self, sequence: Sequence) -> Option<At> {
         self.store.locate(sequence)
+    }
+
+    /// The spans that name the messages with these sequences and no others. O(m log n).
+    pub fn spans_of(&mut self, mut sequences: Vec<Sequence>) -> Spans {
+        sequences.sort_unstable();
+        sequences.dedup();
+        let (mut spans, mut before) = (Spans::default(), None);
+        for sequence in sequences {
+            let Some(at) = self.store.find(sequence) else { continue };
+            spans.add(sequence, before.is_some_and(|before| self.store.next(before) == Some(at)));
+            before = Some(at);
+        }
+        spans
+    }
+
+    /// [`Messages::spans_of`] for messages that were just removed. O(m log n).
+    pub fn spans_of_removed(&self, mut sequences: Vec<Sequence>) -> Spans {
+        sequences.sort_unstable();
+        let (mut spans, mut next_held) = (Spans::default(), None);
+        for sequence in sequences {
+            spans.add(sequence, next_held.is_some_and(|next| next > sequence));
+            let next = self.store.first_from(sequence).map(|at| self.store.sequence(at));
+            next_held = Some(next.unwrap_or(Sequence(u64::MAX)));
+        }
+        spans
+    }
+
+    /// The spans that name the messages for whose place in the view and due time `chosen` returns `true`. O(n).
+    pub fn spans_where(&self, chosen: impl Fn(Placement, UnixMs) -> bool) -> Spans {
+        let (mut spans, mut joins) = (Spans::default(), false);
+        for at in self.store.iter_after(None) {
+            let is_chosen = chosen(self.store.placement(at), self.store.due(at));
+            if is_chosen {
+                spans.add(self.store.sequence(at), joins);
+            }
+            joins = is_chosen;
+        }
+        spans
+    }
+
+    /// The messages in `spans` that the queue holds, in push order. O(m log n).
+    pub fn in_spans(&self, spans: &Spans) -> Vec<Sequence> {
+        let mut held = Vec::new();
+        for span in spans.iter() {
+            let mut next = self.store.first_from(span.first);
+            while let Some(at) = next.filter(|at| self.store.sequence(*at) <= span.last) {
+                held.push(self.store.sequence(at));
+                next = self.store.next(at);
+            }
+        }
+        held
     }
 
     /// The place and the record of the message with `sequence`; `None` if the queue no longer holds it.

@@ -13,7 +13,7 @@
 //! only way in which an effect is applied, whether it comes from a master, from the AOF or from another slot.
 //!
 //! # The modules
-//! [`time`], [`id`] and [`settings`] define the basic types; `record` describes one message. `messages` holds the
+//! [`time`], [`id`], `spans` and [`settings`] define the basic types; `record` describes one message. `messages` holds the
 //! messages of a queue, in a `store` of segments; `view` keeps the order in which each message stands, on top of
 //! [`order`], `waiting` and `begun`; `gate` says how many messages may be delivered now. `queue` combines these parts,
 //! and `ops` has a file for each family of operations. `effect` defines what is replicated, `apply` applies it, and
@@ -34,6 +34,7 @@ pub mod order;
 mod queue;
 mod record;
 pub mod settings;
+mod spans;
 mod store;
 pub mod time;
 mod view;
@@ -48,10 +49,12 @@ pub use ops::advance::Advanced;
 pub use ops::deliver::{Delivered, Lease, Pop};
 pub use ops::give_back::{Buried, Fate, Nack, Nacked, Verdict};
 pub use ops::look::Message;
+pub use ops::purge::Purged;
 pub use ops::push::{Due, NewMessage, NotPushed, Pushed};
-pub use ops::redrive::{Chosen, Redriven, Which};
+pub use ops::redrive::{Redriven, Which};
 pub use ops::reschedule::{Promoted, Reschedule, Rescheduled};
 pub use ops::scan::Cursor;
 pub use queue::Queue;
 pub use record::{Phase, Reason, Record, State, StateKind, States, Ttl};
+pub use spans::{Span, Spans};
 pub use wire::Refused;

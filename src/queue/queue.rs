@@ -190,15 +190,6 @@ impl Queue {
         self.messages.remove(at);
     }
 
-    /// Removes those messages of `sequences` that the queue still holds. O(m log n).
-    pub(super) fn remove_all(&mut self, sequences: &[Sequence]) {
-        for sequence in sequences {
-            if let Some((at, record)) = self.messages.of(*sequence) {
-                self.remove(at, &record);
-            }
-        }
-    }
-
     /// Replaces the record of a message after a decision of a client. O(log n).
     pub(super) fn rewrite(&mut self, at: At, old: &Record, new: &Record, now: UnixMs) {
         // Messages that are due by `now` count as ready before this one is placed.

@@ -61,8 +61,24 @@ pub(super) struct Waiting {
     boundary: UnixMs,
     /// The number of messages that are due by the boundary.
     ready: usize,
-    /// The earliest due time beyond the boundary.
-    next_due: Option<UnixMs>,
+    /// The earliest due time beyond the boundary, unless the message with that due time was removed.
+    next_due: NextDue,
+}
+
+/// The earliest due time of all bands. Finding it takes a look at each of them, so the removal of the message that has
+/// it only marks it as unknown: a command that removes many messages then looks once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum NextDue {
+    #[default]
+    Nothing,
+    At(UnixMs),
+    Unknown,
+}
+
+impl From<Option<UnixMs>> for NextDue {
+    fn from(due: Option<UnixMs>) -> Self {
+        due.map_or(NextDue::Nothing, NextDue::At)
+    }
 }
 
 impl Waiting {
@@ -75,9 +91,15 @@ impl Waiting {
         self.ready
     }
 
-    /// The earliest due time after the last [`Waiting::advance`]. O(1).
+    /// The earliest due time after the last [`Waiting::advance`]. O(1), and O(priorities in use) after the removal of
+    /// the message that had it.
+    #[inline]
     pub fn next_due(&self) -> Option<UnixMs> {
-        self.next_due
+        match self.next_due {
+            NextDue::Nothing => None,
+            NextDue::At(due) => Some(due),
+            NextDue::Unknown => self.first_of_bands(),
+        }
     }
 
     /// Adds a message. O(log n).
@@ -98,8 +120,10 @@ impl Waiting {
         if band.next_due.is_none_or(|next| due < next) {
             band.next_due = Some(due);
         }
-        if self.next_due.is_none_or(|next| due < next) {
-            self.next_due = Some(due);
+        match self.next_due {
+            NextDue::Nothing => self.next_due = NextDue::At(due),
+            NextDue::At(next) if due < next => self.next_due = NextDue::At(due),
+            NextDue::At(_) | NextDue::Unknown => {}
         }
     }
 
@@ -128,8 +152,9 @@ impl Waiting {
         self.len -= 1;
         if due <= self.boundary {
             self.ready -= 1;
-        } else if self.next_due == Some(due) {
-            self.next_due = self.first_of_bands();
+        } else if self.next_due == NextDue::At(due) {
+            // With one band the answer is at hand.
+            self.next_due = if self.bands.len() > 1 { NextDue::Unknown } else { self.first_of_bands().into() };
         }
     }
 
@@ -145,7 +170,10 @@ impl Waiting {
             return 0;
         }
         let before = std::mem::replace(&mut self.boundary, now);
-        if now < before || self.next_due.is_some_and(|next| next <= now) {
+        if self.next_due == NextDue::Unknown {
+            self.next_due = self.first_of_bands().into();
+        }
+        if now < before || self.next_due().is_some_and(|next| next <= now) {
             return self.recount(before);
         }
         0
@@ -160,7 +188,7 @@ impl Waiting {
             }
         }
         self.ready = self.bands.iter().map(|band| band.ready).sum();
-        self.next_due = self.first_of_bands();
+        self.next_due = self.first_of_bands().into();
         // Messages that were ready before the first advance did not become ready by it.
         if before == UnixMs::EPOCH {
             return 0;
@@ -184,16 +212,16 @@ impl Waiting {
         Some(key.sequence())
     }
 
-    /// Removes the messages for whose due time `keep` returns `false`. O(n).
-    pub fn retain(&mut self, keep: impl Fn(UnixMs) -> bool) {
+    /// Removes the messages for whose key (due, sequence) `keep` returns `false`. O(n).
+    pub fn retain(&mut self, keep: impl Fn(Key) -> bool) {
         for band in &mut self.bands {
-            band.keys.retain(|key| keep(key.time()));
+            band.keys.retain(&keep);
             band.recount(self.boundary);
         }
         self.bands.retain(|band| !band.keys.is_empty());
         self.len = self.bands.iter().map(|band| band.keys.len()).sum();
         self.ready = self.bands.iter().map(|band| band.ready).sum();
-        self.next_due = self.first_of_bands();
+        self.next_due = self.first_of_bands().into();
     }
 
     /// The messages that are due by `now`, in delivery order.
@@ -244,7 +272,7 @@ impl Waiting {
             }
         }
         waiting.ready = waiting.bands.iter().map(|band| band.ready).sum();
-        waiting.next_due = waiting.first_of_bands();
+        waiting.next_due = waiting.first_of_bands().into();
         waiting
     }
 
@@ -268,7 +296,7 @@ impl Waiting {
         });
         let summed = self.len == self.bands.iter().map(|band| band.keys.len()).sum::<usize>()
             && self.ready == self.bands.iter().map(|band| band.ready).sum::<usize>()
-            && self.next_due == self.first_of_bands();
+            && self.next_due() == self.first_of_bands();
         (sorted && counted && summed).then_some(()).ok_or("the waiting messages are miscounted")
     }
 }

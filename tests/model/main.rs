@@ -18,6 +18,7 @@ mod exercise;
 mod golden;
 mod history;
 mod loading;
+mod piles;
 mod reference;
 mod rooms;
 mod world;

@@ -1,9 +1,10 @@
 //! The queue in the simplest implementation of the contract: a vector, linear scans, stored states, and one event of
 //! time after the other. It shares no idea with the real queue, which stores no states.
 
+use dq::queue::id::Sequence;
 use dq::queue::settings::Settings;
 use dq::queue::time::UnixMs;
-use dq::queue::{Counts, Reason, StateKind, Totals, Verdict};
+use dq::queue::{Counts, Reason, Spans, StateKind, Totals, Verdict};
 
 /// After every instant.
 pub const NEVER: u64 = u64::MAX;
@@ -569,14 +570,19 @@ impl Model {
     }
 
     /// The oldest of the dead, by (died, sequence).
-    pub fn oldest_dead(&self) -> Option<(u64, u64)> {
+    fn oldest_dead(&self) -> Option<(u64, u64)> {
         self.messages.iter().filter(|message| message.is_dead()).map(Message::age).min()
     }
 
-    /// Drops the oldest of the dead.
-    pub fn drop_oldest_dead(&mut self) {
-        if let Some(oldest) = self.oldest_dead() {
+    /// Drops the messages that a trim named, which must be the oldest of the dead, and returns how many there are.
+    pub fn drop_dead_in(&mut self, spans: &Spans) -> usize {
+        let named = |sequence: u64| spans.contain(Sequence(sequence));
+        let doomed = self.messages.iter().filter(|message| named(message.sequence)).count();
+        for _ in 0..doomed {
+            let oldest = self.oldest_dead().expect("only dead messages are dropped");
+            assert!(named(oldest.1), "an older one is kept");
             self.messages.retain(|message| message.age() != oldest);
         }
+        doomed
     }
 }

@@ -1,10 +1,17 @@
 //! Changes that time alone makes: leases end, TTLs end, messages become due.
 //!
 //! Each change follows from the records and commutes with every other: one large advance and many small ones end in the
-//! same view and the same totals.
+//! same view and the same totals. A call that needs the view therefore brings it up to now only as far as [`PILED_MAX`]
+//! allows, so no call ever takes long, however much has ended at once. The answer is exact for what was processed, and
+//! the timer processes the rest. What a call says about a single message is always exact, since it follows from the
+//! record of that message.
 
 use super::super::time::UnixMs;
 use super::super::Queue;
+
+/// The number of leases and TTLs that one call ends at most, of those that have piled up: less than a millisecond of
+/// work.
+pub(in crate::queue) const PILED_MAX: usize = 2048;
 
 /// The result of an advance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,10 +65,14 @@ impl Queue {
         }
     }
 
-    /// Brings all messages up to `now`. O(m log n), where m is the number of leases and TTLs that ended.
-    pub(in crate::queue) fn catch_up_all(&mut self, now: UnixMs) {
+    /// Brings the view up to `now` as far as one call may: it ends at most [`PILED_MAX`] leases and TTLs. What is left
+    /// is ended by later calls and by the timer. O(1) if nothing has ended.
+    #[inline]
+    pub fn catch_up(&mut self, now: UnixMs) {
         self.view.advance_due(now);
-        self.end_overdue(now, usize::MAX);
+        if self.view.first_end(now).is_some() {
+            self.end_overdue(now, PILED_MAX);
+        }
     }
 
     /// Ends at most `budget` of the leases and TTLs that end by `now`. Returns whether none is left.

@@ -2,9 +2,10 @@
 
 use super::super::effect::Grant;
 use super::super::id::{Floor, Receipt};
-use super::super::record::{Phase, Record};
+use super::super::record::{Phase, Record, StateKind};
 use super::super::time::{DurationMs, UnixMs};
 use super::super::Queue;
+use super::advance::PILED_MAX;
 
 /// What a consumer asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +42,7 @@ pub struct Delivered<'a> {
 
 impl Queue {
     /// Returns how many messages `pop` would deliver at `now`. O(log n), plus O(log n) for each lease and TTL that
-    /// ended since the last advance.
+    /// ended since the last advance, of which one call processes a bounded number.
     pub fn deliverable(&mut self, now: UnixMs, pop: &Pop) -> usize {
         let now = self.observe(now);
         // This comes before the catch-up: a queue that is paused delivers nothing, so its messages need not be brought
@@ -49,10 +50,44 @@ impl Queue {
         if self.gate.pause().holds_at(now) {
             return 0;
         }
-        self.catch_up_all(now);
+        self.catch_up(now);
+        self.available(now, pop)
+    }
+
+    /// [`Queue::deliverable`] without ending leases and TTLs first, for a blocked client's turn: the timer ends them,
+    /// and it signals the key as soon as a message is deliverable. O(log n).
+    pub fn deliverable_as_viewed(&mut self, now: UnixMs, pop: &Pop) -> usize {
+        let now = self.observe(now);
+        self.view.advance_due(now);
+        self.available(now, pop)
+    }
+
+    /// How many messages `pop` would deliver of those that the view, which must be at `now`, has as ready.
+    fn available(&mut self, now: UnixMs, pop: &Pop) -> usize {
         let room = self.gate.room(&self.settings, self.view.inflight(), pop.lease, now);
         // The view is at `now`, so the messages that it counts as ready are those that are due.
-        self.view.ready().min(pop.count).min(room)
+        let count = self.view.ready().min(pop.count).min(room);
+        if count > 0 && self.view.has_expired(now) {
+            return self.clear_expired(now, count);
+        }
+        count
+    }
+
+    /// Makes the messages whose TTL has ended dead, as far as they stand before or among the first `count` ready ones.
+    /// Returns how many of the first are ready then: fewer than `count` if too many had to be passed over.
+    #[cold]
+    fn clear_expired(&mut self, now: UnixMs, count: usize) -> usize {
+        let mut ready = 0;
+        for sequence in self.view.in_state(now, StateKind::Ready, count.saturating_add(PILED_MAX)) {
+            let Some(at) = self.messages.find_sequence(sequence) else { break };
+            if self.refresh(at, now).state_at(now).kind() == StateKind::Ready {
+                ready += 1;
+                if ready == count {
+                    break;
+                }
+            }
+        }
+        ready
     }
 
     /// Whether a pop at `now` would deliver a message, judged without bringing all messages up to `now`. The answer may
@@ -121,6 +156,7 @@ impl Queue {
     /// Applies a delivery that was decided elsewhere.
     pub(in crate::queue) fn lend(&mut self, grant: &Grant, now: UnixMs) {
         if let Some((at, record)) = self.messages.of(grant.sequence) {
+            self.refresh(at, now);
             let phase = Phase::Leased { deadline: grant.deadline, receipt: grant.receipt };
             self.rewrite(at, &record, &Record { attempts: grant.attempt, phase, ..record }, now);
         }

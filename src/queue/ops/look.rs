@@ -6,6 +6,7 @@ use super::super::record::{Record, State, StateKind};
 use super::super::store::{At, Bytes};
 use super::super::time::{DurationMs, UnixMs};
 use super::super::{Counts, Queue};
+use super::advance::PILED_MAX;
 
 /// A message as it is at an instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,22 +34,21 @@ impl Queue {
         self.messages.locate_id(id).map(|at| self.message(at, self.own_time(now)))
     }
 
-    /// Brings all messages up to `now`, as a delivery does, so that [`Queue::peek`] finds all of them.
-    pub fn catch_up(&mut self, now: UnixMs) {
-        self.catch_up_all(self.own_time(now));
-    }
-
     /// The first messages of a state, at most `count`, in the order in which they will leave it; dead messages are
-    /// returned newest first. It reads the view as of the last advance, so call [`Queue::catch_up`] first if necessary.
+    /// returned newest first. It reads the view as of the last advance, so call [`Queue::catch_up`] first.
     /// O(count + log n).
     pub fn peek(&self, now: UnixMs, kind: StateKind, count: usize) -> Vec<Sequence> {
-        let now = self.own_time(now);
-        // Another clock, ahead of this one, may have brought the view further. Messages that are not yet in that state
-        // are left out.
+        self.first_in(self.own_time(now), kind, count)
+    }
+
+    /// [`Queue::peek`] at the queue's own time. At most [`PILED_MAX`] messages that the view has in that state, but
+    /// that are no longer in it or not yet, are passed over.
+    pub(in crate::queue) fn first_in(&self, now: UnixMs, kind: StateKind, count: usize) -> Vec<Sequence> {
         let is_so = |sequence: &Sequence| {
             self.messages.locate(*sequence).is_some_and(|at| self.messages.record(at).state_at(now).kind() == kind)
         };
-        self.view.in_state(now, kind, count).into_iter().filter(is_so).collect()
+        let seen = self.view.in_state(now, kind, count.saturating_add(PILED_MAX));
+        seen.into_iter().filter(is_so).take(count).collect()
     }
 
     /// The message with `sequence`, as it is at `now`; `None` if the queue does not hold it. O(log n).

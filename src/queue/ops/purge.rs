@@ -1,12 +1,14 @@
 //! Purging: all messages in some states are removed, or the first of them.
 //!
-//! Removing one message costs O(log n) in each order in which it stands. If a large part of a queue is removed, one
-//! pass over the headers and the orders is cheaper, and if all of it is removed, no message needs to be looked at. A
-//! purge of a million messages therefore costs about as much as the deletion of the key.
+//! A purge first chooses its messages and then removes them, and an effect names those that were chosen. Removing one
+//! message costs O(log n) in each order in which it stands. If a large part of a queue is removed, one pass over the
+//! headers and the orders is cheaper, and if all of it is removed, the orders need not be searched at all. A purge of a
+//! million messages therefore costs about as much as the deletion of the key.
 
 use super::super::id::Sequence;
 use super::super::messages::Messages;
 use super::super::record::{StateKind, States};
+use super::super::spans::Spans;
 use super::super::store::Placement;
 use super::super::time::UnixMs;
 use super::super::Queue;
@@ -14,69 +16,91 @@ use super::super::Queue;
 /// Fewer messages than this are removed one by one.
 const BULK: usize = 8;
 
+/// The result of a purge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Purged {
+    /// The number of messages that were removed.
+    pub count: usize,
+    /// The messages.
+    pub spans: Spans,
+}
+
 impl Queue {
-    /// Removes all messages that are in one of `states`, and returns how many were removed. O(m log n), and O(n) at
-    /// most.
-    pub fn purge(&mut self, now: UnixMs, states: States) -> usize {
+    /// Removes all messages that are in one of `states`. O(m log n), where m is the number of messages removed, and
+    /// O(n) at most.
+    pub fn purge(&mut self, now: UnixMs, states: States) -> Purged {
         let now = self.observe(now);
-        self.catch_up_all(now);
-        self.purge_view(now, states)
+        self.catch_up(now);
+        let spans = self.spans_in(now, states);
+        Purged { count: self.remove_spans(&spans, now), spans }
     }
 
-    /// Removes the first `count` messages that are in one of `states`, and returns them. The states are taken in the
-    /// order of [`StateKind::ALL`], the messages of a state in the order in which [`Queue::peek`] returns them.
-    /// O(m log n), where m is the number of messages removed.
-    pub fn purge_first(&mut self, now: UnixMs, states: States, count: usize) -> Vec<Sequence> {
+    /// Removes the first `count` messages that are in one of `states`. The states are taken in the order of
+    /// [`StateKind::ALL`], the messages of a state in the order in which [`Queue::peek`] returns them. O(m log n),
+    /// where m is the number of messages removed.
+    pub fn purge_first(&mut self, now: UnixMs, states: States, count: usize) -> Purged {
         let now = self.observe(now);
-        self.catch_up_all(now);
-        let mut removed = Vec::new();
+        self.catch_up(now);
+        let mut chosen: Vec<Sequence> = Vec::new();
         for kind in StateKind::ALL.into_iter().filter(|kind| states.contain(*kind)) {
-            removed.extend(self.view.in_state(now, kind, count - removed.len()));
+            chosen.extend(self.first_in(now, kind, count - chosen.len()));
         }
-        self.remove_all(&removed);
-        removed
+        let spans = self.messages.spans_of(chosen);
+        Purged { count: self.remove_spans(&spans, now), spans }
     }
 
-    /// Applies a purge that was decided elsewhere at `now`, by the states that the messages had then: the view of this
-    /// queue may have been brought beyond that instant.
-    pub(in crate::queue) fn purge_as_of(&mut self, now: UnixMs, states: States) {
-        if self.view.is_beyond(now) {
-            self.view.rebuild(&mut self.messages, now);
-            self.view.advance_due(now);
-        }
-        self.purge_view(now, states);
-    }
-
-    /// Removes the messages that the view, which must be that of `now`, has in one of `states`.
-    fn purge_view(&mut self, now: UnixMs, states: States) -> usize {
+    /// The messages that are in one of `states`, as far as the view knows.
+    fn spans_in(&mut self, now: UnixMs, states: States) -> Spans {
+        let kinds = || StateKind::ALL.into_iter().filter(|kind| states.contain(*kind));
         let counts = self.counts();
-        let doomed = StateKind::ALL.into_iter().filter(|kind| states.contain(*kind));
-        let doomed: u64 = doomed.map(|kind| counts.of(kind)).sum();
-        let doomed = doomed as usize;
-        if doomed == self.messages.len() {
-            self.messages = Messages::default();
-            self.view.clear();
-        } else if self.is_bulk(doomed) {
-            self.messages.remove_where(|placement, due, _| {
-                states.contain(match placement {
-                    Placement::Waiting if due > now => StateKind::Delayed,
-                    Placement::Waiting => StateKind::Ready,
-                    Placement::InFlight => StateKind::InFlight,
-                    Placement::Dead => StateKind::Dead,
-                })
-            });
-            self.view.take_states(&self.messages, now, states);
-        } else {
-            for kind in StateKind::ALL.into_iter().filter(|kind| states.contain(*kind)) {
-                let those = self.view.in_state(now, kind, usize::MAX);
-                self.remove_all(&those);
+        let concerned = kinds().map(|kind| counts.of(kind)).sum::<u64>() as usize;
+        if concerned == 0 {
+            return Spans::default();
+        }
+        if concerned == self.messages.len() {
+            return Spans::up_to(self.last_sequence);
+        }
+        // Where the view is behind the time, the record of each message decides.
+        if self.view.first_end(now).is_some() || !self.is_bulk(concerned) {
+            let chosen = kinds().flat_map(|kind| self.first_in(now, kind, usize::MAX)).collect();
+            return self.messages.spans_of(chosen);
+        }
+        self.messages.spans_where(|placement, due| {
+            states.contain(match placement {
+                Placement::Waiting if due > now => StateKind::Delayed,
+                Placement::Waiting => StateKind::Ready,
+                Placement::InFlight => StateKind::InFlight,
+                Placement::Dead => StateKind::Dead,
+            })
+        })
+    }
+
+    /// Removes the messages in `spans` that the queue holds, and returns how many there were. What time has done to
+    /// them by `now` is counted first.
+    pub(in crate::queue) fn remove_spans(&mut self, spans: &Spans, now: UnixMs) -> usize {
+        let doomed = self.messages.in_spans(spans);
+        let in_bulk = self.is_bulk(doomed.len());
+        if !in_bulk || self.view.first_end(now).is_some() {
+            for sequence in &doomed {
+                let Some(at) = self.messages.find_sequence(*sequence) else { continue };
+                let record = self.refresh(at, now);
+                if !in_bulk {
+                    self.remove(at, &record);
+                }
             }
         }
-        doomed
+        if in_bulk && doomed.len() == self.messages.len() {
+            self.messages = Messages::default();
+            self.view.clear();
+        } else if in_bulk {
+            self.messages.remove_spans(spans);
+            self.view.forget(&self.messages, spans);
+        }
+        doomed.len()
     }
 
     /// Whether removing this many messages is cheaper in one pass over all of them.
-    pub(in crate::queue) fn is_bulk(&self, concerned: usize) -> bool {
+    fn is_bulk(&self, concerned: usize) -> bool {
         concerned >= BULK && concerned >= self.messages.len() / 8
     }
 }

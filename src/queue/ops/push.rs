@@ -240,7 +240,7 @@ impl Queue {
         }
         if self.held().saturating_add(added) > most {
             // Some of them may be dead by now.
-            self.catch_up_all(now);
+            self.catch_up(now);
         }
         Some(self.held()).filter(|held| held.saturating_add(added) > most)
     }

@@ -1,8 +1,8 @@
 //! Redriving: dead messages become live again, as if they had never been delivered.
 
-use super::super::id::{Id, Sequence};
-use super::super::order::Key;
+use super::super::id::Id;
 use super::super::record::{Record, StateKind};
+use super::super::spans::Spans;
 use super::super::store::At;
 use super::super::time::UnixMs;
 use super::super::Queue;
@@ -17,22 +17,13 @@ pub enum Which<'a> {
     Named(&'a [Option<Id<'a>>]),
 }
 
-/// The dead messages that were redriven, in a form from which other servers find the same ones.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Chosen {
-    /// All up to and including this one, in the order of (died, sequence).
-    UpTo(UnixMs, Sequence),
-    /// These messages.
-    These(Vec<Sequence>),
-}
-
 /// The result of a redrive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redriven {
     /// The number of messages.
     pub count: usize,
     /// The messages.
-    pub chosen: Chosen,
+    pub spans: Spans,
     /// Their new due time.
     pub due: UnixMs,
 }
@@ -43,43 +34,32 @@ impl Queue {
     pub fn redrive(&mut self, now: UnixMs, which: &Which<'_>, due: Due) -> Redriven {
         let now = self.observe(now);
         let due = due.from(now);
-        match *which {
+        let chosen = match *which {
             Which::Oldest(count) => {
-                self.catch_up_dead(now);
-                let last = self.view.last_of_oldest_dead(count);
-                let count = last.map_or(0, |last| self.redrive_up_to(last, due, now));
-                let last = last.unwrap_or(Key::at(UnixMs::EPOCH, Sequence::ZERO));
-                Redriven { count, chosen: Chosen::UpTo(last.time(), last.sequence()), due }
+                self.catch_up(now);
+                self.view.oldest_of_dead(count)
             }
             Which::Named(ids) => {
-                let mut those = Vec::new();
-                for id in ids.iter().flatten() {
-                    let Some(at) = self.messages.find(id) else { continue };
-                    let record = self.refresh(at, now);
-                    if record.state_at(now).kind() == StateKind::Dead {
-                        self.revive(at, &record, due, now);
-                        those.push(record.sequence);
-                    }
-                }
-                Redriven { count: those.len(), chosen: Chosen::These(those), due }
+                let places: Vec<_> = ids.iter().flatten().filter_map(|id| self.messages.find(id)).collect();
+                let records = places.into_iter().map(|at| self.messages.record(at));
+                let dead = records.filter(|record| record.state_at(now).kind() == StateKind::Dead);
+                dead.map(|record| record.sequence).collect()
             }
-        }
+        };
+        let spans = self.messages.spans_of(chosen);
+        Redriven { count: self.redrive_spans(&spans, due, now), spans, due }
     }
 
-    /// Applies a redrive of all dead messages up to `last`, and returns how many there were.
-    pub(in crate::queue) fn redrive_up_to(&mut self, last: Key, due: UnixMs, now: UnixMs) -> usize {
-        let those = self.view.dead_up_to(last);
-        self.redrive_these(&those, due, now);
-        those.len()
-    }
-
-    /// Applies a redrive of those messages of `sequences` that the queue still holds.
-    pub(in crate::queue) fn redrive_these(&mut self, sequences: &[Sequence], due: UnixMs, now: UnixMs) {
-        for sequence in sequences {
-            if let Some((at, record)) = self.messages.of(*sequence) {
+    /// Applies a redrive of the messages in `spans`, and returns how many there are.
+    pub(in crate::queue) fn redrive_spans(&mut self, spans: &Spans, due: UnixMs, now: UnixMs) -> usize {
+        let redriven = self.messages.in_spans(spans);
+        for sequence in &redriven {
+            if let Some(at) = self.messages.find_sequence(*sequence) {
+                let record = self.refresh(at, now);
                 self.revive(at, &record, due, now);
             }
         }
+        redriven.len()
     }
 
     /// Makes one message live again.

@@ -2,6 +2,7 @@
 
 use super::super::id::{Id, Sequence};
 use super::super::record::{Phase, Record, StateKind};
+use super::super::spans::Spans;
 use super::super::store::At;
 use super::super::time::UnixMs;
 use super::super::Queue;
@@ -30,8 +31,10 @@ pub struct Rescheduled {
 /// The result of a promotion: delayed messages that became due at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Promoted {
-    /// The messages, in the order in which they would have become due.
-    pub sequences: Vec<Sequence>,
+    /// The number of messages.
+    pub count: usize,
+    /// The messages.
+    pub spans: Spans,
     /// Their new due time: the instant of the decision.
     pub due: UnixMs,
 }
@@ -70,18 +73,21 @@ impl Queue {
     /// again. O(m log n), where m is the number of messages promoted.
     pub fn promote(&mut self, now: UnixMs, count: usize) -> Promoted {
         let now = self.observe(now);
-        self.catch_up_all(now);
-        let sequences = self.view.in_state(now, StateKind::Delayed, count);
-        self.make_due(&sequences, now, now);
-        Promoted { sequences, due: now }
+        self.catch_up(now);
+        let chosen = self.first_in(now, StateKind::Delayed, count);
+        let spans = self.messages.spans_of(chosen);
+        Promoted { count: self.promote_spans(&spans, now, now), spans, due: now }
     }
 
-    /// Applies the due time `due` to those messages of `sequences` that the queue still holds.
-    pub(in crate::queue) fn make_due(&mut self, sequences: &[Sequence], due: UnixMs, now: UnixMs) {
-        for sequence in sequences {
-            if let Some((at, record)) = self.messages.of(*sequence) {
+    /// Applies the due time `due` to the messages in `spans`, and returns how many there are.
+    pub(in crate::queue) fn promote_spans(&mut self, spans: &Spans, due: UnixMs, now: UnixMs) -> usize {
+        let promoted = self.messages.in_spans(spans);
+        for sequence in &promoted {
+            if let Some(at) = self.messages.find_sequence(*sequence) {
+                let record = self.refresh(at, now);
                 self.move_to(at, &record, Some(due), None, now);
             }
         }
+        promoted.len()
     }
 }

@@ -1,40 +1,57 @@
 //! Dropping dead messages that the settings no longer keep, the oldest first. This is a write, so only a master does
-//! it.
+//! it, in bounded steps.
 
-use super::super::id::Sequence;
 use super::super::order::Key;
+use super::super::record::State;
+use super::super::spans::Spans;
 use super::super::time::UnixMs;
 use super::super::Queue;
+use super::advance::PILED_MAX;
+
+/// To free this many bytes of payload takes about as long as one step.
+const BYTES_OF_A_STEP: usize = 8 * 1024;
 
 impl Queue {
-    /// Drops the oldest of the dead messages that the settings no longer keep, in at most `budget` steps. Returns the
-    /// last one dropped, or `None` if none was: no dead message up to that one is left. O(budget × log n).
-    pub fn trim_dead(&mut self, budget: usize) -> Option<(UnixMs, Sequence)> {
-        let mut last = None;
-        for _ in 0..budget {
+    /// Drops the oldest of the dead messages that the settings no longer keep, in about `budget` steps, and returns
+    /// them. A message takes one step, and one more for each [`BYTES_OF_A_STEP`] of its payload.
+    /// O(budget × log n).
+    pub fn trim_dead(&mut self, budget: usize) -> Spans {
+        let (mut steps, mut dropped) = (0, Vec::new());
+        while steps < budget {
             let Some(oldest) = self.view.oldest_dead().filter(|_| self.has_excess_dead()) else { break };
+            steps += 1;
             // A message that died before the oldest one is dropped before it, even if this view has not moved it to the
-            // dead yet: the view of another server may have.
+            // dead yet.
             if self.view.first_end(oldest.time()).is_some() {
                 self.end_first(self.clock.max(oldest.time()));
             } else {
-                last = self.drop_oldest_dead(oldest);
+                steps += self.drop_dead(oldest) / BYTES_OF_A_STEP;
+                dropped.push(oldest.sequence());
             }
         }
-        last
+        self.messages.spans_of_removed(dropped)
     }
 
-    /// Drops all dead messages that the settings no longer keep. Returns the last one dropped, or `None` if none was:
-    /// no dead message up to that one is left. O(m log n), where m is the number of messages dropped, and O(n log n) at
-    /// most.
-    pub fn trim_all_dead(&mut self, now: UnixMs) -> Option<(UnixMs, Sequence)> {
+    /// Drops dead messages that the settings no longer keep, as far as one call may, and returns them.
+    pub fn trim_dead_now(&mut self, now: UnixMs) -> Spans {
         let now = self.observe(now);
-        self.catch_up_dead(now);
-        let kept = usize::try_from(self.settings.deadlen.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
-        let excess = self.view.dead().saturating_sub(kept).max(self.outdated_dead());
-        let last = self.view.last_of_oldest_dead(excess)?;
-        self.drop_dead_up_to(last);
-        Some((last.time(), last.sequence()))
+        self.catch_up(now);
+        self.trim_dead(PILED_MAX)
+    }
+
+    /// Drops the message with this name if it is a dead message that the settings no longer keep, however many older
+    /// ones there are. Returns what was dropped. O(log n).
+    pub fn drop_excess(&mut self, now: UnixMs, name: &[u8]) -> Option<Spans> {
+        let now = self.observe(now);
+        self.catch_up(now);
+        let at = self.messages.find_named(name)?;
+        let record = self.refresh(at, now);
+        let State::Dead { died, .. } = record.state_at(now) else { return None };
+        let key = Key::at(died, record.sequence);
+        (self.view.count_dead_up_to(key) <= self.excess_dead()).then(|| {
+            self.drop_dead(key);
+            self.messages.spans_of_removed(vec![record.sequence])
+        })
     }
 
     /// Whether [`Queue::trim_dead`] has something to do: there are more dead messages than `DEADLEN`, or one is older
@@ -55,6 +72,12 @@ impl Queue {
         self.view.oldest_dead().map(|oldest| oldest.time().after(self.settings.deadttl))
     }
 
+    /// The number of dead messages that the settings no longer keep.
+    fn excess_dead(&self) -> usize {
+        let kept = usize::try_from(self.settings.deadlen.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
+        self.view.dead().saturating_sub(kept).max(self.outdated_dead())
+    }
+
     /// The number of dead messages that are older than `DEADTTL`.
     fn outdated_dead(&self) -> usize {
         let kept = self.settings.deadttl;
@@ -65,35 +88,12 @@ impl Queue {
         last_outdated.map_or(0, |died| self.view.count_dead_up_to(Key::end_of(UnixMs::new(died))))
     }
 
-    /// Brings the view up to the latest known instant of death, which another clock may have set beyond `now`. The view
-    /// then has every message among the dead that died before that instant.
-    pub(in crate::queue) fn catch_up_dead(&mut self, now: UnixMs) {
-        self.catch_up_all(now);
-        if let Some(newest) = self.view.newest_dead().filter(|newest| newest.time() > now) {
-            self.catch_up_all(newest.time());
-        }
-    }
-
-    /// Applies a trim: drops all dead messages up to and including `last`.
-    pub(in crate::queue) fn drop_dead_up_to(&mut self, last: Key) {
-        if !self.is_bulk(self.view.count_dead_up_to(last)) {
-            while self.drop_oldest_dead(last).is_some() {}
-            return;
-        }
-        let mut doomed = self.view.dead_up_to(last);
-        doomed.sort_unstable();
-        let mut doomed = doomed.into_iter().peekable();
-        // Both iterate in push order.
-        self.messages.remove_where(|_, _, sequence| doomed.next_if_eq(&sequence).is_some());
-        self.view.take_dead_up_to(last);
-    }
-
-    /// Drops the oldest dead message, unless it is beyond `limit`.
-    fn drop_oldest_dead(&mut self, limit: Key) -> Option<(UnixMs, Sequence)> {
-        let key = self.view.take_oldest_dead(limit)?;
-        if let Some(at) = self.messages.find_sequence(key.sequence()) {
-            self.messages.remove(at);
-        }
-        Some((key.time(), key.sequence()))
+    /// Drops a dead message, and returns the number of bytes of its payload.
+    fn drop_dead(&mut self, key: Key) -> usize {
+        self.view.take_dead(key);
+        let Some(at) = self.messages.find_sequence(key.sequence()) else { return 0 };
+        let size = self.messages.bytes(at).payload.len();
+        self.messages.remove(at);
+        size
     }
 }

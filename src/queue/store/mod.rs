@@ -133,6 +133,31 @@ impl Store {
         Some(At { segment, index })
     }
 
+    /// The place of the first message with this sequence or a later one. O(log n).
+    pub fn first_from(&self, sequence: Sequence) -> Option<At> {
+        let segment = self.firsts.partition_point(|first| *first <= sequence.0).saturating_sub(1);
+        let headers = &self.segments.get(segment)?.headers;
+        self.present_from(At { segment, index: headers.partition_point(|header| header.sequence < sequence.0) })
+    }
+
+    /// The place of the message behind the one at `at`. O(1), plus the number of removed messages in between.
+    pub fn next(&self, at: At) -> Option<At> {
+        self.present_from(At { index: at.index + 1, ..at })
+    }
+
+    /// The first place from `at` on that holds a message.
+    fn present_from(&self, at: At) -> Option<At> {
+        let mut first = at.index;
+        for (nth, segment) in self.segments.range(at.segment..).enumerate() {
+            let found = segment.headers.iter().skip(first).position(Header::is_present);
+            if let Some(skipped) = found {
+                return Some(At { segment: at.segment + nth, index: first + skipped });
+            }
+            first = 0;
+        }
+        None
+    }
+
     fn header(&self, at: At) -> &Header {
         &self.segments[at.segment].headers[at.index]
     }
@@ -164,6 +189,11 @@ impl Store {
     /// The sequence of the message at a place.
     pub fn sequence(&self, at: At) -> Sequence {
         Sequence(self.header(at).sequence)
+    }
+
+    /// The due time of the message at a place.
+    pub fn due(&self, at: At) -> UnixMs {
+        self.header(at).due()
     }
 
     /// Whether the message at a place has a name.
@@ -249,13 +279,13 @@ impl Store {
     }
 
     /// Removes all messages for which `doomed`, called in push order, returns `true`. O(n), with little work for each.
-    pub fn remove_where(&mut self, mut doomed: impl FnMut(Placement, UnixMs, Sequence) -> bool) {
+    pub fn remove_where(&mut self, mut doomed: impl FnMut(Sequence) -> bool) {
         let mut aside = self.aside.take();
         let (mut removed, mut payload_bytes) = (0, 0);
         let mut kept: VecDeque<Segment> = VecDeque::new();
         for mut segment in std::mem::take(&mut self.segments) {
             segment.remove_where(
-                |header| doomed(header.placement(), header.due(), Sequence(header.sequence)),
+                |header| doomed(Sequence(header.sequence)),
                 |header, inline| {
                     let sequence = Sequence(header.sequence);
                     let mut len = inline;

@@ -88,19 +88,9 @@ impl View {
         self.dead.first()
     }
 
-    /// The newest dead message.
-    pub fn newest_dead(&self) -> Option<Key> {
-        self.dead.last()
-    }
-
-    /// The last of the `count` oldest dead messages; `None` if there is none. O(count).
-    pub fn last_of_oldest_dead(&self, count: usize) -> Option<Key> {
-        self.dead.iter_after(None).take(count).last()
-    }
-
-    /// The dead messages up to `last`, the oldest first.
-    pub fn dead_up_to(&self, last: Key) -> Vec<Sequence> {
-        self.dead.iter_after(None).take_while(|key| *key <= last).map(Key::sequence).collect()
+    /// The `count` oldest dead messages. O(count).
+    pub fn oldest_of_dead(&self, count: usize) -> Vec<Sequence> {
+        self.dead.iter_after(None).take(count).map(Key::sequence).collect()
     }
 
     /// The number of dead messages up to `last`. O(log n).

@@ -19,7 +19,8 @@ use super::begun::Begun;
 use super::effect::Grant;
 use super::messages::Messages;
 use super::order::{Key, OrderedKeys};
-use super::record::{Phase, Reason, Record, State, StateKind, States};
+use super::record::{Phase, Reason, Record, State};
+use super::spans::Spans;
 use super::store::{At, Placement};
 use super::time::UnixMs;
 use super::waiting::Waiting;
@@ -173,44 +174,24 @@ impl View {
         self.begun.begin(grant.receipt);
     }
 
-    /// Removes the oldest dead message from the view, unless it is beyond `limit`. The caller removes it from the
-    /// queue. O(log n).
-    pub fn take_oldest_dead(&mut self, limit: Key) -> Option<Key> {
-        self.dead.pop_first(limit)
+    /// Removes a dead message from the view. The caller removes it from the queue. O(log n).
+    pub fn take_dead(&mut self, key: Key) {
+        self.dead.remove(key);
     }
 
-    /// Removes all dead messages up to `last` from the view. The caller removes them from the queue. O(n).
-    pub fn take_dead_up_to(&mut self, last: Key) {
-        self.dead.retain(|key| key > last);
-    }
-
-    /// Removes all messages that stood in one of `states` at `now`, after they were removed from `messages`.
-    /// O(n log n).
-    pub fn take_states(&mut self, messages: &Messages, now: UnixMs, states: States) {
-        let (delayed, ready) = (states.contain(StateKind::Delayed), states.contain(StateKind::Ready));
-        if delayed || ready {
-            self.waiting.retain(|due| if due > now { !delayed } else { !ready });
-            self.gather_expiring(messages);
+    /// Removes all messages in `spans`, after they were removed from `messages`. O(n log n).
+    pub fn forget(&mut self, messages: &Messages, spans: &Spans) {
+        let stays = |key: Key| !spans.contain(key.sequence());
+        self.waiting.retain(stays);
+        self.expiring.retain(stays);
+        self.dead.retain(stays);
+        let inflight = self.inflight.len();
+        self.inflight.retain(stays);
+        if self.inflight.len() < inflight {
+            let record = |lease: Key| messages.locate(lease.sequence()).map(|at| messages.record(at));
+            let running = self.inflight.iter_after(None).filter_map(|lease| record(lease)?.receipt());
+            self.begun = Begun::from_receipts(running.collect());
         }
-        if states.contain(StateKind::InFlight) {
-            self.inflight = OrderedKeys::default();
-            self.begun = Begun::default();
-        }
-        if states.contain(StateKind::Dead) {
-            self.dead = OrderedKeys::default();
-        }
-    }
-
-    fn gather_expiring(&mut self, messages: &Messages) {
-        if self.expiring.is_empty() {
-            return;
-        }
-        let waiting = messages.iter_after(None).filter(|at| messages.placement(*at) == Placement::Waiting);
-        let ends = waiting.map(|at| messages.record(at)).filter_map(|record| {
-            let end = record.ttl?.end;
-            Some(Key::at(end, record.sequence))
-        });
-        self.expiring = OrderedKeys::from_unsorted(ends.collect());
     }
 
     /// Removes every message. O(n), for freeing the memory.

@@ -49,6 +49,12 @@ impl View {
         due(&self.inflight).or_else(|| due(&self.expiring))
     }
 
+    /// Whether the TTL of a waiting message has ended by `now`, and the message does not stand among the dead yet. O(1).
+    #[inline]
+    pub fn has_expired(&self, now: UnixMs) -> bool {
+        self.expiring.first().is_some_and(|first| first <= Key::end_of(now))
+    }
+
     /// Removes a key that belongs to no message; otherwise it would stay the first one forever.
     pub fn forget_end(&mut self, key: Key) {
         let _ = self.inflight.remove(key) || self.expiring.remove(key);

@@ -137,10 +137,11 @@ impl World {
         let promoted = self.eager.queue.promote(ms(self.clock), count);
         assert_eq!(self.lazy.queue.promote(ms(self.clock), count), promoted);
         let expected = self.model.promote(count);
-        assert!(promoted.sequences.iter().map(|sequence| sequence.0).eq(expected));
+        assert_eq!(promoted.count, expected.len());
+        assert!(expected.iter().all(|sequence| promoted.spans.contain(Sequence(*sequence))));
         assert_eq!(promoted.due, ms(self.model.now));
-        if !promoted.sequences.is_empty() {
-            self.send_dated(Effect::Promote(promoted.due, promoted.sequences));
+        if promoted.count > 0 {
+            self.send_dated(Effect::Promote(promoted.due, promoted.spans));
         }
     }
 
@@ -161,7 +162,7 @@ impl World {
         assert_eq!(redriven.count, self.model.redrive(count, names, instant));
         assert_eq!(redriven.due.as_ms(), instant);
         if redriven.count > 0 {
-            self.send_dated(Effect::Redrive(redriven.chosen, redriven.due));
+            self.send_dated(Effect::Redrive(redriven.spans, redriven.due));
         }
     }
 
@@ -171,18 +172,19 @@ impl World {
         let Some(count) = count else {
             let purged = self.eager.queue.purge(ms(self.clock), states);
             assert_eq!(self.lazy.queue.purge(ms(self.clock), states), purged);
-            assert_eq!(purged, self.model.purge(&kinds));
-            if purged > 0 {
-                self.send_dated(Effect::Purge(states));
+            assert_eq!(purged.count, self.model.purge(&kinds));
+            if purged.count > 0 {
+                self.send_dated(Effect::Purge(purged.spans));
             }
             return;
         };
         let purged = self.eager.queue.purge_first(ms(self.clock), states, count);
         assert_eq!(self.lazy.queue.purge_first(ms(self.clock), states, count), purged);
         let expected = self.model.purge_first(&kinds, count);
-        assert!(purged.iter().map(|sequence| sequence.0).eq(expected));
-        if !purged.is_empty() {
-            self.send_dated(Effect::Remove(purged));
+        assert_eq!(purged.count, expected.len());
+        assert!(expected.iter().all(|sequence| purged.spans.contain(Sequence(*sequence))));
+        if purged.count > 0 {
+            self.send_dated(Effect::Purge(purged.spans));
         }
     }
 
@@ -199,14 +201,11 @@ impl World {
             Who::Eager => (&mut self.eager.queue, &mut self.lazy.queue),
             Who::Lazy => (&mut self.lazy.queue, &mut self.eager.queue),
         };
-        let trimmed = trimmer.trim_all_dead(now);
-        assert_eq!(trimmed.is_some(), self.model.excess_dead() > 0);
-        if let Some((died, sequence)) = trimmed {
-            while self.model.excess_dead() > 0 {
-                assert!(self.model.oldest_dead().is_some_and(|oldest| oldest <= (died.as_ms(), sequence.0)));
-                self.model.drop_oldest_dead();
-            }
-            let effect = Effect::TrimDead(died, sequence);
+        let trimmed = trimmer.trim_dead_now(now);
+        let excess = self.model.excess_dead();
+        assert_eq!(self.model.drop_dead_in(&trimmed), excess);
+        if excess > 0 {
+            let effect = Effect::Trim(trimmed);
             other.apply(&Stamped { now: ms(self.model.now), effect: effect.clone() }).unwrap();
             self.send_dated(effect);
         }

@@ -219,24 +219,20 @@ impl World {
             Who::Lazy => (&mut self.lazy.queue, &mut self.eager.queue),
         };
         let had_excess = trimmer.has_excess_dead();
+        let bytes_before = trimmer.counts().payload_bytes;
         let trimmed = trimmer.trim_dead(budget);
         let finished = !trimmer.has_excess_dead();
-        let dropped = match trimmed {
-            None => 0,
-            Some((died, sequence)) => {
-                let before = self.model.messages.len();
-                while self.model.oldest_dead().is_some_and(|oldest| oldest <= (died.as_ms(), sequence.0)) {
-                    self.model.drop_oldest_dead();
-                }
-                let effect = Effect::TrimDead(died, sequence);
-                other.apply(&Stamped { now: ms(self.model.now), effect: effect.clone() }).unwrap();
-                self.send(effect);
-                before - self.model.messages.len()
-            }
-        };
+        let freed = (bytes_before - trimmer.counts().payload_bytes) as usize;
+        let dropped = self.model.drop_dead_in(&trimmed);
+        if dropped > 0 {
+            let effect = Effect::Trim(trimmed);
+            other.apply(&Stamped { now: ms(self.model.now), effect: effect.clone() }).unwrap();
+            self.send(effect);
+        }
         assert!(dropped <= budget.min(excess));
         match by {
-            Who::Eager => assert_eq!(dropped, budget.min(excess)),
+            // A large payload takes several steps.
+            Who::Eager => assert!(dropped == budget.min(excess) || dropped + freed / 8192 >= budget),
             // It drops no less of what it knows to be dead.
             Who::Lazy => assert!(dropped > 0 || !had_excess || budget < usize::MAX),
         }

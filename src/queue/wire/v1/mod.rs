@@ -46,15 +46,13 @@ enum Effect<'a> {
     #[serde(rename = "s")]
     Reschedule(i64, Option<i64>, Option<i8>),
     #[serde(rename = "f")]
-    Promote(i64, Vec<i64>),
+    Promote(i64, Spans),
     #[serde(rename = "b")]
     Bury(i64, #[serde(borrow)] Option<&'a Bytes>),
     #[serde(rename = "r")]
-    Redrive(Chosen, i64),
+    Redrive(Spans, i64),
     #[serde(rename = "u")]
-    Purge(u8),
-    #[serde(rename = "v")]
-    Remove(Vec<i64>),
+    Purge(Spans),
     #[serde(rename = "m")]
     Create(Settings),
     #[serde(rename = "o")]
@@ -62,7 +60,7 @@ enum Effect<'a> {
     #[serde(rename = "z")]
     Pause(u64),
     #[serde(rename = "x")]
-    TrimDead(i64, i64),
+    Trim(Spans),
     #[serde(rename = "h")]
     Begin(Header),
     #[serde(rename = "c")]
@@ -78,14 +76,10 @@ enum Fate {
     Dead(i64, u8),
 }
 
-/// The dead messages chosen: all up to (died, sequence), each as a distance from now; or a list.
+/// All messages in some spans. For each span two numbers: its first sequence, as a distance from the end of the span
+/// before, and its last sequence, as a distance from the first.
 #[derive(Debug, Serialize, Deserialize)]
-enum Chosen {
-    #[serde(rename = "u")]
-    UpTo(i64, i64),
-    #[serde(rename = "s")]
-    These(Vec<i64>),
-}
+struct Spans(Vec<i64>);
 
 /// A delivery: the sequence as a distance from that of the grant before, the attempt, the deadline as a distance from
 /// now, and the receipt as a distance from that of the grant before.

@@ -6,9 +6,9 @@ use super::super::super::effect::{
 use super::super::super::gate::Pause;
 use super::super::super::id::{Receipt, Sequence};
 use super::super::super::ops::give_back::Fate as LiveFate;
-use super::super::super::ops::redrive::Chosen as LiveChosen;
-use super::super::super::record::{self, Record, States, Ttl};
+use super::super::super::record::{self, Record, Ttl};
 use super::super::super::settings::{Backoff, Percent, Settings as LiveSettings};
+use super::super::super::spans::{Span, Spans as LiveSpans};
 use super::super::super::time::UnixMs;
 use super::super::super::Totals;
 use super::super::{Header as LiveHeader, Refused};
@@ -42,21 +42,14 @@ impl<'a> TryFrom<Stamped<'a>> for LiveStamped<'a> {
                 let due = due.map(|due| time_at(due, now)).transpose()?;
                 LiveEffect::Reschedule(sequence(of), due, priority)
             }
-            Effect::Promote(due, those) => LiveEffect::Promote(time_at(due, now)?, sequences(&those, base)),
+            Effect::Promote(due, those) => LiveEffect::Promote(time_at(due, now)?, spans(those, base)?),
             Effect::Bury(of, error) => LiveEffect::Bury(sequence(of), error.map(|error| &**error)),
-            Effect::Redrive(chosen, due) => {
-                let chosen = match chosen {
-                    Chosen::UpTo(died, of) => LiveChosen::UpTo(time_at(died, now)?, sequence(of)),
-                    Chosen::These(those) => LiveChosen::These(sequences(&those, base)),
-                };
-                LiveEffect::Redrive(chosen, time_at(due, now)?)
-            }
-            Effect::Purge(bits) => LiveEffect::Purge(States::from_bits(bits).ok_or(Refused::Malformed)?),
-            Effect::Remove(those) => LiveEffect::Remove(sequences(&those, base)),
+            Effect::Redrive(those, due) => LiveEffect::Redrive(spans(those, base)?, time_at(due, now)?),
+            Effect::Purge(those) => LiveEffect::Purge(spans(those, base)?),
             Effect::Create(settings) => LiveEffect::Create(settings.try_into()?),
             Effect::Alter(settings) => LiveEffect::Alter(settings.try_into()?),
             Effect::Pause(end) => LiveEffect::Pause(pause(end)?),
-            Effect::TrimDead(died, of) => LiveEffect::TrimDead(time_at(died, now)?, sequence(of)),
+            Effect::Trim(those) => LiveEffect::Trim(spans(those, base)?),
             Effect::Begin(header) => LiveEffect::Begin(header.try_into()?),
             Effect::Continue(messages) => LiveEffect::Continue(live_images(messages, base)?),
         };
@@ -107,6 +100,18 @@ fn live_image(image: Image<'_>, base: u64) -> Result<LiveImage<'_>, Refused> {
         payload,
         error: error.map(|error| &**error),
     })
+}
+
+fn spans(Spans(distances): Spans, base: u64) -> Result<LiveSpans, Refused> {
+    let mut last = base;
+    let span = |pair: &[i64]| {
+        let [first, length] = pair else { return Err(Refused::Malformed) };
+        let first = at_distance(*first, last);
+        last = at_distance(*length, first);
+        Ok(Span { first: Sequence(first), last: Sequence(last) })
+    };
+    let live = distances.chunks(2).map(span).collect::<Result<Vec<_>, _>>()?;
+    LiveSpans::new(live).ok_or(Refused::Malformed)
 }
 
 fn live_grants(grants: &[Grant], now: UnixMs) -> Result<Vec<LiveGrant>, Refused> {

@@ -6,9 +6,9 @@ use super::super::super::effect::{
 use super::super::super::gate::Pause;
 use super::super::super::id::Sequence;
 use super::super::super::ops::give_back::Fate as LiveFate;
-use super::super::super::ops::redrive::Chosen as LiveChosen;
 use super::super::super::record;
 use super::super::super::settings::Settings as LiveSettings;
+use super::super::super::spans::{Span, Spans as LiveSpans};
 use super::super::super::time::{DurationMs, UnixMs};
 use super::super::Header as LiveHeader;
 use super::numbers::*;
@@ -39,20 +39,14 @@ impl<'a> From<&LiveStamped<'a>> for Stamped<'a> {
             LiveEffect::Reschedule(sequence, due, priority) => {
                 Effect::Reschedule(from_base(*sequence), due.map(from_now), *priority)
             }
-            LiveEffect::Promote(due, those) => Effect::Promote(from_now(*due), distances(those, base)),
+            LiveEffect::Promote(due, those) => Effect::Promote(from_now(*due), spans(those, base)),
             LiveEffect::Bury(sequence, error) => Effect::Bury(from_base(*sequence), error.map(Bytes::new)),
-            LiveEffect::Redrive(LiveChosen::UpTo(died, sequence), due) => {
-                Effect::Redrive(Chosen::UpTo(from_now(*died), from_base(*sequence)), from_now(*due))
-            }
-            LiveEffect::Redrive(LiveChosen::These(those), due) => {
-                Effect::Redrive(Chosen::These(distances(those, base)), from_now(*due))
-            }
-            LiveEffect::Purge(states) => Effect::Purge(states.bits()),
-            LiveEffect::Remove(those) => Effect::Remove(distances(those, base)),
+            LiveEffect::Redrive(those, due) => Effect::Redrive(spans(those, base), from_now(*due)),
+            LiveEffect::Purge(those) => Effect::Purge(spans(those, base)),
             LiveEffect::Create(settings) => Effect::Create(settings.into()),
             LiveEffect::Alter(settings) => Effect::Alter(settings.into()),
             LiveEffect::Pause(pause) => Effect::Pause(pause_end(*pause)),
-            LiveEffect::TrimDead(died, sequence) => Effect::TrimDead(from_now(*died), from_base(*sequence)),
+            LiveEffect::Trim(those) => Effect::Trim(spans(those, base)),
             LiveEffect::Begin(header) => Effect::Begin(header.into()),
             LiveEffect::Continue(messages) => Effect::Continue(images(messages, base)),
         };
@@ -92,6 +86,15 @@ pub fn image<'a>(live: &LiveImage<'a>, base: u64) -> Image<'a> {
         Bytes::new(live.payload),
         live.error.map(Bytes::new),
     )
+}
+
+fn spans(live: &LiveSpans, base: u64) -> Spans {
+    let mut last = base;
+    let both = |span: Span| {
+        let first = distance(span.first.0, std::mem::replace(&mut last, span.last.0));
+        [first, distance(span.last.0, span.first.0)]
+    };
+    Spans(live.iter().flat_map(both).collect())
 }
 
 fn grants(deliveries: &[LiveGrant], now: UnixMs) -> Vec<Grant> {
