@@ -116,20 +116,6 @@ impl States {
         States(self.0 | others.0)
     }
 
-    /// One bit for each state, in the order of [`StateKind::ALL`].
-    pub const fn bits(self) -> u8 {
-        self.0
-    }
-
-    /// The set for which [`States::bits`] returned `bits`; `None` if there is no such set.
-    pub const fn from_bits(bits: u8) -> Option<States> {
-        if bits == 0 || bits > Self::ALL.0 {
-            None
-        } else {
-            Some(States(bits))
-        }
-    }
-
     /// Whether the set contains this state.
     pub const fn contain(self, kind: StateKind) -> bool {
         self.0 & 1 << kind as u8 != 0
