@@ -68,7 +68,7 @@ fn alter(call: &mut Call<'_>) -> Result<(), Error> {
         // The command itself is allowed when memory is low, since it may free some. A new queue needs memory.
         Content::Missing if ctx.flags().out_of_memory() => return Err(Error::OutOfMemory),
         Content::Missing => {
-            let settings = request.change.of(&config::defaults().settings());
+            let settings = request.change.of(&config::defaults());
             Some((make(ctx, name, &mut key, now, settings)?, Event::Create))
         }
     };

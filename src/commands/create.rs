@@ -41,7 +41,7 @@ impl Command for Create {
 fn create(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let name = key_name(call)?;
-    let settings = parse(call)?.of(&config::defaults().settings());
+    let settings = parse(call)?.of(&config::defaults());
     let now = now(ctx);
     let mut key = OpenKey::open_write(ctx, name, datatype::handle());
     match key.content() {

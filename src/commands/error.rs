@@ -1,19 +1,9 @@
 //! Every error that a command replies with. All texts stand here, in one voice: what was wrong and, where it helps,
 //! what would be right.
 
+use crate::queue::settings::{Conflict, Unit};
 use std::borrow::Cow;
 use std::fmt;
-
-/// The unit of a number, for the text that states its range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Milliseconds.
-    Ms,
-    /// Milliseconds since 1970.
-    UnixMs,
-    /// No unit.
-    Plain,
-}
 
 /// Why a command was refused. A refused command has changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,10 +44,10 @@ pub enum Error {
     },
     /// There are fewer ids than payloads; holds the number of payloads.
     IdsMissing(usize),
-    /// The base of the backoff exceeds its maximum.
-    Backoff,
-    /// `BACKOFF` has one value and needs two.
-    BackoffValues,
+    /// An option has fewer values than it needs; holds the option and the names of the values.
+    NoValues(String, String),
+    /// Settings contradict each other.
+    Conflict(Conflict),
     /// The cursor was not returned by a scan.
     BadCursor,
     /// No message can have this id.
@@ -120,8 +110,8 @@ impl fmt::Display for Error {
                 write!(f, "ERR syntax error, {count} is {wanted} but {given} {of} {follow}")
             }
             Error::IdsMissing(count) => write!(f, "ERR syntax error, IDS needs {count} {}", plural(*count, "id")),
-            Error::BackoffValues => f.write_str("ERR syntax error, BACKOFF needs two values, base and max"),
-            Error::Backoff => f.write_str("ERR BACKOFF base must not be above its max"),
+            Error::NoValues(option, names) => write!(f, "ERR syntax error, {option} needs the values {names}"),
+            Error::Conflict(Conflict::Backoff) => f.write_str("ERR BACKOFF base must not be above its max"),
             Error::BadCursor => f.write_str("ERR invalid cursor: give 0, or the cursor that the last DQ.SCAN returned"),
             Error::NoSuchKey => f.write_str("ERR no such key"),
             Error::Seconds(option, seconds) => {

@@ -6,6 +6,7 @@ use crate::host::blocked;
 use crate::module_api::ctx::Ctx;
 use crate::module_api::guard::plant;
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::queue::settings::FIELDS;
 use crate::queue::time::UnixMs;
 use crate::queue::{Pause, Queue, Totals};
 
@@ -46,7 +47,6 @@ fn info(call: &mut Call<'_>) -> Result<(), Error> {
 
 fn reply_queue(ctx: Ctx, queue: &Queue, waiting_clients: u64, now: UnixMs) {
     let counts = queue.counts_at(now);
-    let settings = queue.settings();
     let next_due = queue.next_due(now).map(UnixMs::as_ms);
     let oldest_ready = queue.oldest_ready(now).map(|age| age.as_ms());
     let oldest_inflight = queue.oldest_inflight(now).map(|age| age.as_ms());
@@ -64,20 +64,11 @@ fn reply_queue(ctx: Ctx, queue: &Queue, waiting_clients: u64, now: UnixMs) {
         ("oldest-inflight", oldest_inflight.and_then(some)),
         ("paused", Some((pause != Pause::Off).into())),
         ("paused-until", pause.end().map(UnixMs::as_ms).and_then(some)),
-        ("lease", some(settings.lease.as_ms())),
-        ("retries", Some(settings.retries.count().into())),
-        ("backoff-base", some(settings.backoff.base.as_ms())),
-        ("backoff-max", some(settings.backoff.max.as_ms())),
-        ("backoff-jitter", Some(settings.backoff.jitter.get().into())),
-        ("ttl", some(settings.ttl.as_ms())),
-        ("maxlen", some(settings.maxlen)),
-        ("maxinflight", some(settings.maxinflight)),
-        ("deadlen", settings.deadlen.map_or(Some(-1), some)),
-        ("deadttl", some(settings.deadttl.as_ms())),
-        ("maxpayload", some(settings.maxpayload)),
     ];
-    ctx.map(head.len() + Totals::NAMES.len());
-    for (field, value) in head.into_iter().chain(queue.totals().named().map(|(field, total)| (field, some(total)))) {
+    let settings = FIELDS.iter().map(|field| (field.name, Some((field.get)(queue.settings()))));
+    let totals = queue.totals().named().map(|(field, total)| (field, some(total)));
+    ctx.map(head.len() + FIELDS.len() + Totals::NAMES.len());
+    for (field, value) in head.into_iter().chain(settings).chain(totals) {
         ctx.bulk(field.as_bytes());
         match value {
             Some(value) => ctx.integer(value),

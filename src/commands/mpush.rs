@@ -68,7 +68,7 @@ fn mpush(call: &mut Call<'_>) -> Result<(), Error> {
         }
         Content::Missing => {
             // A push that is refused does not create a queue.
-            let settings = config::defaults().settings();
+            let settings = config::defaults();
             let mut queue = Queue::new(settings);
             push_to(&mut queue).map_err(refusal)?;
             key.create(Held::made(queue)).map_err(|_| Error::WrongType)?;

@@ -5,11 +5,11 @@
 
 use std::ops::RangeInclusive;
 
-use super::error::{Error, Unit};
+use super::error::Error;
 use crate::module_api::args::Args;
 use crate::module_api::register::Arg;
 use crate::queue::id::Id;
-use crate::queue::settings::{Percent, Retries, MAX_LENGTH};
+use crate::queue::settings::{Field, Retries, Unit};
 use crate::queue::time::{DurationMs, UnixMs};
 use crate::queue::{Cursor, Due};
 
@@ -152,14 +152,9 @@ impl<'a, 'o> Options<'a, 'o> {
         Ok(())
     }
 
-    /// Reads a number of messages or bytes, from 0 to `max`.
-    pub fn length(&mut self, max: u64) -> Result<u64, Error> {
-        self.number(Unit::Plain, 0..=max as i64).map(i64::unsigned_abs)
-    }
-
-    /// Reads a number of messages. Returns `None` for -1, which means no limit.
-    pub fn length_or_all(&mut self) -> Result<Option<u64>, Error> {
-        self.number(Unit::Plain, -1..=MAX_LENGTH as i64).map(|length| u64::try_from(length).ok())
+    /// Reads a number of the settings.
+    pub fn field(&mut self, field: &Field) -> Result<i64, Error> {
+        self.number(field.unit, field.range.clone())
     }
 
     /// Reads a duration in milliseconds.
@@ -194,12 +189,6 @@ impl<'a, 'o> Options<'a, 'o> {
     /// Reads a number of redeliveries; -1 means no limit.
     pub fn retries(&mut self) -> Result<Retries, Error> {
         self.number(Unit::Plain, -1..=COUNT_MAX).map(|count| Retries::new(count as i32).unwrap_or(Retries::UNLIMITED))
-    }
-
-    /// Reads a percentage, from 0 to 100.
-    pub fn percent(&mut self) -> Result<Percent, Error> {
-        self.number(Unit::Plain, 0..=Percent::MAX.into())
-            .map(|share| u8::try_from(share).ok().and_then(Percent::new).unwrap_or_default())
     }
 
     /// Reads an id that a producer has chosen.

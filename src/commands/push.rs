@@ -77,7 +77,7 @@ fn push(call: &mut Call<'_>) -> Result<(), Error> {
         },
         Content::Missing => {
             // A push that is refused does not create a queue.
-            let settings = config::defaults().settings();
+            let settings = config::defaults();
             let mut queue = Queue::new(settings);
             let pushed = queue.push(now, &mut floor(), &message);
             if let Pushed::Added { .. } = pushed {

@@ -1,96 +1,171 @@
-//! The settings of a queue as options of `DQ.CREATE` and `DQ.ALTER`.
+//! The settings of a queue as options of `DQ.CREATE` and `DQ.ALTER`, made from the rows of [`FIELDS`].
 
 use super::error::Error;
-use super::options::{options, Options};
+use super::options::{OptionSet, Options};
 use crate::module_api::register::Arg;
-use crate::queue::settings::{Backoff, Percent, Retries, Settings, MAX_LENGTH, MAX_PAYLOAD};
-use crate::queue::time::DurationMs;
+use crate::queue::settings::{Field, Given, Settings, FIELDS};
+use std::ffi::CStr;
 
-options! {
-    /// The settings of a queue.
-    pub enum Setting {
-        Lease => Arg::token_int(c"LEASE", c"lease-ms"),
-        Retries => Arg::token_int(c"RETRIES", c"retries"),
-        Backoff => Arg::block(
-            c"backoff",
-            &[Arg::int(c"base-ms"), Arg::int(c"max-ms"), Arg::token_int(c"JITTER", c"percent").optional()],
-        )
-        .after(c"BACKOFF"),
-        Ttl => Arg::token_int(c"TTL", c"ttl-ms"),
-        MaxLen => Arg::token_int(c"MAXLEN", c"messages"),
-        MaxInFlight => Arg::token_int(c"MAXINFLIGHT", c"leases"),
-        DeadLen => Arg::token_int(c"DEADLEN", c"dead-messages"),
-        DeadTtl => Arg::token_int(c"DEADTTL", c"dead-ttl-ms"),
-        MaxPayload => Arg::token_int(c"MAXPAYLOAD", c"bytes"),
+/// A setting as an option; holds the place of its first number in [`FIELDS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setting(usize);
+
+// The parser keeps one bit for each option that a command line has named.
+const _: () = assert!(FIELDS.len() < 32);
+
+impl Setting {
+    /// The settings as arguments, in the order of [`FIELDS`].
+    pub const ARGS: &'static [Arg] = &options();
+}
+
+impl OptionSet for Setting {
+    fn find(word: &[u8]) -> Option<(u32, Self)> {
+        let place = FIELDS
+            .iter()
+            .position(|field| option_of(field).is_some_and(|option| option.to_bytes().eq_ignore_ascii_case(word)))?;
+        Some((place as u32, Setting(place)))
     }
+}
+
+/// The name of the option that `field` begins, if it begins one.
+const fn option_of(field: &Field) -> Option<&'static CStr> {
+    match field.given {
+        Given::Option(option, _) | Given::First(option, _, _) => Some(option),
+        Given::Next(_) | Given::Optional(_, _) => None,
+    }
+}
+
+/// How many options the settings are.
+const OPTIONS: usize = {
+    let (mut count, mut fields) = (0, FIELDS);
+    while let [field, rest @ ..] = fields {
+        count += option_of(field).is_some() as usize;
+        fields = rest;
+    }
+    count
+};
+
+/// Each number as an argument.
+const NUMBERS: &[Arg; FIELDS.len()] = &{
+    let mut numbers = [Arg::int(c""); FIELDS.len()];
+    let (mut left, mut fields): (&mut [Arg], _) = (&mut numbers, FIELDS);
+    while let ([number, others @ ..], [field, rest @ ..]) = (left, fields) {
+        *number = match field.given {
+            Given::Option(token, name) => Arg::token_int(token, name),
+            Given::First(_, _, name) | Given::Next(name) => Arg::int(name),
+            Given::Optional(token, name) => Arg::token_int(token, name).optional(),
+        };
+        (left, fields) = (others, rest);
+    }
+    numbers
+};
+
+/// Each setting as an option: a number, or a block of numbers.
+const fn options() -> [Arg; OPTIONS] {
+    let mut options = [Arg::int(c""); OPTIONS];
+    let (mut left, mut fields, mut numbers): (&mut [Arg], _, &[Arg]) = (&mut options, FIELDS, NUMBERS);
+    while let ([option, others @ ..], [field, rest @ ..], [number, ..]) = (left, fields, numbers) {
+        let more = further(rest);
+        let (its_own, after) = numbers.split_at(1 + more);
+        *option = match field.given {
+            Given::First(token, name, _) => Arg::block(name, its_own).after(token).optional(),
+            Given::Option(..) | Given::Next(..) | Given::Optional(..) => number.optional(),
+        };
+        (left, fields, numbers) = (others, rest.split_at(more).1, after);
+    }
+    options
+}
+
+/// How many of `fields` belong to the option that precedes them.
+const fn further(fields: &[Field]) -> usize {
+    let (mut count, mut left) = (0, fields);
+    while let [field, rest @ ..] = left {
+        if option_of(field).is_some() {
+            break;
+        }
+        count += 1;
+        left = rest;
+    }
+    count
 }
 
 /// The settings that a command names. The others keep their values.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Change {
-    lease: Option<DurationMs>,
-    retries: Option<Retries>,
-    backoff: Option<(DurationMs, DurationMs, Option<Percent>)>,
-    ttl: Option<DurationMs>,
-    maxlen: Option<u64>,
-    maxinflight: Option<u64>,
-    deadlen: Option<Option<u64>>,
-    deadttl: Option<DurationMs>,
-    maxpayload: Option<u64>,
+    /// A number for each of [`FIELDS`] that is named.
+    numbers: [Option<i64>; FIELDS.len()],
 }
 
 impl Change {
-    /// Reads the value of a setting.
-    pub fn read(&mut self, setting: Setting, options: &mut Options<'_, '_>) -> Result<(), Error> {
-        match setting {
-            Setting::Lease => self.lease = Some(options.positive_duration()?),
-            Setting::Retries => self.retries = Some(options.retries()?),
-            Setting::Backoff => self.backoff = Some(backoff(options)?),
-            Setting::Ttl => self.ttl = Some(options.duration()?),
-            Setting::MaxLen => self.maxlen = Some(options.length(MAX_LENGTH)?),
-            Setting::MaxInFlight => self.maxinflight = Some(options.length(MAX_LENGTH)?),
-            Setting::DeadLen => self.deadlen = Some(options.length_or_all()?),
-            Setting::DeadTtl => self.deadttl = Some(options.duration()?),
-            Setting::MaxPayload => self.maxpayload = Some(options.length(MAX_PAYLOAD)?),
+    /// Reads the values of a setting.
+    pub fn read(&mut self, Setting(first): Setting, options: &mut Options<'_, '_>) -> Result<(), Error> {
+        let (_, fields) = FIELDS.split_at(first);
+        let count = 1 + further(fields.get(1..).unwrap_or_default());
+        let fields = fields.get(..count).unwrap_or_default();
+        let required = fields.iter().filter(|field| !matches!(field.given, Given::Optional(..))).count();
+        if required > 1 && options.rest().remaining() < required {
+            return Err(missing(fields));
         }
-        Ok(())
+        for (field, number) in fields.iter().zip(self.numbers.iter_mut().skip(first)) {
+            match field.given {
+                Given::Option(..) | Given::First(..) => {}
+                Given::Next(_) if options.rest().peek().is_none_or(is_name) => return Err(missing(fields)),
+                Given::Next(_) => {}
+                Given::Optional(word, _) if !options.accept(word.to_bytes()) => continue,
+                Given::Optional(..) => {}
+            }
+            *number = Some(options.field(field)?);
+        }
+        // The numbers that could contradict each other are given by one option, so the queue's own settings do not
+        // matter here.
+        self.of(&Settings::DEFAULT).conflict().map_or(Ok(()), |conflict| Err(Error::Conflict(conflict)))
     }
 
     /// Returns `settings` with this change applied.
     pub fn of(&self, settings: &Settings) -> Settings {
-        let backoff = self.backoff.map(|(base, max, jitter)| {
-            // If the command does not name the jitter, it keeps its value.
-            Backoff { base, max, jitter: jitter.unwrap_or(settings.backoff.jitter) }
-        });
-        Settings {
-            lease: self.lease.unwrap_or(settings.lease),
-            retries: self.retries.unwrap_or(settings.retries),
-            backoff: backoff.unwrap_or(settings.backoff),
-            ttl: self.ttl.unwrap_or(settings.ttl),
-            maxlen: self.maxlen.unwrap_or(settings.maxlen),
-            maxinflight: self.maxinflight.unwrap_or(settings.maxinflight),
-            deadlen: self.deadlen.unwrap_or(settings.deadlen),
-            deadttl: self.deadttl.unwrap_or(settings.deadttl),
-            maxpayload: self.maxpayload.unwrap_or(settings.maxpayload),
+        let mut changed = *settings;
+        for (field, number) in FIELDS.iter().zip(self.numbers) {
+            if let Some(number) = number {
+                (field.set)(&mut changed, number);
+            }
         }
+        changed
     }
 }
 
-/// Parses `base max [JITTER percent]`.
-fn backoff(options: &mut Options<'_, '_>) -> Result<(DurationMs, DurationMs, Option<Percent>), Error> {
-    let is_number =
-        |word: Option<&[u8]>| word.is_none_or(|word| word.first().is_some_and(|byte| !byte.is_ascii_alphabetic()));
-    if options.rest().remaining() < 2 {
-        return Err(Error::BackoffValues);
+/// Whether `word` looks like the name of an option rather than like a number.
+fn is_name(word: &[u8]) -> bool {
+    word.first().is_none_or(u8::is_ascii_alphabetic)
+}
+
+/// The error for an option that has fewer values than it needs.
+fn missing(fields: &'static [Field]) -> Error {
+    let option = fields.first().and_then(option_of).map(|option| option.to_string_lossy().into_owned());
+    let names = fields.iter().filter_map(|field| match field.given {
+        Given::Option(_, name) | Given::First(_, _, name) | Given::Next(name) => Some(name.to_string_lossy()),
+        Given::Optional(..) => None,
+    });
+    Error::NoValues(option.unwrap_or_default(), names.collect::<Vec<_>>().join(" and "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_of_several_numbers_is_a_block_of_them() {
+        let backoff = Setting::ARGS.iter().find(|arg| arg.token == Some(c"BACKOFF")).unwrap();
+        assert_eq!(backoff.parts.iter().map(|part| part.name).collect::<Vec<_>>(), [c"base-ms", c"max-ms", c"percent"]);
+        assert_eq!(backoff.parts[2].token, Some(c"JITTER"));
+        assert_eq!(Setting::ARGS.len(), FIELDS.len() - 2);
+        assert!(Setting::ARGS.iter().all(|arg| arg.token.is_some()));
+        assert_eq!(Setting::ARGS.last().map(|arg| arg.token), Some(Some(c"MAXPAYLOAD")));
     }
-    let base = options.duration()?;
-    if !is_number(options.rest().peek()) {
-        return Err(Error::BackoffValues);
+
+    #[test]
+    fn only_options_are_found() {
+        assert_eq!(Setting::find(b"lease"), Some((0, Setting(0))));
+        assert_eq!(Setting::find(b"Backoff"), Some((2, Setting(2))));
+        assert_eq!(Setting::find(b"JITTER"), None);
     }
-    let max = options.duration()?;
-    if base > max {
-        return Err(Error::Backoff);
-    }
-    let jitter = if options.accept(b"JITTER") { Some(options.percent()?) } else { None };
-    Ok((base, max, jitter))
 }

@@ -1,7 +1,9 @@
-//! The settings of a queue, and the range of each.
+//! The settings of a queue: [`settings!`] declares each with its type, default, range and the words of clients.
 
 use super::id::Sequence;
 use super::time::DurationMs;
+use std::ffi::CStr;
+use std::ops::RangeInclusive;
 
 /// The largest number of messages that a setting can hold: a double, and so any client, represents it exactly.
 pub const MAX_LENGTH: u64 = (1 << 53) - 1;
@@ -109,42 +111,195 @@ fn mixed(seed: u64) -> u64 {
     twice ^ twice >> 31
 }
 
-/// The settings of one queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+/// Declares [`Settings`], its default values, and [`FIELDS`]: one row for each number in it.
+///
+/// An entry reads `field: Type = default, [rows]`, and a row reads `path "name", given, unit, range`.
+macro_rules! settings {
+    ($($(#[$doc:meta])* $setting:ident: $type:ty = $default:expr, [
+        $($head:ident $(. $tail:ident)* $name:literal, $given:expr, $unit:expr, $range:expr;)+
+    ])+) => {
+        /// The settings of one queue.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct Settings { $($(#[$doc])* pub $setting: $type,)+ }
+
+        impl Settings {
+            /// The settings of a queue for which nothing is configured.
+            pub const DEFAULT: Settings = Settings { $($setting: $default,)+ };
+        }
+
+        /// Every number of the settings, in the order in which `DQ.INFO` shows them. The numbers of one option follow
+        /// each other.
+        pub const FIELDS: &[Field] = &[$($(
+            Field {
+                name: $name,
+                given: $given,
+                unit: $unit,
+                range: $range,
+                get: |settings| settings.$head$(.$tail)*.to_number(),
+                set: |settings, number| settings.$head$(.$tail)* = Number::from_number(number),
+            },
+        )+)+];
+    };
+}
+
+// Each setting stands here once. The options of `DQ.CREATE` and `DQ.ALTER`, the parameter `dq.default-<name>`, the
+// field of `DQ.INFO` and the check of what comes from a file are all made from these rows.
+settings! {
     /// The duration of a lease, at least 1 ms.
-    pub lease: DurationMs,
+    lease: DurationMs = DurationMs::new(30_000), [
+        lease "lease", Given::Option(c"LEASE", c"lease-ms"), Unit::Ms, 1..=DURATION;
+    ]
     /// The number of redeliveries before a message becomes dead.
-    pub retries: Retries,
+    retries: Retries = Retries(16), [
+        retries "retries", Given::Option(c"RETRIES", c"retries"), Unit::Plain, -1..=i32::MAX as i64;
+    ]
     /// The delay after a nack that sets none.
-    pub backoff: Backoff,
+    backoff: Backoff = Backoff {
+        base: DurationMs::new(1_000), max: DurationMs::new(3_600_000), jitter: Percent::ZERO
+    }, [
+        backoff.base "backoff-base", Given::First(c"BACKOFF", c"backoff", c"base-ms"), Unit::Ms, 0..=DURATION;
+        backoff.max "backoff-max", Given::Next(c"max-ms"), Unit::Ms, 0..=DURATION;
+        backoff.jitter "backoff-jitter", Given::Optional(c"JITTER", c"percent"), Unit::Plain, 0..=Percent::MAX as i64;
+    ]
     /// If a message is not completed within this time after it was due, it becomes dead. Zero is no limit.
-    pub ttl: DurationMs,
+    ttl: DurationMs = DurationMs::ZERO, [
+        ttl "ttl", Given::Option(c"TTL", c"ttl-ms"), Unit::Ms, 0..=DURATION;
+    ]
     /// The largest number of messages, not counting dead ones. Zero is no limit.
-    pub maxlen: u64,
+    maxlen: u64 = 0, [
+        maxlen "maxlen", Given::Option(c"MAXLEN", c"messages"), Unit::Plain, 0..=LENGTH;
+    ]
     /// The largest number of running leases. Zero is no limit.
-    pub maxinflight: u64,
-    /// The largest number of dead messages; `None` is no limit.
-    pub deadlen: Option<u64>,
+    maxinflight: u64 = 0, [
+        maxinflight "maxinflight", Given::Option(c"MAXINFLIGHT", c"leases"), Unit::Plain, 0..=LENGTH;
+    ]
+    /// The largest number of dead messages; `None`, which clients write as -1, is no limit.
+    deadlen: Option<u64> = None, [
+        deadlen "deadlen", Given::Option(c"DEADLEN", c"dead-messages"), Unit::Plain, -1..=LENGTH;
+    ]
     /// How long a dead message is kept. Zero keeps it forever.
-    pub deadttl: DurationMs,
+    deadttl: DurationMs = DurationMs::ZERO, [
+        deadttl "deadttl", Given::Option(c"DEADTTL", c"dead-ttl-ms"), Unit::Ms, 0..=DURATION;
+    ]
     /// The largest payload that is accepted, in bytes, at most [`MAX_PAYLOAD`]. Zero is no limit.
-    pub maxpayload: u64,
+    maxpayload: u64 = 0, [
+        maxpayload "maxpayload", Given::Option(c"MAXPAYLOAD", c"bytes"), Unit::Plain, 0..=MAX_PAYLOAD as i64;
+    ]
+}
+
+/// The longest duration, in milliseconds.
+const DURATION: i64 = DurationMs::MAX.as_ms() as i64;
+/// The largest number of messages.
+const LENGTH: i64 = MAX_LENGTH as i64;
+
+/// One number of the settings.
+pub struct Field {
+    /// Its name in `DQ.INFO`; the parameter of its default is `dq.default-<name>`.
+    pub name: &'static str,
+    /// The words by which a client gives it.
+    pub given: Given,
+    /// Its unit, for errors.
+    pub unit: Unit,
+    /// Its smallest and its largest value.
+    pub range: RangeInclusive<i64>,
+    /// Reads it.
+    pub get: fn(&Settings) -> i64,
+    /// Writes it. The number must be in the range.
+    pub set: fn(&mut Settings, i64),
+}
+
+/// The words by which a client gives a number in `DQ.CREATE` and `DQ.ALTER`: the name of the option if the number
+/// begins one, and last the name by which the documentation refers to the value. C strings, as servers take them.
+#[derive(Clone, Copy, Debug)]
+pub enum Given {
+    /// The only value of an option: `LEASE lease-ms`.
+    Option(&'static CStr, &'static CStr),
+    /// The first of several values of an option, with the name of them all: `BACKOFF base-ms …`.
+    First(&'static CStr, &'static CStr, &'static CStr),
+    /// The next value of the same option: `… max-ms …`.
+    Next(&'static CStr),
+    /// A value that may follow those of the same option, after a word of its own: `… [JITTER percent]`.
+    Optional(&'static CStr, &'static CStr),
+}
+
+/// The unit of a number that a client gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Milliseconds.
+    Ms,
+    /// Milliseconds since 1970.
+    UnixMs,
+    /// No unit.
+    Plain,
+}
+
+/// Settings that are in their ranges but contradict each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Conflict {
+    /// The base of the backoff is above its maximum.
+    Backoff,
+}
+
+/// The type of a setting, and its value as the number that clients see.
+trait Number {
+    fn to_number(self) -> i64;
+    /// Returns the value that `number` stands for. A number that is out of range becomes the nearest value.
+    fn from_number(number: i64) -> Self;
+}
+
+impl Number for u64 {
+    fn to_number(self) -> i64 {
+        i64::try_from(self).unwrap_or(i64::MAX)
+    }
+
+    fn from_number(number: i64) -> Self {
+        u64::try_from(number).unwrap_or(0)
+    }
+}
+
+impl Number for Option<u64> {
+    fn to_number(self) -> i64 {
+        self.map_or(-1, u64::to_number)
+    }
+
+    fn from_number(number: i64) -> Self {
+        u64::try_from(number).ok()
+    }
+}
+
+impl Number for DurationMs {
+    fn to_number(self) -> i64 {
+        self.as_ms().to_number()
+    }
+
+    fn from_number(number: i64) -> Self {
+        DurationMs::new(u64::from_number(number))
+    }
+}
+
+impl Number for Percent {
+    fn to_number(self) -> i64 {
+        self.get().into()
+    }
+
+    fn from_number(number: i64) -> Self {
+        Percent::new(u8::try_from(number.max(0)).unwrap_or(Percent::MAX)).unwrap_or(Percent(Percent::MAX))
+    }
+}
+
+impl Number for Retries {
+    fn to_number(self) -> i64 {
+        self.count().into()
+    }
+
+    fn from_number(number: i64) -> Self {
+        Retries::new(i32::try_from(number).unwrap_or(i32::MAX)).unwrap_or(Retries::UNLIMITED)
+    }
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings {
-            lease: DurationMs::new(30_000),
-            retries: Retries(16),
-            backoff: Backoff { base: DurationMs::new(1_000), max: DurationMs::new(3_600_000), jitter: Percent::ZERO },
-            ttl: DurationMs::ZERO,
-            maxlen: 0,
-            maxinflight: 0,
-            deadlen: None,
-            deadttl: DurationMs::ZERO,
-            maxpayload: 0,
-        }
+        Settings::DEFAULT
     }
 }
 
@@ -154,14 +309,15 @@ impl Settings {
         self.deadlen.is_none() && self.deadttl.is_zero()
     }
 
-    /// Whether every value is in its range; settings from a file or from the replication stream must pass this check.
+    /// Returns which settings contradict each other, or `None` if none do.
+    pub fn conflict(&self) -> Option<Conflict> {
+        (self.backoff.base > self.backoff.max).then_some(Conflict::Backoff)
+    }
+
+    /// Whether every value is in its range and none contradict each other; settings from a file or from the
+    /// replication stream must pass this check.
     pub fn are_valid(&self) -> bool {
-        !self.lease.is_zero()
-            && self.backoff.base <= self.backoff.max
-            && self.maxlen <= MAX_LENGTH
-            && self.maxinflight <= MAX_LENGTH
-            && self.deadlen.is_none_or(|most| most <= MAX_LENGTH)
-            && self.maxpayload <= MAX_PAYLOAD
+        FIELDS.iter().all(|field| field.range.contains(&(field.get)(self))) && self.conflict().is_none()
     }
 }
 
@@ -201,6 +357,41 @@ mod tests {
             "each attempt has its own delay"
         );
         assert!(backoff(1, u64::MAX, 100).after(Sequence(7), 60) <= DurationMs::MAX);
+    }
+
+    #[test]
+    fn the_defaults_are_valid_and_each_name_is_used_once() {
+        assert!(Settings::DEFAULT.are_valid());
+        for field in FIELDS {
+            assert_eq!(FIELDS.iter().filter(|other| other.name == field.name).count(), 1, "{}", field.name);
+        }
+    }
+
+    #[test]
+    fn each_field_is_written_and_read_within_its_range_and_refused_outside() {
+        let wide = Backoff { max: DurationMs::MAX, ..Settings::DEFAULT.backoff };
+        for field in FIELDS {
+            let (min, max) = (*field.range.start(), *field.range.end());
+            for number in [min, min + 1, max] {
+                let mut settings = Settings { backoff: wide, ..Settings::DEFAULT };
+                (field.set)(&mut settings, number);
+                assert_eq!((field.get)(&settings), number, "{}", field.name);
+                settings.backoff.base = settings.backoff.base.min(settings.backoff.max);
+                assert!(settings.are_valid(), "{} {number}", field.name);
+            }
+        }
+        let refused = |change: fn(&mut Settings)| {
+            let mut settings = Settings::DEFAULT;
+            change(&mut settings);
+            !settings.are_valid()
+        };
+        assert!(refused(|settings| settings.lease = DurationMs::ZERO));
+        assert!(refused(|settings| settings.maxlen = MAX_LENGTH + 1));
+        assert!(refused(|settings| settings.maxinflight = u64::MAX));
+        assert!(refused(|settings| settings.deadlen = Some(MAX_LENGTH + 1)));
+        assert!(refused(|settings| settings.deadlen = Some(u64::MAX)));
+        assert!(refused(|settings| settings.maxpayload = MAX_PAYLOAD + 1));
+        assert!(refused(|settings| settings.backoff.base = DurationMs::MAX), "the base is above the maximum");
     }
 
     #[test]

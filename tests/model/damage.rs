@@ -264,6 +264,7 @@ impl ForgedImage {
 }
 
 /// Settings that nobody asked for.
+#[allow(clippy::needless_update, reason = "a setting that is not forged has its default")]
 fn settings(of: &[u64; 7]) -> Settings {
     let [lease, base, max, ttl, maxlen, maxinflight, deadlen] = *of;
     Settings {
@@ -276,6 +277,7 @@ fn settings(of: &[u64; 7]) -> Settings {
         deadlen: Some(deadlen),
         deadttl: DurationMs::new(deadlen),
         maxpayload: maxlen,
+        ..Settings::DEFAULT
     }
 }
 

@@ -285,6 +285,7 @@ fn act(copies: usize) -> impl Strategy<Value = Act> {
     ]
 }
 
+#[allow(clippy::needless_update, reason = "a setting that is not drawn has its default")]
 fn settings() -> impl Strategy<Value = Settings> {
     let backoff = prop::sample::select(vec![(0, 0), (10, 100), (1, 1_000), (7, 7), (1, DurationMs::MAX.as_ms())]);
     let jitter = prop::sample::select(vec![0u8, 0, 30, 100]);
@@ -316,6 +317,7 @@ fn settings() -> impl Strategy<Value = Settings> {
                     deadlen,
                     deadttl: DurationMs::new(deadttl),
                     maxpayload,
+                    ..Settings::DEFAULT
                 }
             },
         )

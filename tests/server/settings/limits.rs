@@ -1,6 +1,6 @@
 //! Limits: MAXLEN, MAXINFLIGHT and DEADLEN hold, and a queue keeps the settings with which it was created.
 
-use crate::support::{eventually, in_both_protocols, Reply, Server};
+use crate::support::{eventually, in_both_protocols, setting_parameters, Parameter, Reply, Server};
 
 #[test]
 fn a_full_queue_refuses_a_push_and_says_why() {
@@ -164,18 +164,12 @@ fn a_queue_has_the_documented_defaults() {
     let mut c = server.client();
     c.push("q x");
     let about = c.about("q");
-    for (field, parameter, value) in [
-        ("lease", "dq.default-lease", 30_000),
-        ("retries", "dq.default-retries", 16),
-        ("backoff-base", "dq.default-backoff-base", 1_000),
-        ("backoff-max", "dq.default-backoff-max", 3_600_000),
-        ("ttl", "dq.default-ttl", 0),
-        ("maxlen", "dq.default-maxlen", 0),
-        ("maxinflight", "dq.default-maxinflight", 0),
-        ("deadlen", "dq.default-deadlen", -1),
-    ] {
-        assert_eq!(about.int(field), value, "{field}");
-        assert_eq!(c.ask(format!("CONFIG GET {parameter}")).fields().text(parameter), value.to_string());
+    let shown = c.ask("CONFIG GET dq.default-*").fields();
+    let documented = setting_parameters();
+    assert_eq!(shown.0.len(), documented.len(), "each parameter is documented: {shown:?}");
+    for Parameter { name, field, default, .. } in documented {
+        assert_eq!(about.int(&field), default, "{field}");
+        assert_eq!(shown.text(&name), default.to_string(), "{name}");
     }
     assert_eq!(c.ask("CONFIG GET dq.timer-budget").fields().text("dq.timer-budget"), "1000");
     assert_eq!(c.ask("CONFIG GET dq.allow-effects").fields().text("dq.allow-effects"), "no");
@@ -208,6 +202,26 @@ fn a_later_config_set_touches_no_existing_queue() {
     }
     let message = c.get("new", "m");
     assert_eq!(["lease", "retries", "ttl"].map(|name| message.int(name)), [777, 3, 888_888]);
+}
+
+#[test]
+fn a_default_has_the_documented_range() {
+    let server = Server::start();
+    let mut c = server.client();
+    for Parameter { name, default, min, max, .. } in setting_parameters() {
+        for outside in [min - 1, max + 1] {
+            assert!(c.ask(format!("CONFIG SET {name} {outside}")).error().starts_with("ERR "), "{name} {outside}");
+        }
+        for inside in [min, max, default] {
+            // The backoff has a further constraint, which the error names.
+            let reply = c.ask(format!("CONFIG SET {name} {inside}"));
+            let refused = |text: &str| text.contains("dq.default-backoff-base") && text.contains("must not be above");
+            assert!(
+                matches!(&reply, Reply::Error(text) if refused(text)) || reply == Reply::Simple("OK".into()),
+                "{reply:?}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub use clock::Clock;
 pub use cluster::Cluster;
 pub use history::any_command;
 pub use load::Load;
-pub use page::{is_token, markdown_files, prose, root, OptionRow, Page, Range};
+pub use page::{is_token, markdown_files, prose, root, setting_parameters, OptionRow, Page, Parameter, Range};
 pub use queue::Message;
 pub use random::Random;
 pub use reply::{Fields, Reply};

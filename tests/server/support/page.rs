@@ -23,6 +23,16 @@ pub struct OptionRow {
     pub range_text: String,
 }
 
+/// A parameter `dq.default-…` as the page of settings shows it.
+pub struct Parameter {
+    /// Its name, and that of the field of `DQ.INFO`.
+    pub name: String,
+    pub field: String,
+    pub default: i64,
+    pub min: i64,
+    pub max: i64,
+}
+
 /// What a value may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Range {
@@ -72,7 +82,8 @@ impl Page {
     /// The syntax, on one line.
     pub fn syntax(&self) -> String {
         let words = self.section("Syntax").split_whitespace().filter(|word| *word != "```");
-        words.collect::<Vec<_>>().join(" ")
+        let settings = settings().into_iter().map(|(row, _)| format!("[{}]", row.usage)).collect::<Vec<_>>().join(" ");
+        words.collect::<Vec<_>>().join(" ").replace("[settings]", &settings)
     }
 
     /// The words of the syntax that must be there: what is in brackets, and what follows an `|`, is left out.
@@ -91,16 +102,14 @@ impl Page {
         open.split_whitespace().take_while(|word| *word != "|").map(str::to_owned).collect()
     }
 
-    /// The table of options.
+    /// The table of options. A row for `settings` stands for the table of the page of settings.
     pub fn options(&self) -> Vec<OptionRow> {
-        table(self.section("Options"))
-            .into_iter()
-            .map(|cells| OptionRow {
-                usage: code(&cells[0]).join(" "),
-                range: Range::read(&cells[2]),
-                range_text: cells[2].clone(),
-            })
-            .collect()
+        let rows = table(self.section("Options")).into_iter().map(|cells| OptionRow::read(&cells));
+        let (settings_row, mut rows): (Vec<_>, Vec<_>) = rows.partition(|row| row.usage == "settings");
+        if !settings_row.is_empty() {
+            rows.extend(settings().into_iter().map(|(row, _)| row));
+        }
+        rows
     }
 
     /// The items of a line `- title: ...` of a section, without their quotes.
@@ -123,7 +132,34 @@ impl Page {
     }
 }
 
+/// The settings of a queue as `docs/settings.md` lists them, each with its parameters.
+fn settings() -> Vec<(OptionRow, Vec<Parameter>)> {
+    let text = std::fs::read_to_string(root().join("docs/settings.md")).expect("the page of settings");
+    let row = |cells: Vec<String>| {
+        let option = OptionRow::read(&cells);
+        let Range::Number { min, max } = option.range else { panic!("{} has no range", option.usage) };
+        let parameter = |words: &[&str]| {
+            let name = words[0].trim_matches('`');
+            let field = name.strip_prefix("dq.default-").expect("the parameter of a setting");
+            let default = words[1].trim_end_matches(',').parse().expect("a default");
+            Parameter { name: name.to_owned(), field: field.to_owned(), default, min, max }
+        };
+        let parameters = cells[3].split_whitespace().collect::<Vec<_>>().chunks(2).map(parameter).collect();
+        (option, parameters)
+    };
+    table(&text).into_iter().map(row).collect()
+}
+
+/// The parameters `dq.default-…` that the page of settings lists.
+pub fn setting_parameters() -> Vec<Parameter> {
+    settings().into_iter().flat_map(|(_, parameters)| parameters).collect()
+}
+
 impl OptionRow {
+    fn read(cells: &[String]) -> OptionRow {
+        OptionRow { usage: code(&cells[0]).join(" "), range: Range::read(&cells[2]), range_text: cells[2].clone() }
+    }
+
     /// The word by which the option is named, if it has one.
     pub fn token(&self) -> Option<&str> {
         self.words().next().filter(|word| is_token(word))

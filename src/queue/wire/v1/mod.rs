@@ -7,6 +7,7 @@
 
 mod numbers;
 mod read;
+mod settings;
 mod write;
 
 pub use read::live_images;
@@ -15,6 +16,7 @@ pub use write::{image, images};
 use super::super::Totals;
 use serde::{Deserialize, Serialize};
 use serde_bytes::Bytes;
+use settings::Settings;
 
 /// The bits of a sequence or a receipt below its milliseconds.
 const COUNT_BITS: u32 = 20;
@@ -116,10 +118,6 @@ enum Phase {
     #[serde(rename = "d")]
     Dead(i64, u8),
 }
-
-/// Settings: lease, retries, backoff base, maximum and jitter, TTL, MAXLEN, MAXINFLIGHT, DEADLEN, DEADTTL, MAXPAYLOAD.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Settings(u64, i32, u64, u64, u8, u64, u64, u64, Option<u64>, u64, u64);
 
 /// A queue without its messages: settings, the end of the pause (0 if there is none, [`ENDLESS`] if it has no end),
 /// last sequence, last receipt, totals, and the instant up to which the totals count what time did.

@@ -7,7 +7,7 @@ use super::super::super::gate::Pause;
 use super::super::super::id::{Receipt, Sequence};
 use super::super::super::ops::give_back::Fate as LiveFate;
 use super::super::super::record::{self, Record, Ttl};
-use super::super::super::settings::{Backoff, Percent, Settings as LiveSettings};
+use super::super::super::settings::Settings as LiveSettings;
 use super::super::super::spans::{Span, Spans as LiveSpans};
 use super::super::super::time::UnixMs;
 use super::super::super::Totals;
@@ -124,26 +124,6 @@ fn live_grants(grants: &[Grant], now: UnixMs) -> Result<Vec<LiveGrant>, Refused>
         Ok(LiveGrant { sequence: Sequence(sequence), attempt, deadline, receipt: Receipt(receipt) })
     };
     grants.iter().map(next).collect()
-}
-
-impl TryFrom<Settings> for LiveSettings {
-    type Error = Refused;
-
-    fn try_from(wire: Settings) -> Result<Self, Refused> {
-        let Settings(lease, count, base, max, jitter, ttl, maxlen, maxinflight, deadlen, deadttl, maxpayload) = wire;
-        let jitter = Percent::new(jitter).ok_or(Refused::Malformed)?;
-        Ok(LiveSettings {
-            lease: duration(lease)?,
-            retries: retries(count)?,
-            backoff: Backoff { base: duration(base)?, max: duration(max)?, jitter },
-            ttl: duration(ttl)?,
-            maxlen,
-            maxinflight,
-            deadlen,
-            deadttl: duration(deadttl)?,
-            maxpayload,
-        })
-    }
 }
 
 fn pause(end: u64) -> Result<Pause, Refused> {

@@ -7,7 +7,6 @@ use super::super::super::gate::Pause;
 use super::super::super::id::Sequence;
 use super::super::super::ops::give_back::Fate as LiveFate;
 use super::super::super::record;
-use super::super::super::settings::Settings as LiveSettings;
 use super::super::super::spans::{Span, Spans as LiveSpans};
 use super::super::super::time::{DurationMs, UnixMs};
 use super::super::Header as LiveHeader;
@@ -108,24 +107,6 @@ fn grants(deliveries: &[LiveGrant], now: UnixMs) -> Vec<Grant> {
         )
     };
     deliveries.iter().map(next).collect()
-}
-
-impl From<&LiveSettings> for Settings {
-    fn from(live: &LiveSettings) -> Self {
-        Settings(
-            live.lease.as_ms(),
-            live.retries.count(),
-            live.backoff.base.as_ms(),
-            live.backoff.max.as_ms(),
-            live.backoff.jitter.get(),
-            live.ttl.as_ms(),
-            live.maxlen,
-            live.maxinflight,
-            live.deadlen,
-            live.deadttl.as_ms(),
-            live.maxpayload,
-        )
-    }
 }
 
 fn pause_end(pause: Pause) -> u64 {

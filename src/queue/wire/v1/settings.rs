@@ -1,0 +1,48 @@
+//! The settings of a queue.
+
+use super::super::super::settings::{Backoff, Percent, Settings as LiveSettings};
+use super::super::Refused;
+use super::numbers::{duration, retries};
+use serde::{Deserialize, Serialize};
+
+/// Settings: lease, retries, backoff base, maximum and jitter, TTL, MAXLEN, MAXINFLIGHT, DEADLEN, DEADTTL, MAXPAYLOAD.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Settings(u64, i32, u64, u64, u8, u64, u64, u64, Option<u64>, u64, u64);
+
+impl From<&LiveSettings> for Settings {
+    fn from(live: &LiveSettings) -> Self {
+        Settings(
+            live.lease.as_ms(),
+            live.retries.count(),
+            live.backoff.base.as_ms(),
+            live.backoff.max.as_ms(),
+            live.backoff.jitter.get(),
+            live.ttl.as_ms(),
+            live.maxlen,
+            live.maxinflight,
+            live.deadlen,
+            live.deadttl.as_ms(),
+            live.maxpayload,
+        )
+    }
+}
+
+impl TryFrom<Settings> for LiveSettings {
+    type Error = Refused;
+
+    fn try_from(wire: Settings) -> Result<Self, Refused> {
+        let Settings(lease, count, base, max, jitter, ttl, maxlen, maxinflight, deadlen, deadttl, maxpayload) = wire;
+        let jitter = Percent::new(jitter).ok_or(Refused::Malformed)?;
+        Ok(LiveSettings {
+            lease: duration(lease)?,
+            retries: retries(count)?,
+            backoff: Backoff { base: duration(base)?, max: duration(max)?, jitter },
+            ttl: duration(ttl)?,
+            maxlen,
+            maxinflight,
+            deadlen,
+            deadttl: duration(deadttl)?,
+            maxpayload,
+        })
+    }
+}
