@@ -194,7 +194,7 @@ extern "C" fn apply_defaults(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::settings::{Backoff, Percent};
+    use crate::queue::backoff::{Backoff, Percent};
     use crate::queue::time::DurationMs;
 
     #[test]

@@ -4,8 +4,9 @@
 //! every operation, and can be drained. Nothing panics (the debug build also checks sums) or hangs.
 
 use crate::exercise::{apply, at, lively, pop, reload, survive, NOW};
+use dq::queue::backoff::{Backoff, Percent};
 use dq::queue::id::{Floor, Receipt, Sequence};
-use dq::queue::settings::{Backoff, Percent, Retries, Settings};
+use dq::queue::settings::{Retries, Settings};
 use dq::queue::time::{DurationMs, UnixMs};
 use dq::queue::wire::{Header, Loader, VERSION};
 use dq::queue::{

@@ -1,6 +1,7 @@
 //! Random histories: the clock advances, then a client does something.
 
-use dq::queue::settings::{Backoff, Percent, Retries, Settings};
+use dq::queue::backoff::{Backoff, Percent};
+use dq::queue::settings::{Retries, Settings};
 use dq::queue::time::{DurationMs, UnixMs};
 use dq::queue::Verdict;
 use proptest::prelude::*;

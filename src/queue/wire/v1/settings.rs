@@ -1,6 +1,7 @@
 //! The settings of a queue.
 
-use super::super::super::settings::{Backoff, Percent, Settings as LiveSettings};
+use super::super::super::backoff::{Backoff, Percent};
+use super::super::super::settings::Settings as LiveSettings;
 use super::super::Refused;
 use super::numbers::{duration, retries};
 use serde::{Deserialize, Serialize};
