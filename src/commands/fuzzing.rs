@@ -1,8 +1,7 @@
 //! The entry point of the fuzzer for the argument parsers. Every input must be accepted, or refused with a valid error.
 
 use super::error::Error;
-use super::options;
-use super::{alter, bury, create, len, mpush, nack, pause, peek, pop, promote, purge, push, redrive, reschedule};
+use super::PARSERS;
 use crate::module_api::args::with_words;
 use crate::module_api::register::Call;
 
@@ -12,22 +11,8 @@ pub fn arguments(bytes: &[u8]) {
     let words: Vec<&[u8]> = lines.split(|byte| *byte == b'\n').collect();
     with_words(&words, |ctx, args| {
         let mut call = Call { ctx, args };
-        let outcome = match which % 14 {
-            0 => push::parse(&mut call).map(drop),
-            1 => mpush::parse(&mut call).map(drop),
-            2 => pop::parse(&mut call).map(drop),
-            3 => nack::parse(&mut call).map(drop),
-            4 => reschedule::parse(&mut call).map(drop),
-            5 => redrive::parse(&mut call).map(drop),
-            6 => peek::parse(&mut call).map(drop),
-            7 => create::parse(&mut call).map(drop),
-            8 => options::cursor(call.args.next().unwrap_or_default()).map(drop),
-            10 => alter::parse(&mut call).map(drop),
-            11 => purge::parse(&mut call).map(drop),
-            12 => pause::parse(&mut call).map(drop),
-            13 => bury::parse(&mut call).and(promote::parse(&mut call)).map(drop),
-            _ => len::state(call.args.next().unwrap_or_default()).map(drop),
-        };
+        let Some(parse) = PARSERS.get(usize::from(*which) % PARSERS.len()) else { return };
+        let outcome = parse(&mut call);
         if let Err(error) = outcome {
             assert!(is_told(&error), "{error}");
         }

@@ -48,12 +48,18 @@ pub fn state(word: &[u8]) -> Result<StateKind, Error> {
 fn len(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let name = key_name(call)?;
-    let wanted = call.args.next().map(state).transpose()?;
-    no_more(&mut call.args)?;
+    let wanted = parse(call)?;
     let now = now(ctx);
     let counts = look_at(ctx, name, now, |held| held.queue.counts_at(now))?.unwrap_or_default();
     let is_wanted = |kind: &StateKind| wanted.map_or(*kind != StateKind::Dead, |wanted| wanted == *kind);
     let len: u64 = StateKind::ALL.into_iter().filter(is_wanted).map(|kind| counts.of(kind)).sum();
     ctx.integer(len as i64);
     Ok(())
+}
+
+/// Parses the state to count. Returns `None` if it is absent.
+pub(super) fn parse(call: &mut Call<'_>) -> Result<Option<StateKind>, Error> {
+    let wanted = call.args.next().map(state).transpose()?;
+    no_more(&mut call.args)?;
+    Ok(wanted)
 }

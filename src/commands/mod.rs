@@ -37,49 +37,60 @@ use crate::host::origin::OnlyClients;
 use crate::host::write::{self, Announcement, Wake};
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::key::{Content, OpenKey, Touch};
-use crate::module_api::register::{self, add_acl_category, Call, Command};
+use crate::module_api::register::{self, add_acl_category, Call};
 use crate::queue::id::{IdBuffer, Sequence};
 use crate::queue::time::UnixMs;
 use crate::queue::{Effect, Queue};
 use error::Error;
 
-/// Registers a command with the check of its origin that all commands share.
-fn register<C: Command>(ctx: Ctx) -> Result<(), String> {
-    register::register::<C, OnlyClients>(ctx)
+/// Declares the commands of the module from lines `file::Type`. A line ends in `(parse)` if the file has a function of
+/// this name that reads the arguments after the key; the fuzzer then calls it.
+macro_rules! commands {
+    ($($file:ident::$command:ident $(($parse:ident))?,)+) => {
+        /// Registers every command.
+        pub fn register_all(ctx: Ctx) -> Result<(), String> {
+            add_acl_category(ctx);
+            // The check of a call's origin is the same for all commands.
+            $(register::register::<$file::$command, OnlyClients>(ctx)?;)+
+            Ok(())
+        }
+
+        /// The parsers of arguments.
+        #[cfg(any(test, feature = "fuzzing"))]
+        const PARSERS: &[fn(&mut Call<'_>) -> Result<(), Error>] = &[$($(|call| $file::$parse(call).map(drop),)?)+];
+    };
 }
 
-/// Registers every command.
-pub fn register_all(ctx: Ctx) -> Result<(), String> {
-    add_acl_category(ctx);
+commands! {
     // Produce.
-    register::<push::Push>(ctx)?;
-    register::<mpush::MPush>(ctx)?;
+    push::Push (parse),
+    mpush::MPush (parse),
     // Consume.
-    register::<pop::Pop>(ctx)?;
-    register::<mpop::MPop>(ctx)?;
-    register::<ack::Ack>(ctx)?;
-    register::<nack::Nack>(ctx)?;
-    register::<extend::Extend>(ctx)?;
+    pop::Pop (parse),
+    mpop::MPop,
+    ack::Ack,
+    nack::Nack (parse),
+    extend::Extend,
     // Change or remove messages.
-    register::<cancel::Cancel>(ctx)?;
-    register::<reschedule::Reschedule>(ctx)?;
-    register::<promote::Promote>(ctx)?;
-    register::<bury::Bury>(ctx)?;
-    register::<redrive::Redrive>(ctx)?;
-    register::<purge::Purge>(ctx)?;
+    cancel::Cancel,
+    reschedule::Reschedule (parse),
+    promote::Promote (parse),
+    bury::Bury (parse),
+    redrive::Redrive (parse),
+    purge::Purge (parse),
     // Read.
-    register::<len::Len>(ctx)?;
-    register::<get::Get>(ctx)?;
-    register::<peek::Peek>(ctx)?;
-    register::<scan::Scan>(ctx)?;
-    register::<info::Info>(ctx)?;
+    len::Len (parse),
+    get::Get,
+    peek::Peek (parse),
+    scan::Scan (parse),
+    info::Info,
     // Manage queues.
-    register::<create::Create>(ctx)?;
-    register::<alter::Alter>(ctx)?;
-    register::<pause::Pause>(ctx)?;
-    register::<pause::Resume>(ctx)?;
+    create::Create (parse),
+    alter::Alter (parse),
+    pause::Pause (parse),
+    pause::Resume,
     // Sent only by servers, for replication and persistence.
-    register::<effect::Effect>(ctx)
+    effect::Effect,
 }
 
 /// Runs a handler, and replies with its error if it fails.

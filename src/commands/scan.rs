@@ -47,15 +47,7 @@ const COUNT: usize = 10;
 fn scan(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let name = key_name(call)?;
-    let cursor = options::cursor(word(call))?;
-    let (mut kind, mut count) = (None, COUNT);
-    let mut options = Options::new(&mut call.args);
-    while let Some(option) = options.next()? {
-        match option {
-            ScanOption::State => kind = Some(state(options.value()?)?),
-            ScanOption::Count => count = options.count()?,
-        }
-    }
+    let (cursor, kind, count) = parse(call)?;
     let now = now(ctx);
     if look_at(ctx, name, now, |held| reply_page(ctx, &held.queue, now, cursor, count, kind))?.is_none() {
         ctx.array(2);
@@ -76,4 +68,18 @@ fn reply_page(ctx: Ctx, queue: &Queue, now: UnixMs, cursor: Cursor, count: usize
             None => ctx.null_array(),
         }
     }
+}
+
+/// Parses the cursor, the state that messages must have, and how many to look at.
+pub(super) fn parse(call: &mut Call<'_>) -> Result<(Cursor, Option<StateKind>, usize), Error> {
+    let cursor = options::cursor(word(call))?;
+    let (mut kind, mut count) = (None, COUNT);
+    let mut options = Options::new(&mut call.args);
+    while let Some(option) = options.next()? {
+        match option {
+            ScanOption::State => kind = Some(state(options.value()?)?),
+            ScanOption::Count => count = options.count()?,
+        }
+    }
+    Ok((cursor, kind, count))
 }
