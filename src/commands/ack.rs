@@ -28,7 +28,7 @@ impl Command for Ack {
     };
 
     fn run(call: Call<'_>) {
-        serve(call, ack);
+        serve::<Self>(call, ack);
     }
 }
 

@@ -35,7 +35,7 @@ impl Command for Alter {
     };
 
     fn run(call: Call<'_>) {
-        serve(call, alter);
+        serve::<Self>(call, alter);
     }
 }
 

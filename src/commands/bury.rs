@@ -28,7 +28,7 @@ impl Command for Bury {
     };
 
     fn run(call: Call<'_>) {
-        serve(call, bury);
+        serve::<Self>(call, bury);
     }
 }
 

@@ -27,7 +27,7 @@ impl Command for Cancel {
     };
 
     fn run(call: Call<'_>) {
-        serve(call, cancel);
+        serve::<Self>(call, cancel);
     }
 }
 

@@ -34,7 +34,7 @@ impl Command for Create {
     };
 
     fn run(call: Call<'_>) {
-        serve(call, create);
+        serve::<Self>(call, create);
     }
 }
 

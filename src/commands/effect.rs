@@ -35,7 +35,7 @@ impl Command for Effect {
     };
 
     fn run(call: Call<'_>) {
-        serve(call, effect);
+        serve::<Self>(call, effect);
     }
 }
 

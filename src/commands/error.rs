@@ -1,6 +1,7 @@
 //! Every error that a command replies with. All texts stand here, in one voice: what was wrong and, where it helps,
 //! what would be right.
 
+use crate::module_api::register::Row;
 use crate::queue::settings::{Conflict, Unit};
 use std::borrow::Cow;
 use std::fmt;
@@ -79,9 +80,6 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::UnknownOption(word) if word.eq_ignore_ascii_case("JITTER") => {
-                f.write_str("ERR syntax error, JITTER follows BACKOFF base max")
-            }
             Error::UnknownOption(word) if word.bytes().all(|byte| byte.is_ascii_digit()) => {
                 write!(f, "ERR syntax error, unknown option '{word}': a number follows the name of its option")
             }
@@ -150,6 +148,15 @@ fn plural(count: usize, thing: &'static str) -> String {
 }
 
 impl Error {
+    /// The text of the reply to a call of the command that `row` describes. If a word of the call was not understood,
+    /// the text ends in the syntax of the command.
+    pub fn in_reply_to(&self, row: &Row) -> String {
+        match self {
+            Error::UnknownOption(_) | Error::UnknownState(_) => format!("{self}; the syntax is {row}"),
+            _ => self.to_string(),
+        }
+    }
+
     /// Returns a word of the command line for use in an error, truncated and with invalid UTF-8 replaced.
     pub fn shown(word: &[u8]) -> String {
         // This is long enough to recognize the word.

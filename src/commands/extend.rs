@@ -28,7 +28,7 @@ impl Command for Extend {
     };
 
     fn run(call: Call<'_>) {
-        serve(call, extend);
+        serve::<Self>(call, extend);
     }
 }
 

@@ -26,7 +26,7 @@ impl Command for Get {
     };
 
     fn run(call: Call<'_>) {
-        serve(call, get);
+        serve::<Self>(call, get);
     }
 }
 

@@ -29,7 +29,7 @@ impl Command for Info {
     };
 
     fn run(call: Call<'_>) {
-        serve(call, info);
+        serve::<Self>(call, info);
     }
 }
 

@@ -36,7 +36,7 @@ impl Command for Len {
     };
 
     fn run(call: Call<'_>) {
-        serve(call, len);
+        serve::<Self>(call, len);
     }
 }
 

@@ -37,7 +37,7 @@ use crate::host::origin::OnlyClients;
 use crate::host::write::{self, Announcement, Wake};
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::key::{Content, OpenKey, Touch};
-use crate::module_api::register::{self, add_acl_category, Call};
+use crate::module_api::register::{self, add_acl_category, Call, Command};
 use crate::queue::id::{IdBuffer, Sequence};
 use crate::queue::time::UnixMs;
 use crate::queue::{Effect, Queue};
@@ -93,10 +93,10 @@ commands! {
     effect::Effect,
 }
 
-/// Runs a handler, and replies with its error if it fails.
-fn serve(mut call: Call<'_>, handler: fn(&mut Call<'_>) -> Result<(), Error>) {
+/// Runs the handler of the command `C`, and replies with its error if it fails.
+fn serve<C: Command>(mut call: Call<'_>, handler: fn(&mut Call<'_>) -> Result<(), Error>) {
     if let Err(error) = handler(&mut call) {
-        call.ctx.error(&error.to_string());
+        call.ctx.error(&error.in_reply_to(&C::ROW));
     }
 }
 

@@ -31,7 +31,7 @@ impl Command for MPop {
     };
 
     fn run(call: Call<'_>) {
-        serve(call, mpop);
+        serve::<Self>(call, mpop);
     }
 }
 

@@ -35,7 +35,7 @@ impl Command for MPush {
     };
 
     fn run(call: Call<'_>) {
-        serve(call, mpush);
+        serve::<Self>(call, mpush);
     }
 }
 

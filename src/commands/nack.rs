@@ -28,7 +28,7 @@ impl Command for Nack {
     };
 
     fn run(call: Call<'_>) {
-        serve(call, nack);
+        serve::<Self>(call, nack);
     }
 }
 

@@ -27,7 +27,7 @@ impl Command for Peek {
     };
 
     fn run(call: Call<'_>) {
-        serve(call, peek);
+        serve::<Self>(call, peek);
     }
 }
 

@@ -35,7 +35,7 @@ impl Command for Pop {
     };
 
     fn run(call: Call<'_>) {
-        serve(call, pop);
+        serve::<Self>(call, pop);
     }
 }
 

@@ -29,7 +29,7 @@ impl Command for Promote {
     };
 
     fn run(call: Call<'_>) {
-        serve(call, promote);
+        serve::<Self>(call, promote);
     }
 }
 

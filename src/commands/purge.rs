@@ -28,7 +28,7 @@ impl Command for Purge {
     };
 
     fn run(call: Call<'_>) {
-        serve(call, purge);
+        serve::<Self>(call, purge);
     }
 }
 

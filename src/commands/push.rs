@@ -34,7 +34,7 @@ impl Command for Push {
     };
 
     fn run(call: Call<'_>) {
-        serve(call, push);
+        serve::<Self>(call, push);
     }
 }
 

@@ -28,7 +28,7 @@ impl Command for Redrive {
     };
 
     fn run(call: Call<'_>) {
-        serve(call, redrive);
+        serve::<Self>(call, redrive);
     }
 }
 

@@ -28,7 +28,7 @@ impl Command for Reschedule {
     };
 
     fn run(call: Call<'_>) {
-        serve(call, reschedule);
+        serve::<Self>(call, reschedule);
     }
 }
 

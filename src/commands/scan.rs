@@ -29,7 +29,7 @@ impl Command for Scan {
     };
 
     fn run(call: Call<'_>) {
-        serve(call, scan);
+        serve::<Self>(call, scan);
     }
 }
 

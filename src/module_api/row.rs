@@ -13,6 +13,7 @@
 //! ```
 
 use std::ffi::{c_int, CStr};
+use std::fmt;
 use std::ptr;
 
 use redis_module::raw;
@@ -42,6 +43,15 @@ pub struct Row {
     pub args: &'static [Arg],
     /// The options that follow the arguments in any order, as the option sets of `commands::options` list them.
     pub options: &'static [&'static [Arg]],
+}
+
+impl fmt::Display for Row {
+    /// Writes the syntax of the command, as in `DQ.LEN key [READY | DEAD]`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.name.to_string_lossy())?;
+        let arguments = self.args.iter().chain(self.options.iter().copied().flatten());
+        arguments.into_iter().try_for_each(|argument| write!(f, " {argument}"))
+    }
 }
 
 /// What a command does with its keys, for ACL key permissions and for cluster clients.
@@ -186,6 +196,10 @@ impl Arg {
         arg
     }
 
+    const fn has(&self, flag: u32) -> bool {
+        self.flags & flag != 0
+    }
+
     /// This argument, preceded by a token.
     #[must_use]
     pub const fn after(mut self, token: &'static CStr) -> Self {
@@ -251,9 +265,64 @@ impl Arg {
     }
 }
 
+impl fmt::Display for Arg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_optional = self.has(raw::REDISMODULE_CMD_ARG_OPTIONAL);
+        let value = match self.kind {
+            raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN => None,
+            raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_ONEOF => Some(joined(self.parts, " | ")),
+            raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_BLOCK => Some(joined(self.parts, " ")),
+            _ => Some(self.name.to_string_lossy().into_owned()),
+        };
+        let more = value
+            .as_ref()
+            .filter(|_| self.has(raw::REDISMODULE_CMD_ARG_MULTIPLE))
+            .map(|value| format!("[{value} ...]"));
+        let words: Vec<String> =
+            self.token.map(|token| token.to_string_lossy().into_owned()).into_iter().chain(value).chain(more).collect();
+        let words = words.join(" ");
+        if is_optional {
+            write!(f, "[{words}]")
+        } else {
+            f.write_str(&words)
+        }
+    }
+}
+
+/// The texts of several arguments with `between` between them.
+fn joined(args: &[Arg], between: &str) -> String {
+    args.iter().map(Arg::to_string).collect::<Vec<_>>().join(between)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_row_is_written_as_its_syntax() {
+        const ROW: Row = Row {
+            name: c"DQ.PUSH",
+            flags: c"write",
+            arity: -2,
+            keys: Keys::First(Access::INSERT),
+            acl: c"",
+            summary: c"",
+            complexity: c"",
+            since: c"0.1.0",
+            tips: c"",
+            args: &[Arg::key(c"key"), Arg::string(c"payload").multiple()],
+            options: &[
+                &[Arg::oneof(c"when", &[Arg::token_int(c"DELAY", c"ms"), Arg::token_time(c"AT", c"unix-ms")])
+                    .optional()],
+                &[
+                    Arg::token(c"replace", c"REPLACE").optional(),
+                    Arg::block(c"two", &[Arg::int(c"one"), Arg::token_int(c"MORE", c"other").optional()]).after(c"TWO"),
+                ],
+            ],
+        };
+        let syntax = "DQ.PUSH key payload [payload ...] [DELAY ms | AT unix-ms] [REPLACE] TWO one [MORE other]";
+        assert_eq!(ROW.to_string(), syntax);
+    }
 
     #[test]
     fn a_table_of_arguments_nests_and_ends_in_zero() {

@@ -283,7 +283,10 @@ const TABLE: &[(&str, Says)] = &[
     ("DQ.BURY q", ARITY),
     ("DQ.BURY q held ERROR", Exactly("ERR syntax error, ERROR needs a value")),
     ("DQ.BURY q held ERROR a ERROR b", Exactly("ERR syntax error, ERROR is given twice")),
-    ("DQ.BURY q held other", Exactly("ERR syntax error, unknown option 'other'")),
+    (
+        "DQ.BURY q held other",
+        Exactly("ERR syntax error, unknown option 'other'; the syntax is DQ.BURY key id [ERROR error]"),
+    ),
     ("DQ.PROMOTE", ARITY),
     ("DQ.PROMOTE q 5", SYNTAX),
     ("DQ.PROMOTE q COUNT", SYNTAX),
@@ -315,7 +318,7 @@ const TABLE: &[(&str, Says)] = &[
     ("DQ.ALTER q BACKOFF 5 6 JITTER 101", Exactly("ERR JITTER must be a whole number from 0 to 100")),
     ("DQ.ALTER q BACKOFF 5 6 JITTER -1", Range("JITTER", "0", "100")),
     ("DQ.ALTER q BACKOFF 5 6 JITTER 5 JITTER 5", SYNTAX),
-    ("DQ.ALTER q JITTER 5", Exactly("ERR syntax error, JITTER follows BACKOFF base max")),
+    ("DQ.ALTER q JITTER 5", SYNTAX),
     ("DQ.ALTER q DEADTTL -1", Range("DEADTTL", "0", LONGEST)),
     ("DQ.ALTER q DEADTTL 4398046511104", Range("DEADTTL", "0", LONGEST)),
     ("DQ.ALTER q DEADTTL", SYNTAX),
@@ -361,6 +364,38 @@ fn every_wrong_word_is_named_and_changes_nothing() {
         }
         assert_eq!(c.len("q"), len);
     });
+}
+
+#[test]
+fn a_misplaced_word_is_answered_with_the_syntax() {
+    let server = Server::start();
+    let mut c = server.client();
+    for (line, wrong, syntax) in [
+        (
+            "DQ.PEEK q STATE dead",
+            "unknown state 'STATE': delayed, ready, inflight or dead",
+            "DQ.PEEK key [DELAYED | READY | INFLIGHT | DEAD] [COUNT count]",
+        ),
+        (
+            "DQ.PEEK q COUNT 1 dead",
+            "unknown option 'dead'",
+            "DQ.PEEK key [DELAYED | READY | INFLIGHT | DEAD] [COUNT count]",
+        ),
+        (
+            "DQ.PUSH q x MAXLEN 5",
+            "unknown option 'MAXLEN'",
+            "DQ.PUSH key payload [ID id] [DELAY ms | AT unix-ms] [PRIORITY priority] [RETRIES retries] [LEASE lease-ms] \
+             [TTL ttl-ms] [REPLACE]",
+        ),
+        ("DQ.MPOP 1 q now", "unknown option 'now'", "DQ.MPOP numkeys key [key ...] [COUNT count] [LEASE lease-ms]"),
+        ("DQ.PAUSE q 5", "unknown option '5': a number follows the name of its option", "DQ.PAUSE key [FOR ms]"),
+        ("DQ.ALTER q JITTER 5", "unknown option 'JITTER'", "DQ.ALTER key [MKQUEUE] [LEASE lease-ms] [RETRIES retries] \
+          [BACKOFF base-ms max-ms [JITTER percent]]"),
+    ] {
+        let reply = c.ask(line);
+        let expected = format!("ERR syntax error, {wrong}; the syntax is {syntax}");
+        assert!(reply.error().starts_with(&expected), "{line}: {reply:?}");
+    }
 }
 
 #[test]
