@@ -49,7 +49,7 @@ options! {
 
 /// The arguments of a call.
 #[derive(Default)]
-pub(super) struct Request {
+pub(super) struct Arguments {
     change: Change,
     /// Whether the queue is created if it does not exist.
     makes_queue: bool,
@@ -58,17 +58,17 @@ pub(super) struct Request {
 fn alter(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let name = key_name(call)?;
-    let request = parse(call)?;
+    let arguments = parse(call)?;
     let now = now(ctx);
     let mut key = OpenKey::open_write(ctx, name, datatype::handle());
     let done = match key.content() {
         Content::WrongType => return Err(Error::WrongType),
-        Content::Holds(held) => change(ctx, name, held, now, &request.change).map(|done| (done, Event::Alter)),
-        Content::Missing if !request.makes_queue => return Err(Error::NoSuchKey),
+        Content::Holds(held) => change(ctx, name, held, now, &arguments.change).map(|done| (done, Event::Alter)),
+        Content::Missing if !arguments.makes_queue => return Err(Error::NoSuchKey),
         // The command itself is allowed when memory is low, since it may free some. A new queue needs memory.
         Content::Missing if ctx.flags().out_of_memory() => return Err(Error::OutOfMemory),
         Content::Missing => {
-            let settings = request.change.of(&config::defaults());
+            let settings = arguments.change.of(&config::defaults());
             Some((make(ctx, name, &mut key, now, settings)?, Event::Create))
         }
     };
@@ -92,14 +92,14 @@ fn change(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, change: &Chang
     Some(write::record(ctx, name, held, now, Wake::IfDeliverable, || Effect::Alter(settings)))
 }
 
-pub(super) fn parse(call: &mut Call<'_>) -> Result<Request, Error> {
-    let mut request = Request::default();
+pub(super) fn parse(call: &mut Call<'_>) -> Result<Arguments, Error> {
+    let mut arguments = Arguments::default();
     let mut options = Options::new(&mut call.args);
     while let Some(option) = options.next()? {
         match option {
-            AlterOption::MkQueue => request.makes_queue = true,
-            AlterOption::Setting(setting) => request.change.read(setting, &mut options)?,
+            AlterOption::MkQueue => arguments.makes_queue = true,
+            AlterOption::Setting(setting) => arguments.change.read(setting, &mut options)?,
         }
     }
-    Ok(request)
+    Ok(arguments)
 }

@@ -2,7 +2,7 @@
 
 use super::error::Error;
 use super::options::{count_of_words, options, Options};
-use super::push::{dead_id, Term, Terms};
+use super::push::{dead_id, MessageOption, Template};
 use super::{key_name, now, reply_id, serve};
 use crate::host::config;
 use crate::host::datatype::{self, Held};
@@ -31,7 +31,7 @@ impl Command for MPush {
         since: c"0.1.0",
         tips: c"",
         args: &[Arg::key(c"key"), Arg::int(c"count"), Arg::string(c"payload").multiple()],
-        options: &[MPushOption::ARGS, Term::ARGS],
+        options: &[MPushOption::ARGS, MessageOption::ARGS],
     };
 
     fn run(call: Call<'_>) {
@@ -43,7 +43,7 @@ options! {
     /// The options of `DQ.MPUSH`.
     enum MPushOption {
         Ids => Arg::token_string(c"IDS", c"id").multiple(),
-        ..Term,
+        ..MessageOption,
     }
 }
 
@@ -165,25 +165,25 @@ pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Vec<NewMessage<'a>>, Erro
     let given = call.args.remaining();
     let too_few = Error::TooFew { count: "count", wanted: count, given, of: "payloads" };
     let payloads = call.args.take(count).ok_or(too_few)?;
-    let (mut terms, mut names) = (Terms::default(), None);
+    let (mut template, mut names) = (Template::default(), None);
     let mut options = Options::new(&mut call.args);
     while let Some(option) = options.next()? {
         match option {
             MPushOption::Ids => names = Some(options.rest().take(count).ok_or(Error::IdsMissing(count))?),
-            MPushOption::Term(term) => terms.read(term, &mut options)?,
+            MPushOption::MessageOption(option) => template.read(option, &mut options)?,
         }
     }
     let Some(names) = names else {
-        return if terms.replace {
+        return if template.replace {
             Err(Error::Needs("REPLACE", "IDS"))
         } else {
-            Ok(payloads.map(|payload| terms.message(payload, None)).collect())
+            Ok(payloads.map(|payload| template.message(payload, None)).collect())
         };
     };
     payloads
         .zip(names)
         .map(|(payload, name)| match Id::is_name(name) {
-            true => Ok(terms.message(payload, Some(name))),
+            true => Ok(template.message(payload, Some(name))),
             false => Err(Error::BadId),
         })
         .collect()

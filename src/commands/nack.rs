@@ -45,10 +45,10 @@ fn nack(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let name = key_name(call)?;
     let target = Target::parse(word(call));
-    let terms = parse(call)?;
+    let wanted = parse(call)?;
     let now = now(ctx);
     let outcome = change_queue(ctx, name, now, |queue| {
-        let nacked = queue.nack(now, &target?, &terms)?;
+        let nacked = queue.nack(now, &target?, &wanted)?;
         let effect = Effect::Nack(nacked.sequence, nacked.fate, nacked.attempts, nacked.error);
         Some(((nacked.state, nacked.fate), effect))
     })?;
@@ -63,23 +63,23 @@ fn nack(call: &mut Call<'_>) -> Result<(), Error> {
 }
 
 pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Wanted<'a>, Error> {
-    let mut terms = Wanted::default();
+    let mut wanted = Wanted::default();
     let mut options = Options::new(&mut call.args);
     while let Some(option) = options.next()? {
         match option {
-            NackOption::Delay => terms.delay = Some(options.duration()?),
-            NackOption::Error => terms.error = Some(options.value()?),
-            NackOption::Dead => set_verdict(&mut terms, Verdict::Rejected)?,
-            NackOption::NoCount => set_verdict(&mut terms, Verdict::NotCounted)?,
+            NackOption::Delay => wanted.delay = Some(options.duration()?),
+            NackOption::Error => wanted.error = Some(options.value()?),
+            NackOption::Dead => set_verdict(&mut wanted, Verdict::Rejected)?,
+            NackOption::NoCount => set_verdict(&mut wanted, Verdict::NotCounted)?,
         }
     }
-    Ok(terms)
+    Ok(wanted)
 }
 
-fn set_verdict(terms: &mut Wanted<'_>, verdict: Verdict) -> Result<(), Error> {
-    if terms.verdict != Verdict::Failed {
+fn set_verdict(wanted: &mut Wanted<'_>, verdict: Verdict) -> Result<(), Error> {
+    if wanted.verdict != Verdict::Failed {
         return Err(Error::Exclusive("DEAD", "NOCOUNT"));
     }
-    terms.verdict = verdict;
+    wanted.verdict = verdict;
     Ok(())
 }

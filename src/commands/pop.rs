@@ -52,18 +52,18 @@ options! {
 /// The request of a consumer, which is kept while its client is blocked.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
-    terms: Wanted,
+    wanted: Wanted,
     /// Whether the reply names the queue, as `DQ.MPOP` does.
     pub names_queue: bool,
 }
 
 impl blocked::Request for Request {
     fn finds(&self, held: &mut Held, now: UnixMs) -> bool {
-        held.queue.deliverable_as_viewed(now, &self.terms) > 0
+        held.queue.deliverable_as_viewed(now, &self.wanted) > 0
     }
 
     fn deliver(&self, ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) -> Option<Announcement> {
-        let count = held.queue.deliverable_as_viewed(now, &self.terms);
+        let count = held.queue.deliverable_as_viewed(now, &self.wanted);
         deliver(ctx, name, held, now, self, count)
     }
 }
@@ -84,30 +84,30 @@ fn pop(call: &mut Call<'_>) -> Result<(), Error> {
 
 /// Parses the options. Returns the timeout too, if the client asked to block and may be blocked.
 pub fn parse(call: &mut Call<'_>) -> Result<(Request, Option<DurationMs>), Error> {
-    let mut terms = Wanted { count: 1, lease: Lease::Default };
+    let mut wanted = Wanted { count: 1, lease: Lease::Default };
     let mut block = None;
     let mut no_ack = false;
     let mut options = Options::new(&mut call.args);
     while let Some(option) = options.next()? {
         match option {
-            PopOption::Count => terms.count = options.count()?,
-            PopOption::Lease => terms.lease = Lease::For(options.positive_duration()?),
+            PopOption::Count => wanted.count = options.count()?,
+            PopOption::Lease => wanted.lease = Lease::For(options.positive_duration()?),
             PopOption::Block => block = Some(options.duration()?),
             PopOption::NoAck => no_ack = true,
         }
     }
     if no_ack {
-        terms.lease = Lease::NoAck;
+        wanted.lease = Lease::NoAck;
     }
     // Inside a transaction or a script a client cannot block. The pop then returns what is ready.
     let block = block.filter(|_| !call.ctx.flags().deny_blocking());
-    Ok((Request { terms, names_queue: false }, block))
+    Ok((Request { wanted, names_queue: false }, block))
 }
 
 /// Delivers the messages that `request` asks for and replies with them. Returns `None`, and sends no reply, if there is
 /// none.
 pub fn serve_now(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, request: &Request) -> Option<Announcement> {
-    let count = held.queue.deliverable(now, &request.terms);
+    let count = held.queue.deliverable(now, &request.wanted);
     deliver(ctx, name, held, now, request, count)
 }
 
@@ -133,7 +133,7 @@ fn deliver(
     let mut grants: Vec<Grant> = Vec::with_capacity(if heard { count } else { 0 });
     let mut sent = 0;
     let mut buffer = IdBuffer::new();
-    held.queue.deliver(now, &mut floor(), &Wanted { count, ..request.terms }, |message| {
+    held.queue.deliver(now, &mut floor(), &Wanted { count, ..request.wanted }, |message| {
         reply_delivered(ctx, &mut buffer, &message);
         if heard {
             grants.push(message.grant);
@@ -143,7 +143,7 @@ fn deliver(
     // The queue delivers as many messages as it promised. If it ever did not, the reply must still have the announced
     // length.
     (sent..count).for_each(|_| ctx.null());
-    let effect = || match request.terms.lease {
+    let effect = || match request.wanted.lease {
         Lease::NoAck => Effect::Take(grants.iter().map(|grant| grant.sequence).collect()),
         Lease::Default | Lease::For(_) => Effect::Deliver(grants),
     };

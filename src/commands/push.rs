@@ -30,7 +30,7 @@ impl Command for Push {
         since: c"0.1.0",
         tips: c"",
         args: &[Arg::key(c"key"), Arg::string(c"payload")],
-        options: &[PushOption::ARGS, Term::ARGS],
+        options: &[PushOption::ARGS, MessageOption::ARGS],
     };
 
     fn run(call: Call<'_>) {
@@ -42,13 +42,13 @@ options! {
     /// The options of `DQ.PUSH`.
     enum PushOption {
         Id => Arg::token_string(c"ID", c"id"),
-        ..Term,
+        ..MessageOption,
     }
 }
 
 options! {
     /// The options that `DQ.PUSH` and `DQ.MPUSH` have in common.
-    pub enum Term {
+    pub enum MessageOption {
         Delay | At => DUE,
         Priority => Arg::token_int(c"PRIORITY", c"priority"),
         Retries => Arg::token_int(c"RETRIES", c"retries"),
@@ -125,23 +125,23 @@ pub(super) fn dead_id(message: &NewMessage<'_>) -> Error {
 
 pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<NewMessage<'a>, Error> {
     let payload = word(call);
-    let (mut terms, mut name) = (Terms::default(), None);
+    let (mut template, mut name) = (Template::default(), None);
     let mut options = Options::new(&mut call.args);
     while let Some(option) = options.next()? {
         match option {
             PushOption::Id => name = Some(options.message_name()?),
-            PushOption::Term(term) => terms.read(term, &mut options)?,
+            PushOption::MessageOption(option) => template.read(option, &mut options)?,
         }
     }
-    if terms.replace && name.is_none() {
+    if template.replace && name.is_none() {
         return Err(Error::Needs("REPLACE", "ID"));
     }
-    Ok(terms.message(payload, name))
+    Ok(template.message(payload, name))
 }
 
-/// The values of the options that `DQ.PUSH` and `DQ.MPUSH` have in common.
+/// A message without its payload and its name: the values of the options that `DQ.PUSH` and `DQ.MPUSH` have in common.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Terms {
+pub struct Template {
     due: Option<Due>,
     priority: i8,
     retries: Option<Retries>,
@@ -150,17 +150,17 @@ pub struct Terms {
     pub replace: bool,
 }
 
-impl Terms {
+impl Template {
     /// Reads the value of an option.
-    pub fn read(&mut self, term: Term, options: &mut Options<'_, '_>) -> Result<(), Error> {
-        match term {
-            Term::Delay => options.delay(&mut self.due)?,
-            Term::At => options.at(&mut self.due)?,
-            Term::Priority => self.priority = options.priority()?,
-            Term::Retries => self.retries = Some(options.retries()?),
-            Term::Lease => self.lease = Some(options.positive_duration()?),
-            Term::Ttl => self.ttl = Some(options.duration()?),
-            Term::Replace => self.replace = true,
+    pub fn read(&mut self, option: MessageOption, options: &mut Options<'_, '_>) -> Result<(), Error> {
+        match option {
+            MessageOption::Delay => options.delay(&mut self.due)?,
+            MessageOption::At => options.at(&mut self.due)?,
+            MessageOption::Priority => self.priority = options.priority()?,
+            MessageOption::Retries => self.retries = Some(options.retries()?),
+            MessageOption::Lease => self.lease = Some(options.positive_duration()?),
+            MessageOption::Ttl => self.ttl = Some(options.duration()?),
+            MessageOption::Replace => self.replace = true,
         }
         Ok(())
     }

@@ -47,7 +47,7 @@ options! {
 }
 
 /// Which dead messages to redrive, and when they are due.
-pub(super) struct Request<'a> {
+pub(super) struct Arguments<'a> {
     count: Option<usize>,
     ids: Option<Vec<Option<Id<'a>>>>,
     due: Due,
@@ -56,14 +56,14 @@ pub(super) struct Request<'a> {
 fn redrive(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let name = key_name(call)?;
-    let request = parse(call)?;
+    let arguments = parse(call)?;
     let now = now(ctx);
-    let which = match &request.ids {
+    let which = match &arguments.ids {
         Some(ids) => Which::Named(ids),
-        None => Which::Oldest(request.count.unwrap_or(usize::MAX)),
+        None => Which::Oldest(arguments.count.unwrap_or(usize::MAX)),
     };
     let outcome = change_queue(ctx, name, now, |queue| {
-        let redriven = queue.redrive(now, &which, request.due);
+        let redriven = queue.redrive(now, &which, arguments.due);
         (redriven.count > 0).then_some((redriven.count, Effect::Redrive(redriven.spans, redriven.due)))
     })?;
     match outcome {
@@ -76,20 +76,20 @@ fn redrive(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Request<'a>, Error> {
-    let mut request = Request { count: None, ids: None, due: Due::Now };
+pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Arguments<'a>, Error> {
+    let mut arguments = Arguments { count: None, ids: None, due: Due::Now };
     let mut options = Options::new(&mut call.args);
     while let Some(option) = options.next()? {
         match option {
-            RedriveOption::Count => request.count = Some(options.count()?),
-            RedriveOption::Ids => request.ids = Some(ids(&mut options)?),
-            RedriveOption::Delay => request.due = Due::After(options.duration()?),
+            RedriveOption::Count => arguments.count = Some(options.count()?),
+            RedriveOption::Ids => arguments.ids = Some(ids(&mut options)?),
+            RedriveOption::Delay => arguments.due = Due::After(options.duration()?),
         }
     }
-    if request.count.is_some() && request.ids.is_some() {
+    if arguments.count.is_some() && arguments.ids.is_some() {
         return Err(Error::Exclusive("COUNT", "IDS"));
     }
-    Ok(request)
+    Ok(arguments)
 }
 
 /// Parses `n id [id ...]`.

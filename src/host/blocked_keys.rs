@@ -34,12 +34,12 @@ impl Names {
 /// All keys that clients are blocked on.
 #[derive(Debug, Default)]
 pub struct BlockedKeys {
-    keys: HashMap<i32, HashMap<Box<[u8]>, Key>>,
+    keys: HashMap<i32, HashMap<Box<[u8]>, BlockedKey>>,
 }
 
 /// A key that clients are blocked on.
 #[derive(Debug, Default)]
-struct Key {
+struct BlockedKey {
     clients: u64,
     /// When the timer is going to look at the key, if a delivery was refused.
     retry: Option<UnixMs>,
@@ -53,7 +53,7 @@ impl BlockedKeys {
             match db.get_mut(name) {
                 Some(key) => key.clients += 1,
                 None => {
-                    db.insert(name.clone(), Key { clients: 1, retry: None });
+                    db.insert(name.clone(), BlockedKey { clients: 1, retry: None });
                 }
             }
         }

@@ -43,7 +43,7 @@ struct SlotRange {
 
 /// `ValkeyModuleAtomicSlotMigrationInfo`, version 1: the data of the event.
 #[repr(C)]
-struct Info {
+struct MigrationInfo {
     version: u64,
     job: [c_char; JOB_NAME_LEN + 1],
     ranges: *const SlotRange,
@@ -116,7 +116,7 @@ extern "C" fn on_stage(ctx: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, 
         // SAFETY: the server passes a context that is valid during this call, and for this event its information,
         // whose ranges are as many as it says.
         let (ctx, import) = unsafe {
-            let Some(info) = data.cast::<Info>().as_ref().filter(|info| info.version >= 1) else { return };
+            let Some(info) = data.cast::<MigrationInfo>().as_ref().filter(|info| info.version >= 1) else { return };
             let count = if info.ranges.is_null() { 0 } else { info.range_count as usize };
             let ranges = (0..count).map(|n| *info.ranges.add(n)).collect();
             (Ctx::from_raw(ctx), Import { job: info.job, ranges })

@@ -14,7 +14,7 @@ use super::settings::Settings;
 use super::spans::Spans;
 use super::store::Bytes;
 use super::time::UnixMs;
-use super::wire::Header;
+use super::wire::QueueHeader;
 
 /// A whole message: its record and its bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -100,7 +100,7 @@ pub enum Effect<'a> {
     /// These dead messages were dropped, because the settings no longer keep them.
     Trim(Spans),
     /// The queue is created again, and its messages follow: the start of a queue in a rewritten AOF.
-    Begin(Header),
+    Begin(QueueHeader),
     /// These are the next messages of a queue that [`Effect::Begin`] started.
     Continue(Vec<Image<'a>>),
 }

@@ -8,7 +8,7 @@ use dq::queue::backoff::{Backoff, Percent};
 use dq::queue::id::{Floor, Receipt, Sequence};
 use dq::queue::settings::{Retries, Settings};
 use dq::queue::time::{DurationMs, UnixMs};
-use dq::queue::wire::{Header, Loader, VERSION};
+use dq::queue::wire::{Loader, QueueHeader, VERSION};
 use dq::queue::{
     Effect, Fate, Grant, Image, Lease, Pause, Phase, Queue, Reason, Record, Refused, Span, Spans, Stamped, Totals, Ttl,
 };
@@ -283,8 +283,8 @@ fn settings(of: &[u64; 7]) -> Settings {
 }
 
 /// A header that nobody wrote.
-fn header(settings: &[u64; 7], paused: bool, last: [u64; 2], totals: u64, viewed: u64) -> Header {
-    Header {
+fn header(settings: &[u64; 7], paused: bool, last: [u64; 2], totals: u64, viewed: u64) -> QueueHeader {
+    QueueHeader {
         settings: self::settings(settings),
         pause: if paused { Pause::Endless } else { Pause::Off },
         last_sequence: Sequence(last[0]),

@@ -11,7 +11,7 @@ use std::num::NonZeroU32;
 const STEP_MAX: usize = 64;
 
 /// A place in the list, counted from 1, so that an absent one takes no memory in a header.
-pub(super) type Slot = NonZeroU32;
+pub(super) type DeliveryPlace = NonZeroU32;
 
 /// The data that a delivery adds to a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,22 +37,22 @@ impl Deliveries {
     }
 
     /// Adds a delivery and returns its place. A full list grows.
-    pub fn add(&mut self, delivery: Delivery) -> Option<Slot> {
+    pub fn add(&mut self, delivery: Delivery) -> Option<DeliveryPlace> {
         if self.is_full() {
             self.0.reserve_exact(self.0.len().clamp(1, STEP_MAX));
         }
         self.0.push(delivery);
-        Slot::new(u32::try_from(self.0.len()).ok()?)
+        DeliveryPlace::new(u32::try_from(self.0.len()).ok()?)
     }
 
     /// The delivery at a place.
-    pub fn get(&self, slot: Slot) -> Delivery {
-        self.0.get(slot.get() as usize - 1).copied().unwrap_or_default()
+    pub fn get(&self, place: DeliveryPlace) -> Delivery {
+        self.0.get(place.get() as usize - 1).copied().unwrap_or_default()
     }
 
     /// Replaces the delivery at a place.
-    pub fn set(&mut self, slot: Slot, delivery: Delivery) {
-        if let Some(held) = self.0.get_mut(slot.get() as usize - 1) {
+    pub fn set(&mut self, place: DeliveryPlace, delivery: Delivery) {
+        if let Some(held) = self.0.get_mut(place.get() as usize - 1) {
             *held = delivery;
         }
     }

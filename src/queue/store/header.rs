@@ -3,7 +3,7 @@
 use super::super::id::Receipt;
 use super::super::record::{Phase, Reason};
 use super::super::time::UnixMs;
-use super::deliveries::{Delivery, Slot};
+use super::deliveries::{Delivery, DeliveryPlace};
 
 /// The order of the view that a message is in, which is the state that time has moved it to so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(super) struct Header {
     /// The due time in the lower 44 bits, then 8 bits of priority, then the flags.
     pub(super) word: u64,
     pub(super) offset: u32,
-    pub delivery: Option<Slot>,
+    pub delivery: Option<DeliveryPlace>,
 }
 
 const _: () = assert!(size_of::<Header>() == 24);

@@ -256,19 +256,19 @@ impl Segment {
     /// Stores the last delivery of a message, or removes it if `delivery` is `None`.
     fn keep(&mut self, index: usize, delivery: Option<Delivery>) {
         let before = self.headers[index].delivery;
-        let slot = match (before, delivery) {
+        let place = match (before, delivery) {
             (_, None) => None,
-            (Some(slot), Some(delivery)) => {
-                self.deliveries.set(slot, delivery);
-                Some(slot)
+            (Some(place), Some(delivery)) => {
+                self.deliveries.set(place, delivery);
+                Some(place)
             }
             (None, Some(delivery)) => {
                 self.close_gaps();
                 self.deliveries.add(delivery)
             }
         };
-        self.delivered = self.delivered + u16::from(slot.is_some()) - u16::from(before.is_some());
-        self.headers[index].delivery = slot;
+        self.delivered = self.delivered + u16::from(place.is_some()) - u16::from(before.is_some());
+        self.headers[index].delivery = place;
     }
 
     /// Packs a full list of deliveries if more than half of it consists of gaps, instead of letting it grow.
@@ -279,9 +279,9 @@ impl Segment {
         let used = usize::from(self.delivered);
         if 2 * used < self.deliveries.len() {
             let mut kept = Deliveries::with_room(used + 1);
-            for slot in self.headers.iter_mut().filter_map(|header| header.delivery.as_mut()) {
-                if let Some(place) = kept.add(self.deliveries.get(*slot)) {
-                    *slot = place;
+            for place in self.headers.iter_mut().filter_map(|header| header.delivery.as_mut()) {
+                if let Some(packed) = kept.add(self.deliveries.get(*place)) {
+                    *place = packed;
                 }
             }
             self.deliveries = kept;
@@ -291,7 +291,7 @@ impl Segment {
     /// The record of a message.
     pub fn record(&self, index: usize) -> Record {
         let header = &self.headers[index];
-        let delivery = header.delivery.map(|slot| self.deliveries.get(slot)).unwrap_or_default();
+        let delivery = header.delivery.map(|place| self.deliveries.get(place)).unwrap_or_default();
         let mut record = Record {
             sequence: Sequence(header.sequence),
             due: header.due(),
@@ -423,7 +423,7 @@ impl Segment {
     fn take_all(&mut self, other: &Segment) {
         for (index, header) in other.headers.iter().enumerate() {
             if header.is_present() {
-                let delivery = header.delivery.and_then(|slot| self.deliveries.add(other.deliveries.get(slot)));
+                let delivery = header.delivery.and_then(|place| self.deliveries.add(other.deliveries.get(place)));
                 self.headers.push(Header { offset: self.data.len() as u32, delivery, ..*header });
                 self.data.extend_from_slice(&other.data[other.span(index)]);
             }

@@ -43,12 +43,12 @@ pub(super) struct View {
     /// The latest instant at which time alone moved a message.
     moved_to: UnixMs,
     /// What time alone moved since [`View::take_moved`] was last called.
-    moved: Moved,
+    moved: MovedByTime,
 }
 
 /// The number of messages that time alone moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Moved {
+pub(super) struct MovedByTime {
     pub ready: u32,
     pub died: u32,
 }

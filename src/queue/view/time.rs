@@ -8,7 +8,7 @@ use super::super::record::{Reason, Record, State};
 use super::super::store::{At, Placement};
 use super::super::time::UnixMs;
 use super::super::waiting::Waiting;
-use super::{Moved, Refreshed, Stand, Uncounted, View};
+use super::{MovedByTime, Refreshed, Stand, Uncounted, View};
 
 impl View {
     /// The latest instant to which the view was brought.
@@ -85,7 +85,7 @@ impl View {
     }
 
     /// What time alone moved since the last call.
-    pub fn take_moved(&mut self) -> Moved {
+    pub fn take_moved(&mut self) -> MovedByTime {
         std::mem::take(&mut self.moved)
     }
 

@@ -10,7 +10,7 @@ mod codec;
 mod snapshot;
 mod v1;
 
-pub use snapshot::{Header, Loader};
+pub use snapshot::{Loader, QueueHeader};
 
 use super::effect::Stamped;
 use std::fmt;

@@ -20,7 +20,7 @@ const CHUNK_BYTES: usize = 64 * 1024;
 
 /// The data of a queue beside its messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct QueueHeader {
     /// Its settings.
     pub settings: Settings,
     /// The pause that was last set; it may have ended.
@@ -35,7 +35,7 @@ pub struct Header {
     pub viewed: UnixMs,
 }
 
-impl Header {
+impl QueueHeader {
     /// Whether a queue could have written this header.
     pub fn is_valid(&self) -> bool {
         self.settings.are_valid() && self.totals.numbers().iter().all(|total| *total <= MAX_LENGTH)
@@ -49,8 +49,8 @@ impl Queue {
     }
 
     /// The data of the queue beside its messages.
-    pub fn header(&self) -> Header {
-        Header {
+    pub fn header(&self) -> QueueHeader {
+        QueueHeader {
             settings: *self.settings,
             pause: self.gate.pause(),
             last_sequence: self.last_sequence,
@@ -80,7 +80,7 @@ impl Queue {
     /// Passes the queue to `sink` in pieces: first the header, then each chunk. Stops at the first error. O(n).
     pub fn save<E: From<Refused>>(&self, mut sink: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let mut buffer = vec![VERSION];
-        codec::encode(&mut buffer, &v1::Header::from(&self.header()))?;
+        codec::encode(&mut buffer, &v1::QueueHeader::from(&self.header()))?;
         sink(&buffer)?;
         for chunk in self.chunks() {
             buffer.clear();
@@ -112,8 +112,8 @@ impl Queue {
     pub fn digest(&self, mut sink: impl FnMut(&[u8])) -> Result<(), Refused> {
         let mut buffer = Vec::new();
         // All other fields of the header are left at their defaults.
-        let identity = Header { totals: Totals::default(), viewed: UnixMs::EPOCH, ..self.header() };
-        codec::encode(&mut buffer, &v1::Header::from(&identity))?;
+        let identity = QueueHeader { totals: Totals::default(), viewed: UnixMs::EPOCH, ..self.header() };
+        codec::encode(&mut buffer, &v1::QueueHeader::from(&identity))?;
         sink(&buffer);
         for image in self.images() {
             buffer.clear();
@@ -124,7 +124,7 @@ impl Queue {
     }
 
     /// A queue with the settings and counters of a header, and no messages yet.
-    pub(in crate::queue) fn begin(header: &Header) -> Queue {
+    pub(in crate::queue) fn begin(header: &QueueHeader) -> Queue {
         let mut queue = Queue::new(header.settings);
         queue.gate = Gate::with_pause(header.pause);
         queue.last_sequence = header.last_sequence;
@@ -157,8 +157,8 @@ impl Loader {
     pub fn take(&mut self, piece: &[u8]) -> Result<(), Refused> {
         let Some((version, queue)) = &mut self.begun else {
             let (version, rest) = codec::version_of(piece)?;
-            let header: Header = match version {
-                1 => codec::decode::<v1::Header>(rest)?.try_into()?,
+            let header: QueueHeader = match version {
+                1 => codec::decode::<v1::QueueHeader>(rest)?.try_into()?,
                 _ => return Err(Refused::Version(version)),
             };
             if !header.is_valid() {

@@ -64,7 +64,7 @@ enum Effect<'a> {
     #[serde(rename = "x")]
     Trim(Spans),
     #[serde(rename = "h")]
-    Begin(Header),
+    Begin(QueueHeader),
     #[serde(rename = "c")]
     Continue(#[serde(borrow)] Vec<Image<'a>>),
 }
@@ -122,4 +122,4 @@ enum Phase {
 /// A queue without its messages: settings, the end of the pause (0 if there is none, [`ENDLESS`] if it has no end),
 /// last sequence, last receipt, totals, and the instant up to which the totals count what time did.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Header(Settings, u64, u64, u64, [u64; Totals::NAMES.len()], u64);
+pub struct QueueHeader(Settings, u64, u64, u64, [u64; Totals::NAMES.len()], u64);

@@ -11,7 +11,7 @@ use super::super::super::settings::Settings as LiveSettings;
 use super::super::super::spans::{Span, Spans as LiveSpans};
 use super::super::super::time::UnixMs;
 use super::super::super::Totals;
-use super::super::{Header as LiveHeader, Refused};
+use super::super::{QueueHeader as LiveQueueHeader, Refused};
 use super::numbers::*;
 use super::*;
 
@@ -134,11 +134,11 @@ fn pause(end: u64) -> Result<Pause, Refused> {
     }
 }
 
-impl TryFrom<Header> for LiveHeader {
+impl TryFrom<QueueHeader> for LiveQueueHeader {
     type Error = Refused;
 
-    fn try_from(Header(settings, end, sequence, receipt, totals, viewed): Header) -> Result<Self, Refused> {
-        Ok(LiveHeader {
+    fn try_from(QueueHeader(settings, end, sequence, receipt, totals, viewed): QueueHeader) -> Result<Self, Refused> {
+        Ok(LiveQueueHeader {
             settings: settings.try_into()?,
             pause: pause(end)?,
             last_sequence: Sequence(sequence),

@@ -9,7 +9,7 @@ use super::super::super::ops::give_back::Fate as LiveFate;
 use super::super::super::record;
 use super::super::super::spans::{Span, Spans as LiveSpans};
 use super::super::super::time::{DurationMs, UnixMs};
-use super::super::Header as LiveHeader;
+use super::super::QueueHeader as LiveQueueHeader;
 use super::numbers::*;
 use super::*;
 
@@ -118,9 +118,9 @@ fn pause_end(pause: Pause) -> u64 {
     }
 }
 
-impl From<&LiveHeader> for Header {
-    fn from(live: &LiveHeader) -> Self {
-        Header(
+impl From<&LiveQueueHeader> for QueueHeader {
+    fn from(live: &LiveQueueHeader) -> Self {
+        QueueHeader(
             (&live.settings).into(),
             pause_end(live.pause),
             live.last_sequence.0,
