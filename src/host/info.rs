@@ -8,7 +8,7 @@ use redis_module::raw;
 use super::{advance, gauges};
 use crate::module_api::ctx::Ctx;
 use crate::module_api::guard::guard;
-use crate::schedule::timer;
+use crate::schedule::{timer, wakeup};
 
 /// Registers the section. It replaces the section of the `redis-module` crate, which takes a backtrace when the server
 /// crashes and thereby loses the section.
@@ -49,6 +49,7 @@ extern "C" fn on_info(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report: c_in
         add("blocked_clients", gauges::blocked_clients());
         let shown = |sum: &AtomicU64| sum.load(Relaxed);
         add("timer_runs", shown(&timer::RUNS));
+        add("timer_punctual", shown(&wakeup::PUNCTUAL));
         add("timer_moved", shown(&advance::MOVED));
         add("timer_last_us", shown(&timer::LAST_US));
         add("timer_longest_us", shown(&timer::LONGEST_US));

@@ -16,7 +16,7 @@ use crate::module_api::api::missing_api;
 use crate::module_api::ctx::Ctx;
 use crate::module_api::guard::{guard, install_panic_hook};
 use crate::module_api::log::{self, Level};
-use crate::schedule::{self, timer};
+use crate::schedule::{self, timer, wakeup};
 
 /// The module's options: it handles errors while it reads an RDB, signals modified keys itself, and allows replicas to
 /// serve old data during an asynchronous load.
@@ -63,6 +63,8 @@ pub fn load(
         });
         register_commands(ctx)?;
         warn_of_eviction(ctx);
+        // The last step: it cannot be undone.
+        wakeup::start();
         Ok(())
     })
 }

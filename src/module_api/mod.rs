@@ -16,3 +16,4 @@ pub mod log;
 pub mod register;
 pub mod reply;
 pub mod row;
+pub mod timerfd;

@@ -2,12 +2,13 @@
 //!
 //! This room knows nothing about queues. It knows which keys are to be looked at and when, keeps one of the server's
 //! timers armed for the earliest of these times, and calls the functions that were registered ([`Callbacks`]). It needs
-//! only three calls to the server ([`Clockwork`]), so tests can run it on a simulated server; see `simulation`.
+//! only four calls to the server ([`Clockwork`]), so tests can run it on a simulated server; see `simulation`.
 
 pub mod agenda;
 #[cfg(test)]
 mod simulation;
 pub mod timer;
+pub mod wakeup;
 pub mod walk;
 
 use std::cell::RefCell;
@@ -33,6 +34,9 @@ pub trait Clockwork {
     fn create_timer(&self, ms: u64) -> TimerId;
     /// Stops a timer that has not fired.
     fn stop_timer(&self, timer: TimerId);
+    /// Makes the server call [`Schedule::wake`] at the time of day `at`, instead of at the time set before. It may
+    /// come at any other time, or never.
+    fn wake_at(&self, at: UnixMs);
 }
 
 impl Clockwork for Ctx {
@@ -46,6 +50,10 @@ impl Clockwork for Ctx {
 
     fn stop_timer(&self, timer: TimerId) {
         Ctx::stop_timer(self, timer);
+    }
+
+    fn wake_at(&self, at: UnixMs) {
+        wakeup::wake_at(at);
     }
 }
 
@@ -101,6 +109,17 @@ impl Schedule {
         if let Some(at) = earliest {
             self.timer.arm(server, now, at);
         }
+    }
+
+    /// The event loop was woken, because the time of day is what was asked for, or because it was set. If the time of
+    /// the timer has come, the timer fires in this iteration of the event loop; otherwise it stays armed, and is armed
+    /// again if it would fire too late. Returns whether it fires now.
+    pub fn wake(&mut self, server: &impl Clockwork, now: UnixMs) -> bool {
+        let fires = self.timer.wake(server, now);
+        if !fires {
+            self.rearm(server, now);
+        }
+        fires
     }
 }
 

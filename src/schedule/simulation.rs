@@ -1,8 +1,10 @@
 //! A simulation of the schedule on a server of its own. Values move, databases are swapped, clocks step, and other
-//! threads free values, in random histories that a seed replays.
+//! threads free values, in random histories that a seed replays. The event loop is woken at the right time, at wrong
+//! times or never.
 //!
 //! Two properties must hold in every history. A value that has something to do is looked at when its time has come, or
-//! soon after if the server moved it without notice. And once nothing is left to do, the timer stops.
+//! soon after if the server moved it without notice. And once nothing is left to do, the timer stops, and nothing wakes
+//! the event loop any more.
 
 use super::agenda::{Agenda, Armed, Grounds};
 use super::timer::Timer;
@@ -23,6 +25,7 @@ struct Value {
 }
 
 /// A simulated server, as far as the schedule uses one.
+#[derive(Debug)]
 struct Server {
     started: Instant,
     /// The monotonic clock: how long the server has run.
@@ -30,6 +33,46 @@ struct Server {
     /// When each timer fires, by the monotonic clock.
     timers: RefCell<BTreeMap<u64, Duration>>,
     made: Cell<u64>,
+    /// How much later than asked a timer fires.
+    late: Duration,
+    descriptor: Descriptor,
+    /// The time of day to which the descriptor is set.
+    wakes_at: Cell<Option<u64>>,
+}
+
+/// What wakes the event loop at a time of day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Descriptor {
+    /// Nothing does.
+    Missing,
+    /// A descriptor that goes by the server's clock.
+    Exact,
+    /// A descriptor whose clock is that many milliseconds ahead of the server's, and does not step together with it.
+    Ahead(i64),
+}
+
+impl Server {
+    fn new(descriptor: Descriptor, late_ms: u64) -> Server {
+        Server {
+            started: Instant::now(),
+            ran: Cell::default(),
+            timers: RefCell::default(),
+            made: Cell::default(),
+            late: Duration::from_millis(late_ms),
+            descriptor,
+            wakes_at: Cell::default(),
+        }
+    }
+
+    /// Returns whether the descriptor fires at this time of day. It does so once.
+    fn wakes(&self, now: u64) -> bool {
+        let ahead = if let Descriptor::Ahead(ms) = self.descriptor { ms } else { 0 };
+        let wakes = self.wakes_at.get().is_some_and(|at| at <= now.saturating_add_signed(ahead));
+        if wakes {
+            self.wakes_at.set(None);
+        }
+        wakes
+    }
 }
 
 impl Clockwork for Server {
@@ -40,12 +83,20 @@ impl Clockwork for Server {
     fn create_timer(&self, ms: u64) -> TimerId {
         let id = self.made.get();
         self.made.set(id + 1);
-        self.timers.borrow_mut().insert(id, self.ran.get() + Duration::from_millis(ms));
+        // A timer of 0 ms fires in the same iteration of the event loop.
+        let late = if ms == 0 { Duration::ZERO } else { self.late };
+        self.timers.borrow_mut().insert(id, self.ran.get() + Duration::from_millis(ms) + late);
         TimerId::simulated(id)
     }
 
     fn stop_timer(&self, timer: TimerId) {
         self.timers.borrow_mut().retain(|id, _| TimerId::simulated(*id) != timer);
+    }
+
+    fn wake_at(&self, at: UnixMs) {
+        if self.descriptor != Descriptor::Missing {
+            self.wakes_at.set(Some(at.as_ms()));
+        }
     }
 }
 
@@ -56,6 +107,8 @@ struct Simulation {
     now: u64,
     values: BTreeMap<(i32, Vec<u8>), Value>,
     runs: usize,
+    /// How often the event loop was woken.
+    wakes: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -83,6 +136,8 @@ enum Step {
     SetClock {
         by: i64,
     },
+    /// The event loop is woken for no reason.
+    Wake,
 }
 
 fn key_of(key: u8) -> (i32, Vec<u8>) {
@@ -90,12 +145,10 @@ fn key_of(key: u8) -> (i32, Vec<u8>) {
 }
 
 impl Simulation {
-    fn new() -> Simulation {
-        let server =
-            Server { started: Instant::now(), ran: Cell::default(), timers: RefCell::default(), made: Cell::default() };
+    fn on(server: Server) -> Simulation {
         let agenda = Agenda::with(Box::leak(Box::default()));
         let schedule = Schedule { agenda, walk: Walk::default(), timer: Timer::default() };
-        Simulation { server, schedule, now: 1_760_000_000_000, values: BTreeMap::new(), runs: 0 }
+        Simulation { server, schedule, now: 1_760_000_000_000, values: BTreeMap::new(), runs: 0, wakes: 0 }
     }
 
     fn now(&self) -> UnixMs {
@@ -127,8 +180,21 @@ impl Simulation {
                 }
             }
             Step::Pass { ms } => self.pass(ms),
-            Step::SetClock { by } => self.now = self.now.saturating_add_signed(by).max(1_000_000_000_000),
+            Step::SetClock { by } => {
+                self.now = self.now.saturating_add_signed(by).max(1_000_000_000_000);
+                if self.server.descriptor == Descriptor::Exact {
+                    self.wake();
+                }
+            }
+            Step::Wake => self.wake(),
         }
+    }
+
+    /// The event loop is woken.
+    fn wake(&mut self) {
+        self.wakes += 1;
+        let now = self.now();
+        self.schedule.wake(&self.server, now);
     }
 
     /// Ensures that the value has a hint not later than its time, as every command and every run of the timer does.
@@ -144,13 +210,17 @@ impl Simulation {
         }
     }
 
-    /// Lets time pass. Timers fire when they are due, and the server's cron event occurs ten times a second.
+    /// Lets time pass. The descriptor and timers fire when they are due, and the server's cron event occurs ten times a
+    /// second.
     fn pass(&mut self, ms: u64) {
         for passed in 0..ms {
             self.now += 1;
             self.server.ran.set(self.server.ran.get() + Duration::from_millis(1));
             if passed % 100 == 99 {
                 self.schedule.rearm(&self.server, UnixMs::new(self.now));
+            }
+            if self.server.wakes(self.now) {
+                self.wake();
             }
             let ran = self.server.ran.get();
             let due = self.server.timers.borrow().iter().find(|(_, fires)| **fires <= ran).map(|(id, _)| *id);
@@ -165,7 +235,7 @@ impl Simulation {
     fn run(&mut self) {
         self.runs += 1;
         let now = self.now();
-        self.schedule.timer.fired();
+        self.schedule.timer.begin_run();
         if self.schedule.walk.next_step(now).is_some_and(|next| next <= now) {
             for (db, name) in self.values.keys() {
                 self.schedule.agenda.look_at_met(*db, name);
@@ -189,6 +259,7 @@ impl Simulation {
                 self.arm(&key);
             }
         }
+        self.schedule.timer.end_run();
         self.schedule.rearm(&self.server, now);
     }
 
@@ -199,9 +270,9 @@ impl Simulation {
         let forgotten: Vec<_> =
             self.values.iter().filter(|(_, value)| value.wake.is_some()).map(|(key, _)| key).collect();
         assert!(forgotten.is_empty(), "{forgotten:?} still have something to do");
-        let runs = self.runs;
+        let before = (self.runs, self.wakes);
         self.pass(10_000);
-        assert_eq!(self.runs, runs, "the timer runs though there is nothing to do");
+        assert_eq!((self.runs, self.wakes), before, "the timer runs though there is nothing to do");
     }
 }
 
@@ -213,26 +284,43 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (0u8..8).prop_map(|key| Step::Free { key }),
         6 => (0u64..150).prop_map(|ms| Step::Pass { ms }),
         1 => (-300i64..300).prop_map(|by| Step::SetClock { by }),
+        1 => Just(Step::Wake),
     ]
+}
+
+fn server() -> impl Strategy<Value = Server> {
+    let descriptor = prop_oneof![
+        Just(Descriptor::Missing),
+        Just(Descriptor::Exact),
+        (-2_000i64..2_000).prop_map(Descriptor::Ahead),
+    ];
+    (descriptor, 0u64..3).prop_map(|(descriptor, late)| Server::new(descriptor, late))
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
 
     #[test]
-    fn no_value_is_forgotten_and_nothing_polls(steps in prop::collection::vec(step(), 1..60)) {
-        let mut simulation = Simulation::new();
+    fn no_value_is_forgotten_and_nothing_polls(server in server(), steps in prop::collection::vec(step(), 1..60)) {
+        let mut simulation = Simulation::on(server);
         steps.iter().for_each(|step| simulation.step(step));
         // The clock may have been set back by all of these together.
         let set_back: u64 = steps.iter().map(|step| if let Step::SetClock { by } = step { by.unsigned_abs() } else { 0 }).sum();
-        simulation.check(1_000 + set_back);
+        // A descriptor whose clock is behind fires when its own clock has caught up, once and for nothing.
+        simulation.check(1_000 + set_back + 2_000);
     }
+}
+
+/// A simulation in which one value has something to do in `later` milliseconds.
+fn simulation(descriptor: Descriptor, late_ms: u64, later: u64) -> Simulation {
+    let mut simulation = Simulation::on(Server::new(descriptor, late_ms));
+    simulation.step(&Step::Command { key: 0, later });
+    simulation
 }
 
 #[test]
 fn a_value_is_looked_at_in_the_millisecond_in_which_its_time_comes() {
-    let mut simulation = Simulation::new();
-    simulation.step(&Step::Command { key: 0, later: 250 });
+    let mut simulation = simulation(Descriptor::Missing, 0, 250);
     simulation.step(&Step::Command { key: 2, later: 40 });
     simulation.pass(39);
     assert_eq!(simulation.runs, 0, "never early");
@@ -241,4 +329,92 @@ fn a_value_is_looked_at_in_the_millisecond_in_which_its_time_comes() {
     simulation.pass(210);
     assert_eq!(simulation.runs, 2);
     simulation.check(0);
+}
+
+#[test]
+fn a_late_timer_is_punctual_with_a_descriptor() {
+    let mut simulation = simulation(Descriptor::Exact, 2, 250);
+    simulation.step(&Step::Command { key: 2, later: 40 });
+    simulation.pass(39);
+    assert_eq!((simulation.runs, simulation.wakes), (0, 0));
+    simulation.pass(1);
+    assert_eq!((simulation.runs, simulation.wakes), (1, 1));
+    simulation.pass(210);
+    assert_eq!((simulation.runs, simulation.wakes), (2, 2), "it is set again for what comes next");
+    simulation.check(0);
+}
+
+#[test]
+fn without_a_descriptor_the_timer_fires_alone() {
+    // A descriptor whose clock is behind is as good as none.
+    for descriptor in [Descriptor::Missing, Descriptor::Ahead(-3_600_000)] {
+        let mut simulation = simulation(descriptor, 2, 40);
+        simulation.pass(41);
+        assert_eq!(simulation.runs, 0);
+        simulation.pass(1);
+        assert_eq!((simulation.runs, simulation.wakes), (1, 0));
+    }
+}
+
+#[test]
+fn a_descriptor_with_a_fast_clock_wakes_once_and_nothing_is_early() {
+    let mut simulation = simulation(Descriptor::Ahead(3_600_000), 2, 5_000);
+    simulation.pass(5_001);
+    assert_eq!((simulation.runs, simulation.wakes), (0, 1));
+    simulation.pass(1);
+    assert_eq!(simulation.runs, 1);
+}
+
+#[test]
+fn a_step_of_the_clock_is_noticed_at_once() {
+    let mut simulation = simulation(Descriptor::Exact, 2, 3_600_000);
+    simulation.step(&Step::SetClock { by: 3_600_000 });
+    simulation.pass(1);
+    assert_eq!(simulation.runs, 1, "before the cron event");
+}
+
+#[test]
+fn a_value_is_punctual_after_the_clock_was_set() {
+    for by in [-500, 500] {
+        let mut simulation = simulation(Descriptor::Exact, 2, 1_000);
+        simulation.step(&Step::SetClock { by });
+        let due = 1_000u64.saturating_add_signed(-by);
+        simulation.pass(due - 1);
+        assert!(simulation.values.values().any(|value| value.wake.is_some()), "never early");
+        simulation.pass(1);
+        assert!(simulation.values.values().all(|value| value.wake.is_none()), "by {by}");
+    }
+}
+
+#[test]
+fn a_descriptor_does_not_shorten_a_rest() {
+    let mut simulation = Simulation::on(Server::new(Descriptor::Exact, 0));
+    let until = simulation.server.instant().checked_add(Duration::from_millis(10));
+    simulation.schedule.timer.rest_until(until);
+    simulation.step(&Step::Command { key: 0, later: 5 });
+    simulation.step(&Step::Command { key: 2, later: 0 });
+    simulation.pass(7);
+    simulation.step(&Step::Wake);
+    simulation.pass(2);
+    assert_eq!(simulation.runs, 0);
+    simulation.pass(1);
+    assert_eq!((simulation.runs, simulation.wakes), (1, 1));
+    simulation.check(0);
+}
+
+#[test]
+fn a_run_over_budget_rests_whatever_it_has_found() {
+    let mut simulation = simulation(Descriptor::Exact, 0, 5_000);
+    let (server, schedule) = (&simulation.server, &mut simulation.schedule);
+    let now = UnixMs::new(simulation.now);
+    schedule.timer.begin_run();
+    // One queue finds that another is due as well, and then the budget is spent.
+    schedule.look_at(server, now, 0, b"other");
+    schedule.timer.rest_until(server.instant().checked_add(Duration::from_millis(10)));
+    schedule.timer.end_run();
+    schedule.rearm(server, now);
+    simulation.pass(9);
+    assert_eq!(simulation.runs, 0);
+    simulation.pass(1);
+    assert_eq!(simulation.runs, 1);
 }

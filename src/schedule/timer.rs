@@ -39,6 +39,9 @@ pub(super) struct Timer {
     armed: Option<ArmedTimer>,
     /// The timer must not fire before this instant, because other clients are to be served or writes are paused.
     not_before: Option<Instant>,
+    /// A run is in progress. The timer is armed when it has ended: only then is it known what is left to do, and
+    /// whether the timer must rest.
+    running: bool,
 }
 
 /// A timer of the server that has not fired.
@@ -54,9 +57,13 @@ struct ArmedTimer {
 impl Timer {
     /// Arms the timer for `at`, unless it is already armed for that time or an earlier one.
     pub fn arm(&mut self, server: &impl Clockwork, now: UnixMs, at: UnixMs) {
+        if self.running {
+            return;
+        }
         let instant = server.instant();
-        let rest = self.not_before.map_or(Duration::ZERO, |until| until.saturating_duration_since(instant));
-        let wait = Duration::from_millis(at.since(now).as_ms()).max(rest);
+        let rest = self.rest(instant);
+        let until_due = Duration::from_millis(at.since(now).as_ms());
+        let wait = until_due.max(rest);
         let fires = instant.checked_add(wait).unwrap_or(instant);
         if let Some(armed) = &self.armed {
             // If the time of day has stepped forward since, the timer would fire too late.
@@ -70,11 +77,43 @@ impl Timer {
         let ms = wait.as_nanos().div_ceil(1_000_000);
         let timer = server.create_timer(u64::try_from(ms).unwrap_or(u64::MAX));
         self.armed = Some(ArmedTimer { timer, at, fires });
+        // If the timer fires at once or has to rest, there is nothing to wake the event loop for.
+        if at > now && until_due >= rest {
+            server.wake_at(at);
+        }
     }
 
-    /// Records that the timer has fired, so that it is not stopped any more.
-    pub fn fired(&mut self) {
-        *self = Timer::default();
+    /// Makes the timer fire in this iteration of the event loop if its time has come. Returns whether it has.
+    pub fn wake(&mut self, server: &impl Clockwork, now: UnixMs) -> bool {
+        let instant = server.instant();
+        if !self.rest(instant).is_zero() {
+            return false;
+        }
+        let Some(armed) = self.armed.as_mut().filter(|armed| armed.at <= now) else { return false };
+        server.stop_timer(armed.timer);
+        armed.timer = server.create_timer(0);
+        armed.fires = instant;
+        true
+    }
+
+    /// How much longer the timer must not fire.
+    fn rest(&self, instant: Instant) -> Duration {
+        self.not_before.map_or(Duration::ZERO, |until| until.saturating_duration_since(instant))
+    }
+
+    /// Records that the timer has fired, so that it is not stopped any more, and that a run begins.
+    pub fn begin_run(&mut self) {
+        *self = Timer { running: true, ..Timer::default() };
+    }
+
+    /// Ensures that the timer does not fire before `until`.
+    pub fn rest_until(&mut self, until: Option<Instant>) {
+        self.not_before = until;
+    }
+
+    /// Records that the run has ended. The timer must be armed then.
+    pub fn end_run(&mut self) {
+        self.running = false;
     }
 }
 
@@ -92,7 +131,10 @@ pub(super) extern "C" fn on_timer(ctx: *mut raw::RedisModuleCtx, _: *mut c_void)
     let ctx = unsafe { Ctx::from_raw(ctx) };
     guard("the timer", (), || run(ctx));
     // The timer must be armed again, whatever happened in the run.
-    guard("the timer", (), || rearm(ctx));
+    guard("the timer", (), || {
+        with_schedule(|schedule| schedule.timer.end_run());
+        rearm(ctx);
+    });
 }
 
 fn rearm(ctx: Ctx) {
@@ -102,7 +144,7 @@ fn rearm(ctx: Ctx) {
 
 fn run(ctx: Ctx) {
     let now = UnixMs::new(ctx.now_ms());
-    with_schedule(|schedule| schedule.timer.fired());
+    with_schedule(|schedule| schedule.timer.begin_run());
     plant("timer");
     let Some(Callbacks { look_at, budget, .. }) = CALLBACKS.get() else { return };
     if ctx.avoid_replication_traffic() {
@@ -131,5 +173,5 @@ fn run(ctx: Ctx) {
 
 /// Delays the next run by at least `time`.
 fn rest(time: Duration) {
-    with_schedule(|schedule| schedule.timer.not_before = Instant::now().checked_add(time));
+    with_schedule(|schedule| schedule.timer.rest_until(Instant::now().checked_add(time)));
 }

@@ -4,6 +4,7 @@
 mod blocking;
 mod concurrency;
 mod popping;
+mod punctuality;
 mod races;
 mod refused_writes;
 mod several_queues;

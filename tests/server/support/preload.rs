@@ -1,4 +1,4 @@
-//! Small libraries for LD_PRELOAD, for what only the operating system can do: set a clock, let a fork fail.
+//! Small libraries for LD_PRELOAD, for what only the operating system can do: set a clock, let a fork or a timer fail.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

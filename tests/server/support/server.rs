@@ -70,6 +70,15 @@ impl Server {
         Server::in_environment(vec![("LD_PRELOAD".to_owned(), library)], args)
     }
 
+    /// A fresh server in which one of the calls of a precise timer fails: `timerfd_create` or `timerfd_settime`.
+    pub fn without_timerfd(call: &str) -> Server {
+        let library = library("no_timerfd").to_string_lossy().into_owned();
+        Server::in_environment(
+            vec![("LD_PRELOAD".to_owned(), library), ("DQ_NO_TIMERFD".to_owned(), call.to_owned())],
+            &[],
+        )
+    }
+
     fn in_environment(environment: Vec<(String, String)>, args: &[&str]) -> Server {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("server-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
