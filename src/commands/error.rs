@@ -110,6 +110,7 @@ impl fmt::Display for Error {
             Error::IdsMissing(count) => write!(f, "ERR syntax error, IDS needs {count} {}", plural(*count, "id")),
             Error::NoValues(option, names) => write!(f, "ERR syntax error, {option} needs the values {names}"),
             Error::Conflict(Conflict::Backoff) => f.write_str("ERR BACKOFF base must not be above its max"),
+            Error::Conflict(Conflict::Rate) => f.write_str("ERR RATE takes two numbers from 1, or 0 0 for no limit"),
             Error::BadCursor => f.write_str("ERR invalid cursor: give 0, or the cursor that the last DQ.SCAN returned"),
             Error::NoSuchKey => f.write_str("ERR no such key"),
             Error::Seconds(option, seconds) => {

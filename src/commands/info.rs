@@ -64,6 +64,7 @@ fn reply_queue(ctx: Ctx, queue: &Queue, waiting_clients: u64, now: UnixMs) {
         ("oldest-inflight", oldest_inflight.and_then(some)),
         ("paused", Some((pause != Pause::Off).into())),
         ("paused-until", pause.end().map(UnixMs::as_ms).and_then(some)),
+        ("next-delivery", queue.next_delivery(now).map(UnixMs::as_ms).and_then(some)),
     ];
     let settings = FIELDS.iter().map(|field| (field.name, Some((field.get)(queue.settings()))));
     let totals = queue.totals().named().map(|(field, total)| (field, some(total)));

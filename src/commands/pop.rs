@@ -107,6 +107,11 @@ pub fn parse(call: &mut Call<'_>) -> Result<(Request, Option<DurationMs>), Error
 /// Delivers the messages that `request` asks for and replies with them. Returns `None`, and sends no reply, if there is
 /// none.
 pub fn serve_now(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, request: &Request) -> Option<Announcement> {
+    if let Some(now) = held.queue.correct_rate(now) {
+        if listeners::any(ctx) {
+            write::replicate(ctx, name, now, Effect::PullBack);
+        }
+    }
     let count = held.queue.deliverable(now, &request.wanted);
     deliver(ctx, name, held, now, request, count)
 }

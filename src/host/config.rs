@@ -142,6 +142,12 @@ fn check(defaults: &Settings) -> Result<(), String> {
                 "dq.default-backoff-base ({base}) must not be above dq.default-backoff-max ({max}); set both at once"
             ))
         }
+        Some(Conflict::Rate) => Err(format!(
+            "dq.default-rate ({}) and dq.default-rate-period ({}) must both be 0, for no limit, or both be above 0; \
+             set both at once",
+            defaults.rate.most,
+            defaults.rate.period.as_ms()
+        )),
     }
 }
 

@@ -103,7 +103,7 @@ impl Event {
             Effect::Pause(Pause::Off) => &[Event::Resume],
             Effect::Pause(_) => &[Event::Pause],
             // These are housekeeping, or a queue that arrives as a whole. No client's command caused them.
-            Effect::Trim(_) | Effect::Begin(_) | Effect::Continue(_) => &[],
+            Effect::Trim(_) | Effect::PullBack | Effect::Begin(_) | Effect::Continue(_) => &[],
         }
     }
 }

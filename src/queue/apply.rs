@@ -49,14 +49,17 @@ impl Queue {
                     return Ok(Applied::OnlyReplaced);
                 }
             }
-            Effect::Deliver(grants) => grants.iter().for_each(|grant| self.lend(grant, now)),
+            Effect::Deliver(grants) => {
+                grants.iter().for_each(|grant| self.lend(grant, now));
+                self.count_begun(grants.len(), now);
+            }
             Effect::Take(sequences) => {
                 for sequence in sequences {
                     if let Some((at, record)) = self.refreshed(*sequence, now) {
                         self.remove(at, &record);
-                        self.tally.delivered += 1;
                     }
                 }
+                self.count_begun(sequences.len(), now);
             }
             Effect::Ack(sequences) => {
                 for sequence in sequences {
@@ -107,6 +110,7 @@ impl Queue {
             }
             Effect::Alter(settings) => self.alter(*settings),
             Effect::Pause(pause) => self.gate.set_pause(*pause),
+            Effect::PullBack => self.gate.pull_back_to(now),
             Effect::Begin(header) => *self = Queue::begin(header),
             Effect::Continue(images) => self.continue_with(images),
         }
@@ -142,7 +146,7 @@ impl Queue {
             Effect::Create(settings) | Effect::Alter(settings) => settings.are_valid(),
             Effect::Take(_) | Effect::Ack(_) | Effect::Extend(..) | Effect::Cancel(_) | Effect::Pause(_) => true,
             Effect::Reschedule(..) | Effect::Promote(..) | Effect::Redrive(..) => true,
-            Effect::Purge(_) | Effect::Trim(_) => true,
+            Effect::Purge(_) | Effect::Trim(_) | Effect::PullBack => true,
         };
         possible.then_some(()).ok_or(Refused::Impossible)
     }

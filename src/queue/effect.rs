@@ -99,6 +99,9 @@ pub enum Effect<'a> {
     Pause(Pause),
     /// These dead messages were dropped, because the settings no longer keep them.
     Trim(Spans),
+    /// Deliveries that the rate limit knows with later instants count as if they had begun at the instant of this
+    /// effect.
+    PullBack,
     /// The queue is created again, and its messages follow: the start of a queue in a rewritten AOF.
     Begin(QueueHeader),
     /// These are the next messages of a queue that [`Effect::Begin`] started.

@@ -1,11 +1,12 @@
 //! The gate: how many messages may be delivered now, and when that changes by itself.
 //!
 //! Delivery, the read-only commands and the wake-up of blocked clients all ask the same question, and this is the only
-//! place that answers it: whether the queue is paused, and how much room `MAXINFLIGHT` leaves. A limit that time lifts,
-//! such as a pause with an end, is part of the queue's next wake-up, so blocked clients are served as soon as it is
-//! lifted.
+//! place that answers it: whether the queue is paused, how much room `MAXINFLIGHT` leaves, and how many deliveries the
+//! rate limit allows. A limit that time lifts, such as a pause with an end or a rate, is part of the queue's next
+//! wake-up, so blocked clients are served as soon as it is lifted, and nothing runs before.
 
 use super::ops::deliver::Lease;
+use super::rate::{Rate, RateLog};
 use super::settings::Settings;
 use super::time::{DurationMs, UnixMs};
 
@@ -51,16 +52,18 @@ impl Pause {
 }
 
 /// The state that, beside the settings and the running leases, decides how many messages may be delivered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Gate {
     /// The pause that was last set; it may have ended.
     pause: Pause,
+    /// The recent deliveries, if there is a rate limit; allocated with the first one.
+    log: Option<Box<RateLog>>,
 }
 
 impl Gate {
-    /// The gate of a queue that was saved with this pause.
-    pub fn with_pause(pause: Pause) -> Gate {
-        Gate { pause }
+    /// The gate of a queue that was saved with this pause and these recent deliveries.
+    pub fn new(pause: Pause, log: RateLog) -> Gate {
+        Gate { pause, log: (!log.is_empty()).then(|| Box::new(log)) }
     }
 
     /// The pause that was last set, whether or not it has ended.
@@ -73,26 +76,85 @@ impl Gate {
         self.pause = pause;
     }
 
-    /// How many deliveries with this kind of lease may begin at `now` while `inflight` leases run. O(1).
+    /// The recent deliveries that the rate limit counts.
+    pub fn log(&self) -> Option<&RateLog> {
+        self.log.as_deref()
+    }
+
+    /// How many deliveries with this kind of lease may begin at `now` while `inflight` leases run. O(1), and O(log n)
+    /// with a rate limit.
     #[inline]
     pub fn room(&self, settings: &Settings, inflight: usize, lease: Lease, now: UnixMs) -> usize {
         if self.pause.holds_at(now) {
             return 0;
         }
-        match settings.maxinflight {
+        let room = match settings.maxinflight {
             0 => usize::MAX,
             most => match (usize::try_from(most).unwrap_or(usize::MAX)).saturating_sub(inflight) {
                 // A delivery without a lease takes no room, but it too waits until there is some.
                 1.. if lease == Lease::NoAck => usize::MAX,
                 room => room,
             },
+        };
+        if settings.rate.is_off() {
+            return room;
+        }
+        room.min(self.rate_room(settings.rate, now))
+    }
+
+    /// How many deliveries the rate limit allows at `now`.
+    #[cold]
+    fn rate_room(&self, rate: Rate, now: UnixMs) -> usize {
+        let begun = self.log.as_ref().map_or(0, |log| log.count(now, rate.period));
+        usize::try_from(rate.most.saturating_sub(begun)).unwrap_or(usize::MAX)
+    }
+
+    /// Counts deliveries that begin at `now`. O(1), and O(log n) with a rate limit.
+    #[inline]
+    pub fn record(&mut self, settings: &Settings, now: UnixMs, count: usize) {
+        if !settings.rate.is_off() && count > 0 {
+            self.log.get_or_insert_default().record(now, count as u64, settings.rate.period);
+        }
+    }
+
+    /// Takes note of new settings: without a rate limit, no deliveries are kept.
+    pub fn alter(&mut self, settings: &Settings) {
+        if settings.rate.is_off() {
+            self.log = None;
+        }
+    }
+
+    /// The instant at which the rate limit allows a delivery again; `None` if it does at `now`. O(log n).
+    pub fn next_delivery(&self, settings: &Settings, now: UnixMs) -> Option<UnixMs> {
+        self.log.as_ref()?.opens_after(now, settings.rate)
+    }
+
+    /// Whether the rate limit counts a delivery later than `now`, because another clock was ahead.
+    #[inline]
+    pub fn is_ahead_of(&self, now: UnixMs) -> bool {
+        self.log.as_ref().is_some_and(|log| log.is_ahead_of(now))
+    }
+
+    /// Makes deliveries that are later than `now` count as if they had begun at `now`.
+    pub fn pull_back_to(&mut self, now: UnixMs) {
+        if let Some(log) = &mut self.log {
+            log.pull_back_to(now);
         }
     }
 
     /// The next instant after `at` at which the gate opens by itself; `None` if there is no such instant.
     #[inline]
-    pub fn opens_after(&self, at: UnixMs) -> Option<UnixMs> {
-        self.pause.end().filter(|end| *end > at)
+    pub fn opens_after(&self, settings: &Settings, at: UnixMs) -> Option<UnixMs> {
+        match self.pause {
+            Pause::Endless => None,
+            Pause::Until(end) if end > at => Some(end),
+            Pause::Until(_) | Pause::Off => self.next_delivery(settings, at),
+        }
+    }
+
+    /// The number of bytes on the heap.
+    pub fn heap_bytes(&self) -> usize {
+        self.log.as_ref().map_or(0, |log| log.heap_bytes())
     }
 }
 
@@ -106,10 +168,27 @@ mod tests {
 
     #[test]
     fn a_paused_queue_has_no_room_until_the_pause_ends() {
-        let gate = Gate::with_pause(Pause::Until(at(50)));
+        let gate = Gate::new(Pause::Until(at(50)), RateLog::default());
         let room = |now| gate.room(&Settings::default(), 0, Lease::Default, at(now));
+        let opens = |now| gate.opens_after(&Settings::default(), at(now));
         assert_eq!((room(49), room(50)), (0, usize::MAX));
-        assert_eq!((gate.opens_after(at(49)), gate.opens_after(at(50))), (Some(at(50)), None));
+        assert_eq!((opens(49), opens(50)), (Some(at(50)), None));
+    }
+
+    #[test]
+    fn a_rate_leaves_what_has_not_begun_in_its_period() {
+        let settings = Settings { rate: Rate { most: 3, period: DurationMs::new(10) }, ..Settings::default() };
+        let mut gate = Gate::default();
+        gate.record(&settings, at(100), 2);
+        let room = |gate: &Gate, lease, now| gate.room(&settings, 0, lease, at(now));
+        assert_eq!([Lease::Default, Lease::NoAck].map(|lease| room(&gate, lease, 105)), [1, 1]);
+        gate.record(&settings, at(105), 1);
+        assert_eq!([109, 110, 115].map(|now| room(&gate, Lease::Default, now)), [0, 2, 3]);
+        assert_eq!(gate.opens_after(&settings, at(105)), Some(at(110)));
+        gate.set_pause(Pause::Until(at(112)));
+        assert_eq!(gate.opens_after(&settings, at(105)), Some(at(112)));
+        gate.alter(&Settings::default());
+        assert_eq!(gate.log(), None);
     }
 
     #[test]

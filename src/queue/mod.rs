@@ -13,7 +13,7 @@
 //! only way in which an effect is applied, whether it comes from a master, from the AOF or from another slot.
 //!
 //! # The modules
-//! [`time`], [`id`], `spans`, [`backoff`] and [`settings`] define the basic types; `record` describes one message. `messages` holds the
+//! [`time`], [`id`], `spans`, [`backoff`], [`rate`] and [`settings`] define the basic types; `record` describes one message. `messages` holds the
 //! messages of a queue, in a `store` of segments; `view` keeps the order in which each message stands, on top of
 //! [`order`], `waiting` and `begun`; `gate` says how many messages may be delivered now. `queue` combines these parts,
 //! and `ops` has a file for each family of operations. `effect` defines what is replicated, `apply` applies it, and
@@ -33,6 +33,7 @@ mod ops;
 pub mod order;
 #[allow(clippy::module_inception, reason = "the file of the type that this module is named after")]
 mod queue;
+pub mod rate;
 mod record;
 pub mod settings;
 mod spans;

@@ -123,7 +123,11 @@ impl Queue {
     /// The number of bytes on the heap. O(n / 64).
     pub fn heap_bytes(&self) -> usize {
         let own_settings = if Arc::strong_count(&self.settings) == 1 { size_of::<Settings>() } else { 0 };
-        own_settings + self.tally.heap_bytes() + self.messages.heap_bytes() + self.view.heap_bytes()
+        own_settings
+            + self.gate.heap_bytes()
+            + self.tally.heap_bytes()
+            + self.messages.heap_bytes()
+            + self.view.heap_bytes()
     }
 
     /// The number of allocations to free, an estimate. O(priorities in use).

@@ -1,6 +1,7 @@
 //! The settings of a queue: [`settings!`] declares each with its type, default, range and the words of clients.
 
 use super::backoff::{Backoff, Percent};
+use super::rate::{Rate, RATE_MAX, RATE_PERIOD_MAX};
 use super::time::DurationMs;
 use std::ffi::CStr;
 use std::ops::RangeInclusive;
@@ -101,6 +102,11 @@ settings! {
     maxinflight: u64 = 0, [
         maxinflight "maxinflight", Given::Option(c"MAXINFLIGHT", c"leases"), Unit::Plain, 0..=LENGTH;
     ]
+    /// At most so many deliveries begin in any span of the period.
+    rate: Rate = Rate::OFF, [
+        rate.most "rate", Given::First(c"RATE", c"rate", c"deliveries"), Unit::Plain, 0..=RATE_MAX as i64;
+        rate.period "rate-period", Given::Next(c"period-ms"), Unit::Ms, 0..=RATE_PERIOD_MAX.as_ms() as i64;
+    ]
     /// The largest number of dead messages; `None`, which clients write as -1, is no limit.
     deadlen: Option<u64> = None, [
         deadlen "deadlen", Given::Option(c"DEADLEN", c"dead-messages"), Unit::Plain, -1..=LENGTH;
@@ -166,6 +172,8 @@ pub enum Unit {
 pub enum Conflict {
     /// The base of the backoff is above its maximum.
     Backoff,
+    /// Only one of the two numbers of the rate is zero.
+    Rate,
 }
 
 /// The type of a setting, and its value as the number that clients see.
@@ -239,7 +247,10 @@ impl Settings {
 
     /// Returns which settings contradict each other, or `None` if none do.
     pub fn conflict(&self) -> Option<Conflict> {
-        (self.backoff.base > self.backoff.max).then_some(Conflict::Backoff)
+        if self.backoff.base > self.backoff.max {
+            return Some(Conflict::Backoff);
+        }
+        ((self.rate.most == 0) != self.rate.period.is_zero()).then_some(Conflict::Rate)
     }
 
     /// Whether every value is in its range and none contradict each other; settings from a file or from the
@@ -261,6 +272,8 @@ mod tests {
         }
     }
 
+    const ONE_MS: DurationMs = DurationMs::new(1);
+
     #[test]
     fn each_field_is_written_and_read_within_its_range_and_refused_outside() {
         let wide = Backoff { max: DurationMs::MAX, ..Settings::DEFAULT.backoff };
@@ -271,6 +284,9 @@ mod tests {
                 (field.set)(&mut settings, number);
                 assert_eq!((field.get)(&settings), number, "{}", field.name);
                 settings.backoff.base = settings.backoff.base.min(settings.backoff.max);
+                if settings.conflict() == Some(Conflict::Rate) {
+                    settings.rate = Rate { most: settings.rate.most.max(1), period: settings.rate.period.max(ONE_MS) };
+                }
                 assert!(settings.are_valid(), "{} {number}", field.name);
             }
         }
@@ -286,6 +302,7 @@ mod tests {
         assert!(refused(|settings| settings.deadlen = Some(u64::MAX)));
         assert!(refused(|settings| settings.maxpayload = MAX_PAYLOAD + 1));
         assert!(refused(|settings| settings.backoff.base = DurationMs::MAX), "the base is above the maximum");
+        assert!(refused(|settings| settings.rate.most = 1), "a rate without a period");
     }
 
     #[test]

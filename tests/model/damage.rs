@@ -6,6 +6,7 @@
 use crate::exercise::{apply, at, lively, pop, reload, survive, NOW};
 use dq::queue::backoff::{Backoff, Percent};
 use dq::queue::id::{Floor, Receipt, Sequence};
+use dq::queue::rate::{Rate, RateLog};
 use dq::queue::settings::{Retries, Settings};
 use dq::queue::time::{DurationMs, UnixMs};
 use dq::queue::wire::{Loader, QueueHeader, VERSION};
@@ -93,6 +94,7 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
         encoded(Effect::Purge(spans(&[(0, 2), (4, 5)]))),
         encoded(Effect::Create(*queue.settings())),
         encoded(Effect::Alter(*queue.settings())),
+        encoded(Effect::PullBack),
         encoded(Effect::Begin(queue.header())),
         encoded(Effect::Continue(images)),
     ]
@@ -275,6 +277,7 @@ fn settings(of: &[u64; 7]) -> Settings {
         ttl: DurationMs::new(ttl),
         maxlen,
         maxinflight,
+        rate: Rate { most: maxinflight, period: DurationMs::new(maxlen) },
         deadlen: Some(deadlen),
         deadttl: DurationMs::new(deadlen),
         maxpayload: maxlen,
@@ -291,6 +294,7 @@ fn header(settings: &[u64; 7], paused: bool, last: [u64; 2], totals: u64, viewed
         last_receipt: Receipt(last[1]),
         totals: Totals { pushed: totals, died: totals, lease_expired: totals, ..Totals::default() },
         viewed: at(viewed),
+        log: RateLog::from_pairs([(at(viewed), totals.clamp(1, 9))]).unwrap(),
     }
 }
 
@@ -351,7 +355,7 @@ proptest! {
     #![proptest_config(crate::config(crate::histories() / 4))]
 
     #[test]
-    fn a_damaged_effect_is_refused_or_survived(which in 0usize..19, damages in damage()) {
+    fn a_damaged_effect_is_refused_or_survived(which in 0usize..20, damages in damage()) {
         let mut queue = lively();
         let bytes = every_effect(&queue).swap_remove(which);
         apply(&mut queue, &bytes.clone());

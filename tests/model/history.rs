@@ -1,6 +1,7 @@
 //! Random histories: the clock advances, then a client does something.
 
 use dq::queue::backoff::{Backoff, Percent};
+use dq::queue::rate::Rate;
 use dq::queue::settings::{Retries, Settings};
 use dq::queue::time::{DurationMs, UnixMs};
 use dq::queue::Verdict;
@@ -290,8 +291,9 @@ fn act(copies: usize) -> impl Strategy<Value = Act> {
 fn settings() -> impl Strategy<Value = Settings> {
     let backoff = prop::sample::select(vec![(0, 0), (10, 100), (1, 1_000), (7, 7), (1, DurationMs::MAX.as_ms())]);
     let jitter = prop::sample::select(vec![0u8, 0, 30, 100]);
+    let rate = prop::sample::select(vec![(0u64, 0u64), (0, 0), (0, 0), (1, 30), (2, 1), (3, 200)]);
     let later =
-        (prop::sample::select(vec![0u64, 0, 0, 0, 5, 300]), prop::sample::select(vec![0u64, 0, 0, 0, 20, 5_000]));
+        (prop::sample::select(vec![0u64, 0, 0, 0, 5, 300]), prop::sample::select(vec![0u64, 0, 0, 0, 20, 5_000]), rate);
     (
         prop::sample::select(vec![1u64, 5, 50, 1_000]),
         -1i32..3,
@@ -303,7 +305,16 @@ fn settings() -> impl Strategy<Value = Settings> {
         later,
     )
         .prop_map(
-            |(lease, retries, ((base, max), jitter), ttl, maxlen, maxinflight, deadlen, (deadttl, maxpayload))| {
+            |(
+                lease,
+                retries,
+                ((base, max), jitter),
+                ttl,
+                maxlen,
+                maxinflight,
+                deadlen,
+                (deadttl, maxpayload, (most, period)),
+            )| {
                 Settings {
                     lease: DurationMs::new(lease),
                     retries: Retries::new(retries).unwrap(),
@@ -318,6 +329,7 @@ fn settings() -> impl Strategy<Value = Settings> {
                     deadlen,
                     deadttl: DurationMs::new(deadttl),
                     maxpayload,
+                    rate: Rate { most, period: DurationMs::new(period) },
                     ..Settings::DEFAULT
                 }
             },

@@ -146,6 +146,8 @@ pub struct Model {
     pub paused_until: u64,
     pub now: u64,
     pub messages: Vec<Message>,
+    /// The instants of the deliveries that a rate limit counts, oldest first.
+    begun: Vec<u64>,
     pub totals: Totals,
 }
 
@@ -159,7 +161,7 @@ pub struct Moved {
 
 impl Model {
     pub fn new(settings: Settings, now: u64) -> Model {
-        Model { settings, paused_until: 0, now, messages: Vec::new(), totals: Totals::default() }
+        Model { settings, paused_until: 0, now, messages: Vec::new(), begun: Vec::new(), totals: Totals::default() }
     }
 
     /// Lets time pass, event by event, in the order in which they happen.
@@ -442,6 +444,44 @@ impl Model {
         those.into_iter().map(|message| message.sequence).collect()
     }
 
+    /// The deliveries that the rate limit counts at `now`, oldest first: those that began less than a period ago.
+    fn recent(&self, now: u64) -> Vec<u64> {
+        let period = self.settings.rate.period.as_ms();
+        self.begun.iter().copied().filter(|begun| after(*begun, period) > now).collect()
+    }
+
+    fn rate_room(&self) -> u64 {
+        let rate = self.settings.rate;
+        if rate.is_off() {
+            return u64::MAX;
+        }
+        rate.most.saturating_sub(self.recent(self.now).len() as u64)
+    }
+
+    /// When the rate limit allows a delivery again, if it allows none now.
+    pub fn next_delivery(&self) -> Option<u64> {
+        if self.rate_room() > 0 {
+            return None;
+        }
+        let (recent, rate) = (self.recent(self.now), self.settings.rate);
+        Some(after(recent[recent.len() - rate.most as usize], rate.period.as_ms()))
+    }
+
+    /// Counts deliveries that begin now, and forgets those that no longer count.
+    fn begin(&mut self, count: usize) {
+        if !self.settings.rate.is_off() && count > 0 {
+            self.begun = self.recent(self.now);
+            self.begun.extend(std::iter::repeat_n(self.now, count));
+        }
+    }
+
+    pub fn alter(&mut self, settings: Settings) {
+        self.settings = settings;
+        if settings.rate.is_off() {
+            self.begun.clear();
+        }
+    }
+
     /// How many a pop of `count` delivers.
     pub fn deliverable(&self, count: usize, no_ack: bool) -> usize {
         if self.is_paused() {
@@ -453,6 +493,7 @@ impl Model {
             _ if no_ack => u64::MAX,
             most => most - self.inflight(),
         };
+        let room = room.min(self.rate_room());
         let ready = self.count(|state| *state == State::Ready);
         ready.min(room).min(count as u64) as usize
     }
@@ -463,6 +504,7 @@ impl Model {
             self.messages.iter().filter(|message| message.state == State::Ready).cloned().collect();
         delivered.sort_by_key(Message::order);
         delivered.truncate(self.deliverable(count, lease.is_none()));
+        self.begin(delivered.len());
         for (nth, popped) in delivered.iter().enumerate() {
             self.totals.delivered += 1;
             let at = self.messages.iter().position(|message| message.sequence == popped.sequence).unwrap();

@@ -59,7 +59,7 @@ impl Queue {
     #[inline]
     pub fn next_wake(&self) -> Option<UnixMs> {
         let wake = self.view.next_wake();
-        match self.gate.opens_after(self.view.at()) {
+        match self.gate.opens_after(&self.settings, self.view.at()) {
             None => wake,
             Some(opens) => Some(wake.map_or(opens, |wake| wake.min(opens))),
         }

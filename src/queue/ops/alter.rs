@@ -9,8 +9,9 @@ use std::sync::Arc;
 impl Queue {
     /// Replaces the settings. They apply from now on: messages keep the retries and the TTL with which they were
     /// pushed. Dead messages that a lower `DEADLEN` or `DEADTTL` no longer keeps are dropped by
-    /// [`Queue::trim_all_dead`]. O(1).
+    /// [`Queue::trim_dead_now`]. O(1).
     pub fn alter(&mut self, settings: Settings) {
+        self.gate.alter(&settings);
         self.settings = Arc::new(settings);
     }
 

@@ -125,6 +125,7 @@ impl Queue {
         let now = self.observe(now);
         let last = self.last_receipt.max(Receipt(floor.receipt));
         let mut receipt = Receipt::next(last, now);
+        let mut begun = 0;
         for _ in 0..pop.count {
             let Some((at, record)) = self.view.take_next(&mut self.messages, now) else { break };
             let lease = match pop.lease {
@@ -141,7 +142,7 @@ impl Queue {
             };
             let bytes = self.messages.bytes(at);
             sink(Delivered { grant, leased: lease.is_some(), name: bytes.name, payload: bytes.payload });
-            self.tally.delivered += 1;
+            begun += 1;
             if lease.is_none() {
                 self.messages.remove(at);
                 continue;
@@ -150,7 +151,25 @@ impl Queue {
             self.last_receipt = grant.receipt;
             receipt = grant.receipt.0.checked_add(1).map(Receipt);
         }
+        self.count_begun(begun, now);
         floor.raise(self.last_sequence, self.last_receipt);
+    }
+
+    /// Counts deliveries that began at `now`.
+    #[inline]
+    pub(in crate::queue) fn count_begun(&mut self, count: usize, now: UnixMs) {
+        self.tally.delivered += count as u64;
+        self.gate.record(&self.settings, now, count);
+    }
+
+    /// Corrects the log of a rate limit that another clock, ahead of this one, has filled. Returns the queue's own time
+    /// if that was necessary; it is a write.
+    pub fn correct_rate(&mut self, now: UnixMs) -> Option<UnixMs> {
+        let now = self.own_time(now);
+        self.gate.is_ahead_of(now).then(|| {
+            self.gate.pull_back_to(now);
+            now
+        })
     }
 
     /// Applies a delivery that was decided elsewhere.
@@ -161,6 +180,5 @@ impl Queue {
             self.rewrite(at, &record, &Record { attempts: grant.attempt, phase, ..record }, now);
         }
         self.last_receipt = self.last_receipt.max(grant.receipt);
-        self.tally.delivered += 1;
     }
 }

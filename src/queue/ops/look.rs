@@ -98,6 +98,11 @@ impl Queue {
         Some(now.since(begun))
     }
 
+    /// The instant at which the rate limit allows a delivery again; `None` if it allows one at `now`. O(log n).
+    pub fn next_delivery(&self, now: UnixMs) -> Option<UnixMs> {
+        self.gate.next_delivery(&self.settings, self.own_time(now))
+    }
+
     /// All messages in the form in which they are saved, in push order.
     pub fn images(&self) -> impl Iterator<Item = Image<'_>> {
         self.messages.iter_after(None).map(|at| self.image(at))

@@ -6,6 +6,7 @@
 use super::super::effect::Image;
 use super::super::gate::{Gate, Pause};
 use super::super::id::{Receipt, Sequence};
+use super::super::rate::RateLog;
 use super::super::record::State;
 use super::super::settings::{Settings, MAX_LENGTH};
 use super::super::store::Bytes;
@@ -19,7 +20,7 @@ use super::{codec, v1, Refused, VERSION};
 const CHUNK_BYTES: usize = 64 * 1024;
 
 /// The data of a queue beside its messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueHeader {
     /// Its settings.
     pub settings: Settings,
@@ -33,12 +34,16 @@ pub struct QueueHeader {
     pub totals: Totals,
     /// The instant of the view: `totals` count what time did up to it.
     pub viewed: UnixMs,
+    /// The recent deliveries that the rate limit counts.
+    pub log: RateLog,
 }
 
 impl QueueHeader {
     /// Whether a queue could have written this header.
     pub fn is_valid(&self) -> bool {
-        self.settings.are_valid() && self.totals.numbers().iter().all(|total| *total <= MAX_LENGTH)
+        self.settings.are_valid()
+            && self.totals.numbers().iter().all(|total| *total <= MAX_LENGTH)
+            && (self.log.is_empty() || !self.settings.rate.is_off())
     }
 }
 
@@ -57,6 +62,7 @@ impl Queue {
             last_receipt: self.last_receipt,
             totals: self.totals_as_viewed(),
             viewed: self.view.at(),
+            log: self.gate.log().cloned().unwrap_or_default(),
         }
     }
 
@@ -126,7 +132,7 @@ impl Queue {
     /// A queue with the settings and counters of a header, and no messages yet.
     pub(in crate::queue) fn begin(header: &QueueHeader) -> Queue {
         let mut queue = Queue::new(header.settings);
-        queue.gate = Gate::with_pause(header.pause);
+        queue.gate = Gate::new(header.pause, header.log.clone());
         queue.last_sequence = header.last_sequence;
         queue.last_receipt = header.last_receipt;
         queue.tally = header.totals.into();
@@ -222,8 +228,10 @@ mod tests {
     #[test]
     fn a_masters_clock_that_was_ahead_ends_no_lease_here() {
         let (mut queue, mut floor) = leased();
-        // A master whose clock was an hour ahead decided something.
-        queue.apply(&Stamped { now: at(3_600_000), effect: Effect::Ack(Vec::new()) }).unwrap();
+        // A master whose clock was an hour ahead decided something about the message.
+        let sequence = queue.last_given().0;
+        let extended = Effect::Extend(sequence, at(61_000));
+        queue.apply(&Stamped { now: at(3_600_000), effect: extended }).unwrap();
         assert_eq!((queue.counts().inflight, queue.totals().lease_expired), (0, 1));
         assert_eq!(popped(&mut queue, &mut floor, 2_000), 0);
         assert_eq!((queue.counts().inflight, queue.counts().ready), (1, 0));

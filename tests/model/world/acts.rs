@@ -190,7 +190,7 @@ impl World {
 
     /// One master drops at once what a lower `deadlen` does not keep, the other is told.
     pub(super) fn alter(&mut self, settings: Settings, by: Who) {
-        self.model.settings = settings;
+        self.model.alter(settings);
         self.eager.queue.alter(settings);
         self.lazy.queue.alter(settings);
         if self.replica.is_none() {
@@ -281,7 +281,7 @@ impl World {
             }
         }
         if !grants.is_empty() {
-            self.send(match lease {
+            self.send_dated(match lease {
                 Lease::NoAck => Effect::Take(grants.iter().map(|grant| grant.sequence).collect()),
                 Lease::Default | Lease::For(_) => Effect::Deliver(grants),
             });

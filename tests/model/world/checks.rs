@@ -30,6 +30,7 @@ impl World {
         assert_eq!(eager.next_due(now).map(UnixMs::as_ms), due.map(|message| message.due).min());
         let ready = self.model.messages.iter().filter(|message| message.state == State::Ready);
         let oldest = ready.map(|message| self.model.now - message.due).max();
+        assert_eq!(eager.next_delivery(now).map(UnixMs::as_ms), self.model.next_delivery());
         assert_eq!(eager.oldest_ready(now).map(DurationMs::as_ms), oldest);
         let begun = self.model.messages.iter().filter(|message| matches!(message.state, State::InFlight { .. }));
         let oldest = begun.filter_map(|message| message.receipt.map(|receipt| receipt >> 20)).min();
@@ -164,8 +165,8 @@ impl World {
             for other in &mut others {
                 assert_eq!(other.pop(self.clock, &everything).0, delivered);
             }
-            let Some(next) = self.model.next_event() else { break };
-            self.clock = next;
+            let Some(next) = self.next_event() else { break };
+            self.clock = next.as_ms();
             self.advance_eager();
         }
         let dead = self.model.counts().dead;

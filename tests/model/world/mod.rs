@@ -136,10 +136,15 @@ impl World {
         assert_eq!(advanced.next, self.next_event(), "never late, never idle");
     }
 
-    /// The next instant at which time does something to a message, or ends a pause.
+    /// The next instant at which time does something to a message, ends a pause, or lets the rate limit allow a
+    /// delivery.
     fn next_event(&self) -> Option<UnixMs> {
-        let end = Some(self.model.paused_until).filter(|end| *end > self.model.now && *end != NEVER);
-        self.model.next_event().into_iter().chain(end).min().map(ms)
+        let opens = match self.model.paused_until {
+            NEVER => None,
+            end if end > self.model.now => Some(end),
+            _ => self.model.next_delivery(),
+        };
+        self.model.next_event().into_iter().chain(opens).min().map(ms)
     }
 
     fn act(&mut self, act: &Act) {

@@ -63,6 +63,8 @@ enum Effect<'a> {
     Pause(u64),
     #[serde(rename = "x")]
     Trim(Spans),
+    #[serde(rename = "y")]
+    PullBack,
     #[serde(rename = "h")]
     Begin(QueueHeader),
     #[serde(rename = "c")]
@@ -120,6 +122,7 @@ enum Phase {
 }
 
 /// A queue without its messages: settings, the end of the pause (0 if there is none, [`ENDLESS`] if it has no end),
-/// last sequence, last receipt, totals, and the instant up to which the totals count what time did.
+/// last sequence, last receipt, totals, the instant up to which the totals count what time did, and the deliveries that
+/// the rate limit counts: for each millisecond its distance from the one before, and their number.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct QueueHeader(Settings, u64, u64, u64, [u64; Totals::NAMES.len()], u64);
+pub struct QueueHeader(Settings, u64, u64, u64, [u64; Totals::NAMES.len()], u64, Vec<u64>);

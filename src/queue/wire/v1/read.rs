@@ -6,6 +6,7 @@ use super::super::super::effect::{
 use super::super::super::gate::Pause;
 use super::super::super::id::{Receipt, Sequence};
 use super::super::super::ops::give_back::Fate as LiveFate;
+use super::super::super::rate::RateLog;
 use super::super::super::record::{self, Record, Ttl};
 use super::super::super::settings::Settings as LiveSettings;
 use super::super::super::spans::{Span, Spans as LiveSpans};
@@ -50,6 +51,7 @@ impl<'a> TryFrom<Stamped<'a>> for LiveStamped<'a> {
             Effect::Alter(settings) => LiveEffect::Alter(settings.try_into()?),
             Effect::Pause(end) => LiveEffect::Pause(pause(end)?),
             Effect::Trim(those) => LiveEffect::Trim(spans(those, base)?),
+            Effect::PullBack => LiveEffect::PullBack,
             Effect::Begin(header) => LiveEffect::Begin(header.try_into()?),
             Effect::Continue(messages) => LiveEffect::Continue(live_images(messages, base)?),
         };
@@ -134,10 +136,23 @@ fn pause(end: u64) -> Result<Pause, Refused> {
     }
 }
 
+fn rate_log(deliveries: &[u64]) -> Result<RateLog, Refused> {
+    let mut last = 0;
+    let pair = |pair: &[u64]| {
+        let [distance, count] = pair else { return Err(Refused::Malformed) };
+        last = u64::checked_add(last, *distance).ok_or(Refused::Malformed)?;
+        Ok((time(last)?, *count))
+    };
+    let pairs = deliveries.chunks(2).map(pair).collect::<Result<Vec<_>, _>>()?;
+    RateLog::from_pairs(pairs).ok_or(Refused::Malformed)
+}
+
 impl TryFrom<QueueHeader> for LiveQueueHeader {
     type Error = Refused;
 
-    fn try_from(QueueHeader(settings, end, sequence, receipt, totals, viewed): QueueHeader) -> Result<Self, Refused> {
+    fn try_from(
+        QueueHeader(settings, end, sequence, receipt, totals, viewed, log): QueueHeader,
+    ) -> Result<Self, Refused> {
         Ok(LiveQueueHeader {
             settings: settings.try_into()?,
             pause: pause(end)?,
@@ -145,6 +160,7 @@ impl TryFrom<QueueHeader> for LiveQueueHeader {
             last_receipt: Receipt(receipt),
             totals: Totals::from_numbers(totals),
             viewed: time(viewed)?,
+            log: rate_log(&log)?,
         })
     }
 }

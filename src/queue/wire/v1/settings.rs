@@ -1,14 +1,16 @@
 //! The settings of a queue.
 
 use super::super::super::backoff::{Backoff, Percent};
+use super::super::super::rate::Rate;
 use super::super::super::settings::Settings as LiveSettings;
 use super::super::Refused;
 use super::numbers::{duration, retries};
 use serde::{Deserialize, Serialize};
 
-/// Settings: lease, retries, backoff base, maximum and jitter, TTL, MAXLEN, MAXINFLIGHT, DEADLEN, DEADTTL, MAXPAYLOAD.
+/// Settings: lease, retries, backoff base, maximum and jitter, TTL, MAXLEN, MAXINFLIGHT, DEADLEN, DEADTTL, MAXPAYLOAD,
+/// rate and its period.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Settings(u64, i32, u64, u64, u8, u64, u64, u64, Option<u64>, u64, u64);
+pub struct Settings(u64, i32, u64, u64, u8, u64, u64, u64, Option<u64>, u64, u64, u64, u64);
 
 impl From<&LiveSettings> for Settings {
     fn from(live: &LiveSettings) -> Self {
@@ -24,6 +26,8 @@ impl From<&LiveSettings> for Settings {
             live.deadlen,
             live.deadttl.as_ms(),
             live.maxpayload,
+            live.rate.most,
+            live.rate.period.as_ms(),
         )
     }
 }
@@ -32,7 +36,21 @@ impl TryFrom<Settings> for LiveSettings {
     type Error = Refused;
 
     fn try_from(wire: Settings) -> Result<Self, Refused> {
-        let Settings(lease, count, base, max, jitter, ttl, maxlen, maxinflight, deadlen, deadttl, maxpayload) = wire;
+        let Settings(
+            lease,
+            count,
+            base,
+            max,
+            jitter,
+            ttl,
+            maxlen,
+            maxinflight,
+            deadlen,
+            deadttl,
+            maxpayload,
+            most,
+            period,
+        ) = wire;
         let jitter = Percent::new(jitter).ok_or(Refused::Malformed)?;
         Ok(LiveSettings {
             lease: duration(lease)?,
@@ -44,6 +62,7 @@ impl TryFrom<Settings> for LiveSettings {
             deadlen,
             deadttl: duration(deadttl)?,
             maxpayload,
+            rate: Rate { most, period: duration(period)? },
         })
     }
 }

@@ -6,6 +6,7 @@ use super::super::super::effect::{
 use super::super::super::gate::Pause;
 use super::super::super::id::Sequence;
 use super::super::super::ops::give_back::Fate as LiveFate;
+use super::super::super::rate::RateLog;
 use super::super::super::record;
 use super::super::super::spans::{Span, Spans as LiveSpans};
 use super::super::super::time::{DurationMs, UnixMs};
@@ -46,6 +47,7 @@ impl<'a> From<&LiveStamped<'a>> for Stamped<'a> {
             LiveEffect::Alter(settings) => Effect::Alter(settings.into()),
             LiveEffect::Pause(pause) => Effect::Pause(pause_end(*pause)),
             LiveEffect::Trim(those) => Effect::Trim(spans(those, base)),
+            LiveEffect::PullBack => Effect::PullBack,
             LiveEffect::Begin(header) => Effect::Begin(header.into()),
             LiveEffect::Continue(messages) => Effect::Continue(images(messages, base)),
         };
@@ -118,6 +120,12 @@ fn pause_end(pause: Pause) -> u64 {
     }
 }
 
+/// The deliveries that a rate limit counts: for each millisecond its distance from the one before, and their number.
+fn deliveries(log: &RateLog) -> Vec<u64> {
+    let mut last = 0;
+    log.pairs().flat_map(|(at, count)| [at.as_ms() - std::mem::replace(&mut last, at.as_ms()), count]).collect()
+}
+
 impl From<&LiveQueueHeader> for QueueHeader {
     fn from(live: &LiveQueueHeader) -> Self {
         QueueHeader(
@@ -127,6 +135,7 @@ impl From<&LiveQueueHeader> for QueueHeader {
             live.last_receipt.0,
             live.totals.numbers(),
             live.viewed.as_ms(),
+            deliveries(&live.log),
         )
     }
 }
