@@ -1,6 +1,6 @@
 //! Clusters: clients are redirected to the node that has the queue, and a queue survives the loss of its node.
 
-use crate::support::{eventually, Cluster, Load, Reply};
+use crate::support::{eventually, Cluster, Load, Reply, SAMPLES};
 
 /// A lease that outlives the test.
 const LONG_MS: u64 = 600_000;
@@ -12,30 +12,9 @@ fn a_node_redirects_to_the_owner_of_the_queue() {
     let cluster = Cluster::of(3, PATIENT_MS);
     let ((here, _), (there, slot)) = (cluster.tag_of(0), cluster.tag_of(1));
     let (mut c, mut other) = (cluster.client(0), cluster.client(1));
-    for line in [
-        "DQ.PUSH q x",
-        "DQ.MPUSH q 2 x y",
-        "DQ.POP q",
-        "DQ.POP q BLOCK 0",
-        "DQ.MPOP 2 q q2",
-        "DQ.MPOP 2 q q2 BLOCK 0",
-        "DQ.ACK q id",
-        "DQ.NACK q id",
-        "DQ.EXTEND q id",
-        "DQ.CANCEL q id",
-        "DQ.RESCHEDULE q id DELAY 0",
-        "DQ.REDRIVE q",
-        "DQ.PURGE q",
-        "DQ.LEN q",
-        "DQ.GET q id",
-        "DQ.PEEK q",
-        "DQ.SCAN q 0",
-        "DQ.INFO q",
-        "DQ.CREATE q",
-        "DQ.ALTER q LEASE 5",
-        "DQ.PAUSE q",
-        "DQ.RESUME q",
-    ] {
+    // Without BLOCK, also on the node that has the queue.
+    let others = ["DQ.POP q", "DQ.MPOP 2 q q2", "DQ.MPOP 2 q q2 BLOCK 0", "DQ.REDRIVE q", "DQ.PURGE q", "DQ.LEN q"];
+    for line in SAMPLES.iter().map(|sample| sample.line).chain(others) {
         let tagged = |tag: &str| line.replace(" q2", &format!(" {tag}q2")).replacen(" q", &format!(" {tag}q"), 1);
         cluster.expect_moved(&c.ask(tagged(&there)), slot, 1);
         if !line.contains("BLOCK") {

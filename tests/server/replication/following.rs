@@ -1,7 +1,8 @@
 //! Replication: a replica has the same queue; it receives what clients do, and messages that become due send nothing.
 
 use crate::support::{
-    effects_of_every_state, eventually, every_command, every_state, known_of_every_command, Client, Reply, Server,
+    effects_of_every_state, eventually, every_command, every_state, known_of_every_command, writes, Client, Reply,
+    Server,
 };
 
 /// A master that sends no pings to its replicas.
@@ -121,18 +122,7 @@ fn a_replica_looks_and_writes_nothing() {
     c.push("q x ID m");
     replicate(&mut c, 1);
     assert_eq!((r.peek_ids("q"), r.scan_ids("q", "")), (vec!["m".to_owned()], vec!["m".to_owned()]));
-    for line in [
-        "DQ.MPUSH q 1 x",
-        "DQ.MPOP 1 q",
-        "DQ.CANCEL q m",
-        "DQ.RESCHEDULE q m DELAY 5",
-        "DQ.REDRIVE q",
-        "DQ.PURGE q",
-        "DQ.CREATE new",
-        "DQ.ALTER q LEASE 5",
-        "DQ.PAUSE q",
-        "DQ.RESUME q",
-    ] {
+    for line in writes() {
         assert!(r.ask(line).error().starts_with("READONLY "), "{line}");
     }
 }

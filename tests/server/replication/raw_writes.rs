@@ -1,29 +1,12 @@
 //! Replicas and AOF hold effects only: any other write to a queue from there is refused, and replication continues.
 
-use crate::support::{effects_of_every_state, encode, eventually, Cluster, Reply, Server};
+use crate::support::{effects_of_every_state, encode, eventually, writes, Cluster, Reply, Server};
 
 /// Every command that is replicated as effects, in its raw form, which no master sends to its replicas.
-const RAW: [&str; 19] = [
-    "DQ.PUSH q x ID raw",
-    "DQ.MPUSH q 2 x y",
-    "DQ.POP q",
-    "DQ.POP q BLOCK 0",
-    "DQ.POP nothing BLOCK 0",
-    "DQ.MPOP 2 nothing q BLOCK 0",
-    "DQ.ACK q m",
-    "DQ.NACK q m",
-    "DQ.EXTEND q m",
-    "DQ.CANCEL q m",
-    "DQ.RESCHEDULE q m DELAY 5",
-    "DQ.REDRIVE q",
-    "DQ.PURGE q",
-    "DQ.CREATE new",
-    "DQ.ALTER q LEASE 5",
-    "DQ.PAUSE q",
-    "DQ.RESUME q",
-    "DQ.BURY q m",
-    "DQ.PROMOTE q",
-];
+fn raw() -> impl Iterator<Item = &'static str> {
+    let more = ["DQ.PUSH new x", "DQ.CREATE new", "DQ.POP q", "DQ.POP nothing BLOCK 0", "DQ.MPOP 2 nothing q BLOCK 0"];
+    writes().chain(more)
+}
 
 /// So long that no node is marked as failed, however slow the machine.
 const PATIENT_MS: u32 = 60_000;
@@ -32,25 +15,12 @@ const PATIENT_MS: u32 = 60_000;
 const GOES_ON: [&str; 2] = ["--propagation-error-behavior", "ignore"];
 
 #[test]
-fn every_command_that_decides_is_tried_here() {
-    let server = Server::start();
-    let mut c = server.client();
-    for name in c.ask("COMMAND LIST FILTERBY MODULE dq").items() {
-        let name = name.text().to_uppercase();
-        let facts = c.ask(format!("COMMAND INFO {name}")).items()[0].clone();
-        let writes = facts.items()[2].items().iter().any(|flag| flag.text() == "write");
-        let tried = RAW.iter().any(|line| line.split(' ').next() == Some(name.as_str()));
-        assert_eq!(tried, writes && name != "DQ.EFFECT", "{name}");
-    }
-}
-
-#[test]
 fn a_replica_refuses_raw_writes_and_keeps_following_its_master() {
     let master = Server::start();
     let replica = Server::replica_of(&master, &GOES_ON);
     let (mut c, mut r) = (master.client(), replica.client());
     c.push("q x ID m");
-    for line in RAW {
+    for line in raw() {
         c.ask(format!("DEBUG REPLICATE {line}")).ok();
     }
     c.push("q x");
@@ -71,7 +41,7 @@ fn an_aof_with_a_raw_write_loads_without_it() {
     let mut files = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     let file = files.find(|path| path.to_string_lossy().ends_with(".incr.aof")).expect("the AOF");
     let mut log = std::fs::read(&file).unwrap();
-    for line in RAW.iter().copied().chain(["SET after x"]) {
+    for line in raw().chain(["SET after x"]) {
         log.extend(encode(&line.split(' ').collect::<Vec<_>>()));
     }
     std::fs::write(&file, log).unwrap();
