@@ -5,7 +5,7 @@ use super::messages::{Message, Messages};
 use super::report::{Fault, Report};
 use super::{leases, numbers};
 
-/// Judges a history that ends with the queue empty.
+/// Checks a history that ends with an empty queue.
 pub fn check(history: &History) -> Report {
     let messages = Messages::of(history);
     let mut report = Report { attempted: messages.all.len(), ..Report::default() };
@@ -30,18 +30,19 @@ fn count(messages: &Messages<'_>, message: &Message<'_>, report: &mut Report) {
     report.recovered += usize::from(message.push.outcome == Outcome::Unknown && !message.deliveries.is_empty());
 }
 
-/// Whether the server took a push and nothing that happened could make it forget that.
+/// Whether the server acknowledged a push, and no takeover can have lost it since.
 fn acknowledged(messages: &Messages<'_>, push: &Op) -> bool {
     push.done() && !messages.may_be_forgotten(push, u64::MAX)
 }
 
-/// The queue is empty: who is not there was acked, cancelled or replaced, or is lost.
+/// The queue is empty at the end, so every acknowledged message was acked, cancelled or replaced, or it is lost.
 fn nothing_is_lost(messages: &Messages<'_>, message: &Message<'_>, report: &mut Report) {
     if acknowledged(messages, message.push) && !messages.may_be_gone(message) {
         let fate = if message.deliveries.is_empty() { "never delivered" } else { "delivered, not acked, and gone" };
         report.find(Fault::Lost, messages, message, fate);
     }
-    // "The id is taken" acknowledges whichever push came before: one of them must be there, or have been.
+    // The reply "the id is taken" confirms an earlier push of the same id: at least one of those messages must exist or
+    // have existed.
     let Act::Push { name: Some(_), replace: false, .. } = &message.push.act else { return };
     if message.push.outcome != Outcome::Nothing || messages.may_be_forgotten(message.push, u64::MAX) {
         return;
@@ -73,11 +74,11 @@ fn nothing_is_unexpected(messages: &Messages<'_>, message: &Message<'_>, report:
     }
 }
 
-/// What was acked, cancelled or replaced is not delivered afterwards.
+/// A message that was acked, cancelled or replaced is not delivered again.
 fn nothing_returns(messages: &Messages<'_>, message: &Message<'_>, report: &mut Report) {
     for (n, seen) in message.deliveries.iter().enumerate() {
-        // The ack counted, so this was the last delivery when it came: what has a later receipt came after it, or was
-        // forgotten before.
+        // The ack counted, so this delivery was the last one at that time. A delivery with a later receipt was made
+        // after the ack, or it was forgotten before the ack.
         let acks = messages.with_receipt(&seen.delivery.receipt).iter();
         for ack in acks.filter(|op| op.done() && matches!(op.act, Act::Ack { .. })) {
             for later in &message.deliveries[n + 1..] {
@@ -94,7 +95,7 @@ fn nothing_returns(messages: &Messages<'_>, message: &Message<'_>, report: &mut 
                 (Act::Cancel { .. } | Act::Push { replace: true, .. }, Outcome::Done) => {
                     !messages.may_be_forgotten(op, seen.op.span.answered)
                 }
-                // It was not there. A removal that is forgotten brings it back; else it stays away.
+                // The message was not there. If its removal is forgotten, it comes back; otherwise it stays away.
                 (Act::Cancel { .. }, Outcome::Nothing) => {
                     !messages.anything_forgotten(op.span.called, seen.op.span.answered)
                 }

@@ -1,4 +1,4 @@
-//! Consumers of a checker run: they ack, nack, extend or let a lease end.
+//! The consumers of a checker run. They ack, nack, extend or let a lease end.
 
 use super::history::{Act, Delivery, Op, Outcome, Span};
 use super::producer::outcome;
@@ -6,15 +6,16 @@ use super::stage::{instant, Link, QUEUE};
 use crate::support::{eventually, Message, Reply};
 use std::collections::VecDeque;
 
-/// Leases, in ms. The last outlives the run: only a drain ends it.
+/// The leases, in ms. The last one is longer than the run, so only the drain ends it.
 const LEASES: [i64; 5] = [200, 250, 350, 500, 600_000];
 
-/// How many receipts a consumer keeps that it will ack late, if at all.
+/// How many receipts a consumer keeps, to ack the oldest of them late.
 const KEPT: usize = 30;
 
 pub struct Consumer<'a> {
     link: Link<'a>,
-    /// Deliveries that it was slow to finish: their leases may have ended, and others may have them by now.
+    /// The receipts of deliveries that this consumer did not finish in time. Their leases may have ended, and other
+    /// consumers may hold the messages.
     late: VecDeque<String>,
 }
 
@@ -23,7 +24,7 @@ impl<'a> Consumer<'a> {
         Consumer { link, late: VecDeque::new() }
     }
 
-    /// Consumes until the run is over; what it did.
+    /// Consumes until the run is over. Returns the calls that it made.
     pub fn work(mut self) -> Vec<Op> {
         while !self.link.stage.over() {
             let count = 1 + self.link.chance.below(5);
@@ -53,7 +54,7 @@ impl<'a> Consumer<'a> {
         }
     }
 
-    /// Pops, and asks how long it may keep what it got: so the instant of each delivery is known.
+    /// Pops messages, and reads the deadline of each, from which the instant of the delivery follows.
     fn pop(&mut self, count: usize, lease: i64) -> Vec<Delivery> {
         let block = 1 + self.link.chance.below(50);
         let pop = format!("DQ.POP {QUEUE} COUNT {count} LEASE {lease} BLOCK {block}");
@@ -99,7 +100,7 @@ impl<'a> Consumer<'a> {
         }
     }
 
-    /// Acks. Where not all of them counted, nobody knows which.
+    /// Acks messages. If only some of the acks counted, the reply does not tell which.
     fn ack(&mut self, receipts: &[String]) {
         let (span, replies) = self.link.say(&[format!("DQ.ACK {QUEUE} {}", receipts.join(" "))]);
         let outcome = match replies.first() {
@@ -131,7 +132,7 @@ impl<'a> Consumer<'a> {
         self.link.ops.push(Op { span, outcome, act });
     }
 
-    /// Empties the queue, when nobody else is at work on it any more; what it did.
+    /// Empties the queue after all other clients have stopped. Returns the calls that it made.
     pub fn drain(mut self) -> Vec<Op> {
         eventually("the queue is empty", || {
             self.end_leases();
@@ -145,7 +146,7 @@ impl<'a> Consumer<'a> {
         self.link.ops
     }
 
-    /// Lets the leases end that nobody will end: the consumers are gone.
+    /// Ends the leases of consumers that have stopped.
     fn end_leases(&mut self) {
         let (_, replies) = self.link.say(&[format!("DQ.PEEK {QUEUE} inflight COUNT 1000000")]);
         let held: Vec<String> = replies[0].items().iter().map(|message| message.fields().text("receipt")).collect();

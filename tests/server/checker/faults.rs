@@ -4,54 +4,54 @@ use super::stage::{Stage, WORKER};
 use crate::support::{eventually, Client, Random, Reply, Server};
 use std::time::Instant;
 
-/// How long a server stands still, in ms: longer than the short leases, or shorter.
+/// How long a server is suspended, in ms. Some values are longer than the short leases, and some are shorter.
 const PAUSES: [u128; 3] = [50, 250, 600];
 
-/// The most answers that clients have between two faults.
+/// The largest number of replies that clients receive between two faults.
 const CALM: usize = 600;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The server is killed, and started again.
+    /// The server is killed and started again.
     Kill,
-    /// It is shut down, and started again.
+    /// The server is shut down and started again.
     Restart,
-    /// It does not run for a while.
+    /// The process of the server is suspended for a while.
     Stop,
-    /// It is busy for a while.
+    /// The server is busy for a while.
     Busy,
     /// The connection of a client is cut.
     Cut,
-    /// The AOF is written anew. What comes next comes while that goes on, perhaps.
+    /// The AOF is rewritten. The next faults may happen while the rewrite runs.
     Rewrite,
     /// The master is killed, and its replica takes over.
     Takeover,
-    /// The master hands over to its replica.
+    /// The master hands over to its replica in a planned failover.
     Failover,
-    /// The replica does not run for a while; then the master is killed, and the replica takes over.
+    /// The replica is suspended for a while. Then the master is killed, and the replica takes over.
     LateTakeover,
 }
 
-/// One server with a log, which must forget nothing.
+/// The faults of one server with an AOF, which must not lose anything.
 pub const ALONE: [Fault; 8] =
     [Fault::Kill, Fault::Kill, Fault::Restart, Fault::Stop, Fault::Busy, Fault::Cut, Fault::Rewrite, Fault::Rewrite];
 
-/// A master and a replica.
+/// The faults of a master and a replica.
 pub const PAIR: [Fault; 7] =
     [Fault::Takeover, Fault::Takeover, Fault::LateTakeover, Fault::Failover, Fault::Stop, Fault::Busy, Fault::Cut];
 
-/// The servers of a run, and who makes them fail.
+/// The servers of a run, and the faults that they are given.
 pub struct Nemesis<'a> {
     pub stage: &'a Stage,
     pub chance: Random,
     pub master: Server,
     pub replica: Option<Server>,
-    /// When a replica took over from a master that was killed.
+    /// The instants at which a replica took over from a killed master.
     pub losses: Vec<u64>,
 }
 
 impl Nemesis<'_> {
-    /// Lets all of these go wrong, in a random order, with some quiet before each and at the end.
+    /// Injects these faults in a random order, with a quiet phase before each fault and at the end.
     pub fn rage(&mut self, faults: &[Fault]) {
         let mut left = faults.to_vec();
         while !left.is_empty() {
@@ -111,7 +111,7 @@ impl Nemesis<'_> {
         let workers: Vec<&str> = list.lines().filter(|line| line.split(' ').any(|field| field == name)).collect();
         let Some(worker) = (!workers.is_empty()).then(|| *self.chance.one_of(&workers)) else { return };
         let id = worker.split(' ').find_map(|field| field.strip_prefix("id=")).expect("an id");
-        // It may be gone by now.
+        // The connection may have been closed already.
         c.ask(format!("CLIENT KILL ID {id}"));
     }
 
@@ -120,7 +120,7 @@ impl Nemesis<'_> {
         self.master.kill9();
         self.losses.push(self.stage.now());
         let replica = self.replica.as_mut().expect("a replica");
-        // Where it stood still it goes on here. What had reached this machine is still read.
+        // A suspended server is resumed first. It still reads what had reached this machine before the takeover.
         replica.signal("CONT");
         replica.client().ask("REPLICAOF NO ONE").ok();
         self.stage.enter(replica);
@@ -129,7 +129,7 @@ impl Nemesis<'_> {
         follow(replica, &self.master);
     }
 
-    /// A failover in good order: it forgets nothing.
+    /// A planned failover, which must not lose anything.
     fn fail_over(&mut self) {
         let replica = self.replica.as_mut().expect("a replica");
         self.stage.leave();
@@ -143,7 +143,7 @@ impl Nemesis<'_> {
     }
 }
 
-/// Makes a server a replica of another, and waits until it has all data.
+/// Makes a server a replica of another one, and waits until it has all data.
 pub fn follow(replica: &Server, master: &Server) {
     let mut c = replica.client();
     c.ask(format!("REPLICAOF 127.0.0.1 {}", master.port())).ok();

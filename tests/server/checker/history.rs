@@ -1,9 +1,9 @@
-//! What clients did and saw, with the earliest and latest time at which it can have happened.
+//! What clients did and saw, with the earliest and the latest time at which it can have happened.
 
-/// From the call to the answer, in ns since the run began, on a clock that never steps.
+/// The time from a call to its reply, in ns since the run began, on a monotonic clock.
 ///
-/// What has no answer took effect, if at all, before its connection was seen to be broken: clients never give up on a
-/// connection that lives.
+/// A call without a reply took effect, if at all, before its connection was seen to be broken, because clients never
+/// give up on a live connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
     pub called: u64,
@@ -11,7 +11,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// Whether this was over before the other began: only then is the order of the two known.
+    /// Whether this call ended before the other one began. Only then is the order of the two known.
     pub fn before(&self, other: &Span) -> bool {
         self.answered < other.called
     }
@@ -20,27 +20,28 @@ impl Span {
 /// What the client knows about the effect of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The server replied that it did it.
+    /// The server replied that it carried out the call.
     Done,
-    /// The server replied null or 0: there was nothing to do. For a push: the id is taken.
+    /// The server replied null or 0, so there was nothing to do. For a push this means that the id is taken.
     Nothing,
-    /// The server refused: an error.
+    /// The server refused the call with an error.
     Refused,
-    /// No answer came.
+    /// No reply arrived.
     Unknown,
 }
 
-/// What was asked for, and what the answer told.
+/// What the client asked for, and what the reply said.
 #[derive(Clone, Debug)]
 pub enum Act {
-    /// Each push has a payload of its own, also where it repeats an id: the payload tells which push was delivered.
+    /// A push. Each push has a payload of its own, even if it repeats an id, so the payload of a delivery identifies
+    /// the push.
     Push {
         name: Option<String>,
         payload: String,
-        /// Not to be delivered before, on the server's clock.
+        /// The earliest instant at which the message may be delivered, on the server's clock.
         due: i64,
         replace: bool,
-        /// The id of the answer.
+        /// The id in the reply.
         given: Option<String>,
     },
     Pop {
@@ -56,7 +57,7 @@ pub enum Act {
     Extend {
         receipt: String,
         lease: i64,
-        /// The deadline of the answer.
+        /// The deadline in the reply.
         deadline: i64,
     },
     Cancel {
@@ -66,25 +67,26 @@ pub enum Act {
         id: String,
         due: i64,
     },
-    /// A `WAIT` that counted a replica: it holds all that was answered before.
+    /// A `WAIT` that counted a replica, so the replica has everything that was answered before.
     Confirm,
 }
 
-/// A message as a consumer got it.
+/// A message as a consumer received it.
 #[derive(Clone, Debug)]
 pub struct Delivery {
     pub id: String,
     pub payload: String,
     pub attempt: i64,
     pub receipt: String,
-    /// Between these two, on the server's clock, it was delivered. They are equal where the deadline is known.
+    /// The message was delivered between these two instants, on the server's clock. They are equal if the deadline is
+    /// known.
     pub earliest: i64,
     pub latest: i64,
     pub lease: i64,
 }
 
 impl Delivery {
-    /// The number of the receipt. Later deliveries have higher ones.
+    /// The number of the receipt. Later deliveries have higher numbers.
     pub fn number(&self) -> u64 {
         self.receipt.rsplit('#').next().and_then(|number| number.parse().ok()).expect("a receipt is id#number")
     }
@@ -99,12 +101,12 @@ pub struct Op {
 }
 
 impl Op {
-    /// Whether it had an effect, as far as anybody can tell.
+    /// Whether the call may have had an effect.
     pub fn possible(&self) -> bool {
         matches!(self.outcome, Outcome::Done | Outcome::Unknown)
     }
 
-    /// Whether it certainly had one.
+    /// Whether the call certainly had an effect.
     pub fn done(&self) -> bool {
         self.outcome == Outcome::Done
     }
@@ -114,6 +116,6 @@ impl Op {
 #[derive(Default)]
 pub struct History {
     pub ops: Vec<Op>,
-    /// When a master was gone for good and its replica took over. It forgets what it had not received.
+    /// The instants at which a replica took over from a lost master. The replica lacks what it had not received.
     pub losses: Vec<u64>,
 }

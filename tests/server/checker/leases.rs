@@ -1,10 +1,10 @@
-//! Checks the deliveries of one message: the earliest time of each, and its attempt.
+//! Checks the deliveries of one message: the earliest time of each delivery, and its attempt.
 
 use super::history::{Act, Op, Outcome};
 use super::messages::{Message, Messages, Seen};
 use super::report::{Fault, Report};
 
-/// Judges the deliveries of a message.
+/// Checks the deliveries of a message.
 pub fn check(messages: &Messages<'_>, message: &Message<'_>, report: &mut Report) {
     for (n, seen) in message.deliveries.iter().enumerate() {
         let earlier = &message.deliveries[..n];
@@ -15,7 +15,7 @@ pub fn check(messages: &Messages<'_>, message: &Message<'_>, report: &mut Report
     }
 }
 
-/// Attempts rise by one, but for what nobody saw and what was forgotten.
+/// Attempts rise by one, except for deliveries that no client saw and those that a takeover lost.
 fn attempts_count(messages: &Messages<'_>, message: &Message<'_>, earlier: &[Seen], seen: &Seen, report: &mut Report) {
     let attempt = seen.delivery.attempt;
     let by = seen.op.span.answered;
@@ -34,7 +34,7 @@ fn attempts_count(messages: &Messages<'_>, message: &Message<'_>, earlier: &[See
     }
 }
 
-/// No two leases at once: it comes again after the deadline, or after a nack.
+/// A message never has two leases at once: it is delivered again only after its deadline or after a nack.
 fn nobody_else_holds_it(
     messages: &Messages<'_>,
     message: &Message<'_>,
@@ -58,7 +58,8 @@ fn nobody_else_holds_it(
     }
 }
 
-/// The earliest instant at which a delivery's lease may have ended, with the extensions called before `by`.
+/// The earliest instant at which the lease of a delivery may have ended, including the extensions that were called
+/// before `by`.
 fn deadline(messages: &Messages<'_>, seen: &Seen, by: u64) -> i64 {
     let mut end = seen.delivery.earliest + seen.delivery.lease;
     let mut extensions: Vec<&Op> = messages.with_receipt(&seen.delivery.receipt).to_vec();
@@ -68,7 +69,7 @@ fn deadline(messages: &Messages<'_>, seen: &Seen, by: u64) -> i64 {
         end = match op.outcome {
             Outcome::Done if !messages.may_be_forgotten(op, by) => deadline,
             Outcome::Done => end.min(deadline),
-            // It starts the lease anew at an instant after the delivery.
+            // The extension starts the lease again at an instant after the delivery.
             Outcome::Unknown => end.min(seen.delivery.earliest + lease),
             Outcome::Nothing | Outcome::Refused => end,
         };
@@ -76,7 +77,7 @@ fn deadline(messages: &Messages<'_>, seen: &Seen, by: u64) -> i64 {
     end
 }
 
-/// It is never delivered before the due time that its push, a nack or a rescheduling gave it.
+/// A message is never delivered before the due time that its push, a nack or a reschedule gave it.
 fn it_is_due(messages: &Messages<'_>, message: &Message<'_>, earlier: &[Seen], seen: &Seen, report: &mut Report) {
     let by = seen.op.span.answered;
     let nacks = earlier.iter().flat_map(|before| messages.with_receipt(&before.delivery.receipt));
@@ -87,12 +88,13 @@ fn it_is_due(messages: &Messages<'_>, message: &Message<'_>, earlier: &[Seen], s
             && !op.span.before(&message.push.span)
     });
     let set: Vec<&Op> = set.chain([message.push]).collect();
-    // What certainly came before this delivery, and certainly to this message: it overrules what came before it.
+    // The calls that certainly came before this delivery and certainly concerned this message. They override the due
+    // time that was set before them.
     let certain = |op: &Op| {
         op.done()
             && !messages.may_be_forgotten(op, by)
             && match op.act {
-                // It counted, so the deliveries with later receipts came after it, or were forgotten before.
+                // This call counted, so deliveries with later receipts were made after it, or were forgotten before it.
                 Act::Nack { .. } => !messages.may_be_forgotten(seen.op, op.span.answered),
                 Act::Reschedule { .. } => op.span.before(&seen.op.span) && messages.alone(message),
                 _ => false,
@@ -113,7 +115,7 @@ fn due(op: &Op) -> i64 {
     }
 }
 
-/// A receipt counts until something happened to its delivery, and not any more after a later one.
+/// A receipt counts until its delivery ends, and no longer counts after a later delivery.
 fn receipts_hold(messages: &Messages<'_>, message: &Message<'_>, later: &[Seen], seen: &Seen, report: &mut Report) {
     let asked = messages.with_receipt(&seen.delivery.receipt);
     for op in asked {

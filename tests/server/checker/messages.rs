@@ -3,34 +3,35 @@
 use super::history::{Act, Delivery, History, Op, Outcome, Span};
 use std::collections::HashMap;
 
-/// One delivery, and the pop that brought it.
+/// One delivery, and the pop that returned it.
 pub struct Seen<'a> {
     pub op: &'a Op,
     pub delivery: &'a Delivery,
 }
 
-/// A push, and all that became of it.
+/// A push, and everything that happened to its message.
 pub struct Message<'a> {
     pub payload: &'a str,
     pub push: &'a Op,
-    /// The name that was asked for, the id of the answer, or the one it was delivered with: any of them that is known.
+    /// The id of the message, if it is known: the requested name, the id in the reply, or the id of a delivery.
     pub id: Option<&'a str>,
-    /// In the order in which the server made them.
+    /// The deliveries, in the order in which the server made them.
     pub deliveries: Vec<Seen<'a>>,
 }
 
 /// The history, by message, by id and by receipt.
 pub struct Messages<'a> {
     pub all: Vec<Message<'a>>,
-    /// What was delivered and never pushed.
+    /// Deliveries of messages that were never pushed.
     pub strangers: Vec<Seen<'a>>,
     of_receipt: HashMap<&'a str, Vec<&'a Op>>,
     of_id: HashMap<&'a str, Vec<&'a Op>>,
-    /// The places in `all` of the pushes of one name.
+    /// For each name, the indexes in `all` of its pushes.
     namesakes: HashMap<&'a str, Vec<usize>>,
-    /// Pops that nobody saw the answer of: each may have delivered a message, or several.
+    /// Pops whose reply was lost. Each of them may have delivered one or several messages.
     hidden: Vec<Span>,
-    /// When a replica took over, and up to when all that was answered is certain to be on it.
+    /// The instants at which a replica took over, each with the instant up to which the replica certainly had
+    /// everything that was answered.
     losses: Vec<(u64, u64)>,
 }
 
@@ -88,17 +89,17 @@ impl<'a> Messages<'a> {
         }
     }
 
-    /// What was asked with a receipt.
+    /// The calls that named a receipt.
     pub fn with_receipt(&self, receipt: &str) -> &[&'a Op] {
         self.of_receipt.get(receipt).map_or(&[], Vec::as_slice)
     }
 
-    /// What was asked with an id, pushes with that name among it.
+    /// The calls that named an id, including pushes with this name.
     pub fn with_id(&self, id: Option<&str>) -> &[&'a Op] {
         id.and_then(|id| self.of_id.get(id)).map_or(&[], Vec::as_slice)
     }
 
-    /// What may have removed a message other than an ack: a cancellation, or a push that replaced it.
+    /// The calls other than acks that may have removed a message: a cancellation, or a push that replaced it.
     pub fn removals<'m>(&'m self, message: &'m Message<'a>) -> impl Iterator<Item = &'a Op> + 'm {
         self.with_id(message.id).iter().copied().filter(|op| {
             let removes = matches!(op.act, Act::Cancel { .. } | Act::Push { replace: true, .. });
@@ -106,46 +107,47 @@ impl<'a> Messages<'a> {
         })
     }
 
-    /// What may have completed a message.
+    /// The calls that may have completed a message.
     pub fn acks<'m>(&'m self, message: &'m Message<'a>) -> impl Iterator<Item = &'a Op> + 'm {
         let receipts = message.deliveries.iter().flat_map(|seen| self.with_receipt(&seen.delivery.receipt));
         receipts.copied().filter(|op| matches!(op.act, Act::Ack { .. }) && op.possible())
     }
 
-    /// All pushes of the id of a message, but for its own.
+    /// All other pushes of the id of a message.
     pub fn all_with_id<'m>(&'m self, message: &'m Message<'a>) -> impl Iterator<Item = &'m Message<'a>> + 'm {
         let places = message.id.and_then(|id| self.namesakes.get(id)).map_or(&[][..], Vec::as_slice);
         let others = places.iter().map(|place| &self.all[*place]);
         others.filter(|other| !std::ptr::eq(other.push, message.push))
     }
 
-    /// Whether anything may have ended the life of a message.
+    /// Whether the message may have been removed.
     pub fn may_be_gone(&self, message: &Message<'a>) -> bool {
         self.acks(message).next().is_some() || self.removals(message).next().is_some()
     }
 
-    /// Whether no other push of the same id was ever taken, so that the id can only mean this message.
+    /// Whether no other push of this id was ever accepted, so that the id can only mean this message.
     pub fn alone(&self, message: &Message<'a>) -> bool {
         let pushes = self.with_id(message.id).iter().filter(|op| matches!(op.act, Act::Push { .. }) && op.possible());
         pushes.count() <= 1
     }
 
-    /// Whether what was done may be undone by an instant: a replica took over that had not heard of it.
+    /// Whether a call may have been lost by the instant `by`, because a replica took over that had not received it.
     pub fn may_be_forgotten(&self, op: &Op, by: u64) -> bool {
         self.losses.iter().any(|(at, held)| op.span.called < *at && *at < by && op.span.answered >= *held)
     }
 
-    /// Whether anything at all may have been forgotten between two instants.
+    /// Whether a takeover may have lost anything between two instants.
     pub fn anything_forgotten(&self, after: u64, by: u64) -> bool {
         self.losses.iter().any(|(at, _)| after < *at && *at < by)
     }
 
-    /// How many deliveries of one message nobody may have seen between two instants: each pop delivers it once.
+    /// The largest number of deliveries of one message that no client may have seen between two instants. Each pop
+    /// delivers it at most once.
     pub fn hidden_between(&self, after: u64, by: u64) -> usize {
         self.hidden.iter().filter(|span| span.called < by && after < span.answered).count()
     }
 
-    /// All that was asked for that has to do with a message, in the order of the calls: evidence.
+    /// All calls that concern a message, in the order in which they were made, as evidence for a report.
     pub fn story(&self, message: &Message<'a>) -> String {
         let mut ops: Vec<&Op> = vec![message.push];
         ops.extend(self.with_id(message.id));
@@ -159,7 +161,7 @@ impl<'a> Messages<'a> {
     }
 }
 
-/// An op, without what else its pop brought.
+/// A call without the other messages that its pop returned.
 fn one_line(op: &Op, message: &Message<'_>) -> String {
     let mut op = op.clone();
     if let Act::Pop { deliveries } = &mut op.act {
@@ -169,7 +171,8 @@ fn one_line(op: &Op, message: &Message<'_>) -> String {
     format!("{:>9}..{:>9} us  {:?}  {:?}", us(op.span.called), us(op.span.answered), op.outcome, op.act)
 }
 
-/// For each takeover the last instant before it up to which the replica is known to hold all that was answered.
+/// For each takeover, the latest instant before it up to which the replica is known to have everything that was
+/// answered.
 fn losses(history: &History) -> Vec<(u64, u64)> {
     let confirms = history.ops.iter().filter(|op| matches!(op.act, Act::Confirm) && op.done());
     let calls: Vec<u64> = confirms.map(|op| op.span.called).collect();

@@ -32,19 +32,19 @@ use crate::support::{Random, Server};
 const PRODUCERS: usize = 3;
 const CONSUMERS: usize = 4;
 
-/// The seed of the runs that everybody does.
+/// The seed of the ordinary runs.
 const SEED: u64 = 1;
 
-/// Which servers a run has.
+/// The servers of a run.
 #[derive(Clone, Copy, Debug)]
 enum Cast {
-    /// One that writes all to its AOF before it answers: it must forget nothing.
+    /// One server that writes everything to its AOF before it replies, so it must not lose anything.
     Alone,
-    /// A master, and a replica that takes over. What `WAIT` did not count may be forgotten.
+    /// A master and a replica that takes over. What no `WAIT` confirmed may be lost.
     Pair,
 }
 
-/// One run: its faults, `rounds` times, then the drain, then the check.
+/// Carries out one run: its faults, `rounds` times, then the drain, then the check.
 fn run(cast: Cast, seed: u64, rounds: usize) -> Report {
     let stage = Stage::new();
     let (master, replica, faults): (_, _, &[Fault]) = match cast {
@@ -71,7 +71,7 @@ fn run(cast: Cast, seed: u64, rounds: usize) -> Report {
             let consumer = Consumer::new(link(1 + PRODUCERS + n));
             workers.push(scope.spawn(move || consumer.work()));
         }
-        // Whatever goes wrong here, the clients must come to an end.
+        // The clients must end even if something fails here.
         let raged = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             for _ in 0..rounds {
                 nemesis.rage(faults);
@@ -88,7 +88,7 @@ fn run(cast: Cast, seed: u64, rounds: usize) -> Report {
     check::check(&history)
 }
 
-/// A run whose history must be without fault.
+/// Carries out a run, and fails unless its history is free of faults.
 fn must_be_clean(cast: Cast, seed: u64, rounds: usize) {
     println!("{cast:?}, DQ_SEED={seed}");
     let report = run(cast, seed, rounds);
@@ -98,7 +98,7 @@ fn must_be_clean(cast: Cast, seed: u64, rounds: usize) {
     assert!(numbers.iter().all(|number| *number > 0), "the run shows something: {report}");
 }
 
-/// The seed that was asked for, or `otherwise`.
+/// The seed that `DQ_SEED` sets, or `otherwise`.
 fn seed(otherwise: u64) -> u64 {
     std::env::var("DQ_SEED").map_or(otherwise, |seed| seed.parse().expect("DQ_SEED is a number"))
 }

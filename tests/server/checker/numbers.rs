@@ -6,7 +6,7 @@ use crate::support::sequence;
 use std::collections::HashMap;
 use std::fmt::Debug;
 
-/// Judges all ids and receipts of a history.
+/// Checks all ids and receipts of a history.
 pub fn check(history: &History, report: &mut Report) {
     let mut ids = Vec::new();
     let mut receipts = Vec::new();
@@ -36,7 +36,7 @@ pub fn check(history: &History, report: &mut Report) {
     rise(Fault::Receipt, receipts, report);
 }
 
-/// Notes a generated id that means two messages. No text that a push names reads as one.
+/// Notes a generated id that two messages have. The names that pushes choose never look like generated ids.
 fn same_message<'a>(carried: &mut HashMap<(u64, u64), &'a str>, id: (u64, u64), payload: &'a str, report: &mut Report) {
     let known = *carried.entry(id).or_insert(payload);
     if known != payload {
@@ -44,13 +44,13 @@ fn same_message<'a>(carried: &mut HashMap<(u64, u64), &'a str>, id: (u64, u64), 
     }
 }
 
-/// Notes numbers that are given twice, and those lower than one of a call that was over before.
+/// Notes numbers that were issued twice, and numbers that are lower than one of a call that had ended before.
 fn rise<T: Ord + Copy + Debug>(fault: Fault, mut given: Vec<(Span, T)>, report: &mut Report) {
     given.sort_by_key(|(_, number)| *number);
     for pair in given.windows(2).filter(|pair| pair[0].1 == pair[1].1) {
         report.note(fault, format!("{:?} was given twice: {:?} and {:?}", pair[0].1, pair[0].0, pair[1].0));
     }
-    // The highest number of the calls that were over by an instant.
+    // The highest number among the calls that had ended by an instant.
     given.sort_by_key(|(span, _)| span.answered);
     let mut highest: Vec<(u64, T)> = Vec::with_capacity(given.len());
     for (span, number) in &given {

@@ -1,10 +1,10 @@
-//! Tests of the checker itself: it finds each fault that is planted into a small history.
+//! Tests of the checker itself: it finds every fault that is planted in a small history.
 
 use super::check::check;
 use super::history::{Act, Delivery, History, Op, Outcome, Span};
 use super::report::{Fault, Report};
 
-/// A history written by hand: one call after the other, each over before the next.
+/// A history that a test writes call by call. Each call ends before the next one begins.
 #[derive(Default)]
 struct Script {
     history: History,
@@ -43,7 +43,7 @@ impl Script {
         self.act(outcome, Act::Ack { receipt: format!("m#{number}") })
     }
 
-    /// The master is gone, and its replica takes over.
+    /// The master is lost, and its replica takes over.
     fn takeover(&mut self) -> &mut Self {
         self.time += 1;
         self.history.losses.push(self.time);
@@ -54,7 +54,7 @@ impl Script {
         check(&self.history)
     }
 
-    /// Checks that these faults are found, and no other.
+    /// Checks that exactly these faults are found.
     #[track_caller]
     fn finds(&self, faults: &[Fault]) {
         let report = self.check();
@@ -89,14 +89,14 @@ fn a_good_history_is_not_blamed() {
 #[test]
 fn a_lost_message_is_found() {
     Script::default().push(Done, "m/0", 0).finds(&[Fault::Lost]);
-    // Delivered once, and then nowhere to be found.
+    // The message was delivered once, and then it disappeared.
     Script::default().push(Done, "m/0", 0).pop("m/0", 1, 1, 0).finds(&[Fault::Lost]);
-    // "Taken" vouches for the push whose answer did not come.
+    // The reply "taken" confirms the push whose reply was lost.
     Script::default().push(Unknown, "m/0", 0).push(Nothing, "m/1", 0).finds(&[Fault::Lost]);
     Script::default().push(Done, "m/0", 0).act(Nothing, cancel()).finds(&[Fault::Lost]);
-    // No promise was made.
+    // The server made no promise.
     Script::default().push(Unknown, "m/0", 0).finds(&[]);
-    // An answer that did not come may have been a yes.
+    // The reply that was lost may have been a success.
     Script::default().push(Done, "m/0", 0).act(Unknown, cancel()).finds(&[]);
     Script::default().push(Done, "m/0", 0).pop("m/0", 1, 1, 0).ack(Unknown, 1).finds(&[]);
 }
@@ -133,7 +133,7 @@ fn an_early_delivery_is_found() {
     let mut s = Script::default();
     s.push(Done, "m/0", 50).done(later.clone()).pop("m/0", 1, 1, 69).ack(Done, 1);
     s.finds(&[Fault::Early]);
-    // Whether it was put off, nobody knows.
+    // It is not known whether the message was rescheduled.
     Script::default().push(Done, "m/0", 50).act(Unknown, later).pop("m/0", 1, 1, 50).ack(Done, 1).finds(&[]);
 }
 
@@ -146,7 +146,7 @@ fn a_double_delivery_is_found() {
     let mut s = Script::default();
     s.push(Done, "m/0", 0).pop("m/0", 1, 1, 0).done(longer.clone()).pop("m/0", 2, 2, 249).ack(Done, 2);
     s.finds(&[Fault::Overlap]);
-    // Without an answer the lease may be as it was, but not shorter than that.
+    // The reply was lost, so the lease may be unchanged, but it cannot be shorter.
     let mut s = Script::default();
     s.push(Done, "m/0", 0).pop("m/0", 1, 1, 0).act(Unknown, longer.clone()).pop("m/0", 2, 2, 100).ack(Done, 2);
     s.finds(&[]);
@@ -187,7 +187,7 @@ fn an_attempt_out_of_turn_is_found() {
     let mut s = Script::default();
     s.push(Done, "m/0", 0).pop("m/0", 1, 1, 0).pop("m/0", 1, 2, 100).ack(Done, 2);
     s.finds(&[Fault::Attempt]);
-    // A pop whose answer did not come has delivered it.
+    // A pop whose reply was lost has delivered the message.
     let mut s = Script::default();
     s.push(Done, "m/0", 0).act(Unknown, Act::Pop { deliveries: vec![] }).pop("m/0", 2, 2, 0).ack(Done, 2);
     s.finds(&[]);
@@ -208,9 +208,9 @@ fn a_failover_may_forget_only_writes_that_no_replica_confirmed() {
     Script::default().push(Done, "m/0", 0).takeover().finds(&[]);
     Script::default().push(Done, "m/0", 0).done(Act::Confirm).takeover().finds(&[Fault::Lost]);
     Script::default().takeover().push(Done, "m/0", 0).finds(&[Fault::Lost]);
-    // A confirmation by the new master says nothing of what the old one had answered.
+    // A confirmation by the new master says nothing about what the old master had answered.
     Script::default().push(Done, "m/0", 0).takeover().done(Act::Confirm).finds(&[]);
-    // Delivery and ack are forgotten, so the delivery before counts again.
+    // The delivery and the ack are lost, so the previous delivery counts again.
     let mut s = Script::default();
     s.push(Done, "m/0", 0).pop("m/0", 1, 1, 0).done(Act::Confirm).pop("m/0", 2, 2, 100).ack(Done, 2).takeover();
     s.ack(Done, 1).finds(&[]);

@@ -1,4 +1,4 @@
-//! Producers of a checker run: they push, push again if the reply was lost, cancel and reschedule.
+//! The producers of a checker run. They push, push again if a reply was lost, cancel and reschedule.
 
 use super::history::{Act, Op, Outcome, Span};
 use super::stage::{instant, Link, QUEUE};
@@ -8,20 +8,20 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The longest delay, in ms.
 const DELAY: usize = 1_500;
 
-/// How often a push of one id is tried.
+/// How often a producer tries to push one id.
 const TRIES: usize = 5;
 
-/// How long to wait for a replica, in ms.
+/// How long a producer waits for a replica, in ms.
 const WAIT: usize = 100;
 
 pub struct Producer<'a> {
     link: Link<'a>,
     number: usize,
-    /// Whether it waits for a replica after each push.
+    /// Whether the producer waits for a replica after each push.
     confirms: bool,
-    /// How many payloads it has made.
+    /// The number of payloads made so far.
     made: usize,
-    /// The ids of its messages.
+    /// The ids of the messages of this producer.
     own: Vec<String>,
 }
 
@@ -30,14 +30,14 @@ impl<'a> Producer<'a> {
         Producer { link, number, confirms, made: 0, own: Vec::new() }
     }
 
-    /// Produces until the run is over; what it did.
+    /// Produces until the run is over. Returns the calls that it made.
     pub fn work(mut self) -> Vec<Op> {
         while !self.link.stage.over() {
             match self.link.chance.below(100) {
                 0..45 => self.push_unnamed(),
                 45..75 => self.push_named(),
                 choice => match self.any_of_its_own() {
-                    // Only what its producer named can be replaced.
+                    // Only a message that was named by its producer can be replaced.
                     Some(id) if choice < 81 && sequence(&id).is_none() => drop(self.push(Some(&id), true)),
                     Some(id) if choice < 89 => self.cancel(id),
                     Some(id) => self.reschedule(id),
@@ -49,7 +49,7 @@ impl<'a> Producer<'a> {
     }
 
     fn any_of_its_own(&mut self) -> Option<String> {
-        // The last ones are the ones that are most likely still there.
+        // Recent messages are the most likely to exist still.
         let recent = self.own.len().min(30);
         let from_the_end = 1 + self.link.chance.below(recent.max(1));
         self.own.len().checked_sub(from_the_end).map(|place| self.own[place].clone())
@@ -61,7 +61,8 @@ impl<'a> Producer<'a> {
         }
     }
 
-    /// Pushes until the server says that it has it, and with replicas until one has it too.
+    /// Pushes until the server confirms that it has the message and, if there are replicas, until one of them has it
+    /// too.
     fn push_named(&mut self) {
         let id = format!("p{}:{}", self.number, self.made);
         self.own.push(id.clone());
@@ -73,7 +74,7 @@ impl<'a> Producer<'a> {
         }
     }
 
-    /// One push: what became of it, its id, and whether what was answered is safe.
+    /// Pushes once. Returns the outcome, the id, and whether the reply is safe from a takeover.
     fn push(&mut self, name: Option<&str>, replace: bool) -> (Outcome, Option<String>, bool) {
         let payload = format!("payload-{}-{}", self.number, self.made);
         self.made += 1;
@@ -82,7 +83,7 @@ impl<'a> Producer<'a> {
         match self.link.chance.below(4) {
             0 => {}
             1 => due = DueTime::After(ms as i64),
-            // Whatever the server's clock says: it is to wait until this instant.
+            // The message must wait until this instant on the server's clock, whatever that clock shows now.
             2 => due = DueTime::At(local_time() + ms as i64),
             _ => due = DueTime::After(ms as i64 / 10),
         }
@@ -109,7 +110,7 @@ impl<'a> Producer<'a> {
         (outcome, given, self.is_safe())
     }
 
-    /// Waits for a replica.
+    /// Waits until a replica has what was pushed. Returns whether one has it.
     fn is_safe(&mut self) -> bool {
         if !self.confirms {
             return true;
@@ -154,7 +155,7 @@ fn local_time() -> i64 {
     i64::try_from(now.as_millis()).expect("before the year 2527")
 }
 
-/// What an answer says of the effect; none is no answer.
+/// What a reply says about the effect of a call. `None` stands for a lost reply.
 pub fn outcome(reply: Option<&Reply>) -> Outcome {
     match reply {
         None => Outcome::Unknown,

@@ -3,63 +3,63 @@
 use super::messages::{Message, Messages};
 use std::fmt;
 
-/// How many findings are printed in full.
+/// The number of findings that are printed in full.
 const TOLD: usize = 10;
 
 /// A violation of a promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// A push that was acknowledged, and nobody got it or removed it.
+    /// An acknowledged message was neither delivered nor removed.
     Lost,
-    /// A delivery of what was never pushed, or of what was refused.
+    /// A message was delivered that was never pushed, or whose push was refused.
     Unexpected,
-    /// A delivery of what had been acked, cancelled or replaced before.
+    /// A message was delivered after it had been acked, cancelled or replaced.
     Returned,
-    /// A delivery before the due time.
+    /// A message was delivered before its due time.
     Early,
-    /// A delivery while another consumer held the message.
+    /// A message was delivered while another consumer held it.
     Overlap,
-    /// An attempt that is not one more than the last.
+    /// The attempt of a delivery is not one more than that of the delivery before.
     Attempt,
-    /// A receipt, or its number, given twice; or one lower than an earlier one.
+    /// A receipt or its number was issued twice, or is lower than an earlier one.
     Receipt,
-    /// A generated id given twice, or one lower than an earlier one.
+    /// A generated id was issued twice, or is lower than an earlier one.
     Id,
-    /// A receipt that still counted after a later delivery.
+    /// A receipt still counted after a later delivery.
     Stale,
-    /// An ack that did not count though nothing had happened to the delivery.
+    /// An ack did not count although its delivery had not ended.
     Refused,
 }
 
-/// The numbers of a run, and what was wrong with it.
+/// The numbers of a run, and the faults that were found.
 #[derive(Default)]
 pub struct Report {
-    /// Pushes, with whatever outcome.
+    /// The number of pushes, with any outcome.
     pub attempted: usize,
-    /// Pushes of which the producer was told that they are safe.
+    /// The number of pushes that were confirmed to the producer.
     pub acknowledged: usize,
-    /// Messages that were delivered at least once.
+    /// The number of messages that were delivered at least once.
     pub delivered: usize,
-    /// Messages that were delivered more than once.
+    /// The number of messages that were delivered more than once.
     pub duplicated: usize,
-    /// Messages that were delivered though their producer had no answer.
+    /// The number of messages that were delivered although the reply to their push was lost.
     pub recovered: usize,
     pub findings: Vec<(Fault, String)>,
 }
 
 impl Report {
-    /// Notes what is wrong with a message, with all that happened to it.
+    /// Notes a fault of a message, with all calls that concern the message.
     pub fn find(&mut self, fault: Fault, messages: &Messages<'_>, message: &Message<'_>, what: impl fmt::Display) {
         let story = if self.findings.len() < TOLD { messages.story(message) } else { String::new() };
         self.note(fault, format!("{}: {what}{story}", message.payload));
     }
 
-    /// Notes what is wrong.
+    /// Notes a fault.
     pub fn note(&mut self, fault: Fault, what: String) {
         self.findings.push((fault, what));
     }
 
-    /// How often a fault was found.
+    /// Returns how often a fault was found.
     pub fn count(&self, fault: Fault) -> usize {
         self.findings.iter().filter(|(found, _)| *found == fault).count()
     }

@@ -1,12 +1,13 @@
-//! The checker for as long as one likes: `make soak`.
+//! Runs the checker for a given time: `make soak`.
 
 use super::{must_be_clean, seed, Cast};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How long, in seconds, unless `DQ_SOAK_SECONDS` says it.
+/// The default duration in seconds, which `DQ_SOAK_SECONDS` overrides.
 const SECONDS: u64 = 600;
 
-/// How often a run goes through its faults: longer than the ordinary runs, so that faults meet older data.
+/// How often a run goes through its faults. This is more often than in the ordinary runs, so that faults meet older
+/// data.
 const ROUNDS: usize = 4;
 
 #[test]

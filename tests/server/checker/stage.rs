@@ -1,4 +1,4 @@
-//! What the clients of a run share: the current server, the clock, and their progress.
+//! What the clients of a run share: the address of the current server, the clock, and their progress.
 
 use super::history::{Op, Span};
 use crate::support::{eventually, Client, Protocol, Random, Reply, Server};
@@ -6,19 +6,20 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// The queue of all runs.
+/// The name of the queue in all runs.
 pub const QUEUE: &str = "q";
 
-/// The name of the connections that may be cut.
+/// The name of the connections that a fault may cut.
 pub const WORKER: &str = "worker";
 
-/// What a server says that did not do it, and may be the wrong one to ask. `WAIT` has no word of its own for that.
+/// The beginnings of the errors with which a server refuses a call because it is not, or no longer, the master. `WAIT`
+/// has no error code of its own for this.
 const TURNED_AWAY: [&str; 4] = ["READONLY ", "UNBLOCKED ", "LOADING ", "ERR WAIT cannot be used with replica"];
 
-/// Shared by all clients of a run.
+/// The state that all clients of a run share.
 pub struct Stage {
     start: Instant,
-    /// The port and the process of the server to talk to, while there is one.
+    /// The port and the process id of the current server, or `None` if there is none.
     address: Mutex<Option<(u16, u32)>>,
     over: AtomicBool,
     answered: AtomicUsize,
@@ -30,12 +31,12 @@ impl Stage {
         Stage { start: Instant::now(), address, over, answered: AtomicUsize::new(0) }
     }
 
-    /// Sends clients that connect to a server.
+    /// Makes this server the one to which clients connect.
     pub fn enter(&self, server: &Server) {
         *self.address.lock().unwrap() = Some((server.port(), server.process()));
     }
 
-    /// Lets clients that connect wait: their server is about to go.
+    /// Makes clients wait before they connect, because their server is about to end.
     pub fn leave(&self) {
         *self.address.lock().unwrap() = None;
     }
@@ -48,19 +49,20 @@ impl Stage {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// ns since the run began.
+    /// The time since the run began, in ns.
     pub fn now(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_nanos()).expect("a run is shorter than 500 years")
     }
 
-    /// Waits until clients have had so many more answers.
+    /// Waits until clients have received this many more replies.
     pub fn until_answers(&self, more: usize) {
         let goal = self.answered.load(Ordering::Relaxed) + more;
         eventually("work goes on", || self.answered.load(Ordering::Relaxed) >= goal);
     }
 }
 
-/// One client's way to the server, whichever it is: it comes again after it broke. It keeps what the client did.
+/// The connection of one client to the current server. It reconnects after a failure, and records the calls of the
+/// client.
 pub struct Link<'a> {
     pub stage: &'a Stage,
     pub chance: Random,
@@ -95,7 +97,8 @@ impl<'a> Link<'a> {
         (span, replies)
     }
 
-    /// Connects to the server that is up, and makes sure that it is: another may have taken the port of a dead one.
+    /// Connects to the current server, and verifies its process id, because another process may have taken the port of
+    /// a dead server.
     fn connect(&self) -> Client {
         let mut connected = None;
         eventually("a server is up", || {
@@ -112,7 +115,7 @@ impl<'a> Link<'a> {
     }
 }
 
-/// The instant, in Unix ms, that a `TIME` said; none where it was not answered.
+/// The instant that a `TIME` returned, in Unix ms; `None` if its reply was lost.
 pub fn instant(reply: Option<&Reply>) -> Option<i64> {
     let Some(Reply::Array(parts)) = reply else { return None };
     let part = |n: usize| parts[n].text().parse::<i64>().expect("a number");
