@@ -4,7 +4,7 @@ use super::client::Client;
 use super::scenario::every_state;
 use super::server::Server;
 
-/// The effects that a queue `q` with messages in every state leaves in the AOF, and the queue's digest.
+/// Returns the effects that a queue `q` with messages in every state leaves in the AOF, and the queue's digest.
 pub fn effects_of_every_state() -> (Vec<Vec<u8>>, String) {
     let mut digest = String::new();
     let effects = effects_of(|c| {
@@ -15,7 +15,7 @@ pub fn effects_of_every_state() -> (Vec<Vec<u8>>, String) {
     (effects, digest)
 }
 
-/// The effects that what a client does leaves in the AOF.
+/// Returns the effects that the calls of `act` leave in the AOF.
 pub fn effects_of(act: impl FnOnce(&mut Client)) -> Vec<Vec<u8>> {
     let server = Server::with_aof(&[]);
     act(&mut server.client());
@@ -28,7 +28,7 @@ pub fn effects_of(act: impl FnOnce(&mut Client)) -> Vec<Vec<u8>> {
     commands.into_iter().map(|mut args| args.pop().unwrap()).collect()
 }
 
-/// The commands of an AOF of plain commands.
+/// Returns the commands in an AOF without an RDB preamble.
 fn commands(mut log: &[u8]) -> Vec<Vec<Vec<u8>>> {
     let mut commands = Vec::new();
     while !log.is_empty() {

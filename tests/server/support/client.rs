@@ -19,7 +19,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to the server at a port of this machine.
+    /// Connects to the server that listens on a port of this machine.
     pub fn connect(port: u16, protocol: Protocol) -> io::Result<Client> {
         let stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.set_nodelay(true)?;
@@ -32,14 +32,14 @@ impl Client {
         Ok(client)
     }
 
-    /// Sends a command and waits for its reply. Spaces separate words; `""` is the empty word.
+    /// Sends a command and waits for its reply. Words are separated by spaces, and `""` is the empty word.
     #[track_caller]
     pub fn ask(&mut self, line: impl AsRef<str>) -> Reply {
         let line = line.as_ref();
         self.try_ask(line).unwrap_or_else(|error| panic!("no reply to {line}: {error}"))
     }
 
-    /// As `ask`, for connections that may break.
+    /// The same as `ask` for connections that may break.
     pub fn try_ask(&mut self, line: impl AsRef<str>) -> io::Result<Reply> {
         self.try_send(&words(line.as_ref()))?;
         self.try_receive()
@@ -58,7 +58,7 @@ impl Client {
         self.try_send(&words(line.as_ref())).expect("sent");
     }
 
-    /// The next reply.
+    /// Reads the next reply.
     #[track_caller]
     pub fn receive(&mut self) -> Reply {
         self.try_receive().unwrap_or_else(|error| panic!("no reply: {error}"))
@@ -82,7 +82,7 @@ impl Client {
     pub fn replies_to<L: AsRef<str>>(&mut self, lines: &[L]) -> Vec<Reply> {
         let bytes: Vec<u8> = lines.iter().flat_map(|line| encode(&words(line.as_ref()))).collect();
         let mut replies = Vec::new();
-        // Where sending failed there may still be answers to read.
+        // Even if sending failed, there may be replies to read.
         let _ = self.send_raw(&bytes);
         while let Some(reply) = (replies.len() < lines.len()).then(|| self.try_receive().ok()).flatten() {
             replies.push(reply);
@@ -90,7 +90,7 @@ impl Client {
         replies
     }
 
-    /// Sends all commands within MULTI and EXEC.
+    /// Sends all commands within MULTI and EXEC. Returns their replies.
     #[track_caller]
     pub fn multi(&mut self, lines: &[&str]) -> Vec<Reply> {
         self.ask("MULTI").ok();
@@ -100,7 +100,7 @@ impl Client {
         self.ask("EXEC").items().to_vec()
     }
 
-    /// The null that stands for a string in this connection's protocol.
+    /// The null of this protocol for a reply that is otherwise a string.
     pub fn null(&self) -> Reply {
         match self.protocol {
             Protocol::Resp2 => Reply::NullBulk,
@@ -108,7 +108,7 @@ impl Client {
         }
     }
 
-    /// The null that stands for an array or a map in this connection's protocol.
+    /// The null of this protocol for a reply that is otherwise an array or a map.
     pub fn null_array(&self) -> Reply {
         match self.protocol {
             Protocol::Resp2 => Reply::NullArray,
@@ -121,7 +121,7 @@ impl Client {
         self.protocol
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes without any change.
     pub fn send_raw(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.get_mut().write_all(bytes)
     }
@@ -175,7 +175,7 @@ fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().map(|word| if word == "\"\"" { "" } else { word }).collect()
 }
 
-/// A command as it stands on the wire, and in an AOF.
+/// Encodes a command as it is on the wire and in an AOF.
 pub fn encode<A: AsRef<[u8]>>(args: &[A]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", args.len()).into_bytes();
     for arg in args {

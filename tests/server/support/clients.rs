@@ -10,14 +10,14 @@ use std::sync::OnceLock;
 /// The version of go-redis that the example is built with. Newer ones need a newer Go than Debian 12 has.
 const GO_REDIS: &str = "v9.7.3";
 
-/// Says that something is left out. Written past the test harness, which hides the output of tests that pass.
+/// Reports a test that is skipped. It bypasses the test harness, which hides the output of tests that pass.
 pub fn left_out(what: &str, why: &str) {
     let _ = writeln!(std::io::stderr(), "NOT TESTED: {what}: {why}");
 }
 
-/// A Python that has redis-py: the machine's own, or a virtual environment.
+/// A Python with redis-py: that of the machine, or a virtual environment.
 ///
-/// None if `DQ_WITHOUT_PYTHON` is set.
+/// Returns `None` if `DQ_WITHOUT_PYTHON` is set.
 pub fn python() -> Option<&'static Path> {
     static PYTHON: OnceLock<Option<PathBuf>> = OnceLock::new();
     let found = PYTHON.get_or_init(|| {
@@ -48,7 +48,7 @@ fn python_with_redis() -> Result<PathBuf, String> {
     Ok(python)
 }
 
-/// A folder where Node scripts find node-redis and ioredis; None without Node 20 or npm.
+/// A folder in which Node scripts find node-redis and ioredis. Returns `None` without Node 20 or npm.
 pub fn node() -> Option<&'static Path> {
     static NODE: OnceLock<Option<PathBuf>> = OnceLock::new();
     let found = NODE.get_or_init(|| {
@@ -71,7 +71,7 @@ fn node_modules() -> Result<PathBuf, String> {
     Ok(folder)
 }
 
-/// A folder where `go build` finds go-redis; None without Go or if the modules cannot be downloaded.
+/// A folder in which `go build` finds go-redis. Returns `None` without Go, or if the modules cannot be downloaded.
 pub fn go() -> Option<&'static Path> {
     static GO: OnceLock<Option<PathBuf>> = OnceLock::new();
     let found = GO.get_or_init(|| go_module().map_err(|problem| left_out("go-redis", &problem)).ok());
@@ -87,14 +87,14 @@ fn go_module() -> Result<PathBuf, String> {
     Ok(folder)
 }
 
-/// A folder in `target/` that outlives the run.
+/// A folder in `target/` that remains after the run.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&folder).expect("a folder");
     folder
 }
 
-/// Runs a program to its end. The error says what it was, and what it said.
+/// Runs a program to its end. The error contains the command and its output.
 pub fn run(command: &mut Command) -> Result<String, String> {
     match command.output() {
         Ok(output) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),

@@ -10,7 +10,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that shows the time as it is.
+    /// A clock that shows the true time.
     pub fn new() -> Clock {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("clock-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -19,15 +19,15 @@ impl Clock {
         clock
     }
 
-    /// Sets it this many milliseconds ahead of the true time, or behind.
+    /// Sets the clock this many milliseconds ahead of the true time, or behind it if the number is negative.
     pub fn set(&self, ms: i64) {
         use std::io::Write;
-        // Written in place: servers have the file mapped.
+        // The file is overwritten in place, because servers have mapped it.
         let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(false).open(&self.file).unwrap();
         file.write_all(&ms.to_ne_bytes()).expect("the clock is set");
     }
 
-    /// The environment variables of a server that uses this clock.
+    /// The environment variables with which a server uses this clock.
     pub fn environment(&self) -> Vec<(String, String)> {
         vec![
             ("LD_PRELOAD".to_owned(), library("clock").to_string_lossy().into_owned()),

@@ -11,7 +11,7 @@ const SLOTS: usize = 16_384;
 
 /// Masters that share the slots evenly, and their replicas.
 pub struct Cluster {
-    /// The masters first, in the order of their slots.
+    /// The nodes: first the masters in the order of their slots, then the replicas.
     pub nodes: Vec<Server>,
     masters: usize,
     node_timeout_ms: u32,
@@ -19,18 +19,19 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// A cluster of masters. None of them is taken for dead before `node_timeout_ms` of silence.
+    /// Starts a cluster of masters. A node is marked as failed only after `node_timeout_ms` of silence.
     pub fn of(masters: usize, node_timeout_ms: u32) -> Cluster {
         Cluster::with(masters, node_timeout_ms, &[], &[])
     }
 
-    /// As `of`. The first nodes go by the clocks given, and all take these arguments too.
+    /// The same as `of`. The first nodes use the given clocks, and all nodes are started with these arguments too.
     pub fn with(masters: usize, node_timeout_ms: u32, clocks: &[Clock], args: &[&'static str]) -> Cluster {
         let mut cluster = Cluster { nodes: Vec::new(), masters, node_timeout_ms, args: args.to_vec() };
         for n in 0..masters {
             let node = cluster.node(clocks.get(n));
             let mut c = node.client();
-            // Before they meet: so it is said with the first word, and they do not quarrel about their epochs.
+            // This is done before the nodes meet, so that their first messages carry it and they do not have to resolve
+            // a conflict of epochs.
             c.ask(format!("CLUSTER SET-CONFIG-EPOCH {}", n + 1)).ok();
             let (first, end) = (n * SLOTS / masters, (n + 1) * SLOTS / masters);
             c.ask(format!("CLUSTER ADDSLOTSRANGE {first} {}", end - 1)).ok();
@@ -43,7 +44,7 @@ impl Cluster {
         cluster
     }
 
-    /// Adds a replica of a master; its number.
+    /// Adds a replica of a master. Returns its number.
     pub fn add_replica(&mut self, master: usize) -> usize {
         let replica = self.node(None);
         self.introduce(&replica);
@@ -72,12 +73,12 @@ impl Cluster {
         Roamer::among(&self.nodes.iter().map(Server::port).collect::<Vec<_>>())
     }
 
-    /// The name by which the nodes know each other.
+    /// The id by which the nodes know each other.
     pub fn id(&self, number: usize) -> String {
         self.client(number).ask("CLUSTER MYID").text()
     }
 
-    /// A hash tag of the slots that a master had at first, and its slot.
+    /// A hash tag in the slots that a master had at first, and its slot.
     pub fn tag_of(&self, master: usize) -> (String, usize) {
         let mut c = self.client(0);
         let mut tags = (0..).map(|n| {
@@ -88,7 +89,7 @@ impl Cluster {
         tags.find(|(_, slot)| range.contains(slot)).expect("there are many")
     }
 
-    /// Checks that a node sent its client to another.
+    /// Checks that a node redirected its client to another node.
     #[track_caller]
     pub fn expect_moved(&self, reply: &Reply, slot: usize, number: usize) {
         assert_eq!(reply.error(), format!("MOVED {slot} 127.0.0.1:{}", self.nodes[number].port()));
@@ -97,7 +98,8 @@ impl Cluster {
     fn node(&self, clock: Option<&Clock>) -> Server {
         let timeout = self.node_timeout_ms.to_string();
         let args = ["--cluster-enabled", "yes", "--cluster-node-timeout", &timeout];
-        // Who can, takes over, however long it was cut off; and slots without a node concern their own keys only.
+        // A replica may take over however long it was disconnected, and slots without a node affect only their own
+        // keys.
         let more = ["--cluster-replica-validity-factor", "0", "--cluster-require-full-coverage", "no"];
         let args = [&args, &more, &self.args[..]].concat();
         clock.map_or_else(|| Server::with(&args), |clock| Server::with_clock(clock, &args))
@@ -108,7 +110,7 @@ impl Cluster {
         self.client(0).ask(format!("CLUSTER MEET 127.0.0.1 {} {bus}", node.port())).ok();
     }
 
-    /// Waits until every node knows every other and reports the cluster as ok.
+    /// Waits until every node knows every other one and reports the cluster as ok.
     fn until_agreed(&self) {
         let known = format!("cluster_known_nodes:{}\r\n", self.nodes.len());
         for node in &self.nodes {

@@ -3,7 +3,7 @@
 use super::client::Client;
 use super::random::Random;
 
-/// Any command that can change one of the queues.
+/// Draws a command that can change one of the queues.
 pub fn any_command(random: &mut Random, keys: &[&str]) -> String {
     let key = *random.one_of(keys);
     let id = format!("m{}", random.below(20));
@@ -35,12 +35,12 @@ pub fn any_command(random: &mut Random, keys: &[&str]) -> String {
         25 => format!("DQ.RESCHEDULE {key} {id} PRIORITY {}", random.one_of(&["5", "-5", "0 DELAY 20"])),
         26 => format!("DQ.PURGE {key} {} COUNT {count}", random.one_of(&["", "dead", "ready inflight"])),
         27 => format!("DQ.ALTER {key} {}", random.one_of(&["BACKOFF 5 50 JITTER 80", "MAXPAYLOAD 8", "MAXPAYLOAD 0"])),
-        // More often than a pause: most of a history is to have deliveries.
+        // This is drawn more often than a pause, so that most of a history has deliveries.
         _ => format!("DQ.RESUME {key}"),
     }
 }
 
-/// This many commands, each drawn by `line`, some of them in transactions and scripts.
+/// Sends this many commands, each drawn by `line`, some of them in transactions and scripts.
 pub fn go_on(c: &mut Client, random: &mut Random, commands: usize, line: impl Fn(&mut Random) -> String) {
     for _ in 0..commands / 10 {
         c.pipeline((0..7).map(|_| line(random)));

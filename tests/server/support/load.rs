@@ -10,9 +10,9 @@ use std::thread::JoinHandle;
 
 const PRODUCERS: usize = 2;
 const CONSUMERS: usize = 4;
-/// Producers wait while so many messages are to be done: a test is long enough.
+/// Producers wait while this many messages are not completed, so that the final drain stays short.
 const BACKLOG: i64 = 300;
-/// How long a producer waits for a replica, ms.
+/// How long a producer waits for a replica, in ms.
 const CONFIRM_MS: u32 = 10_000;
 
 /// Producers and consumers that work on a queue until they are stopped.
@@ -25,13 +25,13 @@ pub struct Load {
     own: Roamer,
 }
 
-/// A push that was answered.
+/// A push that was answered, and what the client knows about it.
 struct Pushed {
     id: String,
     confirmed: bool,
 }
 
-/// A message that a consumer got, and tried to ack.
+/// A message that a consumer received and tried to ack.
 struct Delivery {
     id: String,
     attempt: i64,
@@ -43,17 +43,17 @@ struct Delivery {
 pub struct Outcome {
     pushed: Vec<Pushed>,
     deliveries: Vec<Delivery>,
-    /// How often consumers had to change the server.
+    /// How often consumers had to connect to another server.
     pub travels: usize,
 }
 
 impl Load {
-    /// Starts it with clients that `roamer` makes, and waits until it is under way. Deliveries last `lease_ms`.
+    /// Starts the load with clients that `roamer` makes, and waits until it is in progress. Leases last `lease_ms`.
     pub fn on(key: &str, lease_ms: u64, roamer: impl Fn() -> Roamer) -> Load {
         Load::start(key, lease_ms, false, roamer)
     }
 
-    /// The same with producers that ask with `WAIT` whether a replica has it, until their master is gone.
+    /// The same with producers that ask with `WAIT` whether a replica has their message, until the master is lost.
     pub fn confirmed_on(key: &str, lease_ms: u64, roamer: impl Fn() -> Roamer) -> Load {
         Load::start(key, lease_ms, true, roamer)
     }
@@ -74,14 +74,14 @@ impl Load {
         load
     }
 
-    /// Waits until much more was done, so that the work is known to continue.
+    /// Waits until much more work was done, so that it is known to continue.
     #[track_caller]
     pub fn go_on(&mut self) {
         let goal = self.done.load(Ordering::Relaxed) + 200;
         eventually("work goes on", || self.done.load(Ordering::Relaxed) > goal);
     }
 
-    /// Ends it: nothing more is pushed, and all that was is delivered.
+    /// Ends the load: stops the producers, and waits until everything that was pushed is delivered.
     #[track_caller]
     pub fn end(mut self) -> Outcome {
         self.stop.store(true, Ordering::Relaxed);
@@ -110,7 +110,7 @@ impl Load {
 }
 
 impl Outcome {
-    /// Checks that each message was delivered and acked once, and none that nobody pushed.
+    /// Checks that each message was delivered and acked exactly once, and that every delivered message was pushed.
     #[track_caller]
     pub fn expect_each_once(&self) {
         self.expect_no_repeats();
@@ -122,7 +122,7 @@ impl Outcome {
         assert_eq!(self.delivered(), pushed, "what was pushed was delivered, and nothing else");
     }
 
-    /// Checks that all that a replica had was delivered, whatever else was lost or came twice.
+    /// Checks that every message that a replica had was delivered, even if others were lost or delivered twice.
     #[track_caller]
     pub fn expect_confirmed_delivered(&self) {
         self.expect_no_repeats();
@@ -133,7 +133,7 @@ impl Outcome {
         assert!(lost.is_empty(), "lost although WAIT confirmed them: {lost:?}");
     }
 
-    /// Checks that no id and no receipt was given twice.
+    /// Checks that no id and no receipt was issued twice.
     #[track_caller]
     fn expect_no_repeats(&self) {
         let mut seen = HashSet::new();
@@ -160,13 +160,13 @@ fn produce(mut c: Roamer, key: &str, producer: usize, mut confirm: bool, stop: &
         if n % 32 == 0 {
             eventually("the backlog is small", || c.ask(&format!("DQ.LEN {key}")).int() < BACKLOG);
         }
-        // Some with a name, some with an id of the server's.
+        // Some messages are named by the producer, and some get a generated id.
         let id = if n % 2 == 0 { format!("ID p{producer}:{n}") } else { String::new() };
         let travels = c.travels;
         let reply = c.ask(&format!("DQ.PUSH {key} work {id} DELAY {}", n % 20));
-        // Null: it was pushed, but the answer went lost with the connection.
+        // Null: the message was pushed before, and the reply was lost with the connection.
         let id = if reply.is_null() { format!("p{producer}:{n}") } else { reply.text() };
-        // On the connection that pushed it, or the answer means nothing.
+        // `WAIT` must use the connection that pushed, or its reply means nothing.
         confirm = confirm && (n == 0 || travels == c.travels) && c.replicas_that_have_it(CONFIRM_MS) > 0;
         all.push(Pushed { id, confirmed: confirm && !reply.is_null() });
     }

@@ -1,4 +1,4 @@
-//! Test support: starts servers, talks to them, and has short names for what tests do often.
+//! Test support: starts servers, talks to them, and has short names for frequent steps.
 
 mod aof;
 mod client;

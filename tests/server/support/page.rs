@@ -16,16 +16,16 @@ pub struct Page {
 
 /// A row of the table of options.
 pub struct OptionRow {
-    /// What is written: `DELAY ms`, `payload`.
+    /// What a client writes: `DELAY ms`, `payload`.
     pub usage: String,
     pub range: Range,
-    /// The cell of the range as it stands.
+    /// The unchanged text of the cell of the range.
     pub range_text: String,
 }
 
-/// A parameter `dq.default-…` as the page of settings shows it.
+/// A parameter `dq.default-…` as `docs/settings.md` describes it.
 pub struct Parameter {
-    /// Its name, and that of the field of `DQ.INFO`.
+    /// The name of the parameter, and that of its field of `DQ.INFO`.
     pub name: String,
     pub field: String,
     pub default: i64,
@@ -33,19 +33,19 @@ pub struct Parameter {
     pub max: i64,
 }
 
-/// What a value may be.
+/// The valid values of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Range {
     /// A whole number.
     Number { min: i64, max: i64 },
-    /// So many bytes.
+    /// A string of this many bytes.
     Bytes { min: usize, max: usize },
-    /// Something else, or nothing is said.
+    /// Another kind of value, or the page does not say.
     Other,
 }
 
 impl Page {
-    /// The page of every command, in the order of their names.
+    /// The pages of all commands, sorted by name.
     pub fn all() -> Vec<Page> {
         let mut pages: Vec<Page> =
             markdown_files(&root().join("docs/commands")).iter().filter_map(Page::read).collect();
@@ -59,18 +59,18 @@ impl Page {
         (name != "README").then_some(Page { name, text })
     }
 
-    /// The headings, in order, with their marks.
+    /// The headings in order, with their `#` signs.
     pub fn headings(&self) -> Vec<&str> {
         prose(&self.text).filter(|line| line.starts_with('#')).collect()
     }
 
-    /// What stands between the title and the first heading.
+    /// The text between the title and the first heading.
     pub fn summary(&self) -> &str {
         let end = self.text.find("\n## ").expect("headings");
         self.text[..end].split_once('\n').expect("a summary").1.trim()
     }
 
-    /// What stands below a heading.
+    /// The text below a heading.
     #[track_caller]
     pub fn section(&self, heading: &str) -> &str {
         let title = format!("\n## {heading}\n");
@@ -86,7 +86,7 @@ impl Page {
         words.collect::<Vec<_>>().join(" ").replace("[settings]", &settings)
     }
 
-    /// The words of the syntax that must be there: what is in brackets, and what follows an `|`, is left out.
+    /// The words of the syntax that are required: without what is in brackets or follows an `|`.
     pub fn required(&self) -> Vec<String> {
         let mut depth = 0;
         let open: String = self
@@ -102,7 +102,7 @@ impl Page {
         open.split_whitespace().take_while(|word| *word != "|").map(str::to_owned).collect()
     }
 
-    /// The table of options. A row for `settings` stands for the table of the page of settings.
+    /// The rows of the table of options. A row `settings` stands for the table of `docs/settings.md`.
     pub fn options(&self) -> Vec<OptionRow> {
         let rows = table(self.section("Options")).into_iter().map(|cells| OptionRow::read(&cells));
         let (settings_row, mut rows): (Vec<_>, Vec<_>) = rows.partition(|row| row.usage == "settings");
@@ -112,14 +112,14 @@ impl Page {
         rows
     }
 
-    /// The items of a line `- title: ...` of a section, without their quotes.
+    /// The items of a line `- title: ...` in a section, without their quotes.
     pub fn listed(&self, section: &str, title: &str) -> Vec<String> {
         let start = format!("- {title}: ");
         let line = self.section(section).lines().find_map(|line| line.strip_prefix(&start));
         code(line.unwrap_or_else(|| panic!("{}: no {title}", self.name)))
     }
 
-    /// The letters of the effects that the page names, in order.
+    /// The letters of the effects that the page mentions, in order.
     pub fn effects(&self) -> Vec<char> {
         let mut letters: Vec<char> = Vec::new();
         for after in self.text.split("effect `").skip(1) {
@@ -160,12 +160,12 @@ impl OptionRow {
         OptionRow { usage: code(&cells[0]).join(" "), range: Range::read(&cells[2]), range_text: cells[2].clone() }
     }
 
-    /// The word by which the option is named, if it has one.
+    /// The token of the option, if it has one.
     pub fn token(&self) -> Option<&str> {
         self.words().next().filter(|word| is_token(word))
     }
 
-    /// The words of what is written, without what may be repeated.
+    /// The words that a client writes, without those that repeat.
     pub fn words(&self) -> impl Iterator<Item = &str> {
         self.usage.split_whitespace().take_while(|word| !word.starts_with('['))
     }
@@ -188,7 +188,7 @@ impl Range {
     }
 }
 
-/// Whether a word is one that is written as it stands.
+/// Whether a word is a token, which is written as it is.
 pub fn is_token(word: &str) -> bool {
     word.len() > 1 && word.chars().all(|letter| letter.is_ascii_uppercase())
 }
@@ -200,7 +200,7 @@ pub fn markdown_files(folder: &Path) -> Vec<PathBuf> {
     paths.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect()
 }
 
-/// The lines of a document that do not stand in a block of code.
+/// The lines of a document that are not in a code block.
 pub fn prose(text: &str) -> impl Iterator<Item = &str> {
     let mut in_block = false;
     text.lines().filter(move |line| {
@@ -210,12 +210,12 @@ pub fn prose(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What stands in quotes of code.
+/// The parts of a text that are in code quotes.
 fn code(text: &str) -> Vec<String> {
     text.split('`').skip(1).step_by(2).map(|word| word.replace("\\|", "|")).collect()
 }
 
-/// The cells of the first table in `text`, without its head.
+/// The cells of the first table in `text`, without its header.
 fn table(text: &str) -> Vec<Vec<String>> {
     let lines = text.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
     lines

@@ -1,11 +1,12 @@
-//! Small libraries for LD_PRELOAD, for what only the operating system can do: set a clock, let a fork or a timer fail.
+//! Small libraries for LD_PRELOAD, for what only the operating system can do: set the clock, or make a fork or a timer
+//! fail.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-/// The library of this name, compiled from its source beside this file once a run.
+/// The library with this name, compiled once a run from the source beside this file.
 pub fn library(name: &str) -> PathBuf {
     static LIBRARIES: Mutex<Option<HashMap<String, PathBuf>>> = Mutex::new(None);
     let mut libraries = LIBRARIES.lock().unwrap_or_else(PoisonError::into_inner);

@@ -7,13 +7,13 @@ use super::wait::{eventually, late_ms};
 /// A lease that outlives the test.
 const LONG_LEASE_MS: i64 = 600_000;
 
-/// A message as it was delivered.
+/// A message that was delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     pub id: String,
     pub payload: Vec<u8>,
     pub attempt: i64,
-    /// None after `NOACK`
+    /// The receipt; `None` after `NOACK`.
     pub receipt: Option<String>,
 }
 
@@ -31,20 +31,20 @@ impl Message {
         }
     }
 
-    /// The messages of what `DQ.POP` delivered.
+    /// The messages in a reply of `DQ.POP`.
     #[track_caller]
     pub fn all(reply: &Reply) -> Vec<Message> {
         reply.items().iter().map(Message::from).collect()
     }
 
-    /// The receipt of a delivery that must be acked.
+    /// The receipt of a delivery that was not made with `NOACK`.
     #[track_caller]
     pub fn receipt(&self) -> &str {
         self.receipt.as_deref().expect("a receipt")
     }
 }
 
-/// The key and the messages of what `DQ.MPOP` delivered.
+/// The key and the messages in a reply of `DQ.MPOP`.
 #[track_caller]
 fn from_any(reply: &Reply) -> (String, Vec<Message>) {
     let [key, messages] = reply.items() else { panic!("[key, [message ...]], not {reply:?}") };
@@ -187,7 +187,7 @@ impl Client {
         (cursor.text(), page.items().iter().map(Reply::fields).collect())
     }
 
-    /// A whole scan with these options. Returns the ids that it showed, sorted.
+    /// Scans the whole queue with these options. Returns the ids, sorted.
     #[track_caller]
     pub fn scan_ids(&mut self, key: &str, options: &str) -> Vec<String> {
         let (mut cursor, mut ids) = ("0".to_owned(), Vec::new());
@@ -227,7 +227,7 @@ impl Client {
         self.ask(format!("DQ.RESUME {key}")).ok();
     }
 
-    /// Pushes messages and nacks each with `DEAD` at once, so that they die in this order.
+    /// Pushes messages and nacks each with `DEAD` at once, so that they become dead in this order.
     #[track_caller]
     pub fn bury(&mut self, key: &str, ids: &[&str]) {
         for id in ids {
@@ -237,19 +237,19 @@ impl Client {
         }
     }
 
-    /// How many messages are delayed, ready, in flight and dead.
+    /// The numbers of delayed, ready, in-flight and dead messages.
     #[track_caller]
     pub fn counts(&mut self, key: &str) -> [i64; 4] {
         ["delayed", "ready", "inflight", "dead"].map(|state| self.len(&format!("{key} {state}")))
     }
 
-    /// How many changes the server has counted: what `SAVE` and the dirty count see.
+    /// The number of changes since the last save, as the server counts them.
     #[track_caller]
     pub fn changes(&mut self) -> String {
         self.info("persistence", "rdb_changes_since_last_save")
     }
 
-    /// Runs a command in a script. Its nulls come back as the null of a string.
+    /// Runs a command in a script. Its nulls arrive as null bulk strings.
     #[track_caller]
     pub fn script(&mut self, line: &str) -> Reply {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -299,13 +299,13 @@ impl Client {
         self.about(key).without(&["oldest-ready", "oldest-inflight"])
     }
 
-    /// The digest of the records, settings and counters of a queue: equal content has equal digests.
+    /// The digest of the records, settings and counters of a queue. Equal content has equal digests.
     #[track_caller]
     pub fn digest(&mut self, key: &str) -> String {
         self.ask(format!("DEBUG DIGEST-VALUE {key}")).items()[0].text()
     }
 
-    /// The server's clock, Unix ms.
+    /// The time of the server's clock, in Unix ms.
     #[track_caller]
     pub fn now(&mut self) -> i64 {
         let time = self.ask("TIME");
@@ -313,11 +313,11 @@ impl Client {
         part(0) * 1000 + part(1) / 1000
     }
 
-    /// Waits until no rewrite of the AOF runs, or is about to.
+    /// Waits until no rewrite of the AOF is running or scheduled.
     #[track_caller]
     pub fn until_rewritten(&mut self) {
         eventually("the AOF is rewritten", || {
-            // In this order: what is no longer scheduled has begun, and is in progress until it is done.
+            // The order matters: a rewrite that is no longer scheduled has begun, and is in progress until it ends.
             let fields = ["aof_rewrite_scheduled", "aof_rewrite_in_progress"];
             fields.iter().all(|field| self.info("persistence", field) == "0")
         });
@@ -329,7 +329,7 @@ impl Client {
         eventually("the clock has passed an instant", || self.now() > instant);
     }
 
-    /// Checks that an instant is `ms` after the server's now at some moment of `act`, and hands back the instant.
+    /// Checks that `act` returns an instant that is `ms` after the server's time during the call. Returns this instant.
     #[track_caller]
     pub fn expect_ms_from_now(&mut self, ms: i64, act: impl FnOnce(&mut Client) -> i64) -> i64 {
         let before = self.now();
@@ -339,8 +339,8 @@ impl Client {
         instant
     }
 
-    /// Checks that a message now held under the lease of `wait_for_message` was delivered at `due` or up to
-    /// `late_ms` later, by the server's clock and by the deadline that it gave.
+    /// Checks that a message that is now leased to `wait_for_message` was delivered at `due` or at most `late_ms`
+    /// later, according to the server's clock and to its deadline.
     #[track_caller]
     pub fn expect_delivered_at(&mut self, key: &str, id: &str, due: i64) {
         let now = self.now();
@@ -350,7 +350,7 @@ impl Client {
         assert!(delivered <= due + late_ms(), "{id} was delivered {} ms late", delivered - due);
     }
 
-    /// One field of a section of `INFO`; empty if there is none.
+    /// One field of a section of `INFO`, or an empty string if there is none.
     #[track_caller]
     pub fn info(&mut self, section: &str, field: &str) -> String {
         let text = self.ask(format!("INFO {section}")).text();
@@ -365,7 +365,7 @@ impl Client {
         eventually("clients are blocked", || self.info("clients", "blocked_clients") == clients);
     }
 
-    /// `CONFIG SET`, which must be accepted.
+    /// `CONFIG SET`, which must succeed.
     #[track_caller]
     pub fn configure(&mut self, parameter: &str, value: impl ToString) {
         self.cmd(&["CONFIG", "SET", parameter, &value.to_string()]).ok();

@@ -34,7 +34,7 @@ impl Reply {
         Reply::Bulk(bytes.as_ref().to_vec())
     }
 
-    /// Any of the nulls.
+    /// Whether the reply is one of the nulls.
     pub fn is_null(&self) -> bool {
         matches!(self, Reply::NullBulk | Reply::NullArray | Reply::Null)
     }
@@ -69,7 +69,7 @@ impl Reply {
         }
     }
 
-    /// Whether it is an error.
+    /// Whether the reply is an error.
     pub fn is_error(&self) -> bool {
         matches!(self, Reply::Error(_))
     }
@@ -87,7 +87,7 @@ impl Reply {
         assert_eq!(self, &Reply::Simple("OK".into()));
     }
 
-    /// A map, or in RESP2 the flat array that stands for one.
+    /// Returns the fields of a map, or in RESP2 of the flat array that stands for one.
     #[track_caller]
     pub fn fields(&self) -> Fields {
         let pairs = match self {
@@ -136,7 +136,7 @@ impl Fields {
         names
     }
 
-    /// The same without the fields named.
+    /// The same map without these fields.
     pub fn without(mut self, names: &[&str]) -> Fields {
         self.0.retain(|(name, _)| !names.contains(&name.as_str()));
         self

@@ -6,15 +6,15 @@ use super::wait::eventually;
 
 /// A client of several servers, one of which has the data at any time.
 pub struct Roamer {
-    /// The port to try without a redirection; called again each time.
+    /// Returns the port to try next if there was no redirection.
     next: Box<dyn FnMut() -> Option<u16> + Send>,
     client: Option<Client>,
-    /// How often it had to change the server.
+    /// How often the client had to connect to another server.
     pub travels: usize,
 }
 
 impl Roamer {
-    /// A client that goes where `next` says, whenever the server at hand is of no use.
+    /// A client that asks `next` for a server whenever the current one cannot serve it.
     pub fn new(next: impl FnMut() -> Option<u16> + Send + 'static) -> Roamer {
         Roamer { next: Box::new(next), client: None, travels: 0 }
     }
@@ -37,7 +37,7 @@ impl Roamer {
         answer.expect("it came")
     }
 
-    /// How many replicas have what this connection wrote; 0 where it is another one by now.
+    /// The number of replicas that have what this connection wrote; 0 if the connection has been replaced since.
     pub fn replicas_that_have_it(&mut self, timeout_ms: u32) -> i64 {
         let reply = self.client.as_mut().and_then(|client| client.try_ask(format!("WAIT 1 {timeout_ms}")).ok());
         match reply {
@@ -55,7 +55,7 @@ impl Roamer {
         let Reply::Error(text) = &reply else { return Some(reply) };
         match text.split(' ').collect::<Vec<_>>()[..] {
             ["MOVED", _, address] => self.leave(Some(port(address))),
-            // For this once, and only who says so is let in.
+            // The redirection is valid for one command, which ASKING must precede.
             ["ASK", _, address] => {
                 let mut there = Client::connect(port(address), Protocol::Resp2).ok()?;
                 there.try_ask("ASKING").ok()?;

@@ -9,11 +9,11 @@ pub struct Cast {
     pub ids: Vec<String>,
     /// The receipt of `held`, which is in flight.
     pub held: String,
-    /// The receipt of `lapsed`, whose lease ran out with retries left.
+    /// The receipt of `lapsed`, whose lease ended with retries left.
     pub lapsed: String,
-    /// The receipt of `spent`, which died of its lease's end.
+    /// The receipt of `spent`, which became dead when its lease ended.
     pub spent: String,
-    /// How many are in each state.
+    /// The number of messages in each state.
     pub delayed: i64,
     pub ready: i64,
     pub inflight: i64,
@@ -22,19 +22,19 @@ pub struct Cast {
 
 /// Makes a queue that holds messages in every state, reached in every way.
 pub fn every_state(c: &mut Client, key: &str) -> Cast {
-    // Stories that are over: they live on in the totals and the last id only.
+    // These messages are gone. Only the totals and the last id still show them.
     c.push(format!("{key} x ID acked"));
     let acked = c.pop_one(key);
     assert_eq!(c.ack(format!("{key} {}", acked.receipt())), 1);
     c.push(format!("{key} x ID taken"));
     c.pop_one(format!("{key} NOACK"));
 
-    // Ready: after a lease that ran out. What comes next and is popped has a higher priority.
+    // Ready after a lease ended. Messages that are pushed and popped later have a higher priority.
     c.push(format!("{key} again ID lapsed RETRIES 5"));
     let lapsed = c.pop_one(format!("{key} LEASE 1")).receipt().to_owned();
     c.until_state(key, "lapsed", "ready");
 
-    // Dead: of its lease's end, rejected, expired.
+    // Dead because a lease ended, because of a rejection, and because a TTL ended.
     c.push(format!("{key} tired ID spent RETRIES 0 PRIORITY 50"));
     let spent = c.pop_one(format!("{key} LEASE 1")).receipt().to_owned();
     c.until_state(key, "spent", "dead");
@@ -44,19 +44,19 @@ pub fn every_state(c: &mut Client, key: &str) -> Cast {
     c.push(format!("{key} old ID expired TTL 1"));
     c.until_state(key, "expired", "dead");
 
-    // Delayed: by a nack, by its producer.
+    // Delayed by a nack and by the producer.
     c.push(format!("{key} twice ID retried PRIORITY 52"));
     c.pop_one(key);
     assert_eq!(c.nack(format!("{key} retried DELAY 600000 ERROR boom")), "delayed");
     c.push(format!("{key} later ID later DELAY 500000 LEASE 1234 RETRIES -1"));
     let unnamed = c.push(format!("{key} much-later AT 8000000000000 PRIORITY -128"));
 
-    // In flight, its lease extended.
+    // In flight with an extended lease.
     c.push(format!("{key} held ID held PRIORITY 127 LEASE 600000 TTL 6000000"));
     let held = c.pop_one(key).receipt().to_owned();
     c.extend(format!("{key} held LEASE 700000"));
 
-    // Ready: replaced, any bytes, none, many.
+    // Ready messages: one that replaced another, and payloads with any bytes, no bytes and many bytes.
     c.push(format!("{key} first ID replaced DELAY 1000000"));
     c.push(format!("{key} second ID replaced REPLACE PRIORITY -1"));
     let bytes: Vec<u8> = (0..=255).collect();
@@ -70,7 +70,7 @@ pub fn every_state(c: &mut Client, key: &str) -> Cast {
     Cast { ids, held, lapsed, spent, delayed: 3, ready: 5, inflight: 1, dead: 3 }
 }
 
-/// Makes a queue in which every command has had its say, and others of its kind beside it; what all of them are.
+/// Makes queues on which every command was used. Returns everything that can be read of them.
 pub fn every_command(c: &mut Client) -> Vec<Reply> {
     let lines = [
         "DQ.CREATE made LEASE 600000 RETRIES 2 BACKOFF 600000 700000 MAXLEN 50 MAXINFLIGHT 20 DEADLEN 6 TTL 6000000",
@@ -145,7 +145,7 @@ pub fn every_command(c: &mut Client) -> Vec<Reply> {
     known_of_every_command(c)
 }
 
-/// Everything that can be read of the queues of `every_command`, and their digests.
+/// Reads everything that can be read of the queues of `every_command`, with their digests.
 pub fn known_of_every_command(c: &mut Client) -> Vec<Reply> {
     let mut known = Vec::new();
     for key in ["made", "plain", "emptied", "purged", "more"] {
@@ -163,7 +163,7 @@ pub fn known_of_every_command(c: &mut Client) -> Vec<Reply> {
 }
 
 impl Cast {
-    /// All that `DQ.GET` says of every message.
+    /// The fields that `DQ.GET` returns for each message.
     pub fn portraits(&self, c: &mut Client, key: &str) -> Vec<Fields> {
         self.ids.iter().map(|id| c.get(key, id)).collect()
     }
@@ -186,7 +186,7 @@ impl Cast {
     }
 }
 
-/// The two numbers of a generated id; none for a name.
+/// The two numbers of a generated id, or `None` for a name.
 pub fn sequence(id: &str) -> Option<(u64, u64)> {
     let (ms, seq) = id.split_once('-')?;
     Some((ms.parse().ok()?, seq.parse().ok()?))

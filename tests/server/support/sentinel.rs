@@ -8,18 +8,18 @@ use super::wait::eventually;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-/// The name under which they watch the master.
+/// The name by which the sentinels know the master.
 const WATCHED: &str = "watched";
 
-/// Three sentinels; they end with this.
+/// Three sentinels, which are stopped on drop.
 pub struct Sentinels {
     children: Vec<(Child, u16)>,
     dir: PathBuf,
 }
 
 impl Sentinels {
-    /// Has three sentinels watch a master, and waits until they know each other and its replica. They take it for
-    /// dead after `down_after_ms` of silence.
+    /// Starts three sentinels for a master, and waits until they know each other and its replica. They consider the
+    /// master down after `down_after_ms` of silence.
     pub fn watch(master: &Server, down_after_ms: u32) -> Sentinels {
         let dir = master.dir().with_extension("sentinels");
         std::fs::create_dir_all(&dir).expect("a directory for the sentinels");
@@ -42,7 +42,7 @@ impl Sentinels {
         sentinels
     }
 
-    /// Where the master is, as the first sentinel says that answers.
+    /// The address of the master, according to the first sentinel that replies.
     pub fn master(&self) -> Option<u16> {
         master_by(&self.ports())
     }
@@ -79,7 +79,7 @@ impl Sentinels {
         let own = format!("process_id:{}\r\n", child.id());
         let mut ended = false;
         eventually("the sentinel answers", || {
-            // Where another process took its port in between, it ends.
+            // The sentinel exits if another process took its port in the meantime.
             ended = child.try_wait().expect("its status").is_some();
             let info = Client::connect(port, Protocol::Resp2).and_then(|mut c| c.try_ask("INFO server"));
             ended || info.is_ok_and(|info| matches!(&info, Reply::Bulk(_)) && info.text().contains(&own))

@@ -15,41 +15,41 @@ use std::time::Instant;
 #[path = "../../../src/module_api/alarms.rs"]
 mod alarms;
 
-/// What never stands in the log of a healthy server: what the module says of its own bugs, and what servers say.
+/// Texts that never occur in the log of a healthy server: the alarms of the module, and those of servers.
 const ALARMS: [&str; 6] = [alarms::PANIC, alarms::BUG, "panicked", "BUG REPORT", "Guru Meditation", "CRITICAL"];
 
-/// How often a start is tried again because another process took the port in between.
+/// How often a start is repeated if another process took the port in the meantime.
 const PORT_ATTEMPTS: usize = 20;
 
-/// A running server. Drop stops it, and fails the test if its log has an alarm.
+/// A running server. On drop it is stopped, and the test fails if its log contains an alarm.
 pub struct Server {
     child: Child,
     port: u16,
     dir: PathBuf,
     args: Vec<String>,
     environment: Vec<(String, String)>,
-    /// Whether the test expects an alarm in its log.
+    /// Whether the test expects an alarm in the log.
     alarm_wanted: bool,
 }
 
 impl Server {
-    /// A fresh server that keeps nothing on disk.
+    /// Starts a server that saves nothing to disk.
     pub fn start() -> Server {
         Server::with(&[])
     }
 
-    /// A fresh server with further arguments.
+    /// Starts a server with further arguments.
     pub fn with(args: &[&str]) -> Server {
         Server::in_environment(Vec::new(), args)
     }
 
-    /// A fresh server whose time of day is that of `clock`.
+    /// Starts a server that uses `clock`.
     pub fn with_clock(clock: &Clock, args: &[&str]) -> Server {
         Server::in_environment(clock.environment(), args)
     }
 
-    /// A fresh server whose module panics at a place; none if the module is no debug build, which alone can do that.
-    /// Its log must hold an alarm when it ends.
+    /// Starts a server whose module panics at a certain place; its log must contain an alarm at the end. Returns `None`
+    /// if the module is not a debug build, which alone supports this.
     pub fn with_panic_in(place: &str, args: &[&str]) -> Option<Server> {
         if !cfg!(debug_assertions) || std::env::var_os("DQ_MODULE").is_some() {
             return None;
@@ -59,12 +59,12 @@ impl Server {
         Some(server)
     }
 
-    /// Whether its log holds an alarm by now.
+    /// Whether the log contains an alarm already.
     pub fn is_alarmed(&self) -> bool {
         alarm_in(&read_log(&self.dir)).is_some()
     }
 
-    /// A fresh server whose forks fail.
+    /// Starts a server whose forks fail.
     pub fn without_fork(args: &[&str]) -> Server {
         let library = library("no_fork").to_string_lossy().into_owned();
         Server::in_environment(vec![("LD_PRELOAD".to_owned(), library)], args)
@@ -84,21 +84,21 @@ impl Server {
         let name = format!("server-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         std::fs::create_dir_all(&dir).expect("a directory for the server");
-        // Empty, for `CONFIG REWRITE` to write to.
+        // The file is empty at first; `CONFIG REWRITE` writes to it.
         std::fs::write(dir.join("conf"), "").expect("a file for the configuration");
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
         let (child, port) = launch(&dir, &args, &environment);
         Server { child, port, dir, args, environment, alarm_wanted: false }
     }
 
-    /// A fresh server that keeps an AOF, synced to disk with each reply.
+    /// Starts a server with an AOF, which is synced to disk before each reply.
     pub fn with_aof(args: &[&str]) -> Server {
         let mut all = vec!["--appendonly", "yes", "--appendfsync", "always"];
         all.extend_from_slice(args);
         Server::with(&all)
     }
 
-    /// A fresh server that follows `master`, once it has its data.
+    /// Starts a replica of `master`, and waits until it has the data.
     pub fn replica_of(master: &Server, args: &[&str]) -> Server {
         let port = master.port.to_string();
         let mut all = vec!["--replicaof", "127.0.0.1", &port];
@@ -109,74 +109,74 @@ impl Server {
         replica
     }
 
-    /// A connection that speaks RESP2.
+    /// Returns a connection in RESP2.
     pub fn client(&self) -> Client {
         self.client_with(Protocol::Resp2)
     }
 
-    /// A connection that speaks the protocol given.
+    /// Returns a connection in the given protocol.
     pub fn client_with(&self, protocol: Protocol) -> Client {
         Client::connect(self.port, protocol).expect("a connection")
     }
 
-    /// The port on which it listens; another after each start.
+    /// The port of the server, which changes with each start.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The number of its process.
+    /// The process id.
     pub fn process(&self) -> u32 {
         self.child.id()
     }
 
-    /// Sends its process a signal: `STOP` suspends it until `CONT`.
+    /// Sends a signal to the process. `STOP` suspends it until `CONT`.
     pub fn signal(&self, name: &str) {
-        // The shell's own kill: the program of that name is not installed everywhere.
+        // This is the kill of the shell, because the program `kill` is not installed everywhere.
         let kill = format!("kill -s {name} {}", self.process());
         let status = Command::new("sh").args(["-c", &kill]).status().expect("a shell");
         assert!(status.success(), "{kill}: {status}");
     }
 
-    /// The directory of its files.
+    /// The directory of the server's files.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// What it logged so far.
+    /// The log so far.
     pub fn log(&self) -> String {
         read_log(&self.dir)
     }
 
-    /// Clears its log: the test expected the alarms in it.
+    /// Clears the log, because the test expected the alarms in it.
     pub fn forget_log(&self) {
         std::fs::write(self.dir.join("log"), "").expect("an empty log");
     }
 
-    /// Shuts it down, saving an RDB file first, and starts it on the same directory.
+    /// Shuts the server down with a save of an RDB file, and starts it again on the same directory.
     pub fn restart_from_rdb(&mut self) {
         self.shut_down("SHUTDOWN SAVE");
         self.boot();
     }
 
-    /// Shuts it down and starts it on the same directory, to replay its AOF.
+    /// Shuts the server down and starts it again on the same directory, so that it replays its AOF.
     pub fn restart_from_aof(&mut self) {
         self.shut_down("SHUTDOWN NOSAVE");
         self.boot();
     }
 
-    /// Kills it, so that it cannot save or answer anything.
+    /// Kills the server, so that it can neither save nor reply.
     pub fn kill9(&mut self) {
         self.child.kill().expect("killed");
         self.child.wait().expect("gone");
     }
 
-    /// Starts it again after it ended.
+    /// Starts the server again after it ended.
     pub fn boot(&mut self) {
         (self.child, self.port) = launch(&self.dir, &self.args, &self.environment);
     }
 
     fn shut_down(&mut self, how: &str) {
-        // No reply comes where it works: the connection breaks.
+        // If the shutdown succeeds, the connection is closed without a reply.
         if let Ok(reply) = self.client().try_ask(how) {
             panic!("{how}: {reply:?}");
         }
@@ -209,7 +209,7 @@ pub fn in_both_protocols(test: impl Fn(&mut Client)) {
     }
 }
 
-/// Starts a server on a free port and waits until it answers.
+/// Starts a server on a free port and waits until it replies.
 fn launch(dir: &Path, args: &[String], environment: &[(String, String)]) -> (Child, u16) {
     for _ in 0..PORT_ATTEMPTS {
         let port = free_port();
@@ -226,7 +226,7 @@ pub(super) fn free_port() -> u16 {
     listener.local_addr().expect("its address").port()
 }
 
-/// Where a node of a cluster listens for the others: by itself it adds 10,000 to its port, which may be too high.
+/// The port of a cluster node for the cluster bus. The default is 10,000 above its port, which may be too high.
 fn bus_port(args: &[String]) -> Vec<String> {
     let in_cluster = args.iter().any(|arg| arg == "--cluster-enabled");
     in_cluster.then(|| ["--cluster-port".to_owned(), free_port().to_string()]).into_iter().flatten().collect()
@@ -254,7 +254,7 @@ fn spawn(dir: &Path, port: u16, args: &[String], environment: &[(String, String)
         .unwrap_or_else(|error| panic!("{} does not start: {error}", server_binary()))
 }
 
-/// True once this process answers and has loaded its data; false if its port was taken.
+/// Returns true once this process replies and has loaded its data, and false if its port was taken.
 fn answers(child: &mut Child, port: u16, dir: &Path) -> bool {
     let deadline = Instant::now() + patience();
     loop {
@@ -268,7 +268,7 @@ fn answers(child: &mut Child, port: u16, dir: &Path) -> bool {
             panic!("the server ended at its start ({status}):\n{out}\n{}", tail(&log));
         }
         if let Ok(mut client) = Client::connect(port, Protocol::Resp2) {
-            // Not loading any more, and no other server that took the port.
+            // The data is loaded, and no other server has taken the port.
             let loaded = client.try_ask("PING").is_ok_and(|reply| reply == Reply::Simple("PONG".into()));
             let own = format!("process_id:{}\r\n", child.id());
             if loaded && client.try_ask("INFO server").is_ok_and(|info| info.text().contains(&own)) {
@@ -294,7 +294,7 @@ pub fn server_binary() -> String {
     std::env::var("DQ_SERVER").unwrap_or_else(|_| from_path())
 }
 
-/// The module under test: cargo builds it beside this test's own binary.
+/// The module under test, which cargo builds beside the binary of these tests.
 fn module() -> PathBuf {
     if let Some(named) = std::env::var_os("DQ_MODULE") {
         return PathBuf::from(named);

@@ -1,4 +1,4 @@
-//! Replays redis-cli dialogues of the documentation on a server and compares the replies.
+//! Replays the redis-cli sessions of the documentation on a server and compares the replies.
 //!
 //! In a `console` block, lines that begin with the prompt are sent, and what follows is the expected reply. Ids,
 //! receipts, cursors and times differ from run to run, so only their form is compared. If a later line uses one that
@@ -15,7 +15,7 @@ struct Exchange {
     answer: String,
 }
 
-/// All dialogues of one document.
+/// All sessions of one document.
 pub struct Transcript(Vec<Exchange>);
 
 impl Transcript {
@@ -44,7 +44,7 @@ impl Transcript {
         self.0.iter().map(|exchange| exchange.command.as_str())
     }
 
-    /// Says every line to a server and compares the answers with those that `document` shows.
+    /// Sends every line to a server and compares the replies with those in `document`.
     #[track_caller]
     pub fn replay(&self, c: &mut Client, document: &str) {
         assert!(!self.0.is_empty(), "{document} shows nothing");
@@ -59,7 +59,7 @@ impl Transcript {
             let is_shown = start.map_or(whole == shape(answer), |start| whole.starts_with(&start));
             assert!(is_shown, "{command}\nanswers\n{got}\nand {document} shows\n{answer}");
             seen.extend(changing(answer).into_iter().zip(changing(&got)).filter(|(shown, came)| shown != came));
-            // The longest first, so that no id is taken for a part of another.
+            // The longest come first, so that no id is mistaken for a part of another one.
             seen.sort_by_key(|(shown, _)| std::cmp::Reverse(shown.len()));
         }
     }
@@ -69,7 +69,7 @@ fn print(reply: &Reply) -> String {
     format_reply(reply, "").trim_end().to_owned()
 }
 
-/// The words of a line as redis-cli parts them: by spaces, but for what is quoted.
+/// Splits a line into words as redis-cli does: at spaces, except within quotes.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut chars = line.chars().peekable();
@@ -98,7 +98,7 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// A reply as redis-cli prints it to a terminal; `indent` stands before every line but the first.
+/// Formats a reply as redis-cli prints it to a terminal. Every line but the first begins with `indent`.
 fn format_reply(reply: &Reply, indent: &str) -> String {
     match reply {
         Reply::Simple(text) => format!("{text}\n"),
@@ -135,7 +135,7 @@ fn quote(bytes: &[u8]) -> String {
     format!("\"{inner}\"")
 }
 
-/// The parts of a text that differ from run to run: ids, numbers of receipts, cursors, times.
+/// The parts of a text that differ from run to run: ids, receipt numbers, cursors and times.
 fn changing(text: &str) -> Vec<String> {
     parts(text).into_iter().filter_map(|(part, changes)| changes.then_some(part)).collect()
 }
@@ -151,12 +151,12 @@ fn shape(text: &str) -> String {
     parts(text).into_iter().map(|(part, changes)| if changes { kind(&part).to_owned() } else { part }).collect()
 }
 
-/// Of a time in Unix milliseconds, this century.
+/// The number of digits of a time in Unix milliseconds in this century.
 const DIGITS_OF_A_TIME: usize = 13;
-/// Of a cursor within a queue, this century; at its ends it is 0.
+/// The number of digits of a cursor within a queue in this century. At both ends of a scan the cursor is 0.
 const DIGITS_OF_A_CURSOR: usize = 19;
 
-/// A text parted into what changes from run to run and what does not.
+/// Splits a text into parts, each with whether it differs from run to run.
 fn parts(text: &str) -> Vec<(String, bool)> {
     let digits = |rest: &str| rest.bytes().take_while(u8::is_ascii_digit).count();
     let mut parts: Vec<(String, bool)> = Vec::new();
@@ -173,7 +173,7 @@ fn parts(text: &str) -> Vec<(String, bool)> {
             len = DIGITS_OF_A_CURSOR;
         }
         let changes = len > 0;
-        // A run of digits that is no time is one part, so that its end is not taken for one.
+        // A run of digits that is not a time is one part, so that its end is not mistaken for a time.
         let len = len.max(digits(rest)).max(first.len_utf8());
         parts.push((rest[..len].to_owned(), changes));
         rest = &rest[len..];

@@ -3,13 +3,13 @@
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// How long a test waits for what must come. Generous: a slow machine is not a failure. `DQ_PATIENCE` makes it so many
-/// times as long, for servers that run under an instrument.
+/// How long a test waits for a condition. It is generous, because a slow machine is not a failure. `DQ_PATIENCE`
+/// multiplies it, for servers that run under an instrument.
 pub fn patience() -> Duration {
     Duration::from_secs(30) * factor()
 }
 
-/// How late, in ms, what is due may come on a busy machine. It may never come early, not by one.
+/// How late, in ms, a delivery may be on a busy machine. It may never be early, not even by 1 ms.
 pub fn late_ms() -> i64 {
     5_000 * i64::from(factor())
 }
@@ -19,7 +19,7 @@ fn factor() -> u32 {
     *FACTOR.get_or_init(|| std::env::var("DQ_PATIENCE").ok().and_then(|times| times.parse().ok()).unwrap_or(1))
 }
 
-/// Waits until `condition` holds; fails, naming `what`, when patience ends.
+/// Waits until `condition` is true. Panics with `what` if it does not become true in time.
 #[track_caller]
 pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + patience();
