@@ -9,7 +9,7 @@ fn folder(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target)
 }
 
-/// Hands every input of a target to `replay`.
+/// Passes every input of a target to `replay`.
 fn each_of(target: &str, replay: fn(&[u8])) {
     let folder = folder(target);
     let mut inputs: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -17,7 +17,7 @@ fn each_of(target: &str, replay: fn(&[u8])) {
     assert!(inputs.len() > 10, "{} holds what the fuzzer found", folder.display());
     for input in inputs {
         let bytes = std::fs::read(&input).unwrap();
-        // Names the input where it fails.
+        // If it fails, the message names the input.
         let replayed = std::panic::catch_unwind(|| replay(&bytes));
         assert!(replayed.is_ok(), "{}", input.display());
     }
@@ -38,7 +38,7 @@ fn ids_of_the_fuzzer_are_read_as_they_are_printed() {
     each_of("ids", exercise::ids);
 }
 
-/// What the fuzzer starts from: a snapshot, every effect, ids of every form.
+/// Writes the inputs from which the fuzzer starts: a snapshot, every effect, and ids of every form.
 #[test]
 #[ignore = "writes files: `make fuzz` runs it"]
 fn seeds_for_the_fuzzer() {

@@ -29,7 +29,7 @@ enum Damage {
     Cut(usize),
     Insert(usize, u8),
     Remove(usize),
-    /// A number of the largest size is put over what is there.
+    /// Overwrites bytes with a number of the largest size.
     Enlarge(usize),
 }
 
@@ -100,7 +100,7 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
     ]
 }
 
-/// Numbers at which something could break.
+/// Numbers at the limits of types and ranges.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![
         0u64..3,
@@ -119,7 +119,7 @@ fn sequence() -> impl Strategy<Value = Named> {
     prop_oneof![4 => (0usize..20).prop_map(Named::Held), 3 => (1u64..4).prop_map(Named::Next), 1 => number().prop_map(Named::Any)]
 }
 
-/// Which sequence, or receipt, a forger names.
+/// The sequence or receipt that a forged effect names.
 #[derive(Clone, Copy, Debug)]
 enum Named {
     Held(usize),
@@ -185,7 +185,7 @@ enum Forged {
         totals: u64,
         viewed: u64,
     },
-    /// No forger: an ordinary call.
+    /// An ordinary call between forged effects.
     Advance(usize),
     Pop(usize),
     Reload,
@@ -266,7 +266,7 @@ impl ForgedImage {
     }
 }
 
-/// Settings that nobody asked for.
+/// Settings with any numbers.
 #[allow(clippy::needless_update, reason = "a setting that is not forged has its default")]
 fn settings(of: &[u64; 7]) -> Settings {
     let [lease, base, max, ttl, maxlen, maxinflight, deadlen] = *of;
@@ -285,7 +285,7 @@ fn settings(of: &[u64; 7]) -> Settings {
     }
 }
 
-/// A header that nobody wrote.
+/// A header with any numbers.
 fn header(settings: &[u64; 7], paused: bool, last: [u64; 2], totals: u64, viewed: u64) -> QueueHeader {
     QueueHeader {
         settings: self::settings(settings),
@@ -401,7 +401,7 @@ fn nothing_but_the_whole_is_read() {
 
 #[test]
 fn a_claim_of_many_messages_is_not_believed() {
-    // An array of four billion messages, of which none follows.
+    // The header of an array of four billion messages, without a single message.
     let stamped = [&[VERSION, 0x92, 0x00, 0x81, 0xa1, b'c', 0xdd][..], &[0xff; 4]].concat();
     assert_eq!(Stamped::decode(&stamped), Err(Refused::Malformed));
     let nested = [&[VERSION][..], &[0x91; 100_000]].concat();

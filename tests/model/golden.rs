@@ -16,8 +16,8 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(format!("v{VERSION}"))
 }
 
-/// Compares `lines` with a file, or writes the file if it is to be blessed. A line for each piece, so that a
-/// difference shows which.
+/// Compares `lines` with a file, or writes the file if `DQ_BLESS` is set. Each piece is one line, so a difference shows
+/// which piece changed.
 fn assert_golden(name: &str, lines: &[String]) {
     let path = folder().join(name);
     if std::env::var_os("DQ_BLESS").is_some() {
@@ -89,7 +89,8 @@ fn the_effects_of_each_version_lead_to_their_digests() {
         let bytes = unhex(line);
         let stamped = Stamped::decode(&bytes).unwrap();
         let mut queue = reload(&lively());
-        // What is refused here (a snapshot's next messages, in a queue that has them) has no digest.
+        // An effect that is refused here has no digest, such as further messages of a snapshot that the queue already
+        // has.
         let outcome = queue.apply(&stamped);
         queue.check().unwrap();
         digests.push(outcome.map_or_else(|refused| refused.to_string(), |_| hash(&digest(&queue))));

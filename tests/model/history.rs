@@ -7,19 +7,19 @@ use dq::queue::time::{DurationMs, UnixMs};
 use dq::queue::Verdict;
 use proptest::prelude::*;
 
-/// One history.
+/// A random history: the settings, the clocks, and the steps.
 #[derive(Clone, Debug)]
 pub struct History {
     pub settings: Settings,
     pub start: u64,
-    /// How far the replica's clock is from the master's.
+    /// The difference between the replica's clock and the master's, in ms.
     pub skew: i64,
     pub steps: Vec<Step>,
 }
 
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// How far the clock moves first; sometimes back.
+    /// By how many ms the clock moves before the act. A negative number moves it back.
     pub passed: i64,
     pub act: Act,
 }
@@ -49,13 +49,13 @@ pub enum Act {
         aim: Aim,
         lease: Option<u64>,
     },
-    /// The first name may stand several times.
+    /// A batch. The first name may occur several times.
     PushAll {
         of: Push,
         names: Option<Vec<usize>>,
     },
     Cancel(Vec<Aim>),
-    /// A new due time, a new priority, or both.
+    /// Sets a new due time, a new priority, or both.
     Reschedule {
         aim: Aim,
         due: Option<Due>,
@@ -65,7 +65,7 @@ pub enum Act {
         which: Redriven,
         delay: u64,
     },
-    /// The states, by their number, and at most how many messages.
+    /// Purges messages in these states, given by their numbers, and at most `count` of them.
     Purge {
         states: Vec<usize>,
         count: Option<usize>,
@@ -74,7 +74,7 @@ pub enum Act {
         settings: Settings,
         by: Who,
     },
-    /// For so long, or without an end.
+    /// Pauses for a time in ms, or without an end.
     Suspend(Option<u64>),
     Resume,
     Advance {
@@ -95,7 +95,7 @@ pub enum Act {
 
 #[derive(Clone, Debug)]
 pub struct Push {
-    /// So many messages in one command; all but one without a name.
+    /// The number of messages in one command. All but one are unnamed.
     pub copies: usize,
     pub name: Option<usize>,
     pub size: usize,
@@ -111,7 +111,7 @@ pub struct Push {
 pub enum Due {
     Now,
     After(u64),
-    /// At an instant so far from now.
+    /// At this distance from now, in ms.
     At(i64),
     AtTheEnd,
 }
@@ -123,47 +123,47 @@ pub enum Lease {
     NoAck,
 }
 
-/// What a consumer names.
+/// How a client refers to a message.
 #[derive(Clone, Debug)]
 pub enum Aim {
-    /// The id of some message.
+    /// By the id of a message.
     Id(usize),
-    /// The receipt that stands, of some message that has one.
+    /// By the current receipt of a message that has one.
     Receipt(usize),
-    /// Some receipt that was once given.
+    /// By a receipt that was issued at some time.
     OldReceipt(usize),
-    /// The sequence of some message, whether or not it has a name.
+    /// By the sequence of a message, even if the message has a name.
     Sequence(usize),
-    /// What never was.
+    /// By an id that no message ever had.
     Nothing,
 }
 
-/// Which of the dead.
+/// Which dead messages to redrive.
 #[derive(Clone, Debug)]
 pub enum Redriven {
     Oldest(usize),
     Named(Vec<Aim>),
 }
 
-/// Which of two equal masters.
+/// One of the two masters, which hold the same queue.
 #[derive(Clone, Copy, Debug)]
 pub enum Who {
-    /// The one that is brought up to now at each step.
+    /// The master that is advanced to the current time at each step.
     Eager,
-    /// The one that is advanced now and then.
+    /// The master that is advanced only when the history says so.
     Lazy,
 }
 
-/// How a queue comes back after a restart.
+/// How a queue is restored.
 #[derive(Clone, Copy, Debug)]
 pub enum Way {
-    /// From its pieces.
+    /// From the pieces of a saved queue.
     Save,
     /// From the effects of a rewritten AOF.
     Rewrite,
-    /// From all effects so far.
+    /// From all effects since the queue was created.
     Replay,
-    /// It is copied.
+    /// As a copy in memory.
     Copy,
 }
 
@@ -336,16 +336,16 @@ fn settings() -> impl Strategy<Value = Settings> {
         )
 }
 
-/// Settings for histories in which a command may concern so many messages.
+/// Settings for histories in which a command may concern up to `copies` messages.
 fn limited(copies: usize) -> impl Strategy<Value = Settings> {
     settings().prop_map(move |settings| {
-        // Limits of a few messages would leave nothing of a large history.
+        // Low limits would refuse nearly every push of a large history.
         let wide = |limit: u64| if copies > 1 { limit * 200 } else { limit };
         Settings { maxlen: wide(settings.maxlen), maxinflight: wide(settings.maxinflight), ..settings }
     })
 }
 
-/// A history of so many steps; `copies` is how many messages a command may concern.
+/// A history with this many steps. A command may concern up to `copies` messages.
 pub fn history(steps: std::ops::Range<usize>, copies: usize) -> impl Strategy<Value = History> {
     let start = prop_oneof![
         10 => Just(1_760_000_000_000),

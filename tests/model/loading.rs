@@ -9,7 +9,8 @@ use dq::queue::{Lease, NewMessage, Pop, Queue, StateKind};
 const START: UnixMs = UnixMs::new(1_700_000_000_000);
 const HOUR: DurationMs = DurationMs::new(3_600_000);
 
-/// A queue with two deliveries that end in an hour, of which one is the last, and a message that expires then.
+/// A queue with a message that expires in an hour and two deliveries whose leases end in an hour; one of them has no
+/// retries left.
 fn queue() -> Queue {
     let (mut queue, mut floor) = (Queue::new(Settings::default()), Floor::default());
     let named = |name: &'static [u8], retries| NewMessage {
@@ -31,7 +32,8 @@ fn load(queue: &Queue, now: UnixMs) -> Queue {
     loader.finish(now).unwrap()
 }
 
-/// What time did: in flight, ready and dead messages, leases that ended, deaths, of these by TTL.
+/// The numbers that depend on time: messages in flight, ready and dead; leases that ended; deaths, and those of them by
+/// TTL.
 fn history(queue: &Queue, now: UnixMs) -> [u64; 6] {
     let (counts, totals) = (queue.counts_at(now), queue.totals());
     [counts.inflight, counts.ready, counts.dead, totals.lease_expired, totals.died, totals.expired]

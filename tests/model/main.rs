@@ -31,9 +31,9 @@ pub fn histories() -> u32 {
     asked.unwrap_or(if cfg!(miri) { 4 } else { 10_000 })
 }
 
-/// So many histories, and no file of old failures.
+/// A configuration with this many histories, which keeps no file of old failures.
 pub fn config(cases: u32) -> ProptestConfig {
-    // A failure prints the shortest history that fails; it belongs into a test with a name, not into a file.
+    // A failure prints the shortest history that fails. Such a history becomes a test with a name, so no file is kept.
     ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 20_000, ..ProptestConfig::default() }
 }
 

@@ -16,7 +16,7 @@ fn at(ms: u64) -> UnixMs {
     START.after(DurationMs::new(ms))
 }
 
-/// A master and a replica that receives its effects as bytes. Neither has a timer, unless a test plays it.
+/// A master and a replica that receives its effects as bytes. They have no timer; a test advances them itself.
 struct Pair {
     master: Queue,
     replica: Queue,
@@ -35,7 +35,7 @@ impl Pair {
         self.replica.apply(&Stamped::decode(&bytes).unwrap()).unwrap();
     }
 
-    /// Pushes messages of three priorities, those with an even number with `ttl`.
+    /// Pushes messages with three priorities. Those with an even number get the TTL `ttl`.
     fn push(&mut self, now: UnixMs, count: usize, ttl: Option<DurationMs>) {
         let names: Vec<String> = (0..count).map(|nth| format!("{}-{nth}", now.as_ms() % 1_000_000)).collect();
         for (nth, name) in names.iter().enumerate() {
@@ -61,7 +61,7 @@ impl Pair {
         grants
     }
 
-    /// Both hold the same messages, and once time has been processed everywhere, the same counts and totals.
+    /// Checks that both hold the same messages and, after both have processed the time, the same counts and totals.
     fn assert_same(&mut self, now: UnixMs) {
         assert_eq!((self.master.check(), self.replica.check()), (Ok(()), Ok(())));
         assert_eq!(digest(&self.master), digest(&self.replica));
@@ -72,7 +72,7 @@ impl Pair {
     }
 }
 
-/// All messages are in flight, and all leases end at once, at 1,000.
+/// All messages are in flight, and all leases end at the same instant, 1,000.
 fn all_leases_ended(settings: Settings) -> (Pair, Vec<Grant>) {
     let mut pair = Pair::new(settings);
     pair.push(at(0), MESSAGES, None);
@@ -154,7 +154,7 @@ fn replicas_take_what_their_master_took() {
         {
             for count in [None, Some(300), Some(5_000)] {
                 let (mut pair, _) = all_leases_ended(settings);
-                // The replica has processed more than its master, or less.
+                // The replica has processed more or less than its master.
                 pair.replica.advance_view(at(1_000), nth * 2_500);
                 let Purged { count: purged, spans } = match count {
                     None => pair.master.purge(at(1_000), states),

@@ -1,15 +1,15 @@
-//! The queue in the simplest implementation of the contract: a vector, linear scans, stored states, and one event of
-//! time after the other. It shares no idea with the real queue, which stores no states.
+//! The simplest implementation of the contract of a queue: a vector, linear scans, stored states, and one event of time
+//! after the other. It shares no idea with the real queue, which stores no states.
 
 use dq::queue::id::Sequence;
 use dq::queue::settings::Settings;
 use dq::queue::time::UnixMs;
 use dq::queue::{Counts, Reason, Spans, StateKind, Totals, Verdict};
 
-/// After every instant.
+/// An instant that never comes.
 pub const NEVER: u64 = u64::MAX;
 
-/// Sums of times saturate.
+/// Adds a duration to an instant. The sum saturates.
 pub fn after(instant: u64, duration: u64) -> u64 {
     (instant + duration).min(UnixMs::MAX.as_ms())
 }
@@ -35,13 +35,13 @@ pub struct Message {
     pub ttl: u64,
     pub expires: u64,
     pub attempts: u32,
-    /// The receipt that holds, if one does.
+    /// The current receipt, if there is one.
     pub receipt: Option<u64>,
     pub state: State,
 }
 
 impl Message {
-    /// The next instant at which time does something to it.
+    /// The next instant at which time changes the state of this message.
     fn next_event(&self) -> u64 {
         match self.state {
             State::Delayed => self.due.min(self.expires),
@@ -64,7 +64,7 @@ impl Message {
         }
     }
 
-    /// Its place among those of its state, in the order in which they leave it.
+    /// The sort key among the messages of the same state, in the order in which they leave it.
     fn turn(&self) -> (i128, i32, i128) {
         let (due, sequence) = (i128::from(self.due), i128::from(self.sequence));
         match self.state {
@@ -75,7 +75,7 @@ impl Message {
         }
     }
 
-    /// It waits for a new due time, as if never delivered since; its time to live starts anew.
+    /// Gives the message a new due time. Its receipt becomes stale, and its TTL starts again.
     fn wait_until(&mut self, due: u64, now: u64) {
         self.due = due;
         self.receipt = None;
@@ -83,12 +83,12 @@ impl Message {
         self.expires = if self.ttl == 0 { NEVER } else { after(due.max(now), self.ttl) };
     }
 
-    /// Its place in the order of delivery.
+    /// The sort key of the order of delivery.
     fn order(&self) -> (i32, u64, u64) {
         (-i32::from(self.priority), self.due, self.sequence)
     }
 
-    /// Its place among the dead.
+    /// The sort key among dead messages, oldest first.
     fn age(&self) -> (u64, u64) {
         match self.state {
             State::Dead { died, .. } => (died, self.sequence),
@@ -97,7 +97,7 @@ impl Message {
     }
 }
 
-/// What a producer asks for; the times are absolute.
+/// A push with absolute times.
 #[derive(Clone, Copy)]
 pub struct Push<'a> {
     pub payload: &'a [u8],
@@ -119,14 +119,14 @@ pub enum Pushed {
     Full(u64),
 }
 
-/// How a message is named.
+/// How a client refers to a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Name {
     Sequence(u64),
     Text(Vec<u8>),
 }
 
-/// Why none of a batch was pushed.
+/// Why a batch was refused as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     Full(u64),
@@ -142,7 +142,7 @@ pub enum NackedTo {
 #[derive(Clone)]
 pub struct Model {
     pub settings: Settings,
-    /// Nothing is delivered before this instant.
+    /// The end of the pause: nothing is delivered before this instant.
     pub paused_until: u64,
     pub now: u64,
     pub messages: Vec<Message>,
@@ -151,7 +151,7 @@ pub struct Model {
     pub totals: Totals,
 }
 
-/// What an advance did.
+/// The result of an advance.
 #[derive(Default)]
 pub struct Moved {
     pub newly_ready: usize,
@@ -164,7 +164,7 @@ impl Model {
         Model { settings, paused_until: 0, now, messages: Vec::new(), begun: Vec::new(), totals: Totals::default() }
     }
 
-    /// Lets time pass, event by event, in the order in which they happen.
+    /// Moves the time forward, and applies the events until then in their order.
     pub fn advance(&mut self, now: u64) -> Moved {
         // Time never runs backwards.
         self.now = self.now.max(now);
@@ -187,7 +187,8 @@ impl Model {
         ready.map(|message| message.sequence).collect()
     }
 
-    /// The table of what happens when, the lines of time; whether the message died.
+    /// Applies the next event of one message, as the table "What happens when" of the contract says. Returns whether
+    /// the message became dead.
     fn happen(&mut self, nth: usize, at: u64) -> bool {
         let message = &mut self.messages[nth];
         let dies = |reason| State::Dead { died: at, reason };
@@ -216,7 +217,7 @@ impl Model {
         self.totals.expired += u64::from(reason == Reason::Expired);
     }
 
-    /// The next instant at which time does something.
+    /// The next instant at which time changes anything.
     pub fn next_event(&self) -> Option<u64> {
         self.messages.iter().map(Message::next_event).filter(|at| *at != NEVER).min()
     }
@@ -241,13 +242,13 @@ impl Model {
 
     pub fn find(&self, name: &Name) -> Option<usize> {
         self.messages.iter().position(|message| match name {
-            // A message that has a name is not known by its sequence.
+            // A message with a name is not found by its sequence.
             Name::Sequence(sequence) => message.name.is_none() && message.sequence == *sequence,
             Name::Text(text) => message.name.as_ref() == Some(text),
         })
     }
 
-    /// A push; `sequence` is the one that the real queue gave, where it took the message.
+    /// Pushes a message. `sequence` is the one that the real queue issued, if it accepted the message.
     pub fn push(&mut self, push: &Push<'_>, sequence: Option<u64>) -> Pushed {
         let held = push.name.and_then(|name| self.find(&Name::Text(name.to_vec())));
         if let Some(held) = held.filter(|_| !push.replace) {
@@ -286,7 +287,7 @@ impl Model {
             state: State::Delayed,
         });
         self.totals.pushed += 1;
-        // It may be due already, and (at the end of time) even expired.
+        // The message may be due already and, at the largest instant, even expired.
         self.advance(self.now);
         Pushed::Added { replaced: held.is_some() }
     }
@@ -295,8 +296,8 @@ impl Model {
         self.settings.maxpayload > 0 && push.payload.len() as u64 > self.settings.maxpayload
     }
 
-    /// All pushes or none: how many messages there are where they are too many. `sequences` are those that the real
-    /// queue gave, or as many of its own making.
+    /// Pushes all messages or none. Returns the number of messages in the queue if there would be too many. `sequences`
+    /// are those that the real queue issued; if it issued none, any number stands in for them.
     pub fn push_all(&mut self, pushes: &[Push<'_>], sequences: &[u64]) -> Result<Vec<Pushed>, Refused> {
         let mut without_limit = self.clone();
         without_limit.settings.maxlen = 0;
@@ -332,7 +333,7 @@ impl Model {
         Some((message.sequence, message.kind()))
     }
 
-    /// Makes a message dead by a command, and answers what it was.
+    /// Makes a message dead by a command. Returns its former state.
     pub fn bury(&mut self, name: &Name, error: Option<&[u8]>) -> Option<(u64, StateKind)> {
         let at = self.find(name).filter(|at| !self.messages[*at].is_dead())?;
         let (now, message) = (self.now, &mut self.messages[at]);
@@ -347,7 +348,7 @@ impl Model {
         Some((sequence, was))
     }
 
-    /// Makes the next `count` delayed messages due now, and answers which they were.
+    /// Makes the next `count` delayed messages due now. Returns their sequences.
     pub fn promote(&mut self, count: usize) -> Vec<u64> {
         let mut chosen = self.peek(StateKind::Delayed);
         chosen.truncate(count);
@@ -363,7 +364,7 @@ impl Model {
         self.now < self.paused_until
     }
 
-    /// Pauses until then, unless it is paused for longer; whether that changed anything.
+    /// Pauses until an instant, unless the queue is paused for longer. Returns whether that changed anything.
     pub fn suspend(&mut self, until: u64) -> bool {
         let longer = until > self.now && until > self.paused_until;
         if longer {
@@ -396,7 +397,7 @@ impl Model {
         Some(sequence)
     }
 
-    /// Makes those dead live again that are among the oldest `count`, or, where names are given, have one of them.
+    /// Makes dead messages live again: the oldest `count`, or those that are named.
     pub fn redrive(&mut self, count: usize, names: Option<&[Name]>, due: u64) -> usize {
         let chosen: Vec<u64> = match names {
             Some(names) => {
@@ -423,7 +424,7 @@ impl Model {
         redriven
     }
 
-    /// Removes the first messages of some states, in the order of the states, and answers which they were.
+    /// Removes the first messages in these states, in the order of the states. Returns their sequences.
     pub fn purge_first(&mut self, kinds: &[StateKind], count: usize) -> Vec<u64> {
         let mut chosen: Vec<u64> = kinds.iter().flat_map(|kind| self.peek(*kind)).collect();
         chosen.truncate(count);
@@ -437,7 +438,7 @@ impl Model {
         before - self.messages.len()
     }
 
-    /// The sequences of a state, in the order in which they leave it; the dead newest first.
+    /// The sequences in a state, in the order in which the messages leave it. Dead messages are newest first.
     pub fn peek(&self, kind: StateKind) -> Vec<u64> {
         let mut those: Vec<&Message> = self.messages.iter().filter(|message| message.kind() == kind).collect();
         those.sort_by_key(|message| message.turn());
@@ -482,7 +483,7 @@ impl Model {
         }
     }
 
-    /// How many a pop of `count` delivers.
+    /// The number of messages that a pop of `count` delivers.
     pub fn deliverable(&self, count: usize, no_ack: bool) -> usize {
         if self.is_paused() {
             return 0;
@@ -498,7 +499,8 @@ impl Model {
         ready.min(room).min(count as u64) as usize
     }
 
-    /// A pop: what it delivers, as it was before, in order. `lease` is none for a delivery without one.
+    /// Pops messages. Returns them in order, as they were before. `lease` is `None` for a delivery without
+    /// acknowledgement.
     pub fn pop(&mut self, count: usize, lease: Option<Option<u64>>, receipts: &[u64]) -> Vec<Message> {
         let mut delivered: Vec<Message> =
             self.messages.iter().filter(|message| message.state == State::Ready).cloned().collect();
@@ -522,7 +524,8 @@ impl Model {
         delivered
     }
 
-    /// The message of which `receipt` (or any) is the last delivery that still stands.
+    /// Finds a message by its name if its current delivery has `receipt`, or if it has any current delivery and
+    /// `receipt` is `None`.
     fn delivered(&self, name: &Name, receipt: Option<u64>) -> Option<usize> {
         let at = self.find(name)?;
         let current = self.messages[at].receipt?;
@@ -599,7 +602,7 @@ impl Model {
         Some((sequence, deadline))
     }
 
-    /// How many of the dead are more than may be kept.
+    /// The number of dead messages above the limit.
     pub fn excess_dead(&self) -> usize {
         let dead = self.messages.iter().filter(|message| message.is_dead()).count();
         let too_many = self.settings.deadlen.map_or(0, |kept| dead.saturating_sub(kept as usize));
@@ -611,12 +614,12 @@ impl Model {
         too_many.max(self.messages.iter().filter(is_old).count())
     }
 
-    /// The oldest of the dead, by (died, sequence).
+    /// The oldest dead messages, by (died, sequence).
     fn oldest_dead(&self) -> Option<(u64, u64)> {
         self.messages.iter().filter(|message| message.is_dead()).map(Message::age).min()
     }
 
-    /// Drops the messages that a trim named, which must be the oldest of the dead, and returns how many there are.
+    /// Drops the messages that a trim named, which must be the oldest dead messages. Returns their number.
     pub fn drop_dead_in(&mut self, spans: &Spans) -> usize {
         let named = |sequence: u64| spans.contain(Sequence(sequence));
         let doomed = self.messages.iter().filter(|message| named(message.sequence)).count();

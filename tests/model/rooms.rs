@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// A room, and what its files must not name.
+/// A room, and the rooms that its files must not name.
 const ROOMS: [(&str, &[&str]); 5] = [
     ("queue", &["crate::module_api", "crate::schedule", "crate::host", "crate::commands", "redis_module", "unsafe {"]),
     ("module_api", &["crate::queue", "crate::schedule", "crate::host", "crate::commands"]),

@@ -1,4 +1,4 @@
-//! What clients do, applied to the model and to both masters.
+//! The acts of clients, applied to the model and to both masters.
 
 use super::words::*;
 use super::{ms, World};
@@ -188,7 +188,8 @@ impl World {
         }
     }
 
-    /// One master drops at once what a lower `deadlen` does not keep, the other is told.
+    /// Changes the settings. One master drops the dead messages that a lower `deadlen` does not keep, and the other one
+    /// applies its effect.
     pub(super) fn alter(&mut self, settings: Settings, by: Who) {
         self.model.alter(settings);
         self.eager.queue.alter(settings);
@@ -234,7 +235,8 @@ impl World {
         }
     }
 
-    /// Sequences only rise, and tell the time unless that stepped back.
+    /// Checks that a new sequence is higher than all others, and that it follows from the time unless the clock stepped
+    /// back.
     pub(super) fn give_sequence(&mut self, sequence: Sequence) {
         let expected = (self.model.now << 20).max(self.given.0 + 1);
         assert_eq!(sequence.0, expected, "{sequence}");
@@ -288,7 +290,7 @@ impl World {
         }
     }
 
-    /// What a consumer would say, as bytes.
+    /// The bytes by which a client refers to the message.
     pub(super) fn text(&self, aim: &Aim) -> Vec<u8> {
         let messages = &self.model.messages;
         let nth = |nth: usize, len: usize| if len == 0 { None } else { Some(nth % len) };
@@ -337,7 +339,7 @@ impl World {
             Fate::Due(due) => Some(due.as_ms().saturating_sub(self.model.now)),
             Fate::Dead { .. } => None,
         });
-        // What the jitter takes away is the queue's own affair, but it is bounded.
+        // The model does not compute the jitter. It only checks that the jitter is within its share.
         let jittered = |full: u64| match waited {
             Some(waited) if jitter > 0 => waited.clamp((full - full * jitter / 100).saturating_sub(1), full),
             _ => full,

@@ -9,7 +9,7 @@ use dq::queue::time::{DurationMs, UnixMs};
 use dq::queue::{self as dq_queue, Cursor, Effect, Pop, Queue, Stamped, StateKind, Totals};
 
 impl World {
-    /// All that can be seen from outside is what the model says.
+    /// Checks that everything that clients can see agrees with the model.
     pub(super) fn check_state(&mut self, thorough: bool) {
         let now = ms(self.clock);
         for queue in [Some(&self.eager.queue), Some(&self.lazy.queue), self.replica.as_ref()].into_iter().flatten() {
@@ -65,7 +65,7 @@ impl World {
         self.check_totals();
     }
 
-    /// What can be seen without naming a message.
+    /// Checks peeks and scans, which name no message.
     pub(super) fn check_looks(&self) {
         let now = ms(self.clock);
         let mut late = self.lazy.queue.duplicate().unwrap();
@@ -85,7 +85,7 @@ impl World {
         assert_eq!(self.scanned(None), self.sorted_sequences());
     }
 
-    /// A whole scan of the master that is late, sorted.
+    /// Scans the whole queue of the lazy master. Returns the sequences, sorted.
     pub(super) fn scanned(&self, kind: Option<StateKind>) -> Vec<u64> {
         let (mut found, mut cursor) = (Vec::new(), Cursor::Start);
         loop {
@@ -112,7 +112,7 @@ impl World {
         sequences
     }
 
-    /// One big advance counts what many small ones do.
+    /// Checks that one large advance counts the same as many small ones.
     pub(super) fn check_totals(&self) {
         if self.steps % 4 != 0 {
             return;
@@ -126,12 +126,13 @@ impl World {
         let Some(replica) = self.replica.as_ref().filter(|_| self.replica_counts) else { return };
         let mut copy = replica.duplicate().unwrap();
         copy.advance_view(ms(self.model.now), usize::MAX);
-        // Refused pushes leave no trace.
+        // Refused pushes have no effect, so a replica does not count them.
         let told = Totals { duplicates: 0, rejected_full: 0, ..self.model.totals };
         assert_eq!(Totals { duplicates: 0, rejected_full: 0, ..copy.totals() }, told);
     }
 
-    /// Everything that will ever be delivered is, in the same order, by the masters and by the replica.
+    /// Delivers everything that can ever be delivered, and checks that the masters and the replica do it in the same
+    /// order.
     pub(super) fn drain(&mut self) {
         let everything = Pop { count: usize::MAX, lease: dq_queue::Lease::NoAck };
         let mut others: Vec<Master> = [
@@ -145,7 +146,7 @@ impl World {
         .flatten()
         .map(|queue| Master { queue, floor: Floor::default() })
         .collect();
-        // What is paused would wait for ever.
+        // A paused queue would deliver nothing.
         self.model.resume();
         let now = ms(self.model.now);
         for queue in others.iter_mut().map(|other| &mut other.queue) {
@@ -154,7 +155,7 @@ impl World {
         }
         self.eager.queue.resume(now);
         self.lazy.queue.resume(now);
-        // The replica may have seen later times than its master.
+        // The replica may have processed later times than its master.
         self.clock = self.model.now.max(self.replica_seen);
         self.advance_eager();
         loop {
@@ -178,7 +179,7 @@ impl World {
     }
 }
 
-/// How long the part of a digest is that is not of messages.
+/// The length of the part of a digest that precedes the messages.
 fn digest_head(queue: &Queue) -> usize {
     let mut head = None;
     queue

@@ -12,7 +12,7 @@ use dq::queue::id::Floor;
 use dq::queue::time::UnixMs;
 use dq::queue::{self as dq_queue, Effect, NewMessage, Pop, Queue, Stamped};
 
-/// One of two masters.
+/// A master and the floor of its ids.
 struct Master {
     queue: Queue,
     floor: Floor,
@@ -20,26 +20,26 @@ struct Master {
 
 pub struct World {
     model: Model,
-    /// Brought up to now before each act.
+    /// The master that is advanced to the current time before each act.
     eager: Master,
-    /// Advanced when the history says so, and no further than its commands need.
+    /// The master that is advanced only when the history says so; otherwise its commands process what they need.
     lazy: Master,
-    /// Whether the totals of `lazy` are those of a master since its creation.
+    /// Whether `lazy` has counted its totals as a master since it was created.
     lazy_counts: bool,
-    /// None until the first effect makes it.
+    /// The replica; `None` until the first effect creates it.
     replica: Option<Queue>,
     replica_seen: u64,
-    /// Whether the replica was never ahead of its master, and never told of a time before its master's.
+    /// Whether the replica has never been ahead of its master and has never received an earlier time than its master's.
     replica_counts: bool,
-    /// The encoded effects since the queue was made, or rewritten.
+    /// The encoded effects since the queue was created or its AOF was rewritten.
     log: Vec<Vec<u8>>,
-    /// What the clock shows: it may step back, but not to before the server was started.
+    /// The time of the clock, in ms. It may step back, but not to before the start of the server.
     clock: u64,
     started: u64,
     skew: i64,
-    /// The highest sequence and receipt ever given.
+    /// The highest sequence and the highest receipt that were issued.
     given: (u64, u64),
-    /// Receipts that were given, with the id of their message.
+    /// The receipts that were issued, each with the id of its message.
     receipts: Vec<(Vec<u8>, u64)>,
     steps: usize,
 }
@@ -73,7 +73,7 @@ fn encoded(stamped: &Stamped<'_>) -> Vec<u8> {
     bytes
 }
 
-/// Applies an effect as a server does: to the queue there is, or to the one that it makes.
+/// Applies an effect as a server does: to the existing queue, or to the one that the effect creates.
 fn apply(queue: &mut Option<Queue>, bytes: &[u8]) {
     let stamped = Stamped::decode(bytes).unwrap();
     if queue.is_none() {
@@ -109,11 +109,12 @@ impl World {
         }
     }
 
-    /// The clock moves; the model and the eager master follow.
+    /// Moves the clock, the model and the eager master.
     fn pass(&mut self, passed: i64) {
         self.steps += 1;
         if passed < 0 {
-            // Who does not know that it was later already has nothing to hold on to.
+            // Before a step back, the lazy master notices the latest time, so that its time does not run backwards
+            // either.
             self.lazy.queue.advance(ms(self.clock), 0);
         }
         self.clock = self.clock.saturating_add_signed(passed).clamp(self.started, UnixMs::MAX.as_ms());
@@ -129,7 +130,7 @@ impl World {
         assert!(advanced.ready >= moved.newly_ready, "{advanced:?} of {}", moved.newly_ready);
         assert!(moved.events > 0 || advanced.moved() == 0, "{advanced:?}");
         if moved.events > 0 {
-            // Never late.
+            // The queue had announced a wake-up that was not too late.
             assert!(wake.is_some_and(|wake| wake <= ms(self.model.now)), "{wake:?}");
         }
         assert_eq!(advanced.next, self.eager.queue.next_wake());
@@ -173,7 +174,7 @@ impl World {
         }
     }
 
-    /// Sends an effect that both masters agree on.
+    /// Sends an effect whose outcome does not depend on the instant of the decision.
     fn send(&mut self, effect: Effect<'_>) {
         self.send_at(self.clock, effect);
     }
@@ -216,7 +217,7 @@ impl World {
         }
     }
 
-    /// One master drops what is over `deadlen`, the other is told.
+    /// One master drops the dead messages above `deadlen`, and the other one applies its effect.
     fn trim(&mut self, budget: usize, by: Who) {
         let excess = self.model.excess_dead();
         let (trimmer, other) = match by {
@@ -238,7 +239,7 @@ impl World {
         match by {
             // A large payload takes several steps.
             Who::Eager => assert!(dropped == budget.min(excess) || dropped + freed / 8192 >= budget),
-            // It drops no less of what it knows to be dead.
+            // The lazy master drops at least what it knows to be dead.
             Who::Lazy => assert!(dropped > 0 || !had_excess || budget < usize::MAX),
         }
         assert!(finished || budget < usize::MAX);
@@ -259,7 +260,7 @@ impl World {
             assert_eq!(digest(&copy), before);
             assert_eq!(copy.settings(), master.queue.settings());
             assert_eq!(copy.last_given(), master.queue.last_given());
-            // What refused pushes counted leaves no trace in the AOF: only the others go on with the copy.
+            // The totals of refused pushes are not in the AOF, so a replayed queue does not replace the master.
             if !matches!(way, Way::Replay) {
                 assert_eq!(copy.header(), master.queue.header(), "what is saved is saved again");
                 master.queue = copy;
@@ -271,7 +272,7 @@ impl World {
         self.restart_at(self.model.now);
     }
 
-    /// The replica becomes a master, and a new replica is made of it.
+    /// Promotes the replica to a master, and makes a new replica of it.
     fn fail_over(&mut self) {
         let Some(replica) = self.replica.take() else { return };
         self.replica = Some(reload(&replica));
@@ -280,14 +281,14 @@ impl World {
         self.restart_at(self.model.now.max(self.replica_seen));
     }
 
-    /// A server starts that knows nothing of the time so far.
+    /// Starts a server that has seen no time yet.
     fn restart_at(&mut self, now: u64) {
         self.started = now;
         self.clock = now;
         self.advance_eager();
     }
 
-    /// The queue is deleted, and the next push makes another.
+    /// Deletes the queue; the next push creates a new one.
     fn remake(&mut self) {
         let settings = self.model.settings;
         self.model = Model::new(settings, self.model.now);
@@ -302,7 +303,7 @@ impl World {
     }
 }
 
-/// A delivery, owned.
+/// A delivery with owned data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Popped {
     pub sequence: u64,

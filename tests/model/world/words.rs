@@ -11,7 +11,7 @@ pub(super) fn id_of(message: &reference::Message) -> Vec<u8> {
     message.name.clone().unwrap_or_else(|| Sequence(message.sequence).to_string().into_bytes())
 }
 
-/// What a client says, as the queue and as the model understand it.
+/// A reference to a message as bytes, parsed for the queue and for the model.
 pub(super) fn parsed(text: &[u8]) -> (Target<'_>, Name, Option<u64>) {
     let target = Target::parse(text).unwrap();
     let receipt = target.receipt.map(|receipt| receipt.0);
@@ -22,7 +22,7 @@ pub(super) fn parsed(text: &[u8]) -> (Target<'_>, Name, Option<u64>) {
     (target, name, receipt)
 }
 
-/// The same of what can only be an id.
+/// The same for a reference that can only be an id.
 pub(super) fn named(text: &[u8]) -> Option<(Id<'_>, Name)> {
     let id = Id::parse(text)?;
     Some(match id {
@@ -31,7 +31,7 @@ pub(super) fn named(text: &[u8]) -> Option<(Id<'_>, Name)> {
     })
 }
 
-/// A due time, and the instant that the contract means by it; `more` is added to a delay.
+/// A due time for the queue, and the instant that it stands for in the model. `more` is added to a delay.
 pub(super) fn due_of(due: Due, more: u64, now: u64) -> (dq_queue::Due, u64) {
     match due {
         Due::Now => (dq_queue::Due::Now, now),
@@ -47,7 +47,7 @@ pub(super) fn due_of(due: Due, more: u64, now: u64) -> (dq_queue::Due, u64) {
     }
 }
 
-/// What a producer asks for, as the queue and as the model understand it.
+/// A push for the queue and for the model.
 pub(super) fn asked<'a>(
     push: &Push,
     payload: &'a [u8],
