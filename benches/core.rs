@@ -1,11 +1,11 @@
-//! What the core costs: `cargo bench --bench core --no-default-features [-- SIZE ...]`.
+//! Measures the core: `cargo bench --bench core --no-default-features [-- SIZE ...]`.
 //!
-//! Times are CPU time of this thread, so that a busy machine changes little; what is allocated is counted as the
-//! allocator rounds it. The longest call is that of a group of sixteen where calls are short: reading the clock for
-//! each would cost more than the call. Sizes are 10,000, 1,000,000 and 5,000,000 messages of 100 bytes unless others
-//! are given.
+//! Times are CPU times of this thread, which depend little on how busy the machine is. Allocations are counted with the
+//! size to which the allocator rounds them. If calls are short, the longest call is that of a group of sixteen, because
+//! reading the clock for each call would cost more than the call. The sizes are 10,000, 1,000,000 and 5,000,000
+//! messages of 100 bytes, unless others are given.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a benchmark fails by panicking")]
-// With the module its own allocator counts nothing; see `ALLOCATOR`.
+// With the feature `module` nothing is counted; see `ALLOCATOR`.
 #![cfg_attr(feature = "module", allow(dead_code))]
 
 use dq::queue::id::{Floor, Id, Receipt, Sequence, Target};
@@ -18,14 +18,14 @@ use std::ffi::{c_int, c_long, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 const PAYLOAD: [u8; 100] = [b'x'; 100];
-/// An instant at which no figure is special.
+/// The instant at which the benchmark begins; it has no special properties.
 const NOW: u64 = 1_760_000_000_123;
 const HOUR_MS: u64 = 3_600_000;
-/// The size of the bursts, of what is freed, saved and loaded.
+/// The number of messages in a burst, and in a queue that is freed, saved and loaded.
 const MILLION: usize = 1_000_000;
-/// The steps in which the server's timer advances.
+/// The budget of one step of the server's timer.
 const BUDGET: usize = 256;
-/// Calls between two looks at the clock.
+/// The number of calls between two readings of the clock.
 const GROUP: usize = 16;
 
 static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
@@ -38,10 +38,10 @@ extern "C" {
     fn mallopt(option: c_int, value: c_int) -> c_int;
 }
 
-// SAFETY: every call is handed to the system's allocator unchanged.
+// SAFETY: every call is passed to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as the caller promises; the block is the allocator's own.
+        // SAFETY: the caller upholds the contract, and the block comes from this allocator.
         unsafe {
             let block = System.alloc(layout);
             ALLOCATED.fetch_add(malloc_usable_size(block.cast()), Relaxed);
@@ -50,7 +50,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller upholds the contract.
         unsafe {
             ALLOCATED.fetch_sub(malloc_usable_size(block.cast()), Relaxed);
             System.dealloc(block, layout);
@@ -58,7 +58,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller upholds the contract.
         unsafe {
             ALLOCATED.fetch_sub(malloc_usable_size(block.cast()), Relaxed);
             let block = System.realloc(block, layout, size);
@@ -68,32 +68,32 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-// With the module its own allocator takes its place, and nothing is counted.
+// With the feature `module`, the allocator of the module replaces this one, and nothing is counted.
 #[cfg_attr(not(feature = "module"), global_allocator)]
 static ALLOCATOR: Counting = Counting;
 
-/// CPU time of this thread in nanoseconds.
+/// The CPU time of this thread, in nanoseconds.
 fn cpu_ns() -> u64 {
     const CLOCK_THREAD_CPUTIME_ID: c_int = 3;
     let mut time = [0; 2];
-    // SAFETY: a timespec of a 64-bit system is two longs.
+    // SAFETY: on a 64-bit system a timespec consists of two longs.
     unsafe { clock_gettime(CLOCK_THREAD_CPUTIME_ID, &mut time) };
     time[0] as u64 * 1_000_000_000 + time[1] as u64
 }
 
-/// Keeps glibc from giving memory back to the kernel in the middle of a call, which takes it milliseconds: servers
-/// have an allocator that does so at leisure.
+/// Keeps glibc from returning memory to the kernel during a call, which takes milliseconds. The allocators of servers
+/// return memory in the background.
 fn keep_memory() {
     const M_TRIM_THRESHOLD: c_int = -1;
     const M_TOP_PAD: c_int = -2;
-    // SAFETY: no other thread runs yet.
+    // SAFETY: no other thread is running yet.
     unsafe {
         mallopt(M_TRIM_THRESHOLD, c_int::MAX);
         mallopt(M_TOP_PAD, 1 << 28);
     }
 }
 
-/// Small, fast, and the same in every run.
+/// A small and fast generator of random numbers, which yields the same numbers in every run.
 struct Random(u64);
 
 impl Random {
@@ -111,7 +111,7 @@ impl Random {
     }
 }
 
-/// What some calls took.
+/// The time that a number of calls took.
 #[derive(Default)]
 struct Cost {
     messages: usize,
@@ -120,7 +120,7 @@ struct Cost {
 }
 
 impl Cost {
-    /// Calls `call` `calls` times; each concerns `messages`.
+    /// Measures `calls` calls of `call`, each of which concerns `messages` messages.
     fn add(&mut self, calls: usize, messages: usize, mut call: impl FnMut(usize)) {
         let group = if messages > 1 { 1 } else { GROUP };
         let mut before = cpu_ns();
@@ -154,7 +154,7 @@ impl Table {
     }
 }
 
-/// A queue at work, with the clock that it is shown.
+/// A queue under load, and the clock that it is given.
 struct Bench {
     queue: Queue,
     floor: Floor,
@@ -175,7 +175,7 @@ impl Bench {
         self.queue.push(UnixMs::new(self.now), &mut self.floor, &message);
     }
 
-    /// A thousand pushes a millisecond.
+    /// Pushes messages at a rate of a thousand per millisecond of the queue's clock.
     fn push_many(&mut self, count: usize, mut due: impl FnMut() -> Due) -> Cost {
         let mut cost = Cost::default();
         cost.add(count, 1, |nth| {
@@ -196,7 +196,7 @@ impl Bench {
         self.grants.len()
     }
 
-    /// A thousand deliveries a millisecond.
+    /// Delivers messages at a rate of a thousand per millisecond of the queue's clock.
     fn pop_many(&mut self, calls: usize, batch: usize, popped: &mut Vec<(Sequence, Receipt)>) -> Cost {
         let mut cost = Cost::default();
         cost.add(calls, batch, |nth| {
@@ -217,7 +217,7 @@ impl Bench {
         cost
     }
 
-    /// Advances as the timer does until all is done, with what each call took.
+    /// Advances the queue as the timer does until nothing is left to do. Returns the time of each call.
     fn advance(&mut self) -> Cost {
         let mut cost = Cost { messages: MILLION, ..Cost::default() };
         let mut done = false;
@@ -227,7 +227,8 @@ impl Bench {
         cost
     }
 
-    /// Bytes on the heap beyond the payloads of `live` messages, for each of them. `aside` was allocated beside.
+    /// The bytes on the heap per message, without the payloads of the `live` messages and without `aside` bytes of
+    /// other data.
     fn overhead(&self, live: usize, aside: usize) -> f64 {
         let held = ALLOCATED.load(Relaxed) - self.held_before - aside - self.grants.capacity() * size_of::<Grant>();
         held as f64 / live as f64 - PAYLOAD.len() as f64
@@ -240,7 +241,7 @@ fn room_for(count: usize) -> (Vec<(Sequence, Receipt)>, usize) {
     (popped, ALLOCATED.load(Relaxed) - before)
 }
 
-/// The life of `size` messages, as often as it takes for a steady figure.
+/// Measures the whole life of `size` messages, repeated until the figures are steady.
 fn life(table: &Table, size: usize, due: impl Fn(&mut Random) -> Due, title: &str) {
     table.head(&format!("{title}, {size} messages"));
     let mut random = Random(42);
@@ -258,7 +259,8 @@ fn life(table: &Table, size: usize, due: impl Fn(&mut Random) -> Due, title: &st
         single.join(bench.pop_many(half, 1, &mut popped));
         batches.join(bench.pop_many(half / 100, 100, &mut popped));
         lent = bench.overhead(size, aside);
-        // A tenth is acked in the order of delivery, then others at random until a tenth is left.
+        // A tenth of the messages is acked in the order of delivery. Then random others are acked until a tenth is
+        // left.
         let (first, rest) = popped.split_at_mut(size / 10);
         in_order.join(bench.ack_many(first));
         random.shuffle(rest);
@@ -325,7 +327,7 @@ fn bursts(table: &Table) {
     assert_eq!(bench.queue.counts().dead, MILLION as u64);
 }
 
-/// What clients think better of, message by message and at once.
+/// Measures cancelling, rescheduling, redriving and purging, one message at a time and many at once.
 fn second_thoughts(table: &Table) {
     table.head("1,000,000 messages with random delays, second thoughts");
     let mut random = Random(11);

@@ -1,10 +1,11 @@
-"""Measures dq against what else keeps delayed messages, each on a server of its own, in one run.
+"""Compares dq with other ways to keep delayed messages, each on a server of its own, in one run.
 
     python3 benches/peers [--quick] [--only workload,...] [--contender name,...] [--server PATH] [--module PATH]
                           [--json FILE]
 
-The main figure is CPU us of the server's main thread a message, which depends little on how busy the machine is. Every
-contender is checked: each message came exactly once, and nothing is left. A failed check fails the run.
+The main figure is the CPU time of the server's main thread per message, in us, which depends little on how busy the
+machine is. Every contender is checked: each message must arrive exactly once, and nothing may be left. A failed check
+fails the run.
 """
 import argparse
 import gc
@@ -27,7 +28,7 @@ import report
 
 
 class Lab:
-    """What a run has: paths and sizes."""
+    """The paths and sizes of a run."""
 
     def __init__(self, options):
         self.target = os.path.abspath(os.environ.get("CARGO_TARGET_DIR", "target"))
@@ -68,13 +69,13 @@ def machine():
 
 
 def commit():
-    """The commit that is checked out; None outside a repository."""
+    """Returns the commit that is checked out, or None outside a repository."""
     known = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
     return known.stdout.strip() or None
 
 
 def measure(lab, workloads, contenders, results):
-    """Runs all, and notes what was skipped and what failed."""
+    """Runs all workloads with all contenders, and records what was skipped and what failed."""
     for workload in workloads:
         suited = [one for one in contenders if workload.suits(one) and one.name not in results["skipped"]]
         print(f"{workload.name}: {workload.title}", flush=True)
@@ -96,7 +97,7 @@ def measure(lab, workloads, contenders, results):
 
 
 def renewed(path, results):
-    """Earlier results in which what was measured now takes the place of what was measured then."""
+    """Returns earlier results, updated with the figures that were measured now."""
     with open(path) as file:
         before = json.load(file)
     for workload, figures in results["workloads"].items():

@@ -1,6 +1,7 @@
-"""Messages of the bench: plain tuples (number, due, delay) with `due` in Unix ms and `delay` in ms; 0 and 0: at once.
+"""Messages of the benchmark: tuples (number, due, delay) with `due` in Unix ms and `delay` in ms. Two zeros mean at
+once.
 
-The number is in the first ten bytes of the payload, so that a consumer can tell which message it got.
+The number is in the first ten bytes of the payload, so that a consumer can identify the message.
 """
 import random
 import time
@@ -9,7 +10,7 @@ NUMBER_BYTES = 10
 
 
 def _orders(size, random_numbers):
-    """So many bytes of JSON, as applications send it: the same fields again and again, other values in them."""
+    """Returns `size` bytes of JSON as applications send it: the same fields with different values."""
     lines = []
     while size > 0:
         lines.append(b'{"order":%d,"customer":"c%06d","total":"%d.%02d","currency":"EUR","close":%s}' % (
@@ -19,12 +20,12 @@ def _orders(size, random_numbers):
     return b"".join(lines)
 
 
-# What follows the number, each message from another place in it.
+# The bytes that follow the number. Each message takes them from a different offset.
 FILLING = _orders(1 << 20, random.Random(0))
 
 
 class CheckFailed(Exception):
-    """A contender lost, repeated or kept a message, or broke a promise that the bench checks."""
+    """A contender lost, repeated or kept a message, or broke a promise that the benchmark checks."""
 
 
 def now_ms():
@@ -32,7 +33,7 @@ def now_ms():
 
 
 def payload(number, size):
-    """So many bytes that begin with the number."""
+    """Returns a payload of `size` bytes that begins with the number."""
     rest = size - NUMBER_BYTES
     at = number * 7_919 & 0xfffff
     if at + rest <= len(FILLING):
@@ -49,20 +50,21 @@ def due_now(count, first=0):
 
 
 def due_at(due, count, first=0):
-    """All due at one instant."""
+    """Returns messages that are all due at one instant."""
     delay = max(due - now_ms(), 0)
     return [(number, due, delay) for number in range(first, first + count)]
 
 
 def due_at_random(count, first=0, seed=1, earliest=3_600_000, window=3_600_000):
-    """Due at random within an hour, an hour from now, so that none falls due during the bench (ms)."""
+    """Returns messages that are due at random within an hour that begins in an hour, so that none falls due during the
+    run."""
     order, now = random.Random(seed + first), now_ms()
     delays = [order.randrange(earliest, earliest + window) for _ in range(count)]
     return [(first + at, now + delay, delay) for at, delay in enumerate(delays)]
 
 
 def check_each_once(bodies, count, first=0):
-    """Each number from `first` on came exactly once, and none else."""
+    """Checks that exactly the numbers from `first` on arrived, each once."""
     seen = bytearray(count)
     for body in bodies:
         at = number_of(body) - first

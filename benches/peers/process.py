@@ -1,7 +1,7 @@
-"""A server of one's own: a free loopback port, a directory that is removed afterwards, the first core, and its cost.
+"""A server for one measurement: it has a free loopback port, a temporary directory and the first core.
 
-CPU is read from the kernel's account of each thread (/proc/PID/task/TID/schedstat), in ns: time that the thread ran,
-which depends little on what else the machine does.
+CPU time is read from the kernel's account of each thread (/proc/PID/task/TID/schedstat), in ns. It depends little on
+what else the machine does.
 """
 import atexit
 import os
@@ -23,13 +23,14 @@ def free_port():
 
 
 def pin_load():
-    """The load runs on the second core, where there are two."""
+    """Runs the load on the second core, if there are two."""
     if os.cpu_count() > 1:
         os.sched_setaffinity(0, {1})
 
 
 def prefer():
-    """Where it may, this process goes before the load on its core: it measures waits, and must not wait itself."""
+    """Gives this process a higher priority than the load on its core, if permitted, because it measures waiting
+    times."""
     try:
         os.setpriority(os.PRIO_PROCESS, 0, -10)
     except PermissionError:
@@ -41,7 +42,7 @@ def _on_any_core():
 
 
 class Cost:
-    """What a block of work cost the server: `with server.cost(messages) as cost: ...`, then in us a message."""
+    """The cost of a block of work to the server, in us per message: `with server.cost(messages) as cost: ...`."""
 
     def __init__(self, server, messages):
         self.server, self.messages = server, messages
@@ -61,7 +62,7 @@ _running = []
 
 
 def running(process):
-    """Something with a `stop` that must not outlive the workload that started it."""
+    """Registers an object whose `stop` must be called at the end of the workload that started it."""
     _running.append(process)
 
 
@@ -71,7 +72,7 @@ def stopped(process):
 
 
 def stop_all():
-    """After each workload, and at the end of all: a workload closes only what is in the way of its next step."""
+    """Stops everything that is registered. Called after each workload and at the end of the run."""
     while _running:
         _running[-1].stop()
 
@@ -80,7 +81,8 @@ atexit.register(stop_all)
 
 
 class Server:
-    """A running server. `command(port, directory)` is how it is started; `directory` may be that of an earlier one."""
+    """A running server. `command(port, directory)` returns the command that starts it; `directory` may exist
+    already."""
 
     def __init__(self, command, parse=wire.parse_resp, directory=None):
         self.parse = parse
@@ -103,7 +105,7 @@ class Server:
                 time.sleep(0.02)
 
     def await_ready(self):
-        """A server that listens is ready, unless a subclass knows better."""
+        """Returns whether the server is ready. By default it is ready once it listens."""
 
     def connect(self):
         return wire.Connection(self.port, self.parse)
@@ -122,11 +124,11 @@ class Server:
         return Cost(self, messages)
 
     def cpu_ns(self):
-        """CPU of the main thread so far."""
+        """Returns the CPU time of the main thread so far."""
         return self._thread_ns(self.process.pid)
 
     def total_cpu_ns(self):
-        """CPU of all threads so far."""
+        """Returns the CPU time of all threads so far."""
         return sum(self._thread_ns(thread) for thread in os.listdir(f"/proc/{self.process.pid}/task"))
 
     def _thread_ns(self, thread):
@@ -134,13 +136,14 @@ class Server:
             return int(stat.read().split()[0])
 
     def memory_bytes(self):
-        """What is resident: for servers that do not count what they allocate."""
+        """Returns the resident memory, for servers that do not count their allocations."""
         with open(f"/proc/{self.process.pid}/statm") as stat:
             return int(stat.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 class RedisServer(Server):
-    """Redis or Valkey, without persistence unless `arguments` say otherwise; `under` is a program that runs it."""
+    """Redis or Valkey, without persistence unless `arguments` say otherwise. `under` is a program under which it
+    runs."""
 
     def __init__(self, binary, *arguments, directory=None, under=()):
         super().__init__(lambda port, where: [
@@ -171,7 +174,7 @@ class RedisServer(Server):
         return int(self.info("memory")["used_memory"])
 
     def longest_us(self, *commands):
-        """Upper bound of the slowest bucket in the server's histograms of these commands, or of all, since
-        CONFIG RESETSTAT."""
+        """Returns the upper bound of the slowest bucket in the server's histograms of these commands, or of all
+        commands, since CONFIG RESETSTAT."""
         reply = self.connection.call("LATENCY", "HISTOGRAM", *commands)
         return max([histogram[3][-2] for histogram in reply[1::2]], default=0)

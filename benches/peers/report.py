@@ -1,9 +1,9 @@
-"""The tables on the terminal, and the JSON."""
+"""Prints tables to the terminal, and writes the JSON file."""
 import json
 
 
 def show(table):
-    """A table with columns as wide as they need to be; headings that are too long are broken."""
+    """Formats a table with columns as wide as their content. Long headings are broken into lines."""
     headings = [heading.split(" ") for heading in table.headings]
     widths = [max([len(row[at]) for row in table.rows] + [max(map(len, headings[at]), default=0)])
               for at in range(len(headings))]
@@ -22,7 +22,7 @@ def align(column, text, width):
 
 
 def broken(words, width):
-    """The words in lines of a width."""
+    """Breaks words into lines of a given width."""
     lines = [""]
     for word in words:
         if lines[-1] and len(lines[-1]) + 1 + len(word) > width:
@@ -39,7 +39,7 @@ def write_json(results, path):
 
 
 def rounded(value):
-    """Figures with five digits: more would be noise, in a file that is kept."""
+    """Rounds figures to five digits, because more digits would be noise in a committed file."""
     if isinstance(value, float):
         return float(f"{value:.5g}")
     if isinstance(value, dict):

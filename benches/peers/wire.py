@@ -1,28 +1,29 @@
-"""Requests and replies over a socket: RESP2 for servers of the Redis family, any line protocol by its own parser.
+"""Requests and replies over a socket: RESP2 for servers of the Redis family, and other protocols with their own parser.
 
-Requests are encoded beforehand and sent in large writes, so that the load costs little beside the server's work.
-"""
+Requests are encoded beforehand and sent in large writes, so that the load itself costs little compared with the
+server's work."""
 import socket
 
 READ_BYTES = 1 << 18
 
 
 class ServerError(Exception):
-    """The server answered with an error."""
+    """The server replied with an error."""
 
 
 class Incomplete(Exception):
-    """The bytes so far end within a reply."""
+    """The bytes received so far end within a reply."""
 
 
 def encode(*words):
-    """One command as RESP. Words are bytes, strings or numbers."""
+    """Encodes a command in RESP. Words are bytes, strings or numbers."""
     words = [word if isinstance(word, bytes) else str(word).encode() for word in words]
     return b"*%d\r\n" % len(words) + b"".join([b"$%d\r\n%b\r\n" % (len(word), word) for word in words])
 
 
 def template(*words):
-    """A function that encodes one command fast: each None among the words is a hole for an argument of bytes."""
+    """Returns a function that encodes a command fast. Each None among the words is a placeholder for an argument of
+    bytes."""
     parts, holes = [b"*%d\r\n" % len(words)], 0
     for word in words:
         if word is None:
@@ -42,7 +43,7 @@ def template(*words):
 
 
 def parse_resp(data, at):
-    """The reply that starts at an offset, and the offset after it."""
+    """Returns the reply that starts at an offset, and the offset after it."""
     end = data.find(b"\r\n", at)
     if end < 0:
         raise Incomplete
@@ -99,7 +100,7 @@ class Connection:
         self.data += received
 
     def reply(self):
-        """The next reply; waits for it."""
+        """Waits for the next reply and returns it."""
         while True:
             try:
                 reply, self.at = self.parse(self.data, self.at)
@@ -111,7 +112,7 @@ class Connection:
             return reply
 
     def arrived(self):
-        """For a selector that said there is something to read: the replies that are complete by now."""
+        """Returns the replies that are complete, after a selector reported that there is something to read."""
         self.receive()
         replies = []
         while self.at < len(self.data):
@@ -129,7 +130,7 @@ class Connection:
         return self.reply()
 
     def pipeline(self, requests, depth, replies_each=1):
-        """Sends the requests, `depth` of them in flight at most, and returns all replies in their order."""
+        """Sends the requests with at most `depth` of them in flight. Returns all replies in order."""
         replies = []
         for first in range(0, len(requests), depth):
             some = requests[first:first + depth]
@@ -139,13 +140,13 @@ class Connection:
 
 
 class Fan:
-    """Many connections that each have one request in flight."""
+    """Many connections, each of which has one request in flight."""
 
     def __init__(self, connections):
         self.connections = connections
 
     def pipeline(self, requests, depth, replies_each=1):
-        """As that of a connection; `depth` means nothing here."""
+        """The same as the method of a connection; `depth` has no meaning here."""
         replies = []
         for first in range(0, len(requests), len(self.connections)):
             pairs = list(zip(self.connections, requests[first:first + len(self.connections)]))

@@ -1,7 +1,8 @@
-"""What every contender can be asked to do. One object is one queue on a server of its own.
+"""The interface of all contenders. One object is one queue on a server of its own.
 
-Producing is two steps, so that requests can be encoded ahead: `encode_push` and `push`. Consuming is a poll: `fall_due`
-(what the algorithm does to find out what is due), `take` and `ack`. `consume` is a consumer's whole loop for a while.
+Producing has two steps, `encode_push` and `push`, so that requests can be encoded in advance. Consuming is a poll:
+`fall_due` (how the algorithm finds due messages), `take` and `ack`. `consume` is the whole loop of a consumer for some
+time.
 """
 import copy
 import itertools
@@ -18,7 +19,7 @@ SETTLE_SECONDS = 2
 
 
 class Missing(Exception):
-    """The contender's program is not here and could not be installed."""
+    """The contender's program is not available and could not be installed."""
 
 
 class Contender:
@@ -51,20 +52,20 @@ class Contender:
         return RedisServer(lab.server, *arguments, directory=directory)
 
     def prepare(self):
-        """Scripts and the like, once the server runs."""
+        """Prepares the server after its start, for example by loading scripts."""
 
     def open_queue(self):
-        """Makes the named queue, where that is a step of its own."""
+        """Creates the named queue, if that is a step of its own."""
 
     def name_queue(self, queue):
-        """From now on the messages go to this queue."""
+        """Uses this queue from now on."""
         raise NotImplementedError
 
     def close(self, keep_files=False):
         self.server.stop(keep_files)
 
     def on_own_connection(self):
-        """The same queue over another connection, for another process."""
+        """Returns the same queue over another connection, for another process."""
         other = copy.copy(self)
         other.connection = self.server.connect()
         return other
@@ -75,7 +76,7 @@ class Contender:
     # --- producing ---
 
     def encode_push(self, some, batch=1):
-        """Requests for messages, `batch` in each. A batch has the due time of its first message."""
+        """Returns requests that push messages, `batch` in each. A batch has the due time of its first message."""
         raise NotImplementedError
 
     def push(self, some, batch=1, depth=64, wire=None):
@@ -85,17 +86,17 @@ class Contender:
     # --- consuming ---
 
     def fall_due(self):
-        """What a poll does before it takes."""
+        """Does what a poll does before it takes messages."""
 
     def take(self, count, batch=1, depth=64):
-        """Up to `count` due messages, as (payload, handle)."""
+        """Takes up to `count` due messages, as (payload, handle)."""
         raise NotImplementedError
 
     def ack(self, handles, batch=1, depth=64):
-        """The messages of these handles are done."""
+        """Acknowledges the messages with these handles."""
 
     def collect(self, count, batch=1, depth=64, ack=False):
-        """Polls until so many messages are taken, and acks each poll's at once if asked to."""
+        """Polls until `count` messages are taken. Acks the messages of each poll at once if asked to."""
         taken, deadline = [], time.monotonic() + STALLED_SECONDS
         while len(taken) < count:
             self.fall_due()
@@ -110,7 +111,8 @@ class Contender:
         return taken
 
     def consume(self, arrived, going_on, interval):
-        """A consumer: polls each `interval` seconds; tells `arrived(payload, ns)` of each message, and acks it."""
+        """Runs a consumer that polls every `interval` seconds, calls `arrived(payload, ns)` for each message, and acks
+        it."""
         batch = 100 if self.batches else 1
         wake = time.monotonic()
         while going_on():
@@ -129,11 +131,11 @@ class Contender:
     # --- checks ---
 
     def leftovers(self):
-        """What is left on the server when all is done: messages, or keys."""
+        """Returns what is left on the server at the end: the number of messages, or of keys."""
         return self.connection.call("DBSIZE")
 
     def check_empty(self):
-        """Nothing is left; the last acks, of connections that are closed by now, may take a moment."""
+        """Checks that nothing is left. The last acks of closed connections may take a moment to arrive."""
         deadline = time.monotonic() + SETTLE_SECONDS
         while self.leftovers():
             if time.monotonic() > deadline:
@@ -142,7 +144,7 @@ class Contender:
 
 
 def chunks(items, size):
-    """The items in lists of `size`."""
+    """Splits the items into lists of `size`."""
     items = iter(items)
     while True:
         some = list(itertools.islice(items, size))

@@ -14,7 +14,8 @@ ANSWERS = (b"INSERTED", b"DELETED", b"TIMED_OUT", b"NOT_FOUND", b"USING", b"WATC
 
 
 def parse(data, at):
-    """The reply at an offset: (id, body) of a reserved job, the body of statistics, else the words of its line."""
+    """Parses the reply at an offset: (id, body) of a reserved job, the body of statistics, or the words of another
+    line."""
     end = data.find(b"\r\n", at)
     if end < 0:
         raise Incomplete
@@ -48,7 +49,7 @@ class Beanstalkd(Contender):
                       parse, directory)
 
     def name_queue(self, queue):
-        """All goes to the default tube."""
+        """Does nothing, because all messages are in the default tube."""
 
     def encode_push(self, some, batch=1):
         return [b"put 0 %d %d %d\r\n%b\r\n" % (-(-delay // 1000), LEASE_SECONDS, self.size, self.payload(number))

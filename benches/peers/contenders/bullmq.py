@@ -1,5 +1,6 @@
-"""BullMQ with its own client for Node (bullmq.mjs): addBulk of 1,000 where a workload has batches, else single adds;
-one worker with a concurrency of 100, which takes and completes. Its delays are promoted by its worker, which waits."""
+"""BullMQ with its own client for Node (bullmq.mjs). It uses addBulk of 1,000 if a workload has batches, otherwise
+single adds, and one worker with a concurrency of 100, which takes and completes jobs. The worker waits, and promotes
+delayed jobs."""
 import json
 import os
 import shutil
@@ -15,7 +16,7 @@ WORK_SECONDS = 600
 
 
 def install(directory):
-    """The packages in a directory of the build; nothing where they are."""
+    """Installs the packages into a directory of the build, unless they are there already."""
     if not shutil.which("node") or not shutil.which("npm"):
         raise Missing("node and npm are not installed: scripts/install-deps.sh bench")
     stamp = os.path.join(directory, f"bullmq-{VERSION}-ioredis-{CLIENT_VERSION}")
@@ -31,7 +32,7 @@ def install(directory):
 
 
 class Driver:
-    """The Node process, asked by lines of JSON."""
+    """The Node process, which takes requests as lines of JSON."""
 
     def __init__(self, directory, port):
         script = os.path.join(os.path.dirname(__file__), "bullmq.mjs")
@@ -81,7 +82,7 @@ class BullMQ(Contender):
         return Driver(self.lab.node_packages, self.server.port)
 
     def name_queue(self, queue):
-        """The driver has one queue."""
+        """Does nothing, because the driver has one queue."""
 
     def close(self, keep_files=False):
         self.driver.stop()

@@ -52,6 +52,6 @@ class Dq(Contender):
         waiting.serve(self.server.connections(waiting.CONNECTIONS), pop, on_reply, going_on)
 
     def leftovers(self):
-        """Messages: the key of an empty queue stays, and is one."""
+        """Returns the number of messages, because the key of an empty queue remains."""
         info = self.server.info("dq")
         return sum(int(info[f"dq_{state}"]) for state in ("delayed", "ready", "inflight", "dead"))

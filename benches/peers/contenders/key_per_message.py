@@ -1,9 +1,9 @@
-"""A key for each message, and five more for where it stands: the design of github.com/hdt3213/delayqueue (Go).
+"""One key per message, and five more keys for the states: the design of github.com/hdt3213/delayqueue (Go).
 
-A message is SET msg:<id> with a TTL beyond its due time, HSET of the retries it has left, and ZADD to `pending` by its
-due time in whole seconds. A poll moves all that is due from `pending` to the list `ready`, and all whose lease ended
-from `unack` to the list `retry`. A script takes one id from a list and puts it into `unack`; the body is a GET. An ack
-is ZREM, DEL and HDEL. The scripts here are our own, of the same steps.
+A push is SET msg:<id> with a TTL beyond the due time, HSET of the remaining retries, and ZADD to `pending` with the due
+time in whole seconds. A poll moves all due messages from `pending` to the list `ready`, and all messages whose lease
+ended from `unack` to the list `retry`. A script moves one id from a list to `unack`; the body is read with GET. An ack
+is ZREM, DEL and HDEL. The scripts here were written for this benchmark with the same steps.
 """
 import time
 
@@ -15,7 +15,8 @@ LEASE_SECONDS = 5  # its defaults
 TTL_SECONDS = 3_600
 RETRIES = 3
 
-# All that is due at once, pushed in pieces: a script's call takes no more arguments.
+# Moves all due messages at once, and pushes them in pieces, because a call in a script takes a limited number of
+# arguments.
 FALL_DUE = """
 local due = redis.call('ZRANGEBYSCORE', KEYS[1], '0', ARGV[1])
 for first = 1, #due, 3998 do

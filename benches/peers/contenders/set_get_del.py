@@ -1,4 +1,4 @@
-"""SET, GET and DEL of a key a message: the cost of three of the server's own commands, and no queue at all."""
+"""SET, GET and DEL of one key per message: not a queue, but the cost of three of the server's own commands."""
 import collections
 
 from contenders.base import Contender

@@ -1,4 +1,5 @@
-"""A stream and one consumer group: XADD, XREADGROUP, XACK and XDEL. It has no delays: the compact bound."""
+"""A stream and one consumer group: XADD, XREADGROUP, XACK and XDEL. It has no delays, and is the lower bound for
+memory."""
 from contenders.base import Contender, chunks
 from wire import encode, template
 
@@ -17,7 +18,7 @@ class Streams(Contender):
         self.add = template("XADD", queue, "*", "p", None)
 
     def encode_push(self, some, batch=1):
-        """A stream has no push of many: a batch is so many commands in one write."""
+        """Encodes a batch as several commands in one write, because a stream cannot add several messages at once."""
         self.replies_each = min(batch, len(some))
         return [b"".join([self.add(self.payload(number)) for number, _, _ in group]) for group in chunks(some, batch)]
 

@@ -1,4 +1,4 @@
-"""Consumers that wait on the server: several connections in one selector's loop."""
+"""Consumers that wait on the server: several connections in the loop of one selector."""
 import selectors
 
 CONNECTIONS = 8
@@ -6,7 +6,7 @@ LOOK_SECONDS = 0.05  # how often the loop asks whether it should go on while not
 
 
 def serve(connections, start, on_reply, going_on):
-    """`start` is what each connection asks first; `on_reply(reply)` returns what it asks next, or None."""
+    """`start` is the first request of each connection; `on_reply(reply)` returns its next request, or None."""
     selector = selectors.DefaultSelector()
     for connection in connections:
         selector.register(connection, selectors.EVENT_READ)

@@ -1,5 +1,5 @@
-"""Ids in a sorted set, bodies in a hash. A script moves what is due to a second sorted set, with the end of its lease
-as score, and returns the bodies; an ack removes both. Each poll also looks for leases that ended."""
+"""Ids in a sorted set, bodies in a hash. A script moves due ids to a second sorted set, with the end of the lease as
+score, and returns the bodies. An ack removes both. Each poll also looks for leases that ended."""
 from contenders.base import Contender, chunks
 from messages import now_ms
 from wire import encode, template

@@ -1,5 +1,5 @@
-"""A sorted set of payloads, from which a script moves what is due into a list, so many at a time; consumers take from
-the list. There is no ack."""
+"""A sorted set of payloads, from which a script moves a limited number of due ones at a time into a list. Consumers
+take from the list. There is no ack."""
 from contenders.base import POLL_MESSAGES
 from contenders.zset_lua import ZsetLua
 from messages import now_ms

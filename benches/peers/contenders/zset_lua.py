@@ -1,5 +1,5 @@
-"""A sorted set alone: the member is the payload, made unique, the score its due time. A script takes and removes what
-is due. There is no ack: what a consumer took is lost with it."""
+"""Only a sorted set: a member is a payload that was made unique, and its score is the due time. A script takes and
+removes due members. There is no ack, so a message is lost with the consumer that took it."""
 from contenders.base import Contender, chunks
 from messages import now_ms
 from wire import encode, template

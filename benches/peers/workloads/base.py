@@ -1,5 +1,5 @@
-"""What a workload is: a name, whom it is for, and a run against one contender that returns figures with units in their
-names."""
+"""The interface of a workload: its name, the contenders for which it makes sense, and a run against one contender,
+which returns figures with their units in their names."""
 
 
 class Workload:
@@ -9,16 +9,16 @@ class Workload:
 
     @classmethod
     def suits(cls, contender):
-        """Whether the comparison makes sense for this class of contender."""
+        """Returns whether the comparison makes sense for this class of contender."""
         return cls.peers is None or contender.name in cls.peers
 
     def run(self, lab, contender):
-        """Figures of one contender (a class), as a dict of plain values for JSON."""
+        """Returns the figures of one contender (a class) as a dict of plain values for JSON."""
         raise NotImplementedError
 
 
 def scaled(contender, count):
-    """How many messages this contender gets of so many."""
+    """Returns how many of `count` messages this contender gets."""
     return max(int(count * contender.share), 1)
 
 

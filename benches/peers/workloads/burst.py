@@ -1,9 +1,7 @@
-"""All messages due at one instant, taken and acked in hundreds: how long others wait meanwhile.
+"""All messages are due at one instant, and are taken and acked in hundreds: how long other clients wait meanwhile.
 
-A prober on a connection of its own asks something trivial all the time; consumers have one batch in flight, so that
-they do not make it wait themselves. Contenders without delays are asked the same while as many ready messages are
-taken.
-"""
+A prober sends trivial requests on a connection of its own all the time. Consumers have one batch in flight, so that
+they do not delay the prober themselves. For contenders without delays the same number of ready messages is taken."""
 import time
 
 import messages
@@ -32,7 +30,7 @@ class Burst(Workload):
 
     @staticmethod
     def push(one, count, ahead):
-        """Pushes all with one due time, which it returns; 0 if that time came too early."""
+        """Pushes all messages with one due time. Returns this time, or 0 if it came before all were pushed."""
         trial, times = max(count // 50, 2_000), []
         for numbers in chunks(range(trial), trial // TRIALS):
             start = time.monotonic()

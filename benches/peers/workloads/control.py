@@ -1,4 +1,5 @@
-"""The server's own commands, in the same process as a contender and close in time: what figures are divided by."""
+"""The cost of the server's own commands, by which figures are divided. It is measured in the same process as the
+contender and at nearly the same time."""
 import messages
 import wire
 
@@ -7,7 +8,7 @@ ZADD = wire.template("ZADD", "control", None, None)
 
 
 def three_commands_us(server, count, depth=64):
-    """CPU us of SET + GET + DEL of a 100-byte value."""
+    """Returns the CPU time of SET + GET + DEL of a 100-byte value, in us."""
     keys = [b"control:%d" % number for number in range(count)]
     body = messages.payload(0, 100)
     total = 0.0
@@ -19,7 +20,7 @@ def three_commands_us(server, count, depth=64):
 
 
 def zadd_us(server, some, depth=64):
-    """CPU us of a ZADD of a 12-byte member, scored by the due times of messages."""
+    """Returns the CPU time of a ZADD of a 12-byte member with the due time of a message as score, in us."""
     requests = [ZADD(b"%d" % due, b"%012d" % number) for number, due, _ in some]
     with server.cost(len(requests)) as cost:
         server.connection.pipeline(requests, depth)

@@ -1,4 +1,4 @@
-"""DEL and UNLINK of a queue of many waiting messages: how long its client waits, and with it everybody else. ms."""
+"""DEL and UNLINK of a queue with many waiting messages: how long the client and all other clients wait, in ms."""
 import time
 
 import messages

@@ -1,6 +1,6 @@
 """Bytes that are written to the AOF and sent to a replica while messages fall due and nobody takes them.
 
-In dq nothing is written. Where a poll moves what is due, each move is written.
+dq writes nothing. If a poll moves due messages, each move is written.
 """
 import time
 

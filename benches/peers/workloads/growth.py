@@ -1,5 +1,5 @@
-"""How the cost of a push and of a pop grows with the messages that wait, from ten thousand to five million, and the
-longest command of all these pushes one by one."""
+"""How the cost of a push and of a pop grows with the number of waiting messages, from ten thousand to five million, and
+the longest of all these single pushes."""
 import messages
 from contenders.base import chunks
 from workloads.base import Workload
@@ -39,7 +39,7 @@ class Growth(Workload):
 
     @staticmethod
     def pop_us(one, sample, first):
-        """Takes messages that are due, one by one, while the others wait; they are acked afterwards."""
+        """Takes due messages one by one while the others wait. They are acked afterwards."""
         one.push(messages.due_now(sample, first))
         with one.server.cost(sample) as cost:
             taken = one.collect(sample, 1, 64)

@@ -1,4 +1,5 @@
-"""The whole life of messages of 10 bytes to 8 MiB, one by one: CPU us a message, and MB of payload a second of CPU."""
+"""Push, pop and ack of messages of 10 bytes to 8 MiB, one by one: CPU us per message, and MB of payload per CPU
+second."""
 import messages
 from workloads.base import Workload
 from workloads.life import Life

@@ -1,4 +1,5 @@
-"""What many waiting messages are on disk: size of the RDB and of the AOF, and CPU to save and to load them."""
+"""Many waiting messages on disk: the sizes of the RDB file and of the AOF, and the CPU time to save and to load
+them."""
 import os
 
 import messages
@@ -44,7 +45,7 @@ class Persistence(Workload):
         return {"aof_push_bytes": size / count - one.size, "aof_load_seconds": load - idle}
 
     def aof_life(self, lab, contender, count, batch, depth):
-        """Bytes a message beyond its payload for its whole life in such batches."""
+        """Returns the bytes per message, without its payload, for push + pop + ack in batches of this size."""
         one = contender(lab, arguments=AOF)
         before = self.aof_bytes(one)
         one.push(messages.due_now(count), batch, depth)
@@ -60,12 +61,12 @@ class Persistence(Workload):
 
     @staticmethod
     def loading(lab, contender, arguments, directory):
-        """CPU seconds of a start that loads what is in the directory, which is then removed."""
+        """Returns the CPU seconds of a start that loads the files in the directory, which is then removed."""
         server = contender.start(lab, arguments, directory)
         seconds = server.cpu_ns() / 1e9
         server.stop()
         return seconds
 
     def idle_seconds(self, lab, contender):
-        """CPU seconds of a start that loads nothing."""
+        """Returns the CPU seconds of a start without data."""
         return self.loading(lab, contender, (), None)

@@ -1,8 +1,8 @@
 """How late messages are delivered, and what it costs the server, at a steady rate with waiting consumers.
 
-A producer pushes at the rate, each message due at random one to two seconds later; a consumer in a process of its own
-takes and acks. Late is: the consumer has the payload, minus due, by the one clock of the machine. Below 0 is early.
-"""
+A producer pushes at the rate; each message is due at random one to two seconds later. A consumer in a process of its
+own takes and acks. The lateness is the time at which the consumer has the payload, minus the due time, on the clock of
+the machine. A negative value means early."""
 import gc
 import multiprocessing
 import random
@@ -66,7 +66,7 @@ class Punctuality(Workload):
 
     @staticmethod
     def plan(one, rate, count, start):
-        """All messages, and their requests in slots."""
+        """Returns all messages, and their requests grouped into slots of time."""
         order, plan, slots = random.Random(4), [], []
         each = rate * SLOT_MS // 1000
         for first in range(0, count, each):
@@ -92,7 +92,7 @@ class Punctuality(Workload):
 
 
 def consume(contender, dues, interval, pipe):
-    """The consumer's process. Sends all payloads and how late each was, in ms."""
+    """The process of the consumer. Sends all payloads and the lateness of each, in ms."""
     gc.disable()
     prefer()
     one = contender.on_own_connection()

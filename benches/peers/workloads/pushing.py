@@ -1,4 +1,4 @@
-"""Pushes with random delays, at several depths of pipeline and over 50 connections at once. CPU us a push."""
+"""Pushes with random delays, at several depths of pipeline and over 50 connections at once. CPU us per push."""
 import messages
 import wire
 from workloads.base import Workload, scaled

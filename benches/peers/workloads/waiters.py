@@ -1,5 +1,5 @@
-"""What a push costs while 1, 100 or 1,000 clients wait on the queue: one that cannot be delivered yet, and one that a
-client gets. CPU us a push; in the second case that of the delivery and of waiting again is in it."""
+"""The cost of a push while 1, 100 or 1,000 clients wait on the queue: of a message that cannot be delivered yet, and of
+one that a client receives. CPU us per push; the second case includes the delivery and the next wait."""
 import messages
 from workloads.base import Workload
 from wire import encode
@@ -42,7 +42,7 @@ class Waiters(Workload):
 
     @staticmethod
     def served_us(one, clients, wait, pushes):
-        """Clients are served in the order in which they came, so each turn is the next one's."""
+        """Clients are served in the order in which they began to wait, so each push serves the next one."""
         with one.server.cost(pushes) as cost:
             for number in range(pushes):
                 one.push(messages.due_now(1, number))
