@@ -1,5 +1,5 @@
-//! What bytes from outside are put through: they are refused, or they leave a queue that works. The fuzzer's targets call
-//! this, and so do the tests, which replay what the fuzzer found interesting.
+//! What the fuzzer's targets do with their input: it is refused, or it leads to a queue that works. The tests call the
+//! same functions with the inputs that the fuzzer found.
 
 use dq::queue::id::{Floor, Id, Sequence, Target};
 use dq::queue::settings::{Retries, Settings};
@@ -22,7 +22,7 @@ pub fn digest(queue: &Queue) -> Vec<u8> {
     bytes
 }
 
-/// A queue with a message in every state, with everything that a message can have.
+/// Returns a queue with messages in every state, which together have everything that a message can have.
 pub fn lively() -> Queue {
     let settings = Settings { deadlen: Some(5), maxlen: 100, ..Settings::default() };
     let (mut queue, mut floor) = (Queue::new(settings), Floor::default());
@@ -51,7 +51,7 @@ pub fn lively() -> Queue {
     queue
 }
 
-/// What a client calls the message of a sequence.
+/// Returns the id of the message with this sequence.
 pub fn sequence_target(queue: &Queue, sequence: u64) -> Vec<u8> {
     let image = queue.images().find(|image| image.record.sequence.0 == sequence).unwrap();
     image.name.map_or_else(|| Sequence(sequence).to_string().into_bytes(), |name| name.to_vec())
@@ -66,7 +66,7 @@ pub fn pop(queue: &mut Queue, now: u64, floor: &mut Floor, count: usize, lease: 
     popped
 }
 
-/// Everything that can be done to a queue, until nothing is left but the dead.
+/// Uses every operation on a queue, until only dead messages are left.
 pub fn survive(mut queue: Queue) {
     let mut floor = Floor::default();
     assert_eq!(digest(&reload(&queue)), digest(&queue));
@@ -93,7 +93,7 @@ pub fn survive(mut queue: Queue) {
     let message = NewMessage { payload: b"fresh", name: Some(b"fresh"), replace: true, ..NewMessage::default() };
     queue.push(at(NOW + 43), &mut floor, &message);
     queue.trim_dead(1);
-    second_thoughts(&mut queue, &names, &mut floor);
+    change_and_remove(&mut queue, &names, &mut floor);
     assert_eq!(digest(&queue.duplicate().unwrap()), digest(&queue));
     for now in [NOW + 50, NOW + 5_000, UnixMs::MAX_AT, UnixMs::MAX.as_ms()] {
         let mut steps = 0;
@@ -118,8 +118,8 @@ pub fn survive(mut queue: Queue) {
     assert_eq!(digest(&reload(&queue)), digest(&queue));
 }
 
-/// What is done to messages that are there, and to many at once.
-pub fn second_thoughts(queue: &mut Queue, names: &[Vec<u8>], floor: &mut Floor) {
+/// Uses the operations that change or remove existing messages, one at a time and many at once.
+pub fn change_and_remove(queue: &mut Queue, names: &[Vec<u8>], floor: &mut Floor) {
     let now = at(NOW + 44);
     let ids: Vec<_> = names.iter().map(|name| Id::parse(name)).collect();
     for (nth, id) in ids.iter().flatten().enumerate() {
@@ -149,7 +149,7 @@ pub fn second_thoughts(queue: &mut Queue, names: &[Vec<u8>], floor: &mut Floor) 
     assert_eq!(digest(&reload(queue)), digest(queue));
 }
 
-/// Applies an effect that may be anything; a refusal must change nothing.
+/// Applies an effect from any bytes. If it is refused, the queue must be unchanged.
 pub fn apply(queue: &mut Queue, bytes: &[u8]) {
     let Ok(stamped) = Stamped::decode(bytes) else { return };
     let before = digest(queue);
@@ -163,7 +163,7 @@ pub fn apply(queue: &mut Queue, bytes: &[u8]) {
     }
 }
 
-/// A queue as it is loaded again.
+/// Saves a queue and loads it again.
 pub fn reload(queue: &Queue) -> Queue {
     let mut loader = Loader::default();
     let taken: Result<(), Refused> = queue.save(|piece| loader.take(piece));
@@ -171,7 +171,7 @@ pub fn reload(queue: &Queue) -> Queue {
     loader.finish(UnixMs::MAX).unwrap()
 }
 
-/// Bytes as the pieces of a snapshot: before each stands its length, two bytes.
+/// Reads bytes as the pieces of a snapshot, each preceded by its length in two bytes.
 pub fn snapshot(mut bytes: &[u8]) {
     let mut loader = Loader::default();
     while let Some((length, rest)) = bytes.split_first_chunk::<2>() {
@@ -187,7 +187,7 @@ pub fn snapshot(mut bytes: &[u8]) {
     }
 }
 
-/// Bytes as effects on a queue in which there is something of everything; before each stands its length, two bytes.
+/// Applies bytes as effects to the queue of [`lively`]. Each effect is preceded by its length in two bytes.
 pub fn effects(mut bytes: &[u8]) {
     let mut queue = lively();
     while let Some((length, rest)) = bytes.split_first_chunk::<2>() {
@@ -199,7 +199,7 @@ pub fn effects(mut bytes: &[u8]) {
     survive(queue);
 }
 
-/// Bytes as what clients call a message: what can be read is printed as it was.
+/// Reads bytes as an id or a receipt. If they can be parsed, they are printed in the same way.
 pub fn ids(bytes: &[u8]) {
     if let Some(sequence) = Sequence::parse(bytes) {
         assert_eq!(sequence.to_string().as_bytes(), bytes);

@@ -251,7 +251,7 @@ fn act(copies: usize) -> impl Strategy<Value = Act> {
         3 => prop::collection::vec(aim(), 1..4).prop_map(Redriven::Named),
     ];
     let states = prop::sample::subsequence((0..4).collect::<Vec<usize>>(), 1..=4);
-    let second_thoughts = prop_oneof![
+    let changes = prop_oneof![
         8 => prop::collection::vec(aim(), 1..=acks.min(8)).prop_map(Act::Cancel),
         8 => (aim(), prop::option::weighted(0.8, due()), prop::option::weighted(0.5, -1i8..=1))
             .prop_map(|(aim, due, priority)| Act::Reschedule { aim, due, priority }),
@@ -266,7 +266,7 @@ fn act(copies: usize) -> impl Strategy<Value = Act> {
     prop_oneof![
         30 => push(copies).prop_map(Act::Push),
         10 => (push(copies.max(4)), names).prop_map(|(of, names)| Act::PushAll { of, names }),
-        30 => second_thoughts,
+        30 => changes,
         25 => (1..=pops, lease).prop_map(|(count, lease)| Act::Pop { count, lease }),
         12 => prop::collection::vec(aim(), 1..=acks).prop_map(Act::Ack),
         12 => (

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 /// A message, owned.
 #[derive(Clone, Debug, PartialEq)]
-struct Held {
+struct Expected {
     record: Record,
     name: Option<Vec<u8>>,
     payload: Vec<u8>,
@@ -19,17 +19,17 @@ struct Held {
     placement: Placement,
 }
 
-impl Held {
+impl Expected {
     fn bytes(&self) -> Bytes<'_> {
         Bytes { name: self.name.as_deref(), payload: &self.payload, error: self.error.as_deref() }
     }
 }
 
 /// A message in which each optional part is present if its bit of `seed` is set.
-fn message(sequence: u64, size: usize, seed: u8) -> Held {
+fn message(sequence: u64, size: usize, seed: u8) -> Expected {
     let has = |bit: u8| seed >> bit & 1 == 1;
     let number = sequence * 31;
-    Held {
+    Expected {
         record: Record {
             sequence: Sequence(sequence),
             due: if has(0) { UnixMs::MAX } else { UnixMs::new(number) },
@@ -55,11 +55,11 @@ fn leased(number: u64) -> Phase {
     Phase::Leased { deadline: UnixMs::new(number + 3), receipt: Receipt(number + 4) }
 }
 
-fn same(store: &Store, at: At, held: &Held) -> bool {
+fn same(store: &Store, at: At, held: &Expected) -> bool {
     store.record(at) == held.record && store.bytes(at) == held.bytes() && store.placement(at) == held.placement
 }
 
-fn assert_same(store: &Store, model: &BTreeMap<u64, Held>) {
+fn assert_same(store: &Store, model: &BTreeMap<u64, Expected>) {
     assert_eq!(store.len(), model.len());
     let payload_bytes: usize = model.values().map(|held| held.payload.len()).sum();
     assert_eq!(store.payload_bytes(), payload_bytes as u64);
@@ -80,7 +80,7 @@ fn assert_same(store: &Store, model: &BTreeMap<u64, Held>) {
 /// A step of a test: its kind, the message it applies to, a payload size and a seed.
 type Step = (u8, prop::sample::Index, usize, u8);
 
-fn carry_out(store: &mut Store, model: &mut BTreeMap<u64, Held>, next: &mut u64, step: &Step) {
+fn carry_out(store: &mut Store, model: &mut BTreeMap<u64, Expected>, next: &mut u64, step: &Step) {
     let (kind, which, size, seed) = step;
     if *kind < 5 || model.is_empty() {
         // Sequences come in bursts, at a steady rate, and now and then after a pause.
