@@ -28,7 +28,7 @@ impl Command for Ack {
     };
 
     fn run(call: Call<'_>) {
-        serve::<Self>(call, ack);
+        serve(call, &Self::ROW, ack);
     }
 }
 

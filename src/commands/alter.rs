@@ -35,7 +35,7 @@ impl Command for Alter {
     };
 
     fn run(call: Call<'_>) {
-        serve::<Self>(call, alter);
+        serve(call, &Self::ROW, alter);
     }
 }
 

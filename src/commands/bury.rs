@@ -28,7 +28,7 @@ impl Command for Bury {
     };
 
     fn run(call: Call<'_>) {
-        serve::<Self>(call, bury);
+        serve(call, &Self::ROW, bury);
     }
 }
 

@@ -27,7 +27,7 @@ impl Command for Cancel {
     };
 
     fn run(call: Call<'_>) {
-        serve::<Self>(call, cancel);
+        serve(call, &Self::ROW, cancel);
     }
 }
 

@@ -34,7 +34,7 @@ impl Command for Create {
     };
 
     fn run(call: Call<'_>) {
-        serve::<Self>(call, create);
+        serve(call, &Self::ROW, create);
     }
 }
 

@@ -35,7 +35,7 @@ impl Command for Effect {
     };
 
     fn run(call: Call<'_>) {
-        serve::<Self>(call, effect);
+        serve(call, &Self::ROW, effect);
     }
 }
 

@@ -28,7 +28,7 @@ impl Command for Extend {
     };
 
     fn run(call: Call<'_>) {
-        serve::<Self>(call, extend);
+        serve(call, &Self::ROW, extend);
     }
 }
 

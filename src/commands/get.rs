@@ -26,7 +26,7 @@ impl Command for Get {
     };
 
     fn run(call: Call<'_>) {
-        serve::<Self>(call, get);
+        serve(call, &Self::ROW, get);
     }
 }
 

@@ -29,7 +29,7 @@ impl Command for Info {
     };
 
     fn run(call: Call<'_>) {
-        serve::<Self>(call, info);
+        serve(call, &Self::ROW, info);
     }
 }
 

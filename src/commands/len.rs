@@ -36,7 +36,7 @@ impl Command for Len {
     };
 
     fn run(call: Call<'_>) {
-        serve::<Self>(call, len);
+        serve(call, &Self::ROW, len);
     }
 }
 

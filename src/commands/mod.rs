@@ -37,7 +37,7 @@ use crate::host::origin::OnlyClients;
 use crate::host::write::{self, Announcement, Wake};
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::key::{Content, OpenKey, Touch};
-use crate::module_api::register::{self, add_acl_category, Call, Command};
+use crate::module_api::register::{self, add_acl_category, Call, Row};
 use crate::queue::id::{IdBuffer, Sequence};
 use crate::queue::time::UnixMs;
 use crate::queue::{Effect, Queue};
@@ -93,10 +93,11 @@ commands! {
     effect::Effect,
 }
 
-/// Runs the handler of the command `C`, and replies with its error if it fails.
-fn serve<C: Command>(mut call: Call<'_>, handler: fn(&mut Call<'_>) -> Result<(), Error>) {
+/// Runs the handler of the command that `row` describes, and replies with its error if it fails. This function is not
+/// generic, so that each handler remains a function of its own in profiles.
+fn serve(mut call: Call<'_>, row: &'static Row, handler: fn(&mut Call<'_>) -> Result<(), Error>) {
     if let Err(error) = handler(&mut call) {
-        call.ctx.error(&error.in_reply_to(&C::ROW));
+        call.ctx.error(&error.in_reply_to(row));
     }
 }
 

@@ -31,7 +31,7 @@ impl Command for MPop {
     };
 
     fn run(call: Call<'_>) {
-        serve::<Self>(call, mpop);
+        serve(call, &Self::ROW, mpop);
     }
 }
 

@@ -35,7 +35,7 @@ impl Command for MPush {
     };
 
     fn run(call: Call<'_>) {
-        serve::<Self>(call, mpush);
+        serve(call, &Self::ROW, mpush);
     }
 }
 

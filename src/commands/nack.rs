@@ -28,7 +28,7 @@ impl Command for Nack {
     };
 
     fn run(call: Call<'_>) {
-        serve::<Self>(call, nack);
+        serve(call, &Self::ROW, nack);
     }
 }
 

@@ -34,7 +34,7 @@ impl Command for Pause {
     const ROW: Row = ROW;
 
     fn run(call: Call<'_>) {
-        serve::<Self>(call, pause);
+        serve(call, &Self::ROW, pause);
     }
 }
 
@@ -43,7 +43,7 @@ impl Command for Resume {
         Row { name: c"DQ.RESUME", arity: 2, summary: c"Resumes delivery from a paused queue", options: &[], ..ROW };
 
     fn run(call: Call<'_>) {
-        serve::<Self>(call, resume);
+        serve(call, &Self::ROW, resume);
     }
 }
 

@@ -27,7 +27,7 @@ impl Command for Peek {
     };
 
     fn run(call: Call<'_>) {
-        serve::<Self>(call, peek);
+        serve(call, &Self::ROW, peek);
     }
 }
 

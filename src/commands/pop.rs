@@ -35,7 +35,7 @@ impl Command for Pop {
     };
 
     fn run(call: Call<'_>) {
-        serve::<Self>(call, pop);
+        serve(call, &Self::ROW, pop);
     }
 }
 

@@ -29,7 +29,7 @@ impl Command for Promote {
     };
 
     fn run(call: Call<'_>) {
-        serve::<Self>(call, promote);
+        serve(call, &Self::ROW, promote);
     }
 }
 

@@ -28,7 +28,7 @@ impl Command for Purge {
     };
 
     fn run(call: Call<'_>) {
-        serve::<Self>(call, purge);
+        serve(call, &Self::ROW, purge);
     }
 }
 

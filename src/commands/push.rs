@@ -34,7 +34,7 @@ impl Command for Push {
     };
 
     fn run(call: Call<'_>) {
-        serve::<Self>(call, push);
+        serve(call, &Self::ROW, push);
     }
 }
 

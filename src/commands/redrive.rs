@@ -28,7 +28,7 @@ impl Command for Redrive {
     };
 
     fn run(call: Call<'_>) {
-        serve::<Self>(call, redrive);
+        serve(call, &Self::ROW, redrive);
     }
 }
 

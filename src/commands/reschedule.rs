@@ -28,7 +28,7 @@ impl Command for Reschedule {
     };
 
     fn run(call: Call<'_>) {
-        serve::<Self>(call, reschedule);
+        serve(call, &Self::ROW, reschedule);
     }
 }
 

@@ -29,7 +29,7 @@ impl Command for Scan {
     };
 
     fn run(call: Call<'_>) {
-        serve::<Self>(call, scan);
+        serve(call, &Self::ROW, scan);
     }
 }
 
