@@ -223,7 +223,7 @@ impl Arg {
 
     /// Returns which of the tokens that may begin this argument `word` is, ignoring case: 0 for its own token, the
     /// index of the part for one of several alternatives, or `None` if it is none of them.
-    #[inline]
+    #[inline(always)] // with a constant argument a few comparisons are left of it
     pub fn token_of(&self, word: &[u8]) -> Option<usize> {
         let is = |token: &CStr| token.to_bytes().eq_ignore_ascii_case(word);
         match self.token {
