@@ -1,15 +1,22 @@
 #!/usr/bin/env python3
 """Counts the instructions of the hot commands under callgrind, and fails where one grew by more than a tenth.
 
-Instructions repeat where time does not: the same build counts the same on a busy machine. What is counted is a command's
-handler with all that it calls, the server's own functions too, so the figures hold for one version of the server: that
-in benches/instructions.json. With another version, or without valgrind, it says so and succeeds.
+Instructions repeat where time does not: the same build counts the same on a busy machine. Two things are counted:
 
-    benches/instructions.py [--write] [--server PATH] [--module PATH]
+- a command's handler with all that it calls, the server's own functions too;
+- the whole server during push, pop and ack, without an AOF and with one. Beside it stand SET + GET + DEL, and three
+  commands of a module that does nothing (benches/limit), which is the least that any module can cost.
 
---write makes what is counted now the figures that later runs are held against.
+The figures hold for one version of the server: that in benches/instructions.json. With another version, or without
+valgrind, it says so and succeeds.
+
+    benches/instructions.py [--write] [--cpu] [--server PATH] [--module PATH]
+
+--write makes what is counted now the figures that later runs are held against; --cpu measures the CPU time of the same
+scenes too, without valgrind.
 """
 import argparse
+import atexit
 import json
 import os
 import re
@@ -30,18 +37,35 @@ MESSAGES = 4_000
 DEPTH = 64
 HUNDRED = 100
 PAYLOAD = b"x" * 100
+AOF = ("--appendonly", "yes", "--appendfsync", "everysec", "--auto-aof-rewrite-percentage", "0")
+CPU_ROUNDS = 21
+LIMIT_SOURCE = os.path.join(HERE, "limit", "limit.c")
+
+# Figures of the whole server. In GOALS: a figure, what it is divided by, and the upper limit of the ratio.
+LIFE, LIFE_AOF = "life", "life with AOF"
+HUNDREDS, HUNDREDS_AOF = "life in hundreds", "life in hundreds with AOF"
+EMPTY, KEYS, KEYS_AOF = "three empty commands", "SET + GET + DEL", "SET + GET + DEL with AOF"
+GOALS = [(LIFE, EMPTY, 1.25), (LIFE, KEYS, None), (HUNDREDS, KEYS, 0.22), (LIFE_AOF, KEYS_AOF, 1.4),
+         (HUNDREDS_AOF, KEYS_AOF, 0.3)]
 
 
-class Profiled(RedisServer):
-    """A server under callgrind, whose profile is there once it was shut down."""
+class Loaded(RedisServer):
+    """A server that is sent many commands. Its cron, which counts time, runs as seldom as it can."""
 
-    def __init__(self, binary, module):
-        self.profile = tempfile.NamedTemporaryFile(prefix="dq-callgrind-")
-        super().__init__(binary, "--loadmodule", module, under=(
-            "valgrind", "--tool=callgrind", f"--callgrind-out-file={self.profile.name}"))
+    def __init__(self, binary, *arguments, under=()):
+        super().__init__(binary, "--hz", "1", "--dynamic-hz", "no", *arguments, under=under)
 
     def run(self, *commands):
         return self.connection.pipeline([encode(*command) for command in commands], DEPTH)
+
+
+class Profiled(Loaded):
+    """One under callgrind, whose profile is there once it was shut down."""
+
+    def __init__(self, binary, *arguments):
+        self.profile = tempfile.NamedTemporaryFile(prefix="dq-callgrind-")
+        super().__init__(binary, *arguments, under=(
+            "valgrind", "--tool=callgrind", f"--callgrind-out-file={self.profile.name}"))
 
     def shut_down(self):
         """Ends the server by its own will: callgrind writes the profile as the process ends."""
@@ -59,6 +83,15 @@ class Profiled(RedisServer):
             raise RuntimeError(f"{function} is not in the profile: was the module built without symbols?")
         # The function stands there once more for each file of which something was inlined; the first is all of it.
         return max(int(line.split("(")[0].replace(",", "")) for line in found)
+
+    def all_instructions(self):
+        """Instructions of the whole run but for the server's cron, which counts time and not commands."""
+        with open(self.profile.name) as profile:
+            total = next(int(line.split()[1]) for line in profile if line.startswith(("summary:", "totals:")))
+        try:
+            return total - self.instructions("serverCron")
+        except RuntimeError:  # a server without symbols
+            return total
 
 
 def receipts(replies):
@@ -94,22 +127,100 @@ def given_back(server):
     return {"extend": "extend::extend", "nack": "nack::nack"}
 
 
-def count(binary, module):
-    """Instructions a message of each hot command, and the server's version."""
-    counted = {}
-    for scene in (one_by_one, in_hundreds, delayed, given_back):
-        server = Profiled(binary, module)
-        version = server.version()
-        handlers = scene(server)
-        server.shut_down()
-        for name, handler in handlers.items():
-            counted[name] = round(server.instructions(f"dq::commands::{handler}") / MESSAGES)
-    return counted, version
+def empty_commands(server):
+    server.run(*[("LIMIT.PUSH", "q", PAYLOAD)] * MESSAGES)
+    delivered = receipts(server.run(*[("LIMIT.POP", "q")] * MESSAGES))
+    server.run(*[("LIMIT.ACK", "q", receipt) for receipt in delivered])
+    return {}
+
+
+def keys(server):
+    names = [b"control:%d" % number for number in range(MESSAGES)]
+    server.run(*[("SET", name, PAYLOAD) for name in names])
+    server.run(*[("GET", name) for name in names])
+    server.run(*[("DEL", name) for name in names])
+    return {}
+
+
+def nothing(_):
+    return {}
+
+
+# The sums by what the server is started with; what it takes to start and to end is subtracted.
+WHOLE = [("dq", (), {LIFE: one_by_one, HUNDREDS: in_hundreds, KEYS: keys}),
+         ("dq", AOF, {LIFE_AOF: one_by_one, HUNDREDS_AOF: in_hundreds, KEYS_AOF: keys}),
+         ("limit", (), {EMPTY: empty_commands})]
+
+
+def count(binary, modules):
+    """Instructions a message of each hot command, those of the whole server, and the server's version."""
+    counted, whole = {}, {}
+    for module, arguments, scenes in WHOLE:
+        idle, _, _ = profiled(binary, modules[module], nothing, arguments)
+        for name, scene in scenes.items():
+            all_of_it, handlers, version = profiled(binary, modules[module], scene, arguments)
+            whole[name] = round((all_of_it - idle) / MESSAGES)
+            if not arguments:
+                counted.update(handlers)
+    for scene in (delayed, given_back):
+        counted.update(profiled(binary, modules["dq"], scene, ())[1])
+    return counted, whole, version
+
+
+def profiled(binary, module, scene, arguments):
+    """Instructions of the whole run, those of each handler a message, and the server's version."""
+    server = Profiled(binary, "--loadmodule", module, *arguments)
+    version = server.version()
+    handlers = scene(server)
+    server.shut_down()
+    return server.all_instructions(), {
+        name: round(server.instructions(f"dq::commands::{handler}") / MESSAGES) for name, handler in handlers.items()
+    }, version
+
+
+def cpu_us(binary, modules):
+    """CPU us a message of the same scenes in one server for each way to start it: the median of interleaved rounds."""
+    rounds = {}
+    for arguments in ((), AOF):
+        server = Loaded(binary, *(word for module in modules.values() for word in ("--loadmodule", module)), *arguments)
+        scenes = {name: scene for _, started, some in WHOLE if started == arguments for name, scene in some.items()}
+        for _ in range(CPU_ROUNDS):
+            for name, scene in scenes.items():
+                with server.cost(MESSAGES) as cost:
+                    scene(server)
+                rounds.setdefault(name, []).append(cost.us)
+        server.stop()
+    return {name: sorted(figures)[len(figures) // 2] for name, figures in rounds.items()}
+
+
+def built_limit():
+    """The module that does nothing, built where the temporary files are."""
+    path = os.path.join(tempfile.mkdtemp(prefix="dq-limit-"), "limit.so")
+    atexit.register(shutil.rmtree, os.path.dirname(path), ignore_errors=True)
+    subprocess.run(["cc", "-O2", "-fPIC", "-shared", "-o", path, LIMIT_SOURCE], check=True)
+    return path
+
+
+def compare(counted, before, title):
+    """Prints the figures beside those of before; returns those that have grown too much."""
+    print(f"{title:48}now   before")
+    for name, now in counted.items():
+        print(f"  {name:38}{now:11,}{before.get(name, 'new'):>9}")
+    return [f"{name}: {before[name]} to {now}" for name, now in counted.items()
+            if name in before and now > before[name] * (1 + GROWTH_ALLOWED)]
+
+
+def print_ratios(figures, unit):
+    for ours, theirs, goal in GOALS:
+        ratio = figures[ours] / figures[theirs]
+        said = "" if goal is None else f"   goal {goal}: {'reached' if ratio <= goal else 'MISSED'}"
+        print(f"  {f'{ours} / {theirs}':54}{ratio:5.2f} ({unit}){said}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true", help="make these the figures that later runs are held against")
+    parser.add_argument("--cpu", action="store_true", help="measure the CPU time of the same too, without valgrind")
     parser.add_argument("--server", default=os.environ.get("DQ_SERVER", "redis-server"))
     parser.add_argument("--module", default=os.environ.get("DQ_MODULE", os.path.join(
         os.environ.get("CARGO_TARGET_DIR", "target"), "release", "libdq.so")))
@@ -117,20 +228,23 @@ def main():
     if not (shutil.which("valgrind") and shutil.which("callgrind_annotate")):
         print("instructions were not counted: there is no valgrind here")
         return
-    counted, version = count(options.server, os.path.abspath(options.module))
+    modules = {"dq": os.path.abspath(options.module), "limit": built_limit()}
+    counted, whole, version = count(options.server, modules)
     if options.write:
         with open(BASELINE, "w") as file:
-            json.dump({"server": version, "instructions": counted}, file, indent=2)
+            json.dump({"server": version, "instructions": counted, "whole": whole}, file, indent=2)
             file.write("\n")
     with open(BASELINE) as file:
         baseline = json.load(file)
-    grown = []
-    print(f"instructions a message, {version}{'':12}now   before")
-    for name, now in counted.items():
-        before = baseline["instructions"].get(name)
-        print(f"  {name:34}{now:8}{before if before is not None else 'new':>9}")
-        if before is not None and now > before * (1 + GROWTH_ALLOWED):
-            grown.append(f"{name}: {before} to {now}")
+    grown = compare(counted, baseline["instructions"], f"instructions a message, {version}")
+    grown += compare(whole, baseline.get("whole", {}), "of the whole server")
+    print_ratios(whole, "instructions")
+    if options.cpu:
+        figures = cpu_us(options.server, modules)
+        print("CPU us a message of the server's main thread")
+        for name, us in figures.items():
+            print(f"  {name:38}{us:11.2f}")
+        print_ratios(figures, "CPU")
     if version != baseline["server"]:
         print(f"not compared: the figures before are of {baseline['server']}")
     elif grown:
