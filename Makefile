@@ -1,6 +1,6 @@
 # `make` lists the targets. A target installs what it needs and cannot find (scripts/install-deps.sh).
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-matrix test-valgrind miri soak fuzz fuzz-smoke lint deny msrv fmt bench bench-quick bench-core bench-instructions bench-charts bench-deps deps clean
+.PHONY: help run build test test-matrix test-valgrind miri soak fuzz fuzz-smoke lint deny msrv fmt bench bench-quick bench-core bench-stalls bench-instructions bench-charts bench-deps deps clean
 
 # The directory where rustup installs cargo, in case the shell does not have it in its PATH.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -85,11 +85,17 @@ fmt: ## format the code
 	@scripts/install-deps.sh lint
 	cargo fmt --all
 
-bench: bench-core bench-deps ## measure the core, then dq and other queues, twenty minutes; writes benches/results.json
+bench: bench-core bench-deps ## measure the core, then dq and other queues, half an hour; writes benches/results.json
 	DQ_SERVER="$$(scripts/find-server.sh)" python3 benches/peers --json benches/results.json
 
 bench-quick: bench-deps ## measure dq and other queues with fewer messages, two minutes; writes no file
 	DQ_SERVER="$$(scripts/find-server.sh)" python3 benches/peers --quick
+
+# STALLS: options of benches/stalls, such as --quick or --only leases-pop.
+bench-stalls: ## play the worst cases, half an hour; writes benches/stalls/results.json
+	@scripts/install-deps.sh build server python
+	$(BUILD)
+	DQ_SERVER="$$(scripts/find-server.sh)" python3 benches/stalls $(or $(STALLS),--json benches/stalls/results.json)
 
 bench-instructions: ## count the instructions of frequent commands under valgrind; fails if one grew by a tenth
 	@scripts/install-deps.sh build server python

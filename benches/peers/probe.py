@@ -9,7 +9,8 @@ GAP_SECONDS = 0.001
 
 
 class Prober:
-    """`with Prober(server, request) as prober: ...`, then `prober.longest_ms` and `prober.p99_ms`."""
+    """`with Prober(server, request) as prober: ...`, then `prober.longest_ms`, `prober.p99_ms`, and `prober.waits`: the
+    start and the end of each request, in ns on the monotonic clock."""
 
     def __init__(self, server, request):
         context = multiprocessing.get_context("fork")
@@ -24,7 +25,8 @@ class Prober:
 
     def __exit__(self, *_):
         self.pipe.send("stop")
-        waits = sorted(self.pipe.recv())
+        self.waits = self.pipe.recv()
+        waits = sorted(end - start for start, end in self.waits)
         self.process.join()
         self.longest_ms = waits[-1] / 1e6
         self.p99_ms = waits[len(waits) * 99 // 100] / 1e6
@@ -40,6 +42,6 @@ def _probe(server, request, pipe):
         start = time.monotonic_ns()
         connection.send(request)
         connection.reply()
-        waits.append(time.monotonic_ns() - start)
+        waits.append((start, time.monotonic_ns()))
         time.sleep(GAP_SECONDS)
     pipe.send(waits)
