@@ -1,4 +1,4 @@
-"""Makes what is published from benches/results.json: the charts in docs/charts/, and the tables between the markers
+"""Makes what is published from benches/results.json (and what other benches wrote beside it): the charts in docs/charts/, and the tables between the markers
 <!-- bench:NAME --> and <!-- /bench:NAME --> of README.md, docs/performance.md and docs/targets.md. The name `run`
 stands for a sentence that says when and on what the figures were measured.
 
@@ -14,7 +14,7 @@ import matplotlib
 from matplotlib import pyplot
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from tables import TABLES, Results, number, punctual
+from tables import PUBLISHED, Results, number, punctual
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 DOCUMENTS = ["README.md", "docs/performance.md", "docs/targets.md"]
@@ -144,9 +144,9 @@ def renew(path, results):
         name = match.group(1)
         if name == "run":
             return f"<!-- bench:run -->\n{run_in_words(results.raw)}\n<!-- /bench:run -->"
-        if name not in TABLES:
+        if name not in PUBLISHED:
             sys.exit(f"{path}: there is no table {name}")
-        return f"<!-- bench:{name} -->\n{markdown(TABLES[name](results))}\n<!-- /bench:{name} -->"
+        return f"<!-- bench:{name} -->\n{markdown(PUBLISHED[name](results))}\n<!-- /bench:{name} -->"
 
     text = re.sub(r"<!-- bench:([a-z-]+) -->\n.*?<!-- /bench:\1 -->", table, text, flags=re.DOTALL)
     with open(os.path.join(ROOT, path), "w") as file:

@@ -1,4 +1,4 @@
-"""How much of everything: the full run (about twenty minutes), and the quick one (about two)."""
+"""How much of everything: the full run (about half an hour), and the quick one (about two)."""
 
 
 class Sizes:

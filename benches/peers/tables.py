@@ -1,7 +1,11 @@
 """The tables of the terminal, the README, docs/performance.md and docs/targets.md, made from the results of a run."""
+import json
+import os
+
 from contenders import CONTENDERS
 from targets import evaluate
 
+BENCHES = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 NONE = "–"
 
 
@@ -40,6 +44,15 @@ class Results:
         for key in path:
             value = value.get(key) if isinstance(value, dict) else None
         return value
+
+    @staticmethod
+    def beside(path):
+        """What another bench wrote into this file of benches/; empty if there is none."""
+        try:
+            with open(os.path.join(BENCHES, path)) as file:
+                return json.load(file)
+        except FileNotFoundError:
+            return {}
 
     def of(self, workload):
         """The contenders that have figures of a workload, in the order of the tables."""
@@ -88,10 +101,22 @@ def life(results):
         [[c.title, *[number(f.get(key)) for key in columns]] for c, f in results.of("life")])
 
 
+def durable_life(results):
+    columns = ["life_us", "ratio", "batch_life_us", "batch_ratio"]
+    return Table("With an AOF (everysec), and with a replica: CPU µs per message; × is relative to SET + GET + DEL with "
+                 "the same", [
+        "", "AOF: push + pop + ack", "×", "in batches of 100", "×", "replica: push + pop + ack", "×",
+        "in batches of 100", "×"],
+        [[c.title, *[number(f.get(way, {}).get(key)) for way in ("aof", "replica") for key in columns]]
+         for c, f in results.of("durable-life")])
+
+
 def memory(results):
     return Table("Memory per message beyond its payload of 100 bytes, bytes", [
-        "", "messages", "delayed message", "remaining message after 90 % were acked"],
-        [[c.title, number(f["messages"], 0), number(f["bytes"], 0), number(f.get("after_acks_bytes"), 0)]
+        "", "messages", "delayed message", "the same by MEMORY USAGE", "remaining message after 90 % were acked",
+        "the same by MEMORY USAGE"],
+        [[c.title, number(f["messages"], 0), number(f["bytes"], 0), number(f.get("usage_bytes"), 0),
+          number(f.get("after_acks_bytes"), 0), number(f.get("after_acks_usage_bytes"), 0)]
          for c, f in results.of("memory")])
 
 
@@ -149,6 +174,20 @@ def growth(results):
                                                       "longest command, ms"], rows)
 
 
+def stalls(results):
+    """The longest of each kind over all numbers of priorities and of blocked clients."""
+    kinds = ["command_ms", "turn_ms", "timer_ms", "ping_ms", "effect_ms", "replica_timer_ms"]
+    played = results.beside("stalls/results.json")
+    rows = {}
+    for case in played.get("cases", []):
+        rows.setdefault(case["title"], []).append(case)
+    return Table(f"Worst cases with {played.get('messages', 0):,} messages: the longest of each kind, ms", [
+        "", "command", "turn of a blocked client", "timer run", "PING", "effect on a replica", "timer run on a replica",
+        "limit of the command", "reached"],
+        [[title, *[number(max(run[kind] for run in runs)) for kind in kinds], number(runs[0]["limit_ms"]),
+          "NO" if any(run["missed"] for run in runs) else "yes"] for title, runs in rows.items()])
+
+
 def waiters(results):
     rows = []
     for _, figures in results.of("waiters"):
@@ -183,6 +222,8 @@ def targets(results):
 
 
 # By the names of the markers in the documents.
-TABLES = {"contenders": central, "pushing": pushing, "life": life, "memory": memory, "queues": queues, "files": files,
-          "punctuality": punctuality, "burst": burst, "growth": growth, "waiters": waiters, "deletion": deletion,
-          "payloads": payloads, "targets": targets}
+TABLES = {"contenders": central, "pushing": pushing, "life": life, "durable-life": durable_life, "memory": memory,
+          "queues": queues, "files": files, "punctuality": punctuality, "burst": burst, "growth": growth,
+          "waiters": waiters, "deletion": deletion, "payloads": payloads, "targets": targets}
+# With those that another bench makes and prints.
+PUBLISHED = {**TABLES, "stalls": stalls}

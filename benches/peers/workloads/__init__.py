@@ -1,6 +1,7 @@
 """The workloads, in the order in which they run."""
 from workloads.burst import Burst
 from workloads.deletion import Deletion
+from workloads.durable_life import DurableLife
 from workloads.falling_due import FallingDue
 from workloads.growth import Growth
 from workloads.life import Life
@@ -12,5 +13,5 @@ from workloads.punctuality import Punctuality
 from workloads.pushing import Pushing
 from workloads.waiters import Waiters
 
-WORKLOADS = [Life, Pushing, Memory, Burst, Punctuality, Growth, Persistence, FallingDue, Deletion, ManyQueues, Waiters,
-             PayloadSizes]
+WORKLOADS = [Life, DurableLife, Pushing, Memory, Burst, Punctuality, Growth, Persistence, FallingDue, Deletion,
+             ManyQueues, Waiters, PayloadSizes]

@@ -17,19 +17,24 @@ class Life(Workload):
 
     def run(self, lab, contender):
         one = contender(lab)
-        count = scaled(contender, lab.sizes.life)
-        rounds, batched, controls = [], [], []
-        self.live(one, count // 4, 1, 64)  # warms up
-        for _ in range(lab.sizes.rounds):
-            if one.on_redis:
-                controls.append(control.three_commands_us(one.server, count))
-            rounds.append(self.live(one, count, 1, 64))
-            if contender.batches:
-                batched.append(self.live(one, count, BATCH, BATCH_DEPTH))
-        figures = {"messages": count * lab.sizes.rounds}
+        figures = self.in_rounds(one, scaled(contender, lab.sizes.life), lab.sizes.rounds)
         if contender.name == "dq":
             figures.update(self.of_many(one, lab.sizes.life_large))
         one.close()
+        return figures
+
+    @classmethod
+    def in_rounds(cls, one, count, times):
+        """The medians of so many rounds, and their ratios to the control on the same server."""
+        rounds, batched, controls = [], [], []
+        cls.live(one, count // 4, 1, 64)  # warms up
+        for _ in range(times):
+            if one.on_redis:
+                controls.append(control.three_commands_us(one.server, count))
+            rounds.append(cls.live(one, count, 1, 64))
+            if one.batches:
+                batched.append(cls.live(one, count, BATCH, BATCH_DEPTH))
+        figures = {"messages": count * times}
         if controls:
             figures["control_us"] = median(controls)
         for prefix, lives in (("", rounds), ("batch_", batched)):
