@@ -3,7 +3,7 @@
 
 Instructions repeat where time does not: the same build counts the same on a busy machine. Two things are counted:
 
-- a command's handler with all that it calls, the server's own functions too;
+- a command of the module with all that it calls, the server's own functions too;
 - the whole server during push, pop and ack, without an AOF and with one. Beside it stand SET + GET + DEL, and three
   commands of a module that does nothing (benches/limit), which is the least that any module can cost.
 
@@ -19,7 +19,6 @@ import argparse
 import atexit
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -73,58 +72,72 @@ class Profiled(Loaded):
         self.process.wait()
         self.stop()
 
-    def instructions(self, function):
-        """Instructions of a function with all that it called, in the whole run."""
-        annotated = subprocess.run(
-            ["callgrind_annotate", "--inclusive=yes", "--tree=none", "--threshold=100", self.profile.name],
-            capture_output=True, text=True, check=True).stdout
-        found = [line for line in annotated.splitlines() if re.search(rf":{re.escape(function)}( |$)", line)]
-        if not found:
-            raise RuntimeError(f"{function} is not in the profile: was the module built without symbols?")
-        # The function stands there once more for each file of which something was inlined; the first is all of it.
-        return max(int(line.split("(")[0].replace(",", "")) for line in found)
+    def dispatched(self):
+        """Instructions of the module's commands by the number of their calls, each with all that it called. The names
+        of their functions do not matter, nor what the compiler inlined."""
+        found = {}
+        for caller, _, calls, cost in self.calls():
+            if caller.endswith("ModuleCommandDispatcher"):  # it calls a few small functions of the server as well
+                found[calls] = max(cost, found.get(calls, 0))
+        return found
 
     def all_instructions(self):
         """Instructions of the whole run but for the server's cron, which counts time and not commands."""
         with open(self.profile.name) as profile:
             total = next(int(line.split()[1]) for line in profile if line.startswith(("summary:", "totals:")))
-        try:
-            return total - self.instructions("serverCron")
-        except RuntimeError:  # a server without symbols
-            return total
+        return total - sum(cost for _, called, _, cost in self.calls() if called == "serverCron")
+
+    def calls(self):
+        """The calls in the profile: who called, what, how often, and the instructions of all these calls."""
+        names, caller, called, calls = {}, "", "", None
+        with open(self.profile.name) as profile:
+            for line in profile:
+                if calls is not None:  # the line after that of the calls has their cost
+                    yield caller, called, calls, int(line.split()[1])
+                    calls = None
+                elif line.startswith(("fn=", "cfn=")):
+                    number, _, name = line.split("=", 1)[1].strip().partition(" ")  # a name is given only once
+                    name = names.setdefault(number, name)
+                    caller, called = (name, called) if line.startswith("fn=") else (caller, name)
+                elif line.startswith("calls="):
+                    calls = int(line[6:].split()[0])
 
 
 def receipts(replies):
     return [message[3] for reply in replies for message in reply]
 
 
+# Each command of a scene is called a different number of times, which tells them apart in the profile. A scene returns
+# for each figure the number of calls and of messages in each call.
+
 def one_by_one(server):
-    server.run(*[("DQ.PUSH", "q", PAYLOAD)] * MESSAGES)
-    delivered = receipts(server.run(*[("DQ.POP", "q")] * MESSAGES))
-    server.run(*[("DQ.ACK", "q", receipt) for receipt in delivered])
-    return {"push": "push::push", "pop": "pop::pop", "ack": "ack::ack"}
+    server.run(*[("DQ.PUSH", "q", PAYLOAD)] * (MESSAGES + 2))
+    delivered = receipts(server.run(*[("DQ.POP", "q")] * (MESSAGES + 1)))
+    server.run(*[("DQ.ACK", "q", receipt) for receipt in delivered[:MESSAGES]])
+    return {"push": (MESSAGES + 2, 1), "pop": (MESSAGES + 1, 1), "ack": (MESSAGES, 1)}
 
 
 def in_hundreds(server):
     batches = MESSAGES // HUNDRED
-    server.run(*[("DQ.MPUSH", "q", HUNDRED, *[PAYLOAD] * HUNDRED)] * batches)
-    delivered = receipts(server.run(*[("DQ.POP", "q", "COUNT", HUNDRED)] * batches))
+    server.run(*[("DQ.MPUSH", "q", HUNDRED, *[PAYLOAD] * HUNDRED)] * (batches + 2))
+    delivered = receipts(server.run(*[("DQ.POP", "q", "COUNT", HUNDRED)] * (batches + 1)))
     server.run(*[("DQ.ACK", "q", *delivered[at:at + HUNDRED]) for at in range(0, MESSAGES, HUNDRED)])
-    return {"push of 100": "mpush::mpush", "pop of 100": "pop::pop", "ack of 100": "ack::ack"}
+    return {"push of 100": (batches + 2, HUNDRED), "pop of 100": (batches + 1, HUNDRED),
+            "ack of 100": (batches, HUNDRED)}
 
 
 def delayed(server):
     # Scattered over an hour, the same in every run.
     server.run(*[("DQ.PUSH", "q", PAYLOAD, "DELAY", 1 + n * 48_271 % 3_600_000) for n in range(1, MESSAGES + 1)])
-    return {"delayed push": "push::push"}
+    return {"delayed push": (MESSAGES, 1)}
 
 
 def given_back(server):
     server.run(*[("DQ.MPUSH", "q", HUNDRED, *[PAYLOAD] * HUNDRED)] * (MESSAGES // HUNDRED))
     delivered = receipts(server.run(("DQ.POP", "q", "COUNT", MESSAGES)))
-    server.run(*[("DQ.EXTEND", "q", receipt, "LEASE", 60_000) for receipt in delivered])
+    server.run(*[("DQ.EXTEND", "q", receipt, "LEASE", 60_000) for receipt in [*delivered, delivered[-1]]])
     server.run(*[("DQ.NACK", "q", receipt, "DELAY", 5_000) for receipt in delivered])
-    return {"extend": "extend::extend", "nack": "nack::nack"}
+    return {"extend": (MESSAGES + 1, 1), "nack": (MESSAGES, 1)}
 
 
 def empty_commands(server):
@@ -158,24 +171,24 @@ def count(binary, modules):
     for module, arguments, scenes in WHOLE:
         idle, _, _ = profiled(binary, modules[module], nothing, arguments)
         for name, scene in scenes.items():
-            all_of_it, handlers, version = profiled(binary, modules[module], scene, arguments)
+            all_of_it, commands, version = profiled(binary, modules[module], scene, arguments)
             whole[name] = round((all_of_it - idle) / MESSAGES)
             if not arguments:
-                counted.update(handlers)
+                counted.update(commands)
     for scene in (delayed, given_back):
         counted.update(profiled(binary, modules["dq"], scene, ())[1])
     return counted, whole, version
 
 
 def profiled(binary, module, scene, arguments):
-    """Instructions of the whole run, those of each handler a message, and the server's version."""
+    """Instructions of the whole run, those of each command a message, and the server's version."""
     server = Profiled(binary, "--loadmodule", module, *arguments)
     version = server.version()
-    handlers = scene(server)
+    commands = scene(server)
     server.shut_down()
+    dispatched = server.dispatched()
     return server.all_instructions(), {
-        name: round(server.instructions(f"dq::commands::{handler}") / MESSAGES) for name, handler in handlers.items()
-    }, version
+        name: round(dispatched[calls] / calls / messages) for name, (calls, messages) in commands.items()}, version
 
 
 def cpu_us(binary, modules):
@@ -225,7 +238,7 @@ def main():
     parser.add_argument("--module", default=os.environ.get("DQ_MODULE", os.path.join(
         os.environ.get("CARGO_TARGET_DIR", "target"), "release", "libdq.so")))
     options = parser.parse_args()
-    if not (shutil.which("valgrind") and shutil.which("callgrind_annotate")):
+    if not shutil.which("valgrind"):
         print("instructions were not counted: there is no valgrind here")
         return
     modules = {"dq": os.path.abspath(options.module), "limit": built_limit()}
