@@ -88,7 +88,7 @@ fmt: ## format the code
 bench: bench-core bench-deps ## measure the core, then dq and other queues, half an hour; writes benches/results.json
 	DQ_SERVER="$$(scripts/find-server.sh)" python3 benches/peers --json benches/results.json
 
-bench-quick: bench-deps ## measure dq and other queues with fewer messages, two minutes; writes no file
+bench-quick: bench-deps ## measure dq and other queues with fewer messages, three minutes; writes no file
 	DQ_SERVER="$$(scripts/find-server.sh)" python3 benches/peers --quick
 
 # STALLS: options of benches/stalls, such as --quick or --only leases-pop.

@@ -42,7 +42,7 @@ class Lab:
 
 def options_of(arguments):
     parser = argparse.ArgumentParser(prog="benches/peers", description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a small part of the messages, in about two minutes")
+    parser.add_argument("--quick", action="store_true", help="a small part of the messages, in about three minutes")
     parser.add_argument("--only", help="these workloads: " + ", ".join(w.name for w in WORKLOADS))
     parser.add_argument("--contender", help="these contenders: " + ", ".join(c.name for c in CONTENDERS))
     parser.add_argument("--server", default=os.environ.get("DQ_SERVER", "redis-server"))

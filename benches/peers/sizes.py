@@ -1,4 +1,4 @@
-"""How much of everything: the full run (about half an hour), and the quick one (about two)."""
+"""How much of everything: the full run (about half an hour), and the quick one (about three)."""
 
 
 class Sizes:
@@ -12,6 +12,7 @@ class Sizes:
         self.life = 40_000 if full else 20_000  # a round
         self.life_large = 1_000_000 if full else 100_000  # at once
         self.rounds = 5 if full else 3
+        self.durable_rounds = 3 if full else 1
         self.memory = 1_000_000 if full else 30_000
         self.files = 1_000_000 if full else 30_000
         self.burst = 1_000_000 if full else 30_000

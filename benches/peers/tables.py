@@ -175,7 +175,8 @@ def growth(results):
 
 
 def stalls(results):
-    """The longest of each kind over all numbers of priorities and of blocked clients."""
+    """The longest of each kind over all numbers of priorities and of blocked clients; a dash if none was worth a line in
+    the slow log."""
     kinds = ["command_ms", "turn_ms", "timer_ms", "ping_ms", "effect_ms", "replica_timer_ms"]
     played = results.beside("stalls/results.json")
     rows = {}
@@ -184,7 +185,7 @@ def stalls(results):
     return Table(f"Worst cases with {played.get('messages', 0):,} messages: the longest of each kind, ms", [
         "", "command", "turn of a blocked client", "timer run", "PING", "effect on a replica", "timer run on a replica",
         "limit of the command", "reached"],
-        [[title, *[number(max(run[kind] for run in runs)) for kind in kinds], number(runs[0]["limit_ms"]),
+        [[title, *[number(max(run[kind] for run in runs) or None) for kind in kinds], number(runs[0]["limit_ms"]),
           "NO" if any(run["missed"] for run in runs) else "yes"] for title, runs in rows.items()])
 
 

@@ -56,8 +56,7 @@ def evaluate(results):
     target("longest PING, all messages due at the same instant", dq("burst", "longest_ping_ms"), 2, "ms")
     played = results.beside("stalls/results.json").get("cases", [])
     if played:
-        target("worst cases that miss their limit", sum(bool(case["missed"]) for case in played), 0,
-               f"of {len(played)}")
+        target(f"worst cases that miss their limit, of {len(played)}", sum(bool(case["missed"]) for case in played), 0)
     in_order = dq("burst", "in_order")
     target("order of delivery of a burst, 0 is exact", None if in_order is None else int(not in_order), 0)
     target("DEL", dq("deletion", "del_ms"), 10, "ms")

@@ -28,7 +28,7 @@ class DurableLife(Workload):
         for way in WAYS:
             one = contender(lab, arguments=AOF if way == "aof" else REPLICATING)
             replica = self.replica(lab, contender, one.server) if way == "replica" else None
-            life = Life.in_rounds(one, scaled(contender, lab.sizes.life), lab.sizes.rounds)
+            life = Life.in_rounds(one, scaled(contender, lab.sizes.life), lab.sizes.durable_rounds)
             figures[way] = {key: life[key] for key in (
                 "messages", "control_us", "life_us", "batch_life_us", "ratio", "batch_ratio") if key in life}
             one.close()
