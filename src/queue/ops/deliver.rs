@@ -7,6 +7,10 @@ use super::super::time::{DurationMs, UnixMs};
 use super::super::Queue;
 use super::advance::PILED_MAX;
 
+/// The number of messages whose TTL has ended that the turn of one blocked client passes over at most. All blocked
+/// clients may have their turns one after the other, so this is little.
+const PASSED_OVER_IN_A_TURN: usize = 16;
+
 /// What a consumer asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pop {
@@ -51,7 +55,7 @@ impl Queue {
             return 0;
         }
         self.catch_up(now);
-        self.available(now, pop)
+        self.available(now, pop, PILED_MAX)
     }
 
     /// [`Queue::deliverable`] without ending leases and TTLs first, for a blocked client's turn: the timer ends them,
@@ -59,16 +63,17 @@ impl Queue {
     pub fn deliverable_as_viewed(&mut self, now: UnixMs, pop: &Pop) -> usize {
         let now = self.observe(now);
         self.view.advance_due(now);
-        self.available(now, pop)
+        self.available(now, pop, PASSED_OVER_IN_A_TURN)
     }
 
     /// How many messages `pop` would deliver of those that the view, which must be at `now`, has as ready.
-    fn available(&mut self, now: UnixMs, pop: &Pop) -> usize {
+    /// At most `expired_max` messages whose TTL has ended are passed over.
+    fn available(&mut self, now: UnixMs, pop: &Pop, expired_max: usize) -> usize {
         let room = self.gate.room(&self.settings, self.view.inflight(), pop.lease, now);
         // The view is at `now`, so the messages that it counts as ready are those that are due.
         let count = self.view.ready().min(pop.count).min(room);
         if count > 0 && self.view.has_expired(now) {
-            return self.clear_expired(now, count);
+            return self.clear_expired(now, count, expired_max);
         }
         count
     }
@@ -76,9 +81,9 @@ impl Queue {
     /// Makes the messages whose TTL has ended dead, as far as they stand before or among the first `count` ready ones.
     /// Returns how many of the first are ready then: fewer than `count` if too many had to be passed over.
     #[cold]
-    fn clear_expired(&mut self, now: UnixMs, count: usize) -> usize {
+    fn clear_expired(&mut self, now: UnixMs, count: usize, expired_max: usize) -> usize {
         let mut ready = 0;
-        for sequence in self.view.in_state(now, StateKind::Ready, count.saturating_add(PILED_MAX)) {
+        for sequence in self.view.in_state(now, StateKind::Ready, count.saturating_add(expired_max)) {
             let Some(at) = self.messages.find_sequence(sequence) else { break };
             if self.refresh(at, now).state_at(now).kind() == StateKind::Ready {
                 ready += 1;

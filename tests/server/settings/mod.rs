@@ -6,3 +6,4 @@ mod limits;
 mod pausing;
 mod pausing_for;
 mod queue_settings;
+mod rate;

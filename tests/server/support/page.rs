@@ -137,14 +137,17 @@ fn settings() -> Vec<(OptionRow, Vec<Parameter>)> {
     let text = std::fs::read_to_string(root().join("docs/settings.md")).expect("the page of settings");
     let row = |cells: Vec<String>| {
         let option = OptionRow::read(&cells);
-        let Range::Number { min, max } = option.range else { panic!("{} has no range", option.usage) };
-        let parameter = |words: &[&str]| {
+        // The range of each number, or one range for all of them.
+        let ranges: Vec<Range> = cells[2].split(" then ").map(Range::read).collect();
+        let parameter = |(nth, words): (usize, &[&str])| {
+            let range = ranges.get(nth).unwrap_or(&ranges[0]);
+            let Range::Number { min, max } = *range else { panic!("{} has no range", option.usage) };
             let name = words[0].trim_matches('`');
             let field = name.strip_prefix("dq.default-").expect("the parameter of a setting");
             let default = words[1].trim_end_matches(',').parse().expect("a default");
             Parameter { name: name.to_owned(), field: field.to_owned(), default, min, max }
         };
-        let parameters = cells[3].split_whitespace().collect::<Vec<_>>().chunks(2).map(parameter).collect();
+        let parameters = cells[3].split_whitespace().collect::<Vec<_>>().chunks(2).enumerate().map(parameter).collect();
         (option, parameters)
     };
     table(&text).into_iter().map(row).collect()
