@@ -31,6 +31,7 @@ mod redrive;
 mod reschedule;
 mod scan;
 mod settings;
+mod stats;
 
 use crate::host::datatype::{self, Held};
 use crate::host::origin::OnlyClients;
@@ -84,6 +85,7 @@ commands! {
     peek::Peek (parse),
     scan::Scan (parse),
     info::Info,
+    stats::Stats,
     // Manage queues.
     create::Create (parse),
     alter::Alter (parse),

@@ -57,7 +57,10 @@ fn mpop(call: &mut Call<'_>) -> Result<(), Error> {
     }
     match block {
         Some(timeout) => blocked::block(ctx, names, Box::new(request), timeout),
-        None => ctx.null_array(),
+        None => {
+            blocked::count_empty_pop(ctx, names);
+            ctx.null_array();
+        }
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use crate::host::blocked;
 use crate::host::datatype::Held;
 use crate::host::event::Event;
 use crate::host::floor::floor;
+use crate::host::gauges;
 use crate::host::listeners;
 use crate::host::write::{self, Announcement, Wake};
 use crate::module_api::ctx::{Ctx, Name};
@@ -73,7 +74,13 @@ fn pop(call: &mut Call<'_>) -> Result<(), Error> {
     let name = key_name(call)?;
     let (request, block) = parse(call)?;
     let now = now(ctx);
-    let delivered = with_queue(ctx, name, |held| serve_now(ctx, name, held, now, &request))?;
+    let delivered = with_queue(ctx, name, |held| {
+        let served = serve_now(ctx, name, held, now, &request);
+        if served.is_none() && block.is_none() {
+            held.queue.count_empty_pop();
+        }
+        served
+    })?;
     match (delivered.flatten(), block) {
         (Some(announcement), _) => write::announce(ctx, name, announcement, &[Event::Pop]),
         (None, Some(timeout)) => blocked::block(ctx, &[name], Box::new(request), timeout),
@@ -140,6 +147,7 @@ fn deliver(
     let mut buffer = IdBuffer::new();
     held.queue.deliver(now, &mut floor(), &Wanted { count, ..request.wanted }, |message| {
         reply_delivered(ctx, &mut buffer, &message);
+        message.lateness.into_iter().for_each(gauges::count_lateness);
         if heard {
             grants.push(message.grant);
         }

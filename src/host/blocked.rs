@@ -24,7 +24,7 @@ use super::write::{self, Announcement, Wake};
 use crate::module_api::args::Args;
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::guard::{guard, plant};
-use crate::module_api::key::{Content, OpenKey};
+use crate::module_api::key::{Content, OpenKey, Touch};
 use crate::queue::time::{DurationMs, UnixMs};
 use crate::schedule::with_schedule;
 
@@ -58,9 +58,27 @@ pub fn block(ctx: Ctx, names: &[Name<'_>], request: Box<dyn Request>, timeout: D
     let blocked = unsafe { ctx.block_on_keys(on_ready, on_timeout, Some(on_end), timeout.as_ms(), names, private) };
     if blocked.is_none() {
         // SAFETY: nothing was blocked, so the box is still ours.
-        unsafe { end(private) };
+        let keys = unsafe { end(private) };
+        count_empty_pops(ctx, &keys);
         // The server has not replied; see `block_on_keys`.
         ctx.null_array();
+    }
+}
+
+/// Counts a pop on several queues that was answered with null at each queue that exists; a name that is given twice
+/// counts once.
+pub fn count_empty_pop(ctx: Ctx, names: &[Name<'_>]) {
+    count_empty_pops(ctx, &Names::new(ctx.selected_db(), names.iter().map(|name| name.bytes())));
+}
+
+fn count_empty_pops(ctx: Ctx, keys: &Names) {
+    for name in keys.iter() {
+        ctx.with_name(name, |name| {
+            let mut key = OpenKey::open_read(ctx, name, datatype::handle(), Touch::No);
+            if let Content::Holds(held) = key.content() {
+                held.queue.count_empty_pop();
+            }
+        });
     }
 }
 
@@ -146,22 +164,27 @@ extern "C" fn on_timeout(ctx: *mut raw::RedisModuleCtx, _: *mut *mut raw::RedisM
     let ctx = unsafe { Ctx::from_raw(ctx) };
     guard("a client's timeout", SERVED, || {
         ctx.null_array();
+        // SAFETY: the server returns the pointer that `block` passed, and frees it only after this call.
+        if let Some(Blocked { keys, .. }) = unsafe { ctx.blocked_private_data().cast::<Blocked>().as_ref() } {
+            count_empty_pops(ctx, keys);
+        }
         SERVED
     })
 }
 
 extern "C" fn on_end(_: *mut raw::RedisModuleCtx, private: *mut c_void) {
     // SAFETY: the server passes the pointer from `block`, once.
-    guard("a client's end", (), || unsafe { end(private) });
+    guard("a client's end", (), || drop(unsafe { end(private) }));
 }
 
-/// Frees the private data of a blocked client.
+/// Frees the private data of a blocked client, and returns its keys.
 ///
 /// # Safety
 /// `private` was made by `block` and is not used again.
-unsafe fn end(private: *mut c_void) {
+unsafe fn end(private: *mut c_void) -> Names {
     // SAFETY: the caller vouches for it.
     let blocked = unsafe { Box::from_raw(private.cast::<Blocked>()) };
     BLOCKED_CLIENTS.fetch_sub(1, Relaxed);
     with_blocked(|keys| keys.leave(&blocked.keys));
+    blocked.keys
 }

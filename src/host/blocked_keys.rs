@@ -29,6 +29,11 @@ impl Names {
         names.dedup();
         Names { db, names: names.into() }
     }
+
+    /// Each name once.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        self.names.iter().map(|name| &**name)
+    }
 }
 
 /// All keys that clients are blocked on.

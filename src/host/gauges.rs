@@ -9,7 +9,7 @@
 //! moment on. A replica that loads its master's data beside its own (an asynchronous load) counts the loaded queues in
 //! separate tallies, and switches to these when the server switches.
 //!
-//! The totals of what queues have done start with the server and only grow.
+//! The totals of what queues have done, and the lateness of deliveries, start with the server and only grow.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -20,11 +20,15 @@ use redis_module::raw;
 
 use crate::module_api::ctx::Ctx;
 use crate::module_api::guard::guard;
-use crate::queue::{Counts, Queue, Totals};
+use crate::queue::time::DurationMs;
+use crate::queue::{Counts, Histogram, Queue, Totals};
 use crate::schedule::walk;
 
 /// The totals, in the order of [`Totals::NAMES`]. Changed by the main thread only.
 static TOTALS: [AtomicU64; Totals::NAMES.len()] = [const { AtomicU64::new(0) }; Totals::NAMES.len()];
+
+/// The number of first deliveries by their lateness, in the buckets of a [`Histogram`]. Changed by the main thread only.
+static LATENESS: [AtomicU64; Histogram::BUCKETS] = [const { AtomicU64::new(0) }; Histogram::BUCKETS];
 
 /// The current tallies. Locked only briefly, and by the main thread only.
 static TALLIES: Mutex<Tallies> = Mutex::new(Tallies { here: BTreeMap::new(), loaded: None });
@@ -269,6 +273,20 @@ pub fn held() -> (u64, Counts) {
 /// The totals since the server started, with the names that `DQ.INFO` uses for the totals of one queue.
 pub fn totals() -> impl Iterator<Item = (&'static str, u64)> {
     Totals::NAMES.into_iter().zip(TOTALS.iter().map(|sum| sum.load(Relaxed)))
+}
+
+/// Counts a first delivery.
+#[inline]
+pub fn count_lateness(lateness: DurationMs) {
+    if let Some(count) = LATENESS.get(Histogram::bucket_of(lateness)) {
+        count.store(count.load(Relaxed).wrapping_add(1), Relaxed);
+    }
+}
+
+/// The lateness of the first deliveries of all messages since the server started: each upper bound in ms, and the number
+/// of deliveries up to it.
+pub fn lateness() -> impl Iterator<Item = (Option<u64>, u64)> {
+    Histogram::cumulated(LATENESS.iter().map(|count| count.load(Relaxed)))
 }
 
 /// A crash report may be written in the middle of a change. A negative difference is then shown as 0.

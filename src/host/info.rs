@@ -48,6 +48,12 @@ extern "C" fn on_info(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report: c_in
         }
         add("blocked_clients", gauges::blocked_clients());
         let shown = |sum: &AtomicU64| sum.load(Relaxed);
+        with_lateness(ctx, || {
+            for (bound, count) in gauges::lateness() {
+                let bound = bound.map_or("inf".to_owned(), |bound| bound.to_string());
+                add(&format!("le_{bound}"), count);
+            }
+        });
         add("timer_runs", shown(&timer::RUNS));
         add("timer_punctual", shown(&wakeup::PUNCTUAL));
         add("timer_moved", shown(&advance::MOVED));
@@ -55,4 +61,19 @@ extern "C" fn on_info(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report: c_in
         add("timer_longest_us", shown(&timer::LONGEST_US));
         add("timer_over_budget", shown(&timer::OVER_BUDGET));
     });
+}
+
+/// Starts the field of the lateness, whose parts `add_parts` adds.
+fn with_lateness(ctx: *mut raw::RedisModuleInfoCtx, add_parts: impl FnOnce()) {
+    let (Some(begin), Some(end)) =
+        // SAFETY: the statics are read by value.
+        (unsafe { raw::RedisModule_InfoBeginDictField }, unsafe { raw::RedisModule_InfoEndDictField })
+    else {
+        return;
+    };
+    // SAFETY: the context is valid during the call of `on_info`, the name a C string that the server copies.
+    unsafe { begin(ctx, c"lateness_ms".as_ptr()) };
+    add_parts();
+    // SAFETY: the same, and a field was begun.
+    unsafe { end(ctx) };
 }

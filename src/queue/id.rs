@@ -83,6 +83,12 @@ impl Receipt {
     pub fn next(last: Receipt, now: UnixMs) -> Option<Receipt> {
         next_tick(last.0, now).map(Receipt)
     }
+
+    /// The instant at which the delivery began. A receipt never steps back, so after a step back of the clock this
+    /// instant may be later than the time that the clock showed.
+    pub const fn began(self) -> UnixMs {
+        UnixMs::new(self.0 >> COUNT_BITS)
+    }
 }
 
 /// The rule of a hybrid clock: the larger of the last tick plus one and the shifted time. The time counts as at least

@@ -17,6 +17,9 @@ pub(super) struct Messages {
     store: Store,
     /// Named messages, by (hash of the name, sequence).
     names: OrderedKeys,
+    /// Whether a message was ever marked as given back. Few queues have such messages, and the others need not look at
+    /// the mark of each message.
+    marked: bool,
 }
 
 impl Messages {
@@ -213,6 +216,19 @@ impl Messages {
     /// Writes those fields of a record that a delivery changes, and marks the message as leased.
     pub fn lend(&mut self, at: At, attempts: u32, deadline: UnixMs, receipt: Receipt) {
         self.store.lend(at, attempts, deadline, receipt);
+    }
+
+    /// Marks a message that waits again because its only delivery was given back without being counted. The mark is not
+    /// part of the record and is not saved; the next [`Messages::update`] or [`Messages::lend`] removes it.
+    pub fn mark_given_back(&mut self, at: At) {
+        self.marked = true;
+        self.store.mark_given_back(at);
+    }
+
+    /// Whether the message has the mark of [`Messages::mark_given_back`].
+    #[inline]
+    pub fn was_given_back(&self, at: At) -> bool {
+        self.marked && self.store.was_given_back(at)
     }
 
     /// Stores `error` with the message, or clears the stored error.

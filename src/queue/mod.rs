@@ -15,8 +15,8 @@
 //! # The modules
 //! [`time`], [`id`], `spans`, [`backoff`], [`rate`] and [`settings`] define the basic types; `record` describes one message. `messages` holds the
 //! messages of a queue, in a `store` of segments; `view` keeps the order in which each message stands, on top of
-//! [`order`], `waiting` and `begun`; `gate` says how many messages may be delivered now. `queue` combines these parts,
-//! and `ops` has a file for each family of operations. `effect` defines what is replicated, `apply` applies it, and
+//! [`order`], `waiting` and `begun`; `gate` says how many messages may be delivered now; `counters` and
+//! `stats` count what happens. `queue` combines these parts, and `ops` has a file for each family of operations. `effect` defines what is replicated, `apply` applies it, and
 //! [`wire`] defines its bytes.
 
 #![forbid(unsafe_code)]
@@ -37,6 +37,7 @@ pub mod rate;
 mod record;
 pub mod settings;
 mod spans;
+mod stats;
 mod store;
 pub mod time;
 mod view;
@@ -59,4 +60,5 @@ pub use ops::scan::Cursor;
 pub use queue::Queue;
 pub use record::{Phase, Reason, Record, State, StateKind, States, Ttl};
 pub use spans::{Span, Spans};
+pub use stats::{Histogram, Stats};
 pub use wire::Refused;

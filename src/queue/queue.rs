@@ -6,6 +6,7 @@ use super::id::{Receipt, Sequence};
 use super::messages::Messages;
 use super::record::Record;
 use super::settings::Settings;
+use super::stats::Stats;
 use super::store::{At, Bytes};
 use super::time::UnixMs;
 use super::view::View;
@@ -43,6 +44,8 @@ pub struct Queue {
     pub(super) settings: Arc<Settings>,
     pub(super) gate: Gate,
     pub(super) tally: Tally,
+    /// Allocated with the first pop.
+    pub(super) stats: Option<Box<Stats>>,
     pub(super) last_sequence: Sequence,
     pub(super) last_receipt: Receipt,
     /// The latest `now` that was passed in: time never runs backwards within a queue. It is never saved.
@@ -58,6 +61,7 @@ impl Queue {
             settings: Arc::new(settings),
             gate: Gate::default(),
             tally: Tally::default(),
+            stats: None,
             last_sequence: Sequence::ZERO,
             last_receipt: Receipt::ZERO,
             clock: UnixMs::EPOCH,
@@ -123,9 +127,11 @@ impl Queue {
     /// The number of bytes on the heap. O(n / 64).
     pub fn heap_bytes(&self) -> usize {
         let own_settings = if Arc::strong_count(&self.settings) == 1 { size_of::<Settings>() } else { 0 };
+        let stats = self.stats.as_deref().map_or(0, |stats| size_of::<Stats>() + stats.heap_bytes());
         own_settings
             + self.gate.heap_bytes()
             + self.tally.heap_bytes()
+            + stats
             + self.messages.heap_bytes()
             + self.view.heap_bytes()
     }

@@ -18,6 +18,7 @@ mod exercise;
 mod golden;
 mod history;
 mod loading;
+mod measured;
 mod piles;
 mod reference;
 mod rooms;

@@ -1,6 +1,7 @@
 //! The simplest implementation of the contract of a queue: a vector, linear scans, stored states, and one event of time
 //! after the other. It shares no idea with the real queue, which stores no states.
 
+use crate::measured::{First, Measured};
 use dq::queue::id::Sequence;
 use dq::queue::settings::Settings;
 use dq::queue::time::UnixMs;
@@ -37,6 +38,8 @@ pub struct Message {
     pub attempts: u32,
     /// The current receipt, if there is one.
     pub receipt: Option<u64>,
+    /// Its only delivery was given back uncounted, as this one of all that were.
+    pub given_back: Option<usize>,
     pub state: State,
 }
 
@@ -149,6 +152,7 @@ pub struct Model {
     /// The instants of the deliveries that a rate limit counts, oldest first.
     begun: Vec<u64>,
     pub totals: Totals,
+    pub measured: Measured,
 }
 
 /// The result of an advance.
@@ -161,7 +165,15 @@ pub struct Moved {
 
 impl Model {
     pub fn new(settings: Settings, now: u64) -> Model {
-        Model { settings, paused_until: 0, now, messages: Vec::new(), begun: Vec::new(), totals: Totals::default() }
+        Model {
+            settings,
+            paused_until: 0,
+            now,
+            messages: Vec::new(),
+            begun: Vec::new(),
+            totals: Totals::default(),
+            measured: Measured::default(),
+        }
     }
 
     /// Moves the time forward, and applies the events until then in their order.
@@ -284,6 +296,7 @@ impl Model {
             expires: if ttl == 0 { NEVER } else { after(push.due.max(self.now), ttl) },
             attempts: 0,
             receipt: None,
+            given_back: None,
             state: State::Delayed,
         });
         self.totals.pushed += 1;
@@ -416,6 +429,7 @@ impl Model {
         for message in self.messages.iter_mut().filter(|message| chosen.contains(&message.sequence)) {
             message.wait_until(due, now);
             message.attempts = 0;
+            message.given_back = None;
             message.error = None;
             redriven += 1;
         }
@@ -509,6 +523,10 @@ impl Model {
         self.begin(delivered.len());
         for (nth, popped) in delivered.iter().enumerate() {
             self.totals.delivered += 1;
+            if popped.attempts == 0 {
+                let ms = self.now.saturating_sub(popped.due);
+                self.measured.lateness.push(First { ms, given_back: popped.given_back });
+            }
             let at = self.messages.iter().position(|message| message.sequence == popped.sequence).unwrap();
             let Some(lease) = lease else {
                 self.messages.remove(at);
@@ -539,6 +557,9 @@ impl Model {
     pub fn ack(&mut self, name: &Name, receipt: Option<u64>) -> Option<u64> {
         let at = self.delivered(name, receipt)?;
         self.totals.acked += 1;
+        // A receipt tells when its delivery began.
+        let began = self.messages[at].receipt? >> 20;
+        self.measured.runtimes.push(self.now.saturating_sub(began));
         Some(self.messages.remove(at).sequence)
     }
 
@@ -567,6 +588,10 @@ impl Model {
         message.receipt = None;
         let counted = message.attempts;
         message.attempts -= u32::from(verdict == Verdict::NotCounted);
+        if message.attempts == 0 {
+            self.measured.given_back += 1;
+            message.given_back = Some(self.measured.given_back);
+        }
         if let Some(error) = error {
             message.error = Some(error[..error.len().min(1024)].to_vec());
         }

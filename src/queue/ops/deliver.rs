@@ -38,6 +38,8 @@ pub struct Delivered<'a> {
     pub grant: Grant,
     /// Whether the message is leased: a delivery without a lease has neither a receipt nor a deadline.
     pub leased: bool,
+    /// How long after its due time the message is delivered, if this is its first delivery.
+    pub lateness: Option<DurationMs>,
     /// The message's name.
     pub name: Option<&'a [u8]>,
     /// The payload.
@@ -145,8 +147,9 @@ impl Queue {
                 // If the receipts are exhausted, which only a forged snapshot can bring about, the last is repeated.
                 receipt: receipt.unwrap_or(Receipt(u64::MAX)),
             };
+            let lateness = self.count_lateness(at, &record, now);
             let bytes = self.messages.bytes(at);
-            sink(Delivered { grant, leased: lease.is_some(), name: bytes.name, payload: bytes.payload });
+            sink(Delivered { grant, leased: lease.is_some(), lateness, name: bytes.name, payload: bytes.payload });
             begun += 1;
             if lease.is_none() {
                 self.messages.remove(at);

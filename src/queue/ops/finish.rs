@@ -12,6 +12,7 @@ impl Queue {
     pub fn ack(&mut self, now: UnixMs, target: &Target<'_>) -> Option<Sequence> {
         let now = self.observe(now);
         let (at, record) = self.last_delivery(target, now)?;
+        self.count_runtime(&record, now);
         self.complete(at, &record);
         Some(record.sequence)
     }

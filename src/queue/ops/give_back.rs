@@ -122,6 +122,9 @@ impl Queue {
             self.messages.set_error(at, error);
         }
         self.rewrite(at, record, &new, now);
+        if new.attempts == 0 && new.phase == Phase::Waiting {
+            self.messages.mark_given_back(at);
+        }
         self.tally.rare().nacked += 1;
         let state = new.state_at(now);
         if let State::Dead { reason, .. } = state {

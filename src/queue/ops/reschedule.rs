@@ -66,7 +66,11 @@ impl Queue {
     ) {
         let moved = due.map_or(Record { phase: Phase::Waiting, ..*record }, |due| record.moved_to(due, now));
         let priority = priority.unwrap_or(record.priority);
+        let was_given_back = self.messages.was_given_back(at);
         self.rewrite(at, record, &Record { priority, ..moved }, now);
+        if was_given_back {
+            self.messages.mark_given_back(at);
+        }
     }
 
     /// Makes the next `count` delayed messages due now; among themselves they are in push order. Their TTL starts

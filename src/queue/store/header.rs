@@ -87,6 +87,7 @@ impl Header {
             2 => PhaseTag::Dead(Reason::Rejected),
             3 => PhaseTag::Dead(Reason::Expired),
             4 => PhaseTag::Dead(Reason::Retries),
+            7 => PhaseTag::GivenBack,
             _ => PhaseTag::Waiting,
         }
     }
@@ -98,6 +99,7 @@ impl Header {
             PhaseTag::Dead(Reason::Rejected) => 2,
             PhaseTag::Dead(Reason::Expired) => 3,
             PhaseTag::Dead(Reason::Retries) => 4,
+            PhaseTag::GivenBack => 7,
         };
         self.word = self.word & !PHASE_MASK | bits << PHASE_SHIFT;
     }
@@ -107,7 +109,7 @@ impl Header {
 pub(super) fn phase_of(tag: PhaseTag, delivery: Delivery) -> Phase {
     let moment = UnixMs::new(delivery.moment);
     match tag {
-        PhaseTag::Waiting => Phase::Waiting,
+        PhaseTag::Waiting | PhaseTag::GivenBack => Phase::Waiting,
         PhaseTag::Leased => Phase::Leased { deadline: moment, receipt: Receipt(delivery.receipt) },
         PhaseTag::Dead(reason) => Phase::Dead { died: moment, reason },
     }
@@ -117,6 +119,9 @@ pub(super) fn phase_of(tag: PhaseTag, delivery: Delivery) -> Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PhaseTag {
     Waiting,
+    /// It waits, and was delivered before, but the delivery was not counted. The record does not say this: it is only
+    /// remembered so that the statistics count no second first delivery.
+    GivenBack,
     Leased,
     Dead(Reason),
 }

@@ -20,7 +20,7 @@ use super::id::{Receipt, Sequence};
 use super::record::{Phase, Record};
 use super::time::UnixMs;
 use deliveries::Delivery;
-use header::Header;
+use header::{Header, PhaseTag};
 use segment::Segment;
 use std::collections::{BTreeMap, VecDeque};
 use std::mem::size_of;
@@ -233,6 +233,17 @@ impl Store {
     pub fn lend(&mut self, at: At, attempts: u32, deadline: UnixMs, receipt: Receipt) {
         let delivery = Delivery { receipt: receipt.0, moment: deadline.as_ms(), attempts };
         self.segments[at.segment].lend(at.index, delivery);
+    }
+
+    /// Marks a waiting message as given back, until its record is written again.
+    pub fn mark_given_back(&mut self, at: At) {
+        self.header_mut(at).set_phase(PhaseTag::GivenBack);
+    }
+
+    /// Whether the message was marked as given back.
+    #[inline]
+    pub fn was_given_back(&self, at: At) -> bool {
+        self.header(at).phase() == PhaseTag::GivenBack
     }
 
     /// Stores `error` with the message, or clears the stored error.

@@ -1,5 +1,6 @@
 //! What must be true after each step and at the end.
 
+use super::statistics::Since;
 use super::words::*;
 use super::{ms, replayed, rewritten, Master, World};
 use crate::exercise::{digest, reload};
@@ -21,6 +22,7 @@ impl World {
         assert_eq!(eager.counts(), self.model.counts());
         assert_eq!(eager.counts_at(now), self.model.counts());
         assert_eq!(eager.totals(), self.model.totals);
+        self.check_statistics();
         assert_eq!(self.lazy.queue.counts().payload_bytes, self.model.counts().payload_bytes);
         let lazy = self.lazy.queue.counts_at(now);
         assert_eq!(lazy.delayed + lazy.ready + lazy.inflight + lazy.dead, self.model.messages.len() as u64);
@@ -144,7 +146,7 @@ impl World {
         ]
         .into_iter()
         .flatten()
-        .map(|queue| Master { queue, floor: Floor::default() })
+        .map(|queue| Master { queue, floor: Floor::default(), since: Since::default() })
         .collect();
         // A paused queue would deliver nothing.
         self.model.resume();

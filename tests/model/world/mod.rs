@@ -3,6 +3,7 @@
 
 mod acts;
 mod checks;
+mod statistics;
 mod words;
 
 use crate::exercise::{digest, reload};
@@ -11,11 +12,13 @@ use crate::reference::{Model, NEVER};
 use dq::queue::id::Floor;
 use dq::queue::time::UnixMs;
 use dq::queue::{self as dq_queue, Effect, NewMessage, Pop, Queue, Stamped};
+use statistics::Since;
 
 /// A master and the floor of its ids.
 struct Master {
     queue: Queue,
     floor: Floor,
+    since: Since,
 }
 
 pub struct World {
@@ -28,6 +31,7 @@ pub struct World {
     lazy_counts: bool,
     /// The replica; `None` until the first effect creates it.
     replica: Option<Queue>,
+    replica_since: Since,
     replica_seen: u64,
     /// Whether the replica has never been ahead of its master and has never received an earlier time than its master's.
     replica_counts: bool,
@@ -90,13 +94,15 @@ fn replayed(log: &[Vec<u8>]) -> Option<Queue> {
 
 impl World {
     fn new(history: &History) -> World {
-        let master = || Master { queue: Queue::new(history.settings), floor: Floor::default() };
+        let master =
+            || Master { queue: Queue::new(history.settings), floor: Floor::default(), since: Since::default() };
         World {
             model: Model::new(history.settings, history.start),
             eager: master(),
             lazy: master(),
             lazy_counts: true,
             replica: None,
+            replica_since: Since::default(),
             replica_seen: 0,
             replica_counts: true,
             log: Vec::new(),
@@ -187,6 +193,9 @@ impl World {
     fn send_at(&mut self, now: u64, effect: Effect<'_>) {
         let bytes = encoded(&Stamped { now: ms(now), effect });
         self.replica_counts &= self.clock == self.model.now;
+        if self.replica.is_none() {
+            self.replica_since = Since::default();
+        }
         apply(&mut self.replica, &bytes);
         self.log.push(bytes);
     }
@@ -249,6 +258,7 @@ impl World {
         if self.replica.is_none() {
             return;
         }
+        let since = self.since_now();
         for master in [&mut self.eager, &mut self.lazy] {
             let before = digest(&master.queue);
             let copy = match way {
@@ -264,6 +274,7 @@ impl World {
             if !matches!(way, Way::Replay) {
                 assert_eq!(copy.header(), master.queue.header(), "what is saved is saved again");
                 master.queue = copy;
+                master.since = since;
             }
         }
         if matches!(way, Way::Rewrite) {
@@ -277,6 +288,8 @@ impl World {
         let Some(replica) = self.replica.take() else { return };
         self.replica = Some(reload(&replica));
         self.lazy.queue = replica;
+        self.lazy.since = self.promoted_now(self.replica_since);
+        self.replica_since = self.since_now();
         self.lazy_counts = false;
         self.restart_at(self.model.now.max(self.replica_seen));
     }
@@ -294,6 +307,8 @@ impl World {
         self.model = Model::new(settings, self.model.now);
         self.eager.queue = Queue::new(settings);
         self.lazy.queue = Queue::new(settings);
+        self.eager.since = Since::default();
+        self.lazy.since = Since::default();
         self.lazy_counts = true;
         self.replica = None;
         self.replica_counts = true;

@@ -36,6 +36,8 @@ const TABLE: &[(&str, Says)] = &[
     ("DQ.GET q held more", ARITY),
     ("DQ.INFO", ARITY),
     ("DQ.INFO q more", ARITY),
+    ("DQ.STATS", ARITY),
+    ("DQ.STATS q more", ARITY),
     ("DQ.LEN q ready more", Starts("ERR ")),
     ("DQ.LEN q sleeping", Starts("ERR ")),
     ("DQ.MPUSH q", ARITY),

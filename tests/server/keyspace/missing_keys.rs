@@ -26,6 +26,7 @@ fn expect_answers_of_nothing(c: &mut Client, key: &str) {
         ("DQ.LEN {q} dead", &Reply::Int(0)),
         ("DQ.GET {q} m", &null_array),
         ("DQ.INFO {q}", &null_array),
+        ("DQ.STATS {q}", &null_array),
         ("DQ.MPOP 1 {q}", &null_array),
         ("DQ.MPOP 2 {q} {q} NOACK COUNT 5", &null_array),
         ("DQ.MPOP 1 {q} BLOCK 1", &null_array),

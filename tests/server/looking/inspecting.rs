@@ -73,7 +73,7 @@ fn a_message_shows_what_applies_in_its_state() {
 fn a_message_is_a_map_or_a_resp2_array() {
     in_both_protocols(|c| {
         c.push("q hello ID m PRIORITY -3 DELAY 600000 RETRIES 4 LEASE 5 TTL 6");
-        for line in ["DQ.GET q m", "DQ.INFO q"] {
+        for line in ["DQ.GET q m", "DQ.INFO q", "DQ.STATS q"] {
             let reply = c.ask(line);
             let fits = match c.protocol() {
                 Protocol::Resp2 => matches!(reply, Reply::Array(_)),
@@ -274,7 +274,9 @@ fn looking_changes_nothing() {
         for id in &cast.ids {
             c.get("q", id);
         }
-        for line in ["DQ.LEN q", "DQ.LEN q ready", "DQ.LEN q dead", "DQ.INFO q", "DQ.GET q nobody", "INFO dq"] {
+        for line in
+            ["DQ.LEN q", "DQ.LEN q ready", "DQ.LEN q dead", "DQ.INFO q", "DQ.STATS q", "DQ.GET q nobody", "INFO dq"]
+        {
             c.ask(line);
         }
     };

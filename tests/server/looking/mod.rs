@@ -4,4 +4,5 @@ mod inspecting;
 mod notifications;
 mod peeking;
 mod scanning;
+mod statistics;
 mod sums;

@@ -165,7 +165,7 @@ fn what_changed_nothing_is_not_announced() {
     ] {
         c.ask(line);
     }
-    for line in ["DQ.LEN q", "DQ.GET q m", "DQ.INFO q", "DQ.PEEK q delayed", "DQ.SCAN q 0"] {
+    for line in ["DQ.LEN q", "DQ.GET q m", "DQ.INFO q", "DQ.STATS q", "DQ.PEEK q delayed", "DQ.SCAN q 0"] {
         c.ask(line);
     }
     assert!(heard(&mut ear, &mut c).is_empty());

@@ -23,6 +23,7 @@ fn restore(c: &mut Client, dump: &[u8]) -> Reply {
 fn exercise(c: &mut Client, key: &str) {
     for line in [
         "DQ.INFO {q}",
+        "DQ.STATS {q}",
         "DQ.LEN {q}",
         "DQ.LEN {q} dead",
         "DQ.GET {q} held",

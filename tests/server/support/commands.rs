@@ -56,6 +56,7 @@ pub const SAMPLES: &[Sample] = &[
     sample(Kind::Reads, "DQ.PEEK q dead COUNT 5"),
     sample(Kind::Reads, "DQ.SCAN q 0 STATE dead COUNT 5"),
     sample(Kind::Reads, "DQ.INFO q"),
+    sample(Kind::Reads, "DQ.STATS q"),
     sample(Kind::Configures, "DQ.CREATE q LEASE 5"),
     sample(Kind::Configures, "DQ.ALTER q LEASE 5"),
     sample(Kind::Changes, "DQ.PAUSE q FOR 5"),

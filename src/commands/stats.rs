@@ -1,0 +1,81 @@
+//! `DQ.STATS key`
+
+use super::error::Error;
+use super::{key_name, look_at, now, serve};
+use crate::host::blocked;
+use crate::module_api::ctx::Ctx;
+use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::queue::{Histogram, Stats as Measured};
+
+/// The command.
+pub struct Stats;
+
+impl Command for Stats {
+    const ROW: Row = Row {
+        name: c"DQ.STATS",
+        flags: c"readonly fast",
+        arity: 2,
+        keys: Keys::First(Access::PEEK),
+        acl: c"read fast",
+        summary: c"Returns how late a queue delivers its messages and how long its consumers take, as measured by this server",
+        complexity: c"O(1)",
+        since: c"0.1.0",
+        tips: c"nondeterministic_output",
+        args: &[Arg::key(c"key")],
+        options: &[],
+    };
+
+    fn run(call: Call<'_>) {
+        serve(call, &Self::ROW, stats);
+    }
+}
+
+fn stats(call: &mut Call<'_>) -> Result<(), Error> {
+    let ctx = call.ctx;
+    let name = key_name(call)?;
+    let now = now(ctx);
+    let waiting = blocked::clients_blocked_on(ctx, name);
+    let nothing = Measured::default();
+    let found = look_at(ctx, name, now, |held| reply_stats(ctx, held.queue.stats().unwrap_or(&nothing), waiting))?;
+    if found.is_none() {
+        ctx.null_array();
+    }
+    Ok(())
+}
+
+fn reply_stats(ctx: Ctx, stats: &Measured, waiting_clients: u64) {
+    let histograms = [("lateness", "lateness-sum-ms", &stats.lateness), ("runtime", "runtime-sum-ms", &stats.runtime)];
+    let numbers = [
+        ("pops-empty", stats.pops_empty),
+        ("waiting-clients", waiting_clients),
+        ("rate-limited-ms", stats.rate_limited_ms()),
+    ];
+    ctx.map(2 * histograms.len() + numbers.len());
+    for (field, sum, histogram) in histograms {
+        ctx.bulk(field.as_bytes());
+        reply_histogram(ctx, histogram);
+        ctx.bulk(sum.as_bytes());
+        reply_number(ctx, histogram.sum_ms());
+    }
+    for (field, number) in numbers {
+        ctx.bulk(field.as_bytes());
+        reply_number(ctx, number);
+    }
+}
+
+/// Replies with an array of `[upper-bound-ms, count]`; the bound of the last one is null.
+fn reply_histogram(ctx: Ctx, histogram: &Histogram) {
+    ctx.array(Histogram::BUCKETS);
+    for (bound, count) in histogram.cumulative() {
+        ctx.array(2);
+        match bound {
+            Some(bound) => reply_number(ctx, bound),
+            None => ctx.null(),
+        }
+        reply_number(ctx, count);
+    }
+}
+
+fn reply_number(ctx: Ctx, number: u64) {
+    ctx.integer(i64::try_from(number).unwrap_or(i64::MAX));
+}

@@ -1,0 +1,275 @@
+//! Statistics of one queue: how late its messages are delivered, and how long consumers work on them.
+//!
+//! They belong to the value in memory, on the server that makes the decisions: they are neither saved nor replicated,
+//! and no effect counts in them. So a copy, a loaded queue and a replica start at zero, and a queue from which nothing
+//! was ever popped has none. Counting is part of every delivery and every ack, so it is cheap: a histogram has one
+//! counter for each power of two, and allocates only those up to the largest value that it has seen.
+
+use super::record::Record;
+use super::store::At;
+use super::time::{DurationMs, UnixMs};
+use super::Queue;
+
+/// The number of durations by their size, and their sum. At most 192 bytes on the heap.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Histogram {
+    /// The count of each bucket, up to the last one that is not empty.
+    counts: Vec<u64>,
+    sum_ms: u64,
+}
+
+impl Histogram {
+    /// The exponent of the last bound: 2^22 ms are 70 minutes.
+    const LAST_EXPONENT: usize = 22;
+    /// The number of buckets. The upper bounds are 1, 2, 4 … 2^22 ms, and the last bucket has none.
+    pub const BUCKETS: usize = Self::LAST_EXPONENT + 2;
+
+    /// The bucket of a duration, which is the first whose upper bound is not below it.
+    #[inline]
+    pub const fn bucket_of(duration: DurationMs) -> usize {
+        let exponent = u64::BITS - duration.as_ms().saturating_sub(1).leading_zeros();
+        if exponent as usize > Self::LAST_EXPONENT {
+            Self::BUCKETS - 1
+        } else {
+            exponent as usize
+        }
+    }
+
+    /// Counts a duration. O(1).
+    #[inline]
+    pub fn record(&mut self, duration: DurationMs) {
+        self.sum_ms = self.sum_ms.saturating_add(duration.as_ms());
+        let bucket = Self::bucket_of(duration);
+        match self.counts.get_mut(bucket) {
+            Some(count) => *count += 1,
+            None => self.open(bucket),
+        }
+    }
+
+    /// Counts the first duration in a bucket behind all that are in use.
+    #[cold]
+    fn open(&mut self, bucket: usize) {
+        self.counts.reserve_exact(bucket + 1 - self.counts.len());
+        self.counts.resize(bucket, 0);
+        self.counts.push(1);
+    }
+
+    /// The sum of all durations in ms. It saturates.
+    pub fn sum_ms(&self) -> u64 {
+        self.sum_ms
+    }
+
+    /// The upper bound of each bucket, and the number of durations up to it; see [`Histogram::cumulated`].
+    pub fn cumulative(&self) -> impl Iterator<Item = (Option<u64>, u64)> + '_ {
+        Self::cumulated(self.counts.iter().copied().chain(std::iter::repeat(0)))
+    }
+
+    /// The upper bound of each bucket in ms, and the number of durations up to it, from the count of each bucket. The
+    /// last bucket has no bound, so its number is that of all durations.
+    pub fn cumulated(counts: impl Iterator<Item = u64>) -> impl Iterator<Item = (Option<u64>, u64)> {
+        let bounds = (0..Self::BUCKETS).map(|bucket| (bucket <= Self::LAST_EXPONENT).then(|| 1 << bucket));
+        bounds.zip(counts).scan(0u64, |up_to, (bound, count)| {
+            *up_to = up_to.saturating_add(count);
+            Some((bound, *up_to))
+        })
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.counts.capacity() * size_of::<u64>()
+    }
+}
+
+/// What was measured in a queue since its value came into the memory of this server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// How long after its due time each message was delivered for the first time.
+    pub lateness: Histogram,
+    /// How long after its delivery each message was completed.
+    pub runtime: Histogram,
+    /// Pops that were answered with null.
+    pub pops_empty: u64,
+    rate_limited_ms: u64,
+}
+
+impl Stats {
+    /// Adds a time in which the rate limit alone held a message back.
+    pub fn add_rate_limited(&mut self, time: DurationMs) {
+        self.rate_limited_ms = self.rate_limited_ms.saturating_add(time.as_ms());
+    }
+
+    /// The time in ms in which the rate limit alone held a message back.
+    pub fn rate_limited_ms(&self) -> u64 {
+        self.rate_limited_ms
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.lateness.heap_bytes() + self.runtime.heap_bytes()
+    }
+}
+
+impl Queue {
+    /// The statistics; `None` if there is nothing to show.
+    pub fn stats(&self) -> Option<&Stats> {
+        self.stats.as_deref()
+    }
+
+    /// Counts a pop that was answered with null.
+    pub fn count_empty_pop(&mut self) {
+        self.stats.get_or_insert_default().pops_empty += 1;
+    }
+
+    /// Counts the lateness of a delivery that begins now, if it is the first one of its message, and returns it. The
+    /// delivery after one that was given back without being counted is not the first.
+    #[inline]
+    pub(super) fn count_lateness(&mut self, at: At, record: &Record, now: UnixMs) -> Option<DurationMs> {
+        if record.attempts > 0 || self.messages.was_given_back(at) {
+            return None;
+        }
+        let lateness = now.since(record.due);
+        self.stats.get_or_insert_default().lateness.record(lateness);
+        Some(lateness)
+    }
+
+    /// Counts the runtime of a delivery that is completed now.
+    #[inline]
+    pub(super) fn count_runtime(&mut self, record: &Record, now: UnixMs) {
+        if let Some(receipt) = record.receipt() {
+            self.stats.get_or_insert_default().runtime.record(now.since(receipt.began()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::id::{Floor, Target};
+    use super::super::settings::Settings;
+    use super::super::{Due, Lease, Nack, NewMessage, Pop, Verdict};
+    use super::*;
+
+    const START: u64 = 1_760_000_000_000;
+
+    fn ms(ms: u64) -> DurationMs {
+        DurationMs::new(ms)
+    }
+
+    fn at(ms: u64) -> UnixMs {
+        UnixMs::new(START + ms)
+    }
+
+    #[test]
+    fn a_bound_belongs_to_its_own_bucket() {
+        for exponent in 0..=22 {
+            let bound = 1u64 << exponent;
+            assert_eq!(Histogram::bucket_of(ms(bound)), exponent);
+            assert_eq!(Histogram::bucket_of(ms(bound + 1)), exponent + 1);
+        }
+        assert_eq!(Histogram::bucket_of(ms(0)), 0);
+        assert_eq!(Histogram::bucket_of(DurationMs::MAX), Histogram::BUCKETS - 1);
+    }
+
+    #[test]
+    fn counts_are_cumulative_up_to_infinity() {
+        let mut histogram = Histogram::default();
+        [0, 1, 2, 3, 4, 5, 1 << 22, (1 << 22) + 1].into_iter().for_each(|value| histogram.record(ms(value)));
+        let shown: Vec<_> = histogram.cumulative().collect();
+        assert_eq!(shown.len(), 24);
+        assert_eq!(shown[..5], [(Some(1), 2), (Some(2), 3), (Some(4), 5), (Some(8), 6), (Some(16), 6)]);
+        assert_eq!(shown[21..], [(Some(1 << 21), 6), (Some(1 << 22), 7), (None, 8)]);
+        assert_eq!(histogram.sum_ms(), 15 + (2 << 22) + 1);
+    }
+
+    #[test]
+    fn an_empty_histogram_shows_every_bound_with_zero() {
+        let histogram = Histogram::default();
+        assert!(histogram.cumulative().all(|(_, count)| count == 0));
+        assert_eq!((histogram.cumulative().count(), histogram.heap_bytes()), (24, 0));
+    }
+
+    #[test]
+    fn sums_saturate() {
+        let mut histogram = Histogram { sum_ms: u64::MAX - 1, ..Histogram::default() };
+        histogram.record(ms(5));
+        assert_eq!(histogram.sum_ms(), u64::MAX);
+        let mut stats = Stats { rate_limited_ms: u64::MAX - 1, ..Stats::default() };
+        stats.add_rate_limited(ms(5));
+        assert_eq!(stats.rate_limited_ms(), u64::MAX);
+    }
+
+    struct Scene {
+        queue: Queue,
+        floor: Floor,
+    }
+
+    impl Scene {
+        /// A queue with the message `m`, due at 0.
+        fn new() -> Scene {
+            let (mut queue, mut floor) = (Queue::new(Settings::default()), Floor::default());
+            let message = NewMessage { payload: b"x", name: Some(b"m"), due: Due::At(at(0)), ..NewMessage::default() };
+            queue.push(at(0), &mut floor, &message);
+            Scene { queue, floor }
+        }
+
+        fn pop(&mut self, now: u64, lease: Lease) -> Option<DurationMs> {
+            let mut lateness = None;
+            let pop = Pop { count: 1, lease };
+            self.queue.pop(at(now), &mut self.floor, &pop, &mut Vec::new(), |message| lateness = message.lateness);
+            lateness
+        }
+
+        fn nack(&mut self, now: u64, verdict: Verdict) {
+            let nack = Nack { verdict, delay: Some(DurationMs::ZERO), ..Nack::default() };
+            self.queue.nack(at(now), &Target::parse(b"m").unwrap(), &nack).unwrap();
+        }
+
+        fn seen(&self) -> (u64, u64) {
+            let count = |histogram: &Histogram| histogram.cumulative().last().unwrap().1;
+            self.queue.stats().map_or((0, 0), |stats| (count(&stats.lateness), count(&stats.runtime)))
+        }
+    }
+
+    #[test]
+    fn a_queue_that_was_never_popped_has_no_statistics() {
+        let scene = Scene::new();
+        assert_eq!(scene.queue.stats(), None);
+        assert_eq!(size_of::<Option<Box<Stats>>>(), 8);
+    }
+
+    #[test]
+    fn only_the_first_delivery_is_late() {
+        let mut scene = Scene::new();
+        assert_eq!(scene.pop(7, Lease::Default), Some(ms(7)));
+        scene.nack(8, Verdict::Failed);
+        assert_eq!(scene.pop(9, Lease::NoAck), None);
+        assert_eq!(scene.seen(), (1, 0));
+    }
+
+    #[test]
+    fn a_delivery_given_back_without_blame_was_the_first() {
+        let mut scene = Scene::new();
+        scene.pop(7, Lease::Default);
+        scene.nack(8, Verdict::NotCounted);
+        scene.queue.promote(at(8), 1);
+        assert_eq!(scene.pop(9, Lease::Default), None, "it has attempt 1 again");
+        scene.nack(10, Verdict::NotCounted);
+        assert_eq!(scene.pop(11, Lease::Default), None);
+        assert_eq!(scene.seen(), (1, 0));
+    }
+
+    #[test]
+    fn a_runtime_ends_with_the_ack_even_a_late_one() {
+        let mut scene = Scene::new();
+        scene.pop(7, Lease::For(ms(10)));
+        assert!(scene.queue.ack(at(107), &Target::parse(b"m").unwrap()).is_some());
+        assert_eq!(scene.queue.stats().unwrap().runtime.sum_ms(), 100);
+        assert_eq!(scene.seen(), (1, 1));
+    }
+
+    #[test]
+    fn a_copy_starts_at_zero() {
+        let mut scene = Scene::new();
+        scene.pop(7, Lease::Default);
+        scene.queue.count_empty_pop();
+        assert_eq!(scene.queue.duplicate().unwrap().stats(), None);
+        assert_eq!(scene.queue.stats().unwrap().pops_empty, 1);
+    }
+}
