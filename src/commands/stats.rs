@@ -5,6 +5,7 @@ use super::{key_name, look_at, now, serve};
 use crate::host::blocked;
 use crate::module_api::ctx::Ctx;
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::queue::time::UnixMs;
 use crate::queue::{Histogram, Stats as Measured};
 
 /// The command.
@@ -36,19 +37,21 @@ fn stats(call: &mut Call<'_>) -> Result<(), Error> {
     let now = now(ctx);
     let waiting = blocked::clients_blocked_on(ctx, name);
     let nothing = Measured::default();
-    let found = look_at(ctx, name, now, |held| reply_stats(ctx, held.queue.stats().unwrap_or(&nothing), waiting))?;
+    let found = look_at(ctx, name, now, |held| {
+        reply_stats(ctx, held.queue.stats().unwrap_or(&nothing), waiting, held.queue.own_time(now));
+    })?;
     if found.is_none() {
         ctx.null_array();
     }
     Ok(())
 }
 
-fn reply_stats(ctx: Ctx, stats: &Measured, waiting_clients: u64) {
+fn reply_stats(ctx: Ctx, stats: &Measured, waiting_clients: u64, now: UnixMs) {
     let histograms = [("lateness", "lateness-sum-ms", &stats.lateness), ("runtime", "runtime-sum-ms", &stats.runtime)];
     let numbers = [
         ("pops-empty", stats.pops_empty),
         ("waiting-clients", waiting_clients),
-        ("rate-limited-ms", stats.rate_limited_ms()),
+        ("rate-limited-ms", stats.rate_limited_ms(now)),
     ];
     ctx.map(2 * histograms.len() + numbers.len());
     for (field, sum, histogram) in histograms {

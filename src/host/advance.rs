@@ -113,6 +113,9 @@ fn advance(
     MOVED.fetch_add((moved.ready + moved.died) as u64, Relaxed);
     moved.wakes = gauges::blocked_clients() > 0 && held.queue.has_deliverable(now);
     moved.announced = decides;
+    if decides {
+        held.queue.note_rate_limit(now);
+    }
     held.arm(ctx, hint.db, name);
     lasted
 }

@@ -114,6 +114,7 @@ fn replicate_trim(ctx: Ctx, name: Name<'_>, held: &Held, now: UnixMs, trimmed: S
 /// queue ends with this, whether or not it changed the queue.
 pub fn rearm(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, wake: Wake) -> Announcement {
     raise_floor(held.queue.last_given());
+    held.queue.note_rate_limit(now);
     held.arm(ctx, ctx.selected_db(), name);
     let wakes = match wake {
         Wake::IfDeliverable => gauges::blocked_clients() > 0 && held.queue.has_deliverable(now),

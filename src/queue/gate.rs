@@ -85,21 +85,27 @@ impl Gate {
     /// with a rate limit.
     #[inline]
     pub fn room(&self, settings: &Settings, inflight: usize, lease: Lease, now: UnixMs) -> usize {
+        let room = self.room_but_for_rate(settings, inflight, lease, now);
+        if settings.rate.is_off() {
+            return room;
+        }
+        room.min(self.rate_room(settings.rate, now))
+    }
+
+    /// [`Gate::room`] without regard to the rate limit. O(1).
+    #[inline]
+    pub fn room_but_for_rate(&self, settings: &Settings, inflight: usize, lease: Lease, now: UnixMs) -> usize {
         if self.pause.holds_at(now) {
             return 0;
         }
-        let room = match settings.maxinflight {
+        match settings.maxinflight {
             0 => usize::MAX,
             most => match (usize::try_from(most).unwrap_or(usize::MAX)).saturating_sub(inflight) {
                 // A delivery without a lease takes no room, but it too waits until there is some.
                 1.. if lease == Lease::NoAck => usize::MAX,
                 room => room,
             },
-        };
-        if settings.rate.is_off() {
-            return room;
         }
-        room.min(self.rate_room(settings.rate, now))
     }
 
     /// How many deliveries the rate limit allows at `now`.

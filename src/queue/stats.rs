@@ -5,6 +5,7 @@
 //! was ever popped has none. Counting is part of every delivery and every ack, so it is cheap: a histogram has one
 //! counter for each power of two, and allocates only those up to the largest value that it has seen.
 
+use super::ops::deliver::Lease;
 use super::record::Record;
 use super::store::At;
 use super::time::{DurationMs, UnixMs};
@@ -88,18 +89,24 @@ pub struct Stats {
     pub runtime: Histogram,
     /// Pops that were answered with null.
     pub pops_empty: u64,
+    /// The time in ms in which the rate limit alone held a message back, up to `limited`.
     rate_limited_ms: u64,
+    /// Since when the rate limit alone holds a message back, and when it will allow a delivery.
+    limited: Option<(UnixMs, UnixMs)>,
 }
 
 impl Stats {
-    /// Adds a time in which the rate limit alone held a message back.
-    pub fn add_rate_limited(&mut self, time: DurationMs) {
-        self.rate_limited_ms = self.rate_limited_ms.saturating_add(time.as_ms());
+    /// Takes note that from `now` on the rate limit alone holds a message back until `until`, or that it does not if
+    /// `until` is `None`.
+    fn note_limited(&mut self, now: UnixMs, until: Option<UnixMs>) {
+        self.rate_limited_ms = self.rate_limited_ms(now);
+        self.limited = until.map(|until| (now, until));
     }
 
-    /// The time in ms in which the rate limit alone held a message back.
-    pub fn rate_limited_ms(&self) -> u64 {
-        self.rate_limited_ms
+    /// The time in ms until `now` in which the rate limit alone held a message back.
+    pub fn rate_limited_ms(&self, now: UnixMs) -> u64 {
+        let running = self.limited.map_or(DurationMs::ZERO, |(since, until)| now.min(until).since(since));
+        self.rate_limited_ms.saturating_add(running.as_ms())
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
@@ -130,6 +137,30 @@ impl Queue {
         Some(lateness)
     }
 
+    /// Takes note of whether the rate limit alone holds a message back, after anything that may have changed that.
+    /// O(1) without a rate limit, and O(log n) with one.
+    #[inline]
+    pub fn note_rate_limit(&mut self, now: UnixMs) {
+        if !self.settings().rate.is_off() || self.stats().is_some_and(|stats| stats.limited.is_some()) {
+            self.note_limited(self.own_time(now));
+        }
+    }
+
+    #[cold]
+    fn note_limited(&mut self, now: UnixMs) {
+        let until = self.limited_until(now);
+        if until.is_some() || self.stats.is_some() {
+            self.stats.get_or_insert_default().note_limited(now, until);
+        }
+    }
+
+    /// When the rate limit will allow a delivery, if it alone holds a message back at `now`.
+    fn limited_until(&self, now: UnixMs) -> Option<UnixMs> {
+        let is_ready = self.view.earliest_due().is_some_and(|due| due <= now);
+        let lets_pass = self.gate.room_but_for_rate(&self.settings, self.view.inflight(), Lease::Default, now) > 0;
+        self.gate.next_delivery(&self.settings, now).filter(|_| is_ready && lets_pass)
+    }
+
     /// Counts the runtime of a delivery that is completed now.
     #[inline]
     pub(super) fn count_runtime(&mut self, record: &Record, now: UnixMs) {
@@ -142,6 +173,7 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::super::id::{Floor, Target};
+    use super::super::rate::Rate;
     use super::super::settings::Settings;
     use super::super::{Due, Lease, Nack, NewMessage, Pop, Verdict};
     use super::*;
@@ -191,8 +223,32 @@ mod tests {
         histogram.record(ms(5));
         assert_eq!(histogram.sum_ms(), u64::MAX);
         let mut stats = Stats { rate_limited_ms: u64::MAX - 1, ..Stats::default() };
-        stats.add_rate_limited(ms(5));
-        assert_eq!(stats.rate_limited_ms(), u64::MAX);
+        stats.note_limited(UnixMs::new(START), Some(UnixMs::new(START + 5)));
+        assert_eq!(stats.rate_limited_ms(UnixMs::new(START + 9)), u64::MAX);
+    }
+
+    #[test]
+    fn the_time_counts_in_which_the_rate_limit_alone_holds_a_message_back() {
+        let rate = Rate { most: 1, period: ms(100) };
+        let mut queue = Queue::new(Settings { rate, ..Settings::default() });
+        let mut floor = Floor::default();
+        let at = |ms: u64| UnixMs::new(START + ms);
+        let mut act = |queue: &mut Queue, now: u64, push: Option<Due>, pop: usize| {
+            if let Some(due) = push {
+                queue.push(at(now), &mut floor, &NewMessage { due, ..NewMessage::default() });
+            }
+            let pop = Pop { count: pop, lease: Lease::Default };
+            queue.pop(at(now), &mut floor, &pop, &mut Vec::new(), |_| ());
+            queue.note_rate_limit(at(now));
+        };
+        let limited = |queue: &Queue, now| queue.stats().map(|stats| stats.rate_limited_ms(at(now)));
+        act(&mut queue, 0, Some(Due::Now), 1);
+        assert_eq!(limited(&queue, 50), Some(0), "nothing is ready");
+        act(&mut queue, 20, Some(Due::Now), 0);
+        assert_eq!((limited(&queue, 50), limited(&queue, 150)), (Some(30), Some(80)));
+        queue.suspend(at(60), None);
+        act(&mut queue, 60, None, 0);
+        assert_eq!(limited(&queue, 90), Some(40), "the pause holds it back too");
     }
 
     struct Scene {

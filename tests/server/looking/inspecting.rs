@@ -17,6 +17,7 @@ const COUNTS: [&str; 22] = [
     "oldest-inflight",
     "paused",
     "paused-until",
+    "next-delivery",
     "pushed",
     "duplicates",
     "delivered",

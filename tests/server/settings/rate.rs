@@ -201,3 +201,19 @@ fn one_zero_alone_is_no_rate() {
         c.ask("CONFIG SET dq.default-rate 0 dq.default-rate-period 0").ok();
     });
 }
+
+#[test]
+fn statistics_show_how_long_the_rate_alone_held_back() {
+    in_both_protocols(|c| {
+        c.create("q RATE 1 600000");
+        pushed(c, "q", 2);
+        let limited = |c: &mut Client| c.ask("DQ.STATS q").fields().int("rate-limited-ms");
+        assert_eq!(c.pop("q").len(), 1);
+        eventually("time passes", || limited(c) > 0);
+        c.pause("q");
+        let paused = limited(c);
+        let now = c.now();
+        c.until_after(now + 3);
+        assert_eq!(limited(c), paused, "the pause holds it back too");
+    });
+}
