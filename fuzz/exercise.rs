@@ -22,10 +22,12 @@ pub fn digest(queue: &Queue) -> Vec<u8> {
     bytes
 }
 
-/// Returns a queue with messages in every state, which together have everything that a message can have.
+/// Returns a queue with messages in every state, which together have everything that a message can have, and a known id.
 pub fn lively() -> Queue {
-    let settings = Settings { deadlen: Some(5), maxlen: 100, ..Settings::default() };
+    let settings = Settings { deadlen: Some(5), maxlen: 100, dedupe: DurationMs::new(60), ..Settings::default() };
     let (mut queue, mut floor) = (Queue::new(settings), Floor::default());
+    queue.push(at(NOW), &mut floor, &NewMessage { name: Some(b"known"), ..NewMessage::default() });
+    pop(&mut queue, NOW, &mut floor, 1, Lease::NoAck);
     for nth in 0..12u64 {
         let name = format!("name-{nth}");
         let message = NewMessage {

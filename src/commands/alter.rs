@@ -87,9 +87,11 @@ fn change(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, change: &Chang
         let _ = write::rearm(ctx, name, held, now, Wake::Nobody);
         return None;
     }
-    held.queue.alter(settings);
+    held.queue.alter(now, settings);
+    // The effect of the new settings comes first: they decide which ids of the dropped messages stay known.
+    let announcement = write::record(ctx, name, held, now, Wake::IfDeliverable, || Effect::Alter(settings));
     write::trim_dead(ctx, name, held, now);
-    Some(write::record(ctx, name, held, now, Wake::IfDeliverable, || Effect::Alter(settings)))
+    Some(announcement)
 }
 
 pub(super) fn parse(call: &mut Call<'_>) -> Result<Arguments, Error> {

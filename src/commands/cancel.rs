@@ -6,7 +6,7 @@ use crate::host::event::Event;
 use crate::host::write;
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::queue::id::Id;
-use crate::queue::{Effect, StateKind};
+use crate::queue::Effect;
 
 /// The command.
 pub struct Cancel;
@@ -18,7 +18,7 @@ impl Command for Cancel {
         arity: -3,
         keys: Keys::First(Access::DELETE),
         acl: c"write fast",
-        summary: c"Removes messages in any state. Returns the state that each was in",
+        summary: c"Removes messages in any state, and forgets known ids. Returns the state that each was in",
         complexity: c"O(M * log N) where M is the number of ids and N the number of messages in the queue",
         since: c"0.1.0",
         tips: c"",
@@ -31,26 +31,37 @@ impl Command for Cancel {
     }
 }
 
+/// The reply for an id that was known although its message was gone.
+const KNOWN: &str = "known";
+
 fn cancel(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let name = key_name(call)?;
     let now = now(ctx);
     let named = call.args.remaining();
-    let mut states: Vec<Option<StateKind>> = Vec::with_capacity(named);
+    let mut states: Vec<Option<&str>> = Vec::with_capacity(named);
     let outcome = change_queue(ctx, name, now, |queue| {
-        let mut gone = Vec::new();
+        let (mut gone, mut forgotten) = (Vec::new(), Vec::new());
         while let Some(text) = call.args.next() {
-            let cancelled = Id::parse(text).and_then(|id| queue.cancel(now, &id));
-            states.push(cancelled.map(|(_, state)| state));
+            let id = Id::parse(text);
+            let cancelled = id.and_then(|id| queue.cancel(now, &id));
             gone.extend(cancelled.map(|(sequence, _)| sequence));
+            states.push(match (cancelled, id) {
+                (Some((_, state)), _) => Some(state.as_str()),
+                (None, Some(Id::Named(id))) if queue.forget(now, id) => {
+                    forgotten.push(id);
+                    Some(KNOWN)
+                }
+                (None, _) => None,
+            });
         }
-        (!gone.is_empty()).then_some(((), Effect::Cancel(gone)))
+        (!gone.is_empty() || !forgotten.is_empty()).then_some(((), Effect::Cancel(gone, forgotten)))
     })?;
     states.resize(named, None);
     ctx.array(named);
     for state in states {
         match state {
-            Some(state) => ctx.bulk(state.as_str().as_bytes()),
+            Some(state) => ctx.bulk(state.as_bytes()),
             None => ctx.null(),
         }
     }

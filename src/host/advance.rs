@@ -98,7 +98,8 @@ fn advance(
         let trimmed = if decides { held.queue.trim_dead(STEP) } else { Spans::default() };
         if !trimmed.is_empty() {
             moved.changed = true;
-            write::replicate(ctx, name, held.queue.own_time(now), Effect::Trim(trimmed));
+            let stamp = held.queue.stamp(now);
+            write::replicate(ctx, name, stamp, Effect::Trim(trimmed));
         }
         lasted = lasted && within_budget();
         if advanced.done && !(decides && held.queue.has_excess_dead()) {

@@ -289,6 +289,9 @@ extern "C" fn aof_rewrite(io: *mut raw::RedisModuleIO, key: *mut raw::RedisModul
         for chunk in queue.chunks() {
             emit(io, key, &Stamped { now, effect: Effect::Continue(chunk) });
         }
+        for chunk in queue.known_chunks() {
+            emit(io, key, &Stamped { now, effect: Effect::Recall(chunk) });
+        }
     });
 }
 

@@ -92,7 +92,7 @@ impl Event {
             Effect::Ack(_) => &[Event::Ack],
             Effect::Nack(_, fate, _, _) => Event::of_nack(*fate),
             Effect::Extend(..) => &[Event::Extend],
-            Effect::Cancel(_) => &[Event::Cancel],
+            Effect::Cancel(..) => &[Event::Cancel],
             Effect::Reschedule(..) => &[Event::Reschedule],
             Effect::Promote(..) => &[Event::Promote],
             Effect::Bury(..) => &[Event::Bury, Event::Dead],
@@ -103,7 +103,7 @@ impl Event {
             Effect::Pause(Pause::Off) => &[Event::Resume],
             Effect::Pause(_) => &[Event::Pause],
             // These are housekeeping, or a queue that arrives as a whole. No client's command caused them.
-            Effect::Trim(_) | Effect::PullBack | Effect::Begin(_) | Effect::Continue(_) => &[],
+            Effect::Trim(_) | Effect::PullBack | Effect::Begin(_) | Effect::Continue(_) | Effect::Recall(_) => &[],
         }
     }
 }

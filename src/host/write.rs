@@ -65,7 +65,7 @@ pub fn record<'e>(
     effect: impl FnOnce() -> Effect<'e>,
 ) -> Announcement {
     let heard = listeners::any(ctx);
-    let stamp = held.queue.own_time(now);
+    let stamp = held.queue.stamp(now);
     if heard {
         replicate(ctx, name, stamp, effect());
     } else {
@@ -104,9 +104,13 @@ pub fn drop_excess(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, id: &
     true
 }
 
-fn replicate_trim(ctx: Ctx, name: Name<'_>, held: &Held, now: UnixMs, trimmed: Spans) {
-    if !trimmed.is_empty() && listeners::any(ctx) {
-        replicate(ctx, name, held.queue.own_time(now), Effect::Trim(trimmed));
+fn replicate_trim(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, trimmed: Spans) {
+    if trimmed.is_empty() {
+        return;
+    }
+    let stamp = held.queue.stamp(now);
+    if listeners::any(ctx) {
+        replicate(ctx, name, stamp, Effect::Trim(trimmed));
     }
 }
 

@@ -40,6 +40,9 @@ impl Queue {
     pub fn apply(&mut self, stamped: &Stamped<'_>) -> Result<Applied, Refused> {
         let now = stamped.now;
         self.accept(&stamped.effect)?;
+        if !matches!(stamped.effect, Effect::Begin(_) | Effect::Continue(_) | Effect::Recall(_)) {
+            self.forget_ended(now);
+        }
         // The queue's clock is not changed: it holds the time of this server, and `now` is that of another. Only the
         // messages that the effect names are brought up to `now`: the timer brings the others, in bounded steps.
         match &stamped.effect {
@@ -56,6 +59,7 @@ impl Queue {
             Effect::Take(sequences) => {
                 for sequence in sequences {
                     if let Some((at, record)) = self.refreshed(*sequence, now) {
+                        self.remember(at, now);
                         self.remove(at, &record);
                     }
                 }
@@ -64,7 +68,7 @@ impl Queue {
             Effect::Ack(sequences) => {
                 for sequence in sequences {
                     if let Some((at, record)) = self.refreshed(*sequence, now) {
-                        self.complete(at, &record);
+                        self.complete(at, &record, now);
                     }
                 }
             }
@@ -78,7 +82,8 @@ impl Queue {
                     self.move_deadline(at, &record, *deadline, now);
                 }
             }
-            Effect::Cancel(sequences) => {
+            Effect::Cancel(sequences, forgotten) => {
+                forgotten.iter().for_each(|name| self.unlearn(name));
                 for sequence in sequences {
                     if let Some((at, record)) = self.refreshed(*sequence, now) {
                         self.drop_cancelled(at, &record);
@@ -101,18 +106,22 @@ impl Queue {
             Effect::Redrive(spans, due) => {
                 self.redrive_spans(spans, *due, now);
             }
-            Effect::Purge(spans) | Effect::Trim(spans) => {
-                self.remove_spans(spans, now);
+            Effect::Purge(spans) => {
+                self.remove_spans(spans, now, false);
+            }
+            Effect::Trim(spans) => {
+                self.remove_spans(spans, now, true);
             }
             Effect::Create(settings) => {
-                self.alter(*settings);
+                self.change_settings(now, *settings);
                 self.gate.set_pause(Pause::Off);
             }
-            Effect::Alter(settings) => self.alter(*settings),
+            Effect::Alter(settings) => self.change_settings(now, *settings),
             Effect::Pause(pause) => self.gate.set_pause(*pause),
             Effect::PullBack => self.gate.pull_back_to(now),
             Effect::Begin(header) => *self = Queue::begin(header),
             Effect::Continue(images) => self.continue_with(images),
+            Effect::Recall(ids) => self.recall(ids),
         }
         Ok(Applied::Done)
     }
@@ -143,8 +152,9 @@ impl Queue {
             Effect::Bury(_, error) => error.is_none_or(|error| error.len() <= ERROR_MAX),
             Effect::Begin(header) => header.is_valid(),
             Effect::Continue(images) => self.may_continue_with(images),
+            Effect::Recall(ids) => self.may_recall(ids),
             Effect::Create(settings) | Effect::Alter(settings) => settings.are_valid(),
-            Effect::Take(_) | Effect::Ack(_) | Effect::Extend(..) | Effect::Cancel(_) | Effect::Pause(_) => true,
+            Effect::Take(_) | Effect::Ack(_) | Effect::Extend(..) | Effect::Cancel(..) | Effect::Pause(_) => true,
             Effect::Reschedule(..) | Effect::Promote(..) | Effect::Redrive(..) => true,
             Effect::Purge(_) | Effect::Trim(_) | Effect::PullBack => true,
         };
@@ -168,7 +178,8 @@ impl Queue {
             last = Some(image.record.sequence);
             let known = image.record.sequence <= self.last_sequence
                 && image.record.receipt().is_none_or(|receipt| receipt <= self.last_receipt);
-            let unique = image.name.is_none_or(|name| names.insert(name) && self.messages.find_named(name).is_none());
+            let is_free = |name| self.messages.find_named(name).is_none() && !self.remembers(name);
+            let unique = image.name.is_none_or(|name| names.insert(name) && is_free(name));
             follows && known && unique && image.is_valid()
         })
     }

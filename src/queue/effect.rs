@@ -8,7 +8,9 @@
 
 use super::gate::Pause;
 use super::id::{Id, Receipt, Sequence};
+use super::known::KnownId;
 use super::ops::give_back::{Fate, ERROR_MAX};
+use super::origin::Origin;
 use super::record::{Phase, Record};
 use super::settings::Settings;
 use super::spans::Spans;
@@ -27,6 +29,8 @@ pub struct Image<'a> {
     pub payload: &'a [u8],
     /// The error text that was last stored with it.
     pub error: Option<&'a [u8]>,
+    /// Where it comes from, unless its sequence tells.
+    pub origin: Option<Origin>,
 }
 
 impl Image<'_> {
@@ -41,12 +45,15 @@ impl Image<'_> {
             && self.record.is_valid()
             && self.name.is_none_or(Id::is_name)
             && self.error.is_none_or(|error| error.len() <= ERROR_MAX)
+            && self
+                .origin
+                .is_none_or(|origin| self.name.is_some() && origin.unless_told_by(self.record.sequence).is_some())
     }
 }
 
 impl<'a> From<&Image<'a>> for Bytes<'a> {
     fn from(image: &Image<'a>) -> Self {
-        Bytes { name: image.name, payload: image.payload, error: image.error }
+        Bytes { name: image.name, payload: image.payload, error: image.error, origin: image.origin }
     }
 }
 
@@ -79,8 +86,8 @@ pub enum Effect<'a> {
     Nack(Sequence, Fate, u32, Option<&'a [u8]>),
     /// The lease of this message ends at this instant from now on.
     Extend(Sequence, UnixMs),
-    /// These messages were cancelled.
-    Cancel(Vec<Sequence>),
+    /// These messages were cancelled, and these ids forgotten whose messages were gone.
+    Cancel(Vec<Sequence>, Vec<&'a [u8]>),
     /// This message was given this due time, this priority, or both.
     Reschedule(Sequence, Option<UnixMs>, Option<i8>),
     /// These messages are due at this instant from now on.
@@ -106,6 +113,8 @@ pub enum Effect<'a> {
     Begin(QueueHeader),
     /// These are the next messages of a queue that [`Effect::Begin`] started.
     Continue(Vec<Image<'a>>),
+    /// These are known ids, whose messages are gone, of a queue that [`Effect::Begin`] started.
+    Recall(Vec<KnownId<'a>>),
 }
 
 /// An effect with the instant of the decision.

@@ -286,7 +286,7 @@ impl Messages {
 }
 
 /// SipHash with a fixed key, since the cursor of a scan contains such hashes. Nobody can make it collide in bulk.
-fn hash_of(name: &[u8]) -> u64 {
+pub(super) fn hash_of(name: &[u8]) -> u64 {
     let mut hasher = std::hash::DefaultHasher::new();
     hasher.write(name);
     hasher.finish()

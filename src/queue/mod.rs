@@ -13,10 +13,11 @@
 //! only way in which an effect is applied, whether it comes from a master, from the AOF or from another slot.
 //!
 //! # The modules
-//! [`time`], [`id`], `spans`, [`backoff`], [`rate`] and [`settings`] define the basic types; `record` describes one message. `messages` holds the
-//! messages of a queue, in a `store` of segments; `view` keeps the order in which each message stands, on top of
-//! [`order`], `waiting` and `begun`; `gate` says how many messages may be delivered now; `counters` and
-//! `stats` count what happens. `queue` combines these parts, and `ops` has a file for each family of operations. `effect` defines what is replicated, `apply` applies it, and
+//! [`time`], [`id`], `spans`, [`backoff`], [`rate`] and [`settings`] define the basic types; `record` describes one
+//! message. `messages` holds the messages of a queue, in a `store` of segments; `known` keeps the ids of those that are
+//! gone; `view` keeps the order in which each message stands, on top of [`order`], `waiting` and `begun`; `gate` says
+//! how many messages may be delivered now; `counters` and `stats` count what happens. `queue` combines these parts, and
+//! `ops` has a file for each family of operations. `effect` defines what is replicated, `apply` applies it, and
 //! [`wire`] defines its bytes.
 
 #![forbid(unsafe_code)]
@@ -28,9 +29,11 @@ mod counters;
 mod effect;
 mod gate;
 pub mod id;
+mod known;
 mod messages;
 mod ops;
 pub mod order;
+mod origin;
 #[allow(clippy::module_inception, reason = "the file of the type that this module is named after")]
 mod queue;
 pub mod rate;
@@ -48,6 +51,7 @@ pub use apply::Applied;
 pub use counters::{Counts, Totals};
 pub use effect::{Effect, Grant, Image, Stamped};
 pub use gate::Pause;
+pub use known::KnownId;
 pub use ops::advance::Advanced;
 pub use ops::deliver::{Delivered, Lease, Pop};
 pub use ops::give_back::{Buried, Fate, Nack, Nacked, Verdict};
@@ -57,6 +61,7 @@ pub use ops::push::{Due, NewMessage, NotPushed, Pushed};
 pub use ops::redrive::{Redriven, Which};
 pub use ops::reschedule::{Promoted, Reschedule, Rescheduled};
 pub use ops::scan::Cursor;
+pub use origin::Origin;
 pub use queue::Queue;
 pub use record::{Phase, Reason, Record, State, StateKind, States, Ttl};
 pub use spans::{Span, Spans};

@@ -3,6 +3,7 @@
 use super::counters::{Counts, Tally, Totals};
 use super::gate::{Gate, Pause};
 use super::id::{Receipt, Sequence};
+use super::known::Known;
 use super::messages::Messages;
 use super::record::Record;
 use super::settings::Settings;
@@ -52,6 +53,8 @@ pub struct Queue {
     pub(super) clock: UnixMs,
     pub(super) messages: Messages,
     pub(super) view: View,
+    /// Allocated with the first id that outlives its message.
+    pub(super) known: Option<Box<Known>>,
 }
 
 impl Queue {
@@ -67,6 +70,7 @@ impl Queue {
             clock: UnixMs::EPOCH,
             messages: Messages::default(),
             view: View::default(),
+            known: None,
         }
     }
 
@@ -128,24 +132,33 @@ impl Queue {
     pub fn heap_bytes(&self) -> usize {
         let own_settings = if Arc::strong_count(&self.settings) == 1 { size_of::<Settings>() } else { 0 };
         let stats = self.stats.as_deref().map_or(0, |stats| size_of::<Stats>() + stats.heap_bytes());
+        let known = self.known.as_deref().map_or(0, |known| size_of::<Known>() + known.heap_bytes());
         own_settings
             + self.gate.heap_bytes()
             + self.tally.heap_bytes()
             + stats
             + self.messages.heap_bytes()
             + self.view.heap_bytes()
+            + known
     }
 
     /// The number of allocations to free, an estimate. O(priorities in use).
     pub fn allocations(&self) -> usize {
-        self.messages.allocations() + self.view.allocations()
+        let known = self.known.as_ref().map_or(0, |known| known.allocations());
+        self.messages.allocations() + self.view.allocations() + known
     }
 
     /// Checks that the messages, their names and their orders agree, for every message. The error names what does not.
     /// O(n log n), for tests, and for debug builds after each command.
     pub fn check(&self) -> Result<(), &'static str> {
         self.messages.check()?;
-        self.view.check(&self.messages)
+        self.view.check(&self.messages)?;
+        let Some(known) = &self.known else { return Ok(()) };
+        known.check()?;
+        match known.iter().find(|id| self.messages.find_named(id.name).is_some()) {
+            Some(_) => Err("an id is remembered although a message has it"),
+            None => Ok(()),
+        }
     }
 }
 

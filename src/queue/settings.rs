@@ -12,6 +12,9 @@ pub const MAX_LENGTH: u64 = (1 << 53) - 1;
 /// The largest payload size that a setting can hold, in bytes: the server's own default limit for a string.
 pub const MAX_PAYLOAD: u64 = 512 * 1024 * 1024;
 
+/// The longest deduplication window, in milliseconds: a week.
+pub const MAX_DEDUPE: u64 = 7 * 24 * 60 * 60 * 1000;
+
 /// How many times a message may be redelivered after its first delivery; -1 is no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retries(i32);
@@ -118,6 +121,11 @@ settings! {
     /// The largest payload that is accepted, in bytes, at most [`MAX_PAYLOAD`]. Zero is no limit.
     maxpayload: u64 = 0, [
         maxpayload "maxpayload", Given::Option(c"MAXPAYLOAD", c"bytes"), Unit::Plain, 0..=MAX_PAYLOAD as i64;
+    ]
+    /// How long an accepted id stays known, even if its message is gone, at most [`MAX_DEDUPE`]. Zero is as long as
+    /// its message is held.
+    dedupe: DurationMs = DurationMs::ZERO, [
+        dedupe "dedupe", Given::Option(c"DEDUPE", c"window-ms"), Unit::Ms, 0..=MAX_DEDUPE as i64;
     ]
 }
 

@@ -11,7 +11,8 @@ use dq::queue::settings::{Retries, Settings};
 use dq::queue::time::{DurationMs, UnixMs};
 use dq::queue::wire::{Loader, QueueHeader, VERSION};
 use dq::queue::{
-    Effect, Fate, Grant, Image, Lease, Pause, Phase, Queue, Reason, Record, Refused, Span, Spans, Stamped, Totals, Ttl,
+    Effect, Fate, Grant, Image, KnownId, Lease, Origin, Pause, Phase, Queue, Reason, Record, Refused, Span, Spans,
+    Stamped, Totals, Ttl,
 };
 use proptest::prelude::*;
 
@@ -71,7 +72,13 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
     let (last, receipt) = queue.last_given();
     let next = Sequence(last.0 + 1);
     let record = Record { sequence: next, attempts: 0, phase: Phase::Waiting, ..queue.images().next().unwrap().record };
-    let image = Image { record, name: Some(b"new"), payload: b"payload", error: None };
+    let image = Image {
+        record,
+        name: Some(b"new"),
+        payload: b"payload",
+        error: None,
+        origin: Some(Origin { accepted: at(NOW - 1) }),
+    };
     let grant = |sequence| Grant { sequence, attempt: 2, deadline: at(NOW + 9), receipt: Receipt(receipt.0 + 1) };
     let images: Vec<Image<'_>> = queue.images().collect();
     let span = |(first, last): &(usize, usize)| Span { first: sequences[*first], last: sequences[*last] };
@@ -85,7 +92,7 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
         encoded(Effect::Nack(sequences[3], Fate::Dead { died: at(NOW), reason: Reason::Rejected }, 1, None)),
         encoded(Effect::Extend(sequences[4], at(NOW + 77))),
         encoded(Effect::Trim(Spans::up_to(sequences[3]))),
-        encoded(Effect::Cancel(sequences.clone())),
+        encoded(Effect::Cancel(sequences.clone(), vec![b"gone"])),
         encoded(Effect::Reschedule(sequences[5], Some(at(NOW + 5)), Some(-3))),
         encoded(Effect::Promote(at(NOW + 5), spans(&[(1, 3), (5, 5)]))),
         encoded(Effect::Bury(sequences[1], Some(b"why"))),
@@ -97,6 +104,7 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
         encoded(Effect::PullBack),
         encoded(Effect::Begin(queue.header())),
         encoded(Effect::Continue(images)),
+        encoded(Effect::Recall(vec![KnownId { name: b"recalled", accepted: at(NOW) }])),
     ]
 }
 
@@ -157,6 +165,7 @@ struct ForgedImage {
     phase: (u8, u64, Named),
     name: Option<u8>,
     error: bool,
+    accepted: Option<u64>,
     size: usize,
 }
 
@@ -171,6 +180,7 @@ enum Forged {
     Extend(Named, u64),
     Trim(Vec<Named>),
     Cancel(Vec<Named>),
+    Recall(Vec<(usize, u64)>),
     Reschedule(Named, u64),
     Redrive(Vec<Named>, u64),
     Purge(Vec<Named>),
@@ -201,11 +211,26 @@ fn image() -> impl Strategy<Value = ForgedImage> {
         phase,
         prop::option::weighted(0.3, 0u8..4),
         any::<bool>(),
-        prop_oneof![9 => 0usize..20, 1 => Just(9_000)],
+        (prop_oneof![9 => 0usize..20, 1 => Just(9_000)], prop::option::weighted(0.2, number())),
     )
-        .prop_map(|((sequence, due, priority, retries), lease, ttl, attempts, phase, name, error, size)| {
-            ForgedImage { sequence, due, priority, retries, lease, ttl, attempts, phase, name, error, size }
-        })
+        .prop_map(
+            |((sequence, due, priority, retries), lease, ttl, attempts, phase, name, error, (size, accepted))| {
+                ForgedImage {
+                    sequence,
+                    due,
+                    priority,
+                    retries,
+                    lease,
+                    ttl,
+                    attempts,
+                    phase,
+                    name,
+                    error,
+                    accepted,
+                    size,
+                }
+            },
+        )
 }
 
 fn forged() -> impl Strategy<Value = Forged> {
@@ -220,6 +245,7 @@ fn forged() -> impl Strategy<Value = Forged> {
         2 => (sequence(), number()).prop_map(|(of, deadline)| Forged::Extend(of, deadline)),
         1 => few().prop_map(Forged::Trim),
         1 => few().prop_map(Forged::Cancel),
+        2 => prop::collection::vec((0..FORGED_NAMES.len(), number()), 1..3).prop_map(Forged::Recall),
         2 => (sequence(), number()).prop_map(|(of, due)| Forged::Reschedule(of, due)),
         1 => (few(), number()).prop_map(|(of, due)| Forged::Redrive(of, due)),
         1 => few().prop_map(Forged::Purge),
@@ -262,6 +288,7 @@ impl ForgedImage {
             name: self.name.map(|nth| FORGED_NAMES[usize::from(nth)]),
             payload: &PAYLOAD[..self.size],
             error: self.error.then_some(b"error"),
+            origin: self.accepted.map(|accepted| Origin { accepted: at(accepted) }),
         }
     }
 }
@@ -281,6 +308,7 @@ fn settings(of: &[u64; 7]) -> Settings {
         deadlen: Some(deadlen),
         deadttl: DurationMs::new(deadlen),
         maxpayload: maxlen,
+        dedupe: DurationMs::new(lease % 1_000),
         ..Settings::DEFAULT
     }
 }
@@ -330,7 +358,10 @@ fn forge(queue: &mut Queue, forged: &Forged) {
         }
         Forged::Extend(of, deadline) => Effect::Extend(of.sequence(queue), at(*deadline)),
         Forged::Trim(of) => Effect::Trim(spans(of)),
-        Forged::Cancel(of) => Effect::Cancel(sequences(of)),
+        Forged::Cancel(of) => Effect::Cancel(sequences(of), FORGED_NAMES[..of.len().min(2)].to_vec()),
+        Forged::Recall(of) => Effect::Recall(
+            of.iter().map(|(nth, accepted)| KnownId { name: FORGED_NAMES[*nth], accepted: at(*accepted) }).collect(),
+        ),
         Forged::Reschedule(of, due) => Effect::Reschedule(of.sequence(queue), Some(at(*due)), None),
         Forged::Redrive(of, due) => Effect::Redrive(spans(of), at(*due)),
         Forged::Purge(of) => Effect::Purge(spans(of)),

@@ -134,6 +134,8 @@ pub enum Aim {
     OldReceipt(usize),
     /// By the sequence of a message, even if the message has a name.
     Sequence(usize),
+    /// By an id whose message is gone, which may still be known.
+    Known(usize),
     /// By an id that no message ever had.
     Nothing,
 }
@@ -231,6 +233,7 @@ fn aim() -> impl Strategy<Value = Aim> {
         6 => any::<usize>().prop_map(Aim::Receipt),
         2 => any::<usize>().prop_map(Aim::OldReceipt),
         1 => any::<usize>().prop_map(Aim::Sequence),
+        1 => any::<usize>().prop_map(Aim::Known),
         1 => Just(Aim::Nothing),
     ]
 }
@@ -292,8 +295,12 @@ fn settings() -> impl Strategy<Value = Settings> {
     let backoff = prop::sample::select(vec![(0, 0), (10, 100), (1, 1_000), (7, 7), (1, DurationMs::MAX.as_ms())]);
     let jitter = prop::sample::select(vec![0u8, 0, 30, 100]);
     let rate = prop::sample::select(vec![(0u64, 0u64), (0, 0), (0, 0), (1, 30), (2, 1), (3, 200)]);
-    let later =
-        (prop::sample::select(vec![0u64, 0, 0, 0, 5, 300]), prop::sample::select(vec![0u64, 0, 0, 0, 20, 5_000]), rate);
+    let later = (
+        prop::sample::select(vec![0u64, 0, 0, 0, 5, 300]),
+        prop::sample::select(vec![0u64, 0, 0, 0, 20, 5_000]),
+        rate,
+        prop::sample::select(vec![0u64, 0, 0, 10, 200, 100_000]),
+    );
     (
         prop::sample::select(vec![1u64, 5, 50, 1_000]),
         -1i32..3,
@@ -313,7 +320,7 @@ fn settings() -> impl Strategy<Value = Settings> {
                 maxlen,
                 maxinflight,
                 deadlen,
-                (deadttl, maxpayload, (most, period)),
+                (deadttl, maxpayload, (most, period), dedupe),
             )| {
                 Settings {
                     lease: DurationMs::new(lease),
@@ -330,6 +337,7 @@ fn settings() -> impl Strategy<Value = Settings> {
                     deadttl: DurationMs::new(deadttl),
                     maxpayload,
                     rate: Rate { most, period: DurationMs::new(period) },
+                    dedupe: DurationMs::new(dedupe),
                     ..Settings::DEFAULT
                 }
             },

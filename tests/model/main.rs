@@ -22,6 +22,7 @@ mod measured;
 mod piles;
 mod reference;
 mod rooms;
+mod window;
 mod world;
 
 use proptest::prelude::*;

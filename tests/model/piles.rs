@@ -116,7 +116,7 @@ fn what_is_said_of_one_message_is_exact() {
     assert_eq!(pair.master.get(at(1_000), &id).unwrap().state.kind(), StateKind::Dead);
     assert!(pair.master.nack(at(1_000), &Target::parse(&name).unwrap(), &Nack::default()).is_none());
     assert_eq!(pair.master.cancel(at(1_000), &id), Some((last.sequence, StateKind::Dead)));
-    pair.send(at(1_000), Effect::Cancel(vec![last.sequence]));
+    pair.send(at(1_000), Effect::Cancel(vec![last.sequence], Vec::new()));
     pair.assert_same(at(1_000));
 }
 
@@ -179,7 +179,7 @@ fn dead_messages_over_the_limit_are_dropped_step_by_step() {
     let settings = Settings { retries: Retries::new(0).unwrap(), ..Settings::default() };
     let (mut pair, grants) = all_leases_ended(settings);
     let kept = Settings { deadlen: Some(10), ..settings };
-    pair.master.alter(kept);
+    pair.master.alter(at(1_000), kept);
     pair.send(at(1_000), Effect::Alter(kept));
     let dropped = pair.master.trim_dead_now(at(1_000));
     assert!(pair.master.images().count() > MESSAGES / 2, "a bounded number at once");
@@ -223,7 +223,7 @@ fn a_dead_message_over_the_limit_does_not_hold_its_id() {
     let settings = Settings { retries: Retries::new(0).unwrap(), ..Settings::default() };
     let (mut pair, _) = all_leases_ended(settings);
     pair.master.advance(at(1_000), usize::MAX);
-    pair.master.alter(Settings { deadlen: Some(10), ..settings });
+    pair.master.alter(at(1_000), Settings { deadlen: Some(10), ..settings });
     let name =
         |pair: &Pair, nth: usize| pair.master.images().nth(nth).map(|image| image.name.unwrap().to_vec()).unwrap();
     let (excess, kept) = (name(&pair, MESSAGES / 2), name(&pair, MESSAGES - 1));

@@ -36,6 +36,8 @@ pub struct Message {
     pub ttl: u64,
     pub expires: u64,
     pub attempts: u32,
+    /// When its id was accepted.
+    pub accepted: u64,
     /// The current receipt, if there is one.
     pub receipt: Option<u64>,
     /// Its only delivery was given back uncounted, as this one of all that were.
@@ -151,6 +153,9 @@ pub struct Model {
     pub messages: Vec<Message>,
     /// The instants of the deliveries that a rate limit counts, oldest first.
     begun: Vec<u64>,
+    /// The ids whose messages are gone, with the instants at which they were accepted. Those whose window has ended
+    /// are among them until the settings change.
+    pub known: Vec<(Vec<u8>, u64)>,
     pub totals: Totals,
     pub measured: Measured,
 }
@@ -171,6 +176,7 @@ impl Model {
             now,
             messages: Vec::new(),
             begun: Vec::new(),
+            known: Vec::new(),
             totals: Totals::default(),
             measured: Measured::default(),
         }
@@ -270,6 +276,10 @@ impl Model {
             self.totals.duplicates += 1;
             return Pushed::Duplicate;
         }
+        if push.name.is_some_and(|name| held.is_none() && !push.replace && self.is_known(name)) {
+            self.totals.duplicates += 1;
+            return Pushed::Duplicate;
+        }
         if self.is_too_large(push) {
             return Pushed::TooLarge;
         }
@@ -282,6 +292,7 @@ impl Model {
         if let Some(held) = held {
             self.messages.remove(held);
         }
+        self.known.retain(|(name, _)| Some(&name[..]) != push.name);
         let ttl = push.ttl.unwrap_or(self.settings.ttl.as_ms());
         self.messages.push(Message {
             sequence: sequence.expect("the queue took what the contract takes"),
@@ -295,6 +306,7 @@ impl Model {
             ttl,
             expires: if ttl == 0 { NEVER } else { after(push.due.max(self.now), ttl) },
             attempts: 0,
+            accepted: self.now,
             receipt: None,
             given_back: None,
             state: State::Delayed,
@@ -317,7 +329,9 @@ impl Model {
         without_limit.settings.maxpayload = 0;
         let (mut given, mut outcomes) = (sequences.iter().copied(), Vec::new());
         for push in pushes {
-            let held = push.name.is_some_and(|name| without_limit.find(&Name::Text(name.to_vec())).is_some());
+            let held = push.name.is_some_and(|name| {
+                without_limit.find(&Name::Text(name.to_vec())).is_some() || without_limit.is_known(name)
+            });
             let sequence = if held && !push.replace { None } else { Some(given.next().unwrap_or(NEVER)) };
             if sequence.is_some() && self.is_too_large(push) {
                 return Err(Refused::TooLarge(push.payload.len()));
@@ -333,6 +347,43 @@ impl Model {
         without_limit.settings = self.settings;
         *self = without_limit;
         Ok(outcomes)
+    }
+
+    /// The id of a message that is gone stays known until its window ends.
+    fn remember(&mut self, message: &Message) {
+        self.known.extend(message.name.clone().map(|name| (name, message.accepted)));
+    }
+
+    fn window_holds(&self, accepted: u64) -> bool {
+        after(accepted, self.settings.dedupe.as_ms()) > self.now && !self.settings.dedupe.is_zero()
+    }
+
+    pub fn is_known(&self, name: &[u8]) -> bool {
+        self.known.iter().any(|(known, accepted)| known == name && self.window_holds(*accepted))
+    }
+
+    pub fn count_known(&self) -> usize {
+        self.known.iter().filter(|(_, accepted)| self.window_holds(*accepted)).count()
+    }
+
+    /// Forgets a known id by a command.
+    pub fn forget(&mut self, name: &[u8]) -> bool {
+        let was_known = self.is_known(name);
+        self.known.retain(|(known, _)| known != name);
+        was_known
+    }
+
+    /// New settings: what was forgotten stays forgotten, and a shorter window applies at once.
+    pub fn alter(&mut self, settings: Settings) {
+        for settings in [self.settings, settings] {
+            self.settings = settings;
+            let mut known = std::mem::take(&mut self.known);
+            known.retain(|(_, accepted)| self.window_holds(*accepted));
+            self.known = known;
+        }
+        if settings.rate.is_off() {
+            self.begun.clear();
+        }
     }
 
     fn live(&self) -> u64 {
@@ -490,13 +541,6 @@ impl Model {
         }
     }
 
-    pub fn alter(&mut self, settings: Settings) {
-        self.settings = settings;
-        if settings.rate.is_off() {
-            self.begun.clear();
-        }
-    }
-
     /// The number of messages that a pop of `count` delivers.
     pub fn deliverable(&self, count: usize, no_ack: bool) -> usize {
         if self.is_paused() {
@@ -529,7 +573,8 @@ impl Model {
             }
             let at = self.messages.iter().position(|message| message.sequence == popped.sequence).unwrap();
             let Some(lease) = lease else {
-                self.messages.remove(at);
+                let taken = self.messages.remove(at);
+                self.remember(&taken);
                 continue;
             };
             let message = &mut self.messages[at];
@@ -560,7 +605,9 @@ impl Model {
         // A receipt tells when its delivery began.
         let began = self.messages[at].receipt? >> 20;
         self.measured.runtimes.push(self.now.saturating_sub(began));
-        Some(self.messages.remove(at).sequence)
+        let acked = self.messages.remove(at);
+        self.remember(&acked);
+        Some(acked.sequence)
     }
 
     pub fn nack(
@@ -651,7 +698,9 @@ impl Model {
         for _ in 0..doomed {
             let oldest = self.oldest_dead().expect("only dead messages are dropped");
             assert!(named(oldest.1), "an older one is kept");
-            self.messages.retain(|message| message.age() != oldest);
+            let at = self.messages.iter().position(|message| message.age() == oldest).unwrap();
+            let dropped = self.messages.remove(at);
+            self.remember(&dropped);
         }
         doomed
     }

@@ -37,8 +37,8 @@ impl Advanced {
 }
 
 impl Queue {
-    /// Brings the view up to `now`, ending at most `budget` leases and TTLs. Due times do not count towards the budget:
-    /// any number of messages becomes ready in O(log n).
+    /// Brings the view up to `now`, ending at most `budget` leases and TTLs, and frees as many forgotten ids. Due times
+    /// do not count towards the budget: any number of messages becomes ready in O(log n).
     pub fn advance(&mut self, now: UnixMs, budget: usize) -> Advanced {
         let now = self.observe(now);
         self.advance_view(now, budget)
@@ -48,7 +48,9 @@ impl Queue {
     /// leases and TTLs that have ended there stay ended.
     pub fn advance_view(&mut self, now: UnixMs, budget: usize) -> Advanced {
         self.view.advance_due(now);
-        let done = self.end_overdue(now, budget);
+        let ended = self.end_overdue(now, budget);
+        self.sweep_known(budget);
+        let done = ended && !self.must_sweep_known();
         let moved = self.view.take_moved();
         Advanced {
             ready: moved.ready as usize,
@@ -58,9 +60,13 @@ impl Queue {
         }
     }
 
-    /// The earliest instant after the last advance at which time will move a message or open the gate. O(1).
+    /// The earliest instant after the last advance at which time will move a message or open the gate; the instant of
+    /// the last advance if memory is still to be freed. O(1).
     #[inline]
     pub fn next_wake(&self) -> Option<UnixMs> {
+        if self.must_sweep_known() {
+            return Some(self.view.at());
+        }
         let wake = self.view.next_wake();
         match self.gate.opens_after(&self.settings, self.view.at()) {
             None => wake,

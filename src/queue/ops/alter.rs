@@ -10,9 +10,18 @@ impl Queue {
     /// Replaces the settings. They apply from now on: messages keep the retries and the TTL with which they were
     /// pushed. Dead messages that a lower `DEADLEN` or `DEADTTL` no longer keeps are dropped by
     /// [`Queue::trim_dead_now`]. O(1).
-    pub fn alter(&mut self, settings: Settings) {
+    pub fn alter(&mut self, now: UnixMs, settings: Settings) {
+        let now = self.observe(now);
+        self.change_settings(now, settings);
+    }
+
+    /// Applies new settings.
+    pub(in crate::queue) fn change_settings(&mut self, now: UnixMs, settings: Settings) {
         self.gate.alter(&settings);
+        // Ids whose window has ended stay forgotten under a longer one, and a shorter one applies at once.
+        self.forget_ended(now);
         self.settings = Arc::new(settings);
+        self.forget_ended(now);
     }
 
     /// Suspends delivery for `length`, or until it is resumed if `length` is `None`. Never shortens a running pause.

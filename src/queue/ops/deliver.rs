@@ -157,6 +157,7 @@ impl Queue {
             sink(Delivered { grant, leased: lease.is_some(), lateness, name: bytes.name, payload: bytes.payload });
             begun += 1;
             if lease.is_none() {
+                self.remember(at, now);
                 self.messages.remove(at);
                 continue;
             }

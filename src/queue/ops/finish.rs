@@ -13,12 +13,13 @@ impl Queue {
         let now = self.observe(now);
         let (at, record) = self.last_delivery(target, now)?;
         self.count_runtime(&record, now);
-        self.complete(at, &record);
+        self.complete(at, &record, now);
         Some(record.sequence)
     }
 
     /// Applies an ack.
-    pub(in crate::queue) fn complete(&mut self, at: At, record: &Record) {
+    pub(in crate::queue) fn complete(&mut self, at: At, record: &Record, now: UnixMs) {
+        self.remember(at, now);
         self.remove(at, record);
         self.tally.acked += 1;
     }

@@ -109,7 +109,7 @@ impl Queue {
     }
 
     fn image(&self, at: At) -> Image<'_> {
-        let Bytes { name, payload, error } = self.messages.bytes(at);
-        Image { record: self.messages.record(at), name, payload, error }
+        let Bytes { name, payload, error, origin } = self.messages.bytes(at);
+        Image { record: self.messages.record(at), name, payload, error, origin }
     }
 }

@@ -32,7 +32,7 @@ impl Queue {
         let now = self.observe(now);
         self.catch_up(now);
         let spans = self.spans_in(now, states);
-        Purged { count: self.remove_spans(&spans, now), spans }
+        Purged { count: self.remove_spans(&spans, now, false), spans }
     }
 
     /// Removes the first `count` messages that are in one of `states`. The states are taken in the order of
@@ -46,7 +46,7 @@ impl Queue {
             chosen.extend(self.first_in(now, kind, count - chosen.len()));
         }
         let spans = self.messages.spans_of(chosen);
-        Purged { count: self.remove_spans(&spans, now), spans }
+        Purged { count: self.remove_spans(&spans, now, false), spans }
     }
 
     /// The messages that are in one of `states`, as far as the view knows.
@@ -76,10 +76,17 @@ impl Queue {
     }
 
     /// Removes the messages in `spans` that the queue holds, and returns how many there were. What time has done to
-    /// them by `now` is counted first.
-    pub(in crate::queue) fn remove_spans(&mut self, spans: &Spans, now: UnixMs) -> usize {
+    /// them by `now` is counted first. If `remembered`, their ids stay known as long as `DEDUPE` says.
+    pub(in crate::queue) fn remove_spans(&mut self, spans: &Spans, now: UnixMs, remembered: bool) -> usize {
         let doomed = self.messages.in_spans(spans);
         let in_bulk = self.is_bulk(doomed.len());
+        if remembered && !self.settings.dedupe.is_zero() {
+            for sequence in &doomed {
+                if let Some(at) = self.messages.find_sequence(*sequence) {
+                    self.remember(at, now);
+                }
+            }
+        }
         if !in_bulk || self.view.first_end(now).is_some() {
             for sequence in &doomed {
                 let Some(at) = self.messages.find_sequence(*sequence) else { continue };

@@ -2,6 +2,7 @@
 
 use super::super::effect::Image;
 use super::super::id::{Floor, Sequence};
+use super::super::origin::Origin;
 use super::super::record::{Phase, Record, StateKind, Ttl};
 use super::super::settings::Retries;
 use super::super::store::{At, Bytes};
@@ -64,7 +65,7 @@ pub enum Pushed<'a> {
         /// Whether it replaced another message.
         replaced: bool,
     },
-    /// The queue holds a live message of that name.
+    /// The queue holds a live message of that name, or knows the id although its message is gone.
     Duplicate,
     /// The queue holds a dead message of that name.
     HeldDead,
@@ -98,6 +99,9 @@ impl Queue {
         if let Some(at) = held.filter(|_| !message.replace) {
             return self.refuse_duplicate(at, now);
         }
+        if self.is_refused_as_known(message, now) {
+            return self.refused_id();
+        }
         if self.is_too_large(message.payload) {
             return Pushed::TooLarge;
         }
@@ -124,7 +128,7 @@ impl Queue {
         if last.0.checked_add(messages.len() as u64).is_none() {
             return Err(NotPushed::Exhausted);
         }
-        if let Some(size) = self.too_large_of(messages) {
+        if let Some(size) = self.too_large_of(messages, now) {
             return Err(NotPushed::TooLarge(size));
         }
         if self.settings.maxlen != 0 {
@@ -138,6 +142,7 @@ impl Queue {
             let held = message.name.and_then(|name| self.messages.find_named(name));
             sink(match held.filter(|_| !message.replace) {
                 Some(at) => self.refuse_duplicate(at, now),
+                None if self.is_refused_as_known(message, now) => self.refused_id(),
                 None => self.enter(now, floor, message, held.is_some()),
             });
         }
@@ -149,8 +154,17 @@ impl Queue {
         if !self.is_live(at, now) {
             return Pushed::HeldDead;
         }
+        self.refused_id()
+    }
+
+    fn refused_id<'a>(&mut self) -> Pushed<'a> {
         self.tally.rare().duplicates += 1;
         Pushed::Duplicate
+    }
+
+    /// Whether the queue holds no message of that name, but knows the id.
+    fn is_refused_as_known(&self, message: &NewMessage<'_>, now: UnixMs) -> bool {
+        !message.replace && message.name.is_some_and(|name| self.is_known(name, now))
     }
 
     fn is_too_large(&self, payload: &[u8]) -> bool {
@@ -158,14 +172,15 @@ impl Queue {
     }
 
     /// The size in bytes of the first payload that is too large and whose message would be added.
-    fn too_large_of(&self, messages: &[NewMessage<'_>]) -> Option<usize> {
+    fn too_large_of(&self, messages: &[NewMessage<'_>], now: UnixMs) -> Option<usize> {
         if self.settings.maxpayload == 0 {
             return None;
         }
         let mut named = BTreeSet::new();
         messages.iter().find_map(|message| {
             let is_duplicate = message.name.is_some_and(|name| {
-                !message.replace && (!named.insert(name) || self.messages.find_named(name).is_some())
+                let is_taken = || self.messages.find_named(name).is_some() || self.is_known(name, now);
+                !message.replace && (!named.insert(name) || is_taken())
             });
             (!is_duplicate && self.is_too_large(message.payload)).then_some(message.payload.len())
         })
@@ -181,7 +196,7 @@ impl Queue {
                 // The second message of a name is a duplicate of the first, or replaces it.
                 Some(name) if !named.insert(name) => false,
                 Some(name) => match self.messages.find_named(name) {
-                    None => true,
+                    None => message.replace || !self.is_known(name, now),
                     Some(at) => message.replace && !self.is_live(at, now),
                 },
             };
@@ -212,7 +227,8 @@ impl Queue {
             attempts: 0,
             phase: Phase::Waiting,
         };
-        let image = Image { record, name: message.name, payload: message.payload, error: None };
+        let origin = message.name.and_then(|_| Origin { accepted: now }.unless_told_by(sequence));
+        let image = Image { record, name: message.name, payload: message.payload, error: None, origin };
         self.take_in(now, &image);
         floor.raise(self.last_sequence, self.last_receipt);
         Pushed::Added { image, replaced }
@@ -224,6 +240,8 @@ impl Queue {
         if let Some(at) = replaced {
             let record = self.refresh(at, now);
             self.remove(at, &record);
+        } else if let Some(name) = image.name {
+            self.unlearn(name);
         }
         self.view.advance_due(now);
         self.insert(&image.record, Bytes::from(image), now);

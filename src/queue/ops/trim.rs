@@ -93,6 +93,7 @@ impl Queue {
         self.view.take_dead(key);
         let Some(at) = self.messages.find_sequence(key.sequence()) else { return 0 };
         let size = self.messages.bytes(at).payload.len();
+        self.remember(at, self.clock);
         self.messages.remove(at);
         size
     }

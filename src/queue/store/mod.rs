@@ -17,6 +17,7 @@ mod segment;
 mod tests;
 
 use super::id::{Receipt, Sequence};
+use super::origin::Origin;
 use super::record::{Phase, Record};
 use super::time::UnixMs;
 use deliveries::Delivery;
@@ -43,6 +44,20 @@ pub(super) struct At {
 struct Aside {
     large: BTreeMap<Sequence, Box<[u8]>>,
     errors: BTreeMap<Sequence, Box<[u8]>>,
+    origins: BTreeMap<Sequence, Origin>,
+}
+
+impl Aside {
+    /// Removes what is stored of a message. Returns the length of its payload, if that is stored here.
+    fn remove(&mut self, sequence: Sequence) -> Option<usize> {
+        self.errors.remove(&sequence);
+        self.origins.remove(&sequence);
+        self.large.remove(&sequence).map(|payload| payload.len())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.large.is_empty() && self.errors.is_empty() && self.origins.is_empty()
+    }
 }
 
 /// All messages of a queue, in push order.
@@ -104,6 +119,9 @@ impl Store {
             if let Some(error) = bytes.error {
                 self.aside.get_or_insert_default().errors.insert(record.sequence, error.into());
                 last.set_error(last.headers.len() - 1, true);
+            }
+            if let Some(origin) = bytes.origin {
+                self.aside.get_or_insert_default().origins.insert(record.sequence, origin);
             }
         }
         self.len += 1;
@@ -183,7 +201,8 @@ impl Store {
         };
         let has_error = segment.headers[at.index].has_error();
         let error = self.aside.as_ref().filter(|_| has_error).and_then(|aside| aside.errors.get(&sequence));
-        Bytes { name, payload, error: error.map(|error| &**error) }
+        let origin = self.aside.as_ref().and_then(|aside| aside.origins.get(&sequence));
+        Bytes { name, payload, error: error.map(|error| &**error), origin: origin.copied() }
     }
 
     /// The sequence of the message at a place.
@@ -267,10 +286,10 @@ impl Store {
         self.payload_bytes -= payload as u64;
         self.len -= 1;
         let sequence = Sequence(header.sequence);
-        if let Some(aside) = self.aside.as_mut().filter(|_| header.is_large() || header.has_error()) {
-            aside.large.remove(&sequence);
-            aside.errors.remove(&sequence);
-            if aside.large.is_empty() && aside.errors.is_empty() {
+        let is_aside = |aside: &&mut Box<Aside>| header.is_large() || header.has_error() || !aside.origins.is_empty();
+        if let Some(aside) = self.aside.as_mut().filter(is_aside) {
+            aside.remove(sequence);
+            if aside.is_empty() {
                 self.aside = None;
             }
         }
@@ -298,14 +317,9 @@ impl Store {
             segment.remove_where(
                 |header| doomed(Sequence(header.sequence)),
                 |header, inline| {
-                    let sequence = Sequence(header.sequence);
-                    let mut len = inline;
-                    if let Some(aside) = aside.as_mut().filter(|_| header.is_large() || header.has_error()) {
-                        len = aside.large.remove(&sequence).map_or(len, |payload| payload.len());
-                        aside.errors.remove(&sequence);
-                    }
+                    let aside = aside.as_mut().and_then(|aside| aside.remove(Sequence(header.sequence)));
                     removed += 1;
-                    payload_bytes += len as u64;
+                    payload_bytes += aside.unwrap_or(inline) as u64;
                 },
             );
             if segment.live == 0 {
@@ -321,7 +335,7 @@ impl Store {
         }
         self.firsts = kept.iter().map(|segment| segment.headers.first().map_or(0, |header| header.sequence)).collect();
         self.segments = kept;
-        self.aside = aside.filter(|aside| !aside.large.is_empty() || !aside.errors.is_empty());
+        self.aside = aside.filter(|aside| !aside.is_empty());
         self.len -= removed;
         self.payload_bytes -= payload_bytes;
         self.hint = At::default();
@@ -393,12 +407,16 @@ impl Store {
         self.segments.iter().map(Segment::heap_bytes).sum::<usize>()
             + self.segments.capacity() * size_of::<Segment>()
             + self.firsts.capacity() * size_of::<u64>()
-            + self.aside.as_ref().map_or(0, |maps| aside(&maps.large) + aside(&maps.errors))
+            + self.aside.as_ref().map_or(0, |maps| {
+                let origins = maps.origins.len() * (size_of::<Sequence>() + size_of::<Origin>()) * 3 / 2;
+                aside(&maps.large) + aside(&maps.errors) + origins
+            })
     }
 
     /// The number of allocations to free, an estimate.
     pub fn allocations(&self) -> usize {
-        3 * self.segments.len() + self.aside.as_ref().map_or(0, |aside| aside.large.len() + aside.errors.len())
+        let aside = |aside: &Aside| aside.large.len() + aside.errors.len() + aside.origins.len() / 8;
+        3 * self.segments.len() + self.aside.as_deref().map_or(0, aside)
     }
 }
 

@@ -9,6 +9,7 @@
 #![allow(clippy::indexing_slicing)]
 
 use super::super::id::Sequence;
+use super::super::origin::Origin;
 use super::super::record::{Record, Ttl};
 use super::super::settings::Retries;
 use super::super::time::{DurationMs, UnixMs};
@@ -38,6 +39,8 @@ pub(crate) struct Bytes<'a> {
     pub payload: &'a [u8],
     /// The error text that was last stored with it.
     pub error: Option<&'a [u8]>,
+    /// Where it comes from, unless its sequence tells.
+    pub origin: Option<Origin>,
 }
 
 /// Some hundreds of consecutive messages.

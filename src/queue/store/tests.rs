@@ -21,7 +21,7 @@ struct Expected {
 
 impl Expected {
     fn bytes(&self) -> Bytes<'_> {
-        Bytes { name: self.name.as_deref(), payload: &self.payload, error: self.error.as_deref() }
+        Bytes { name: self.name.as_deref(), payload: &self.payload, error: self.error.as_deref(), origin: None }
     }
 }
 

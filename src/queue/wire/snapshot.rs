@@ -1,4 +1,4 @@
-//! A queue as bytes: a header, then chunks of messages in push order.
+//! A queue as bytes: a header, then chunks of messages in push order, then chunks of known ids.
 //!
 //! A chunk holds about 64 KiB, so that a save is a stream and a load never needs more than one chunk at a time. The
 //! orders are not saved: they follow from the records.
@@ -6,6 +6,7 @@
 use super::super::effect::Image;
 use super::super::gate::{Gate, Pause};
 use super::super::id::{Receipt, Sequence};
+use super::super::known::KnownId;
 use super::super::rate::RateLog;
 use super::super::record::State;
 use super::super::settings::{Settings, MAX_LENGTH};
@@ -88,9 +89,11 @@ impl Queue {
         let mut buffer = vec![VERSION];
         codec::encode(&mut buffer, &v1::QueueHeader::from(&self.header()))?;
         sink(&buffer)?;
-        for chunk in self.chunks() {
+        let messages = self.chunks().map(|chunk| v1::Piece::Messages(v1::images(&chunk, 0)));
+        let known = self.known_chunks().map(|chunk| v1::Piece::Known(v1::known(&chunk)));
+        for piece in messages.chain(known) {
             buffer.clear();
-            codec::encode(&mut buffer, &v1::images(&chunk, 0))?;
+            codec::encode(&mut buffer, &piece)?;
             sink(&buffer)?;
         }
         Ok(())
@@ -98,19 +101,13 @@ impl Queue {
 
     /// The messages in push order, in chunks.
     pub fn chunks(&self) -> impl Iterator<Item = Vec<Image<'_>>> + '_ {
-        let mut images = self.images().peekable();
-        std::iter::from_fn(move || {
-            images.peek()?;
-            let mut chunk = Vec::new();
-            let mut bytes = 0;
-            while bytes < CHUNK_BYTES {
-                let Some(image) = images.next() else { break };
-                // The approximate size of a record.
-                bytes += 48 + image.payload.len();
-                chunk.push(image);
-            }
-            Some(chunk)
-        })
+        // The approximate size of a record.
+        in_chunks(self.images(), |image| 48 + image.payload.len())
+    }
+
+    /// The known ids whose messages are gone, in chunks.
+    pub fn known_chunks(&self) -> impl Iterator<Item = Vec<KnownId<'_>>> + '_ {
+        in_chunks(self.known_ids(), |id| 8 + id.name.len())
     }
 
     /// Passes to `sink` the pieces that distinguish this queue from every other, for a digest. Totals, counts, the view
@@ -124,6 +121,11 @@ impl Queue {
         for image in self.images() {
             buffer.clear();
             codec::encode(&mut buffer, &v1::image(&image, 0))?;
+            sink(&buffer);
+        }
+        for id in self.known_ids() {
+            buffer.clear();
+            codec::encode(&mut buffer, &v1::known(&[id]))?;
             sink(&buffer);
         }
         Ok(())
@@ -150,6 +152,42 @@ impl Queue {
     }
 }
 
+/// Adds the next messages of a queue that is being loaded.
+fn add(queue: &mut Queue, images: &[Image<'_>]) -> Result<(), Refused> {
+    if !queue.may_continue_with(images) {
+        return Err(Refused::Impossible);
+    }
+    for image in images {
+        queue.messages.add(&image.record, Bytes::from(image));
+    }
+    Ok(())
+}
+
+/// Adds the next known ids of a queue that is being loaded.
+fn recall(queue: &mut Queue, ids: &[KnownId<'_>]) -> Result<(), Refused> {
+    if !queue.may_recall(ids) {
+        return Err(Refused::Impossible);
+    }
+    queue.recall(ids);
+    Ok(())
+}
+
+/// Puts items together in chunks of [`CHUNK_BYTES`].
+fn in_chunks<T>(items: impl Iterator<Item = T>, size: impl Fn(&T) -> usize) -> impl Iterator<Item = Vec<T>> {
+    let mut items = items.peekable();
+    std::iter::from_fn(move || {
+        items.peek()?;
+        let mut chunk = Vec::new();
+        let mut bytes = 0;
+        while bytes < CHUNK_BYTES {
+            let Some(item) = items.next() else { break };
+            bytes += size(&item);
+            chunk.push(item);
+        }
+        Some(chunk)
+    })
+}
+
 /// Loads a queue from the pieces that [`Queue::save`] produced.
 #[derive(Debug, Default)]
 pub struct Loader {
@@ -173,17 +211,13 @@ impl Loader {
             self.begun = Some((version, Queue::begin(&header)));
             return Ok(());
         };
-        let images = match version {
-            1 => v1::live_images(codec::decode(piece)?, 0)?,
-            _ => return Err(Refused::Version(*version)),
-        };
-        if !queue.may_continue_with(&images) {
-            return Err(Refused::Impossible);
+        match version {
+            1 => match codec::decode(piece)? {
+                v1::Piece::Messages(images) => add(queue, &v1::live_images(images, 0)?),
+                v1::Piece::Known(ids) => recall(queue, &v1::live_known(ids)?),
+            },
+            _ => Err(Refused::Version(*version)),
         }
-        for image in &images {
-            queue.messages.add(&image.record, Bytes::from(image));
-        }
-        Ok(())
     }
 
     /// Returns the queue after all pieces were taken. Its view is that of the save, but not beyond `now`: the clock may

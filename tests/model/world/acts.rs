@@ -92,7 +92,7 @@ impl World {
     }
 
     pub(super) fn cancel(&mut self, aims: &[Aim]) {
-        let mut gone = Vec::new();
+        let (mut gone, mut forgotten) = (Vec::new(), Vec::new());
         for aim in aims {
             let text = self.text(aim);
             let Some((id, name)) = named(&text) else { continue };
@@ -100,9 +100,15 @@ impl World {
             assert_eq!(self.lazy.queue.cancel(ms(self.clock), &id), cancelled);
             assert_eq!(cancelled.map(|(sequence, state)| (sequence.0, state)), self.model.cancel(&name));
             gone.extend(cancelled.map(|(sequence, _)| sequence));
+            if let (None, Id::Named(text)) = (cancelled, id) {
+                let was_known = self.model.forget(text);
+                assert_eq!(self.eager.queue.forget(ms(self.clock), text), was_known);
+                assert_eq!(self.lazy.queue.forget(ms(self.clock), text), was_known);
+                forgotten.extend(was_known.then(|| text.to_vec()));
+            }
         }
-        if !gone.is_empty() {
-            self.send(Effect::Cancel(gone));
+        if !gone.is_empty() || !forgotten.is_empty() {
+            self.send(Effect::Cancel(gone, forgotten.iter().map(|name| &name[..]).collect()));
         }
     }
 
@@ -118,7 +124,7 @@ impl World {
         assert_eq!(moved.map(|moved| moved.sequence.0), expected);
         if let Some(moved) = moved {
             assert_eq!((moved.due.map(|due| due.as_ms()), moved.priority), (instant, priority));
-            self.send_dated(Effect::Reschedule(moved.sequence, moved.due, moved.priority));
+            self.send(Effect::Reschedule(moved.sequence, moved.due, moved.priority));
         }
     }
 
@@ -129,7 +135,7 @@ impl World {
         assert_eq!(self.lazy.queue.bury(ms(self.clock), &id, error), buried);
         assert_eq!(buried.map(|buried| (buried.sequence.0, buried.was)), self.model.bury(&name, error));
         if let Some(buried) = buried {
-            self.send_dated(Effect::Bury(buried.sequence, buried.error));
+            self.send(Effect::Bury(buried.sequence, buried.error));
         }
     }
 
@@ -141,7 +147,7 @@ impl World {
         assert!(expected.iter().all(|sequence| promoted.spans.contain(Sequence(*sequence))));
         assert_eq!(promoted.due, ms(self.model.now));
         if promoted.count > 0 {
-            self.send_dated(Effect::Promote(promoted.due, promoted.spans));
+            self.send(Effect::Promote(promoted.due, promoted.spans));
         }
     }
 
@@ -162,7 +168,7 @@ impl World {
         assert_eq!(redriven.count, self.model.redrive(count, names, instant));
         assert_eq!(redriven.due.as_ms(), instant);
         if redriven.count > 0 {
-            self.send_dated(Effect::Redrive(redriven.spans, redriven.due));
+            self.send(Effect::Redrive(redriven.spans, redriven.due));
         }
     }
 
@@ -174,7 +180,7 @@ impl World {
             assert_eq!(self.lazy.queue.purge(ms(self.clock), states), purged);
             assert_eq!(purged.count, self.model.purge(&kinds));
             if purged.count > 0 {
-                self.send_dated(Effect::Purge(purged.spans));
+                self.send(Effect::Purge(purged.spans));
             }
             return;
         };
@@ -184,7 +190,7 @@ impl World {
         assert_eq!(purged.count, expected.len());
         assert!(expected.iter().all(|sequence| purged.spans.contain(Sequence(*sequence))));
         if purged.count > 0 {
-            self.send_dated(Effect::Purge(purged.spans));
+            self.send(Effect::Purge(purged.spans));
         }
     }
 
@@ -192,12 +198,13 @@ impl World {
     /// applies its effect.
     pub(super) fn alter(&mut self, settings: Settings, by: Who) {
         self.model.alter(settings);
-        self.eager.queue.alter(settings);
-        self.lazy.queue.alter(settings);
+        let now = ms(self.clock);
+        self.eager.queue.alter(now, settings);
+        self.lazy.queue.alter(now, settings);
         if self.replica.is_none() {
             return self.send(Effect::Create(settings));
         }
-        let now = ms(self.clock);
+        self.send(Effect::Alter(settings));
         let (trimmer, other) = match by {
             Who::Eager => (&mut self.eager.queue, &mut self.lazy.queue),
             Who::Lazy => (&mut self.lazy.queue, &mut self.eager.queue),
@@ -208,9 +215,8 @@ impl World {
         if excess > 0 {
             let effect = Effect::Trim(trimmed);
             other.apply(&Stamped { now: ms(self.model.now), effect: effect.clone() }).unwrap();
-            self.send_dated(effect);
+            self.send(effect);
         }
-        self.send(Effect::Alter(settings));
     }
 
     pub(super) fn suspend(&mut self, length: Option<u64>) {
@@ -283,7 +289,7 @@ impl World {
             }
         }
         if !grants.is_empty() {
-            self.send_dated(match lease {
+            self.send(match lease {
                 Lease::NoAck => Effect::Take(grants.iter().map(|grant| grant.sequence).collect()),
                 Lease::Default | Lease::For(_) => Effect::Deliver(grants),
             });
@@ -309,6 +315,10 @@ impl World {
                 .map_or_else(nothing, |at| receipt(&self.receipts[at].0, self.receipts[at].1)),
             Aim::Sequence(which) => nth(*which, messages.len())
                 .map_or_else(nothing, |at| Sequence(messages[at].sequence).to_string().into_bytes()),
+            Aim::Known(which) => {
+                let known = &self.model.known;
+                nth(*which, known.len()).map_or_else(nothing, |at| known[at].0.clone())
+            }
             Aim::Nothing => b"nothing".to_vec(),
         }
     }

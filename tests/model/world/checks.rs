@@ -23,6 +23,8 @@ impl World {
         assert_eq!(eager.counts_at(now), self.model.counts());
         assert_eq!(eager.totals(), self.model.totals);
         self.check_statistics();
+        assert_eq!(eager.known(now), self.model.count_known());
+        assert_eq!(self.lazy.queue.known(now), self.model.count_known());
         assert_eq!(self.lazy.queue.counts().payload_bytes, self.model.counts().payload_bytes);
         let lazy = self.lazy.queue.counts_at(now);
         assert_eq!(lazy.delayed + lazy.ready + lazy.inflight + lazy.dead, self.model.messages.len() as u64);
@@ -155,8 +157,10 @@ impl World {
             let resume = Effect::Pause(dq_queue::Pause::Off);
             queue.apply(&Stamped { now, effect: resume }).unwrap();
         }
-        self.eager.queue.resume(now);
-        self.lazy.queue.resume(now);
+        for master in [&mut self.eager.queue, &mut self.lazy.queue] {
+            master.resume(now);
+            master.stamp(now);
+        }
         // The replica may have processed later times than its master.
         self.clock = self.model.now.max(self.replica_seen);
         self.advance_eager();

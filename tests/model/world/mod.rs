@@ -67,7 +67,8 @@ fn ms(ms: u64) -> UnixMs {
 fn rewritten(queue: &Queue) -> Vec<Vec<u8>> {
     let now = queue.viewed();
     let begin = Effect::Begin(queue.header());
-    let parts = std::iter::once(begin).chain(queue.chunks().map(Effect::Continue));
+    let messages = queue.chunks().map(Effect::Continue);
+    let parts = std::iter::once(begin).chain(messages).chain(queue.known_chunks().map(Effect::Recall));
     parts.map(|effect| encoded(&Stamped { now, effect })).collect()
 }
 
@@ -180,13 +181,10 @@ impl World {
         }
     }
 
-    /// Sends an effect whose outcome does not depend on the instant of the decision.
+    /// Sends an effect that both masters agree on, stamped with the queue's own time.
     fn send(&mut self, effect: Effect<'_>) {
-        self.send_at(self.clock, effect);
-    }
-
-    /// Sends an effect whose outcome depends on the instant of the decision.
-    fn send_dated(&mut self, effect: Effect<'_>) {
+        let stamps = [&mut self.eager.queue, &mut self.lazy.queue].map(|queue| queue.stamp(ms(self.clock)));
+        assert_eq!(stamps, [ms(self.model.now); 2]);
         self.send_at(self.model.now, effect);
     }
 

@@ -327,6 +327,9 @@ const TABLE: &[(&str, Says)] = &[
     ("DQ.ALTER q MAXPAYLOAD -1", Range("MAXPAYLOAD", "0", "536870912")),
     ("DQ.ALTER q MAXPAYLOAD 536870913", Range("MAXPAYLOAD", "0", "536870912")),
     ("DQ.ALTER q MAXPAYLOAD", SYNTAX),
+    ("DQ.ALTER q DEDUPE -1", Range("DEDUPE", "0", "604800000")),
+    ("DQ.ALTER q DEDUPE 604800001", Range("DEDUPE", "0", "604800000")),
+    ("DQ.ALTER q DEDUPE", SYNTAX),
     ("DQ.MPUSH q 2 x", Exactly("ERR syntax error, count is 2 but 1 payload follows")),
     ("DQ.REDRIVE q IDS 2 a", Exactly("ERR syntax error, IDS is 2 but 1 id follows")),
     // A name that a producer may not give.

@@ -5,8 +5,9 @@ use crate::support::{eventually, every_state, in_both_protocols, setting_paramet
 const ALWAYS: [&str; 10] =
     ["attempt", "created", "due", "id", "lease", "payload", "priority", "retries", "state", "ttl"];
 
-const COUNTS: [&str; 22] = [
+const COUNTS: [&str; 24] = [
     "delayed",
+    "known",
     "ready",
     "inflight",
     "dead",

@@ -1,6 +1,7 @@
 //! Producing: what a push accepts, which ids it gives or refuses, and the place that a message takes in the queue.
 
 mod batches;
+mod deduplication;
 mod payload_limit;
 mod pushing;
 mod replacing;

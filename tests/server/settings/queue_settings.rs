@@ -3,7 +3,7 @@
 use crate::support::{effects_of, eventually, in_both_protocols, Client, Fields, Reply, Server};
 
 /// Every setting: the words that set it, and what the queue shows then.
-const SETTINGS: [(&str, &[(&str, i64)]); 11] = [
+const SETTINGS: [(&str, &[(&str, i64)]); 12] = [
     ("LEASE 7001", &[("lease", 7001)]),
     ("RETRIES 3", &[("retries", 3)]),
     ("BACKOFF 50 5000", &[("backoff-base", 50), ("backoff-max", 5000)]),
@@ -15,9 +15,10 @@ const SETTINGS: [(&str, &[(&str, i64)]); 11] = [
     ("DEADTTL 777777", &[("deadttl", 777_777)]),
     ("MAXPAYLOAD 66", &[("maxpayload", 66)]),
     ("RATE 13 1300", &[("rate", 13), ("rate-period", 1_300)]),
+    ("DEDUPE 6666", &[("dedupe", 6666)]),
 ];
 
-const FIELDS: [&str; 13] = [
+const FIELDS: [&str; 14] = [
     "lease",
     "retries",
     "backoff-base",
@@ -31,21 +32,22 @@ const FIELDS: [&str; 13] = [
     "maxpayload",
     "rate",
     "rate-period",
+    "dedupe",
 ];
 
 /// The settings that a queue shows, in the order of `FIELDS`.
 #[track_caller]
-fn settings(about: &Fields) -> [i64; 13] {
+fn settings(about: &Fields) -> [i64; 14] {
     FIELDS.map(|field| about.int(field))
 }
 
-const DEFAULTS: [i64; 13] = [30_000, 16, 1_000, 3_600_000, 0, 0, 0, -1, 0, 0, 0, 0, 0];
+const DEFAULTS: [i64; 14] = [30_000, 16, 1_000, 3_600_000, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0];
 
 /// All settings at once, and what the queue shows then.
 const ALL: &str =
-    "MAXPAYLOAD 66 DEADTTL 777777 DEADLEN 7 MAXINFLIGHT 9 MAXLEN 99 ttl 888888 BACKOFF 50 5000 jitter 12 \
+    "Dedupe 6666 MAXPAYLOAD 66 DEADTTL 777777 DEADLEN 7 MAXINFLIGHT 9 MAXLEN 99 ttl 888888 BACKOFF 50 5000 jitter 12 \
                    RETRIES 3 Lease 7001 rate 13 1300";
-const ALL_SET: [i64; 13] = [7_001, 3, 50, 5_000, 888_888, 99, 9, 7, 12, 777_777, 66, 13, 1_300];
+const ALL_SET: [i64; 14] = [7_001, 3, 50, 5_000, 888_888, 99, 9, 7, 12, 777_777, 66, 13, 1_300, 6_666];
 
 #[test]
 fn a_queue_is_made_empty_and_with_the_defaults() {
@@ -119,6 +121,8 @@ fn the_ends_of_every_range_are_settings() {
         ("DEADLEN -1", "deadlen", -1),
         ("DEADLEN 0", "deadlen", 0),
         ("DEADLEN 9007199254740991", "deadlen", most),
+        ("DEDUPE 0", "dedupe", 0),
+        ("DEDUPE 604800000", "dedupe", 604_800_000),
         ("BACKOFF 1 2 JITTER 0", "backoff-jitter", 0),
         ("BACKOFF 1 2 JITTER 100", "backoff-jitter", 100),
         ("DEADTTL 0", "deadttl", 0),

@@ -35,6 +35,7 @@ pub fn any_command(random: &mut Random, keys: &[&str]) -> String {
         25 => format!("DQ.RESCHEDULE {key} {id} PRIORITY {}", random.one_of(&["5", "-5", "0 DELAY 20"])),
         26 => format!("DQ.PURGE {key} {} COUNT {count}", random.one_of(&["", "dead", "ready inflight"])),
         27 => format!("DQ.ALTER {key} {}", random.one_of(&["BACKOFF 5 50 JITTER 80", "MAXPAYLOAD 8", "MAXPAYLOAD 0"])),
+        28 => format!("DQ.ALTER {key} {}", random.one_of(&["DEDUPE 30", "DEDUPE 600000", "DEDUPE 0"])),
         // This is drawn more often than a pause, so that most of a history has deliveries.
         _ => format!("DQ.RESUME {key}"),
     }

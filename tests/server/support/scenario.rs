@@ -127,6 +127,15 @@ pub fn every_command(c: &mut Client) -> Vec<Reply> {
         "DQ.PROMOTE more COUNT 2",
         "DQ.PURGE more dead COUNT 1",
         "DQ.PAUSE more FOR 600000",
+        "DQ.CREATE deduped DEDUPE 600000000 DEADLEN 1",
+        "DQ.MPUSH deduped 6 1 2 3 4 5 6 IDS a b c d e f",
+        "DQ.POP deduped COUNT 2 NOACK",
+        "DQ.POP deduped COUNT 3 LEASE 600000",
+        "DQ.ACK deduped c",
+        "DQ.NACK deduped d DEAD",
+        "DQ.NACK deduped e DEAD",
+        "DQ.CANCEL deduped b f",
+        "DQ.PUSH deduped x ID a REPLACE DELAY 600000",
     ];
     for (line, reply) in lines.iter().zip(c.pipeline(lines)) {
         assert!(
@@ -148,7 +157,7 @@ pub fn every_command(c: &mut Client) -> Vec<Reply> {
 /// Reads everything that can be read of the queues of `every_command`, with their digests.
 pub fn known_of_every_command(c: &mut Client) -> Vec<Reply> {
     let mut known = Vec::new();
-    for key in ["made", "plain", "emptied", "purged", "more"] {
+    for key in ["made", "plain", "emptied", "purged", "more", "deduped"] {
         known.push(c.ask(format!("DEBUG DIGEST-VALUE {key}")));
         for state in ["delayed", "ready", "inflight", "dead"] {
             known.push(c.ask(format!("DQ.PEEK {key} {state} COUNT 100")));
@@ -156,8 +165,9 @@ pub fn known_of_every_command(c: &mut Client) -> Vec<Reply> {
         let settings = c.about(key);
         let fields = ["paused", "lease", "retries", "backoff-base", "ttl", "maxlen", "maxinflight", "deadlen"];
         known.extend(fields.map(|field| settings.get(field).clone()));
-        let fields = ["paused-until", "backoff-jitter", "deadttl", "maxpayload"];
+        let fields = ["paused-until", "backoff-jitter", "deadttl", "maxpayload", "dedupe"];
         known.extend(fields.map(|field| settings.get(field).clone()));
+        known.push(settings.get("known").clone());
     }
     known
 }

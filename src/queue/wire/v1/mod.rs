@@ -10,8 +10,8 @@ mod read;
 mod settings;
 mod write;
 
-pub use read::live_images;
-pub use write::{image, images};
+pub use read::{live_images, live_known};
+pub use write::{image, images, known};
 
 use super::super::Totals;
 use serde::{Deserialize, Serialize};
@@ -44,7 +44,7 @@ enum Effect<'a> {
     #[serde(rename = "e")]
     Extend(i64, i64),
     #[serde(rename = "k")]
-    Cancel(Vec<i64>),
+    Cancel(Vec<i64>, #[serde(borrow)] Vec<&'a Bytes>),
     #[serde(rename = "s")]
     Reschedule(i64, Option<i64>, Option<i8>),
     #[serde(rename = "f")]
@@ -69,7 +69,22 @@ enum Effect<'a> {
     Begin(QueueHeader),
     #[serde(rename = "c")]
     Continue(#[serde(borrow)] Vec<Image<'a>>),
+    #[serde(rename = "i")]
+    Recall(#[serde(borrow)] Vec<KnownId<'a>>),
 }
+
+/// A piece of a saved queue behind its header: messages, or known ids.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Piece<'a> {
+    #[serde(rename = "c")]
+    Messages(#[serde(borrow)] Vec<Image<'a>>),
+    #[serde(rename = "i")]
+    Known(#[serde(borrow)] Vec<KnownId<'a>>),
+}
+
+/// A known id: when it was accepted, as a distance from the id before, and the name.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct KnownId<'a>(i64, #[serde(borrow)] &'a Bytes);
 
 /// The fate of a message: due again, at a distance from now; or dead, since a distance from now and for a reason.
 #[derive(Debug, Serialize, Deserialize)]
@@ -91,7 +106,8 @@ struct Spans(Vec<i64>);
 struct Grant(i64, u32, i64, i64);
 
 /// A message: the sequence as a distance from that of the message before, the due time as a distance from the
-/// sequence's instant, priority, retries, lease, TTL, attempts, the phase unless it is waiting, name, payload, error.
+/// sequence's instant, priority, retries, lease, TTL, attempts, the phase unless it is waiting, name, payload, error,
+/// and where it comes from unless the sequence tells.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Image<'a>(
     i64,
@@ -105,7 +121,12 @@ pub struct Image<'a>(
     #[serde(borrow)] Option<&'a Bytes>,
     #[serde(borrow)] &'a Bytes,
     #[serde(borrow)] Option<&'a Bytes>,
+    #[serde(default, skip_serializing_if = "Option::is_none")] Option<Origin>,
 );
+
+/// Where a message comes from: when its id was accepted, as a distance from the sequence's instant.
+#[derive(Debug, Serialize, Deserialize)]
+struct Origin(i64);
 
 /// A TTL: its duration, and its end as a distance from the due time.
 #[derive(Debug, Serialize, Deserialize)]

@@ -5,7 +5,9 @@ use super::super::super::effect::{
 };
 use super::super::super::gate::Pause;
 use super::super::super::id::{Receipt, Sequence};
+use super::super::super::known::KnownId as LiveKnownId;
 use super::super::super::ops::give_back::Fate as LiveFate;
+use super::super::super::origin::Origin as LiveOrigin;
 use super::super::super::rate::RateLog;
 use super::super::super::record::{self, Record, Ttl};
 use super::super::super::settings::Settings as LiveSettings;
@@ -38,7 +40,9 @@ impl<'a> TryFrom<Stamped<'a>> for LiveStamped<'a> {
                 LiveEffect::Nack(sequence(of), fate, attempts, error.map(|error| &**error))
             }
             Effect::Extend(of, deadline) => LiveEffect::Extend(sequence(of), time_at(deadline, now)?),
-            Effect::Cancel(those) => LiveEffect::Cancel(sequences(&those, base)),
+            Effect::Cancel(those, names) => {
+                LiveEffect::Cancel(sequences(&those, base), names.into_iter().map(|name| &**name).collect())
+            }
             Effect::Reschedule(of, due, priority) => {
                 let due = due.map(|due| time_at(due, now)).transpose()?;
                 LiveEffect::Reschedule(sequence(of), due, priority)
@@ -54,6 +58,7 @@ impl<'a> TryFrom<Stamped<'a>> for LiveStamped<'a> {
             Effect::PullBack => LiveEffect::PullBack,
             Effect::Begin(header) => LiveEffect::Begin(header.try_into()?),
             Effect::Continue(messages) => LiveEffect::Continue(live_images(messages, base)?),
+            Effect::Recall(ids) => LiveEffect::Recall(live_known(ids)?),
         };
         Ok(LiveStamped { now, effect })
     }
@@ -71,7 +76,7 @@ pub fn live_images(messages: Vec<Image<'_>>, base: u64) -> Result<Vec<LiveImage<
 }
 
 fn live_image(image: Image<'_>, base: u64) -> Result<LiveImage<'_>, Refused> {
-    let Image(sequence, due, priority, count, lease, ttl, attempts, phase, name, payload, error) = image;
+    let Image(sequence, due, priority, count, lease, ttl, attempts, phase, name, payload, error, origin) = image;
     let sequence = at_distance(sequence, base);
     let due = time_at(due, instant_of(sequence))?;
     let phase = match phase {
@@ -101,7 +106,22 @@ fn live_image(image: Image<'_>, base: u64) -> Result<LiveImage<'_>, Refused> {
         name: name.map(|name| &**name),
         payload,
         error: error.map(|error| &**error),
+        origin: origin.map(|Origin(accepted)| live_origin(accepted, sequence)).transpose()?,
     })
+}
+
+fn live_origin(accepted: i64, sequence: u64) -> Result<LiveOrigin, Refused> {
+    Ok(LiveOrigin { accepted: time_at(accepted, instant_of(sequence))? })
+}
+
+/// Converts back what [`known`] wrote. Returns an error if a value is out of its range.
+pub fn live_known(ids: Vec<KnownId<'_>>) -> Result<Vec<LiveKnownId<'_>>, Refused> {
+    let mut last = UnixMs::EPOCH;
+    let next = |KnownId(accepted, name)| {
+        last = time_at(accepted, last)?;
+        Ok(LiveKnownId { name, accepted: last })
+    };
+    ids.into_iter().map(next).collect()
 }
 
 fn spans(Spans(distances): Spans, base: u64) -> Result<LiveSpans, Refused> {

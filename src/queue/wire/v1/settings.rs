@@ -8,9 +8,9 @@ use super::numbers::{duration, retries};
 use serde::{Deserialize, Serialize};
 
 /// Settings: lease, retries, backoff base, maximum and jitter, TTL, MAXLEN, MAXINFLIGHT, DEADLEN, DEADTTL, MAXPAYLOAD,
-/// rate and its period.
+/// rate and its period, DEDUPE.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Settings(u64, i32, u64, u64, u8, u64, u64, u64, Option<u64>, u64, u64, u64, u64);
+pub struct Settings(u64, i32, u64, u64, u8, u64, u64, u64, Option<u64>, u64, u64, u64, u64, u64);
 
 impl From<&LiveSettings> for Settings {
     fn from(live: &LiveSettings) -> Self {
@@ -28,6 +28,7 @@ impl From<&LiveSettings> for Settings {
             live.maxpayload,
             live.rate.most,
             live.rate.period.as_ms(),
+            live.dedupe.as_ms(),
         )
     }
 }
@@ -50,6 +51,7 @@ impl TryFrom<Settings> for LiveSettings {
             maxpayload,
             most,
             period,
+            dedupe,
         ) = wire;
         let jitter = Percent::new(jitter).ok_or(Refused::Malformed)?;
         Ok(LiveSettings {
@@ -63,6 +65,7 @@ impl TryFrom<Settings> for LiveSettings {
             deadttl: duration(deadttl)?,
             maxpayload,
             rate: Rate { most, period: duration(period)? },
+            dedupe: duration(dedupe)?,
         })
     }
 }

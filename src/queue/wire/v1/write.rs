@@ -5,6 +5,7 @@ use super::super::super::effect::{
 };
 use super::super::super::gate::Pause;
 use super::super::super::id::Sequence;
+use super::super::super::known::KnownId as LiveKnownId;
 use super::super::super::ops::give_back::Fate as LiveFate;
 use super::super::super::rate::RateLog;
 use super::super::super::record;
@@ -35,7 +36,9 @@ impl<'a> From<&LiveStamped<'a>> for Stamped<'a> {
                 Effect::Nack(from_base(*sequence), fate, *attempts, error.map(Bytes::new))
             }
             LiveEffect::Extend(sequence, deadline) => Effect::Extend(from_base(*sequence), from_now(*deadline)),
-            LiveEffect::Cancel(those) => Effect::Cancel(distances(those, base)),
+            LiveEffect::Cancel(those, names) => {
+                Effect::Cancel(distances(those, base), names.iter().copied().map(Bytes::new).collect())
+            }
             LiveEffect::Reschedule(sequence, due, priority) => {
                 Effect::Reschedule(from_base(*sequence), due.map(from_now), *priority)
             }
@@ -50,6 +53,7 @@ impl<'a> From<&LiveStamped<'a>> for Stamped<'a> {
             LiveEffect::PullBack => Effect::PullBack,
             LiveEffect::Begin(header) => Effect::Begin(header.into()),
             LiveEffect::Continue(messages) => Effect::Continue(images(messages, base)),
+            LiveEffect::Recall(ids) => Effect::Recall(known(ids)),
         };
         Stamped(now.as_ms(), effect)
     }
@@ -86,7 +90,18 @@ pub fn image<'a>(live: &LiveImage<'a>, base: u64) -> Image<'a> {
         live.name.map(Bytes::new),
         Bytes::new(live.payload),
         live.error.map(Bytes::new),
+        live.origin.map(|origin| Origin(time_distance(origin.accepted, instant_of(sequence)))),
     )
+}
+
+/// The wire form of known ids.
+pub fn known<'a>(ids: &[LiveKnownId<'a>]) -> Vec<KnownId<'a>> {
+    let mut last = UnixMs::EPOCH;
+    let mut next = |live: &LiveKnownId<'a>| {
+        let accepted = time_distance(live.accepted, std::mem::replace(&mut last, live.accepted));
+        KnownId(accepted, Bytes::new(live.name))
+    };
+    ids.iter().map(&mut next).collect()
 }
 
 fn spans(live: &LiveSpans, base: u64) -> Spans {

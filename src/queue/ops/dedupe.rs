@@ -1,0 +1,142 @@
+//! The deduplication window: an id that was accepted is refused until `DEDUPE` has passed, even if its message is gone.
+
+use super::super::known::{Known, KnownId};
+use super::super::origin::Origin;
+use super::super::store::At;
+use super::super::time::UnixMs;
+use super::super::Queue;
+
+/// The number of forgotten ids whose memory one call frees: some microseconds of work. More than one call forgets on
+/// average, so the timer is needed only if many end at once.
+const SWEPT: usize = 16;
+
+impl Queue {
+    /// The number of ids that are known at `now` and whose message is gone. O(log n).
+    pub fn known(&self, now: UnixMs) -> usize {
+        let over = self.over_by(self.own_time(now));
+        self.known.as_ref().map_or(0, |known| known.count_after(over))
+    }
+
+    /// Forgets an id whose message is gone, and returns whether it was known. O(log n).
+    pub fn forget(&mut self, now: UnixMs, name: &[u8]) -> bool {
+        let now = self.observe(now);
+        let is_known = self.is_known(name, now);
+        if is_known {
+            self.unlearn(name);
+        }
+        is_known
+    }
+
+    /// The instant with which an effect that was decided at `now` must be stamped. Whoever decides something calls this
+    /// once for each effect: the ids whose window has ended by then are forgotten, here and where the effect is applied.
+    pub fn stamp(&mut self, now: UnixMs) -> UnixMs {
+        let now = self.own_time(now);
+        self.forget_ended(now);
+        now
+    }
+
+    /// Whether an id is known whose message is gone. O(log n).
+    #[inline]
+    pub(in crate::queue) fn is_known(&self, name: &[u8], now: UnixMs) -> bool {
+        let Some(known) = &self.known else { return false };
+        known.accepted(name).is_some_and(|accepted| self.over_by(now).is_none_or(|over| over < accepted))
+    }
+
+    /// The ids that were accepted by this instant are not known at `now`.
+    fn over_by(&self, now: UnixMs) -> Option<UnixMs> {
+        let window = self.settings.dedupe;
+        if window.is_zero() {
+            return Some(UnixMs::MAX);
+        }
+        now.as_ms().checked_sub(window.as_ms()).map(UnixMs::new)
+    }
+
+    /// Keeps the id of a message that is about to be removed, if its window has not ended. O(log n).
+    #[inline]
+    pub(in crate::queue) fn remember(&mut self, at: At, now: UnixMs) {
+        if !self.settings.dedupe.is_zero() && self.messages.is_named(at) {
+            self.learn(at, now);
+        }
+    }
+
+    #[cold]
+    fn learn(&mut self, at: At, now: UnixMs) {
+        let over = self.over_by(now);
+        let bytes = self.messages.bytes(at);
+        let Some(name) = bytes.name else { return };
+        let origin = bytes.origin.unwrap_or_else(|| Origin::told_by(self.messages.sequence(at)));
+        if over.is_none_or(|over| over < origin.accepted) {
+            self.known.get_or_insert_default().insert(KnownId { name, accepted: origin.accepted });
+        }
+    }
+
+    /// Forgets an id because it was cancelled, or because a message has it again. O(log n).
+    #[inline]
+    pub(in crate::queue) fn unlearn(&mut self, name: &[u8]) {
+        if let Some(known) = &mut self.known {
+            known.remove(name);
+            self.free_known();
+        }
+    }
+
+    /// Forgets the ids whose window has ended by `now`, and frees the memory of some.
+    #[inline]
+    pub(in crate::queue) fn forget_ended(&mut self, now: UnixMs) {
+        let over = self.over_by(now);
+        if let (Some(known), Some(over)) = (&mut self.known, over) {
+            known.forget_up_to(over);
+            self.sweep_known(SWEPT);
+        }
+    }
+
+    /// Frees the memory of at most `budget` forgotten ids. O(budget × log n).
+    #[inline]
+    pub(in crate::queue) fn sweep_known(&mut self, budget: usize) {
+        if let Some(known) = self.known.as_mut().filter(|known| !known.is_swept()) {
+            known.sweep(budget);
+            self.free_known();
+        }
+    }
+
+    /// Whether memory of forgotten ids is still to be freed.
+    #[inline]
+    pub(in crate::queue) fn must_sweep_known(&self) -> bool {
+        self.known.as_ref().is_some_and(|known| !known.is_swept())
+    }
+
+    fn free_known(&mut self) {
+        if self.known.as_deref().is_some_and(Known::is_empty) {
+            self.known = None;
+        }
+    }
+
+    /// The ids that were known when the last effect was decided, by the hash of their names.
+    pub(in crate::queue) fn known_ids(&self) -> impl Iterator<Item = KnownId<'_>> + '_ {
+        self.known.iter().flat_map(|known| known.iter())
+    }
+
+    /// Whether these ids may be known beside the messages and the ids that the queue holds while it is loaded.
+    pub(in crate::queue) fn may_recall(&self, ids: &[KnownId<'_>]) -> bool {
+        let mut names = std::collections::BTreeSet::new();
+        ids.is_empty()
+            || !self.settings.dedupe.is_zero()
+                && ids.iter().all(|id| {
+                    super::super::id::Id::is_name(id.name)
+                        && names.insert(id.name)
+                        && self.messages.find_named(id.name).is_none()
+                        && !self.remembers(id.name)
+                })
+    }
+
+    /// Whether the id was known when the last effect was decided.
+    pub(in crate::queue) fn remembers(&self, name: &[u8]) -> bool {
+        self.known.as_ref().is_some_and(|known| known.accepted(name).is_some())
+    }
+
+    /// Adds the ids that a queue knew when it was saved.
+    pub(in crate::queue) fn recall(&mut self, ids: &[KnownId<'_>]) {
+        for id in ids {
+            self.known.get_or_insert_default().insert(*id);
+        }
+    }
+}
