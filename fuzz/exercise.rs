@@ -39,6 +39,7 @@ pub fn lively() -> Queue {
             lease: (nth % 5 == 0).then_some(DurationMs::new(50)),
             ttl: (nth % 4 == 1).then_some(DurationMs::new(100)),
             replace: false,
+            maxwait: None,
         };
         queue.push(at(NOW), &mut floor, &message);
     }

@@ -173,12 +173,9 @@ pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Vec<NewMessage<'a>>, Erro
             MPushOption::MessageOption(option) => template.read(option, &mut options)?,
         }
     }
+    template.check("IDS", names.is_some())?;
     let Some(names) = names else {
-        return if template.replace {
-            Err(Error::Needs("REPLACE", "IDS"))
-        } else {
-            Ok(payloads.map(|payload| template.message(payload, None)).collect())
-        };
+        return Ok(payloads.map(|payload| template.message(payload, None)).collect());
     };
     payloads
         .zip(names)

@@ -1,4 +1,5 @@
-//! `DQ.PUSH key payload [ID id] [DELAY ms | AT unix-ms] [PRIORITY n] [RETRIES n] [LEASE ms] [TTL ms] [REPLACE]`
+//! `DQ.PUSH key payload [ID id] [DELAY ms | AT unix-ms] [PRIORITY n] [RETRIES n] [LEASE ms] [TTL ms] [REPLACE]
+//! [MAXWAIT ms]`
 
 use super::error::Error;
 use super::options::{options, Options, DUE};
@@ -55,6 +56,7 @@ options! {
         Lease => Arg::token_int(c"LEASE", c"lease-ms"),
         Ttl => Arg::token_int(c"TTL", c"ttl-ms"),
         Replace => Arg::token(c"replace", c"REPLACE"),
+        MaxWait => Arg::token_int(c"MAXWAIT", c"maxwait-ms"),
     }
 }
 
@@ -133,9 +135,7 @@ pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<NewMessage<'a>, Error> {
             PushOption::MessageOption(option) => template.read(option, &mut options)?,
         }
     }
-    if template.replace && name.is_none() {
-        return Err(Error::Needs("REPLACE", "ID"));
-    }
+    template.check("ID", name.is_some())?;
     Ok(template.message(payload, name))
 }
 
@@ -148,9 +148,21 @@ pub struct Template {
     lease: Option<DurationMs>,
     ttl: Option<DurationMs>,
     pub replace: bool,
+    maxwait: Option<DurationMs>,
 }
 
 impl Template {
+    /// Checks that options which depend on others are not alone; `ids` is the option that names the messages.
+    pub fn check(&self, ids: &'static str, named: bool) -> Result<(), Error> {
+        if self.maxwait.is_some() && !self.replace {
+            return Err(Error::Needs("MAXWAIT", "REPLACE"));
+        }
+        if self.replace && !named {
+            return Err(Error::Needs("REPLACE", ids));
+        }
+        Ok(())
+    }
+
     /// Reads the value of an option.
     pub fn read(&mut self, option: MessageOption, options: &mut Options<'_, '_>) -> Result<(), Error> {
         match option {
@@ -161,6 +173,7 @@ impl Template {
             MessageOption::Lease => self.lease = Some(options.positive_duration()?),
             MessageOption::Ttl => self.ttl = Some(options.duration()?),
             MessageOption::Replace => self.replace = true,
+            MessageOption::MaxWait => self.maxwait = Some(options.duration()?),
         }
         Ok(())
     }
@@ -176,6 +189,7 @@ impl Template {
             lease: self.lease,
             ttl: self.ttl,
             replace: self.replace,
+            maxwait: self.maxwait,
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use super::id::{Id, Receipt, Sequence};
 use super::order::{Key, OrderedKeys};
+use super::origin::Origin;
 use super::record::Record;
 use super::spans::Spans;
 use super::store::{At, Bytes, Placement, Store};
@@ -229,6 +230,11 @@ impl Messages {
     #[inline]
     pub fn was_given_back(&self, at: At) -> bool {
         self.marked && self.store.was_given_back(at)
+    }
+
+    /// Stores where the message comes from.
+    pub fn set_origin(&mut self, at: At, origin: Origin) {
+        self.store.set_origin(at, origin);
     }
 
     /// Stores `error` with the message, or clears the stored error.

@@ -77,7 +77,7 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
         name: Some(b"new"),
         payload: b"payload",
         error: None,
-        origin: Some(Origin { accepted: at(NOW - 1) }),
+        origin: Some(Origin { accepted: at(NOW - 1), chain: Some(at(NOW - 2)) }),
     };
     let grant = |sequence| Grant { sequence, attempt: 2, deadline: at(NOW + 9), receipt: Receipt(receipt.0 + 1) };
     let images: Vec<Image<'_>> = queue.images().collect();
@@ -288,7 +288,10 @@ impl ForgedImage {
             name: self.name.map(|nth| FORGED_NAMES[usize::from(nth)]),
             payload: &PAYLOAD[..self.size],
             error: self.error.then_some(b"error"),
-            origin: self.accepted.map(|accepted| Origin { accepted: at(accepted) }),
+            origin: self.accepted.map(|accepted| Origin {
+                accepted: at(accepted),
+                chain: (accepted % 2 == 0).then(|| at(accepted / 2)),
+            }),
         }
     }
 }

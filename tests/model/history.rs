@@ -105,6 +105,7 @@ pub struct Push {
     pub lease: Option<u64>,
     pub ttl: Option<u64>,
     pub replace: bool,
+    pub maxwait: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -212,9 +213,9 @@ fn push(copies: usize) -> impl Strategy<Value = Push> {
         prop::option::weighted(0.3, -1i32..3),
         prop::option::weighted(0.3, span()),
         prop::option::weighted(0.3, ttl),
-        any::<bool>(),
+        (any::<bool>(), prop::option::weighted(0.4, prop_oneof![Just(0), span()])),
     )
-        .prop_map(|(copies, name, size, due, priority, retries, lease, ttl, replace)| Push {
+        .prop_map(|(copies, name, size, due, priority, retries, lease, ttl, (replace, maxwait))| Push {
             copies,
             name,
             size,
@@ -224,6 +225,7 @@ fn push(copies: usize) -> impl Strategy<Value = Push> {
             lease,
             ttl,
             replace,
+            maxwait,
         })
 }
 

@@ -38,6 +38,8 @@ pub struct Message {
     pub attempts: u32,
     /// When its id was accepted.
     pub accepted: u64,
+    /// When the first message of its chain of replacements was pushed, until a delivery or death ends the chain.
+    pub chain: Option<u64>,
     /// The current receipt, if there is one.
     pub receipt: Option<u64>,
     /// Its only delivery was given back uncounted, as this one of all that were.
@@ -113,6 +115,7 @@ pub struct Push<'a> {
     pub lease: Option<u64>,
     pub ttl: Option<u64>,
     pub replace: bool,
+    pub maxwait: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -226,6 +229,7 @@ impl Model {
             state => state,
         };
         let State::Dead { reason, .. } = message.state else { return false };
+        message.chain = None;
         self.count_death(reason);
         true
     }
@@ -289,9 +293,9 @@ impl Model {
             self.totals.rejected_full += 1;
             return Pushed::Full(live);
         }
-        if let Some(held) = held {
-            self.messages.remove(held);
-        }
+        let gone = held.map(|held| self.messages.remove(held));
+        let chain = gone.and_then(|gone| gone.chain).unwrap_or(self.now);
+        let due = push.maxwait.map_or(push.due, |wait| push.due.min(after(chain, wait)));
         self.known.retain(|(name, _)| Some(&name[..]) != push.name);
         let ttl = push.ttl.unwrap_or(self.settings.ttl.as_ms());
         self.messages.push(Message {
@@ -300,13 +304,14 @@ impl Model {
             payload: push.payload.to_vec(),
             error: None,
             priority: push.priority,
-            due: push.due,
+            due,
             retries: push.retries.unwrap_or(self.settings.retries.count()),
             lease: push.lease,
             ttl,
-            expires: if ttl == 0 { NEVER } else { after(push.due.max(self.now), ttl) },
+            expires: if ttl == 0 { NEVER } else { after(due.max(self.now), ttl) },
             attempts: 0,
             accepted: self.now,
+            chain: Some(chain),
             receipt: None,
             given_back: None,
             state: State::Delayed,
@@ -404,6 +409,7 @@ impl Model {
         let was = message.kind();
         message.receipt = None;
         message.state = State::Dead { died: now, reason: Reason::Rejected };
+        message.chain = None;
         if let Some(error) = error {
             message.error = Some(error[..error.len().min(1024)].to_vec());
         }
@@ -578,6 +584,7 @@ impl Model {
                 continue;
             };
             let message = &mut self.messages[at];
+            message.chain = None;
             let lease = lease.or(message.lease).unwrap_or(self.settings.lease.as_ms());
             message.attempts += 1;
             message.receipt = Some(receipts.get(nth).copied().expect("a receipt for each delivery"));

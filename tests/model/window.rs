@@ -207,3 +207,63 @@ fn a_window_that_ended_by_a_wrong_clock_is_over() {
     assert!(pair.is_known(at(12), b"new") && pair.is_known(at(12), b"order-1") && !pair.is_known(at(12), b"order-2"));
     assert_eq!(pair.replica.check(), Ok(()));
 }
+
+/// Pushes a message in place of another, and returns its due time.
+fn debounced(pair: &mut Pair, now: u64, delay: u64, maxwait: Option<u64>) -> UnixMs {
+    let message = NewMessage {
+        name: Some(b"m"),
+        due: dq::queue::Due::After(DurationMs::new(delay)),
+        replace: true,
+        maxwait: maxwait.map(DurationMs::new),
+        ..NewMessage::default()
+    };
+    let pushed = pair.master.push(at(now), &mut pair.floor, &message);
+    let Pushed::Added { image, .. } = pushed else { panic!("{pushed:?}") };
+    pair.send(at(now), Effect::Push(None, vec![image]));
+    image.record.due
+}
+
+#[test]
+fn a_chain_of_replacements_is_due_after_its_longest_wait() {
+    let mut pair = Pair::new(0);
+    assert_eq!(debounced(&mut pair, 0, 50, Some(100)), at(50));
+    assert_eq!(debounced(&mut pair, 40, 50, Some(100)), at(90));
+    assert_eq!(debounced(&mut pair, 80, 50, Some(100)), at(100));
+    assert_eq!(debounced(&mut pair, 90, 500, None), at(590), "a plain replacement belongs to the chain");
+    pair.master = reload(&pair.master);
+    assert_eq!(debounced(&mut pair, 200, 50, Some(100)), at(100), "ready at once");
+    assert_eq!(debounced(&mut pair, 200, 50, Some(1_000)), at(250));
+}
+
+#[test]
+fn a_delivery_or_death_ends_a_chain_of_replacements() {
+    type End = fn(&mut Pair, UnixMs);
+    let deliver: End = |pair, now| {
+        let (pop, mut grants) = (Pop { count: 1, lease: Lease::Default }, Vec::new());
+        pair.master.pop(now, &mut pair.floor, &pop, &mut grants, |_| ());
+        pair.send(now, Effect::Deliver(grants));
+    };
+    let give_back: End = |pair, now| {
+        let nack = dq::queue::Nack { verdict: dq::queue::Verdict::NotCounted, ..Default::default() };
+        let nacked = pair.master.nack(now, &Target::parse(b"m").unwrap(), &nack).unwrap();
+        assert_eq!(nacked.attempts, 0);
+        pair.send(now, Effect::Nack(nacked.sequence, nacked.fate, 0, None));
+    };
+    let bury: End = |pair, now| {
+        let buried = pair.master.bury(now, &Id::Named(b"m"), None).unwrap();
+        pair.send(now, Effect::Bury(buried.sequence, None));
+    };
+    let redrive: End = |pair, now| {
+        let redriven = pair.master.redrive(now, &dq::queue::Which::Oldest(1), dq::queue::Due::Now);
+        pair.send(now, Effect::Redrive(redriven.spans, redriven.due));
+    };
+    for ends in [&[deliver][..], &[deliver, give_back], &[bury], &[bury, redrive]] {
+        let mut pair = Pair::new(0);
+        debounced(&mut pair, 0, 0, Some(100));
+        assert_eq!(debounced(&mut pair, 90, 0, Some(100)), at(90));
+        ends.iter().for_each(|end| end(&mut pair, at(95)));
+        pair.master = reload(&pair.master);
+        assert_eq!(debounced(&mut pair, 200, 500, Some(100)), at(300), "the chain begins with this push");
+        assert_eq!(debounced(&mut pair, 250, 500, Some(100)), at(300));
+    }
+}

@@ -1,7 +1,6 @@
 //! The deduplication window: an id that was accepted is refused until `DEDUPE` has passed, even if its message is gone.
 
 use super::super::known::{Known, KnownId};
-use super::super::origin::Origin;
 use super::super::store::At;
 use super::super::time::UnixMs;
 use super::super::Queue;
@@ -62,11 +61,10 @@ impl Queue {
     #[cold]
     fn learn(&mut self, at: At, now: UnixMs) {
         let over = self.over_by(now);
-        let bytes = self.messages.bytes(at);
-        let Some(name) = bytes.name else { return };
-        let origin = bytes.origin.unwrap_or_else(|| Origin::told_by(self.messages.sequence(at)));
-        if over.is_none_or(|over| over < origin.accepted) {
-            self.known.get_or_insert_default().insert(KnownId { name, accepted: origin.accepted });
+        let accepted = self.origin(at).accepted;
+        let Some(name) = self.messages.bytes(at).name else { return };
+        if over.is_none_or(|over| over < accepted) {
+            self.known.get_or_insert_default().insert(KnownId { name, accepted });
         }
     }
 

@@ -124,6 +124,7 @@ impl Queue {
         self.rewrite(at, record, &new, now);
         if new.attempts == 0 && new.phase == Phase::Waiting {
             self.messages.mark_given_back(at);
+            self.end_chain(at);
         }
         self.tally.rare().nacked += 1;
         let state = new.state_at(now);

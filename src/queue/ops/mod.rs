@@ -7,6 +7,7 @@
 pub mod advance;
 pub mod alter;
 pub mod cancel;
+pub mod debounce;
 pub mod dedupe;
 pub mod deliver;
 pub mod extend;

@@ -53,6 +53,8 @@ pub struct NewMessage<'a> {
     pub ttl: Option<DurationMs>,
     /// Whether it replaces a message of the same name, whatever the state of that message.
     pub replace: bool,
+    /// It is due no later than so long after the first push of the chain of replacements.
+    pub maxwait: Option<DurationMs>,
 }
 
 /// The outcome of a push.
@@ -110,7 +112,7 @@ impl Queue {
             self.tally.rare().rejected_full += 1;
             return Pushed::Full { held };
         }
-        self.enter(now, floor, message, held.is_some())
+        self.enter(now, floor, message, held)
     }
 
     /// Pushes all messages, or none of them if they do not all fit. `sink` gets the outcome of each, in order:
@@ -143,7 +145,7 @@ impl Queue {
             sink(match held.filter(|_| !message.replace) {
                 Some(at) => self.refuse_duplicate(at, now),
                 None if self.is_refused_as_known(message, now) => self.refused_id(),
-                None => self.enter(now, floor, message, held.is_some()),
+                None => self.enter(now, floor, message, held),
             });
         }
         Ok(())
@@ -211,11 +213,13 @@ impl Queue {
     }
 
     /// Adds a message for which there is room.
-    fn enter<'a>(&mut self, now: UnixMs, floor: &mut Floor, message: &NewMessage<'a>, replaced: bool) -> Pushed<'a> {
+    fn enter<'a>(&mut self, now: UnixMs, floor: &mut Floor, message: &NewMessage<'a>, held: Option<At>) -> Pushed<'a> {
         let last = self.last_sequence.max(Sequence(floor.sequence));
         let Some(sequence) = Sequence::next(last, now) else { return Pushed::Exhausted };
 
-        let due = message.due.from(now);
+        let chain = held.and_then(|at| self.chain_of(at, now)).unwrap_or(now);
+        let latest = message.maxwait.map_or(UnixMs::MAX, |wait| chain.after(wait));
+        let due = message.due.from(now).min(latest);
         let ttl = message.ttl.unwrap_or(self.settings.ttl);
         let record = Record {
             sequence,
@@ -227,11 +231,11 @@ impl Queue {
             attempts: 0,
             phase: Phase::Waiting,
         };
-        let origin = message.name.and_then(|_| Origin { accepted: now }.unless_told_by(sequence));
+        let origin = message.name.and_then(|_| Origin { accepted: now, chain: Some(chain) }.unless_told_by(sequence));
         let image = Image { record, name: message.name, payload: message.payload, error: None, origin };
         self.take_in(now, &image);
         floor.raise(self.last_sequence, self.last_receipt);
-        Pushed::Added { image, replaced }
+        Pushed::Added { image, replaced: held.is_some() }
     }
 
     /// Applies a push: adds the message in place of one of the same name. Returns whether there was one.

@@ -69,6 +69,7 @@ impl Queue {
         if self.messages.bytes(at).error.is_some() {
             self.messages.set_error(at, None);
         }
+        self.end_chain(at);
         self.tally.rare().redriven += 1;
     }
 }

@@ -276,6 +276,13 @@ impl Store {
         self.segments[at.segment].set_error(at.index, error.is_some());
     }
 
+    /// Stores where the message comes from, unless its sequence tells.
+    pub fn set_origin(&mut self, at: At, origin: Origin) {
+        let sequence = self.sequence(at);
+        let Some(origin) = origin.unless_told_by(sequence) else { return };
+        self.aside.get_or_insert_default().origins.insert(sequence, origin);
+    }
+
     /// Removes the message at a place.
     pub fn remove(&mut self, at: At) {
         let header = *self.header(at);

@@ -65,6 +65,7 @@ pub(super) fn asked<'a>(
         lease: push.lease.map(DurationMs::new),
         ttl: push.ttl.map(DurationMs::new),
         replace: push.replace,
+        maxwait: push.maxwait.map(DurationMs::new),
     };
     let request = reference::Push {
         payload,
@@ -75,6 +76,7 @@ pub(super) fn asked<'a>(
         lease: push.lease,
         ttl: push.ttl,
         replace: push.replace,
+        maxwait: push.maxwait,
     };
     (message, request)
 }

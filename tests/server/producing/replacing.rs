@@ -147,3 +147,59 @@ fn a_full_queue_refuses_to_replace_a_dead_message() {
     assert_eq!(c.get("q", "m").text("payload"), "old");
     assert_eq!(c.state("q", "m"), "dead");
 }
+
+/// The due time of a message that was just pushed with these options.
+fn due_of(c: &mut Client, options: &str) -> i64 {
+    c.push(format!("q x ID m REPLACE {options}"));
+    c.get("q", "m").int("due")
+}
+
+#[test]
+fn replacements_with_maxwait_are_put_off_only_so_long() {
+    in_both_protocols(|c| {
+        let first = due_of(c, "DELAY 600000 MAXWAIT 900000") - 600_000;
+        c.until_after(first + 5);
+        assert!(due_of(c, "DELAY 600000 MAXWAIT 900000") > first + 600_000, "it is not bounded yet");
+        assert_eq!(due_of(c, "DELAY 899999 MAXWAIT 900000"), first + 900_000);
+        assert_eq!(due_of(c, "AT 8000000000000 MAXWAIT 900000"), first + 900_000);
+        due_of(c, "DELAY 1000000");
+        assert_eq!(due_of(c, "DELAY 600000 MAXWAIT 100"), first + 100, "a plain replacement belongs to the chain");
+        assert_eq!(c.push_many("q 2 x y IDS m m REPLACE DELAY 600000 MAXWAIT 7").len(), 2);
+        assert_eq!(c.get("q", "m").int("due"), first + 7);
+        c.until_state("q", "m", "ready");
+        assert_eq!(c.pop_one("q").payload, b"y");
+        let second = c.expect_ms_from_now(300_000, |c| due_of(c, "DELAY 600000 MAXWAIT 300000"));
+        assert_eq!(due_of(c, "DELAY 600000 MAXWAIT 300000"), second, "a delivery ends the chain, a push begins one");
+    });
+}
+
+#[test]
+fn a_chain_of_replacements_survives_a_restart_and_a_failover() {
+    let mut master = Server::with_aof(&["--aof-use-rdb-preamble", "no"]);
+    let replica = Server::replica_of(&master, &[]);
+    let (mut c, mut r) = (master.client(), replica.client());
+    let first = due_of(&mut c, "DELAY 600000 MAXWAIT 900000") - 600_000;
+    c.until_after(first);
+    due_of(&mut c, "DELAY 600000");
+    let expect = |c: &mut Client, wait: i64, how: &str| {
+        assert_eq!(due_of(c, &format!("DELAY 900000 MAXWAIT {wait}")), first + wait, "{how}");
+    };
+    c.ask("DEBUG RELOAD").ok();
+    expect(&mut c, 1, "RDB");
+    c.ask("DEBUG LOADAOF").ok();
+    expect(&mut c, 2, "AOF");
+    c.ask("BGREWRITEAOF");
+    c.until_rewritten();
+    c.ask("DEBUG LOADAOF").ok();
+    expect(&mut c, 3, "a rewritten AOF");
+    assert_eq!(c.ask("COPY q copy").int(), 1);
+    let dump = c.ask("DUMP copy");
+    c.cmd(&[b"RESTORE".as_slice(), b"q", b"0", dump.bytes(), b"REPLACE"]).ok();
+    expect(&mut c, 4, "COPY and DUMP");
+    assert_eq!(c.ask("WAIT 1 20000").int(), 1);
+    assert_eq!(c.digest("q"), r.digest("q"));
+    drop(c);
+    master.kill9();
+    r.ask("REPLICAOF NO ONE").ok();
+    expect(&mut r, 5, "a failover");
+}

@@ -8,7 +8,15 @@ pub fn any_command(random: &mut Random, keys: &[&str]) -> String {
     let key = *random.one_of(keys);
     let id = format!("m{}", random.below(20));
     let delay = *random.one_of(&["", "DELAY 0", "DELAY 5", "DELAY 40", "DELAY 600000", "AT 1000000001000"]);
-    let rest = *random.one_of(&["", "RETRIES 0", "TTL 3 RETRIES -1", "LEASE 20 PRIORITY 9", "PRIORITY -9", "REPLACE"]);
+    let rest = *random.one_of(&[
+        "",
+        "RETRIES 0",
+        "TTL 3 RETRIES -1",
+        "LEASE 20 PRIORITY 9",
+        "PRIORITY -9",
+        "REPLACE",
+        "REPLACE MAXWAIT 30",
+    ]);
     let count = random.below(4) + 1;
     let lease = *random.one_of(&["", "LEASE 1", "LEASE 30", "LEASE 600000", "NOACK"]);
     let other = *random.one_of(&["x", "y", "z"]);

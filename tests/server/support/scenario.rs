@@ -136,6 +136,7 @@ pub fn every_command(c: &mut Client) -> Vec<Reply> {
         "DQ.NACK deduped e DEAD",
         "DQ.CANCEL deduped b f",
         "DQ.PUSH deduped x ID a REPLACE DELAY 600000",
+        "DQ.PUSH deduped x ID a REPLACE DELAY 700000 MAXWAIT 650000",
     ];
     for (line, reply) in lines.iter().zip(c.pipeline(lines)) {
         assert!(

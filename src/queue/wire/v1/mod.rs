@@ -124,9 +124,10 @@ pub struct Image<'a>(
     #[serde(default, skip_serializing_if = "Option::is_none")] Option<Origin>,
 );
 
-/// Where a message comes from: when its id was accepted, as a distance from the sequence's instant.
+/// Where a message comes from: when its id was accepted, as a distance from the sequence's instant, and when its chain of
+/// replacements began, as a distance from that.
 #[derive(Debug, Serialize, Deserialize)]
-struct Origin(i64);
+struct Origin(i64, Option<i64>);
 
 /// A TTL: its duration, and its end as a distance from the due time.
 #[derive(Debug, Serialize, Deserialize)]

@@ -106,12 +106,13 @@ fn live_image(image: Image<'_>, base: u64) -> Result<LiveImage<'_>, Refused> {
         name: name.map(|name| &**name),
         payload,
         error: error.map(|error| &**error),
-        origin: origin.map(|Origin(accepted)| live_origin(accepted, sequence)).transpose()?,
+        origin: origin.map(|origin| live_origin(origin, sequence)).transpose()?,
     })
 }
 
-fn live_origin(accepted: i64, sequence: u64) -> Result<LiveOrigin, Refused> {
-    Ok(LiveOrigin { accepted: time_at(accepted, instant_of(sequence))? })
+fn live_origin(Origin(accepted, chain): Origin, sequence: u64) -> Result<LiveOrigin, Refused> {
+    let accepted = time_at(accepted, instant_of(sequence))?;
+    Ok(LiveOrigin { accepted, chain: chain.map(|chain| time_at(chain, accepted)).transpose()? })
 }
 
 /// Converts back what [`known`] wrote. Returns an error if a value is out of its range.

@@ -90,7 +90,10 @@ pub fn image<'a>(live: &LiveImage<'a>, base: u64) -> Image<'a> {
         live.name.map(Bytes::new),
         Bytes::new(live.payload),
         live.error.map(Bytes::new),
-        live.origin.map(|origin| Origin(time_distance(origin.accepted, instant_of(sequence)))),
+        live.origin.map(|origin| {
+            let chain = origin.chain.map(|chain| time_distance(chain, origin.accepted));
+            Origin(time_distance(origin.accepted, instant_of(sequence)), chain)
+        }),
     )
 }
 
