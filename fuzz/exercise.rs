@@ -2,12 +2,13 @@
 //! same functions with the inputs that the fuzzer found.
 
 use dq::queue::id::{Floor, Id, Sequence, Target};
+use dq::queue::rule::Rule;
 use dq::queue::settings::{Retries, Settings};
 use dq::queue::time::{DurationMs, UnixMs};
 use dq::queue::wire::Loader;
 use dq::queue::{
-    Cursor, Due, Lease, Nack, NewMessage, Pause, Pop, Queue, Refused, Reschedule, Stamped, StateKind, States, Verdict,
-    Which,
+    Cursor, Due, Lease, Nack, NewMessage, Pause, Pop, Queue, Refused, Reschedule, Schedule, Series, Stamped, StateKind,
+    States, Verdict, Which,
 };
 
 pub const NOW: u64 = 1_760_000_000_000;
@@ -51,7 +52,37 @@ pub fn lively() -> Queue {
     };
     nack(&mut queue, 0, Nack { verdict: Verdict::Rejected, error: Some(b"rejected"), delay: None });
     nack(&mut queue, 1, Nack { error: Some(b"later"), ..Nack::default() });
+    schedules(&mut queue, &mut floor);
     queue
+}
+
+/// Adds a recurring message that waits for a run, and one of which a run has begun and another form was declared.
+fn schedules(queue: &mut Queue, floor: &mut Floor) {
+    let every = |ms| Rule::Every { every: DurationMs::new(ms), offset: DurationMs::new(ms / 3) };
+    let waiting = Schedule {
+        name: b"every-50",
+        payload: b"waiting",
+        series: Series { rule: every(50), until: Some(at(NOW + 1_000)), times: Some(9) },
+        first: None,
+        priority: 3,
+        retries: None,
+        lease: None,
+        ttl: Some(DurationMs::new(20)),
+    };
+    queue.schedule(at(NOW + 1), floor, &waiting);
+    let running = Schedule {
+        name: b"every-70",
+        payload: b"running",
+        series: Series { rule: every(70), until: None, times: None },
+        first: Some(at(NOW)),
+        priority: 100,
+        retries: Some(Retries::new(0).unwrap()),
+        ..waiting.clone()
+    };
+    queue.schedule(at(NOW + 1), floor, &running);
+    pop(queue, NOW + 1, floor, 1, Lease::For(DurationMs::new(30)));
+    let next = Series { rule: every(7), ..waiting.series.clone() };
+    queue.schedule(at(NOW + 1), floor, &Schedule { payload: b"next", series: next, ..running });
 }
 
 /// Returns the id of the message with this sequence.
@@ -96,6 +127,8 @@ pub fn survive(mut queue: Queue) {
     let message = NewMessage { payload: b"fresh", name: Some(b"fresh"), replace: true, ..NewMessage::default() };
     queue.push(at(NOW + 43), &mut floor, &message);
     queue.trim_dead(1);
+    queue.end_failed_runs(at(NOW + 43), 2);
+    queue.take_ends();
     change_and_remove(&mut queue, &names, &mut floor);
     assert_eq!(digest(&queue.duplicate().unwrap()), digest(&queue));
     for now in [NOW + 50, NOW + 5_000, UnixMs::MAX_AT, UnixMs::MAX.as_ms()] {

@@ -2,6 +2,7 @@
 //! what would be right.
 
 use crate::module_api::register::Row;
+use crate::queue::cron::{BadCron, CRON_MAX};
 use crate::queue::settings::{Conflict, Unit};
 use std::borrow::Cow;
 use std::fmt;
@@ -19,6 +20,14 @@ pub enum Error {
     Exclusive(&'static str, &'static str),
     /// An option requires another one.
     Needs(&'static str, &'static str),
+    /// A schedule has no rule.
+    NoRule,
+    /// A cron expression is none, or never fires.
+    BadCron(BadCron),
+    /// There is no such time zone.
+    UnknownZone(String),
+    /// The first run of a schedule would be after its end.
+    AfterUntil,
     /// There is no such state.
     UnknownState(String),
     /// The value is not an integer, or it is out of range.
@@ -88,6 +97,21 @@ impl fmt::Display for Error {
             Error::NoValue(option) => write!(f, "ERR syntax error, {option} needs a value"),
             Error::Exclusive(one, other) => write!(f, "ERR syntax error, give {one} or {other}, not both"),
             Error::Needs(option, other) => write!(f, "ERR syntax error, {option} needs {other}"),
+            Error::NoRule => f.write_str("ERR syntax error, give EVERY or CRON"),
+            Error::BadCron(BadCron::NeverFires) => f.write_str("ERR CRON never fires"),
+            Error::BadCron(BadCron::TooLong) => write!(f, "ERR CRON must be at most {CRON_MAX} bytes"),
+            Error::BadCron(BadCron::NotFive) => f.write_str(
+                "ERR CRON must be five fields (minute, hour, day of month, month, weekday), or @hourly, @daily, @weekly, \
+                 @monthly or @yearly",
+            ),
+            Error::BadCron(BadCron::Field(field)) => write!(
+                f,
+                "ERR CRON has an invalid {field}: a field is * or a list of numbers and ranges, and */n and a-b/n are steps"
+            ),
+            Error::UnknownZone(zone) => {
+                write!(f, "ERR unknown time zone '{zone}': TZ is a name such as Europe/Berlin")
+            }
+            Error::AfterUntil => f.write_str("ERR the first run would be after UNTIL"),
             Error::UnknownState(word) => {
                 write!(f, "ERR syntax error, unknown state '{word}': delayed, ready, inflight or dead")
             }

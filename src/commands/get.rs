@@ -5,7 +5,9 @@ use super::{key_name, look_at, now, reply_id, serve, word};
 use crate::module_api::ctx::Ctx;
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::queue::id::{Id, IdBuffer};
-use crate::queue::{Message, Phase, State};
+use crate::queue::rule::Rule;
+use crate::queue::time::UnixMs;
+use crate::queue::{Message, Phase, Recurring, State};
 
 /// The command.
 pub struct Get;
@@ -59,7 +61,8 @@ pub fn reply_message(ctx: Ctx, message: &Message<'_>) {
     let fields = 10
         + 2 * usize::from(leased.is_some())
         + usize::from(message.error.is_some())
-        + 2 * usize::from(death.is_some());
+        + 2 * usize::from(death.is_some())
+        + message.recurring.map_or(0, schedule_fields);
     let number = |field: &str, value: u64| {
         ctx.bulk(field.as_bytes());
         ctx.integer(value as i64);
@@ -97,4 +100,45 @@ pub fn reply_message(ctx: Ctx, message: &Message<'_>) {
         ctx.bulk(reason.as_str().as_bytes());
         number("died", died.as_ms());
     }
+    if let Some(state) = message.recurring {
+        reply_schedule(ctx, state);
+    }
+}
+
+/// The number of fields that [`reply_schedule`] adds to the map of a message.
+fn schedule_fields(state: &Recurring) -> usize {
+    let rule = state.shown().map_or(0, |series| match series.rule {
+        Rule::Every { .. } | Rule::Cron { .. } => 2,
+    });
+    rule + 5
+}
+
+/// Adds the schedule of a recurring message to its map.
+fn reply_schedule(ctx: Ctx, state: &Recurring) {
+    let count = |field: &str, value: Option<u64>| {
+        ctx.bulk(field.as_bytes());
+        match value {
+            Some(value) => ctx.integer(value as i64),
+            None => ctx.null(),
+        }
+    };
+    let Some(series) = state.shown() else { return };
+    match &series.rule {
+        Rule::Every { every, offset } => {
+            count("every", Some(every.as_ms()));
+            count("offset", Some(offset.as_ms()));
+        }
+        Rule::Cron { expression, zone } => {
+            for (field, value) in [("cron", expression), ("tz", zone)] {
+                ctx.bulk(field.as_bytes());
+                ctx.bulk(value.as_bytes());
+            }
+        }
+    }
+    count("until", series.until.map(UnixMs::as_ms));
+    let left = if state.series.is_some() { state.times_left } else { series.times };
+    count("times-left", left);
+    count("runs", Some(state.runs));
+    count("failed-runs", Some(state.failed_runs));
+    count("last-run", state.last_run.map(UnixMs::as_ms));
 }

@@ -30,6 +30,7 @@ mod push;
 mod redrive;
 mod reschedule;
 mod scan;
+mod schedule;
 mod settings;
 mod stats;
 
@@ -66,6 +67,7 @@ commands! {
     // Produce.
     push::Push (parse),
     mpush::MPush (parse),
+    schedule::Schedule (parse),
     // Consume.
     pop::Pop (parse),
     mpop::MPop,

@@ -47,6 +47,7 @@ macro_rules! options {
 
         impl $set {
             /// The options as arguments, without those of an included set.
+            #[allow(dead_code, reason = "a row may describe them in another way")]
             $vis const ARGS: &'static [$crate::module_api::register::Arg] = &[$($arg.optional()),*];
         }
 
@@ -167,6 +168,11 @@ impl<'a, 'o> Options<'a, 'o> {
         self.number(Unit::Ms, POSITIVE_DURATION).map(|ms| DurationMs::new(ms.unsigned_abs()))
     }
 
+    /// Reads the offset of a rule that repeats.
+    pub fn offset(&mut self) -> Result<DurationMs, Error> {
+        self.number(Unit::Ms, 0..=DURATION.end() - 1).map(|ms| DurationMs::new(ms.unsigned_abs()))
+    }
+
     /// Reads a Unix time in milliseconds.
     pub fn instant(&mut self) -> Result<UnixMs, Error> {
         let word = self.value()?;
@@ -193,8 +199,13 @@ impl<'a, 'o> Options<'a, 'o> {
 
     /// Reads an id that a producer has chosen.
     pub fn message_name(&mut self) -> Result<&'a [u8], Error> {
-        Some(self.value()?).filter(|name| Id::is_name(name)).ok_or(Error::BadId)
+        self.value().and_then(message_name)
     }
+}
+
+/// Checks an id that a producer has chosen.
+pub fn message_name(word: &[u8]) -> Result<&[u8], Error> {
+    Some(word).filter(|name| Id::is_name(name)).ok_or(Error::BadId)
 }
 
 /// Reads a number of words, at least 1, that precedes these words.

@@ -98,10 +98,11 @@ fn push(call: &mut Call<'_>) -> Result<(), Error> {
         return refuse(ctx, &message, pushed);
     };
     let Content::Holds(held) = key.content() else { return Err(Error::WrongType) };
+    let sequence = image.record.sequence;
     let effect = || Effect::Push(made_with, vec![image]);
     let announcement = write::record(ctx, key_name, held, now, Wake::IfDeliverable, effect);
     drop(key);
-    reply_id(ctx, image.record.sequence, message.name);
+    reply_id(ctx, sequence, message.name);
     write::announce(ctx, key_name, announcement, &[if replaced { Event::Replace } else { Event::Push }]);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `DQ.SCAN key cursor [STATE state] [COUNT n]`
+//! `DQ.SCAN key cursor [STATE state] [COUNT n] [RECURRING]`
 
 use super::error::Error;
 use super::get::reply_message;
@@ -38,6 +38,7 @@ options! {
     enum ScanOption {
         State => STATES.after(c"STATE"),
         Count => Arg::token_int(c"COUNT", c"count"),
+        Recurring => Arg::token(c"recurring", c"RECURRING"),
     }
 }
 
@@ -47,9 +48,9 @@ const COUNT: usize = 10;
 fn scan(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let name = key_name(call)?;
-    let (cursor, kind, count) = parse(call)?;
+    let request = parse(call)?;
     let now = now(ctx);
-    if look_at(ctx, name, now, |held| reply_page(ctx, &held.queue, now, cursor, count, kind))?.is_none() {
+    if look_at(ctx, name, now, |held| reply_page(ctx, &held.queue, now, &request))?.is_none() {
         ctx.array(2);
         ctx.bulk(b"0");
         ctx.array(0);
@@ -57,8 +58,10 @@ fn scan(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-fn reply_page(ctx: Ctx, queue: &Queue, now: UnixMs, cursor: Cursor, count: usize, kind: Option<StateKind>) {
-    let (page, next) = queue.scan(now, cursor, count, kind);
+fn reply_page(ctx: Ctx, queue: &Queue, now: UnixMs, request: &Request) {
+    let Request { cursor, kind, count, recurring } = *request;
+    let (page, next) =
+        if recurring { queue.scan_recurring(now, cursor, count, kind) } else { queue.scan(now, cursor, count, kind) };
     ctx.array(2);
     ctx.bulk(next.unwrap_or(Cursor::Start).number().to_string().as_bytes());
     ctx.array(page.len());
@@ -70,16 +73,27 @@ fn reply_page(ctx: Ctx, queue: &Queue, now: UnixMs, cursor: Cursor, count: usize
     }
 }
 
-/// Parses the cursor, the state that messages must have, and how many to look at.
-pub(super) fn parse(call: &mut Call<'_>) -> Result<(Cursor, Option<StateKind>, usize), Error> {
+/// What one call of a scan is to return.
+pub(super) struct Request {
+    cursor: Cursor,
+    /// The state that messages must have.
+    kind: Option<StateKind>,
+    /// How many messages to look at.
+    count: usize,
+    /// Whether only recurring messages are returned.
+    recurring: bool,
+}
+
+pub(super) fn parse(call: &mut Call<'_>) -> Result<Request, Error> {
     let cursor = options::cursor(word(call))?;
-    let (mut kind, mut count) = (None, COUNT);
+    let (mut kind, mut count, mut recurring) = (None, COUNT, false);
     let mut options = Options::new(&mut call.args);
     while let Some(option) = options.next()? {
         match option {
             ScanOption::State => kind = Some(state(options.value()?)?),
             ScanOption::Count => count = options.count()?,
+            ScanOption::Recurring => recurring = true,
         }
     }
-    Ok((cursor, kind, count))
+    Ok(Request { cursor, kind, count, recurring })
 }

@@ -6,13 +6,14 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::datatype;
+use super::datatype::{self, Held};
 use super::event::Event;
+use super::floor::raise_floor;
 use super::{gauges, imports, write};
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::key::{Content, OpenKey};
 use crate::queue::time::UnixMs;
-use crate::queue::{Effect, Spans};
+use crate::queue::{Effect, Ended, Spans};
 use crate::schedule::agenda::{Grounds, Taken};
 use crate::schedule::with_schedule;
 
@@ -66,6 +67,21 @@ impl Report {
     }
 }
 
+/// Ends some of the runs of recurring messages that time has made fail. Returns whether there were any.
+fn end_failed_runs(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) -> bool {
+    if held.queue.first_failed_run().is_none() {
+        return false;
+    }
+    held.queue.end_failed_runs(now, STEP);
+    // Dead copies have ids of their own.
+    raise_floor(held.queue.last_given());
+    let ends = held.queue.take_ends();
+    let effect = Effect::EndRuns(Ended::ByTime, Vec::new(), ends);
+    let stamp = held.queue.stamp(now);
+    write::replicate(ctx, name, stamp, effect);
+    true
+}
+
 fn advance(
     ctx: Ctx,
     name: Name<'_>,
@@ -101,8 +117,12 @@ fn advance(
             let stamp = held.queue.stamp(now);
             write::replicate(ctx, name, stamp, Effect::Trim(trimmed));
         }
+        if decides && end_failed_runs(ctx, name, held, now) {
+            moved.changed = true;
+        }
         lasted = lasted && within_budget();
-        if advanced.done && !(decides && held.queue.has_excess_dead()) {
+        let has_more = held.queue.has_excess_dead() || held.queue.first_failed_run().is_some();
+        if advanced.done && !(decides && has_more) {
             break;
         }
         if !lasted {

@@ -5,7 +5,7 @@
 
 use std::ffi::CStr;
 
-use crate::queue::{Applied, Effect, Fate, Pause};
+use crate::queue::{Applied, Effect, Ended, Fate, Pause};
 
 /// What happened to a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub enum Event {
     Push,
     /// A message replaced another one.
     Replace,
+    /// A recurring message was declared.
+    Schedule,
     /// Messages became due, or their leases ended.
     Ready,
     /// Messages were delivered.
@@ -56,6 +58,7 @@ impl Event {
             Event::Alter => c"dq.alter",
             Event::Push => c"dq.push",
             Event::Replace => c"dq.replace",
+            Event::Schedule => c"dq.schedule",
             Event::Ready => c"dq.ready",
             Event::Pop => c"dq.pop",
             Event::Ack => c"dq.ack",
@@ -87,6 +90,15 @@ impl Event {
             Effect::Push(..) => match applied {
                 Applied::OnlyReplaced => &[Event::Replace],
                 Applied::Done => &[Event::Push],
+            },
+            Effect::Schedule(..) | Effect::Declare(..) => &[Event::Schedule],
+            Effect::EndRuns(how, _, _) => match how {
+                Ended::Acked => &[Event::Ack],
+                Ended::Taken => &[Event::Pop],
+                Ended::Nacked(_) => &[Event::Nack, Event::Dead],
+                Ended::Buried(_) => &[Event::Bury, Event::Dead],
+                // A master announces what time did.
+                Ended::ByTime => &[],
             },
             Effect::Deliver(_) | Effect::Take(_) => &[Event::Pop],
             Effect::Ack(_) => &[Event::Ack],

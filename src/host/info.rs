@@ -8,6 +8,7 @@ use redis_module::raw;
 use super::{advance, gauges};
 use crate::module_api::ctx::Ctx;
 use crate::module_api::guard::guard;
+use crate::queue::cron;
 use crate::schedule::{timer, wakeup};
 
 /// Registers the section. It replaces the section of the `redis-module` crate, which takes a backtrace when the server
@@ -45,6 +46,12 @@ extern "C" fn on_info(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report: c_in
         add("payload_bytes", counts.payload_bytes);
         for (name, total) in gauges::totals() {
             add(&format!("total_{}", name.replace('-', "_")), total);
+        }
+        // SAFETY: the static is read by value.
+        if let Some(text) = unsafe { raw::RedisModule_InfoAddFieldCString } {
+            let version = CString::new(cron::tzdb_version()).unwrap_or_default();
+            // SAFETY: the context is valid during this call, name and value are C strings that the server copies.
+            unsafe { text(ctx, c"tzdata".as_ptr(), version.as_ptr()) };
         }
         add("blocked_clients", gauges::blocked_clients());
         let shown = |sum: &AtomicU64| sum.load(Relaxed);

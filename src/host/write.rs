@@ -66,7 +66,12 @@ pub fn record<'e>(
 ) -> Announcement {
     let heard = listeners::any(ctx);
     let stamp = held.queue.stamp(now);
-    if heard {
+    let ends = held.queue.take_ends();
+    if heard && !ends.is_empty() {
+        let (first, second) = effect().with_ends(ends);
+        replicate(ctx, name, stamp, first);
+        second.into_iter().for_each(|second| replicate(ctx, name, stamp, second));
+    } else if heard {
         replicate(ctx, name, stamp, effect());
     } else {
         // There is no AOF and no replica: this only marks the dataset as changed, for the next save.

@@ -7,9 +7,11 @@
 use super::effect::{Effect, Image, Stamped};
 use super::gate::Pause;
 use super::id::Sequence;
+use super::ops::give_back::Fate;
 use super::ops::give_back::ERROR_MAX;
-use super::record::Record;
-use super::store::{At, Bytes};
+use super::record::{Phase, Record};
+use super::recurring::{Declaration, Ended, Next, RunEnd};
+use super::store::At;
 use super::time::UnixMs;
 use super::wire::Refused;
 use super::Queue;
@@ -30,6 +32,7 @@ impl Queue {
     pub fn made_by(effect: &Effect<'_>) -> Option<Queue> {
         match effect {
             Effect::Push(settings, _) => Some(Queue::new(settings.unwrap_or_default())),
+            Effect::Schedule(settings, _) => Some(Queue::new(settings.unwrap_or_default())),
             Effect::Create(settings) => Some(Queue::new(*settings)),
             Effect::Begin(header) => Some(Queue::begin(header)),
             _ => None,
@@ -112,6 +115,34 @@ impl Queue {
             Effect::Trim(spans) => {
                 self.remove_spans(spans, now, true);
             }
+            Effect::Schedule(_, image) => {
+                self.take_in_series(now, image);
+            }
+            Effect::Declare(sequence, declared) => {
+                if let Some((at, _)) = self.refreshed(*sequence, now) {
+                    self.set_declared(at, declared.clone());
+                }
+            }
+            Effect::EndRuns(how, others, ends) => {
+                for sequence in others {
+                    if let Some((at, record)) = self.refreshed(*sequence, now) {
+                        if *how == Ended::Taken {
+                            self.remember(at, now);
+                            self.remove(at, &record);
+                        } else {
+                            self.complete(at, &record, now);
+                        }
+                    }
+                }
+                for end in ends {
+                    if let Some((at, record)) = self.refreshed(end.sequence, now) {
+                        self.apply_end(at, &record, *how, end, now);
+                    }
+                }
+                if *how == Ended::Taken {
+                    self.count_begun(others.len() + ends.len(), now);
+                }
+            }
             Effect::Create(settings) => {
                 self.change_settings(now, *settings);
                 self.gate.set_pause(Pause::Off);
@@ -139,17 +170,35 @@ impl Queue {
                 let mut last = self.last_sequence;
                 settings.is_none_or(|settings| settings.are_valid())
                     && images.iter().all(|image| {
+                        let is_ordinary = image.recurring.is_none();
                         let follows = image.record.sequence > last;
                         last = image.record.sequence;
-                        follows && image.is_valid() && image.is_new()
+                        follows && is_ordinary && image.is_valid() && image.is_new()
                     })
             }
             Effect::Deliver(grants) => grants.iter().all(|grant| grant.attempt > 0),
-            Effect::Nack(sequence, _, _, error) => {
+            Effect::Nack(sequence, fate, _, error) => {
+                let is_dead = matches!(fate, Fate::Dead { .. });
                 error.is_none_or(|error| error.len() <= ERROR_MAX)
-                    && self.messages.locate(*sequence).is_none_or(|at| self.messages.record(at).receipt().is_some())
+                    && self.messages.locate(*sequence).is_none_or(|at| {
+                        let record = self.messages.record(at);
+                        record.receipt().is_some() && !(record.recurring && is_dead)
+                    })
             }
-            Effect::Bury(_, error) => error.is_none_or(|error| error.len() <= ERROR_MAX),
+            Effect::Bury(sequence, error) => {
+                error.is_none_or(|error| error.len() <= ERROR_MAX) && !self.recurs(*sequence).unwrap_or(false)
+            }
+            Effect::Schedule(settings, image) => {
+                settings.is_none_or(|settings| settings.are_valid())
+                    && image.record.sequence > self.last_sequence
+                    && image.recurring.is_some()
+                    && image.is_valid()
+                    && image.is_new()
+            }
+            Effect::Declare(sequence, declared) => {
+                declared.as_ref().is_none_or(|declared| declared.is_valid()) && self.may_declare(*sequence, declared)
+            }
+            Effect::EndRuns(how, _, ends) => self.may_end(*how, ends),
             Effect::Begin(header) => header.is_valid(),
             Effect::Continue(images) => self.may_continue_with(images),
             Effect::Recall(ids) => self.may_recall(ids),
@@ -161,11 +210,51 @@ impl Queue {
         possible.then_some(()).ok_or(Refused::Impossible)
     }
 
+    /// Whether the message with `sequence` is a recurring one; `None` if the queue does not hold it.
+    fn recurs(&self, sequence: Sequence) -> Option<bool> {
+        self.messages.locate(sequence).map(|at| self.messages.record(at).recurring)
+    }
+
+    /// Whether a declaration may wait for the end of the current run of a message: the message has a name, is not dead,
+    /// and has a schedule if none is declared for it.
+    fn may_declare(&self, sequence: Sequence, declared: &Option<Box<Declaration>>) -> bool {
+        let Some(at) = self.messages.locate(sequence) else { return true };
+        let has_series = self.messages.recurring(at).is_some_and(|state| state.series.is_some());
+        self.messages.is_named(at)
+            && !matches!(self.messages.record(at).phase, Phase::Dead { .. })
+            && (declared.is_some() || has_series)
+    }
+
+    /// Whether these runs may end: their messages are recurring, each ends once, and what is new has new sequences.
+    fn may_end(&self, how: Ended<'_>, ends: &[RunEnd]) -> bool {
+        let mut last = self.last_sequence;
+        let mut follows =
+            |sequence: Sequence| sequence > std::mem::replace(&mut last, sequence) && sequence.is_possible();
+        let mut ended = BTreeSet::new();
+        how.error().is_none_or(|error| error.len() <= ERROR_MAX)
+            && ends.iter().all(|end| {
+                let copy = end.failure.and_then(|failure| failure.copy);
+                let renewed = match end.next {
+                    Next::Renewed(_, sequence) => Some(sequence),
+                    Next::At(_) | Next::Over => None,
+                };
+                let state = self.messages.locate(end.sequence).map(|at| self.messages.recurring(at));
+                let may_go_on = state.is_none_or(|state| {
+                    state.is_some_and(|state| match end.next {
+                        Next::At(_) => state.series.is_some() && state.declared.is_none(),
+                        Next::Renewed(..) => state.declared.is_some(),
+                        Next::Over => true,
+                    })
+                });
+                may_go_on && ended.insert(end.sequence) && copy.into_iter().chain(renewed).all(&mut follows)
+            })
+    }
+
     /// Adds the next messages of a queue that [`Effect::Begin`] started, as they were when it was saved.
     fn continue_with(&mut self, images: &[Image<'_>]) {
         let at = self.view.at();
         for image in images {
-            self.insert(&image.record, Bytes::from(image), at);
+            self.insert_image(image, at);
         }
     }
 

@@ -12,6 +12,7 @@ use super::known::KnownId;
 use super::ops::give_back::{Fate, ERROR_MAX};
 use super::origin::Origin;
 use super::record::{Phase, Record};
+use super::recurring::{Declaration, Ended, Recurring, RunEnd};
 use super::settings::Settings;
 use super::spans::Spans;
 use super::store::Bytes;
@@ -19,7 +20,7 @@ use super::time::UnixMs;
 use super::wire::QueueHeader;
 
 /// A whole message: its record and its bytes.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Image<'a> {
     /// The record.
     pub record: Record,
@@ -31,12 +32,17 @@ pub struct Image<'a> {
     pub error: Option<&'a [u8]>,
     /// Where it comes from, unless its sequence tells.
     pub origin: Option<Origin>,
+    /// Its schedule, if it is a recurring message.
+    pub recurring: Option<Box<Recurring>>,
 }
 
 impl Image<'_> {
     /// Whether a push could have created this message.
     pub(super) fn is_new(&self) -> bool {
-        self.record.phase == Phase::Waiting && self.record.attempts == 0 && self.error.is_none()
+        self.record.phase == Phase::Waiting
+            && self.record.attempts == 0
+            && self.error.is_none()
+            && self.recurring.as_ref().is_none_or(|state| state.series.is_some() && state.declared.is_none())
     }
 
     /// Whether a queue could hold this message.
@@ -48,6 +54,8 @@ impl Image<'_> {
             && self
                 .origin
                 .is_none_or(|origin| self.name.is_some() && origin.unless_told_by(self.record.sequence).is_some())
+            && self.record.recurring == self.recurring.is_some()
+            && self.recurring.as_ref().is_none_or(|state| state.is_valid() && self.name.is_some())
     }
 }
 
@@ -104,6 +112,13 @@ pub enum Effect<'a> {
     Alter(Settings),
     /// Delivery was suspended, or resumed.
     Pause(Pause),
+    /// This recurring message was declared, and waits for a run. It replaced the message of its name if there was one.
+    /// The settings are present if the declaration created the queue.
+    Schedule(Option<Settings>, Image<'a>),
+    /// This declaration applies to the message from its next run on; `None` takes back the one that was to apply.
+    Declare(Sequence, Option<Box<Declaration>>),
+    /// These messages were completed or taken like the runs that follow, which ended.
+    EndRuns(Ended<'a>, Vec<Sequence>, Vec<RunEnd>),
     /// These dead messages were dropped, because the settings no longer keep them.
     Trim(Spans),
     /// Deliveries that the rate limit knows with later instants count as if they had begun at the instant of this

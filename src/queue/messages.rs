@@ -3,10 +3,12 @@
 //! A message is found by its sequence, which every message has, or by its name, which is unique among the messages that
 //! the queue holds. Clients refer to a named message by its name only.
 
+use super::effect::Image;
 use super::id::{Id, Receipt, Sequence};
 use super::order::{Key, OrderedKeys};
 use super::origin::Origin;
 use super::record::Record;
+use super::recurring::Recurring;
 use super::spans::Spans;
 use super::store::{At, Bytes, Placement, Store};
 use super::time::UnixMs;
@@ -47,6 +49,16 @@ impl Messages {
         self.store.append(record, bytes);
         if let Some(name) = bytes.name {
             self.names.insert(Key::hashed(hash_of(name), record.sequence));
+        }
+    }
+
+    /// [`Messages::add`] for a whole message.
+    pub fn add_image(&mut self, image: &Image<'_>) {
+        self.add(&image.record, Bytes::from(image));
+        if let Some(state) = &image.recurring {
+            if let Some(at) = self.store.find(image.record.sequence) {
+                self.store.set_recurring(at, state.clone());
+            }
         }
     }
 
@@ -242,6 +254,22 @@ impl Messages {
         self.store.set_error(at, error);
     }
 
+    /// What a recurring message has beside its record; `None` for an ordinary message.
+    pub fn recurring(&self, at: At) -> Option<&Recurring> {
+        self.store.recurring(at)
+    }
+
+    /// [`Messages::recurring`], to change it.
+    pub fn recurring_mut(&mut self, at: At) -> Option<&mut Recurring> {
+        self.store.recurring_mut(at)
+    }
+
+    /// Stores what a recurring message has beside its record, and marks the message as recurring. It must not be in any
+    /// order of the view.
+    pub fn set_recurring(&mut self, at: At, recurring: Box<Recurring>) {
+        self.store.set_recurring(at, recurring);
+    }
+
     /// The places of all messages above `after` (of all messages if it is `None`), in push order.
     pub fn iter_after(&self, after: Option<Sequence>) -> impl Iterator<Item = At> + '_ {
         self.store.iter_after(after)
@@ -272,10 +300,17 @@ impl Messages {
     pub fn check(&self) -> Result<(), &'static str> {
         let mut named = 0;
         let mut count = 0;
+        let mut recurring = 0;
         for at in self.store.iter_after(None) {
             count += 1;
             if self.store.locate(self.store.sequence(at)) != Some(at) {
                 return Err("a message is not found by its sequence");
+            }
+            let record = self.store.record(at);
+            recurring += usize::from(record.recurring);
+            let is_sound = |state: &Recurring| state.is_valid() && record.is_valid() && self.store.is_named(at);
+            if record.recurring != self.store.recurring(at).is_some_and(is_sound) {
+                return Err("a recurring message has no name or no valid schedule");
             }
             if let Some(name) = self.store.bytes(at).name {
                 named += 1;
@@ -284,8 +319,8 @@ impl Messages {
                 }
             }
         }
-        if named != self.names.len() || count != self.store.len() {
-            return Err("the messages or their names are miscounted");
+        if named != self.names.len() || count != self.store.len() || recurring != self.store.recurring_count() {
+            return Err("the messages, their names or their schedules are miscounted");
         }
         Ok(())
     }

@@ -14,10 +14,11 @@
 //!
 //! # The modules
 //! [`time`], [`id`], `spans`, [`backoff`], [`rate`] and [`settings`] define the basic types; `record` describes one
-//! message. `messages` holds the messages of a queue, in a `store` of segments; `known` keeps the ids of those that are
-//! gone; `view` keeps the order in which each message stands, on top of [`order`], `waiting` and `begun`; `gate` says
-//! how many messages may be delivered now; `counters` and `stats` count what happens. `queue` combines these parts, and
-//! `ops` has a file for each family of operations. `effect` defines what is replicated, `apply` applies it, and
+//! message, and `recurring` what a recurring message has beside it; [`rule`] and [`cron`] say when that is due.
+//! `messages` holds the messages of a queue, in a `store` of segments; `known` keeps the ids of those that are gone;
+//! `view` keeps the order in which each message stands, on top of [`order`], `waiting` and `begun`; `gate` says how many
+//! messages may be delivered now; `counters` and `stats` count what happens. `queue` combines these parts, and `ops` has
+//! a file for each family of operations. `effect` defines what is replicated, `apply` applies it, and
 //! [`wire`] defines its bytes.
 
 #![forbid(unsafe_code)]
@@ -26,6 +27,7 @@ mod apply;
 pub mod backoff;
 mod begun;
 mod counters;
+pub mod cron;
 mod effect;
 mod gate;
 pub mod id;
@@ -38,6 +40,8 @@ mod origin;
 mod queue;
 pub mod rate;
 mod record;
+mod recurring;
+pub mod rule;
 pub mod settings;
 mod spans;
 mod stats;
@@ -61,9 +65,11 @@ pub use ops::push::{Due, NewMessage, NotPushed, Pushed};
 pub use ops::redrive::{Redriven, Which};
 pub use ops::reschedule::{Promoted, Reschedule, Rescheduled};
 pub use ops::scan::Cursor;
+pub use ops::schedule::{Schedule, Scheduled};
 pub use origin::Origin;
 pub use queue::Queue;
 pub use record::{Phase, Reason, Record, State, StateKind, States, Ttl};
+pub use recurring::{Declaration, Ended, Failure, Next, Recurring, RunEnd, Series};
 pub use spans::{Span, Spans};
 pub use stats::{Histogram, Stats};
 pub use wire::Refused;

@@ -1,11 +1,13 @@
 //! The queue: its parts, and the steps that its operations have in common.
 
 use super::counters::{Counts, Tally, Totals};
+use super::effect::Image;
 use super::gate::{Gate, Pause};
 use super::id::{Receipt, Sequence};
 use super::known::Known;
 use super::messages::Messages;
 use super::record::Record;
+use super::recurring::UnsentEnds;
 use super::settings::Settings;
 use super::stats::Stats;
 use super::store::{At, Bytes};
@@ -55,6 +57,8 @@ pub struct Queue {
     pub(super) view: View,
     /// Allocated with the first id that outlives its message.
     pub(super) known: Option<Box<Known>>,
+    /// Ends of runs that are still to be replicated; allocated with the first one.
+    pub(super) unsent: Option<Box<UnsentEnds>>,
 }
 
 impl Queue {
@@ -71,6 +75,7 @@ impl Queue {
             messages: Messages::default(),
             view: View::default(),
             known: None,
+            unsent: None,
         }
     }
 
@@ -203,6 +208,14 @@ impl Queue {
         self.messages.add(record, bytes);
         if let Some(at) = self.messages.find_sequence(record.sequence) {
             self.view.place(&mut self.messages, at, record, now);
+        }
+    }
+
+    /// [`Queue::insert`] for a whole message.
+    pub(super) fn insert_image(&mut self, image: &Image<'_>, now: UnixMs) {
+        self.messages.add_image(image);
+        if let Some(at) = self.messages.find_sequence(image.record.sequence) {
+            self.view.place(&mut self.messages, at, &image.record, now);
         }
     }
 

@@ -178,6 +178,9 @@ pub struct Record {
     pub attempts: u32,
     /// The last decision about it.
     pub phase: Phase,
+    /// Whether it is a recurring message, which has more state beside its record. Such a message never becomes dead by a
+    /// decision: its run ends instead.
+    pub recurring: bool,
 }
 
 impl Record {
@@ -216,6 +219,7 @@ impl Record {
         self.lease.is_none_or(|lease| !lease.is_zero())
             && self.ttl.is_none_or(|ttl| !ttl.duration.is_zero())
             && (!matches!(self.phase, Phase::Leased { .. }) || self.attempts > 0)
+            && !(self.recurring && matches!(self.phase, Phase::Dead { .. }))
     }
 
     /// The receipt that is still accepted, which is that of the last delivery, whether or not its lease has ended.
@@ -242,6 +246,7 @@ mod tests {
             ttl,
             attempts: 1,
             phase: Phase::Leased { deadline: UnixMs::new(100), receipt: Receipt(1) },
+            recurring: false,
         }
     }
 

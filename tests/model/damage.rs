@@ -7,12 +7,13 @@ use crate::exercise::{apply, at, lively, pop, reload, survive, NOW};
 use dq::queue::backoff::{Backoff, Percent};
 use dq::queue::id::{Floor, Receipt, Sequence};
 use dq::queue::rate::{Rate, RateLog};
+use dq::queue::rule::Rule;
 use dq::queue::settings::{Retries, Settings};
 use dq::queue::time::{DurationMs, UnixMs};
 use dq::queue::wire::{Loader, QueueHeader, VERSION};
 use dq::queue::{
-    Effect, Fate, Grant, Image, KnownId, Lease, Origin, Pause, Phase, Queue, Reason, Record, Refused, Span, Spans,
-    Stamped, Totals, Ttl,
+    Declaration, Effect, Ended, Failure, Fate, Grant, Image, KnownId, Lease, Next, Origin, Pause, Phase, Queue, Reason,
+    Record, Recurring, Refused, RunEnd, Series, Span, Spans, Stamped, Totals, Ttl,
 };
 use proptest::prelude::*;
 
@@ -78,11 +79,19 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
         payload: b"payload",
         error: None,
         origin: Some(Origin { accepted: at(NOW - 1), chain: Some(at(NOW - 2)) }),
+        recurring: None,
     };
     let grant = |sequence| Grant { sequence, attempt: 2, deadline: at(NOW + 9), receipt: Receipt(receipt.0 + 1) };
     let images: Vec<Image<'_>> = queue.images().collect();
     let span = |(first, last): &(usize, usize)| Span { first: sequences[*first], last: sequences[*last] };
     let spans = |ends: &[(usize, usize)]| Spans::new(ends.iter().map(span).collect()).unwrap();
+    let named = |name: &[u8]| images.iter().find(|image| image.name == Some(name)).unwrap();
+    let (waiting, running) = (named(b"every-50").record.sequence, named(b"every-70").record.sequence);
+    let scheduled =
+        Image { record: Record { sequence: next, ..named(b"every-50").record }, ..named(b"every-50").clone() };
+    let failure = Failure { died: at(NOW), reason: Reason::Rejected, copy: Some(next) };
+    let end = |sequence, failure| RunEnd { sequence, failure, next: Next::At(at(NOW + 50)) };
+    let failed = RunEnd { next: Next::Renewed(at(NOW + 7), Sequence(next.0 + 1)), ..end(running, Some(failure)) };
     vec![
         encoded(Effect::Push(Some(*queue.settings()), vec![image])),
         encoded(Effect::Deliver(sequences.iter().copied().map(grant).collect())),
@@ -105,7 +114,31 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
         encoded(Effect::Begin(queue.header())),
         encoded(Effect::Continue(images)),
         encoded(Effect::Recall(vec![KnownId { name: b"recalled", accepted: at(NOW) }])),
+        encoded(Effect::Schedule(None, scheduled)),
+        encoded(Effect::Declare(waiting, Some(Box::new(declaration(50))))),
+        encoded(Effect::Declare(running, None)),
+        encoded(Effect::EndRuns(Ended::Acked, sequences[2..4].to_vec(), vec![end(waiting, None)])),
+        encoded(Effect::EndRuns(Ended::Taken, vec![sequences[2]], vec![end(waiting, None)])),
+        encoded(Effect::EndRuns(Ended::Nacked(Some(b"why")), Vec::new(), vec![failed])),
+        encoded(Effect::EndRuns(Ended::Buried(None), Vec::new(), vec![end(waiting, Some(failure))])),
+        encoded(Effect::EndRuns(Ended::ByTime, Vec::new(), vec![RunEnd { next: Next::Over, ..failed }])),
     ]
+}
+
+fn declaration(every: u64) -> Declaration {
+    Declaration {
+        series: Series {
+            rule: Rule::Every { every: DurationMs::new(every), offset: DurationMs::new(3) },
+            until: Some(at(NOW.saturating_add(every))),
+            times: Some(every),
+        },
+        first: Some(at(NOW + 1)),
+        payload: b"declared".as_slice().into(),
+        priority: 1,
+        retries: Retries::UNLIMITED,
+        lease: Some(DurationMs::new(every)),
+        ttl: DurationMs::ZERO,
+    }
 }
 
 /// Numbers at the limits of types and ranges.
@@ -169,6 +202,9 @@ struct ForgedImage {
     size: usize,
 }
 
+/// The message, when it failed and its copy, when it is due next and its new sequence.
+type ForgedEnd = (Named, Option<(u64, Option<Named>)>, Option<(u64, Option<Named>)>);
+
 #[derive(Clone, Debug)]
 enum Forged {
     Push(Vec<ForgedImage>),
@@ -195,6 +231,9 @@ enum Forged {
         totals: u64,
         viewed: u64,
     },
+    Schedule(ForgedImage, u64),
+    Declare(Named, Option<u64>),
+    EndRuns(u8, Vec<Named>, Vec<ForgedEnd>),
     /// An ordinary call between forged effects.
     Advance(usize),
     Pop(usize),
@@ -235,6 +274,8 @@ fn image() -> impl Strategy<Value = ForgedImage> {
 
 fn forged() -> impl Strategy<Value = Forged> {
     let few = || prop::collection::vec(sequence(), 0..4);
+    let part = || prop::option::of((number(), prop::option::of(sequence())));
+    let run_end = (sequence(), part(), part());
     prop_oneof![
         4 => prop::collection::vec(image(), 1..4).prop_map(Forged::Push),
         3 => prop::collection::vec(image(), 1..4).prop_map(Forged::Continue),
@@ -255,6 +296,9 @@ fn forged() -> impl Strategy<Value = Forged> {
         1 => sequence().prop_map(Forged::Bury),
         1 => (prop::array::uniform7(number()), any::<bool>(), prop::array::uniform2(number()), number(), number())
             .prop_map(|(settings, paused, last, totals, viewed)| Forged::Begin { settings, paused, last, totals, viewed }),
+        3 => (image(), number()).prop_map(|(image, every)| Forged::Schedule(image, every)),
+        3 => (sequence(), prop::option::of(number())).prop_map(|(of, every)| Forged::Declare(of, every)),
+        4 => (0u8..5, few(), prop::collection::vec(run_end, 1..3)).prop_map(|(how, of, ends)| Forged::EndRuns(how, of, ends)),
         2 => (0usize..5).prop_map(Forged::Advance),
         2 => (1usize..5).prop_map(Forged::Pop),
         1 => Just(Forged::Reload),
@@ -282,6 +326,7 @@ impl ForgedImage {
                 3 => Phase::Dead { died: at(moment), reason: Reason::Expired },
                 _ => Phase::Dead { died: at(moment), reason: Reason::Retries },
             },
+            recurring: false,
         };
         Image {
             record,
@@ -292,6 +337,7 @@ impl ForgedImage {
                 accepted: at(accepted),
                 chain: (accepted % 2 == 0).then(|| at(accepted / 2)),
             }),
+            recurring: None,
         }
     }
 }
@@ -375,6 +421,38 @@ fn forge(queue: &mut Queue, forged: &Forged) {
         Forged::Begin { settings, paused, last, totals, viewed } => {
             Effect::Begin(header(settings, *paused, *last, *totals, *viewed))
         }
+        Forged::Schedule(image, every) => {
+            let mut image = image.image(queue);
+            image.record.recurring = true;
+            image.recurring = Some(Box::new(Recurring::new(declaration(*every).series, image.record.priority)));
+            Effect::Schedule(None, image)
+        }
+        Forged::Declare(of, every) => {
+            Effect::Declare(of.sequence(queue), every.map(|every| Box::new(declaration(every))))
+        }
+        Forged::EndRuns(how, others, ends) => {
+            let how = match how {
+                0 => Ended::Acked,
+                1 => Ended::Taken,
+                2 => Ended::Nacked(Some(b"error")),
+                3 => Ended::Buried(None),
+                _ => Ended::ByTime,
+            };
+            let end = |(of, failure, next): &ForgedEnd| RunEnd {
+                sequence: of.sequence(queue),
+                failure: failure.map(|(died, copy)| Failure {
+                    died: at(died),
+                    reason: Reason::Expired,
+                    copy: copy.map(|copy| copy.sequence(queue)),
+                }),
+                next: match next {
+                    None => Next::Over,
+                    Some((due, None)) => Next::At(at(*due)),
+                    Some((due, Some(sequence))) => Next::Renewed(at(*due), sequence.sequence(queue)),
+                },
+            };
+            Effect::EndRuns(how, sequences(others), ends.iter().map(end).collect())
+        }
         Forged::Advance(budget) => {
             queue.advance(at(NOW + 10), *budget);
             return;
@@ -389,7 +467,7 @@ proptest! {
     #![proptest_config(crate::config(crate::histories() / 4))]
 
     #[test]
-    fn a_damaged_effect_is_refused_or_survived(which in 0usize..20, damages in damage()) {
+    fn a_damaged_effect_is_refused_or_survived(which in 0usize..28, damages in damage()) {
         let mut queue = lively();
         let bytes = every_effect(&queue).swap_remove(which);
         apply(&mut queue, &bytes.clone());

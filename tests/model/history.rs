@@ -88,9 +88,31 @@ pub enum Act {
         budget: usize,
         by: Who,
     },
+    Schedule(Every),
+    /// Ends runs that time has made fail.
+    EndRuns {
+        budget: usize,
+        by: Who,
+    },
     Reload(Way),
     Failover,
     Remake,
+}
+
+/// A schedule; the instants are distances from now.
+#[derive(Clone, Debug)]
+pub struct Every {
+    pub name: usize,
+    pub size: usize,
+    pub every: u64,
+    pub offset: u64,
+    pub at: Option<i64>,
+    pub until: Option<i64>,
+    pub times: Option<u64>,
+    pub priority: i8,
+    pub retries: Option<i32>,
+    pub lease: Option<u64>,
+    pub ttl: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -229,6 +251,35 @@ fn push(copies: usize) -> impl Strategy<Value = Push> {
         })
 }
 
+fn every() -> impl Strategy<Value = Every> {
+    // Few different values, so that the same schedule is often declared again.
+    let every = prop::sample::select(vec![1u64, 7, 7, 50, 1_000, 100_000, DurationMs::MAX.as_ms()]);
+    (
+        (0..2usize, prop::sample::select(vec![3usize, 3, 5, 9_000])),
+        (every, prop::sample::select(vec![0u64, 0, 3])),
+        prop::option::weighted(0.2, -20i64..200),
+        prop::option::weighted(0.2, 0i64..2_000),
+        prop::option::weighted(0.3, 1u64..4),
+        prop::sample::select(vec![0i8, 0, 0, 1]),
+        prop::option::weighted(0.4, -1i32..2),
+        prop::option::weighted(0.2, Just(20)),
+        prop::option::weighted(0.3, prop::sample::select(vec![0u64, 1, 20, 500])),
+    )
+        .prop_map(|((name, size), (every, offset), at, until, times, priority, retries, lease, ttl)| Every {
+            name,
+            size,
+            every,
+            offset,
+            at,
+            until,
+            times,
+            priority,
+            retries,
+            lease,
+            ttl,
+        })
+}
+
 fn aim() -> impl Strategy<Value = Aim> {
     prop_oneof![
         3 => any::<usize>().prop_map(Aim::Id),
@@ -285,7 +336,9 @@ fn act(copies: usize) -> impl Strategy<Value = Act> {
         8 => budget().prop_map(|budget| Act::Advance { budget }),
         4 => (prop_oneof![Just(0), -500i64..500], budget())
             .prop_map(|(ahead, budget)| Act::AdvanceReplica { ahead, budget }),
-        8 => (budget(), who).prop_map(|(budget, by)| Act::Trim { budget, by }),
+        8 => (budget(), who.clone()).prop_map(|(budget, by)| Act::Trim { budget, by }),
+        12 => every().prop_map(Act::Schedule),
+        8 => (budget(), who).prop_map(|(budget, by)| Act::EndRuns { budget, by }),
         4 => way.prop_map(Act::Reload),
         1 => Just(Act::Failover),
         1 => Just(Act::Remake),

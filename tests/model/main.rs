@@ -12,6 +12,7 @@
 )]
 
 mod corpus;
+mod cron;
 mod damage;
 #[path = "../../fuzz/exercise.rs"]
 mod exercise;
@@ -20,8 +21,10 @@ mod history;
 mod loading;
 mod measured;
 mod piles;
+mod recurring;
 mod reference;
 mod rooms;
+mod week;
 mod window;
 mod world;
 

@@ -2,6 +2,7 @@
 //! after the other. It shares no idea with the real queue, which stores no states.
 
 use crate::measured::{First, Measured};
+use crate::recurring::{End, How, Recurs};
 use dq::queue::id::Sequence;
 use dq::queue::settings::Settings;
 use dq::queue::time::UnixMs;
@@ -45,6 +46,8 @@ pub struct Message {
     /// Its only delivery was given back uncounted, as this one of all that were.
     pub given_back: Option<usize>,
     pub state: State,
+    /// Its schedule, if it is a recurring message.
+    pub recurs: Option<Recurs>,
 }
 
 impl Message {
@@ -58,8 +61,9 @@ impl Message {
         }
     }
 
-    fn is_dead(&self) -> bool {
-        matches!(self.state, State::Dead { .. })
+    /// Whether it is dead for good. A recurring message is shown as dead until the end of its run is decided.
+    pub fn is_dead(&self) -> bool {
+        matches!(self.state, State::Dead { .. }) && self.recurs.is_none()
     }
 
     pub fn kind(&self) -> StateKind {
@@ -161,6 +165,8 @@ pub struct Model {
     pub known: Vec<(Vec<u8>, u64)>,
     pub totals: Totals,
     pub measured: Measured,
+    /// The highest sequence ever given.
+    pub given: u64,
 }
 
 /// The result of an advance.
@@ -182,6 +188,7 @@ impl Model {
             known: Vec::new(),
             totals: Totals::default(),
             measured: Measured::default(),
+            given: 0,
         }
     }
 
@@ -315,6 +322,7 @@ impl Model {
             receipt: None,
             given_back: None,
             state: State::Delayed,
+            recurs: None,
         });
         self.totals.pushed += 1;
         // The message may be due already and, at the largest instant, even expired.
@@ -391,7 +399,7 @@ impl Model {
         }
     }
 
-    fn live(&self) -> u64 {
+    pub fn live(&self) -> u64 {
         self.messages.iter().filter(|message| !message.is_dead()).count() as u64
     }
 
@@ -403,8 +411,13 @@ impl Model {
     }
 
     /// Makes a message dead by a command. Returns its former state.
-    pub fn bury(&mut self, name: &Name, error: Option<&[u8]>) -> Option<(u64, StateKind)> {
-        let at = self.find(name).filter(|at| !self.messages[*at].is_dead())?;
+    pub fn bury(&mut self, name: &Name, error: Option<&[u8]>) -> Option<(u64, StateKind, Option<End>)> {
+        let at = self.find(name).filter(|at| self.messages[*at].kind() != StateKind::Dead)?;
+        if self.messages[at].recurs.is_some() {
+            let (sequence, was) = (self.messages[at].sequence, self.messages[at].kind());
+            let end = self.end_run(at, How::Buried, Some((self.now, Reason::Rejected)), error);
+            return Some((sequence, was, Some(end)));
+        }
         let (now, message) = (self.now, &mut self.messages[at]);
         let was = message.kind();
         message.receipt = None;
@@ -415,7 +428,7 @@ impl Model {
         }
         let sequence = message.sequence;
         self.count_death(Reason::Rejected);
-        Some((sequence, was))
+        Some((sequence, was, None))
     }
 
     /// Makes the next `count` delayed messages due now. Returns their sequences.
@@ -476,6 +489,8 @@ impl Model {
             }
             None => {
                 let mut dead = self.peek(StateKind::Dead);
+                let recurring = self.failed_runs();
+                dead.retain(|sequence| !recurring.contains(sequence));
                 dead.reverse();
                 dead.truncate(count);
                 dead
@@ -498,6 +513,8 @@ impl Model {
     /// Removes the first messages in these states, in the order of the states. Returns their sequences.
     pub fn purge_first(&mut self, kinds: &[StateKind], count: usize) -> Vec<u64> {
         let mut chosen: Vec<u64> = kinds.iter().flat_map(|kind| self.peek(*kind)).collect();
+        let kept = if kinds.len() == 4 { Vec::new() } else { self.failed_runs() };
+        chosen.retain(|sequence| !kept.contains(sequence));
         chosen.truncate(count);
         self.messages.retain(|message| !chosen.contains(&message.sequence));
         chosen
@@ -505,7 +522,8 @@ impl Model {
 
     pub fn purge(&mut self, kinds: &[StateKind]) -> usize {
         let before = self.messages.len();
-        self.messages.retain(|message| !kinds.contains(&message.kind()));
+        let kept = if kinds.len() == 4 { Vec::new() } else { self.failed_runs() };
+        self.messages.retain(|message| kept.contains(&message.sequence) || !kinds.contains(&message.kind()));
         before - self.messages.len()
     }
 
@@ -564,8 +582,14 @@ impl Model {
     }
 
     /// Pops messages. Returns them in order, as they were before. `lease` is `None` for a delivery without
-    /// acknowledgement.
-    pub fn pop(&mut self, count: usize, lease: Option<Option<u64>>, receipts: &[u64]) -> Vec<Message> {
+    /// acknowledgement. Runs that this ends are appended to `ends`.
+    pub fn pop(
+        &mut self,
+        count: usize,
+        lease: Option<Option<u64>>,
+        receipts: &[u64],
+        ends: &mut Vec<End>,
+    ) -> Vec<Message> {
         let mut delivered: Vec<Message> =
             self.messages.iter().filter(|message| message.state == State::Ready).cloned().collect();
         delivered.sort_by_key(Message::order);
@@ -578,6 +602,10 @@ impl Model {
                 self.measured.lateness.push(First { ms, given_back: popped.given_back });
             }
             let at = self.messages.iter().position(|message| message.sequence == popped.sequence).unwrap();
+            if lease.is_none() && popped.recurs.is_some() {
+                ends.push(self.end_run(at, How::Taken, None, None));
+                continue;
+            }
             let Some(lease) = lease else {
                 let taken = self.messages.remove(at);
                 self.remember(&taken);
@@ -587,6 +615,9 @@ impl Model {
             message.chain = None;
             let lease = lease.or(message.lease).unwrap_or(self.settings.lease.as_ms());
             message.attempts += 1;
+            if let Some(recurs) = &mut message.recurs {
+                recurs.last = Some(self.now);
+            }
             message.receipt = Some(receipts.get(nth).copied().expect("a receipt for each delivery"));
             message.state = State::InFlight { deadline: after(self.now, lease) };
         }
@@ -606,15 +637,19 @@ impl Model {
         self.delivered(name, receipt).filter(|at| matches!(self.messages[*at].state, State::InFlight { .. }))
     }
 
-    pub fn ack(&mut self, name: &Name, receipt: Option<u64>) -> Option<u64> {
+    pub fn ack(&mut self, name: &Name, receipt: Option<u64>) -> Option<(u64, Option<End>)> {
         let at = self.delivered(name, receipt)?;
-        self.totals.acked += 1;
         // A receipt tells when its delivery began.
         let began = self.messages[at].receipt? >> 20;
         self.measured.runtimes.push(self.now.saturating_sub(began));
+        if self.messages[at].recurs.is_some() {
+            let sequence = self.messages[at].sequence;
+            return Some((sequence, Some(self.end_run(at, How::Acked, None, None))));
+        }
+        self.totals.acked += 1;
         let acked = self.messages.remove(at);
         self.remember(&acked);
-        Some(acked.sequence)
+        Some((acked.sequence, None))
     }
 
     pub fn nack(
@@ -625,7 +660,7 @@ impl Model {
         error: Option<&[u8]>,
         verdict: Verdict,
         jitter: impl FnOnce(u64) -> u64,
-    ) -> Option<(u64, NackedTo, State)> {
+    ) -> Option<(u64, NackedTo, State, Option<End>)> {
         let at = self.in_flight(name, receipt)?;
         let (now, backoff) = (self.now, self.settings.backoff);
         let message = &mut self.messages[at];
@@ -639,6 +674,11 @@ impl Model {
         } else {
             None
         };
+        if let Some(reason) = reason.filter(|_| message.recurs.is_some()) {
+            let sequence = message.sequence;
+            let end = self.end_run(at, How::Nacked, Some((now, reason)), error);
+            return Some((sequence, NackedTo::Dead(reason), State::Dead { died: now, reason }, Some(end)));
+        }
         message.receipt = None;
         let counted = message.attempts;
         message.attempts -= u32::from(verdict == Verdict::NotCounted);
@@ -668,7 +708,7 @@ impl Model {
             }
         };
         let message = &self.messages[at];
-        Some((message.sequence, to, message.state))
+        Some((message.sequence, to, message.state, None))
     }
 
     pub fn extend(&mut self, name: &Name, receipt: Option<u64>, lease: Option<u64>) -> Option<(u64, u64)> {
@@ -687,7 +727,7 @@ impl Model {
         let too_many = self.settings.deadlen.map_or(0, |kept| dead.saturating_sub(kept as usize));
         let kept = self.settings.deadttl.as_ms();
         let is_old = |message: &&Message| match message.state {
-            State::Dead { died, .. } => kept > 0 && after(died, kept) <= self.now,
+            State::Dead { died, .. } => message.recurs.is_none() && kept > 0 && after(died, kept) <= self.now,
             _ => false,
         };
         too_many.max(self.messages.iter().filter(is_old).count())

@@ -219,8 +219,9 @@ fn debounced(pair: &mut Pair, now: u64, delay: u64, maxwait: Option<u64>) -> Uni
     };
     let pushed = pair.master.push(at(now), &mut pair.floor, &message);
     let Pushed::Added { image, .. } = pushed else { panic!("{pushed:?}") };
+    let due = image.record.due;
     pair.send(at(now), Effect::Push(None, vec![image]));
-    image.record.due
+    due
 }
 
 #[test]

@@ -29,4 +29,5 @@ mod looking;
 mod producing;
 mod replication;
 mod robustness;
+mod scheduling;
 mod settings;

@@ -8,10 +8,10 @@ use super::super::Queue;
 
 impl Queue {
     /// When the first message was pushed of the chain that a replacement of this message continues; `None` if the
-    /// message was delivered or has died, and a replacement therefore begins another chain.
+    /// message was delivered, has died or is a recurring one, and a replacement therefore begins another chain.
     pub(in crate::queue) fn chain_of(&self, at: At, now: UnixMs) -> Option<UnixMs> {
         let record = self.messages.record(at);
-        let goes_on = record.attempts == 0 && record.state_at(now).kind() != StateKind::Dead;
+        let goes_on = record.attempts == 0 && !record.recurring && record.state_at(now).kind() != StateKind::Dead;
         self.origin(at).chain.filter(|_| goes_on)
     }
 

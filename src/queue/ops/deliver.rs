@@ -3,6 +3,7 @@
 use super::super::effect::Grant;
 use super::super::id::{Floor, Receipt};
 use super::super::record::{Phase, Record, StateKind};
+use super::super::recurring::Ended;
 use super::super::time::{DurationMs, UnixMs};
 use super::super::Queue;
 use super::advance::PILED_MAX;
@@ -156,12 +157,20 @@ impl Queue {
             let bytes = self.messages.bytes(at);
             sink(Delivered { grant, leased: lease.is_some(), lateness, name: bytes.name, payload: bytes.payload });
             begun += 1;
+            if lease.is_none() && record.recurring {
+                self.view.place(&mut self.messages, at, &record, now);
+                self.end_run(at, &record, Ended::Taken, None, now);
+                continue;
+            }
             if lease.is_none() {
                 self.remember(at, now);
                 self.messages.remove(at);
                 continue;
             }
             self.view.lend(&mut self.messages, at, &grant);
+            if record.recurring {
+                self.note_run(at, now);
+            }
             self.last_receipt = grant.receipt;
             receipt = grant.receipt.0.checked_add(1).map(Receipt);
         }
@@ -192,6 +201,7 @@ impl Queue {
             self.refresh(at, now);
             let phase = Phase::Leased { deadline: grant.deadline, receipt: grant.receipt };
             self.rewrite(at, &record, &Record { attempts: grant.attempt, phase, ..record }, now);
+            self.note_run(at, now);
         }
         self.last_receipt = self.last_receipt.max(grant.receipt);
     }

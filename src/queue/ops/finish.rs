@@ -2,18 +2,24 @@
 
 use super::super::id::{Receipt, Sequence, Target};
 use super::super::record::{Record, State};
+use super::super::recurring::Ended;
 use super::super::store::At;
 use super::super::time::UnixMs;
 use super::super::Queue;
 
 impl Queue {
     /// Removes a message as completed if `target` refers to its last delivery, even if the lease of that delivery has
-    /// ended. Returns its sequence; `None` if there is no such delivery. O(log n).
+    /// ended. A recurring message waits for its next run instead. Returns its sequence; `None` if there is no such
+    /// delivery. O(log n).
     pub fn ack(&mut self, now: UnixMs, target: &Target<'_>) -> Option<Sequence> {
         let now = self.observe(now);
         let (at, record) = self.last_delivery(target, now)?;
         self.count_runtime(&record, now);
-        self.complete(at, &record, now);
+        if record.recurring {
+            self.end_run(at, &record, Ended::Acked, None, now);
+        } else {
+            self.complete(at, &record, now);
+        }
         Some(record.sequence)
     }
 

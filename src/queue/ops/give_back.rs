@@ -2,6 +2,7 @@
 
 use super::super::id::{Id, Sequence, Target};
 use super::super::record::{Phase, Reason, Record, State, StateKind};
+use super::super::recurring::Ended;
 use super::super::store::At;
 use super::super::time::{DurationMs, UnixMs};
 use super::super::Queue;
@@ -79,7 +80,7 @@ fn kept(error: &[u8]) -> &[u8] {
 }
 
 impl Queue {
-    /// Gives back a message in flight. Returns `None` if it is not in flight or the receipt is stale. O(log n).
+    /// Gives back a message in flight. If a recurring message becomes dead, only its run ends. Returns `None` if it is not in flight or the receipt is stale. O(log n).
     pub fn nack<'a>(&mut self, now: UnixMs, target: &Target<'_>, nack: &Nack<'a>) -> Option<Nacked<'a>> {
         let now = self.observe(now);
         let (at, record) = self.in_flight(target, now)?;
@@ -100,6 +101,11 @@ impl Queue {
             Verdict::NotCounted => record.attempts.saturating_sub(1),
         };
         let error = nack.error.map(kept);
+        if let (true, Fate::Dead { died, reason }) = (record.recurring, fate) {
+            self.end_run(at, &record, Ended::Nacked(error), Some((died, reason)), now);
+            let state = State::Dead { died, reason };
+            return Some(Nacked { sequence: record.sequence, fate, attempts, error, state });
+        }
         let state = self.give_back(at, &record, fate, attempts, error, now);
         Some(Nacked { sequence: record.sequence, fate, attempts, error, state })
     }
@@ -134,7 +140,7 @@ impl Queue {
         state
     }
 
-    /// Makes a live message dead, whether or not it was delivered. Returns `None` if there is no such message or if it
+    /// Makes a live message dead, whether or not it was delivered; a recurring message fails its run. Returns `None` if there is no such message or if it
     /// is dead already. O(log n).
     pub fn bury<'a>(&mut self, now: UnixMs, id: &Id<'_>, error: Option<&'a [u8]>) -> Option<Buried<'a>> {
         let now = self.observe(now);
@@ -145,7 +151,11 @@ impl Queue {
             return None;
         }
         let error = error.map(kept);
-        self.reject(at, &record, error, now);
+        if record.recurring {
+            self.end_run(at, &record, Ended::Buried(error), Some((now, Reason::Rejected)), now);
+        } else {
+            self.reject(at, &record, error, now);
+        }
         Some(Buried { sequence: record.sequence, was, error })
     }
 

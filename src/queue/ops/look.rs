@@ -3,6 +3,7 @@
 use super::super::effect::Image;
 use super::super::id::{Id, Sequence};
 use super::super::record::{Record, State, StateKind};
+use super::super::recurring::Recurring;
 use super::super::store::{At, Bytes};
 use super::super::time::{DurationMs, UnixMs};
 use super::super::{Counts, Queue};
@@ -23,6 +24,8 @@ pub struct Message<'a> {
     pub error: Option<&'a [u8]>,
     /// The lease that applies to it: its own, or that of the queue.
     pub lease: DurationMs,
+    /// Its schedule, if it is a recurring message.
+    pub recurring: Option<&'a Recurring>,
 }
 
 /// The largest number of ended leases that one call passes over, which takes about 100 µs.
@@ -66,6 +69,7 @@ impl Queue {
             payload: bytes.payload,
             error: bytes.error,
             lease: record.lease.unwrap_or(self.settings.lease),
+            recurring: self.messages.recurring(at),
         }
     }
 
@@ -110,6 +114,7 @@ impl Queue {
 
     fn image(&self, at: At) -> Image<'_> {
         let Bytes { name, payload, error, origin } = self.messages.bytes(at);
-        Image { record: self.messages.record(at), name, payload, error, origin }
+        let recurring = self.messages.recurring(at).map(|state| Box::new(state.clone()));
+        Image { record: self.messages.record(at), name, payload, error, origin, recurring }
     }
 }

@@ -18,5 +18,7 @@ pub mod purge;
 pub mod push;
 pub mod redrive;
 pub mod reschedule;
+pub mod runs;
 pub mod scan;
+pub mod schedule;
 pub mod trim;

@@ -43,7 +43,7 @@ impl Queue {
         self.catch_up(now);
         let mut chosen: Vec<Sequence> = Vec::new();
         for kind in StateKind::ALL.into_iter().filter(|kind| states.contain(*kind)) {
-            chosen.extend(self.first_in(now, kind, count - chosen.len()));
+            chosen.extend(self.first_to_purge(now, states, kind, count - chosen.len()));
         }
         let spans = self.messages.spans_of(chosen);
         Purged { count: self.remove_spans(&spans, now, false), spans }
@@ -53,7 +53,10 @@ impl Queue {
     fn spans_in(&mut self, now: UnixMs, states: States) -> Spans {
         let kinds = || StateKind::ALL.into_iter().filter(|kind| states.contain(*kind));
         let counts = self.counts();
-        let concerned = kinds().map(|kind| counts.of(kind)).sum::<u64>() as usize;
+        let mut concerned = kinds().map(|kind| counts.of(kind)).sum::<u64>() as usize;
+        if states != States::ALL && states.contain(StateKind::Dead) {
+            concerned -= self.view.failed();
+        }
         if concerned == 0 {
             return Spans::default();
         }
@@ -61,8 +64,8 @@ impl Queue {
             return Spans::up_to(self.last_sequence);
         }
         // Where the view is behind the time, the record of each message decides.
-        if self.view.first_end(now).is_some() || !self.is_bulk(concerned) {
-            let chosen = kinds().flat_map(|kind| self.first_in(now, kind, usize::MAX)).collect();
+        if self.view.first_end(now).is_some() || self.view.failed() > 0 || !self.is_bulk(concerned) {
+            let chosen = kinds().flat_map(|kind| self.first_to_purge(now, states, kind, usize::MAX)).collect();
             return self.messages.spans_of(chosen);
         }
         self.messages.spans_where(|placement, due| {
@@ -73,6 +76,18 @@ impl Queue {
                 Placement::Dead => StateKind::Dead,
             })
         })
+    }
+
+    /// The first `count` messages of a state that a purge of `states` removes. A recurring message whose run has failed
+    /// is shown as dead until its next run is decided: a purge of the dead does not end its series.
+    fn first_to_purge(&self, now: UnixMs, states: States, kind: StateKind, count: usize) -> Vec<Sequence> {
+        if kind != StateKind::Dead || states == States::ALL || self.view.failed() == 0 {
+            return self.first_in(now, kind, count);
+        }
+        let is_ordinary =
+            |sequence: &Sequence| self.messages.locate(*sequence).is_some_and(|at| !self.messages.record(at).recurring);
+        let seen = self.first_in(now, kind, count.saturating_add(self.view.failed()));
+        seen.into_iter().filter(is_ordinary).take(count).collect()
     }
 
     /// Removes the messages in `spans` that the queue holds, and returns how many there were. What time has done to

@@ -5,7 +5,7 @@ use super::super::id::{Floor, Sequence};
 use super::super::origin::Origin;
 use super::super::record::{Phase, Record, StateKind, Ttl};
 use super::super::settings::Retries;
-use super::super::store::{At, Bytes};
+use super::super::store::At;
 use super::super::time::{DurationMs, UnixMs};
 use super::super::Queue;
 use std::collections::BTreeSet;
@@ -58,7 +58,7 @@ pub struct NewMessage<'a> {
 }
 
 /// The outcome of a push.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Pushed<'a> {
     /// The message was added; the image is what others need to know of it.
     Added {
@@ -169,7 +169,7 @@ impl Queue {
         !message.replace && message.name.is_some_and(|name| self.is_known(name, now))
     }
 
-    fn is_too_large(&self, payload: &[u8]) -> bool {
+    pub(in crate::queue) fn is_too_large(&self, payload: &[u8]) -> bool {
         self.settings.maxpayload != 0 && payload.len() as u64 > self.settings.maxpayload
     }
 
@@ -208,8 +208,9 @@ impl Queue {
     }
 
     /// Whether the message counts towards `MAXLEN`.
-    fn is_live(&self, at: At, now: UnixMs) -> bool {
-        self.messages.record(at).state_at(now).kind() != StateKind::Dead
+    pub(in crate::queue) fn is_live(&self, at: At, now: UnixMs) -> bool {
+        let record = self.messages.record(at);
+        record.recurring || record.state_at(now).kind() != StateKind::Dead
     }
 
     /// Adds a message for which there is room.
@@ -230,9 +231,11 @@ impl Queue {
             ttl: (!ttl.is_zero()).then(|| Ttl::starting(ttl, due, now)),
             attempts: 0,
             phase: Phase::Waiting,
+            recurring: false,
         };
         let origin = message.name.and_then(|_| Origin { accepted: now, chain: Some(chain) }.unless_told_by(sequence));
-        let image = Image { record, name: message.name, payload: message.payload, error: None, origin };
+        let image =
+            Image { record, name: message.name, payload: message.payload, error: None, origin, recurring: None };
         self.take_in(now, &image);
         floor.raise(self.last_sequence, self.last_receipt);
         Pushed::Added { image, replaced: held.is_some() }
@@ -248,14 +251,14 @@ impl Queue {
             self.unlearn(name);
         }
         self.view.advance_due(now);
-        self.insert(&image.record, Bytes::from(image), now);
+        self.insert_image(image, now);
         self.last_sequence = self.last_sequence.max(image.record.sequence);
         self.tally.pushed += 1;
         replaced.is_some()
     }
 
     /// Returns how many messages the queue holds if `added` more would exceed `MAXLEN`, and `None` if they fit.
-    fn full(&mut self, now: UnixMs, added: u64) -> Option<u64> {
+    pub(in crate::queue) fn full(&mut self, now: UnixMs, added: u64) -> Option<u64> {
         let most = self.settings.maxlen;
         if most == 0 || added == 0 {
             return None;

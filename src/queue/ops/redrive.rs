@@ -42,7 +42,8 @@ impl Queue {
             Which::Named(ids) => {
                 let places: Vec<_> = ids.iter().flatten().filter_map(|id| self.messages.find(id)).collect();
                 let records = places.into_iter().map(|at| self.messages.record(at));
-                let dead = records.filter(|record| record.state_at(now).kind() == StateKind::Dead);
+                let is_dead = |record: &Record| record.state_at(now).kind() == StateKind::Dead && !record.recurring;
+                let dead = records.filter(is_dead);
                 dead.map(|record| record.sequence).collect()
             }
         };

@@ -47,6 +47,13 @@ impl Cursor {
     }
 }
 
+/// Which messages a scan returns.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Among {
+    All,
+    Recurring,
+}
+
 /// The result of one step of a scan.
 struct Page {
     found: Vec<Sequence>,
@@ -64,8 +71,33 @@ impl Queue {
         count: usize,
         kind: Option<StateKind>,
     ) -> (Vec<Sequence>, Option<Cursor>) {
+        self.scan_some(now, cursor, count, kind, Among::All)
+    }
+
+    /// [`Queue::scan`], but of recurring messages only.
+    pub fn scan_recurring(
+        &self,
+        now: UnixMs,
+        cursor: Cursor,
+        count: usize,
+        kind: Option<StateKind>,
+    ) -> (Vec<Sequence>, Option<Cursor>) {
+        self.scan_some(now, cursor, count, kind, Among::Recurring)
+    }
+
+    fn scan_some(
+        &self,
+        now: UnixMs,
+        cursor: Cursor,
+        count: usize,
+        kind: Option<StateKind>,
+        which: Among,
+    ) -> (Vec<Sequence>, Option<Cursor>) {
         let now = self.own_time(now);
-        let is_wanted = |at: At| kind.is_none_or(|kind| self.messages.record(at).state_at(now).kind() == kind);
+        let is_wanted = |at: At| {
+            kind.is_none_or(|kind| self.messages.record(at).state_at(now).kind() == kind)
+                && (which == Among::All || self.messages.recurring(at).is_some())
+        };
         let mut page = Page { found: Vec::new(), left: count };
         let next = match cursor {
             // All messages have a name.

@@ -47,6 +47,9 @@ impl Queue {
         let at = self.messages.find_named(name)?;
         let record = self.refresh(at, now);
         let State::Dead { died, .. } = record.state_at(now) else { return None };
+        if record.recurring {
+            return None;
+        }
         let key = Key::at(died, record.sequence);
         (self.view.count_dead_up_to(key) <= self.excess_dead()).then(|| {
             self.drop_dead(key);

@@ -40,6 +40,9 @@ pub(super) const PLACEMENT_MASK: u64 = 3 << PLACEMENT_SHIFT;
 pub(super) const PHASE_SHIFT: u32 = 60;
 pub(super) const PHASE_MASK: u64 = 7 << PHASE_SHIFT;
 
+/// Set for a message that has an entry in the map of recurring messages.
+pub(super) const RECURRING: u64 = 1 << 63;
+
 /// The placement of a message that was removed.
 pub(super) const REMOVED: u64 = 0;
 
@@ -58,6 +61,15 @@ impl Header {
 
     pub fn has_error(&self) -> bool {
         self.word & ERROR != 0
+    }
+
+    pub fn is_recurring(&self) -> bool {
+        self.word & RECURRING != 0
+    }
+
+    /// Whether something of the message is stored apart from its segment.
+    pub fn has_aside(&self) -> bool {
+        self.word & (LARGE | ERROR | RECURRING) != 0
     }
 
     pub fn due(&self) -> UnixMs {

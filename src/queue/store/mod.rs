@@ -5,7 +5,7 @@
 //! while a child process saves). There is no index from a sequence to a place, and there are no allocations per
 //! message: two binary searches find a message. A segment that is full of gaps is packed, so memory shrinks as messages
 //! are removed. A place is valid during one call only: orders and names refer to sequences. Data that few messages have
-//! (a delivery, an error, a payload above [`INLINE_MAX`]) is stored apart.
+//! (a delivery, an error, a schedule, a payload above [`INLINE_MAX`]) is stored apart.
 
 // Indices come from `find` in the same call, or from a search in the vector that they index.
 #![allow(clippy::indexing_slicing)]
@@ -19,6 +19,7 @@ mod tests;
 use super::id::{Receipt, Sequence};
 use super::origin::Origin;
 use super::record::{Phase, Record};
+use super::recurring::Recurring;
 use super::time::UnixMs;
 use deliveries::Delivery;
 use header::{Header, PhaseTag};
@@ -45,6 +46,7 @@ struct Aside {
     large: BTreeMap<Sequence, Box<[u8]>>,
     errors: BTreeMap<Sequence, Box<[u8]>>,
     origins: BTreeMap<Sequence, Origin>,
+    recurring: BTreeMap<Sequence, Box<Recurring>>,
 }
 
 impl Aside {
@@ -52,11 +54,12 @@ impl Aside {
     fn remove(&mut self, sequence: Sequence) -> Option<usize> {
         self.errors.remove(&sequence);
         self.origins.remove(&sequence);
+        self.recurring.remove(&sequence);
         self.large.remove(&sequence).map(|payload| payload.len())
     }
 
     fn is_empty(&self) -> bool {
-        self.large.is_empty() && self.errors.is_empty() && self.origins.is_empty()
+        self.large.is_empty() && self.errors.is_empty() && self.origins.is_empty() && self.recurring.is_empty()
     }
 }
 
@@ -283,6 +286,32 @@ impl Store {
         self.aside.get_or_insert_default().origins.insert(sequence, origin);
     }
 
+    /// What a recurring message has beside its record; `None` for an ordinary message.
+    pub fn recurring(&self, at: At) -> Option<&Recurring> {
+        let header = self.header(at);
+        let aside = self.aside.as_ref().filter(|_| header.is_recurring())?;
+        aside.recurring.get(&Sequence(header.sequence)).map(|recurring| &**recurring)
+    }
+
+    /// [`Store::recurring`], to change it.
+    pub fn recurring_mut(&mut self, at: At) -> Option<&mut Recurring> {
+        let header = *self.header(at);
+        let aside = self.aside.as_mut().filter(|_| header.is_recurring())?;
+        aside.recurring.get_mut(&Sequence(header.sequence)).map(|recurring| &mut **recurring)
+    }
+
+    /// Stores what a recurring message has beside its record, and marks the message as recurring.
+    pub fn set_recurring(&mut self, at: At, recurring: Box<Recurring>) {
+        let sequence = Sequence(self.header(at).sequence);
+        self.aside.get_or_insert_default().recurring.insert(sequence, recurring);
+        self.segments[at.segment].set_recurring(at.index);
+    }
+
+    /// The number of recurring messages.
+    pub fn recurring_count(&self) -> usize {
+        self.aside.as_ref().map_or(0, |aside| aside.recurring.len())
+    }
+
     /// Removes the message at a place.
     pub fn remove(&mut self, at: At) {
         let header = *self.header(at);
@@ -293,7 +322,7 @@ impl Store {
         self.payload_bytes -= payload as u64;
         self.len -= 1;
         let sequence = Sequence(header.sequence);
-        let is_aside = |aside: &&mut Box<Aside>| header.is_large() || header.has_error() || !aside.origins.is_empty();
+        let is_aside = |aside: &&mut Box<Aside>| header.has_aside() || !aside.origins.is_empty();
         if let Some(aside) = self.aside.as_mut().filter(is_aside) {
             aside.remove(sequence);
             if aside.is_empty() {
@@ -415,14 +444,17 @@ impl Store {
             + self.segments.capacity() * size_of::<Segment>()
             + self.firsts.capacity() * size_of::<u64>()
             + self.aside.as_ref().map_or(0, |maps| {
+                let recurring = maps.recurring.values().map(|recurring| recurring.heap_bytes() + 16 + 16 * 3 / 2);
                 let origins = maps.origins.len() * (size_of::<Sequence>() + size_of::<Origin>()) * 3 / 2;
-                aside(&maps.large) + aside(&maps.errors) + origins
+                aside(&maps.large) + aside(&maps.errors) + origins + recurring.sum::<usize>()
             })
     }
 
     /// The number of allocations to free, an estimate.
     pub fn allocations(&self) -> usize {
-        let aside = |aside: &Aside| aside.large.len() + aside.errors.len() + aside.origins.len() / 8;
+        let aside = |aside: &Aside| {
+            aside.large.len() + aside.errors.len() + aside.origins.len() / 8 + 3 * aside.recurring.len()
+        };
         3 * self.segments.len() + self.aside.as_deref().map_or(0, aside)
     }
 }

@@ -144,6 +144,9 @@ impl Segment {
             Some(payload) => self.data.extend_from_slice(payload),
             None => header.word |= LARGE,
         }
+        if record.recurring {
+            header.word |= RECURRING;
+        }
         self.headers.push(header);
         self.live += 1;
         self.live_bytes += size as u16;
@@ -304,6 +307,7 @@ impl Segment {
             ttl: None,
             attempts: delivery.attempts,
             phase: phase_of(header.phase(), delivery),
+            recurring: header.is_recurring(),
         };
         if header.word & (RETRIES | LEASE | TTL) != 0 {
             let (_, mut rest) = self.behind_name(index);
@@ -339,6 +343,10 @@ impl Segment {
                 end.copy_from_slice(&ttl.end.as_ms().to_le_bytes());
             }
         }
+    }
+
+    pub fn set_recurring(&mut self, index: usize) {
+        self.headers[index].word |= RECURRING;
     }
 
     pub fn set_error(&mut self, index: usize, present: bool) {

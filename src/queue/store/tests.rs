@@ -43,6 +43,7 @@ fn message(sequence: u64, size: usize, seed: u8) -> Expected {
             ttl: has(3).then_some(Ttl { duration: DurationMs::MAX, end: UnixMs::new(number + 2) }),
             attempts: if has(4) { 7 } else { 0 },
             phase: if has(4) { leased(number) } else { Phase::Waiting },
+            recurring: false,
         },
         name: has(5).then(|| vec![b'n'; 1 + sequence as usize % 255]),
         payload: vec![sequence as u8; size],

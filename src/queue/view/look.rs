@@ -19,7 +19,7 @@ impl View {
             delayed: (self.waiting.len() - ready) as u64,
             ready: ready as u64,
             inflight: self.inflight.len() as u64,
-            dead: self.dead.len() as u64,
+            dead: (self.dead.len() + self.failed()) as u64,
             payload_bytes: messages.payload_bytes(),
         }
     }
@@ -36,7 +36,13 @@ impl View {
         self.inflight.len()
     }
 
-    /// The number of dead messages, as of the last advance. O(1).
+    /// The number of recurring messages whose run has failed and was not ended yet, as of the last advance. O(1).
+    #[inline]
+    pub fn failed(&self) -> usize {
+        self.failed.as_ref().map_or(0, |failed| failed.len())
+    }
+
+    /// The number of dead messages, as of the last advance, without recurring ones. O(1).
     #[inline]
     pub fn dead(&self) -> usize {
         self.dead.len()
@@ -78,7 +84,15 @@ impl View {
             StateKind::Delayed => self.waiting.iter_delayed(now).take(count).collect(),
             StateKind::Ready => self.waiting.iter_ready(now).take(count).collect(),
             StateKind::InFlight => self.inflight.iter_after(None).take(count).map(Key::sequence).collect(),
-            StateKind::Dead => self.dead.iter_backwards().take(count).map(Key::sequence).collect(),
+            StateKind::Dead => match &self.failed {
+                None => self.dead.iter_backwards().take(count).map(Key::sequence).collect(),
+                Some(failed) => {
+                    let newest = |keys: &OrderedKeys| keys.iter_backwards().take(count).collect::<Vec<_>>();
+                    let mut both = [newest(&self.dead), newest(failed)].concat();
+                    both.sort_unstable_by(|one, other| other.cmp(one));
+                    both.into_iter().take(count).map(Key::sequence).collect()
+                }
+            },
         }
     }
 
@@ -108,7 +122,10 @@ impl View {
     /// The number of bytes on the heap. O(n / 64).
     pub fn heap_bytes(&self) -> usize {
         let sets = [&self.inflight, &self.expiring, &self.dead];
-        self.waiting.heap_bytes() + self.begun.heap_bytes() + sets.iter().map(|set| set.heap_bytes()).sum::<usize>()
+        self.waiting.heap_bytes()
+            + self.begun.heap_bytes()
+            + sets.iter().map(|set| set.heap_bytes()).sum::<usize>()
+            + self.failed.as_ref().map_or(0, |failed| size_of::<OrderedKeys>() + failed.heap_bytes())
     }
 
     /// The number of allocations to free, an estimate. O(priorities in use).
@@ -121,7 +138,7 @@ impl View {
     /// anything else, and that the counts agree. O(n log n), for tests.
     pub fn check(&self, messages: &Messages) -> Result<(), &'static str> {
         self.waiting.check()?;
-        let (mut waiting, mut expiring, mut inflight, mut dead) = (0, 0, 0, 0);
+        let (mut waiting, mut expiring, mut inflight, mut dead, mut failed) = (0, 0, 0, 0, 0);
         let mut receipts = Vec::new();
         for at in messages.iter_after(None) {
             let record = messages.record(at);
@@ -139,6 +156,11 @@ impl View {
                     receipts.extend(record.receipt());
                     matches!(Stand::of(&record, UnixMs::EPOCH), Stand::InFlight(key) if self.inflight.contains(key))
                 }
+                Placement::Dead if record.recurring => {
+                    failed += 1;
+                    let stands = |key| self.failed.as_ref().is_some_and(|failed| failed.contains(key));
+                    matches!(Stand::of(&record, UnixMs::MAX), Stand::Failed(key) if stands(key))
+                }
                 Placement::Dead => {
                     dead += 1;
                     matches!(Stand::of(&record, UnixMs::MAX), Stand::Dead(key) if self.dead.contains(key))
@@ -148,8 +170,8 @@ impl View {
                 return Err("a message does not stand where its record says");
             }
         }
-        let counted = (self.waiting.len(), self.expiring.len(), self.inflight.len(), self.dead.len());
-        if counted != (waiting, expiring, inflight, dead) {
+        let counted = (self.waiting.len(), self.expiring.len(), self.inflight.len(), self.dead.len(), self.failed());
+        if counted != (waiting, expiring, inflight, dead, failed) {
             return Err("an order holds a message that is not there");
         }
         if self.begun.earliest_but(Vec::new()) != Begun::from_receipts(receipts).earliest_but(Vec::new()) {

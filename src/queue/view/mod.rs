@@ -38,6 +38,9 @@ pub(super) struct View {
     expiring: OrderedKeys,
     /// Dead messages, by (died, sequence).
     dead: OrderedKeys,
+    /// Recurring messages whose run has failed by time alone, by (died, sequence). A master ends these runs. Allocated
+    /// with the first one.
+    failed: Option<Box<OrderedKeys>>,
     /// The latest instant to which the view was brought: the totals count what time did up to it.
     at: UnixMs,
     /// The latest instant at which time alone moved a message.
@@ -76,12 +79,15 @@ enum Stand {
     Waiting,
     InFlight(Key),
     Dead(Key),
+    /// It is recurring, and its run has failed.
+    Failed(Key),
 }
 
 impl Stand {
     fn of(record: &Record, now: UnixMs) -> Stand {
         match (record.state_at(now), record.phase) {
             (State::InFlight, Phase::Leased { deadline, .. }) => Stand::InFlight(Key::at(deadline, record.sequence)),
+            (State::Dead { died, .. }, _) if record.recurring => Stand::Failed(Key::at(died, record.sequence)),
             (State::Dead { died, .. }, _) => Stand::Dead(Key::at(died, record.sequence)),
             _ => Stand::Waiting,
         }
@@ -91,7 +97,7 @@ impl Stand {
         match self {
             Stand::Waiting => Placement::Waiting,
             Stand::InFlight(_) => Placement::InFlight,
-            Stand::Dead(_) => Placement::Dead,
+            Stand::Dead(_) | Stand::Failed(_) => Placement::Dead,
         }
     }
 
@@ -99,7 +105,7 @@ impl Stand {
     fn moved_at(self, record: &Record) -> Option<UnixMs> {
         match (self, record.phase) {
             (Stand::InFlight(_), _) | (Stand::Waiting, Phase::Waiting) | (_, Phase::Dead { .. }) => None,
-            (Stand::Dead(key), _) => Some(key.time()),
+            (Stand::Dead(key) | Stand::Failed(key), _) => Some(key.time()),
             (Stand::Waiting, Phase::Leased { deadline, .. }) => Some(deadline),
         }
     }
@@ -122,6 +128,7 @@ impl View {
                 record.receipt().into_iter().for_each(|receipt| self.begun.begin(receipt));
             }
             Stand::Dead(key) => self.dead.insert(key),
+            Stand::Failed(key) => self.failed.get_or_insert_default().insert(key),
         }
         self.moved_to = self.moved_to.max(stand.moved_at(record).unwrap_or_default());
         messages.set_placement(at, stand.placement());
@@ -147,7 +154,12 @@ impl View {
             // Time never revives a dead message, so its instant of death is the same at every later instant.
             (Placement::Dead, _) => {
                 if let State::Dead { died, .. } = record.state_at(UnixMs::MAX) {
-                    self.dead.remove(Key::at(died, record.sequence));
+                    let key = Key::at(died, record.sequence);
+                    if record.recurring {
+                        self.take_failed(key);
+                    } else {
+                        self.dead.remove(key);
+                    }
                 }
             }
         }
@@ -179,12 +191,26 @@ impl View {
         self.dead.remove(key);
     }
 
+    /// Removes a recurring message from those whose run has failed. O(log n).
+    fn take_failed(&mut self, key: Key) {
+        if let Some(failed) = &mut self.failed {
+            failed.remove(key);
+            if failed.is_empty() {
+                self.failed = None;
+            }
+        }
+    }
+
     /// Removes all messages in `spans`, after they were removed from `messages`. O(n log n).
     pub fn forget(&mut self, messages: &Messages, spans: &Spans) {
         let stays = |key: Key| !spans.contain(key.sequence());
         self.waiting.retain(stays);
         self.expiring.retain(stays);
         self.dead.retain(stays);
+        if let Some(failed) = &mut self.failed {
+            failed.retain(stays);
+        }
+        self.failed = self.failed.take().filter(|failed| !failed.is_empty());
         let inflight = self.inflight.len();
         self.inflight.retain(stays);
         if self.inflight.len() < inflight {

@@ -84,6 +84,12 @@ impl View {
         Refreshed { lease_ended, died }
     }
 
+    /// The recurring message whose run failed first and was not ended yet; `None` if there is none. O(1).
+    #[inline]
+    pub fn first_failed(&self) -> Option<Key> {
+        self.failed.as_ref().and_then(|failed| failed.first())
+    }
+
     /// What time alone moved since the last call.
     pub fn take_moved(&mut self) -> MovedByTime {
         std::mem::take(&mut self.moved)
@@ -123,7 +129,7 @@ impl View {
     /// Rebuilds the whole view for `now`. O(n log n), for a load and for a clock that was corrected.
     pub fn rebuild(&mut self, messages: &mut Messages, now: UnixMs) {
         let (mut waiting, mut expiring) = (Vec::new(), Vec::new());
-        let (mut inflight, mut receipts, mut dead) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut inflight, mut receipts, mut dead, mut failed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut moved_to = UnixMs::EPOCH;
         messages.place_all(|record| {
             let stand = Stand::of(record, now);
@@ -137,6 +143,7 @@ impl View {
                     receipts.extend(record.receipt());
                 }
                 Stand::Dead(key) => dead.push(key),
+                Stand::Failed(key) => failed.push(key),
             }
             moved_to = moved_to.max(stand.moved_at(record).unwrap_or_default());
             stand.placement()
@@ -147,6 +154,7 @@ impl View {
             begun: Begun::from_receipts(receipts),
             expiring: OrderedKeys::from_unsorted(expiring),
             dead: OrderedKeys::from_unsorted(dead),
+            failed: (!failed.is_empty()).then(|| Box::new(OrderedKeys::from_unsorted(failed))),
             at: now,
             moved_to,
             moved: self.moved,

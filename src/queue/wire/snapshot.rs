@@ -10,7 +10,6 @@ use super::super::known::KnownId;
 use super::super::rate::RateLog;
 use super::super::record::State;
 use super::super::settings::{Settings, MAX_LENGTH};
-use super::super::store::Bytes;
 use super::super::time::UnixMs;
 use super::super::view::View;
 use super::super::{Queue, Reason, Totals};
@@ -158,7 +157,7 @@ fn add(queue: &mut Queue, images: &[Image<'_>]) -> Result<(), Refused> {
         return Err(Refused::Impossible);
     }
     for image in images {
-        queue.messages.add(&image.record, Bytes::from(image));
+        queue.messages.add_image(image);
     }
     Ok(())
 }

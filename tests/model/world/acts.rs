@@ -21,7 +21,7 @@ impl World {
             let pushed = self.eager.push(self.clock, &message);
             assert_eq!(self.lazy.push(self.clock, &message), pushed);
 
-            let sequence = match pushed {
+            let sequence = match &pushed {
                 dq_queue::Pushed::Added { image, .. } => Some(image.record.sequence.0),
                 _ => None,
             };
@@ -62,7 +62,7 @@ impl World {
         });
         assert_eq!((other, &likewise), (outcome, &pushed));
         let added = pushed.iter().filter_map(|pushed| match pushed {
-            dq_queue::Pushed::Added { image, .. } => Some(*image),
+            dq_queue::Pushed::Added { image, .. } => Some(image.clone()),
             _ => None,
         });
         let images: Vec<_> = added.collect();
@@ -133,7 +133,10 @@ impl World {
         let Some((id, name)) = named(&text) else { return };
         let buried = self.eager.queue.bury(ms(self.clock), &id, error);
         assert_eq!(self.lazy.queue.bury(ms(self.clock), &id, error), buried);
-        assert_eq!(buried.map(|buried| (buried.sequence.0, buried.was)), self.model.bury(&name, error));
+        let expected = self.model.bury(&name, error);
+        let was = expected.map(|(sequence, was, _)| (sequence, was));
+        assert_eq!(buried.map(|buried| (buried.sequence.0, buried.was)), was);
+        self.expect_end(expected.and_then(|(_, _, end)| end));
         if let Some(buried) = buried {
             self.send(Effect::Bury(buried.sequence, buried.error));
         }
@@ -247,6 +250,7 @@ impl World {
         let expected = (self.model.now << 20).max(self.given.0 + 1);
         assert_eq!(sequence.0, expected, "{sequence}");
         self.given.0 = sequence.0;
+        self.model.given = sequence.0;
     }
 
     pub(super) fn pop(&mut self, count: usize, lease: Lease) {
@@ -273,7 +277,9 @@ impl World {
             Lease::NoAck => None,
         };
         let receipts: Vec<u64> = delivered.iter().filter_map(|popped| popped.receipt).collect();
-        let expected = self.model.pop(count, lent, &receipts);
+        let mut ends = Vec::new();
+        let expected = self.model.pop(count, lent, &receipts, &mut ends);
+        self.expected_ends.extend(ends);
         assert_eq!(delivered.len(), expected.len());
         assert_eq!(grants.len(), expected.len());
         for (popped, message) in delivered.iter().zip(&expected) {
@@ -330,7 +336,9 @@ impl World {
             let (target, name, receipt) = parsed(&text);
             let sequence = self.eager.queue.ack(ms(self.clock), &target);
             assert_eq!(self.lazy.queue.ack(ms(self.clock), &target), sequence);
-            assert_eq!(sequence.map(|sequence| sequence.0), self.model.ack(&name, receipt));
+            let expected = self.model.ack(&name, receipt);
+            assert_eq!(sequence.map(|sequence| sequence.0), expected.map(|(sequence, _)| sequence));
+            self.expect_end(expected.and_then(|(_, end)| end));
             acked.extend(sequence);
         }
         if !acked.is_empty() {
@@ -356,7 +364,8 @@ impl World {
         };
         let expected = self.model.nack(&name, receipt, delay, error, verdict, jittered);
         let Some(nacked) = nacked else { return assert_eq!(expected, None) };
-        let (sequence, to, state) = expected.expect("it is not in flight");
+        let (sequence, to, state, end) = expected.expect("it is not in flight");
+        self.expect_end(end);
         assert_eq!(nacked.sequence.0, sequence);
         assert_eq!(state_of(nacked.state, 0), state);
         match (nacked.fate, to) {

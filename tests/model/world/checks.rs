@@ -1,5 +1,6 @@
 //! What must be true after each step and at the end.
 
+use super::schedules::check_schedule;
 use super::statistics::Since;
 use super::words::*;
 use super::{ms, replayed, rewritten, Master, World};
@@ -86,6 +87,12 @@ impl World {
             expected.sort_unstable();
             assert_eq!(self.scanned(Some(kind)), expected);
         }
+        let mut recurring: Vec<u64> = Vec::new();
+        recurring.extend(self.model.messages.iter().filter(|held| held.recurs.is_some()).map(|held| held.sequence));
+        recurring.sort_unstable();
+        let (mut found, _) = self.lazy.queue.scan_recurring(now, Cursor::Start, usize::MAX, None);
+        found.sort_unstable();
+        assert!(found.into_iter().map(|sequence| sequence.0).eq(recurring));
         assert_eq!(self.scanned(None), self.sorted_sequences());
     }
 
@@ -161,12 +168,21 @@ impl World {
             master.resume(now);
             master.stamp(now);
         }
+        // A series would never end.
+        if let Some(effect) = self.end_all_series() {
+            let stamped = Stamped { now, effect };
+            for queue in others.iter_mut().map(|other| &mut other.queue) {
+                queue.apply(&stamped).unwrap();
+            }
+            self.eager.queue.apply(&stamped).unwrap();
+            self.lazy.queue.apply(&stamped).unwrap();
+        }
         // The replica may have processed later times than its master.
         self.clock = self.model.now.max(self.replica_seen);
         self.advance_eager();
         loop {
             let (delivered, _) = self.eager.pop(self.clock, &everything);
-            let expected = self.model.pop(usize::MAX, None, &[]);
+            let expected = self.model.pop(usize::MAX, None, &[], &mut Vec::new());
             assert!(delivered.iter().map(|popped| popped.sequence).eq(expected.iter().map(|popped| popped.sequence)));
             assert_eq!(self.lazy.pop(self.clock, &everything).0, delivered);
             for other in &mut others {
@@ -217,6 +233,7 @@ fn check_message(queue: &Queue, now: UnixMs, expected: &reference::Message) {
     assert_eq!(record.receipt().map(|receipt| receipt.0), expected.receipt);
     let ttl = record.ttl.map_or((0, reference::NEVER), |ttl| (ttl.duration.as_ms(), ttl.end.as_ms()));
     assert_eq!(ttl, (expected.ttl, expected.expires));
+    check_schedule(found.recurring, expected.recurs.as_ref());
     let lease = expected.lease.unwrap_or(queue.settings().lease.as_ms());
     assert_eq!(found.lease.as_ms(), lease);
     if let Some(receipt) = expected.receipt {

@@ -3,11 +3,13 @@
 
 mod acts;
 mod checks;
+mod schedules;
 mod statistics;
 mod words;
 
 use crate::exercise::{digest, reload};
 use crate::history::{Act, History, Way, Who, ERRORS};
+use crate::recurring::End;
 use crate::reference::{Model, NEVER};
 use dq::queue::id::Floor;
 use dq::queue::time::UnixMs;
@@ -45,6 +47,8 @@ pub struct World {
     given: (u64, u64),
     /// The receipts that were issued, each with the id of its message.
     receipts: Vec<(Vec<u8>, u64)>,
+    /// The ends of runs that the model has seen and the masters have not told of yet.
+    expected_ends: Vec<End>,
     steps: usize,
 }
 
@@ -112,6 +116,7 @@ impl World {
             skew: history.skew,
             given: (0, 0),
             receipts: Vec::new(),
+            expected_ends: Vec::new(),
             steps: 0,
         }
     }
@@ -175,6 +180,8 @@ impl World {
             Act::Advance { budget } => self.advance_lazy(*budget),
             Act::AdvanceReplica { ahead, budget } => self.advance_replica(*ahead, *budget),
             Act::Trim { budget, by } => self.trim(*budget, *by),
+            Act::Schedule(every) => self.schedule(every),
+            Act::EndRuns { budget, by } => self.end_runs(*budget, *by),
             Act::Reload(way) => self.reload(*way),
             Act::Failover => self.fail_over(),
             Act::Remake => self.remake(),
@@ -189,13 +196,15 @@ impl World {
     }
 
     fn send_at(&mut self, now: u64, effect: Effect<'_>) {
-        let bytes = encoded(&Stamped { now: ms(now), effect });
-        self.replica_counts &= self.clock == self.model.now;
-        if self.replica.is_none() {
-            self.replica_since = Since::default();
+        for effect in self.with_ends(effect) {
+            let bytes = encoded(&Stamped { now: ms(now), effect });
+            self.replica_counts &= self.clock == self.model.now;
+            if self.replica.is_none() {
+                self.replica_since = Since::default();
+            }
+            apply(&mut self.replica, &bytes);
+            self.log.push(bytes);
         }
-        apply(&mut self.replica, &bytes);
-        self.log.push(bytes);
     }
 
     fn advance_lazy(&mut self, budget: usize) {
@@ -302,7 +311,14 @@ impl World {
     /// Deletes the queue; the next push creates a new one.
     fn remake(&mut self) {
         let settings = self.model.settings;
+        let given = self.model.given;
         self.model = Model::new(settings, self.model.now);
+        self.model.given = given;
+        // As the server does after each command: a new queue repeats no id.
+        for master in [&mut self.eager, &mut self.lazy] {
+            let (sequence, receipt) = master.queue.last_given();
+            master.floor.raise(sequence, receipt);
+        }
         self.eager.queue = Queue::new(settings);
         self.lazy.queue = Queue::new(settings);
         self.eager.since = Since::default();

@@ -221,7 +221,7 @@ fn the_ranges_of_the_pages_are_those_of_the_server() {
                 let named =
                     matches!(row.range, Range::Bytes { .. }) || error.starts_with(&format!("ERR {name} must be "));
                 let seconds = format!("ERR {name} is Unix time in milliseconds; {value} looks like seconds");
-                let is_seconds = name == "AT" && error == seconds;
+                let is_seconds = matches!(name.as_str(), "AT" | "UNTIL") && error == seconds;
                 assert!(named && error.contains(&says) || is_seconds, "{}: {line}: {error:?}, not {says:?}", page.name);
             }
         }

@@ -40,6 +40,7 @@ const fn sample(kind: Kind, line: &'static str) -> Sample {
 pub const SAMPLES: &[Sample] = &[
     sample(Kind::Grows, "DQ.PUSH q x ID m DELAY 5 REPLACE"),
     sample(Kind::Grows, "DQ.MPUSH q 2 x y IDS m n DELAY 5 REPLACE"),
+    sample(Kind::Grows, "DQ.SCHEDULE q m x EVERY 5"),
     sample(Kind::Changes, "DQ.POP q COUNT 5 BLOCK 0"),
     sample(Kind::Changes, "DQ.MPOP 1 q COUNT 5 BLOCK 0"),
     sample(Kind::Changes, "DQ.ACK q m n"),

@@ -20,7 +20,7 @@ pub fn any_command(random: &mut Random, keys: &[&str]) -> String {
     let count = random.below(4) + 1;
     let lease = *random.one_of(&["", "LEASE 1", "LEASE 30", "LEASE 600000", "NOACK"]);
     let other = *random.one_of(&["x", "y", "z"]);
-    match random.below(32) {
+    match random.below(38) {
         0..=3 => format!("DQ.PUSH {key} payload-{count} ID {id} {delay} {rest}"),
         4 => format!("DQ.PUSH {key} payload {delay}"),
         5 | 6 => format!("DQ.MPUSH {key} 3 x \"\" y IDS {id} {other} z {delay} {rest}"),
@@ -44,6 +44,17 @@ pub fn any_command(random: &mut Random, keys: &[&str]) -> String {
         26 => format!("DQ.PURGE {key} {} COUNT {count}", random.one_of(&["", "dead", "ready inflight"])),
         27 => format!("DQ.ALTER {key} {}", random.one_of(&["BACKOFF 5 50 JITTER 80", "MAXPAYLOAD 8", "MAXPAYLOAD 0"])),
         28 => format!("DQ.ALTER {key} {}", random.one_of(&["DEDUPE 30", "DEDUPE 600000", "DEDUPE 0"])),
+        // Time alone never makes a run fail: that would be a decision, which changes the queue.
+        29 | 30 => format!(
+            "DQ.SCHEDULE {key} s{} payload-{count} EVERY {} RETRIES -1 TTL 0 {}",
+            random.below(3),
+            random.one_of(&["30", "50 OFFSET 7", "600000"]),
+            random.one_of(&["", "TIMES 2", "AT 1000000001000", "PRIORITY 30", "UNTIL 8000000000000"])
+        ),
+        31 => format!("DQ.ACK {key} s0 s1"),
+        32 => {
+            format!("DQ.NACK {key} s{} {}", random.below(3), random.one_of(&["DEAD ERROR bad", "DELAY 20", "NOCOUNT"]))
+        }
         // This is drawn more often than a pause, so that most of a history has deliveries.
         _ => format!("DQ.RESUME {key}"),
     }

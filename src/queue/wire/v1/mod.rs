@@ -7,6 +7,7 @@
 
 mod numbers;
 mod read;
+mod recurring;
 mod settings;
 mod write;
 
@@ -14,6 +15,7 @@ pub use read::{live_images, live_known};
 pub use write::{image, images, known};
 
 use super::super::Totals;
+use recurring::{Declaration, Ended, Recurring, RunEnd};
 use serde::{Deserialize, Serialize};
 use serde_bytes::Bytes;
 use settings::Settings;
@@ -61,6 +63,12 @@ enum Effect<'a> {
     Alter(Settings),
     #[serde(rename = "z")]
     Pause(u64),
+    #[serde(rename = "g")]
+    Schedule(Option<Settings>, #[serde(borrow)] Image<'a>),
+    #[serde(rename = "j")]
+    Declare(i64, Option<Box<Declaration>>),
+    #[serde(rename = "q")]
+    EndRuns(#[serde(borrow)] Ended<'a>, Vec<i64>, Vec<RunEnd>),
     #[serde(rename = "x")]
     Trim(Spans),
     #[serde(rename = "y")]
@@ -107,7 +115,7 @@ struct Grant(i64, u32, i64, i64);
 
 /// A message: the sequence as a distance from that of the message before, the due time as a distance from the
 /// sequence's instant, priority, retries, lease, TTL, attempts, the phase unless it is waiting, name, payload, error,
-/// and where it comes from unless the sequence tells.
+/// and what few messages have.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Image<'a>(
     i64,
@@ -121,8 +129,12 @@ pub struct Image<'a>(
     #[serde(borrow)] Option<&'a Bytes>,
     #[serde(borrow)] &'a Bytes,
     #[serde(borrow)] Option<&'a Bytes>,
-    #[serde(default, skip_serializing_if = "Option::is_none")] Option<Origin>,
+    #[serde(default, skip_serializing_if = "Option::is_none")] Option<Extras>,
 );
+
+/// What few messages have: where the message comes from unless its sequence tells, and its schedule.
+#[derive(Debug, Serialize, Deserialize)]
+struct Extras(Option<Origin>, Option<Box<Recurring>>);
 
 /// Where a message comes from: when its id was accepted, as a distance from the sequence's instant, and when its chain of
 /// replacements began, as a distance from that.

@@ -51,6 +51,17 @@ impl<'a> TryFrom<Stamped<'a>> for LiveStamped<'a> {
             Effect::Bury(of, error) => LiveEffect::Bury(sequence(of), error.map(|error| &**error)),
             Effect::Redrive(those, due) => LiveEffect::Redrive(spans(those, base)?, time_at(due, now)?),
             Effect::Purge(those) => LiveEffect::Purge(spans(those, base)?),
+            Effect::Schedule(settings, message) => {
+                LiveEffect::Schedule(settings.map(LiveSettings::try_from).transpose()?, live_image(message, base)?)
+            }
+            Effect::Declare(of, declared) => {
+                let declared = declared.map(|declared| (*declared).try_into().map(Box::new)).transpose()?;
+                LiveEffect::Declare(sequence(of), declared)
+            }
+            Effect::EndRuns(how, others, ends) => {
+                let ends = ends.into_iter().map(|end| end.live(now)).collect::<Result<_, _>>()?;
+                LiveEffect::EndRuns(how.into(), sequences(&others, base), ends)
+            }
             Effect::Create(settings) => LiveEffect::Create(settings.try_into()?),
             Effect::Alter(settings) => LiveEffect::Alter(settings.try_into()?),
             Effect::Pause(end) => LiveEffect::Pause(pause(end)?),
@@ -76,7 +87,8 @@ pub fn live_images(messages: Vec<Image<'_>>, base: u64) -> Result<Vec<LiveImage<
 }
 
 fn live_image(image: Image<'_>, base: u64) -> Result<LiveImage<'_>, Refused> {
-    let Image(sequence, due, priority, count, lease, ttl, attempts, phase, name, payload, error, origin) = image;
+    let Image(sequence, due, priority, count, lease, ttl, attempts, phase, name, payload, error, extras) = image;
+    let Extras(origin, recurring) = extras.unwrap_or(Extras(None, None));
     let sequence = at_distance(sequence, base);
     let due = time_at(due, instant_of(sequence))?;
     let phase = match phase {
@@ -92,6 +104,7 @@ fn live_image(image: Image<'_>, base: u64) -> Result<LiveImage<'_>, Refused> {
         None => None,
     };
     let lease = lease.map(duration).transpose()?;
+    let recurring = recurring.map(|state| (*state).try_into().map(Box::new)).transpose()?;
     Ok(LiveImage {
         record: Record {
             sequence: Sequence(sequence),
@@ -102,11 +115,13 @@ fn live_image(image: Image<'_>, base: u64) -> Result<LiveImage<'_>, Refused> {
             ttl,
             attempts,
             phase,
+            recurring: recurring.is_some(),
         },
         name: name.map(|name| &**name),
         payload,
         error: error.map(|error| &**error),
         origin: origin.map(|origin| live_origin(origin, sequence)).transpose()?,
+        recurring,
     })
 }
 

@@ -46,6 +46,17 @@ impl<'a> From<&LiveStamped<'a>> for Stamped<'a> {
             LiveEffect::Bury(sequence, error) => Effect::Bury(from_base(*sequence), error.map(Bytes::new)),
             LiveEffect::Redrive(those, due) => Effect::Redrive(spans(those, base), from_now(*due)),
             LiveEffect::Purge(those) => Effect::Purge(spans(those, base)),
+            LiveEffect::Schedule(settings, message) => {
+                Effect::Schedule(settings.as_ref().map(Settings::from), image(message, base))
+            }
+            LiveEffect::Declare(sequence, declared) => {
+                let declared = declared.as_deref().map(|declared| Box::new(Declaration::from(declared)));
+                Effect::Declare(from_base(*sequence), declared)
+            }
+            LiveEffect::EndRuns(how, others, ends) => {
+                let ends = ends.iter().map(|end| RunEnd::of(end, now)).collect();
+                Effect::EndRuns(Ended::from(*how), distances(others, base), ends)
+            }
             LiveEffect::Create(settings) => Effect::Create(settings.into()),
             LiveEffect::Alter(settings) => Effect::Alter(settings.into()),
             LiveEffect::Pause(pause) => Effect::Pause(pause_end(*pause)),
@@ -90,10 +101,7 @@ pub fn image<'a>(live: &LiveImage<'a>, base: u64) -> Image<'a> {
         live.name.map(Bytes::new),
         Bytes::new(live.payload),
         live.error.map(Bytes::new),
-        live.origin.map(|origin| {
-            let chain = origin.chain.map(|chain| time_distance(chain, origin.accepted));
-            Origin(time_distance(origin.accepted, instant_of(sequence)), chain)
-        }),
+        extras(live),
     )
 }
 
@@ -105,6 +113,16 @@ pub fn known<'a>(ids: &[LiveKnownId<'a>]) -> Vec<KnownId<'a>> {
         KnownId(accepted, Bytes::new(live.name))
     };
     ids.iter().map(&mut next).collect()
+}
+
+/// What few messages have; `None` for the others.
+fn extras(live: &LiveImage<'_>) -> Option<Extras> {
+    let origin = live.origin.map(|origin| {
+        let chain = origin.chain.map(|chain| time_distance(chain, origin.accepted));
+        Origin(time_distance(origin.accepted, instant_of(live.record.sequence.0)), chain)
+    });
+    let recurring = live.recurring.as_deref().map(|state| Box::new(Recurring::from(state)));
+    (origin.is_some() || recurring.is_some()).then_some(Extras(origin, recurring))
 }
 
 fn spans(live: &LiveSpans, base: u64) -> Spans {

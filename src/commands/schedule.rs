@@ -1,0 +1,220 @@
+//! `DQ.SCHEDULE key id payload EVERY ms [OFFSET ms] | CRON expression [TZ zone] [AT unix-ms] [UNTIL unix-ms] [TIMES n]
+//! [PRIORITY n] [RETRIES n] [LEASE ms] [TTL ms]`
+
+use super::error::Error;
+use super::options::{self, options, Options};
+use super::{key_name, now, serve, word};
+use crate::host::config;
+use crate::host::datatype::{self, Held};
+use crate::host::event::Event;
+use crate::host::floor::floor;
+use crate::host::write::{self, Wake};
+use crate::module_api::key::{Content, OpenKey};
+use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::queue::cron::{zone_name, BadCron, Cron};
+use crate::queue::rule::Rule;
+use crate::queue::settings::{Retries, Unit};
+use crate::queue::time::{DurationMs, UnixMs};
+use crate::queue::{Effect, Queue, Schedule as Wanted, Scheduled, Series};
+
+/// The command.
+pub struct Schedule;
+
+impl Command for Schedule {
+    const ROW: Row = Row {
+        name: c"DQ.SCHEDULE",
+        flags: c"write deny-oom",
+        arity: -5,
+        keys: Keys::First(Access::UPDATE),
+        acl: c"write slow",
+        summary: c"Declares a recurring message. Returns whether it was created, changed or left unchanged",
+        complexity: c"O(log N) where N is the number of messages in the queue",
+        since: c"0.1.0",
+        tips: c"",
+        args: &[Arg::key(c"key"), Arg::string(c"id"), Arg::string(c"payload"), RULE],
+        options: &[ScheduleOption::ARGS],
+    };
+
+    fn run(call: Call<'_>) {
+        serve(call, &Self::ROW, schedule);
+    }
+}
+
+/// The rule. The parser takes its parts in any order among the options.
+const RULE: Arg = Arg::oneof(
+    c"rule",
+    &[
+        Arg::block(c"interval", &[Arg::token_int(c"EVERY", c"ms"), Arg::token_int(c"OFFSET", c"offset-ms").optional()]),
+        Arg::block(c"cron", &[Arg::token_string(c"CRON", c"expression"), Arg::token_string(c"TZ", c"zone").optional()]),
+    ],
+);
+
+options! {
+    /// The parts of the rule.
+    enum RuleOption {
+        Every => Arg::token_int(c"EVERY", c"ms"),
+        Offset => Arg::token_int(c"OFFSET", c"offset-ms"),
+        Cron => Arg::token_string(c"CRON", c"expression"),
+        Tz => Arg::token_string(c"TZ", c"zone"),
+        ..ScheduleOption,
+    }
+}
+
+options! {
+    /// The options of `DQ.SCHEDULE`.
+    enum ScheduleOption {
+        At => Arg::token_time(c"AT", c"unix-ms"),
+        Until => Arg::token_time(c"UNTIL", c"unix-ms"),
+        Times => Arg::token_int(c"TIMES", c"times"),
+        Priority => Arg::token_int(c"PRIORITY", c"priority"),
+        Retries => Arg::token_int(c"RETRIES", c"retries"),
+        Lease => Arg::token_int(c"LEASE", c"lease-ms"),
+        Ttl => Arg::token_int(c"TTL", c"ttl-ms"),
+    }
+}
+
+fn schedule(call: &mut Call<'_>) -> Result<(), Error> {
+    let ctx = call.ctx;
+    let key_name = key_name(call)?;
+    let wanted = parse(call)?;
+    let now = now(ctx);
+
+    let mut key = OpenKey::open_write(ctx, key_name, datatype::handle());
+    let mut made_with = None;
+    let scheduled = match key.content() {
+        Content::WrongType => return Err(Error::WrongType),
+        Content::Holds(held) => held.queue.schedule(now, &mut floor(), &wanted),
+        Content::Missing => {
+            // A declaration that is refused does not create a queue.
+            let settings = config::defaults();
+            let mut queue = Queue::new(settings);
+            let scheduled = queue.schedule(now, &mut floor(), &wanted);
+            if let Scheduled::Created(_) = scheduled {
+                key.create(Held::made(queue)).map_err(|_| Error::WrongType)?;
+                made_with = Some(settings);
+            }
+            scheduled
+        }
+    };
+    let (answer, effect) = match scheduled {
+        Scheduled::Created(image) => ("created", Some(Effect::Schedule(made_with, image))),
+        Scheduled::Changed(image) => ("changed", Some(Effect::Schedule(None, image))),
+        Scheduled::Deferred(sequence, declared) => ("changed", Some(Effect::Declare(sequence, declared))),
+        Scheduled::Unchanged => ("unchanged", None),
+        Scheduled::AfterEnd | Scheduled::TooLarge | Scheduled::Full { .. } | Scheduled::Exhausted => {
+            if let Content::Holds(held) = key.content() {
+                let _ = write::rearm(ctx, key_name, held, now, Wake::Nobody);
+            }
+            return Err(refusal(&scheduled, &wanted));
+        }
+    };
+    let Content::Holds(held) = key.content() else { return Err(Error::WrongType) };
+    let Some(effect) = effect else {
+        let _ = write::rearm(ctx, key_name, held, now, Wake::Nobody);
+        drop(key);
+        ctx.bulk(answer.as_bytes());
+        return Ok(());
+    };
+    let announcement = write::record(ctx, key_name, held, now, Wake::IfDeliverable, || effect);
+    drop(key);
+    ctx.bulk(answer.as_bytes());
+    write::announce(ctx, key_name, announcement, &[Event::Schedule]);
+    Ok(())
+}
+
+/// The error for a declaration that was refused.
+fn refusal(why: &Scheduled<'_>, wanted: &Wanted<'_>) -> Error {
+    match why {
+        Scheduled::TooLarge => Error::TooLarge(wanted.payload.len()),
+        Scheduled::Full { held } => Error::Full(*held),
+        Scheduled::Exhausted => Error::Exhausted,
+        Scheduled::AfterEnd
+        | Scheduled::Created(_)
+        | Scheduled::Changed(_)
+        | Scheduled::Deferred(..)
+        | Scheduled::Unchanged => Error::AfterUntil,
+    }
+}
+
+/// The values of the options that do not belong to the rule.
+#[derive(Default)]
+struct Template {
+    at: Option<UnixMs>,
+    until: Option<UnixMs>,
+    times: Option<u64>,
+    priority: i8,
+    retries: Option<Retries>,
+    lease: Option<DurationMs>,
+    ttl: Option<DurationMs>,
+}
+
+impl Template {
+    fn read(&mut self, option: ScheduleOption, options: &mut Options<'_, '_>) -> Result<(), Error> {
+        match option {
+            ScheduleOption::At => self.at = Some(options.instant()?),
+            ScheduleOption::Until => self.until = Some(options.instant()?),
+            ScheduleOption::Times => self.times = Some(options.count()? as u64),
+            ScheduleOption::Priority => self.priority = options.priority()?,
+            ScheduleOption::Retries => self.retries = Some(options.retries()?),
+            ScheduleOption::Lease => self.lease = Some(options.positive_duration()?),
+            ScheduleOption::Ttl => self.ttl = Some(options.duration()?),
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Wanted<'a>, Error> {
+    let name = options::message_name(word(call))?;
+    let payload = word(call);
+    let (mut every, mut offset, mut expression, mut zone) = (None, None, None, None);
+    let mut template = Template::default();
+    let mut options = Options::new(&mut call.args);
+    while let Some(option) = options.next()? {
+        match option {
+            RuleOption::Every => every = Some(options.positive_duration()?),
+            RuleOption::Offset => offset = Some(options.offset()?),
+            RuleOption::Cron => expression = Some(options.value()?),
+            RuleOption::Tz => zone = Some(options.value()?),
+            RuleOption::ScheduleOption(option) => template.read(option, &mut options)?,
+        }
+    }
+    let rule = match (every, expression) {
+        (Some(_), Some(_)) => return Err(Error::Exclusive("EVERY", "CRON")),
+        (None, _) if offset.is_some() => return Err(Error::Needs("OFFSET", "EVERY")),
+        (_, None) if zone.is_some() => return Err(Error::Needs("TZ", "CRON")),
+        (Some(every), None) => interval(every, offset.unwrap_or(DurationMs::ZERO))?,
+        (None, Some(expression)) => cron(expression, zone)?,
+        (None, None) => return Err(Error::NoRule),
+    };
+    Ok(Wanted {
+        name,
+        payload,
+        series: Series { rule, until: template.until, times: template.times },
+        first: template.at,
+        priority: template.priority,
+        retries: template.retries,
+        lease: template.lease,
+        ttl: template.ttl,
+    })
+}
+
+/// The rule of an interval, whose offset must be less than the interval.
+fn interval(every: DurationMs, offset: DurationMs) -> Result<Rule, Error> {
+    if offset < every {
+        return Ok(Rule::Every { every, offset });
+    }
+    let max = every.as_ms() as i64 - 1;
+    Err(Error::Range { option: "OFFSET".to_owned(), unit: Unit::Ms, min: 0, max })
+}
+
+/// The rule of a cron expression.
+fn cron(expression: &[u8], zone: Option<&[u8]>) -> Result<Rule, Error> {
+    Cron::parse(expression).map_err(Error::BadCron)?;
+    let zone = zone.unwrap_or(b"UTC");
+    let zone = zone_name(zone).ok_or_else(|| Error::UnknownZone(Error::shown(zone)))?;
+    let expression = String::from_utf8_lossy(expression).into_owned();
+    let rule = Rule::Cron { expression: expression.into(), zone: zone.into() };
+    // A rule that fires at all does so again and again, from any instant on.
+    rule.next_after(UnixMs::EPOCH).ok_or(Error::BadCron(BadCron::NeverFires))?;
+    Ok(rule)
+}

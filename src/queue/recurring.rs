@@ -1,0 +1,199 @@
+//! Recurring messages: what a queue holds of a schedule beside the record of its message.
+//!
+//! A recurring message is one message that becomes due again and again. Each time at which it is due is a run of it. A
+//! run ends when the message is completed or fails for good; the message then waits for the next time of its rule, or
+//! is removed if the series is over. Only the few messages that recur have this state, in the store's side map.
+
+use super::effect::Effect;
+use super::id::Sequence;
+use super::record::Reason;
+use super::rule::Rule;
+use super::settings::{Retries, MAX_LENGTH};
+use super::time::{DurationMs, UnixMs};
+
+/// The times of a recurring message, as a client declared them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Series {
+    /// When it becomes due.
+    pub rule: Rule,
+    /// The last instant at which a run may be due.
+    pub until: Option<UnixMs>,
+    /// The number of runs.
+    pub times: Option<u64>,
+}
+
+impl Series {
+    fn is_valid(&self) -> bool {
+        self.rule.is_valid() && self.times.is_none_or(|times| (1..=MAX_LENGTH).contains(&times))
+    }
+
+    /// Whether a run may be due at `due`.
+    pub(super) fn covers(&self, due: UnixMs) -> bool {
+        self.until.is_none_or(|until| due <= until)
+    }
+}
+
+/// A declaration of a schedule that applies from the next run on, because a run has begun.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Declaration {
+    /// The times.
+    pub series: Series,
+    /// The due time of the first run, if the client set one.
+    pub first: Option<UnixMs>,
+    /// The payload.
+    pub payload: Box<[u8]>,
+    /// The priority.
+    pub priority: i8,
+    /// The number of redeliveries after the first delivery of each run.
+    pub retries: Retries,
+    /// The lease, in place of the queue's.
+    pub lease: Option<DurationMs>,
+    /// The time to live of each run; zero is no limit.
+    pub ttl: DurationMs,
+}
+
+/// What a recurring message has beside its record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recurring {
+    /// The times; `None` if the message is still an ordinary one, which becomes recurring once it is completed or fails.
+    pub series: Option<Series>,
+    /// The declared priority. That of the record may differ for one run.
+    pub priority: i8,
+    /// The number of runs that are left, with the one that the message waits for or is in.
+    pub times_left: Option<u64>,
+    /// The number of runs that have ended.
+    pub runs: u64,
+    /// The number of runs that have failed; they are also counted in `runs`.
+    pub failed_runs: u64,
+    /// When the last delivery began.
+    pub last_run: Option<UnixMs>,
+    /// What was declared for the runs after the current one.
+    pub declared: Option<Box<Declaration>>,
+}
+
+impl Recurring {
+    /// A series that begins.
+    pub fn new(series: Series, priority: i8) -> Recurring {
+        Recurring { times_left: series.times, series: Some(series), priority, ..Recurring::default() }
+    }
+
+    /// The times that clients see: those that apply now, or else those that will apply.
+    pub fn shown(&self) -> Option<&Series> {
+        self.series.as_ref().or(self.declared.as_ref().map(|declared| &declared.series))
+    }
+
+    /// Whether a queue could hold this state.
+    pub(super) fn is_valid(&self) -> bool {
+        let counts = [self.runs, self.failed_runs, self.times_left.unwrap_or(1)];
+        self.shown().is_some()
+            && self.series.as_ref().is_none_or(Series::is_valid)
+            && counts.iter().all(|count| *count <= MAX_LENGTH)
+            && self.declared.as_ref().is_none_or(|declared| declared.is_valid())
+    }
+
+    /// The number of bytes on the heap.
+    pub(super) fn heap_bytes(&self) -> usize {
+        let declared = self.declared.as_ref();
+        size_of::<Recurring>()
+            + self.series.as_ref().map_or(0, |series| series.rule.heap_bytes())
+            + declared.map_or(0, |declared| {
+                size_of::<Declaration>() + declared.payload.len() + declared.series.rule.heap_bytes()
+            })
+    }
+}
+
+impl Declaration {
+    /// Whether a client could have declared this.
+    pub(super) fn is_valid(&self) -> bool {
+        self.series.is_valid() && self.lease.is_none_or(|lease| !lease.is_zero())
+    }
+}
+
+/// How runs ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended<'a> {
+    /// A consumer completed them.
+    Acked,
+    /// They were delivered without a lease.
+    Taken,
+    /// A nack ended the last attempt, with this error.
+    Nacked(Option<&'a [u8]>),
+    /// They were made to fail by `DQ.BURY`, with this error.
+    Buried(Option<&'a [u8]>),
+    /// Time alone ended them.
+    ByTime,
+}
+
+impl<'a> Ended<'a> {
+    /// The error text that the dead copy of the run gets, in place of that of the message.
+    pub(super) fn error(self) -> Option<&'a [u8]> {
+        match self {
+            Ended::Nacked(error) | Ended::Buried(error) => error,
+            Ended::Acked | Ended::Taken | Ended::ByTime => None,
+        }
+    }
+}
+
+/// The end of one run of a recurring message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunEnd {
+    /// The message.
+    pub sequence: Sequence,
+    /// How it failed, if it did.
+    pub failure: Option<Failure>,
+    /// What becomes of the message.
+    pub next: Next,
+}
+
+/// The failure of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// When it failed.
+    pub died: UnixMs,
+    /// Why it failed.
+    pub reason: Reason,
+    /// The sequence of the dead copy that is kept of it; `None` if none is kept.
+    pub copy: Option<Sequence>,
+}
+
+/// What becomes of a recurring message when a run ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// It waits for this instant.
+    At(UnixMs),
+    /// It waits for this instant as it was declared meanwhile, with this sequence.
+    Renewed(UnixMs, Sequence),
+    /// The series is over, and the message is removed.
+    Over,
+}
+
+/// The ends of runs that operations of this queue have brought about and that were not replicated yet. Allocated with
+/// the first one.
+#[derive(Debug, Default)]
+pub(super) struct UnsentEnds(pub Vec<RunEnd>);
+
+impl<'a> Effect<'a> {
+    /// This effect of an operation that also ended these runs.
+    ///
+    /// Returns up to two effects, in the order in which they are applied. An effect that completes messages, or that
+    /// gives one back, becomes one that ends runs. Before any other effect, time had ended the runs.
+    #[must_use]
+    pub fn with_ends(self, ends: Vec<RunEnd>) -> (Effect<'a>, Option<Effect<'a>>) {
+        let others = |all: Vec<Sequence>| {
+            all.into_iter().filter(|sequence| ends.iter().all(|end| end.sequence != *sequence)).collect()
+        };
+        match self {
+            Effect::Ack(all) => {
+                let others = others(all);
+                (Effect::EndRuns(Ended::Acked, others, ends), None)
+            }
+            Effect::Take(all) => {
+                let others = others(all);
+                (Effect::EndRuns(Ended::Taken, others, ends), None)
+            }
+            Effect::Nack(_, _, _, error) => (Effect::EndRuns(Ended::Nacked(error), Vec::new(), ends), None),
+            Effect::Bury(_, error) => (Effect::EndRuns(Ended::Buried(error), Vec::new(), ends), None),
+            effect => (Effect::EndRuns(Ended::ByTime, Vec::new(), ends), Some(effect)),
+        }
+    }
+}

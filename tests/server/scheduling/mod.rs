@@ -1,0 +1,3 @@
+mod cron;
+mod declaring;
+mod running;
