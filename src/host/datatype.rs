@@ -30,7 +30,8 @@ use crate::queue::{Effect, Queue, Refused, Stamped};
 use crate::schedule::agenda::{Armed, Taken};
 use crate::schedule::with_schedule;
 
-/// The encoding version of a saved value. A new layout gets a new version and a reader of its own.
+/// The encoding version of a saved value, which stays the same: the bytes begin with the version of their format, see
+/// [`crate::queue::wire`].
 const ENCODING: c_int = 1;
 
 /// The data type, with the name that `TYPE` returns.
