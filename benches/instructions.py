@@ -27,6 +27,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "peers"))
 
+from options import add_server_and_module  # noqa: E402
 from process import RedisServer  # noqa: E402
 from wire import encode  # noqa: E402
 
@@ -234,9 +235,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true", help="make these the figures that later runs are held against")
     parser.add_argument("--cpu", action="store_true", help="measure the CPU time of the same too, without valgrind")
-    parser.add_argument("--server", default=os.environ.get("DQ_SERVER", "redis-server"))
-    parser.add_argument("--module", default=os.environ.get("DQ_MODULE", os.path.join(
-        os.environ.get("CARGO_TARGET_DIR", "target"), "release", "libdq.so")))
+    add_server_and_module(parser)
     options = parser.parse_args()
     if not shutil.which("valgrind"):
         print("instructions were not counted: there is no valgrind here")

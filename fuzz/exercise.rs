@@ -7,8 +7,8 @@ use dq::queue::settings::{Retries, Settings};
 use dq::queue::time::{DurationMs, UnixMs};
 use dq::queue::wire::Loader;
 use dq::queue::{
-    Cursor, Due, Lease, Nack, NewMessage, Pause, Pop, Queue, Refused, Reschedule, Schedule, Series, Stamped, StateKind,
-    States, Verdict, Which,
+    Cursor, Due, Lease, Nack, NewMessage, Pause, Pop, Queue, Refused, Reschedule, ScanFilter, Schedule, Series,
+    Stamped, StateKind, States, Verdict, Which,
 };
 
 pub const NOW: u64 = 1_760_000_000_000;
@@ -178,7 +178,7 @@ pub fn change_and_remove(queue: &mut Queue, names: &[Vec<u8>], floor: &mut Floor
     for kind in StateKind::ALL {
         assert_eq!(queue.peek(now, kind, usize::MAX).len() as u64, queue.counts().of(kind));
     }
-    let (all, rest) = queue.scan(now, Cursor::Start, usize::MAX, None);
+    let (all, rest) = queue.scan(now, Cursor::Start, usize::MAX, ScanFilter::default());
     assert_eq!((all.len(), rest), (queue.images().count(), None));
     queue.purge(now, States::only(StateKind::Delayed));
     assert!(queue.peek(now, StateKind::Delayed, 1).is_empty());

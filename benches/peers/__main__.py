@@ -22,6 +22,7 @@ from contenders import CONTENDERS
 from contenders.base import Missing
 from process import RedisServer, pin_load, stop_all
 from sizes import Sizes
+from options import add_server_and_module, chosen
 from tables import TABLES, Results
 from workloads import WORKLOADS
 import report
@@ -34,7 +35,7 @@ class Lab:
         self.target = os.path.abspath(os.environ.get("CARGO_TARGET_DIR", "target"))
         self.node_packages = os.path.join(self.target, "bench-node")
         self.server = options.server
-        self.module = os.path.abspath(options.module or os.path.join(self.target, "release", "libdq.so"))
+        self.module = os.path.abspath(options.module)
         self.sizes = Sizes(options.quick)
         if not os.path.exists(self.module):
             sys.exit(f"{self.module} is not there; run: make build")
@@ -45,20 +46,9 @@ def options_of(arguments):
     parser.add_argument("--quick", action="store_true", help="a small part of the messages, in about three minutes")
     parser.add_argument("--only", help="these workloads: " + ", ".join(w.name for w in WORKLOADS))
     parser.add_argument("--contender", help="these contenders: " + ", ".join(c.name for c in CONTENDERS))
-    parser.add_argument("--server", default=os.environ.get("DQ_SERVER", "redis-server"))
-    parser.add_argument("--module", default=os.environ.get("DQ_MODULE"))
+    add_server_and_module(parser)
     parser.add_argument("--json", help="write the results there too; with --only or --contender into those of before")
     return parser.parse_args(arguments)
-
-
-def chosen(all_of_them, names, what):
-    if not names:
-        return all_of_them
-    names = names.split(",")
-    unknown = set(names) - {one.name for one in all_of_them}
-    if unknown:
-        sys.exit(f"no such {what}: {', '.join(sorted(unknown))}")
-    return [one for one in all_of_them if one.name in names]
 
 
 def machine():

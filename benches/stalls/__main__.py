@@ -23,6 +23,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "peers"))
 
+from options import add_server_and_module, chosen  # noqa: E402
 from process import RedisServer, pin_load, stop_all  # noqa: E402
 import report  # noqa: E402
 
@@ -49,21 +50,9 @@ def options_of(arguments):
     parser.add_argument("--priorities", type=numbers, default=[1, 256], help="numbers of priorities, default 1,256")
     parser.add_argument("--waiting", type=numbers, default=[0, 16], help="numbers of blocked clients, default 0,16")
     parser.add_argument("--strict", action="store_true", help="fail if a limit is missed")
-    parser.add_argument("--server", default=os.environ.get("DQ_SERVER", "redis-server"))
-    parser.add_argument("--module", default=os.environ.get("DQ_MODULE", os.path.join(
-        os.environ.get("CARGO_TARGET_DIR", "target"), "release", "libdq.so")))
+    add_server_and_module(parser)
     parser.add_argument("--json", help="write the results there too")
     return parser.parse_args(arguments)
-
-
-def chosen(names):
-    if not names:
-        return CASES
-    names = names.split(",")
-    unknown = set(names) - {case.name for case in CASES}
-    if unknown:
-        sys.exit(f"no such case: {', '.join(sorted(unknown))}")
-    return [case for case in CASES if case.name in names]
 
 
 def measured(options, case, messages, priorities, waiting):
@@ -98,7 +87,7 @@ def main():
     if not os.path.exists(options.module):
         sys.exit(f"{options.module} is not there; run: make build")
     messages = options.messages or (QUICK_MESSAGES if options.quick else MESSAGES)
-    cases = chosen(options.only)
+    cases = chosen(CASES, options.only, "case")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # and not without stopping the servers
     pin_load()
     gc.disable()

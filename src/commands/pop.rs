@@ -116,7 +116,7 @@ pub fn parse(call: &mut Call<'_>) -> Result<(Request, Option<DurationMs>), Error
 pub fn serve_now(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, request: &Request) -> Option<Announcement> {
     if let Some(now) = held.queue.correct_rate(now) {
         if listeners::any(ctx) {
-            write::replicate(ctx, name, now, Effect::PullBack);
+            write::replicate(ctx, name, held, now, Effect::PullBack);
         }
     }
     let count = held.queue.deliverable(now, &request.wanted);

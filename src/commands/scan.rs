@@ -8,7 +8,7 @@ use super::{key_name, look_at, now, serve, word};
 use crate::module_api::ctx::Ctx;
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::queue::time::UnixMs;
-use crate::queue::{Cursor, Queue, StateKind};
+use crate::queue::{Cursor, Queue, ScanFilter};
 
 /// The command.
 pub struct Scan;
@@ -59,9 +59,7 @@ fn scan(call: &mut Call<'_>) -> Result<(), Error> {
 }
 
 fn reply_page(ctx: Ctx, queue: &Queue, now: UnixMs, request: &Request) {
-    let Request { cursor, kind, count, recurring } = *request;
-    let (page, next) =
-        if recurring { queue.scan_recurring(now, cursor, count, kind) } else { queue.scan(now, cursor, count, kind) };
+    let (page, next) = queue.scan(now, request.cursor, request.count, request.filter);
     ctx.array(2);
     ctx.bulk(next.unwrap_or(Cursor::Start).number().to_string().as_bytes());
     ctx.array(page.len());
@@ -76,24 +74,21 @@ fn reply_page(ctx: Ctx, queue: &Queue, now: UnixMs, request: &Request) {
 /// What one call of a scan is to return.
 pub(super) struct Request {
     cursor: Cursor,
-    /// The state that messages must have.
-    kind: Option<StateKind>,
     /// How many messages to look at.
     count: usize,
-    /// Whether only recurring messages are returned.
-    recurring: bool,
+    filter: ScanFilter,
 }
 
 pub(super) fn parse(call: &mut Call<'_>) -> Result<Request, Error> {
     let cursor = options::cursor(word(call))?;
-    let (mut kind, mut count, mut recurring) = (None, COUNT, false);
+    let (mut count, mut filter) = (COUNT, ScanFilter::default());
     let mut options = Options::new(&mut call.args);
     while let Some(option) = options.next()? {
         match option {
-            ScanOption::State => kind = Some(state(options.value()?)?),
+            ScanOption::State => filter.kind = Some(state(options.value()?)?),
             ScanOption::Count => count = options.count()?,
-            ScanOption::Recurring => recurring = true,
+            ScanOption::Recurring => filter.recurring = true,
         }
     }
-    Ok(Request { cursor, kind, count, recurring })
+    Ok(Request { cursor, count, filter })
 }

@@ -77,8 +77,7 @@ fn end_failed_runs(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) -> bo
     raise_floor(held.queue.last_given());
     let ends = held.queue.take_ends();
     let effect = Effect::EndRuns(Ended::ByTime, Vec::new(), ends);
-    let stamp = held.queue.stamp(now);
-    write::replicate(ctx, name, stamp, effect);
+    write::replicate(ctx, name, held, now, effect);
     true
 }
 
@@ -114,8 +113,7 @@ fn advance(
         let trimmed = if decides { held.queue.trim_dead(STEP) } else { Spans::default() };
         if !trimmed.is_empty() {
             moved.changed = true;
-            let stamp = held.queue.stamp(now);
-            write::replicate(ctx, name, stamp, Effect::Trim(trimmed));
+            write::replicate(ctx, name, held, now, Effect::Trim(trimmed));
         }
         if decides && end_failed_runs(ctx, name, held, now) {
             moved.changed = true;

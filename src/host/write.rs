@@ -41,8 +41,9 @@ pub enum Wake {
     Nobody,
 }
 
-/// Sends an effect to the replicas and the AOF.
-pub fn replicate(ctx: Ctx, name: Name<'_>, now: UnixMs, effect: Effect<'_>) {
+/// Sends an effect that was decided at `now` to the replicas and the AOF. The queue stamps it with its own time.
+pub fn replicate(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, effect: Effect<'_>) {
+    let now = held.queue.stamp(now);
     let mut blob = Vec::with_capacity(128);
     match (Stamped { now, effect }).encode(&mut blob) {
         Ok(()) => {
@@ -65,23 +66,21 @@ pub fn record<'e>(
     effect: impl FnOnce() -> Effect<'e>,
 ) -> Announcement {
     let heard = listeners::any(ctx);
-    let stamp = held.queue.stamp(now);
     let ends = held.queue.take_ends();
     if heard && !ends.is_empty() {
         let (first, second) = effect().with_ends(ends);
-        replicate(ctx, name, stamp, first);
-        second.into_iter().for_each(|second| replicate(ctx, name, stamp, second));
+        replicate(ctx, name, held, now, first);
+        second.into_iter().for_each(|second| replicate(ctx, name, held, now, second));
     } else if heard {
-        replicate(ctx, name, stamp, effect());
+        replicate(ctx, name, held, now, effect());
     } else {
+        held.queue.stamp(now);
         // There is no AOF and no replica: this only marks the dataset as changed, for the next save.
         ctx.replicate_verbatim();
     }
     if held.queue.has_excess_dead() {
         let trimmed = held.queue.trim_dead(TRIMMED);
-        if heard && !trimmed.is_empty() {
-            replicate(ctx, name, stamp, Effect::Trim(trimmed));
-        }
+        replicate_trim(ctx, name, held, now, trimmed);
         if held.queue.has_excess_dead() {
             with_schedule(|schedule| schedule.look_at(&ctx, now, ctx.selected_db(), name.bytes()));
         }
@@ -110,12 +109,8 @@ pub fn drop_excess(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, id: &
 }
 
 fn replicate_trim(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, trimmed: Spans) {
-    if trimmed.is_empty() {
-        return;
-    }
-    let stamp = held.queue.stamp(now);
-    if listeners::any(ctx) {
-        replicate(ctx, name, stamp, Effect::Trim(trimmed));
+    if !trimmed.is_empty() && listeners::any(ctx) {
+        replicate(ctx, name, held, now, Effect::Trim(trimmed));
     }
 }
 

@@ -9,9 +9,8 @@ use super::gate::Pause;
 use super::id::Sequence;
 use super::ops::give_back::Fate;
 use super::ops::give_back::ERROR_MAX;
-use super::record::{Phase, Record};
+use super::record::Phase;
 use super::recurring::{Declaration, Ended, Next, RunEnd};
-use super::store::At;
 use super::time::UnixMs;
 use super::wire::Refused;
 use super::Queue;
@@ -60,21 +59,10 @@ impl Queue {
                 self.count_begun(grants.len(), now);
             }
             Effect::Take(sequences) => {
-                for sequence in sequences {
-                    if let Some((at, record)) = self.refreshed(*sequence, now) {
-                        self.remember(at, now);
-                        self.remove(at, &record);
-                    }
-                }
+                self.take_all(sequences, now);
                 self.count_begun(sequences.len(), now);
             }
-            Effect::Ack(sequences) => {
-                for sequence in sequences {
-                    if let Some((at, record)) = self.refreshed(*sequence, now) {
-                        self.complete(at, &record, now);
-                    }
-                }
-            }
+            Effect::Ack(sequences) => self.complete_all(sequences, now),
             Effect::Nack(sequence, fate, attempts, error) => {
                 if let Some((at, record)) = self.refreshed(*sequence, now) {
                     self.give_back(at, &record, *fate, *attempts, *error, now);
@@ -87,11 +75,7 @@ impl Queue {
             }
             Effect::Cancel(sequences, forgotten) => {
                 forgotten.iter().for_each(|name| self.unlearn(name));
-                for sequence in sequences {
-                    if let Some((at, record)) = self.refreshed(*sequence, now) {
-                        self.drop_cancelled(at, &record);
-                    }
-                }
+                self.for_each_refreshed(sequences, now, |queue, at, record| queue.drop_cancelled(at, record));
             }
             Effect::Reschedule(sequence, due, priority) => {
                 if let Some((at, record)) = self.refreshed(*sequence, now) {
@@ -124,15 +108,9 @@ impl Queue {
                 }
             }
             Effect::EndRuns(how, others, ends) => {
-                for sequence in others {
-                    if let Some((at, record)) = self.refreshed(*sequence, now) {
-                        if *how == Ended::Taken {
-                            self.remember(at, now);
-                            self.remove(at, &record);
-                        } else {
-                            self.complete(at, &record, now);
-                        }
-                    }
+                match how {
+                    Ended::Taken => self.take_all(others, now),
+                    _ => self.complete_all(others, now),
                 }
                 for end in ends {
                     if let Some((at, record)) = self.refreshed(end.sequence, now) {
@@ -157,10 +135,17 @@ impl Queue {
         Ok(Applied::Done)
     }
 
-    /// The message with `sequence`, brought up to `now`; `None` if the queue does not hold it.
-    fn refreshed(&mut self, sequence: Sequence, now: UnixMs) -> Option<(At, Record)> {
-        let at = self.messages.find_sequence(sequence)?;
-        Some((at, self.refresh(at, now)))
+    /// Removes messages that were delivered without a lease.
+    fn take_all(&mut self, sequences: &[Sequence], now: UnixMs) {
+        self.for_each_refreshed(sequences, now, |queue, at, record| {
+            queue.remember(at, now);
+            queue.remove(at, record);
+        });
+    }
+
+    /// Removes messages that were acked.
+    fn complete_all(&mut self, sequences: &[Sequence], now: UnixMs) {
+        self.for_each_refreshed(sequences, now, |queue, at, record| queue.complete(at, record, now));
     }
 
     /// Refuses an effect that no queue could have produced.

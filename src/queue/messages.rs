@@ -164,6 +164,13 @@ impl Messages {
         spans
     }
 
+    /// Whether one of the spans covers every message of the queue. O(number of spans).
+    pub fn all_in(&self, spans: &Spans) -> bool {
+        let first = self.store.first_from(Sequence::ZERO).map(|at| self.store.sequence(at));
+        let (Some(first), Some(last)) = (first, self.last()) else { return true };
+        spans.iter().any(|span| span.first <= first && last <= span.last)
+    }
+
     /// The messages in `spans` that the queue holds, in push order. O(m log n).
     pub fn in_spans(&self, spans: &Spans) -> Vec<Sequence> {
         let mut held = Vec::new();

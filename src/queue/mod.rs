@@ -64,7 +64,7 @@ pub use ops::purge::Purged;
 pub use ops::push::{Due, NewMessage, NotPushed, Pushed};
 pub use ops::redrive::{Redriven, Which};
 pub use ops::reschedule::{Promoted, Reschedule, Rescheduled};
-pub use ops::scan::Cursor;
+pub use ops::scan::{Cursor, ScanFilter};
 pub use ops::schedule::{Schedule, Scheduled};
 pub use origin::Origin;
 pub use queue::Queue;

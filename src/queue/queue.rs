@@ -203,6 +203,27 @@ impl Queue {
         record
     }
 
+    /// The message with `sequence`, brought up to `now`; `None` if the queue does not hold it. O(log n).
+    pub(super) fn refreshed(&mut self, sequence: Sequence, now: UnixMs) -> Option<(At, Record)> {
+        let at = self.messages.find_sequence(sequence)?;
+        Some((at, self.refresh(at, now)))
+    }
+
+    /// Brings each of these messages up to `now` and calls `change` for it. Passes over those that the queue does not
+    /// hold.
+    pub(super) fn for_each_refreshed(
+        &mut self,
+        sequences: &[Sequence],
+        now: UnixMs,
+        mut change: impl FnMut(&mut Queue, At, &Record),
+    ) {
+        for sequence in sequences {
+            if let Some((at, record)) = self.refreshed(*sequence, now) {
+                change(self, at, &record);
+            }
+        }
+    }
+
     /// Adds a message behind all others. O(log n).
     pub(super) fn insert(&mut self, record: &Record, bytes: Bytes<'_>, now: UnixMs) {
         self.messages.add(record, bytes);

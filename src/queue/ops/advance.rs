@@ -16,6 +16,9 @@ pub(in crate::queue) const PILED_MAX: usize = 2048;
 /// The number of leases and TTLs that a pop ends at most if it finds enough messages then.
 const PILED_FEW: usize = 256;
 
+/// To copy or to free this many bytes of payload takes about as long as one step.
+pub(in crate::queue) const BYTES_OF_A_STEP: usize = 8 * 1024;
+
 /// The result of an advance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Advanced {

@@ -93,6 +93,10 @@ impl Queue {
     /// Removes the messages in `spans` that the queue holds, and returns how many there were. What time has done to
     /// them by `now` is counted first. If `remembered`, their ids stay known as long as `DEDUPE` says.
     pub(in crate::queue) fn remove_spans(&mut self, spans: &Spans, now: UnixMs, remembered: bool) -> usize {
+        let ends_first = self.view.first_end(now).is_some();
+        if !remembered && !ends_first && self.messages.all_in(spans) {
+            return self.remove_all();
+        }
         let doomed = self.messages.in_spans(spans);
         let in_bulk = self.is_bulk(doomed.len());
         if remembered && !self.settings.dedupe.is_zero() {
@@ -102,23 +106,26 @@ impl Queue {
                 }
             }
         }
-        if !in_bulk || self.view.first_end(now).is_some() {
-            for sequence in &doomed {
-                let Some(at) = self.messages.find_sequence(*sequence) else { continue };
-                let record = self.refresh(at, now);
-                if !in_bulk {
-                    self.remove(at, &record);
-                }
-            }
+        if !in_bulk {
+            self.for_each_refreshed(&doomed, now, |queue, at, record| queue.remove(at, record));
+        } else if ends_first {
+            self.for_each_refreshed(&doomed, now, |_, _, _| ());
         }
         if in_bulk && doomed.len() == self.messages.len() {
-            self.messages = Messages::default();
-            self.view.clear();
+            self.remove_all();
         } else if in_bulk {
             self.messages.remove_spans(spans);
             self.view.forget(&self.messages, spans);
         }
         doomed.len()
+    }
+
+    /// Removes all messages, and returns how many there were.
+    fn remove_all(&mut self) -> usize {
+        let count = self.messages.len();
+        self.messages = Messages::default();
+        self.view.clear();
+        count
     }
 
     /// Whether removing this many messages is cheaper in one pass over all of them.

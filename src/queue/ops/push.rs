@@ -53,7 +53,7 @@ pub struct NewMessage<'a> {
     pub ttl: Option<DurationMs>,
     /// Whether it replaces a message of the same name, whatever the state of that message.
     pub replace: bool,
-    /// It is due no later than so long after the first push of the chain of replacements.
+    /// The latest due time, counted from the first push of the chain of replacements.
     pub maxwait: Option<DurationMs>,
 }
 

@@ -54,12 +54,7 @@ impl Queue {
     /// Applies a redrive of the messages in `spans`, and returns how many there are.
     pub(in crate::queue) fn redrive_spans(&mut self, spans: &Spans, due: UnixMs, now: UnixMs) -> usize {
         let redriven = self.messages.in_spans(spans);
-        for sequence in &redriven {
-            if let Some(at) = self.messages.find_sequence(*sequence) {
-                let record = self.refresh(at, now);
-                self.revive(at, &record, due, now);
-            }
-        }
+        self.for_each_refreshed(&redriven, now, |queue, at, record| queue.revive(at, record, due, now));
         redriven.len()
     }
 

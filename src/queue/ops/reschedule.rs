@@ -86,12 +86,7 @@ impl Queue {
     /// Applies the due time `due` to the messages in `spans`, and returns how many there are.
     pub(in crate::queue) fn promote_spans(&mut self, spans: &Spans, due: UnixMs, now: UnixMs) -> usize {
         let promoted = self.messages.in_spans(spans);
-        for sequence in &promoted {
-            if let Some(at) = self.messages.find_sequence(*sequence) {
-                let record = self.refresh(at, now);
-                self.move_to(at, &record, Some(due), None, now);
-            }
-        }
+        self.for_each_refreshed(&promoted, now, |queue, at, record| queue.move_to(at, record, Some(due), None, now));
         promoted.len()
     }
 }

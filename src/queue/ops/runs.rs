@@ -14,9 +14,7 @@ use super::super::rule::Rule;
 use super::super::store::{At, Bytes};
 use super::super::time::UnixMs;
 use super::super::Queue;
-
-/// To copy this many bytes of payload takes about as long as one step.
-const BYTES_OF_A_STEP: usize = 8 * 1024;
+use super::advance::BYTES_OF_A_STEP;
 
 impl Queue {
     /// When the first of the runs failed that [`Queue::end_failed_runs`] is to end; `None` if there is none. O(1).

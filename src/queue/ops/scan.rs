@@ -47,11 +47,13 @@ impl Cursor {
     }
 }
 
-/// Which messages a scan returns.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Among {
-    All,
-    Recurring,
+/// Which messages a scan returns. The default is all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScanFilter {
+    /// Only messages in this state.
+    pub kind: Option<StateKind>,
+    /// Only recurring messages.
+    pub recurring: bool,
 }
 
 /// The result of one step of a scan.
@@ -62,41 +64,19 @@ struct Page {
 }
 
 impl Queue {
-    /// Visits the next `count` messages from `cursor` on. Returns those in state `kind` (all of them if it is `None`),
-    /// and the cursor of the next step, which is `None` if the scan is complete. O(count + log n).
+    /// Visits the next `count` messages from `cursor` on. Returns those that the filter accepts, and the cursor of the
+    /// next step, which is `None` if the scan is complete. O(count + log n).
     pub fn scan(
         &self,
         now: UnixMs,
         cursor: Cursor,
         count: usize,
-        kind: Option<StateKind>,
-    ) -> (Vec<Sequence>, Option<Cursor>) {
-        self.scan_some(now, cursor, count, kind, Among::All)
-    }
-
-    /// [`Queue::scan`], but of recurring messages only.
-    pub fn scan_recurring(
-        &self,
-        now: UnixMs,
-        cursor: Cursor,
-        count: usize,
-        kind: Option<StateKind>,
-    ) -> (Vec<Sequence>, Option<Cursor>) {
-        self.scan_some(now, cursor, count, kind, Among::Recurring)
-    }
-
-    fn scan_some(
-        &self,
-        now: UnixMs,
-        cursor: Cursor,
-        count: usize,
-        kind: Option<StateKind>,
-        which: Among,
+        filter: ScanFilter,
     ) -> (Vec<Sequence>, Option<Cursor>) {
         let now = self.own_time(now);
         let is_wanted = |at: At| {
-            kind.is_none_or(|kind| self.messages.record(at).state_at(now).kind() == kind)
-                && (which == Among::All || self.messages.recurring(at).is_some())
+            filter.kind.is_none_or(|kind| self.messages.record(at).state_at(now).kind() == kind)
+                && (!filter.recurring || self.messages.recurring(at).is_some())
         };
         let mut page = Page { found: Vec::new(), left: count };
         let next = match cursor {

@@ -6,10 +6,7 @@ use super::super::record::State;
 use super::super::spans::Spans;
 use super::super::time::UnixMs;
 use super::super::Queue;
-use super::advance::PILED_MAX;
-
-/// To free this many bytes of payload takes about as long as one step.
-const BYTES_OF_A_STEP: usize = 8 * 1024;
+use super::advance::{BYTES_OF_A_STEP, PILED_MAX};
 
 impl Queue {
     /// Drops the oldest of the dead messages that the settings no longer keep, in about `budget` steps, and returns

@@ -8,7 +8,7 @@ use crate::exercise::{digest, reload};
 use crate::reference::{self, State};
 use dq::queue::id::{Floor, Id, IdBuffer, Receipt, Target};
 use dq::queue::time::{DurationMs, UnixMs};
-use dq::queue::{self as dq_queue, Cursor, Effect, Pop, Queue, Stamped, StateKind, Totals};
+use dq::queue::{self as dq_queue, Cursor, Effect, Pop, Queue, ScanFilter, Stamped, StateKind, Totals};
 
 impl World {
     /// Checks that everything that clients can see agrees with the model.
@@ -90,7 +90,12 @@ impl World {
         let mut recurring: Vec<u64> = Vec::new();
         recurring.extend(self.model.messages.iter().filter(|held| held.recurs.is_some()).map(|held| held.sequence));
         recurring.sort_unstable();
-        let (mut found, _) = self.lazy.queue.scan_recurring(now, Cursor::Start, usize::MAX, None);
+        let (mut found, _) = self.lazy.queue.scan(
+            now,
+            Cursor::Start,
+            usize::MAX,
+            ScanFilter { recurring: true, ..ScanFilter::default() },
+        );
         found.sort_unstable();
         assert!(found.into_iter().map(|sequence| sequence.0).eq(recurring));
         assert_eq!(self.scanned(None), self.sorted_sequences());
@@ -101,7 +106,8 @@ impl World {
         let (mut found, mut cursor) = (Vec::new(), Cursor::Start);
         loop {
             let count = 1 + self.steps % 7;
-            let (page, next) = self.lazy.queue.scan(ms(self.clock), cursor, count, kind);
+            let (page, next) =
+                self.lazy.queue.scan(ms(self.clock), cursor, count, ScanFilter { kind, recurring: false });
             assert!(page.len() <= count);
             found.extend(page.iter().map(|sequence| sequence.0));
             match next {
