@@ -1,4 +1,4 @@
-//! `DQ.EFFECT key blob`: applies an effect that was decided elsewhere, by a master, in an AOF or on another node.
+//! `DQ.E key blob`: applies an effect that was decided elsewhere, by a master, in an AOF or on another node.
 //!
 //! Every write command replicates this command in place of itself. Its input is not trusted: ordinary clients may not
 //! send it unless `dq.allow-effects` allows it, and its content is validated in every case.
@@ -20,7 +20,7 @@ pub struct Effect;
 
 impl Command for Effect {
     const ROW: Row = Row {
-        name: c"DQ.EFFECT",
+        name: c"DQ.E",
         flags: c"write",
         arity: 3,
         keys: Keys::First(Access::UPDATE),

@@ -155,7 +155,7 @@ impl fmt::Display for Error {
             Error::OutOfMemory => f.write_str("OOM command not allowed when used memory > 'maxmemory'."),
             Error::Exhausted => f.write_str("ERR the ids of this queue are used up; delete it and push to a new one"),
             Error::EffectRefused => f.write_str(
-                "ERR DQ.EFFECT is what the server itself writes to its AOF and its replicas; \
+                "ERR DQ.E is what the server itself writes to its AOF and its replicas; \
                  CONFIG SET dq.allow-effects yes lets clients send it",
             ),
             Error::BadEffect(why) => write!(f, "ERR the effect was refused: {why}"),

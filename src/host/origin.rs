@@ -85,10 +85,9 @@ fn refuses(ctx: Ctx, command: &str) -> bool {
     // A stream that is wrong throughout must not fill the disk with log lines.
     if refused.is_power_of_two() {
         let so_far = format!("{refused} such commands so far");
-        let text =
-            format!("{command} from {from} was refused ({so_far}): only DQ.EFFECT may come from there. {remedy}");
+        let text = format!("{command} from {from} was refused ({so_far}): only DQ.E may come from there. {remedy}");
         log(Level::Warning, &text);
     }
-    ctx.error("ERR only DQ.EFFECT may come from a master, an AOF or another node; the log tells what to do");
+    ctx.error("ERR only DQ.E may come from a master, an AOF or another node; the log tells what to do");
     true
 }

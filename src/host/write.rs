@@ -21,8 +21,9 @@ use crate::schedule::with_schedule;
 /// The maximum number of excess dead messages that one command drops. The timer drops the rest.
 const TRIMMED: usize = 64;
 
-/// The command that carries an effect to the replicas and the AOF.
-pub const EFFECT_COMMAND: &CStr = c"DQ.EFFECT";
+/// The command that carries an effect to the replicas and the AOF. Its name is short because it is written with each
+/// effect.
+pub const EFFECT_COMMAND: &CStr = c"DQ.E";
 
 /// What [`announce`] has to do once the key is closed.
 #[must_use]

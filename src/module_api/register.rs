@@ -155,7 +155,7 @@ const fn name_of(row: &Row) -> &'static str {
 /// Returns whether the command decides on a change, so that only a client may send it.
 const fn decides(row: &Row) -> bool {
     let only_looks = matches!(row.flags.to_bytes(), [b'r', b'e', b'a', b'd', ..]);
-    let is_effect = matches!(row.name.to_bytes(), b"DQ.EFFECT");
+    let is_effect = matches!(row.name.to_bytes(), b"DQ.E");
     !only_looks && !is_effect
 }
 

@@ -47,14 +47,14 @@ impl<'a> Stamped<'a> {
     /// Appends the encoded effect to `buffer`.
     pub fn encode(&self, buffer: &mut Vec<u8>) -> Result<(), Refused> {
         buffer.push(VERSION);
-        codec::encode(buffer, &v1::Stamped::from(self))
+        v1::Stamped::from(self).write(buffer)
     }
 
     /// Decodes what [`Stamped::encode`] wrote. Payloads are not copied, and the result is no larger than a small
     /// multiple of the input. Returns an error if the bytes are damaged or have another version.
     pub fn decode(bytes: &'a [u8]) -> Result<Stamped<'a>, Refused> {
         match codec::version_of(bytes)? {
-            (1, rest) => codec::decode::<v1::Stamped<'_>>(rest)?.try_into(),
+            (1, rest) => v1::Stamped::read(rest)?.try_into(),
             (version, _) => Err(Refused::Version(version)),
         }
     }

@@ -7,7 +7,7 @@ fn every_command_has_a_sample() {
     let server = Server::start();
     let reply = server.client().ask("COMMAND LIST FILTERBY MODULE dq");
     let mut commands: Vec<String> = reply.items().iter().map(|name| name.text().to_lowercase()).collect();
-    commands.retain(|name| name != "dq.effect");
+    commands.retain(|name| name != "dq.e");
     commands.sort_unstable();
     let mut samples: Vec<String> = SAMPLES.iter().map(|sample| sample.name()).collect();
     samples.sort_unstable();
@@ -77,7 +77,7 @@ fn a_user_may_do_what_was_granted_and_no_more() {
     let mut c = logged_in(&server, "+dq.push +dq.len ~mine:*");
     c.push("mine:q x");
     assert_eq!(c.len("mine:q"), 1);
-    for line in ["DQ.PUSH other x", "DQ.LEN other", "DQ.POP mine:q", "DQ.EFFECT mine:q x", "DEL mine:q"] {
+    for line in ["DQ.PUSH other x", "DQ.LEN other", "DQ.POP mine:q", "DQ.E mine:q x", "DEL mine:q"] {
         assert!(c.ask(line).error().starts_with("NOPERM "), "{line}");
     }
 }

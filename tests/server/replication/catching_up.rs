@@ -167,15 +167,14 @@ fn an_old_effect_is_delivered_when_it_is_due() {
         due = c.get("q", "m").int("due");
     })
     .remove(0);
-    // Behind the version it bears the instant of the decision: an array of two, and first a number of eight bytes. An
-    // hour is gone.
-    assert_eq!(effect[..3], [1, 0x92, 0xcf]);
+    // Behind the version and the letter it bears the instant of the decision, in six bytes. An hour is gone.
+    assert_eq!(effect[..2], [1, b'p']);
     let hour = 3_600_000u64;
-    let stamp = u64::from_be_bytes(effect[3..11].try_into().unwrap());
-    effect[3..11].copy_from_slice(&(stamp - hour).to_be_bytes());
+    let stamp = effect[2..8].iter().fold(0, |stamp, byte| stamp << 8 | u64::from(*byte));
+    effect[2..8].copy_from_slice(&(stamp - hour).to_be_bytes()[2..]);
     // The one message keeps its sequence, which stands there as its distance from that instant.
     let image =
-        effect.windows(3).position(|bytes| bytes == [0x91, 0x9b, 0x00]).expect("a message pushed at that instant");
+        effect.windows(3).position(|bytes| bytes == [0x91, 0x95, 0x00]).expect("a message pushed at that instant");
     let distance = [&[0xcf][..], &(hour << 20).to_be_bytes()].concat();
     effect.splice(image + 2..image + 3, distance);
 
@@ -183,7 +182,7 @@ fn an_old_effect_is_delivered_when_it_is_due() {
     let (mut waiting, mut c) = (server.client(), server.client());
     waiting.wait_for_message("q");
     c.until_blocked(1);
-    c.cmd(&[&b"DQ.EFFECT"[..], b"q", &effect]).ok();
+    c.cmd(&[&b"DQ.E"[..], b"q", &effect]).ok();
     assert_eq!(waiting.served().id, "m");
     c.expect_delivered_at("q", "m", due);
 }

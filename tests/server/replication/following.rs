@@ -267,13 +267,13 @@ fn effects_are_refused_to_ordinary_clients() {
     let mut c = server.client();
     every_state(&mut c, "q");
     let (digest, about) = (c.digest("q"), c.about_but_time("q"));
-    for line in ["DQ.EFFECT q x", "DQ.EFFECT absent x"] {
+    for line in ["DQ.E q x", "DQ.E absent x"] {
         let reply = c.ask(line);
         assert!(reply.error().contains("dq.allow-effects"), "{reply:?}");
     }
-    let script = "return redis.call('DQ.EFFECT', KEYS[1], 'x')";
+    let script = "return redis.call('DQ.E', KEYS[1], 'x')";
     assert!(matches!(c.cmd(&["EVAL", script, "1", "q"]), Reply::Error(_)));
-    assert!(c.multi(&["DQ.EFFECT q x"])[0].error().contains("dq.allow-effects"));
+    assert!(c.multi(&["DQ.E q x"])[0].error().contains("dq.allow-effects"));
     assert_eq!((c.digest("q"), c.about_but_time("q")), (digest, about));
     assert_eq!(c.ask("EXISTS absent"), Reply::Int(0));
 }
@@ -285,7 +285,7 @@ fn a_forwarder_that_is_allowed_to_may_send_effects() {
     let replica = Server::replica_of(&master, &[]);
     let (mut c, mut r) = (master.client(), replica.client());
     for effect in effects {
-        let reply = c.cmd(&[b"DQ.EFFECT", b"q".as_slice(), &effect]);
+        let reply = c.cmd(&[b"DQ.E", b"q".as_slice(), &effect]);
         assert!(!matches!(reply, Reply::Error(_)), "{reply:?}");
     }
     assert_eq!(c.digest("q"), digest);

@@ -61,7 +61,7 @@ fn expect_effects(server: &Server) {
 fn effects(server: &Server) -> usize {
     let mut names = told(server);
     names.retain(|name| name.starts_with("DQ."));
-    assert!(names.iter().all(|name| name == "DQ.EFFECT"), "{names:?}");
+    assert!(names.iter().all(|name| name == "DQ.E"), "{names:?}");
     names.len()
 }
 

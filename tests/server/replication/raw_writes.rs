@@ -67,7 +67,7 @@ fn an_import_that_brings_raw_writes_fails_and_loses_nothing() {
     let source_id = cluster.id(0);
     source.ask(format!("CLUSTER SYNCSLOTS ESTABLISH SOURCE {source_id} NAME {name} SLOTSRANGE {slot} {slot}")).ok();
     let key = format!("{tag}q");
-    source.send_raw(&encode(&[b"DQ.EFFECT", key.as_bytes(), &effects[0]])).expect("sent");
+    source.send_raw(&encode(&[b"DQ.E", key.as_bytes(), &effects[0]])).expect("sent");
     eventually("an effect is carried out", || target.info("dq", "dq_queues") == "1");
     source.send(format!("DQ.PUSH {key} x"));
     source.send(format!("DQ.POP {key} BLOCK 0"));

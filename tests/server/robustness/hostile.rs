@@ -171,7 +171,7 @@ fn a_dump_of_noise_is_refused() {
 }
 
 fn apply(c: &mut Client, key: &str, effect: &[u8]) -> Reply {
-    c.cmd(&[b"DQ.EFFECT", key.as_bytes(), effect])
+    c.cmd(&[b"DQ.E", key.as_bytes(), effect])
 }
 
 #[test]
@@ -263,8 +263,7 @@ fn no_mix_of_words_brings_the_server_down() {
     let server = Server::start();
     let mut c = server.client();
     let mut random = Random::seeded(7);
-    let names =
-        ["DQ.PUSH", "DQ.POP", "DQ.ACK", "DQ.NACK", "DQ.EXTEND", "DQ.LEN", "DQ.GET", "DQ.INFO", "DQ.EFFECT", "DEL"];
+    let names = ["DQ.PUSH", "DQ.POP", "DQ.ACK", "DQ.NACK", "DQ.EXTEND", "DQ.LEN", "DQ.GET", "DQ.INFO", "DQ.E", "DEL"];
     let words = [
         "q",
         "r",

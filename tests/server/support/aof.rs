@@ -24,7 +24,7 @@ pub fn effects_of(act: impl FnOnce(&mut Client)) -> Vec<Vec<u8>> {
     files.retain(|path| path.to_string_lossy().ends_with(".incr.aof"));
     let log = std::fs::read(&files[0]).unwrap();
     let mut commands = commands(&log);
-    commands.retain(|args| args[0].eq_ignore_ascii_case(b"DQ.EFFECT"));
+    commands.retain(|args| args[0].eq_ignore_ascii_case(b"DQ.E"));
     commands.into_iter().map(|mut args| args.pop().unwrap()).collect()
 }
 

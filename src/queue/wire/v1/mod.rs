@@ -5,17 +5,21 @@
 //! sequence of a list as its distance from the one before (the first from the instant of the decision). Differences of
 //! sequences and receipts wrap, so every number can be written; times are checked when they are read.
 
+mod effect;
+mod image;
 mod numbers;
 mod read;
 mod recurring;
 mod settings;
 mod write;
 
+pub use effect::Stamped;
+pub use image::Image;
 pub use read::{live_images, live_known};
 pub use write::{image, images, known};
 
 use super::super::Totals;
-use recurring::{Declaration, Ended, Recurring, RunEnd};
+use recurring::Recurring;
 use serde::{Deserialize, Serialize};
 use serde_bytes::Bytes;
 use settings::Settings;
@@ -25,61 +29,6 @@ const COUNT_BITS: u32 = 20;
 
 /// The number that stands for a pause without an end.
 const ENDLESS: u64 = u64::MAX;
-
-/// An effect: the instant of the decision, Unix ms, and what was decided.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Stamped<'a>(u64, #[serde(borrow)] Effect<'a>);
-
-/// An effect. The letters are part of the format, and are listed in the reference of the commands.
-#[derive(Debug, Serialize, Deserialize)]
-enum Effect<'a> {
-    #[serde(rename = "p")]
-    Push(Option<Settings>, #[serde(borrow)] Vec<Image<'a>>),
-    #[serde(rename = "d")]
-    Deliver(Vec<Grant>),
-    #[serde(rename = "t")]
-    Take(Vec<i64>),
-    #[serde(rename = "a")]
-    Ack(Vec<i64>),
-    #[serde(rename = "n")]
-    Nack(i64, Fate, u32, #[serde(borrow)] Option<&'a Bytes>),
-    #[serde(rename = "e")]
-    Extend(i64, i64),
-    #[serde(rename = "k")]
-    Cancel(Vec<i64>, #[serde(borrow)] Vec<&'a Bytes>),
-    #[serde(rename = "s")]
-    Reschedule(i64, Option<i64>, Option<i8>),
-    #[serde(rename = "f")]
-    Promote(i64, Spans),
-    #[serde(rename = "b")]
-    Bury(i64, #[serde(borrow)] Option<&'a Bytes>),
-    #[serde(rename = "r")]
-    Redrive(Spans, i64),
-    #[serde(rename = "u")]
-    Purge(Spans),
-    #[serde(rename = "m")]
-    Create(Settings),
-    #[serde(rename = "o")]
-    Alter(Settings),
-    #[serde(rename = "z")]
-    Pause(u64),
-    #[serde(rename = "g")]
-    Schedule(Option<Settings>, #[serde(borrow)] Image<'a>),
-    #[serde(rename = "j")]
-    Declare(i64, Option<Box<Declaration>>),
-    #[serde(rename = "q")]
-    EndRuns(#[serde(borrow)] Ended<'a>, Vec<i64>, Vec<RunEnd>),
-    #[serde(rename = "x")]
-    Trim(Spans),
-    #[serde(rename = "y")]
-    PullBack,
-    #[serde(rename = "h")]
-    Begin(QueueHeader),
-    #[serde(rename = "c")]
-    Continue(#[serde(borrow)] Vec<Image<'a>>),
-    #[serde(rename = "i")]
-    Recall(#[serde(borrow)] Vec<KnownId<'a>>),
-}
 
 /// A piece of a saved queue behind its header: messages, or known ids.
 #[derive(Debug, Serialize, Deserialize)]
@@ -108,29 +57,16 @@ enum Fate {
 #[derive(Debug, Serialize, Deserialize)]
 struct Spans(Vec<i64>);
 
-/// A delivery: the sequence as a distance from that of the grant before, the attempt, the deadline as a distance from
-/// now, and the receipt as a distance from that of the grant before.
+/// Messages, in the order of the command. The first sequence is two numbers, its distance from now in milliseconds and
+/// the rest; each other one is its distance from the one before.
 #[derive(Debug, Serialize, Deserialize)]
-struct Grant(i64, u32, i64, i64);
+struct Sequences(Vec<i64>);
 
-/// A message: the sequence as a distance from that of the message before, the due time as a distance from the
-/// sequence's instant, priority, retries, lease, TTL, attempts, the phase unless it is waiting, name, payload, error,
-/// and what few messages have.
+/// Deliveries. The first sequence is written as in [`Sequences`]; each other one as its distance from the one before.
+/// Three numbers follow each: the deadline and the receipt, as distances from those of the delivery before (the first
+/// from now), and the attempt.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Image<'a>(
-    i64,
-    i64,
-    i8,
-    i32,
-    Option<u64>,
-    Option<Ends>,
-    u32,
-    Option<Phase>,
-    #[serde(borrow)] Option<&'a Bytes>,
-    #[serde(borrow)] &'a Bytes,
-    #[serde(borrow)] Option<&'a Bytes>,
-    #[serde(default, skip_serializing_if = "Option::is_none")] Option<Extras>,
-);
+struct Grants(Vec<i64>);
 
 /// What few messages have: where the message comes from unless its sequence tells, and its schedule.
 #[derive(Debug, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use super::super::super::record::Reason;
 use super::super::super::settings::Retries;
 use super::super::super::time::{DurationMs, UnixMs};
 use super::super::Refused;
-use super::COUNT_BITS;
+use super::{Sequences, COUNT_BITS};
 
 /// The distance from `base` to `number`.
 pub(super) fn distance(number: u64, base: u64) -> i64 {
@@ -63,17 +63,40 @@ pub(super) fn reason(code: u8) -> Result<Reason, Refused> {
     }
 }
 
-/// A list of sequences, each as its distance from the one before, and the first as its distance from `base`.
-pub(super) fn distances(sequences: &[Sequence], base: u64) -> Vec<i64> {
-    let mut last = base;
-    sequences.iter().map(|sequence| distance(sequence.0, std::mem::replace(&mut last, sequence.0))).collect()
+/// A distance of sequences as two numbers, milliseconds and the rest: most sequences are the first of their millisecond
+/// or one of the first, so both are small.
+pub(super) fn split(distance: i64) -> [i64; 2] {
+    let ms = distance >> COUNT_BITS;
+    [ms, distance.wrapping_sub(ms << COUNT_BITS)]
 }
 
-pub(super) fn sequences(distances: &[i64], base: u64) -> Vec<Sequence> {
+/// The distance that [`split`] made two numbers of.
+pub(super) fn joined(ms: i64, rest: i64) -> i64 {
+    ms.wrapping_shl(COUNT_BITS).wrapping_add(rest)
+}
+
+/// The wire form of a list of sequences.
+pub(super) fn distances(sequences: &[Sequence], base: u64) -> Sequences {
+    let Some((first, others)) = sequences.split_first() else { return Sequences(Vec::new()) };
+    let mut numbers = Vec::with_capacity(sequences.len() + 1);
+    numbers.extend(split(distance(first.0, base)));
+    let mut last = first.0;
+    numbers.extend(others.iter().map(|next| distance(next.0, std::mem::replace(&mut last, next.0))));
+    Sequences(numbers)
+}
+
+/// Converts back what [`distances`] wrote.
+pub(super) fn sequences(Sequences(numbers): &Sequences, base: u64) -> Result<Vec<Sequence>, Refused> {
+    let (ms, rest, others) = match numbers.as_slice() {
+        [] => return Ok(Vec::new()),
+        [ms, rest, others @ ..] => (*ms, *rest, others),
+        [_] => return Err(Refused::Malformed),
+    };
     let mut last = base;
-    let next = |distance: &i64| {
-        last = at_distance(*distance, last);
+    let distances = std::iter::once(joined(ms, rest)).chain(others.iter().copied());
+    let next = |distance| {
+        last = at_distance(distance, last);
         Sequence(last)
     };
-    distances.iter().map(next).collect()
+    Ok(distances.map(next).collect())
 }

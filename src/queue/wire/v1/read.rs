@@ -15,6 +15,7 @@ use super::super::super::spans::{Span, Spans as LiveSpans};
 use super::super::super::time::UnixMs;
 use super::super::super::Totals;
 use super::super::{QueueHeader as LiveQueueHeader, Refused};
+use super::effect::Effect;
 use super::numbers::*;
 use super::*;
 
@@ -26,12 +27,12 @@ impl<'a> TryFrom<Stamped<'a>> for LiveStamped<'a> {
         let base = ticks(now);
         let sequence = |distance: i64| Sequence(at_distance(distance, base));
         let effect = match effect {
-            Effect::Push(settings, messages) => {
+            Effect::Push(messages, settings) => {
                 LiveEffect::Push(settings.map(LiveSettings::try_from).transpose()?, live_images(messages, base)?)
             }
             Effect::Deliver(grants) => LiveEffect::Deliver(live_grants(&grants, now)?),
-            Effect::Take(those) => LiveEffect::Take(sequences(&those, base)),
-            Effect::Ack(those) => LiveEffect::Ack(sequences(&those, base)),
+            Effect::Take(those) => LiveEffect::Take(sequences(&those, base)?),
+            Effect::Ack(those) => LiveEffect::Ack(sequences(&those, base)?),
             Effect::Nack(of, fate, attempts, error) => {
                 let fate = match fate {
                     Fate::Due(due) => LiveFate::Due(time_at(due, now)?),
@@ -41,7 +42,7 @@ impl<'a> TryFrom<Stamped<'a>> for LiveStamped<'a> {
             }
             Effect::Extend(of, deadline) => LiveEffect::Extend(sequence(of), time_at(deadline, now)?),
             Effect::Cancel(those, names) => {
-                LiveEffect::Cancel(sequences(&those, base), names.into_iter().map(|name| &**name).collect())
+                LiveEffect::Cancel(sequences(&those, base)?, names.into_iter().map(|name| &**name).collect())
             }
             Effect::Reschedule(of, due, priority) => {
                 let due = due.map(|due| time_at(due, now)).transpose()?;
@@ -51,7 +52,7 @@ impl<'a> TryFrom<Stamped<'a>> for LiveStamped<'a> {
             Effect::Bury(of, error) => LiveEffect::Bury(sequence(of), error.map(|error| &**error)),
             Effect::Redrive(those, due) => LiveEffect::Redrive(spans(those, base)?, time_at(due, now)?),
             Effect::Purge(those) => LiveEffect::Purge(spans(those, base)?),
-            Effect::Schedule(settings, message) => {
+            Effect::Schedule(message, settings) => {
                 LiveEffect::Schedule(settings.map(LiveSettings::try_from).transpose()?, live_image(message, base)?)
             }
             Effect::Declare(of, declared) => {
@@ -60,13 +61,13 @@ impl<'a> TryFrom<Stamped<'a>> for LiveStamped<'a> {
             }
             Effect::EndRuns(how, others, ends) => {
                 let ends = ends.into_iter().map(|end| end.live(now)).collect::<Result<_, _>>()?;
-                LiveEffect::EndRuns(how.into(), sequences(&others, base), ends)
+                LiveEffect::EndRuns(how.into(), sequences(&others, base)?, ends)
             }
             Effect::Create(settings) => LiveEffect::Create(settings.try_into()?),
             Effect::Alter(settings) => LiveEffect::Alter(settings.try_into()?),
             Effect::Pause(end) => LiveEffect::Pause(pause(end)?),
             Effect::Trim(those) => LiveEffect::Trim(spans(those, base)?),
-            Effect::PullBack => LiveEffect::PullBack,
+            Effect::PullBack() => LiveEffect::PullBack,
             Effect::Begin(header) => LiveEffect::Begin(header.try_into()?),
             Effect::Continue(messages) => LiveEffect::Continue(live_images(messages, base)?),
             Effect::Recall(ids) => LiveEffect::Recall(live_known(ids)?),
@@ -87,7 +88,8 @@ pub fn live_images(messages: Vec<Image<'_>>, base: u64) -> Result<Vec<LiveImage<
 }
 
 fn live_image(image: Image<'_>, base: u64) -> Result<LiveImage<'_>, Refused> {
-    let Image(sequence, due, priority, count, lease, ttl, attempts, phase, name, payload, error, extras) = image;
+    let Image { sequence, due, payload, retries: count, name, priority, lease, ttl, attempts, phase, error, extras } =
+        image;
     let Extras(origin, recurring) = extras.unwrap_or(Extras(None, None));
     let sequence = at_distance(sequence, base);
     let due = time_at(due, instant_of(sequence))?;
@@ -152,16 +154,24 @@ fn spans(Spans(distances): Spans, base: u64) -> Result<LiveSpans, Refused> {
     LiveSpans::new(live).ok_or(Refused::Malformed)
 }
 
-fn live_grants(grants: &[Grant], now: UnixMs) -> Result<Vec<LiveGrant>, Refused> {
-    let (mut sequence, mut receipt) = (ticks(now), ticks(now));
-    let next = |grant: &Grant| {
-        let Grant(sequence_distance, attempt, deadline, receipt_distance) = *grant;
-        sequence = at_distance(sequence_distance, sequence);
-        receipt = at_distance(receipt_distance, receipt);
-        let deadline = time_at(deadline, now)?;
-        Ok(LiveGrant { sequence: Sequence(sequence), attempt, deadline, receipt: Receipt(receipt) })
+fn live_grants(Grants(numbers): &Grants, now: UnixMs) -> Result<Vec<LiveGrant>, Refused> {
+    let (mut deadline, mut receipt) = (now, ticks(now));
+    let (mut sequence, mut rest) = match numbers.as_slice() {
+        [] => return Ok(Vec::new()),
+        [ms, count, rest @ ..] => (at_distance(joined(*ms, *count), ticks(now)), rest),
+        [_] => return Err(Refused::Malformed),
     };
-    grants.iter().map(next).collect()
+    let mut live = Vec::with_capacity(numbers.len() / 4);
+    loop {
+        let [deadline_distance, receipt_distance, attempt, others @ ..] = rest else { return Err(Refused::Malformed) };
+        deadline = time_at(*deadline_distance, deadline)?;
+        receipt = at_distance(*receipt_distance, receipt);
+        let attempt = u32::try_from(*attempt).map_err(|_| Refused::Malformed)?;
+        live.push(LiveGrant { sequence: Sequence(sequence), attempt, deadline, receipt: Receipt(receipt) });
+        let [sequence_distance, others @ ..] = others else { return Ok(live) };
+        sequence = at_distance(*sequence_distance, sequence);
+        rest = others;
+    }
 }
 
 fn pause(end: u64) -> Result<Pause, Refused> {

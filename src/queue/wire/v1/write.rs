@@ -12,7 +12,9 @@ use super::super::super::record;
 use super::super::super::spans::{Span, Spans as LiveSpans};
 use super::super::super::time::{DurationMs, UnixMs};
 use super::super::QueueHeader as LiveQueueHeader;
+use super::effect::Effect;
 use super::numbers::*;
+use super::recurring::{Declaration, Ended, RunEnd};
 use super::*;
 
 impl<'a> From<&LiveStamped<'a>> for Stamped<'a> {
@@ -23,7 +25,7 @@ impl<'a> From<&LiveStamped<'a>> for Stamped<'a> {
         let from_now = |time: UnixMs| time_distance(time, now);
         let effect = match &stamped.effect {
             LiveEffect::Push(settings, messages) => {
-                Effect::Push(settings.as_ref().map(Settings::from), images(messages, base))
+                Effect::Push(images(messages, base), settings.as_ref().map(Settings::from))
             }
             LiveEffect::Deliver(deliveries) => Effect::Deliver(grants(deliveries, now)),
             LiveEffect::Take(those) => Effect::Take(distances(those, base)),
@@ -47,7 +49,7 @@ impl<'a> From<&LiveStamped<'a>> for Stamped<'a> {
             LiveEffect::Redrive(those, due) => Effect::Redrive(spans(those, base), from_now(*due)),
             LiveEffect::Purge(those) => Effect::Purge(spans(those, base)),
             LiveEffect::Schedule(settings, message) => {
-                Effect::Schedule(settings.as_ref().map(Settings::from), image(message, base))
+                Effect::Schedule(image(message, base), settings.as_ref().map(Settings::from))
             }
             LiveEffect::Declare(sequence, declared) => {
                 let declared = declared.as_deref().map(|declared| Box::new(Declaration::from(declared)));
@@ -61,7 +63,7 @@ impl<'a> From<&LiveStamped<'a>> for Stamped<'a> {
             LiveEffect::Alter(settings) => Effect::Alter(settings.into()),
             LiveEffect::Pause(pause) => Effect::Pause(pause_end(*pause)),
             LiveEffect::Trim(those) => Effect::Trim(spans(those, base)),
-            LiveEffect::PullBack => Effect::PullBack,
+            LiveEffect::PullBack => Effect::PullBack(),
             LiveEffect::Begin(header) => Effect::Begin(header.into()),
             LiveEffect::Continue(messages) => Effect::Continue(images(messages, base)),
             LiveEffect::Recall(ids) => Effect::Recall(known(ids)),
@@ -89,20 +91,20 @@ pub fn image<'a>(live: &LiveImage<'a>, base: u64) -> Image<'a> {
         }
         record::Phase::Dead { died, reason } => Some(Phase::Dead(time_distance(died, record.due), reason_code(reason))),
     };
-    Image(
-        distance(sequence, base),
-        time_distance(record.due, instant_of(sequence)),
-        record.priority,
-        record.retries.count(),
-        record.lease.map(DurationMs::as_ms),
-        record.ttl.map(|ttl| Ends(ttl.duration.as_ms(), time_distance(ttl.end, record.due))),
-        record.attempts,
+    Image {
+        sequence: distance(sequence, base),
+        due: time_distance(record.due, instant_of(sequence)),
+        payload: Bytes::new(live.payload),
+        retries: record.retries.count(),
+        name: live.name.map(Bytes::new),
+        priority: record.priority,
+        lease: record.lease.map(DurationMs::as_ms),
+        ttl: record.ttl.map(|ttl| Ends(ttl.duration.as_ms(), time_distance(ttl.end, record.due))),
+        attempts: record.attempts,
         phase,
-        live.name.map(Bytes::new),
-        Bytes::new(live.payload),
-        live.error.map(Bytes::new),
-        extras(live),
-    )
+        error: live.error.map(Bytes::new),
+        extras: extras(live),
+    }
 }
 
 /// The wire form of known ids.
@@ -134,17 +136,21 @@ fn spans(live: &LiveSpans, base: u64) -> Spans {
     Spans(live.iter().flat_map(both).collect())
 }
 
-fn grants(deliveries: &[LiveGrant], now: UnixMs) -> Vec<Grant> {
-    let (mut sequence, mut receipt) = (ticks(now), ticks(now));
-    let next = |grant: &LiveGrant| {
-        Grant(
-            distance(grant.sequence.0, std::mem::replace(&mut sequence, grant.sequence.0)),
-            grant.attempt,
-            time_distance(grant.deadline, now),
-            distance(grant.receipt.0, std::mem::replace(&mut receipt, grant.receipt.0)),
-        )
-    };
-    deliveries.iter().map(next).collect()
+fn grants(deliveries: &[LiveGrant], now: UnixMs) -> Grants {
+    let (mut sequence, mut deadline, mut receipt) = (ticks(now), now, ticks(now));
+    let mut numbers = Vec::with_capacity(4 * deliveries.len() + 1);
+    for grant in deliveries {
+        let from_last = distance(grant.sequence.0, std::mem::replace(&mut sequence, grant.sequence.0));
+        if numbers.is_empty() {
+            numbers.extend(split(from_last));
+        } else {
+            numbers.push(from_last);
+        }
+        numbers.push(time_distance(grant.deadline, std::mem::replace(&mut deadline, grant.deadline)));
+        numbers.push(distance(grant.receipt.0, std::mem::replace(&mut receipt, grant.receipt.0)));
+        numbers.push(grant.attempt.into());
+    }
+    Grants(numbers)
 }
 
 fn pause_end(pause: Pause) -> u64 {
