@@ -120,7 +120,13 @@ impl Model {
             let rule_stays = same_rule(&self.messages[held]);
             let recurs = self.messages[held].recurs.get_or_insert_default();
             let taken_back = recurs.plan.as_ref() == Some(plan);
-            recurs.next = (!taken_back).then(|| (plan.clone(), at.filter(|_| !rule_stays)));
+            // A first due time counts with a new rule only, and stays as long as that rule is declared.
+            let first = match &recurs.next {
+                _ if rule_stays => None,
+                Some((declared, first)) if declared.rule() == plan.rule() => *first,
+                _ => at,
+            };
+            recurs.next = (!taken_back).then(|| (plan.clone(), first));
             return (Scheduled::Deferred { taken_back }, ends);
         }
         let before = held.map(|held| self.messages.remove(held));

@@ -153,8 +153,12 @@ impl Queue {
             return Scheduled::Deferred(sequence, None);
         }
         let held_rule = running.and_then(|state| state.series.as_ref()).map(|series| &series.rule);
+        let declared = running.and_then(|state| state.declared.as_ref());
+        // A first due time counts with a new rule only, and stays as long as that rule is declared.
         if held_rule == Some(&wanted.series.rule) {
             wanted.first = None;
+        } else if let Some(declared) = declared.filter(|declared| declared.series.rule == wanted.series.rule) {
+            wanted.first = declared.first;
         }
         let declared = Box::new(wanted);
         self.set_declared(at, Some(declared.clone()));
