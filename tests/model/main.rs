@@ -14,6 +14,7 @@
 mod corpus;
 mod cron;
 mod damage;
+mod declaring;
 #[path = "../../fuzz/exercise.rs"]
 mod exercise;
 mod golden;

@@ -24,7 +24,7 @@ impl Queue {
     }
 
     /// Ends the runs that time alone has made fail, in about `budget` steps. This is a write, so only a master does it.
-    /// A run takes one step and one more for each [`BYTES_OF_A_STEP`] of its payload.
+    /// A run takes one step, one more for each [`BYTES_OF_A_STEP`] of its payload, and those of its rule.
     pub fn end_failed_runs(&mut self, now: UnixMs, budget: usize) {
         let now = self.observe(now);
         let mut steps = 0;
@@ -33,6 +33,8 @@ impl Queue {
             let Some(at) = self.messages.find_sequence(key.sequence()) else { break };
             let record = self.messages.record(at);
             steps += 1 + self.messages.bytes(at).payload.len() / BYTES_OF_A_STEP;
+            steps +=
+                self.messages.recurring(at).map_or(0, |state| state.shown().map_or(0, |series| series.rule.steps()));
             if !self.end_overdue_run(at, &record, now) {
                 break;
             }
