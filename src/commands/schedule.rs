@@ -186,6 +186,9 @@ pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Wanted<'a>, Error> {
         (None, Some(expression)) => cron(expression, zone)?,
         (None, None) => return Err(Error::NoRule),
     };
+    if template.at.zip(template.until).is_some_and(|(at, until)| at > until) {
+        return Err(Error::AfterUntil);
+    }
     Ok(Wanted {
         name,
         payload,

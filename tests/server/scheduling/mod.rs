@@ -1,3 +1,4 @@
+mod circumstances;
 mod cron;
 mod declaring;
 mod running;
