@@ -44,7 +44,7 @@ struct Report {
     died: usize,
     /// Whether a blocked client may be served.
     wakes: bool,
-    /// Whether messages were deleted.
+    /// Whether the queue was changed by a decision of this server.
     changed: bool,
     /// Whether this server decides about the queue. Only then are keyspace events published.
     announced: bool,
@@ -106,6 +106,13 @@ fn advance(
     // Only the server that decides about a queue deletes messages and moves the queue's own clock.
     let decides = ctx.flags().master() && !imports::covers(name);
     let mut lasted = true;
+    if decides {
+        // Clients may be blocked already, so the correction does not wait for the next pop.
+        if let Some(at) = held.queue.correct_rate(now) {
+            write::replicate(ctx, name, held, at, Effect::PullBack);
+            moved.changed = true;
+        }
+    }
     loop {
         let advanced = if decides { held.queue.advance(now, STEP) } else { held.queue.advance_view(now, STEP) };
         moved.ready += advanced.ready;

@@ -1,6 +1,6 @@
 //! RATE: at most n deliveries begin in any span of the period, whoever asks for them and whatever happens to the server.
 
-use crate::support::{eventually, in_both_protocols, Client, Reply, Server};
+use crate::support::{eventually, in_both_protocols, Client, Clock, Reply, Server};
 
 /// When the rate limit allows a delivery again; `None` if it does now.
 fn next_delivery(c: &mut Client, key: &str) -> Option<i64> {
@@ -216,4 +216,68 @@ fn statistics_show_how_long_the_rate_alone_held_back() {
         c.until_after(now + 3);
         assert_eq!(limited(c), paused, "the pause holds it back too");
     });
+}
+
+#[test]
+fn a_thousand_clients_wait_at_a_limit_without_any_work() {
+    let server = Server::start();
+    let mut c = server.client();
+    c.create("q RATE 1 600000");
+    pushed(&mut c, "q", 3);
+    assert_eq!(c.pop("q NOACK").len(), 1);
+    let mut waiting: Vec<Client> = (0..1000).map(|_| server.client()).collect();
+    waiting.iter_mut().for_each(|client| client.wait_for_message("q"));
+    c.until_blocked(1000);
+    let runs = c.info("dq", "dq_timer_runs");
+    pushed(&mut c, "q", 100);
+    c.ask("DQ.PROMOTE q");
+    c.until_blocked(1000);
+    assert_eq!(c.info("dq", "dq_timer_runs"), runs, "nothing runs before the next delivery is allowed");
+    c.alter("q RATE 2 600000");
+    assert_eq!(waiting[0].served().payload, b"x1", "the first one that waits is served");
+    c.until_blocked(999);
+    c.alter("q RATE 0 0");
+    c.until_blocked(1000 - 102);
+    waiting[101].served();
+    assert_eq!(c.counts("q")[1], 0);
+}
+
+#[test]
+fn deliveries_of_a_clock_that_was_ahead_hold_back_one_period() {
+    const PERIOD: i64 = 60_000;
+    let clock = Clock::new();
+    clock.set(3_600_000);
+    let mut server = Server::with_clock(&clock, &["--appendonly", "yes", "--appendfsync", "always"]);
+    let mut c = server.client();
+    c.create(format!("q RATE 2 {PERIOD}"));
+    pushed(&mut c, "q", 9);
+    assert_eq!(c.pop("q COUNT 9 NOACK").len(), 2);
+    server.kill9();
+    clock.set(0);
+    server.boot();
+    let replica = Server::replica_of(&server, &[]);
+    let (mut c, mut r) = (server.client(), replica.client());
+    assert!(c.pop("q NOACK").is_empty());
+    let next = next_delivery(&mut c, "q").expect("the limit is reached");
+    assert!(next <= c.now() + PERIOD, "in {} ms", next - c.now());
+    eventually("the replica is the same", || r.digest("q") == c.digest("q"));
+    assert_eq!(next_delivery(&mut r, "q"), Some(next));
+}
+
+#[test]
+fn a_restored_queue_from_a_fast_clock_serves_waiting_clients() {
+    let clock = Clock::new();
+    clock.set(3_600_000);
+    let (ahead, server) = (Server::with_clock(&clock, &[]), Server::start());
+    let (mut other, mut c, mut waiting) = (ahead.client(), server.client(), server.client());
+    other.create("q RATE 1 200");
+    pushed(&mut other, "q", 2);
+    other.pop_one("q NOACK");
+    let dump = other.ask("DUMP q");
+    waiting.wait_for_message("q");
+    c.until_blocked(1);
+    c.cmd(&[b"RESTORE".as_slice(), b"q", b"0", dump.bytes()]).ok();
+    // The message was due an hour from now. It is ready before the rate limit of the other clock would allow it.
+    assert_eq!(c.ask("DQ.PROMOTE q").int(), 1);
+    assert_eq!(waiting.served().payload, b"x1");
 }
