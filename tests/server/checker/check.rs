@@ -3,7 +3,7 @@
 use super::history::{Act, History, Op, Outcome};
 use super::messages::{Message, Messages};
 use super::report::{Fault, Report};
-use super::{leases, numbers};
+use super::{leases, limits, numbers, series};
 
 /// Checks a history that ends with an empty queue.
 pub fn check(history: &History) -> Report {
@@ -20,6 +20,8 @@ pub fn check(history: &History) -> Report {
         leases::check(&messages, message, &mut report);
     }
     numbers::check(history, &mut report);
+    limits::check(history, &messages, &mut report);
+    series::check(history, &mut report);
     report
 }
 

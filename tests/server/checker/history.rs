@@ -112,10 +112,42 @@ impl Op {
     }
 }
 
+/// A rate limit: at most `most` deliveries begin in any span of `period` ms.
+#[derive(Clone, Copy, Debug)]
+pub struct Rate {
+    pub most: usize,
+    pub period: i64,
+}
+
+/// One delivery of a schedule, and what its consumer did with it.
+#[derive(Clone, Debug)]
+pub struct Turn {
+    pub span: Span,
+    pub id: String,
+    /// The number of the receipt.
+    pub number: u64,
+    pub attempt: i64,
+    /// The run was delivered between these two instants, on the server's clock.
+    pub earliest: i64,
+    pub latest: i64,
+    /// The outcome of its ack, if the consumer sent one.
+    pub acked: Option<Outcome>,
+}
+
 /// Everything that happened in a run.
 #[derive(Default)]
 pub struct History {
     pub ops: Vec<Op>,
+    /// What happened to the schedules.
+    pub series: Vec<Turn>,
+    /// The pops of schedules whose reply was lost. Each of them may have delivered a run.
+    pub hidden: Vec<Span>,
+    /// What was wrong with the schedules at the end of the run.
+    pub complaints: Vec<String>,
+    /// The rate limit of the queue, if it has one.
+    pub rate: Option<Rate>,
+    /// Whether the deduplication window of the queue is longer than the run.
+    pub dedupes: bool,
     /// The instants at which a replica took over from a lost master. The replica lacks what it had not received.
     pub losses: Vec<u64>,
 }

@@ -89,6 +89,11 @@ impl<'a> Messages<'a> {
         }
     }
 
+    /// All deliveries.
+    pub fn deliveries(&self) -> impl Iterator<Item = &Seen<'a>> {
+        self.all.iter().flat_map(|message| &message.deliveries).chain(&self.strangers)
+    }
+
     /// The calls that named a receipt.
     pub fn with_receipt(&self, receipt: &str) -> &[&'a Op] {
         self.of_receipt.get(receipt).map_or(&[], Vec::as_slice)

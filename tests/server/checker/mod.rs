@@ -13,21 +13,24 @@ mod consumer;
 mod faults;
 mod history;
 mod leases;
+mod limits;
 mod messages;
 mod numbers;
 mod planted;
 mod producer;
 mod report;
+mod series;
 mod soak;
 mod stage;
 
 use self::consumer::Consumer;
 use self::faults::{follow, Fault, Nemesis, ALONE, PAIR};
-use self::history::History;
+use self::history::{History, Rate};
 use self::producer::Producer;
 use self::report::Report;
-use self::stage::{Link, Stage, QUEUE};
+use self::stage::{Link, Stage, QUEUE, SERIES};
 use crate::support::{Random, Server};
+use std::sync::Barrier;
 
 const PRODUCERS: usize = 3;
 const CONSUMERS: usize = 4;
@@ -44,32 +47,70 @@ enum Cast {
     Pair,
 }
 
+/// The queue of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Queue {
+    /// Its settings are the defaults.
+    Plain,
+    /// It has a rate limit and a deduplication window, and another queue has schedules.
+    Limited,
+}
+
+/// The number of processes that declare the schedules at once, and of those that go on declaring them.
+const DECLARERS: usize = 20;
+const DECLARING: usize = 3;
+const SERIES_CONSUMERS: usize = 2;
+
+/// The rate limit of a limited queue.
+const RATE: Rate = Rate { most: 50, period: 60 };
+
+/// A deduplication window that is longer than a run, in ms.
+const WINDOW: u64 = 600_000_000;
+
 /// Carries out one run: its faults, `rounds` times, then the drain, then the check.
-fn run(cast: Cast, seed: u64, rounds: usize) -> Report {
+fn run(cast: Cast, queue: Queue, seed: u64, rounds: usize) -> Report {
     let stage = Stage::new();
     let (master, replica, faults): (_, _, &[Fault]) = match cast {
         Cast::Alone => (Server::with_aof(&[]), None, &ALONE),
         Cast::Pair => (Server::start(), Some(Server::start()), &PAIR),
     };
-    master.client().create(format!("{QUEUE} RETRIES -1"));
+    let limited = queue == Queue::Limited;
+    let Rate { most, period } = RATE;
+    let limits = if limited { format!("RATE {most} {period} DEDUPE {WINDOW}") } else { String::new() };
+    master.client().create(format!("{QUEUE} RETRIES -1 {limits}"));
+    if limited {
+        master.client().create(SERIES);
+    }
     if let Some(replica) = &replica {
         follow(replica, &master);
     }
     stage.enter(&master);
     let chance = |who: usize| Random::seeded(seed.wrapping_mul(64).wrapping_add(who as u64));
     let mut nemesis = Nemesis { stage: &stage, chance: chance(0), master, replica, losses: Vec::new() };
-    let mut history = History::default();
+    let mut history = History { rate: limited.then_some(RATE), dedupes: limited, ..History::default() };
+    let (boot, mut created) = (Barrier::new(DECLARERS), 0);
     std::thread::scope(|scope| {
         let link = |who: usize| Link::new(&stage, chance(who));
         let confirms = matches!(cast, Cast::Pair);
         let mut workers = Vec::new();
         for n in 0..PRODUCERS {
-            let producer = Producer::new(link(1 + n), n, confirms);
+            let producer = Producer::new(link(1 + n), n, confirms, limited);
             workers.push(scope.spawn(move || producer.work()));
         }
         for n in 0..CONSUMERS {
             let consumer = Consumer::new(link(1 + PRODUCERS + n));
             workers.push(scope.spawn(move || consumer.work()));
+        }
+        let mut processes = Vec::new();
+        if limited {
+            for n in 0..DECLARERS {
+                let (link, boot) = (link(20 + n), &boot);
+                processes.push(scope.spawn(move || series::declare(link, boot, n < DECLARING)));
+            }
+            for n in 0..SERIES_CONSUMERS {
+                let link = link(10 + n);
+                processes.push(scope.spawn(move || series::work(link)));
+            }
         }
         // The clients must end even if something fails here.
         let raged = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -81,21 +122,31 @@ fn run(cast: Cast, seed: u64, rounds: usize) -> Report {
         for worker in workers {
             history.ops.extend(worker.join().expect("no reply was wrong"));
         }
+        for process in processes {
+            let mut done = process.join().expect("no reply was wrong");
+            created += done.created;
+            history.series.append(&mut done.turns);
+            history.hidden.append(&mut done.hidden);
+        }
         raged.expect("the servers did as they were told");
         history.ops.extend(Consumer::new(link(63)).drain());
+        history.losses = std::mem::take(&mut nemesis.losses);
+        if limited {
+            series::finish(link(62), &mut history, created);
+        }
     });
-    history.losses = std::mem::take(&mut nemesis.losses);
     check::check(&history)
 }
 
 /// Carries out a run, and fails unless its history is free of faults.
-fn must_be_clean(cast: Cast, seed: u64, rounds: usize) {
-    println!("{cast:?}, DQ_SEED={seed}");
-    let report = run(cast, seed, rounds);
+fn must_be_clean(cast: Cast, queue: Queue, seed: u64, rounds: usize) {
+    println!("{cast:?}, {queue:?}, DQ_SEED={seed}");
+    let report = run(cast, queue, seed, rounds);
     println!("{report}");
-    assert!(report.findings.is_empty(), "{cast:?}, DQ_SEED={seed}: {report}");
+    assert!(report.findings.is_empty(), "{cast:?}, {queue:?}, DQ_SEED={seed}: {report}");
     let numbers = [report.acknowledged, report.delivered, report.duplicated];
     assert!(numbers.iter().all(|number| *number > 0), "the run shows something: {report}");
+    assert_eq!(report.runs > 0, queue == Queue::Limited, "{report}");
 }
 
 /// The seed that `DQ_SEED` sets, or `otherwise`.
@@ -105,10 +156,20 @@ fn seed(otherwise: u64) -> u64 {
 
 #[test]
 fn a_killed_and_restarted_server_with_aof_keeps_every_promise() {
-    must_be_clean(Cast::Alone, seed(SEED), 1);
+    must_be_clean(Cast::Alone, Queue::Plain, seed(SEED), 1);
 }
 
 #[test]
 fn a_promoted_replica_keeps_every_promise_that_wait_confirmed() {
-    must_be_clean(Cast::Pair, seed(SEED), 1);
+    must_be_clean(Cast::Pair, Queue::Plain, seed(SEED), 1);
+}
+
+#[test]
+fn a_killed_server_keeps_limits_and_schedules() {
+    must_be_clean(Cast::Alone, Queue::Limited, seed(SEED), 1);
+}
+
+#[test]
+fn a_promoted_replica_keeps_limits_and_schedules() {
+    must_be_clean(Cast::Pair, Queue::Limited, seed(SEED), 1);
 }

@@ -1,7 +1,7 @@
 //! Tests of the checker itself: it finds every fault that is planted in a small history.
 
 use super::check::check;
-use super::history::{Act, Delivery, History, Op, Outcome, Span};
+use super::history::{Act, Delivery, History, Op, Outcome, Rate, Span};
 use super::report::{Fault, Report};
 
 /// A history that a test writes call by call. Each call ends before the next one begins.
@@ -225,4 +225,60 @@ fn a_failover_may_forget_only_writes_that_no_replica_confirmed() {
     s.push(Done, "m/0", 0).pop("m/0", 1, 1, 0).ack(Done, 1).done(Act::Confirm).takeover();
     delivered_again(&mut s);
     s.finds(&[Fault::Returned, Fault::Attempt, Fault::Overlap]);
+}
+
+#[test]
+fn a_burst_beyond_the_rate_is_found() {
+    let burst = |third: i64| {
+        let mut s = Script::default();
+        s.history.rate = Some(Rate { most: 2, period: 100 });
+        for (nth, at) in [(0, 0), (1, 10), (2, third)] {
+            let (name, payload, receipt) = (format!("m{nth}"), format!("m/{nth}"), format!("m{nth}#{nth}"));
+            s.done(Act::Push {
+                name: Some(name.clone()),
+                payload: payload.clone(),
+                due: 0,
+                replace: false,
+                given: None,
+            });
+            let delivery = Delivery {
+                id: name,
+                payload,
+                attempt: 1,
+                receipt: receipt.clone(),
+                earliest: at,
+                latest: at,
+                lease: LEASE,
+            };
+            s.done(Act::Pop { deliveries: vec![delivery] }).done(Act::Ack { receipt });
+        }
+        s
+    };
+    burst(100).finds(&[]);
+    burst(99).finds(&[Fault::Burst]);
+    // The new master does not know of deliveries that its replica had not received.
+    let mut forgotten = burst(99);
+    let before_the_last = forgotten.time - 7;
+    forgotten.history.losses.push(before_the_last);
+    assert_eq!(forgotten.check().count(Fault::Burst), 0);
+}
+
+#[test]
+fn an_id_accepted_twice_within_its_window_is_found() {
+    let twice = |between: &[Act]| {
+        let mut s = Script::default();
+        s.history.dedupes = true;
+        s.push(Done, "m/0", 0).pop("m/0", 1, 1, 0).ack(Done, 1).push(Nothing, "m/1", 0);
+        between.iter().for_each(|act| {
+            s.done(act.clone());
+        });
+        s.push(Done, "m/2", 0).pop("m/2", 1, 2, 0).ack(Done, 2);
+        s
+    };
+    twice(&[]).finds(&[Fault::Again]);
+    twice(&[cancel()]).finds(&[]);
+    let mut forgotten = Script::default();
+    forgotten.history.dedupes = true;
+    forgotten.push(Done, "m/0", 0).takeover().push(Done, "m/1", 0).pop("m/1", 1, 1, 0).ack(Done, 1);
+    forgotten.finds(&[]);
 }

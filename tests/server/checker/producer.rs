@@ -19,6 +19,8 @@ pub struct Producer<'a> {
     number: usize,
     /// Whether the producer waits for a replica after each push.
     confirms: bool,
+    /// Whether the producer pushes ids again that it has pushed before, because the queue has a deduplication window.
+    repeats: bool,
     /// The number of payloads made so far.
     made: usize,
     /// The ids of the messages of this producer.
@@ -26,8 +28,8 @@ pub struct Producer<'a> {
 }
 
 impl<'a> Producer<'a> {
-    pub fn new(link: Link<'a>, number: usize, confirms: bool) -> Producer<'a> {
-        Producer { link, number, confirms, made: 0, own: Vec::new() }
+    pub fn new(link: Link<'a>, number: usize, confirms: bool, repeats: bool) -> Producer<'a> {
+        Producer { link, number, confirms, repeats, made: 0, own: Vec::new() }
     }
 
     /// Produces until the run is over. Returns the calls that it made.
@@ -40,6 +42,7 @@ impl<'a> Producer<'a> {
                     // Only a message that was named by its producer can be replaced.
                     Some(id) if choice < 81 && sequence(&id).is_none() => drop(self.push(Some(&id), true)),
                     Some(id) if choice < 89 => self.cancel(id),
+                    Some(_) if self.repeats && choice < 97 => self.repeat(),
                     Some(id) => self.reschedule(id),
                     None => {}
                 },
@@ -53,6 +56,14 @@ impl<'a> Producer<'a> {
         let recent = self.own.len().min(30);
         let from_the_end = 1 + self.link.chance.below(recent.max(1));
         self.own.len().checked_sub(from_the_end).map(|place| self.own[place].clone())
+    }
+
+    /// Pushes again what this producer named at any time before. Most of these messages are gone.
+    fn repeat(&mut self) {
+        let id = self.link.chance.one_of(&self.own).clone();
+        if sequence(&id).is_none() {
+            self.push(Some(&id), false);
+        }
     }
 
     fn push_unnamed(&mut self) {

@@ -29,6 +29,12 @@ pub enum Fault {
     Stale,
     /// An ack did not count although its delivery had not ended.
     Refused,
+    /// More deliveries began within the period of a rate limit than it allows.
+    Burst,
+    /// An id was accepted again within its deduplication window.
+    Again,
+    /// A run of a schedule was lost, repeated, or overlapped another one.
+    Run,
 }
 
 /// The numbers of a run, and the faults that were found.
@@ -44,6 +50,8 @@ pub struct Report {
     pub duplicated: usize,
     /// The number of messages that were delivered although the reply to their push was lost.
     pub recovered: usize,
+    /// The number of deliveries of schedules.
+    pub runs: usize,
     pub findings: Vec<(Fault, String)>,
 }
 
@@ -67,10 +75,13 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { attempted, acknowledged, delivered, duplicated, recovered, findings } = self;
+        let Report { attempted, acknowledged, delivered, duplicated, recovered, runs, findings } = self;
         let (lost, unexpected) = (self.count(Fault::Lost), self.count(Fault::Unexpected));
         write!(f, "attempted {attempted}, acknowledged {acknowledged}, delivered {delivered}, ")?;
-        write!(f, "duplicated {duplicated}, recovered {recovered}, lost {lost}, unexpected {unexpected}, ")?;
+        write!(
+            f,
+            "duplicated {duplicated}, recovered {recovered}, runs {runs}, lost {lost}, unexpected {unexpected}, "
+        )?;
         write!(f, "other findings {}", findings.len() - lost - unexpected)?;
         for (fault, what) in findings.iter().take(TOLD) {
             write!(f, "\n{fault:?}: {what}")?;

@@ -1,6 +1,6 @@
 //! Runs the checker for a given time: `make soak`.
 
-use super::{must_be_clean, seed, Cast};
+use super::{must_be_clean, seed, Cast, Queue};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The default duration in seconds, which `DQ_SOAK_SECONDS` overrides.
@@ -20,7 +20,9 @@ fn servers_keep_their_promises_through_ever_new_faults() {
     let mut runs = 0;
     while start.elapsed() < Duration::from_secs(seconds) {
         for cast in [Cast::Alone, Cast::Pair] {
-            must_be_clean(cast, first + runs, ROUNDS);
+            for queue in [Queue::Plain, Queue::Limited] {
+                must_be_clean(cast, queue, first + runs, ROUNDS);
+            }
         }
         runs += 1;
     }

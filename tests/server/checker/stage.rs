@@ -9,6 +9,9 @@ use std::time::Instant;
 /// The name of the queue in all runs.
 pub const QUEUE: &str = "q";
 
+/// The name of the queue with schedules.
+pub const SERIES: &str = "series";
+
 /// The name of the connections that a fault may cut.
 pub const WORKER: &str = "worker";
 
