@@ -1,4 +1,5 @@
 //! Clusters: queues survive the failure of a node and move with their slot.
 
+mod capabilities;
 mod nodes;
 mod slots;

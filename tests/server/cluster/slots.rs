@@ -7,10 +7,10 @@ use std::sync::Arc;
 /// A lease that outlives the test.
 const LONG_MS: u64 = 600_000;
 /// So long that no node is marked as failed, however slow the machine.
-const PATIENT_MS: u32 = 60_000;
+pub(super) const PATIENT_MS: u32 = 60_000;
 
 /// Hands a slot from one node to another, key by key, as resharding tools do.
-fn move_slot(cluster: &Cluster, slot: usize, from: usize, to: usize) {
+pub(super) fn move_slot(cluster: &Cluster, slot: usize, from: usize, to: usize) {
     let (mut source, mut target) = (cluster.client(from), cluster.client(to));
     target.ask(format!("CLUSTER SETSLOT {slot} IMPORTING {}", cluster.id(from))).ok();
     source.ask(format!("CLUSTER SETSLOT {slot} MIGRATING {}", cluster.id(to))).ok();
@@ -29,7 +29,7 @@ fn move_slot(cluster: &Cluster, slot: usize, from: usize, to: usize) {
 }
 
 /// Hands a slot over in one go, as Valkey 9 does by itself.
-fn move_slot_at_once(cluster: &Cluster, slot: usize, from: usize, to: usize) {
+pub(super) fn move_slot_at_once(cluster: &Cluster, slot: usize, from: usize, to: usize) {
     let line = format!("CLUSTER MIGRATESLOTS SLOTSRANGE {slot} {slot} NODE {}", cluster.id(to));
     cluster.client(from).ask(line).ok();
     let mut source = cluster.client(from);
@@ -94,7 +94,7 @@ fn an_atomic_move_takes_queues_along_and_redirects_clients() {
     }
 }
 
-fn slots_can_move_at_once() -> bool {
+pub(super) fn slots_can_move_at_once() -> bool {
     let can = !Server::start().client().ask("COMMAND INFO cluster|migrateslots").items()[0].is_null();
     if !can {
         eprintln!("skipped: this server has no CLUSTER MIGRATESLOTS");

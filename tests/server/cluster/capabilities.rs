@@ -1,0 +1,124 @@
+//! Slot migration of rate limits, deduplication windows and schedules: nothing is forgotten, lost or made twice.
+
+use super::slots::{move_slot, move_slot_at_once, slots_can_move_at_once, PATIENT_MS};
+use crate::support::{eventually, Client, Cluster, Reply};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// A way to move a slot from one node to another.
+type Move = fn(&Cluster, usize, usize, usize);
+
+const HOUR: i64 = 3_600_000;
+
+/// The number of failed runs of a schedule `s`.
+fn failed(c: &mut Client, key: &str) -> i64 {
+    c.get(key, "s").int("failed-runs")
+}
+
+/// Moves queues with every capability, and checks that the new node goes on with them where the old one stopped.
+fn expect_everything_to_move(move_slot: Move) {
+    let cluster = Cluster::of(2, PATIENT_MS);
+    let (tag, slot) = cluster.tag_of(0);
+    let [limited, series, failing] = ["limited", "series", "failing"].map(|name| format!("{tag}{name}"));
+    let (mut source, mut target) = (cluster.client(0), cluster.client(1));
+    source.create(format!("{limited} RATE 3 600000 DEDUPE 600000000"));
+    source.push_many(format!("{limited} 6 1 2 3 4 5 6 IDS a b c d e f"));
+    assert_eq!(source.pop_ids(format!("{limited} COUNT 2 LEASE 600000")), ["a", "b"]);
+    assert_eq!(source.ack(format!("{limited} a")), 1);
+    source.ask(format!("DQ.SCHEDULE {series} running x EVERY {HOUR} AT 100000000001"));
+    let run = source.pop_one(format!("{series} LEASE 600000"));
+    let waiting = format!("DQ.SCHEDULE {series} waiting x EVERY {HOUR} OFFSET 5 TIMES 5 PRIORITY 3 RETRIES 2");
+    let cron = format!("DQ.SCHEDULE {series} cron x CRON @daily TZ Europe/Berlin UNTIL 8000000000000 LEASE 77 TTL 99");
+    let deferred = format!("DQ.SCHEDULE {series} running later EVERY {}", 2 * HOUR);
+    for line in [&waiting, &cron, &deferred] {
+        assert_ne!(source.ask(line), Reply::bulk("unchanged"));
+    }
+    source.ask(format!("DQ.SCHEDULE {failing} s x EVERY 20 TTL 1"));
+    eventually("its runs fail", || failed(&mut source, &failing) > 2);
+    let known = |c: &mut Client| [&limited, &series].map(|key| (c.digest(key), c.about(key).int("known")));
+    let before = known(&mut source);
+
+    move_slot(&cluster, slot, 0, 1);
+
+    assert_eq!(known(&mut target), before);
+    let failures = failed(&mut target, &failing);
+    eventually("the new node ends runs by itself", || failed(&mut target, &failing) > failures + 2);
+    assert_eq!(target.scan_ids(&failing, "RECURRING"), ["s"]);
+    assert!(target.ask(format!("DQ.PUSH {limited} x ID a")).is_null(), "the id is known");
+    assert_eq!(target.pop_ids(format!("{limited} COUNT 9")), ["c"], "the rate leaves one");
+    assert_eq!(target.ask(format!("DQ.POP {limited}")), target.null_array());
+    for line in [&waiting, &cron, &deferred] {
+        assert_eq!(target.ask(line), Reply::bulk("unchanged"), "{line}");
+    }
+    assert_eq!(target.ack(format!("{series} {}", run.receipt())), 1);
+    let next = target.get(&series, "running");
+    assert_eq!((next.text("payload").as_str(), next.int("runs")), ("later", 1));
+    assert_eq!(next.int("due") % (2 * HOUR), 0);
+}
+
+#[test]
+fn a_key_by_key_move_keeps_limits_windows_and_schedules() {
+    expect_everything_to_move(move_slot);
+}
+
+#[test]
+fn an_atomic_move_keeps_limits_windows_and_schedules() {
+    if slots_can_move_at_once() {
+        expect_everything_to_move(move_slot_at_once);
+    }
+}
+
+/// Moves a schedule to and fro while a consumer works on its runs.
+fn expect_each_run_once(move_slot: Move) {
+    const EVERY: i64 = 20;
+    let cluster = Cluster::of(2, PATIENT_MS);
+    let (tag, slot) = cluster.tag_of(0);
+    let key = format!("{tag}series");
+    cluster.client(0).ask(format!("DQ.SCHEDULE {key} s x EVERY {EVERY} RETRIES -1"));
+    let (stop, runs) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let begun = std::thread::scope(|scope| {
+        let consumer = scope.spawn(|| {
+            let (mut c, mut begun) = (cluster.roamer(), Vec::new());
+            while !stop.load(Ordering::Relaxed) {
+                let reply = c.ask(&format!("DQ.POP {key} BLOCK 20 LEASE 600000"));
+                if reply.is_null() {
+                    continue;
+                }
+                let [_, _, attempt, receipt] = reply.items()[0].items() else { panic!("a run, not {reply:?}") };
+                assert_eq!(attempt.int(), 1, "no run is delivered twice");
+                let receipt = receipt.text();
+                assert_eq!(c.ask(&format!("DQ.ACK {key} {receipt}")), Reply::Int(1));
+                let number: i64 = receipt.rsplit('#').next().and_then(|number| number.parse().ok()).expect("a number");
+                begun.push(number >> 20);
+                runs.fetch_add(1, Ordering::Relaxed);
+            }
+            begun
+        });
+        let more = || {
+            let goal = runs.load(Ordering::Relaxed) + 10;
+            eventually("runs go on", || runs.load(Ordering::Relaxed) >= goal || consumer.is_finished());
+        };
+        for (from, to) in [(0, 1), (1, 0), (0, 1)] {
+            more();
+            move_slot(&cluster, slot, from, to);
+        }
+        more();
+        stop.store(true, Ordering::Relaxed);
+        consumer.join().expect("every run came once")
+    });
+    let intervals: Vec<i64> = begun.iter().map(|at| at / EVERY).collect();
+    assert!(intervals.windows(2).all(|pair| pair[0] < pair[1]), "one run in each interval: {begun:?}");
+    let mut owner = cluster.client(1);
+    assert_eq!(owner.get(&key, "s").int("runs"), begun.len() as i64, "no run is lost");
+}
+
+#[test]
+fn a_key_by_key_move_makes_each_run_once() {
+    expect_each_run_once(move_slot);
+}
+
+#[test]
+fn an_atomic_move_makes_each_run_once() {
+    if slots_can_move_at_once() {
+        expect_each_run_once(move_slot_at_once);
+    }
+}
