@@ -2,6 +2,7 @@
 //! same functions with the inputs that the fuzzer found.
 
 use dq::queue::id::{Floor, Id, Sequence, Target};
+use dq::queue::rate::Rate;
 use dq::queue::rule::Rule;
 use dq::queue::settings::{Retries, Settings};
 use dq::queue::time::{DurationMs, UnixMs};
@@ -25,7 +26,13 @@ pub fn digest(queue: &Queue) -> Vec<u8> {
 
 /// Returns a queue with messages in every state, which together have everything that a message can have, and a known id.
 pub fn lively() -> Queue {
-    let settings = Settings { deadlen: Some(5), maxlen: 100, dedupe: DurationMs::new(60), ..Settings::default() };
+    let settings = Settings {
+        deadlen: Some(5),
+        maxlen: 100,
+        dedupe: DurationMs::new(60),
+        rate: Rate { most: 1_000, period: DurationMs::new(60) },
+        ..Settings::default()
+    };
     let (mut queue, mut floor) = (Queue::new(settings), Floor::default());
     queue.push(at(NOW), &mut floor, &NewMessage { name: Some(b"known"), ..NewMessage::default() });
     pop(&mut queue, NOW, &mut floor, 1, Lease::NoAck);
@@ -142,6 +149,8 @@ pub fn survive(mut queue: Queue) {
     }
     let end = UnixMs::MAX;
     queue.advance(end, usize::MAX);
+    // Nothing but a pause may hold messages back.
+    queue.alter(end, Settings { rate: Rate::OFF, ..*queue.settings() });
     if queue.pause_at(end) == Pause::Off {
         while !pop(&mut queue, end.as_ms(), &mut floor, usize::MAX, Lease::NoAck).is_empty() {}
         let counts = queue.counts();
