@@ -110,6 +110,24 @@ fn only_first_deliveries_and_redrives_count_as_late() {
 }
 
 #[test]
+fn the_first_delivery_of_each_run_of_a_schedule_counts_as_late() {
+    let server = Server::start();
+    let mut c = server.client();
+    for run in 1..=3 {
+        c.ask("DQ.SCHEDULE q s x EVERY 3600000 AT 100000000001");
+        assert_eq!(c.reschedule("q s DELAY 0"), 1);
+        c.pop_one("q");
+        assert_eq!(c.nack("q s DELAY 0"), "ready");
+        c.pop_one("q");
+        assert_eq!(counted(&mut c, "q"), [run, run - 1, 0]);
+        assert_eq!(c.ack("q s"), 1);
+    }
+    c.reschedule("q s DELAY 0");
+    c.pop_one("q NOACK");
+    assert_eq!(counted(&mut c, "q"), [4, 3, 0], "a delivery without a lease has no runtime");
+}
+
+#[test]
 fn a_rescheduled_message_given_back_uncounted_is_not_first_again() {
     let server = Server::start();
     let mut c = server.client();

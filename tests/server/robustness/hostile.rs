@@ -42,8 +42,13 @@ fn exercise(c: &mut Client, key: &str) {
         "DQ.REDRIVE {q} IDS 2 spent rejected DELAY 1",
         "DQ.CANCEL {q} retried replaced nobody",
         "DQ.MPUSH {q} 3 x y z IDS a held b REPLACE TTL 5",
+        "DQ.SCAN {q} 0 RECURRING",
+        "DQ.SCHEDULE {q} later x EVERY 5 TIMES 2",
+        "DQ.SCHEDULE {q} spent y CRON @hourly",
+        "DQ.BURY {q} spent",
+        "DQ.PROMOTE {q}",
         "DQ.PAUSE {q}",
-        "DQ.ALTER {q} RETRIES 2 BACKOFF 1 2 MAXINFLIGHT 0 MAXLEN 0",
+        "DQ.ALTER {q} RETRIES 2 BACKOFF 1 2 MAXINFLIGHT 0 MAXLEN 0 RATE 0 0",
         "DQ.RESUME {q}",
         "DQ.POP {q} COUNT 3 LEASE 1",
         "DQ.NACK {q} held ERROR e",
@@ -79,13 +84,26 @@ fn expect_storable(c: &mut Client, key: &str, made_by: &[u8]) {
     });
 }
 
+/// Makes a queue with a log of deliveries, known ids, and schedules that wait, run, or are declared anew meanwhile.
+fn limits_and_schedules(c: &mut Client, key: &str) {
+    c.create(format!("{key} RATE 9 600000 DEDUPE 600000000 DEADLEN 3"));
+    c.push_many(format!("{key} 3 x y z IDS a b held"));
+    c.pop(format!("{key} COUNT 2 NOACK"));
+    c.ask(format!("DQ.SCHEDULE {key} later x CRON @daily TZ Europe/Berlin UNTIL 8000000000000 TTL 600000"));
+    c.ask(format!("DQ.SCHEDULE {key} spent x EVERY 77 AT 100000000001 TIMES 9 RETRIES 0 PRIORITY 9"));
+    c.pop(format!("{key} LEASE 600000"));
+    c.ask(format!("DQ.SCHEDULE {key} spent another EVERY 600000 OFFSET 7 LEASE 5"));
+    c.pop(format!("{key} LEASE 600000"));
+}
+
 /// Dumps of a queue with a message in every state, small and large.
 fn dumps(c: &mut Client) -> Vec<Vec<u8>> {
     every_state(c, "q");
     let all = c.ask("DUMP q").bytes().to_vec();
     c.push("small x ID held");
     c.pop_one("small");
-    vec![c.ask("DUMP small").bytes().to_vec(), all]
+    limits_and_schedules(c, "limited");
+    vec![c.ask("DUMP small").bytes().to_vec(), all, c.ask("DUMP limited").bytes().to_vec()]
 }
 
 #[test]

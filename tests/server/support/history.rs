@@ -43,7 +43,10 @@ pub fn any_command(random: &mut Random, keys: &[&str]) -> String {
         25 => format!("DQ.RESCHEDULE {key} {id} PRIORITY {}", random.one_of(&["5", "-5", "0 DELAY 20"])),
         26 => format!("DQ.PURGE {key} {} COUNT {count}", random.one_of(&["", "dead", "ready inflight"])),
         27 => format!("DQ.ALTER {key} {}", random.one_of(&["BACKOFF 5 50 JITTER 80", "MAXPAYLOAD 8", "MAXPAYLOAD 0"])),
-        28 => format!("DQ.ALTER {key} {}", random.one_of(&["DEDUPE 30", "DEDUPE 600000", "DEDUPE 0"])),
+        28 => format!(
+            "DQ.ALTER {key} {}",
+            random.one_of(&["DEDUPE 30", "DEDUPE 600000", "DEDUPE 0", "RATE 9 20", "RATE 3 5", "RATE 0 0"])
+        ),
         // Time alone never makes a run fail: that would be a decision, which changes the queue.
         29 | 30 => format!(
             "DQ.SCHEDULE {key} s{} payload-{count} EVERY {} RETRIES -1 TTL 0 {}",

@@ -137,6 +137,43 @@ pub fn every_command(c: &mut Client) -> Vec<Reply> {
         "DQ.CANCEL deduped b f",
         "DQ.PUSH deduped x ID a REPLACE DELAY 600000",
         "DQ.PUSH deduped x ID a REPLACE DELAY 700000 MAXWAIT 650000",
+        "DQ.MPUSH deduped 2 x y IDS a g REPLACE DELAY 700000 MAXWAIT 660000",
+        "DQ.CREATE limited RATE 5 86400000",
+        "DQ.MPUSH limited 9 1 2 3 4 5 6 7 8 9",
+        "DQ.POP limited COUNT 2 NOACK",
+        "DQ.MPOP 1 limited COUNT 2 LEASE 600000",
+        "DQ.ALTER limited RATE 4 80000000",
+        "DQ.SCHEDULE series waiting x EVERY 86400000 OFFSET 7 UNTIL 8000000000000 TIMES 9 PRIORITY 3 RETRIES 2 LEASE 700000 TTL 600000000",
+        "DQ.SCHEDULE series waiting y EVERY 86400000 OFFSET 7",
+        "DQ.SCHEDULE series cron x CRON @daily TZ Asia/Tokyo AT 7000000000000",
+        "DQ.SCHEDULE series acked x EVERY 86400000 AT 100000000001",
+        "DQ.POP series LEASE 600000",
+        "DQ.ACK series acked",
+        "DQ.SCHEDULE series taken x EVERY 86400000 AT 100000000001",
+        "DQ.POP series NOACK",
+        "DQ.SCHEDULE series nacked x EVERY 86400000 AT 100000000001 TIMES 3",
+        "DQ.POP series LEASE 600000",
+        "DQ.NACK series nacked DEAD ERROR boom",
+        "DQ.SCHEDULE series buried x EVERY 86400000",
+        "DQ.BURY series buried",
+        "DQ.SCHEDULE series last x EVERY 86400000 AT 100000000001 TIMES 1",
+        "DQ.POP series NOACK",
+        "DQ.SCHEDULE series deferred x EVERY 86400000 AT 100000000001",
+        "DQ.POP series LEASE 600000",
+        "DQ.SCHEDULE series deferred later EVERY 3600000 AT 7000000000000",
+        "DQ.SCHEDULE series renewed x EVERY 86400000 AT 100000000001",
+        "DQ.POP series LEASE 600000",
+        "DQ.SCHEDULE series renewed later EVERY 3600000 TIMES 4",
+        "DQ.ACK series renewed",
+        "DQ.PUSH series x ID ordinary",
+        "DQ.POP series LEASE 600000",
+        "DQ.SCHEDULE series ordinary later EVERY 86400000",
+        "DQ.SCHEDULE series moved x EVERY 86400000",
+        "DQ.RESCHEDULE series moved DELAY 600000 PRIORITY -3",
+        "DQ.SCHEDULE series cancelled x EVERY 5",
+        "DQ.CANCEL series cancelled",
+        "DQ.SCHEDULE series replaced x EVERY 86400000",
+        "DQ.PUSH series x ID replaced REPLACE DELAY 600000",
     ];
     for (line, reply) in lines.iter().zip(c.pipeline(lines)) {
         assert!(
@@ -158,7 +195,7 @@ pub fn every_command(c: &mut Client) -> Vec<Reply> {
 /// Reads everything that can be read of the queues of `every_command`, with their digests.
 pub fn known_of_every_command(c: &mut Client) -> Vec<Reply> {
     let mut known = Vec::new();
-    for key in ["made", "plain", "emptied", "purged", "more", "deduped"] {
+    for key in ["made", "plain", "emptied", "purged", "more", "deduped", "limited", "series"] {
         known.push(c.ask(format!("DEBUG DIGEST-VALUE {key}")));
         for state in ["delayed", "ready", "inflight", "dead"] {
             known.push(c.ask(format!("DQ.PEEK {key} {state} COUNT 100")));
@@ -168,7 +205,7 @@ pub fn known_of_every_command(c: &mut Client) -> Vec<Reply> {
         known.extend(fields.map(|field| settings.get(field).clone()));
         let fields = ["paused-until", "backoff-jitter", "deadttl", "maxpayload", "dedupe"];
         known.extend(fields.map(|field| settings.get(field).clone()));
-        known.push(settings.get("known").clone());
+        known.extend(["known", "rate", "rate-period", "next-delivery"].map(|field| settings.get(field).clone()));
     }
     known
 }
