@@ -23,6 +23,10 @@ class Sizes:
         self.queues = 100_000 if full else 10_000
         self.waiters = [1, 100, 1_000]  # clients
         self.waiter_pushes = 2_000 if full else 500
+        self.limit_seconds = 5 if full else 1
+        self.schedules = 100_000 if full else 10_000
+        self.schedule_seconds = 20 if full else 3
+        self.known_ids = 1_000_000 if full else 50_000
         self.rates = [2_000, 10_000] if full else [2_000]  # messages a second
         self.punctual_seconds = 6.0 if full else 1.5
         self.polls = [1.0, 0.010] if full else [1.0]  # seconds

@@ -199,6 +199,30 @@ def waiters(results):
         rows)
 
 
+def capabilities(results):
+    rows = []
+    for _, f in results.of("capabilities"):
+        schedules = f"{f['schedules']:,} schedules with `EVERY 60000`"
+        rows = [
+            [f"pop at a rate limit that is reached, {f['limit_clients']:,} waiting clients",
+             f"{number(f['limit_pop_us'])} µs"],
+            ["the same without a pop: runs of the timer", number(f["limit_timer_runs"], 0)],
+            ["the same without a pop: CPU of the server", percent(f["limit_cpu"])],
+            [f"{schedules}: memory of each beyond its payload, with its id", f"{number(f['schedule_bytes'])} bytes"],
+            [f"{schedules}: a declaration", f"{number(f['schedule_us'])} µs"],
+            [f"{schedules}: a declaration that changes nothing", f"{number(f['unchanged_us'])} µs"],
+            [f"{schedules}: CPU of the server, {number(f['runs_a_second'], 0)} runs a second, a consumer that waits",
+             percent(f["waiting_cpu"])],
+            [f"{schedules}: the same, a consumer that polls ten times a second", percent(f["polling_cpu"])],
+            [f"deduplication window with {f['known_ids']:,} ids of 20 bytes: memory of each id",
+             f"{number(f['known_id_bytes'])} bytes"]]
+    return Table("Rate limits, schedules and deduplication windows (dq)", ["", "figure"], rows)
+
+
+def percent(share):
+    return f"{share * 100:.1f} % of a core"
+
+
 def deletion(results):
     return Table("Deleting a queue of waiting messages: time of the command, ms", ["", "messages", "DEL", "UNLINK"], [
         [c.title, number(f["messages"], 0), number(f["del_ms"]), number(f["unlink_ms"])]
@@ -225,6 +249,6 @@ def targets(results):
 # By the names of the markers in the documents.
 TABLES = {"contenders": central, "pushing": pushing, "life": life, "durable-life": durable_life, "memory": memory,
           "queues": queues, "files": files, "punctuality": punctuality, "burst": burst, "growth": growth,
-          "waiters": waiters, "deletion": deletion, "payloads": payloads, "targets": targets}
+          "waiters": waiters, "capabilities": capabilities, "deletion": deletion, "payloads": payloads, "targets": targets}
 # With those that another bench makes and prints.
 PUBLISHED = {**TABLES, "stalls": stalls}

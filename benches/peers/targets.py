@@ -67,6 +67,14 @@ def evaluate(results):
         target(f"p99 lateness at {run['rate']:,} messages/s", run["p99_ms"], 0.5, "ms")
     target("cost of each blocked client to a push that is not due", dq("waiters", "delayed_us_a_waiter"), 0.2, "µs")
     target("cost of each blocked client to a push that is delivered", dq("waiters", "served_us_a_waiter"), 0.2, "µs")
+    clients = dq("capabilities", "limit_clients")
+    if clients:
+        schedules, ids = dq("capabilities", "schedules"), dq("capabilities", "known_ids")
+        target(f"timer runs while {clients:,} clients wait at a rate limit", dq("capabilities", "limit_timer_runs"), 0)
+        target(f"CPU of {schedules:,} schedules with EVERY 60000, delivered ten times a second and acked",
+               dq("capabilities", "polling_cpu") * 100, 2, "%")
+        target("memory of a schedule beyond its payload", dq("capabilities", "schedule_bytes"), 250, "bytes")
+        target(f"memory of each of {ids:,} known ids of 20 bytes", dq("capabilities", "known_id_bytes"), 56, "bytes")
     return rows
 
 

@@ -1,5 +1,6 @@
 """The workloads, in the order in which they run."""
 from workloads.burst import Burst
+from workloads.capabilities import Capabilities
 from workloads.deletion import Deletion
 from workloads.durable_life import DurableLife
 from workloads.falling_due import FallingDue
@@ -14,4 +15,4 @@ from workloads.pushing import Pushing
 from workloads.waiters import Waiters
 
 WORKLOADS = [Life, DurableLife, Pushing, Memory, Burst, Punctuality, Growth, Persistence, FallingDue, Deletion,
-             ManyQueues, Waiters, PayloadSizes]
+             ManyQueues, Waiters, Capabilities, PayloadSizes]
