@@ -1,7 +1,7 @@
-//! `docs/clients.md` and the README: the snippets run, and a library behaves as the page says.
+//! The programs in the README and in `docs/`: they run, and a library behaves as its page says.
 
-use crate::support::clients::{node, python, run};
-use crate::support::{root, Server};
+use crate::support::clients::{node, php, python, run};
+use crate::support::{markdown_files, root, Server};
 use std::path::Path;
 use std::process::Command;
 
@@ -14,19 +14,30 @@ fn ioredis_behaves_as_its_page_says() {
     outcome.unwrap_or_else(|problem| panic!("{problem}"));
 }
 
+/// The pages whose programs all do the same: push an order, deliver it, show it, and ack it.
+const CLIENT_PAGES: [&str; 3] = ["README.md", "docs/clients.md", "docs/start.md"];
+
 #[test]
-fn the_python_and_node_snippets_of_the_pages_run() {
+fn the_programs_of_the_pages_of_clients_run() {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let languages = [
-        ("python", python().map(|python| (python, target)), "snippet.py"),
-        ("js", node().map(|folder| (Path::new("node"), folder)), "snippet.mjs"),
+        ("python", python().map(|python| (python, target)), "snippet.py", "6379"),
+        ("js", node().map(|folder| (Path::new("node"), folder)), "snippet.mjs", "6379"),
+        ("php", php().map(|php| (php, target)), "snippet.php", "6379"),
+        ("sh", Some((Path::new("bash"), target)), "snippet.sh", "redis-cli"),
     ];
-    for (language, found, name) in languages {
+    for (language, found, name, server_word) in languages {
         let Some((program, folder)) = found else { continue };
-        for (n, snippet) in snippets(language).iter().enumerate() {
+        let snippets: Vec<String> = CLIENT_PAGES.iter().flat_map(|page| snippets(page, language)).collect();
+        // Other lines for a shell install something, or start a server.
+        let snippets: Vec<String> = snippets.into_iter().filter(|text| text.contains("DQ.POP")).collect();
+        assert!(!snippets.is_empty(), "{language}");
+        for (n, snippet) in snippets.iter().enumerate() {
             let server = Server::start();
-            assert!(snippet.contains("6379"), "it names its server:\n{snippet}");
-            let text = snippet.replace("6379", &server.port().to_string());
+            assert!(snippet.contains(server_word), "it names its server:\n{snippet}");
+            let port = server.port().to_string();
+            let text = snippet.replace("6379", &port).replace("redis-cli ", &format!("redis-cli -p {port} "));
+            let text = if language == "php" { format!("<?php\n{text}") } else { text };
             let said = run_text(program, folder, &format!("{n}-{name}"), &text, &[]);
             let said = said.unwrap_or_else(|problem| panic!("{problem}\n{snippet}"));
             assert!(said.contains("order-1001"), "it shows its message:\n{snippet}\n{said}");
@@ -36,15 +47,35 @@ fn the_python_and_node_snippets_of_the_pages_run() {
     }
 }
 
-/// The blocks of a language on both pages.
-fn snippets(language: &str) -> Vec<String> {
-    let pages =
-        ["README.md", "docs/clients.md"].map(|page| std::fs::read_to_string(root().join(page)).expect("a page"));
+#[test]
+fn the_python_programs_of_the_guides_run() {
+    let Some(python) = python() else { return };
+    let folders = ["docs", "docs/recipes"].map(|folder| root().join(folder));
+    let mut found = 0;
+    for page in folders.iter().flat_map(|folder| markdown_files(folder)) {
+        let page = page.strip_prefix(root()).expect("a page of ours").display().to_string();
+        if CLIENT_PAGES.contains(&page.as_str()) {
+            continue;
+        }
+        for snippet in snippets(&page, "python") {
+            found += 1;
+            let server = Server::start();
+            let text = snippet.replace("6379", &server.port().to_string());
+            assert_ne!(text, snippet, "{page}: it names its server");
+            let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+            let outcome = run_text(python, folder, &format!("{found}-guide.py"), &text, &[]);
+            outcome.unwrap_or_else(|problem| panic!("{page}: {problem}"));
+        }
+    }
+    assert!(found >= 2, "{found} programs");
+}
+
+/// The blocks of a language on a page.
+fn snippets(page: &str, language: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(root().join(page)).expect("a page");
     let start = format!("```{language}\n");
-    let blocks = pages.iter().flat_map(|page| page.split(&start).skip(1)).filter_map(|rest| rest.split("```").next());
-    let found: Vec<String> = blocks.map(str::to_owned).collect();
-    assert!(found.len() >= 2, "{language}: {found:?}");
-    found
+    let blocks = text.split(&start).skip(1).filter_map(|rest| rest.split("```").next());
+    blocks.map(str::to_owned).collect()
 }
 
 /// Runs a script that is written to a folder in which it finds its library.

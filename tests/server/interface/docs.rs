@@ -3,7 +3,7 @@
 use crate::support::{effects_of, is_token, markdown_files, prose, root, OptionRow, Page, Range};
 use crate::support::{Client, Fields, Protocol, Reply, Server, Transcript};
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The headings of every page.
 const HEADINGS: [&str; 10] = [
@@ -274,6 +274,12 @@ fn anchor(heading: &str) -> String {
     kept.map(|letter| if letter == ' ' { '-' } else { letter }).collect()
 }
 
+/// All pages below `docs/`.
+fn all_pages() -> Vec<PathBuf> {
+    let folders = ["docs", "docs/commands", "docs/decisions", "docs/recipes"].map(|folder| root().join(folder));
+    folders.iter().flat_map(|folder| markdown_files(folder)).collect()
+}
+
 /// Where the links of a document lead, but for those to other sites.
 fn links(text: &str) -> Vec<String> {
     let targets = prose(text).flat_map(|line| line.split("](").skip(1)).filter_map(|after| after.split(')').next());
@@ -282,8 +288,7 @@ fn links(text: &str) -> Vec<String> {
 
 #[test]
 fn every_link_leads_somewhere() {
-    let folders = ["docs", "docs/commands"].map(|folder| root().join(folder));
-    let mut files: Vec<_> = folders.iter().flat_map(|folder| markdown_files(folder)).collect();
+    let mut files = all_pages();
     files.push(root().join("README.md"));
     let read =
         |path: &Path| std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -305,6 +310,15 @@ fn every_link_leads_somewhere() {
 }
 
 #[test]
+fn every_page_is_in_the_summary_of_the_site() {
+    let summary = std::fs::read_to_string(root().join("docs/SUMMARY.md")).expect("the summary");
+    let listed: BTreeSet<PathBuf> = links(&summary).iter().map(|link| root().join("docs").join(link)).collect();
+    for page in all_pages().into_iter().filter(|page| !page.ends_with("SUMMARY.md")) {
+        assert!(listed.contains(&page), "docs/SUMMARY.md does not list {}", page.display());
+    }
+}
+
+#[test]
 fn a_heading_is_linked_to_as_on_github() {
     assert_eq!(anchor("## What is lost, and when"), "what-is-lost-and-when");
     assert_eq!(links("a [b](c.md#d) [e](https://f.g) ```\n"), ["c.md#d"]);
@@ -313,7 +327,8 @@ fn a_heading_is_linked_to_as_on_github() {
 #[test]
 fn the_tests_that_the_pages_name_are_there() {
     let mut named = 0;
-    for path in markdown_files(&root().join("docs")) {
+    // The decisions name functions of the source in the same form.
+    for path in all_pages().into_iter().filter(|path| !path.starts_with(root().join("docs/decisions"))) {
         let text = std::fs::read_to_string(&path).unwrap();
         for test in text.split('`').skip(1).step_by(2).filter(|code| code.contains("::") && !code.contains(' ')) {
             let (module, name) = test.rsplit_once("::").expect("folder::file::test");

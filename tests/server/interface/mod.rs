@@ -2,5 +2,5 @@
 
 mod discovery;
 mod docs;
+mod documents;
 mod errors;
-mod readme;

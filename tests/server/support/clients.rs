@@ -71,6 +71,19 @@ fn node_modules() -> Result<PathBuf, String> {
     Ok(folder)
 }
 
+/// A PHP with phpredis and Predis. Returns `None` if one of the three is not installed: nothing installs them.
+pub fn php() -> Option<&'static Path> {
+    static PHP: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let found = PHP.get_or_init(|| {
+        let has = "exit((int) !(extension_loaded('redis') && @include 'Predis/Autoloader.php'));";
+        let has = run(Command::new("php").args(["-r", has]));
+        has.map(|_| PathBuf::from("php"))
+            .map_err(|_| left_out("phpredis and Predis", "PHP is not installed with both"))
+            .ok()
+    });
+    found.as_deref()
+}
+
 /// A folder in which `go build` finds go-redis. Returns `None` without Go, or if the modules cannot be downloaded.
 pub fn go() -> Option<&'static Path> {
     static GO: OnceLock<Option<PathBuf>> = OnceLock::new();
