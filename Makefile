@@ -1,6 +1,6 @@
 # `make` lists the targets. A target installs what it needs and cannot find (scripts/install-deps.sh).
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-matrix test-valgrind miri soak fuzz fuzz-smoke lint deny msrv fmt bench bench-quick bench-core bench-stalls bench-instructions bench-charts bench-deps deps clean
+.PHONY: help run build test test-matrix test-valgrind miri soak fuzz fuzz-smoke lint deny msrv fmt bench bench-quick bench-core bench-stalls bench-instructions bench-charts bench-deps docs deps clean
 
 # The directory where rustup installs cargo, in case the shell does not have it in its PATH.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -119,6 +119,11 @@ bench-deps:
 	@scripts/install-deps.sh build server python
 	@scripts/install-deps.sh bench || echo "dq: the bench leaves out what is missing"
 	$(BUILD)
+
+docs: ## build the site of docs/ in target/docs/book; cargo installs mdbook if it is missing, which takes minutes
+	@scripts/install-deps.sh python
+	@command -v mdbook >/dev/null || cargo install --locked mdbook
+	python3 scripts/docs.py $(TARGET)/docs
 
 deps: ## install what is missing to build, test and run
 	@scripts/install-deps.sh
