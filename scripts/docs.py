@@ -31,7 +31,8 @@ pre > code { font-size: 0.82em; }
 .content img { max-width: 100%; background: white; }
 @media (max-width: 600px) {
   table { font-size: 0.85em; }
-  table td, table th { min-width: 6em; padding: 4px 6px; }
+  table td, table th { min-width: 3em; padding: 4px 6px; }
+  table td:last-child { min-width: 9em; }
   pre > code { font-size: 0.7em; }
   pre > code:not([class*="language-"]) { font-size: 0.55em; } /* drawings */
 }
