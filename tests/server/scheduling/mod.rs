@@ -2,3 +2,4 @@ mod circumstances;
 mod cron;
 mod declaring;
 mod running;
+mod single_runs;

@@ -281,3 +281,35 @@ fn a_restored_queue_from_a_fast_clock_serves_waiting_clients() {
     assert_eq!(c.ask("DQ.PROMOTE q").int(), 1);
     assert_eq!(waiting.served().payload, b"x1");
 }
+
+#[test]
+fn a_client_of_two_limited_queues_is_served_by_the_first_to_open() {
+    let server = Server::start();
+    let (mut c, mut waiting) = (server.client(), server.client());
+    for (key, period) in [("slow", 600_000), ("fast", 300)] {
+        c.create(format!("{key} RATE 1 {period}"));
+        c.push_many(format!("{key} 2 x y IDS a b"));
+        assert_eq!(c.pop_ids(format!("{key} NOACK")), ["a"]);
+    }
+    let next = next_delivery(&mut c, "fast").expect("the limit is reached");
+    waiting.wait_for_any(&["slow", "fast"]);
+    assert_eq!(waiting.served_from_any().0, "fast");
+    c.expect_delivered_at("fast", "b", next);
+}
+
+#[test]
+fn a_limit_opens_by_itself_wherever_the_queue_has_gone() {
+    for moved in [&["DEBUG RELOAD"][..], &["RENAME q other", "RENAME other q"], &["SWAPDB 0 1", "SWAPDB 1 0"]] {
+        let server = Server::start();
+        let (mut c, mut waiting) = (server.client(), server.client());
+        c.create("q RATE 1 500");
+        c.push_many("q 2 x y IDS a b");
+        assert_eq!(c.pop_ids("q NOACK"), ["a"]);
+        let next = next_delivery(&mut c, "q").expect("the limit is reached");
+        waiting.wait_for_message("q");
+        c.until_blocked(1);
+        moved.iter().for_each(|line| c.ask(line).ok());
+        assert_eq!(waiting.served().id, "b", "{moved:?}");
+        assert!(c.now() >= next);
+    }
+}
