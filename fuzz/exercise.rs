@@ -8,8 +8,8 @@ use dq::queue::settings::{Retries, Settings};
 use dq::queue::time::{DurationMs, UnixMs};
 use dq::queue::wire::Loader;
 use dq::queue::{
-    Cursor, Due, Lease, Nack, NewMessage, Pause, Pop, Queue, Refused, Reschedule, ScanFilter, Schedule, Series,
-    Stamped, StateKind, States, Verdict, Which,
+    Cursor, Due, Lease, Nack, NewMessage, Pause, Pop, Queue, Refused, Reschedule, ScanFilter, Schedule, Scheduled,
+    Series, Stamped, StateKind, States, Verdict, Which,
 };
 
 pub const NOW: u64 = 1_760_000_000_000;
@@ -48,6 +48,7 @@ pub fn lively() -> Queue {
             ttl: (nth % 4 == 1).then_some(DurationMs::new(100)),
             replace: false,
             maxwait: None,
+            later: false,
         };
         queue.push(at(NOW), &mut floor, &message);
     }
@@ -60,7 +61,31 @@ pub fn lively() -> Queue {
     nack(&mut queue, 0, Nack { verdict: Verdict::Rejected, error: Some(b"rejected"), delay: None });
     nack(&mut queue, 1, Nack { error: Some(b"later"), ..Nack::default() });
     schedules(&mut queue, &mut floor);
+    replaced_later(&mut queue, &mut floor);
     queue
+}
+
+/// Adds two messages in flight: a message is kept beside one of them, and a schedule beside the other.
+fn replaced_later(queue: &mut Queue, floor: &mut Floor) {
+    for name in [&b"flying-1"[..], b"flying-2"] {
+        let flying = NewMessage { payload: b"flying", name: Some(name), priority: 127, ..NewMessage::default() };
+        queue.push(at(NOW + 1), floor, &flying);
+        pop(queue, NOW + 1, floor, 1, Lease::Default);
+        let ttl = Some(DurationMs::new(45));
+        queue.push(at(NOW + 1), floor, &NewMessage { payload: b"kept", replace: true, later: true, ttl, ..flying });
+    }
+    let every = Rule::Every { every: DurationMs::new(60), offset: DurationMs::ZERO };
+    let kept = Schedule {
+        name: b"flying-2",
+        payload: b"kept",
+        series: Series { rule: every, until: None, times: Some(2) },
+        first: None,
+        priority: 1,
+        retries: None,
+        lease: None,
+        ttl: None,
+    };
+    assert!(matches!(queue.schedule(at(NOW + 1), floor, &kept), Scheduled::Changed(_)));
 }
 
 /// Adds a recurring message that waits for a run, and one of which a run has begun and another form was declared.
@@ -125,7 +150,9 @@ pub fn survive(mut queue: Queue) {
         assert!(queue.get(at(NOW), &Id::parse(name).unwrap()).is_some());
         let target = Target::parse(name).unwrap();
         match nth % 4 {
-            0 => drop(queue.ack(at(NOW + 42), &target)),
+            0 => {
+                queue.ack(at(NOW + 42), &target);
+            }
             1 => drop(queue.nack(at(NOW + 42), &target, &Nack { error: Some(b"e"), ..Nack::default() })),
             2 => drop(queue.extend(at(NOW + 42), &target, None)),
             _ => {}
@@ -133,6 +160,11 @@ pub fn survive(mut queue: Queue) {
     }
     let message = NewMessage { payload: b"fresh", name: Some(b"fresh"), replace: true, ..NewMessage::default() };
     queue.push(at(NOW + 43), &mut floor, &message);
+    for id in names.iter().step_by(2).filter_map(|name| Id::parse(name)) {
+        if let Id::Named(name) = id {
+            queue.push(at(NOW + 43), &mut floor, &NewMessage { name: Some(name), later: true, ..message });
+        }
+    }
     queue.trim_dead(1);
     queue.end_failed_runs(at(NOW + 43), 2);
     queue.take_ends();

@@ -7,7 +7,7 @@ use crate::host::listeners;
 use crate::host::write::{self, Wake};
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::queue::id::Target;
-use crate::queue::Effect;
+use crate::queue::{Effect, State, StateKind};
 
 /// The command.
 pub struct Ack;
@@ -40,28 +40,32 @@ fn ack(call: &mut Call<'_>) -> Result<(), Error> {
         let heard = listeners::any(ctx);
         let mut done = Vec::with_capacity(if heard { call.args.remaining() } else { 0 });
         let mut count = 0;
+        let (mut made_ready, mut died) = (false, false);
         while let Some(text) = call.args.next() {
-            if let Some(sequence) = Target::parse(text).and_then(|target| held.queue.ack(now, &target)) {
+            if let Some(acked) = Target::parse(text).and_then(|target| held.queue.ack(now, &target)) {
                 count += 1;
+                made_ready |= acked.next == Some(State::Ready);
+                died |= acked.next.is_some_and(|next| next.kind() == StateKind::Dead);
                 if heard {
-                    done.push(sequence);
+                    done.push(acked.sequence);
                 }
             }
         }
-        // If the number of leases is limited, each lease that ends makes room for another one.
+        // If the number of leases is limited, each lease that ends makes room for another one. A message that was kept
+        // beside a delivery may have become ready.
         let limited = held.queue.settings().maxinflight != 0;
-        let wake = if limited { Wake::IfDeliverable } else { Wake::Nobody };
+        let wake = if limited || made_ready { Wake::IfDeliverable } else { Wake::Nobody };
         let announcement = if count == 0 {
             write::rearm(ctx, name, held, now, Wake::Nobody)
         } else {
             write::record(ctx, name, held, now, wake, || Effect::Ack(done))
         };
-        (count, announcement)
+        (count, died, announcement)
     })?;
     match outcome {
-        Some((count, announcement)) if count > 0 => {
+        Some((count, died, announcement)) if count > 0 => {
             ctx.integer(count);
-            write::announce(ctx, name, announcement, &[Event::Ack]);
+            write::announce(ctx, name, announcement, Event::of_acks(died));
         }
         _ => ctx.integer(0),
     }

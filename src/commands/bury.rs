@@ -47,12 +47,12 @@ fn bury(call: &mut Call<'_>) -> Result<(), Error> {
     let now = now(ctx);
     let outcome = change_queue(ctx, name, now, |queue| {
         let buried = queue.bury(now, &id?, error)?;
-        Some((buried.was, Effect::Bury(buried.sequence, buried.error)))
+        Some((buried, Effect::Bury(buried.sequence, buried.error)))
     })?;
     match outcome {
-        Some((was, announcement)) => {
-            ctx.bulk(was.as_str().as_bytes());
-            write::announce(ctx, name, announcement, &[Event::Bury, Event::Dead]);
+        Some((buried, announcement)) => {
+            ctx.bulk(buried.was.as_str().as_bytes());
+            write::announce(ctx, name, announcement, Event::of_burial(buried.died));
         }
         None => ctx.null(),
     }

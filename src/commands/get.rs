@@ -58,7 +58,7 @@ pub fn reply_message(ctx: Ctx, message: &Message<'_>) {
         State::Dead { died, reason } => Some((died, reason)),
         State::Delayed | State::Ready | State::InFlight => None,
     };
-    let fields = 10
+    let fields = 11
         + 2 * usize::from(leased.is_some())
         + usize::from(message.error.is_some())
         + 2 * usize::from(death.is_some())
@@ -83,6 +83,7 @@ pub fn reply_message(ctx: Ctx, message: &Message<'_>) {
     ctx.integer(record.retries.count().into());
     number("lease", message.lease.as_ms());
     number("ttl", record.ttl.map_or(0, |ttl| ttl.duration.as_ms()));
+    number("next", message.next.into());
     if let Some((deadline, receipt)) = leased {
         number("deadline", deadline.as_ms());
         ctx.bulk(b"receipt");

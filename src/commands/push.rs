@@ -1,5 +1,5 @@
 //! `DQ.PUSH key payload [ID id] [DELAY ms | AT unix-ms] [PRIORITY n] [RETRIES n] [LEASE ms] [TTL ms] [REPLACE]
-//! [MAXWAIT ms]`
+//! [MAXWAIT ms] [LATER]`
 
 use super::error::Error;
 use super::options::{options, Options, DUE};
@@ -57,6 +57,7 @@ options! {
         Ttl => Arg::token_int(c"TTL", c"ttl-ms"),
         Replace => Arg::token(c"replace", c"REPLACE"),
         MaxWait => Arg::token_int(c"MAXWAIT", c"maxwait-ms"),
+        Later => Arg::token(c"later", c"LATER"),
     }
 }
 
@@ -150,13 +151,16 @@ pub struct Template {
     ttl: Option<DurationMs>,
     pub replace: bool,
     maxwait: Option<DurationMs>,
+    later: bool,
 }
 
 impl Template {
     /// Checks that options which depend on others are not alone; `ids` is the option that names the messages.
     pub fn check(&self, ids: &'static str, named: bool) -> Result<(), Error> {
-        if self.maxwait.is_some() && !self.replace {
-            return Err(Error::Needs("MAXWAIT", "REPLACE"));
+        for (option, given) in [("MAXWAIT", self.maxwait.is_some()), ("LATER", self.later)] {
+            if given && !self.replace {
+                return Err(Error::Needs(option, "REPLACE"));
+            }
         }
         if self.replace && !named {
             return Err(Error::Needs("REPLACE", ids));
@@ -174,6 +178,7 @@ impl Template {
             MessageOption::Lease => self.lease = Some(options.positive_duration()?),
             MessageOption::Ttl => self.ttl = Some(options.duration()?),
             MessageOption::Replace => self.replace = true,
+            MessageOption::Later => self.later = true,
             MessageOption::MaxWait => self.maxwait = Some(options.duration()?),
         }
         Ok(())
@@ -191,6 +196,7 @@ impl Template {
             ttl: self.ttl,
             replace: self.replace,
             maxwait: self.maxwait,
+            later: self.later,
         }
     }
 }

@@ -296,6 +296,9 @@ extern "C" fn aof_rewrite(io: *mut raw::RedisModuleIO, key: *mut raw::RedisModul
         for chunk in queue.known_chunks() {
             emit(io, key, &Stamped { now, effect: Effect::Recall(chunk) });
         }
+        for chunk in queue.leaving_chunks() {
+            emit(io, key, &Stamped { now, effect: Effect::Resume(chunk) });
+        }
     });
 }
 

@@ -84,16 +84,34 @@ impl Event {
         }
     }
 
+    /// The events of acks. `died` says whether a kept message has taken the place of a completed one and is dead.
+    pub const fn of_acks(died: bool) -> &'static [Event] {
+        if died {
+            &[Event::Ack, Event::Dead]
+        } else {
+            &[Event::Ack]
+        }
+    }
+
+    /// The events of a burial. `died` says whether a message is dead now.
+    pub const fn of_burial(died: bool) -> &'static [Event] {
+        if died {
+            &[Event::Bury, Event::Dead]
+        } else {
+            &[Event::Bury]
+        }
+    }
+
     /// The events of a command whose effect is applied on this server.
     pub fn of_effect(effect: &Effect<'_>, applied: Applied) -> &'static [Event] {
         match effect {
             Effect::Push(..) => match applied {
                 Applied::OnlyReplaced => &[Event::Replace],
-                Applied::Done => &[Event::Push],
+                Applied::Done | Applied::Succeeded | Applied::SuccessorDied => &[Event::Push],
             },
             Effect::Schedule(..) | Effect::Declare(..) => &[Event::Schedule],
             Effect::EndRuns(how, _, _) => match how {
-                Ended::Acked => &[Event::Ack],
+                Ended::Acked => Event::of_acks(applied == Applied::SuccessorDied),
                 Ended::Taken => &[Event::Pop],
                 Ended::Nacked(_) => &[Event::Nack, Event::Dead],
                 Ended::Buried(_) => &[Event::Bury, Event::Dead],
@@ -101,13 +119,13 @@ impl Event {
                 Ended::ByTime => &[],
             },
             Effect::Deliver(_) | Effect::Take(_) => &[Event::Pop],
-            Effect::Ack(_) => &[Event::Ack],
+            Effect::Ack(_) => Event::of_acks(applied == Applied::SuccessorDied),
             Effect::Nack(_, fate, _, _) => Event::of_nack(*fate),
             Effect::Extend(..) => &[Event::Extend],
             Effect::Cancel(..) => &[Event::Cancel],
             Effect::Reschedule(..) => &[Event::Reschedule],
             Effect::Promote(..) => &[Event::Promote],
-            Effect::Bury(..) => &[Event::Bury, Event::Dead],
+            Effect::Bury(..) => Event::of_burial(applied != Applied::Succeeded),
             Effect::Redrive(..) => &[Event::Redrive],
             Effect::Purge(_) => &[Event::Purge],
             Effect::Create(_) => &[Event::Create],
@@ -115,7 +133,12 @@ impl Event {
             Effect::Pause(Pause::Off) => &[Event::Resume],
             Effect::Pause(_) => &[Event::Pause],
             // These are housekeeping, or a queue that arrives as a whole. No client's command caused them.
-            Effect::Trim(_) | Effect::PullBack | Effect::Begin(_) | Effect::Continue(_) | Effect::Recall(_) => &[],
+            Effect::Trim(_)
+            | Effect::PullBack
+            | Effect::Begin(_)
+            | Effect::Continue(_)
+            | Effect::Recall(_)
+            | Effect::Resume(_) => &[],
         }
     }
 }

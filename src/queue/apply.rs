@@ -9,7 +9,7 @@ use super::gate::Pause;
 use super::id::Sequence;
 use super::ops::give_back::Fate;
 use super::ops::give_back::ERROR_MAX;
-use super::record::Phase;
+use super::record::{Phase, State};
 use super::recurring::{Declaration, Ended, Next, RunEnd};
 use super::time::UnixMs;
 use super::wire::Refused;
@@ -23,6 +23,10 @@ pub enum Applied {
     Done,
     /// It was a push, and each of its messages replaced another of the same name.
     OnlyReplaced,
+    /// It was a burial, and a kept message has taken the place of the one that was to be buried.
+    Succeeded,
+    /// It was an ack, and a kept message has taken the place of a completed one, and is dead because its TTL had ended.
+    SuccessorDied,
 }
 
 impl Queue {
@@ -41,8 +45,8 @@ impl Queue {
     /// Applies an effect. Returns an error if no queue could have produced it; a refused effect changes nothing.
     pub fn apply(&mut self, stamped: &Stamped<'_>) -> Result<Applied, Refused> {
         let now = stamped.now;
-        self.accept(&stamped.effect)?;
-        if !matches!(stamped.effect, Effect::Begin(_) | Effect::Continue(_) | Effect::Recall(_)) {
+        self.accept(&stamped.effect, now)?;
+        if !matches!(stamped.effect, Effect::Begin(_) | Effect::Continue(_) | Effect::Recall(_) | Effect::Resume(_)) {
             self.forget_ended(now);
         }
         // The queue's clock is not changed: it holds the time of this server, and `now` is that of another. Only the
@@ -62,7 +66,7 @@ impl Queue {
                 self.take_all(sequences, now);
                 self.count_begun(sequences.len(), now);
             }
-            Effect::Ack(sequences) => self.complete_all(sequences, now),
+            Effect::Ack(sequences) => return Ok(self.complete_all(sequences, now)),
             Effect::Nack(sequence, fate, attempts, error) => {
                 if let Some((at, record)) = self.refreshed(*sequence, now) {
                     self.give_back(at, &record, *fate, *attempts, *error, now);
@@ -87,7 +91,9 @@ impl Queue {
             }
             Effect::Bury(sequence, error) => {
                 if let Some((at, record)) = self.refreshed(*sequence, now) {
-                    self.reject(at, &record, *error, now);
+                    if !self.reject(at, &record, *error, now) {
+                        return Ok(Applied::Succeeded);
+                    }
                 }
             }
             Effect::Redrive(spans, due) => {
@@ -108,9 +114,10 @@ impl Queue {
                 }
             }
             Effect::EndRuns(how, others, ends) => {
+                let mut applied = Applied::Done;
                 match how {
                     Ended::Taken => self.take_all(others, now),
-                    _ => self.complete_all(others, now),
+                    _ => applied = self.complete_all(others, now),
                 }
                 for end in ends {
                     if let Some((at, record)) = self.refreshed(end.sequence, now) {
@@ -120,6 +127,7 @@ impl Queue {
                 if *how == Ended::Taken {
                     self.count_begun(others.len() + ends.len(), now);
                 }
+                return Ok(applied);
             }
             Effect::Create(settings) => {
                 self.change_settings(now, *settings);
@@ -131,6 +139,7 @@ impl Queue {
             Effect::Begin(header) => *self = Queue::begin(header),
             Effect::Continue(images) => self.continue_with(images),
             Effect::Recall(ids) => self.recall(ids),
+            Effect::Resume(leaving) => self.resume_beside(leaving),
         }
         Ok(Applied::Done)
     }
@@ -143,13 +152,19 @@ impl Queue {
         });
     }
 
-    /// Removes messages that were acked.
-    fn complete_all(&mut self, sequences: &[Sequence], now: UnixMs) {
-        self.for_each_refreshed(sequences, now, |queue, at, record| queue.complete(at, record, now));
+    /// Completes messages that were acked.
+    fn complete_all(&mut self, sequences: &[Sequence], now: UnixMs) -> Applied {
+        let mut applied = Applied::Done;
+        self.for_each_refreshed(sequences, now, |queue, at, record| {
+            if let Some(State::Dead { .. }) = queue.complete(at, record, now) {
+                applied = Applied::SuccessorDied;
+            }
+        });
+        applied
     }
 
     /// Refuses an effect that no queue could have produced.
-    fn accept(&self, effect: &Effect<'_>) -> Result<(), Refused> {
+    fn accept(&self, effect: &Effect<'_>, now: UnixMs) -> Result<(), Refused> {
         let possible = match effect {
             Effect::Push(settings, images) => {
                 let mut last = self.last_sequence;
@@ -158,7 +173,7 @@ impl Queue {
                         let is_ordinary = image.recurring.is_none();
                         let follows = image.record.sequence > last;
                         last = image.record.sequence;
-                        follows && is_ordinary && image.is_valid() && image.is_new()
+                        follows && is_ordinary && image.is_valid() && image.is_new() && self.gave_receipt_of(image)
                     })
             }
             Effect::Deliver(grants) => grants.iter().all(|grant| grant.attempt > 0),
@@ -167,11 +182,16 @@ impl Queue {
                 error.is_none_or(|error| error.len() <= ERROR_MAX)
                     && self.messages.locate(*sequence).is_none_or(|at| {
                         let record = self.messages.record(at);
-                        record.receipt().is_some() && !(record.recurring && is_dead)
+                        let ends_a_run = record.recurring && is_dead && !record.is_kept_at(now);
+                        record.receipt().is_some() && !ends_a_run
                     })
             }
             Effect::Bury(sequence, error) => {
-                error.is_none_or(|error| error.len() <= ERROR_MAX) && !self.recurs(*sequence).unwrap_or(false)
+                error.is_none_or(|error| error.len() <= ERROR_MAX)
+                    && self.messages.locate(*sequence).is_none_or(|at| {
+                        let record = self.messages.record(at);
+                        !record.recurring || record.is_kept_at(now)
+                    })
             }
             Effect::Schedule(settings, image) => {
                 settings.is_none_or(|settings| settings.are_valid())
@@ -179,6 +199,7 @@ impl Queue {
                     && image.recurring.is_some()
                     && image.is_valid()
                     && image.is_new()
+                    && self.gave_receipt_of(image)
             }
             Effect::Declare(sequence, declared) => {
                 declared.as_ref().is_none_or(|declared| declared.is_valid()) && self.may_declare(*sequence, declared)
@@ -187,6 +208,7 @@ impl Queue {
             Effect::Begin(header) => header.is_valid(),
             Effect::Continue(images) => self.may_continue_with(images),
             Effect::Recall(ids) => self.may_recall(ids),
+            Effect::Resume(leaving) => self.may_resume(leaving),
             Effect::Create(settings) | Effect::Alter(settings) => settings.are_valid(),
             Effect::Take(_) | Effect::Ack(_) | Effect::Extend(..) | Effect::Cancel(..) | Effect::Pause(_) => true,
             Effect::Reschedule(..) | Effect::Promote(..) | Effect::Redrive(..) => true,
@@ -195,9 +217,9 @@ impl Queue {
         possible.then_some(()).ok_or(Refused::Impossible)
     }
 
-    /// Whether the message with `sequence` is a recurring one; `None` if the queue does not hold it.
-    fn recurs(&self, sequence: Sequence) -> Option<bool> {
-        self.messages.locate(sequence).map(|at| self.messages.record(at).recurring)
+    /// Whether this queue has assigned the receipt of a message that was delivered, or that is kept beside a delivery.
+    fn gave_receipt_of(&self, image: &Image<'_>) -> bool {
+        image.record.receipt().is_none_or(|receipt| receipt <= self.last_receipt)
     }
 
     /// Whether a declaration may wait for the end of the current run of a message: the message has a name, is not dead,
@@ -250,8 +272,7 @@ impl Queue {
         images.iter().all(|image| {
             let follows = last.is_none_or(|last| last < image.record.sequence);
             last = Some(image.record.sequence);
-            let known = image.record.sequence <= self.last_sequence
-                && image.record.receipt().is_none_or(|receipt| receipt <= self.last_receipt);
+            let known = image.record.sequence <= self.last_sequence && self.gave_receipt_of(image);
             let is_free = |name| self.messages.find_named(name).is_none() && !self.remembers(name);
             let unique = image.name.is_none_or(|name| names.insert(name) && is_free(name));
             follows && known && unique && image.is_valid()

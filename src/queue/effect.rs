@@ -39,7 +39,8 @@ pub struct Image<'a> {
 impl Image<'_> {
     /// Whether a push could have created this message.
     pub(super) fn is_new(&self) -> bool {
-        self.record.phase == Phase::Waiting
+        let is_kept = matches!(self.record.phase, Phase::Kept { .. }) && self.name.is_some();
+        (self.record.phase == Phase::Waiting || is_kept)
             && self.record.attempts == 0
             && self.error.is_none()
             && self.recurring.as_ref().is_none_or(|state| state.series.is_some() && state.declared.is_none())
@@ -130,6 +131,9 @@ pub enum Effect<'a> {
     Continue(Vec<Image<'a>>),
     /// These are known ids, whose messages are gone, of a queue that [`Effect::Begin`] started.
     Recall(Vec<KnownId<'a>>),
+    /// These are the messages that are still delivered beside kept ones, with the sequences of these, of a queue that
+    /// [`Effect::Begin`] started.
+    Resume(Vec<(Sequence, Image<'a>)>),
 }
 
 /// An effect with the instant of the decision.

@@ -7,10 +7,10 @@ use super::effect::Image;
 use super::id::{Id, Receipt, Sequence};
 use super::order::{Key, OrderedKeys};
 use super::origin::Origin;
-use super::record::Record;
+use super::record::{Phase, Record};
 use super::recurring::Recurring;
 use super::spans::Spans;
-use super::store::{At, Bytes, Placement, Store};
+use super::store::{At, Bytes, Leaving, Placement, Store};
 use super::time::UnixMs;
 use std::hash::Hasher;
 
@@ -251,6 +251,29 @@ impl Messages {
         self.marked && self.store.was_given_back(at)
     }
 
+    /// The message that is still delivered beside the kept one at a place.
+    pub fn leaving(&self, at: At) -> Option<&Leaving> {
+        self.store.leaving(at)
+    }
+
+    /// The messages that are still delivered beside kept ones, with the sequences of these.
+    pub fn all_leaving(&self) -> impl Iterator<Item = (Sequence, &Leaving)> {
+        self.store.all_leaving()
+    }
+
+    /// Stores the message that is still delivered beside the kept one at a place.
+    pub fn set_leaving(&mut self, at: At, leaving: Leaving) {
+        self.store.set_leaving(at, leaving);
+    }
+
+    /// Stores a message that is delivered beside a kept one, while a queue is loaded.
+    pub fn resume(&mut self, kept: Sequence, image: &Image<'_>) {
+        if let Some(at) = self.store.locate(kept) {
+            let Image { record, payload, error, .. } = *image;
+            self.store.set_leaving(at, Leaving { record, payload: payload.into(), error: error.map(Box::from) });
+        }
+    }
+
     /// Stores where the message comes from.
     pub fn set_origin(&mut self, at: At, origin: Origin) {
         self.store.set_origin(at, origin);
@@ -325,6 +348,15 @@ impl Messages {
                     return Err("a message is not found by its name");
                 }
             }
+        }
+        let is_sound = |(kept, leaving): (Sequence, &Leaving)| {
+            let record = self.store.locate(kept).map(|at| self.store.record(at));
+            record.is_some_and(|record| matches!(record.phase, Phase::Kept { .. }))
+                && matches!(leaving.record.phase, Phase::Leased { .. })
+                && !leaving.record.recurring
+        };
+        if !self.store.all_leaving().all(is_sound) {
+            return Err("a message is delivered beside none that is kept");
         }
         if named != self.names.len() || count != self.store.len() || recurring != self.store.recurring_count() {
             return Err("the messages, their names or their schedules are miscounted");

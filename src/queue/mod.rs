@@ -58,6 +58,7 @@ pub use gate::Pause;
 pub use known::KnownId;
 pub use ops::advance::Advanced;
 pub use ops::deliver::{Delivered, Lease, Pop};
+pub use ops::finish::Acked;
 pub use ops::give_back::{Buried, Fate, Nack, Nacked, Verdict};
 pub use ops::look::Message;
 pub use ops::purge::Purged;

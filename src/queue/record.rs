@@ -134,6 +134,14 @@ pub enum Phase {
         /// The delivery's receipt.
         receipt: Receipt,
     },
+    /// It is kept beside a delivery of the message that it replaces (`REPLACE LATER`), and takes the place of that one
+    /// as the delivery ends.
+    Kept {
+        /// When the lease of that delivery ends or ended.
+        deadline: UnixMs,
+        /// The receipt of that delivery.
+        receipt: Receipt,
+    },
     /// A nack or a burial made it dead.
     Dead {
         /// The instant of death.
@@ -192,6 +200,8 @@ impl Record {
             Phase::Dead { died, reason } => return State::Dead { died, reason },
             Phase::Leased { deadline, .. } if now < deadline => return State::InFlight,
             Phase::Leased { deadline, .. } => Some(deadline),
+            Phase::Kept { deadline, .. } if now < deadline => return State::InFlight,
+            Phase::Kept { deadline, .. } => return self.after_keeping(deadline, now),
             Phase::Waiting => None,
         };
         let expired = self.ttl.map(|ttl| ttl.end).filter(|end| *end <= now);
@@ -206,6 +216,20 @@ impl Record {
         }
     }
 
+    /// The state of a kept message after the delivery before it ended at `since`. It has not been delivered itself.
+    fn after_keeping(&self, since: UnixMs, now: UnixMs) -> State {
+        match self.ttl.map(|ttl| ttl.end.max(since)).filter(|end| *end <= now) {
+            Some(died) => State::Dead { died, reason: Reason::Expired },
+            None if now < self.due => State::Delayed,
+            None => State::Ready,
+        }
+    }
+
+    /// Whether it is kept beside a delivery that runs at `now`.
+    pub fn is_kept_at(&self, now: UnixMs) -> bool {
+        matches!(self.phase, Phase::Kept { deadline, .. } if now < deadline)
+    }
+
     /// The same message, waiting to be delivered at `due`, with its time to live restarted at `now`.
     #[must_use]
     pub fn moved_to(&self, due: UnixMs, now: UnixMs) -> Record {
@@ -218,14 +242,27 @@ impl Record {
     pub fn is_valid(&self) -> bool {
         self.lease.is_none_or(|lease| !lease.is_zero())
             && self.ttl.is_none_or(|ttl| !ttl.duration.is_zero())
-            && (!matches!(self.phase, Phase::Leased { .. }) || self.attempts > 0)
             && !(self.recurring && matches!(self.phase, Phase::Dead { .. }))
+            && match self.phase {
+                Phase::Leased { .. } => self.attempts > 0,
+                Phase::Kept { .. } => self.attempts == 0,
+                Phase::Waiting | Phase::Dead { .. } => true,
+            }
     }
 
-    /// The receipt that is still accepted, which is that of the last delivery, whether or not its lease has ended.
+    /// The receipt that is accepted at `now`: that of the last delivery, whether or not its lease has ended, but not of a
+    /// delivery whose place another message has taken.
+    pub fn receipt_at(&self, now: UnixMs) -> Option<Receipt> {
+        match self.phase {
+            Phase::Kept { deadline, .. } if deadline <= now => None,
+            Phase::Waiting | Phase::Leased { .. } | Phase::Kept { .. } | Phase::Dead { .. } => self.receipt(),
+        }
+    }
+
+    /// The receipt of the last delivery, whether or not its lease has ended.
     pub fn receipt(&self) -> Option<Receipt> {
         match self.phase {
-            Phase::Leased { receipt, .. } => Some(receipt),
+            Phase::Leased { receipt, .. } | Phase::Kept { receipt, .. } => Some(receipt),
             Phase::Waiting | Phase::Dead { .. } => None,
         }
     }

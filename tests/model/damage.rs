@@ -81,6 +81,11 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
         origin: Some(Origin { accepted: at(NOW - 1), chain: Some(at(NOW - 2)) }),
         recurring: None,
     };
+    let kept = queue.images().find(|image| matches!(image.record.phase, Phase::Kept { .. })).unwrap().record.sequence;
+    let phase = Phase::Leased { deadline: at(NOW + 8), receipt: Receipt(receipt.0 - 1) };
+    let leaving = Image { record: Record { attempts: 1, phase, ..record }, name: None, origin: None, ..image.clone() };
+    let later = Phase::Kept { deadline: at(NOW + 9), receipt };
+    let later = Image { record: Record { phase: later, ..record }, name: Some(b"every-70"), ..image.clone() };
     let grant = |sequence| Grant { sequence, attempt: 2, deadline: at(NOW + 9), receipt: Receipt(receipt.0 + 1) };
     let images: Vec<Image<'_>> = queue.images().collect();
     let span = |(first, last): &(usize, usize)| Span { first: sequences[*first], last: sequences[*last] };
@@ -94,6 +99,7 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
     let failed = RunEnd { next: Next::Renewed(at(NOW + 7), Sequence(next.0 + 1)), ..end(running, Some(failure)) };
     vec![
         encoded(Effect::Push(Some(*queue.settings()), vec![image])),
+        encoded(Effect::Push(None, vec![later])),
         encoded(Effect::Deliver(sequences.iter().copied().map(grant).collect())),
         encoded(Effect::Take(sequences.clone())),
         encoded(Effect::Ack(sequences.clone())),
@@ -113,6 +119,7 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
         encoded(Effect::PullBack),
         encoded(Effect::Begin(queue.header())),
         encoded(Effect::Continue(images)),
+        encoded(Effect::Resume(vec![(kept, leaving)])),
         encoded(Effect::Recall(vec![KnownId { name: b"recalled", accepted: at(NOW) }])),
         encoded(Effect::Schedule(None, scheduled)),
         encoded(Effect::Declare(waiting, Some(Box::new(declaration(50))))),
@@ -241,7 +248,7 @@ enum Forged {
 }
 
 fn image() -> impl Strategy<Value = ForgedImage> {
-    let phase = (prop_oneof![3 => Just(0u8), 1 => 1u8..5], number(), sequence());
+    let phase = (prop_oneof![3 => Just(0u8), 1 => 1u8..6], number(), sequence());
     (
         (sequence(), number(), any::<i8>(), prop_oneof![-1i32..2, Just(i32::MAX)]),
         prop::option::of(number()),
@@ -324,7 +331,8 @@ impl ForgedImage {
                 1 => Phase::Leased { deadline: at(moment), receipt: receipt.receipt(queue) },
                 2 => Phase::Dead { died: at(moment), reason: Reason::Rejected },
                 3 => Phase::Dead { died: at(moment), reason: Reason::Expired },
-                _ => Phase::Dead { died: at(moment), reason: Reason::Retries },
+                4 => Phase::Dead { died: at(moment), reason: Reason::Retries },
+                _ => Phase::Kept { deadline: at(moment), receipt: receipt.receipt(queue) },
             },
             recurring: false,
         };

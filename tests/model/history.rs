@@ -89,6 +89,11 @@ pub enum Act {
         by: Who,
     },
     Schedule(Every),
+    /// A push with `REPLACE LATER`, or a declaration, of the name of a message in flight.
+    Beside {
+        which: usize,
+        of: Beside,
+    },
     /// Ends runs that time has made fail.
     EndRuns {
         budget: usize,
@@ -97,6 +102,12 @@ pub enum Act {
     Reload(Way),
     Failover,
     Remake,
+}
+
+#[derive(Clone, Debug)]
+pub enum Beside {
+    Push(Push),
+    Schedule(Every),
 }
 
 /// A schedule; the instants are distances from now.
@@ -128,6 +139,7 @@ pub struct Push {
     pub ttl: Option<u64>,
     pub replace: bool,
     pub maxwait: Option<u64>,
+    pub later: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -235,9 +247,9 @@ fn push(copies: usize) -> impl Strategy<Value = Push> {
         prop::option::weighted(0.3, -1i32..3),
         prop::option::weighted(0.3, span()),
         prop::option::weighted(0.3, ttl),
-        (any::<bool>(), prop::option::weighted(0.4, prop_oneof![Just(0), span()])),
+        (any::<bool>(), prop::option::weighted(0.4, prop_oneof![Just(0), span()]), any::<bool>()),
     )
-        .prop_map(|(copies, name, size, due, priority, retries, lease, ttl, (replace, maxwait))| Push {
+        .prop_map(|(copies, name, size, due, priority, retries, lease, ttl, (replace, maxwait, later))| Push {
             copies,
             name,
             size,
@@ -248,6 +260,7 @@ fn push(copies: usize) -> impl Strategy<Value = Push> {
             ttl,
             replace,
             maxwait,
+            later,
         })
 }
 
@@ -319,8 +332,10 @@ fn act(copies: usize) -> impl Strategy<Value = Act> {
         2 => prop::option::weighted(0.7, span()).prop_map(Act::Suspend),
         3 => Just(Act::Resume),
     ];
+    let beside = prop_oneof![3 => push(1).prop_map(Beside::Push), 1 => every().prop_map(Beside::Schedule)];
     prop_oneof![
         30 => push(copies).prop_map(Act::Push),
+        15 => (any::<usize>(), beside).prop_map(|(which, of)| Act::Beside { which, of }),
         10 => (push(copies.max(4)), names).prop_map(|(of, names)| Act::PushAll { of, names }),
         30 => changes,
         25 => (1..=pops, lease).prop_map(|(count, lease)| Act::Pop { count, lease }),

@@ -86,7 +86,7 @@ impl Model {
         let now = self.now;
         let held = self.find(&Name::Text(name.to_vec()));
         let begun = |message: &Message| message.attempts > 0 && message.kind() != StateKind::Dead;
-        if let Some(recurs) = held.and_then(|held| self.messages[held].recurs.as_ref()) {
+        if let Some(recurs) = held.and_then(|held| self.messages[held].schedule()) {
             let coming = recurs.next.as_ref().map(|(plan, _)| plan).or(recurs.plan.as_ref());
             if coming == Some(plan) {
                 return (Scheduled::Unchanged, Vec::new());
@@ -100,7 +100,9 @@ impl Model {
             held.is_some_and(|held| held.rule() == plan.rule())
         };
         let waits = |message: &Message| matches!(message.state, State::Delayed | State::Ready) && !begun(message);
-        let kept = held.map(|held| &self.messages[held]).filter(|held| waits(held) && same_rule(held));
+        // What is kept beside a delivery waits, and is replaced like what waits.
+        let replaced = held.map(|held| &self.messages[held]).map(|held| held.next.as_deref().unwrap_or(held));
+        let kept = replaced.filter(|held| waits(held) && same_rule(held));
         let first = kept.map(|held| held.due).or(at).or_else(|| plan.next_after(now));
         if !first.is_some_and(|first| plan.covers(first)) {
             return (Scheduled::AfterEnd, Vec::new());
@@ -116,7 +118,8 @@ impl Model {
             ends.extend(self.end_by_time(held));
         }
         let held = self.find(&Name::Text(name.to_vec()));
-        if let Some(held) = held.filter(|held| begun(&self.messages[*held])) {
+        let beside = held.filter(|held| self.messages[*held].next.is_some());
+        if let Some(held) = held.filter(|held| beside.is_none() && begun(&self.messages[*held])) {
             let rule_stays = same_rule(&self.messages[held]);
             let recurs = self.messages[held].recurs.get_or_insert_default();
             let taken_back = recurs.plan.as_ref() == Some(plan);
@@ -129,7 +132,10 @@ impl Model {
             recurs.next = (!taken_back).then(|| (plan.clone(), first));
             return (Scheduled::Deferred { taken_back }, ends);
         }
-        let before = held.map(|held| self.messages.remove(held));
+        let before = match beside {
+            Some(held) => self.messages[held].next.as_deref().cloned(),
+            None => held.map(|held| self.messages.remove(held)),
+        };
         let mut recurs = Recurs { left: plan.times, ..Recurs::default() };
         let mut due = first.unwrap();
         if let Some(message) = &before {
@@ -147,7 +153,7 @@ impl Model {
         // The id is held again, and a schedule leaves no known id behind.
         self.known.retain(|(known, _)| known != name);
         let sequence = self.give();
-        self.messages.push(Message {
+        let message = Message {
             accepted: self.now,
             chain: None,
             sequence,
@@ -165,7 +171,13 @@ impl Model {
             state: State::Delayed,
             given_back: None,
             recurs: Some(recurs),
-        });
+            next: None,
+            own: None,
+        };
+        match beside {
+            Some(held) => self.keep_beside(held, message),
+            None => self.messages.push(message),
+        }
         self.totals.pushed += u64::from(before.is_none());
         self.advance(now);
         (if before.is_some() { Scheduled::Changed } else { Scheduled::Created }, ends)
@@ -280,6 +292,8 @@ impl Model {
                 state: State::Delayed,
                 given_back: None,
                 recurs: Some(recurs),
+                next: None,
+                own: None,
                 name: old.name.clone(),
             });
             (due, sequence)

@@ -48,9 +48,28 @@ pub struct Message {
     pub state: State,
     /// Its schedule, if it is a recurring message.
     pub recurs: Option<Recurs>,
+    /// The message that takes its place when its delivery ends. It already has the place of that one in push order.
+    pub next: Option<Box<Message>>,
+    /// Its own sequence, if it has the place of another message.
+    pub own: Option<u64>,
 }
 
 impl Message {
+    /// The schedule that clients see, which is that of the kept message if there is one.
+    pub fn schedule(&self) -> Option<&Recurs> {
+        self.next.as_ref().map_or(self.recurs.as_ref(), |next| next.recurs.as_ref())
+    }
+
+    /// The size of its payload and that of a message that is kept beside it.
+    fn payload_bytes(&self) -> u64 {
+        (self.payload.len() + self.next.as_ref().map_or(0, |next| next.payload.len())) as u64
+    }
+
+    /// When the chain of replacements began that a replacement would continue.
+    fn chain_to_continue(&self) -> Option<u64> {
+        self.next.as_ref().map_or(self.chain, |next| next.chain)
+    }
+
     /// The next instant at which time changes the state of this message.
     fn next_event(&self) -> u64 {
         match self.state {
@@ -120,6 +139,7 @@ pub struct Push<'a> {
     pub ttl: Option<u64>,
     pub replace: bool,
     pub maxwait: Option<u64>,
+    pub later: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -218,6 +238,10 @@ impl Model {
     /// Applies the next event of one message, as the table "What happens when" of the contract says. Returns whether
     /// the message became dead.
     fn happen(&mut self, nth: usize, at: u64) -> bool {
+        if self.messages[nth].next.is_some() {
+            self.totals.lease_expired += 1;
+            return self.succeed(nth, at);
+        }
         let message = &mut self.messages[nth];
         let dies = |reason| State::Dead { died: at, reason };
         message.state = match message.state {
@@ -241,6 +265,33 @@ impl Model {
         true
     }
 
+    /// Keeps a message beside the delivery of another one. If that is a run, its series has ended.
+    pub fn keep_beside(&mut self, nth: usize, message: Message) {
+        let delivered = &mut self.messages[nth];
+        delivered.own.get_or_insert(delivered.sequence);
+        delivered.sequence = message.sequence;
+        delivered.recurs = None;
+        delivered.next = Some(Box::new(message));
+    }
+
+    /// The kept message takes the place of the delivered one, whose lease has ended. Returns whether it is dead.
+    fn succeed(&mut self, nth: usize, at: u64) -> bool {
+        self.messages[nth] = *self.messages[nth].next.take().expect("a kept message");
+        let died = self.messages[nth].expires <= at;
+        if died {
+            self.messages[nth].state = State::Dead { died: at, reason: Reason::Expired };
+            self.messages[nth].chain = None;
+            self.count_death(Reason::Expired);
+        }
+        died
+    }
+
+    /// The same if a command has ended the delivery. Its TTL applies as if it had been waiting.
+    fn succeed_now(&mut self, nth: usize) {
+        self.messages[nth] = *self.messages[nth].next.take().expect("a kept message");
+        self.advance(self.now);
+    }
+
     fn count_death(&mut self, reason: Reason) {
         self.totals.died += 1;
         self.totals.expired += u64::from(reason == Reason::Expired);
@@ -261,7 +312,7 @@ impl Model {
             ready: self.count(|state| *state == State::Ready),
             inflight: self.inflight(),
             dead: self.count(|state| matches!(state, State::Dead { .. })),
-            payload_bytes: self.messages.iter().map(|message| message.payload.len() as u64).sum(),
+            payload_bytes: self.messages.iter().map(Message::payload_bytes).sum(),
         }
     }
 
@@ -300,12 +351,11 @@ impl Model {
             self.totals.rejected_full += 1;
             return Pushed::Full(live);
         }
-        let gone = held.map(|held| self.messages.remove(held));
-        let chain = gone.and_then(|gone| gone.chain).unwrap_or(self.now);
+        let chain = held.and_then(|held| self.messages[held].chain_to_continue()).unwrap_or(self.now);
         let due = push.maxwait.map_or(push.due, |wait| push.due.min(after(chain, wait)));
         self.known.retain(|(name, _)| Some(&name[..]) != push.name);
         let ttl = push.ttl.unwrap_or(self.settings.ttl.as_ms());
-        self.messages.push(Message {
+        let message = Message {
             sequence: sequence.expect("the queue took what the contract takes"),
             name: push.name.map(<[u8]>::to_vec),
             payload: push.payload.to_vec(),
@@ -323,7 +373,18 @@ impl Model {
             given_back: None,
             state: State::Delayed,
             recurs: None,
-        });
+            next: None,
+            own: None,
+        };
+        match held {
+            Some(held) if push.later && matches!(self.messages[held].state, State::InFlight { .. }) => {
+                self.keep_beside(held, message);
+            }
+            _ => {
+                held.map(|held| self.messages.remove(held));
+                self.messages.push(message);
+            }
+        }
         self.totals.pushed += 1;
         // The message may be due already and, at the largest instant, even expired.
         self.advance(self.now);
@@ -413,6 +474,10 @@ impl Model {
     /// Makes a message dead by a command. Returns its former state.
     pub fn bury(&mut self, name: &Name, error: Option<&[u8]>) -> Option<(u64, StateKind, Option<End>)> {
         let at = self.find(name).filter(|at| self.messages[*at].kind() != StateKind::Dead)?;
+        if self.messages[at].next.is_some() {
+            self.succeed_now(at);
+            return Some((self.messages[at].sequence, StateKind::InFlight, None));
+        }
         if self.messages[at].recurs.is_some() {
             let (sequence, was) = (self.messages[at].sequence, self.messages[at].kind());
             let end = self.end_run(at, How::Buried, Some((self.now, Reason::Rejected)), error);
@@ -642,6 +707,11 @@ impl Model {
         // A receipt tells when its delivery began.
         let began = self.messages[at].receipt? >> 20;
         self.measured.runtimes.push(self.now.saturating_sub(began));
+        if self.messages[at].next.is_some() {
+            self.totals.acked += 1;
+            self.succeed_now(at);
+            return Some((self.messages[at].sequence, None));
+        }
         if self.messages[at].recurs.is_some() {
             let sequence = self.messages[at].sequence;
             return Some((sequence, Some(self.end_run(at, How::Acked, None, None))));
@@ -662,6 +732,16 @@ impl Model {
         jitter: impl FnOnce(u64) -> u64,
     ) -> Option<(u64, NackedTo, State, Option<End>)> {
         let at = self.in_flight(name, receipt)?;
+        if self.messages[at].next.is_some() {
+            self.totals.nacked += 1;
+            self.succeed_now(at);
+            let message = &self.messages[at];
+            let to = match message.state {
+                State::Dead { reason, .. } => NackedTo::Dead(reason),
+                _ => NackedTo::Due(message.due),
+            };
+            return Some((message.sequence, to, message.state, None));
+        }
         let (now, backoff) = (self.now, self.settings.backoff);
         let message = &mut self.messages[at];
         let spent = message.retries >= 0 && i64::from(message.attempts) > i64::from(message.retries);

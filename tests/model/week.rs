@@ -177,7 +177,7 @@ impl Week {
         for (name, _) in rules() {
             let target = Target::parse(name).unwrap();
             let effect = match verdict {
-                None => self.queue.ack(now, &target).map(|sequence| dq::queue::Effect::Ack(vec![sequence])),
+                None => self.queue.ack(now, &target).map(|acked| dq::queue::Effect::Ack(vec![acked.sequence])),
                 // A retry is due at once, so that the due time of a run is always one of its rule or already past.
                 Some(verdict) => self
                     .queue

@@ -188,7 +188,7 @@ fn a_window_is_exact_although_the_clock_was_set_back() {
     pair.master.pop(at(5), &mut pair.floor, &Pop { count: 9, lease: Lease::Default }, &mut grants, |_| ());
     pair.send(at(5), Effect::Deliver(grants));
     let acked = pair.master.ack(at(6), &id).unwrap();
-    pair.send(at(6), Effect::Ack(vec![acked]));
+    pair.send(at(6), Effect::Ack(vec![acked.sequence]));
     assert!(!pair.push(at(WINDOW - 1), b"a"));
     assert!(pair.push(at(WINDOW), b"a"));
 }

@@ -18,7 +18,8 @@ impl Queue {
     ) -> Option<(Sequence, UnixMs)> {
         let now = self.observe(now);
         let (at, record) = self.in_flight(target, now)?;
-        let lease = lease.or(record.lease).unwrap_or(self.settings.lease);
+        let own = self.messages.leaving(at).map_or(record.lease, |leaving| leaving.record.lease);
+        let lease = lease.or(own).unwrap_or(self.settings.lease);
         let deadline = now.after(lease);
         self.move_deadline(at, &record, deadline, now);
         Some((record.sequence, deadline))
@@ -26,9 +27,11 @@ impl Queue {
 
     /// Applies a new deadline.
     pub(in crate::queue) fn move_deadline(&mut self, at: At, record: &Record, deadline: UnixMs, now: UnixMs) {
-        if let Phase::Leased { receipt, .. } = record.phase {
-            let new = Record { phase: Phase::Leased { deadline, receipt }, ..*record };
-            self.rewrite(at, record, &new, now);
-        }
+        let phase = match record.phase {
+            Phase::Leased { receipt, .. } => Phase::Leased { deadline, receipt },
+            Phase::Kept { receipt, .. } => Phase::Kept { deadline, receipt },
+            Phase::Waiting | Phase::Dead { .. } => return,
+        };
+        self.rewrite(at, record, &Record { phase, ..*record }, now);
     }
 }

@@ -70,6 +70,9 @@ pub struct Buried<'a> {
     pub sequence: Sequence,
     /// The state that it was in.
     pub was: StateKind,
+    /// Whether a message is dead now: this one, or the one that was kept beside it and has taken its place after the end
+    /// of its own TTL.
+    pub died: bool,
     /// The part of the error that is stored.
     pub error: Option<&'a [u8]>,
 }
@@ -80,10 +83,20 @@ fn kept(error: &[u8]) -> &[u8] {
 }
 
 impl Queue {
-    /// Gives back a message in flight. If a recurring message becomes dead, only its run ends. Returns `None` if it is not in flight or the receipt is stale. O(log n).
+    /// Gives back a message in flight. If a recurring message becomes dead, only its run ends. If another message is kept
+    /// beside the delivery, that one takes the place. Returns `None` if the message is not in flight or the receipt is
+    /// stale. O(log n).
     pub fn nack<'a>(&mut self, now: UnixMs, target: &Target<'_>, nack: &Nack<'a>) -> Option<Nacked<'a>> {
         let now = self.observe(now);
         let (at, record) = self.in_flight(target, now)?;
+        if record.is_kept_at(now) {
+            let state = self.pass_on(at, &record, now);
+            let fate = match state {
+                State::Dead { died, reason } => Fate::Dead { died, reason },
+                State::Delayed | State::Ready | State::InFlight => Fate::Due(record.due),
+            };
+            return Some(Nacked { sequence: record.sequence, fate, attempts: 0, error: None, state });
+        }
         let dead = |reason| Fate::Dead { died: now, reason };
         let expired = record.ttl.is_some_and(|ttl| ttl.end <= now);
         let fate = match nack.verdict {
@@ -120,6 +133,9 @@ impl Queue {
         error: Option<&[u8]>,
         now: UnixMs,
     ) -> State {
+        if record.is_kept_at(now) {
+            return self.pass_on(at, record, now);
+        }
         let new = match fate {
             Fate::Due(due) => Record { due, attempts, phase: Phase::Waiting, ..*record },
             Fate::Dead { died, reason } => Record { attempts, phase: Phase::Dead { died, reason }, ..*record },
@@ -140,7 +156,14 @@ impl Queue {
         state
     }
 
-    /// Makes a live message dead, whether or not it was delivered; a recurring message fails its run. Returns `None` if there is no such message or if it
+    /// Applies a nack of a delivery beside which a message is kept. Returns the state of that one.
+    fn pass_on(&mut self, at: At, record: &Record, now: UnixMs) -> State {
+        self.tally.rare().nacked += 1;
+        self.succeed(at, record, now)
+    }
+
+    /// Makes a live message dead, whether or not it was delivered; a recurring message fails its run. If another message
+    /// is kept beside a delivery, that one takes the place instead. Returns `None` if there is no such message or if it
     /// is dead already. O(log n).
     pub fn bury<'a>(&mut self, now: UnixMs, id: &Id<'_>, error: Option<&'a [u8]>) -> Option<Buried<'a>> {
         let now = self.observe(now);
@@ -151,21 +174,26 @@ impl Queue {
             return None;
         }
         let error = error.map(kept);
-        if record.recurring {
+        let died = if record.recurring && !record.is_kept_at(now) {
             self.end_run(at, &record, Ended::Buried(error), Some((now, Reason::Rejected)), now);
+            true
         } else {
-            self.reject(at, &record, error, now);
-        }
-        Some(Buried { sequence: record.sequence, was, error })
+            self.reject(at, &record, error, now)
+        };
+        Some(Buried { sequence: record.sequence, was, error, died })
     }
 
-    /// Applies a burial.
-    pub(in crate::queue) fn reject(&mut self, at: At, record: &Record, error: Option<&[u8]>, now: UnixMs) {
+    /// Applies a burial. Returns whether a message is dead now: if another one is kept, that one takes its place instead.
+    pub(in crate::queue) fn reject(&mut self, at: At, record: &Record, error: Option<&[u8]>, now: UnixMs) -> bool {
+        if record.is_kept_at(now) {
+            return self.succeed(at, record, now).kind() == StateKind::Dead;
+        }
         if error.is_some() {
             self.messages.set_error(at, error);
         }
         let phase = Phase::Dead { died: now, reason: Reason::Rejected };
         self.rewrite(at, record, &Record { phase, ..*record }, now);
         self.tally.count_dead(Reason::Rejected);
+        true
     }
 }

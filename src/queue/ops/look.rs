@@ -2,7 +2,7 @@
 
 use super::super::effect::Image;
 use super::super::id::{Id, Sequence};
-use super::super::record::{Record, State, StateKind};
+use super::super::record::{Phase, Record, State, StateKind};
 use super::super::recurring::Recurring;
 use super::super::store::{At, Bytes};
 use super::super::time::{DurationMs, UnixMs};
@@ -26,6 +26,9 @@ pub struct Message<'a> {
     pub lease: DurationMs,
     /// Its schedule, if it is a recurring message.
     pub recurring: Option<&'a Recurring>,
+    /// Whether another message is kept to take its place when its delivery ends. If that one is recurring, `recurring` is
+    /// its schedule.
+    pub next: bool,
 }
 
 /// The largest number of ended leases that one call passes over, which takes about 100 µs.
@@ -62,7 +65,7 @@ impl Queue {
     fn message(&self, at: At, now: UnixMs) -> Message<'_> {
         let record = self.messages.record(at);
         let bytes = self.messages.bytes(at);
-        Message {
+        let shown = Message {
             record,
             state: record.state_at(now),
             name: bytes.name,
@@ -70,6 +73,20 @@ impl Queue {
             error: bytes.error,
             lease: record.lease.unwrap_or(self.settings.lease),
             recurring: self.messages.recurring(at),
+            next: false,
+        };
+        let Phase::Kept { deadline, receipt } = record.phase else { return shown };
+        match self.messages.leaving(at) {
+            Some(leaving) if now < deadline => Message {
+                record: Record { phase: Phase::Leased { deadline, receipt }, ..leaving.record },
+                payload: &leaving.payload,
+                error: leaving.error.as_deref(),
+                lease: leaving.record.lease.unwrap_or(self.settings.lease),
+                next: true,
+                ..shown
+            },
+            // The delivery is over, and the kept message has taken the place.
+            _ => Message { record: Record { phase: Phase::Waiting, ..record }, ..shown },
         }
     }
 

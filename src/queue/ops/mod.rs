@@ -13,6 +13,7 @@ pub mod deliver;
 pub mod extend;
 pub mod finish;
 pub mod give_back;
+pub mod keep;
 pub mod look;
 pub mod purge;
 pub mod push;

@@ -55,6 +55,8 @@ pub struct NewMessage<'a> {
     pub replace: bool,
     /// The latest due time, counted from the first push of the chain of replacements.
     pub maxwait: Option<DurationMs>,
+    /// Whether it lets a running delivery of the message that it replaces go on, and takes its place when that ends.
+    pub later: bool,
 }
 
 /// The outcome of a push.
@@ -230,7 +232,7 @@ impl Queue {
             lease: message.lease,
             ttl: (!ttl.is_zero()).then(|| Ttl::starting(ttl, due, now)),
             attempts: 0,
-            phase: Phase::Waiting,
+            phase: held.filter(|_| message.later).and_then(|at| self.kept_beside(at, now)).unwrap_or(Phase::Waiting),
             recurring: false,
         };
         let origin = message.name.and_then(|_| Origin { accepted: now, chain: Some(chain) }.unless_told_by(sequence));
@@ -244,14 +246,21 @@ impl Queue {
     /// Applies a push: adds the message in place of one of the same name. Returns whether there was one.
     pub(in crate::queue) fn take_in(&mut self, now: UnixMs, image: &Image<'_>) -> bool {
         let replaced = image.name.and_then(|name| self.messages.find_named(name));
+        let mut leaving = None;
         if let Some(at) = replaced {
             let record = self.refresh(at, now);
+            if matches!(image.record.phase, Phase::Kept { .. }) {
+                leaving = self.leaving(at);
+            }
             self.remove(at, &record);
         } else if let Some(name) = image.name {
             self.unlearn(name);
         }
         self.view.advance_due(now);
         self.insert_image(image, now);
+        if let Some(leaving) = leaving {
+            self.set_leaving(image.record.sequence, leaving, now);
+        }
         self.last_sequence = self.last_sequence.max(image.record.sequence);
         self.tally.pushed += 1;
         replaced.is_some()

@@ -2,7 +2,8 @@
 //!
 //! A declaration says what a recurring message is to be like. If the queue holds that message already, nothing changes.
 //! If it holds the message in another form, what was declared applies at once while the message waits for a run, and
-//! from the next run on if a run has begun. So every process may declare its schedules when it starts.
+//! from the next run on if a run has begun. What is kept beside a running delivery waits like a message that was never
+//! delivered, so a declaration replaces it. So every process may declare its schedules when it starts.
 
 use super::super::effect::Image;
 use super::super::id::{Floor, Sequence};
@@ -186,14 +187,14 @@ impl Queue {
         floor: &mut Floor,
         schedule: &Schedule<'a>,
         wanted: Declaration,
-        held: Option<At>,
+        held_at: Option<At>,
         first: UnixMs,
     ) -> Scheduled<'a> {
         let last = self.last_sequence.max(Sequence(floor.sequence));
         let Some(sequence) = Sequence::next(last, now) else { return Scheduled::Exhausted };
         let mut due = first;
         let mut state = Recurring::new(wanted.series, wanted.priority);
-        if let Some((at, held)) = held.and_then(|at| Some((at, self.messages.recurring(at)?))) {
+        if let Some((at, held)) = held_at.and_then(|at| Some((at, self.messages.recurring(at)?))) {
             if let Some(series) = &held.series {
                 let new = state.series.clone().unwrap_or_else(|| series.clone());
                 let times_left = if has_same_times(held, &new) { held.times_left } else { new.times };
@@ -211,7 +212,8 @@ impl Queue {
             lease: wanted.lease,
             ttl: (!wanted.ttl.is_zero()).then(|| Ttl::starting(wanted.ttl, due, now)),
             attempts: 0,
-            phase: Phase::Waiting,
+            // If an ordinary message is kept beside a delivery, the schedule is kept in its place.
+            phase: held_at.and_then(|at| self.kept_beside(at, now)).unwrap_or(Phase::Waiting),
             recurring: true,
         };
         let image = Image {

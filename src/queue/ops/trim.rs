@@ -90,8 +90,12 @@ impl Queue {
 
     /// Drops a dead message, and returns the number of bytes of its payload.
     fn drop_dead(&mut self, key: Key) -> usize {
-        self.view.take_dead(key);
-        let Some(at) = self.messages.find_sequence(key.sequence()) else { return 0 };
+        let Some(at) = self.messages.find_sequence(key.sequence()) else {
+            self.view.take_dead(key);
+            return 0;
+        };
+        let record = self.messages.record(at);
+        self.view.unplace(&self.messages, at, &record);
         let size = self.messages.bytes(at).payload.len();
         self.remember(at, self.clock);
         self.messages.remove(at);

@@ -40,6 +40,17 @@ pub(super) struct At {
     index: usize,
 }
 
+/// A message that is still delivered while another one is kept to take its place (`REPLACE LATER`).
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Leaving {
+    /// Its record as of its replacement. The lease of its delivery may have been extended since.
+    pub record: Record,
+    /// Its payload.
+    pub payload: Box<[u8]>,
+    /// The error text that was last stored with it.
+    pub error: Option<Box<[u8]>>,
+}
+
 /// The data that few messages have.
 #[derive(Debug, Default)]
 struct Aside {
@@ -47,11 +58,14 @@ struct Aside {
     errors: BTreeMap<Sequence, Box<[u8]>>,
     origins: BTreeMap<Sequence, Origin>,
     recurring: BTreeMap<Sequence, Box<Recurring>>,
+    /// The messages that are still delivered beside a kept one, by the sequence of the kept one.
+    leaving: BTreeMap<Sequence, Box<Leaving>>,
 }
 
 impl Aside {
     /// Removes what is stored of a message. Returns the length of its payload, if that is stored here.
     fn remove(&mut self, sequence: Sequence) -> Option<usize> {
+        self.leaving.remove(&sequence);
         self.errors.remove(&sequence);
         self.origins.remove(&sequence);
         self.recurring.remove(&sequence);
@@ -59,7 +73,11 @@ impl Aside {
     }
 
     fn is_empty(&self) -> bool {
-        self.large.is_empty() && self.errors.is_empty() && self.origins.is_empty() && self.recurring.is_empty()
+        self.large.is_empty()
+            && self.errors.is_empty()
+            && self.origins.is_empty()
+            && self.recurring.is_empty()
+            && self.leaving.is_empty()
     }
 }
 
@@ -247,12 +265,16 @@ impl Store {
 
     /// Writes those fields of a record that can change: due time, priority, the end of its TTL, attempts and phase.
     pub fn update(&mut self, at: At, record: &Record) {
+        if !matches!(record.phase, Phase::Kept { .. }) {
+            self.take_leaving(at);
+        }
         self.segments[at.segment].update(at.index, record, delivery_of(record));
     }
 
     /// Writes those fields of a record that a delivery changes, and marks the message as leased. This does the work of
     /// [`Store::update`] and [`Store::set_placement`] at once, because every message is delivered.
     pub fn lend(&mut self, at: At, attempts: u32, deadline: UnixMs, receipt: Receipt) {
+        self.take_leaving(at);
         let delivery = Delivery { receipt: receipt.0, moment: deadline.as_ms(), attempts };
         self.segments[at.segment].lend(at.index, delivery);
     }
@@ -277,6 +299,39 @@ impl Store {
             None => errors.remove(&sequence),
         };
         self.segments[at.segment].set_error(at.index, error.is_some());
+    }
+
+    /// The message that is still delivered beside the kept one at a place.
+    pub fn leaving(&self, at: At) -> Option<&Leaving> {
+        let aside = self.aside.as_ref()?;
+        aside.leaving.get(&self.sequence(at)).map(|leaving| &**leaving)
+    }
+
+    /// The messages that are still delivered beside kept ones, with the sequences of these.
+    pub fn all_leaving(&self) -> impl Iterator<Item = (Sequence, &Leaving)> {
+        let leaving = self.aside.iter().flat_map(|aside| &aside.leaving);
+        leaving.map(|(sequence, leaving)| (*sequence, &**leaving))
+    }
+
+    /// Stores the message that is still delivered beside the kept one at a place.
+    pub fn set_leaving(&mut self, at: At, leaving: Leaving) {
+        self.take_leaving(at);
+        let sequence = self.sequence(at);
+        self.payload_bytes += leaving.payload.len() as u64;
+        self.aside.get_or_insert_default().leaving.insert(sequence, Box::new(leaving));
+    }
+
+    /// Removes the message that is still delivered beside the one at a place, and returns it if there was one.
+    #[inline]
+    pub fn take_leaving(&mut self, at: At) -> Option<Leaving> {
+        let sequence = self.sequence(at);
+        let aside = self.aside.as_mut().filter(|aside| !aside.leaving.is_empty())?;
+        let leaving = aside.leaving.remove(&sequence)?;
+        self.payload_bytes -= leaving.payload.len() as u64;
+        if aside.is_empty() {
+            self.aside = None;
+        }
+        Some(*leaving)
     }
 
     /// Stores where the message comes from, unless its sequence tells.
@@ -322,6 +377,7 @@ impl Store {
         self.payload_bytes -= payload as u64;
         self.len -= 1;
         let sequence = Sequence(header.sequence);
+        self.take_leaving(at);
         let is_aside = |aside: &&mut Box<Aside>| header.has_aside() || !aside.origins.is_empty();
         if let Some(aside) = self.aside.as_mut().filter(is_aside) {
             aside.remove(sequence);
@@ -353,7 +409,10 @@ impl Store {
             segment.remove_where(
                 |header| doomed(Sequence(header.sequence)),
                 |header, inline| {
-                    let aside = aside.as_mut().and_then(|aside| aside.remove(Sequence(header.sequence)));
+                    let sequence = Sequence(header.sequence);
+                    let leaving = aside.as_ref().and_then(|aside| aside.leaving.get(&sequence));
+                    payload_bytes += leaving.map_or(0, |leaving| leaving.payload.len() as u64);
+                    let aside = aside.as_mut().and_then(|aside| aside.remove(sequence));
                     removed += 1;
                     payload_bytes += aside.unwrap_or(inline) as u64;
                 },
@@ -446,14 +505,19 @@ impl Store {
             + self.aside.as_ref().map_or(0, |maps| {
                 let recurring = maps.recurring.values().map(|recurring| recurring.heap_bytes() + 16 + 16 * 3 / 2);
                 let origins = maps.origins.len() * (size_of::<Sequence>() + size_of::<Origin>()) * 3 / 2;
-                aside(&maps.large) + aside(&maps.errors) + origins + recurring.sum::<usize>()
+                let leaving = maps.leaving.values().map(|leaving| size_of::<Leaving>() + leaving.payload.len() + 40);
+                aside(&maps.large) + aside(&maps.errors) + origins + recurring.sum::<usize>() + leaving.sum::<usize>()
             })
     }
 
     /// The number of allocations to free, an estimate.
     pub fn allocations(&self) -> usize {
         let aside = |aside: &Aside| {
-            aside.large.len() + aside.errors.len() + aside.origins.len() / 8 + 3 * aside.recurring.len()
+            aside.large.len()
+                + aside.errors.len()
+                + aside.origins.len() / 8
+                + 3 * aside.recurring.len()
+                + 2 * aside.leaving.len()
         };
         3 * self.segments.len() + self.aside.as_deref().map_or(0, aside)
     }
@@ -464,7 +528,7 @@ fn delivery_of(record: &Record) -> Option<Delivery> {
     let (receipt, moment) = match record.phase {
         Phase::Waiting if record.attempts == 0 => return None,
         Phase::Waiting => (0, 0),
-        Phase::Leased { deadline, receipt } => (receipt.0, deadline.as_ms()),
+        Phase::Leased { deadline, receipt } | Phase::Kept { deadline, receipt } => (receipt.0, deadline.as_ms()),
         Phase::Dead { died, .. } => (0, died.as_ms()),
     };
     Some(Delivery { receipt, moment, attempts: record.attempts })

@@ -20,7 +20,7 @@ impl View {
             ready: ready as u64,
             inflight: self.inflight.len() as u64,
             dead: (self.dead.len() + self.failed()) as u64,
-            payload_bytes: messages.payload_bytes(),
+            payload_bytes: messages.payload_bytes().saturating_sub(self.over),
         }
     }
 
@@ -173,6 +173,9 @@ impl View {
         let counted = (self.waiting.len(), self.expiring.len(), self.inflight.len(), self.dead.len(), self.failed());
         if counted != (waiting, expiring, inflight, dead, failed) {
             return Err("an order holds a message that is not there");
+        }
+        if self.over != self.payloads_left(messages) {
+            return Err("the payloads of ended deliveries are miscounted");
         }
         if self.begun.earliest_but(Vec::new()) != Begun::from_receipts(receipts).earliest_but(Vec::new()) {
             return Err("the earliest running delivery is wrong");

@@ -41,6 +41,8 @@ pub(super) struct View {
     /// Recurring messages whose run has failed by time alone, by (died, sequence). A master ends these runs. Allocated
     /// with the first one.
     failed: Option<Box<OrderedKeys>>,
+    /// The size of the payloads that are only stored until their delivery has ended, and whose delivery has.
+    over: u64,
     /// The latest instant to which the view was brought: the totals count what time did up to it.
     at: UnixMs,
     /// The latest instant at which time alone moved a message.
@@ -86,7 +88,9 @@ enum Stand {
 impl Stand {
     fn of(record: &Record, now: UnixMs) -> Stand {
         match (record.state_at(now), record.phase) {
-            (State::InFlight, Phase::Leased { deadline, .. }) => Stand::InFlight(Key::at(deadline, record.sequence)),
+            (State::InFlight, Phase::Leased { deadline, .. } | Phase::Kept { deadline, .. }) => {
+                Stand::InFlight(Key::at(deadline, record.sequence))
+            }
             (State::Dead { died, .. }, _) if record.recurring => Stand::Failed(Key::at(died, record.sequence)),
             (State::Dead { died, .. }, _) => Stand::Dead(Key::at(died, record.sequence)),
             _ => Stand::Waiting,
@@ -106,7 +110,7 @@ impl Stand {
         match (self, record.phase) {
             (Stand::InFlight(_), _) | (Stand::Waiting, Phase::Waiting) | (_, Phase::Dead { .. }) => None,
             (Stand::Dead(key) | Stand::Failed(key), _) => Some(key.time()),
-            (Stand::Waiting, Phase::Leased { deadline, .. }) => Some(deadline),
+            (Stand::Waiting, Phase::Leased { deadline, .. } | Phase::Kept { deadline, .. }) => Some(deadline),
         }
     }
 }
@@ -130,6 +134,9 @@ impl View {
             Stand::Dead(key) => self.dead.insert(key),
             Stand::Failed(key) => self.failed.get_or_insert_default().insert(key),
         }
+        if !matches!(stand, Stand::InFlight(_)) {
+            self.over += payload_left(messages, at, record);
+        }
         self.moved_to = self.moved_to.max(stand.moved_at(record).unwrap_or_default());
         messages.set_placement(at, stand.placement());
     }
@@ -138,6 +145,9 @@ impl View {
     /// O(log n).
     #[inline]
     pub fn unplace(&mut self, messages: &Messages, at: At, record: &Record) {
+        if messages.placement(at) != Placement::InFlight {
+            self.over -= payload_left(messages, at, record);
+        }
         match (messages.placement(at), record.phase) {
             (Placement::Waiting, _) => {
                 self.waiting.remove(record.priority, record.due, record.sequence);
@@ -145,11 +155,11 @@ impl View {
                     self.expiring.remove(Key::at(ttl.end, record.sequence));
                 }
             }
-            (Placement::InFlight, Phase::Leased { deadline, receipt }) => {
+            (Placement::InFlight, Phase::Leased { deadline, receipt } | Phase::Kept { deadline, receipt }) => {
                 self.begun.end(receipt);
                 self.inflight.remove(Key::at(deadline, record.sequence));
             }
-            // Only leased messages stand among the leases.
+            // Only messages with a delivery stand among the leases.
             (Placement::InFlight, Phase::Waiting | Phase::Dead { .. }) => {}
             // Time never revives a dead message, so its instant of death is the same at every later instant.
             (Placement::Dead, _) => {
@@ -172,6 +182,7 @@ impl View {
     pub fn take_next(&mut self, messages: &mut Messages, now: UnixMs) -> Option<(At, Record)> {
         let sequence = self.waiting.pop(now)?;
         let (at, record) = messages.of(sequence)?;
+        self.over -= payload_left(messages, at, &record);
         if let Some(ttl) = record.ttl {
             self.expiring.remove(Key::at(ttl.end, sequence));
         }
@@ -211,6 +222,7 @@ impl View {
             failed.retain(stays);
         }
         self.failed = self.failed.take().filter(|failed| !failed.is_empty());
+        self.over = self.payloads_left(messages);
         let inflight = self.inflight.len();
         self.inflight.retain(stays);
         if self.inflight.len() < inflight {
@@ -225,5 +237,24 @@ impl View {
         let View { at, moved_to, moved, .. } = *self;
         *self = View { at, moved_to, moved, ..View::default() };
         self.waiting.advance(at);
+    }
+}
+
+/// The size of the payload of a message that was delivered beside a kept one, if that delivery has ended.
+#[inline]
+fn payload_left(messages: &Messages, at: At, record: &Record) -> u64 {
+    match record.phase {
+        Phase::Kept { .. } => messages.leaving(at).map_or(0, |leaving| leaving.payload.len() as u64),
+        Phase::Waiting | Phase::Leased { .. } | Phase::Dead { .. } => 0,
+    }
+}
+
+impl View {
+    /// The size of all payloads of deliveries beside kept messages that have ended. O(m log n).
+    fn payloads_left(&self, messages: &Messages) -> u64 {
+        let over = messages.all_leaving().filter(|(sequence, _)| {
+            messages.locate(*sequence).is_some_and(|at| messages.placement(at) != Placement::InFlight)
+        });
+        over.map(|(_, leaving)| leaving.payload.len() as u64).sum()
     }
 }

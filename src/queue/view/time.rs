@@ -148,7 +148,9 @@ impl View {
             moved_to = moved_to.max(stand.moved_at(record).unwrap_or_default());
             stand.placement()
         });
+        let over = self.payloads_left(messages);
         *self = View {
+            over,
             waiting: Waiting::from_unsorted(waiting),
             inflight: OrderedKeys::from_unsorted(inflight),
             begun: Begun::from_receipts(receipts),

@@ -90,7 +90,8 @@ impl Queue {
         sink(&buffer)?;
         let messages = self.chunks().map(|chunk| v1::Piece::Messages(v1::images(&chunk, 0)));
         let known = self.known_chunks().map(|chunk| v1::Piece::Known(v1::known(&chunk)));
-        for piece in messages.chain(known) {
+        let leaving = self.leaving_chunks().map(|chunk| v1::Piece::Leaving(v1::leaving(&chunk)));
+        for piece in messages.chain(known).chain(leaving) {
             buffer.clear();
             codec::encode(&mut buffer, &piece)?;
             sink(&buffer)?;
@@ -109,6 +110,11 @@ impl Queue {
         in_chunks(self.known_ids(), |id| 8 + id.name.len())
     }
 
+    /// The messages that are still delivered beside kept ones, with the sequences of these, in chunks.
+    pub fn leaving_chunks(&self) -> impl Iterator<Item = Vec<(Sequence, Image<'_>)>> + '_ {
+        in_chunks(self.all_leaving(), |(_, image)| 48 + image.payload.len())
+    }
+
     /// Passes to `sink` the pieces that distinguish this queue from every other, for a digest. Totals, counts, the view
     /// and the time are left out.
     pub fn digest(&self, mut sink: impl FnMut(&[u8])) -> Result<(), Refused> {
@@ -125,6 +131,11 @@ impl Queue {
         for id in self.known_ids() {
             buffer.clear();
             codec::encode(&mut buffer, &v1::known(&[id]))?;
+            sink(&buffer);
+        }
+        for leaving in self.all_leaving() {
+            buffer.clear();
+            codec::encode(&mut buffer, &v1::leaving(&[leaving]))?;
             sink(&buffer);
         }
         Ok(())
@@ -171,6 +182,17 @@ fn recall(queue: &mut Queue, ids: &[KnownId<'_>]) -> Result<(), Refused> {
     Ok(())
 }
 
+/// Adds messages that are delivered beside kept ones to a queue that is being loaded.
+fn resume(queue: &mut Queue, leaving: &[(Sequence, Image<'_>)]) -> Result<(), Refused> {
+    if !queue.may_resume(leaving) {
+        return Err(Refused::Impossible);
+    }
+    for (sequence, image) in leaving {
+        queue.messages.resume(*sequence, image);
+    }
+    Ok(())
+}
+
 /// Puts items together in chunks of [`CHUNK_BYTES`].
 fn in_chunks<T>(items: impl Iterator<Item = T>, size: impl Fn(&T) -> usize) -> impl Iterator<Item = Vec<T>> {
     let mut items = items.peekable();
@@ -214,6 +236,7 @@ impl Loader {
             1 => match codec::decode(piece)? {
                 v1::Piece::Messages(images) => add(queue, &v1::live_images(images, 0)?),
                 v1::Piece::Known(ids) => recall(queue, &v1::live_known(ids)?),
+                v1::Piece::Leaving(leaving) => resume(queue, &v1::live_leaving(leaving)?),
             },
             _ => Err(Refused::Version(*version)),
         }

@@ -2,8 +2,8 @@
 
 use super::words::*;
 use super::{ms, World};
-use crate::history::{Aim, Due, Lease, Push, Redriven, Who, NAMES};
-use crate::reference::{self, NackedTo};
+use crate::history::{Aim, Beside, Due, Every, Lease, Push, Redriven, Who, NAMES};
+use crate::reference::{self, NackedTo, State};
 use dq::queue::id::{Id, Sequence};
 use dq::queue::settings::Settings;
 use dq::queue::time::DurationMs;
@@ -42,6 +42,20 @@ impl World {
         if !images.is_empty() {
             let settings = self.replica.is_none().then_some(self.model.settings);
             self.send(Effect::Push(settings, images));
+        }
+    }
+
+    /// Pushes or declares a message of the same name as one in flight; does nothing if there is none.
+    pub(super) fn act_beside(&mut self, which: usize, of: &Beside) {
+        let in_flight = self.model.messages.iter().filter(|message| message.kind() == StateKind::InFlight);
+        let names: Vec<&[u8]> = in_flight.filter_map(|message| message.name.as_deref()).collect();
+        let Some(name) = names.get(which % names.len().max(1)) else { return };
+        let name = NAMES.iter().position(|known| known == name).expect("all names are known");
+        match of {
+            Beside::Push(push) => {
+                self.push(&Push { name: Some(name), replace: true, later: true, ..push.clone() });
+            }
+            Beside::Schedule(every) => self.schedule(&Every { name, ..every.clone() }),
         }
     }
 
@@ -334,12 +348,16 @@ impl World {
         for aim in aims {
             let text = self.text(aim);
             let (target, name, receipt) = parsed(&text);
-            let sequence = self.eager.queue.ack(ms(self.clock), &target);
-            assert_eq!(self.lazy.queue.ack(ms(self.clock), &target), sequence);
+            let had_next = self.model.find(&name).is_some_and(|at| self.model.messages[at].next.is_some());
+            let done = self.eager.queue.ack(ms(self.clock), &target);
+            assert_eq!(self.lazy.queue.ack(ms(self.clock), &target), done);
             let expected = self.model.ack(&name, receipt);
-            assert_eq!(sequence.map(|sequence| sequence.0), expected.map(|(sequence, _)| sequence));
+            assert_eq!(done.map(|done| done.sequence.0), expected.map(|(sequence, _)| sequence));
+            let next = self.model.find(&name).filter(|_| had_next && done.is_some());
+            let next = next.map(|at| self.model.messages[at].state);
+            assert_eq!(done.and_then(|done| done.next).map(|state| state_of(state, 0)), next);
             self.expect_end(expected.and_then(|(_, end)| end));
-            acked.extend(sequence);
+            acked.extend(done.map(|done| done.sequence));
         }
         if !acked.is_empty() {
             self.send(Effect::Ack(acked));
@@ -371,7 +389,8 @@ impl World {
         match (nacked.fate, to) {
             (Fate::Due(due), NackedTo::Due(expected)) => assert_eq!(due.as_ms(), expected),
             (Fate::Dead { died, reason }, NackedTo::Dead(expected)) => {
-                assert_eq!((died.as_ms(), reason), (self.model.now, expected));
+                assert_eq!(reason, expected);
+                assert_eq!(State::Dead { died: died.as_ms(), reason }, state);
             }
             (fate, to) => panic!("{fate:?} and not {to:?}"),
         }

@@ -73,6 +73,7 @@ fn rewritten(queue: &Queue) -> Vec<Vec<u8>> {
     let begin = Effect::Begin(queue.header());
     let messages = queue.chunks().map(Effect::Continue);
     let parts = std::iter::once(begin).chain(messages).chain(queue.known_chunks().map(Effect::Recall));
+    let parts = parts.chain(queue.leaving_chunks().map(Effect::Resume));
     parts.map(|effect| encoded(&Stamped { now, effect })).collect()
 }
 
@@ -181,6 +182,7 @@ impl World {
             Act::AdvanceReplica { ahead, budget } => self.advance_replica(*ahead, *budget),
             Act::Trim { budget, by } => self.trim(*budget, *by),
             Act::Schedule(every) => self.schedule(every),
+            Act::Beside { which, of } => self.act_beside(*which, of),
             Act::EndRuns { budget, by } => self.end_runs(*budget, *by),
             Act::Reload(way) => self.reload(*way),
             Act::Failover => self.fail_over(),

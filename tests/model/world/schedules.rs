@@ -114,10 +114,10 @@ impl World {
     /// Cancels all recurring messages, everywhere.
     pub(super) fn end_all_series(&mut self) -> Option<Effect<'static>> {
         let recurring: Vec<u64> = {
-            let those = self.model.messages.iter().filter(|message| message.recurs.is_some());
+            let those = self.model.messages.iter().filter(|message| message.schedule().is_some());
             those.map(|message| message.sequence).collect()
         };
-        self.model.messages.retain(|message| message.recurs.is_none());
+        self.model.messages.retain(|message| message.schedule().is_none());
         let sequences: Vec<Sequence> = recurring.into_iter().map(Sequence).collect();
         (!sequences.is_empty()).then_some(Effect::Cancel(sequences, Vec::new()))
     }

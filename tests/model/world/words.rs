@@ -66,6 +66,7 @@ pub(super) fn asked<'a>(
         ttl: push.ttl.map(DurationMs::new),
         replace: push.replace,
         maxwait: push.maxwait.map(DurationMs::new),
+        later: push.later,
     };
     let request = reference::Push {
         payload,
@@ -77,6 +78,7 @@ pub(super) fn asked<'a>(
         ttl: push.ttl,
         replace: push.replace,
         maxwait: push.maxwait,
+        later: push.later,
     };
     (message, request)
 }

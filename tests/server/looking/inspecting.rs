@@ -2,8 +2,8 @@
 
 use crate::support::{eventually, every_state, in_both_protocols, setting_parameters, Client, Protocol, Reply, Server};
 
-const ALWAYS: [&str; 10] =
-    ["attempt", "created", "due", "id", "lease", "payload", "priority", "retries", "state", "ttl"];
+const ALWAYS: [&str; 11] =
+    ["attempt", "created", "due", "id", "lease", "next", "payload", "priority", "retries", "state", "ttl"];
 
 const COUNTS: [&str; 24] = [
     "delayed",

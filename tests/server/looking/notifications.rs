@@ -78,6 +78,16 @@ const CHANGES: &[(&str, &str)] = &[
     ("DQ.MPUSH q 2 x y", "dq.push"),
     ("DQ.PURGE q COUNT 1", "dq.purge"),
     ("DQ.PURGE q", "dq.purge"),
+    ("DQ.PUSH q x ID k PRIORITY 99", "dq.push"),
+    ("DQ.POP q", "dq.pop"),
+    ("DQ.PUSH q y ID k PRIORITY 99 REPLACE LATER", "dq.replace"),
+    ("DQ.BURY q k", "dq.bury"),
+    ("DQ.POP q", "dq.pop"),
+    ("DQ.PUSH q z ID k PRIORITY 99 REPLACE LATER", "dq.replace"),
+    ("DQ.NACK q k DEAD", "dq.nack"),
+    ("DQ.POP q", "dq.pop"),
+    ("DQ.PUSH q z ID k PRIORITY 99 REPLACE LATER", "dq.replace"),
+    ("DQ.ACK q k", "dq.ack"),
     ("DQ.PAUSE q FOR 600000", "dq.pause"),
     ("DQ.PAUSE q", "dq.pause"),
     ("DQ.RESUME q", "dq.resume"),
@@ -115,6 +125,26 @@ fn a_replica_announces_what_its_master_was_told() {
     assert_eq!(c.ask("WAIT 1 20000"), Reply::Int(1));
     let expected = ["dq.push", "dq.pop", "dq.bury", "dq.dead", "dq.push", "dq.pop"];
     assert_eq!(heard(&mut ear, &mut r), expected);
+}
+
+#[test]
+fn the_death_of_a_kept_message_is_announced() {
+    let master = Server::start();
+    let replica = Server::replica_of(&master, &[]);
+    let mut c = master.client();
+    for server in [&master, &replica] {
+        let (mut ear, mut marking) = listening(server);
+        for (end, event) in [("DQ.ACK q m", "dq.ack"), ("DQ.NACK q m", "dq.nack"), ("DQ.BURY q m", "dq.bury")] {
+            c.pipeline(["DQ.PUSH q x ID m REPLACE", "DQ.POP q LEASE 600000", "DQ.PUSH q y ID m TTL 1 REPLACE LATER"]);
+            let now = c.now();
+            c.until_after(now + 1);
+            assert_eq!(c.ask("WAIT 1 20000"), Reply::Int(1));
+            heard(&mut ear, &mut marking);
+            c.ask(end);
+            assert_eq!(c.ask("WAIT 1 20000"), Reply::Int(1));
+            assert_eq!(heard(&mut ear, &mut marking), [event, "dq.dead"], "{end}");
+        }
+    }
 }
 
 #[test]

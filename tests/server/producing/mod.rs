@@ -5,3 +5,4 @@ mod deduplication;
 mod payload_limit;
 mod pushing;
 mod replacing;
+mod replacing_later;

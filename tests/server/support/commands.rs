@@ -38,7 +38,7 @@ const fn sample(kind: Kind, line: &'static str) -> Sample {
 
 /// A call of every command that clients send. `every_command_has_a_sample` fails if one is missing.
 pub const SAMPLES: &[Sample] = &[
-    sample(Kind::Grows, "DQ.PUSH q x ID m DELAY 5 REPLACE"),
+    sample(Kind::Grows, "DQ.PUSH q x ID m DELAY 5 REPLACE LATER"),
     sample(Kind::Grows, "DQ.MPUSH q 2 x y IDS m n DELAY 5 REPLACE"),
     sample(Kind::Grows, "DQ.SCHEDULE q m x EVERY 5"),
     sample(Kind::Changes, "DQ.POP q COUNT 5 BLOCK 0"),

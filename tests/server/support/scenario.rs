@@ -56,6 +56,11 @@ pub fn every_state(c: &mut Client, key: &str) -> Cast {
     let held = c.pop_one(key).receipt().to_owned();
     c.extend(format!("{key} held LEASE 700000"));
 
+    // In flight, with a message that takes its place when the delivery ends.
+    c.push(format!("{key} outdated ID outdated PRIORITY 126 LEASE 600000"));
+    c.pop_one(key);
+    c.push(format!("{key} newer ID outdated DELAY 600000 TTL 6000000 REPLACE LATER"));
+
     // Ready messages: one that replaced another, and payloads with any bytes, no bytes and many bytes.
     c.push(format!("{key} first ID replaced DELAY 1000000"));
     c.push(format!("{key} second ID replaced REPLACE PRIORITY -1"));
@@ -64,10 +69,10 @@ pub fn every_state(c: &mut Client, key: &str) -> Cast {
     let empty = c.push(format!("{key} \"\""));
     let large = c.cmd(&[b"DQ.PUSH", key.as_bytes(), &vec![b'L'; 100_000]]).text();
 
-    let named = ["lapsed", "spent", "rejected", "expired", "retried", "later", "held", "replaced"];
+    let named = ["lapsed", "spent", "rejected", "expired", "retried", "later", "held", "outdated", "replaced"];
     let mut ids: Vec<String> = named.map(str::to_owned).to_vec();
     ids.extend([unnamed, binary, empty, large]);
-    Cast { ids, held, lapsed, spent, delayed: 3, ready: 5, inflight: 1, dead: 3 }
+    Cast { ids, held, lapsed, spent, delayed: 3, ready: 5, inflight: 2, dead: 3 }
 }
 
 /// Makes queues on which every command was used. Returns everything that can be read of them.
@@ -174,6 +179,18 @@ pub fn every_command(c: &mut Client) -> Vec<Reply> {
         "DQ.CANCEL series cancelled",
         "DQ.SCHEDULE series replaced x EVERY 86400000",
         "DQ.PUSH series x ID replaced REPLACE DELAY 600000",
+        "DQ.CREATE later LEASE 600000",
+        "DQ.MPUSH later 5 1 2 3 4 5 IDS a b c d e",
+        "DQ.SCHEDULE later s 6 EVERY 3600000 AT 1000000000000",
+        "DQ.POP later COUNT 6",
+        "DQ.MPUSH later 4 7 8 9 10 IDS a b c s DELAY 600000 REPLACE LATER MAXWAIT 500000",
+        "DQ.SCHEDULE later b 11 EVERY 3600000 TIMES 3",
+        "DQ.SCHEDULE later d 12 CRON @yearly",
+        "DQ.PUSH later 13 ID d REPLACE LATER DELAY 600000",
+        "DQ.EXTEND later a LEASE 700000",
+        "DQ.NACK later c DEAD",
+        "DQ.PUSH later 14 ID e DELAY 600000 REPLACE LATER",
+        "DQ.BURY later e",
     ];
     for (line, reply) in lines.iter().zip(c.pipeline(lines)) {
         assert!(
@@ -195,7 +212,7 @@ pub fn every_command(c: &mut Client) -> Vec<Reply> {
 /// Reads everything that can be read of the queues of `every_command`, with their digests.
 pub fn known_of_every_command(c: &mut Client) -> Vec<Reply> {
     let mut known = Vec::new();
-    for key in ["made", "plain", "emptied", "purged", "more", "deduped", "limited", "series"] {
+    for key in ["made", "plain", "emptied", "purged", "more", "deduped", "limited", "series", "later"] {
         known.push(c.ask(format!("DEBUG DIGEST-VALUE {key}")));
         for state in ["delayed", "ready", "inflight", "dead"] {
             known.push(c.ask(format!("DQ.PEEK {key} {state} COUNT 100")));

@@ -5,7 +5,7 @@ use super::super::codec::{self, Values};
 use super::super::Refused;
 use super::recurring::{Declaration, Ended, RunEnd};
 use super::settings::Settings;
-use super::{Fate, Grants, Image, KnownId, QueueHeader, Sequences, Spans};
+use super::{Fate, Grants, Image, KnownId, Leaving, QueueHeader, Sequences, Spans};
 use serde_bytes::Bytes;
 
 /// The bytes of an instant: enough for every possible time until the year 2248.
@@ -75,6 +75,7 @@ effects! {
     b'h' Begin(header: QueueHeader);
     b'c' Continue(messages: Vec<Image<'a>>);
     b'i' Recall(ids: Vec<KnownId<'a>>);
+    b'l' Resume(leaving: Vec<Leaving<'a>>);
 }
 
 impl<'a> Stamped<'a> {

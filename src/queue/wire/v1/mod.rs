@@ -15,8 +15,8 @@ mod write;
 
 pub use effect::Stamped;
 pub use image::Image;
-pub use read::{live_images, live_known};
-pub use write::{image, images, known};
+pub use read::{live_images, live_known, live_leaving};
+pub use write::{image, images, known, leaving};
 
 use super::super::Totals;
 use recurring::Recurring;
@@ -30,14 +30,21 @@ const COUNT_BITS: u32 = 20;
 /// The number that stands for a pause without an end.
 const ENDLESS: u64 = u64::MAX;
 
-/// A piece of a saved queue behind its header: messages, or known ids.
+/// A piece of a saved queue behind its header: messages, known ids, or messages that are delivered beside kept ones.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Piece<'a> {
     #[serde(rename = "c")]
     Messages(#[serde(borrow)] Vec<Image<'a>>),
     #[serde(rename = "i")]
     Known(#[serde(borrow)] Vec<KnownId<'a>>),
+    #[serde(rename = "l")]
+    Leaving(#[serde(borrow)] Vec<Leaving<'a>>),
 }
+
+/// A message that is delivered beside a kept one: the sequence of the kept one, and the message, whose sequence is a
+/// distance from that.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Leaving<'a>(u64, #[serde(borrow)] Image<'a>);
 
 /// A known id: when it was accepted, as a distance from the id before, and the name.
 #[derive(Debug, Serialize, Deserialize)]
@@ -81,7 +88,7 @@ struct Origin(i64, Option<i64>);
 #[derive(Debug, Serialize, Deserialize)]
 struct Ends(u64, i64);
 
-/// A phase. Leased: the receipt as a distance from the sequence, and the deadline as a distance from the receipt's
+/// A phase. Leased and kept: the receipt as a distance from the sequence, and the deadline as a distance from the receipt's
 /// instant. Dead: the instant of death as a distance from the due time, and the reason.
 #[derive(Debug, Serialize, Deserialize)]
 enum Phase {
@@ -89,6 +96,8 @@ enum Phase {
     Leased(i64, i64),
     #[serde(rename = "d")]
     Dead(i64, u8),
+    #[serde(rename = "k")]
+    Kept(i64, i64),
 }
 
 /// A queue without its messages: settings, the end of the pause (0 if there is none, [`ENDLESS`] if it has no end),

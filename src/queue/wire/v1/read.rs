@@ -71,6 +71,7 @@ impl<'a> TryFrom<Stamped<'a>> for LiveStamped<'a> {
             Effect::Begin(header) => LiveEffect::Begin(header.try_into()?),
             Effect::Continue(messages) => LiveEffect::Continue(live_images(messages, base)?),
             Effect::Recall(ids) => LiveEffect::Recall(live_known(ids)?),
+            Effect::Resume(leaving) => LiveEffect::Resume(live_leaving(leaving)?),
         };
         Ok(LiveStamped { now, effect })
     }
@@ -98,6 +99,10 @@ fn live_image(image: Image<'_>, base: u64) -> Result<LiveImage<'_>, Refused> {
         Some(Phase::Leased(receipt, deadline)) => {
             let receipt = at_distance(receipt, sequence);
             record::Phase::Leased { deadline: time_at(deadline, instant_of(receipt))?, receipt: Receipt(receipt) }
+        }
+        Some(Phase::Kept(receipt, deadline)) => {
+            let receipt = at_distance(receipt, sequence);
+            record::Phase::Kept { deadline: time_at(deadline, instant_of(receipt))?, receipt: Receipt(receipt) }
         }
         Some(Phase::Dead(died, code)) => record::Phase::Dead { died: time_at(died, due)?, reason: reason(code)? },
     };
@@ -209,4 +214,9 @@ impl TryFrom<QueueHeader> for LiveQueueHeader {
             log: rate_log(&log)?,
         })
     }
+}
+
+/// Converts back what [`leaving`] wrote. Returns an error if a value is out of its range.
+pub fn live_leaving(leaving: Vec<Leaving<'_>>) -> Result<Vec<(Sequence, LiveImage<'_>)>, Refused> {
+    leaving.into_iter().map(|Leaving(kept, image)| Ok((Sequence(kept), live_image(image, kept)?))).collect()
 }

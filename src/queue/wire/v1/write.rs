@@ -67,6 +67,7 @@ impl<'a> From<&LiveStamped<'a>> for Stamped<'a> {
             LiveEffect::Begin(header) => Effect::Begin(header.into()),
             LiveEffect::Continue(messages) => Effect::Continue(images(messages, base)),
             LiveEffect::Recall(ids) => Effect::Recall(known(ids)),
+            LiveEffect::Resume(beside) => Effect::Resume(leaving(beside)),
         };
         Stamped(now.as_ms(), effect)
     }
@@ -89,6 +90,10 @@ pub fn image<'a>(live: &LiveImage<'a>, base: u64) -> Image<'a> {
             let begun = instant_of(receipt.0);
             Some(Phase::Leased(distance(receipt.0, sequence), time_distance(deadline, begun)))
         }
+        record::Phase::Kept { deadline, receipt } => {
+            let begun = instant_of(receipt.0);
+            Some(Phase::Kept(distance(receipt.0, sequence), time_distance(deadline, begun)))
+        }
         record::Phase::Dead { died, reason } => Some(Phase::Dead(time_distance(died, record.due), reason_code(reason))),
     };
     Image {
@@ -105,6 +110,11 @@ pub fn image<'a>(live: &LiveImage<'a>, base: u64) -> Image<'a> {
         error: live.error.map(Bytes::new),
         extras: extras(live),
     }
+}
+
+/// The wire form of messages that are delivered beside kept ones.
+pub fn leaving<'a>(leaving: &[(Sequence, LiveImage<'a>)]) -> Vec<Leaving<'a>> {
+    leaving.iter().map(|(kept, live)| Leaving(kept.0, image(live, kept.0))).collect()
 }
 
 /// The wire form of known ids.
