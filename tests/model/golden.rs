@@ -22,7 +22,10 @@ fn assert_golden(name: &str, lines: &[String]) {
     let path = folder().join(name);
     if std::env::var_os("DQ_BLESS").is_some() {
         std::fs::create_dir_all(folder()).unwrap();
-        std::fs::write(&path, lines.join("\n") + "\n").unwrap();
+        // Other tests read the file meanwhile.
+        let new = path.with_extension("new");
+        std::fs::write(&new, lines.join("\n") + "\n").unwrap();
+        std::fs::rename(&new, &path).unwrap();
     }
     let golden = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let golden: Vec<&str> = golden.lines().collect();
