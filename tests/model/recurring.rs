@@ -104,7 +104,11 @@ impl Model {
         let replaced = held.map(|held| &self.messages[held]).map(|held| held.next.as_deref().unwrap_or(held));
         let kept = replaced.filter(|held| waits(held) && same_rule(held));
         let first = kept.map(|held| held.due).or(at).or_else(|| plan.next_after(now));
-        if !first.is_some_and(|first| plan.covers(first)) {
+        let same_end = kept.is_some_and(|held| {
+            let held = held.recurs.as_ref().and_then(|recurs| recurs.plan.as_ref());
+            held.is_some_and(|held| held.until == plan.until)
+        });
+        if !same_end && !first.is_some_and(|first| plan.covers(first)) {
             return (Scheduled::AfterEnd, Vec::new());
         }
         let counts = held.is_some_and(|held| !self.messages[held].is_dead());

@@ -77,7 +77,12 @@ impl Queue {
         let Some(first) = kept_due.or(wanted.first).or_else(|| wanted.series.rule.next_after(now)) else {
             return Scheduled::AfterEnd;
         };
-        if !wanted.series.covers(first) {
+        // A client may have moved the run beyond the end: it stays there, unless another end is declared.
+        let same_end = || {
+            let held = held.and_then(|at| self.messages.recurring(at)).and_then(|state| state.series.as_ref());
+            kept_due.is_some() && held.is_some_and(|held| held.until == wanted.series.until)
+        };
+        if !wanted.series.covers(first) && !same_end() {
             return Scheduled::AfterEnd;
         }
         let makes_room = held.is_some_and(|at| self.is_live(at, now));

@@ -79,6 +79,19 @@ fn until_is_the_last_instant_of_a_run() {
 }
 
 #[test]
+fn a_run_that_was_moved_beyond_until_keeps_its_time() {
+    in_both_protocols(|c| {
+        let until = 8_000_000_000_000_i64;
+        c.ask(format!("DQ.SCHEDULE q s x EVERY {HOUR} UNTIL {until}"));
+        assert_eq!(c.reschedule(format!("q s AT {}", until + 5)), 1);
+        assert_eq!(c.ask(format!("DQ.SCHEDULE q s y EVERY {HOUR} UNTIL {until}")), Reply::bulk("changed"));
+        assert_eq!(c.get("q", "s").int("due"), until + 5);
+        let earlier = c.ask(format!("DQ.SCHEDULE q s y EVERY {HOUR} UNTIL {}", until - 5));
+        assert_eq!(earlier.error(), "ERR the first run would be after UNTIL", "a new end counts");
+    });
+}
+
+#[test]
 fn transactions_and_scripts_declare_schedules() {
     in_both_protocols(|c| {
         let line = |payload: &str| format!("DQ.SCHEDULE q s {payload} EVERY {HOUR} AT 100000000001");
