@@ -1,6 +1,7 @@
 //! What the fuzzer's targets do with their input: it is refused, or it leads to a queue that works. The tests call the
 //! same functions with the inputs that the fuzzer found.
 
+use dq::queue::forward::{Forward, ListEnd, Register};
 use dq::queue::id::{Floor, Id, Sequence, Target};
 use dq::queue::rate::Rate;
 use dq::queue::rule::Rule;
@@ -62,6 +63,8 @@ pub fn lively() -> Queue {
     nack(&mut queue, 1, Nack { error: Some(b"later"), ..Nack::default() });
     schedules(&mut queue, &mut floor);
     replaced_later(&mut queue, &mut floor);
+    let register = Some(Register { set: b"set"[..].into(), member: b"member"[..].into() });
+    queue.forward_to(at(NOW + 1), Some(Forward::List { key: b"list"[..].into(), end: ListEnd::Left, register }));
     queue
 }
 
@@ -146,8 +149,12 @@ pub fn survive(mut queue: Queue) {
         .map(|sequence| sequence_target(&queue, sequence))
         .collect();
     pop(&mut queue, NOW + 41, &mut floor, 3, Lease::Default);
+    forward(&mut queue, NOW + 41, 2);
     for (nth, name) in names.iter().enumerate() {
-        assert!(queue.get(at(NOW), &Id::parse(name).unwrap()).is_some());
+        if queue.get(at(NOW), &Id::parse(name).unwrap()).is_none() {
+            // It was forwarded.
+            continue;
+        }
         let target = Target::parse(name).unwrap();
         match nth % 4 {
             0 => {
@@ -193,6 +200,17 @@ pub fn survive(mut queue: Queue) {
     queue.trim_dead(usize::MAX);
     assert!(!queue.has_excess_dead());
     assert_eq!(digest(&reload(&queue)), digest(&queue));
+}
+
+/// Forwards the next messages.
+pub fn forward(queue: &mut Queue, now: u64, count: usize) {
+    let mut next = Vec::new();
+    queue.next_to_forward(at(now), count, |message| {
+        next.push(message.sequence);
+        true
+    });
+    assert_eq!(queue.forwarded(at(now), &next, |_| ()), next);
+    queue.take_ends();
 }
 
 /// Uses the operations that change or remove existing messages, one at a time and many at once.

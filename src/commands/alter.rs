@@ -1,9 +1,10 @@
 //! `DQ.ALTER key [MKQUEUE] [settings]`
 
-use super::create::make;
+use super::create::{make, Wanted};
 use super::error::Error;
+use super::forward::{self, QueueSetting};
 use super::options::{options, Options};
-use super::settings::{Change, Setting};
+use super::settings::Setting;
 use super::{key_name, now, serve};
 use crate::host::config;
 use crate::host::datatype::{self, Held};
@@ -11,7 +12,7 @@ use crate::host::event::Event;
 use crate::host::write::{self, Announcement, Wake};
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::key::{Content, OpenKey};
-use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::module_api::register::{Access, Arg, Call, Command, Row};
 use crate::queue::time::UnixMs;
 use crate::queue::Effect;
 
@@ -23,7 +24,7 @@ impl Command for Alter {
         name: c"DQ.ALTER",
         flags: c"write",
         arity: -2,
-        keys: Keys::First(Access::UPDATE),
+        keys: forward::keys(Access::UPDATE),
         acl: c"write slow",
         summary: c"Changes the settings of a queue. With MKQUEUE it creates the queue if it does not exist",
         complexity:
@@ -31,7 +32,7 @@ impl Command for Alter {
         since: c"0.1.0",
         tips: c"",
         args: &[Arg::key(c"key")],
-        options: &[AlterOption::ARGS, Setting::ARGS],
+        options: &[AlterOption::ARGS, Setting::ARGS, QueueSetting::ARGS],
     };
 
     fn run(call: Call<'_>) {
@@ -43,14 +44,14 @@ options! {
     /// The options of `DQ.ALTER`.
     enum AlterOption {
         MkQueue => Arg::token(c"mkqueue", c"MKQUEUE"),
-        ..Setting,
+        ..QueueSetting,
     }
 }
 
 /// The arguments of a call.
 #[derive(Default)]
 pub(super) struct Arguments {
-    change: Change,
+    wanted: Wanted,
     /// Whether the queue is created if it does not exist.
     makes_queue: bool,
 }
@@ -58,18 +59,19 @@ pub(super) struct Arguments {
 fn alter(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let name = key_name(call)?;
-    let arguments = parse(call)?;
+    let Arguments { wanted, makes_queue } = parse(call)?;
+    forward::refuse_itself(name, wanted.forward.as_ref().and_then(Option::as_ref))?;
     let now = now(ctx);
     let mut key = OpenKey::open_write(ctx, name, datatype::handle());
     let done = match key.content() {
         Content::WrongType => return Err(Error::WrongType),
-        Content::Holds(held) => change(ctx, name, held, now, &arguments.change).map(|done| (done, Event::Alter)),
-        Content::Missing if !arguments.makes_queue => return Err(Error::NoSuchKey),
+        Content::Holds(held) => change(ctx, name, held, now, wanted).map(|done| (done, Event::Alter)),
+        Content::Missing if !makes_queue => return Err(Error::NoSuchKey),
         // The command itself is allowed when memory is low, since it may free some. A new queue needs memory.
         Content::Missing if ctx.flags().out_of_memory() => return Err(Error::OutOfMemory),
         Content::Missing => {
-            let settings = arguments.change.of(&config::defaults());
-            Some((make(ctx, name, &mut key, now, settings)?, Event::Create))
+            let settings = wanted.numbers.of(&config::defaults());
+            Some((make(ctx, name, &mut key, now, settings, wanted.forward.flatten())?, Event::Create))
         }
     };
     drop(key);
@@ -81,15 +83,20 @@ fn alter(call: &mut Call<'_>) -> Result<(), Error> {
 }
 
 /// Changes the settings of a queue. Returns `None` if they are the same as before.
-fn change(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, change: &Change) -> Option<Announcement> {
-    let settings = change.of(held.queue.settings());
-    if settings == *held.queue.settings() {
+fn change(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, wanted: Wanted) -> Option<Announcement> {
+    let settings = wanted.numbers.of(held.queue.settings());
+    let forward = wanted.forward.filter(|forward| forward.as_ref() != held.queue.forward());
+    if settings == *held.queue.settings() && forward.is_none() {
         let _ = write::rearm(ctx, name, held, now, Wake::Nobody);
         return None;
     }
     held.queue.alter(now, settings);
+    if let Some(forward) = forward {
+        held.queue.forward_to(now, forward);
+    }
+    let forward = held.queue.forward().cloned().map(Box::new);
     // The effect of the new settings comes first: they decide which ids of the dropped messages stay known.
-    let announcement = write::record(ctx, name, held, now, Wake::IfDeliverable, || Effect::Alter(settings));
+    let announcement = write::record(ctx, name, held, now, Wake::IfDeliverable, || Effect::Alter(settings, forward));
     write::trim_dead(ctx, name, held, now);
     Some(announcement)
 }
@@ -100,7 +107,7 @@ pub(super) fn parse(call: &mut Call<'_>) -> Result<Arguments, Error> {
     while let Some(option) = options.next()? {
         match option {
             AlterOption::MkQueue => arguments.makes_queue = true,
-            AlterOption::Setting(setting) => arguments.change.read(setting, &mut options)?,
+            AlterOption::QueueSetting(setting) => arguments.wanted.read(setting, &mut options)?,
         }
     }
     Ok(arguments)

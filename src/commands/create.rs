@@ -1,6 +1,7 @@
 //! `DQ.CREATE key [settings]`
 
 use super::error::Error;
+use super::forward::{self, QueueSetting};
 use super::options::Options;
 use super::settings::{Change, Setting};
 use super::{key_name, now, serve};
@@ -10,7 +11,8 @@ use crate::host::event::Event;
 use crate::host::write::{self, Announcement, Wake};
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::key::{Content, OpenKey};
-use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::module_api::register::{Access, Arg, Call, Command, Row};
+use crate::queue::forward::Forward;
 use crate::queue::settings::Settings;
 use crate::queue::time::UnixMs;
 use crate::queue::{Effect, Queue};
@@ -23,14 +25,14 @@ impl Command for Create {
         name: c"DQ.CREATE",
         flags: c"write fast",
         arity: -2,
-        keys: Keys::First(Access::INSERT),
+        keys: forward::keys(Access::INSERT),
         acl: c"write fast",
         summary: c"Creates an empty queue with its own settings. Succeeds too if the queue exists with exactly these settings",
         complexity: c"O(1)",
         since: c"0.1.0",
         tips: c"",
         args: &[Arg::key(c"key")],
-        options: &[Setting::ARGS],
+        options: &[Setting::ARGS, QueueSetting::ARGS],
     };
 
     fn run(call: Call<'_>) {
@@ -41,7 +43,10 @@ impl Command for Create {
 fn create(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let name = key_name(call)?;
-    let settings = parse(call)?.of(&config::defaults());
+    let wanted = parse(call)?;
+    let settings = wanted.numbers.of(&config::defaults());
+    let forward = wanted.forward.flatten();
+    forward::refuse_itself(name, forward.as_ref())?;
     let now = now(ctx);
     let mut key = OpenKey::open_write(ctx, name, datatype::handle());
     match key.content() {
@@ -49,14 +54,14 @@ fn create(call: &mut Call<'_>) -> Result<(), Error> {
         Content::Missing if ctx.flags().out_of_memory() => return Err(Error::OutOfMemory),
         Content::Missing => {}
         // The queue exists with exactly these settings, so nothing changes.
-        Content::Holds(held) if *held.queue.settings() == settings => {
+        Content::Holds(held) if *held.queue.settings() == settings && held.queue.forward() == forward.as_ref() => {
             ctx.ok();
             return Ok(());
         }
         Content::Holds(_) => return Err(Error::QueueExists),
         Content::WrongType => return Err(Error::WrongType),
     }
-    let announcement = make(ctx, name, &mut key, now, settings)?;
+    let announcement = make(ctx, name, &mut key, now, settings, forward)?;
     drop(key);
     ctx.ok();
     write::announce(ctx, name, announcement, &[Event::Create]);
@@ -70,16 +75,40 @@ pub(super) fn make(
     key: &mut OpenKey<'_, Held>,
     now: UnixMs,
     settings: Settings,
+    forward: Option<Forward>,
 ) -> Result<Announcement, Error> {
-    let held = key.create(Held::new(Queue::new(settings))).map_err(|_| Error::WrongType)?;
-    Ok(write::record(ctx, name, held, now, Wake::Nobody, || Effect::Create(settings)))
+    let mut queue = Queue::new(settings);
+    queue.forward_to(now, forward);
+    let held = key.create(Held::new(queue)).map_err(|_| Error::WrongType)?;
+    let forward = held.queue.forward().cloned().map(Box::new);
+    Ok(write::record(ctx, name, held, now, Wake::Nobody, || Effect::Create(settings, forward)))
 }
 
-pub(super) fn parse(call: &mut Call<'_>) -> Result<Change, Error> {
-    let mut change = Change::default();
+/// The settings that a command names. The others keep their values.
+#[derive(Default)]
+pub(super) struct Wanted {
+    /// The numbers.
+    pub numbers: Change,
+    /// Where the queue shall forward to, if the command says so; `Some(None)` is `FORWARD NONE`.
+    pub forward: Option<Option<Forward>>,
+}
+
+impl Wanted {
+    /// Reads the values of a setting.
+    pub fn read(&mut self, setting: QueueSetting, options: &mut Options<'_, '_>) -> Result<(), Error> {
+        match setting {
+            QueueSetting::Forward => self.forward = Some(forward::parse(options)?),
+            QueueSetting::Setting(setting) => self.numbers.read(setting, options)?,
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn parse(call: &mut Call<'_>) -> Result<Wanted, Error> {
+    let mut wanted = Wanted::default();
     let mut options = Options::new(&mut call.args);
     while let Some(setting) = options.next()? {
-        change.read(setting, &mut options)?;
+        wanted.read(setting, &mut options)?;
     }
-    Ok(change)
+    Ok(wanted)
 }

@@ -82,6 +82,12 @@ pub enum Error {
     Exhausted,
     /// An ordinary client sent an effect.
     EffectRefused,
+    /// The queue forwards its messages; holds the kind of the target and its name.
+    Forwards(&'static str, String),
+    /// The option `FORWARD` is not followed by a kind of target.
+    NoTarget,
+    /// A queue would forward to itself.
+    ForwardsToItself,
     /// The effect is not valid.
     BadEffect(String),
 }
@@ -158,6 +164,9 @@ impl fmt::Display for Error {
                 "ERR DQ.E is what the server itself writes to its AOF and its replicas; \
                  CONFIG SET dq.allow-effects yes lets clients send it",
             ),
+            Error::Forwards(kind, target) => write!(f, "ERR queue forwards to {kind} {target}; it cannot be popped"),
+            Error::NoTarget => f.write_str("ERR syntax error, FORWARD needs STREAM, LIST, CHANNEL or NONE"),
+            Error::ForwardsToItself => f.write_str("ERR a queue cannot forward to itself"),
             Error::BadEffect(why) => write!(f, "ERR the effect was refused: {why}"),
         }
     }

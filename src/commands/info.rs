@@ -69,12 +69,26 @@ fn reply_queue(ctx: Ctx, queue: &Queue, waiting_clients: u64, now: UnixMs) {
     ];
     let settings = FIELDS.iter().map(|field| (field.name, Some((field.get)(queue.settings()))));
     let totals = queue.totals().named().map(|(field, total)| (field, some(total)));
-    ctx.map(head.len() + FIELDS.len() + Totals::NAMES.len());
-    for (field, value) in head.into_iter().chain(settings).chain(totals) {
+    let since = queue.failing().map(|failing| failing.since.as_ms()).and_then(some);
+    ctx.map(head.len() + FIELDS.len() + 3 + Totals::NAMES.len());
+    let number = |(field, value): (&str, Option<i64>)| {
         ctx.bulk(field.as_bytes());
         match value {
             Some(value) => ctx.integer(value),
             None => ctx.null(),
         }
+    };
+    head.into_iter().chain(settings).for_each(number);
+    ctx.bulk(b"forward");
+    match queue.forward() {
+        Some(forward) => ctx.bulk(&forward.words()),
+        None => ctx.bulk(b"NONE"),
     }
+    ctx.bulk(b"forward-error");
+    match queue.failing() {
+        Some(failing) => ctx.bulk(failing.error.as_bytes()),
+        None => ctx.null(),
+    }
+    number(("forward-failing-since", since));
+    totals.for_each(number);
 }

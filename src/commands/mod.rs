@@ -12,6 +12,7 @@ mod create;
 mod effect;
 mod error;
 mod extend;
+mod forward;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod get;

@@ -2,7 +2,7 @@
 
 use super::error::Error;
 use super::options::count_of_words;
-use super::pop::{parse, serve_now, PopOption};
+use super::pop::{parse, refuse_forwarding, serve_now, PopOption};
 use super::{now, serve, with_queue};
 use crate::host::blocked;
 use crate::host::datatype;
@@ -44,10 +44,8 @@ fn mpop(call: &mut Call<'_>) -> Result<(), Error> {
     let (mut request, block) = parse(call)?;
     request.names_queue = true;
     let now = now(ctx);
-    // If any key holds another type, the command fails, and nothing may have been popped by then.
-    if names.iter().any(|name| holds_another_type(ctx, *name)) {
-        return Err(Error::WrongType);
-    }
+    // If one of the keys cannot be popped, the command fails, and nothing may have been popped by then.
+    names.iter().try_for_each(|name| may_be_popped(ctx, *name))?;
     for name in names {
         let delivered = with_queue(ctx, *name, |held| serve_now(ctx, *name, held, now, &request))?;
         if let Some(announcement) = delivered.flatten() {
@@ -65,7 +63,12 @@ fn mpop(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-fn holds_another_type(ctx: Ctx, name: Name<'_>) -> bool {
+/// Fails if the key holds another type, or a queue that forwards.
+fn may_be_popped(ctx: Ctx, name: Name<'_>) -> Result<(), Error> {
     let mut key = OpenKey::open_read(ctx, name, datatype::handle(), Touch::No);
-    matches!(key.content(), Content::WrongType)
+    match key.content() {
+        Content::Missing => Ok(()),
+        Content::Holds(held) => refuse_forwarding(held),
+        Content::WrongType => Err(Error::WrongType),
+    }
 }

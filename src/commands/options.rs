@@ -9,7 +9,7 @@ use super::error::Error;
 use crate::module_api::args::Args;
 use crate::module_api::register::Arg;
 use crate::queue::id::Id;
-use crate::queue::settings::{Field, Retries, Unit};
+use crate::queue::settings::{Field, Retries, Unit, MAX_LENGTH};
 use crate::queue::time::{DurationMs, UnixMs};
 use crate::queue::{Cursor, Due};
 
@@ -111,6 +111,11 @@ impl<'a, 'o> Options<'a, 'o> {
         self.args.next().ok_or_else(|| Error::NoValue(self.name()))
     }
 
+    /// Reads the next word, which follows the word `name` of the current option.
+    pub fn value_of(&mut self, name: &str) -> Result<&'a [u8], Error> {
+        self.args.next().ok_or_else(|| Error::NoValue(name.to_owned()))
+    }
+
     fn number(&mut self, unit: Unit, range: RangeInclusive<i64>) -> Result<i64, Error> {
         let word = self.value()?;
         parse_number(word, unit, range, || self.name())
@@ -185,6 +190,11 @@ impl<'a, 'o> Options<'a, 'o> {
     /// Reads a number of messages, at least 1.
     pub fn count(&mut self) -> Result<usize, Error> {
         self.number(Unit::Plain, 1..=COUNT_MAX).map(|count| count.unsigned_abs() as usize)
+    }
+
+    /// Reads the length to which a stream is trimmed.
+    pub fn stream_length(&mut self) -> Result<u64, Error> {
+        self.number(Unit::Plain, 1..=MAX_LENGTH as i64).map(i64::unsigned_abs)
     }
 
     /// Reads a priority.

@@ -60,10 +60,14 @@ pub struct Request {
 
 impl blocked::Request for Request {
     fn finds(&self, held: &mut Held, now: UnixMs) -> bool {
-        held.queue.deliverable_as_viewed(now, &self.wanted) > 0
+        // While the queue forwards, a client that blocked before waits on.
+        held.queue.forward().is_none() && held.queue.deliverable_as_viewed(now, &self.wanted) > 0
     }
 
     fn deliver(&self, ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) -> Option<Announcement> {
+        if held.queue.forward().is_some() {
+            return None;
+        }
         let count = held.queue.deliverable_as_viewed(now, &self.wanted);
         deliver(ctx, name, held, now, self, count)
     }
@@ -75,18 +79,27 @@ fn pop(call: &mut Call<'_>) -> Result<(), Error> {
     let (request, block) = parse(call)?;
     let now = now(ctx);
     let delivered = with_queue(ctx, name, |held| {
+        refuse_forwarding(held)?;
         let served = serve_now(ctx, name, held, now, &request);
         if served.is_none() && block.is_none() {
             held.queue.count_empty_pop();
         }
-        served
+        Ok(served)
     })?;
-    match (delivered.flatten(), block) {
+    match (delivered.transpose()?.flatten(), block) {
         (Some(announcement), _) => write::announce(ctx, name, announcement, &[Event::Pop]),
         (None, Some(timeout)) => blocked::block(ctx, &[name], Box::new(request), timeout),
         (None, None) => ctx.null_array(),
     }
     Ok(())
+}
+
+/// Fails if the queue forwards its messages, and so cannot be popped.
+pub fn refuse_forwarding(held: &Held) -> Result<(), Error> {
+    match held.queue.forward() {
+        None => Ok(()),
+        Some(to) => Err(Error::Forwards(to.kind(), Error::shown(to.target()))),
+    }
 }
 
 /// Parses the options. Returns the timeout too, if the client asked to block and may be blocked.

@@ -10,8 +10,8 @@ use std::ffi::CStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting(usize);
 
-// The parser keeps one bit for each option that a command line has named.
-const _: () = assert!(FIELDS.len() < 32);
+// The parser keeps one bit for each option that a command line has named, and there are two others.
+const _: () = assert!(FIELDS.len() < 30);
 
 impl Setting {
     /// The settings as arguments, in the order of [`FIELDS`].
@@ -89,7 +89,7 @@ const fn further(fields: &[Field]) -> usize {
     count
 }
 
-/// The settings that a command names. The others keep their values.
+/// The settings that a command names, apart from `FORWARD`. The others keep their values.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Change {
     /// A number for each of [`FIELDS`] that is named.

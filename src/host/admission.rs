@@ -13,11 +13,10 @@ use std::ffi::{c_char, c_int, CStr};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use redis_module::raw;
-
 use super::write::EFFECT_COMMAND;
 use crate::module_api::api::api;
 use crate::module_api::args::Args;
+use crate::module_api::call::CallReply;
 use crate::module_api::ctx::{Ctx, Name};
 
 /// The first version with a dry run. Valkey continues the numbering from 7.2.
@@ -53,34 +52,7 @@ pub struct Denial(CallReply);
 impl Denial {
     /// Sends the error to the client.
     pub fn reply(&self, ctx: Ctx) {
-        // SAFETY: the context is valid, and so is the reply until it is dropped.
-        unsafe { api!(RedisModule_ReplyWithCallReply)(ctx.as_ptr(), self.0 .0) };
-    }
-}
-
-/// A reply of `RM_Call` that is not null.
-struct CallReply(*mut raw::RedisModuleCallReply);
-
-impl CallReply {
-    /// Returns the error's text if the reply is an error.
-    fn error(&self) -> Option<&[u8]> {
-        // SAFETY: the reply is valid until it is dropped; the server writes the length of the text, which lives as
-        // long as the reply.
-        unsafe {
-            if api!(RedisModule_CallReplyType)(self.0) != raw::REDISMODULE_REPLY_ERROR as c_int {
-                return None;
-            }
-            let mut len = 0;
-            let text = api!(RedisModule_CallReplyStringPtr)(self.0, &raw mut len);
-            Some(if text.is_null() { &[] } else { std::slice::from_raw_parts(text.cast(), len) })
-        }
-    }
-}
-
-impl Drop for CallReply {
-    fn drop(&mut self) {
-        // SAFETY: made by `RM_Call` in a context without automatic memory, freed once.
-        unsafe { api!(RedisModule_FreeCallReply)(self.0) }
+        self.0.forward_to(ctx);
     }
 }
 
@@ -103,16 +75,23 @@ pub fn ask(ctx: Ctx, words: &Args<'_>, name: Name<'_>) -> Admission {
     }
 }
 
+/// Asks whether the server accepts a write to the key `name` that the module makes by itself. Returns the server's error
+/// if it does not. No key may be open.
+pub fn refusal(ctx: Ctx, name: Name<'_>) -> Option<String> {
+    let reply = trial(ctx, name)?;
+    reply.error().map(|text| String::from_utf8_lossy(text).trim_end().to_owned())
+}
+
 /// Returns `None` if the command would be called.
 fn dry_run(ctx: Ctx, words: &Args<'_>) -> Option<CallReply> {
     let (command, words) = words.all().split_first()?;
     // SAFETY: the context is valid. The command's word is a string of the server, whose bytes end in a NUL; the format
     // names an array of the server's strings with its length, which is what follows.
-    let reply = unsafe {
+    unsafe {
         let command: *const c_char = api!(RedisModule_StringPtrLen)(command.as_ptr(), ptr::null_mut());
-        api!(RedisModule_Call)(ctx.as_ptr(), command, DRY_RUN.as_ptr(), words.as_ptr(), words.len())
-    };
-    (!reply.is_null()).then(|| CallReply(reply))
+        let (format, words, count) = (DRY_RUN.as_ptr(), words.as_ptr(), words.len());
+        CallReply::from_raw(api!(RedisModule_Call)(ctx.as_ptr(), command, format, words, count))
+    }
 }
 
 fn trial(ctx: Ctx, name: Name<'_>) -> Option<CallReply> {
@@ -120,9 +99,9 @@ fn trial(ctx: Ctx, name: Name<'_>) -> Option<CallReply> {
     // SAFETY: the context is valid; the format names a string of the server and a buffer with its length, which are
     // what follows.
     let reply = unsafe {
-        let empty = c"".as_ptr();
-        api!(RedisModule_Call)(ctx.as_ptr(), EFFECT_COMMAND.as_ptr(), TRIAL.as_ptr(), name.as_ptr(), empty, 0_usize)
+        let (command, format, empty) = (EFFECT_COMMAND.as_ptr(), TRIAL.as_ptr(), c"".as_ptr());
+        CallReply::from_raw(api!(RedisModule_Call)(ctx.as_ptr(), command, format, name.as_ptr(), empty, 0_usize))
     };
     TRIES.store(false, Relaxed);
-    (!reply.is_null()).then(|| CallReply(reply))
+    reply
 }

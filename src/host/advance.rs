@@ -1,5 +1,5 @@
 //! Advances a queue when its time has come: the timer brings the queue up to now, drops the dead messages that its
-//! settings no longer keep, and wakes the clients that are blocked on it.
+//! settings no longer keep, wakes the clients that are blocked on it, and forwards what is due, see [`forward`].
 //!
 //! This also runs on replicas and moves their view of the queue. Changes that must be replicated are made on a master
 //! only, and never while writes are paused, because the timer does not call this module then.
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use super::datatype::{self, Held};
 use super::event::Event;
 use super::floor::raise_floor;
-use super::{gauges, imports, write};
+use super::{forward, imports, write};
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::key::{Content, OpenKey};
 use crate::queue::time::UnixMs;
@@ -31,8 +31,11 @@ pub fn look_at(ctx: Ctx, taken: &Taken, now: UnixMs, within_budget: &dyn Fn() ->
     }
     ctx.with_name(&hint.key, |name| {
         let mut moved = Report::default();
-        let lasted = advance(ctx, name, taken, now, within_budget, &mut moved);
+        let mut lasted = advance(ctx, name, taken, now, within_budget, &mut moved);
         moved.tell(ctx, name);
+        if moved.forwards {
+            lasted = forward::run(ctx, hint.db, name, now, within_budget);
+        }
         lasted
     })
 }
@@ -44,6 +47,8 @@ struct Report {
     died: usize,
     /// Whether a blocked client may be served.
     wakes: bool,
+    /// Whether messages are to be forwarded.
+    forwards: bool,
     /// Whether the queue was changed by a decision of this server.
     changed: bool,
     /// Whether this server decides about the queue. Only then are keyspace events published.
@@ -137,11 +142,15 @@ fn advance(
         }
     }
     MOVED.fetch_add((moved.ready + moved.died) as u64, Relaxed);
-    moved.wakes = gauges::blocked_clients() > 0 && held.queue.has_deliverable(now);
+    moved.wakes = write::serves(held, now);
     moved.announced = decides;
     if decides {
         held.queue.note_rate_limit(now);
     }
-    held.arm(ctx, hint.db, name);
+    // Messages are forwarded once the view is complete. The timer is armed after that.
+    moved.forwards = decides && lasted && held.queue.may_forward(now) && held.queue.has_deliverable(now);
+    if !moved.forwards {
+        held.arm(ctx, hint.db, name);
+    }
     lasted
 }

@@ -106,19 +106,26 @@ impl Held {
 
 impl Held {
     /// The next time at which the timer has something to do for this queue: a message changes its state, or a dead
-    /// message is to be dropped or a run that failed is to be ended, which only the server that decides about the queue
-    /// does.
+    /// message is to be dropped, a run that failed is to be ended or a message is to be forwarded, which only the server
+    /// that decides about the queue does.
     #[inline]
     fn next_look(&self, ctx: Ctx, name: Name<'_>) -> Option<UnixMs> {
         let wake = self.queue.next_wake();
         let drop = self.queue.next_drop();
         let failed = self.queue.first_failed_run();
-        match failed.map_or(drop, |failed| Some(drop.map_or(failed, |drop| drop.min(failed)))) {
-            Some(drop) if ctx.flags().master() && !imports::covers(name) => {
-                Some(wake.map_or(drop, |wake| wake.min(drop)))
-            }
+        match earlier(earlier(drop, failed), self.queue.next_forward()) {
+            Some(own) if ctx.flags().master() && !imports::covers(name) => earlier(wake, Some(own)),
             _ => wake,
         }
+    }
+}
+
+/// The earlier of two times, if there is any.
+#[inline]
+fn earlier(one: Option<UnixMs>, other: Option<UnixMs>) -> Option<UnixMs> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }
 

@@ -24,6 +24,8 @@ pub enum Event {
     Ready,
     /// Messages were delivered.
     Pop,
+    /// Messages were forwarded.
+    Forward,
     /// Messages were completed.
     Ack,
     /// A message was given back.
@@ -61,6 +63,7 @@ impl Event {
             Event::Schedule => c"dq.schedule",
             Event::Ready => c"dq.ready",
             Event::Pop => c"dq.pop",
+            Event::Forward => c"dq.forward",
             Event::Ack => c"dq.ack",
             Event::Nack => c"dq.nack",
             Event::Extend => c"dq.extend",
@@ -113,12 +116,14 @@ impl Event {
             Effect::EndRuns(how, _, _) => match how {
                 Ended::Acked => Event::of_acks(applied == Applied::SuccessorDied),
                 Ended::Taken => &[Event::Pop],
+                Ended::Forwarded => &[Event::Forward],
                 Ended::Nacked(_) => &[Event::Nack, Event::Dead],
                 Ended::Buried(_) => &[Event::Bury, Event::Dead],
                 // A master announces what time did.
                 Ended::ByTime => &[],
             },
             Effect::Deliver(_) | Effect::Take(_) => &[Event::Pop],
+            Effect::Forward(_) => &[Event::Forward],
             Effect::Ack(_) => Event::of_acks(applied == Applied::SuccessorDied),
             Effect::Nack(_, fate, _, _) => Event::of_nack(*fate),
             Effect::Extend(..) => &[Event::Extend],
@@ -128,8 +133,8 @@ impl Event {
             Effect::Bury(..) => Event::of_burial(applied != Applied::Succeeded),
             Effect::Redrive(..) => &[Event::Redrive],
             Effect::Purge(_) => &[Event::Purge],
-            Effect::Create(_) => &[Event::Create],
-            Effect::Alter(_) => &[Event::Alter],
+            Effect::Create(..) => &[Event::Create],
+            Effect::Alter(..) => &[Event::Alter],
             Effect::Pause(Pause::Off) => &[Event::Resume],
             Effect::Pause(_) => &[Event::Pause],
             // These are housekeeping, or a queue that arrives as a whole. No client's command caused them.

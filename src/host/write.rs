@@ -122,10 +122,16 @@ pub fn rearm(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, wake: Wake)
     held.queue.note_rate_limit(now);
     held.arm(ctx, ctx.selected_db(), name);
     let wakes = match wake {
-        Wake::IfDeliverable => gauges::blocked_clients() > 0 && held.queue.has_deliverable(now),
+        Wake::IfDeliverable => serves(held, now),
         Wake::Nobody => false,
     };
     Announcement { wakes }
+}
+
+/// Returns whether a blocked client could be served from the queue. A queue that forwards serves nobody.
+#[inline]
+pub fn serves(held: &Held, now: UnixMs) -> bool {
+    gauges::blocked_clients() > 0 && held.queue.forward().is_none() && held.queue.has_deliverable(now)
 }
 
 /// Notifies watchers, blocked clients and subscribers of a change. No key may be open.

@@ -94,7 +94,9 @@ required! {
     RedisModule_CreateCommand
     RedisModule_GetCommand
     RedisModule_IsKeysPositionRequest
-    RedisModule_KeyAtPos
+    RedisModule_KeyAtPosWithFlags
+    RedisModule_IsChannelsPositionRequest
+    RedisModule_ChannelAtPosWithFlags
     RedisModule_SetCommandInfo
     RedisModule_RegisterNumericConfig
     RedisModule_RegisterBoolConfig

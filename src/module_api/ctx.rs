@@ -70,11 +70,30 @@ impl Ctx {
         unsafe { api!(RedisModule_IsKeysPositionRequest)(self.0) != 0 }
     }
 
-    /// Reports that the argument at `position`, counted from the command's name as 0, is a key.
-    pub fn key_at(&self, position: usize) {
+    /// Reports that the argument at `position`, counted from the command's name as 0, is a key, and how the command
+    /// accesses it (`REDISMODULE_CMD_KEY_…`).
+    pub fn key_at(&self, position: usize, access: u32) {
         if let Ok(position) = c_int::try_from(position) {
             // SAFETY: the context is valid, see `from_raw`.
-            unsafe { api!(RedisModule_KeyAtPos)(self.0, position) };
+            unsafe { api!(RedisModule_KeyAtPosWithFlags)(self.0, position, access as c_int) };
+        }
+    }
+
+    /// Returns whether this call only asks for the positions of the command's channels. If so, the handler must answer
+    /// with [`channel_at`](Self::channel_at) and do nothing else.
+    #[inline]
+    pub fn asks_for_channels(&self) -> bool {
+        // SAFETY: the context is valid, see `from_raw`.
+        unsafe { api!(RedisModule_IsChannelsPositionRequest)(self.0) != 0 }
+    }
+
+    /// Reports that the argument at `position`, counted from the command's name as 0, is a channel to which the command
+    /// publishes.
+    pub fn channel_at(&self, position: usize) {
+        if let Ok(position) = c_int::try_from(position) {
+            let access = raw::REDISMODULE_CMD_CHANNEL_PUBLISH as c_int;
+            // SAFETY: the context is valid, see `from_raw`.
+            unsafe { api!(RedisModule_ChannelAtPosWithFlags)(self.0, position, access) };
         }
     }
 

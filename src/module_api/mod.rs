@@ -9,6 +9,7 @@ pub mod alarms;
 pub mod alloc;
 pub mod api;
 pub mod args;
+pub mod call;
 pub mod ctx;
 pub mod guard;
 pub mod key;

@@ -16,7 +16,7 @@ use super::args::Args;
 use super::ctx::{is_ok, Ctx};
 use super::guard::guard;
 use super::log::{log, Level};
-pub use super::row::{Access, Arg, Keys, Row};
+pub use super::row::{Access, Arg, Found, Keys, Row};
 
 /// The module's own ACL category, if the server can add one.
 const CATEGORY: &CStr = c"dq";
@@ -72,7 +72,8 @@ pub fn register<C: Command, W: Wall>(ctx: Ctx) -> Result<(), String> {
     let flags = match row.keys {
         Keys::First(_) => row.flags.to_owned(),
         // Cluster routing does not read key specs, so the server has to call the command to find its keys.
-        Keys::Counted(_) => CString::new([row.flags.to_bytes(), b" getkeys-api"].concat()).unwrap_or_default(),
+        Keys::Counted(_) => with_flags(&row, b" getkeys-api"),
+        Keys::FirstAnd { .. } => with_flags(&row, b" getkeys-api getchannels-api"),
     };
     // SAFETY: the context is the load's own, name and flags are C strings that the server copies, and `entry` has
     // the type that it calls.
@@ -98,6 +99,11 @@ pub fn register<C: Command, W: Wall>(ctx: Ctx) -> Result<(), String> {
     describe(command, &row).map_err(|()| format!("the server did not take the description of {name}"))?;
     categorise(command, &row);
     Ok(())
+}
+
+/// The flags of a command, and further ones.
+fn with_flags(row: &Row, more: &[u8]) -> CString {
+    CString::new([row.flags.to_bytes(), more].concat()).unwrap_or_default()
 }
 
 /// Passes the row's documentation, arity and keys to the server.
@@ -164,6 +170,39 @@ fn count_of_keys(word: Option<&[u8]>) -> usize {
     word.and_then(|word| std::str::from_utf8(word).ok()?.parse::<u32>().ok()).map_or(0, |count| count as usize)
 }
 
+/// Tells the server where the keys and channels of a command are, if that is all that it asks for. Returns whether it is.
+#[inline]
+fn told_keys(ctx: Ctx, keys: &Keys, args: &Args<'_>) -> bool {
+    match keys {
+        Keys::First(_) => false,
+        Keys::Counted(access) => {
+            let asks = ctx.asks_for_keys();
+            if asks {
+                let count = count_of_keys(args.peek()).min(args.remaining().saturating_sub(1));
+                // The keys follow the command's name and the number of keys.
+                (2..2 + count).for_each(|position| ctx.key_at(position, access.bits()));
+            }
+            asks
+        }
+        Keys::FirstAnd { first, find, .. } => {
+            let (asks_for_keys, asks_for_channels) = (ctx.asks_for_keys(), ctx.asks_for_channels());
+            if asks_for_keys {
+                ctx.key_at(1, first.bits());
+            }
+            if asks_for_keys || asks_for_channels {
+                for found in find(args.all()) {
+                    match found {
+                        Found::Key(position, access) if asks_for_keys => ctx.key_at(position, access.bits()),
+                        Found::Channel(position) if asks_for_channels => ctx.channel_at(position),
+                        Found::Key(..) | Found::Channel(_) => {}
+                    }
+                }
+            }
+            asks_for_keys || asks_for_channels
+        }
+    }
+}
+
 /// The function that the server calls for the command.
 extern "C" fn entry<C: Command, W: Wall>(
     ctx: *mut raw::RedisModuleCtx,
@@ -176,10 +215,7 @@ extern "C" fn entry<C: Command, W: Wall>(
     let served = guard(name, false, || {
         // SAFETY: the server passes `argc` strings that live, unchanged, during this call.
         let args = unsafe { Args::from_raw(argv, argc) };
-        if matches!(C::ROW.keys, Keys::Counted(_)) && ctx.asks_for_keys() {
-            let count = count_of_keys(args.peek()).min(args.remaining().saturating_sub(1));
-            // The keys follow the command's name and the number of keys.
-            (2..2 + count).for_each(|position| ctx.key_at(position));
+        if told_keys(ctx, const { &C::ROW.keys }, &args) {
             return true;
         }
         if !(const { decides(&C::ROW) } && W::refuses_write(ctx, name)) {

@@ -18,6 +18,8 @@ use std::ptr;
 
 use redis_module::raw;
 
+use super::ctx::Name;
+
 /// Everything that the server is told about a command. The server copies every text.
 #[derive(Debug, Clone, Copy)]
 pub struct Row {
@@ -59,6 +61,11 @@ impl fmt::Display for Row {
 pub struct Access(u32);
 
 impl Access {
+    /// The server's flags.
+    pub(super) const fn bits(self) -> u32 {
+        self.0
+    }
+
     /// Reads only the settings or counts of a value, and no user data.
     pub const PEEK: Access = Access(raw::REDISMODULE_CMD_KEY_RO);
     /// Reads and returns user data.
@@ -82,20 +89,47 @@ impl Access {
     }
 }
 
-/// Which arguments of a command are keys.
+/// A key or a channel among the words of a command, with its position; the command's name is at 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// A key.
+    Key(usize, Access),
+    /// A channel to which the command may make the server publish.
+    Channel(usize),
+}
+
+impl Found {
+    /// The position.
+    pub const fn position(&self) -> usize {
+        match self {
+            Found::Key(position, _) | Found::Channel(position) => *position,
+        }
+    }
+}
+
+/// Which arguments of a command are keys.
+#[derive(Debug, Clone, Copy)]
 pub enum Keys {
     /// The first argument.
     First(Access),
     /// As many arguments as the first one says; they follow it.
     Counted(Access),
+    /// The first argument, and those that options name.
+    FirstAnd {
+        /// The access to the first key.
+        first: Access,
+        /// The words that precede the other keys, and the accesses to these.
+        after: &'static [(&'static CStr, Access)],
+        /// Finds the other keys, and channels, among all words of a call, exactly.
+        find: fn(&[Name<'_>]) -> Vec<Found>,
+    },
 }
 
 impl Keys {
     /// The first key, the last key and the step, as commands were described before key specs existed.
     pub(super) const fn legacy(self) -> (c_int, c_int, c_int) {
         match self {
-            Keys::First(_) => (1, 1, 1),
+            Keys::First(_) | Keys::FirstAnd { .. } => (1, 1, 1),
             Keys::Counted(_) => (0, 0, 0),
         }
     }
@@ -106,13 +140,14 @@ impl Keys {
         let zero: raw::RedisModuleCommandKeySpec = unsafe { std::mem::zeroed() };
         let mut spec = zero;
         spec.begin_search_type = raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX;
+        // One key: the one at which the search ends.
+        let range = raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_1 { lastkey: 0, keystep: 1, limit: 0 };
         match self {
-            Keys::First(access) => {
+            Keys::First(access) | Keys::FirstAnd { first: access, .. } => {
                 spec.flags = u64::from(access.0);
                 spec.bs.index.pos = 1;
                 spec.find_keys_type = raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE;
-                spec.fk.range =
-                    raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_1 { lastkey: 0, keystep: 1, limit: 0 };
+                spec.fk.range = range;
             }
             Keys::Counted(access) => {
                 spec.flags = u64::from(access.0);
@@ -125,7 +160,22 @@ impl Keys {
                 };
             }
         }
-        vec![spec, zero]
+        let mut specs = vec![spec];
+        if let Keys::FirstAnd { after, .. } = self {
+            specs.extend(after.iter().map(|(word, access)| {
+                let mut spec = zero;
+                // The word may be missing, and it may be the name of a key itself, so the server has to ask.
+                spec.flags = u64::from(access.0 | raw::REDISMODULE_CMD_KEY_INCOMPLETE);
+                spec.begin_search_type = raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_KEYWORD;
+                spec.bs.keyword =
+                    raw::RedisModuleCommandKeySpec__bindgen_ty_1__bindgen_ty_2 { keyword: word.as_ptr(), startfrom: 2 };
+                spec.find_keys_type = raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE;
+                spec.fk.range = range;
+                spec
+            }));
+        }
+        specs.push(zero);
+        specs
     }
 }
 
@@ -140,16 +190,25 @@ pub struct Arg {
     pub parts: &'static [Arg],
     kind: raw::RedisModuleCommandArgType,
     flags: u32,
+    /// The index of the key spec that finds a key.
+    key_spec: c_int,
 }
 
 impl Arg {
     const fn new(name: &'static CStr, kind: raw::RedisModuleCommandArgType) -> Self {
-        Arg { name, token: None, parts: &[], kind, flags: raw::REDISMODULE_CMD_ARG_NONE }
+        Arg { name, token: None, parts: &[], kind, flags: raw::REDISMODULE_CMD_ARG_NONE, key_spec: 0 }
     }
 
     /// The name of a key.
     pub const fn key(name: &'static CStr) -> Self {
         Self::new(name, raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_KEY)
+    }
+
+    /// The name of a key that is found by another key spec than the first.
+    pub const fn other_key(name: &'static CStr, key_spec: c_int) -> Self {
+        let mut arg = Self::key(name);
+        arg.key_spec = key_spec;
+        arg
     }
 
     /// Any bytes.
@@ -249,8 +308,7 @@ impl Arg {
             .map(|arg| raw::RedisModuleCommandArg {
                 name: arg.name.as_ptr(),
                 type_: arg.kind,
-                // All keys of a command are found by its only key spec.
-                key_spec_index: if arg.kind == is_key { 0 } else { -1 },
+                key_spec_index: if arg.kind == is_key { arg.key_spec } else { -1 },
                 token: arg.token.map_or(ptr::null(), CStr::as_ptr),
                 flags: arg.flags as c_int,
                 subargs: Arg::table(arg.parts, tables),

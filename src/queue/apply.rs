@@ -36,7 +36,7 @@ impl Queue {
         match effect {
             Effect::Push(settings, _) => Some(Queue::new(settings.unwrap_or_default())),
             Effect::Schedule(settings, _) => Some(Queue::new(settings.unwrap_or_default())),
-            Effect::Create(settings) => Some(Queue::new(*settings)),
+            Effect::Create(settings, _) => Some(Queue::new(*settings)),
             Effect::Begin(header) => Some(Queue::begin(header)),
             _ => None,
         }
@@ -65,6 +65,10 @@ impl Queue {
             Effect::Take(sequences) => {
                 self.take_all(sequences, now);
                 self.count_begun(sequences.len(), now);
+            }
+            Effect::Forward(sequences) => {
+                self.take_all(sequences, now);
+                self.count_forwarded(sequences.len(), now);
             }
             Effect::Ack(sequences) => return Ok(self.complete_all(sequences, now)),
             Effect::Nack(sequence, fate, attempts, error) => {
@@ -116,7 +120,7 @@ impl Queue {
             Effect::EndRuns(how, others, ends) => {
                 let mut applied = Applied::Done;
                 match how {
-                    Ended::Taken => self.take_all(others, now),
+                    Ended::Taken | Ended::Forwarded => self.take_all(others, now),
                     _ => applied = self.complete_all(others, now),
                 }
                 for end in ends {
@@ -124,16 +128,22 @@ impl Queue {
                         self.apply_end(at, &record, *how, end, now);
                     }
                 }
-                if *how == Ended::Taken {
-                    self.count_begun(others.len() + ends.len(), now);
+                match how {
+                    Ended::Taken => self.count_begun(others.len() + ends.len(), now),
+                    Ended::Forwarded => self.count_forwarded(others.len() + ends.len(), now),
+                    Ended::Acked | Ended::Nacked(_) | Ended::Buried(_) | Ended::ByTime => {}
                 }
                 return Ok(applied);
             }
-            Effect::Create(settings) => {
+            Effect::Create(settings, forward) => {
                 self.change_settings(now, *settings);
+                self.set_forward(forward.as_deref().cloned());
                 self.gate.set_pause(Pause::Off);
             }
-            Effect::Alter(settings) => self.change_settings(now, *settings),
+            Effect::Alter(settings, forward) => {
+                self.change_settings(now, *settings);
+                self.set_forward(forward.as_deref().cloned());
+            }
             Effect::Pause(pause) => self.gate.set_pause(*pause),
             Effect::PullBack => self.gate.pull_back_to(now),
             Effect::Begin(header) => *self = Queue::begin(header),
@@ -209,8 +219,15 @@ impl Queue {
             Effect::Continue(images) => self.may_continue_with(images),
             Effect::Recall(ids) => self.may_recall(ids),
             Effect::Resume(leaving) => self.may_resume(leaving),
-            Effect::Create(settings) | Effect::Alter(settings) => settings.are_valid(),
-            Effect::Take(_) | Effect::Ack(_) | Effect::Extend(..) | Effect::Cancel(..) | Effect::Pause(_) => true,
+            Effect::Create(settings, forward) | Effect::Alter(settings, forward) => {
+                settings.are_valid() && forward.as_ref().is_none_or(|forward| forward.is_valid())
+            }
+            Effect::Take(_)
+            | Effect::Forward(_)
+            | Effect::Ack(_)
+            | Effect::Extend(..)
+            | Effect::Cancel(..)
+            | Effect::Pause(_) => true,
             Effect::Reschedule(..) | Effect::Promote(..) | Effect::Redrive(..) => true,
             Effect::Purge(_) | Effect::Trim(_) | Effect::PullBack => true,
         };

@@ -28,11 +28,13 @@ pub struct Totals {
     pub cancelled: u64,
     /// Pushes refused because the queue was full.
     pub rejected_full: u64,
+    /// Messages forwarded; they are also counted in `delivered`.
+    pub forwarded: u64,
 }
 
 impl Totals {
     /// The names under which clients see the totals, in the order of the replies.
-    pub const NAMES: [&'static str; 11] = [
+    pub const NAMES: [&'static str; 12] = [
         "pushed",
         "duplicates",
         "delivered",
@@ -44,6 +46,7 @@ impl Totals {
         "redriven",
         "cancelled",
         "rejected-full",
+        "forwarded",
     ];
 
     /// Each total, in the order of [`Totals::NAMES`].
@@ -61,12 +64,13 @@ impl Totals {
             self.redriven,
             self.cancelled,
             self.rejected_full,
+            self.forwarded,
         ]
     }
 
     /// The totals that [`Totals::numbers`] returned.
     pub const fn from_numbers(numbers: [u64; Self::NAMES.len()]) -> Totals {
-        let [pushed, duplicates, delivered, acked, nacked, lease_expired, died, expired, redriven, cancelled, rejected_full] =
+        let [pushed, duplicates, delivered, acked, nacked, lease_expired, died, expired, redriven, cancelled, rejected_full, forwarded] =
             numbers;
         Totals {
             pushed,
@@ -80,6 +84,7 @@ impl Totals {
             redriven,
             cancelled,
             rejected_full,
+            forwarded,
         }
     }
 
@@ -110,6 +115,7 @@ pub(super) struct Rare {
     pub redriven: u64,
     pub cancelled: u64,
     pub rejected_full: u64,
+    pub forwarded: u64,
 }
 
 impl Tally {
@@ -152,6 +158,7 @@ impl Tally {
             redriven: rare.redriven,
             cancelled: rare.cancelled,
             rejected_full: rare.rejected_full,
+            forwarded: rare.forwarded,
         }
     }
 
@@ -172,6 +179,7 @@ impl From<Totals> for Tally {
             redriven: totals.redriven,
             cancelled: totals.cancelled,
             rejected_full: totals.rejected_full,
+            forwarded: totals.forwarded,
         };
         let rare = (rare != Rare::default()).then(|| Box::new(rare));
         Tally { pushed: totals.pushed, delivered: totals.delivered, acked: totals.acked, rare }

@@ -6,6 +6,7 @@
 //! It carries the instant of the decision, which is the only clock of a server that applies it. [`apply`](super::apply)
 //! applies it, and [`wire`](super::wire) defines its bytes.
 
+use super::forward::Forward;
 use super::gate::Pause;
 use super::id::{Id, Receipt, Sequence};
 use super::known::KnownId;
@@ -89,6 +90,8 @@ pub enum Effect<'a> {
     Deliver(Vec<Grant>),
     /// These messages were delivered without a lease, and removed.
     Take(Vec<Sequence>),
+    /// These messages were forwarded, and removed.
+    Forward(Vec<Sequence>),
     /// These messages were completed.
     Ack(Vec<Sequence>),
     /// This message was given back: its fate, its attempts from now on, and the error.
@@ -108,9 +111,9 @@ pub enum Effect<'a> {
     /// These messages were removed at once.
     Purge(Spans),
     /// The queue was created with these settings.
-    Create(Settings),
+    Create(Settings, Option<Box<Forward>>),
     /// The settings of the queue were replaced by these.
-    Alter(Settings),
+    Alter(Settings, Option<Box<Forward>>),
     /// Delivery was suspended, or resumed.
     Pause(Pause),
     /// This recurring message was declared, and waits for a run. It replaced the message of its name if there was one.

@@ -17,7 +17,7 @@
 //! message, and `recurring` what a recurring message has beside it; [`rule`] and [`cron`] say when that is due.
 //! `messages` holds the messages of a queue, in a `store` of segments; `known` keeps the ids of those that are gone;
 //! `view` keeps the order in which each message stands, on top of [`order`], `waiting` and `begun`; `gate` says how many
-//! messages may be delivered now; `counters` and `stats` count what happens. `queue` combines these parts, and `ops` has
+//! messages may be delivered now, and [`forward`] where the server itself takes them; `counters` and `stats` count what happens. `queue` combines these parts, and `ops` has
 //! a file for each family of operations. `effect` defines what is replicated, `apply` applies it, and
 //! [`wire`] defines its bytes.
 
@@ -29,6 +29,7 @@ mod begun;
 mod counters;
 pub mod cron;
 mod effect;
+pub mod forward;
 mod gate;
 pub mod id;
 mod known;
@@ -59,6 +60,7 @@ pub use known::KnownId;
 pub use ops::advance::Advanced;
 pub use ops::deliver::{Delivered, Lease, Pop};
 pub use ops::finish::Acked;
+pub use ops::forward::{Health, Outgoing};
 pub use ops::give_back::{Buried, Fate, Nack, Nacked, Verdict};
 pub use ops::look::Message;
 pub use ops::purge::Purged;

@@ -2,6 +2,7 @@
 
 use super::counters::{Counts, Tally, Totals};
 use super::effect::Image;
+use super::forward::Forwarding;
 use super::gate::{Gate, Pause};
 use super::id::{Receipt, Sequence};
 use super::known::Known;
@@ -59,6 +60,8 @@ pub struct Queue {
     pub(super) known: Option<Box<Known>>,
     /// Ends of runs that are still to be replicated; allocated with the first one.
     pub(super) unsent: Option<Box<UnsentEnds>>,
+    /// Where messages are forwarded, if they are.
+    pub(super) forwarding: Option<Box<Forwarding>>,
 }
 
 impl Queue {
@@ -76,6 +79,7 @@ impl Queue {
             view: View::default(),
             known: None,
             unsent: None,
+            forwarding: None,
         }
     }
 
@@ -138,6 +142,7 @@ impl Queue {
         let own_settings = if Arc::strong_count(&self.settings) == 1 { size_of::<Settings>() } else { 0 };
         let stats = self.stats.as_deref().map_or(0, |stats| size_of::<Stats>() + stats.heap_bytes());
         let known = self.known.as_deref().map_or(0, |known| size_of::<Known>() + known.heap_bytes());
+        let forwarding = self.forwarding.as_ref().map_or(0, |forwarding| forwarding.heap_bytes());
         own_settings
             + self.gate.heap_bytes()
             + self.tally.heap_bytes()
@@ -145,6 +150,7 @@ impl Queue {
             + self.messages.heap_bytes()
             + self.view.heap_bytes()
             + known
+            + forwarding
     }
 
     /// The number of allocations to free, an estimate. O(priorities in use).

@@ -116,6 +116,8 @@ pub enum Ended<'a> {
     Acked,
     /// They were delivered without a lease.
     Taken,
+    /// They were forwarded.
+    Forwarded,
     /// A nack ended the last attempt, with this error.
     Nacked(Option<&'a [u8]>),
     /// They were made to fail by `DQ.BURY`, with this error.
@@ -129,7 +131,7 @@ impl<'a> Ended<'a> {
     pub(super) fn error(self) -> Option<&'a [u8]> {
         match self {
             Ended::Nacked(error) | Ended::Buried(error) => error,
-            Ended::Acked | Ended::Taken | Ended::ByTime => None,
+            Ended::Acked | Ended::Taken | Ended::Forwarded | Ended::ByTime => None,
         }
     }
 }
@@ -190,6 +192,10 @@ impl<'a> Effect<'a> {
             Effect::Take(all) => {
                 let others = others(all);
                 (Effect::EndRuns(Ended::Taken, others, ends), None)
+            }
+            Effect::Forward(all) => {
+                let others = others(all);
+                (Effect::EndRuns(Ended::Forwarded, others, ends), None)
             }
             Effect::Nack(_, _, _, error) => (Effect::EndRuns(Ended::Nacked(error), Vec::new(), ends), None),
             Effect::Bury(_, error) => (Effect::EndRuns(Ended::Buried(error), Vec::new(), ends), None),

@@ -4,7 +4,9 @@
 //! every operation, and can be drained. Nothing panics (the debug build also checks sums) or hangs.
 
 use crate::exercise::{apply, at, lively, pop, reload, survive, NOW};
+use crate::history::targets;
 use dq::queue::backoff::{Backoff, Percent};
+use dq::queue::forward::Forward;
 use dq::queue::id::{Floor, Receipt, Sequence};
 use dq::queue::rate::{Rate, RateLog};
 use dq::queue::rule::Rule;
@@ -114,8 +116,8 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
         encoded(Effect::Pause(Pause::Until(at(NOW + 8)))),
         encoded(Effect::Redrive(Spans::up_to(last), at(NOW + 6))),
         encoded(Effect::Purge(spans(&[(0, 2), (4, 5)]))),
-        encoded(Effect::Create(*queue.settings())),
-        encoded(Effect::Alter(*queue.settings())),
+        encoded(Effect::Create(*queue.settings(), None)),
+        encoded(Effect::Alter(*queue.settings(), None)),
         encoded(Effect::PullBack),
         encoded(Effect::Begin(queue.header())),
         encoded(Effect::Continue(images)),
@@ -129,7 +131,17 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
         encoded(Effect::EndRuns(Ended::Nacked(Some(b"why")), Vec::new(), vec![failed])),
         encoded(Effect::EndRuns(Ended::Buried(None), Vec::new(), vec![end(waiting, Some(failure))])),
         encoded(Effect::EndRuns(Ended::ByTime, Vec::new(), vec![RunEnd { next: Next::Over, ..failed }])),
+        encoded(Effect::EndRuns(Ended::Forwarded, vec![sequences[2]], vec![end(waiting, None)])),
+        encoded(Effect::Forward(sequences)),
+        encoded(Effect::Create(*queue.settings(), forward(0))),
+        encoded(Effect::Alter(*queue.settings(), forward(3))),
+        encoded(Effect::Alter(*queue.settings(), forward(4))),
+        encoded(Effect::Alter(*queue.settings(), forward(5))),
     ]
+}
+
+fn forward(nth: usize) -> Option<Box<Forward>> {
+    targets().into_iter().nth(nth).map(Box::new)
 }
 
 fn declaration(every: u64) -> Declaration {
@@ -218,6 +230,7 @@ enum Forged {
     Continue(Vec<ForgedImage>),
     Deliver(Vec<(Named, u32, u64, Named)>),
     Take(Vec<Named>),
+    Forward(Vec<Named>),
     Ack(Vec<Named>),
     Nack(Named, Option<u64>, u64),
     Extend(Named, u64),
@@ -227,7 +240,7 @@ enum Forged {
     Reschedule(Named, u64),
     Redrive(Vec<Named>, u64),
     Purge(Vec<Named>),
-    Alter([u64; 7]),
+    Alter([u64; 7], Option<u64>),
     Pause(u64),
     Promote(u64, Vec<Named>),
     Bury(Named),
@@ -288,6 +301,7 @@ fn forged() -> impl Strategy<Value = Forged> {
         3 => prop::collection::vec(image(), 1..4).prop_map(Forged::Continue),
         3 => prop::collection::vec((sequence(), 0u32..3, number(), sequence()), 1..4).prop_map(Forged::Deliver),
         1 => few().prop_map(Forged::Take),
+        1 => few().prop_map(Forged::Forward),
         1 => few().prop_map(Forged::Ack),
         3 => (sequence(), prop::option::of(number()), number()).prop_map(|(of, due, died)| Forged::Nack(of, due, died)),
         2 => (sequence(), number()).prop_map(|(of, deadline)| Forged::Extend(of, deadline)),
@@ -297,7 +311,7 @@ fn forged() -> impl Strategy<Value = Forged> {
         2 => (sequence(), number()).prop_map(|(of, due)| Forged::Reschedule(of, due)),
         1 => (few(), number()).prop_map(|(of, due)| Forged::Redrive(of, due)),
         1 => few().prop_map(Forged::Purge),
-        1 => prop::array::uniform7(number()).prop_map(Forged::Alter),
+        1 => (prop::array::uniform7(number()), prop::option::of(number())).prop_map(|(of, limit)| Forged::Alter(of, limit)),
         1 => number().prop_map(Forged::Pause),
         1 => (number(), prop::collection::vec(sequence(), 0..4)).prop_map(|(due, of)| Forged::Promote(due, of)),
         1 => sequence().prop_map(Forged::Bury),
@@ -305,7 +319,7 @@ fn forged() -> impl Strategy<Value = Forged> {
             .prop_map(|(settings, paused, last, totals, viewed)| Forged::Begin { settings, paused, last, totals, viewed }),
         3 => (image(), number()).prop_map(|(image, every)| Forged::Schedule(image, every)),
         3 => (sequence(), prop::option::of(number())).prop_map(|(of, every)| Forged::Declare(of, every)),
-        4 => (0u8..5, few(), prop::collection::vec(run_end, 1..3)).prop_map(|(how, of, ends)| Forged::EndRuns(how, of, ends)),
+        4 => (0u8..6, few(), prop::collection::vec(run_end, 1..3)).prop_map(|(how, of, ends)| Forged::EndRuns(how, of, ends)),
         2 => (0usize..5).prop_map(Forged::Advance),
         2 => (1usize..5).prop_map(Forged::Pop),
         1 => Just(Forged::Reload),
@@ -380,6 +394,7 @@ fn header(settings: &[u64; 7], paused: bool, last: [u64; 2], totals: u64, viewed
         totals: Totals { pushed: totals, died: totals, lease_expired: totals, ..Totals::default() },
         viewed: at(viewed),
         log: RateLog::from_pairs([(at(viewed), totals.clamp(1, 9))]).unwrap(),
+        forward: None,
     }
 }
 
@@ -408,6 +423,7 @@ fn forge(queue: &mut Queue, forged: &Forged) {
                 .collect(),
         ),
         Forged::Take(of) => Effect::Take(sequences(of)),
+        Forged::Forward(of) => Effect::Forward(sequences(of)),
         Forged::Ack(of) => Effect::Ack(sequences(of)),
         Forged::Nack(of, due, died) => {
             let dead = Fate::Dead { died: at(*died), reason: Reason::Expired };
@@ -422,7 +438,10 @@ fn forge(queue: &mut Queue, forged: &Forged) {
         Forged::Reschedule(of, due) => Effect::Reschedule(of.sequence(queue), Some(at(*due)), None),
         Forged::Redrive(of, due) => Effect::Redrive(spans(of), at(*due)),
         Forged::Purge(of) => Effect::Purge(spans(of)),
-        Forged::Alter(of) => Effect::Alter(settings(of)),
+        Forged::Alter(of, limit) => {
+            let limit = limit.map(|limit| Box::new(Forward::Stream { key: Box::default(), trim: Some(limit) }));
+            Effect::Alter(settings(of), limit)
+        }
         Forged::Pause(end) => Effect::Pause(Pause::Until(at(*end))),
         Forged::Promote(due, of) => Effect::Promote(at(*due), spans(of)),
         Forged::Bury(of) => Effect::Bury(of.sequence(queue), None),
@@ -444,6 +463,7 @@ fn forge(queue: &mut Queue, forged: &Forged) {
                 1 => Ended::Taken,
                 2 => Ended::Nacked(Some(b"error")),
                 3 => Ended::Buried(None),
+                4 => Ended::Forwarded,
                 _ => Ended::ByTime,
             };
             let end = |(of, failure, next): &ForgedEnd| RunEnd {
@@ -475,7 +495,7 @@ proptest! {
     #![proptest_config(crate::config(crate::histories() / 4))]
 
     #[test]
-    fn a_damaged_effect_is_refused_or_survived(which in 0usize..28, damages in damage()) {
+    fn a_damaged_effect_is_refused_or_survived(which in 0usize..35, damages in damage()) {
         let mut queue = lively();
         let bytes = every_effect(&queue).swap_remove(which);
         apply(&mut queue, &bytes.clone());

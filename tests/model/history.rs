@@ -1,8 +1,9 @@
 //! Random histories: the clock advances, then a client does something.
 
 use dq::queue::backoff::{Backoff, Percent};
+use dq::queue::forward::{Forward, ListEnd, Register};
 use dq::queue::rate::Rate;
-use dq::queue::settings::{Retries, Settings};
+use dq::queue::settings::{Retries, Settings, MAX_LENGTH};
 use dq::queue::time::{DurationMs, UnixMs};
 use dq::queue::Verdict;
 use proptest::prelude::*;
@@ -73,6 +74,13 @@ pub enum Act {
     Alter {
         settings: Settings,
         by: Who,
+    },
+    /// Sets the target of forwarding, by its number.
+    ForwardTo(Option<usize>),
+    /// Forwards messages, of which the target takes only the first.
+    Forward {
+        count: usize,
+        taken: usize,
     },
     /// Pauses for a time in ms, or without an end.
     Suspend(Option<u64>),
@@ -206,6 +214,20 @@ pub enum Way {
 
 pub const NAMES: [&[u8]; 4] = [b"a", b"order-1001", &[b'n'; 255], &[0, 255, b' ']];
 pub const ERRORS: [&[u8]; 4] = [b"", b"timeout", &[b'e'; 1024], &[b'f'; 3000]];
+
+/// Targets of every kind.
+pub fn targets() -> Vec<Forward> {
+    let list = |end, register| Forward::List { key: b"list"[..].into(), end, register };
+    let register = Register { set: b"set"[..].into(), member: [0, 255, b' '][..].into() };
+    vec![
+        Forward::Stream { key: b"stream"[..].into(), trim: None },
+        Forward::Stream { key: Box::default(), trim: Some(MAX_LENGTH) },
+        list(ListEnd::Default, None),
+        list(ListEnd::Left, Some(register.clone())),
+        list(ListEnd::Right, Some(register)),
+        Forward::Channel { name: b"channel"[..].into() },
+    ]
+}
 
 fn passed() -> impl Strategy<Value = i64> {
     prop_oneof![
@@ -348,6 +370,8 @@ fn act(copies: usize) -> impl Strategy<Value = Act> {
         )
             .prop_map(|(aim, delay, error, verdict)| Act::Nack { aim, delay, error, verdict }),
         6 => (aim(), prop::option::of(span())).prop_map(|(aim, lease)| Act::Extend { aim, lease }),
+        3 => prop::option::of(0..targets().len()).prop_map(Act::ForwardTo),
+        8 => (0usize..5, 0usize..5).prop_map(|(count, taken)| Act::Forward { count, taken }),
         8 => budget().prop_map(|budget| Act::Advance { budget }),
         4 => (prop_oneof![Just(0), -500i64..500], budget())
             .prop_map(|(ahead, budget)| Act::AdvanceReplica { ahead, budget }),

@@ -180,7 +180,7 @@ fn dead_messages_over_the_limit_are_dropped_step_by_step() {
     let (mut pair, grants) = all_leases_ended(settings);
     let kept = Settings { deadlen: Some(10), ..settings };
     pair.master.alter(at(1_000), kept);
-    pair.send(at(1_000), Effect::Alter(kept));
+    pair.send(at(1_000), Effect::Alter(kept, None));
     let dropped = pair.master.trim_dead_now(at(1_000));
     assert!(pair.master.images().count() > MESSAGES / 2, "a bounded number at once");
     pair.send(at(1_000), Effect::Trim(dropped));

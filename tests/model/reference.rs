@@ -690,6 +690,13 @@ impl Model {
         delivered
     }
 
+    /// Forwards messages. Returns them in order, as they were before.
+    pub fn forward(&mut self, count: usize, ends: &mut Vec<End>) -> Vec<Message> {
+        let forwarded = self.pop(count, None, &[], ends);
+        self.totals.forwarded += forwarded.len() as u64;
+        forwarded
+    }
+
     /// Finds a message by its name if its current delivery has `receipt`, or if it has any current delivery and
     /// `receipt` is `None`.
     fn delivered(&self, name: &Name, receipt: Option<u64>) -> Option<usize> {

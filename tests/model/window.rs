@@ -60,7 +60,7 @@ impl Pair {
 
     fn alter(&mut self, now: UnixMs, window: u64) {
         self.master.alter(now, settings(window));
-        self.send(now, Effect::Alter(settings(window)));
+        self.send(now, Effect::Alter(settings(window), None));
     }
 
     fn is_known(&mut self, now: UnixMs, name: &[u8]) -> bool {

@@ -22,6 +22,7 @@ mod client_libraries;
 mod cluster;
 mod delivery;
 mod durability;
+mod forwarding;
 mod interface;
 mod keyspace;
 mod lifecycle;

@@ -12,6 +12,7 @@ pub mod dedupe;
 pub mod deliver;
 pub mod extend;
 pub mod finish;
+pub mod forward;
 pub mod give_back;
 pub mod keep;
 pub mod look;

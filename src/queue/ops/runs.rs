@@ -120,7 +120,7 @@ impl Queue {
         match how {
             Ended::Acked => self.tally.acked += 1,
             Ended::Nacked(_) => self.tally.rare().nacked += 1,
-            Ended::Taken | Ended::Buried(_) | Ended::ByTime => {}
+            Ended::Taken | Ended::Forwarded | Ended::Buried(_) | Ended::ByTime => {}
         }
         if let (Some(failure), Ended::Nacked(_) | Ended::Buried(_)) = (end.failure, how) {
             // The death of a run that time has ended is counted when time moves the message.
@@ -232,7 +232,7 @@ fn count_run(state: &mut Recurring, how: Ended<'_>, end: &RunEnd, now: UnixMs) {
     state.runs = state.runs.saturating_add(1);
     state.failed_runs = state.failed_runs.saturating_add(u64::from(end.failure.is_some()));
     state.times_left = state.times_left.map(|left| left.saturating_sub(1));
-    if how == Ended::Taken {
+    if matches!(how, Ended::Taken | Ended::Forwarded) {
         state.last_run = Some(now);
     }
 }

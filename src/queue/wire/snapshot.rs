@@ -4,6 +4,7 @@
 //! orders are not saved: they follow from the records.
 
 use super::super::effect::Image;
+use super::super::forward::Forward;
 use super::super::gate::{Gate, Pause};
 use super::super::id::{Receipt, Sequence};
 use super::super::known::KnownId;
@@ -36,6 +37,8 @@ pub struct QueueHeader {
     pub viewed: UnixMs,
     /// The recent deliveries that the rate limit counts.
     pub log: RateLog,
+    /// Where its messages are forwarded.
+    pub forward: Option<Box<Forward>>,
 }
 
 impl QueueHeader {
@@ -44,6 +47,7 @@ impl QueueHeader {
         self.settings.are_valid()
             && self.totals.numbers().iter().all(|total| *total <= MAX_LENGTH)
             && (self.log.is_empty() || !self.settings.rate.is_off())
+            && self.forward.as_ref().is_none_or(|forward| forward.is_valid())
     }
 }
 
@@ -63,6 +67,7 @@ impl Queue {
             totals: self.totals_as_viewed(),
             viewed: self.view.at(),
             log: self.gate.log().cloned().unwrap_or_default(),
+            forward: self.forward().cloned().map(Box::new),
         }
     }
 
@@ -149,6 +154,7 @@ impl Queue {
         queue.last_receipt = header.last_receipt;
         queue.tally = header.totals.into();
         queue.view = View::starting_at(header.viewed);
+        queue.set_forward(header.forward.as_deref().cloned());
         queue
     }
 

@@ -2,7 +2,7 @@
 
 use super::words::*;
 use super::{ms, World};
-use crate::history::{Aim, Beside, Due, Every, Lease, Push, Redriven, Who, NAMES};
+use crate::history::{targets, Aim, Beside, Due, Every, Lease, Push, Redriven, Who, NAMES};
 use crate::reference::{self, NackedTo, State};
 use dq::queue::id::{Id, Sequence};
 use dq::queue::settings::Settings;
@@ -219,9 +219,9 @@ impl World {
         self.eager.queue.alter(now, settings);
         self.lazy.queue.alter(now, settings);
         if self.replica.is_none() {
-            return self.send(Effect::Create(settings));
+            return self.send(Effect::Create(settings, self.forward.clone()));
         }
-        self.send(Effect::Alter(settings));
+        self.send(Effect::Alter(settings, self.forward.clone()));
         let (trimmer, other) = match by {
             Who::Eager => (&mut self.eager.queue, &mut self.lazy.queue),
             Who::Lazy => (&mut self.lazy.queue, &mut self.eager.queue),
@@ -233,6 +233,52 @@ impl World {
             let effect = Effect::Trim(trimmed);
             other.apply(&Stamped { now: ms(self.model.now), effect: effect.clone() }).unwrap();
             self.send(effect);
+        }
+    }
+
+    /// Sets where the queue forwards to.
+    pub(super) fn forward_to(&mut self, to: Option<usize>) {
+        if self.replica.is_none() {
+            return;
+        }
+        let forward = to.map(|nth| Box::new(targets()[nth].clone()));
+        for master in [&mut self.eager, &mut self.lazy] {
+            master.queue.forward_to(ms(self.clock), forward.as_deref().cloned());
+        }
+        self.forward = forward;
+        self.send(Effect::Alter(self.model.settings, self.forward.clone()));
+    }
+
+    /// Forwards up to `count` messages, of which the target takes only the first `taken`.
+    pub(super) fn forward(&mut self, count: usize, taken: usize) {
+        let now = ms(self.clock);
+        let expected = self.model.deliverable(count, true);
+        let is_due = self.eager.queue.next_forward().is_some();
+        assert_eq!(is_due, self.forward.is_some() && self.model.deliverable(usize::MAX, true) > 0);
+        let [next, same] = [&mut self.eager.queue, &mut self.lazy.queue].map(|queue| {
+            let mut next = Vec::new();
+            queue.next_to_forward(now, count, |message| {
+                next.push((message.sequence, message.payload.to_vec(), message.due));
+                true
+            });
+            next
+        });
+        assert_eq!(next, same);
+        assert_eq!(next.len(), expected);
+        let taken = taken.min(expected);
+        let sequences: Vec<Sequence> = next.iter().take(taken).map(|(sequence, _, _)| *sequence).collect();
+        for queue in [&mut self.eager.queue, &mut self.lazy.queue] {
+            assert_eq!(queue.forwarded(now, &sequences, |_| ()), sequences);
+            assert_eq!(queue.forwarded(now, &sequences[..0], |_| ()), []);
+        }
+        let mut ends = Vec::new();
+        let delivered = self.model.forward(taken, &mut ends);
+        self.expected_ends.extend(ends);
+        for ((sequence, payload, due), message) in next.iter().zip(&delivered) {
+            assert_eq!((sequence.0, payload, due.as_ms()), (message.sequence, &message.payload, message.due));
+        }
+        if !sequences.is_empty() {
+            self.send(Effect::Forward(sequences));
         }
     }
 

@@ -11,6 +11,7 @@ use crate::exercise::{digest, reload};
 use crate::history::{Act, History, Way, Who, ERRORS};
 use crate::recurring::End;
 use crate::reference::{Model, NEVER};
+use dq::queue::forward::Forward;
 use dq::queue::id::Floor;
 use dq::queue::time::UnixMs;
 use dq::queue::{self as dq_queue, Effect, NewMessage, Pop, Queue, Stamped};
@@ -37,6 +38,8 @@ pub struct World {
     replica_seen: u64,
     /// Whether the replica has never been ahead of its master and has never received an earlier time than its master's.
     replica_counts: bool,
+    /// Where the queue forwards to.
+    forward: Option<Box<Forward>>,
     /// The encoded effects since the queue was created or its AOF was rewritten.
     log: Vec<Vec<u8>>,
     /// The time of the clock, in ms. It may step back, but not to before the start of the server.
@@ -111,6 +114,7 @@ impl World {
             replica_since: Since::default(),
             replica_seen: 0,
             replica_counts: true,
+            forward: None,
             log: Vec::new(),
             clock: history.start,
             started: history.start,
@@ -176,6 +180,8 @@ impl World {
             Act::Redrive { which, delay } => self.redrive(which, *delay),
             Act::Purge { states, count } => self.purge(states, *count),
             Act::Alter { settings, by } => self.alter(*settings, *by),
+            Act::ForwardTo(to) => self.forward_to(*to),
+            Act::Forward { count, taken } => self.forward(*count, *taken),
             Act::Suspend(length) => self.suspend(*length),
             Act::Resume => self.resume(),
             Act::Advance { budget } => self.advance_lazy(*budget),
@@ -278,6 +284,7 @@ impl World {
             };
             assert_eq!(digest(&copy), before);
             assert_eq!(copy.settings(), master.queue.settings());
+            assert_eq!(copy.forward(), self.forward.as_deref());
             assert_eq!(copy.last_given(), master.queue.last_given());
             // The totals of refused pushes are not in the AOF, so a replayed queue does not replace the master.
             if !matches!(way, Way::Replay) {
@@ -327,6 +334,7 @@ impl World {
         self.lazy.since = Since::default();
         self.lazy_counts = true;
         self.replica = None;
+        self.forward = None;
         self.replica_counts = true;
         self.replica_seen = 0;
         self.log.clear();

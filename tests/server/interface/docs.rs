@@ -166,7 +166,7 @@ fn call(page: &Page, replaced: &str, value: &str, option: &str) -> String {
 }
 
 /// The options that are part of another one, and what stands before them.
-const OPTIONS_OF_OPTIONS: [(&str, &str); 1] = [("JITTER", "BACKOFF 1 1")];
+const OPTIONS_OF_OPTIONS: [(&str, &str); 2] = [("JITTER", "BACKOFF 1 1"), ("TRIM", "FORWARD STREAM s")];
 
 /// A call in which `value` is given for what a row describes.
 fn call_with(page: &Page, row: &OptionRow, value: &str) -> String {

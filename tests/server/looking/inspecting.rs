@@ -5,7 +5,7 @@ use crate::support::{eventually, every_state, in_both_protocols, setting_paramet
 const ALWAYS: [&str; 11] =
     ["attempt", "created", "due", "id", "lease", "next", "payload", "priority", "retries", "state", "ttl"];
 
-const COUNTS: [&str; 24] = [
+const COUNTS: [&str; 28] = [
     "delayed",
     "known",
     "ready",
@@ -30,6 +30,10 @@ const COUNTS: [&str; 24] = [
     "redriven",
     "cancelled",
     "rejected-full",
+    "forward",
+    "forward-error",
+    "forward-failing-since",
+    "forwarded",
 ];
 
 #[test]

@@ -48,6 +48,34 @@ fn python_with_redis() -> Result<PathBuf, String> {
     Ok(python)
 }
 
+/// A Python with RQ and Celery, in a virtual environment.
+///
+/// Returns `None` if `DQ_WITHOUT_PYTHON` is set.
+pub fn workers() -> Option<&'static Path> {
+    static WORKERS: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let found = WORKERS.get_or_init(|| {
+        if std::env::var_os("DQ_WITHOUT_PYTHON").is_some() {
+            left_out("RQ and Celery", "DQ_WITHOUT_PYTHON is set");
+            return None;
+        }
+        Some(python_with_workers().unwrap_or_else(|problem| {
+            panic!("RQ and Celery cannot be had: {problem}\nDQ_WITHOUT_PYTHON=1 leaves them out");
+        }))
+    });
+    found.as_deref()
+}
+
+fn python_with_workers() -> Result<PathBuf, String> {
+    let venv = folder("workers");
+    let python = venv.join("bin/python");
+    if run(Command::new(&python).args(["-c", "import rq, celery, redis"])).is_err() {
+        run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv))?;
+        let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "rq>=2", "celery[redis]>=5.4"];
+        run(Command::new(&python).args(install))?;
+    }
+    Ok(python)
+}
+
 /// A folder in which Node scripts find node-redis and ioredis. Returns `None` without Node 20 or npm.
 pub fn node() -> Option<&'static Path> {
     static NODE: OnceLock<Option<PathBuf>> = OnceLock::new();

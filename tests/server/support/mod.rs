@@ -36,4 +36,4 @@ pub use scenario::{every_command, every_state, known_of_every_command, sequence}
 pub use sentinel::Sentinels;
 pub use server::{in_both_protocols, Server};
 pub use transcript::Transcript;
-pub use wait::eventually;
+pub use wait::{eventually, late_ms};

@@ -83,7 +83,7 @@ impl Page {
     pub fn syntax(&self) -> String {
         let words = self.section("Syntax").split_whitespace().filter(|word| *word != "```");
         let settings = settings().into_iter().map(|(row, _)| format!("[{}]", row.usage)).collect::<Vec<_>>().join(" ");
-        words.collect::<Vec<_>>().join(" ").replace("[settings]", &settings)
+        words.collect::<Vec<_>>().join(" ").replace("[settings]", &format!("{settings} [{}]", forwarding().0))
     }
 
     /// The words of the syntax that are required: without what is in brackets or follows an `|`.
@@ -108,6 +108,7 @@ impl Page {
         let (settings_row, mut rows): (Vec<_>, Vec<_>) = rows.partition(|row| row.usage == "settings");
         if !settings_row.is_empty() {
             rows.extend(settings().into_iter().map(|(row, _)| row));
+            rows.extend(forwarding().1);
         }
         rows
     }
@@ -151,6 +152,14 @@ fn settings() -> Vec<(OptionRow, Vec<Parameter>)> {
         (option, parameters)
     };
     table(&text).into_iter().map(row).collect()
+}
+
+/// The setting `FORWARD` as `docs/settings.md` describes it: its syntax, and its options.
+fn forwarding() -> (String, Vec<OptionRow>) {
+    let text = std::fs::read_to_string(root().join("docs/settings.md")).expect("the page of settings");
+    let section = text.split_once("\n## Forwarding\n").expect("a section on forwarding").1;
+    let syntax = section.split("```").nth(1).expect("its syntax").split_whitespace().collect::<Vec<_>>().join(" ");
+    (syntax, table(section).iter().map(|cells| OptionRow::read(cells)).collect())
 }
 
 /// The parameters `dq.default-…` that the page of settings lists.

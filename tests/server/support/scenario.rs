@@ -191,6 +191,9 @@ pub fn every_command(c: &mut Client) -> Vec<Reply> {
         "DQ.NACK later c DEAD",
         "DQ.PUSH later 14 ID e DELAY 600000 REPLACE LATER",
         "DQ.BURY later e",
+        "DQ.CREATE forwarding FORWARD LIST target LEFT REGISTER set member",
+        "DQ.PAUSE forwarding",
+        "DQ.MPUSH forwarding 2 x y IDS a b",
     ];
     for (line, reply) in lines.iter().zip(c.pipeline(lines)) {
         assert!(
@@ -212,7 +215,7 @@ pub fn every_command(c: &mut Client) -> Vec<Reply> {
 /// Reads everything that can be read of the queues of `every_command`, with their digests.
 pub fn known_of_every_command(c: &mut Client) -> Vec<Reply> {
     let mut known = Vec::new();
-    for key in ["made", "plain", "emptied", "purged", "more", "deduped", "limited", "series", "later"] {
+    for key in ["made", "plain", "emptied", "purged", "more", "deduped", "limited", "series", "later", "forwarding"] {
         known.push(c.ask(format!("DEBUG DIGEST-VALUE {key}")));
         for state in ["delayed", "ready", "inflight", "dead"] {
             known.push(c.ask(format!("DQ.PEEK {key} {state} COUNT 100")));
@@ -220,7 +223,7 @@ pub fn known_of_every_command(c: &mut Client) -> Vec<Reply> {
         let settings = c.about(key);
         let fields = ["paused", "lease", "retries", "backoff-base", "ttl", "maxlen", "maxinflight", "deadlen"];
         known.extend(fields.map(|field| settings.get(field).clone()));
-        let fields = ["paused-until", "backoff-jitter", "deadttl", "maxpayload", "dedupe"];
+        let fields = ["paused-until", "backoff-jitter", "deadttl", "maxpayload", "dedupe", "forward"];
         known.extend(fields.map(|field| settings.get(field).clone()));
         known.extend(["known", "rate", "rate-period", "next-delivery"].map(|field| settings.get(field).clone()));
     }

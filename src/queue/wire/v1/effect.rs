@@ -55,6 +55,7 @@ effects! {
     b'p' Push(messages: Vec<Image<'a>>, settings: Option<Settings>);
     b'd' Deliver(grants: Grants);
     b't' Take(those: Sequences);
+    b'w' Forward(those: Sequences);
     b'a' Ack(those: Sequences);
     b'n' Nack(sequence: i64, fate: Fate, attempts: u32, error: Option<&'a Bytes>);
     b'e' Extend(sequence: i64, deadline: i64);

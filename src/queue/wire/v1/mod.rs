@@ -6,6 +6,7 @@
 //! sequences and receipts wrap, so every number can be written; times are checked when they are read.
 
 mod effect;
+mod forward;
 mod image;
 mod numbers;
 mod read;

@@ -10,7 +10,6 @@ use super::super::super::ops::give_back::Fate as LiveFate;
 use super::super::super::origin::Origin as LiveOrigin;
 use super::super::super::rate::RateLog;
 use super::super::super::record::{self, Record, Ttl};
-use super::super::super::settings::Settings as LiveSettings;
 use super::super::super::spans::{Span, Spans as LiveSpans};
 use super::super::super::time::UnixMs;
 use super::super::super::Totals;
@@ -28,10 +27,11 @@ impl<'a> TryFrom<Stamped<'a>> for LiveStamped<'a> {
         let sequence = |distance: i64| Sequence(at_distance(distance, base));
         let effect = match effect {
             Effect::Push(messages, settings) => {
-                LiveEffect::Push(settings.map(LiveSettings::try_from).transpose()?, live_images(messages, base)?)
+                LiveEffect::Push(settings.map(Settings::alone).transpose()?, live_images(messages, base)?)
             }
             Effect::Deliver(grants) => LiveEffect::Deliver(live_grants(&grants, now)?),
             Effect::Take(those) => LiveEffect::Take(sequences(&those, base)?),
+            Effect::Forward(those) => LiveEffect::Forward(sequences(&those, base)?),
             Effect::Ack(those) => LiveEffect::Ack(sequences(&those, base)?),
             Effect::Nack(of, fate, attempts, error) => {
                 let fate = match fate {
@@ -53,7 +53,7 @@ impl<'a> TryFrom<Stamped<'a>> for LiveStamped<'a> {
             Effect::Redrive(those, due) => LiveEffect::Redrive(spans(those, base)?, time_at(due, now)?),
             Effect::Purge(those) => LiveEffect::Purge(spans(those, base)?),
             Effect::Schedule(message, settings) => {
-                LiveEffect::Schedule(settings.map(LiveSettings::try_from).transpose()?, live_image(message, base)?)
+                LiveEffect::Schedule(settings.map(Settings::alone).transpose()?, live_image(message, base)?)
             }
             Effect::Declare(of, declared) => {
                 let declared = declared.map(|declared| (*declared).try_into().map(Box::new)).transpose()?;
@@ -63,8 +63,14 @@ impl<'a> TryFrom<Stamped<'a>> for LiveStamped<'a> {
                 let ends = ends.into_iter().map(|end| end.live(now)).collect::<Result<_, _>>()?;
                 LiveEffect::EndRuns(how.into(), sequences(&others, base)?, ends)
             }
-            Effect::Create(settings) => LiveEffect::Create(settings.try_into()?),
-            Effect::Alter(settings) => LiveEffect::Alter(settings.try_into()?),
+            Effect::Create(settings) => {
+                let (settings, forward) = settings.live()?;
+                LiveEffect::Create(settings, forward)
+            }
+            Effect::Alter(settings) => {
+                let (settings, forward) = settings.live()?;
+                LiveEffect::Alter(settings, forward)
+            }
             Effect::Pause(end) => LiveEffect::Pause(pause(end)?),
             Effect::Trim(those) => LiveEffect::Trim(spans(those, base)?),
             Effect::PullBack() => LiveEffect::PullBack,
@@ -204,8 +210,10 @@ impl TryFrom<QueueHeader> for LiveQueueHeader {
     fn try_from(
         QueueHeader(settings, end, sequence, receipt, totals, viewed, log): QueueHeader,
     ) -> Result<Self, Refused> {
+        let (settings, forward) = settings.live()?;
         Ok(LiveQueueHeader {
-            settings: settings.try_into()?,
+            settings,
+            forward,
             pause: pause(end)?,
             last_sequence: Sequence(sequence),
             last_receipt: Receipt(receipt),

@@ -51,6 +51,8 @@ pub(super) enum Ended<'a> {
     Acked,
     #[serde(rename = "t")]
     Taken,
+    #[serde(rename = "f")]
+    Forwarded,
     #[serde(rename = "n")]
     Nacked(#[serde(borrow)] Option<&'a Bytes>),
     #[serde(rename = "b")]
@@ -167,6 +169,7 @@ impl<'a> From<LiveEnded<'a>> for Ended<'a> {
         match live {
             LiveEnded::Acked => Ended::Acked,
             LiveEnded::Taken => Ended::Taken,
+            LiveEnded::Forwarded => Ended::Forwarded,
             LiveEnded::Nacked(error) => Ended::Nacked(error.map(Bytes::new)),
             LiveEnded::Buried(error) => Ended::Buried(error.map(Bytes::new)),
             LiveEnded::ByTime => Ended::ByTime,
@@ -179,6 +182,7 @@ impl<'a> From<Ended<'a>> for LiveEnded<'a> {
         match wire {
             Ended::Acked => LiveEnded::Acked,
             Ended::Taken => LiveEnded::Taken,
+            Ended::Forwarded => LiveEnded::Forwarded,
             Ended::Nacked(error) => LiveEnded::Nacked(error.map(|error| &**error)),
             Ended::Buried(error) => LiveEnded::Buried(error.map(|error| &**error)),
             Ended::ByTime => LiveEnded::ByTime,

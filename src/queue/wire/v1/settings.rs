@@ -1,19 +1,38 @@
 //! The settings of a queue.
 
 use super::super::super::backoff::{Backoff, Percent};
+use super::super::super::forward::Forward as LiveForward;
 use super::super::super::rate::Rate;
 use super::super::super::settings::Settings as LiveSettings;
 use super::super::Refused;
+use super::forward::Forward;
 use super::numbers::{duration, retries};
 use serde::{Deserialize, Serialize};
 
 /// Settings: lease, retries, backoff base, maximum and jitter, TTL, MAXLEN, MAXINFLIGHT, DEADLEN, DEADTTL, MAXPAYLOAD,
-/// rate and its period, DEDUPE.
+/// rate and its period, DEDUPE, and FORWARD if it is set.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Settings(u64, i32, u64, u64, u8, u64, u64, u64, Option<u64>, u64, u64, u64, u64, u64);
+pub struct Settings(
+    u64,
+    i32,
+    u64,
+    u64,
+    u8,
+    u64,
+    u64,
+    u64,
+    Option<u64>,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")] Option<Box<Forward>>,
+);
 
-impl From<&LiveSettings> for Settings {
-    fn from(live: &LiveSettings) -> Self {
+impl Settings {
+    /// The wire form of settings.
+    pub(super) fn of(live: &LiveSettings, forward: Option<&LiveForward>) -> Settings {
         Settings(
             live.lease.as_ms(),
             live.retries.count(),
@@ -29,14 +48,20 @@ impl From<&LiveSettings> for Settings {
             live.rate.most,
             live.rate.period.as_ms(),
             live.dedupe.as_ms(),
+            forward.map(|forward| Box::new(Forward::from(forward))),
         )
     }
-}
 
-impl TryFrom<Settings> for LiveSettings {
-    type Error = Refused;
+    /// Converts back what [`Settings::of`] wrote for a queue that does not forward.
+    pub(super) fn alone(self) -> Result<LiveSettings, Refused> {
+        match self.live()? {
+            (settings, None) => Ok(settings),
+            (_, Some(_)) => Err(Refused::Impossible),
+        }
+    }
 
-    fn try_from(wire: Settings) -> Result<Self, Refused> {
+    /// Converts back what [`Settings::of`] wrote. Returns an error if a value is out of its range.
+    pub(super) fn live(self) -> Result<(LiveSettings, Option<Box<LiveForward>>), Refused> {
         let Settings(
             lease,
             count,
@@ -52,9 +77,10 @@ impl TryFrom<Settings> for LiveSettings {
             most,
             period,
             dedupe,
-        ) = wire;
+            forward,
+        ) = self;
         let jitter = Percent::new(jitter).ok_or(Refused::Malformed)?;
-        Ok(LiveSettings {
+        let live = LiveSettings {
             lease: duration(lease)?,
             retries: retries(count)?,
             backoff: Backoff { base: duration(base)?, max: duration(max)?, jitter },
@@ -66,6 +92,7 @@ impl TryFrom<Settings> for LiveSettings {
             maxpayload,
             rate: Rate { most, period: duration(period)? },
             dedupe: duration(dedupe)?,
-        })
+        };
+        Ok((live, forward.map(|forward| Box::new(LiveForward::from(*forward)))))
     }
 }

@@ -25,10 +25,11 @@ impl<'a> From<&LiveStamped<'a>> for Stamped<'a> {
         let from_now = |time: UnixMs| time_distance(time, now);
         let effect = match &stamped.effect {
             LiveEffect::Push(settings, messages) => {
-                Effect::Push(images(messages, base), settings.as_ref().map(Settings::from))
+                Effect::Push(images(messages, base), settings.as_ref().map(|settings| Settings::of(settings, None)))
             }
             LiveEffect::Deliver(deliveries) => Effect::Deliver(grants(deliveries, now)),
             LiveEffect::Take(those) => Effect::Take(distances(those, base)),
+            LiveEffect::Forward(those) => Effect::Forward(distances(those, base)),
             LiveEffect::Ack(those) => Effect::Ack(distances(those, base)),
             LiveEffect::Nack(sequence, fate, attempts, error) => {
                 let fate = match fate {
@@ -49,7 +50,7 @@ impl<'a> From<&LiveStamped<'a>> for Stamped<'a> {
             LiveEffect::Redrive(those, due) => Effect::Redrive(spans(those, base), from_now(*due)),
             LiveEffect::Purge(those) => Effect::Purge(spans(those, base)),
             LiveEffect::Schedule(settings, message) => {
-                Effect::Schedule(image(message, base), settings.as_ref().map(Settings::from))
+                Effect::Schedule(image(message, base), settings.as_ref().map(|settings| Settings::of(settings, None)))
             }
             LiveEffect::Declare(sequence, declared) => {
                 let declared = declared.as_deref().map(|declared| Box::new(Declaration::from(declared)));
@@ -59,8 +60,8 @@ impl<'a> From<&LiveStamped<'a>> for Stamped<'a> {
                 let ends = ends.iter().map(|end| RunEnd::of(end, now)).collect();
                 Effect::EndRuns(Ended::from(*how), distances(others, base), ends)
             }
-            LiveEffect::Create(settings) => Effect::Create(settings.into()),
-            LiveEffect::Alter(settings) => Effect::Alter(settings.into()),
+            LiveEffect::Create(settings, forward) => Effect::Create(Settings::of(settings, forward.as_deref())),
+            LiveEffect::Alter(settings, forward) => Effect::Alter(Settings::of(settings, forward.as_deref())),
             LiveEffect::Pause(pause) => Effect::Pause(pause_end(*pause)),
             LiveEffect::Trim(those) => Effect::Trim(spans(those, base)),
             LiveEffect::PullBack => Effect::PullBack(),
@@ -181,7 +182,7 @@ fn deliveries(log: &RateLog) -> Vec<u64> {
 impl From<&LiveQueueHeader> for QueueHeader {
     fn from(live: &LiveQueueHeader) -> Self {
         QueueHeader(
-            (&live.settings).into(),
+            Settings::of(&live.settings, live.forward.as_deref()),
             pause_end(live.pause),
             live.last_sequence.0,
             live.last_receipt.0,

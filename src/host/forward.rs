@@ -1,0 +1,226 @@
+//! Forwards the messages of a queue that are due: the timer writes them to a stream, a list or a channel.
+//!
+//! A batch goes in three steps. The queue says which messages are next; the server writes them to the target, as it
+//! would for a client; and the queue removes those that were written. The effect of the removal is replicated in the
+//! third step only, so if the target refuses a message, nothing has happened to it. The server puts all that one run of
+//! the timer replicates into one transaction, so the AOF and the replicas have both the removal and the write, or
+//! neither. While the server writes, no key is open, because other modules may run inside the call.
+//!
+//! This runs on the server that decides about the queue, and never while writes are paused; see [`super::advance`].
+
+use super::admission;
+use super::datatype::{self, Held};
+use super::event::Event;
+use super::floor::raise_floor;
+use super::{gauges, slot, write};
+use crate::module_api::call::Word;
+use crate::module_api::ctx::{Ctx, Name};
+use crate::module_api::key::{Content, OpenKey};
+use crate::module_api::log::{log, Level};
+use crate::queue::forward::{Forward, ListEnd, Register};
+use crate::queue::id::{IdBuffer, Sequence};
+use crate::queue::time::UnixMs;
+use crate::queue::{Effect, Health};
+
+/// The number of messages between two checks of the time budget: about 200 µs of work.
+const BATCH: usize = 64;
+/// A batch is closed once its payloads have this many bytes, which take about as long to write.
+const BATCH_BYTES: usize = 64 * 1024;
+
+/// Forwards what is due in the queue at `name`, until the budget is spent. Returns whether it lasted. Re-arms the timer
+/// for the queue. No key may be open.
+pub fn run(ctx: Ctx, db: i32, name: Name<'_>, now: UnixMs, within_budget: &dyn Fn() -> bool) -> bool {
+    let mut run = Run { ctx, name, now, target: None, forwarded: false };
+    let mut lasted = true;
+    while let Some(batch) = run.choose() {
+        let (written, refused) = run.write(&batch);
+        run.record(&batch, written, refused.as_deref());
+        lasted = within_budget();
+        if refused.is_some() || !lasted {
+            break;
+        }
+    }
+    run.with_queue(|held| {
+        held.queue.note_rate_limit(now);
+        held.arm(ctx, db, name);
+    });
+    if run.forwarded {
+        ctx.signal_modified(name);
+        ctx.notify(Event::Forward.name(), name);
+    }
+    lasted
+}
+
+/// The forwarding of one queue in one run of the timer.
+struct Run<'a> {
+    ctx: Ctx,
+    name: Name<'a>,
+    now: UnixMs,
+    /// The target, once it is known that it may be written to.
+    target: Option<Target>,
+    /// Whether anything was forwarded.
+    forwarded: bool,
+}
+
+/// The next messages.
+struct Batch {
+    to: Forward,
+    messages: Vec<Outgoing>,
+}
+
+/// A message as the arguments of a call.
+struct Outgoing {
+    sequence: Sequence,
+    payload: Word,
+    /// The id and the due time, for a stream.
+    fields: Option<(Word, Word)>,
+}
+
+impl Run<'_> {
+    /// Calls `change` with the queue, if it still exists.
+    fn with_queue<R>(&self, change: impl FnOnce(&mut Held) -> R) -> Option<R> {
+        let mut key = OpenKey::open_write_untouched(self.ctx, self.name, datatype::handle());
+        match key.content() {
+            Content::Holds(held) => Some(change(held)),
+            Content::Missing | Content::WrongType => None,
+        }
+    }
+
+    /// The next messages to forward; `None` if there are none.
+    fn choose(&self) -> Option<Batch> {
+        let batch = self.with_queue(|held| {
+            let to = held.queue.forward()?.clone();
+            let is_stream = matches!(to, Forward::Stream { .. });
+            let (mut messages, mut bytes, mut buffer) = (Vec::with_capacity(BATCH), 0, IdBuffer::new());
+            held.queue.next_to_forward(self.now, BATCH, |next| {
+                bytes += next.payload.len();
+                let fields = is_stream.then(|| {
+                    let id = buffer.id(next.sequence, next.name);
+                    (Word::new(buffer.text(id)), Word::new(next.due.as_ms().to_string().as_bytes()))
+                });
+                messages.push(Outgoing { sequence: next.sequence, payload: Word::new(next.payload), fields });
+                bytes < BATCH_BYTES
+            });
+            Some(Batch { to, messages })
+        });
+        batch.flatten().filter(|batch| !batch.messages.is_empty())
+    }
+
+    /// Writes the messages of a batch to their target. Returns how many were written, and why the next one was not.
+    fn write(&mut self, batch: &Batch) -> (usize, Option<String>) {
+        if self.target.is_none() {
+            match Target::prepare(self.ctx, self.name, &batch.to) {
+                Ok(target) => self.target = Some(target),
+                Err(refused) => return (0, Some(refused)),
+            }
+        }
+        self.target.as_ref().map_or((0, None), |target| target.write(self.ctx, &batch.messages))
+    }
+
+    /// Removes the messages that were written, and takes note of what the server said.
+    fn record(&mut self, batch: &Batch, written: usize, refused: Option<&str>) {
+        let (ctx, name, now) = (self.ctx, self.name, self.now);
+        let written: Vec<Sequence> = batch.messages.iter().take(written).map(|message| message.sequence).collect();
+        self.forwarded |= !written.is_empty();
+        let health = self.with_queue(|held| {
+            if !written.is_empty() {
+                let forwarded = held.queue.forwarded(now, &written, gauges::count_lateness);
+                // A schedule that was declared during a run gets a new id when the run ends.
+                raise_floor(held.queue.last_given());
+                let ends = held.queue.take_ends();
+                let effect = Effect::Forward(forwarded);
+                let effect = if ends.is_empty() { effect } else { effect.with_ends(ends).0 };
+                write::replicate(ctx, name, held, now, effect);
+            }
+            match refused {
+                None => held.queue.forwarding_works(),
+                Some(refused) => held.queue.forwarding_failed(now, refused),
+            }
+        });
+        tell(name, &batch.to, health.unwrap_or(Health::Same), refused);
+    }
+}
+
+/// Logs a change of what the server says.
+fn tell(name: Name<'_>, to: &Forward, health: Health, refused: Option<&str>) {
+    let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (queue, kind, target) = (shown(name.bytes()), to.kind(), shown(to.target()));
+    match health {
+        Health::Same => {}
+        Health::Recovered => log(Level::Notice, &format!("queue {queue} forwards to {kind} {target} again")),
+        Health::NewError => {
+            let refused = refused.unwrap_or_default();
+            let text =
+                format!("queue {queue} cannot forward to {kind} {target} and tries again each second: {refused}");
+            log(Level::Warning, &text);
+        }
+    }
+}
+
+/// A target with the arguments that are the same for all messages.
+enum Target {
+    Stream { before: Vec<Word>, id: Word, payload: Word, due: Word },
+    List { key: Word, is_left: bool },
+    Channel { name: Word },
+}
+
+impl Target {
+    /// Checks what is checked once in a run, and adds the member to the set. Returns the error if the server refuses it.
+    fn prepare(ctx: Ctx, queue: Name<'_>, to: &Forward) -> Result<Target, String> {
+        if ctx.flags().cluster() && to.keys().any(|key| slot::of(key) != slot::of(queue.bytes())) {
+            // The server itself compares a key with the slots of this node only.
+            return Err("CROSSSLOT Keys in request don't hash to the same slot".to_owned());
+        }
+        match to {
+            Forward::Stream { key, trim } => {
+                let mut before = vec![Word::new(key)];
+                if let Some(trim) = trim {
+                    before.extend([b"MAXLEN", &b"~"[..], trim.to_string().as_bytes()].map(Word::new));
+                }
+                before.push(Word::new(b"*"));
+                Ok(Target::Stream {
+                    before,
+                    id: Word::new(b"id"),
+                    payload: Word::new(b"payload"),
+                    due: Word::new(b"due"),
+                })
+            }
+            Forward::List { key, end, register } => {
+                // The set comes first, as in a consumer's own client: a list that it does not name is not looked at.
+                if let Some(Register { set, member }) = register {
+                    ctx.call_write(c"SADD", &[Word::new(set), Word::new(member)])?;
+                }
+                Ok(Target::List { key: Word::new(key), is_left: ListEnd::is_left(*end) })
+            }
+            Forward::Channel { name } => match admission::refusal(ctx, queue) {
+                // To publish is no write, but to remove what was published is.
+                Some(refused) => Err(refused),
+                None => Ok(Target::Channel { name: Word::new(name) }),
+            },
+        }
+    }
+
+    /// Writes messages. Returns how many were written, and why the next one was not.
+    fn write(&self, ctx: Ctx, messages: &[Outgoing]) -> (usize, Option<String>) {
+        let each = |write: &dyn Fn(&Outgoing) -> Result<(), String>| {
+            let refused = messages.iter().enumerate().find_map(|(nth, message)| Some((nth, write(message).err()?)));
+            refused.map_or((messages.len(), None), |(written, error)| (written, Some(error)))
+        };
+        match self {
+            Target::Stream { before, id, payload, due } => each(&|message| {
+                let fields = message.fields.iter();
+                let words = fields.flat_map(|(its_id, its_due)| [id, its_id, payload, &message.payload, due, its_due]);
+                ctx.call_write(c"XADD", before.iter().chain(words))
+            }),
+            Target::List { key, is_left } => {
+                let command = if *is_left { c"LPUSH" } else { c"RPUSH" };
+                let payloads = messages.iter().map(|message| &message.payload);
+                match ctx.call_write(command, std::iter::once(key).chain(payloads)) {
+                    Ok(()) => (messages.len(), None),
+                    Err(refused) => (0, Some(refused)),
+                }
+            }
+            Target::Channel { name } => each(&|message| ctx.call_write(c"PUBLISH", [name, &message.payload])),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Calling other commands of the server, and the strings that such a call takes.
+
+use std::ffi::{c_int, CStr};
+use std::ptr;
+
+use redis_module::raw;
+use smallvec::SmallVec;
+
+use super::api::api;
+use super::ctx::Ctx;
+
+/// A string that the module has made, as an argument of a call.
+pub struct Word(*mut raw::RedisModuleString);
+
+impl Word {
+    /// Copies the bytes.
+    pub fn new(bytes: &[u8]) -> Word {
+        // SAFETY: the server copies `len` bytes from a valid slice; the context may be null.
+        Word(unsafe { api!(RedisModule_CreateString)(ptr::null_mut(), bytes.as_ptr().cast(), bytes.len()) })
+    }
+}
+
+impl Drop for Word {
+    fn drop(&mut self) {
+        // SAFETY: the string was made without a context and is freed once. Other holders have references of their own.
+        unsafe { api!(RedisModule_FreeString)(ptr::null_mut(), self.0) }
+    }
+}
+
+/// The reply to a call.
+pub struct CallReply(*mut raw::RedisModuleCallReply);
+
+impl CallReply {
+    /// Takes what `RedisModule_Call` returned.
+    ///
+    /// # Safety
+    /// `reply` is null, or was returned by `RedisModule_Call` in a context without automatic memory and is not used
+    /// otherwise.
+    pub unsafe fn from_raw(reply: *mut raw::RedisModuleCallReply) -> Option<CallReply> {
+        (!reply.is_null()).then_some(CallReply(reply))
+    }
+
+    /// Returns the error's text if the reply is an error.
+    pub fn error(&self) -> Option<&[u8]> {
+        // SAFETY: the reply is valid until it is dropped; the server writes the length of the text, which lives as
+        // long as the reply.
+        unsafe {
+            if api!(RedisModule_CallReplyType)(self.0) != raw::REDISMODULE_REPLY_ERROR as c_int {
+                return None;
+            }
+            let mut len = 0;
+            let text = api!(RedisModule_CallReplyStringPtr)(self.0, &raw mut len);
+            Some(if text.is_null() { &[] } else { std::slice::from_raw_parts(text.cast(), len) })
+        }
+    }
+
+    /// Sends the reply to the client of `ctx`.
+    pub fn forward_to(&self, ctx: Ctx) {
+        // SAFETY: the context is valid, and so is the reply until it is dropped.
+        unsafe { api!(RedisModule_ReplyWithCallReply)(ctx.as_ptr(), self.0) };
+    }
+}
+
+impl Drop for CallReply {
+    fn drop(&mut self) {
+        // SAFETY: see `from_raw`; freed once.
+        unsafe { api!(RedisModule_FreeCallReply)(self.0) }
+    }
+}
+
+/// The `RM_Call` format of a write that the module makes by itself: replicated, errors as replies, refused where a
+/// script would be refused and where memory is low, an array of strings.
+const WRITE: &CStr = c"!ESMv";
+
+impl Ctx {
+    /// Calls a command that writes, in the selected database, and replicates it. It is refused if the server refuses
+    /// writes at present. Returns the error's text if it is not executed. No key may be open.
+    ///
+    /// While [`avoid_replication_traffic`](Self::avoid_replication_traffic) returns `true`, this must not be called
+    /// outside a client's command: the server would abort.
+    pub fn call_write<'w>(&self, command: &CStr, words: impl IntoIterator<Item = &'w Word>) -> Result<(), String> {
+        let words: SmallVec<[*mut raw::RedisModuleString; 16]> = words.into_iter().map(|word| word.0).collect();
+        // SAFETY: the context is valid; the format names an array of the server's strings with its length, which is what
+        // follows. The server takes references of its own.
+        let reply = unsafe {
+            let (ctx, command, format) = (self.as_ptr(), command.as_ptr(), WRITE.as_ptr());
+            CallReply::from_raw(api!(RedisModule_Call)(ctx, command, format, words.as_ptr(), words.len()))
+        };
+        let Some(reply) = reply else {
+            return Err(format!("ERR the server did not call {}", command.to_string_lossy()));
+        };
+        match reply.error() {
+            None => Ok(()),
+            Some(text) => Err(String::from_utf8_lossy(text).trim_end().to_owned()),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The target is a key of the queue's own database, wherever the queue goes.
+
+use super::{elements, error_of, ids, until_forwarded};
+use crate::support::{eventually, Reply, Server};
+
+#[test]
+fn the_target_is_in_the_database_of_the_queue() {
+    let server = Server::start();
+    let mut c = server.client();
+    c.ask("SELECT 3").ok();
+    c.create("q FORWARD LIST l");
+    c.push("q x DELAY 30");
+    until_forwarded(&mut c, "q", 1);
+    assert_eq!(elements(&mut c, "l"), ["x"]);
+    c.ask("SELECT 0").ok();
+    assert_eq!(c.ask("DBSIZE"), Reply::Int(0));
+}
+
+#[test]
+fn a_moved_queue_forwards_where_it_is_then() {
+    let server = Server::start();
+    let mut c = server.client();
+    c.create("q FORWARD LIST l");
+    c.push("q x DELAY 100");
+    c.ask("MOVE q 2");
+    c.ask("SELECT 2").ok();
+    until_forwarded(&mut c, "q", 1);
+    assert_eq!(elements(&mut c, "l"), ["x"]);
+    c.push("q y DELAY 100");
+    c.ask("SWAPDB 2 5").ok();
+    c.ask("SELECT 5").ok();
+    eventually("the other arrives too", || elements(&mut c, "l") == ["x", "y"]);
+    c.ask("SELECT 0").ok();
+    assert_eq!(c.ask("EXISTS l"), Reply::Int(0));
+}
+
+#[test]
+fn copies_and_renamed_queues_forward_too() {
+    let server = Server::start();
+    let mut c = server.client();
+    c.create("q FORWARD LIST l LEFT REGISTER set m");
+    c.push("q x DELAY 200");
+    let dump = c.ask("DUMP q").bytes().to_vec();
+    c.ask("COPY q copy");
+    c.cmd(&[&b"RESTORE"[..], b"restored", b"0", &dump]).ok();
+    c.ask("RENAME q renamed").ok();
+    for queue in ["copy", "restored", "renamed"] {
+        assert_eq!(c.about(queue).text("forward"), "LIST l LEFT REGISTER set m");
+    }
+    assert_eq!(c.digest("copy"), c.digest("restored"));
+    eventually("each forwards its own", || elements(&mut c, "l").len() == 3);
+    for queue in ["copy", "restored", "renamed"] {
+        until_forwarded(&mut c, queue, 1);
+    }
+}
+
+#[test]
+fn a_queue_renamed_to_its_target_says_so() {
+    let server = Server::start();
+    let mut c = server.client();
+    c.create("q FORWARD LIST l");
+    c.push("q x ID m DELAY 50");
+    c.ask("RENAME q l").ok();
+    assert!(error_of(&mut c, "l").starts_with("WRONGTYPE"));
+    assert_eq!(c.state("l", "m"), "ready");
+    c.ask("RENAME l q").ok();
+    until_forwarded(&mut c, "q", 1);
+}
+
+#[test]
+fn two_queues_may_share_a_target() {
+    let server = Server::start();
+    let mut c = server.client();
+    for queue in ["q", "r"] {
+        c.create(format!("{queue} FORWARD STREAM s"));
+        c.push_many(format!("{queue} 100 {}", vec!["x"; 100].join(" ")));
+    }
+    until_forwarded(&mut c, "q", 100);
+    until_forwarded(&mut c, "r", 100);
+    assert_eq!(ids(&mut c, "s").len(), 200);
+}
+
+#[test]
+fn a_queue_that_forwards_to_a_queue_is_refused_by_it() {
+    let server = Server::start();
+    let mut c = server.client();
+    c.create("other");
+    c.create("q FORWARD LIST other");
+    c.push("q x");
+    assert!(error_of(&mut c, "q").starts_with("WRONGTYPE"));
+    assert_eq!(c.len("other"), 0);
+}
+
+#[test]
+fn a_deleted_queue_forwards_nothing() {
+    let server = Server::start();
+    let mut c = server.client();
+    c.create("q FORWARD LIST l");
+    c.push("q x DELAY 50");
+    c.ask("DEL q");
+    c.create("r FORWARD LIST other");
+    c.push("r x DELAY 60");
+    until_forwarded(&mut c, "r", 1);
+    assert_eq!(c.ask("EXISTS l"), Reply::Int(0));
+}
