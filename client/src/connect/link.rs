@@ -1,0 +1,132 @@
+//! One connection to one server.
+
+use super::options::Options;
+use super::url::{Address, Credentials};
+use crate::reply::{self, Fields};
+use crate::Error;
+use redis::{Cmd, Connection, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo, Value};
+use std::sync::Once;
+use std::time::{Duration, Instant};
+
+/// An open connection, on which every reply has been read.
+pub(crate) struct Link {
+    connection: Connection,
+    address: Address,
+    /// The number by which the server knows this connection.
+    id: i64,
+    is_master: bool,
+    timeout: Option<Duration>,
+    pub(super) used: Instant,
+}
+
+impl Link {
+    /// Connects, logs in, and selects the database.
+    pub fn open(address: &Address, options: &Options, credentials: &Credentials) -> Result<Link, Error> {
+        let failed = |error: redis::RedisError| Error::Connect(format!("{address}: {error}"));
+        let info = connection_info(address, options)?;
+        let client = redis::Client::open(info).map_err(|error| Error::Config(error.to_string()))?;
+        let connection = client.get_connection_with_timeout(options.connect_timeout).map_err(failed)?;
+        let mut link =
+            Link { connection, address: address.clone(), id: 0, is_master: true, timeout: None, used: Instant::now() };
+        link.greet(options, credentials)?;
+        Ok(link)
+    }
+
+    fn greet(&mut self, options: &Options, credentials: &Credentials) -> Result<(), Error> {
+        let mut hello = redis::cmd("HELLO");
+        hello.arg(if options.target.resp3 { 3 } else { 2 });
+        if let Some(password) = &credentials.password {
+            hello.arg("AUTH").arg(credentials.user.as_deref().unwrap_or("default")).arg(password);
+        }
+        if !options.name.is_empty() {
+            hello.arg("SETNAME").arg(&options.name);
+        }
+        // A lost connection here is no lost command.
+        let lost = |error| match error {
+            Error::Lost(text) => Error::Connect(text),
+            other => other,
+        };
+        let greeting = self.ask(&hello, options.connect_timeout).map_err(lost)?;
+        let greeting = Fields::from(greeting)?;
+        self.id = greeting.int("id")?;
+        // A sentinel has no role, and no databases.
+        let role = greeting.maybe_text("role")?;
+        self.is_master = role.as_deref() == Some("master");
+        if options.target.database != 0 && role.is_some() {
+            let mut select = redis::cmd("SELECT");
+            self.ask(select.arg(options.target.database), options.connect_timeout).map_err(lost)?;
+        }
+        Ok(())
+    }
+
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    pub fn id(&self) -> i64 {
+        self.id
+    }
+
+    pub fn is_master(&self) -> bool {
+        self.is_master
+    }
+
+    /// Sends a command and returns its reply. An error of the server is an error here.
+    pub fn ask(&mut self, command: &Cmd, timeout: Duration) -> Result<Value, Error> {
+        self.send(&command.get_packed_command(), timeout)?;
+        reply::checked(self.receive()?)
+    }
+
+    /// Sends one or more commands. Each has a reply, to be received in order.
+    pub fn send(&mut self, packed: &[u8], timeout: Duration) -> Result<(), Error> {
+        if self.timeout != Some(timeout) {
+            let set = self.connection.set_read_timeout(Some(timeout));
+            set.and_then(|()| self.connection.set_write_timeout(Some(timeout))).map_err(|error| self.lost(&error))?;
+            self.timeout = Some(timeout);
+        }
+        self.connection.send_packed_command(packed).map_err(|error| self.lost(&error))
+    }
+
+    /// Returns the next reply, which may be an error of the server.
+    pub fn receive(&mut self) -> Result<Value, Error> {
+        loop {
+            match self.connection.recv_response() {
+                Ok(Value::Push { .. }) => {}
+                Ok(value) => return Ok(value),
+                Err(error) => return Err(self.lost(&error)),
+            }
+        }
+    }
+
+    fn lost(&self, error: &redis::RedisError) -> Error {
+        let why = if error.is_timeout() { "no reply in time".to_owned() } else { error.to_string() };
+        Error::Lost(format!("{}: {why}", self.address))
+    }
+}
+
+fn connection_info(address: &Address, options: &Options) -> Result<ConnectionInfo, Error> {
+    let config = |error: redis::RedisError| Error::Config(format!("TLS: {error}"));
+    let address = match address {
+        Address::Unix(path) => ConnectionAddr::Unix(path.clone()),
+        Address::Tcp(host, port) if !options.target.tls => ConnectionAddr::Tcp(host.clone(), *port),
+        Address::Tcp(host, port) => {
+            static PROVIDER: Once = Once::new();
+            // Fails if the program has chosen another provider already, which is as good.
+            PROVIDER.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
+            let (host, port, insecure) = (host.clone(), *port, options.target.insecure);
+            let plain = ConnectionAddr::TcpTls { host, port, insecure, tls_params: None };
+            match options.certificates() {
+                None => plain,
+                Some(certificates) => {
+                    let info = plain.into_connection_info().map_err(config)?;
+                    let client = redis::Client::build_with_tls(info, certificates).map_err(config)?;
+                    client.get_connection_info().addr().clone()
+                }
+            }
+        }
+    };
+    // The greeting is ours, because it tells the id of the connection without the right to `CLIENT ID`.
+    let settings = RedisConnectionInfo::default().set_skip_set_lib_name();
+    let info = address.into_connection_info().map_err(config)?;
+    Ok(info.set_redis_settings(settings))
+}

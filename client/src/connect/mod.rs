@@ -1,0 +1,411 @@
+//! Clients: they find the server of a key, keep connections to it, and repeat commands that did not arrive.
+
+mod backoff;
+mod link;
+mod options;
+mod routing;
+mod sentinel;
+mod slots;
+mod url;
+
+pub(crate) use backoff::{random, Backoff};
+pub(crate) use link::Link;
+pub use options::Options;
+pub use url::Address;
+
+use crate::reply;
+use crate::Error;
+use redis::{Cmd, Value};
+use routing::{key_of, redirect};
+use slots::{slot_of, Slots};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use url::Topology;
+
+/// Connections that are kept for each server while nobody uses them.
+const IDLE_KEPT: usize = 16;
+/// A connection that was idle for longer is tried before a command is sent that must not be repeated.
+const DOUBTFUL_AFTER: Duration = Duration::from_secs(3);
+/// How often a command follows a redirection.
+const REDIRECTIONS: usize = 5;
+
+/// Whether a command may be sent again if it may have been executed already.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Resend {
+    /// A second execution does no harm: the command reads, or has no further effect.
+    Harmless,
+    /// The command must not be executed twice. If the connection is lost, that is an error.
+    Never,
+}
+
+/// A client of a server, of a master that sentinels know, or of a cluster.
+///
+/// A client is cheap to clone, and can be used by many threads at the same time: each command takes a connection of its
+/// own, which is kept for later ones.
+#[derive(Clone)]
+pub struct Client {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    options: Options,
+    idle: Mutex<HashMap<Address, Vec<Link>>>,
+    /// The master that the sentinels named.
+    master: Mutex<Option<Address>>,
+    /// Where the keys of a cluster are; `None` if that has to be asked.
+    slots: Mutex<Option<Slots>>,
+}
+
+/// A reply, and whether the command may have been executed more than once.
+pub(crate) struct Answer {
+    pub value: Value,
+    pub repeated: bool,
+}
+
+impl Client {
+    /// Makes a client from a URL. It connects when the first command is sent.
+    ///
+    /// ```text
+    /// redis[s]://[[user]:password@]host[:port][/database][?protocol=2|3][#insecure]
+    /// redis[s]+cluster://[[user]:password@]host[:port][,host[:port]…]
+    /// redis[s]+sentinel://[[user]:password@]host[:port][,host[:port]…]/master[/database]
+    /// unix:///path[?db=…&user=…&pass=…]
+    /// ```
+    ///
+    /// `valkey` stands for `redis`. The protocol is RESP3 unless the URL says otherwise. `#insecure` accepts any
+    /// certificate. Sentinels that want a password have it as `?sentinel_user=…&sentinel_password=…`.
+    ///
+    /// # Errors
+    /// [`Error::Config`] if the URL cannot be understood.
+    pub fn open(url: &str) -> Result<Client, Error> {
+        Client::with(Options::from_url(url)?)
+    }
+
+    /// Makes a client from options. It connects when the first command is sent.
+    ///
+    /// # Errors
+    /// [`Error::Config`] if the options contradict each other.
+    pub fn with(options: Options) -> Result<Client, Error> {
+        if options.target.database != 0 && matches!(options.target.topology, Topology::Cluster(_)) {
+            return Err(Error::Config("a cluster has only the database 0".to_owned()));
+        }
+        Ok(Client {
+            inner: Arc::new(Inner {
+                options,
+                idle: Mutex::default(),
+                master: Mutex::default(),
+                slots: Mutex::default(),
+            }),
+        })
+    }
+
+    /// Sends any command to the server of its key, and returns its reply.
+    ///
+    /// The key is the first argument; `DQ.MPOP` has it after the number of keys. Commands without a key, such as `INFO`,
+    /// go to any server; see [`Client::call_on`].
+    ///
+    /// # Errors
+    /// What the server answers; [`Error::Connect`], [`Error::Unavailable`] or [`Error::Lost`] once the command was repeated
+    /// for as long as [`Options::retry_for`] says.
+    pub fn call(&self, command: &Cmd, resend: Resend) -> Result<Value, Error> {
+        Ok(self.answer(command, resend, Duration::ZERO)?.value)
+    }
+
+    /// Sends a command to one server, once.
+    ///
+    /// # Errors
+    /// What the server answers, or what happened to the connection.
+    pub fn call_on(&self, server: &Address, command: &Cmd) -> Result<Value, Error> {
+        let mut link = self.take(server, Resend::Harmless)?;
+        let reply = link.ask(command, self.inner.options.response_timeout);
+        self.keep(link, &reply);
+        reply
+    }
+
+    /// The servers that have the keys: the masters of a cluster, or the one server.
+    ///
+    /// # Errors
+    /// If no server can be asked.
+    pub fn servers(&self) -> Result<Vec<Address>, Error> {
+        match &self.inner.options.target.topology {
+            Topology::Cluster(_) => self.with_slots(Slots::nodes),
+            _ => Ok(vec![self.route(None)?]),
+        }
+    }
+
+    /// Whether this is a client of a cluster.
+    #[must_use]
+    pub fn is_cluster(&self) -> bool {
+        matches!(self.inner.options.target.topology, Topology::Cluster(_))
+    }
+
+    /// Asks every server for an answer.
+    ///
+    /// # Errors
+    /// The first server's error that cannot answer.
+    pub fn ping(&self) -> Result<(), Error> {
+        self.servers()?.iter().try_for_each(|server| self.call_on(server, &redis::cmd("PING")).map(drop))
+    }
+
+    /// Sends a command that may block for `wait`, and repeats it as `resend` allows.
+    pub(crate) fn answer(&self, command: &Cmd, resend: Resend, wait: Duration) -> Result<Answer, Error> {
+        self.repeat(command, resend, wait).map_err(|(error, _)| error)
+    }
+
+    /// As `answer`, and an error comes with whether the command was repeated after it may have been executed.
+    pub(crate) fn answer_or_failure(&self, command: &Cmd, resend: Resend) -> Result<Answer, (Error, bool)> {
+        self.repeat(command, resend, Duration::ZERO)
+    }
+
+    fn repeat(&self, command: &Cmd, resend: Resend, wait: Duration) -> Result<Answer, (Error, bool)> {
+        let give_up = Instant::now() + self.inner.options.retry_for;
+        let (mut backoff, mut repeated) = (Backoff::new(), false);
+        loop {
+            match self.attempt(command, resend, wait) {
+                Ok(value) => return Ok(Answer { value, repeated }),
+                Err(error) => {
+                    let allowed = resend == Resend::Harmless || !error.may_have_been_executed();
+                    let pause = backoff.next();
+                    if !error.is_transient() || !allowed || Instant::now() + pause > give_up {
+                        return Err((error, repeated));
+                    }
+                    repeated |= error.may_have_been_executed();
+                    std::thread::sleep(pause);
+                }
+            }
+        }
+    }
+
+    /// Sends a command once, but follows redirections.
+    fn attempt(&self, command: &Cmd, resend: Resend, wait: Duration) -> Result<Value, Error> {
+        let mut address = self.route(key_of(command).as_deref())?;
+        let mut asking = false;
+        for _ in 0..REDIRECTIONS {
+            let mut link = self.take(&address, resend)?;
+            if asking {
+                link.ask(&redis::cmd("ASKING"), self.inner.options.response_timeout)?;
+            }
+            let sent = link.send(&command.get_packed_command(), wait + self.inner.options.response_timeout);
+            let reply = sent.and_then(|()| link.receive());
+            if let Some((slot, next, is_final)) = reply.as_ref().ok().and_then(|reply| redirect(reply, &address)) {
+                self.keep(link, &reply);
+                if is_final {
+                    self.learn(slot, next.clone());
+                }
+                (address, asking) = (next, !is_final);
+                continue;
+            }
+            let reply = reply.and_then(reply::checked);
+            self.keep(link, &reply);
+            return reply;
+        }
+        Err(Error::Unavailable("MOVED too often: the nodes of the cluster do not agree".to_owned()))
+    }
+
+    /// Sends several commands, those for one server together, each once. The replies are in the order of the commands.
+    pub(crate) fn batch(&self, commands: &[Cmd]) -> Vec<Result<Value, Error>> {
+        let mut replies: Vec<Option<Result<Value, Error>>> = commands.iter().map(|_| None).collect();
+        let mut by_server: HashMap<Address, Vec<usize>> = HashMap::new();
+        for (number, (command, reply)) in commands.iter().zip(&mut replies).enumerate() {
+            match self.route(key_of(command).as_deref()) {
+                Ok(address) => by_server.entry(address).or_default().push(number),
+                Err(error) => *reply = Some(Err(error)),
+            }
+        }
+        for (address, numbers) in by_server {
+            let all = numbers.iter().filter_map(|&number| commands.get(number));
+            let mut answers = self.batch_on(&address, all).into_iter();
+            for &number in &numbers {
+                let mut answer = answers.next().unwrap_or_else(|| Err(Error::Lost(address.to_string())));
+                // It was not executed, so it may be sent again, on its own.
+                if let (Ok(reply), Some(command)) = (&answer, commands.get(number)) {
+                    if let Some((slot, next, is_final)) = redirect(reply, &address) {
+                        if is_final {
+                            self.learn(slot, next);
+                        }
+                        answer = self.attempt(command, Resend::Harmless, Duration::ZERO);
+                    }
+                }
+                if let Some(reply) = replies.get_mut(number) {
+                    *reply = Some(answer.and_then(reply::checked));
+                }
+            }
+        }
+        let missing = || Err(Error::Protocol("a command of a batch was not sent".to_owned()));
+        replies.into_iter().map(|reply| reply.unwrap_or_else(missing)).collect()
+    }
+
+    /// The replies of one server; fewer than commands if the connection was lost after them.
+    fn batch_on<'a>(&self, address: &Address, commands: impl Iterator<Item = &'a Cmd>) -> Vec<Result<Value, Error>> {
+        let (mut packed, mut count) = (Vec::new(), 0);
+        for command in commands {
+            command.write_packed_command(&mut packed);
+            count += 1;
+        }
+        let mut link = match self.take(address, Resend::Harmless) {
+            Ok(link) => link,
+            Err(Error::Connect(text)) => return (0..count).map(|_| Err(Error::Connect(text.clone()))).collect(),
+            Err(error) => return vec![Err(error)],
+        };
+        let sent = link.send(&packed, self.inner.options.response_timeout);
+        let mut replies = Vec::with_capacity(count);
+        let mut last = sent.map(|()| Value::Nil);
+        while last.is_ok() && replies.len() < count {
+            last = link.receive();
+            replies.push(last.as_ref().map(Value::clone).map_err(|error| Error::Lost(error.to_string())));
+        }
+        self.keep(link, &last);
+        replies
+    }
+
+    /// Opens a connection for the caller alone, to the server of the key.
+    pub(crate) fn link_for(&self, key: &[u8]) -> Result<Link, Error> {
+        let address = self.route(Some(key))?;
+        self.connect(&address)
+    }
+
+    /// Takes note of where a command was redirected, or that the server has failed.
+    pub(crate) fn heed(&self, address: &Address, reply: &Result<Value, Error>) -> bool {
+        match reply {
+            Ok(value) => {
+                let Some((slot, next, is_final)) = redirect(value, address) else { return false };
+                if is_final {
+                    self.learn(slot, next);
+                }
+                true
+            }
+            Err(_) => {
+                self.forget(address);
+                false
+            }
+        }
+    }
+
+    pub(crate) fn response_timeout(&self) -> Duration {
+        self.inner.options.response_timeout
+    }
+
+    /// A kept connection to this server, or a new one.
+    fn take(&self, address: &Address, resend: Resend) -> Result<Link, Error> {
+        while let Some(mut link) = lock(&self.inner.idle).get_mut(address).and_then(Vec::pop) {
+            let is_sound = resend == Resend::Harmless
+                || link.used.elapsed() < DOUBTFUL_AFTER
+                || link.ask(&redis::cmd("PING"), self.inner.options.response_timeout).is_ok();
+            if is_sound {
+                return Ok(link);
+            }
+        }
+        self.connect(address)
+    }
+
+    fn connect(&self, address: &Address) -> Result<Link, Error> {
+        let options = &self.inner.options;
+        let link = Link::open(address, options, &options.target.credentials).inspect_err(|_| self.forget(address))?;
+        if !link.is_master() && matches!(options.target.topology, Topology::Sentinel { .. }) {
+            self.forget(address);
+            return Err(Error::Unavailable(format!("READONLY {address} is not the master any more")));
+        }
+        Ok(link)
+    }
+
+    /// Keeps a connection, unless its command shows that it, or the server, is of no use any more.
+    fn keep(&self, mut link: Link, reply: &Result<Value, Error>) {
+        match reply {
+            Err(Error::Lost(_)) => self.forget(link.address()),
+            Err(Error::Unavailable(text)) if text.starts_with("READONLY") => self.forget(link.address()),
+            _ => {
+                link.used = Instant::now();
+                let mut idle = lock(&self.inner.idle);
+                let links = idle.entry(link.address().clone()).or_default();
+                if links.len() < IDLE_KEPT {
+                    links.push(link);
+                }
+            }
+        }
+    }
+
+    /// After a failure: drops the connections to a server, and asks anew which server has the keys.
+    fn forget(&self, address: &Address) {
+        lock(&self.inner.idle).remove(address);
+        *lock(&self.inner.master) = None;
+        *lock(&self.inner.slots) = None;
+    }
+
+    fn learn(&self, slot: u16, address: Address) {
+        if let Some(slots) = lock(&self.inner.slots).as_mut() {
+            slots.learn(slot, address);
+        }
+    }
+
+    /// The server of a key; without a key, any server.
+    fn route(&self, key: Option<&[u8]>) -> Result<Address, Error> {
+        match &self.inner.options.target.topology {
+            Topology::Single(address) => Ok(address.clone()),
+            Topology::Sentinel { sentinels, master, credentials } => {
+                let mut known = lock(&self.inner.master);
+                if known.is_none() {
+                    *known = Some(sentinel::find_master(sentinels, master, credentials, &self.inner.options)?);
+                }
+                known.clone().ok_or_else(|| Error::Connect(format!("no sentinel knows {master}")))
+            }
+            Topology::Cluster(_) => {
+                let node = |slots: &Slots| match key {
+                    Some(key) => slots.node_of(slot_of(key)).cloned(),
+                    None => slots.nodes().into_iter().next(),
+                };
+                let nobody = || Error::Unavailable("CLUSTERDOWN no node has the slot of the key".to_owned());
+                self.with_slots(node)?.ok_or_else(nobody).inspect_err(|_| *lock(&self.inner.slots) = None)
+            }
+        }
+    }
+
+    fn with_slots<T>(&self, read: impl FnOnce(&Slots) -> T) -> Result<T, Error> {
+        if let Some(slots) = lock(&self.inner.slots).as_ref() {
+            return Ok(read(slots));
+        }
+        // Asked without the lock, so that a node that does not answer stops only those who ask.
+        let slots = self.ask_slots()?;
+        let found = read(&slots);
+        *lock(&self.inner.slots) = Some(slots);
+        Ok(found)
+    }
+
+    /// Asks the nodes that are known, one after the other, who has which slots.
+    fn ask_slots(&self) -> Result<Slots, Error> {
+        let Topology::Cluster(seeds) = &self.inner.options.target.topology else { return Ok(Slots::default()) };
+        let known: Vec<Address> = lock(&self.inner.idle).keys().cloned().collect();
+        let mut last = Error::Connect("no node of the cluster is known".to_owned());
+        for address in known.iter().chain(seeds) {
+            let slots = self.call_on_new(address).and_then(|reply| Slots::read(reply, address));
+            match slots {
+                Ok(slots) if !slots.nodes().is_empty() => return Ok(slots),
+                Ok(_) => last = Error::Unavailable(format!("CLUSTERDOWN {address} knows no node with slots")),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    fn call_on_new(&self, address: &Address) -> Result<Value, Error> {
+        let options = &self.inner.options;
+        let mut link = Link::open(address, options, &options.target.credentials)?;
+        let reply = link.ask(redis::cmd("CLUSTER").arg("SLOTS"), options.connect_timeout);
+        // It also says that this node is known, for the next time.
+        if reply.is_ok() {
+            self.keep(link, &reply);
+        }
+        reply
+    }
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.inner.options.fmt(f)
+    }
+}
+
+/// Locks a mutex, also if a thread panicked while it had it: nothing here is left half done.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

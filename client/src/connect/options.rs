@@ -1,0 +1,131 @@
+//! How a client connects.
+
+use super::url::{self, Target, Topology};
+use super::Client;
+use crate::Error;
+use redis::{ClientTlsConfig, TlsCertificates};
+use std::time::Duration;
+
+/// The server's address and how to connect to it: what a URL says, and more.
+///
+/// ```no_run
+/// # fn main() -> Result<(), dq_client::Error> {
+/// use std::time::Duration;
+/// let options = dq_client::Options::from_url("rediss://worker:secret@queue.example:6379")?
+///     .root_certificate(std::fs::read("ca.pem")?)
+///     .retry_for(Duration::from_secs(30));
+/// let client = dq_client::Client::with(options)?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Options {
+    pub(super) target: Target,
+    pub(super) connect_timeout: Duration,
+    pub(super) response_timeout: Duration,
+    pub(super) retry_for: Duration,
+    pub(super) name: String,
+    root: Option<Vec<u8>>,
+    identity: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Options {
+    /// Reads a URL: `redis://`, `rediss://` (TLS), `unix://`, `redis+cluster://` or `redis+sentinel://`, see
+    /// [`Client::open`].
+    ///
+    /// # Errors
+    /// [`Error::Config`] if the URL cannot be understood. The error does not show passwords.
+    pub fn from_url(url: &str) -> Result<Options, Error> {
+        Ok(Options {
+            target: url::parse(url)?,
+            connect_timeout: Duration::from_secs(2),
+            response_timeout: Duration::from_secs(5),
+            retry_for: Duration::from_secs(10),
+            name: String::new(),
+            root: None,
+            identity: None,
+        })
+    }
+
+    /// The address is that of a node of a cluster, as with the scheme `redis+cluster://`.
+    ///
+    /// # Errors
+    /// [`Error::Config`] if the URL was that of a unix socket or of sentinels.
+    pub fn cluster(mut self) -> Result<Options, Error> {
+        self.target.topology = match self.target.topology {
+            Topology::Single(address @ url::Address::Tcp(..)) => Topology::Cluster(vec![address]),
+            Topology::Cluster(nodes) => Topology::Cluster(nodes),
+            _ => return Err(Error::Config("a cluster needs the host and port of one of its nodes".to_owned())),
+        };
+        Ok(self)
+    }
+
+    /// The longest time to wait for a connection. 2 seconds by default.
+    #[must_use]
+    pub fn connect_timeout(mut self, timeout: Duration) -> Options {
+        self.connect_timeout = at_least_a_millisecond(timeout);
+        self
+    }
+
+    /// The longest time to wait for a reply, beyond the time for which the command itself blocks. 5 seconds by default.
+    #[must_use]
+    pub fn response_timeout(mut self, timeout: Duration) -> Options {
+        self.response_timeout = at_least_a_millisecond(timeout);
+        self
+    }
+
+    /// How long a command is repeated if the server cannot be reached or cannot execute it now. 10 seconds by default;
+    /// zero: not at all. A command that may have been executed is repeated only if that is harmless.
+    #[must_use]
+    pub fn retry_for(mut self, time: Duration) -> Options {
+        self.retry_for = time;
+        self
+    }
+
+    /// The name of the connections in `CLIENT LIST`, without spaces. None by default.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Options {
+        self.name = name.into();
+        self
+    }
+
+    /// The certificates (PEM) that sign those of the server, instead of those that the system trusts.
+    #[must_use]
+    pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Options {
+        self.root = Some(pem.into());
+        self
+    }
+
+    /// The certificate and the key (PEM) with which the client identifies itself.
+    #[must_use]
+    pub fn client_certificate(mut self, certificate: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Options {
+        self.identity = Some((certificate.into(), key.into()));
+        self
+    }
+
+    /// Makes a client. The same as [`Client::with`].
+    ///
+    /// # Errors
+    /// As [`Client::with`].
+    pub fn open(self) -> Result<Client, Error> {
+        Client::with(self)
+    }
+
+    pub(super) fn certificates(&self) -> Option<TlsCertificates> {
+        let client_tls = self.identity.clone();
+        let client_tls = client_tls.map(|(client_cert, client_key)| ClientTlsConfig { client_cert, client_key });
+        (self.root.is_some() || client_tls.is_some())
+            .then(|| TlsCertificates { client_tls, root_cert: self.root.clone() })
+    }
+}
+
+impl std::fmt::Debug for Options {
+    /// Shows neither passwords nor keys.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options").field("target", &self.target).field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// A socket takes no timeout of zero.
+fn at_least_a_millisecond(time: Duration) -> Duration {
+    time.max(Duration::from_millis(1))
+}

@@ -1,0 +1,36 @@
+//! Asks sentinels which server is the master.
+
+use super::link::Link;
+use super::options::Options;
+use super::url::{Address, Credentials};
+use crate::reply;
+use crate::Error;
+
+/// Asks one sentinel after the other, and returns the address of the first one that knows the master.
+pub(super) fn find_master(
+    sentinels: &[Address],
+    master: &str,
+    credentials: &Credentials,
+    options: &Options,
+) -> Result<Address, Error> {
+    let mut last = Error::Connect(format!("there is no sentinel for {master}"));
+    for sentinel in sentinels {
+        match ask(sentinel, master, credentials, options) {
+            Ok(address) => return Ok(address),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+fn ask(sentinel: &Address, master: &str, credentials: &Credentials, options: &Options) -> Result<Address, Error> {
+    let mut link = Link::open(sentinel, options, credentials)?;
+    let mut command = redis::cmd("SENTINEL");
+    command.arg("GET-MASTER-ADDR-BY-NAME").arg(master);
+    let address = reply::list(link.ask(&command, options.connect_timeout)?)?;
+    let [host, port] = address.as_slice() else {
+        return Err(Error::Unavailable(format!("the sentinel {sentinel} does not know a master {master}")));
+    };
+    let port = u16::try_from(reply::int(port)?).map_err(|_| Error::Protocol("a port".to_owned()))?;
+    Ok(Address::Tcp(reply::text(host)?, port))
+}

@@ -1,0 +1,125 @@
+//! Which node of a cluster has which keys.
+
+use super::url::Address;
+use crate::reply;
+use crate::Error;
+use redis::Value;
+use std::collections::BTreeMap;
+
+const SLOTS: u16 = 16384;
+
+/// The hash slot of a key: CRC16 of the part between the first `{` and the next `}`, if there is one, else of all of it.
+pub(crate) fn slot_of(key: &[u8]) -> u16 {
+    let tag = key.iter().position(|&byte| byte == b'{').and_then(|open| {
+        let rest = key.get(open + 1..)?;
+        let close = rest.iter().position(|&byte| byte == b'}')?;
+        rest.get(..close).filter(|tag| !tag.is_empty())
+    });
+    crc16(tag.unwrap_or(key)) % SLOTS
+}
+
+/// CRC-16/XMODEM.
+fn crc16(bytes: &[u8]) -> u16 {
+    bytes.iter().fold(0, |crc, &byte| {
+        (0..8)
+            .fold(crc ^ (u16::from(byte) << 8), |crc, _| if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 })
+    })
+}
+
+/// What is known of a cluster: ranges of slots, each by its first slot.
+#[derive(Default)]
+pub(crate) struct Slots {
+    ranges: BTreeMap<u16, (u16, Address)>,
+    /// Slots that have moved since the ranges were read.
+    moved: BTreeMap<u16, Address>,
+}
+
+impl Slots {
+    /// Reads the reply of `CLUSTER SLOTS`, which `asked` sent: it leaves out its own host if it does not know it.
+    pub fn read(reply: Value, asked: &Address) -> Result<Slots, Error> {
+        let mut slots = Slots::default();
+        for range in reply::list(reply)? {
+            let mut range = reply::list(range)?.into_iter();
+            let mut next = || range.next().ok_or_else(|| Error::Protocol("a short range of slots".to_owned()));
+            let (first, last, master) = (reply::int(&next()?)?, reply::int(&next()?)?, reply::list(next()?)?);
+            let [host, port, ..] = master.as_slice() else {
+                return Err(Error::Protocol("a node without an address".to_owned()));
+            };
+            let host = if *host == Value::Nil { String::new() } else { reply::text(host)? };
+            let address = address_of(&host, reply::int(port)?, asked);
+            let slot = |number: i64| u16::try_from(number).map_err(|_| Error::Protocol(format!("slot {number}")));
+            slots.ranges.insert(slot(first)?, (slot(last)?, address));
+        }
+        Ok(slots)
+    }
+
+    pub fn node_of(&self, slot: u16) -> Option<&Address> {
+        let in_range = || {
+            let (_, (last, address)) = self.ranges.range(..=slot).next_back()?;
+            (slot <= *last).then_some(address)
+        };
+        self.moved.get(&slot).or_else(in_range)
+    }
+
+    pub fn learn(&mut self, slot: u16, address: Address) {
+        self.moved.insert(slot, address);
+    }
+
+    /// The masters, each once.
+    pub fn nodes(&self) -> Vec<Address> {
+        let mut nodes: Vec<Address> =
+            self.ranges.values().map(|(_, address)| address).chain(self.moved.values()).cloned().collect();
+        nodes.sort();
+        nodes.dedup();
+        nodes
+    }
+}
+
+fn address_of(host: &str, port: i64, asked: &Address) -> Address {
+    let port = u16::try_from(port).unwrap_or_default();
+    match asked {
+        Address::Tcp(own, _) if host.is_empty() || host == "?" => Address::Tcp(own.clone(), port),
+        _ => Address::Tcp(host.to_owned(), port),
+    }
+}
+
+/// A redirection: `MOVED slot host:port` or `ASK slot host:port`, without the first word.
+pub(crate) fn redirection(detail: &str, asked: &Address) -> Option<(u16, Address)> {
+    let (slot, address) = detail.split_once(' ')?;
+    let (host, port) = address.rsplit_once(':')?;
+    Some((slot.parse().ok()?, address_of(host.trim_matches(['[', ']']), port.parse().ok()?, asked)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{redirection, slot_of, Slots};
+    use crate::connect::url::Address;
+    use redis::Value;
+
+    #[test]
+    fn a_key_has_the_slot_that_servers_compute() {
+        assert_eq!(slot_of(b"123456789"), 0x31c3);
+        assert_eq!(slot_of(b"foo{hash_tag}"), slot_of(b"hash_tag"));
+        assert_eq!(slot_of(b"foo{}{bar}"), 8363);
+        assert_eq!(slot_of(b"foo{{bar}}zap"), slot_of(b"{bar"));
+        assert_eq!(slot_of(b""), 0);
+    }
+
+    #[test]
+    fn slots_are_found_in_ranges_and_after_a_move() {
+        let asked = Address::Tcp("seed".to_owned(), 1);
+        let node = |host: Value, port| Value::Array(vec![host, Value::Int(port), Value::BulkString(b"id".to_vec())]);
+        let range = |first, last, node| Value::Array(vec![Value::Int(first), Value::Int(last), node]);
+        let reply = Value::Array(vec![
+            range(0, 99, node(Value::Nil, 7000)),
+            range(200, 300, node(Value::BulkString(b"b".to_vec()), 7001)),
+        ]);
+        let mut slots = Slots::read(reply, &asked).unwrap();
+        let (a, b) = (Address::Tcp("seed".to_owned(), 7000), Address::Tcp("b".to_owned(), 7001));
+        assert_eq!((slots.node_of(99), slots.node_of(100), slots.node_of(200)), (Some(&a), None, Some(&b)));
+        let (slot, address) = redirection("99 b:7001", &asked).unwrap();
+        slots.learn(slot, address);
+        assert_eq!(slots.node_of(99), Some(&b));
+        assert_eq!(redirection("5 :7002", &asked), Some((5, Address::Tcp("seed".to_owned(), 7002))));
+    }
+}

@@ -1,0 +1,153 @@
+//! What can go wrong, told apart by what a program does about it.
+
+use std::fmt;
+
+type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// An error of a queue, of its server, or of the connection to it.
+///
+/// The texts of servers are kept as they were sent.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no room under the queue's `MAXLEN`. Nothing was pushed.
+    QueueFull(String),
+    /// The queue holds a dead message of this id: redrive it, cancel it, or push with `replace`.
+    DeadId(String),
+    /// A payload is larger than the queue's `MAXPAYLOAD`. Nothing was pushed.
+    TooLarge(String),
+    /// The server has reached `maxmemory`. Nothing was changed.
+    OutOfMemory(String),
+    /// The user lacks the right to the command or to the key.
+    NoPermission(String),
+    /// The server refused the user name or the password, or wants one.
+    Authentication(String),
+    /// The key holds a value that is not a queue.
+    WrongType(String),
+    /// There is no queue of this name, and the command does not create one.
+    NoQueue(String),
+    /// The server does not have the module `dq`.
+    NoModule(String),
+    /// The server cannot execute the command now, but may be able to later: it is loading, a replica, without its
+    /// master, busy, or part of a cluster that is down. The command was not executed.
+    Unavailable(String),
+    /// Any other error that the server answered. The command was not executed.
+    Server(String),
+    /// No connection could be made. The command was not executed.
+    Connect(String),
+    /// The connection was lost, or the reply did not come in time, after the command was sent: it may have been executed.
+    Lost(String),
+    /// The URL, or an option of the connection, cannot be understood.
+    Config(String),
+    /// A payload could not be encoded.
+    Encode(Cause),
+    /// A payload could not be decoded as the type that was asked for.
+    Decode(Cause),
+    /// The server answered something that this client does not understand.
+    Protocol(String),
+    /// The operating system refused something that a worker needs, such as a thread.
+    System(std::io::Error),
+}
+
+impl Error {
+    /// Whether the same command may succeed if it is sent again later.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Error::Unavailable(_) | Error::Connect(_) | Error::Lost(_))
+    }
+
+    /// Whether it is unknown if the server executed the command.
+    #[must_use]
+    pub fn may_have_been_executed(&self) -> bool {
+        matches!(self, Error::Lost(_))
+    }
+
+    /// The error that a server's reply says, from its code and the text after it.
+    pub(crate) fn from_reply(code: &str, detail: &str) -> Error {
+        let text = if detail.is_empty() { code.to_owned() } else { format!("{code} {detail}") };
+        match code {
+            "QUEUEFULL" => Error::QueueFull(text),
+            "DEADID" => Error::DeadId(text),
+            "TOOLARGE" => Error::TooLarge(text),
+            "OOM" => Error::OutOfMemory(text),
+            "NOPERM" => Error::NoPermission(text),
+            "NOAUTH" | "WRONGPASS" => Error::Authentication(text),
+            "WRONGTYPE" => Error::WrongType(text),
+            "READONLY" | "LOADING" | "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN" | "MISCONF" | "NOREPLICAS" | "BUSY"
+            | "UNBLOCKED" | "MOVED" | "ASK" => Error::Unavailable(text),
+            _ if detail.starts_with("no such key") => Error::NoQueue(text),
+            _ if is_unknown_command(detail) => Error::NoModule(text),
+            _ => Error::Server(text),
+        }
+    }
+}
+
+fn is_unknown_command(detail: &str) -> bool {
+    detail.strip_prefix("unknown command").is_some_and(|rest| {
+        rest.trim_start_matches([' ', '\'', '`']).get(..3).is_some_and(|name| name.eq_ignore_ascii_case("dq."))
+    })
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::QueueFull(text)
+            | Error::DeadId(text)
+            | Error::TooLarge(text)
+            | Error::OutOfMemory(text)
+            | Error::NoPermission(text)
+            | Error::Authentication(text)
+            | Error::WrongType(text)
+            | Error::NoQueue(text)
+            | Error::Unavailable(text)
+            | Error::Server(text) => f.write_str(text),
+            Error::NoModule(text) => write!(f, "the server has not loaded the module dq: {text}"),
+            Error::Connect(text) => write!(f, "cannot connect: {text}"),
+            Error::Lost(text) => write!(f, "the connection was lost: {text}"),
+            Error::Config(text) => f.write_str(text),
+            Error::Encode(cause) => write!(f, "the payload cannot be encoded: {cause}"),
+            Error::Decode(cause) => write!(f, "the payload cannot be decoded: {cause}"),
+            Error::Protocol(text) => write!(f, "unexpected reply: {text}"),
+            Error::System(cause) => cause.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Encode(cause) | Error::Decode(cause) => Some(cause.as_ref()),
+            Error::System(cause) => Some(cause),
+            _ => None,
+        }
+    }
+}
+
+impl From<std::io::Error> for Error {
+    fn from(cause: std::io::Error) -> Error {
+        Error::System(cause)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Error;
+
+    #[test]
+    fn replies_are_told_apart_by_their_code() {
+        assert!(matches!(Error::from_reply("QUEUEFULL", "queue holds 1 message"), Error::QueueFull(_)));
+        assert!(matches!(Error::from_reply("READONLY", "You can't write"), Error::Unavailable(_)));
+        assert!(matches!(Error::from_reply("ERR", "no such key"), Error::NoQueue(_)));
+        assert!(matches!(Error::from_reply("ERR", "unknown command 'DQ.PUSH', with args"), Error::NoModule(_)));
+        assert!(matches!(Error::from_reply("ERR", "unknown command 'FOO', with args"), Error::Server(_)));
+        assert_eq!(Error::from_reply("ERR", "syntax error").to_string(), "ERR syntax error");
+    }
+
+    #[test]
+    fn only_a_lost_connection_leaves_it_open_what_happened() {
+        assert!(Error::Lost(String::new()).may_have_been_executed());
+        assert!(!Error::Connect(String::new()).may_have_been_executed());
+        assert!(!Error::from_reply("LOADING", "").may_have_been_executed());
+        assert!(Error::from_reply("LOADING", "").is_transient());
+    }
+}

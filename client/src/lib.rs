@@ -1,0 +1,24 @@
+#![doc = include_str!("../README.md")]
+#![deny(missing_docs)]
+
+mod connect;
+mod error;
+mod murmur3;
+mod partitions;
+mod payload;
+mod queue;
+mod reply;
+mod worker;
+
+pub use connect::{Address, Client, Options, Resend};
+pub use error::Error;
+pub use partitions::Partitions;
+pub use payload::{Decode, Encode, Json, Raw};
+pub use queue::{
+    Declared, Delivery, Histogram, Id, Info, Message, Nack, Pop, Push, PushAll, Pushed, Queue, Receipt, Recurring,
+    Scan, Schedule, Settings, State, Stats, Totals,
+};
+pub use worker::{Context, Event, Failure, Metrics, Pool, QueueMetrics, Running, Stopped, Stopper, Worker};
+
+/// The commands and values of `redis-rs`, for [`Client::call`].
+pub use redis::{cmd, Cmd, Value};

@@ -1,0 +1,104 @@
+//! One topic over several queues, for more throughput than one shard of a cluster has.
+
+use crate::connect::Client;
+use crate::murmur3::murmur3;
+use crate::payload::Encode;
+use crate::queue::{Info, Push, Queue};
+use crate::Error;
+use std::fmt;
+
+/// A topic over n queues `{topic:0}` … `{topic:n-1}`, which a cluster spreads over its shards.
+///
+/// A message belongs to the partition that the murmur3 hash (x86, 32 bits, seed 0) of its key names, modulo n, so that
+/// producers in any language agree. While messages wait, n must not change.
+///
+/// ```no_run
+/// # fn main() -> Result<(), dq_client::Error> {
+/// use dq_client::{Client, Partitions};
+/// let client = Client::open("redis+cluster://127.0.0.1:7000")?;
+/// let orders: Partitions<String> = Partitions::new(&client, "orders", 12);
+/// orders.push("customer-17", &"close order 1001".to_owned()).send()?;
+/// # Ok(()) }
+/// ```
+pub struct Partitions<T> {
+    topic: String,
+    queues: Vec<Queue<T>>,
+}
+
+impl<T> Partitions<T> {
+    /// The topic of this name over `count` queues, at least one.
+    #[must_use]
+    pub fn new(client: &Client, topic: &str, count: u32) -> Partitions<T> {
+        let queues = (0..count.max(1)).map(|number| client.queue(format!("{{{topic}:{number}}}"))).collect();
+        Partitions { topic: topic.to_owned(), queues }
+    }
+
+    /// The name of the topic.
+    #[must_use]
+    pub fn topic(&self) -> &str {
+        &self.topic
+    }
+
+    /// The queues, in the order of their numbers.
+    #[must_use]
+    pub fn queues(&self) -> &[Queue<T>] {
+        &self.queues
+    }
+
+    /// The number of the partition that has this key.
+    #[must_use]
+    pub fn number_of(&self, key: impl AsRef<[u8]>) -> usize {
+        let hash = usize::try_from(murmur3(key.as_ref(), 0)).unwrap_or_default();
+        hash % self.queues.len()
+    }
+
+    /// The queue that has this key.
+    #[must_use]
+    #[allow(clippy::indexing_slicing, reason = "a number modulo the length, which is at least 1")]
+    pub fn queue_of(&self, key: impl AsRef<[u8]>) -> &Queue<T> {
+        &self.queues[self.number_of(key)]
+    }
+
+    /// What `DQ.INFO` says of each queue, in the order of their numbers; `None` for those that do not exist.
+    ///
+    /// # Errors
+    /// Those of [`Queue::info`].
+    pub fn info(&self) -> Result<Vec<Option<Info>>, Error> {
+        self.queues.iter().map(Queue::info).collect()
+    }
+}
+
+impl<T: Encode> Partitions<T> {
+    /// Pushes a message to the partition of its key.
+    pub fn push(&self, key: impl AsRef<[u8]>, payload: &T) -> Push<'_, T> {
+        self.queue_of(key).push(payload)
+    }
+}
+
+impl<T> Clone for Partitions<T> {
+    fn clone(&self) -> Partitions<T> {
+        Partitions { topic: self.topic.clone(), queues: self.queues.clone() }
+    }
+}
+
+impl<T> fmt::Debug for Partitions<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Partitions").field("topic", &self.topic).field("count", &self.queues.len()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Partitions;
+    use crate::Client;
+
+    #[test]
+    fn a_key_always_has_the_same_partition() {
+        let client = Client::open("redis://").unwrap();
+        let topic: Partitions<u8> = Partitions::new(&client, "orders", 12);
+        // murmur3("test") is 0xba6bd213.
+        assert_eq!(topic.number_of("test"), (0xba6b_d213_usize) % 12);
+        assert_eq!(topic.queue_of("test").name(), format!("{{orders:{}}}", 0xba6b_d213_usize % 12));
+        assert_eq!(Partitions::<u8>::new(&client, "one", 0).queues().len(), 1);
+    }
+}

@@ -1,0 +1,199 @@
+//! What `DQ.INFO` and `DQ.STATS` say about a queue.
+
+use super::command::time_of;
+use super::settings::Settings;
+use crate::reply::{self, Fields};
+use crate::Error;
+use redis::Value;
+use std::time::{Duration, SystemTime};
+
+/// The counts, settings and totals of a queue.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Info {
+    /// Messages that wait for their due time.
+    pub delayed: u64,
+    /// Messages that are due.
+    pub ready: u64,
+    /// Messages under a lease.
+    pub inflight: u64,
+    /// Messages that failed for good.
+    pub dead: u64,
+    /// Ids that are refused although their message is gone.
+    pub known: u64,
+    /// The size of all payloads in bytes.
+    pub payload_bytes: u64,
+    /// When the next delayed message is due.
+    pub next_due: Option<SystemTime>,
+    /// How long the oldest ready message has been due.
+    pub oldest_ready: Option<Duration>,
+    /// How long ago the earliest running delivery began.
+    pub oldest_inflight: Option<Duration>,
+    /// Clients that are blocked on the queue.
+    pub waiting_clients: u64,
+    /// Whether delivery is suspended.
+    pub paused: bool,
+    /// When a pause ends by itself.
+    pub paused_until: Option<SystemTime>,
+    /// When the rate limit allows a delivery again; `None` if it does now.
+    pub next_delivery: Option<SystemTime>,
+    /// The settings, each `Some`.
+    pub settings: Settings,
+    /// What has happened since the queue was created.
+    pub totals: Totals,
+    numbers: Vec<(String, i64)>,
+}
+
+impl Info {
+    /// Any field of `DQ.INFO` by its name, as the server sent it; `None` if it is null or does not exist.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<i64> {
+        self.numbers.iter().find(|(field, _)| field == name).map(|(_, number)| *number)
+    }
+
+    pub(super) fn read(reply: Value) -> Result<Info, Error> {
+        let fields = Fields::from(reply)?;
+        let time =
+            |name: &str| Ok::<_, Error>(fields.maybe_int(name)?.map(|ms| time_of(u64::try_from(ms).unwrap_or(0))));
+        let age = |name: &str| {
+            Ok::<_, Error>(fields.maybe_int(name)?.map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0))))
+        };
+        Ok(Info {
+            delayed: fields.count("delayed")?,
+            ready: fields.count("ready")?,
+            inflight: fields.count("inflight")?,
+            dead: fields.count("dead")?,
+            known: fields.count("known")?,
+            payload_bytes: fields.count("payload-bytes")?,
+            next_due: time("next-due")?,
+            oldest_ready: age("oldest-ready")?,
+            oldest_inflight: age("oldest-inflight")?,
+            waiting_clients: fields.count("waiting-clients")?,
+            paused: fields.count("paused")? != 0,
+            paused_until: time("paused-until")?,
+            next_delivery: time("next-delivery")?,
+            settings: Settings::read(&fields)?,
+            totals: Totals::read(&fields)?,
+            numbers: fields.into_rest().filter_map(|(name, value)| Some((name, reply::int(&value).ok()?))).collect(),
+        })
+    }
+}
+
+macro_rules! totals {
+    ($($(#[$doc:meta])* $field:ident $name:literal,)*) => {
+        /// What has happened to a queue since it was created.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+        #[non_exhaustive]
+        pub struct Totals {
+            $($(#[$doc])* pub $field: u64,)*
+        }
+
+        impl Totals {
+            fn read(fields: &Fields) -> Result<Totals, Error> {
+                Ok(Totals { $($field: fields.count($name)?,)* })
+            }
+
+            /// The totals with their names in `DQ.INFO`.
+            pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$(($name, self.$field),)*].into_iter()
+            }
+        }
+    };
+}
+
+totals! {
+    /// Messages pushed, including those that replaced another.
+    pushed "pushed",
+    /// Pushes that were duplicates.
+    duplicates "duplicates",
+    /// Deliveries.
+    delivered "delivered",
+    /// Deliveries that were acknowledged.
+    acked "acked",
+    /// Deliveries that were given back.
+    nacked "nacked",
+    /// Leases that ended by themselves.
+    lease_expired "lease-expired",
+    /// Messages that became dead.
+    died "died",
+    /// Of those, messages whose time to live had ended.
+    expired "expired",
+    /// Dead messages that were made live again.
+    redriven "redriven",
+    /// Messages that were cancelled.
+    cancelled "cancelled",
+    /// Pushes that were refused because the queue was full.
+    rejected_full "rejected-full",
+}
+
+/// How late a queue delivers, and how long its consumers take, as one server has measured it since its start.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Stats {
+    /// From when a message was due to its first delivery.
+    pub lateness: Histogram,
+    /// From a delivery to its ack.
+    pub runtime: Histogram,
+    /// Pops that were answered with nothing.
+    pub pops_empty: u64,
+    /// Clients that are blocked on the queue.
+    pub waiting_clients: u64,
+    /// Time in which the rate limit alone held back a message.
+    pub rate_limited: Duration,
+}
+
+/// A histogram of times, cumulative as in Prometheus.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Histogram {
+    /// Upper bounds, and how many times were at most that long. The last bound is `None`: all.
+    pub buckets: Vec<(Option<Duration>, u64)>,
+    /// The sum of all times.
+    pub sum: Duration,
+}
+
+impl Histogram {
+    /// How many times were measured.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.buckets.last().map_or(0, |(_, count)| *count)
+    }
+
+    /// The upper bound of the bucket that has this share of the times below it, such as 0.99. `None` if there is no time,
+    /// or if it is beyond all bounds.
+    #[must_use]
+    pub fn quantile(&self, share: f64) -> Option<Duration> {
+        #[allow(clippy::cast_precision_loss, reason = "an estimate by buckets")]
+        let reaches = |count: u64| count as f64 >= share * self.count() as f64;
+        let (bound, _) = self.buckets.iter().find(|(_, count)| *count > 0 && reaches(*count))?;
+        *bound
+    }
+
+    fn read(fields: &mut Fields, name: &str) -> Result<Histogram, Error> {
+        let sum = Duration::from_millis(fields.count(&format!("{name}-sum-ms"))?);
+        let bucket = |pair: Value| match reply::list(pair)?.as_slice() {
+            [Value::Nil, count] => Ok((None, reply::count(count)?)),
+            [bound, count] => Ok((Some(Duration::from_millis(reply::count(bound)?)), reply::count(count)?)),
+            _ => Err(Error::Protocol(format!("a bucket of {name}"))),
+        };
+        let buckets = reply::list(fields.take(name).unwrap_or_default())?;
+        Ok(Histogram { buckets: buckets.into_iter().map(bucket).collect::<Result<_, _>>()?, sum })
+    }
+
+    pub(crate) fn new(buckets: Vec<(Option<Duration>, u64)>, sum: Duration) -> Histogram {
+        Histogram { buckets, sum }
+    }
+}
+
+impl Stats {
+    pub(super) fn read(reply: Value) -> Result<Stats, Error> {
+        let mut fields = Fields::from(reply)?;
+        Ok(Stats {
+            lateness: Histogram::read(&mut fields, "lateness")?,
+            runtime: Histogram::read(&mut fields, "runtime")?,
+            pops_empty: fields.count("pops-empty")?,
+            waiting_clients: fields.count("waiting-clients")?,
+            rate_limited: Duration::from_millis(fields.count("rate-limited-ms")?),
+        })
+    }
+}

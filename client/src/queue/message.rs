@@ -1,0 +1,222 @@
+//! Messages as `DQ.GET`, `DQ.PEEK` and `DQ.SCAN` show them.
+
+use super::command::time_of;
+use super::id::{Id, Receipt};
+use crate::payload::Decode;
+use crate::reply::{self, Fields};
+use crate::Error;
+use redis::Value;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+use std::str::FromStr;
+use std::time::{Duration, SystemTime};
+
+/// The state of a message.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[non_exhaustive]
+pub enum State {
+    /// It waits for its due time.
+    Delayed,
+    /// It is due, and waits for a consumer.
+    Ready,
+    /// It was delivered, and its lease runs.
+    Inflight,
+    /// It failed for good, and is kept for inspection.
+    Dead,
+    /// It was completed, and is kept for a while.
+    Done,
+}
+
+impl State {
+    /// The states in which messages are still to be done, or have failed.
+    pub const ALL: [State; 4] = [State::Delayed, State::Ready, State::Inflight, State::Dead];
+
+    /// The word for it in commands and replies.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            State::Delayed => "delayed",
+            State::Ready => "ready",
+            State::Inflight => "inflight",
+            State::Dead => "dead",
+            State::Done => "done",
+        }
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for State {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<State, Error> {
+        let states = [State::Delayed, State::Ready, State::Inflight, State::Dead, State::Done];
+        let found = states.into_iter().find(|state| state.as_str().eq_ignore_ascii_case(text));
+        found.ok_or_else(|| Error::Protocol(format!("unknown state '{text}'")))
+    }
+}
+
+pub(super) fn state(value: &Value) -> Result<State, Error> {
+    reply::text(value)?.parse()
+}
+
+/// A message with all its fields.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Message<T> {
+    /// The id.
+    pub id: Id,
+    /// The state at the instant of the reply.
+    pub state: State,
+    /// Among ready messages, a higher priority is delivered first.
+    pub priority: i8,
+    /// When it was pushed.
+    pub created: SystemTime,
+    /// When it is due.
+    pub due: SystemTime,
+    /// Deliveries so far.
+    pub attempt: u32,
+    /// The most redeliveries, not what remains of them; -1: no limit.
+    pub retries: i32,
+    /// The lease in force.
+    pub lease: Duration,
+    /// The time to live in force; zero: none.
+    pub ttl: Duration,
+    /// In flight: the end of the lease.
+    pub deadline: Option<SystemTime>,
+    /// In flight: the receipt of the current delivery.
+    pub receipt: Option<Receipt>,
+    /// The text of the last nack or burial that had one.
+    pub error: Option<String>,
+    /// Dead: `rejected`, `expired` or `retries`.
+    pub reason: Option<String>,
+    /// Dead: since when.
+    pub died: Option<SystemTime>,
+    /// The schedule, if it is a recurring message.
+    pub schedule: Option<Recurring>,
+    /// Fields that this version of the crate does not know, as text.
+    pub other: BTreeMap<String, String>,
+    bytes: Vec<u8>,
+    of: PhantomData<fn() -> T>,
+}
+
+/// What is known of a recurring message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Recurring {
+    /// The interval and its offset, unless there is a cron expression.
+    pub every: Option<(Duration, Duration)>,
+    /// The cron expression and its time zone.
+    pub cron: Option<(String, String)>,
+    /// The last instant at which a run may be due.
+    pub until: Option<SystemTime>,
+    /// The runs that are left.
+    pub times_left: Option<u64>,
+    /// Runs that have ended.
+    pub runs: u64,
+    /// Runs that have failed.
+    pub failed_runs: u64,
+    /// When the last run began.
+    pub last_run: Option<SystemTime>,
+}
+
+impl<T> Message<T> {
+    /// The payload as the queue holds it.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(super) fn read(reply: Value) -> Result<Message<T>, Error> {
+        let mut fields = Fields::from(reply)?;
+        let missing = |name: &str| Error::Protocol(format!("a message without {name}"));
+        let mut bytes = |name: &str| fields.take(name).map(reply::bytes).transpose();
+        let id = Id::from_bytes(bytes("id")?.ok_or_else(|| missing("id"))?);
+        let payload = bytes("payload")?.unwrap_or_default();
+        let receipt = bytes("receipt")?.map(Receipt::from_bytes);
+        let mut number = |name: &str| fields.take(name).as_ref().map(reply::int).transpose();
+        let mut needed = |name: &str| Ok::<i64, Error>(number(name)?.unwrap_or_default());
+        let (created, due) = (time(needed("created")?), time(needed("due")?));
+        let attempt = u32::try_from(needed("attempt")?).unwrap_or(u32::MAX);
+        let priority = i8::try_from(needed("priority")?).map_err(|_| missing("a valid priority"))?;
+        let retries = i32::try_from(needed("retries")?).unwrap_or(i32::MAX);
+        let (lease, ttl) = (span(needed("lease")?), span(needed("ttl")?));
+        let (deadline, died) = (number("deadline")?.map(time), number("died")?.map(time));
+        let schedule = Recurring::read(&mut fields)?;
+        let mut text = |name: &str| fields.take(name).as_ref().map(reply::text).transpose();
+        let state = text("state")?.ok_or_else(|| missing("state"))?.parse()?;
+        let (error, reason) = (text("error")?, text("reason")?);
+        let as_text =
+            |value: &Value| reply::text(value).or_else(|_| reply::int(value).map(|number| number.to_string()));
+        let other = fields.into_rest().filter_map(|(name, value)| Some((name, as_text(&value).ok()?))).collect();
+        Ok(Message {
+            id,
+            state,
+            priority,
+            created,
+            due,
+            attempt,
+            retries,
+            lease,
+            ttl,
+            deadline,
+            receipt,
+            error,
+            reason,
+            died,
+            schedule,
+            other,
+            bytes: payload,
+            of: PhantomData,
+        })
+    }
+}
+
+impl<T: Decode> Message<T> {
+    /// The payload.
+    ///
+    /// # Errors
+    /// [`Error::Decode`] if the bytes are not a `T`.
+    pub fn payload(&self) -> Result<T, Error> {
+        T::decode(&self.bytes)
+    }
+}
+
+impl Recurring {
+    fn read(fields: &mut Fields) -> Result<Option<Recurring>, Error> {
+        let text = |value: Option<Value>| value.as_ref().map(reply::text).transpose();
+        let cron =
+            text(fields.take("cron"))?.map(|cron| Ok::<_, Error>((cron, text(fields.take("tz"))?.unwrap_or_default())));
+        let cron = cron.transpose()?;
+        let mut number = |name: &str| fields.take(name).as_ref().map(reply::int).transpose();
+        let every = number("every")?;
+        let offset = number("offset")?.unwrap_or_default();
+        let recurring = Recurring {
+            every: every.map(|every| (span(every), span(offset))),
+            cron,
+            until: number("until")?.map(time),
+            times_left: number("times-left")?.map(unsigned),
+            runs: number("runs")?.map(unsigned).unwrap_or_default(),
+            failed_runs: number("failed-runs")?.map(unsigned).unwrap_or_default(),
+            last_run: number("last-run")?.map(time),
+        };
+        Ok(Some(recurring).filter(|recurring| recurring.every.is_some() || recurring.cron.is_some()))
+    }
+}
+
+fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or_default()
+}
+
+fn time(unix_ms: i64) -> SystemTime {
+    time_of(unsigned(unix_ms))
+}
+
+fn span(ms: i64) -> Duration {
+    Duration::from_millis(unsigned(ms))
+}

@@ -1,0 +1,489 @@
+//! Typed queues: each method is one command.
+
+pub(crate) mod command;
+mod id;
+mod info;
+mod message;
+pub(crate) mod pop;
+mod push;
+mod scan;
+mod schedule;
+mod settings;
+
+pub use id::{Id, Receipt};
+pub use info::{Histogram, Info, Stats, Totals};
+pub use message::{Message, Recurring, State};
+pub use pop::{Delivery, Pop};
+pub use push::{Push, PushAll, Pushed};
+pub use scan::Scan;
+pub use schedule::{Declared, Schedule};
+pub use settings::Settings;
+
+use crate::connect::{Answer, Client, Resend};
+use crate::payload::Encode;
+use crate::reply;
+use crate::Error;
+use command::{millis, time_of, unix_ms, Command};
+use redis::Value;
+use std::fmt;
+use std::marker::PhantomData;
+use std::time::{Duration, SystemTime};
+
+/// A queue whose messages carry values of type `T`.
+///
+/// Cheap to make and to clone, and usable by many threads. A queue comes into being with its first push.
+///
+/// Every method can fail with [`Error::NoPermission`], [`Error::WrongType`], [`Error::NoModule`],
+/// [`Error::Authentication`], [`Error::Connect`], [`Error::Lost`] or [`Error::Unavailable`]; what else can happen is said
+/// at each. Commands of which a second execution does no harm are repeated for as long as [`crate::Options::retry_for`]
+/// says; so the reply may be that of the second: an ack that was repeated may count 0.
+pub struct Queue<T> {
+    client: Client,
+    key: Vec<u8>,
+    of: PhantomData<fn(T) -> T>,
+}
+
+/// An error, and whether the command was repeated after it may have been executed.
+struct Failure {
+    error: Error,
+    repeated: bool,
+}
+
+/// How a message is given back.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Nack {
+    delay: Option<Duration>,
+    error: Option<String>,
+    kind: NackKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum NackKind {
+    #[default]
+    Retry,
+    Dead,
+    NoCount,
+}
+
+/// The longest error text that a queue keeps.
+const ERROR_BYTES: usize = 1024;
+
+impl Nack {
+    /// It failed, and is delivered again after the queue's backoff, or becomes dead if its retries are spent.
+    #[must_use]
+    pub fn retry() -> Nack {
+        Nack::default()
+    }
+
+    /// It must not be tried again: it becomes dead.
+    #[must_use]
+    pub fn reject() -> Nack {
+        Nack { kind: NackKind::Dead, ..Nack::default() }
+    }
+
+    /// It was not begun: the delivery does not count, and the message returns to its old place.
+    #[must_use]
+    pub fn give_back() -> Nack {
+        Nack { kind: NackKind::NoCount, ..Nack::default() }
+    }
+
+    /// It is due again this long after now, instead of after the queue's backoff.
+    #[must_use]
+    pub fn after(mut self, delay: Duration) -> Nack {
+        self.delay = Some(delay);
+        self
+    }
+
+    /// Text that is kept with the message; its first 1,024 bytes.
+    #[must_use]
+    pub fn error(mut self, text: impl Into<String>) -> Nack {
+        let mut text = text.into();
+        let mut end = ERROR_BYTES.min(text.len());
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text.truncate(end);
+        self.error = Some(text);
+        self
+    }
+
+    pub(crate) fn command(&self, key: &[u8], name: &[u8]) -> redis::Cmd {
+        let mut command = Command::new("DQ.NACK", key);
+        command.word(name);
+        if let Some(delay) = self.delay {
+            command.option("DELAY", millis(delay));
+        }
+        if let Some(error) = &self.error {
+            command.option("ERROR", error);
+        }
+        match self.kind {
+            NackKind::Retry => {}
+            NackKind::Dead => command.word("DEAD"),
+            NackKind::NoCount => command.word("NOCOUNT"),
+        }
+        command.0
+    }
+}
+
+impl Client {
+    /// The queue of this name.
+    pub fn queue<T>(&self, name: impl AsRef<[u8]>) -> Queue<T> {
+        Queue { client: self.clone(), key: name.as_ref().to_vec(), of: PhantomData }
+    }
+}
+
+impl<T: Encode> Queue<T> {
+    /// Pushes a message: `queue.push(&mail).delay(minute).send()?`.
+    pub fn push(&self, payload: &T) -> Push<'_, T> {
+        Push::new(self, payload)
+    }
+
+    /// Pushes several messages in one step.
+    pub fn push_all<'p>(&self, payloads: impl IntoIterator<Item = &'p T>) -> PushAll<'_, T>
+    where
+        T: 'p,
+    {
+        PushAll::new(self, payloads)
+    }
+
+    /// Declares a recurring message: `queue.schedule("report", &report).every(hour).declare()?`.
+    pub fn schedule(&self, id: impl AsRef<[u8]>, payload: &T) -> Schedule<'_, T> {
+        Schedule::new(self, id.as_ref(), payload)
+    }
+}
+
+impl<T> Queue<T> {
+    /// The name of the queue.
+    #[must_use]
+    pub fn name(&self) -> String {
+        String::from_utf8_lossy(&self.key).into_owned()
+    }
+
+    /// The name of the queue as the server has it.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// Delivers messages under a lease: `queue.pop().block(second).one()?`. A [`Worker`](crate::Worker) does this, and what
+    /// has to be done then.
+    pub fn pop(&self) -> Pop<'_, T> {
+        Pop::new(self)
+    }
+
+    /// Acknowledges a delivery, which removes the message. False: the message was delivered again, or removed.
+    ///
+    /// # Errors
+    /// Those of every command.
+    pub fn ack(&self, delivery: impl AsRef<[u8]>) -> Result<bool, Error> {
+        self.ack_all([delivery]).map(|acked| acked == 1)
+    }
+
+    /// Acknowledges several deliveries. Returns how many messages were removed.
+    ///
+    /// # Errors
+    /// Those of every command.
+    pub fn ack_all<R: AsRef<[u8]>>(&self, deliveries: impl IntoIterator<Item = R>) -> Result<u64, Error> {
+        self.count_of(self.with_names("DQ.ACK", deliveries)?)
+    }
+
+    /// Gives a delivery back. Returns the state of the message then; `None` if it is not in flight any more.
+    ///
+    /// # Errors
+    /// Those of every command.
+    pub fn nack(&self, delivery: impl AsRef<[u8]>, how: &Nack) -> Result<Option<State>, Error> {
+        self.state_of(Some(Command(how.command(&self.key, delivery.as_ref()))))
+    }
+
+    /// Restarts the lease of a delivery from now: the given time, or else the message's or the queue's lease. Returns its
+    /// new end; `None` if the lease was lost.
+    ///
+    /// # Errors
+    /// Those of every command.
+    pub fn extend(&self, delivery: impl AsRef<[u8]>, lease: Option<Duration>) -> Result<Option<SystemTime>, Error> {
+        let mut command = self.command("DQ.EXTEND");
+        command.word(delivery.as_ref());
+        if let Some(lease) = lease {
+            command.option("LEASE", millis(lease));
+        }
+        let value = self.harmless(&command)?;
+        reply::optional(value, |value| reply::count(&value).map(time_of))
+    }
+
+    /// Removes a message in any state, and forgets its id. False: the queue does not know it.
+    ///
+    /// # Errors
+    /// Those of every command.
+    pub fn cancel(&self, id: impl AsRef<[u8]>) -> Result<bool, Error> {
+        self.cancel_all([id]).map(|found| found == 1)
+    }
+
+    /// Removes several messages. Returns how many ids the queue knew.
+    ///
+    /// # Errors
+    /// Those of every command.
+    pub fn cancel_all<I: AsRef<[u8]>>(&self, ids: impl IntoIterator<Item = I>) -> Result<usize, Error> {
+        let Some(command) = self.with_names("DQ.CANCEL", ids)? else { return Ok(0) };
+        let states = reply::list(self.harmless(&command)?)?;
+        Ok(states.into_iter().filter(|state| *state != Value::Nil).count())
+    }
+
+    /// Makes a delayed or ready message due this long after now. False: there is no such message.
+    ///
+    /// # Errors
+    /// Those of every command.
+    pub fn reschedule(&self, id: impl AsRef<[u8]>, delay: Duration) -> Result<bool, Error> {
+        self.change(id.as_ref(), "DELAY", millis(delay).to_string())
+    }
+
+    /// Makes a delayed or ready message due at this time. False: there is no such message.
+    ///
+    /// # Errors
+    /// Those of every command.
+    pub fn reschedule_at(&self, id: impl AsRef<[u8]>, time: SystemTime) -> Result<bool, Error> {
+        self.change(id.as_ref(), "AT", unix_ms(time).to_string())
+    }
+
+    /// Changes the priority of a delayed or ready message. False: there is no such message.
+    ///
+    /// # Errors
+    /// Those of every command.
+    pub fn set_priority(&self, id: impl AsRef<[u8]>, priority: i8) -> Result<bool, Error> {
+        self.change(id.as_ref(), "PRIORITY", priority.to_string())
+    }
+
+    fn change(&self, id: &[u8], option: &str, value: String) -> Result<bool, Error> {
+        let mut command = self.command("DQ.RESCHEDULE");
+        command.word(id);
+        command.option(option, value);
+        self.count_of(Some(command)).map(|changed| changed == 1)
+    }
+
+    /// Makes a message dead. Returns the state it was in; `None` if there is none, or it is dead already.
+    ///
+    /// # Errors
+    /// Those of every command.
+    pub fn bury(&self, id: impl AsRef<[u8]>, error: Option<&str>) -> Result<Option<State>, Error> {
+        let mut command = self.command("DQ.BURY");
+        command.word(id.as_ref());
+        if let Some(error) = error {
+            command.option("ERROR", error);
+        }
+        self.state_of(Some(command))
+    }
+
+    /// Makes the given dead messages live again. Returns how many there were.
+    ///
+    /// # Errors
+    /// Those of every command.
+    pub fn redrive<I: AsRef<[u8]>>(&self, ids: impl IntoIterator<Item = I>) -> Result<u64, Error> {
+        let ids: Vec<Vec<u8>> = ids.into_iter().map(|id| id.as_ref().to_vec()).collect();
+        if ids.is_empty() {
+            return Ok(0);
+        }
+        let mut command = self.command("DQ.REDRIVE");
+        command.option("IDS", ids.len());
+        ids.into_iter().for_each(|id| command.word(id));
+        self.count_of(Some(command))
+    }
+
+    /// Makes dead messages live again: the oldest ones, or all of them, after a delay. Returns how many. Sent once only.
+    ///
+    /// # Errors
+    /// Those of every command.
+    pub fn redrive_oldest(&self, count: Option<u32>, delay: Duration) -> Result<u64, Error> {
+        let mut command = self.command("DQ.REDRIVE");
+        if let Some(count) = count {
+            command.option("COUNT", count);
+        }
+        if !delay.is_zero() {
+            command.option("DELAY", millis(delay));
+        }
+        self.count_once(&command)
+    }
+
+    /// Makes delayed messages due now: the next ones, or all of them. Returns how many. Sent once only.
+    ///
+    /// # Errors
+    /// Those of every command.
+    pub fn promote(&self, count: Option<u32>) -> Result<u64, Error> {
+        let mut command = self.command("DQ.PROMOTE");
+        if let Some(count) = count {
+            command.option("COUNT", count);
+        }
+        self.count_once(&command)
+    }
+
+    /// Removes the messages in these states, in all states if there is none; at most so many. Returns how many. Sent once
+    /// only.
+    ///
+    /// # Errors
+    /// Those of every command.
+    pub fn purge(&self, states: &[State], count: Option<u32>) -> Result<u64, Error> {
+        let mut command = self.command("DQ.PURGE");
+        states.iter().for_each(|state| command.word(state.as_str()));
+        if let Some(count) = count {
+            command.option("COUNT", count);
+        }
+        self.count_once(&command)
+    }
+
+    /// Suspends delivery, for a time or until [`Queue::resume`].
+    ///
+    /// # Errors
+    /// [`Error::NoQueue`] if it does not exist.
+    pub fn pause(&self, time: Option<Duration>) -> Result<(), Error> {
+        let mut command = self.command("DQ.PAUSE");
+        if let Some(time) = time {
+            command.option("FOR", millis(time));
+        }
+        self.harmless(&command).map(drop)
+    }
+
+    /// Resumes delivery.
+    ///
+    /// # Errors
+    /// [`Error::NoQueue`] if it does not exist.
+    pub fn resume(&self) -> Result<(), Error> {
+        self.harmless(&self.command("DQ.RESUME")).map(drop)
+    }
+
+    /// How many messages are in a state; without one, how many are not dead.
+    ///
+    /// # Errors
+    /// Those of every command.
+    pub fn len(&self, state: Option<State>) -> Result<u64, Error> {
+        let mut command = self.command("DQ.LEN");
+        if let Some(state) = state {
+            command.word(state.as_str());
+        }
+        self.count_of(Some(command))
+    }
+
+    /// A message with all its fields; `None` if there is none of this id.
+    ///
+    /// # Errors
+    /// Those of every command.
+    pub fn get(&self, id: impl AsRef<[u8]>) -> Result<Option<Message<T>>, Error> {
+        let mut command = self.command("DQ.GET");
+        command.word(id.as_ref());
+        reply::optional(self.harmless(&command)?, Message::read)
+    }
+
+    /// The first messages of a state, in the order in which they will leave it; of the dead the newest.
+    ///
+    /// # Errors
+    /// Those of every command.
+    pub fn peek(&self, state: State, count: u32) -> Result<Vec<Message<T>>, Error> {
+        let mut command = self.command("DQ.PEEK");
+        command.word(state.as_str());
+        command.option("COUNT", count);
+        reply::list(self.harmless(&command)?)?.into_iter().map(Message::read).collect()
+    }
+
+    /// All messages, page by page.
+    #[must_use]
+    pub fn scan(&self) -> Scan<'_, T> {
+        Scan::new(self)
+    }
+
+    /// Counts, settings and totals; `None` if the queue does not exist.
+    ///
+    /// # Errors
+    /// Those of every command.
+    pub fn info(&self) -> Result<Option<Info>, Error> {
+        reply::optional(self.harmless(&self.command("DQ.INFO"))?, Info::read)
+    }
+
+    /// How late the queue delivers and how long consumers take; `None` if the queue does not exist.
+    ///
+    /// # Errors
+    /// Those of every command.
+    pub fn stats(&self) -> Result<Option<Stats>, Error> {
+        reply::optional(self.harmless(&self.command("DQ.STATS"))?, Stats::read)
+    }
+
+    /// Creates the queue with these settings, or changes them if it exists: what a process does at its start.
+    ///
+    /// # Errors
+    /// [`Error::Server`] if a setting is out of its range.
+    pub fn declare(&self, settings: &Settings) -> Result<(), Error> {
+        self.set("DQ.ALTER", true, settings)
+    }
+
+    /// Creates the queue with these settings.
+    ///
+    /// # Errors
+    /// [`Error::Server`] if it exists with others, or a setting is out of its range.
+    pub fn create(&self, settings: &Settings) -> Result<(), Error> {
+        self.set("DQ.CREATE", false, settings)
+    }
+
+    /// Changes settings.
+    ///
+    /// # Errors
+    /// [`Error::NoQueue`] if it does not exist; [`Error::Server`] if a setting is out of its range.
+    pub fn alter(&self, settings: &Settings) -> Result<(), Error> {
+        self.set("DQ.ALTER", false, settings)
+    }
+
+    fn set(&self, name: &str, make: bool, settings: &Settings) -> Result<(), Error> {
+        let mut command = self.command(name);
+        if make {
+            command.word("MKQUEUE");
+        }
+        settings.write(&mut command);
+        self.harmless(&command).map(drop)
+    }
+
+    fn command(&self, name: &str) -> Command {
+        Command::new(name, &self.key)
+    }
+
+    /// `None` if there are no names, which would be no valid command.
+    fn with_names<N: AsRef<[u8]>>(
+        &self,
+        name: &str,
+        names: impl IntoIterator<Item = N>,
+    ) -> Result<Option<Command>, Error> {
+        let (mut command, mut count) = (self.command(name), 0);
+        for name in names {
+            command.word(name.as_ref());
+            count += 1;
+        }
+        Ok((count > 0).then_some(command))
+    }
+
+    fn answer(&self, command: &Command, resend: Resend) -> Result<Answer, Failure> {
+        self.client.answer_or_failure(&command.0, resend).map_err(|(error, repeated)| Failure { error, repeated })
+    }
+
+    fn harmless(&self, command: &Command) -> Result<Value, Error> {
+        self.client.call(&command.0, Resend::Harmless)
+    }
+
+    fn count_of(&self, command: Option<Command>) -> Result<u64, Error> {
+        command.map_or(Ok(0), |command| reply::count(&self.harmless(&command)?))
+    }
+
+    fn count_once(&self, command: &Command) -> Result<u64, Error> {
+        reply::count(&self.client.call(&command.0, Resend::Never)?)
+    }
+
+    fn state_of(&self, command: Option<Command>) -> Result<Option<State>, Error> {
+        let Some(command) = command else { return Ok(None) };
+        reply::optional(self.harmless(&command)?, |value| message::state(&value))
+    }
+}
+
+impl<T> Clone for Queue<T> {
+    fn clone(&self) -> Queue<T> {
+        Queue { client: self.client.clone(), key: self.key.clone(), of: PhantomData }
+    }
+}
+
+impl<T> fmt::Debug for Queue<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Queue").field(&self.name()).finish()
+    }
+}

@@ -1,0 +1,158 @@
+//! Popping messages.
+
+use super::command::{millis, Command};
+use super::id::{Id, Receipt};
+use super::Queue;
+use crate::connect::Resend;
+use crate::payload::Decode;
+use crate::reply;
+use crate::Error;
+use redis::Value;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+/// A message that was delivered.
+#[derive(Clone, Debug)]
+pub struct Delivery<T> {
+    /// The id of the message.
+    pub id: Id,
+    /// 1 on the first delivery.
+    pub attempt: u32,
+    /// Names this delivery: what [`Queue::ack`] and the like take. `None` if it was popped without a lease.
+    pub receipt: Option<Receipt>,
+    bytes: Vec<u8>,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T> Delivery<T> {
+    /// The payload as the queue holds it.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(crate) fn into_parts(self) -> (Id, u32, Option<Receipt>, Vec<u8>) {
+        (self.id, self.attempt, self.receipt, self.bytes)
+    }
+
+    /// The receipt, or the id if there is none.
+    pub(crate) fn name(&self) -> &[u8] {
+        self.receipt.as_ref().map_or(self.id.as_ref(), AsRef::as_ref)
+    }
+}
+
+impl<T: Decode> Delivery<T> {
+    /// The payload.
+    ///
+    /// # Errors
+    /// [`Error::Decode`] if the bytes are not a `T`. The message stays in flight.
+    pub fn payload(&self) -> Result<T, Error> {
+        T::decode(&self.bytes)
+    }
+}
+
+impl<T> AsRef<[u8]> for Delivery<T> {
+    /// The name by which this delivery is acknowledged.
+    fn as_ref(&self) -> &[u8] {
+        self.name()
+    }
+}
+
+/// Reads the messages of a pop.
+pub(crate) fn deliveries<T>(reply: Value) -> Result<Vec<Delivery<T>>, Error> {
+    reply::list(reply)?.into_iter().map(delivery).collect()
+}
+
+fn delivery<T>(message: Value) -> Result<Delivery<T>, Error> {
+    let mut parts = reply::list(message)?.into_iter();
+    let mut next = || parts.next().ok_or_else(|| Error::Protocol("a message with too few parts".to_owned()));
+    Ok(Delivery {
+        id: Id::from_bytes(reply::bytes(next()?)?),
+        bytes: reply::bytes(next()?)?,
+        attempt: u32::try_from(reply::int(&next()?)?).unwrap_or(u32::MAX),
+        receipt: reply::optional(next()?, reply::bytes)?.map(Receipt::from_bytes),
+        of: PhantomData,
+    })
+}
+
+/// A pop: options, and then [`Pop::one`] or [`Pop::all`].
+#[must_use = "a pop does nothing until it is sent"]
+#[derive(Debug)]
+pub struct Pop<'a, T> {
+    queue: &'a Queue<T>,
+    count: u32,
+    lease: Option<Duration>,
+    block: Duration,
+    no_ack: bool,
+}
+
+impl<'a, T> Pop<'a, T> {
+    pub(super) fn new(queue: &'a Queue<T>) -> Pop<'a, T> {
+        Pop { queue, count: 1, lease: None, block: Duration::ZERO, no_ack: false }
+    }
+
+    /// The most messages to deliver. 1 by default.
+    pub fn count(mut self, count: u32) -> Self {
+        self.count = count;
+        self
+    }
+
+    /// How long these deliveries may take, instead of the message's or the queue's lease.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.lease = Some(lease);
+        self
+    }
+
+    /// Waits for up to this time until there is a message. Zero, the default: does not wait.
+    pub fn block(mut self, time: Duration) -> Self {
+        self.block = time;
+        self
+    }
+
+    /// Removes the messages when they are delivered, so that each is delivered at most once.
+    pub fn no_ack(mut self) -> Self {
+        self.no_ack = true;
+        self
+    }
+
+    /// Delivers one message, if there is one in time.
+    ///
+    /// # Errors
+    /// [`Error::Lost`] if the connection is lost: a pop is not repeated, and what it may have delivered comes again when
+    /// its lease has ended. And those of every command.
+    pub fn one(self) -> Result<Option<Delivery<T>>, Error> {
+        Ok(self.count(1).all()?.pop())
+    }
+
+    /// Delivers up to [`Pop::count`] messages. None: there was none in time.
+    ///
+    /// # Errors
+    /// As [`Pop::one`].
+    pub fn all(self) -> Result<Vec<Delivery<T>>, Error> {
+        let mut command = self.queue.command("DQ.POP");
+        write_options(&mut command, self.count, self.lease, self.block);
+        if self.no_ack {
+            command.word("NOACK");
+        }
+        deliveries(self.queue.client.answer(&command.0, Resend::Never, self.block)?.value)
+    }
+}
+
+fn write_options(command: &mut Command, count: u32, lease: Option<Duration>, block: Duration) {
+    if count != 1 {
+        command.option("COUNT", count);
+    }
+    if let Some(lease) = lease {
+        command.option("LEASE", millis(lease));
+    }
+    if !block.is_zero() {
+        command.option("BLOCK", millis(block));
+    }
+}
+
+/// The pop of a worker.
+pub(crate) fn command(key: &[u8], count: u32, lease: Duration, block: Duration) -> redis::Cmd {
+    let mut command = Command::new("DQ.POP", key);
+    write_options(&mut command, count, Some(lease), block);
+    command.0
+}

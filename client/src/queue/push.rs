@@ -1,0 +1,319 @@
+//! Pushing messages, one or many.
+
+use super::id::Id;
+use super::Queue;
+use crate::connect::Resend;
+use crate::payload::Encode;
+use crate::queue::command::{millis, Command};
+use crate::reply;
+use crate::Error;
+use redis::Value;
+use std::marker::PhantomData;
+use std::time::{Duration, SystemTime};
+
+/// What a push did.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Pushed {
+    /// The queue holds the message under this id.
+    New(Id),
+    /// The queue holds a live message of the given id already, or accepted that id within its `DEDUPE`. Nothing changed.
+    Duplicate,
+}
+
+impl Pushed {
+    /// The id of the new message; `None` if it was a duplicate.
+    #[must_use]
+    pub fn id(self) -> Option<Id> {
+        match self {
+            Pushed::New(id) => Some(id),
+            Pushed::Duplicate => None,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum When {
+    Now,
+    After(Duration),
+    At(SystemTime),
+}
+
+/// The options that one message and a batch have in common.
+#[derive(Clone, Debug)]
+struct Options {
+    when: When,
+    priority: i8,
+    retries: Option<i32>,
+    lease: Option<Duration>,
+    ttl: Option<Duration>,
+    replace: bool,
+    max_wait: Option<Duration>,
+    /// Whether the server chooses the ids.
+    server_ids: bool,
+}
+
+impl Options {
+    fn new() -> Options {
+        Options {
+            when: When::Now,
+            priority: 0,
+            retries: None,
+            lease: None,
+            ttl: None,
+            replace: false,
+            max_wait: None,
+            server_ids: false,
+        }
+    }
+
+    fn write(&self, command: &mut Command) {
+        match self.when {
+            When::Now => {}
+            When::After(delay) => command.option("DELAY", millis(delay)),
+            When::At(time) => command.option("AT", super::command::unix_ms(time)),
+        }
+        if self.priority != 0 {
+            command.option("PRIORITY", self.priority);
+        }
+        if let Some(retries) = self.retries {
+            command.option("RETRIES", retries);
+        }
+        if let Some(lease) = self.lease {
+            command.option("LEASE", millis(lease));
+        }
+        if let Some(ttl) = self.ttl {
+            command.option("TTL", millis(ttl));
+        }
+        if self.replace {
+            command.word("REPLACE");
+        }
+        if let Some(wait) = self.max_wait {
+            command.option("MAXWAIT", millis(wait));
+        }
+    }
+
+    /// A replacement is not repeated: if its first execution was delivered meanwhile, the second would be a new message.
+    fn resend(&self, has_ids: bool) -> Resend {
+        if has_ids && !self.replace {
+            Resend::Harmless
+        } else {
+            Resend::Never
+        }
+    }
+}
+
+macro_rules! push_options {
+    () => {
+        /// The message is due this long after now. It is due at once by default.
+        pub fn delay(mut self, delay: Duration) -> Self {
+            self.options.when = When::After(delay);
+            self
+        }
+
+        /// The message is due at this time, which may be past.
+        pub fn at(mut self, time: SystemTime) -> Self {
+            self.options.when = When::At(time);
+            self
+        }
+
+        /// Among ready messages, those of a higher priority are delivered first. 0 by default.
+        pub fn priority(mut self, priority: i8) -> Self {
+            self.options.priority = priority;
+            self
+        }
+
+        /// The most redeliveries after the first delivery, instead of the queue's; -1: no limit.
+        pub fn retries(mut self, retries: i32) -> Self {
+            self.options.retries = Some(retries);
+            self
+        }
+
+        /// How long each delivery may take, instead of the queue's lease. Workers use a lease of their own.
+        pub fn lease(mut self, lease: Duration) -> Self {
+            self.options.lease = Some(lease);
+            self
+        }
+
+        /// If the message is not completed within this time after it was due, it becomes dead; zero: never.
+        pub fn ttl(mut self, ttl: Duration) -> Self {
+            self.options.ttl = Some(ttl);
+            self
+        }
+
+        /// Sends the push at most once, and lets the server generate the id, unless there is one. Without this, a message
+        /// without an id gets a random one, so that the push can be repeated if the connection is lost and is still made
+        /// only once. The server's own ids cost less memory.
+        pub fn once(mut self) -> Self {
+            self.options.server_ids = true;
+            self
+        }
+    };
+}
+
+/// A push of one message: options, and then [`Push::send`].
+#[must_use = "a push does nothing until it is sent"]
+#[derive(Debug)]
+pub struct Push<'a, T> {
+    queue: &'a Queue<T>,
+    payload: Result<Vec<u8>, Error>,
+    id: Option<Id>,
+    options: Options,
+}
+
+impl<'a, T: Encode> Push<'a, T> {
+    pub(super) fn new(queue: &'a Queue<T>, payload: &T) -> Push<'a, T> {
+        Push { queue, payload: payload.encode(), id: None, options: Options::new() }
+    }
+}
+
+impl<T> Push<'_, T> {
+    push_options!();
+
+    /// The message's own id, of 1 to 255 bytes without `#`. While the queue holds a live message of this id, further
+    /// pushes are [`Pushed::Duplicate`].
+    pub fn id(mut self, id: impl AsRef<[u8]>) -> Self {
+        self.id = Some(Id::from_bytes(id.as_ref().to_vec()));
+        self
+    }
+
+    /// Removes the message that has the id, in any state, and takes its place. If the connection is lost while this is
+    /// sent, it is not repeated, because the first message may have been delivered already.
+    pub fn replace(mut self) -> Self {
+        self.options.replace = true;
+        self
+    }
+
+    /// As [`Push::replace`], and the message is due no later than this long after the first push of the chain of
+    /// replacements.
+    pub fn replace_within(mut self, wait: Duration) -> Self {
+        self.options.replace = true;
+        self.options.max_wait = Some(wait);
+        self
+    }
+
+    /// Pushes the message.
+    ///
+    /// If the push is repeated after a lost connection, and the queue then says that it has a message of this id, or a
+    /// dead one, it counts as [`Pushed::New`].
+    ///
+    /// # Errors
+    /// [`Error::QueueFull`], [`Error::DeadId`], [`Error::TooLarge`], [`Error::OutOfMemory`], [`Error::Encode`]; and those
+    /// of every command.
+    pub fn send(self) -> Result<Pushed, Error> {
+        let id = match self.id {
+            None if !self.options.server_ids && !self.options.replace => Some(Id::unique()),
+            id => id,
+        };
+        let resend = if self.options.server_ids { Resend::Never } else { self.options.resend(id.is_some()) };
+        let mut command = self.queue.command("DQ.PUSH");
+        command.word(self.payload?);
+        if let Some(id) = &id {
+            command.option("ID", id.as_ref());
+        }
+        self.options.write(&mut command);
+        let made = |id: Option<Id>| id.map_or(Pushed::Duplicate, Pushed::New);
+        let (value, repeated) = match self.queue.answer(&command, resend) {
+            Ok(answer) => (answer.value, answer.repeated),
+            Err(failure) => {
+                return if failure.repeated && is_dead(&failure.error) { Ok(made(id)) } else { Err(failure.error) }
+            }
+        };
+        match reply::optional(value, reply::bytes)? {
+            Some(id) => Ok(Pushed::New(Id::from_bytes(id))),
+            None if repeated => Ok(made(id)),
+            None => Ok(Pushed::Duplicate),
+        }
+    }
+}
+
+fn is_dead(error: &Error) -> bool {
+    matches!(error, Error::DeadId(_))
+}
+
+/// A push of several messages with the same options, in one step: other clients see all of them or none.
+#[must_use = "a push does nothing until it is sent"]
+#[derive(Debug)]
+pub struct PushAll<'a, T> {
+    queue: &'a Queue<T>,
+    payloads: Vec<Vec<u8>>,
+    ids: Option<Vec<Id>>,
+    options: Options,
+    failure: Option<Error>,
+    of: PhantomData<T>,
+}
+
+impl<'a, T: Encode> PushAll<'a, T> {
+    pub(super) fn new<'p>(queue: &'a Queue<T>, payloads: impl IntoIterator<Item = &'p T>) -> PushAll<'a, T>
+    where
+        T: 'p,
+    {
+        let encoded: Result<Vec<_>, Error> = payloads.into_iter().map(Encode::encode).collect();
+        let (payloads, failure) = match encoded {
+            Ok(payloads) => (payloads, None),
+            Err(error) => (Vec::new(), Some(error)),
+        };
+        PushAll { queue, payloads, ids: None, options: Options::new(), failure, of: PhantomData }
+    }
+}
+
+impl<T> PushAll<'_, T> {
+    push_options!();
+
+    /// The messages' own ids, one for each payload. See [`Push::id`].
+    pub fn ids<I: AsRef<[u8]>>(mut self, ids: impl IntoIterator<Item = I>) -> Self {
+        self.ids = Some(ids.into_iter().map(|id| Id::from_bytes(id.as_ref().to_vec())).collect());
+        self
+    }
+
+    /// Each message removes the one that has its id, in any state, and takes its place. See [`Push::replace`].
+    pub fn replace(mut self) -> Self {
+        self.options.replace = true;
+        self
+    }
+
+    /// Pushes the messages. The results are in the order of the payloads; a message whose id belongs to a dead one is
+    /// [`Error::DeadId`] there, and the others are pushed.
+    ///
+    /// # Errors
+    /// As [`Push::send`]; then nothing was pushed.
+    pub fn send(self) -> Result<Vec<Result<Pushed, Error>>, Error> {
+        if let Some(error) = self.failure {
+            return Err(error);
+        }
+        if self.payloads.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ids = match self.ids {
+            None if !self.options.server_ids && !self.options.replace => {
+                Some(self.payloads.iter().map(|_| Id::unique()).collect::<Vec<_>>())
+            }
+            ids => ids,
+        };
+        if ids.as_ref().is_some_and(|ids| ids.len() != self.payloads.len()) {
+            return Err(Error::Config("a batch needs as many ids as payloads".to_owned()));
+        }
+        let resend = if self.options.server_ids { Resend::Never } else { self.options.resend(ids.is_some()) };
+        let mut command = self.queue.command("DQ.MPUSH");
+        command.word(self.payloads.len());
+        for payload in self.payloads {
+            command.word(payload);
+        }
+        if let Some(ids) = &ids {
+            command.word("IDS");
+            ids.iter().for_each(|id| command.word(id.as_ref()));
+        }
+        self.options.write(&mut command);
+        let answer = self.queue.answer(&command, resend).map_err(|failure| failure.error)?;
+        let mut own_ids = ids.into_iter().flatten();
+        let read = |value: Value| {
+            let own = own_ids.next();
+            match (reply::checked(value), own) {
+                (Ok(Value::Nil) | Err(Error::DeadId(_)), Some(id)) if answer.repeated => Ok(Pushed::New(id)),
+                (Ok(Value::Nil), _) => Ok(Pushed::Duplicate),
+                (Ok(value), _) => reply::bytes(value).map(|id| Pushed::New(Id::from_bytes(id))),
+                (Err(error), _) => Err(error),
+            }
+        };
+        Ok(reply::list(answer.value)?.into_iter().map(read).collect())
+    }
+}

@@ -1,0 +1,101 @@
+//! The settings of a queue.
+
+use super::command::{millis, Command};
+use crate::reply::Fields;
+use crate::Error;
+use std::time::Duration;
+
+/// Settings of a queue: those that are `Some` are set. [`Info::settings`](super::Info::settings) has them all.
+///
+/// ```
+/// # use std::time::Duration;
+/// let settings = dq_client::Settings {
+///     retries: Some(5),
+///     backoff: Some((Duration::from_secs(1), Duration::from_secs(60))),
+///     ..Default::default()
+/// };
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Settings {
+    /// How long a delivery may take before the message is delivered again.
+    pub lease: Option<Duration>,
+    /// The most redeliveries before a message becomes dead; -1: no limit.
+    pub retries: Option<i32>,
+    /// How long a message waits after a nack: the first wait, which doubles, and the longest.
+    pub backoff: Option<(Duration, Duration)>,
+    /// The share in % by which that wait is shortened at most. Set only together with `backoff`.
+    pub jitter: Option<u8>,
+    /// A message that is not completed within this time becomes dead; zero: never.
+    pub ttl: Option<Duration>,
+    /// The most messages that are not dead; 0: no limit.
+    pub max_len: Option<u64>,
+    /// The most messages in flight; 0: no limit.
+    pub max_inflight: Option<u64>,
+    /// The most deliveries in any span of this time; `(0, ZERO)`: no limit.
+    pub rate: Option<(u32, Duration)>,
+    /// The most dead messages that are kept; -1: all.
+    pub dead_len: Option<i64>,
+    /// How long dead messages are kept; zero: for ever.
+    pub dead_ttl: Option<Duration>,
+    /// The largest payload in bytes; 0: no limit.
+    pub max_payload: Option<u64>,
+    /// For how long an accepted id is refused; zero: only while its message is there.
+    pub dedupe: Option<Duration>,
+}
+
+impl Settings {
+    pub(super) fn write(&self, command: &mut Command) {
+        let mut time = |name: &str, value: Option<Duration>| {
+            if let Some(value) = value {
+                command.option(name, millis(value));
+            }
+        };
+        time("LEASE", self.lease);
+        time("TTL", self.ttl);
+        time("DEADTTL", self.dead_ttl);
+        time("DEDUPE", self.dedupe);
+        if let Some(retries) = self.retries {
+            command.option("RETRIES", retries);
+        }
+        if let Some((base, max)) = self.backoff {
+            command.option("BACKOFF", millis(base));
+            command.word(millis(max));
+            if let Some(jitter) = self.jitter {
+                command.option("JITTER", jitter);
+            }
+        }
+        if let Some((deliveries, period)) = self.rate {
+            command.option("RATE", deliveries);
+            command.word(millis(period));
+        }
+        if let Some(kept) = self.dead_len {
+            command.option("DEADLEN", kept);
+        }
+        let counts = [("MAXLEN", self.max_len), ("MAXINFLIGHT", self.max_inflight), ("MAXPAYLOAD", self.max_payload)];
+        for (name, value) in counts {
+            if let Some(value) = value {
+                command.option(name, value);
+            }
+        }
+    }
+
+    /// The settings among the fields of `DQ.INFO`.
+    pub(super) fn read(fields: &Fields) -> Result<Settings, Error> {
+        let time = |name: &str| fields.count(name).map(Duration::from_millis);
+        let small = |name: &str| fields.count(name).map(|number| u32::try_from(number).unwrap_or(u32::MAX));
+        Ok(Settings {
+            lease: Some(time("lease")?),
+            retries: Some(i32::try_from(fields.int("retries")?).unwrap_or(i32::MAX)),
+            backoff: Some((time("backoff-base")?, time("backoff-max")?)),
+            jitter: Some(u8::try_from(fields.count("backoff-jitter")?).unwrap_or(u8::MAX)),
+            ttl: Some(time("ttl")?),
+            max_len: Some(fields.count("maxlen")?),
+            max_inflight: Some(fields.count("maxinflight")?),
+            rate: Some((small("rate")?, time("rate-period")?)),
+            dead_len: Some(fields.int("deadlen")?),
+            dead_ttl: Some(time("deadttl")?),
+            max_payload: Some(fields.count("maxpayload")?),
+            dedupe: Some(time("dedupe")?),
+        })
+    }
+}

@@ -1,0 +1,222 @@
+//! What a handler gets, and how it fails.
+
+use super::stop::Stop;
+use crate::queue::{Id, Nack, Receipt};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A lease counts as lost before its end by a tenth of it, at most by this time, so that the handler has time to stop.
+const LONGEST_MARGIN: Duration = Duration::from_secs(1);
+
+/// The delivery that a handler works on.
+#[derive(Clone)]
+pub struct Context {
+    pub(super) queue: Arc<str>,
+    pub(super) id: Id,
+    pub(super) attempt: u32,
+    pub(super) receipt: Receipt,
+    pub(super) lease: Arc<Lease>,
+    pub(super) stop: Arc<Stop>,
+}
+
+impl Context {
+    /// The name of the queue.
+    #[must_use]
+    pub fn queue(&self) -> &str {
+        &self.queue
+    }
+
+    /// The id of the message: work that must not be done twice can be keyed by it.
+    #[must_use]
+    pub fn id(&self) -> &Id {
+        &self.id
+    }
+
+    /// 1 on the first delivery of the message.
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// Names this delivery.
+    #[must_use]
+    pub fn receipt(&self) -> &Receipt {
+        &self.receipt
+    }
+
+    /// Whether another worker may have the message, or will have it soon: it was cancelled or replaced, or the lease could
+    /// not be extended. Long work should look at this and stop; what it returns has no effect any more.
+    ///
+    /// Turns true a little before the end of a lease that could not be extended.
+    #[must_use]
+    pub fn lease_lost(&self) -> bool {
+        self.lease.is_lost()
+    }
+
+    /// Whether the worker is to stop. Work that takes longer than the grace period should stop and fail.
+    #[must_use]
+    pub fn stopping(&self) -> bool {
+        self.stop.is_set()
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut fields = f.debug_struct("Context");
+        fields.field("queue", &self.queue).field("id", &self.id).field("attempt", &self.attempt).finish_non_exhaustive()
+    }
+}
+
+/// The lease of a delivery, by the clock of this process.
+pub(super) struct Lease {
+    /// The number of its queue within the pool.
+    pub source: usize,
+    pub receipt: Receipt,
+    /// The instant from which the times below count.
+    epoch: Instant,
+    /// When handlers are told that it is lost, in ms.
+    lost_at: AtomicU64,
+    extend_at: AtomicU64,
+    lost: AtomicBool,
+}
+
+impl Lease {
+    pub fn new(source: usize, receipt: Receipt, begun: Instant, time: Duration) -> Lease {
+        let lease = Lease {
+            source,
+            receipt,
+            epoch: begun,
+            lost_at: AtomicU64::new(0),
+            extend_at: AtomicU64::new(0),
+            lost: AtomicBool::new(false),
+        };
+        lease.restart(begun, time);
+        lease
+    }
+
+    /// The lease runs from `begun` on.
+    pub fn restart(&self, begun: Instant, time: Duration) {
+        let margin = (time / 10).min(LONGEST_MARGIN);
+        self.lost_at.store(self.ms(begun + time - margin), Ordering::Relaxed);
+        self.extend_at.store(self.ms(begun + time / 2), Ordering::Relaxed);
+    }
+
+    pub fn extend_at(&self) -> Instant {
+        self.epoch + Duration::from_millis(self.extend_at.load(Ordering::Relaxed))
+    }
+
+    pub fn try_again_at(&self, time: Instant) {
+        self.extend_at.store(self.ms(time), Ordering::Relaxed);
+    }
+
+    pub fn lose(&self) {
+        self.lost.store(true, Ordering::Relaxed);
+    }
+
+    /// Once it is lost, it stays so: the handler may have stopped already.
+    pub fn is_lost(&self) -> bool {
+        if self.lost.load(Ordering::Relaxed) {
+            return true;
+        }
+        let is_over = self.ms(Instant::now()) >= self.lost_at.load(Ordering::Relaxed);
+        if is_over {
+            self.lose();
+        }
+        is_over
+    }
+
+    fn ms(&self, time: Instant) -> u64 {
+        u64::try_from(time.saturating_duration_since(self.epoch).as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// Why a handler did not complete a message, and what is to become of it.
+///
+/// Any error converts into a failure that is retried, so `?` works in a handler.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Failure {
+    text: String,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Retry(Option<Duration>),
+    Reject,
+    GiveBack,
+}
+
+impl Failure {
+    /// The message is delivered again after the queue's backoff, or becomes dead if its retries are spent. The text is
+    /// kept with the message.
+    pub fn retry(text: impl fmt::Display) -> Failure {
+        Failure { text: text.to_string(), kind: Kind::Retry(None) }
+    }
+
+    /// The message is delivered again after this time.
+    pub fn retry_after(delay: Duration, text: impl fmt::Display) -> Failure {
+        Failure { text: text.to_string(), kind: Kind::Retry(Some(delay)) }
+    }
+
+    /// The message must not be tried again: it becomes dead.
+    pub fn reject(text: impl fmt::Display) -> Failure {
+        Failure { text: text.to_string(), kind: Kind::Reject }
+    }
+
+    /// The work was not begun, for example because the worker is stopping: the delivery does not count as an attempt.
+    #[must_use]
+    pub fn give_back() -> Failure {
+        Failure { text: String::new(), kind: Kind::GiveBack }
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn is_give_back(&self) -> bool {
+        self.kind == Kind::GiveBack
+    }
+
+    pub(super) fn nack(&self) -> Nack {
+        let nack = match self.kind {
+            Kind::Retry(None) => Nack::retry(),
+            Kind::Retry(Some(delay)) => Nack::retry().after(delay),
+            Kind::Reject => Nack::reject(),
+            Kind::GiveBack => return Nack::give_back(),
+        };
+        nack.error(self.text.as_str())
+    }
+}
+
+impl<E: std::error::Error> From<E> for Failure {
+    fn from(error: E) -> Failure {
+        Failure::retry(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Failure, Lease};
+    use crate::queue::Receipt;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn a_lost_lease_stays_lost() {
+        let lease = Lease::new(0, Receipt::from("m#1"), Instant::now(), Duration::from_secs(600));
+        assert!(!lease.is_lost());
+        lease.restart(Instant::now(), Duration::ZERO);
+        assert!(lease.is_lost());
+        lease.restart(Instant::now(), Duration::from_secs(600));
+        assert!(lease.is_lost());
+    }
+
+    #[test]
+    fn any_error_is_a_failure_that_is_retried() {
+        let failure: Failure = "x".parse::<u8>().unwrap_err().into();
+        assert_eq!(failure, Failure::retry("invalid digit found in string"));
+    }
+}

@@ -1,0 +1,65 @@
+//! What a worker reports while it runs.
+
+use crate::queue::{Id, State};
+use crate::Error;
+use std::fmt;
+
+/// Something that an operator may want to know. `Display` is a line for a log.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// Messages cannot be popped: reported once for each outage.
+    Interrupted {
+        /// The queue.
+        queue: &'a str,
+        /// Why.
+        error: &'a Error,
+    },
+    /// Messages can be popped again.
+    Resumed {
+        /// The queue.
+        queue: &'a str,
+    },
+    /// A handler failed, or panicked, or the payload could not be decoded, and the message was given back.
+    Failed {
+        /// The queue.
+        queue: &'a str,
+        /// The message.
+        id: &'a Id,
+        /// How often it was delivered.
+        attempt: u32,
+        /// The error.
+        error: &'a str,
+        /// What has become of it; `None` if its lease was lost.
+        state: Option<State>,
+    },
+    /// The lease of a message was lost while its handler ran.
+    LeaseLost {
+        /// The queue.
+        queue: &'a str,
+        /// The message's receipt.
+        receipt: &'a str,
+    },
+    /// The server refused to acknowledge, give back or extend: the messages are delivered again when their leases end.
+    Refused {
+        /// The queue.
+        queue: &'a str,
+        /// Why.
+        error: &'a Error,
+    },
+}
+
+impl fmt::Display for Event<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Event::Interrupted { queue, error } => write!(f, "{queue}: cannot pop: {error}"),
+            Event::Resumed { queue } => write!(f, "{queue}: can pop again"),
+            Event::Failed { queue, id, attempt, error, state } => {
+                let state = state.map_or("its lease was lost", State::as_str);
+                write!(f, "{queue}: {id} failed at attempt {attempt}: {error}; now {state}")
+            }
+            Event::LeaseLost { queue, receipt } => write!(f, "{queue}: the lease of {receipt} was lost"),
+            Event::Refused { queue, error } => write!(f, "{queue}: the server refused an answer: {error}"),
+        }
+    }
+}

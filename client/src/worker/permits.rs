@@ -1,0 +1,292 @@
+//! Free hands, shared among the queues of a pool.
+//!
+//! A pop may deliver no more messages than there are hands reserved for it, so each thread that pops takes hands first,
+//! and gives back what the pop did not use. Queues with messages get hands in proportion to their weights (start-time
+//! fair queueing: a queue's next turn begins later, the more it was given by its weight).
+//!
+//! A queue is *hot* if its last pop returned all that it asked for, so there is probably more. While another queue is
+//! hot, an idle queue does not block a connection with a hand that is needed: it only probes now and then, and blocked
+//! pops are ended if a hot queue finds no free hand.
+
+use crate::connect::lock;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How often an idle queue is looked at while another one is hot.
+const PROBE: Duration = Duration::from_millis(50);
+/// How soon blocked pops are ended again if hands did not become free.
+const RECLAIM: Duration = Duration::from_millis(20);
+/// A thread that waits for hands looks around after this time, even if nobody wakes it.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// Hands for one pop.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Grant {
+    pub count: usize,
+    /// Whether the pop may block.
+    pub block: bool,
+}
+
+pub(super) struct Permits {
+    state: Mutex<State>,
+    /// One for each queue.
+    turns: Vec<Condvar>,
+    total: usize,
+}
+
+struct State {
+    free: usize,
+    closed: bool,
+    /// The start of the turn that began last.
+    clock: f64,
+    tickets: u64,
+    queues: Vec<Turn>,
+}
+
+struct Turn {
+    weight: f64,
+    start: f64,
+    finish: f64,
+    /// Set while the queue waits for hands: equal starts are served in this order.
+    ticket: Option<u64>,
+    hot: bool,
+    blocked: bool,
+    probe_at: Instant,
+}
+
+impl State {
+    fn is_contended(&self, queue: usize) -> bool {
+        self.queues.iter().enumerate().any(|(other, turn)| other != queue && turn.hot)
+    }
+
+    fn may_take(&self, queue: usize, turn: &Turn, now: Instant) -> bool {
+        turn.ticket.is_some() && (turn.hot || now >= turn.probe_at || !self.is_contended(queue))
+    }
+
+    /// The queue whose turn it is.
+    fn best(&self, now: Instant) -> Option<usize> {
+        let waiting = self.queues.iter().enumerate().filter(|(queue, turn)| self.may_take(*queue, turn, now));
+        let first = waiting.min_by(|(_, a), (_, b)| a.start.total_cmp(&b.start).then(a.ticket.cmp(&b.ticket)));
+        first.map(|(queue, _)| queue)
+    }
+}
+
+impl Permits {
+    pub fn new(hands: usize, weights: &[u32]) -> Permits {
+        let now = Instant::now();
+        let turn = |weight: &u32| Turn {
+            weight: f64::from((*weight).max(1)),
+            start: 0.0,
+            finish: 0.0,
+            ticket: None,
+            hot: false,
+            blocked: false,
+            probe_at: now,
+        };
+        let state =
+            State { free: hands, closed: false, clock: 0.0, tickets: 0, queues: weights.iter().map(turn).collect() };
+        Permits { state: Mutex::new(state), turns: weights.iter().map(|_| Condvar::new()).collect(), total: hands }
+    }
+
+    /// Whether every queue can have a hand while it blocks.
+    pub fn suffice(&self) -> bool {
+        self.turns.len() <= self.total
+    }
+
+    /// Waits for hands. `None`: the pool is stopping. `end_pop` is called with queues whose blocked pop should end.
+    pub fn acquire(&self, queue: usize, end_pop: impl Fn(usize)) -> Option<Grant> {
+        let turn_of_mine = self.turns.get(queue)?;
+        let mut state = lock(&self.state);
+        state.tickets += 1;
+        let (ticket, clock) = (state.tickets, state.clock);
+        let mine = state.queues.get_mut(queue)?;
+        mine.ticket = Some(ticket);
+        mine.start = mine.finish.max(clock);
+        loop {
+            if state.closed {
+                return None;
+            }
+            let now = Instant::now();
+            if state.free > 0 && state.best(now) == Some(queue) {
+                let grant = self.grant(&mut state, queue)?;
+                self.wake_next(&state);
+                return Some(grant);
+            }
+            let mine = state.queues.get(queue)?;
+            let (hot, probe_at) = (mine.hot, mine.probe_at);
+            let to_end = |state: &State| -> Vec<usize> {
+                let blocked = state.queues.iter().enumerate().filter(|(_, turn)| turn.blocked);
+                blocked.map(|(queue, _)| queue).collect()
+            };
+            let to_end = if hot && state.free == 0 { to_end(&state) } else { Vec::new() };
+            let wait = if !to_end.is_empty() {
+                drop(state);
+                to_end.into_iter().for_each(&end_pop);
+                state = lock(&self.state);
+                RECLAIM
+            } else if now < probe_at {
+                probe_at - now
+            } else {
+                LONGEST_WAIT
+            };
+            if state.free == 0 || state.best(Instant::now()) != Some(queue) {
+                state = turn_of_mine.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0;
+            }
+        }
+    }
+
+    fn grant(&self, state: &mut State, queue: usize) -> Option<Grant> {
+        let contended = state.is_contended(queue);
+        let hot_weight: f64 = state.queues.iter().filter(|turn| turn.hot).map(|turn| turn.weight).sum();
+        let (free, all) = (state.free, state.queues.len());
+        let turn = state.queues.get_mut(queue)?;
+        let count = if all == 1 {
+            free
+        } else if turn.hot {
+            share(free, turn.weight / hot_weight)
+        } else if contended {
+            1
+        } else {
+            (self.total / all).clamp(1, free)
+        };
+        turn.ticket = None;
+        // A hot queue asks without blocking, so that it is known at once when it is empty.
+        let block = all == 1 || !(turn.hot || contended);
+        turn.blocked = block;
+        state.clock = turn.start;
+        state.free -= count;
+        Some(Grant { count, block })
+    }
+
+    /// After a pop: so many messages were delivered, and the other hands are free.
+    pub fn popped(&self, queue: usize, grant: Grant, delivered: usize) {
+        let mut state = lock(&self.state);
+        state.free += grant.count.saturating_sub(delivered);
+        let all = state.queues.len();
+        if let Some(turn) = state.queues.get_mut(queue) {
+            #[allow(clippy::cast_precision_loss, reason = "fairness needs no precision")]
+            let used = delivered as f64 / turn.weight;
+            turn.finish = turn.start + used;
+            turn.blocked = false;
+            let was_hot = turn.hot;
+            turn.hot = all > 1 && delivered > 0 && delivered == grant.count;
+            if delivered == 0 {
+                turn.probe_at = Instant::now() + PROBE;
+            }
+            if was_hot && !turn.hot {
+                self.turns.iter().for_each(Condvar::notify_one);
+            }
+        }
+        self.wake_next(&state);
+    }
+
+    /// So many hands have finished.
+    pub fn release(&self, hands: usize) {
+        let mut state = lock(&self.state);
+        state.free += hands;
+        self.wake_next(&state);
+    }
+
+    /// Ends all waiting.
+    pub fn close(&self) {
+        lock(&self.state).closed = true;
+        self.turns.iter().for_each(Condvar::notify_all);
+    }
+
+    fn wake_next(&self, state: &State) {
+        if state.free > 0 {
+            if let Some(turn) = state.best(Instant::now()).and_then(|queue| self.turns.get(queue)) {
+                turn.notify_one();
+            }
+        }
+    }
+}
+
+/// A share of the free hands, at least one.
+#[allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a small number"
+)]
+fn share(free: usize, part: f64) -> usize {
+    ((free as f64 * part).ceil() as usize).clamp(1, free)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Grant, Permits};
+
+    fn never(_: usize) {}
+
+    #[test]
+    fn one_queue_gets_all_free_hands() {
+        let permits = Permits::new(8, &[1]);
+        assert_eq!(permits.acquire(0, never), Some(Grant { count: 8, block: true }));
+        permits.popped(0, Grant { count: 8, block: true }, 5);
+        assert_eq!(permits.acquire(0, never), Some(Grant { count: 3, block: true }));
+        permits.popped(0, Grant { count: 3, block: true }, 0);
+        permits.release(5);
+        assert_eq!(permits.acquire(0, never), Some(Grant { count: 8, block: true }));
+    }
+
+    #[test]
+    fn idle_queues_block_with_a_part_of_the_hands_each() {
+        let permits = Permits::new(8, &[1, 1, 1]);
+        for queue in 0..3 {
+            assert_eq!(permits.acquire(queue, never), Some(Grant { count: 2, block: true }));
+        }
+    }
+
+    #[test]
+    fn hot_queues_share_hands_by_their_weights() {
+        let weights = [4, 1];
+        let permits = Permits::new(1, &weights);
+        let mut served = [0_u32; 2];
+        // Both always have messages, and one hand is free at a time.
+        let mut grant = permits.acquire(0, never).unwrap();
+        permits.popped(0, grant, grant.count);
+        permits.release(1);
+        grant = permits.acquire(1, never).unwrap();
+        permits.popped(1, grant, grant.count);
+        std::thread::scope(|scope| {
+            let (taken, next) = std::sync::mpsc::channel();
+            for queue in 0..2 {
+                let (permits, taken) = (&permits, taken.clone());
+                scope.spawn(move || {
+                    while let Some(grant) = permits.acquire(queue, never) {
+                        permits.popped(queue, grant, grant.count);
+                        taken.send(queue).unwrap();
+                    }
+                });
+            }
+            for _ in 0..500 {
+                // Both wait before the hand is free.
+                while super::lock(&permits.state).queues.iter().any(|turn| turn.ticket.is_none()) {
+                    std::thread::yield_now();
+                }
+                permits.release(1);
+                served[next.recv().unwrap()] += 1;
+            }
+            permits.close();
+        });
+        assert!((395..=405).contains(&served[0]), "{served:?}");
+    }
+
+    #[test]
+    fn a_hot_queue_ends_blocked_pops_that_hold_the_hands() {
+        let permits = Permits::new(2, &[1, 1]);
+        let hot = permits.acquire(0, never).unwrap();
+        let idle = permits.acquire(1, never).unwrap();
+        assert!(idle.block);
+        permits.popped(0, hot, hot.count);
+        let ended = std::cell::Cell::new(false);
+        let grant = permits.acquire(0, |queue| {
+            assert_eq!(queue, 1);
+            ended.set(true);
+            permits.popped(1, idle, 0);
+        });
+        assert!(ended.get());
+        assert_eq!(grant, Some(Grant { count: 1, block: false }));
+    }
+}

@@ -1,0 +1,178 @@
+//! One pool of hands and the queues that it serves, while it runs.
+
+use super::context::{Context, Failure, Lease};
+use super::event::Event;
+use super::inbox::Inbox;
+use super::metrics::Counters;
+use super::permits::Permits;
+use super::stop::Stop;
+use crate::connect::{lock, Address, Client};
+use crate::queue::{Id, Nack, Receipt};
+use crate::Error;
+use std::collections::HashMap;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// What came of a payload.
+pub(super) enum Verdict {
+    Done,
+    Failed(Failure),
+    Undecodable(Error),
+}
+
+pub(super) type Handler = dyn Fn(&[u8], &Context) -> Verdict + Send + Sync;
+pub(super) type Observer = dyn Fn(&Event<'_>) + Send + Sync;
+
+/// A queue of the pool.
+pub(super) struct Source {
+    pub key: Vec<u8>,
+    pub name: Arc<str>,
+    pub counters: Arc<Counters>,
+    /// The connection that is blocked, or about to be: its server, and its number there.
+    pub blocked: Mutex<Option<(Address, i64)>>,
+}
+
+/// A message that waits for a hand.
+pub(super) struct Job {
+    pub number: u64,
+    pub id: Id,
+    pub payload: Vec<u8>,
+    pub attempt: u32,
+    pub lease: Arc<Lease>,
+}
+
+/// A message that is done with, to be reported to the server.
+pub(super) struct Outcome {
+    pub source: usize,
+    pub id: Id,
+    pub attempt: u32,
+    pub receipt: Receipt,
+    pub report: Report,
+    /// Whether the report was sent before, and may have been executed.
+    pub repeated: bool,
+    /// Whether it had a hand, which is free now.
+    pub had_hand: bool,
+}
+
+pub(super) enum Report {
+    Ack,
+    Nack { nack: Nack, error: Option<String> },
+}
+
+pub(super) struct Pool {
+    pub client: Client,
+    pub sources: Vec<Source>,
+    pub handler: Arc<Handler>,
+    pub observer: Arc<Observer>,
+    pub lease: Duration,
+    pub block: Duration,
+    pub permits: Permits,
+    pub jobs: Inbox<Job>,
+    pub outcomes: Inbox<Outcome>,
+    pub stop: Arc<Stop>,
+    /// The leases that have to be kept.
+    pub leases: Mutex<HashMap<u64, Arc<Lease>>>,
+    pub fetchers: AtomicUsize,
+    pub hands: AtomicUsize,
+    pub settling: AtomicUsize,
+}
+
+impl Pool {
+    pub fn report(&self, event: &Event<'_>) {
+        (self.observer)(event);
+    }
+
+    pub fn source(&self, number: usize) -> Option<&Source> {
+        self.sources.get(number)
+    }
+
+    /// Works until the pool is closed.
+    pub fn work(&self) {
+        while let Some(job) = self.jobs.take() {
+            let outcome = self.outcome(job);
+            // The inbox is closed only after all hands have left, or given up.
+            drop(self.outcomes.put(vec![outcome]));
+        }
+        self.hands.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    fn outcome(&self, job: Job) -> Outcome {
+        let Some(source) = self.source(job.lease.source) else { return self.give_back(job) };
+        if self.stop.is_set() || job.lease.is_lost() {
+            return self.give_back(job);
+        }
+        let context = Context {
+            queue: Arc::clone(&source.name),
+            id: job.id.clone(),
+            attempt: job.attempt,
+            receipt: job.lease.receipt.clone(),
+            lease: Arc::clone(&job.lease),
+            stop: Arc::clone(&self.stop),
+        };
+        let counters = &source.counters;
+        counters.running.fetch_add(1, Ordering::Relaxed);
+        let begun = Instant::now();
+        let verdict = catch_unwind(AssertUnwindSafe(|| (self.handler)(&job.payload, &context)));
+        counters.ran(begun.elapsed());
+        counters.running.fetch_sub(1, Ordering::Relaxed);
+        let failed = |nack: Nack, error: String| Report::Nack { nack: nack.error(error.as_str()), error: Some(error) };
+        let report = match verdict {
+            Ok(Verdict::Done) => Report::Ack,
+            Ok(Verdict::Failed(failure)) if failure.is_give_back() => {
+                Report::Nack { nack: failure.nack(), error: None }
+            }
+            Ok(Verdict::Failed(failure)) => failed(failure.nack(), failure.text().to_owned()),
+            Ok(Verdict::Undecodable(error)) => {
+                counters.add(|counters| &counters.undecodable, 1);
+                failed(Nack::reject(), error.to_string())
+            }
+            Err(panic) => {
+                counters.add(|counters| &counters.panicked, 1);
+                failed(Nack::retry(), format!("panic: {}", text_of(panic.as_ref())))
+            }
+        };
+        self.end(job, report)
+    }
+
+    pub fn give_back(&self, job: Job) -> Outcome {
+        self.end(job, Report::Nack { nack: Nack::give_back(), error: None })
+    }
+
+    /// The lease of the message need not be kept any more.
+    fn end(&self, job: Job, report: Report) -> Outcome {
+        lock(&self.leases).remove(&job.number);
+        Outcome {
+            source: job.lease.source,
+            id: job.id,
+            attempt: job.attempt,
+            receipt: job.lease.receipt.clone(),
+            report,
+            repeated: false,
+            had_hand: true,
+        }
+    }
+
+    /// Ends the blocked pop of a queue.
+    pub fn end_pop(&self, source: usize) {
+        let blocked = self.source(source).and_then(|source| lock(&source.blocked).clone());
+        if let Some((server, id)) = blocked {
+            // If it fails, the pop ends with its time to block, or with its connection.
+            let _ = self.client.call_on(&server, redis::cmd("CLIENT").arg("UNBLOCK").arg(id));
+        }
+    }
+
+    /// No message is begun any more. Those that wait for a hand are given back.
+    pub fn close(&self) {
+        self.permits.close();
+        let outcomes: Vec<Outcome> = self.jobs.close().into_iter().map(|job| self.give_back(job)).collect();
+        drop(self.outcomes.put(outcomes));
+    }
+}
+
+/// The message of a panic.
+fn text_of(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
+}

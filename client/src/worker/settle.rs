@@ -1,0 +1,240 @@
+//! Reports to the server what has become of messages, and keeps the leases of those that are worked on.
+//!
+//! One thread for each pool. While one batch of reports is on its way, the next one gathers, so under load a round trip
+//! carries many.
+
+use super::context::Lease;
+use super::event::Event;
+use super::pool::{Outcome, Pool, Report};
+use crate::connect::{lock, Backoff};
+use crate::queue::command::{millis, Command};
+use crate::queue::State;
+use crate::reply;
+use crate::Error;
+use redis::{Cmd, Value};
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The most receipts of one ack, so that the server is not busy with it for long.
+const ACKS: usize = 500;
+/// After the request to stop, how often a report is tried that the server did not take.
+const LAST_ATTEMPTS: u32 = 5;
+
+/// Reports until there is nothing left to report.
+pub(super) fn run(pool: &Pool) {
+    Settler { pool, failed: Vec::new(), try_again: None, backoff: Backoff::new() }.run();
+    pool.settling.fetch_sub(1, Ordering::AcqRel);
+}
+
+struct Settler<'a> {
+    pool: &'a Pool,
+    /// Outcomes that the server has not taken, and when they are sent again.
+    failed: Vec<Outcome>,
+    try_again: Option<Instant>,
+    backoff: Backoff,
+}
+
+/// What each command of a batch was for.
+enum Sent {
+    Extend(Arc<Lease>, Instant),
+    Acks(Vec<Outcome>),
+    Nack(Outcome),
+}
+
+impl Settler<'_> {
+    fn run(mut self) {
+        let mut open = true;
+        let mut last_attempts = LAST_ATTEMPTS;
+        while open || !self.failed.is_empty() {
+            let new = if open {
+                // A lease that begins now has to be extended later than this.
+                let latest = Instant::now() + self.pool.lease / 4;
+                let next = [self.next_extension(), self.try_again].into_iter().flatten().fold(latest, Instant::min);
+                self.pool.outcomes.take_all(Some(next))
+            } else {
+                last_attempts -= 1;
+                if last_attempts == 0 {
+                    break;
+                }
+                std::thread::sleep(self.try_again.map_or_else(Default::default, |at| at - Instant::now().min(at)));
+                None
+            };
+            open = new.is_some();
+            let mut outcomes: Vec<Outcome> = new.into_iter().flatten().collect();
+            self.pool.permits.release(outcomes.iter().filter(|outcome| outcome.had_hand).count());
+            let now = Instant::now();
+            if !open || self.try_again.is_some_and(|at| at <= now) {
+                outcomes.append(&mut self.failed);
+                self.try_again = None;
+            }
+            let due = self.due(now);
+            if !outcomes.is_empty() || !due.is_empty() {
+                self.settle(outcomes, due);
+            }
+        }
+    }
+
+    fn next_extension(&self) -> Option<Instant> {
+        lock(&self.pool.leases).values().map(|lease| lease.extend_at()).min()
+    }
+
+    /// The leases of which half is over.
+    fn due(&self, now: Instant) -> Vec<Arc<Lease>> {
+        lock(&self.pool.leases).values().filter(|lease| lease.extend_at() <= now).cloned().collect()
+    }
+
+    fn settle(&mut self, outcomes: Vec<Outcome>, due: Vec<Arc<Lease>>) {
+        let (mut commands, mut sent) = (Vec::new(), Vec::new());
+        let now = Instant::now();
+        for lease in due {
+            if let Some(command) = self.extend(&lease) {
+                commands.push(command);
+                sent.push(Sent::Extend(lease, now));
+            }
+        }
+        // For each queue two lists: an ack that is sent again may find its message gone because of the first.
+        let mut acks: Vec<Vec<Outcome>> = (0..self.pool.sources.len() * 2).map(|_| Vec::new()).collect();
+        for outcome in outcomes {
+            match &outcome.report {
+                Report::Nack { nack, .. } => {
+                    if let Some(source) = self.pool.source(outcome.source) {
+                        commands.push(nack.command(&source.key, outcome.receipt.as_ref()));
+                        sent.push(Sent::Nack(outcome));
+                    }
+                }
+                Report::Ack => {
+                    if let Some(list) = acks.get_mut(outcome.source * 2 + usize::from(outcome.repeated)) {
+                        list.push(outcome);
+                    }
+                }
+            }
+        }
+        for mut list in acks.into_iter().filter(|list| !list.is_empty()) {
+            while !list.is_empty() {
+                let part = list.split_off(list.len().saturating_sub(ACKS));
+                if let Some(command) = self.ack(&part) {
+                    commands.push(command);
+                    sent.push(Sent::Acks(part));
+                }
+            }
+        }
+        let replies = self.pool.client.batch(&commands);
+        let mut all_arrived = true;
+        for (sent, reply) in sent.into_iter().zip(replies) {
+            all_arrived &= !reply.as_ref().is_err_and(Error::is_transient);
+            match sent {
+                Sent::Extend(lease, at) => self.extended(&lease, at, reply),
+                Sent::Acks(outcomes) => self.acked(outcomes, reply),
+                Sent::Nack(outcome) => self.nacked(outcome, reply),
+            }
+        }
+        if all_arrived {
+            self.backoff.reset();
+        }
+        if !self.failed.is_empty() && self.try_again.is_none() {
+            self.try_again = Some(Instant::now() + self.backoff.next());
+        }
+    }
+
+    fn extend(&self, lease: &Lease) -> Option<Cmd> {
+        let mut command = Command::new("DQ.EXTEND", &self.pool.source(lease.source)?.key);
+        command.word(lease.receipt.as_ref());
+        command.option("LEASE", millis(self.pool.lease));
+        Some(command.0)
+    }
+
+    fn ack(&self, outcomes: &[Outcome]) -> Option<Cmd> {
+        let source = outcomes.first().and_then(|outcome| self.pool.source(outcome.source))?;
+        let mut command = Command::new("DQ.ACK", &source.key);
+        outcomes.iter().for_each(|outcome| command.word(outcome.receipt.as_ref()));
+        Some(command.0)
+    }
+
+    /// `at` is when the command was sent: the lease runs at least from then on.
+    fn extended(&mut self, lease: &Lease, at: Instant, reply: Result<Value, Error>) {
+        let Some(source) = self.pool.source(lease.source) else { return };
+        match reply {
+            Ok(Value::Nil) => {
+                // The handler may have ended while this was asked.
+                let still_runs = lock(&self.pool.leases).values().any(|other| other.receipt == lease.receipt);
+                lock(&self.pool.leases).retain(|_, other| other.receipt != lease.receipt);
+                lease.lose();
+                if still_runs {
+                    source.counters.add(|counters| &counters.leases_lost, 1);
+                    self.pool.report(&Event::LeaseLost { queue: &source.name, receipt: &lease.receipt.to_string() });
+                }
+            }
+            Ok(_) => {
+                source.counters.add(|counters| &counters.extended, 1);
+                lease.restart(at, self.pool.lease);
+            }
+            Err(error) => {
+                let pause = if error.is_transient() { self.backoff.next() } else { self.pool.lease / 8 };
+                lease.try_again_at(Instant::now() + pause);
+                self.refused(lease.source, &error);
+            }
+        }
+    }
+
+    fn acked(&mut self, outcomes: Vec<Outcome>, reply: Result<Value, Error>) {
+        let Some((first, counters)) =
+            outcomes.first().and_then(|first| Some((first, &self.pool.source(first.source)?.counters)))
+        else {
+            return;
+        };
+        let all = u64::try_from(outcomes.len()).unwrap_or_default();
+        match reply.and_then(|reply| reply::count(&reply)) {
+            Ok(acked) => {
+                // Of a repeated ack it is not known which one the server counted.
+                let acked = if first.repeated { all } else { acked.min(all) };
+                counters.add(|counters| &counters.acked, acked);
+                counters.add(|counters| &counters.late, all - acked);
+            }
+            Err(error) if error.is_transient() => {
+                let repeated = error.may_have_been_executed();
+                self.failed.extend(outcomes.into_iter().map(|outcome| outcome.again(repeated)));
+            }
+            Err(error) => self.refused(first.source, &error),
+        }
+    }
+
+    fn nacked(&mut self, outcome: Outcome, reply: Result<Value, Error>) {
+        let Some(source) = self.pool.source(outcome.source) else { return };
+        let state = match reply.and_then(|reply| reply::optional(reply, |reply| reply::text(&reply)?.parse::<State>()))
+        {
+            Ok(state) => state,
+            Err(error) if error.is_transient() => {
+                let repeated = error.may_have_been_executed();
+                return self.failed.push(outcome.again(repeated));
+            }
+            Err(error) => return self.refused(outcome.source, &error),
+        };
+        let Report::Nack { error, .. } = &outcome.report else { return };
+        let Some(error) = error else {
+            return source.counters.add(|counters| &counters.given_back, 1);
+        };
+        match state {
+            Some(State::Dead) => source.counters.add(|counters| &counters.died, 1),
+            Some(_) => source.counters.add(|counters| &counters.retried, 1),
+            // The first of two executions may have counted.
+            None if outcome.repeated => source.counters.add(|counters| &counters.retried, 1),
+            None => source.counters.add(|counters| &counters.late, 1),
+        }
+        let (queue, id, attempt) = (&source.name, &outcome.id, outcome.attempt);
+        self.pool.report(&Event::Failed { queue, id, attempt, error, state });
+    }
+
+    fn refused(&self, source: usize, error: &Error) {
+        if let Some(source) = self.pool.source(source).filter(|_| !error.is_transient()) {
+            self.pool.report(&Event::Refused { queue: &source.name, error });
+        }
+    }
+}
+
+impl Outcome {
+    /// To be sent again; its hand has been freed.
+    fn again(self, repeated: bool) -> Outcome {
+        Outcome { repeated: self.repeated || repeated, had_hand: false, ..self }
+    }
+}

@@ -1,0 +1,226 @@
+//! Connections: every kind of server, and what happens when a connection is lost.
+
+use crate::support::{eventually, Cluster, Server};
+use dq_client::{cmd, Client, Error, Options, Pushed, Queue, Resend, Settings};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+fn push_and_pop(client: &Client, name: &str) {
+    let queue: Queue<String> = client.queue(name);
+    queue.push(&"hello".to_owned()).send().unwrap();
+    let delivery = queue.pop().one().unwrap().expect("a message");
+    assert_eq!(delivery.payload().unwrap(), "hello");
+    assert!(queue.ack(&delivery).unwrap());
+}
+
+#[test]
+fn unix_sockets_users_and_databases_are_in_the_url() {
+    let server = Server::with(&["--unixsocket", "DIR/sock"]);
+    server.ask(&["ACL", "SETUSER", "al@ice", "on", ">s:cret", "~*", "+@all"]);
+    let path = server.dir().join("sock");
+    let client = Client::open(&format!("unix://{}?db=3&user=al%40ice&pass=s%3Acret", path.display())).unwrap();
+    push_and_pop(&client, "q");
+    assert_eq!(client.call(&cmd("EXISTS").arg("q"), Resend::Harmless).unwrap(), dq_client::Value::Int(1));
+    assert_eq!(server.text(&["EXISTS", "q"]), "0");
+    push_and_pop(&Client::open(&format!("valkey://al%40ice:s%3Acret@localhost:{}/7", server.port())).unwrap(), "q");
+    let named = Options::from_url(&server.url()).unwrap().name("billing").open().unwrap();
+    push_and_pop(&named, "q");
+    assert!(server.text(&["CLIENT", "LIST"]).contains("name=billing"));
+}
+
+#[test]
+fn tls_checks_the_certificate_of_the_server() {
+    let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("tls-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let openssl = |line: &str| {
+        let words = line.replace("DIR", &dir.to_string_lossy());
+        let output = Command::new("openssl").args(words.split(' ')).output().expect("the program openssl");
+        assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    std::fs::write(dir.join("names"), "subjectAltName=DNS:localhost,IP:127.0.0.1\n").unwrap();
+    openssl("req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=dq-test-ca -keyout DIR/ca.key -out DIR/ca.pem");
+    openssl("req -newkey rsa:2048 -nodes -subj /CN=localhost -keyout DIR/server.key -out DIR/server.csr");
+    openssl("x509 -req -days 2 -in DIR/server.csr -CA DIR/ca.pem -CAkey DIR/ca.key -CAcreateserial -extfile DIR/names -out DIR/server.pem");
+    let port = crate::support::free_port().to_string();
+    let file = |name: &str| dir.join(name).to_string_lossy().into_owned();
+    let (certificate, key, ca) = (file("server.pem"), file("server.key"), file("ca.pem"));
+    let tls = ["--tls-port", &port, "--tls-cert-file", &certificate, "--tls-key-file", &key, "--tls-ca-cert-file", &ca];
+    let _server = Server::with(&tls);
+    let url = format!("rediss://localhost:{port}");
+    let root = || std::fs::read(&ca).unwrap();
+    let identity = || (std::fs::read(&certificate).unwrap(), std::fs::read(&key).unwrap());
+    let options = |url: &str| Options::from_url(url).unwrap().retry_for(Duration::ZERO);
+    let known = options(&url).root_certificate(root()).client_certificate(identity().0, identity().1);
+    push_and_pop(&known.open().unwrap(), "q");
+    // The server asks for a certificate of the client, and the client trusts no unknown signer.
+    assert!(options(&url).root_certificate(root()).open().unwrap().ping().is_err());
+    let unknown = options(&url).client_certificate(identity().0, identity().1);
+    assert!(matches!(unknown.open().unwrap().ping(), Err(Error::Connect(_))));
+    let insecure = options(&format!("{url}#insecure")).client_certificate(identity().0, identity().1);
+    push_and_pop(&insecure.open().unwrap(), "q");
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
+fn a_server_without_the_module_is_named_as_such() {
+    let server = Server::start();
+    server.ask(&["MODULE", "LIST"]);
+    let queue: Queue<String> = server.client().queue("q");
+    server.ask(&["ACL", "SETUSER", "default", "-dq.push"]);
+    assert!(matches!(queue.push(&"x".to_owned()).send(), Err(Error::NoPermission(_))));
+    let error = server.try_ask(&["DQ.NOTHING"]).unwrap_err();
+    assert!(matches!(error, Error::NoModule(_)), "{error}");
+}
+
+#[test]
+fn a_client_finds_the_keys_of_a_cluster() {
+    let cluster = Cluster::of(3);
+    let client = cluster.client();
+    (0..20).for_each(|number| push_and_pop(&client, &format!("q{number}")));
+    assert_eq!(client.servers().unwrap().len(), 3);
+    client.ping().unwrap();
+    // A pop of several queues goes to the server of its first queue, not to that of the number before it.
+    for tag in ["{a}", "{b}", "{c}", "{d}"] {
+        let queue: Queue<String> = client.queue(format!("{tag}2"));
+        queue.push(&"hello".to_owned()).send().unwrap();
+        let pop =
+            client.call(cmd("DQ.MPOP").arg(2).arg(format!("{tag}1")).arg(format!("{tag}2")), Resend::Never).unwrap();
+        assert!(matches!(&pop, dq_client::Value::Array(items) if items.len() == 2), "{pop:?}");
+    }
+    // The slot of a queue moves while the client knows its old place.
+    let slot = cluster.slot_of("q0");
+    let owner = Cluster::first_owner(3, slot);
+    let queue: Queue<String> = client.queue("q0");
+    queue.push(&"stays".to_owned()).id("m").send().unwrap();
+    cluster.reshard(slot, owner, (owner + 1) % 3);
+    assert_eq!(queue.pop().one().unwrap().unwrap().payload().unwrap(), "stays");
+    assert!(matches!(Client::open("redis+cluster://127.0.0.1:1/2"), Err(Error::Config(_))));
+}
+
+#[test]
+fn a_client_follows_the_sentinels_to_a_new_master() {
+    let mut master = Server::start();
+    let port = master.port().to_string();
+    let replica = Server::with(&["--replicaof", "127.0.0.1", &port]);
+    eventually("the replica follows", || replica.info("replication", "master_link_status") == "up");
+    let sentinel = Server::sentinel(&format!(
+        "sentinel monitor jobs 127.0.0.1 {port} 1\nsentinel down-after-milliseconds jobs 1000\n\
+         sentinel failover-timeout jobs 5000\n"
+    ));
+    eventually("the sentinel knows the replica", || {
+        let replicas = sentinel.ask(&["SENTINEL", "REPLICAS", "jobs"]);
+        format!("{replicas:?}").contains(&replica.port().to_string())
+    });
+    let url = format!("redis+sentinel://127.0.0.1:1,127.0.0.1:{}/jobs/2", sentinel.port());
+    let client = Options::from_url(&url).unwrap().retry_for(Duration::from_secs(60)).open().unwrap();
+    push_and_pop(&client, "q");
+    assert_eq!(client.servers().unwrap()[0].to_string(), format!("127.0.0.1:{port}"));
+    master.kill();
+    push_and_pop(&client, "q");
+    assert_eq!(client.servers().unwrap()[0].to_string(), format!("127.0.0.1:{}", replica.port()));
+    let unknown = url.replace("/jobs", "/none");
+    let unknown = Options::from_url(&unknown).unwrap().retry_for(Duration::ZERO).open().unwrap();
+    assert!(matches!(unknown.ping(), Err(Error::Unavailable(_))));
+}
+
+#[test]
+fn a_push_goes_on_when_the_server_returns() {
+    let mut server = Server::with(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let options = Options::from_url(&server.url()).unwrap();
+    let patient: Queue<String> = options.clone().retry_for(Duration::from_secs(60)).open().unwrap().queue("q");
+    let hasty: Queue<String> = options.retry_for(Duration::ZERO).open().unwrap().queue("q");
+    patient.push(&"one".to_owned()).send().unwrap();
+    server.kill();
+    assert!(matches!(hasty.push(&"x".to_owned()).send(), Err(Error::Connect(_))));
+    let pusher = patient.clone();
+    let push = std::thread::spawn(move || pusher.push(&"two".to_owned()).send());
+    server.boot();
+    assert!(push.join().unwrap().unwrap().id().is_some());
+    assert_eq!(patient.len(None).unwrap(), 2);
+}
+
+/// A proxy that passes commands on, and closes the connection instead of passing on the reply to the first `lose` commands
+/// that contain `word`.
+fn forgetful_proxy(server: u16, word: &'static str, lose: usize) -> (u16, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let lost = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&lost);
+    std::thread::spawn(move || {
+        for client in listener.incoming() {
+            let (client, counter) = (client.unwrap(), Arc::clone(&counter));
+            std::thread::spawn(move || pass_on(client, server, word, lose, &counter));
+        }
+    });
+    (port, lost)
+}
+
+fn pass_on(mut client: TcpStream, server: u16, word: &str, lose: usize, lost: &AtomicUsize) {
+    let mut server = TcpStream::connect(("127.0.0.1", server)).unwrap();
+    let mut buffer = [0; 65536];
+    while let Ok(length @ 1..) = client.read(&mut buffer) {
+        let command = String::from_utf8_lossy(&buffer[..length]).into_owned();
+        server.write_all(&buffer[..length]).unwrap();
+        let Ok(length) = server.read(&mut buffer) else { return };
+        if command.contains(word) && lost.load(Ordering::SeqCst) < lose {
+            lost.fetch_add(1, Ordering::SeqCst);
+            return;
+        }
+        if client.write_all(&buffer[..length]).is_err() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_push_whose_reply_is_lost_is_made_once() {
+    let server = Server::start();
+    let (port, lost) = forgetful_proxy(server.port(), "DQ.PUSH", 2);
+    let client = Client::open(&format!("redis://127.0.0.1:{port}")).unwrap();
+    let queue: Queue<String> = client.queue("q");
+    let text = "hello".to_owned();
+    let id = queue.push(&text).send().unwrap().id().expect("it counts as made");
+    assert_eq!((lost.load(Ordering::SeqCst), queue.len(None).unwrap()), (2, 1));
+    assert!(queue.get(&id).unwrap().is_some());
+    assert_eq!(queue.push(&text).id(&id).send().unwrap(), Pushed::Duplicate);
+}
+
+#[test]
+fn a_push_whose_message_died_meanwhile_counts_as_made() {
+    let server = Server::start();
+    let (port, lost) = forgetful_proxy(server.port(), "DQ.PUSH", 1);
+    let client = Client::open(&format!("redis://127.0.0.1:{port}")).unwrap();
+    let queue: Queue<String> = client.queue("q");
+    // Dead as soon as it is pushed.
+    let dying: Queue<String> = server.client().queue("q");
+    dying.declare(&Settings { ttl: Some(Duration::from_millis(1)), ..Settings::default() }).unwrap();
+    assert_eq!(queue.push(&"hello".to_owned()).id("m").send().unwrap(), Pushed::New("m".into()));
+    assert_eq!(lost.load(Ordering::SeqCst), 1);
+    assert!(matches!(queue.push(&"hello".to_owned()).id("m").send(), Err(Error::DeadId(_))));
+}
+
+#[test]
+fn a_batch_whose_reply_is_lost_is_made_once() {
+    let server = Server::start();
+    let (port, lost) = forgetful_proxy(server.port(), "DQ.MPUSH", 1);
+    let queue: Queue<u32> = Client::open(&format!("redis://127.0.0.1:{port}")).unwrap().queue("q");
+    let results = queue.push_all(&[1, 2, 3]).send().unwrap();
+    assert!(results.iter().all(|result| matches!(result, Ok(Pushed::New(_)))), "{results:?}");
+    assert_eq!((lost.load(Ordering::SeqCst), queue.len(None).unwrap()), (1, 3));
+}
+
+#[test]
+fn what_must_not_happen_twice_is_not_sent_again() {
+    let server = Server::start();
+    let (port, lost) = forgetful_proxy(server.port(), "DQ.P", 10);
+    let queue: Queue<u32> = Client::open(&format!("redis://127.0.0.1:{port}")).unwrap().queue("q");
+    for error in [queue.push(&1).once().send().unwrap_err(), queue.pop().one().unwrap_err()] {
+        assert!(error.may_have_been_executed(), "{error}");
+    }
+    assert!(queue.push(&1).id("m").replace().send().unwrap_err().may_have_been_executed());
+    assert_eq!(lost.load(Ordering::SeqCst), 3);
+}

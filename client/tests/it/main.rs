@@ -1,0 +1,14 @@
+//! Tests of the client against real servers. Each is named after what a user relies on.
+//!
+//! `DQ_SERVER` names the server, `DQ_MODULE` the module; by default cargo builds the module first.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panicking"
+)]
+
+mod connections;
+mod queues;
+mod support;

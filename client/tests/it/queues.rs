@@ -1,0 +1,263 @@
+//! Queues: each method does what its command does, in both protocols.
+
+use crate::support::{eventually, Server};
+use dq_client::{Client, Declared, Error, Json, Nack, Pushed, Queue, Raw, Settings, State};
+use std::time::{Duration, SystemTime};
+
+const HOUR: Duration = Duration::from_secs(3600);
+const SECOND: Duration = Duration::from_secs(1);
+
+#[derive(serde::Serialize, serde::Deserialize, PartialEq, Debug, Clone)]
+struct Mail {
+    to: String,
+    urgent: bool,
+}
+
+fn mail(to: &str) -> Mail {
+    Mail { to: to.to_owned(), urgent: false }
+}
+
+fn in_both_protocols(test: impl Fn(Client)) {
+    for protocol in [2, 3] {
+        let server = Server::start();
+        test(Client::open(&format!("{}?protocol={protocol}", server.url())).unwrap());
+    }
+}
+
+#[test]
+fn a_typed_message_returns_as_it_was_pushed() {
+    in_both_protocols(|client| {
+        let mails: Queue<Mail> = client.queue("mail");
+        let id = mails.push(&mail("ann")).send().unwrap().id().expect("a new message");
+        let delivery = mails.pop().block(SECOND).one().unwrap().expect("a message");
+        assert_eq!((&delivery.id, delivery.attempt, delivery.payload().unwrap()), (&id, 1, mail("ann")));
+        assert!(mails.ack(&delivery).unwrap());
+        assert!(!mails.ack(&delivery).unwrap());
+        assert_eq!(mails.pop().one().unwrap().map(|delivery| delivery.id), None);
+
+        let json: Queue<Json<Mail>> = client.queue("json");
+        json.push(&Json(mail("bob"))).send().unwrap();
+        let raw: Queue<Raw> = client.queue("json");
+        let seen = raw.peek(State::Ready, 1).unwrap().remove(0);
+        assert_eq!(seen.bytes(), br#"{"to":"bob","urgent":false}"#);
+        assert!(matches!(client.queue::<Mail>("json").pop().one().unwrap().unwrap().payload(), Err(Error::Decode(_))));
+        let bytes: Vec<u8> = (0..=255).collect();
+        raw.push(&Raw(bytes.clone())).send().unwrap();
+        assert_eq!(raw.pop().no_ack().one().unwrap().unwrap().payload().unwrap().0, bytes);
+    });
+}
+
+#[test]
+fn every_option_of_a_push_arrives() {
+    in_both_protocols(|client| {
+        let mails: Queue<Mail> = client.queue("mail");
+        let due = SystemTime::now() + HOUR;
+        let push = mails.push(&mail("ann")).id("m-1").at(due).priority(-7).retries(3).lease(HOUR).ttl(2 * HOUR);
+        assert_eq!(push.send().unwrap(), Pushed::New("m-1".into()));
+        let message = mails.get("m-1").unwrap().expect("the message");
+        assert_eq!((message.state, message.priority, message.retries), (State::Delayed, -7, 3));
+        assert_eq!((message.lease, message.ttl, message.attempt), (HOUR, 2 * HOUR, 0));
+        let early = due.duration_since(message.due).unwrap_or_default();
+        assert!(early.is_zero(), "due {early:?} early");
+        assert_eq!(message.payload().unwrap(), mail("ann"));
+        assert_eq!(mails.push(&mail("bob")).id("m-1").send().unwrap(), Pushed::Duplicate);
+        assert!(mails.push(&mail("bob")).id("m-1").delay(HOUR).replace().send().unwrap().id().is_some());
+        assert!(mails.push(&mail("cid")).id("m-1").delay(HOUR).replace_within(HOUR).send().unwrap().id().is_some());
+        assert_eq!(mails.get("m-1").unwrap().unwrap().payload().unwrap(), mail("cid"));
+        let generated = mails.push(&mail("dan")).once().send().unwrap().id().unwrap();
+        assert!(generated.as_str().unwrap().contains('-'), "{generated}");
+        assert_eq!(mails.get("none").unwrap().map(|message| message.id), None);
+    });
+}
+
+#[test]
+fn batches_say_what_became_of_each_message() {
+    in_both_protocols(|client| {
+        let mails: Queue<Mail> = client.queue("mail");
+        let three = [mail("ann"), mail("bob"), mail("cid")];
+        assert_eq!(mails.push_all(&three).send().unwrap().len(), 3);
+        mails.push(&mail("x")).id("live").send().unwrap();
+        mails.push(&mail("x")).id("dead").send().unwrap();
+        mails.bury("dead", Some("for the test")).unwrap();
+        let results = mails.push_all(&three).ids(["live", "dead", "new"]).priority(5).send().unwrap();
+        assert!(matches!(results[0], Ok(Pushed::Duplicate)), "{results:?}");
+        assert!(matches!(results[1], Err(Error::DeadId(_))), "{results:?}");
+        assert!(matches!(&results[2], Ok(Pushed::New(id)) if *id == "new"), "{results:?}");
+        assert!(matches!(mails.push_all(&three).ids(["one"]).send(), Err(Error::Config(_))));
+        assert_eq!(mails.push_all(&[]).send().unwrap().len(), 0);
+        let all = mails.pop().count(10).lease(HOUR).all().unwrap();
+        assert_eq!((all.len(), all[0].payload().unwrap()), (5, mail("cid")));
+        assert_eq!(mails.ack_all(&all).unwrap(), 5);
+        assert_eq!(mails.ack_all::<&[u8]>([]).unwrap(), 0);
+    });
+}
+
+#[test]
+fn a_message_can_be_moved_cancelled_and_revived() {
+    in_both_protocols(|client| {
+        let mails: Queue<Mail> = client.queue("mail");
+        let state = |id: &str| mails.get(id).unwrap().map(|message| message.state);
+        for id in ["a", "b", "c"] {
+            mails.push(&mail(id)).id(id).delay(HOUR).send().unwrap();
+        }
+        assert!(mails.reschedule("a", Duration::ZERO).unwrap());
+        assert!(mails.reschedule_at("b", SystemTime::now() + 2 * HOUR).unwrap());
+        assert!(mails.set_priority("b", 9).unwrap() && !mails.reschedule("none", HOUR).unwrap());
+        assert_eq!((state("a"), state("b")), (Some(State::Ready), Some(State::Delayed)));
+        assert_eq!(mails.promote(Some(1)).unwrap() + mails.promote(None).unwrap(), 2);
+        assert!(mails.cancel("c").unwrap() && !mails.cancel("c").unwrap());
+        assert_eq!(mails.cancel_all(["c", "b"]).unwrap(), 1);
+        let delivery = mails.pop().one().unwrap().unwrap();
+        assert!(mails.extend(&delivery, Some(HOUR)).unwrap().expect("a lease") > SystemTime::now());
+        assert!(mails.extend(&delivery, None).unwrap().is_some());
+        let nacked = mails.nack(&delivery, &Nack::retry().after(HOUR).error("no answer")).unwrap();
+        assert_eq!(nacked, Some(State::Delayed));
+        assert_eq!(mails.get("a").unwrap().unwrap().error.as_deref(), Some("no answer"));
+        assert_eq!(mails.nack(&delivery, &Nack::retry()).unwrap(), None);
+        assert_eq!(mails.extend(&delivery, None).unwrap(), None);
+        mails.promote(None).unwrap();
+        let delivery = mails.pop().one().unwrap().unwrap();
+        assert_eq!(mails.nack(&delivery, &Nack::give_back()).unwrap(), Some(State::Ready));
+        let delivery = mails.pop().one().unwrap().unwrap();
+        assert_eq!(delivery.attempt, 2);
+        assert_eq!(mails.nack(&delivery, &Nack::reject().error("never")).unwrap(), Some(State::Dead));
+        let dead = mails.peek(State::Dead, 5).unwrap().remove(0);
+        assert_eq!((dead.reason.as_deref(), dead.died.is_some()), (Some("rejected"), true));
+        assert_eq!(mails.redrive(["a", "none"]).unwrap() + mails.redrive::<&str>([]).unwrap(), 1);
+        assert_eq!(mails.bury("a", None).unwrap(), Some(State::Ready));
+        assert_eq!(mails.redrive_oldest(Some(5), HOUR).unwrap(), 1);
+        assert_eq!((mails.len(None).unwrap(), mails.len(Some(State::Delayed)).unwrap()), (1, 1));
+        assert_eq!(mails.purge(&[State::Dead], None).unwrap() + mails.purge(&[], Some(10)).unwrap(), 1);
+    });
+}
+
+#[test]
+fn settings_counts_and_statistics_are_read_back() {
+    in_both_protocols(|client| {
+        let mails: Queue<Mail> = client.queue("mail");
+        assert!(mails.info().unwrap().is_none() && mails.stats().unwrap().is_none());
+        assert!(matches!(mails.pause(None), Err(Error::NoQueue(_))));
+        let settings = Settings {
+            lease: Some(HOUR),
+            retries: Some(-1),
+            backoff: Some((SECOND, HOUR)),
+            jitter: Some(20),
+            ttl: Some(2 * HOUR),
+            max_len: Some(3),
+            max_inflight: Some(2),
+            rate: Some((100, SECOND)),
+            dead_len: Some(-1),
+            dead_ttl: Some(HOUR),
+            max_payload: Some(100),
+            dedupe: Some(SECOND),
+        };
+        mails.declare(&settings).unwrap();
+        mails.create(&settings).unwrap();
+        assert!(matches!(mails.create(&Settings::default()), Err(Error::Server(_))));
+        assert!(matches!(client.queue::<Mail>("none").alter(&settings), Err(Error::NoQueue(_))));
+        mails.alter(&Settings { retries: Some(4), ..Settings::default() }).unwrap();
+        mails.push_all(&[mail("a"), mail("b")]).send().unwrap();
+        mails.push(&mail("c")).delay(HOUR).send().unwrap();
+        let popped = mails.pop().one().unwrap().unwrap();
+        mails.pause(Some(HOUR)).unwrap();
+        let info = mails.info().unwrap().unwrap();
+        assert_eq!(info.settings, Settings { retries: Some(4), ..settings });
+        assert_eq!((info.delayed, info.ready, info.inflight, info.dead, info.totals.pushed), (1, 1, 1, 0, 3));
+        assert!(
+            info.paused && info.paused_until.is_some() && info.next_due.is_some() && info.oldest_inflight.is_some()
+        );
+        assert_eq!((info.get("delayed"), info.get("next-delivery"), info.waiting_clients), (Some(1), None, 0));
+        assert_eq!(info.totals.iter().find(|(name, _)| *name == "delivered"), Some(("delivered", 1)));
+        assert!(mails.pop().one().unwrap().is_none());
+        mails.resume().unwrap();
+        mails.ack(&popped).unwrap();
+        let stats = mails.stats().unwrap().unwrap();
+        assert_eq!((stats.lateness.count(), stats.runtime.count(), stats.pops_empty), (1, 1, 1));
+        assert_eq!(stats.lateness.buckets.len(), 24);
+        assert!(stats.lateness.quantile(0.5).is_some());
+    });
+}
+
+#[test]
+fn a_scan_returns_every_message_once() {
+    in_both_protocols(|client| {
+        let mails: Queue<Mail> = client.queue("mail");
+        let many: Vec<Mail> = (0..1234).map(|number| mail(&number.to_string())).collect();
+        mails.push_all(&many[..1000]).send().unwrap();
+        mails.push_all(&many[1000..]).delay(HOUR).send().unwrap();
+        mails.schedule("tick", &mail("tick")).every(HOUR).declare().unwrap();
+        let mut seen: Vec<String> = mails.scan().map(|message| message.unwrap().payload().unwrap().to).collect();
+        seen.sort();
+        seen.dedup();
+        assert_eq!(seen.len(), 1235);
+        assert_eq!(mails.scan().state(State::Ready).count(), 1000);
+        assert_eq!(
+            mails.scan().recurring().map(|message| message.unwrap().id.to_string()).collect::<Vec<_>>(),
+            ["tick"]
+        );
+    });
+}
+
+#[test]
+fn schedules_are_declared_at_every_start() {
+    in_both_protocols(|client| {
+        let mails: Queue<Mail> = client.queue("mail");
+        let declare = |to: &str| mails.schedule("s", &mail(to)).every_at(HOUR, SECOND).times(3).declare().unwrap();
+        assert_eq!(declare("a"), Declared::Created);
+        assert_eq!(declare("a"), Declared::Unchanged);
+        assert_eq!(declare("b"), Declared::Changed);
+        let schedule = mails.get("s").unwrap().unwrap().schedule.expect("a schedule");
+        assert_eq!((schedule.every, schedule.times_left, schedule.runs), (Some((HOUR, SECOND)), Some(3), 0));
+        let until = SystemTime::now() + 1000 * HOUR;
+        let cron = mails.schedule("c", &mail("c")).cron_in("30 18 * * mon-fri", "Europe/Berlin").until(until);
+        assert_eq!(cron.retries(2).priority(1).lease(HOUR).ttl(HOUR).declare().unwrap(), Declared::Created);
+        let schedule = mails.get("c").unwrap().unwrap().schedule.expect("a schedule");
+        assert_eq!(schedule.cron, Some(("30 18 * * mon-fri".to_owned(), "Europe/Berlin".to_owned())));
+        assert!(matches!(mails.schedule("n", &mail("n")).declare(), Err(Error::Config(_))));
+        assert!(matches!(mails.schedule("n", &mail("n")).cron("0 0 31 2 *").declare(), Err(Error::Server(_))));
+    });
+}
+
+#[test]
+fn errors_of_the_server_are_told_apart() {
+    let server = Server::start();
+    let mails: Queue<Mail> = server.client().queue("mail");
+    mails.declare(&Settings { max_len: Some(1), max_payload: Some(50), ..Settings::default() }).unwrap();
+    mails.push(&mail("a")).id("a").send().unwrap();
+    assert!(matches!(mails.push(&mail("b")).send(), Err(Error::QueueFull(_))));
+    mails.bury("a", None).unwrap();
+    assert!(matches!(mails.push(&mail("a")).id("a").send(), Err(Error::DeadId(_))));
+    assert!(matches!(mails.push(&mail(&"x".repeat(100))).send(), Err(Error::TooLarge(_))));
+    server.ask(&["SET", "text", "x"]);
+    let wrong: Queue<Mail> = server.client().queue("text");
+    assert!(matches!(wrong.push(&mail("a")).send(), Err(Error::WrongType(_))));
+    server.ask(&["CONFIG", "SET", "maxmemory", "1"]);
+    assert!(matches!(mails.push(&mail("b")).send(), Err(Error::OutOfMemory(_))));
+    server.ask(&["CONFIG", "SET", "maxmemory", "0"]);
+    server.ask(&["ACL", "SETUSER", "reader", "on", ">pw", "~mail", "+dq.len"]);
+    let reader = Client::open(&format!("redis://reader:pw@127.0.0.1:{}", server.port())).unwrap();
+    let mails: Queue<Mail> = reader.queue("mail");
+    assert_eq!(mails.len(Some(State::Dead)).unwrap(), 1);
+    assert!(matches!(mails.push(&mail("a")).send(), Err(Error::NoPermission(_))));
+    assert!(matches!(reader.queue::<Mail>("other").len(None), Err(Error::NoPermission(_))));
+    server.ask(&["ACL", "SETUSER", "default", "resetpass", ">secret"]);
+    assert!(matches!(server.client().ping(), Err(Error::Authentication(_))));
+    let wrong = Client::open(&format!("redis://:wrong@127.0.0.1:{}", server.port())).unwrap();
+    assert!(matches!(wrong.ping(), Err(Error::Authentication(_))));
+}
+
+#[test]
+fn a_pop_that_blocks_is_served_when_a_message_is_due() {
+    let server = Server::start();
+    let mails: Queue<Mail> = server.client().queue("mail");
+    let waiting = mails.clone();
+    // Longer than the client waits for replies.
+    let popped = std::thread::spawn(move || waiting.pop().block(60 * SECOND).one().unwrap().unwrap().id);
+    server.until_blocked(1);
+    eventually("it waits longer than for other replies", || {
+        let list = server.text(&["CLIENT", "LIST"]).to_lowercase();
+        list.lines().any(|line| line.contains("cmd=dq.pop") && !line.contains(" idle=0 "))
+    });
+    mails.push(&mail("ann")).id("m").delay(Duration::from_millis(50)).send().unwrap();
+    assert_eq!(popped.join().unwrap(), "m");
+}

@@ -1,0 +1,17 @@
+//! Waits for conditions, never for times.
+
+use std::time::{Duration, Instant};
+
+/// How long a condition may take on a slow machine.
+pub fn patience() -> Duration {
+    Duration::from_secs(60)
+}
+
+#[track_caller]
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + patience();
+    while !holds() {
+        assert!(Instant::now() < end, "not in time: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
