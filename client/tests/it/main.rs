@@ -10,5 +10,8 @@
 )]
 
 mod connections;
+mod partitions;
 mod queues;
+mod storm;
 mod support;
+mod worker;

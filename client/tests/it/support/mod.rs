@@ -6,4 +6,4 @@ mod wait;
 
 pub use cluster::Cluster;
 pub use server::{free_port, Server};
-pub use wait::eventually;
+pub use wait::{eventually, patience};

@@ -1,0 +1,318 @@
+//! Workers: what they do with a message, with its lease, and with a request to stop.
+
+use crate::support::{eventually, patience, Server};
+use dq_client::{Client, Context, Event, Failure, Pool, Queue, QueueMetrics, Running, State, Worker};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// A worker that reports nothing.
+fn quiet(server: &Server) -> Worker {
+    Worker::new(server.client()).on_event(|_| {})
+}
+
+fn metrics(running: &Running) -> QueueMetrics {
+    running.metrics().queues().remove(0)
+}
+
+/// Ends a worker whose handlers all end.
+fn end(running: Running) {
+    running.stop();
+    assert_eq!(running.join().abandoned, 0);
+}
+
+#[test]
+fn every_message_is_handled_and_acknowledged() {
+    let server = Server::start();
+    let queue: Queue<u32> = server.client().queue("q");
+    let other: Queue<String> = server.client().queue("other");
+    let sum = Arc::new(AtomicUsize::new(0));
+    let (adding, texts) = (Arc::clone(&sum), Arc::new(Mutex::new(Vec::new())));
+    let adding = move |number: u32, _: &Context| {
+        adding.fetch_add(number as usize, Ordering::Relaxed);
+        Ok(())
+    };
+    let list = Arc::clone(&texts);
+    let listing = move |text: String, context: &Context| {
+        assert_eq!((context.queue(), context.attempt()), ("other", 1));
+        list.lock().unwrap().push(format!("{}: {text}", context.id()));
+        Ok(())
+    };
+    let running = quiet(&server).queue("q", 4, adding).queue("other", 1, listing).start().unwrap();
+    server.until_blocked(2);
+    queue.push_all(&(1..=1000).collect::<Vec<_>>()).send().unwrap();
+    other.push(&"hello".to_owned()).id("m").delay(Duration::from_millis(30)).send().unwrap();
+    eventually("all are acknowledged", || queue.len(None).unwrap() + other.len(None).unwrap() == 0);
+    assert_eq!(
+        (sum.load(Ordering::Relaxed), texts.lock().unwrap().as_slice()),
+        (500_500, &["m: hello".to_owned()][..])
+    );
+    let metrics = metrics(&running);
+    assert_eq!((metrics.delivered, metrics.acked, metrics.late, metrics.run.count()), (1000, 1000, 0, 1000));
+    end(running);
+}
+
+#[test]
+fn a_failed_message_is_given_back_as_its_failure_says() {
+    std::panic::set_hook(Box::new(|info| {
+        if info.payload().downcast_ref::<&str>() != Some(&"planned") {
+            eprintln!("{info}");
+        }
+    }));
+    let server = Server::start();
+    let queue: Queue<String> = server.client().queue("q");
+    let failing = |text: String, _: &Context| match text.as_str() {
+        "retry" => Err(Failure::retry("no answer")),
+        "later" => Err(Failure::retry_after(HOUR, "not today")),
+        "reject" => Err(Failure::reject("nonsense")),
+        "panic" => panic!("planned"),
+        _ => Ok(()),
+    };
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&lines);
+    let worker = quiet(&server).on_event(move |event: &Event| log.lock().unwrap().push(event.to_string()));
+    let running = worker.queue("q", 2, failing).start().unwrap();
+    for text in ["retry", "later", "reject", "panic", "fine"] {
+        queue.push(&text.to_owned()).id(text).send().unwrap();
+    }
+    server.client().queue::<u8>("q").push(&7).id("undecodable").send().unwrap();
+    eventually("all are settled", || {
+        let metrics = metrics(&running);
+        metrics.acked + metrics.retried + metrics.died == 6
+    });
+    let seen = |id: &str| {
+        let message = queue.get(id).unwrap().unwrap();
+        (message.state, message.attempt, message.error.unwrap_or_default())
+    };
+    assert_eq!(seen("retry"), (State::Delayed, 1, "no answer".to_owned()));
+    assert_eq!(seen("later"), (State::Delayed, 1, "not today".to_owned()));
+    assert!(queue.get("later").unwrap().unwrap().due > std::time::SystemTime::now() + HOUR / 2);
+    assert_eq!(seen("reject"), (State::Dead, 1, "nonsense".to_owned()));
+    assert_eq!(seen("panic"), (State::Delayed, 1, "panic: planned".to_owned()));
+    assert_eq!(seen("undecodable").0, State::Dead);
+    let metrics = metrics(&running);
+    assert_eq!((metrics.retried, metrics.died, metrics.panicked, metrics.undecodable), (3, 2, 1, 1));
+    let lines = lines.lock().unwrap().join("\n");
+    assert!(lines.contains("q: reject failed at attempt 1: nonsense; now dead"), "{lines}");
+    end(running);
+}
+
+#[test]
+fn a_lease_is_kept_however_long_the_work_takes() {
+    let server = Server::start();
+    let queue: Queue<u8> = server.client().queue("q");
+    let go_on = Arc::new(AtomicBool::new(false));
+    let wait = Arc::clone(&go_on);
+    let long = move |_: u8, context: &Context| {
+        eventually("the test lets it go on", || wait.load(Ordering::Relaxed));
+        assert!(!context.lease_lost());
+        Ok(())
+    };
+    let pool = Pool::new(2).queue("q").lease(Duration::from_secs(2));
+    let running = quiet(&server).pool(pool, long).start().unwrap();
+    queue.push_all(&[1, 2, 3]).send().unwrap();
+    // Two messages, each longer than two leases.
+    eventually("the leases were extended", || metrics(&running).extended >= 10);
+    let info = queue.info().unwrap().unwrap();
+    // No more than there are hands, and no lease has ended.
+    assert_eq!((info.inflight, info.ready, info.totals.delivered, info.totals.lease_expired), (2, 1, 2, 0));
+    go_on.store(true, Ordering::Relaxed);
+    eventually("all are done", || metrics(&running).acked == 3);
+    end(running);
+}
+
+#[test]
+fn a_handler_is_told_that_its_lease_is_lost() {
+    let server = Server::start();
+    let queue: Queue<u8> = server.client().queue("q");
+    let until_lost = |_: u8, context: &Context| {
+        eventually("the handler is told", || context.lease_lost());
+        Ok(())
+    };
+    let pool = Pool::new(1).queue("q").lease(Duration::from_secs(1));
+    let running = quiet(&server).pool(pool, until_lost).start().unwrap();
+    queue.push(&1).id("m").send().unwrap();
+    eventually("it is in flight", || queue.len(Some(State::Inflight)).unwrap() == 1);
+    assert!(queue.cancel("m").unwrap());
+    eventually("its ack did not count", || metrics(&running).late == 1);
+    assert_eq!((metrics(&running).acked, metrics(&running).leases_lost), (0, 1));
+    end(running);
+}
+
+#[test]
+fn a_handler_is_told_if_the_server_cannot_be_asked() {
+    let mut server = Server::with(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let queue: Queue<u8> = server.client().queue("q");
+    let told = Arc::new(AtomicBool::new(false));
+    let tell = Arc::clone(&told);
+    let first_waits = move |_: u8, context: &Context| {
+        if context.attempt() == 1 {
+            eventually("the handler is told", || context.lease_lost());
+            tell.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    };
+    let pool = Pool::new(1).queue("q").lease(Duration::from_secs(1));
+    let running = quiet(&server).pool(pool, first_waits).start().unwrap();
+    queue.push(&1).id("m").send().unwrap();
+    eventually("it is in flight", || queue.len(Some(State::Inflight)).unwrap() == 1);
+    server.kill();
+    eventually("the handler was told", || told.load(Ordering::Relaxed));
+    server.boot();
+    eventually("it was done", || server.client().queue::<u8>("q").len(None).unwrap() == 0);
+    end(running);
+}
+
+#[test]
+fn a_worker_goes_on_after_its_connections_are_cut() {
+    let server = Server::start();
+    let queue: Queue<u8> = server.client().queue("q");
+    let running = quiet(&server).queue("q", 2, |_: u8, _: &Context| Ok(())).start().unwrap();
+    for round in 1..=3 {
+        server.until_blocked(1);
+        server.cut();
+        queue.push(&1).send().unwrap();
+        eventually("it is handled", || metrics(&running).acked == round);
+    }
+    assert!(metrics(&running).interrupted >= 1);
+    end(running);
+}
+
+#[test]
+fn weights_decide_between_queues_and_none_starves() {
+    let server = Server::start();
+    let names = ["high", "low"];
+    for name in names {
+        server.client().queue::<u8>(name).push_all(&[0; 1000]).send().unwrap();
+    }
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&order);
+    let logging = move |_: u8, context: &Context| {
+        log.lock().unwrap().push(context.queue().to_owned());
+        Ok(())
+    };
+    let pool = Pool::new(2).weighted("high", 4).weighted("low", 1);
+    let running = quiet(&server).pool(pool, logging).start().unwrap();
+    eventually("all are handled", || order.lock().unwrap().len() == 2000);
+    let order = order.lock().unwrap();
+    let low = order[..1000].iter().filter(|name| *name == "low").count();
+    assert!((100..=350).contains(&low), "{low} of the first 1000, of which 200 are fair");
+    end(running);
+}
+
+#[test]
+fn an_idle_partition_does_not_keep_hands_from_a_busy_one() {
+    let server = Server::start();
+    let topic: dq_client::Partitions<u8> = dq_client::Partitions::new(&server.client(), "t", 8);
+    let (running_now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (now, peak) = (Arc::clone(&running_now), Arc::clone(&most));
+    let busy = move |_: u8, _: &Context| {
+        peak.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        // Until all hands are at work.
+        eventually("all hands work", || peak.load(Ordering::SeqCst) == 8);
+        now.fetch_sub(1, Ordering::SeqCst);
+        Ok(())
+    };
+    let running = quiet(&server).pool(Pool::new(8).partitions(&topic), busy).start().unwrap();
+    server.until_blocked(8);
+    topic.queues()[3].push_all(&[0; 100]).send().unwrap();
+    eventually("all are handled", || topic.queues()[3].len(None).unwrap() == 0);
+    assert_eq!(most.load(Ordering::SeqCst), 8);
+    // With fewer hands than partitions every partition gets its turn.
+    end(running);
+    let running = quiet(&server).pool(Pool::new(2).partitions(&topic), |_: u8, _: &Context| Ok(())).start().unwrap();
+    topic.queues().iter().for_each(|queue| drop(queue.push_all(&[0; 10]).send().unwrap()));
+    eventually("all are handled", || topic.queues().iter().all(|queue| queue.len(None).unwrap() == 0));
+    end(running);
+}
+
+/// A worker as a process of its own: this test, started again. It works until SIGTERM.
+#[test]
+#[ignore = "started by other tests"]
+fn worker_process() {
+    let client = Client::open(&std::env::var("DQ_TEST_URL").unwrap()).unwrap();
+    let slow = |_: u8, context: &Context| {
+        // It has begun; it ends some time after the request to stop.
+        eventually("the worker is to stop", || context.stopping());
+        std::thread::sleep(Duration::from_millis(300));
+        Ok(())
+    };
+    let stopped =
+        Worker::new(client).queue("slow", 2, slow).queue("idle", 2, |_: u8, _: &Context| Ok(())).run().unwrap();
+    assert_eq!(stopped.abandoned, 0);
+}
+
+fn spawn_worker(server: &Server) -> Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--ignored", "--exact", "worker::worker_process"]).env("DQ_TEST_URL", server.url());
+    command.stdout(Stdio::null()).spawn().unwrap()
+}
+
+fn signal(child: &Child, name: &str) {
+    let kill = format!("kill -s {name} {}", child.id());
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+}
+
+fn until_ended(mut child: Child) {
+    let end = Instant::now() + patience();
+    while Instant::now() < end {
+        if let Some(status) = child.try_wait().unwrap() {
+            assert!(status.success(), "{status}");
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child.kill().unwrap();
+    panic!("the worker did not stop");
+}
+
+#[test]
+fn sigterm_ends_an_idle_worker_at_once() {
+    let server = Server::start();
+    let worker = spawn_worker(&server);
+    server.until_blocked(2);
+    let begun = Instant::now();
+    signal(&worker, "TERM");
+    until_ended(worker);
+    eprintln!("an idle worker stopped after {:?}", begun.elapsed());
+    // Its pops block for five seconds.
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn sigterm_lets_running_handlers_finish_and_leaves_nothing_in_flight() {
+    let server = Server::start();
+    let worker = spawn_worker(&server);
+    let queue: Queue<u8> = server.client().queue("slow");
+    queue.push_all(&[0; 10]).send().unwrap();
+    eventually("both hands work", || queue.len(Some(State::Inflight)).unwrap() == 2);
+    signal(&worker, "TERM");
+    until_ended(worker);
+    let info = queue.info().unwrap().unwrap();
+    assert_eq!((info.inflight, info.ready, info.totals.acked), (0, 8, 2));
+    assert!(queue.scan().all(|message| message.unwrap().attempt == 0));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_idle_worker_uses_no_cpu() {
+    let server = Server::start();
+    let worker = spawn_worker(&server);
+    server.until_blocked(2);
+    let ticks = || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", worker.id())).unwrap();
+        let fields: Vec<u64> =
+            stat.rsplit(')').next().unwrap().split(' ').filter_map(|word| word.parse().ok()).collect();
+        // User and system time, the 14th and 15th field, in hundredths of a second.
+        fields[10] + fields[11]
+    };
+    let before = ticks();
+    std::thread::sleep(Duration::from_secs(3));
+    let used = ticks() - before;
+    assert!(used <= 3, "{used}0 ms in 3 s");
+    signal(&worker, "INT");
+    until_ended(worker);
+}
