@@ -1,0 +1,50 @@
+//! A consumer with retries, rejections and a lifetime: `cargo run -p dq-client --example retries`.
+//!
+//! It declares a queue whose messages are tried five times within ten minutes, pushes some, and handles them until SIGTERM.
+
+use dq_client::{Client, Context, Failure, Queue, Settings, State, Worker};
+use std::time::Duration;
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Call {
+    url: String,
+}
+
+fn main() -> Result<(), dq_client::Error> {
+    let url = std::env::var("DQ_URL").unwrap_or_else(|_| "redis://127.0.0.1:6379".to_owned());
+    let client = Client::open(&url)?;
+    let calls: Queue<Call> = client.queue("calls");
+    calls.declare(&Settings {
+        retries: Some(4),
+        backoff: Some((Duration::from_millis(200), Duration::from_secs(60))),
+        jitter: Some(20),
+        ttl: Some(Duration::from_secs(600)),
+        dead_len: Some(1000),
+        ..Settings::default()
+    })?;
+    for url in ["https://fine.example", "https://busy.example", "https://broken.example", "nonsense"] {
+        calls.push(&Call { url: url.to_owned() }).send()?;
+    }
+    // A message that is worth nothing after a second, whatever became of it.
+    calls.push(&Call { url: "https://broken.example/now".to_owned() }).ttl(Duration::from_secs(1)).send()?;
+    Worker::new(client).queue("calls", 8, call).run()?;
+    for dead in calls.peek(State::Dead, 10)? {
+        println!("dead: {} after {} attempts: {:?} ({:?})", dead.payload()?.url, dead.attempt, dead.error, dead.reason);
+    }
+    Ok(())
+}
+
+fn call(call: Call, context: &Context) -> Result<(), Failure> {
+    println!("{} (attempt {})", call.url, context.attempt());
+    // An error of your own converts with `?`; it is retried with the queue's backoff.
+    let host = call.url.strip_prefix("https://").ok_or_else(|| Failure::reject("no URL"))?;
+    // Work that takes long looks at `context.lease_lost()` and `context.stopping()` now and then.
+    match host {
+        "busy.example" if context.attempt() == 1 => {
+            // What the other side asked for, as with the header Retry-After.
+            Err(Failure::retry_after(Duration::from_secs(3), "429 Too Many Requests"))
+        }
+        host if host.starts_with("broken") => Err(Failure::retry("no answer")),
+        _ => Ok(()),
+    }
+}
