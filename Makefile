@@ -1,6 +1,6 @@
 # `make` lists the targets. A target installs what it needs and cannot find (scripts/install-deps.sh).
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-workers test-matrix test-valgrind miri soak fuzz fuzz-smoke lint deny msrv fmt bench bench-quick bench-core bench-stalls bench-instructions bench-charts bench-deps docs deps clean
+.PHONY: help run build test test-client test-workers test-matrix test-valgrind miri soak fuzz fuzz-smoke lint deny msrv fmt bench bench-quick bench-core bench-stalls bench-instructions bench-charts bench-deps docs deps clean
 
 # The directory where rustup installs cargo, in case the shell does not have it in its PATH.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -21,8 +21,14 @@ build: ## build the module, target/release/libdq.so
 	@scripts/install-deps.sh build
 	$(BUILD)
 
-test: deps ## run all tests of the core and of the module on a real server, two to four minutes
+test: deps ## run all tests of the core, of the module on a real server, and of the client, four to seven minutes
 	cargo test --locked
+	$(MAKE) test-client
+
+# `cargo build` makes the module that the tests of the client load; after `cargo test` there is little left to build.
+test-client: deps ## run the tests of the client, client/, on a real server with the module
+	cargo build --locked --lib
+	cargo test --locked --package dq-client -- --test-threads 4
 
 test-workers: deps ## run unchanged workers of RQ, Celery (from PyPI) and Sidekiq (if it is installed) behind queues that forward
 	DQ_SERVER="$$(scripts/find-server.sh)" cargo test --locked --test server forwarding::workers -- --ignored --test-threads 1
@@ -63,7 +69,7 @@ fuzz-smoke: ## the same for a minute each, if cargo-fuzz is installed; leaves fu
 lint: ## check formatting and lints, of the module and of the core alone
 	@scripts/install-deps.sh build lint
 	cargo fmt --all -- --check
-	cargo clippy --all-targets --locked -- -D warnings
+	cargo clippy --all-targets --workspace --locked -- -D warnings
 	cargo clippy --all-targets --locked --no-default-features -- -D warnings
 
 deny: ## check licenses, sources and advisories of the dependencies (deny.toml), if cargo-deny is installed
@@ -81,7 +87,7 @@ msrv: ## build with the oldest supported Rust (rust-version in Cargo.toml), if r
 	if [ -z "$$toolchain" ]; then \
 		echo "dq: Rust $$version not checked: rustup does not have it (rustup toolchain install $$version --profile minimal)"; \
 	else \
-		set -x; cargo "+$$toolchain" check --locked && cargo "+$$toolchain" check --locked --no-default-features; \
+		set -x; cargo "+$$toolchain" check --locked --workspace && cargo "+$$toolchain" check --locked --no-default-features; \
 	fi
 
 fmt: ## format the code

@@ -48,6 +48,7 @@ struct Options {
     ttl: Option<Duration>,
     replace: bool,
     max_wait: Option<Duration>,
+    later: bool,
     /// Whether the server chooses the ids.
     server_ids: bool,
 }
@@ -62,6 +63,7 @@ impl Options {
             ttl: None,
             replace: false,
             max_wait: None,
+            later: false,
             server_ids: false,
         }
     }
@@ -89,6 +91,9 @@ impl Options {
         }
         if let Some(wait) = self.max_wait {
             command.option("MAXWAIT", millis(wait));
+        }
+        if self.later {
+            command.word("LATER");
         }
     }
 
@@ -188,6 +193,14 @@ impl<T> Push<'_, T> {
     pub fn replace_within(mut self, wait: Duration) -> Self {
         self.options.replace = true;
         self.options.max_wait = Some(wait);
+        self
+    }
+
+    /// As [`Push::replace`], but a message in flight is not replaced before its delivery ends: so the same id is never worked
+    /// on twice at the same time, and the last payload wins.
+    pub fn replace_later(mut self) -> Self {
+        self.options.replace = true;
+        self.options.later = true;
         self
     }
 

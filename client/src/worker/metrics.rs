@@ -112,9 +112,14 @@ pub struct Metrics {
 }
 
 impl Metrics {
+    /// The counters of a queue, which pools that serve the same queue share.
     pub(super) fn queue(&self, name: &str) -> Arc<Counters> {
+        let mut queues = lock(&self.queues);
+        if let Some(counters) = queues.iter().find(|counters| counters.name == name) {
+            return Arc::clone(counters);
+        }
         let counters = Arc::new(Counters { name: name.to_owned(), ..Counters::default() });
-        lock(&self.queues).push(Arc::clone(&counters));
+        queues.push(Arc::clone(&counters));
         counters
     }
 

@@ -211,7 +211,8 @@ impl Worker {
     /// # Errors
     /// [`Error::System`] if the operating system refuses a thread.
     pub fn start(self) -> Result<Running, Error> {
-        let mut running = Running { pools: Vec::new(), grace: self.grace, metrics: self.metrics, stop: self.stop };
+        let threads = Threads { pools: Vec::new(), grace: self.grace, stop: Arc::clone(&self.stop) };
+        let mut running = Running { threads: Some(threads), metrics: self.metrics, stop: self.stop };
         for (spec, handler) in self.pools {
             let source = |(key, _): &(Vec<u8>, u32)| {
                 let name = String::from_utf8_lossy(key);
@@ -235,7 +236,9 @@ impl Worker {
                 hands: AtomicUsize::new(0),
                 settling: AtomicUsize::new(0),
             });
-            running.pools.push(Arc::clone(&pool));
+            if let Some(threads) = &mut running.threads {
+                threads.pools.push(Arc::clone(&pool));
+            }
             spawn("dq-settle", &pool, |pool| &pool.settling, settle::run)?;
             for _ in 0..spec.hands {
                 spawn("dq-hand", &pool, |pool| &pool.hands, pool::Pool::work)?;
@@ -270,11 +273,18 @@ impl fmt::Debug for Worker {
     }
 }
 
-/// A worker that was started. If it is dropped, it stops without waiting for its handlers.
+/// A worker that was started. If it is dropped, it stops as [`Running::join`] says, in the background.
 pub struct Running {
+    /// Taken when the worker is stopped.
+    threads: Option<Threads>,
+    metrics: Metrics,
+    stop: Arc<Stop>,
+}
+
+/// The threads of a worker, by what they share.
+struct Threads {
     pools: Vec<Arc<pool::Pool>>,
     grace: Duration,
-    metrics: Metrics,
     stop: Arc<Stop>,
 }
 
@@ -318,8 +328,14 @@ impl Running {
     /// Waits until the worker is asked to stop, and until it has stopped: blocked pops are ended, messages that were not
     /// begun are given back without counting as an attempt, and running handlers get the grace period.
     #[must_use = "handlers may have been abandoned"]
-    pub fn join(self) -> Stopped {
+    pub fn join(mut self) -> Stopped {
         self.stop.wait();
+        self.threads.take().map(|threads| threads.shut_down()).unwrap_or_default()
+    }
+}
+
+impl Threads {
+    fn shut_down(&self) -> Stopped {
         let end = Instant::now() + self.grace;
         self.pools.iter().for_each(|pool| pool.close());
         self.end_pops(end);
@@ -367,18 +383,17 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
+        let Some(threads) = self.threads.take() else { return };
         if !self.stop.is_set() {
             self.stop.ask();
-            self.pools.iter().for_each(|pool| {
-                pool.close();
-                pool.outcomes.end();
-            });
         }
+        // If there is no thread for it, the messages come back when their leases end.
+        let _ = thread::Builder::new().name("dq-stop".to_owned()).spawn(move || threads.shut_down());
     }
 }
 
 impl fmt::Debug for Running {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Running").field("pools", &self.pools.len()).finish_non_exhaustive()
+        f.debug_struct("Running").field("stopping", &self.stop.is_set()).finish_non_exhaustive()
     }
 }

@@ -80,8 +80,9 @@ pub(super) struct Pool {
 }
 
 impl Pool {
+    /// A panic of the program's observer must not end a thread of the worker.
     pub fn report(&self, event: &Event<'_>) {
-        (self.observer)(event);
+        drop(catch_unwind(AssertUnwindSafe(|| (self.observer)(event))));
     }
 
     pub fn source(&self, number: usize) -> Option<&Source> {

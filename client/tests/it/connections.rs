@@ -24,7 +24,7 @@ fn unix_sockets_users_and_databases_are_in_the_url() {
     let path = server.dir().join("sock");
     let client = Client::open(&format!("unix://{}?db=3&user=al%40ice&pass=s%3Acret", path.display())).unwrap();
     push_and_pop(&client, "q");
-    assert_eq!(client.call(&cmd("EXISTS").arg("q"), Resend::Harmless).unwrap(), dq_client::Value::Int(1));
+    assert_eq!(client.call(cmd("EXISTS").arg("q"), Resend::Harmless).unwrap(), dq_client::Value::Int(1));
     assert_eq!(server.text(&["EXISTS", "q"]), "0");
     push_and_pop(&Client::open(&format!("valkey://al%40ice:s%3Acret@localhost:{}/7", server.port())).unwrap(), "q");
     let named = Options::from_url(&server.url()).unwrap().name("billing").open().unwrap();

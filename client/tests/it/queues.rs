@@ -64,6 +64,10 @@ fn every_option_of_a_push_arrives() {
         assert!(mails.push(&mail("bob")).id("m-1").delay(HOUR).replace().send().unwrap().id().is_some());
         assert!(mails.push(&mail("cid")).id("m-1").delay(HOUR).replace_within(HOUR).send().unwrap().id().is_some());
         assert_eq!(mails.get("m-1").unwrap().unwrap().payload().unwrap(), mail("cid"));
+        let held = mails.push(&mail("e")).id("later").send().and_then(|_| mails.pop().one()).unwrap().unwrap();
+        mails.push(&mail("f")).id("later").replace_later().send().unwrap();
+        assert!(mails.pop().one().unwrap().is_none() && mails.ack(&held).unwrap());
+        assert_eq!(mails.pop().no_ack().one().unwrap().unwrap().payload().unwrap(), mail("f"));
         let generated = mails.push(&mail("dan")).once().send().unwrap().id().unwrap();
         assert!(generated.as_str().unwrap().contains('-'), "{generated}");
         assert_eq!(mails.get("none").unwrap().map(|message| message.id), None);

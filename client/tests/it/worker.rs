@@ -297,6 +297,23 @@ fn sigterm_lets_running_handlers_finish_and_leaves_nothing_in_flight() {
 }
 
 #[test]
+fn a_worker_that_is_dropped_stops_and_leaves_nothing_in_flight() {
+    let server = Server::start();
+    let queue: Queue<u8> = server.client().queue("q");
+    let wait = |_: u8, context: &Context| {
+        eventually("the worker is to stop", || context.stopping());
+        Ok(())
+    };
+    let running = quiet(&server).queue("q", 2, wait).start().unwrap();
+    queue.push_all(&[0; 5]).send().unwrap();
+    eventually("both hands work", || queue.len(Some(State::Inflight)).unwrap() == 2);
+    drop(running);
+    eventually("two are done", || queue.info().unwrap().unwrap().totals.acked == 2);
+    assert_eq!(queue.len(Some(State::Ready)).unwrap(), 3);
+    eventually("nobody waits", || server.info("dq", "dq_blocked_clients") == "0");
+}
+
+#[test]
 #[cfg(target_os = "linux")]
 fn an_idle_worker_uses_no_cpu() {
     let server = Server::start();
