@@ -37,7 +37,8 @@ impl CallReply {
     /// `reply` is null, or was returned by `RedisModule_Call` in a context without automatic memory and is not used
     /// otherwise.
     pub unsafe fn from_raw(reply: *mut raw::RedisModuleCallReply) -> Option<CallReply> {
-        (!reply.is_null()).then_some(CallReply(reply))
+        // Not `then_some`, which would make a reply of the null pointer, and free it.
+        (!reply.is_null()).then(|| CallReply(reply))
     }
 
     /// Returns the error's text if the reply is an error.
