@@ -37,6 +37,12 @@ pub struct Info {
     pub paused_until: Option<SystemTime>,
     /// When the rate limit allows a delivery again; `None` if it does now.
     pub next_delivery: Option<SystemTime>,
+    /// Where the server forwards messages, as `FORWARD` takes it; `None` if they are popped.
+    pub forward: Option<String>,
+    /// Why messages cannot be forwarded at present.
+    pub forward_error: Option<String>,
+    /// Since when they cannot be forwarded.
+    pub forward_failing_since: Option<SystemTime>,
     /// The settings, each `Some`.
     pub settings: Settings,
     /// What has happened since the queue was created.
@@ -45,7 +51,7 @@ pub struct Info {
 }
 
 impl Info {
-    /// Any field of `DQ.INFO` by its name, as the server sent it; `None` if it is null or does not exist.
+    /// Any number of `DQ.INFO` by its name, as the server sent it; `None` if it is null or does not exist.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<i64> {
         self.numbers.iter().find(|(field, _)| field == name).map(|(_, number)| *number)
@@ -72,6 +78,9 @@ impl Info {
             paused: fields.count("paused")? != 0,
             paused_until: time("paused-until")?,
             next_delivery: time("next-delivery")?,
+            forward: fields.maybe_text("forward")?.filter(|forward| forward != "NONE"),
+            forward_error: fields.maybe_text("forward-error")?,
+            forward_failing_since: time("forward-failing-since")?,
             settings: Settings::read(&fields)?,
             totals: Totals::read(&fields)?,
             numbers: fields.into_rest().filter_map(|(name, value)| Some((name, reply::int(&value).ok()?))).collect(),
@@ -108,6 +117,8 @@ totals! {
     duplicates "duplicates",
     /// Deliveries.
     delivered "delivered",
+    /// Of those, messages that the server forwarded.
+    forwarded "forwarded",
     /// Deliveries that were acknowledged.
     acked "acked",
     /// Deliveries that were given back.

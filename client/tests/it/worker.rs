@@ -234,8 +234,10 @@ fn an_idle_partition_does_not_keep_hands_from_a_busy_one() {
 #[ignore = "started by other tests"]
 fn worker_process() {
     let client = Client::open(&std::env::var("DQ_TEST_URL").unwrap()).unwrap();
-    let slow = |_: u8, context: &Context| {
-        // It has begun; it ends some time after the request to stop.
+    let begun: Queue<u8> = client.queue("begun");
+    let slow = move |_: u8, context: &Context| {
+        begun.push(&1).send().unwrap();
+        // It ends some time after the request to stop.
         eventually("the worker is to stop", || context.stopping());
         std::thread::sleep(Duration::from_millis(300));
         Ok(())
@@ -288,7 +290,7 @@ fn sigterm_lets_running_handlers_finish_and_leaves_nothing_in_flight() {
     let worker = spawn_worker(&server);
     let queue: Queue<u8> = server.client().queue("slow");
     queue.push_all(&[0; 10]).send().unwrap();
-    eventually("both hands work", || queue.len(Some(State::Inflight)).unwrap() == 2);
+    eventually("both hands work", || server.client().queue::<u8>("begun").len(None).unwrap() == 2);
     signal(&worker, "TERM");
     until_ended(worker);
     let info = queue.info().unwrap().unwrap();
@@ -306,7 +308,7 @@ fn a_worker_that_is_dropped_stops_and_leaves_nothing_in_flight() {
     };
     let running = quiet(&server).queue("q", 2, wait).start().unwrap();
     queue.push_all(&[0; 5]).send().unwrap();
-    eventually("both hands work", || queue.len(Some(State::Inflight)).unwrap() == 2);
+    eventually("both hands work", || metrics(&running).running == 2);
     drop(running);
     eventually("two are done", || queue.info().unwrap().unwrap().totals.acked == 2);
     assert_eq!(queue.len(Some(State::Ready)).unwrap(), 3);
