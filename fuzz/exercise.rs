@@ -9,8 +9,8 @@ use dq::queue::settings::{Retries, Settings};
 use dq::queue::time::{DurationMs, UnixMs};
 use dq::queue::wire::Loader;
 use dq::queue::{
-    Cursor, Due, Lease, Nack, NewMessage, Pause, Pop, Queue, Refused, Reschedule, ScanFilter, Schedule, Scheduled,
-    Series, Stamped, StateKind, States, Verdict, Which,
+    Completion, Cursor, Due, Lease, Nack, NewMessage, Pause, Pop, Queue, Refused, Reschedule, ScanFilter, Schedule,
+    Scheduled, Series, Stamped, StateKind, States, Verdict, Which,
 };
 
 pub const NOW: u64 = 1_760_000_000_000;
@@ -50,6 +50,7 @@ pub fn lively() -> Queue {
             replace: false,
             maxwait: None,
             later: false,
+            retain: (nth % 5 == 1).then_some(DurationMs::new(90 * nth)),
         };
         queue.push(at(NOW), &mut floor, &message);
     }
@@ -61,6 +62,7 @@ pub fn lively() -> Queue {
     };
     nack(&mut queue, 0, Nack { verdict: Verdict::Rejected, error: Some(b"rejected"), delay: None });
     nack(&mut queue, 1, Nack { error: Some(b"later"), ..Nack::default() });
+    done(&mut queue, &mut floor, targets[2]);
     schedules(&mut queue, &mut floor);
     replaced_later(&mut queue, &mut floor);
     let register = Some(Register { set: b"set"[..].into(), member: b"member"[..].into() });
@@ -89,6 +91,20 @@ fn replaced_later(queue: &mut Queue, floor: &mut Floor) {
         ttl: None,
     };
     assert!(matches!(queue.schedule(at(NOW + 1), floor, &kept), Scheduled::Changed(_)));
+}
+
+/// Completes a delivered message with a result, and adds two messages that are kept after they were delivered without a
+/// lease.
+fn done(queue: &mut Queue, floor: &mut Floor, delivered: u64) {
+    let name = sequence_target(queue, delivered);
+    let how = Completion { result: Some(b"result"), retain: Some(DurationMs::new(500)) };
+    queue.complete(at(NOW + 1), &Target::parse(&name).unwrap(), &how).unwrap();
+    for name in [None, Some(&b"done"[..])] {
+        let retain = Some(DurationMs::new(40));
+        let message = NewMessage { name, priority: 127, retain, ..NewMessage::default() };
+        queue.push(at(NOW + 1), floor, &message);
+        pop(queue, NOW + 1, floor, 1, Lease::NoAck);
+    }
 }
 
 /// Adds a recurring message that waits for a run, and one of which a run has begun and another form was declared.
@@ -157,6 +173,9 @@ pub fn survive(mut queue: Queue) {
         }
         let target = Target::parse(name).unwrap();
         match nth % 4 {
+            0 if nth % 8 == 4 => {
+                queue.complete(at(NOW + 42), &target, &Completion::default());
+            }
             0 => {
                 queue.ack(at(NOW + 42), &target);
             }
@@ -173,6 +192,7 @@ pub fn survive(mut queue: Queue) {
         }
     }
     queue.trim_dead(1);
+    queue.trim_done(1);
     queue.end_failed_runs(at(NOW + 43), 2);
     queue.take_ends();
     change_and_remove(&mut queue, &names, &mut floor);
@@ -198,7 +218,8 @@ pub fn survive(mut queue: Queue) {
         assert_eq!(queue.images().map(|image| image.payload.len() as u64).sum::<u64>(), counts.payload_bytes);
     }
     queue.trim_dead(usize::MAX);
-    assert!(!queue.has_excess_dead());
+    queue.trim_done(usize::MAX);
+    assert!(!queue.has_excess_dead() && !queue.has_excess_done());
     assert_eq!(digest(&reload(&queue)), digest(&queue));
 }
 
@@ -235,10 +256,11 @@ pub fn change_and_remove(queue: &mut Queue, names: &[Vec<u8>], floor: &mut Floor
     let _ = queue.push_all(now, floor, &messages, |_| ());
     queue.catch_up(now);
     for kind in StateKind::ALL {
-        assert_eq!(queue.peek(now, kind, usize::MAX).len() as u64, queue.counts().of(kind));
+        assert_eq!(queue.peek(now, kind, usize::MAX).len() as u64, queue.counts_at(now).of(kind));
     }
     let (all, rest) = queue.scan(now, Cursor::Start, usize::MAX, ScanFilter::default());
-    assert_eq!((all.len(), rest), (queue.images().count(), None));
+    let held = queue.images().count() + queue.counts_at(now).done as usize;
+    assert_eq!((all.len(), rest), (held, None));
     queue.purge(now, States::only(StateKind::Delayed));
     assert!(queue.peek(now, StateKind::Delayed, 1).is_empty());
     assert_eq!(digest(&reload(queue)), digest(queue));

@@ -3,7 +3,6 @@
 use super::error::Error;
 use super::{key_name, now, serve, with_queue};
 use crate::host::event::Event;
-use crate::host::listeners;
 use crate::host::write::{self, Wake};
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::queue::id::Target;
@@ -37,7 +36,7 @@ fn ack(call: &mut Call<'_>) -> Result<(), Error> {
     let name = key_name(call)?;
     let now = now(ctx);
     let outcome = with_queue(ctx, name, |held| {
-        let heard = listeners::any(ctx);
+        let heard = write::is_heard(ctx, name);
         let mut done = Vec::with_capacity(if heard { call.args.remaining() } else { 0 });
         let mut count = 0;
         let (mut made_ready, mut died) = (false, false);

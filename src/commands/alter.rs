@@ -97,7 +97,7 @@ fn change(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, wanted: Wanted
     let forward = held.queue.forward().cloned().map(Box::new);
     // The effect of the new settings comes first: they decide which ids of the dropped messages stay known.
     let announcement = write::record(ctx, name, held, now, Wake::IfDeliverable, || Effect::Alter(settings, forward));
-    write::trim_dead(ctx, name, held, now);
+    write::trim(ctx, name, held, now);
     Some(announcement)
 }
 

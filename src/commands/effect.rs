@@ -10,7 +10,7 @@ use crate::host::config;
 use crate::host::datatype::{self, Held};
 use crate::host::event::Event;
 use crate::host::origin::Origin;
-use crate::host::write::{self, Wake};
+use crate::host::write;
 use crate::module_api::key::{Content, OpenKey};
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::queue::{Effect as Decided, Queue, Stamped};
@@ -75,7 +75,7 @@ fn effect(call: &mut Call<'_>) -> Result<(), Error> {
     };
     let applied = outcome.transpose().map_err(|refused| Error::BadEffect(refused.to_string()))?;
     let announcement = match key.content() {
-        Content::Holds(held) => write::rearm(ctx, name, held, now(ctx), Wake::IfDeliverable),
+        Content::Holds(held) => write::applied(ctx, name, held, now(ctx), &stamped.effect),
         Content::Missing | Content::WrongType => write::Announcement::default(),
     };
     drop(key);

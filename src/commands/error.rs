@@ -4,6 +4,7 @@
 use crate::module_api::register::Row;
 use crate::queue::cron::{BadCron, CRON_MAX};
 use crate::queue::settings::{Conflict, Unit};
+use crate::queue::RESULT_MAX;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -76,6 +77,8 @@ pub enum Error {
     DeadId(String),
     /// The payload exceeds the queue's limit; holds the payload's size in bytes.
     TooLarge(usize),
+    /// A result is longer than a queue keeps.
+    ResultTooLarge,
     /// The server has no memory for a new queue.
     OutOfMemory,
     /// The queue has issued all of its ids.
@@ -119,7 +122,7 @@ impl fmt::Display for Error {
             }
             Error::AfterUntil => f.write_str("ERR the first run would be after UNTIL"),
             Error::UnknownState(word) => {
-                write!(f, "ERR syntax error, unknown state '{word}': delayed, ready, inflight or dead")
+                write!(f, "ERR syntax error, unknown state '{word}': delayed, ready, inflight, dead or done")
             }
             Error::Range { option, unit, min, max } => {
                 let of = match unit {
@@ -158,6 +161,7 @@ impl fmt::Display for Error {
             Error::TooLarge(size) => {
                 write!(f, "TOOLARGE payload of {size} {} exceeds MAXPAYLOAD", plural(*size, "byte"))
             }
+            Error::ResultTooLarge => write!(f, "ERR RESULT must be at most {RESULT_MAX} bytes"),
             Error::OutOfMemory => f.write_str("OOM command not allowed when used memory > 'maxmemory'."),
             Error::Exhausted => f.write_str("ERR the ids of this queue are used up; delete it and push to a new one"),
             Error::EffectRefused => f.write_str(

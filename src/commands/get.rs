@@ -7,7 +7,7 @@ use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::queue::id::{Id, IdBuffer};
 use crate::queue::rule::Rule;
 use crate::queue::time::UnixMs;
-use crate::queue::{Message, Phase, Recurring, State};
+use crate::queue::{DoneMessage, Message, Phase, Recurring, Shown, State, StateKind};
 
 /// The command.
 pub struct Get;
@@ -38,8 +38,8 @@ fn get(call: &mut Call<'_>) -> Result<(), Error> {
     let id = Id::parse(word(call));
     let now = now(ctx);
     let shown = look_at(ctx, name, now, |held| {
-        let message = id.and_then(|id| held.queue.get(now, &id));
-        message.map(|message| reply_message(ctx, &message)).is_some()
+        let shown = id.and_then(|id| held.queue.find(now, &id));
+        shown.map(|shown| reply_shown(ctx, &shown)).is_some()
     })?;
     if shown != Some(true) {
         ctx.null_array();
@@ -48,7 +48,37 @@ fn get(call: &mut Call<'_>) -> Result<(), Error> {
 }
 
 /// Replies with a message as a map.
-pub fn reply_message(ctx: Ctx, message: &Message<'_>) {
+pub fn reply_shown(ctx: Ctx, shown: &Shown<'_>) {
+    match shown {
+        Shown::Held(message) => reply_message(ctx, message),
+        Shown::Done(message) => reply_done(ctx, message),
+    }
+}
+
+/// Replies with a done message.
+fn reply_done(ctx: Ctx, message: &DoneMessage<'_>) {
+    let number = |field: &str, value: u64| {
+        ctx.bulk(field.as_bytes());
+        ctx.integer(value as i64);
+    };
+    ctx.map(8);
+    ctx.bulk(b"id");
+    reply_id(ctx, message.sequence, message.name);
+    ctx.bulk(b"state");
+    ctx.bulk(StateKind::Done.as_str().as_bytes());
+    number("created", message.sequence.created().as_ms());
+    number("due", message.due.as_ms());
+    number("attempt", message.attempts.into());
+    number("done", message.done.as_ms());
+    number("until", message.until.as_ms());
+    ctx.bulk(b"result");
+    match message.result {
+        Some(result) => ctx.bulk(result),
+        None => ctx.null(),
+    }
+}
+
+fn reply_message(ctx: Ctx, message: &Message<'_>) {
     let record = &message.record;
     let leased = match (message.state, record.phase) {
         (State::InFlight, Phase::Leased { deadline, receipt }) => Some((deadline, receipt)),

@@ -57,6 +57,7 @@ fn reply_queue(ctx: Ctx, queue: &Queue, waiting_clients: u64, now: UnixMs) {
         ("ready", some(counts.ready)),
         ("inflight", some(counts.inflight)),
         ("dead", some(counts.dead)),
+        ("done", some(counts.done)),
         ("known", some(queue.known(now) as u64)),
         ("payload-bytes", some(counts.payload_bytes)),
         ("next-due", next_due.and_then(some)),

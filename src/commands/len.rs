@@ -17,6 +17,7 @@ pub const STATES: Arg = Arg::oneof(
         Arg::token(c"ready", c"READY"),
         Arg::token(c"inflight", c"INFLIGHT"),
         Arg::token(c"dead", c"DEAD"),
+        Arg::token(c"done", c"DONE"),
     ],
 );
 
@@ -27,7 +28,7 @@ impl Command for Len {
         arity: -2,
         keys: Keys::First(Access::PEEK),
         acl: c"read fast",
-        summary: c"Returns the number of messages in one state, or of all messages that are not dead",
+        summary: c"Returns the number of messages in one state, or of all messages that are to be completed",
         complexity: c"O(log N) where N is the number of messages in the queue",
         since: c"0.1.0",
         tips: c"",
@@ -51,7 +52,7 @@ fn len(call: &mut Call<'_>) -> Result<(), Error> {
     let wanted = parse(call)?;
     let now = now(ctx);
     let counts = look_at(ctx, name, now, |held| held.queue.counts_at(now))?.unwrap_or_default();
-    let is_wanted = |kind: &StateKind| wanted.map_or(*kind != StateKind::Dead, |wanted| wanted == *kind);
+    let is_wanted = |kind: &StateKind| wanted.map_or(kind.is_open(), |wanted| wanted == *kind);
     let len: u64 = StateKind::ALL.into_iter().filter(is_wanted).map(|kind| counts.of(kind)).sum();
     ctx.integer(len as i64);
     Ok(())

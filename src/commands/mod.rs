@@ -8,6 +8,7 @@ mod ack;
 mod alter;
 mod bury;
 mod cancel;
+mod complete;
 mod create;
 mod effect;
 mod error;
@@ -34,6 +35,7 @@ mod scan;
 mod schedule;
 mod settings;
 mod stats;
+mod wait;
 
 use crate::host::datatype::{self, Held};
 use crate::host::origin::OnlyClients;
@@ -73,6 +75,7 @@ commands! {
     pop::Pop (parse),
     mpop::MPop,
     ack::Ack,
+    complete::Complete (parse),
     nack::Nack (parse),
     extend::Extend,
     // Change or remove messages.
@@ -87,6 +90,7 @@ commands! {
     get::Get,
     peek::Peek (parse),
     scan::Scan (parse),
+    wait::Await (parse),
     info::Info,
     stats::Stats,
     // Manage queues.

@@ -8,7 +8,6 @@ use crate::host::config;
 use crate::host::datatype::{self, Held};
 use crate::host::event::Event;
 use crate::host::floor::floor;
-use crate::host::listeners;
 use crate::host::write::{self, Wake};
 use crate::module_api::ctx::Ctx;
 use crate::module_api::key::{Content, OpenKey};
@@ -54,7 +53,7 @@ fn mpush(call: &mut Call<'_>) -> Result<(), Error> {
     let now = now(ctx);
 
     let mut key = OpenKey::open_write(ctx, key_name, datatype::handle());
-    let mut pushed = AllPushed::of(messages.len(), listeners::any(ctx));
+    let mut pushed = AllPushed::of(messages.len(), write::is_heard(ctx, key_name));
     let mut push_to = |queue: &mut Queue| queue.push_all(now, &mut floor(), &messages, |outcome| pushed.note(outcome));
     let mut made_with = None;
     let outcome = match key.content() {

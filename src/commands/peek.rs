@@ -1,7 +1,7 @@
 //! `DQ.PEEK key [state] [COUNT n]`
 
 use super::error::Error;
-use super::get::reply_message;
+use super::get::reply_shown;
 use super::len::{state, STATES};
 use super::options::{options, OptionSet, Options};
 use super::{key_name, look_caught_up, now, serve};
@@ -18,7 +18,7 @@ impl Command for Peek {
         arity: -2,
         keys: Keys::First(Access::READ),
         acl: c"read slow",
-        summary: c"Returns the first messages of a state in the order in which they will leave it. Dead messages are returned newest first",
+        summary: c"Returns the first messages of a state in the order in which they will leave it. Dead and done messages are returned newest first",
         complexity: c"O(M * log N) where M is the number of messages returned and N the number of messages in the queue",
         since: c"0.1.0",
         tips: c"",
@@ -48,7 +48,7 @@ fn peek(call: &mut Call<'_>) -> Result<(), Error> {
         ctx.array(next.len());
         for sequence in next {
             match held.queue.show(now, sequence) {
-                Some(message) => reply_message(ctx, &message),
+                Some(shown) => reply_shown(ctx, &shown),
                 None => ctx.null_array(),
             }
         }

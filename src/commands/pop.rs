@@ -154,7 +154,7 @@ fn deliver(
         ctx.bulk(name.bytes());
     }
     ctx.array(count);
-    let heard = listeners::any(ctx);
+    let heard = write::is_heard(ctx, name);
     let mut grants: Vec<Grant> = Vec::with_capacity(if heard { count } else { 0 });
     let mut sent = 0;
     let mut buffer = IdBuffer::new();

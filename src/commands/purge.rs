@@ -49,7 +49,7 @@ fn purge(call: &mut Call<'_>) -> Result<(), Error> {
             None => queue.purge(now, states),
             Some(count) => queue.purge_first(now, states, count),
         };
-        (purged.count > 0).then_some((purged.count, Effect::Purge(purged.spans)))
+        (purged.count > 0).then_some((purged.count, Effect::Purge(purged.spans, purged.done)))
     })?;
     match outcome {
         Some((purged, announcement)) => {

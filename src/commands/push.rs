@@ -1,5 +1,5 @@
 //! `DQ.PUSH key payload [ID id] [DELAY ms | AT unix-ms] [PRIORITY n] [RETRIES n] [LEASE ms] [TTL ms] [REPLACE]
-//! [MAXWAIT ms] [LATER]`
+//! [MAXWAIT ms] [LATER] [RETAIN ms]`
 
 use super::error::Error;
 use super::options::{options, Options, DUE};
@@ -58,6 +58,7 @@ options! {
         Replace => Arg::token(c"replace", c"REPLACE"),
         MaxWait => Arg::token_int(c"MAXWAIT", c"maxwait-ms"),
         Later => Arg::token(c"later", c"LATER"),
+        Retain => Arg::token_int(c"RETAIN", c"retain-ms"),
     }
 }
 
@@ -152,6 +153,7 @@ pub struct Template {
     pub replace: bool,
     maxwait: Option<DurationMs>,
     later: bool,
+    retain: Option<DurationMs>,
 }
 
 impl Template {
@@ -180,6 +182,7 @@ impl Template {
             MessageOption::Replace => self.replace = true,
             MessageOption::Later => self.later = true,
             MessageOption::MaxWait => self.maxwait = Some(options.duration()?),
+            MessageOption::Retain => self.retain = Some(options.duration()?),
         }
         Ok(())
     }
@@ -197,6 +200,7 @@ impl Template {
             replace: self.replace,
             maxwait: self.maxwait,
             later: self.later,
+            retain: self.retain,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `DQ.SCAN key cursor [STATE state] [COUNT n] [RECURRING]`
 
 use super::error::Error;
-use super::get::reply_message;
+use super::get::reply_shown;
 use super::len::{state, STATES};
 use super::options::{self, options, Options};
 use super::{key_name, look_at, now, serve, word};
@@ -65,7 +65,7 @@ fn reply_page(ctx: Ctx, queue: &Queue, now: UnixMs, request: &Request) {
     ctx.array(page.len());
     for sequence in page {
         match queue.show(now, sequence) {
-            Some(message) => reply_message(ctx, &message),
+            Some(shown) => reply_shown(ctx, &shown),
             None => ctx.null_array(),
         }
     }

@@ -60,11 +60,21 @@ impl Denial {
 /// one of its keys. Takes a few microseconds. No key may be open.
 pub fn ask(ctx: Ctx, words: &Args<'_>, name: Name<'_>) -> Admission {
     // SAFETY: takes no arguments.
-    let reply = if unsafe { api!(RedisModule_GetServerVersion)() } >= DRY_RUN_SINCE {
-        dry_run(ctx, words)
+    if unsafe { api!(RedisModule_GetServerVersion)() } >= DRY_RUN_SINCE {
+        answer(dry_run(ctx, words))
     } else {
-        trial(ctx, name)
-    };
+        answer(trial(ctx, name))
+    }
+}
+
+/// [`ask`] for a command that only reads. Redis 7.0 grants it always: it has no dry run, and a trial would be a write.
+pub fn ask_reader(ctx: Ctx, words: &Args<'_>) -> Admission {
+    // SAFETY: takes no arguments.
+    let has_dry_run = unsafe { api!(RedisModule_GetServerVersion)() } >= DRY_RUN_SINCE;
+    answer(if has_dry_run { dry_run(ctx, words) } else { None })
+}
+
+fn answer(reply: Option<CallReply>) -> Admission {
     match reply {
         Some(reply) => match reply.error() {
             None => Admission::Granted,

@@ -1,5 +1,5 @@
-//! Advances a queue when its time has come: the timer brings the queue up to now, drops the dead messages that its
-//! settings no longer keep, wakes the clients that are blocked on it, and forwards what is due, see [`forward`].
+//! Advances a queue when its time has come: the timer brings the queue up to now, drops the dead and done messages that
+//! its settings no longer keep, wakes the clients that are blocked on it, and forwards what is due, see [`forward`].
 //!
 //! This also runs on replicas and moves their view of the queue. Changes that must be replicated are made on a master
 //! only, and never while writes are paused, because the timer does not call this module then.
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use super::datatype::{self, Held};
 use super::event::Event;
 use super::floor::raise_floor;
-use super::{forward, imports, write};
+use super::{awaited, forward, imports, write};
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::key::{Content, OpenKey};
 use crate::queue::time::UnixMs;
@@ -73,7 +73,7 @@ impl Report {
 }
 
 /// Ends some of the runs of recurring messages that time has made fail. Returns whether there were any.
-fn end_failed_runs(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) -> bool {
+fn end_failed_runs(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, moved: &mut Report) -> bool {
     if held.queue.first_failed_run().is_none() {
         return false;
     }
@@ -82,6 +82,7 @@ fn end_failed_runs(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) -> bo
     raise_floor(held.queue.last_given());
     let ends = held.queue.take_ends();
     let effect = Effect::EndRuns(Ended::ByTime, Vec::new(), ends);
+    moved.wakes |= awaited::note(ctx, name, &effect);
     write::replicate(ctx, name, held, now, effect);
     true
 }
@@ -127,11 +128,17 @@ fn advance(
             moved.changed = true;
             write::replicate(ctx, name, held, now, Effect::Trim(trimmed));
         }
-        if decides && end_failed_runs(ctx, name, held, now) {
+        let trimmed = if decides { held.queue.trim_done(STEP) } else { Spans::default() };
+        if !trimmed.is_empty() {
+            moved.changed = true;
+            write::replicate(ctx, name, held, now, Effect::TrimDone(trimmed));
+        }
+        if decides && end_failed_runs(ctx, name, held, now, moved) {
             moved.changed = true;
         }
         lasted = lasted && within_budget();
-        let has_more = held.queue.has_excess_dead() || held.queue.first_failed_run().is_some();
+        let has_more =
+            held.queue.has_excess_dead() || held.queue.has_excess_done() || held.queue.first_failed_run().is_some();
         if advanced.done && !(decides && has_more) {
             break;
         }
@@ -142,7 +149,9 @@ fn advance(
         }
     }
     MOVED.fetch_add((moved.ready + moved.died) as u64, Relaxed);
-    moved.wakes = write::serves(held, now);
+    moved.wakes |= write::serves(held, hint.db, name, now);
+    moved.wakes |= moved.died > 0 && awaited::note_deaths(hint.db, name.bytes());
+    moved.wakes |= awaited::take_postponed(hint.db, name.bytes());
     moved.announced = decides;
     if decides {
         held.queue.note_rate_limit(now);

@@ -13,6 +13,7 @@ use lazy_static::lazy_static;
 use redis_module::native_types::RedisType;
 use redis_module::raw;
 
+use super::awaited;
 use super::disposal;
 use super::floor::raise_floor;
 use super::gauges::{self, Home, Share};
@@ -106,12 +107,12 @@ impl Held {
 
 impl Held {
     /// The next time at which the timer has something to do for this queue: a message changes its state, or a dead
-    /// message is to be dropped, a run that failed is to be ended or a message is to be forwarded, which only the server
-    /// that decides about the queue does.
+    /// or done message is to be dropped, a run that failed is to be ended or a message is to be forwarded, which only the
+    /// server that decides about the queue does.
     #[inline]
     fn next_look(&self, ctx: Ctx, name: Name<'_>) -> Option<UnixMs> {
         let wake = self.queue.next_wake();
-        let drop = self.queue.next_drop();
+        let drop = earlier(self.queue.next_drop(), self.queue.next_done_end());
         let failed = self.queue.first_failed_run();
         match earlier(earlier(drop, failed), self.queue.next_forward()) {
             Some(own) if ctx.flags().master() && !imports::covers(name) => earlier(wake, Some(own)),
@@ -282,6 +283,7 @@ fn look_at_later(io: *mut raw::RedisModuleIO) {
 }
 
 fn request_look(db: i32, name: Name<'_>) {
+    awaited::values_replaced();
     with_schedule(|schedule| {
         schedule.agenda.look_at(UnixMs::EPOCH, db, name.bytes());
         // Timers that are created while the server is loading fire after the load.
@@ -299,6 +301,9 @@ extern "C" fn aof_rewrite(io: *mut raw::RedisModuleIO, key: *mut raw::RedisModul
         emit(io, key, &Stamped { now, effect: Effect::Begin(queue.header()) });
         for chunk in queue.chunks() {
             emit(io, key, &Stamped { now, effect: Effect::Continue(chunk) });
+        }
+        for chunk in queue.done_chunks() {
+            emit(io, key, &Stamped { now, effect: Effect::Keep(chunk) });
         }
         for chunk in queue.known_chunks() {
             emit(io, key, &Stamped { now, effect: Effect::Recall(chunk) });
@@ -360,6 +365,7 @@ extern "C" fn unlink(_: *mut raw::RedisModuleKeyOptCtx, value: *const c_void) {
     guard("an unlink", (), || {
         // SAFETY: the server passes a value of this type, on the main thread, while no key of it is open.
         let held = unsafe { &mut *value.cast_mut().cast::<Held>() };
+        awaited::values_replaced();
         if let Some(home) = &mut held.home {
             home.unlink(&held.queue);
         }

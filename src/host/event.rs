@@ -28,6 +28,8 @@ pub enum Event {
     Forward,
     /// Messages were completed.
     Ack,
+    /// A message was completed with a result.
+    Complete,
     /// A message was given back.
     Nack,
     /// The lease of a message was extended.
@@ -65,6 +67,7 @@ impl Event {
             Event::Pop => c"dq.pop",
             Event::Forward => c"dq.forward",
             Event::Ack => c"dq.ack",
+            Event::Complete => c"dq.complete",
             Event::Nack => c"dq.nack",
             Event::Extend => c"dq.extend",
             Event::Dead => c"dq.dead",
@@ -96,6 +99,15 @@ impl Event {
         }
     }
 
+    /// The events of a completion with a result. `died` says whether the message that took the place is dead.
+    pub const fn of_completion(died: bool) -> &'static [Event] {
+        if died {
+            &[Event::Ack, Event::Complete, Event::Dead]
+        } else {
+            &[Event::Ack, Event::Complete]
+        }
+    }
+
     /// The events of a burial. `died` says whether a message is dead now.
     pub const fn of_burial(died: bool) -> &'static [Event] {
         if died {
@@ -115,6 +127,7 @@ impl Event {
             Effect::Schedule(..) | Effect::Declare(..) => &[Event::Schedule],
             Effect::EndRuns(how, _, _) => match how {
                 Ended::Acked => Event::of_acks(applied == Applied::SuccessorDied),
+                Ended::Completed => Event::of_completion(applied == Applied::SuccessorDied),
                 Ended::Taken => &[Event::Pop],
                 Ended::Forwarded => &[Event::Forward],
                 Ended::Nacked(_) => &[Event::Nack, Event::Dead],
@@ -125,6 +138,7 @@ impl Event {
             Effect::Deliver(_) | Effect::Take(_) => &[Event::Pop],
             Effect::Forward(_) => &[Event::Forward],
             Effect::Ack(_) => Event::of_acks(applied == Applied::SuccessorDied),
+            Effect::Complete(..) => Event::of_completion(applied == Applied::SuccessorDied),
             Effect::Nack(_, fate, _, _) => Event::of_nack(*fate),
             Effect::Extend(..) => &[Event::Extend],
             Effect::Cancel(..) => &[Event::Cancel],
@@ -132,18 +146,14 @@ impl Event {
             Effect::Promote(..) => &[Event::Promote],
             Effect::Bury(..) => Event::of_burial(applied != Applied::Succeeded),
             Effect::Redrive(..) => &[Event::Redrive],
-            Effect::Purge(_) => &[Event::Purge],
+            Effect::Purge(..) => &[Event::Purge],
             Effect::Create(..) => &[Event::Create],
             Effect::Alter(..) => &[Event::Alter],
             Effect::Pause(Pause::Off) => &[Event::Resume],
             Effect::Pause(_) => &[Event::Pause],
             // These are housekeeping, or a queue that arrives as a whole. No client's command caused them.
-            Effect::Trim(_)
-            | Effect::PullBack
-            | Effect::Begin(_)
-            | Effect::Continue(_)
-            | Effect::Recall(_)
-            | Effect::Resume(_) => &[],
+            Effect::Trim(_) | Effect::TrimDone(_) | Effect::PullBack => &[],
+            Effect::Begin(_) | Effect::Continue(_) | Effect::Keep(_) | Effect::Recall(_) | Effect::Resume(_) => &[],
         }
     }
 }

@@ -12,7 +12,7 @@ use super::admission;
 use super::datatype::{self, Held};
 use super::event::Event;
 use super::floor::raise_floor;
-use super::{gauges, slot, write};
+use super::{awaited, gauges, slot, write};
 use crate::module_api::call::Word;
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::key::{Content, OpenKey};
@@ -30,7 +30,7 @@ const BATCH_BYTES: usize = 64 * 1024;
 /// Forwards what is due in the queue at `name`, until the budget is spent. Returns whether it lasted. Re-arms the timer
 /// for the queue. No key may be open.
 pub fn run(ctx: Ctx, db: i32, name: Name<'_>, now: UnixMs, within_budget: &dyn Fn() -> bool) -> bool {
-    let mut run = Run { ctx, name, now, target: None, forwarded: false };
+    let mut run = Run { ctx, name, now, target: None, forwarded: false, answers: false };
     let mut lasted = true;
     while let Some(batch) = run.choose() {
         let (written, refused) = run.write(&batch);
@@ -44,6 +44,9 @@ pub fn run(ctx: Ctx, db: i32, name: Name<'_>, now: UnixMs, within_budget: &dyn F
         held.queue.note_rate_limit(now);
         held.arm(ctx, db, name);
     });
+    if run.answers {
+        ctx.signal_ready(name);
+    }
     if run.forwarded {
         ctx.signal_modified(name);
         ctx.notify(Event::Forward.name(), name);
@@ -60,6 +63,8 @@ struct Run<'a> {
     target: Option<Target>,
     /// Whether anything was forwarded.
     forwarded: bool,
+    /// Whether a client waits for one of the messages that were forwarded (`DQ.AWAIT`).
+    answers: bool,
 }
 
 /// The next messages.
@@ -122,6 +127,7 @@ impl Run<'_> {
         let (ctx, name, now) = (self.ctx, self.name, self.now);
         let written: Vec<Sequence> = batch.messages.iter().take(written).map(|message| message.sequence).collect();
         self.forwarded |= !written.is_empty();
+        let mut answers = false;
         let health = self.with_queue(|held| {
             if !written.is_empty() {
                 let forwarded = held.queue.forwarded(now, &written, gauges::count_lateness);
@@ -130,6 +136,7 @@ impl Run<'_> {
                 let ends = held.queue.take_ends();
                 let effect = Effect::Forward(forwarded);
                 let effect = if ends.is_empty() { effect } else { effect.with_ends(ends).0 };
+                answers |= awaited::note(ctx, name, &effect);
                 write::replicate(ctx, name, held, now, effect);
             }
             match refused {
@@ -137,6 +144,7 @@ impl Run<'_> {
                 Some(refused) => held.queue.forwarding_failed(now, refused),
             }
         });
+        self.answers |= answers;
         tell(name, &batch.to, health.unwrap_or(Health::Same), refused);
     }
 }

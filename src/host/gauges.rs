@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use redis_module::raw;
 
+use super::awaited;
 use crate::module_api::ctx::Ctx;
 use crate::module_api::guard::guard;
 use crate::queue::time::DurationMs;
@@ -68,12 +69,12 @@ pub struct Tally {
 #[derive(Debug)]
 struct Sums {
     queues: AtomicU64,
-    counts: [AtomicU64; 5],
+    counts: [AtomicU64; 6],
 }
 
 impl Sums {
     const fn none() -> Sums {
-        Sums { queues: AtomicU64::new(0), counts: [const { AtomicU64::new(0) }; 5] }
+        Sums { queues: AtomicU64::new(0), counts: [const { AtomicU64::new(0) }; 6] }
     }
 }
 
@@ -85,7 +86,7 @@ impl Tally {
     /// Adds a queue. The totals of what it has done before are not counted here.
     fn enter(&self, queue: &Queue) {
         add(std::slice::from_ref(&self.came.queues), [1], [0]);
-        add(&self.came.counts, numbers(&queue.counts()), [0; 5]);
+        add(&self.came.counts, numbers(&queue.counts()), [0; 6]);
     }
 
     /// Removes a queue that was counted. May be called on any thread.
@@ -182,6 +183,7 @@ pub extern "C" fn on_swap(ctx: *mut raw::RedisModuleCtx, _: raw::RedisModuleEven
         // SAFETY: the server passes this structure with this event, and it is valid during the call.
         if let Some(info) = unsafe { info.cast::<raw::RedisModuleSwapDbInfo>().as_ref() } {
             swap(info.dbnum_first, info.dbnum_second);
+            awaited::values_replaced();
         }
         walk::start(ctx);
     });
@@ -194,6 +196,7 @@ pub extern "C" fn on_flush(_: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent
         let info = unsafe { info.cast::<raw::RedisModuleFlushInfo>().as_ref() };
         if let Some(info) = info.filter(|_| stage == raw::REDISMODULE_SUBEVENT_FLUSHDB_START) {
             forget(info.dbnum);
+            awaited::values_replaced();
         }
     });
 }
@@ -217,8 +220,8 @@ pub extern "C" fn on_load_beside(_: *mut raw::RedisModuleCtx, _: raw::RedisModul
 /// The number of blocked clients.
 pub static BLOCKED_CLIENTS: AtomicI64 = AtomicI64::new(0);
 
-fn numbers(counts: &Counts) -> [u64; 5] {
-    [counts.delayed, counts.ready, counts.inflight, counts.dead, counts.payload_bytes]
+fn numbers(counts: &Counts) -> [u64; 6] {
+    [counts.delayed, counts.ready, counts.inflight, counts.dead, counts.done, counts.payload_bytes]
 }
 
 /// What one queue has added to the sums.
@@ -265,9 +268,9 @@ pub fn held() -> (u64, Counts) {
         });
         shown(sums.fold(0, u64::wrapping_add))
     };
-    let [delayed, ready, inflight, dead, payload_bytes] = std::array::from_fn(|at| sum(|sums| &sums.counts, at));
+    let [delayed, ready, inflight, dead, done, payload_bytes] = std::array::from_fn(|at| sum(|sums| &sums.counts, at));
     let queues = sum(|sums| std::slice::from_ref(&sums.queues), 0);
-    (queues, Counts { delayed, ready, inflight, dead, payload_bytes })
+    (queues, Counts { delayed, ready, inflight, dead, done, payload_bytes })
 }
 
 /// The totals since the server started, with the names that `DQ.INFO` uses for the totals of one queue.

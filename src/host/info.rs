@@ -43,6 +43,7 @@ extern "C" fn on_info(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report: c_in
         add("ready", counts.ready);
         add("inflight", counts.inflight);
         add("dead", counts.dead);
+        add("done", counts.done);
         add("payload_bytes", counts.payload_bytes);
         for (name, total) in gauges::totals() {
             add(&format!("total_{}", name.replace('-', "_")), total);

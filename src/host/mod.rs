@@ -7,6 +7,8 @@
 
 pub mod admission;
 pub mod advance;
+pub mod awaited;
+pub mod awaiting;
 pub mod blocked;
 pub mod blocked_keys;
 pub mod config;

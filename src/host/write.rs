@@ -7,10 +7,10 @@
 
 use std::ffi::CStr;
 
+use super::awaited;
 use super::datatype::Held;
 use super::event::Event;
 use super::floor::raise_floor;
-use super::gauges;
 use super::listeners;
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::log::{log, Level};
@@ -18,7 +18,7 @@ use crate::queue::time::UnixMs;
 use crate::queue::{Effect, Spans, Stamped};
 use crate::schedule::with_schedule;
 
-/// The maximum number of excess dead messages that one command drops. The timer drops the rest.
+/// The maximum number of excess dead messages, and of excess done messages, that one command drops. The timer drops the rest.
 const TRIMMED: usize = 64;
 
 /// The command that carries an effect to the replicas and the AOF. Its name is short because it is written with each
@@ -29,7 +29,7 @@ pub const EFFECT_COMMAND: &CStr = c"DQ.E";
 #[must_use]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Announcement {
-    /// Whether blocked clients are woken.
+    /// Whether blocked clients are woken: for a message that can be delivered, or one that is done, dead or gone.
     wakes: bool,
 }
 
@@ -66,35 +66,60 @@ pub fn record<'e>(
     wake: Wake,
     effect: impl FnOnce() -> Effect<'e>,
 ) -> Announcement {
-    let heard = listeners::any(ctx);
+    let (heard, is_awaited) = (listeners::any(ctx), awaited::on(ctx, name));
     let ends = held.queue.take_ends();
-    if heard && !ends.is_empty() {
-        let (first, second) = effect().with_ends(ends);
-        replicate(ctx, name, held, now, first);
-        second.into_iter().for_each(|second| replicate(ctx, name, held, now, second));
-    } else if heard {
-        replicate(ctx, name, held, now, effect());
-    } else {
+    let mut answers = false;
+    if heard || is_awaited {
+        let (first, second) = if ends.is_empty() { (effect(), None) } else { effect().with_ends(ends) };
+        for effect in std::iter::once(first).chain(second) {
+            answers |= is_awaited && awaited::note(ctx, name, &effect);
+            if heard {
+                replicate(ctx, name, held, now, effect);
+            }
+        }
+    }
+    if !heard {
         held.queue.stamp(now);
         // There is no AOF and no replica: this only marks the dataset as changed, for the next save.
         ctx.replicate_verbatim();
     }
-    if held.queue.has_excess_dead() {
+    if held.queue.has_excess_dead() || held.queue.has_excess_done() {
         let trimmed = held.queue.trim_dead(TRIMMED);
         replicate_trim(ctx, name, held, now, trimmed);
-        if held.queue.has_excess_dead() {
+        let trimmed = held.queue.trim_done(TRIMMED);
+        replicate_trim_done(ctx, name, held, now, trimmed);
+        if held.queue.has_excess_dead() || held.queue.has_excess_done() {
             with_schedule(|schedule| schedule.look_at(&ctx, now, ctx.selected_db(), name.bytes()));
         }
     }
-    rearm(ctx, name, held, now, wake)
+    let Announcement { wakes } = rearm(ctx, name, held, now, wake);
+    Announcement { wakes: wakes || answers }
 }
 
-/// Drops dead messages that the settings no longer keep, as far as one command may, after a change of the settings. The
-/// timer drops the rest.
-pub fn trim_dead(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) {
+/// Takes note of an effect that was applied to the queue at `name`, and calls [`rearm`].
+pub fn applied(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, effect: &Effect<'_>) -> Announcement {
+    let answers = awaited::note(ctx, name, effect);
+    let Announcement { wakes } = rearm(ctx, name, held, now, Wake::IfDeliverable);
+    Announcement { wakes: wakes || answers }
+}
+
+/// Whether anybody has to be told what a command does to the queue at `name`: a replica, the AOF, or a client that waits
+/// for a message.
+#[inline]
+pub fn is_heard(ctx: Ctx, name: Name<'_>) -> bool {
+    listeners::any(ctx) || awaited::on(ctx, name)
+}
+
+/// Drops dead and done messages that the settings no longer keep, as far as one command may, after a change of the
+/// settings. The timer drops the rest.
+pub fn trim(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) {
     if !held.queue.settings().keep_all_dead() {
         let trimmed = held.queue.trim_dead_now(now);
         replicate_trim(ctx, name, held, now, trimmed);
+    }
+    if held.queue.has_excess_done() {
+        let trimmed = held.queue.trim_done_now(now);
+        replicate_trim_done(ctx, name, held, now, trimmed);
     }
 }
 
@@ -115,6 +140,12 @@ fn replicate_trim(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, trimme
     }
 }
 
+fn replicate_trim_done(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, trimmed: Spans) {
+    if !trimmed.is_empty() && listeners::any(ctx) {
+        replicate(ctx, name, held, now, Effect::TrimDone(trimmed));
+    }
+}
+
 /// Raises the floor of ids and re-arms the timer for the queue at `name`. Every call that may have moved the view of a
 /// queue ends with this, whether or not it changed the queue.
 pub fn rearm(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, wake: Wake) -> Announcement {
@@ -122,16 +153,19 @@ pub fn rearm(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, wake: Wake)
     held.queue.note_rate_limit(now);
     held.arm(ctx, ctx.selected_db(), name);
     let wakes = match wake {
-        Wake::IfDeliverable => serves(held, now),
+        Wake::IfDeliverable => serves(held, ctx.selected_db(), name, now),
         Wake::Nobody => false,
     };
     Announcement { wakes }
 }
 
-/// Returns whether a blocked client could be served from the queue. A queue that forwards serves nobody.
+/// Returns whether a client that is blocked on the queue at `name` of database `db` and waits for a delivery could be
+/// served. A queue that forwards serves nobody.
 #[inline]
-pub fn serves(held: &Held, now: UnixMs) -> bool {
-    gauges::blocked_clients() > 0 && held.queue.forward().is_none() && held.queue.has_deliverable(now)
+pub fn serves(held: &Held, db: i32, name: Name<'_>, now: UnixMs) -> bool {
+    awaited::may_wait_for_delivery(db, name.bytes())
+        && held.queue.forward().is_none()
+        && held.queue.has_deliverable(now)
 }
 
 /// Notifies watchers, blocked clients and subscribers of a change. No key may be open.

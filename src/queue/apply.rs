@@ -4,6 +4,7 @@
 //! An effect is nevertheless data from outside: an effect that no queue could have produced is refused, and nothing
 //! panics.
 
+use super::done::RESULT_MAX;
 use super::effect::{Effect, Image, Stamped};
 use super::gate::Pause;
 use super::id::Sequence;
@@ -29,6 +30,16 @@ pub enum Applied {
     SuccessorDied,
 }
 
+impl Applied {
+    /// The outcome of an ack after which the message that was kept beside the delivery is in this state.
+    fn of_ack(next: Option<State>) -> Applied {
+        match next {
+            Some(State::Dead { .. }) => Applied::SuccessorDied,
+            _ => Applied::Done,
+        }
+    }
+}
+
 impl Queue {
     /// Returns the queue that an effect creates if the key does not exist; `None` for an effect that only changes an
     /// existing queue.
@@ -46,7 +57,9 @@ impl Queue {
     pub fn apply(&mut self, stamped: &Stamped<'_>) -> Result<Applied, Refused> {
         let now = stamped.now;
         self.accept(&stamped.effect, now)?;
-        if !matches!(stamped.effect, Effect::Begin(_) | Effect::Continue(_) | Effect::Recall(_) | Effect::Resume(_)) {
+        let is_piece =
+            matches!(stamped.effect, Effect::Continue(_) | Effect::Keep(_) | Effect::Recall(_) | Effect::Resume(_));
+        if !is_piece && !matches!(stamped.effect, Effect::Begin(_)) {
             self.forget_ended(now);
         }
         // The queue's clock is not changed: it holds the time of this server, and `now` is that of another. Only the
@@ -70,7 +83,13 @@ impl Queue {
                 self.take_all(sequences, now);
                 self.count_forwarded(sequences.len(), now);
             }
-            Effect::Ack(sequences) => return Ok(self.complete_all(sequences, now)),
+            Effect::Ack(sequences) => return Ok(self.finish_all(sequences, now)),
+            Effect::Complete(sequence, until, result) => {
+                if let Some((at, record)) = self.refreshed(*sequence, now) {
+                    let next = self.finish_with(at, &record, *until, *result, now);
+                    return Ok(Applied::of_ack(next));
+                }
+            }
             Effect::Nack(sequence, fate, attempts, error) => {
                 if let Some((at, record)) = self.refreshed(*sequence, now) {
                     self.give_back(at, &record, *fate, *attempts, *error, now);
@@ -82,8 +101,12 @@ impl Queue {
                 }
             }
             Effect::Cancel(sequences, forgotten) => {
-                forgotten.iter().for_each(|name| self.unlearn(name));
+                for name in forgotten {
+                    self.drop_done_named(name, now);
+                    self.unlearn(name);
+                }
                 self.for_each_refreshed(sequences, now, |queue, at, record| queue.drop_cancelled(at, record));
+                sequences.iter().for_each(|sequence| self.drop_cancelled_done(*sequence, now));
             }
             Effect::Reschedule(sequence, due, priority) => {
                 if let Some((at, record)) = self.refreshed(*sequence, now) {
@@ -103,12 +126,14 @@ impl Queue {
             Effect::Redrive(spans, due) => {
                 self.redrive_spans(spans, *due, now);
             }
-            Effect::Purge(spans) => {
+            Effect::Purge(spans, done) => {
                 self.remove_spans(spans, now, false);
+                self.drop_done_spans(done, false, now);
             }
             Effect::Trim(spans) => {
                 self.remove_spans(spans, now, true);
             }
+            Effect::TrimDone(spans) => self.drop_done_spans(spans, true, now),
             Effect::Schedule(_, image) => {
                 self.take_in_series(now, image);
             }
@@ -121,7 +146,7 @@ impl Queue {
                 let mut applied = Applied::Done;
                 match how {
                     Ended::Taken | Ended::Forwarded => self.take_all(others, now),
-                    _ => applied = self.complete_all(others, now),
+                    _ => applied = self.finish_all(others, now),
                 }
                 for end in ends {
                     if let Some((at, record)) = self.refreshed(end.sequence, now) {
@@ -131,7 +156,7 @@ impl Queue {
                 match how {
                     Ended::Taken => self.count_begun(others.len() + ends.len(), now),
                     Ended::Forwarded => self.count_forwarded(others.len() + ends.len(), now),
-                    Ended::Acked | Ended::Nacked(_) | Ended::Buried(_) | Ended::ByTime => {}
+                    Ended::Acked | Ended::Completed | Ended::Nacked(_) | Ended::Buried(_) | Ended::ByTime => {}
                 }
                 return Ok(applied);
             }
@@ -148,6 +173,7 @@ impl Queue {
             Effect::PullBack => self.gate.pull_back_to(now),
             Effect::Begin(header) => *self = Queue::begin(header),
             Effect::Continue(images) => self.continue_with(images),
+            Effect::Keep(messages) => self.restore_done(messages),
             Effect::Recall(ids) => self.recall(ids),
             Effect::Resume(leaving) => self.resume_beside(leaving),
         }
@@ -156,17 +182,14 @@ impl Queue {
 
     /// Removes messages that were delivered without a lease.
     fn take_all(&mut self, sequences: &[Sequence], now: UnixMs) {
-        self.for_each_refreshed(sequences, now, |queue, at, record| {
-            queue.remember(at, now);
-            queue.remove(at, record);
-        });
+        self.for_each_refreshed(sequences, now, |queue, at, record| queue.take(at, record, now));
     }
 
     /// Completes messages that were acked.
-    fn complete_all(&mut self, sequences: &[Sequence], now: UnixMs) -> Applied {
+    fn finish_all(&mut self, sequences: &[Sequence], now: UnixMs) -> Applied {
         let mut applied = Applied::Done;
         self.for_each_refreshed(sequences, now, |queue, at, record| {
-            if let Some(State::Dead { .. }) = queue.complete(at, record, now) {
+            if let Some(State::Dead { .. }) = queue.finish(at, record, now) {
                 applied = Applied::SuccessorDied;
             }
         });
@@ -203,6 +226,14 @@ impl Queue {
                         !record.recurring || record.is_kept_at(now)
                     })
             }
+            Effect::Complete(sequence, until, result) => {
+                until.is_none_or(|until| now <= until)
+                    && result.is_none_or(|result| result.len() <= RESULT_MAX)
+                    && self.messages.locate(*sequence).is_none_or(|at| {
+                        let record = self.messages.record(at);
+                        !record.recurring || record.is_kept_at(now)
+                    })
+            }
             Effect::Schedule(settings, image) => {
                 settings.is_none_or(|settings| settings.are_valid())
                     && image.record.sequence > self.last_sequence
@@ -217,6 +248,7 @@ impl Queue {
             Effect::EndRuns(how, _, ends) => self.may_end(*how, ends),
             Effect::Begin(header) => header.is_valid(),
             Effect::Continue(images) => self.may_continue_with(images),
+            Effect::Keep(messages) => self.may_restore_done(messages),
             Effect::Recall(ids) => self.may_recall(ids),
             Effect::Resume(leaving) => self.may_resume(leaving),
             Effect::Create(settings, forward) | Effect::Alter(settings, forward) => {
@@ -229,7 +261,7 @@ impl Queue {
             | Effect::Cancel(..)
             | Effect::Pause(_) => true,
             Effect::Reschedule(..) | Effect::Promote(..) | Effect::Redrive(..) => true,
-            Effect::Purge(_) | Effect::Trim(_) | Effect::PullBack => true,
+            Effect::Purge(..) | Effect::Trim(_) | Effect::TrimDone(_) | Effect::PullBack => true,
         };
         possible.then_some(()).ok_or(Refused::Impossible)
     }
@@ -292,7 +324,8 @@ impl Queue {
             let known = image.record.sequence <= self.last_sequence && self.gave_receipt_of(image);
             let is_free = |name| self.messages.find_named(name).is_none() && !self.remembers(name);
             let unique = image.name.is_none_or(|name| names.insert(name) && is_free(name));
-            follows && known && unique && image.is_valid()
+            let is_apart = !self.holds_done(image.record.sequence, image.name);
+            follows && known && unique && is_apart && image.is_valid()
         })
     }
 }

@@ -197,6 +197,8 @@ pub struct Counts {
     pub inflight: u64,
     /// Dead messages, which are kept for inspection.
     pub dead: u64,
+    /// Done messages, which are kept for a time.
+    pub done: u64,
     /// The size of all payloads, in bytes.
     pub payload_bytes: u64,
 }
@@ -214,6 +216,7 @@ impl Counts {
             StateKind::Ready => self.ready,
             StateKind::InFlight => self.inflight,
             StateKind::Dead => self.dead,
+            StateKind::Done => self.done,
         }
     }
 }

@@ -6,6 +6,7 @@
 //! It carries the instant of the decision, which is the only clock of a server that applies it. [`apply`](super::apply)
 //! applies it, and [`wire`](super::wire) defines its bytes.
 
+use super::done::DoneMessage;
 use super::forward::Forward;
 use super::gate::Pause;
 use super::id::{Id, Receipt, Sequence};
@@ -17,7 +18,7 @@ use super::recurring::{Declaration, Ended, Recurring, RunEnd};
 use super::settings::Settings;
 use super::spans::Spans;
 use super::store::Bytes;
-use super::time::UnixMs;
+use super::time::{DurationMs, UnixMs};
 use super::wire::QueueHeader;
 
 /// A whole message: its record and its bytes.
@@ -33,6 +34,8 @@ pub struct Image<'a> {
     pub error: Option<&'a [u8]>,
     /// Where it comes from, unless its sequence tells.
     pub origin: Option<Origin>,
+    /// How long it is kept after its completion, in place of the queue's setting; zero is not at all.
+    pub retain: Option<DurationMs>,
     /// Its schedule, if it is a recurring message.
     pub recurring: Option<Box<Recurring>>,
 }
@@ -94,6 +97,8 @@ pub enum Effect<'a> {
     Forward(Vec<Sequence>),
     /// These messages were completed.
     Ack(Vec<Sequence>),
+    /// This message was completed, and is kept until this instant with this result; `None` if it is not kept.
+    Complete(Sequence, Option<UnixMs>, Option<&'a [u8]>),
     /// This message was given back: its fate, its attempts from now on, and the error.
     Nack(Sequence, Fate, u32, Option<&'a [u8]>),
     /// The lease of this message ends at this instant from now on.
@@ -108,8 +113,8 @@ pub enum Effect<'a> {
     Bury(Sequence, Option<&'a [u8]>),
     /// These dead messages became live again, due at this instant.
     Redrive(Spans, UnixMs),
-    /// These messages were removed at once.
-    Purge(Spans),
+    /// These messages were removed at once, and these done messages.
+    Purge(Spans, Spans),
     /// The queue was created with these settings.
     Create(Settings, Option<Box<Forward>>),
     /// The settings of the queue were replaced by these.
@@ -125,6 +130,8 @@ pub enum Effect<'a> {
     EndRuns(Ended<'a>, Vec<Sequence>, Vec<RunEnd>),
     /// These dead messages were dropped, because the settings no longer keep them.
     Trim(Spans),
+    /// These done messages were dropped, because their time has ended or the settings no longer keep them.
+    TrimDone(Spans),
     /// Deliveries that the rate limit knows with later instants count as if they had begun at the instant of this
     /// effect.
     PullBack,
@@ -132,6 +139,8 @@ pub enum Effect<'a> {
     Begin(QueueHeader),
     /// These are the next messages of a queue that [`Effect::Begin`] started.
     Continue(Vec<Image<'a>>),
+    /// These are done messages of a queue that [`Effect::Begin`] started.
+    Keep(Vec<DoneMessage<'a>>),
     /// These are known ids, whose messages are gone, of a queue that [`Effect::Begin`] started.
     Recall(Vec<KnownId<'a>>),
     /// These are the messages that are still delivered beside kept ones, with the sequences of these, of a queue that

@@ -11,7 +11,7 @@ use super::record::{Phase, Record};
 use super::recurring::Recurring;
 use super::spans::Spans;
 use super::store::{At, Bytes, Leaving, Placement, Store};
-use super::time::UnixMs;
+use super::time::{DurationMs, UnixMs};
 use std::hash::Hasher;
 
 /// The messages of a queue.
@@ -55,10 +55,15 @@ impl Messages {
     /// [`Messages::add`] for a whole message.
     pub fn add_image(&mut self, image: &Image<'_>) {
         self.add(&image.record, Bytes::from(image));
+        if image.recurring.is_none() && image.retain.is_none() {
+            return;
+        }
+        let Some(at) = self.store.find(image.record.sequence) else { return };
         if let Some(state) = &image.recurring {
-            if let Some(at) = self.store.find(image.record.sequence) {
-                self.store.set_recurring(at, state.clone());
-            }
+            self.store.set_recurring(at, state.clone());
+        }
+        if let Some(retain) = image.retain {
+            self.store.set_retain(at, retain);
         }
     }
 
@@ -277,6 +282,22 @@ impl Messages {
     /// Stores where the message comes from.
     pub fn set_origin(&mut self, at: At, origin: Origin) {
         self.store.set_origin(at, origin);
+    }
+
+    /// How long the message is kept after its completion, if it says so itself. O(1) if no message does.
+    #[inline]
+    pub fn retain(&self, at: At) -> Option<DurationMs> {
+        if self.store.has_retain() {
+            self.store.retain(at)
+        } else {
+            None
+        }
+    }
+
+    /// Whether a message says how long it is kept. O(1).
+    #[inline]
+    pub fn has_retain(&self) -> bool {
+        self.store.has_retain()
     }
 
     /// Stores `error` with the message, or clears the stored error.

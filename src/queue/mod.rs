@@ -15,7 +15,8 @@
 //! # The modules
 //! [`time`], [`id`], `spans`, [`backoff`], [`rate`] and [`settings`] define the basic types; `record` describes one
 //! message, and `recurring` what a recurring message has beside it; [`rule`] and [`cron`] say when that is due.
-//! `messages` holds the messages of a queue, in a `store` of segments; `known` keeps the ids of those that are gone;
+//! `messages` holds the messages of a queue, in a `store` of segments; `done` keeps what is left of those that were
+//! completed, and `known` the ids of those that are gone;
 //! `view` keeps the order in which each message stands, on top of [`order`], `waiting` and `begun`; `gate` says how many
 //! messages may be delivered now, and [`forward`] where the server itself takes them; `counters` and `stats` count what happens. `queue` combines these parts, and `ops` has
 //! a file for each family of operations. `effect` defines what is replicated, `apply` applies it, and
@@ -28,6 +29,7 @@ pub mod backoff;
 mod begun;
 mod counters;
 pub mod cron;
+mod done;
 mod effect;
 pub mod forward;
 mod gate;
@@ -54,15 +56,16 @@ pub mod wire;
 
 pub use apply::Applied;
 pub use counters::{Counts, Totals};
+pub use done::{DoneMessage, RESULT_MAX};
 pub use effect::{Effect, Grant, Image, Stamped};
 pub use gate::Pause;
 pub use known::KnownId;
 pub use ops::advance::Advanced;
 pub use ops::deliver::{Delivered, Lease, Pop};
-pub use ops::finish::Acked;
+pub use ops::finish::{Acked, Completed, Completion};
 pub use ops::forward::{Health, Outgoing};
 pub use ops::give_back::{Buried, Fate, Nack, Nacked, Verdict};
-pub use ops::look::Message;
+pub use ops::look::{Message, Shown};
 pub use ops::purge::Purged;
 pub use ops::push::{Due, NewMessage, NotPushed, Pushed};
 pub use ops::redrive::{Redriven, Which};

@@ -1,6 +1,7 @@
 //! The queue: its parts, and the steps that its operations have in common.
 
 use super::counters::{Counts, Tally, Totals};
+use super::done::Done;
 use super::effect::Image;
 use super::forward::Forwarding;
 use super::gate::{Gate, Pause};
@@ -58,6 +59,8 @@ pub struct Queue {
     pub(super) view: View,
     /// Allocated with the first id that outlives its message.
     pub(super) known: Option<Box<Known>>,
+    /// Allocated with the first message that is kept after its completion.
+    pub(super) done: Option<Box<Done>>,
     /// Ends of runs that are still to be replicated; allocated with the first one.
     pub(super) unsent: Option<Box<UnsentEnds>>,
     /// Where messages are forwarded, if they are.
@@ -78,6 +81,7 @@ impl Queue {
             messages: Messages::default(),
             view: View::default(),
             known: None,
+            done: None,
             unsent: None,
             forwarding: None,
         }
@@ -112,7 +116,8 @@ impl Queue {
     /// The number of messages in each state, as of the last advance. O(1).
     #[inline]
     pub fn counts(&self) -> Counts {
-        self.view.counts(&self.messages)
+        let done = self.done.as_ref().map_or(0, |done| done.len() as u64);
+        Counts { done, ..self.view.counts(&self.messages) }
     }
 
     /// The pause that holds at `now`: [`Pause::Off`] if the last one has ended.
@@ -143,7 +148,9 @@ impl Queue {
         let stats = self.stats.as_deref().map_or(0, |stats| size_of::<Stats>() + stats.heap_bytes());
         let known = self.known.as_deref().map_or(0, |known| size_of::<Known>() + known.heap_bytes());
         let forwarding = self.forwarding.as_ref().map_or(0, |forwarding| forwarding.heap_bytes());
+        let done = self.done.as_deref().map_or(0, |done| size_of::<Done>() + done.heap_bytes());
         own_settings
+            + done
             + self.gate.heap_bytes()
             + self.tally.heap_bytes()
             + stats
@@ -156,7 +163,8 @@ impl Queue {
     /// The number of allocations to free, an estimate. O(priorities in use).
     pub fn allocations(&self) -> usize {
         let known = self.known.as_ref().map_or(0, |known| known.allocations());
-        self.messages.allocations() + self.view.allocations() + known
+        let done = self.done.as_ref().map_or(0, |done| done.allocations());
+        self.messages.allocations() + self.view.allocations() + known + done
     }
 
     /// Checks that the messages, their names and their orders agree, for every message. The error names what does not.
@@ -164,6 +172,7 @@ impl Queue {
     pub fn check(&self) -> Result<(), &'static str> {
         self.messages.check()?;
         self.view.check(&self.messages)?;
+        self.check_done()?;
         let Some(known) = &self.known else { return Ok(()) };
         known.check()?;
         match known.iter().find(|id| self.messages.find_named(id.name).is_some()) {

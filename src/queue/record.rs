@@ -64,7 +64,9 @@ impl State {
     }
 }
 
-/// One of the four states, without the details of a message in it.
+/// One of the five states, without the details of a message in it.
+///
+/// The record of a message tells the first four. A done message has no record any more: see [`super::DoneMessage`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateKind {
     /// Due later.
@@ -75,11 +77,14 @@ pub enum StateKind {
     InFlight,
     /// Kept for inspection.
     Dead,
+    /// Completed, and kept for a time.
+    Done,
 }
 
 impl StateKind {
-    /// All four states, in the order in which a message passes through them.
-    pub const ALL: [StateKind; 4] = [StateKind::Delayed, StateKind::Ready, StateKind::InFlight, StateKind::Dead];
+    /// All five states, in the order in which a purge takes them.
+    pub const ALL: [StateKind; 5] =
+        [StateKind::Delayed, StateKind::Ready, StateKind::InFlight, StateKind::Dead, StateKind::Done];
 
     /// The word that clients see.
     pub const fn as_str(self) -> &'static str {
@@ -88,6 +93,15 @@ impl StateKind {
             StateKind::Ready => "ready",
             StateKind::InFlight => "inflight",
             StateKind::Dead => "dead",
+            StateKind::Done => "done",
+        }
+    }
+
+    /// Whether a message in this state is still to be completed.
+    pub const fn is_open(self) -> bool {
+        match self {
+            StateKind::Delayed | StateKind::Ready | StateKind::InFlight => true,
+            StateKind::Dead | StateKind::Done => false,
         }
     }
 
@@ -102,8 +116,10 @@ impl StateKind {
 pub struct States(u8);
 
 impl States {
-    /// All four.
-    pub const ALL: States = States(0b1111);
+    /// All five.
+    pub const ALL: States = States(0b11111);
+    /// All but done: the states of messages that are held with their payload.
+    pub const HELD: States = States(0b1111);
 
     /// The set of this one state.
     pub const fn only(kind: StateKind) -> States {
@@ -114,6 +130,15 @@ impl States {
     #[must_use]
     pub const fn and(self, others: States) -> States {
         States(self.0 | others.0)
+    }
+
+    /// The states in both sets; `None` if there are none.
+    #[must_use]
+    pub const fn within(self, others: States) -> Option<States> {
+        match self.0 & others.0 {
+            0 => None,
+            both => Some(States(both)),
+        }
     }
 
     /// Whether the set contains this state.

@@ -112,8 +112,10 @@ impl Declaration {
 /// How runs ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended<'a> {
-    /// A consumer completed them.
+    /// A consumer acknowledged them.
     Acked,
+    /// A consumer completed them with `DQ.COMPLETE`.
+    Completed,
     /// They were delivered without a lease.
     Taken,
     /// They were forwarded.
@@ -131,7 +133,7 @@ impl<'a> Ended<'a> {
     pub(super) fn error(self) -> Option<&'a [u8]> {
         match self {
             Ended::Nacked(error) | Ended::Buried(error) => error,
-            Ended::Acked | Ended::Taken | Ended::Forwarded | Ended::ByTime => None,
+            Ended::Acked | Ended::Completed | Ended::Taken | Ended::Forwarded | Ended::ByTime => None,
         }
     }
 }
@@ -189,6 +191,7 @@ impl<'a> Effect<'a> {
                 let others = others(all);
                 (Effect::EndRuns(Ended::Acked, others, ends), None)
             }
+            Effect::Complete(..) => (Effect::EndRuns(Ended::Completed, Vec::new(), ends), None),
             Effect::Take(all) => {
                 let others = others(all);
                 (Effect::EndRuns(Ended::Taken, others, ends), None)

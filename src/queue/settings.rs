@@ -118,6 +118,14 @@ settings! {
     deadttl: DurationMs = DurationMs::ZERO, [
         deadttl "deadttl", Given::Option(c"DEADTTL", c"dead-ttl-ms"), Unit::Ms, 0..=DURATION;
     ]
+    /// How long a message is kept after its completion. Zero is not at all.
+    retain: DurationMs = DurationMs::ZERO, [
+        retain "retain", Given::Option(c"RETAIN", c"retain-ms"), Unit::Ms, 0..=DURATION;
+    ]
+    /// The largest number of done messages; `None`, which clients write as -1, is no limit.
+    donelen: Option<u64> = None, [
+        donelen "donelen", Given::Option(c"DONELEN", c"done-messages"), Unit::Plain, -1..=LENGTH;
+    ]
     /// The largest payload that is accepted, in bytes, at most [`MAX_PAYLOAD`]. Zero is no limit.
     maxpayload: u64 = 0, [
         maxpayload "maxpayload", Given::Option(c"MAXPAYLOAD", c"bytes"), Unit::Plain, 0..=MAX_PAYLOAD as i64;

@@ -14,8 +14,8 @@ use dq::queue::settings::{Retries, Settings};
 use dq::queue::time::{DurationMs, UnixMs};
 use dq::queue::wire::{Loader, QueueHeader, VERSION};
 use dq::queue::{
-    Declaration, Effect, Ended, Failure, Fate, Grant, Image, KnownId, Lease, Next, Origin, Pause, Phase, Queue, Reason,
-    Record, Recurring, Refused, RunEnd, Series, Span, Spans, Stamped, Totals, Ttl,
+    Declaration, DoneMessage, Effect, Ended, Failure, Fate, Grant, Image, KnownId, Lease, Next, Origin, Pause, Phase,
+    Queue, Reason, Record, Recurring, Refused, RunEnd, Series, Span, Spans, Stamped, Totals, Ttl,
 };
 use proptest::prelude::*;
 
@@ -81,6 +81,7 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
         payload: b"payload",
         error: None,
         origin: Some(Origin { accepted: at(NOW - 1), chain: Some(at(NOW - 2)) }),
+        retain: Some(DurationMs::new(70)),
         recurring: None,
     };
     let kept = queue.images().find(|image| matches!(image.record.phase, Phase::Kept { .. })).unwrap().record.sequence;
@@ -99,6 +100,7 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
     let failure = Failure { died: at(NOW), reason: Reason::Rejected, copy: Some(next) };
     let end = |sequence, failure| RunEnd { sequence, failure, next: Next::At(at(NOW + 50)) };
     let failed = RunEnd { next: Next::Renewed(at(NOW + 7), Sequence(next.0 + 1)), ..end(running, Some(failure)) };
+    let done = queue.done().next().unwrap();
     vec![
         encoded(Effect::Push(Some(*queue.settings()), vec![image])),
         encoded(Effect::Push(None, vec![later])),
@@ -115,7 +117,10 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
         encoded(Effect::Bury(sequences[1], Some(b"why"))),
         encoded(Effect::Pause(Pause::Until(at(NOW + 8)))),
         encoded(Effect::Redrive(Spans::up_to(last), at(NOW + 6))),
-        encoded(Effect::Purge(spans(&[(0, 2), (4, 5)]))),
+        encoded(Effect::Purge(spans(&[(0, 2), (4, 5)]), Spans::up_to(last))),
+        encoded(Effect::Complete(sequences[4], Some(at(NOW + 70)), Some(b"result"))),
+        encoded(Effect::TrimDone(Spans::up_to(last))),
+        encoded(Effect::Keep(vec![DoneMessage { name: None, sequence: Sequence(last.0 - 1), ..done }])),
         encoded(Effect::Create(*queue.settings(), None)),
         encoded(Effect::Alter(*queue.settings(), None)),
         encoded(Effect::PullBack),
@@ -127,6 +132,7 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
         encoded(Effect::Declare(waiting, Some(Box::new(declaration(50))))),
         encoded(Effect::Declare(running, None)),
         encoded(Effect::EndRuns(Ended::Acked, sequences[2..4].to_vec(), vec![end(waiting, None)])),
+        encoded(Effect::EndRuns(Ended::Completed, Vec::new(), vec![end(waiting, None)])),
         encoded(Effect::EndRuns(Ended::Taken, vec![sequences[2]], vec![end(waiting, None)])),
         encoded(Effect::EndRuns(Ended::Nacked(Some(b"why")), Vec::new(), vec![failed])),
         encoded(Effect::EndRuns(Ended::Buried(None), Vec::new(), vec![end(waiting, Some(failure))])),
@@ -232,6 +238,9 @@ enum Forged {
     Take(Vec<Named>),
     Forward(Vec<Named>),
     Ack(Vec<Named>),
+    Complete(Named, Option<u64>, bool),
+    TrimDone(Vec<Named>),
+    Keep(Vec<(Named, u64, u64, Option<u8>)>),
     Nack(Named, Option<u64>, u64),
     Extend(Named, u64),
     Trim(Vec<Named>),
@@ -303,6 +312,11 @@ fn forged() -> impl Strategy<Value = Forged> {
         1 => few().prop_map(Forged::Take),
         1 => few().prop_map(Forged::Forward),
         1 => few().prop_map(Forged::Ack),
+        2 => (sequence(), prop::option::of(number()), any::<bool>())
+            .prop_map(|(of, until, result)| Forged::Complete(of, until, result)),
+        1 => few().prop_map(Forged::TrimDone),
+        3 => prop::collection::vec((sequence(), number(), number(), prop::option::of(0u8..4)), 1..4)
+            .prop_map(Forged::Keep),
         3 => (sequence(), prop::option::of(number()), number()).prop_map(|(of, due, died)| Forged::Nack(of, due, died)),
         2 => (sequence(), number()).prop_map(|(of, deadline)| Forged::Extend(of, deadline)),
         1 => few().prop_map(Forged::Trim),
@@ -319,7 +333,7 @@ fn forged() -> impl Strategy<Value = Forged> {
             .prop_map(|(settings, paused, last, totals, viewed)| Forged::Begin { settings, paused, last, totals, viewed }),
         3 => (image(), number()).prop_map(|(image, every)| Forged::Schedule(image, every)),
         3 => (sequence(), prop::option::of(number())).prop_map(|(of, every)| Forged::Declare(of, every)),
-        4 => (0u8..6, few(), prop::collection::vec(run_end, 1..3)).prop_map(|(how, of, ends)| Forged::EndRuns(how, of, ends)),
+        4 => (0u8..7, few(), prop::collection::vec(run_end, 1..3)).prop_map(|(how, of, ends)| Forged::EndRuns(how, of, ends)),
         2 => (0usize..5).prop_map(Forged::Advance),
         2 => (1usize..5).prop_map(Forged::Pop),
         1 => Just(Forged::Reload),
@@ -359,6 +373,7 @@ impl ForgedImage {
                 accepted: at(accepted),
                 chain: (accepted % 2 == 0).then(|| at(accepted / 2)),
             }),
+            retain: self.accepted.map(DurationMs::new),
             recurring: None,
         }
     }
@@ -380,6 +395,8 @@ fn settings(of: &[u64; 7]) -> Settings {
         deadttl: DurationMs::new(deadlen),
         maxpayload: maxlen,
         dedupe: DurationMs::new(lease % 1_000),
+        retain: DurationMs::new(ttl % 1_000),
+        donelen: Some(deadlen),
         ..Settings::DEFAULT
     }
 }
@@ -425,6 +442,23 @@ fn forge(queue: &mut Queue, forged: &Forged) {
         Forged::Take(of) => Effect::Take(sequences(of)),
         Forged::Forward(of) => Effect::Forward(sequences(of)),
         Forged::Ack(of) => Effect::Ack(sequences(of)),
+        Forged::Complete(of, until, result) => {
+            Effect::Complete(of.sequence(queue), until.map(at), result.then_some(&b"result"[..]))
+        }
+        Forged::TrimDone(of) => Effect::TrimDone(spans(of)),
+        Forged::Keep(of) => {
+            let done = |(of, done, until, name): &(Named, u64, u64, Option<u8>)| DoneMessage {
+                sequence: of.sequence(queue),
+                name: name.map(|nth| FORGED_NAMES[usize::from(nth)]),
+                due: at(*until),
+                attempts: 1,
+                done: at(*done),
+                until: at(*until),
+                result: None,
+                accepted: at(*done),
+            };
+            Effect::Keep(of.iter().map(done).collect())
+        }
         Forged::Nack(of, due, died) => {
             let dead = Fate::Dead { died: at(*died), reason: Reason::Expired };
             Effect::Nack(of.sequence(queue), due.map_or(dead, |due| Fate::Due(at(due))), 0, None)
@@ -437,7 +471,7 @@ fn forge(queue: &mut Queue, forged: &Forged) {
         ),
         Forged::Reschedule(of, due) => Effect::Reschedule(of.sequence(queue), Some(at(*due)), None),
         Forged::Redrive(of, due) => Effect::Redrive(spans(of), at(*due)),
-        Forged::Purge(of) => Effect::Purge(spans(of)),
+        Forged::Purge(of) => Effect::Purge(spans(of), spans(of)),
         Forged::Alter(of, limit) => {
             let limit = limit.map(|limit| Box::new(Forward::Stream { key: Box::default(), trim: Some(limit) }));
             Effect::Alter(settings(of), limit)
@@ -464,6 +498,7 @@ fn forge(queue: &mut Queue, forged: &Forged) {
                 2 => Ended::Nacked(Some(b"error")),
                 3 => Ended::Buried(None),
                 4 => Ended::Forwarded,
+                5 => Ended::Completed,
                 _ => Ended::ByTime,
             };
             let end = |(of, failure, next): &ForgedEnd| RunEnd {

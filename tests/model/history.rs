@@ -33,6 +33,12 @@ pub enum Act {
         lease: Lease,
     },
     Ack(Vec<Aim>),
+    /// Completes a message with a result of this size.
+    Complete {
+        aim: Aim,
+        result: Option<usize>,
+        retain: Option<u64>,
+    },
     Nack {
         aim: Aim,
         delay: Option<u64>,
@@ -96,6 +102,11 @@ pub enum Act {
         budget: usize,
         by: Who,
     },
+    /// Drops done messages that are no longer kept.
+    TrimDone {
+        budget: usize,
+        by: Who,
+    },
     Schedule(Every),
     /// A push with `REPLACE LATER`, or a declaration, of the name of a message in flight.
     Beside {
@@ -148,6 +159,7 @@ pub struct Push {
     pub replace: bool,
     pub maxwait: Option<u64>,
     pub later: bool,
+    pub retain: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -179,6 +191,8 @@ pub enum Aim {
     Sequence(usize),
     /// By an id whose message is gone, which may still be known.
     Known(usize),
+    /// By the id of a done message.
+    Done(usize),
     /// By an id that no message ever had.
     Nothing,
 }
@@ -252,6 +266,11 @@ fn due() -> impl Strategy<Value = Due> {
     ]
 }
 
+/// How long a message is kept after its completion, if it says so itself.
+fn retain() -> impl Strategy<Value = Option<u64>> {
+    prop::option::weighted(0.3, prop_oneof![1 => Just(0), 3 => span()])
+}
+
 fn size(large: bool) -> impl Strategy<Value = usize> {
     let rare = if large { 3 } else { 1 };
     prop_oneof![40 => 0usize..40, rare => 1_000usize..4_000, rare => 8_190usize..8_200]
@@ -269,20 +288,10 @@ fn push(copies: usize) -> impl Strategy<Value = Push> {
         prop::option::weighted(0.3, -1i32..3),
         prop::option::weighted(0.3, span()),
         prop::option::weighted(0.3, ttl),
-        (any::<bool>(), prop::option::weighted(0.4, prop_oneof![Just(0), span()]), any::<bool>()),
+        (any::<bool>(), prop::option::weighted(0.4, prop_oneof![Just(0), span()]), any::<bool>(), retain()),
     )
-        .prop_map(|(copies, name, size, due, priority, retries, lease, ttl, (replace, maxwait, later))| Push {
-            copies,
-            name,
-            size,
-            due,
-            priority,
-            retries,
-            lease,
-            ttl,
-            replace,
-            maxwait,
-            later,
+        .prop_map(|(copies, name, size, due, priority, retries, lease, ttl, (replace, maxwait, later, retain))| {
+            Push { copies, name, size, due, priority, retries, lease, ttl, replace, maxwait, later, retain }
         })
 }
 
@@ -322,6 +331,7 @@ fn aim() -> impl Strategy<Value = Aim> {
         2 => any::<usize>().prop_map(Aim::OldReceipt),
         1 => any::<usize>().prop_map(Aim::Sequence),
         1 => any::<usize>().prop_map(Aim::Known),
+        1 => any::<usize>().prop_map(Aim::Done),
         1 => Just(Aim::Nothing),
     ]
 }
@@ -341,7 +351,7 @@ fn act(copies: usize) -> impl Strategy<Value = Act> {
         2 => (1..=pops).prop_map(Redriven::Oldest),
         3 => prop::collection::vec(aim(), 1..4).prop_map(Redriven::Named),
     ];
-    let states = prop::sample::subsequence((0..4).collect::<Vec<usize>>(), 1..=4);
+    let states = prop::sample::subsequence((0..5).collect::<Vec<usize>>(), 1..=5);
     let changes = prop_oneof![
         8 => prop::collection::vec(aim(), 1..=acks.min(8)).prop_map(Act::Cancel),
         8 => (aim(), prop::option::weighted(0.8, due()), prop::option::weighted(0.5, -1i8..=1))
@@ -362,6 +372,8 @@ fn act(copies: usize) -> impl Strategy<Value = Act> {
         30 => changes,
         25 => (1..=pops, lease).prop_map(|(count, lease)| Act::Pop { count, lease }),
         12 => prop::collection::vec(aim(), 1..=acks).prop_map(Act::Ack),
+        8 => (aim(), prop::option::of(size(false)), retain())
+            .prop_map(|(aim, result, retain)| Act::Complete { aim, result, retain }),
         12 => (
             aim(),
             prop::option::of(prop_oneof![Just(0), span()]),
@@ -376,6 +388,7 @@ fn act(copies: usize) -> impl Strategy<Value = Act> {
         4 => (prop_oneof![Just(0), -500i64..500], budget())
             .prop_map(|(ahead, budget)| Act::AdvanceReplica { ahead, budget }),
         8 => (budget(), who.clone()).prop_map(|(budget, by)| Act::Trim { budget, by }),
+        8 => (budget(), who.clone()).prop_map(|(budget, by)| Act::TrimDone { budget, by }),
         12 => every().prop_map(Act::Schedule),
         8 => (budget(), who).prop_map(|(budget, by)| Act::EndRuns { budget, by }),
         4 => way.prop_map(Act::Reload),
@@ -394,6 +407,8 @@ fn settings() -> impl Strategy<Value = Settings> {
         prop::sample::select(vec![0u64, 0, 0, 0, 20, 5_000]),
         rate,
         prop::sample::select(vec![0u64, 0, 0, 10, 200, 100_000]),
+        prop::sample::select(vec![0u64, 0, 0, 5, 150, 50_000]),
+        prop::sample::select(vec![None, None, None, Some(0), Some(1), Some(3)]),
     );
     (
         prop::sample::select(vec![1u64, 5, 50, 1_000]),
@@ -414,7 +429,7 @@ fn settings() -> impl Strategy<Value = Settings> {
                 maxlen,
                 maxinflight,
                 deadlen,
-                (deadttl, maxpayload, (most, period), dedupe),
+                (deadttl, maxpayload, (most, period), dedupe, retain, donelen),
             )| {
                 Settings {
                     lease: DurationMs::new(lease),
@@ -432,6 +447,8 @@ fn settings() -> impl Strategy<Value = Settings> {
                     maxpayload,
                     rate: Rate { most, period: DurationMs::new(period) },
                     dedupe: DurationMs::new(dedupe),
+                    retain: DurationMs::new(retain),
+                    donelen,
                     ..Settings::DEFAULT
                 }
             },

@@ -15,6 +15,7 @@ mod corpus;
 mod cron;
 mod damage;
 mod declaring;
+mod done;
 #[path = "../../fuzz/exercise.rs"]
 mod exercise;
 mod golden;

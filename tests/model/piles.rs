@@ -6,7 +6,8 @@ use dq::queue::id::{Floor, Id, Sequence, Target};
 use dq::queue::settings::{Retries, Settings};
 use dq::queue::time::{DurationMs, UnixMs};
 use dq::queue::{
-    Due, Effect, Grant, Lease, Nack, NewMessage, Pop, Purged, Queue, Redriven, Spans, Stamped, StateKind, States, Which,
+    Due, Effect, Grant, Lease, Message, Nack, NewMessage, Pop, Purged, Queue, Redriven, Shown, Spans, Stamped,
+    StateKind, States, Which,
 };
 
 const MESSAGES: usize = 10_000;
@@ -50,6 +51,14 @@ impl Pair {
             let mut bytes = Vec::new();
             Stamped { now, effect: Effect::Push(None, vec![image]) }.encode(&mut bytes).unwrap();
             self.replica.apply(&Stamped::decode(&bytes).unwrap()).unwrap();
+        }
+    }
+
+    /// A message that is not done.
+    fn held(&self, now: UnixMs, sequence: Sequence) -> Message<'_> {
+        match self.master.show(now, sequence) {
+            Some(Shown::Held(message)) => message,
+            other => panic!("{other:?}"),
         }
     }
 
@@ -110,7 +119,7 @@ fn a_blocked_clients_turn_processes_nothing() {
 fn what_is_said_of_one_message_is_exact() {
     let (mut pair, grants) = all_leases_ended(Settings { retries: Retries::new(0).unwrap(), ..Settings::default() });
     let last = grants.last().unwrap();
-    let name = pair.master.show(at(999), last.sequence).unwrap().name.unwrap().to_vec();
+    let name = pair.held(at(999), last.sequence).name.unwrap().to_vec();
     let id = Id::parse(&name).unwrap();
     assert_eq!(pair.master.get(at(999), &id).unwrap().state.kind(), StateKind::InFlight);
     assert_eq!(pair.master.get(at(1_000), &id).unwrap().state.kind(), StateKind::Dead);
@@ -128,7 +137,7 @@ fn an_expired_message_is_never_delivered() {
     for _ in 0..MESSAGES {
         let grants = pair.pop(at(1_000), 7, 500);
         for grant in &grants {
-            assert!(pair.master.show(at(1_000), grant.sequence).unwrap().record.ttl.is_none());
+            assert!(pair.held(at(1_000), grant.sequence).record.ttl.is_none());
         }
         delivered += grants.len();
         pair.master.advance(at(1_000), 5);
@@ -156,13 +165,13 @@ fn replicas_take_what_their_master_took() {
                 let (mut pair, _) = all_leases_ended(settings);
                 // The replica has processed more or less than its master.
                 pair.replica.advance_view(at(1_000), nth * 2_500);
-                let Purged { count: purged, spans } = match count {
+                let Purged { count: purged, spans, done } = match count {
                     None => pair.master.purge(at(1_000), states),
                     Some(count) => pair.master.purge_first(at(1_000), states, count),
                 };
                 let left = pair.master.images().count();
                 assert_eq!(left + purged, MESSAGES);
-                pair.send(at(1_000), Effect::Purge(spans));
+                pair.send(at(1_000), Effect::Purge(spans, done));
                 pair.assert_same(at(1_000));
             }
         }
@@ -233,4 +242,38 @@ fn a_dead_message_over_the_limit_does_not_hold_its_id() {
     assert_ne!(dropped, Spans::default());
     assert!(pair.master.get(at(1_000), &Id::parse(&excess).unwrap()).is_none());
     assert_eq!(pair.master.images().count(), MESSAGES - 1);
+}
+
+#[test]
+fn done_messages_end_at_their_time_and_are_dropped_in_steps() {
+    let retain = DurationMs::new(500);
+    let mut pair = Pair::new(Settings { retain, dedupe: DurationMs::new(9_000), ..Settings::default() });
+    pair.push(at(0), MESSAGES, None);
+    let mut grants = Vec::new();
+    let everything = Pop { count: usize::MAX, lease: Lease::NoAck };
+    pair.master.pop(at(10), &mut pair.floor, &everything, &mut grants, |_| ());
+    pair.send(at(10), Effect::Take(grants.iter().map(|grant| grant.sequence).collect()));
+    pair.assert_same(at(10));
+    let name = pair.master.done().last().unwrap().name.unwrap().to_vec();
+    let id = Id::parse(&name).unwrap();
+    assert_eq!((pair.master.counts_at(at(509)).done, pair.master.known(at(509))), (MESSAGES as u64, 0));
+    assert!(pair.master.get_done(at(509), &id).is_some() && pair.replica.get_done(at(509), &id).is_some());
+    // All of them are gone at once, although none was dropped yet.
+    assert!(pair.master.get_done(at(510), &id).is_none() && pair.replica.get_done(at(510), &id).is_none());
+    assert_eq!(pair.master.counts_at(at(510)).done, 0);
+    assert_eq!(pair.master.peek(at(510), StateKind::Done, 9), []);
+    let again = NewMessage { name: Some(&name), ..NewMessage::default() };
+    let mut copy = pair.master.duplicate().unwrap();
+    let pushed = copy.push(at(510), &mut pair.floor, &again);
+    assert_eq!(pushed, dq::queue::Pushed::Duplicate, "the window outlasts the message");
+    let mut steps = 0;
+    pair.master.notice(at(510));
+    while pair.master.has_excess_done() {
+        let dropped = pair.master.trim_done(64);
+        assert!(dropped.iter().count() <= 64);
+        pair.send(at(510), Effect::TrimDone(dropped));
+        steps += 1;
+    }
+    assert_eq!((steps, pair.master.known(at(510))), (MESSAGES.div_ceil(64), MESSAGES));
+    pair.assert_same(at(510));
 }

@@ -156,6 +156,7 @@ impl Model {
         recurs.plan = Some(plan.clone());
         // The id is held again, and a schedule leaves no known id behind.
         self.known.retain(|(known, _)| known != name);
+        self.drop_done_named(name);
         let sequence = self.give();
         let message = Message {
             accepted: self.now,
@@ -174,6 +175,7 @@ impl Model {
             receipt: None,
             state: State::Delayed,
             given_back: None,
+            retain: None,
             recurs: Some(recurs),
             next: None,
             own: None,
@@ -230,6 +232,7 @@ impl Model {
                 error,
                 state,
                 receipt: None,
+                retain: None,
                 recurs: None,
                 given_back: None,
                 ..old.clone()
@@ -295,6 +298,7 @@ impl Model {
                 receipt: None,
                 state: State::Delayed,
                 given_back: None,
+                retain: None,
                 recurs: Some(recurs),
                 next: None,
                 own: None,

@@ -1,6 +1,7 @@
 //! The simplest implementation of the contract of a queue: a vector, linear scans, stored states, and one event of time
 //! after the other. It shares no idea with the real queue, which stores no states.
 
+use crate::done::Finished;
 use crate::measured::{First, Measured};
 use crate::recurring::{End, How, Recurs};
 use dq::queue::id::Sequence;
@@ -46,6 +47,8 @@ pub struct Message {
     /// Its only delivery was given back uncounted, as this one of all that were.
     pub given_back: Option<usize>,
     pub state: State,
+    /// How long it is kept after its completion, if it says so itself.
+    pub retain: Option<u64>,
     /// Its schedule, if it is a recurring message.
     pub recurs: Option<Recurs>,
     /// The message that takes its place when its delivery ends. It already has the place of that one in push order.
@@ -140,6 +143,7 @@ pub struct Push<'a> {
     pub replace: bool,
     pub maxwait: Option<u64>,
     pub later: bool,
+    pub retain: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,6 +187,8 @@ pub struct Model {
     /// The ids whose messages are gone, with the instants at which they were accepted. Those whose window has ended
     /// are among them until the settings change.
     pub known: Vec<(Vec<u8>, u64)>,
+    /// What is kept of completed messages.
+    pub done: Vec<Finished>,
     pub totals: Totals,
     pub measured: Measured,
     /// The highest sequence ever given.
@@ -206,6 +212,7 @@ impl Model {
             messages: Vec::new(),
             begun: Vec::new(),
             known: Vec::new(),
+            done: Vec::new(),
             totals: Totals::default(),
             measured: Measured::default(),
             given: 0,
@@ -312,6 +319,7 @@ impl Model {
             ready: self.count(|state| *state == State::Ready),
             inflight: self.inflight(),
             dead: self.count(|state| matches!(state, State::Dead { .. })),
+            done: self.done.len() as u64,
             payload_bytes: self.messages.iter().map(Message::payload_bytes).sum(),
         }
     }
@@ -338,7 +346,7 @@ impl Model {
             self.totals.duplicates += 1;
             return Pushed::Duplicate;
         }
-        if push.name.is_some_and(|name| held.is_none() && !push.replace && self.is_known(name)) {
+        if push.name.is_some_and(|name| held.is_none() && !push.replace && self.is_taken(name)) {
             self.totals.duplicates += 1;
             return Pushed::Duplicate;
         }
@@ -352,6 +360,7 @@ impl Model {
             return Pushed::Full(live);
         }
         let chain = held.and_then(|held| self.messages[held].chain_to_continue()).unwrap_or(self.now);
+        let was_done = push.name.is_some_and(|name| self.drop_done_named(name));
         let due = push.maxwait.map_or(push.due, |wait| push.due.min(after(chain, wait)));
         self.known.retain(|(name, _)| Some(&name[..]) != push.name);
         let ttl = push.ttl.unwrap_or(self.settings.ttl.as_ms());
@@ -372,6 +381,7 @@ impl Model {
             receipt: None,
             given_back: None,
             state: State::Delayed,
+            retain: push.retain,
             recurs: None,
             next: None,
             own: None,
@@ -388,7 +398,7 @@ impl Model {
         self.totals.pushed += 1;
         // The message may be due already and, at the largest instant, even expired.
         self.advance(self.now);
-        Pushed::Added { replaced: held.is_some() }
+        Pushed::Added { replaced: held.is_some() || was_done }
     }
 
     fn is_too_large(&self, push: &Push<'_>) -> bool {
@@ -404,7 +414,7 @@ impl Model {
         let (mut given, mut outcomes) = (sequences.iter().copied(), Vec::new());
         for push in pushes {
             let held = push.name.is_some_and(|name| {
-                without_limit.find(&Name::Text(name.to_vec())).is_some() || without_limit.is_known(name)
+                without_limit.find(&Name::Text(name.to_vec())).is_some() || without_limit.is_taken(name)
             });
             let sequence = if held && !push.replace { None } else { Some(given.next().unwrap_or(NEVER)) };
             if sequence.is_some() && self.is_too_large(push) {
@@ -424,7 +434,7 @@ impl Model {
     }
 
     /// The id of a message that is gone stays known until its window ends.
-    fn remember(&mut self, message: &Message) {
+    pub fn remember(&mut self, message: &Message) {
         self.known.extend(message.name.clone().map(|name| (name, message.accepted)));
     }
 
@@ -433,7 +443,13 @@ impl Model {
     }
 
     pub fn is_known(&self, name: &[u8]) -> bool {
-        self.known.iter().any(|(known, accepted)| known == name && self.window_holds(*accepted))
+        let is_ended = self.accepted_of_ended(name).is_some_and(|accepted| self.window_holds(accepted));
+        is_ended || self.known.iter().any(|(known, accepted)| known == name && self.window_holds(*accepted))
+    }
+
+    /// Whether a done message has the id, or it is known.
+    fn is_taken(&self, name: &[u8]) -> bool {
+        self.is_done(name) || self.is_known(name)
     }
 
     pub fn count_known(&self) -> usize {
@@ -444,6 +460,9 @@ impl Model {
     pub fn forget(&mut self, name: &[u8]) -> bool {
         let was_known = self.is_known(name);
         self.known.retain(|(known, _)| known != name);
+        if was_known {
+            self.drop_done_named(name);
+        }
         was_known
     }
 
@@ -465,7 +484,11 @@ impl Model {
     }
 
     pub fn cancel(&mut self, name: &Name) -> Option<(u64, StateKind)> {
-        let at = self.find(name)?;
+        let Some(at) = self.find(name) else {
+            let gone = self.find_done(name).map(|at| self.done.remove(at))?;
+            self.totals.cancelled += 1;
+            return Some((gone.sequence, StateKind::Done));
+        };
         self.totals.cancelled += 1;
         let message = self.messages.remove(at);
         Some((message.sequence, message.kind()))
@@ -577,23 +600,35 @@ impl Model {
 
     /// Removes the first messages in these states, in the order of the states. Returns their sequences.
     pub fn purge_first(&mut self, kinds: &[StateKind], count: usize) -> Vec<u64> {
-        let mut chosen: Vec<u64> = kinds.iter().flat_map(|kind| self.peek(*kind)).collect();
-        let kept = if kinds.len() == 4 { Vec::new() } else { self.failed_runs() };
+        let held = || kinds.iter().filter(|kind| **kind != StateKind::Done);
+        let mut chosen: Vec<u64> = held().flat_map(|kind| self.peek(*kind)).collect();
+        let kept = if held().count() == 4 { Vec::new() } else { self.failed_runs() };
         chosen.retain(|sequence| !kept.contains(sequence));
         chosen.truncate(count);
         self.messages.retain(|message| !chosen.contains(&message.sequence));
+        if kinds.contains(&StateKind::Done) {
+            chosen.extend(self.purge_done(Some(count - chosen.len())));
+        }
         chosen
     }
 
     pub fn purge(&mut self, kinds: &[StateKind]) -> usize {
         let before = self.messages.len();
-        let kept = if kinds.len() == 4 { Vec::new() } else { self.failed_runs() };
+        let done = if kinds.contains(&StateKind::Done) { self.purge_done(None).len() } else { 0 };
+        let kept = if kinds.iter().filter(|kind| **kind != StateKind::Done).count() == 4 {
+            Vec::new()
+        } else {
+            self.failed_runs()
+        };
         self.messages.retain(|message| kept.contains(&message.sequence) || !kinds.contains(&message.kind()));
-        before - self.messages.len()
+        before - self.messages.len() + done
     }
 
     /// The sequences in a state, in the order in which the messages leave it. Dead messages are newest first.
     pub fn peek(&self, kind: StateKind) -> Vec<u64> {
+        if kind == StateKind::Done {
+            return self.kept().iter().map(|finished| finished.sequence).collect();
+        }
         let mut those: Vec<&Message> = self.messages.iter().filter(|message| message.kind() == kind).collect();
         those.sort_by_key(|message| message.turn());
         those.into_iter().map(|message| message.sequence).collect()
@@ -673,7 +708,7 @@ impl Model {
             }
             let Some(lease) = lease else {
                 let taken = self.messages.remove(at);
-                self.remember(&taken);
+                self.leave(&taken, taken.attempts + 1, None, None);
                 continue;
             };
             let message = &mut self.messages[at];
@@ -710,6 +745,16 @@ impl Model {
     }
 
     pub fn ack(&mut self, name: &Name, receipt: Option<u64>) -> Option<(u64, Option<End>)> {
+        self.complete(name, receipt, None, None)
+    }
+
+    pub fn complete(
+        &mut self,
+        name: &Name,
+        receipt: Option<u64>,
+        retain: Option<u64>,
+        result: Option<&[u8]>,
+    ) -> Option<(u64, Option<End>)> {
         let at = self.delivered(name, receipt)?;
         // A receipt tells when its delivery began.
         let began = self.messages[at].receipt? >> 20;
@@ -725,7 +770,7 @@ impl Model {
         }
         self.totals.acked += 1;
         let acked = self.messages.remove(at);
-        self.remember(&acked);
+        self.leave(&acked, acked.attempts, retain, result);
         Some((acked.sequence, None))
     }
 

@@ -20,6 +20,7 @@ mod changing;
 mod checker;
 mod client_libraries;
 mod cluster;
+mod completing;
 mod delivery;
 mod durability;
 mod forwarding;

@@ -10,7 +10,11 @@ impl Queue {
     /// Removes a message and returns its sequence and its last state; `None` if there is no such message. O(log n).
     pub fn cancel(&mut self, now: UnixMs, id: &Id<'_>) -> Option<(Sequence, StateKind)> {
         let now = self.observe(now);
-        let at = self.messages.find(id)?;
+        let Some(at) = self.messages.find(id) else {
+            let done = self.get_done(now, id)?.sequence;
+            self.drop_cancelled_done(done, now);
+            return Some((done, StateKind::Done));
+        };
         let record = self.refresh(at, now);
         self.drop_cancelled(at, &record);
         Some((record.sequence, record.state_at(now).kind()))
@@ -20,5 +24,13 @@ impl Queue {
     pub(in crate::queue) fn drop_cancelled(&mut self, at: At, record: &Record) {
         self.remove(at, record);
         self.tally.rare().cancelled += 1;
+    }
+
+    /// Applies a cancellation of a message that may be a done one.
+    pub(in crate::queue) fn drop_cancelled_done(&mut self, sequence: Sequence, now: UnixMs) {
+        if self.done_at(now, sequence).is_some() {
+            self.drop_done(sequence, false, now);
+            self.tally.rare().cancelled += 1;
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! The deduplication window: an id that was accepted is refused until `DEDUPE` has passed, even if its message is gone.
 
+use super::super::id::Sequence;
 use super::super::known::{Known, KnownId};
 use super::super::store::At;
-use super::super::time::UnixMs;
+use super::super::time::{DurationMs, UnixMs};
 use super::super::Queue;
 
 /// The number of forgotten ids whose memory one call frees: some microseconds of work. More than one call forgets on
@@ -21,6 +22,7 @@ impl Queue {
         let now = self.observe(now);
         let is_known = self.is_known(name, now);
         if is_known {
+            self.drop_done_named(name, now);
             self.unlearn(name);
         }
         is_known
@@ -37,17 +39,17 @@ impl Queue {
     /// Whether an id is known whose message is gone. O(log n).
     #[inline]
     pub(in crate::queue) fn is_known(&self, name: &[u8], now: UnixMs) -> bool {
-        let Some(known) = &self.known else { return false };
-        known.accepted(name).is_some_and(|accepted| self.over_by(now).is_none_or(|over| over < accepted))
+        if self.known.is_none() && self.done.is_none() {
+            return false;
+        }
+        let known = self.known.as_ref().and_then(|known| known.accepted(name));
+        let accepted = known.or_else(|| self.accepted_of_ended(name, now));
+        accepted.is_some_and(|accepted| self.over_by(now).is_none_or(|over| over < accepted))
     }
 
     /// The ids that were accepted by this instant are not known at `now`.
     fn over_by(&self, now: UnixMs) -> Option<UnixMs> {
-        let window = self.settings.dedupe;
-        if window.is_zero() {
-            return Some(UnixMs::MAX);
-        }
-        now.as_ms().checked_sub(window.as_ms()).map(UnixMs::new)
+        over_by(self.settings.dedupe, now)
     }
 
     /// Keeps the id of a message that is about to be removed, if its window has not ended. O(log n).
@@ -122,6 +124,7 @@ impl Queue {
                     super::super::id::Id::is_name(id.name)
                         && names.insert(id.name)
                         && self.messages.find_named(id.name).is_none()
+                        && !self.holds_done(Sequence::ZERO, Some(id.name))
                         && !self.remembers(id.name)
                 })
     }
@@ -137,4 +140,12 @@ impl Queue {
             self.known.get_or_insert_default().insert(*id);
         }
     }
+}
+
+/// The ids that were accepted by this instant are not known at `now` with this window.
+pub(super) fn over_by(window: DurationMs, now: UnixMs) -> Option<UnixMs> {
+    if window.is_zero() {
+        return Some(UnixMs::MAX);
+    }
+    now.as_ms().checked_sub(window.as_ms()).map(UnixMs::new)
 }

@@ -163,7 +163,8 @@ impl Queue {
                 continue;
             }
             if lease.is_none() {
-                self.remember(at, now);
+                let until = self.kept_until(at, now);
+                self.keep(at, &Record { attempts: grant.attempt, ..record }, until, None, now);
                 self.messages.remove(at);
                 continue;
             }

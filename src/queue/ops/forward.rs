@@ -113,8 +113,7 @@ impl Queue {
             if record.recurring {
                 self.end_run(at, &record, Ended::Forwarded, None, now);
             } else {
-                self.remember(at, now);
-                self.remove(at, &record);
+                self.take(at, &record, now);
             }
             removed.push(*sequence);
         }

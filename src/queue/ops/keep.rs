@@ -64,7 +64,10 @@ impl Queue {
         self.messages.all_leaving().map(|(sequence, leaving)| {
             let Leaving { record, payload, error } = leaving;
             let error = error.as_deref();
-            (sequence, Image { record: *record, name: None, payload, error, origin: None, recurring: None })
+            (
+                sequence,
+                Image { record: *record, name: None, payload, error, origin: None, retain: None, recurring: None },
+            )
         })
     }
 

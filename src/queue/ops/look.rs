@@ -1,5 +1,6 @@
 //! Reading messages and counts without changing them.
 
+use super::super::done::DoneMessage;
 use super::super::effect::Image;
 use super::super::id::{Id, Sequence};
 use super::super::record::{Phase, Record, State, StateKind};
@@ -31,17 +32,50 @@ pub struct Message<'a> {
     pub next: bool,
 }
 
+/// What a queue holds under an id.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Shown<'a> {
+    /// A message that is to be completed, or a dead one.
+    Held(Message<'a>),
+    /// A done message.
+    Done(DoneMessage<'a>),
+}
+
+impl Shown<'_> {
+    /// The sequence of the message.
+    pub fn sequence(&self) -> Sequence {
+        match self {
+            Shown::Held(message) => message.record.sequence,
+            Shown::Done(message) => message.sequence,
+        }
+    }
+
+    /// Whether the message will not be delivered unless a client changes that: it is done or dead.
+    pub fn is_over(&self) -> bool {
+        match self {
+            Shown::Held(message) => message.state.kind() == StateKind::Dead,
+            Shown::Done(_) => true,
+        }
+    }
+}
+
 /// The largest number of ended leases that one call passes over, which takes about 100 µs.
 const ENDED_MAX: usize = 1024;
 
 impl Queue {
-    /// The message that `id` refers to, as it is at `now`; `None` if there is none. O(log n).
+    /// What `id` refers to, as it is at `now`; `None` if the id is not held. O(log n).
+    pub fn find(&self, now: UnixMs, id: &Id<'_>) -> Option<Shown<'_>> {
+        let held = self.get(now, id).map(Shown::Held);
+        held.or_else(|| self.get_done(now, id).map(Shown::Done))
+    }
+
+    /// The message that `id` refers to, as it is at `now`; `None` if there is none, or if it is done. O(log n).
     pub fn get(&self, now: UnixMs, id: &Id<'_>) -> Option<Message<'_>> {
         self.messages.locate_id(id).map(|at| self.message(at, self.own_time(now)))
     }
 
-    /// The first messages of a state, at most `count`, in the order in which they will leave it; dead messages are
-    /// returned newest first. It reads the view as of the last advance, so call [`Queue::catch_up`] first.
+    /// The first messages of a state, at most `count`, in the order in which they will leave it; dead and done messages
+    /// are returned newest first. It reads the view as of the last advance, so call [`Queue::catch_up`] first.
     /// O(count + log n).
     pub fn peek(&self, now: UnixMs, kind: StateKind, count: usize) -> Vec<Sequence> {
         self.first_in(self.own_time(now), kind, count)
@@ -50,6 +84,9 @@ impl Queue {
     /// [`Queue::peek`] at the queue's own time. At most [`PILED_MAX`] messages that the view has in that state, but
     /// that are no longer in it or not yet, are passed over.
     pub(in crate::queue) fn first_in(&self, now: UnixMs, kind: StateKind, count: usize) -> Vec<Sequence> {
+        if kind == StateKind::Done {
+            return self.newest_done(now, count);
+        }
         let is_so = |sequence: &Sequence| {
             self.messages.locate(*sequence).is_some_and(|at| self.messages.record(at).state_at(now).kind() == kind)
         };
@@ -58,8 +95,12 @@ impl Queue {
     }
 
     /// The message with `sequence`, as it is at `now`; `None` if the queue does not hold it. O(log n).
-    pub fn show(&self, now: UnixMs, sequence: Sequence) -> Option<Message<'_>> {
-        self.messages.locate(sequence).map(|at| self.message(at, self.own_time(now)))
+    pub fn show(&self, now: UnixMs, sequence: Sequence) -> Option<Shown<'_>> {
+        let now = self.own_time(now);
+        match self.messages.locate(sequence) {
+            Some(at) => Some(Shown::Held(self.message(at, now))),
+            None => self.done_at(now, sequence).map(Shown::Done),
+        }
     }
 
     fn message(&self, at: At, now: UnixMs) -> Message<'_> {
@@ -90,12 +131,13 @@ impl Queue {
         }
     }
 
-    /// The number of messages in each state at `now`. Due times are exact; ended leases and TTLs count as of the last
+    /// The number of messages in each state at `now`. Due times and done messages are exact; ended leases and TTLs count as of the last
     /// advance. O(log n).
     pub fn counts_at(&self, now: UnixMs) -> Counts {
         let counts = self.counts();
-        let ready = self.view.due_by(self.own_time(now)) as u64;
-        Counts { delayed: counts.delayed + counts.ready - ready, ready, ..counts }
+        let now = self.own_time(now);
+        let (ready, done) = (self.view.due_by(now) as u64, self.count_done(now));
+        Counts { delayed: counts.delayed + counts.ready - ready, ready, done, ..counts }
     }
 
     /// The earliest due time of a delayed message; `None` if there is no delayed message.
@@ -132,6 +174,7 @@ impl Queue {
     fn image(&self, at: At) -> Image<'_> {
         let Bytes { name, payload, error, origin } = self.messages.bytes(at);
         let recurring = self.messages.recurring(at).map(|state| Box::new(state.clone()));
-        Image { record: self.messages.record(at), name, payload, error, origin, recurring }
+        let retain = self.messages.retain(at);
+        Image { record: self.messages.record(at), name, payload, error, origin, retain, recurring }
     }
 }

@@ -10,6 +10,7 @@ pub mod cancel;
 pub mod debounce;
 pub mod dedupe;
 pub mod deliver;
+pub mod done;
 pub mod extend;
 pub mod finish;
 pub mod forward;

@@ -21,8 +21,10 @@ const BULK: usize = 8;
 pub struct Purged {
     /// The number of messages that were removed.
     pub count: usize,
-    /// The messages.
+    /// The messages that were not done.
     pub spans: Spans,
+    /// The done messages.
+    pub done: Spans,
 }
 
 impl Queue {
@@ -31,8 +33,14 @@ impl Queue {
     pub fn purge(&mut self, now: UnixMs, states: States) -> Purged {
         let now = self.observe(now);
         self.catch_up(now);
-        let spans = self.spans_in(now, states);
-        Purged { count: self.remove_spans(&spans, now, false), spans }
+        let spans = states.within(States::HELD).map_or_else(Spans::default, |states| self.spans_in(now, states));
+        let (ended, done) = match states.contain(StateKind::Done) {
+            true => self.done_to_purge(now, None),
+            false => Default::default(),
+        };
+        let count = self.remove_spans(&spans, now, false) + ended;
+        self.drop_done_spans(&done, false, now);
+        Purged { count, spans, done }
     }
 
     /// Removes the first `count` messages that are in one of `states`. The states are taken in the order of
@@ -42,19 +50,27 @@ impl Queue {
         let now = self.observe(now);
         self.catch_up(now);
         let mut chosen: Vec<Sequence> = Vec::new();
-        for kind in StateKind::ALL.into_iter().filter(|kind| states.contain(*kind)) {
-            chosen.extend(self.first_to_purge(now, states, kind, count - chosen.len()));
+        if let Some(states) = states.within(States::HELD) {
+            for kind in StateKind::ALL.into_iter().filter(|kind| states.contain(*kind)) {
+                chosen.extend(self.first_to_purge(now, states, kind, count - chosen.len()));
+            }
         }
+        let (ended, done) = match states.contain(StateKind::Done) {
+            true => self.done_to_purge(now, Some(count - chosen.len())),
+            false => Default::default(),
+        };
         let spans = self.messages.spans_of(chosen);
-        Purged { count: self.remove_spans(&spans, now, false), spans }
+        let count = self.remove_spans(&spans, now, false) + ended;
+        self.drop_done_spans(&done, false, now);
+        Purged { count, spans, done }
     }
 
-    /// The messages that are in one of `states`, as far as the view knows.
+    /// The messages that are in one of `states`, without done, as far as the view knows.
     fn spans_in(&mut self, now: UnixMs, states: States) -> Spans {
         let kinds = || StateKind::ALL.into_iter().filter(|kind| states.contain(*kind));
         let counts = self.counts();
         let mut concerned = kinds().map(|kind| counts.of(kind)).sum::<u64>() as usize;
-        if states != States::ALL && states.contain(StateKind::Dead) {
+        if states != States::HELD && states.contain(StateKind::Dead) {
             concerned -= self.view.failed();
         }
         if concerned == 0 {
@@ -81,7 +97,7 @@ impl Queue {
     /// The first `count` messages of a state that a purge of `states` removes. A recurring message whose run has failed
     /// is shown as dead until its next run is decided: a purge of the dead does not end its series.
     fn first_to_purge(&self, now: UnixMs, states: States, kind: StateKind, count: usize) -> Vec<Sequence> {
-        if kind != StateKind::Dead || states == States::ALL || self.view.failed() == 0 {
+        if kind != StateKind::Dead || states == States::HELD || self.view.failed() == 0 {
             return self.first_in(now, kind, count);
         }
         let is_ordinary =

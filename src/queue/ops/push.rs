@@ -57,6 +57,8 @@ pub struct NewMessage<'a> {
     pub maxwait: Option<DurationMs>,
     /// Whether it lets a running delivery of the message that it replaces go on, and takes its place when that ends.
     pub later: bool,
+    /// How long it is kept after its completion, in place of the queue's setting; zero is not at all.
+    pub retain: Option<DurationMs>,
 }
 
 /// The outcome of a push.
@@ -69,7 +71,7 @@ pub enum Pushed<'a> {
         /// Whether it replaced another message.
         replaced: bool,
     },
-    /// The queue holds a live message of that name, or knows the id although its message is gone.
+    /// The queue holds a live or a done message of that name, or knows the id although its message is gone.
     Duplicate,
     /// The queue holds a dead message of that name.
     HeldDead,
@@ -103,7 +105,7 @@ impl Queue {
         if let Some(at) = held.filter(|_| !message.replace) {
             return self.refuse_duplicate(at, now);
         }
-        if self.is_refused_as_known(message, now) {
+        if self.is_refused_as_taken(message, now) {
             return self.refused_id();
         }
         if self.is_too_large(message.payload) {
@@ -146,7 +148,7 @@ impl Queue {
             let held = message.name.and_then(|name| self.messages.find_named(name));
             sink(match held.filter(|_| !message.replace) {
                 Some(at) => self.refuse_duplicate(at, now),
-                None if self.is_refused_as_known(message, now) => self.refused_id(),
+                None if self.is_refused_as_taken(message, now) => self.refused_id(),
                 None => self.enter(now, floor, message, held),
             });
         }
@@ -166,9 +168,14 @@ impl Queue {
         Pushed::Duplicate
     }
 
-    /// Whether the queue holds no message of that name, but knows the id.
-    fn is_refused_as_known(&self, message: &NewMessage<'_>, now: UnixMs) -> bool {
-        !message.replace && message.name.is_some_and(|name| self.is_known(name, now))
+    /// Whether the id is taken although no message that is to be completed, or dead, has it.
+    fn is_refused_as_taken(&self, message: &NewMessage<'_>, now: UnixMs) -> bool {
+        !message.replace && message.name.is_some_and(|name| self.is_taken(name, now))
+    }
+
+    /// Whether a done message has this id, or the id is known although its message is gone.
+    fn is_taken(&self, name: &[u8], now: UnixMs) -> bool {
+        self.is_done(name, now) || self.is_known(name, now)
     }
 
     pub(in crate::queue) fn is_too_large(&self, payload: &[u8]) -> bool {
@@ -183,7 +190,7 @@ impl Queue {
         let mut named = BTreeSet::new();
         messages.iter().find_map(|message| {
             let is_duplicate = message.name.is_some_and(|name| {
-                let is_taken = || self.messages.find_named(name).is_some() || self.is_known(name, now);
+                let is_taken = || self.messages.find_named(name).is_some() || self.is_taken(name, now);
                 !message.replace && (!named.insert(name) || is_taken())
             });
             (!is_duplicate && self.is_too_large(message.payload)).then_some(message.payload.len())
@@ -200,7 +207,7 @@ impl Queue {
                 // The second message of a name is a duplicate of the first, or replaces it.
                 Some(name) if !named.insert(name) => false,
                 Some(name) => match self.messages.find_named(name) {
-                    None => message.replace || !self.is_known(name, now),
+                    None => message.replace || !self.is_taken(name, now),
                     Some(at) => message.replace && !self.is_live(at, now),
                 },
             };
@@ -236,24 +243,33 @@ impl Queue {
             recurring: false,
         };
         let origin = message.name.and_then(|_| Origin { accepted: now, chain: Some(chain) }.unless_told_by(sequence));
-        let image =
-            Image { record, name: message.name, payload: message.payload, error: None, origin, recurring: None };
-        self.take_in(now, &image);
+        let image = Image {
+            record,
+            name: message.name,
+            payload: message.payload,
+            error: None,
+            origin,
+            retain: message.retain,
+            recurring: None,
+        };
+        let replaced = self.take_in(now, &image);
         floor.raise(self.last_sequence, self.last_receipt);
-        Pushed::Added { image, replaced: held.is_some() }
+        Pushed::Added { image, replaced }
     }
 
     /// Applies a push: adds the message in place of one of the same name. Returns whether there was one.
     pub(in crate::queue) fn take_in(&mut self, now: UnixMs, image: &Image<'_>) -> bool {
-        let replaced = image.name.and_then(|name| self.messages.find_named(name));
+        let held = image.name.and_then(|name| self.messages.find_named(name));
+        let mut replaced = held.is_some();
         let mut leaving = None;
-        if let Some(at) = replaced {
+        if let Some(at) = held {
             let record = self.refresh(at, now);
             if matches!(image.record.phase, Phase::Kept { .. }) {
                 leaving = self.leaving(at);
             }
             self.remove(at, &record);
         } else if let Some(name) = image.name {
+            replaced = self.drop_done_named(name, now);
             self.unlearn(name);
         }
         self.view.advance_due(now);
@@ -263,7 +279,7 @@ impl Queue {
         }
         self.last_sequence = self.last_sequence.max(image.record.sequence);
         self.tally.pushed += 1;
-        replaced.is_some()
+        replaced
     }
 
     /// Returns how many messages the queue holds if `added` more would exceed `MAXLEN`, and `None` if they fit.

@@ -118,7 +118,7 @@ impl Queue {
     /// Applies the end of a run.
     pub(in crate::queue) fn apply_end(&mut self, at: At, record: &Record, how: Ended<'_>, end: &RunEnd, now: UnixMs) {
         match how {
-            Ended::Acked => self.tally.acked += 1,
+            Ended::Acked | Ended::Completed => self.tally.acked += 1,
             Ended::Nacked(_) => self.tally.rare().nacked += 1,
             Ended::Taken | Ended::Forwarded | Ended::Buried(_) | Ended::ByTime => {}
         }
@@ -196,6 +196,7 @@ impl Queue {
             payload: &declared.payload,
             error: None,
             origin: None,
+            retain: None,
             recurring: Some(Box::new(state)),
         };
         self.remove(at, record);

@@ -6,6 +6,7 @@
 //! during the whole scan is returned, and returned once. The scan ends even if messages are pushed meanwhile: an
 //! unnamed one is added behind the place where the scan began, and a named one somewhere among the names.
 
+use super::super::done::DoneMessage;
 use super::super::id::Sequence;
 use super::super::order::Key;
 use super::super::record::StateKind;
@@ -74,51 +75,69 @@ impl Queue {
         filter: ScanFilter,
     ) -> (Vec<Sequence>, Option<Cursor>) {
         let now = self.own_time(now);
+        let wants_done = filter.kind.is_none_or(|kind| kind == StateKind::Done) && !filter.recurring;
+        let is_done_wanted = |message: &DoneMessage<'_>| wants_done && now < message.until;
         let is_wanted = |at: At| {
             filter.kind.is_none_or(|kind| self.messages.record(at).state_at(now).kind() == kind)
                 && (!filter.recurring || self.messages.recurring(at).is_some())
         };
+        let wanted = Wanted { held: &is_wanted, done: &is_done_wanted };
         let mut page = Page { found: Vec::new(), left: count };
         let next = match cursor {
             // All messages have a name.
-            Cursor::Start if self.messages.named() == self.messages.len() => {
-                self.scan_named(&mut page, None, is_wanted)
-            }
-            Cursor::Start => self.scan_unnamed(&mut page, None, is_wanted),
-            Cursor::Before(sequence) => self.scan_unnamed(&mut page, Some(sequence), is_wanted),
-            Cursor::Behind(hash) => self.scan_named(&mut page, Some(hash), is_wanted),
+            Cursor::Start if !self.has_unnamed() => self.scan_named(&mut page, None, &wanted),
+            Cursor::Start => self.scan_unnamed(&mut page, None, &wanted),
+            Cursor::Before(sequence) => self.scan_unnamed(&mut page, Some(sequence), &wanted),
+            Cursor::Behind(hash) => self.scan_named(&mut page, Some(hash), &wanted),
         };
         (page.found, next)
     }
 
-    fn scan_unnamed(
-        &self,
-        page: &mut Page,
-        before: Option<Sequence>,
-        is_wanted: impl Fn(At) -> bool,
-    ) -> Option<Cursor> {
+    fn has_unnamed(&self) -> bool {
+        let done = self.done.as_ref().map_or(0, |done| done.len() - done.named());
+        self.messages.len() - self.messages.named() + done > 0
+    }
+
+    fn has_named(&self) -> bool {
+        self.messages.named() > 0 || self.done.as_ref().is_some_and(|done| done.named() > 0)
+    }
+
+    fn scan_unnamed(&self, page: &mut Page, before: Option<Sequence>, wanted: &Wanted<'_>) -> Option<Cursor> {
+        let held = self.messages.iter_before(before).map(|at| {
+            let sequence = self.messages.sequence(at);
+            (sequence, !self.messages.is_named(at) && (wanted.held)(at))
+        });
+        let done = self.done.iter().flat_map(|done| done.iter_before(before));
+        let done = done.map(|message| (message.sequence, message.name.is_none() && (wanted.done)(&message)));
         let mut last = None;
-        for at in self.messages.iter_before(before) {
+        for (sequence, is_wanted) in merged(held, done, |(held, _), (done, _)| held > done) {
             if page.left == 0 {
                 return last.map(Cursor::Before);
             }
             page.left -= 1;
-            last = Some(self.messages.sequence(at));
-            if !self.messages.is_named(at) && is_wanted(at) {
-                page.found.extend(last);
-            }
+            last = Some(sequence);
+            page.found.extend(is_wanted.then_some(sequence));
         }
         match page.left {
             // This cursor lies before the first message, so the next step begins with the names.
-            0 if self.messages.named() > 0 => Some(Cursor::Before(Sequence(1))),
-            _ => self.scan_named(page, None, is_wanted),
+            0 if self.has_named() => Some(Cursor::Before(Sequence(1))),
+            _ => self.scan_named(page, None, wanted),
         }
     }
 
-    fn scan_named(&self, page: &mut Page, behind: Option<u64>, is_wanted: impl Fn(At) -> bool) -> Option<Cursor> {
+    fn scan_named(&self, page: &mut Page, behind: Option<u64>, wanted: &Wanted<'_>) -> Option<Cursor> {
         let start = behind.map(|hash| Key::hashed(hash << 1 | 1, Sequence(u64::MAX)));
+        let held = self.messages.names_after(start).map(|key| {
+            let is_wanted = self.messages.locate(key.sequence()).is_some_and(wanted.held);
+            (key, is_wanted)
+        });
+        let done = self
+            .done
+            .iter()
+            .flat_map(|done| done.names_after(start).filter_map(|key| Some((key, done.get(key.sequence())?))));
+        let done = done.map(|(key, message)| (key, (wanted.done)(&message)));
         let mut last = None;
-        for key in self.messages.names_after(start) {
+        for (key, is_wanted) in merged(held, done, |(held, _), (done, _)| held < done) {
             let hash = key.hash() >> 1;
             // Names with the same hash are returned together: a cursor cannot distinguish them.
             if page.left == 0 && last != Some(hash) {
@@ -126,9 +145,29 @@ impl Queue {
             }
             page.left = page.left.saturating_sub(1);
             last = Some(hash);
-            let wanted = self.messages.locate(key.sequence()).is_some_and(&is_wanted);
-            page.found.extend(wanted.then_some(key.sequence()));
+            page.found.extend(is_wanted.then_some(key.sequence()));
         }
         None
     }
+}
+
+/// Which messages a step returns.
+struct Wanted<'a> {
+    held: &'a dyn Fn(At) -> bool,
+    done: &'a dyn Fn(&DoneMessage<'_>) -> bool,
+}
+
+/// Both sequences as one, in the order in which `comes_first` says that an item of the first one precedes an item of the
+/// second.
+fn merged<T>(
+    one: impl Iterator<Item = T>,
+    other: impl Iterator<Item = T>,
+    comes_first: impl Fn(&T, &T) -> bool,
+) -> impl Iterator<Item = T> {
+    let (mut one, mut other) = (one.peekable(), other.peekable());
+    std::iter::from_fn(move || match (one.peek(), other.peek()) {
+        (Some(first), Some(second)) if comes_first(first, second) => one.next(),
+        (_, Some(_)) => other.next(),
+        (_, None) => one.next(),
+    })
 }

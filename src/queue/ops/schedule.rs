@@ -227,6 +227,7 @@ impl Queue {
             payload: schedule.payload,
             error: None,
             origin: None,
+            retain: None,
             recurring: Some(Box::new(state)),
         };
         let is_new = self.take_in_series(now, &image);
@@ -242,7 +243,9 @@ impl Queue {
     /// there was none.
     pub(in crate::queue) fn take_in_series(&mut self, now: UnixMs, image: &Image<'_>) -> bool {
         let pushed = self.tally.pushed;
-        let replaced = self.take_in(now, image);
+        // A done message makes place as if it were gone.
+        let replaced = image.name.is_some_and(|name| self.messages.find_named(name).is_some());
+        self.take_in(now, image);
         if replaced {
             // Only new messages count as pushed.
             self.tally.pushed = pushed;

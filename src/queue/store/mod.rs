@@ -20,7 +20,7 @@ use super::id::{Receipt, Sequence};
 use super::origin::Origin;
 use super::record::{Phase, Record};
 use super::recurring::Recurring;
-use super::time::UnixMs;
+use super::time::{DurationMs, UnixMs};
 use deliveries::Delivery;
 use header::{Header, PhaseTag};
 use segment::Segment;
@@ -57,6 +57,7 @@ struct Aside {
     large: BTreeMap<Sequence, Box<[u8]>>,
     errors: BTreeMap<Sequence, Box<[u8]>>,
     origins: BTreeMap<Sequence, Origin>,
+    retains: BTreeMap<Sequence, DurationMs>,
     recurring: BTreeMap<Sequence, Box<Recurring>>,
     /// The messages that are still delivered beside a kept one, by the sequence of the kept one.
     leaving: BTreeMap<Sequence, Box<Leaving>>,
@@ -68,6 +69,7 @@ impl Aside {
         self.leaving.remove(&sequence);
         self.errors.remove(&sequence);
         self.origins.remove(&sequence);
+        self.retains.remove(&sequence);
         self.recurring.remove(&sequence);
         self.large.remove(&sequence).map(|payload| payload.len())
     }
@@ -75,9 +77,14 @@ impl Aside {
     fn is_empty(&self) -> bool {
         self.large.is_empty()
             && self.errors.is_empty()
-            && self.origins.is_empty()
+            && !self.has_unmarked()
             && self.recurring.is_empty()
             && self.leaving.is_empty()
+    }
+
+    /// Whether anything is stored of messages whose headers do not say so.
+    fn has_unmarked(&self) -> bool {
+        !self.origins.is_empty() || !self.retains.is_empty()
     }
 }
 
@@ -341,6 +348,23 @@ impl Store {
         self.aside.get_or_insert_default().origins.insert(sequence, origin);
     }
 
+    /// How long the message is kept after its completion, if it says so itself.
+    pub fn retain(&self, at: At) -> Option<DurationMs> {
+        self.aside.as_ref()?.retains.get(&self.sequence(at)).copied()
+    }
+
+    /// Whether any message says how long it is kept.
+    #[inline]
+    pub fn has_retain(&self) -> bool {
+        self.aside.as_ref().is_some_and(|aside| !aside.retains.is_empty())
+    }
+
+    /// Stores how long the message is kept after its completion.
+    pub fn set_retain(&mut self, at: At, retain: DurationMs) {
+        let sequence = self.sequence(at);
+        self.aside.get_or_insert_default().retains.insert(sequence, retain);
+    }
+
     /// What a recurring message has beside its record; `None` for an ordinary message.
     pub fn recurring(&self, at: At) -> Option<&Recurring> {
         let header = self.header(at);
@@ -378,7 +402,7 @@ impl Store {
         self.len -= 1;
         let sequence = Sequence(header.sequence);
         self.take_leaving(at);
-        let is_aside = |aside: &&mut Box<Aside>| header.has_aside() || !aside.origins.is_empty();
+        let is_aside = |aside: &&mut Box<Aside>| header.has_aside() || aside.has_unmarked();
         if let Some(aside) = self.aside.as_mut().filter(is_aside) {
             aside.remove(sequence);
             if aside.is_empty() {
@@ -506,7 +530,13 @@ impl Store {
                 let recurring = maps.recurring.values().map(|recurring| recurring.heap_bytes() + 16 + 16 * 3 / 2);
                 let origins = maps.origins.len() * (size_of::<Sequence>() + size_of::<Origin>()) * 3 / 2;
                 let leaving = maps.leaving.values().map(|leaving| size_of::<Leaving>() + leaving.payload.len() + 40);
-                aside(&maps.large) + aside(&maps.errors) + origins + recurring.sum::<usize>() + leaving.sum::<usize>()
+                let retains = maps.retains.len() * (size_of::<Sequence>() + size_of::<DurationMs>()) * 3 / 2;
+                aside(&maps.large)
+                    + aside(&maps.errors)
+                    + origins
+                    + retains
+                    + recurring.sum::<usize>()
+                    + leaving.sum::<usize>()
             })
     }
 
@@ -516,6 +546,7 @@ impl Store {
             aside.large.len()
                 + aside.errors.len()
                 + aside.origins.len() / 8
+                + aside.retains.len() / 8
                 + 3 * aside.recurring.len()
                 + 2 * aside.leaving.len()
         };

@@ -11,7 +11,7 @@ use super::super::Counts;
 use super::{Stand, View};
 
 impl View {
-    /// The number of messages in each state, as of the last advance. O(1).
+    /// The number of messages in each state but done, as of the last advance. O(1).
     #[inline]
     pub fn counts(&self, messages: &Messages) -> Counts {
         let ready = self.waiting.ready();
@@ -20,6 +20,7 @@ impl View {
             ready: ready as u64,
             inflight: self.inflight.len() as u64,
             dead: (self.dead.len() + self.failed()) as u64,
+            done: 0,
             payload_bytes: messages.payload_bytes().saturating_sub(self.over),
         }
     }
@@ -78,12 +79,13 @@ impl View {
     }
 
     /// The first `count` messages of a state, in the order in which they leave it; dead messages are returned newest
-    /// first.
+    /// first. Done messages are in no view.
     pub fn in_state(&self, now: UnixMs, kind: StateKind, count: usize) -> Vec<Sequence> {
         match kind {
             StateKind::Delayed => self.waiting.iter_delayed(now).take(count).collect(),
             StateKind::Ready => self.waiting.iter_ready(now).take(count).collect(),
             StateKind::InFlight => self.inflight.iter_after(None).take(count).map(Key::sequence).collect(),
+            StateKind::Done => Vec::new(),
             StateKind::Dead => match &self.failed {
                 None => self.dead.iter_backwards().take(count).map(Key::sequence).collect(),
                 Some(failed) => {

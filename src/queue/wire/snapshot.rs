@@ -1,8 +1,10 @@
-//! A queue as bytes: a header, then chunks of messages in push order, then chunks of known ids.
+//! A queue as bytes: a header, then chunks of messages in push order, then chunks of done messages, then chunks of known
+//! ids.
 //!
 //! A chunk holds about 64 KiB, so that a save is a stream and a load never needs more than one chunk at a time. The
 //! orders are not saved: they follow from the records.
 
+use super::super::done::DoneMessage;
 use super::super::effect::Image;
 use super::super::forward::Forward;
 use super::super::gate::{Gate, Pause};
@@ -95,8 +97,9 @@ impl Queue {
         sink(&buffer)?;
         let messages = self.chunks().map(|chunk| v1::Piece::Messages(v1::images(&chunk, 0)));
         let known = self.known_chunks().map(|chunk| v1::Piece::Known(v1::known(&chunk)));
+        let done = self.done_chunks().map(|chunk| v1::Piece::Done(v1::done(&chunk, 0)));
         let leaving = self.leaving_chunks().map(|chunk| v1::Piece::Leaving(v1::leaving(&chunk)));
-        for piece in messages.chain(known).chain(leaving) {
+        for piece in messages.chain(done).chain(known).chain(leaving) {
             buffer.clear();
             codec::encode(&mut buffer, &piece)?;
             sink(&buffer)?;
@@ -108,6 +111,14 @@ impl Queue {
     pub fn chunks(&self) -> impl Iterator<Item = Vec<Image<'_>>> + '_ {
         // The approximate size of a record.
         in_chunks(self.images(), |image| 48 + image.payload.len())
+    }
+
+    /// The done messages, in chunks.
+    pub fn done_chunks(&self) -> impl Iterator<Item = Vec<DoneMessage<'_>>> + '_ {
+        in_chunks(self.done(), |message| {
+            let bytes = message.name.map_or(0, <[u8]>::len) + message.result.map_or(0, <[u8]>::len);
+            32 + bytes
+        })
     }
 
     /// The known ids whose messages are gone, in chunks.
@@ -131,6 +142,11 @@ impl Queue {
         for image in self.images() {
             buffer.clear();
             codec::encode(&mut buffer, &v1::image(&image, 0))?;
+            sink(&buffer);
+        }
+        for message in self.done() {
+            buffer.clear();
+            codec::encode(&mut buffer, &v1::done(&[message], 0))?;
             sink(&buffer);
         }
         for id in self.known_ids() {
@@ -176,6 +192,15 @@ fn add(queue: &mut Queue, images: &[Image<'_>]) -> Result<(), Refused> {
     for image in images {
         queue.messages.add_image(image);
     }
+    Ok(())
+}
+
+/// Adds the next done messages of a queue that is being loaded.
+fn restore(queue: &mut Queue, messages: &[DoneMessage<'_>]) -> Result<(), Refused> {
+    if !queue.may_restore_done(messages) {
+        return Err(Refused::Impossible);
+    }
+    queue.restore_done(messages);
     Ok(())
 }
 
@@ -241,6 +266,7 @@ impl Loader {
         match version {
             1 => match codec::decode(piece)? {
                 v1::Piece::Messages(images) => add(queue, &v1::live_images(images, 0)?),
+                v1::Piece::Done(messages) => restore(queue, &v1::live_done(messages, 0)?),
                 v1::Piece::Known(ids) => recall(queue, &v1::live_known(ids)?),
                 v1::Piece::Leaving(leaving) => resume(queue, &v1::live_leaving(leaving)?),
             },

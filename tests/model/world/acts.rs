@@ -197,7 +197,7 @@ impl World {
             assert_eq!(self.lazy.queue.purge(ms(self.clock), states), purged);
             assert_eq!(purged.count, self.model.purge(&kinds));
             if purged.count > 0 {
-                self.send(Effect::Purge(purged.spans));
+                self.send(Effect::Purge(purged.spans, purged.done));
             }
             return;
         };
@@ -205,9 +205,10 @@ impl World {
         assert_eq!(self.lazy.queue.purge_first(ms(self.clock), states, count), purged);
         let expected = self.model.purge_first(&kinds, count);
         assert_eq!(purged.count, expected.len());
-        assert!(expected.iter().all(|sequence| purged.spans.contain(Sequence(*sequence))));
+        let named = |sequence| purged.spans.contain(sequence) || purged.done.contain(sequence);
+        assert!(expected.iter().all(|sequence| named(Sequence(*sequence))));
         if purged.count > 0 {
-            self.send(Effect::Purge(purged.spans));
+            self.send(Effect::Purge(purged.spans, purged.done));
         }
     }
 
@@ -222,6 +223,18 @@ impl World {
             return self.send(Effect::Create(settings, self.forward.clone()));
         }
         self.send(Effect::Alter(settings, self.forward.clone()));
+        let (trimmer, other) = match by {
+            Who::Eager => (&mut self.eager.queue, &mut self.lazy.queue),
+            Who::Lazy => (&mut self.lazy.queue, &mut self.eager.queue),
+        };
+        let done = trimmer.trim_done_now(now);
+        let excess = self.model.excess_done().len();
+        assert_eq!(self.model.drop_done_in(&done), excess);
+        if excess > 0 {
+            let effect = Effect::TrimDone(done);
+            other.apply(&Stamped { now: ms(self.model.now), effect: effect.clone() }).unwrap();
+            self.send(effect);
+        }
         let (trimmer, other) = match by {
             Who::Eager => (&mut self.eager.queue, &mut self.lazy.queue),
             Who::Lazy => (&mut self.lazy.queue, &mut self.eager.queue),
@@ -384,6 +397,13 @@ impl World {
             Aim::Known(which) => {
                 let known = &self.model.known;
                 nth(*which, known.len()).map_or_else(nothing, |at| known[at].0.clone())
+            }
+            Aim::Done(which) => {
+                let done = &self.model.done;
+                let id = |at: usize| {
+                    done[at].name.clone().unwrap_or_else(|| Sequence(done[at].sequence).to_string().into_bytes())
+                };
+                nth(*which, done.len()).map_or_else(nothing, id)
             }
             Aim::Nothing => b"nothing".to_vec(),
         }

@@ -21,7 +21,8 @@ impl World {
         }
         let eager = &self.eager.queue;
         assert_eq!(eager.counts(), self.model.counts());
-        assert_eq!(eager.counts_at(now), self.model.counts());
+        let kept = self.model.kept().len() as u64;
+        assert_eq!(eager.counts_at(now), dq_queue::Counts { done: kept, ..self.model.counts() });
         assert_eq!(eager.totals(), self.model.totals);
         self.check_statistics();
         assert_eq!(eager.known(now), self.model.count_known());
@@ -68,6 +69,7 @@ impl World {
             }
         }
         self.check_looks();
+        self.check_done();
         self.check_totals();
     }
 
@@ -99,7 +101,10 @@ impl World {
         );
         found.sort_unstable();
         assert!(found.into_iter().map(|sequence| sequence.0).eq(recurring));
-        assert_eq!(self.scanned(None), self.sorted_sequences());
+        let mut all = self.sorted_sequences();
+        all.extend(self.model.kept().iter().map(|finished| finished.sequence));
+        all.sort_unstable();
+        assert_eq!(self.scanned(None), all);
     }
 
     /// Scans the whole queue of the lazy master. Returns the sequences, sorted.

@@ -3,6 +3,7 @@
 
 mod acts;
 mod checks;
+mod completing;
 mod schedules;
 mod statistics;
 mod words;
@@ -75,7 +76,8 @@ fn rewritten(queue: &Queue) -> Vec<Vec<u8>> {
     let now = queue.viewed();
     let begin = Effect::Begin(queue.header());
     let messages = queue.chunks().map(Effect::Continue);
-    let parts = std::iter::once(begin).chain(messages).chain(queue.known_chunks().map(Effect::Recall));
+    let parts = std::iter::once(begin).chain(messages).chain(queue.done_chunks().map(Effect::Keep));
+    let parts = parts.chain(queue.known_chunks().map(Effect::Recall));
     let parts = parts.chain(queue.leaving_chunks().map(Effect::Resume));
     parts.map(|effect| encoded(&Stamped { now, effect })).collect()
 }
@@ -170,6 +172,7 @@ impl World {
             Act::Push(push) => self.push(push),
             Act::Pop { count, lease } => self.pop(*count, *lease),
             Act::Ack(aims) => self.ack(aims),
+            Act::Complete { aim, result, retain } => self.complete(aim, *result, *retain),
             Act::Nack { aim, delay, error, verdict } => self.nack(aim, *delay, error.map(|nth| ERRORS[nth]), *verdict),
             Act::Bury { aim, error } => self.bury(aim, error.map(|nth| ERRORS[nth])),
             Act::Promote { count } => self.promote(*count),
@@ -187,6 +190,7 @@ impl World {
             Act::Advance { budget } => self.advance_lazy(*budget),
             Act::AdvanceReplica { ahead, budget } => self.advance_replica(*ahead, *budget),
             Act::Trim { budget, by } => self.trim(*budget, *by),
+            Act::TrimDone { budget, by } => self.trim_done(*budget, *by),
             Act::Schedule(every) => self.schedule(every),
             Act::Beside { which, of } => self.act_beside(*which, of),
             Act::EndRuns { budget, by } => self.end_runs(*budget, *by),

@@ -67,6 +67,7 @@ pub(super) fn asked<'a>(
         replace: push.replace,
         maxwait: push.maxwait.map(DurationMs::new),
         later: push.later,
+        retain: push.retain.map(DurationMs::new),
     };
     let request = reference::Push {
         payload,
@@ -79,6 +80,7 @@ pub(super) fn asked<'a>(
         replace: push.replace,
         maxwait: push.maxwait,
         later: push.later,
+        retain: push.retain,
     };
     (message, request)
 }

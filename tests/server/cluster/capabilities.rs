@@ -122,3 +122,43 @@ fn an_atomic_move_makes_each_run_once() {
         expect_each_run_once(move_slot_at_once);
     }
 }
+
+/// Moves a queue with done messages while a client waits for one that is not done yet.
+fn expect_done_to_move(move_slot: Move) {
+    let cluster = Cluster::of(2, PATIENT_MS);
+    let (tag, slot) = cluster.tag_of(0);
+    let key = format!("{tag}done");
+    let (mut source, mut target, mut waiting) = (cluster.client(0), cluster.client(1), cluster.client(0));
+    source.create(format!("{key} RETAIN 600000000 DEDUPE 600000000"));
+    source.push_many(format!("{key} 3 1 2 3 IDS a b open"));
+    source.pop(format!("{key} COUNT 2 LEASE 600000"));
+    assert_eq!(source.ack(format!("{key} a")), 1);
+    assert_eq!(source.ask(format!("DQ.COMPLETE {key} b RESULT r")), Reply::Int(1));
+    waiting.send(format!("DQ.AWAIT {key} open BLOCK 0"));
+    source.until_blocked(1);
+    let before = source.digest(&key);
+
+    move_slot(&cluster, slot, 0, 1);
+
+    assert!(matches!(waiting.receive(), Reply::Error(text) if text.starts_with("MOVED")), "it is redirected");
+    assert_eq!(target.digest(&key), before);
+    assert_eq!(target.ask(format!("DQ.AWAIT {key} b BLOCK 0")).fields().text("result"), "r");
+    let mut waiting = cluster.client(1);
+    waiting.send(format!("DQ.AWAIT {key} open BLOCK 0"));
+    target.until_blocked(1);
+    target.pop(format!("{key} NOACK"));
+    assert_eq!(waiting.receive().fields().text("state"), "done");
+    assert_eq!(target.peek_ids(format!("{key} done COUNT 9")).first().map(String::as_str), Some("open"));
+}
+
+#[test]
+fn a_key_by_key_move_keeps_done_messages() {
+    expect_done_to_move(move_slot);
+}
+
+#[test]
+fn an_atomic_move_keeps_done_messages() {
+    if slots_can_move_at_once() {
+        expect_done_to_move(move_slot_at_once);
+    }
+}

@@ -422,19 +422,19 @@ fn a_misplaced_word_is_answered_with_the_syntax() {
     for (line, wrong, syntax) in [
         (
             "DQ.PEEK q STATE dead",
-            "unknown state 'STATE': delayed, ready, inflight or dead",
-            "DQ.PEEK key [DELAYED | READY | INFLIGHT | DEAD] [COUNT count]",
+            "unknown state 'STATE': delayed, ready, inflight, dead or done",
+            "DQ.PEEK key [DELAYED | READY | INFLIGHT | DEAD | DONE] [COUNT count]",
         ),
         (
             "DQ.PEEK q COUNT 1 dead",
             "unknown option 'dead'",
-            "DQ.PEEK key [DELAYED | READY | INFLIGHT | DEAD] [COUNT count]",
+            "DQ.PEEK key [DELAYED | READY | INFLIGHT | DEAD | DONE] [COUNT count]",
         ),
         (
             "DQ.PUSH q x MAXLEN 5",
             "unknown option 'MAXLEN'",
             "DQ.PUSH key payload [ID id] [DELAY ms | AT unix-ms] [PRIORITY priority] [RETRIES retries] [LEASE lease-ms] \
-             [TTL ttl-ms] [REPLACE] [MAXWAIT maxwait-ms] [LATER]",
+             [TTL ttl-ms] [REPLACE] [MAXWAIT maxwait-ms] [LATER] [RETAIN retain-ms]",
         ),
         ("DQ.MPOP 1 q now", "unknown option 'now'", "DQ.MPOP numkeys key [key ...] [COUNT count] [LEASE lease-ms]"),
         ("DQ.PAUSE q 5", "unknown option '5': a number follows the name of its option", "DQ.PAUSE key [FOR ms]"),

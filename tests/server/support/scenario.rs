@@ -194,6 +194,23 @@ pub fn every_command(c: &mut Client) -> Vec<Reply> {
         "DQ.CREATE forwarding FORWARD LIST target LEFT REGISTER set member",
         "DQ.PAUSE forwarding",
         "DQ.MPUSH forwarding 2 x y IDS a b",
+        "DQ.CREATE finished RETAIN 600000000 DONELEN 5 DEDUPE 600000000",
+        "DQ.MPUSH finished 10 1 2 3 4 5 6 7 8 9 10 IDS a b c d e f g h i j",
+        "DQ.PUSH finished x DELAY 600000 RETAIN 0",
+        "DQ.PUSH finished x PRIORITY 9 RETAIN 500000000",
+        "DQ.POP finished COUNT 2 NOACK",
+        "DQ.POP finished COUNT 8 LEASE 600000",
+        "DQ.ACK finished b",
+        "DQ.COMPLETE finished c RESULT result",
+        "DQ.COMPLETE finished d RETAIN 400000000",
+        "DQ.COMPLETE finished e RETAIN 0",
+        "DQ.ACK finished f g h",
+        "DQ.CANCEL finished h",
+        "DQ.PUSH finished x ID g REPLACE DELAY 600000 RETAIN 300000000",
+        "DQ.PURGE finished done COUNT 1",
+        "DQ.SCHEDULE finished s x EVERY 86400000 AT 100000000001",
+        "DQ.POP finished COUNT 5 LEASE 600000",
+        "DQ.COMPLETE finished s RESULT gone",
     ];
     for (line, reply) in lines.iter().zip(c.pipeline(lines)) {
         assert!(
@@ -215,9 +232,22 @@ pub fn every_command(c: &mut Client) -> Vec<Reply> {
 /// Reads everything that can be read of the queues of `every_command`, with their digests.
 pub fn known_of_every_command(c: &mut Client) -> Vec<Reply> {
     let mut known = Vec::new();
-    for key in ["made", "plain", "emptied", "purged", "more", "deduped", "limited", "series", "later", "forwarding"] {
+    let keys = [
+        "made",
+        "plain",
+        "emptied",
+        "purged",
+        "more",
+        "deduped",
+        "limited",
+        "series",
+        "later",
+        "forwarding",
+        "finished",
+    ];
+    for key in keys {
         known.push(c.ask(format!("DEBUG DIGEST-VALUE {key}")));
-        for state in ["delayed", "ready", "inflight", "dead"] {
+        for state in ["delayed", "ready", "inflight", "dead", "done"] {
             known.push(c.ask(format!("DQ.PEEK {key} {state} COUNT 100")));
         }
         let settings = c.about(key);

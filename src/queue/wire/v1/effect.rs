@@ -5,7 +5,7 @@ use super::super::codec::{self, Values};
 use super::super::Refused;
 use super::recurring::{Declaration, Ended, RunEnd};
 use super::settings::Settings;
-use super::{Fate, Grants, Image, KnownId, Leaving, QueueHeader, Sequences, Spans};
+use super::{Done, Fate, Grants, Image, KnownId, Leaving, QueueHeader, Sequences, Spans};
 use serde_bytes::Bytes;
 
 /// The bytes of an instant: enough for every possible time until the year 2248.
@@ -57,6 +57,7 @@ effects! {
     b't' Take(those: Sequences);
     b'w' Forward(those: Sequences);
     b'a' Ack(those: Sequences);
+    b'v' Complete(sequence: i64, until: Option<i64>, result: Option<&'a Bytes>);
     b'n' Nack(sequence: i64, fate: Fate, attempts: u32, error: Option<&'a Bytes>);
     b'e' Extend(sequence: i64, deadline: i64);
     b'k' Cancel(those: Sequences, known: Vec<&'a Bytes>);
@@ -64,7 +65,7 @@ effects! {
     b'f' Promote(due: i64, those: Spans);
     b'b' Bury(sequence: i64, error: Option<&'a Bytes>);
     b'r' Redrive(those: Spans, due: i64);
-    b'u' Purge(those: Spans);
+    b'u' Purge(those: Spans, done: Spans);
     b'm' Create(settings: Settings);
     b'o' Alter(settings: Settings);
     b'z' Pause(end: u64);
@@ -72,9 +73,11 @@ effects! {
     b'j' Declare(sequence: i64, declared: Option<Box<Declaration>>);
     b'q' EndRuns(how: Ended<'a>, others: Sequences, ends: Vec<RunEnd>);
     b'x' Trim(those: Spans);
+    b'X' TrimDone(those: Spans);
     b'y' PullBack();
     b'h' Begin(header: QueueHeader);
     b'c' Continue(messages: Vec<Image<'a>>);
+    b'K' Keep(messages: Vec<Done<'a>>);
     b'i' Recall(ids: Vec<KnownId<'a>>);
     b'l' Resume(leaving: Vec<Leaving<'a>>);
 }

@@ -5,6 +5,7 @@
 //! sequence of a list as its distance from the one before (the first from the instant of the decision). Differences of
 //! sequences and receipts wrap, so every number can be written; times are checked when they are read.
 
+mod done;
 mod effect;
 mod forward;
 mod image;
@@ -14,12 +15,14 @@ mod recurring;
 mod settings;
 mod write;
 
+pub use done::{done, live_done};
 pub use effect::Stamped;
 pub use image::Image;
 pub use read::{live_images, live_known, live_leaving};
 pub use write::{image, images, known, leaving};
 
 use super::super::Totals;
+use done::Done;
 use recurring::Recurring;
 use serde::{Deserialize, Serialize};
 use serde_bytes::Bytes;
@@ -31,11 +34,14 @@ const COUNT_BITS: u32 = 20;
 /// The number that stands for a pause without an end.
 const ENDLESS: u64 = u64::MAX;
 
-/// A piece of a saved queue behind its header: messages, known ids, or messages that are delivered beside kept ones.
+/// A piece of a saved queue behind its header: messages, done messages, known ids, or messages that are delivered beside
+/// kept ones.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Piece<'a> {
     #[serde(rename = "c")]
     Messages(#[serde(borrow)] Vec<Image<'a>>),
+    #[serde(rename = "k")]
+    Done(#[serde(borrow)] Vec<Done<'a>>),
     #[serde(rename = "i")]
     Known(#[serde(borrow)] Vec<KnownId<'a>>),
     #[serde(rename = "l")]
@@ -76,9 +82,10 @@ struct Sequences(Vec<i64>);
 #[derive(Debug, Serialize, Deserialize)]
 struct Grants(Vec<i64>);
 
-/// What few messages have: where the message comes from unless its sequence tells, and its schedule.
+/// What few messages have: where the message comes from unless its sequence tells, its schedule, and how long it is kept
+/// after its completion.
 #[derive(Debug, Serialize, Deserialize)]
-struct Extras(Option<Origin>, Option<Box<Recurring>>);
+struct Extras(Option<Origin>, Option<Box<Recurring>>, Option<u64>);
 
 /// Where a message comes from: when its id was accepted, as a distance from the sequence's instant, and when its chain of
 /// replacements began, as a distance from that.

@@ -33,6 +33,10 @@ impl<'a> TryFrom<Stamped<'a>> for LiveStamped<'a> {
             Effect::Take(those) => LiveEffect::Take(sequences(&those, base)?),
             Effect::Forward(those) => LiveEffect::Forward(sequences(&those, base)?),
             Effect::Ack(those) => LiveEffect::Ack(sequences(&those, base)?),
+            Effect::Complete(of, until, result) => {
+                let until = until.map(|until| time_at(until, now)).transpose()?;
+                LiveEffect::Complete(sequence(of), until, result.map(|result| &**result))
+            }
             Effect::Nack(of, fate, attempts, error) => {
                 let fate = match fate {
                     Fate::Due(due) => LiveFate::Due(time_at(due, now)?),
@@ -51,7 +55,7 @@ impl<'a> TryFrom<Stamped<'a>> for LiveStamped<'a> {
             Effect::Promote(due, those) => LiveEffect::Promote(time_at(due, now)?, spans(those, base)?),
             Effect::Bury(of, error) => LiveEffect::Bury(sequence(of), error.map(|error| &**error)),
             Effect::Redrive(those, due) => LiveEffect::Redrive(spans(those, base)?, time_at(due, now)?),
-            Effect::Purge(those) => LiveEffect::Purge(spans(those, base)?),
+            Effect::Purge(those, ended) => LiveEffect::Purge(spans(those, base)?, spans(ended, base)?),
             Effect::Schedule(message, settings) => {
                 LiveEffect::Schedule(settings.map(Settings::alone).transpose()?, live_image(message, base)?)
             }
@@ -73,9 +77,11 @@ impl<'a> TryFrom<Stamped<'a>> for LiveStamped<'a> {
             }
             Effect::Pause(end) => LiveEffect::Pause(pause(end)?),
             Effect::Trim(those) => LiveEffect::Trim(spans(those, base)?),
+            Effect::TrimDone(those) => LiveEffect::TrimDone(spans(those, base)?),
             Effect::PullBack() => LiveEffect::PullBack,
             Effect::Begin(header) => LiveEffect::Begin(header.try_into()?),
             Effect::Continue(messages) => LiveEffect::Continue(live_images(messages, base)?),
+            Effect::Keep(messages) => LiveEffect::Keep(live_done(messages, base)?),
             Effect::Recall(ids) => LiveEffect::Recall(live_known(ids)?),
             Effect::Resume(leaving) => LiveEffect::Resume(live_leaving(leaving)?),
         };
@@ -97,7 +103,7 @@ pub fn live_images(messages: Vec<Image<'_>>, base: u64) -> Result<Vec<LiveImage<
 fn live_image(image: Image<'_>, base: u64) -> Result<LiveImage<'_>, Refused> {
     let Image { sequence, due, payload, retries: count, name, priority, lease, ttl, attempts, phase, error, extras } =
         image;
-    let Extras(origin, recurring) = extras.unwrap_or(Extras(None, None));
+    let Extras(origin, recurring, retain) = extras.unwrap_or(Extras(None, None, None));
     let sequence = at_distance(sequence, base);
     let due = time_at(due, instant_of(sequence))?;
     let phase = match phase {
@@ -134,6 +140,7 @@ fn live_image(image: Image<'_>, base: u64) -> Result<LiveImage<'_>, Refused> {
         payload,
         error: error.map(|error| &**error),
         origin: origin.map(|origin| live_origin(origin, sequence)).transpose()?,
+        retain: retain.map(duration).transpose()?,
         recurring,
     })
 }

@@ -49,6 +49,8 @@ pub(super) struct Recurring(
 pub(super) enum Ended<'a> {
     #[serde(rename = "a")]
     Acked,
+    #[serde(rename = "v")]
+    Completed,
     #[serde(rename = "t")]
     Taken,
     #[serde(rename = "f")]
@@ -168,6 +170,7 @@ impl<'a> From<LiveEnded<'a>> for Ended<'a> {
     fn from(live: LiveEnded<'a>) -> Self {
         match live {
             LiveEnded::Acked => Ended::Acked,
+            LiveEnded::Completed => Ended::Completed,
             LiveEnded::Taken => Ended::Taken,
             LiveEnded::Forwarded => Ended::Forwarded,
             LiveEnded::Nacked(error) => Ended::Nacked(error.map(Bytes::new)),
@@ -181,6 +184,7 @@ impl<'a> From<Ended<'a>> for LiveEnded<'a> {
     fn from(wire: Ended<'a>) -> Self {
         match wire {
             Ended::Acked => LiveEnded::Acked,
+            Ended::Completed => LiveEnded::Completed,
             Ended::Taken => LiveEnded::Taken,
             Ended::Forwarded => LiveEnded::Forwarded,
             Ended::Nacked(error) => LiveEnded::Nacked(error.map(|error| &**error)),

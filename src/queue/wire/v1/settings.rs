@@ -10,7 +10,7 @@ use super::numbers::{duration, retries};
 use serde::{Deserialize, Serialize};
 
 /// Settings: lease, retries, backoff base, maximum and jitter, TTL, MAXLEN, MAXINFLIGHT, DEADLEN, DEADTTL, MAXPAYLOAD,
-/// rate and its period, DEDUPE, and FORWARD if it is set.
+/// rate and its period, DEDUPE, RETAIN, DONELEN, and FORWARD if it is set.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Settings(
     u64,
@@ -27,6 +27,8 @@ pub struct Settings(
     u64,
     u64,
     u64,
+    u64,
+    Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")] Option<Box<Forward>>,
 );
 
@@ -48,6 +50,8 @@ impl Settings {
             live.rate.most,
             live.rate.period.as_ms(),
             live.dedupe.as_ms(),
+            live.retain.as_ms(),
+            live.donelen,
             forward.map(|forward| Box::new(Forward::from(forward))),
         )
     }
@@ -77,6 +81,8 @@ impl Settings {
             most,
             period,
             dedupe,
+            retain,
+            donelen,
             forward,
         ) = self;
         let jitter = Percent::new(jitter).ok_or(Refused::Malformed)?;
@@ -92,6 +98,8 @@ impl Settings {
             maxpayload,
             rate: Rate { most, period: duration(period)? },
             dedupe: duration(dedupe)?,
+            retain: duration(retain)?,
+            donelen,
         };
         Ok((live, forward.map(|forward| Box::new(LiveForward::from(*forward)))))
     }

@@ -31,6 +31,9 @@ impl<'a> From<&LiveStamped<'a>> for Stamped<'a> {
             LiveEffect::Take(those) => Effect::Take(distances(those, base)),
             LiveEffect::Forward(those) => Effect::Forward(distances(those, base)),
             LiveEffect::Ack(those) => Effect::Ack(distances(those, base)),
+            LiveEffect::Complete(sequence, until, result) => {
+                Effect::Complete(from_base(*sequence), until.map(from_now), result.map(Bytes::new))
+            }
             LiveEffect::Nack(sequence, fate, attempts, error) => {
                 let fate = match fate {
                     LiveFate::Due(due) => Fate::Due(from_now(*due)),
@@ -48,7 +51,7 @@ impl<'a> From<&LiveStamped<'a>> for Stamped<'a> {
             LiveEffect::Promote(due, those) => Effect::Promote(from_now(*due), spans(those, base)),
             LiveEffect::Bury(sequence, error) => Effect::Bury(from_base(*sequence), error.map(Bytes::new)),
             LiveEffect::Redrive(those, due) => Effect::Redrive(spans(those, base), from_now(*due)),
-            LiveEffect::Purge(those) => Effect::Purge(spans(those, base)),
+            LiveEffect::Purge(those, ended) => Effect::Purge(spans(those, base), spans(ended, base)),
             LiveEffect::Schedule(settings, message) => {
                 Effect::Schedule(image(message, base), settings.as_ref().map(|settings| Settings::of(settings, None)))
             }
@@ -64,9 +67,11 @@ impl<'a> From<&LiveStamped<'a>> for Stamped<'a> {
             LiveEffect::Alter(settings, forward) => Effect::Alter(Settings::of(settings, forward.as_deref())),
             LiveEffect::Pause(pause) => Effect::Pause(pause_end(*pause)),
             LiveEffect::Trim(those) => Effect::Trim(spans(those, base)),
+            LiveEffect::TrimDone(those) => Effect::TrimDone(spans(those, base)),
             LiveEffect::PullBack => Effect::PullBack(),
             LiveEffect::Begin(header) => Effect::Begin(header.into()),
             LiveEffect::Continue(messages) => Effect::Continue(images(messages, base)),
+            LiveEffect::Keep(messages) => Effect::Keep(done(messages, base)),
             LiveEffect::Recall(ids) => Effect::Recall(known(ids)),
             LiveEffect::Resume(beside) => Effect::Resume(leaving(beside)),
         };
@@ -135,7 +140,8 @@ fn extras(live: &LiveImage<'_>) -> Option<Extras> {
         Origin(time_distance(origin.accepted, instant_of(live.record.sequence.0)), chain)
     });
     let recurring = live.recurring.as_deref().map(|state| Box::new(Recurring::from(state)));
-    (origin.is_some() || recurring.is_some()).then_some(Extras(origin, recurring))
+    let retain = live.retain.map(DurationMs::as_ms);
+    (origin.is_some() || recurring.is_some() || retain.is_some()).then_some(Extras(origin, recurring, retain))
 }
 
 fn spans(live: &LiveSpans, base: u64) -> Spans {

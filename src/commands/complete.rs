@@ -1,0 +1,79 @@
+//! `DQ.COMPLETE key id|receipt [RESULT bytes] [RETAIN ms]`
+
+use super::error::Error;
+use super::options::{options, Options};
+use super::{change_queue, key_name, now, serve, word};
+use crate::host::event::Event;
+use crate::host::write;
+use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::queue::id::Target;
+use crate::queue::{Completion, Effect, State, RESULT_MAX};
+
+/// The command.
+pub struct Complete;
+
+impl Command for Complete {
+    const ROW: Row = Row {
+        name: c"DQ.COMPLETE",
+        flags: c"write fast",
+        arity: -3,
+        keys: Keys::First(Access::UPDATE),
+        acl: c"write fast",
+        summary:
+            c"Acknowledges a delivered message with a result, which is kept for a time. Returns whether it was removed",
+        complexity: c"O(log N) where N is the number of messages in the queue",
+        since: c"0.1.0",
+        tips: c"",
+        args: &[Arg::key(c"key"), Arg::string(c"id-or-receipt")],
+        options: &[CompleteOption::ARGS],
+    };
+
+    fn run(call: Call<'_>) {
+        serve(call, &Self::ROW, complete);
+    }
+}
+
+options! {
+    /// The options of `DQ.COMPLETE`.
+    enum CompleteOption {
+        Result => Arg::token_string(c"RESULT", c"result"),
+        Retain => Arg::token_int(c"RETAIN", c"retain-ms"),
+    }
+}
+
+fn complete(call: &mut Call<'_>) -> Result<(), Error> {
+    let ctx = call.ctx;
+    let name = key_name(call)?;
+    let (target, how) = parse(call)?;
+    let now = now(ctx);
+    let outcome = change_queue(ctx, name, now, |queue| {
+        let completed = queue.complete(now, &target?, &how)?;
+        let died = matches!(completed.next, Some(State::Dead { .. }));
+        Some((died, Effect::Complete(completed.sequence, completed.until, how.result)))
+    })?;
+    match outcome {
+        Some((died, announcement)) => {
+            ctx.integer(1);
+            write::announce(ctx, name, announcement, Event::of_completion(died));
+        }
+        None => ctx.integer(0),
+    }
+    Ok(())
+}
+
+/// Parses the message, `None` if no message can have this id, and how it is completed.
+pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<(Option<Target<'a>>, Completion<'a>), Error> {
+    let target = Target::parse(word(call));
+    let mut how = Completion::default();
+    let mut options = Options::new(&mut call.args);
+    while let Some(option) = options.next()? {
+        match option {
+            CompleteOption::Result => how.result = Some(options.value()?),
+            CompleteOption::Retain => how.retain = Some(options.duration()?),
+        }
+    }
+    match how.result {
+        Some(result) if result.len() > RESULT_MAX => Err(Error::ResultTooLarge),
+        _ => Ok((target, how)),
+    }
+}

@@ -1,0 +1,161 @@
+//! Blocked clients of `DQ.AWAIT`: each waits until one message is done, dead or gone.
+//!
+//! Awaiting is a read: it is served on replicas and while writes are refused, and it never replicates. A client is
+//! answered in the step of the effect that ends its message. See [`awaited`] for how it is found.
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+use std::rc::Rc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use redis_module::raw;
+
+use super::admission::{self, Admission};
+use super::awaited::{self, Awaited, Seen};
+use super::blocked_keys::{with_blocked, Names};
+use super::datatype;
+use super::gauges::BLOCKED_CLIENTS;
+use crate::module_api::args::Args;
+use crate::module_api::ctx::{Ctx, Name};
+use crate::module_api::guard::guard;
+use crate::module_api::key::{Content, OpenKey, Touch};
+use crate::queue::id::{Id, Sequence};
+use crate::queue::time::{DurationMs, UnixMs};
+use crate::queue::Shown;
+use crate::schedule::with_schedule;
+
+const ANSWERED: c_int = raw::REDISMODULE_OK as c_int;
+const WAITS_ON: c_int = raw::REDISMODULE_ERR as c_int;
+
+/// Replies with a message that is done or dead.
+pub type Reply = fn(Ctx, &Shown<'_>);
+
+/// The private data of a blocked client.
+struct Waiter {
+    db: i32,
+    keys: Names,
+    awaited: Rc<Awaited>,
+    seen: Cell<Seen>,
+    reply: Reply,
+}
+
+impl Waiter {
+    fn key(&self) -> &[u8] {
+        self.keys.iter().next().unwrap_or_default()
+    }
+}
+
+/// Blocks the client until the message with the id `id`, which has this sequence at present, is done, dead or gone, for
+/// at most `timeout`; zero means for ever. No key may be open.
+///
+/// If the server does not allow the client to block, the client gets the reply of a timeout at once.
+pub fn block(ctx: Ctx, name: Name<'_>, id: &[u8], sequence: Sequence, reply: Reply, timeout: DurationMs) {
+    let db = ctx.selected_db();
+    let Some(awaited) = awaited::enter(db, name.bytes(), id, sequence) else { return ctx.null_array() };
+    let keys = Names::new(db, [name.bytes()]);
+    with_blocked(|blocked| blocked.enter(&keys));
+    BLOCKED_CLIENTS.fetch_add(1, Relaxed);
+    let seen = Cell::new(awaited.seen_now());
+    let private = Box::into_raw(Box::new(Waiter { db, keys, awaited, seen, reply })).cast::<c_void>();
+    // SAFETY: `private` is a box of a `Waiter`, which the callbacks only read and `on_end` frees.
+    let blocked = unsafe { ctx.block_on_keys(on_ready, on_timeout, Some(on_end), timeout.as_ms(), &[name], private) };
+    if blocked.is_none() {
+        // SAFETY: nothing was blocked, so the box is still ours.
+        unsafe { end(private) };
+        // The server has not replied; see `block_on_keys`.
+        ctx.null_array();
+    }
+}
+
+extern "C" fn on_ready(ctx: *mut raw::RedisModuleCtx, argv: *mut *mut raw::RedisModuleString, argc: c_int) -> c_int {
+    // SAFETY: the server passes a context that is valid during this call.
+    let ctx = unsafe { Ctx::from_raw(ctx) };
+    guard("an awaiting client", WAITS_ON, || {
+        // SAFETY: the server returns the pointer that `block` passed, and frees it only after this call.
+        let Some(waiter) = (unsafe { ctx.blocked_private_data().cast::<Waiter>().as_ref() }) else { return WAITS_ON };
+        // The key was signalled for another client, as most often: a thousand clients may wait on one key.
+        if !waiter.awaited.has_news(waiter.seen.get()) {
+            return WAITS_ON;
+        }
+        // SAFETY: the server passes the words with which the client blocked; they live, unchanged, during this call.
+        let words = unsafe { Args::from_raw(argv, argc) };
+        if try_answer(ctx, &words, waiter) {
+            ANSWERED
+        } else {
+            WAITS_ON
+        }
+    })
+}
+
+/// Answers the client of this call if its message is done, dead or gone. If not, nothing is replied.
+fn try_answer(ctx: Ctx, words: &Args<'_>, waiter: &Waiter) -> bool {
+    let Some(name) = ctx.blocked_ready_key() else { return false };
+    let now = UnixMs::new(ctx.now_ms());
+    if waits_on(ctx, name, now, waiter) {
+        return false;
+    }
+    match admission::ask_reader(ctx, words) {
+        Admission::Granted => {}
+        Admission::Refused => {
+            awaited::postpone(waiter.db, waiter.key());
+            if let Some(at) = with_blocked(|blocked| blocked.plan_retry(waiter.db, waiter.key(), now)).flatten() {
+                with_schedule(|schedule| {
+                    schedule.agenda.look_at(at, waiter.db, waiter.key());
+                    schedule.rearm(&ctx, now);
+                });
+            }
+            return false;
+        }
+        Admission::Denied(denial) => {
+            denial.reply(ctx);
+            return true;
+        }
+    }
+    let mut key = OpenKey::open_read(ctx, name, datatype::handle(), Touch::Yes);
+    let Content::Holds(held) = key.content() else { return false };
+    match Id::parse(waiter.awaited.id()).and_then(|id| held.queue.find(now, &id)) {
+        Some(shown) => (waiter.reply)(ctx, &shown),
+        None => ctx.null_array(),
+    }
+    true
+}
+
+/// Whether the message is still to be completed, or the key holds no queue at present. Re-arms the timer for the queue.
+fn waits_on(ctx: Ctx, name: Name<'_>, now: UnixMs, waiter: &Waiter) -> bool {
+    let mut key = OpenKey::open_read(ctx, name, datatype::handle(), Touch::No);
+    let Content::Holds(held) = key.content() else { return true };
+    held.queue.notice(now);
+    let Some(id) = Id::parse(waiter.awaited.id()) else { return false };
+    let Some(shown) = held.queue.find(now, &id).filter(|shown| !shown.is_over()) else { return false };
+    let sequence = shown.sequence();
+    waiter.seen.set(waiter.awaited.seen_now());
+    awaited::bind(waiter.db, waiter.key(), &waiter.awaited, sequence);
+    held.arm(ctx, waiter.db, name);
+    true
+}
+
+extern "C" fn on_timeout(ctx: *mut raw::RedisModuleCtx, _: *mut *mut raw::RedisModuleString, _: c_int) -> c_int {
+    // SAFETY: the server passes a context that is valid during this call.
+    let ctx = unsafe { Ctx::from_raw(ctx) };
+    guard("a client's timeout", ANSWERED, || {
+        ctx.null_array();
+        ANSWERED
+    })
+}
+
+extern "C" fn on_end(_: *mut raw::RedisModuleCtx, private: *mut c_void) {
+    // SAFETY: the server passes the pointer from `block`, once.
+    guard("a client's end", (), || unsafe { end(private) });
+}
+
+/// Frees the private data of a blocked client.
+///
+/// # Safety
+/// `private` was made by `block` and is not used again.
+unsafe fn end(private: *mut c_void) {
+    // SAFETY: the caller vouches for it.
+    let waiter = unsafe { Box::from_raw(private.cast::<Waiter>()) };
+    BLOCKED_CLIENTS.fetch_sub(1, Relaxed);
+    with_blocked(|blocked| blocked.leave(&waiter.keys));
+    awaited::leave(waiter.db, waiter.key(), &waiter.awaited);
+}
