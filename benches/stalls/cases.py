@@ -5,7 +5,8 @@ through it. `asked` is the number of messages that the longest command was itsel
 """
 import time
 
-from fill import BATCH
+from fill import BATCH, POPPED
+from wire import encode
 
 LARGE_BYTES, LARGE = 1 << 20, 400
 MANY = 10_000
@@ -105,6 +106,15 @@ def in_flight(fill):
     fill.take_until(int(time.time() * 1000) + 3_600_000)
 
 
+def done_ends(fill):
+    """Completed in batches, so that all are kept until one instant or some ms around it."""
+    fill.push_ready()
+    instant = fill.soon(TAKE_US)
+    for _ in range(0, fill.count, POPPED):
+        fill.connection.call("DQ.ALTER", "q", "RETAIN", max(instant - int(time.time() * 1000), 1))
+        fill.send([encode("DQ.POP", "q", "COUNT", POPPED, "NOACK")])
+
+
 # --- what is asked ---
 
 def part(count):
@@ -169,6 +179,9 @@ CASES = [
     Case("large-pop", f"TTLs of {LARGE} x 1 MB end, POP", large_ttls_end, words("DQ.POP", "q")),
     Case("deadlen", "all dead, ALTER DEADLEN 10", dead, words("DQ.ALTER", "q", "DEADLEN", 10)),
     Case("deadttl", "all dead, ALTER DEADTTL 1", dead, words("DQ.ALTER", "q", "DEADTTL", 1)),
+    Case("done", "times of done messages end", done_ends),
+    Case("done-push", "times of done messages end, PUSH", done_ends, words("DQ.PUSH", "q", "new")),
+    Case("done-peek", "times of done messages end, PEEK done", done_ends, words("DQ.PEEK", "q", "done")),
     Case("redrive", "all dead, REDRIVE", dead, words("DQ.REDRIVE", "q"), every),
     Case("redrive-singly", f"all dead, REDRIVE COUNT 1, {MANY:,} times", dead, one_by_one, lambda _: 1),
     Case("cancel", f"CANCEL of {MANY:,} in due order", delayed, cancel_next, many),
