@@ -80,7 +80,7 @@ fn expect_moved(lines: &[&str], key: &str) {
     }
     assert_eq!(c.digest(key), digest);
     // The timer finds the queue under its new name: nobody touches the messages themselves.
-    eventually("what is due moves", || (c.len(&format!("{key} delayed")), c.len(&format!("{key} inflight"))) == (3, 1));
+    eventually("what is due moves", || (c.len(&format!("{key} delayed")), c.len(&format!("{key} inflight"))) == (3, 2));
     assert_eq!(c.pop_ids(format!("{key} NOACK")), ["loan"]);
     assert_eq!(c.ask(format!("DQ.ACK {key} due")), Reply::Int(0));
     c.push(format!("{key} x ID due REPLACE PRIORITY 120"));
