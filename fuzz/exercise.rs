@@ -5,7 +5,7 @@ use dq::queue::forward::{Forward, ListEnd, Register};
 use dq::queue::id::{Floor, Id, Sequence, Target};
 use dq::queue::rate::Rate;
 use dq::queue::rule::Rule;
-use dq::queue::settings::{Retries, Settings};
+use dq::queue::settings::{GroupOrder, Retries, Settings};
 use dq::queue::time::{DurationMs, UnixMs};
 use dq::queue::wire::Loader;
 use dq::queue::{
@@ -32,6 +32,7 @@ pub fn lively() -> Queue {
         maxlen: 100,
         dedupe: DurationMs::new(60),
         rate: Rate { most: 1_000, period: DurationMs::new(60) },
+        grouporder: GroupOrder::Turn,
         ..Settings::default()
     };
     let (mut queue, mut floor) = (Queue::new(settings), Floor::default());
@@ -51,6 +52,7 @@ pub fn lively() -> Queue {
             maxwait: None,
             later: false,
             retain: (nth % 5 == 1).then_some(DurationMs::new(90 * nth)),
+            group: (nth > 8).then_some(b"group"),
         };
         queue.push(at(NOW), &mut floor, &message);
     }
@@ -89,6 +91,7 @@ fn replaced_later(queue: &mut Queue, floor: &mut Floor) {
         retries: None,
         lease: None,
         ttl: None,
+        group: None,
     };
     assert!(matches!(queue.schedule(at(NOW + 1), floor, &kept), Scheduled::Changed(_)));
 }
@@ -119,6 +122,7 @@ fn schedules(queue: &mut Queue, floor: &mut Floor) {
         retries: None,
         lease: None,
         ttl: Some(DurationMs::new(20)),
+        group: Some(b"scheduled"),
     };
     queue.schedule(at(NOW + 1), floor, &waiting);
     let running = Schedule {

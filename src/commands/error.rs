@@ -3,8 +3,8 @@
 
 use crate::module_api::register::Row;
 use crate::queue::cron::{BadCron, CRON_MAX};
-use crate::queue::settings::{Conflict, Unit};
-use crate::queue::RESULT_MAX;
+use crate::queue::settings::{Conflict, Unit, Word};
+use crate::queue::{GROUP_NAME_MAX, RESULT_MAX};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -63,6 +63,10 @@ pub enum Error {
     BadCursor,
     /// No message can have this id.
     BadId,
+    /// No group can have this name.
+    BadGroup,
+    /// The value of an option is none of its words.
+    Choice(String, &'static [Word]),
     /// The queue to change does not exist.
     NoSuchKey,
     /// The Unix time is so small that it must be in seconds.
@@ -136,6 +140,11 @@ impl fmt::Display for Error {
                 "ERR ID must be 1 to 255 bytes without '#', and not of the form of a generated id \
                  (12 or more digits, '-', digits)",
             ),
+            Error::BadGroup => write!(f, "ERR GROUP must be 1 to {GROUP_NAME_MAX} bytes"),
+            Error::Choice(option, words) => {
+                let words: Vec<_> = words.iter().map(|Word(shown, _)| shown.to_string_lossy()).collect();
+                write!(f, "ERR {option} must be {}", words.join(" or "))
+            }
             Error::TooFew { count, wanted, given, of } => {
                 let (of, follow) = if *given == 1 { (of.trim_end_matches('s'), "follows") } else { (*of, "follow") };
                 write!(f, "ERR syntax error, {count} is {wanted} but {given} {of} {follow}")
@@ -144,7 +153,7 @@ impl fmt::Display for Error {
             Error::NoValues(option, names) => write!(f, "ERR syntax error, {option} needs the values {names}"),
             Error::Conflict(Conflict::Backoff) => f.write_str("ERR BACKOFF base must not be above its max"),
             Error::Conflict(Conflict::Rate) => f.write_str("ERR RATE takes two numbers from 1, or 0 0 for no limit"),
-            Error::BadCursor => f.write_str("ERR invalid cursor: give 0, or the cursor that the last DQ.SCAN returned"),
+            Error::BadCursor => f.write_str("ERR invalid cursor: give 0, or the cursor that the last call returned"),
             Error::NoSuchKey => f.write_str("ERR no such key"),
             Error::Seconds(option, seconds) => {
                 write!(f, "ERR {option} is Unix time in milliseconds; {seconds} looks like seconds")

@@ -92,6 +92,7 @@ fn reply_message(ctx: Ctx, message: &Message<'_>) {
         + 2 * usize::from(leased.is_some())
         + usize::from(message.error.is_some())
         + 2 * usize::from(death.is_some())
+        + usize::from(message.group.is_some())
         + message.recurring.map_or(0, schedule_fields);
     let number = |field: &str, value: u64| {
         ctx.bulk(field.as_bytes());
@@ -130,6 +131,10 @@ fn reply_message(ctx: Ctx, message: &Message<'_>) {
         ctx.bulk(b"reason");
         ctx.bulk(reason.as_str().as_bytes());
         number("died", died.as_ms());
+    }
+    if let Some(group) = message.group {
+        ctx.bulk(b"group");
+        ctx.bulk(group);
     }
     if let Some(state) = message.recurring {
         reply_schedule(ctx, state);

@@ -58,6 +58,8 @@ fn reply_queue(ctx: Ctx, queue: &Queue, waiting_clients: u64, now: UnixMs) {
         ("inflight", some(counts.inflight)),
         ("dead", some(counts.dead)),
         ("done", some(counts.done)),
+        ("groups", some(queue.groups() as u64)),
+        ("blocked", some(queue.blocked(now) as u64)),
         ("known", some(queue.known(now) as u64)),
         ("payload-bytes", some(counts.payload_bytes)),
         ("next-due", next_due.and_then(some)),
@@ -68,18 +70,20 @@ fn reply_queue(ctx: Ctx, queue: &Queue, waiting_clients: u64, now: UnixMs) {
         ("paused-until", pause.end().map(UnixMs::as_ms).and_then(some)),
         ("next-delivery", queue.next_delivery(now).map(UnixMs::as_ms).and_then(some)),
     ];
-    let settings = FIELDS.iter().map(|field| (field.name, Some((field.get)(queue.settings()))));
     let totals = queue.totals().named().map(|(field, total)| (field, some(total)));
     let since = queue.failing().map(|failing| failing.since.as_ms()).and_then(some);
     ctx.map(head.len() + FIELDS.len() + 3 + Totals::NAMES.len());
-    let number = |(field, value): (&str, Option<i64>)| {
-        ctx.bulk(field.as_bytes());
-        match value {
-            Some(value) => ctx.integer(value),
-            None => ctx.null(),
+    head.into_iter().for_each(|(field, value)| reply_number(ctx, field, value));
+    for field in FIELDS {
+        let number = (field.get)(queue.settings());
+        match field.word(number) {
+            None => reply_number(ctx, field.name, Some(number)),
+            Some(word) => {
+                ctx.bulk(field.name.as_bytes());
+                ctx.bulk(word.to_bytes());
+            }
         }
-    };
-    head.into_iter().chain(settings).for_each(number);
+    }
     ctx.bulk(b"forward");
     match queue.forward() {
         Some(forward) => ctx.bulk(&forward.words()),
@@ -90,6 +94,14 @@ fn reply_queue(ctx: Ctx, queue: &Queue, waiting_clients: u64, now: UnixMs) {
         Some(failing) => ctx.bulk(failing.error.as_bytes()),
         None => ctx.null(),
     }
-    number(("forward-failing-since", since));
-    totals.for_each(number);
+    reply_number(ctx, "forward-failing-since", since);
+    totals.for_each(|(field, value)| reply_number(ctx, field, value));
+}
+
+fn reply_number(ctx: Ctx, field: &str, value: Option<i64>) {
+    ctx.bulk(field.as_bytes());
+    match value {
+        Some(value) => ctx.integer(value),
+        None => ctx.null(),
+    }
 }

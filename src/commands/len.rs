@@ -1,7 +1,7 @@
-//! `DQ.LEN key [state]`
+//! `DQ.LEN key [state] [GROUP name]`
 
 use super::error::Error;
-use super::options::no_more;
+use super::options::{options, OptionSet, Options};
 use super::{key_name, look_at, now, serve};
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::queue::StateKind;
@@ -28,16 +28,23 @@ impl Command for Len {
         arity: -2,
         keys: Keys::First(Access::PEEK),
         acl: c"read fast",
-        summary: c"Returns the number of messages in one state, or of all messages that are to be completed",
+        summary: c"Returns the number of messages in one state, or of all messages that are to be completed. Optionally of one group",
         complexity: c"O(log N) where N is the number of messages in the queue",
         since: c"0.1.0",
         tips: c"",
         args: &[Arg::key(c"key"), STATES.optional()],
-        options: &[],
+        options: &[LenOption::ARGS],
     };
 
     fn run(call: Call<'_>) {
         serve(call, &Self::ROW, len);
+    }
+}
+
+options! {
+    /// The options of `DQ.LEN`.
+    enum LenOption {
+        Group => Arg::token_string(c"GROUP", c"group"),
     }
 }
 
@@ -49,18 +56,31 @@ pub fn state(word: &[u8]) -> Result<StateKind, Error> {
 fn len(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let name = key_name(call)?;
-    let wanted = parse(call)?;
+    let (wanted, group) = parse(call)?;
     let now = now(ctx);
-    let counts = look_at(ctx, name, now, |held| held.queue.counts_at(now))?.unwrap_or_default();
+    let counts = look_at(ctx, name, now, |held| match group {
+        None => held.queue.counts_at(now),
+        Some(group) => held.queue.counts_of_group(now, group),
+    })?;
+    let counts = counts.unwrap_or_default();
     let is_wanted = |kind: &StateKind| wanted.map_or(kind.is_open(), |wanted| wanted == *kind);
     let len: u64 = StateKind::ALL.into_iter().filter(is_wanted).map(|kind| counts.of(kind)).sum();
     ctx.integer(len as i64);
     Ok(())
 }
 
-/// Parses the state to count. Returns `None` if it is absent.
-pub(super) fn parse(call: &mut Call<'_>) -> Result<Option<StateKind>, Error> {
-    let wanted = call.args.next().map(state).transpose()?;
-    no_more(&mut call.args)?;
-    Ok(wanted)
+/// Parses the state and the group to count; each may be absent.
+pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<(Option<StateKind>, Option<&'a [u8]>), Error> {
+    let (mut wanted, mut group) = (None, None);
+    if let Some(word) = call.args.peek().filter(|word| LenOption::find(word).is_none()) {
+        wanted = Some(state(word)?);
+        call.args.next();
+    }
+    let mut options = Options::new(&mut call.args);
+    while let Some(option) = options.next()? {
+        match option {
+            LenOption::Group => group = Some(options.group()?),
+        }
+    }
+    Ok((wanted, group))
 }

@@ -17,6 +17,7 @@ mod forward;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod get;
+mod groups;
 mod info;
 mod len;
 mod mpop;
@@ -91,6 +92,7 @@ commands! {
     peek::Peek (parse),
     scan::Scan (parse),
     wait::Await (parse),
+    groups::Groups (parse),
     info::Info,
     stats::Stats,
     // Manage queues.

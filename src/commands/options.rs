@@ -9,9 +9,9 @@ use super::error::Error;
 use crate::module_api::args::Args;
 use crate::module_api::register::Arg;
 use crate::queue::id::Id;
-use crate::queue::settings::{Field, Retries, Unit, MAX_LENGTH};
+use crate::queue::settings::{Field, Retries, Unit, Word, MAX_LENGTH};
 use crate::queue::time::{DurationMs, UnixMs};
-use crate::queue::{Cursor, Due};
+use crate::queue::{is_group_name, Cursor, Due};
 
 /// The durations that a client may give, in milliseconds.
 const DURATION: RangeInclusive<i64> = 0..=DurationMs::MAX.as_ms() as i64;
@@ -158,8 +158,14 @@ impl<'a, 'o> Options<'a, 'o> {
         Ok(())
     }
 
-    /// Reads a number of the settings.
-    pub fn field(&mut self, field: &Field) -> Result<i64, Error> {
+    /// Reads a number of the settings, or the place of a word.
+    pub fn field(&mut self, field: &'static Field) -> Result<i64, Error> {
+        let words = field.words();
+        if !words.is_empty() {
+            let word = self.value()?;
+            let place = words.iter().position(|Word(shown, _)| shown.to_bytes().eq_ignore_ascii_case(word));
+            return place.map(|place| place as i64).ok_or_else(|| Error::Choice(self.name(), words));
+        }
         self.number(field.unit, field.range.clone())
     }
 
@@ -207,6 +213,11 @@ impl<'a, 'o> Options<'a, 'o> {
         self.number(Unit::Plain, -1..=COUNT_MAX).map(|count| Retries::new(count as i32).unwrap_or(Retries::UNLIMITED))
     }
 
+    /// Reads the name of a group.
+    pub fn group(&mut self) -> Result<&'a [u8], Error> {
+        self.value().and_then(|word| Some(word).filter(|name| is_group_name(name)).ok_or(Error::BadGroup))
+    }
+
     /// Reads an id that a producer has chosen.
     pub fn message_name(&mut self) -> Result<&'a [u8], Error> {
         self.value().and_then(message_name)
@@ -222,11 +233,6 @@ pub fn message_name(word: &[u8]) -> Result<&[u8], Error> {
 pub fn count_of_words(args: &mut Args<'_>, name: &'static str) -> Result<usize, Error> {
     let word = args.next().unwrap_or_default();
     parse_number(word, Unit::Plain, 1..=COUNT_MAX, || name.to_owned()).map(|count| count.unsigned_abs() as usize)
-}
-
-/// Fails if there are words after the last argument of a command without options.
-pub fn no_more(args: &mut Args<'_>) -> Result<(), Error> {
-    args.next().map_or(Ok(()), |word| Err(Error::UnknownOption(Error::shown(word))))
 }
 
 /// Parses the cursor of a scan.

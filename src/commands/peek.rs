@@ -1,4 +1,4 @@
-//! `DQ.PEEK key [state] [COUNT n]`
+//! `DQ.PEEK key [state] [COUNT n] [GROUP name]`
 
 use super::error::Error;
 use super::get::reply_shown;
@@ -35,16 +35,20 @@ options! {
     /// The options of `DQ.PEEK`.
     enum PeekOption {
         Count => Arg::token_int(c"COUNT", c"count"),
+        Group => Arg::token_string(c"GROUP", c"group"),
     }
 }
 
 fn peek(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let name = key_name(call)?;
-    let (kind, count) = parse(call)?;
+    let (kind, count, group) = parse(call)?;
     let now = now(ctx);
     let shown = look_caught_up(ctx, name, now, |held| {
-        let next = held.queue.peek(now, kind, count);
+        let next = match group {
+            None => held.queue.peek(now, kind, count),
+            Some(group) => held.queue.peek_group(now, group, kind, count),
+        };
         ctx.array(next.len());
         for sequence in next {
             match held.queue.show(now, sequence) {
@@ -59,8 +63,8 @@ fn peek(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-pub(super) fn parse(call: &mut Call<'_>) -> Result<(StateKind, usize), Error> {
-    let (mut kind, mut count) = (StateKind::Ready, 1);
+pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<(StateKind, usize, Option<&'a [u8]>), Error> {
+    let (mut kind, mut count, mut group) = (StateKind::Ready, 1, None);
     if let Some(word) = call.args.peek().filter(|word| PeekOption::find(word).is_none()) {
         kind = state(word)?;
         call.args.next();
@@ -69,7 +73,8 @@ pub(super) fn parse(call: &mut Call<'_>) -> Result<(StateKind, usize), Error> {
     while let Some(option) = options.next()? {
         match option {
             PeekOption::Count => count = options.count()?,
+            PeekOption::Group => group = Some(options.group()?),
         }
     }
-    Ok((kind, count))
+    Ok((kind, count, group))
 }

@@ -68,6 +68,7 @@ impl blocked::Request for Request {
         if held.queue.forward().is_some() {
             return None;
         }
+        correct_clock(ctx, name, held, now);
         let count = held.queue.deliverable_as_viewed(now, &self.wanted);
         deliver(ctx, name, held, now, self, count)
     }
@@ -127,13 +128,18 @@ pub fn parse(call: &mut Call<'_>) -> Result<(Request, Option<DurationMs>), Error
 /// Delivers the messages that `request` asks for and replies with them. Returns `None`, and sends no reply, if there is
 /// none.
 pub fn serve_now(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, request: &Request) -> Option<Announcement> {
-    if let Some(now) = held.queue.correct_rate(now) {
+    correct_clock(ctx, name, held, now);
+    let count = held.queue.deliverable(now, &request.wanted);
+    deliver(ctx, name, held, now, request, count)
+}
+
+/// Corrects what a clock that was ahead of this one has recorded. That is a write.
+fn correct_clock(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) {
+    if let Some(now) = held.queue.correct_clock(now) {
         if listeners::any(ctx) {
             write::replicate(ctx, name, held, now, Effect::PullBack);
         }
     }
-    let count = held.queue.deliverable(now, &request.wanted);
-    deliver(ctx, name, held, now, request, count)
 }
 
 /// Delivers `count` messages, which the queue has promised, and replies with them.
@@ -173,7 +179,10 @@ fn deliver(
         Lease::NoAck => Effect::Take(grants.iter().map(|grant| grant.sequence).collect()),
         Lease::Default | Lease::For(_) => Effect::Deliver(grants),
     };
-    Some(write::record(ctx, name, held, now, Wake::Nobody, effect))
+    // A message that is removed at once leaves room in its group for the next one.
+    let leaves_room = request.wanted.lease == Lease::NoAck && held.queue.groups() > 0;
+    let wake = if leaves_room { Wake::IfDeliverable } else { Wake::Nobody };
+    Some(write::record(ctx, name, held, now, wake, effect))
 }
 
 /// Replies with a message as its consumer receives it: id, payload, attempt, receipt.

@@ -1,4 +1,4 @@
-//! `DQ.PURGE key [state ...] [COUNT n]`
+//! `DQ.PURGE key [state ...] [COUNT n] [GROUP name]`
 
 use super::error::Error;
 use super::len::{state, STATES};
@@ -19,7 +19,7 @@ impl Command for Purge {
         arity: -2,
         keys: Keys::First(Access::DELETE),
         acl: c"write slow",
-        summary: c"Removes the messages of a queue: all of them, those in some states, or the first ones. Returns the number of messages removed",
+        summary: c"Removes the messages of a queue: all of them, those in some states or of one group, or the first ones. Returns the number of messages removed",
         complexity: c"O(M * log N) where M is the number of messages removed and N the number of messages in the queue",
         since: c"0.1.0",
         tips: c"",
@@ -36,18 +36,20 @@ options! {
     /// The options of `DQ.PURGE`.
     enum PurgeOption {
         Count => Arg::token_int(c"COUNT", c"count"),
+        Group => Arg::token_string(c"GROUP", c"group"),
     }
 }
 
 fn purge(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let name = key_name(call)?;
-    let (states, count) = parse(call)?;
+    let (states, count, group) = parse(call)?;
     let now = now(ctx);
     let outcome = change_queue(ctx, name, now, |queue| {
-        let purged = match count {
-            None => queue.purge(now, states),
-            Some(count) => queue.purge_first(now, states, count),
+        let purged = match (group, count) {
+            (Some(group), count) => queue.purge_group(now, group, states, count),
+            (None, None) => queue.purge(now, states),
+            (None, Some(count)) => queue.purge_first(now, states, count),
         };
         (purged.count > 0).then_some((purged.count, Effect::Purge(purged.spans, purged.done)))
     })?;
@@ -61,19 +63,24 @@ fn purge(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-pub(super) fn parse(call: &mut Call<'_>) -> Result<(States, Option<usize>), Error> {
+/// The states, the number and the group of the messages to remove.
+type Chosen<'a> = (States, Option<usize>, Option<&'a [u8]>);
+
+/// Parses the states, the number and the group of the messages to remove.
+pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Chosen<'a>, Error> {
     let mut named: Option<States> = None;
     while let Some(word) = call.args.peek().filter(|word| PurgeOption::find(word).is_none()) {
         let state = States::only(state(word)?);
         named = Some(named.map_or(state, |named| named.and(state)));
         call.args.next();
     }
-    let mut count = None;
+    let (mut count, mut group) = (None, None);
     let mut options = Options::new(&mut call.args);
     while let Some(option) = options.next()? {
         match option {
             PurgeOption::Count => count = Some(options.count()?),
+            PurgeOption::Group => group = Some(options.group()?),
         }
     }
-    Ok((named.unwrap_or(States::ALL), count))
+    Ok((named.unwrap_or(States::ALL), count, group))
 }

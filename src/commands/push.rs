@@ -1,5 +1,5 @@
 //! `DQ.PUSH key payload [ID id] [DELAY ms | AT unix-ms] [PRIORITY n] [RETRIES n] [LEASE ms] [TTL ms] [REPLACE]
-//! [MAXWAIT ms] [LATER] [RETAIN ms]`
+//! [MAXWAIT ms] [LATER] [RETAIN ms] [GROUP name]`
 
 use super::error::Error;
 use super::options::{options, Options, DUE};
@@ -59,6 +59,7 @@ options! {
         MaxWait => Arg::token_int(c"MAXWAIT", c"maxwait-ms"),
         Later => Arg::token(c"later", c"LATER"),
         Retain => Arg::token_int(c"RETAIN", c"retain-ms"),
+        Group => Arg::token_string(c"GROUP", c"group"),
     }
 }
 
@@ -144,7 +145,7 @@ pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<NewMessage<'a>, Error> {
 
 /// A message without its payload and its name: the values of the options that `DQ.PUSH` and `DQ.MPUSH` have in common.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Template {
+pub struct Template<'a> {
     due: Option<Due>,
     priority: i8,
     retries: Option<Retries>,
@@ -154,9 +155,10 @@ pub struct Template {
     maxwait: Option<DurationMs>,
     later: bool,
     retain: Option<DurationMs>,
+    group: Option<&'a [u8]>,
 }
 
-impl Template {
+impl<'a> Template<'a> {
     /// Checks that options which depend on others are not alone; `ids` is the option that names the messages.
     pub fn check(&self, ids: &'static str, named: bool) -> Result<(), Error> {
         for (option, given) in [("MAXWAIT", self.maxwait.is_some()), ("LATER", self.later)] {
@@ -171,7 +173,7 @@ impl Template {
     }
 
     /// Reads the value of an option.
-    pub fn read(&mut self, option: MessageOption, options: &mut Options<'_, '_>) -> Result<(), Error> {
+    pub fn read(&mut self, option: MessageOption, options: &mut Options<'a, '_>) -> Result<(), Error> {
         match option {
             MessageOption::Delay => options.delay(&mut self.due)?,
             MessageOption::At => options.at(&mut self.due)?,
@@ -183,12 +185,13 @@ impl Template {
             MessageOption::Later => self.later = true,
             MessageOption::MaxWait => self.maxwait = Some(options.duration()?),
             MessageOption::Retain => self.retain = Some(options.duration()?),
+            MessageOption::Group => self.group = Some(options.group()?),
         }
         Ok(())
     }
 
     /// Makes a message with these values.
-    pub fn message<'a>(&self, payload: &'a [u8], name: Option<&'a [u8]>) -> NewMessage<'a> {
+    pub fn message(&self, payload: &'a [u8], name: Option<&'a [u8]>) -> NewMessage<'a> {
         NewMessage {
             payload,
             name,
@@ -201,6 +204,7 @@ impl Template {
             maxwait: self.maxwait,
             later: self.later,
             retain: self.retain,
+            group: self.group,
         }
     }
 }

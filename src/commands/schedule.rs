@@ -70,6 +70,7 @@ options! {
         Retries => Arg::token_int(c"RETRIES", c"retries"),
         Lease => Arg::token_int(c"LEASE", c"lease-ms"),
         Ttl => Arg::token_int(c"TTL", c"ttl-ms"),
+        Group => Arg::token_string(c"GROUP", c"group"),
     }
 }
 
@@ -138,7 +139,7 @@ fn refusal(why: &Scheduled<'_>, wanted: &Wanted<'_>) -> Error {
 
 /// The values of the options that do not belong to the rule.
 #[derive(Default)]
-struct Template {
+struct Template<'a> {
     at: Option<UnixMs>,
     until: Option<UnixMs>,
     times: Option<u64>,
@@ -146,10 +147,11 @@ struct Template {
     retries: Option<Retries>,
     lease: Option<DurationMs>,
     ttl: Option<DurationMs>,
+    group: Option<&'a [u8]>,
 }
 
-impl Template {
-    fn read(&mut self, option: ScheduleOption, options: &mut Options<'_, '_>) -> Result<(), Error> {
+impl<'a> Template<'a> {
+    fn read(&mut self, option: ScheduleOption, options: &mut Options<'a, '_>) -> Result<(), Error> {
         match option {
             ScheduleOption::At => self.at = Some(options.instant()?),
             ScheduleOption::Until => self.until = Some(options.instant()?),
@@ -158,6 +160,7 @@ impl Template {
             ScheduleOption::Retries => self.retries = Some(options.retries()?),
             ScheduleOption::Lease => self.lease = Some(options.positive_duration()?),
             ScheduleOption::Ttl => self.ttl = Some(options.duration()?),
+            ScheduleOption::Group => self.group = Some(options.group()?),
         }
         Ok(())
     }
@@ -198,6 +201,7 @@ pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Wanted<'a>, Error> {
         retries: template.retries,
         lease: template.lease,
         ttl: template.ttl,
+        group: template.group,
     })
 }
 

@@ -3,7 +3,7 @@
 use super::error::Error;
 use super::options::{OptionSet, Options};
 use crate::module_api::register::Arg;
-use crate::queue::settings::{Field, Given, Settings, FIELDS};
+use crate::queue::settings::{Field, Given, Settings, Word, FIELDS};
 use std::ffi::CStr;
 
 /// A setting as an option; holds the place of its first number in [`FIELDS`].
@@ -30,7 +30,7 @@ impl OptionSet for Setting {
 /// The name of the option that `field` begins, if it begins one.
 const fn option_of(field: &Field) -> Option<&'static CStr> {
     match field.given {
-        Given::Option(option, _) | Given::First(option, _, _) => Some(option),
+        Given::Option(option, _) | Given::First(option, _, _) | Given::Word(option, _, _) => Some(option),
         Given::Next(_) | Given::Optional(_, _) => None,
     }
 }
@@ -45,13 +45,45 @@ const OPTIONS: usize = {
     count
 };
 
+/// How many words the settings have that are a choice between words.
+const WORDS_COUNT: usize = {
+    let (mut count, mut fields) = (0, FIELDS);
+    while let [field, rest @ ..] = fields {
+        count += field.words().len();
+        fields = rest;
+    }
+    count
+};
+
+/// The words of all settings as arguments, in the order of [`FIELDS`].
+const WORDS: &[Arg; WORDS_COUNT] = &{
+    let mut all = [Arg::int(c""); WORDS_COUNT];
+    let (mut left, mut fields): (&mut [Arg], _) = (&mut all, FIELDS);
+    let mut words: &[Word] = &[];
+    while let [arg, others @ ..] = left {
+        while let ([], [field, rest @ ..]) = (words, fields) {
+            (words, fields) = (field.words(), rest);
+        }
+        if let [Word(name, token), more @ ..] = words {
+            *arg = Arg::token(name, token);
+            words = more;
+        }
+        left = others;
+    }
+    all
+};
+
 /// Each number as an argument.
 const NUMBERS: &[Arg; FIELDS.len()] = &{
     let mut numbers = [Arg::int(c""); FIELDS.len()];
     let (mut left, mut fields): (&mut [Arg], _) = (&mut numbers, FIELDS);
+    let mut words: &[Arg] = WORDS;
     while let ([number, others @ ..], [field, rest @ ..]) = (left, fields) {
+        let (own_words, other_words) = words.split_at(field.words().len());
+        words = other_words;
         *number = match field.given {
             Given::Option(token, name) => Arg::token_int(token, name),
+            Given::Word(token, name, _) => Arg::oneof(name, own_words).after(token),
             Given::First(_, _, name) | Given::Next(name) => Arg::int(name),
             Given::Optional(token, name) => Arg::token_int(token, name).optional(),
         };
@@ -69,7 +101,7 @@ const fn options() -> [Arg; OPTIONS] {
         let (its_own, after) = numbers.split_at(1 + more);
         *option = match field.given {
             Given::First(token, name, _) => Arg::block(name, its_own).after(token).optional(),
-            Given::Option(..) | Given::Next(..) | Given::Optional(..) => number.optional(),
+            Given::Option(..) | Given::Word(..) | Given::Next(..) | Given::Optional(..) => number.optional(),
         };
         (left, fields, numbers) = (others, rest.split_at(more).1, after);
     }
@@ -108,7 +140,7 @@ impl Change {
         }
         for (field, number) in fields.iter().zip(self.numbers.iter_mut().skip(first)) {
             match field.given {
-                Given::Option(..) | Given::First(..) => {}
+                Given::Option(..) | Given::Word(..) | Given::First(..) => {}
                 Given::Next(_) if options.rest().peek().is_none_or(is_name) => return Err(missing(fields)),
                 Given::Next(_) => {}
                 Given::Optional(word, _) if !options.accept(word.to_bytes()) => continue,
@@ -142,7 +174,9 @@ fn is_name(word: &[u8]) -> bool {
 fn missing(fields: &'static [Field]) -> Error {
     let option = fields.first().and_then(option_of).map(|option| option.to_string_lossy().into_owned());
     let names = fields.iter().filter_map(|field| match field.given {
-        Given::Option(_, name) | Given::First(_, _, name) | Given::Next(name) => Some(name.to_string_lossy()),
+        Given::Option(_, name) | Given::Word(_, name, _) | Given::First(_, _, name) | Given::Next(name) => {
+            Some(name.to_string_lossy())
+        }
         Given::Optional(..) => None,
     });
     Error::NoValues(option.unwrap_or_default(), names.collect::<Vec<_>>().join(" and "))

@@ -114,7 +114,7 @@ fn advance(
     let mut lasted = true;
     if decides {
         // Clients may be blocked already, so the correction does not wait for the next pop.
-        if let Some(at) = held.queue.correct_rate(now) {
+        if let Some(at) = held.queue.correct_clock(now) {
             write::replicate(ctx, name, held, at, Effect::PullBack);
             moved.changed = true;
         }

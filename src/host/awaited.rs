@@ -160,6 +160,7 @@ impl Key {
                 false
             }
             Effect::Promote(..) | Effect::Redrive(..) | Effect::Declare(..) | Effect::PullBack => false,
+            Effect::Turns(_) => false,
             Effect::Trim(_) | Effect::TrimDone(_) | Effect::Keep(_) | Effect::Recall(_) | Effect::Resume(_) => false,
             Effect::Create(..) | Effect::Alter(..) | Effect::Pause(_) => false,
         }

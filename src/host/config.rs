@@ -17,7 +17,7 @@ use redis_module::raw;
 
 use crate::module_api::api::api;
 use crate::module_api::ctx::{is_ok, Ctx};
-use crate::queue::settings::{Conflict, Settings, FIELDS};
+use crate::queue::settings::{Conflict, Settings, Word, FIELDS};
 
 /// The defaults of the settings of new queues, one for each of [`FIELDS`]. [`register`] sets them.
 static DEFAULTS: [AtomicI64; FIELDS.len()] = [const { AtomicI64::new(0) }; FIELDS.len()];
@@ -59,7 +59,11 @@ pub fn register(ctx: Ctx) -> Result<(), String> {
         let name = CString::new(format!("default-{}", field.name)).map_err(|error| error.to_string())?;
         let default = (field.get)(&Settings::DEFAULT);
         value.store(default, Ordering::Relaxed);
-        number(ctx, &name, field.range.clone(), default, value, Some(apply_defaults))?;
+        if field.words().is_empty() {
+            number(ctx, &name, field.range.clone(), default, value, Some(apply_defaults))?;
+        } else {
+            choice(ctx, &name, field.words(), default, value)?;
+        }
     }
     number(ctx, c"timer-budget", TIMER_BUDGETS, TIMER_BUDGET_DEFAULT, &TIMER_BUDGET, None)?;
     yes_or_no(ctx, c"allow-effects", &ALLOW_EFFECTS)?;
@@ -98,6 +102,29 @@ fn number(
     registered(name, status)
 }
 
+/// Registers a choice between words; the value is the place of the word.
+fn choice(ctx: Ctx, name: &CStr, words: &[Word], default: i64, value: &'static AtomicI64) -> Result<(), String> {
+    let mut texts: Vec<*const c_char> = words.iter().map(|Word(shown, _)| shown.as_ptr()).collect();
+    let places: Vec<c_int> = (0..).take(words.len()).collect();
+    // SAFETY: as in `number`; the server copies the two arrays, which have the same length.
+    let status = unsafe {
+        api!(RedisModule_RegisterEnumConfig)(
+            ctx.as_ptr(),
+            name.as_ptr(),
+            default as c_int,
+            raw::REDISMODULE_CONFIG_DEFAULT,
+            texts.as_mut_ptr(),
+            places.as_ptr(),
+            places.len() as c_int,
+            Some(get_place),
+            Some(set_place),
+            None,
+            ptr::from_ref(value).cast_mut().cast(),
+        )
+    };
+    registered(name, status)
+}
+
 /// Registers a boolean whose default is `no`.
 fn yes_or_no(ctx: Ctx, name: &CStr, value: &'static AtomicI64) -> Result<(), String> {
     // SAFETY: as in `number`.
@@ -107,8 +134,8 @@ fn yes_or_no(ctx: Ctx, name: &CStr, value: &'static AtomicI64) -> Result<(), Str
             name.as_ptr(),
             0,
             raw::REDISMODULE_CONFIG_DEFAULT,
-            Some(get_bool),
-            Some(set_bool),
+            Some(get_place),
+            Some(set_place),
             None,
             ptr::from_ref(value).cast_mut().cast(),
         )
@@ -167,18 +194,18 @@ extern "C" fn set_number(
     raw::REDISMODULE_OK as c_int
 }
 
-extern "C" fn get_bool(_name: *const c_char, value: *mut c_void) -> c_int {
+extern "C" fn get_place(_name: *const c_char, value: *mut c_void) -> c_int {
     // SAFETY: the server passes the value that it was given.
-    c_int::from(unsafe { value_of(value) }.load(Ordering::Relaxed) != 0)
+    c_int::try_from(unsafe { value_of(value) }.load(Ordering::Relaxed)).unwrap_or(0)
 }
 
-extern "C" fn set_bool(
+extern "C" fn set_place(
     name: *const c_char,
     chosen: c_int,
     value: *mut c_void,
     error: *mut *mut raw::RedisModuleString,
 ) -> c_int {
-    set_number(name, c_longlong::from(chosen != 0), value, error)
+    set_number(name, c_longlong::from(chosen), value, error)
 }
 
 extern "C" fn apply_defaults(

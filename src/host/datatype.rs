@@ -311,6 +311,9 @@ extern "C" fn aof_rewrite(io: *mut raw::RedisModuleIO, key: *mut raw::RedisModul
         for chunk in queue.leaving_chunks() {
             emit(io, key, &Stamped { now, effect: Effect::Resume(chunk) });
         }
+        for chunk in queue.turn_chunks() {
+            emit(io, key, &Stamped { now, effect: Effect::Turns(chunk) });
+        }
     });
 }
 

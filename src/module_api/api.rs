@@ -100,6 +100,7 @@ required! {
     RedisModule_SetCommandInfo
     RedisModule_RegisterNumericConfig
     RedisModule_RegisterBoolConfig
+    RedisModule_RegisterEnumConfig
     RedisModule_LoadConfigs
 }
 

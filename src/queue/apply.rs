@@ -55,11 +55,17 @@ impl Queue {
 
     /// Applies an effect. Returns an error if no queue could have produced it; a refused effect changes nothing.
     pub fn apply(&mut self, stamped: &Stamped<'_>) -> Result<Applied, Refused> {
+        let applied = self.carry_out(stamped)?;
+        self.messages.end_effect();
+        Ok(applied)
+    }
+
+    fn carry_out(&mut self, stamped: &Stamped<'_>) -> Result<Applied, Refused> {
         let now = stamped.now;
         self.accept(&stamped.effect, now)?;
         let is_piece =
             matches!(stamped.effect, Effect::Continue(_) | Effect::Keep(_) | Effect::Recall(_) | Effect::Resume(_));
-        if !is_piece && !matches!(stamped.effect, Effect::Begin(_)) {
+        if !is_piece && !matches!(stamped.effect, Effect::Begin(_) | Effect::Turns(_)) {
             self.forget_ended(now);
         }
         // The queue's clock is not changed: it holds the time of this server, and `now` is that of another. Only the
@@ -72,15 +78,18 @@ impl Queue {
                 }
             }
             Effect::Deliver(grants) => {
-                grants.iter().for_each(|grant| self.lend(grant, now));
+                let turn = self.messages.begin_turn(now);
+                grants.iter().for_each(|grant| self.lend(grant, turn, now));
                 self.count_begun(grants.len(), now);
             }
             Effect::Take(sequences) => {
-                self.take_all(sequences, now);
+                let turn = self.messages.begin_turn(now);
+                self.take_all(sequences, turn, now);
                 self.count_begun(sequences.len(), now);
             }
             Effect::Forward(sequences) => {
-                self.take_all(sequences, now);
+                let turn = self.messages.begin_turn(now);
+                self.take_all(sequences, turn, now);
                 self.count_forwarded(sequences.len(), now);
             }
             Effect::Ack(sequences) => return Ok(self.finish_all(sequences, now)),
@@ -144,12 +153,15 @@ impl Queue {
             }
             Effect::EndRuns(how, others, ends) => {
                 let mut applied = Applied::Done;
+                let taken = matches!(how, Ended::Taken | Ended::Forwarded);
+                let turn = if taken { self.messages.begin_turn(now) } else { None };
                 match how {
-                    Ended::Taken | Ended::Forwarded => self.take_all(others, now),
+                    Ended::Taken | Ended::Forwarded => self.take_all(others, turn, now),
                     _ => applied = self.finish_all(others, now),
                 }
                 for end in ends {
                     if let Some((at, record)) = self.refreshed(end.sequence, now) {
+                        self.give_turn(self.messages.group(at), turn);
                         self.apply_end(at, &record, *how, end, now);
                     }
                 }
@@ -170,19 +182,26 @@ impl Queue {
                 self.set_forward(forward.as_deref().cloned());
             }
             Effect::Pause(pause) => self.gate.set_pause(*pause),
-            Effect::PullBack => self.gate.pull_back_to(now),
+            Effect::PullBack => self.pull_back(now),
             Effect::Begin(header) => *self = Queue::begin(header),
             Effect::Continue(images) => self.continue_with(images),
             Effect::Keep(messages) => self.restore_done(messages),
             Effect::Recall(ids) => self.recall(ids),
             Effect::Resume(leaving) => self.resume_beside(leaving),
+            Effect::Turns(turns) => {
+                self.messages.restore_turns(turns);
+                self.view.retune_all(&self.messages);
+            }
         }
         Ok(Applied::Done)
     }
 
     /// Removes messages that were delivered without a lease.
-    fn take_all(&mut self, sequences: &[Sequence], now: UnixMs) {
-        self.for_each_refreshed(sequences, now, |queue, at, record| queue.take(at, record, now));
+    fn take_all(&mut self, sequences: &[Sequence], turn: Option<u64>, now: UnixMs) {
+        self.for_each_refreshed(sequences, now, |queue, at, record| {
+            queue.give_turn(queue.messages.group(at), turn);
+            queue.take(at, record, now);
+        });
     }
 
     /// Completes messages that were acked.
@@ -250,6 +269,7 @@ impl Queue {
             Effect::Continue(images) => self.may_continue_with(images),
             Effect::Keep(messages) => self.may_restore_done(messages),
             Effect::Recall(ids) => self.may_recall(ids),
+            Effect::Turns(turns) => self.may_restore(turns),
             Effect::Resume(leaving) => self.may_resume(leaving),
             Effect::Create(settings, forward) | Effect::Alter(settings, forward) => {
                 settings.are_valid() && forward.as_ref().is_none_or(|forward| forward.is_valid())
@@ -310,7 +330,8 @@ impl Queue {
     fn continue_with(&mut self, images: &[Image<'_>]) {
         let at = self.view.at();
         for image in images {
-            self.insert_image(image, at);
+            // The turns of the groups follow.
+            self.insert_entering(image, UnixMs::EPOCH, at);
         }
     }
 

@@ -9,6 +9,7 @@
 use super::done::DoneMessage;
 use super::forward::Forward;
 use super::gate::Pause;
+use super::groups::{is_group_name, TurnState};
 use super::id::{Id, Receipt, Sequence};
 use super::known::KnownId;
 use super::ops::give_back::{Fate, ERROR_MAX};
@@ -32,6 +33,8 @@ pub struct Image<'a> {
     pub payload: &'a [u8],
     /// The error text that was last stored with it.
     pub error: Option<&'a [u8]>,
+    /// The name of its group.
+    pub group: Option<&'a [u8]>,
     /// Where it comes from, unless its sequence tells.
     pub origin: Option<Origin>,
     /// How long it is kept after its completion, in place of the queue's setting; zero is not at all.
@@ -56,6 +59,7 @@ impl Image<'_> {
             && self.record.is_valid()
             && self.name.is_none_or(Id::is_name)
             && self.error.is_none_or(|error| error.len() <= ERROR_MAX)
+            && self.group.is_none_or(is_group_name)
             && self
                 .origin
                 .is_none_or(|origin| self.name.is_some() && origin.unless_told_by(self.record.sequence).is_some())
@@ -141,6 +145,8 @@ pub enum Effect<'a> {
     Continue(Vec<Image<'a>>),
     /// These are done messages of a queue that [`Effect::Begin`] started.
     Keep(Vec<DoneMessage<'a>>),
+    /// These are turns of groups of a queue that [`Effect::Begin`] started.
+    Turns(TurnState<'a>),
     /// These are known ids, whose messages are gone, of a queue that [`Effect::Begin`] started.
     Recall(Vec<KnownId<'a>>),
     /// These are the messages that are still delivered beside kept ones, with the sequences of these, of a queue that

@@ -3,7 +3,10 @@
 //! A message is found by its sequence, which every message has, or by its name, which is unique among the messages that
 //! the queue holds. Clients refer to a named message by its name only.
 
+mod groups;
+
 use super::effect::Image;
+use super::groups::{GroupId, GroupNames, Membership};
 use super::id::{Id, Receipt, Sequence};
 use super::order::{Key, OrderedKeys};
 use super::origin::Origin;
@@ -23,6 +26,8 @@ pub(super) struct Messages {
     /// Whether a message was ever marked as given back. Few queues have such messages, and the others need not look at
     /// the mark of each message.
     marked: bool,
+    /// Allocated with the first message that has a group.
+    groups: Option<Box<GroupNames>>,
 }
 
 impl Messages {
@@ -45,16 +50,17 @@ impl Messages {
     }
 
     /// Adds a message behind all others. Its sequence must be above theirs, and no other may have its name. O(log n).
-    pub fn add(&mut self, record: &Record, bytes: Bytes<'_>) {
-        self.store.append(record, bytes);
+    pub fn add(&mut self, record: &Record, bytes: Bytes<'_>, group: Option<Membership<'_>>) {
+        let group = group.map(|of| self.groups.get_or_insert_with(|| Box::new(GroupNames::new(of.limits))).join(&of));
+        self.store.append(record, bytes, group);
         if let Some(name) = bytes.name {
             self.names.insert(Key::hashed(hash_of(name), record.sequence));
         }
     }
 
     /// [`Messages::add`] for a whole message.
-    pub fn add_image(&mut self, image: &Image<'_>) {
-        self.add(&image.record, Bytes::from(image));
+    pub fn add_image(&mut self, image: &Image<'_>, group: Option<Membership<'_>>) {
+        self.add(&image.record, Bytes::from(image), group);
         if image.recurring.is_none() && image.retain.is_none() {
             return;
         }
@@ -75,12 +81,18 @@ impl Messages {
                 self.names.remove(Key::hashed(hash_of(name), self.store.sequence(at)));
             }
         }
+        if let Some(id) = self.group(at) {
+            self.groups.as_mut().into_iter().for_each(|groups| groups.leave(id));
+        }
         self.store.remove(at);
     }
 
     /// Removes all messages in `spans`. O(n), with little work for each.
     pub fn remove_spans(&mut self, spans: &Spans) {
         self.store.remove_where(|sequence| spans.contain(sequence));
+        if let Some(groups) = &mut self.groups {
+            groups.recount(self.store.iter_after(None).filter_map(|at| self.store.group(at)));
+        }
         if self.names.is_empty() {
             return;
         }
@@ -229,8 +241,13 @@ impl Messages {
 
     /// Sets which order of the view each message is in: calls `placement` with every record, in push order. Only the
     /// view calls this.
-    pub fn place_all(&mut self, placement: impl FnMut(&Record) -> Placement) {
+    pub fn place_all(&mut self, placement: impl FnMut(&Record, Option<GroupId>) -> Placement) {
         self.store.place_all(placement);
+    }
+
+    /// The priority of the message with `sequence`; zero if the queue does not hold it. O(log n).
+    pub fn priority_of(&self, sequence: Sequence) -> i8 {
+        self.store.locate(sequence).map_or(0, |at| self.store.priority(at))
     }
 
     /// Writes those fields of a record that can change: due time, priority, the end of its TTL, attempts and phase.
@@ -338,12 +355,14 @@ impl Messages {
 
     /// The number of bytes on the heap. O(n / 64).
     pub fn heap_bytes(&self) -> usize {
-        self.store.heap_bytes() + self.names.heap_bytes()
+        let groups = self.groups.as_ref().map_or(0, |groups| size_of::<GroupNames>() + groups.heap_bytes());
+        self.store.heap_bytes() + self.names.heap_bytes() + groups
     }
 
     /// The number of allocations to free, an estimate.
     pub fn allocations(&self) -> usize {
-        self.store.allocations() + if self.names.is_empty() { 0 } else { self.names.allocations() }
+        let groups = self.groups.as_ref().map_or(0, |groups| groups.allocations());
+        groups + self.store.allocations() + if self.names.is_empty() { 0 } else { self.names.allocations() }
     }
 
     /// Checks that each name leads to its message and that each message is found by its sequence. O(n log n), for
@@ -382,7 +401,13 @@ impl Messages {
         if named != self.names.len() || count != self.store.len() || recurring != self.store.recurring_count() {
             return Err("the messages, their names or their schedules are miscounted");
         }
-        Ok(())
+        let mut grouped = self.store.iter_after(None).filter_map(|at| self.store.group(at));
+        match &self.groups {
+            None if grouped.next().is_some() => Err("a message is in a group that does not exist"),
+            Some(groups) if groups.is_empty() => Err("groups are remembered that have no message"),
+            Some(groups) => groups.check(grouped),
+            None => Ok(()),
+        }
     }
 }
 

@@ -15,8 +15,8 @@
 //! # The modules
 //! [`time`], [`id`], `spans`, [`backoff`], [`rate`] and [`settings`] define the basic types; `record` describes one
 //! message, and `recurring` what a recurring message has beside it; [`rule`] and [`cron`] say when that is due.
-//! `messages` holds the messages of a queue, in a `store` of segments; `done` keeps what is left of those that were
-//! completed, and `known` the ids of those that are gone;
+//! `messages` holds the messages of a queue, in a `store` of segments; `groups` knows which of them belong together;
+//! `done` keeps what is left of those that were completed, and `known` the ids of those that are gone;
 //! `view` keeps the order in which each message stands, on top of [`order`], `waiting` and `begun`; `gate` says how many
 //! messages may be delivered now, and [`forward`] where the server itself takes them; `counters` and `stats` count what happens. `queue` combines these parts, and `ops` has
 //! a file for each family of operations. `effect` defines what is replicated, `apply` applies it, and
@@ -33,6 +33,7 @@ mod done;
 mod effect;
 pub mod forward;
 mod gate;
+mod groups;
 pub mod id;
 mod known;
 mod messages;
@@ -59,6 +60,7 @@ pub use counters::{Counts, Totals};
 pub use done::{DoneMessage, RESULT_MAX};
 pub use effect::{Effect, Grant, Image, Stamped};
 pub use gate::Pause;
+pub use groups::{is_group_name, Group, TurnState, GROUP_NAME_MAX};
 pub use known::KnownId;
 pub use ops::advance::Advanced;
 pub use ops::deliver::{Delivered, Lease, Pop};

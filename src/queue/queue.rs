@@ -5,6 +5,7 @@ use super::done::Done;
 use super::effect::Image;
 use super::forward::Forwarding;
 use super::gate::{Gate, Pause};
+use super::groups::{GroupLimits, Membership};
 use super::id::{Receipt, Sequence};
 use super::known::Known;
 use super::messages::Messages;
@@ -240,8 +241,8 @@ impl Queue {
     }
 
     /// Adds a message behind all others. O(log n).
-    pub(super) fn insert(&mut self, record: &Record, bytes: Bytes<'_>, now: UnixMs) {
-        self.messages.add(record, bytes);
+    pub(super) fn insert(&mut self, record: &Record, bytes: Bytes<'_>, group: Option<&[u8]>, now: UnixMs) {
+        self.messages.add(record, bytes, self.membership(group, now));
         if let Some(at) = self.messages.find_sequence(record.sequence) {
             self.view.place(&mut self.messages, at, record, now);
         }
@@ -249,7 +250,12 @@ impl Queue {
 
     /// [`Queue::insert`] for a whole message.
     pub(super) fn insert_image(&mut self, image: &Image<'_>, now: UnixMs) {
-        self.messages.add_image(image);
+        self.insert_entering(image, now, now);
+    }
+
+    /// [`Queue::insert_image`]. If the message brings its group with it, the group enters the round at `entered`.
+    pub(super) fn insert_entering(&mut self, image: &Image<'_>, entered: UnixMs, now: UnixMs) {
+        self.messages.add_image(image, self.membership(image.group, entered));
         if let Some(at) = self.messages.find_sequence(image.record.sequence) {
             self.view.place(&mut self.messages, at, &image.record, now);
         }
@@ -266,8 +272,12 @@ impl Queue {
     pub(super) fn rewrite(&mut self, at: At, old: &Record, new: &Record, now: UnixMs) {
         // Messages that are due by `now` count as ready before this one is placed.
         self.view.advance_due(now);
-        self.view.unplace(&self.messages, at, old);
-        self.messages.update(at, new);
-        self.view.place(&mut self.messages, at, new, now);
+        self.view.replace(&mut self.messages, at, old, new, now);
+    }
+
+    /// The group that a message joins at `now`.
+    #[inline]
+    pub(super) fn membership<'a>(&self, group: Option<&'a [u8]>, now: UnixMs) -> Option<Membership<'a>> {
+        group.map(|name| Membership { name, limits: GroupLimits::from(&*self.settings), now })
     }
 }

@@ -4,6 +4,7 @@
 //! written anywhere that a message became due, that a lease ended or that a TTL ended: it can always be computed again.
 
 use super::id::{Receipt, Sequence};
+use super::order::Key;
 use super::settings::Retries;
 use super::time::{DurationMs, UnixMs};
 
@@ -260,6 +261,23 @@ impl Record {
     pub fn moved_to(&self, due: UnixMs, now: UnixMs) -> Record {
         let ttl = self.ttl.map(|ttl| Ttl::starting(ttl.duration, due, now));
         Record { due, ttl, phase: Phase::Waiting, ..*self }
+    }
+
+    /// The key under which the message stands among the leases: (deadline, sequence).
+    pub(super) fn lease_key(&self) -> Option<Key> {
+        match self.phase {
+            Phase::Leased { deadline, .. } | Phase::Kept { deadline, .. } => Some(Key::at(deadline, self.sequence)),
+            Phase::Waiting | Phase::Dead { .. } => None,
+        }
+    }
+
+    /// The key under which the message stands among the dead once it is dead: (died, sequence). Time never revives a
+    /// dead message, so its instant of death is the same at every later instant.
+    pub(super) fn death_key(&self) -> Option<Key> {
+        match self.state_at(UnixMs::MAX) {
+            State::Dead { died, .. } => Some(Key::at(died, self.sequence)),
+            State::Delayed | State::Ready | State::InFlight => None,
+        }
     }
 
     /// Whether a queue could have written this record; records from a file or from the replication stream must pass

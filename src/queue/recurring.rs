@@ -5,6 +5,7 @@
 //! is removed if the series is over. Only the few messages that recur have this state, in the store's side map.
 
 use super::effect::Effect;
+use super::groups::is_group_name;
 use super::id::Sequence;
 use super::record::Reason;
 use super::rule::Rule;
@@ -50,6 +51,8 @@ pub struct Declaration {
     pub lease: Option<DurationMs>,
     /// The time to live of each run; zero is no limit.
     pub ttl: DurationMs,
+    /// The name of its group.
+    pub group: Option<Box<[u8]>>,
 }
 
 /// What a recurring message has beside its record.
@@ -97,7 +100,8 @@ impl Recurring {
         size_of::<Recurring>()
             + self.series.as_ref().map_or(0, |series| series.rule.heap_bytes())
             + declared.map_or(0, |declared| {
-                size_of::<Declaration>() + declared.payload.len() + declared.series.rule.heap_bytes()
+                let group = declared.group.as_ref().map_or(0, |group| group.len());
+                size_of::<Declaration>() + declared.payload.len() + group + declared.series.rule.heap_bytes()
             })
     }
 }
@@ -105,7 +109,9 @@ impl Recurring {
 impl Declaration {
     /// Whether a client could have declared this.
     pub(super) fn is_valid(&self) -> bool {
-        self.series.is_valid() && self.lease.is_none_or(|lease| !lease.is_zero())
+        self.series.is_valid()
+            && self.lease.is_none_or(|lease| !lease.is_zero())
+            && self.group.as_deref().is_none_or(is_group_name)
     }
 }
 

@@ -130,6 +130,14 @@ settings! {
     maxpayload: u64 = 0, [
         maxpayload "maxpayload", Given::Option(c"MAXPAYLOAD", c"bytes"), Unit::Plain, 0..=MAX_PAYLOAD as i64;
     ]
+    /// How many messages of a group may be in flight or wait for a retry. Zero is no limit.
+    groupinflight: u64 = 1, [
+        groupinflight "groupinflight", Given::Option(c"GROUPINFLIGHT", c"messages"), Unit::Plain, 0..=LENGTH;
+    ]
+    /// In which order groups are served.
+    grouporder: GroupOrder = GroupOrder::Due, [
+        grouporder "grouporder", Given::Word(c"GROUPORDER", c"order", GroupOrder::WORDS), Unit::Plain, 0..=1;
+    ]
     /// How long an accepted id stays known, even if its message is gone, at most [`MAX_DEDUPE`]. Zero is as long as
     /// its message is held.
     dedupe: DurationMs = DurationMs::ZERO, [
@@ -168,8 +176,44 @@ pub enum Given {
     First(&'static CStr, &'static CStr, &'static CStr),
     /// The next value of the same option: `… max-ms …`.
     Next(&'static CStr),
+    /// The only value of an option, which is one of these words; the number of the setting is the place of the word.
+    Word(&'static CStr, &'static CStr, &'static [Word]),
     /// A value that may follow those of the same option, after a word of its own: `… [JITTER percent]`.
     Optional(&'static CStr, &'static CStr),
+}
+
+/// A value of a setting that is a choice between words: in lower case, as it is shown, and in upper case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Word(pub &'static CStr, pub &'static CStr);
+
+impl Field {
+    /// The words between which the setting is a choice; none if it is a number.
+    pub const fn words(&self) -> &'static [Word] {
+        match self.given {
+            Given::Word(_, _, words) => words,
+            Given::Option(..) | Given::First(..) | Given::Next(_) | Given::Optional(..) => &[],
+        }
+    }
+
+    /// The word that stands for a number of this setting; `None` if the setting is a number.
+    pub fn word(&self, number: i64) -> Option<&'static CStr> {
+        let Word(shown, _) = usize::try_from(number).ok().and_then(|place| self.words().get(place))?;
+        Some(shown)
+    }
+}
+
+/// The order in which groups, and messages without a group, are served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GroupOrder {
+    /// By priority, due time and push order.
+    #[default]
+    Due,
+    /// By priority, and among equal priorities in turn.
+    Turn,
+}
+
+impl GroupOrder {
+    const WORDS: &'static [Word] = &[Word(c"due", c"DUE"), Word(c"turn", c"TURN")];
 }
 
 /// The unit of a number that a client gives.
@@ -239,6 +283,20 @@ impl Number for Percent {
     }
 }
 
+impl Number for GroupOrder {
+    fn to_number(self) -> i64 {
+        self as i64
+    }
+
+    fn from_number(number: i64) -> Self {
+        if number == 1 {
+            GroupOrder::Turn
+        } else {
+            GroupOrder::Due
+        }
+    }
+}
+
 impl Number for Retries {
     fn to_number(self) -> i64 {
         self.count().into()
@@ -295,7 +353,7 @@ mod tests {
         let wide = Backoff { max: DurationMs::MAX, ..Settings::DEFAULT.backoff };
         for field in FIELDS {
             let (min, max) = (*field.range.start(), *field.range.end());
-            for number in [min, min + 1, max] {
+            for number in [min, min + 1, max].into_iter().filter(|number| *number <= max) {
                 let mut settings = Settings { backoff: wide, ..Settings::DEFAULT };
                 (field.set)(&mut settings, number);
                 assert_eq!((field.get)(&settings), number, "{}", field.name);

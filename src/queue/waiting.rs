@@ -212,6 +212,18 @@ impl Waiting {
         Some(key.sequence())
     }
 
+    /// The first message in delivery order that is due by `now`: its priority and its key. O(priorities in use).
+    #[inline]
+    pub fn first_due(&self, now: UnixMs) -> Option<(i8, Key)> {
+        let end = Key::end_of(now);
+        self.bands.iter().find_map(|band| Some((band.priority, band.keys.first().filter(|first| *first <= end)?)))
+    }
+
+    /// The instant up to which messages count as ready.
+    pub fn boundary(&self) -> UnixMs {
+        self.boundary
+    }
+
     /// Removes the messages for whose key (due, sequence) `keep` returns `false`. O(n).
     pub fn retain(&mut self, keep: impl Fn(Key) -> bool) {
         for band in &mut self.bands {
@@ -226,26 +238,37 @@ impl Waiting {
 
     /// The messages that are due by `now`, in delivery order.
     pub fn iter_ready(&self, now: UnixMs) -> impl Iterator<Item = Sequence> + '_ {
+        self.iter_due(now).map(|(_, key)| key.sequence())
+    }
+
+    /// [`Waiting::iter_ready`], with the priority and the key of each.
+    pub fn iter_due(&self, now: UnixMs) -> impl Iterator<Item = (i8, Key)> + '_ {
         let end = Key::end_of(now);
         let due = move |band| OrderedKeys::iter_after(band, None).take_while(move |key| *key <= end);
-        self.bands.iter().flat_map(move |band| due(&band.keys)).map(Key::sequence)
+        self.bands.iter().flat_map(move |band| due(&band.keys).map(|key| (band.priority, key)))
     }
 
     /// The messages that are due after `now`, in the order in which they become due, and in delivery order at the same
     /// instant. The first k messages cost O(k × log(priorities in use)).
     pub fn iter_delayed(&self, now: UnixMs) -> impl Iterator<Item = Sequence> + '_ {
+        self.iter_due_after(now).map(|(_, key)| key.sequence())
+    }
+
+    /// [`Waiting::iter_delayed`], with the priority and the key of each.
+    pub fn iter_due_after(&self, now: UnixMs) -> impl Iterator<Item = (i8, Key)> + '_ {
         let end = Key::end_of(now);
-        let mut bands: Vec<_> = self.bands.iter().map(|band| band.keys.iter_after(Some(end))).collect();
+        let mut bands: Vec<_> =
+            self.bands.iter().map(|band| (band.priority, band.keys.iter_after(Some(end)))).collect();
         // The head of each band. Of equal due times that of the first band wins, which has the highest priority.
         let mut heads: BinaryHeap<Reverse<(UnixMs, usize, u64)>> = BinaryHeap::with_capacity(bands.len());
-        for (nth, band) in bands.iter_mut().enumerate() {
+        for (nth, (_, band)) in bands.iter_mut().enumerate() {
             heads.extend(band.next().map(|key| Reverse((key.time(), nth, key.sequence().0))));
         }
         std::iter::from_fn(move || {
-            let Reverse((_, nth, sequence)) = heads.pop()?;
-            let next = bands.get_mut(nth).and_then(Iterator::next);
-            heads.extend(next.map(|key| Reverse((key.time(), nth, key.sequence().0))));
-            Some(Sequence(sequence))
+            let Reverse((due, nth, sequence)) = heads.pop()?;
+            let (priority, band) = bands.get_mut(nth)?;
+            heads.extend(band.next().map(|key| Reverse((key.time(), nth, key.sequence().0))));
+            Some((*priority, Key::at(due, Sequence(sequence))))
         })
     }
 

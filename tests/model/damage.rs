@@ -10,12 +10,12 @@ use dq::queue::forward::Forward;
 use dq::queue::id::{Floor, Receipt, Sequence};
 use dq::queue::rate::{Rate, RateLog};
 use dq::queue::rule::Rule;
-use dq::queue::settings::{Retries, Settings};
+use dq::queue::settings::{GroupOrder, Retries, Settings};
 use dq::queue::time::{DurationMs, UnixMs};
 use dq::queue::wire::{Loader, QueueHeader, VERSION};
 use dq::queue::{
     Declaration, DoneMessage, Effect, Ended, Failure, Fate, Grant, Image, KnownId, Lease, Next, Origin, Pause, Phase,
-    Queue, Reason, Record, Recurring, Refused, RunEnd, Series, Span, Spans, Stamped, Totals, Ttl,
+    Queue, Reason, Record, Recurring, Refused, RunEnd, Series, Span, Spans, Stamped, Totals, Ttl, TurnState,
 };
 use proptest::prelude::*;
 
@@ -80,6 +80,7 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
         name: Some(b"new"),
         payload: b"payload",
         error: None,
+        group: Some(b"another"),
         origin: Some(Origin { accepted: at(NOW - 1), chain: Some(at(NOW - 2)) }),
         retain: Some(DurationMs::new(70)),
         recurring: None,
@@ -128,6 +129,11 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
         encoded(Effect::Continue(images)),
         encoded(Effect::Resume(vec![(kept, leaving)])),
         encoded(Effect::Recall(vec![KnownId { name: b"recalled", accepted: at(NOW) }])),
+        encoded(Effect::Turns(TurnState {
+            last: NOW << 21,
+            ungrouped: NOW << 20,
+            groups: vec![(b"group", NOW << 20 | 7)],
+        })),
         encoded(Effect::Schedule(None, scheduled)),
         encoded(Effect::Declare(waiting, Some(Box::new(declaration(50))))),
         encoded(Effect::Declare(running, None)),
@@ -163,6 +169,7 @@ fn declaration(every: u64) -> Declaration {
         retries: Retries::UNLIMITED,
         lease: Some(DurationMs::new(every)),
         ttl: DurationMs::ZERO,
+        group: (every % 2 == 0).then(|| b"declared".as_slice().into()),
     }
 }
 
@@ -224,6 +231,7 @@ struct ForgedImage {
     name: Option<u8>,
     error: bool,
     accepted: Option<u64>,
+    group: Option<u8>,
     size: usize,
 }
 
@@ -246,6 +254,7 @@ enum Forged {
     Trim(Vec<Named>),
     Cancel(Vec<Named>),
     Recall(Vec<(usize, u64)>),
+    Turns(u64, u64, u64),
     Reschedule(Named, u64),
     Redrive(Vec<Named>, u64),
     Purge(Vec<Named>),
@@ -279,10 +288,23 @@ fn image() -> impl Strategy<Value = ForgedImage> {
         phase,
         prop::option::weighted(0.3, 0u8..4),
         any::<bool>(),
-        (prop_oneof![9 => 0usize..20, 1 => Just(9_000)], prop::option::weighted(0.2, number())),
+        (
+            prop_oneof![9 => 0usize..20, 1 => Just(9_000)],
+            prop::option::weighted(0.2, number()),
+            prop::option::weighted(0.5, 0u8..3),
+        ),
     )
         .prop_map(
-            |((sequence, due, priority, retries), lease, ttl, attempts, phase, name, error, (size, accepted))| {
+            |(
+                (sequence, due, priority, retries),
+                lease,
+                ttl,
+                attempts,
+                phase,
+                name,
+                error,
+                (size, accepted, group),
+            )| {
                 ForgedImage {
                     sequence,
                     due,
@@ -295,6 +317,7 @@ fn image() -> impl Strategy<Value = ForgedImage> {
                     name,
                     error,
                     accepted,
+                    group,
                     size,
                 }
             },
@@ -322,6 +345,7 @@ fn forged() -> impl Strategy<Value = Forged> {
         1 => few().prop_map(Forged::Trim),
         1 => few().prop_map(Forged::Cancel),
         2 => prop::collection::vec((0..FORGED_NAMES.len(), number()), 1..3).prop_map(Forged::Recall),
+        2 => (number(), number(), number()).prop_map(|(last, none, turn)| Forged::Turns(last, none, turn)),
         2 => (sequence(), number()).prop_map(|(of, due)| Forged::Reschedule(of, due)),
         1 => (few(), number()).prop_map(|(of, due)| Forged::Redrive(of, due)),
         1 => few().prop_map(Forged::Purge),
@@ -341,6 +365,7 @@ fn forged() -> impl Strategy<Value = Forged> {
 }
 
 const PAYLOAD: [u8; 9_000] = [7; 9_000];
+const FORGED_GROUPS: [&[u8]; 3] = [b"group", b"another", b""];
 const FORGED_NAMES: [&[u8]; 4] = [b"name-0", b"name-3", b"x", b"100000000000-1"];
 
 impl ForgedImage {
@@ -369,6 +394,7 @@ impl ForgedImage {
             name: self.name.map(|nth| FORGED_NAMES[usize::from(nth)]),
             payload: &PAYLOAD[..self.size],
             error: self.error.then_some(b"error"),
+            group: self.group.map(|nth| FORGED_GROUPS[usize::from(nth)]),
             origin: self.accepted.map(|accepted| Origin {
                 accepted: at(accepted),
                 chain: (accepted % 2 == 0).then(|| at(accepted / 2)),
@@ -397,6 +423,8 @@ fn settings(of: &[u64; 7]) -> Settings {
         dedupe: DurationMs::new(lease % 1_000),
         retain: DurationMs::new(ttl % 1_000),
         donelen: Some(deadlen),
+        groupinflight: ttl % 4,
+        grouporder: if max % 3 == 0 { GroupOrder::Due } else { GroupOrder::Turn },
         ..Settings::DEFAULT
     }
 }
@@ -469,6 +497,11 @@ fn forge(queue: &mut Queue, forged: &Forged) {
         Forged::Recall(of) => Effect::Recall(
             of.iter().map(|(nth, accepted)| KnownId { name: FORGED_NAMES[*nth], accepted: at(*accepted) }).collect(),
         ),
+        Forged::Turns(last, ungrouped, turn) => Effect::Turns(TurnState {
+            last: last << 20,
+            ungrouped: ungrouped << 20,
+            groups: vec![(b"group", turn << 20)],
+        }),
         Forged::Reschedule(of, due) => Effect::Reschedule(of.sequence(queue), Some(at(*due)), None),
         Forged::Redrive(of, due) => Effect::Redrive(spans(of), at(*due)),
         Forged::Purge(of) => Effect::Purge(spans(of), spans(of)),

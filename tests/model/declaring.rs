@@ -31,6 +31,7 @@ fn schedule<'a>(name: &'a [u8], payload: &'a [u8], rule: Rule, first: Option<Uni
         retries: Some(Retries::UNLIMITED),
         lease: None,
         ttl: Some(DurationMs::new(1)),
+        group: None,
     }
 }
 

@@ -3,7 +3,7 @@
 use dq::queue::backoff::{Backoff, Percent};
 use dq::queue::forward::{Forward, ListEnd, Register};
 use dq::queue::rate::Rate;
-use dq::queue::settings::{Retries, Settings, MAX_LENGTH};
+use dq::queue::settings::{GroupOrder, Retries, Settings, MAX_LENGTH};
 use dq::queue::time::{DurationMs, UnixMs};
 use dq::queue::Verdict;
 use proptest::prelude::*;
@@ -71,6 +71,12 @@ pub enum Act {
     Redrive {
         which: Redriven,
         delay: u64,
+    },
+    /// Purges messages of a group.
+    PurgeGroup {
+        group: usize,
+        states: Vec<usize>,
+        count: Option<usize>,
     },
     /// Purges messages in these states, given by their numbers, and at most `count` of them.
     Purge {
@@ -143,6 +149,7 @@ pub struct Every {
     pub retries: Option<i32>,
     pub lease: Option<u64>,
     pub ttl: Option<u64>,
+    pub group: Option<usize>,
 }
 
 #[derive(Clone, Debug)]
@@ -160,6 +167,7 @@ pub struct Push {
     pub maxwait: Option<u64>,
     pub later: bool,
     pub retain: Option<u64>,
+    pub group: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -227,6 +235,7 @@ pub enum Way {
 }
 
 pub const NAMES: [&[u8]; 4] = [b"a", b"order-1001", &[b'n'; 255], &[0, 255, b' ']];
+pub const GROUPS: [&[u8]; 3] = [b"g", &[b'g'; 255], &[255, 0]];
 pub const ERRORS: [&[u8]; 4] = [b"", b"timeout", &[b'e'; 1024], &[b'f'; 3000]];
 
 /// Targets of every kind.
@@ -288,11 +297,29 @@ fn push(copies: usize) -> impl Strategy<Value = Push> {
         prop::option::weighted(0.3, -1i32..3),
         prop::option::weighted(0.3, span()),
         prop::option::weighted(0.3, ttl),
-        (any::<bool>(), prop::option::weighted(0.4, prop_oneof![Just(0), span()]), any::<bool>(), retain()),
+        (any::<bool>(), prop::option::weighted(0.4, prop_oneof![Just(0), span()]), any::<bool>(), retain(), group()),
     )
-        .prop_map(|(copies, name, size, due, priority, retries, lease, ttl, (replace, maxwait, later, retain))| {
-            Push { copies, name, size, due, priority, retries, lease, ttl, replace, maxwait, later, retain }
-        })
+        .prop_map(
+            |(copies, name, size, due, priority, retries, lease, ttl, (replace, maxwait, later, retain, group))| Push {
+                copies,
+                name,
+                size,
+                due,
+                priority,
+                retries,
+                lease,
+                ttl,
+                replace,
+                maxwait,
+                later,
+                retain,
+                group,
+            },
+        )
+}
+
+fn group() -> impl Strategy<Value = Option<usize>> {
+    prop::option::weighted(0.5, 0..GROUPS.len())
 }
 
 fn every() -> impl Strategy<Value = Every> {
@@ -307,20 +334,13 @@ fn every() -> impl Strategy<Value = Every> {
         prop::sample::select(vec![0i8, 0, 0, 1]),
         prop::option::weighted(0.4, -1i32..2),
         prop::option::weighted(0.2, Just(20)),
-        prop::option::weighted(0.3, prop::sample::select(vec![0u64, 1, 20, 500])),
+        (
+            prop::option::weighted(0.3, prop::sample::select(vec![0u64, 1, 20, 500])),
+            prop::option::weighted(0.5, 0..2usize),
+        ),
     )
-        .prop_map(|((name, size), (every, offset), at, until, times, priority, retries, lease, ttl)| Every {
-            name,
-            size,
-            every,
-            offset,
-            at,
-            until,
-            times,
-            priority,
-            retries,
-            lease,
-            ttl,
+        .prop_map(|((name, size), (every, offset), at, until, times, priority, retries, lease, (ttl, group))| {
+            Every { name, size, every, offset, at, until, times, priority, retries, lease, ttl, group }
         })
 }
 
@@ -359,6 +379,8 @@ fn act(copies: usize) -> impl Strategy<Value = Act> {
         6 => (aim(), prop::option::of(0..ERRORS.len())).prop_map(|(aim, error)| Act::Bury { aim, error }),
         3 => prop_oneof![Just(usize::MAX), 1..=pops].prop_map(|count| Act::Promote { count }),
         6 => (which, prop_oneof![Just(0), span()]).prop_map(|(which, delay)| Act::Redrive { which, delay }),
+        2 => (0..GROUPS.len(), states.clone(), prop::option::weighted(0.5, 1..=pops))
+            .prop_map(|(group, states, count)| Act::PurgeGroup { group, states, count }),
         2 => (states, prop::option::weighted(0.5, 1..=pops)).prop_map(|(states, count)| Act::Purge { states, count }),
         5 => (limited(copies), who.clone()).prop_map(|(settings, by)| Act::Alter { settings, by }),
         2 => prop::option::weighted(0.7, span()).prop_map(Act::Suspend),
@@ -409,6 +431,7 @@ fn settings() -> impl Strategy<Value = Settings> {
         prop::sample::select(vec![0u64, 0, 0, 10, 200, 100_000]),
         prop::sample::select(vec![0u64, 0, 0, 5, 150, 50_000]),
         prop::sample::select(vec![None, None, None, Some(0), Some(1), Some(3)]),
+        (prop::sample::select(vec![1u64, 1, 1, 0, 2, 3]), any::<bool>()),
     );
     (
         prop::sample::select(vec![1u64, 5, 50, 1_000]),
@@ -429,7 +452,7 @@ fn settings() -> impl Strategy<Value = Settings> {
                 maxlen,
                 maxinflight,
                 deadlen,
-                (deadttl, maxpayload, (most, period), dedupe, retain, donelen),
+                (deadttl, maxpayload, (most, period), dedupe, retain, donelen, (groupinflight, by_turn)),
             )| {
                 Settings {
                     lease: DurationMs::new(lease),
@@ -449,6 +472,8 @@ fn settings() -> impl Strategy<Value = Settings> {
                     dedupe: DurationMs::new(dedupe),
                     retain: DurationMs::new(retain),
                     donelen,
+                    groupinflight,
+                    grouporder: if by_turn { GroupOrder::Turn } else { GroupOrder::Due },
                     ..Settings::DEFAULT
                 }
             },

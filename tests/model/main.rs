@@ -19,6 +19,7 @@ mod done;
 #[path = "../../fuzz/exercise.rs"]
 mod exercise;
 mod golden;
+mod groups;
 mod history;
 mod loading;
 mod measured;

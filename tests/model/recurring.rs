@@ -16,6 +16,7 @@ pub struct Plan {
     pub retries: i32,
     pub lease: Option<u64>,
     pub ttl: u64,
+    pub group: Option<Vec<u8>>,
 }
 
 impl Plan {
@@ -120,6 +121,7 @@ impl Model {
         let mut ends = Vec::new();
         if let Some(held) = held.filter(|held| self.messages[*held].recurs.is_some()) {
             ends.extend(self.end_by_time(held));
+            self.forget_groups();
         }
         let held = self.find(&Name::Text(name.to_vec()));
         let beside = held.filter(|held| self.messages[*held].next.is_some());
@@ -157,6 +159,7 @@ impl Model {
         // The id is held again, and a schedule leaves no known id behind.
         self.known.retain(|(known, _)| known != name);
         self.drop_done_named(name);
+        self.enter_group(plan.group.as_deref());
         let sequence = self.give();
         let message = Message {
             accepted: self.now,
@@ -177,6 +180,7 @@ impl Model {
             given_back: None,
             retain: None,
             recurs: Some(recurs),
+            group: plan.group.clone(),
             next: None,
             own: None,
         };
@@ -281,6 +285,9 @@ impl Model {
         let next = due.map(|due| {
             let sequence = if renewed { self.give() } else { old.sequence };
             recurs.plan = Some(plan.clone());
+            if renewed {
+                self.enter_group(plan.group.as_deref());
+            }
             let ttl = if renewed { plan.ttl } else { old.ttl };
             self.messages.push(Message {
                 accepted: self.now,
@@ -303,6 +310,7 @@ impl Model {
                 next: None,
                 own: None,
                 name: old.name.clone(),
+                group: if renewed { plan.group.clone() } else { old.group.clone() },
             });
             (due, sequence)
         });

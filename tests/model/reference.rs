@@ -2,10 +2,11 @@
 //! after the other. It shares no idea with the real queue, which stores no states.
 
 use crate::done::Finished;
+use crate::groups::Rounds;
 use crate::measured::{First, Measured};
 use crate::recurring::{End, How, Recurs};
 use dq::queue::id::Sequence;
-use dq::queue::settings::Settings;
+use dq::queue::settings::{GroupOrder, Settings};
 use dq::queue::time::UnixMs;
 use dq::queue::{Counts, Reason, Spans, StateKind, Totals, Verdict};
 
@@ -55,6 +56,7 @@ pub struct Message {
     pub next: Option<Box<Message>>,
     /// Its own sequence, if it has the place of another message.
     pub own: Option<u64>,
+    pub group: Option<Vec<u8>>,
 }
 
 impl Message {
@@ -117,7 +119,7 @@ impl Message {
     }
 
     /// The sort key of the order of delivery.
-    fn order(&self) -> (i32, u64, u64) {
+    pub fn order(&self) -> (i32, u64, u64) {
         (-i32::from(self.priority), self.due, self.sequence)
     }
 
@@ -144,6 +146,7 @@ pub struct Push<'a> {
     pub maxwait: Option<u64>,
     pub later: bool,
     pub retain: Option<u64>,
+    pub group: Option<&'a [u8]>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,6 +196,7 @@ pub struct Model {
     pub measured: Measured,
     /// The highest sequence ever given.
     pub given: u64,
+    pub rounds: Rounds,
 }
 
 /// The result of an advance.
@@ -216,6 +220,7 @@ impl Model {
             totals: Totals::default(),
             measured: Measured::default(),
             given: 0,
+            rounds: Rounds::default(),
         }
     }
 
@@ -363,6 +368,7 @@ impl Model {
         let was_done = push.name.is_some_and(|name| self.drop_done_named(name));
         let due = push.maxwait.map_or(push.due, |wait| push.due.min(after(chain, wait)));
         self.known.retain(|(name, _)| Some(&name[..]) != push.name);
+        self.enter_group(push.group);
         let ttl = push.ttl.unwrap_or(self.settings.ttl.as_ms());
         let message = Message {
             sequence: sequence.expect("the queue took what the contract takes"),
@@ -383,6 +389,7 @@ impl Model {
             state: State::Delayed,
             retain: push.retain,
             recurs: None,
+            group: push.group.map(<[u8]>::to_vec),
             next: None,
             own: None,
         };
@@ -476,6 +483,9 @@ impl Model {
         }
         if settings.rate.is_off() {
             self.begun.clear();
+        }
+        if settings.grouporder == GroupOrder::Due {
+            self.rounds = Rounds::default();
         }
     }
 
@@ -677,7 +687,7 @@ impl Model {
             most => most - self.inflight(),
         };
         let room = room.min(self.rate_room());
-        let ready = self.count(|state| *state == State::Ready);
+        let ready = self.open() as u64;
         ready.min(room).min(count as u64) as usize
     }
 
@@ -690,12 +700,13 @@ impl Model {
         receipts: &[u64],
         ends: &mut Vec<End>,
     ) -> Vec<Message> {
-        let mut delivered: Vec<Message> =
-            self.messages.iter().filter(|message| message.state == State::Ready).cloned().collect();
-        delivered.sort_by_key(Message::order);
-        delivered.truncate(self.deliverable(count, lease.is_none()));
-        self.begin(delivered.len());
-        for (nth, popped) in delivered.iter().enumerate() {
+        let count = self.deliverable(count, lease.is_none());
+        self.begin(count);
+        let mut round = self.begin_round(count);
+        let mut delivered = Vec::new();
+        for nth in 0..count {
+            let popped = self.serve_next(&mut round, lease.is_none());
+            delivered.push(popped.clone());
             self.totals.delivered += 1;
             if popped.attempts == 0 {
                 let ms = self.now.saturating_sub(popped.due);
@@ -721,6 +732,7 @@ impl Model {
             message.receipt = Some(receipts.get(nth).copied().expect("a receipt for each delivery"));
             message.state = State::InFlight { deadline: after(self.now, lease) };
         }
+        self.end_round(round);
         self.advance(self.now);
         delivered
     }

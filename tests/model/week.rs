@@ -95,6 +95,7 @@ impl Week {
                 retries: None,
                 lease: None,
                 ttl: None,
+                group: None,
             };
             match self.queue.schedule(self.clock(), &mut self.floor, &schedule) {
                 Scheduled::Unchanged => {}

@@ -24,6 +24,7 @@ mod completing;
 mod delivery;
 mod durability;
 mod forwarding;
+mod groups;
 mod interface;
 mod keyspace;
 mod lifecycle;

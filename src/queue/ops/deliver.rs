@@ -1,8 +1,9 @@
 //! Delivery: the first messages in delivery order are leased to a consumer, or delivered without a lease and removed.
 
 use super::super::effect::Grant;
-use super::super::id::{Floor, Receipt};
-use super::super::record::{Phase, Record, StateKind};
+use super::super::groups::GroupId;
+use super::super::id::{Floor, Receipt, Sequence};
+use super::super::record::{Phase, Record, State, StateKind};
 use super::super::recurring::Ended;
 use super::super::time::{DurationMs, UnixMs};
 use super::super::Queue;
@@ -60,7 +61,7 @@ impl Queue {
         // A pop that finds enough messages without ending many leases ends few, because many consumers may pop one after
         // the other.
         let is_done = self.catch_up_few(now);
-        if !is_done && self.view.ready() < pop.count {
+        if !is_done && self.view.open() < pop.count {
             self.catch_up(now);
         }
         self.available(now, pop, PILED_MAX)
@@ -78,10 +79,15 @@ impl Queue {
     /// At most `expired_max` messages whose TTL has ended are passed over.
     fn available(&mut self, now: UnixMs, pop: &Pop, expired_max: usize) -> usize {
         let room = self.gate.room(&self.settings, self.view.inflight(), pop.lease, now);
-        // The view is at `now`, so the messages that it counts as ready are those that are due.
-        let count = self.view.ready().min(pop.count).min(room);
+        // The view is at `now`, so the messages that it counts as open are those that are due and do not wait for their
+        // group.
+        let count = self.view.open().min(pop.count).min(room);
         if count > 0 && self.view.has_expired(now) {
-            return self.clear_expired(now, count, expired_max);
+            return if self.messages.has_groups() {
+                self.clear_expired_of_groups(now, count, expired_max)
+            } else {
+                self.clear_expired(now, count, expired_max)
+            };
         }
         count
     }
@@ -103,6 +109,35 @@ impl Queue {
         ready
     }
 
+    /// [`Queue::clear_expired`] for a queue with groups, in which a death may let another message come first. If too many
+    /// messages had to be passed over, nothing is ready.
+    #[cold]
+    fn clear_expired_of_groups(&mut self, now: UnixMs, mut count: usize, expired_max: usize) -> usize {
+        let mut steps = count.saturating_mul(4).saturating_add(expired_max);
+        loop {
+            count = count.min(self.view.open());
+            let is_expired = |sequence: &Sequence| {
+                self.messages.locate(*sequence).is_some_and(|at| self.messages.record(at).state_at(now) != State::Ready)
+            };
+            let Some(upcoming) = self.view.upcoming(&self.messages, now) else {
+                return self.clear_expired(now, count, expired_max);
+            };
+            let mut seen = 0;
+            let expired = upcoming.take(count.min(steps)).inspect(|_| seen += 1).find(is_expired);
+            steps -= seen;
+            let Some(at) = expired.and_then(|sequence| self.messages.find_sequence(sequence)) else {
+                return if seen == count { count } else { 0 };
+            };
+            self.refresh(at, now);
+        }
+    }
+
+    /// Whether no message is due that a pop could deliver, as of the last advance. O(1).
+    #[inline]
+    pub fn has_nothing_open(&self) -> bool {
+        self.view.open() == 0
+    }
+
     /// Whether a pop at `now` would deliver a message, judged without bringing all messages up to `now`. The answer may
     /// be `true` although the only lease that ended belongs to a message that died. O(priorities in use).
     pub fn has_deliverable(&self, now: UnixMs) -> bool {
@@ -112,7 +147,7 @@ impl Queue {
             // The end of a lease makes room and makes its message deliverable, unless the message died.
             return is_open(0);
         }
-        is_open(self.view.inflight()) && self.view.earliest_due().is_some_and(|due| due <= now)
+        is_open(self.view.inflight()) && self.view.earliest_open().is_some_and(|due| due <= now)
     }
 
     /// Delivers the first messages in delivery order to `sink`, exactly [`Queue::deliverable`] of them, and appends
@@ -139,6 +174,7 @@ impl Queue {
         let last = self.last_receipt.max(Receipt(floor.receipt));
         let mut receipt = Receipt::next(last, now);
         let mut begun = 0;
+        let mut round = Round::begin(self, now, pop.count);
         for _ in 0..pop.count {
             let Some((at, record)) = self.view.take_next(&mut self.messages, now) else { break };
             let lease = match pop.lease {
@@ -153,10 +189,15 @@ impl Queue {
                 // If the receipts are exhausted, which only a forged snapshot can bring about, the last is repeated.
                 receipt: receipt.unwrap_or(Receipt(u64::MAX)),
             };
+            let group = self.messages.group(at);
+            round.serve(self, group);
             let lateness = self.count_lateness(at, &record, now);
             let bytes = self.messages.bytes(at);
             sink(Delivered { grant, leased: lease.is_some(), lateness, name: bytes.name, payload: bytes.payload });
             begun += 1;
+            if let (None, Some(id)) = (lease, group) {
+                self.view.hold(id);
+            }
             if lease.is_none() && record.recurring {
                 self.view.place(&mut self.messages, at, &record, now);
                 self.end_run(at, &record, Ended::Taken, None, now);
@@ -175,6 +216,7 @@ impl Queue {
             self.last_receipt = grant.receipt;
             receipt = grant.receipt.0.checked_add(1).map(Receipt);
         }
+        round.end(self);
         self.count_begun(begun, now);
         floor.raise(self.last_sequence, self.last_receipt);
     }
@@ -186,24 +228,53 @@ impl Queue {
         self.gate.record(&self.settings, now, count);
     }
 
-    /// Corrects the log of a rate limit that another clock, ahead of this one, has filled. Returns the queue's own time
-    /// if that was necessary; it is a write.
-    pub fn correct_rate(&mut self, now: UnixMs) -> Option<UnixMs> {
-        let now = self.own_time(now);
-        self.gate.is_ahead_of(now).then(|| {
-            self.gate.pull_back_to(now);
-            now
-        })
-    }
-
     /// Applies a delivery that was decided elsewhere.
-    pub(in crate::queue) fn lend(&mut self, grant: &Grant, now: UnixMs) {
+    pub(in crate::queue) fn lend(&mut self, grant: &Grant, turn: Option<u64>, now: UnixMs) {
         if let Some((at, record)) = self.messages.of(grant.sequence) {
             self.refresh(at, now);
+            self.give_turn(self.messages.group(at), turn);
             let phase = Phase::Leased { deadline: grant.deadline, receipt: grant.receipt };
             self.rewrite(at, &record, &Record { attempts: grant.attempt, phase, ..record }, now);
             self.note_run(at, now);
         }
         self.last_receipt = self.last_receipt.max(grant.receipt);
+    }
+}
+
+/// The deliveries of one pop, as far as groups are concerned.
+///
+/// The deliveries of one effect are one turn of each group that they serve, so that their order within the effect does
+/// not matter to whoever applies it. Within the pop, a group that was served goes to the end of the round each time.
+struct Round {
+    /// The turn that the effect gives; `None` if groups take no turns.
+    turn: Option<u64>,
+    /// The groups that were served, and `None` for the messages without one.
+    served: Vec<Option<GroupId>>,
+}
+
+impl Round {
+    /// A pop of `count` messages begins. Whoever applies its effect gives a turn if there are groups before it.
+    #[inline]
+    fn begin(queue: &mut Queue, now: UnixMs, count: usize) -> Round {
+        let turn = if count > 0 { queue.messages.begin_turn(now) } else { None };
+        Round { turn, served: Vec::new() }
+    }
+
+    /// A group is served.
+    #[inline]
+    fn serve(&mut self, queue: &mut Queue, group: Option<GroupId>) {
+        if let Some(turn) = self.turn {
+            self.served.push(group);
+            queue.give_turn(group, Some(turn.saturating_add(self.served.len() as u64)));
+        }
+    }
+
+    /// The pop is complete.
+    #[inline]
+    fn end(self, queue: &mut Queue) {
+        for group in &self.served {
+            queue.give_turn(*group, self.turn);
+        }
+        queue.view.release(&queue.messages);
     }
 }

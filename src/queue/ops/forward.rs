@@ -88,7 +88,11 @@ impl Queue {
     pub fn next_to_forward(&mut self, now: UnixMs, count: usize, mut sink: impl FnMut(Outgoing<'_>) -> bool) {
         let count = self.deliverable(now, &Pop { count, lease: Lease::NoAck });
         let now = self.own_time(now);
-        for sequence in self.view.in_state(now, StateKind::Ready, count) {
+        let next = match self.view.upcoming(&self.messages, now) {
+            Some(upcoming) => upcoming.take(count).collect(),
+            None => self.view.in_state(now, StateKind::Ready, count),
+        };
+        for sequence in next {
             let Some((at, record)) = self.messages.of(sequence) else { break };
             let bytes = self.messages.bytes(at);
             if !sink(Outgoing { sequence, due: record.due, name: bytes.name, payload: bytes.payload }) {
@@ -107,8 +111,13 @@ impl Queue {
     ) -> Vec<Sequence> {
         let now = self.observe(now);
         let mut removed = Vec::with_capacity(sequences.len());
+        let mut turn = None;
         for sequence in sequences {
             let Some((at, record)) = self.refreshed(*sequence, now) else { continue };
+            if removed.is_empty() {
+                turn = self.messages.begin_turn(now);
+            }
+            self.give_turn(self.messages.group(at), turn);
             self.count_lateness(at, &record, now).into_iter().for_each(&mut sink);
             if record.recurring {
                 self.end_run(at, &record, Ended::Forwarded, None, now);

@@ -66,7 +66,16 @@ impl Queue {
             let error = error.as_deref();
             (
                 sequence,
-                Image { record: *record, name: None, payload, error, origin: None, retain: None, recurring: None },
+                Image {
+                    record: *record,
+                    name: None,
+                    payload,
+                    error,
+                    group: None,
+                    origin: None,
+                    retain: None,
+                    recurring: None,
+                },
             )
         })
     }
@@ -76,7 +85,8 @@ impl Queue {
         leaving.iter().all(|(sequence, image)| {
             let at = self.messages.locate(*sequence);
             let is_kept = at.is_some_and(|at| matches!(self.messages.record(at).phase, Phase::Kept { .. }));
-            let is_alone = image.name.is_none() && image.origin.is_none() && image.recurring.is_none();
+            let is_alone =
+                image.name.is_none() && image.origin.is_none() && image.recurring.is_none() && image.group.is_none();
             is_kept && is_alone && image.is_valid() && matches!(image.record.phase, Phase::Leased { .. })
         })
     }

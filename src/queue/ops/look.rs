@@ -30,6 +30,8 @@ pub struct Message<'a> {
     /// Whether another message is kept to take its place when its delivery ends. If that one is recurring, `recurring` is
     /// its schedule.
     pub next: bool,
+    /// The name of its group.
+    pub group: Option<&'a [u8]>,
 }
 
 /// What a queue holds under an id.
@@ -114,6 +116,7 @@ impl Queue {
             error: bytes.error,
             lease: record.lease.unwrap_or(self.settings.lease),
             recurring: self.messages.recurring(at),
+            group: self.messages.group_name(at),
             next: false,
         };
         let Phase::Kept { deadline, receipt } = record.phase else { return shown };
@@ -175,6 +178,7 @@ impl Queue {
         let Bytes { name, payload, error, origin } = self.messages.bytes(at);
         let recurring = self.messages.recurring(at).map(|state| Box::new(state.clone()));
         let retain = self.messages.retain(at);
-        Image { record: self.messages.record(at), name, payload, error, origin, retain, recurring }
+        let group = self.messages.group_name(at);
+        Image { record: self.messages.record(at), name, payload, error, group, origin, retain, recurring }
     }
 }

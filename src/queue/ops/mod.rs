@@ -15,6 +15,7 @@ pub mod extend;
 pub mod finish;
 pub mod forward;
 pub mod give_back;
+pub mod groups;
 pub mod keep;
 pub mod look;
 pub mod purge;

@@ -59,6 +59,8 @@ pub struct NewMessage<'a> {
     pub later: bool,
     /// How long it is kept after its completion, in place of the queue's setting; zero is not at all.
     pub retain: Option<DurationMs>,
+    /// The name of its group.
+    pub group: Option<&'a [u8]>,
 }
 
 /// The outcome of a push.
@@ -248,6 +250,7 @@ impl Queue {
             name: message.name,
             payload: message.payload,
             error: None,
+            group: message.group,
             origin,
             retain: message.retain,
             recurring: None,

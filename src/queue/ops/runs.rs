@@ -142,8 +142,10 @@ impl Queue {
         let bytes = self.messages.bytes(at);
         let payload = bytes.payload.to_vec();
         let error = error.or(bytes.error).map(<[u8]>::to_vec);
+        let group = self.messages.group_name(at).map(<[u8]>::to_vec);
         let dead = Record { sequence: copy, phase, recurring: false, ..*record };
-        self.insert(&dead, Bytes { name: None, payload: &payload, error: error.as_deref(), origin: None }, now);
+        let bytes = Bytes { name: None, payload: &payload, error: error.as_deref(), origin: None };
+        self.insert(&dead, bytes, group.as_deref(), now);
         self.last_sequence = self.last_sequence.max(copy);
     }
 
@@ -195,6 +197,7 @@ impl Queue {
             name: name.as_deref(),
             payload: &declared.payload,
             error: None,
+            group: declared.group.as_deref(),
             origin: None,
             retain: None,
             recurring: Some(Box::new(state)),

@@ -34,6 +34,8 @@ pub struct Schedule<'a> {
     pub lease: Option<DurationMs>,
     /// The time to live of each run, in place of the queue's setting; zero is no limit.
     pub ttl: Option<DurationMs>,
+    /// The name of its group.
+    pub group: Option<&'a [u8]>,
 }
 
 /// The outcome of a declaration. Every outcome but the first three changes nothing but a total.
@@ -95,6 +97,8 @@ impl Queue {
             if record.recurring {
                 // If time has made the current run fail, that comes first.
                 self.end_overdue_run(at, &record, now);
+                // It is an effect of its own.
+                self.messages.end_effect();
             }
         }
         match self.messages.find_named(schedule.name) {
@@ -113,6 +117,7 @@ impl Queue {
             retries: schedule.retries.unwrap_or(self.settings.retries),
             lease: schedule.lease,
             ttl: schedule.ttl.unwrap_or(self.settings.ttl),
+            group: schedule.group.map(Box::from),
         }
     }
 
@@ -133,6 +138,7 @@ impl Queue {
             && record.retries == wanted.retries
             && record.lease == wanted.lease
             && record.ttl.map_or(DurationMs::ZERO, |ttl| ttl.duration) == wanted.ttl
+            && self.messages.group_name(at) == wanted.group.as_deref()
             && *self.messages.bytes(at).payload == *wanted.payload
     }
 
@@ -226,6 +232,7 @@ impl Queue {
             name: Some(schedule.name),
             payload: schedule.payload,
             error: None,
+            group: schedule.group,
             origin: None,
             retain: None,
             recurring: Some(Box::new(state)),

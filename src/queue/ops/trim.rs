@@ -91,7 +91,7 @@ impl Queue {
     /// Drops a dead message, and returns the number of bytes of its payload.
     fn drop_dead(&mut self, key: Key) -> usize {
         let Some(at) = self.messages.find_sequence(key.sequence()) else {
-            self.view.take_dead(key);
+            self.view.take_dead(&mut self.messages, key);
             return 0;
         };
         let record = self.messages.record(at);

@@ -19,7 +19,8 @@ pub(super) struct Header {
     pub sequence: u64,
     /// The due time in the lower 44 bits, then 8 bits of priority, then the flags.
     pub(super) word: u64,
-    pub(super) offset: u32,
+    pub(super) offset: u16,
+    pub(super) flags: u16,
     pub delivery: Option<DeliveryPlace>,
 }
 
@@ -42,6 +43,9 @@ pub(super) const PHASE_MASK: u64 = 7 << PHASE_SHIFT;
 
 /// Set for a message that has an entry in the map of recurring messages.
 pub(super) const RECURRING: u64 = 1 << 63;
+
+/// Set in `flags` for a message that has a group.
+pub(super) const GROUPED: u16 = 1;
 
 /// The placement of a message that was removed.
 pub(super) const REMOVED: u64 = 0;
@@ -67,13 +71,28 @@ impl Header {
         self.word & RECURRING != 0
     }
 
+    pub fn is_grouped(&self) -> bool {
+        self.flags & GROUPED != 0
+    }
+
     /// Whether something of the message is stored apart from its segment.
     pub fn has_aside(&self) -> bool {
         self.word & (LARGE | ERROR | RECURRING) != 0
     }
 
+    /// The number of bytes that the options before the group and the payload take.
+    pub(super) fn options_len(&self) -> usize {
+        (if self.word & RETRIES != 0 { size_of::<i32>() } else { 0 })
+            + if self.word & LEASE != 0 { size_of::<u64>() } else { 0 }
+            + if self.word & TTL != 0 { 2 * size_of::<u64>() } else { 0 }
+    }
+
     pub fn due(&self) -> UnixMs {
         UnixMs::new(self.word & DUE_MASK)
+    }
+
+    pub fn priority(&self) -> i8 {
+        ((self.word & PRIORITY_MASK) >> PRIORITY_SHIFT) as u8 as i8
     }
 
     pub fn placement(&self) -> Placement {

@@ -16,6 +16,7 @@ mod segment;
 #[cfg(test)]
 mod tests;
 
+use super::groups::GroupId;
 use super::id::{Receipt, Sequence};
 use super::origin::Origin;
 use super::record::{Phase, Record};
@@ -23,7 +24,7 @@ use super::recurring::Recurring;
 use super::time::{DurationMs, UnixMs};
 use deliveries::Delivery;
 use header::{Header, PhaseTag};
-use segment::Segment;
+use segment::{Parts, Segment};
 use std::collections::{BTreeMap, VecDeque};
 use std::mem::size_of;
 
@@ -117,14 +118,15 @@ impl Store {
     }
 
     /// Adds a message behind all others. Its sequence must be above theirs.
-    pub fn append(&mut self, record: &Record, bytes: Bytes<'_>) {
+    pub fn append(&mut self, record: &Record, bytes: Bytes<'_>, group: Option<GroupId>) {
         let inline = if bytes.payload.len() > INLINE_MAX {
             self.aside.get_or_insert_default().large.insert(record.sequence, bytes.payload.into());
             None
         } else {
             Some(bytes.payload)
         };
-        if !self.segments.back().is_some_and(|last| last.has_room(record, bytes.name, inline)) {
+        let parts = Parts { name: bytes.name, group, inline };
+        if !self.segments.back().is_some_and(|last| last.has_room(record, &parts)) {
             let fresh = match self.segments.back_mut() {
                 Some(last) => {
                     last.seal();
@@ -143,7 +145,7 @@ impl Store {
             if last.headers.is_empty() {
                 *first = record.sequence.0;
             }
-            last.append(record, bytes.name, inline, delivery_of(record));
+            last.append(record, &parts, delivery_of(record));
             if let Some(error) = bytes.error {
                 self.aside.get_or_insert_default().errors.insert(record.sequence, error.into());
                 last.set_error(last.headers.len() - 1, true);
@@ -248,6 +250,17 @@ impl Store {
         self.header(at).is_named()
     }
 
+    /// The priority of the message at a place.
+    pub fn priority(&self, at: At) -> i8 {
+        self.header(at).priority()
+    }
+
+    /// The group of the message at a place.
+    #[inline]
+    pub fn group(&self, at: At) -> Option<GroupId> {
+        self.segments[at.segment].group(at.index)
+    }
+
     /// The order of the view that the message is in.
     pub fn placement(&self, at: At) -> Placement {
         self.header(at).placement()
@@ -258,12 +271,12 @@ impl Store {
         self.header_mut(at).set_placement(placement);
     }
 
-    /// Sets which order of the view each message is in: calls `placement` with every record, in push order.
-    pub fn place_all(&mut self, mut placement: impl FnMut(&Record) -> Placement) {
+    /// Sets which order of the view each message is in: calls `placement` with every record and its group, in push order.
+    pub fn place_all(&mut self, mut placement: impl FnMut(&Record, Option<GroupId>) -> Placement) {
         for segment in &mut self.segments {
             for index in 0..segment.headers.len() {
                 if segment.headers[index].is_present() {
-                    let placement = placement(&segment.record(index));
+                    let placement = placement(&segment.record(index), segment.group(index));
                     segment.headers[index].set_placement(placement);
                 }
             }

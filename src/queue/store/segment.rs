@@ -1,13 +1,14 @@
 //! One segment of the store: the headers of its messages in push order in one vector, and their bytes in another.
 //!
 //! The bytes of a message start at the offset in its header. They consist of these parts, each only if it is present:
-//! the name (after a length byte), the retries, the lease, the TTL, and last the payload, which ends where the next
+//! the name (after a length byte), the retries, the lease, the TTL, the group, and last the payload, which ends where the next
 //! message begins. Retries that equal those of the segment's first message are left out, since all messages of most
 //! queues have the same.
 
 // Indices are those of headers that the caller found in this segment; offsets are written by `append` only.
 #![allow(clippy::indexing_slicing)]
 
+use super::super::groups::GroupId;
 use super::super::id::Sequence;
 use super::super::origin::Origin;
 use super::super::record::{Record, Ttl};
@@ -41,6 +42,15 @@ pub(crate) struct Bytes<'a> {
     pub error: Option<&'a [u8]>,
     /// Where it comes from, unless its sequence tells.
     pub origin: Option<Origin>,
+}
+
+/// The parts of a message that a segment stores behind its record.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parts<'a> {
+    pub name: Option<&'a [u8]>,
+    pub group: Option<GroupId>,
+    /// The payload; `None` if it is stored elsewhere.
+    pub inline: Option<&'a [u8]>,
 }
 
 /// Some hundreds of consecutive messages.
@@ -98,26 +108,29 @@ impl Segment {
     }
 
     /// Whether another message fits.
-    pub fn has_room(&self, record: &Record, name: Option<&[u8]>, inline: Option<&[u8]>) -> bool {
-        self.headers.len() < SEGMENT_HEADERS && self.data.len() + self.size_of(record, name, inline) <= SEGMENT_BYTES
+    pub fn has_room(&self, record: &Record, parts: &Parts<'_>) -> bool {
+        self.headers.len() < SEGMENT_HEADERS && self.data.len() + self.size_of(record, parts) <= SEGMENT_BYTES
     }
 
-    fn size_of(&self, record: &Record, name: Option<&[u8]>, inline: Option<&[u8]>) -> usize {
+    fn size_of(&self, record: &Record, Parts { name, group, inline }: &Parts<'_>) -> usize {
         name.map_or(0, |name| 1 + name.len())
             + if record.retries == self.retries.get() { 0 } else { size_of::<i32>() }
             + if record.lease.is_some() { size_of::<u64>() } else { 0 }
             + if record.ttl.is_some() { 2 * size_of::<u64>() } else { 0 }
+            + if group.is_some() { size_of::<u32>() } else { 0 }
             + inline.map_or(0, <[u8]>::len)
     }
 
-    /// Adds a message; `inline` is its payload, or `None` if the payload is stored elsewhere.
-    pub fn append(&mut self, record: &Record, name: Option<&[u8]>, inline: Option<&[u8]>, delivery: Option<Delivery>) {
-        let size = self.size_of(record, name, inline);
+    /// Adds a message.
+    pub fn append(&mut self, record: &Record, parts: &Parts<'_>, delivery: Option<Delivery>) {
+        let size = self.size_of(record, parts);
+        let Parts { name, group, inline } = *parts;
         self.make_room(size);
         let mut header = Header {
             sequence: record.sequence.0,
             word: due_and_priority(record),
-            offset: self.data.len() as u32,
+            offset: self.data.len() as u16,
+            flags: 0,
             delivery: None,
         };
         header.set_placement(Placement::Waiting);
@@ -139,6 +152,10 @@ impl Segment {
             header.word |= TTL;
             self.data.extend_from_slice(&ttl.end.as_ms().to_le_bytes());
             self.data.extend_from_slice(&ttl.duration.as_ms().to_le_bytes());
+        }
+        if let Some(GroupId(group)) = group {
+            header.flags |= GROUPED;
+            self.data.extend_from_slice(&group.to_le_bytes());
         }
         match inline {
             Some(payload) => self.data.extend_from_slice(payload),
@@ -232,21 +249,29 @@ impl Segment {
     /// The name, and the payload unless it is stored elsewhere.
     pub fn bytes(&self, index: usize) -> (Option<&[u8]>, &[u8]) {
         let (name, rest) = self.behind_name(index);
-        let word = self.headers[index].word;
+        let header = &self.headers[index];
         let mut options = 0;
-        if word & (RETRIES | LEASE | TTL) != 0 {
-            options = if word & RETRIES != 0 { size_of::<i32>() } else { 0 }
-                + if word & LEASE != 0 { size_of::<u64>() } else { 0 }
-                + if word & TTL != 0 { 2 * size_of::<u64>() } else { 0 };
+        if header.word & (RETRIES | LEASE | TTL) != 0 || header.is_grouped() {
+            options = header.options_len() + if header.is_grouped() { size_of::<u32>() } else { 0 };
         }
         (name, rest.get(options..).unwrap_or_default())
+    }
+
+    /// The group of a message.
+    #[inline]
+    pub fn group(&self, index: usize) -> Option<GroupId> {
+        let header = self.headers.get(index).filter(|header| header.is_grouped())?;
+        let (_, rest) = self.behind_name(index);
+        let number = rest.get(header.options_len()..)?.first_chunk()?;
+        Some(GroupId(u32::from_le_bytes(*number)))
     }
 
     /// The length of a payload that is stored in the segment.
     #[inline]
     pub fn inline_len(&self, index: usize) -> usize {
-        match self.headers[index].word & (NAMED | RETRIES | LEASE | TTL) {
-            0 => self.span(index).len(),
+        let header = &self.headers[index];
+        match header.word & (NAMED | RETRIES | LEASE | TTL) {
+            0 if !header.is_grouped() => self.span(index).len(),
             _ => self.bytes(index).1.len(),
         }
     }
@@ -301,7 +326,7 @@ impl Segment {
         let mut record = Record {
             sequence: Sequence(header.sequence),
             due: header.due(),
-            priority: ((header.word & PRIORITY_MASK) >> PRIORITY_SHIFT) as u8 as i8,
+            priority: header.priority(),
             retries: self.retries.get(),
             lease: None,
             ttl: None,
@@ -435,7 +460,7 @@ impl Segment {
         for (index, header) in other.headers.iter().enumerate() {
             if header.is_present() {
                 let delivery = header.delivery.and_then(|place| self.deliveries.add(other.deliveries.get(place)));
-                self.headers.push(Header { offset: self.data.len() as u32, delivery, ..*header });
+                self.headers.push(Header { offset: self.data.len() as u16, delivery, ..*header });
                 self.data.extend_from_slice(&other.data[other.span(index)]);
             }
         }

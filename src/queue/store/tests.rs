@@ -17,6 +17,7 @@ struct Expected {
     payload: Vec<u8>,
     error: Option<Vec<u8>>,
     placement: Placement,
+    group: Option<GroupId>,
 }
 
 impl Expected {
@@ -49,6 +50,7 @@ fn message(sequence: u64, size: usize, seed: u8) -> Expected {
         payload: vec![sequence as u8; size],
         error: has(6).then(|| number.to_string().into_bytes()),
         placement: Placement::Waiting,
+        group: has(7).then_some(GroupId(sequence as u32)),
     }
 }
 
@@ -57,7 +59,10 @@ fn leased(number: u64) -> Phase {
 }
 
 fn same(store: &Store, at: At, held: &Expected) -> bool {
-    store.record(at) == held.record && store.bytes(at) == held.bytes() && store.placement(at) == held.placement
+    store.record(at) == held.record
+        && store.bytes(at) == held.bytes()
+        && store.placement(at) == held.placement
+        && store.group(at) == held.group
 }
 
 fn assert_same(store: &Store, model: &BTreeMap<u64, Expected>) {
@@ -91,7 +96,7 @@ fn carry_out(store: &mut Store, model: &mut BTreeMap<u64, Expected>, next: &mut 
             _ => 1 + u64::from(seed % 3),
         };
         let held = message(*next, *size, *seed);
-        store.append(&held.record, held.bytes());
+        store.append(&held.record, held.bytes(), held.group);
         model.insert(*next, held);
         return;
     }
@@ -168,7 +173,7 @@ fn filled(count: u64, size: usize) -> Store {
     let mut store = Store::default();
     for sequence in 1..=count {
         let held = message(sequence, size, 0);
-        store.append(&held.record, held.bytes());
+        store.append(&held.record, held.bytes(), held.group);
     }
     store
 }
@@ -218,6 +223,6 @@ fn a_message_behind_an_emptied_segment_is_found() {
     }
     assert_eq!(store.last(), None);
     let held = message(2, 10, 0);
-    store.append(&held.record, held.bytes());
+    store.append(&held.record, held.bytes(), held.group);
     assert!(store.find(Sequence(2)).is_some() && store.find(Sequence(1)).is_none());
 }

@@ -1,12 +1,14 @@
 //! What the view shows: counts, the first messages of a state, and whether it keeps its promises.
 
 use super::super::begun::Begun;
+use super::super::groups::Standing;
 use super::super::id::Sequence;
 use super::super::messages::Messages;
 use super::super::order::{Key, OrderedKeys};
 use super::super::record::{Phase, StateKind};
 use super::super::store::Placement;
 use super::super::time::UnixMs;
+use super::super::waiting::Waiting;
 use super::super::Counts;
 use super::{Stand, View};
 
@@ -14,9 +16,9 @@ impl View {
     /// The number of messages in each state but done, as of the last advance. O(1).
     #[inline]
     pub fn counts(&self, messages: &Messages) -> Counts {
-        let ready = self.waiting.ready();
+        let ready = self.ready();
         Counts {
-            delayed: (self.waiting.len() - ready) as u64,
+            delayed: (self.len_waiting() - ready) as u64,
             ready: ready as u64,
             inflight: self.inflight.len() as u64,
             dead: (self.dead.len() + self.failed()) as u64,
@@ -28,7 +30,19 @@ impl View {
     /// The number of ready messages, as of the last advance. O(1).
     #[inline]
     pub fn ready(&self) -> usize {
-        self.waiting.ready()
+        if self.groups.is_none() {
+            return self.waiting.ready();
+        }
+        self.all_waiting().map(Waiting::ready).sum()
+    }
+
+    /// The number of waiting messages. O(1).
+    #[inline]
+    fn len_waiting(&self) -> usize {
+        if self.groups.is_none() {
+            return self.waiting.len();
+        }
+        self.all_waiting().map(Waiting::len).sum()
     }
 
     /// The number of messages in flight, as of the last advance. O(1).
@@ -51,17 +65,17 @@ impl View {
 
     /// The number of waiting messages that are due by `now`. O(log n).
     pub fn due_by(&self, now: UnixMs) -> usize {
-        self.waiting.due_by(now, usize::MAX)
+        self.all_waiting().map(|waiting| waiting.due_by(now, usize::MAX)).sum()
     }
 
     /// The earliest due time of a waiting message.
     pub fn earliest_due(&self) -> Option<UnixMs> {
-        self.waiting.earliest()
+        self.all_waiting().filter_map(Waiting::earliest).min()
     }
 
     /// The earliest due time of a waiting message after `now`.
     pub fn due_after(&self, now: UnixMs) -> Option<UnixMs> {
-        self.waiting.due_after(now)
+        self.all_waiting().filter_map(|waiting| waiting.due_after(now)).min()
     }
 
     /// The earliest deadline of a lease.
@@ -82,6 +96,7 @@ impl View {
     /// first. Done messages are in no view.
     pub fn in_state(&self, now: UnixMs, kind: StateKind, count: usize) -> Vec<Sequence> {
         match kind {
+            StateKind::Delayed | StateKind::Ready if self.groups.is_some() => self.in_order(now, kind, count),
             StateKind::Delayed => self.waiting.iter_delayed(now).take(count).collect(),
             StateKind::Ready => self.waiting.iter_ready(now).take(count).collect(),
             StateKind::InFlight => self.inflight.iter_after(None).take(count).map(Key::sequence).collect(),
@@ -125,6 +140,7 @@ impl View {
     pub fn heap_bytes(&self) -> usize {
         let sets = [&self.inflight, &self.expiring, &self.dead];
         self.waiting.heap_bytes()
+            + self.groups().map_or(0, |groups| size_of::<Standing>() + groups.heap_bytes())
             + self.begun.heap_bytes()
             + sets.iter().map(|set| set.heap_bytes()).sum::<usize>()
             + self.failed.as_ref().map_or(0, |failed| size_of::<OrderedKeys>() + failed.heap_bytes())
@@ -133,13 +149,21 @@ impl View {
     /// The number of allocations to free, an estimate. O(priorities in use).
     pub fn allocations(&self) -> usize {
         let sets = [&self.inflight, &self.expiring, &self.dead].into_iter().filter(|set| !set.is_empty());
-        self.waiting.allocations() + sets.map(OrderedKeys::allocations).sum::<usize>()
+        let groups = self.groups().map_or(0, Standing::allocations);
+        groups + self.waiting.allocations() + sets.map(OrderedKeys::allocations).sum::<usize>()
     }
 
     /// Checks that each message stands in the one order that its record and its placement name, that no order holds
     /// anything else, and that the counts agree. O(n log n), for tests.
     pub fn check(&self, messages: &Messages) -> Result<(), &'static str> {
         self.waiting.check()?;
+        match &self.groups {
+            Some(groups) => groups.check(messages)?,
+            None if messages.iter_after(None).any(|at| messages.group(at).is_some()) => {
+                return Err("the messages of groups stand nowhere");
+            }
+            None => {}
+        }
         let (mut waiting, mut expiring, mut inflight, mut dead, mut failed) = (0, 0, 0, 0, 0);
         let mut receipts = Vec::new();
         for at in messages.iter_after(None) {
@@ -150,7 +174,8 @@ impl View {
                     let ttl = record.ttl.map(|ttl| Key::at(ttl.end, record.sequence));
                     expiring += usize::from(ttl.is_some());
                     !matches!(record.phase, Phase::Dead { .. })
-                        && self.waiting.contains(record.priority, record.due, record.sequence)
+                        && (messages.group(at).is_some()
+                            || self.waiting.contains(record.priority, record.due, record.sequence))
                         && ttl.is_none_or(|end| self.expiring.contains(end))
                 }
                 Placement::InFlight => {
@@ -172,7 +197,7 @@ impl View {
                 return Err("a message does not stand where its record says");
             }
         }
-        let counted = (self.waiting.len(), self.expiring.len(), self.inflight.len(), self.dead.len(), self.failed());
+        let counted = (self.len_waiting(), self.expiring.len(), self.inflight.len(), self.dead.len(), self.failed());
         if counted != (waiting, expiring, inflight, dead, failed) {
             return Err("an order holds a message that is not there");
         }

@@ -12,11 +12,13 @@
 //! Only the operations of [`View`] change where a message stands. Its fields are private, and [`View::check`] verifies
 //! its invariants.
 
+mod groups;
 mod look;
 mod time;
 
 use super::begun::Begun;
 use super::effect::Grant;
+use super::groups::Standing;
 use super::messages::Messages;
 use super::order::{Key, OrderedKeys};
 use super::record::{Phase, Reason, Record, State};
@@ -28,8 +30,10 @@ use super::waiting::Waiting;
 /// The orders of a queue's messages, as of an instant.
 #[derive(Debug, Default)]
 pub(super) struct View {
-    /// Waiting messages, in delivery order.
+    /// Waiting messages, in delivery order; without those that have a group.
     waiting: Waiting,
+    /// Where the messages stand that have a group. Allocated with the first one.
+    groups: Option<Box<Standing>>,
     /// Leases, by (deadline, sequence).
     inflight: OrderedKeys,
     /// The instants at which the deliveries of these leases began.
@@ -119,10 +123,23 @@ impl Stand {
 impl View {
     /// Puts a message into the order in which it stands at `now`. O(log n).
     pub fn place(&mut self, messages: &mut Messages, at: At, record: &Record, now: UnixMs) {
+        if messages.has_groups() {
+            if let Some(id) = messages.group(at) {
+                return self.place_in(id, messages, at, record, now);
+            }
+        }
+        self.enter(messages, at, record, now, true);
+    }
+
+    /// Puts a message into the orders in which it stands at `now`. If it has a group, its delivery order is that of
+    /// the group, and it is not `ungrouped`.
+    fn enter(&mut self, messages: &mut Messages, at: At, record: &Record, now: UnixMs, ungrouped: bool) {
         let stand = Stand::of(record, now);
         match stand {
             Stand::Waiting => {
-                self.waiting.insert(record.priority, record.due, record.sequence);
+                if ungrouped {
+                    self.waiting.insert(record.priority, record.due, record.sequence);
+                }
                 if let Some(ttl) = record.ttl {
                     self.expiring.insert(Key::at(ttl.end, record.sequence));
                 }
@@ -145,12 +162,25 @@ impl View {
     /// O(log n).
     #[inline]
     pub fn unplace(&mut self, messages: &Messages, at: At, record: &Record) {
+        if messages.has_groups() {
+            if let Some(id) = messages.group(at) {
+                return self.unplace_from(id, messages, at, record);
+            }
+        }
+        self.leave(messages, at, record, true);
+    }
+
+    /// Removes a message from the orders in which it stands. If it has a group, it is not `ungrouped`.
+    #[inline]
+    fn leave(&mut self, messages: &Messages, at: At, record: &Record, ungrouped: bool) {
         if messages.placement(at) != Placement::InFlight {
             self.over -= payload_left(messages, at, record);
         }
         match (messages.placement(at), record.phase) {
             (Placement::Waiting, _) => {
-                self.waiting.remove(record.priority, record.due, record.sequence);
+                if ungrouped {
+                    self.waiting.remove(record.priority, record.due, record.sequence);
+                }
                 if let Some(ttl) = record.ttl {
                     self.expiring.remove(Key::at(ttl.end, record.sequence));
                 }
@@ -180,6 +210,9 @@ impl View {
     /// due. O(log n).
     #[inline]
     pub fn take_next(&mut self, messages: &mut Messages, now: UnixMs) -> Option<(At, Record)> {
+        if self.groups.is_some() {
+            return self.take_next_of_all(messages, now);
+        }
         let sequence = self.waiting.pop(now)?;
         let (at, record) = messages.of(sequence)?;
         self.over -= payload_left(messages, at, &record);
@@ -193,13 +226,18 @@ impl View {
     #[inline]
     pub fn lend(&mut self, messages: &mut Messages, at: At, grant: &Grant) {
         messages.lend(at, grant.attempt, grant.deadline, grant.receipt);
-        self.inflight.insert(Key::at(grant.deadline, grant.sequence));
+        let key = Key::at(grant.deadline, grant.sequence);
+        self.inflight.insert(key);
         self.begun.begin(grant.receipt);
+        if let (Some(groups), Some(id)) = (&mut self.groups, messages.group(at)) {
+            groups.lend(id, key);
+        }
     }
 
     /// Removes a dead message from the view. The caller removes it from the queue. O(log n).
-    pub fn take_dead(&mut self, key: Key) {
+    pub fn take_dead(&mut self, messages: &mut Messages, key: Key) {
         self.dead.remove(key);
+        self.take_dead_of_group(messages, key);
     }
 
     /// Removes a recurring message from those whose run has failed. O(log n).
@@ -229,6 +267,9 @@ impl View {
             let record = |lease: Key| messages.locate(lease.sequence()).map(|at| messages.record(at));
             let running = self.inflight.iter_after(None).filter_map(|lease| record(lease)?.receipt());
             self.begun = Begun::from_receipts(running.collect());
+        }
+        if self.groups.is_some() {
+            self.groups = Standing::rebuilt(messages, self.waiting.boundary());
         }
     }
 

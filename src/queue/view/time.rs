@@ -2,6 +2,7 @@
 //! forward is built again.
 
 use super::super::begun::Begun;
+use super::super::groups::Standing;
 use super::super::messages::Messages;
 use super::super::order::{Key, OrderedKeys};
 use super::super::record::{Reason, Record, State};
@@ -25,7 +26,10 @@ impl View {
     #[inline]
     pub fn advance_due(&mut self, now: UnixMs) {
         self.at = self.at.max(now);
-        let ready = self.waiting.advance(now);
+        let mut ready = self.waiting.advance(now);
+        if let Some(groups) = &mut self.groups {
+            ready += groups.advance(now);
+        }
         self.moved.ready = self.moved.ready.saturating_add(u32::try_from(ready).unwrap_or(u32::MAX));
     }
 
@@ -73,8 +77,7 @@ impl View {
     fn move_to(&mut self, messages: &mut Messages, at: At, record: &Record, is: Placement, now: UnixMs) -> Refreshed {
         let lease_ended = messages.placement(at) == Placement::InFlight;
         self.advance_due(now);
-        self.unplace(messages, at, record);
-        self.place(messages, at, record, now);
+        self.restand(messages, at, record, now);
         self.moved.ready = self.moved.ready.saturating_add(u32::from(lease_ended && is == Placement::Waiting));
         let died = match record.state_at(now) {
             State::Dead { reason, .. } => Some(reason),
@@ -103,7 +106,11 @@ impl View {
             (Some(wake), Some(first)) => Some(wake.min(first)),
             (wake, first) => wake.or(first),
         };
-        earlier(earlier(self.waiting.next_due(), &self.inflight), &self.expiring)
+        let due = match &self.groups {
+            None => self.waiting.next_due(),
+            Some(_) => self.all_waiting().filter_map(Waiting::next_due).min(),
+        };
+        earlier(earlier(due, &self.inflight), &self.expiring)
     }
 
     /// Takes the view back to `now`, which lies before the instant to which another clock brought it. What time did in
@@ -131,11 +138,13 @@ impl View {
         let (mut waiting, mut expiring) = (Vec::new(), Vec::new());
         let (mut inflight, mut receipts, mut dead, mut failed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut moved_to = UnixMs::EPOCH;
-        messages.place_all(|record| {
+        messages.place_all(|record, group| {
             let stand = Stand::of(record, now);
             match stand {
                 Stand::Waiting => {
-                    waiting.push((record.priority, Key::at(record.due, record.sequence)));
+                    if group.is_none() {
+                        waiting.push((record.priority, Key::at(record.due, record.sequence)));
+                    }
                     expiring.extend(record.ttl.map(|ttl| Key::at(ttl.end, record.sequence)));
                 }
                 Stand::InFlight(key) => {
@@ -152,6 +161,7 @@ impl View {
         *self = View {
             over,
             waiting: Waiting::from_unsorted(waiting),
+            groups: Standing::rebuilt(messages, UnixMs::EPOCH),
             inflight: OrderedKeys::from_unsorted(inflight),
             begun: Begun::from_receipts(receipts),
             expiring: OrderedKeys::from_unsorted(expiring),

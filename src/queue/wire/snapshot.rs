@@ -8,6 +8,7 @@ use super::super::done::DoneMessage;
 use super::super::effect::Image;
 use super::super::forward::Forward;
 use super::super::gate::{Gate, Pause};
+use super::super::groups::{GroupNames, TurnState};
 use super::super::id::{Receipt, Sequence};
 use super::super::known::KnownId;
 use super::super::rate::RateLog;
@@ -99,7 +100,8 @@ impl Queue {
         let known = self.known_chunks().map(|chunk| v1::Piece::Known(v1::known(&chunk)));
         let done = self.done_chunks().map(|chunk| v1::Piece::Done(v1::done(&chunk, 0)));
         let leaving = self.leaving_chunks().map(|chunk| v1::Piece::Leaving(v1::leaving(&chunk)));
-        for piece in messages.chain(done).chain(known).chain(leaving) {
+        let turns = self.turn_chunks().map(|chunk| v1::Piece::Turns(v1::turns(&chunk)));
+        for piece in messages.chain(done).chain(known).chain(leaving).chain(turns) {
             buffer.clear();
             codec::encode(&mut buffer, &piece)?;
             sink(&buffer)?;
@@ -131,6 +133,20 @@ impl Queue {
         in_chunks(self.all_leaving(), |(_, image)| 48 + image.payload.len())
     }
 
+    /// The turns of the groups, in chunks.
+    pub fn turn_chunks(&self) -> impl Iterator<Item = TurnState<'_>> + '_ {
+        let turns = self.messages.groups().and_then(GroupNames::turns);
+        turns.into_iter().flat_map(|TurnState { last, ungrouped, groups }| {
+            let mut chunks: Vec<_> = in_chunks(groups.into_iter(), |(name, _)| 12 + name.len())
+                .map(|groups| TurnState { last, ungrouped, groups })
+                .collect();
+            if chunks.is_empty() {
+                chunks.push(TurnState { last, ungrouped, groups: Vec::new() });
+            }
+            chunks
+        })
+    }
+
     /// Passes to `sink` the pieces that distinguish this queue from every other, for a digest. Totals, counts, the view
     /// and the time are left out.
     pub fn digest(&self, mut sink: impl FnMut(&[u8])) -> Result<(), Refused> {
@@ -157,6 +173,11 @@ impl Queue {
         for leaving in self.all_leaving() {
             buffer.clear();
             codec::encode(&mut buffer, &v1::leaving(&[leaving]))?;
+            sink(&buffer);
+        }
+        for turns in self.turn_chunks() {
+            buffer.clear();
+            codec::encode(&mut buffer, &v1::turns(&turns))?;
             sink(&buffer);
         }
         Ok(())
@@ -190,7 +211,7 @@ fn add(queue: &mut Queue, images: &[Image<'_>]) -> Result<(), Refused> {
         return Err(Refused::Impossible);
     }
     for image in images {
-        queue.messages.add_image(image);
+        queue.messages.add_image(image, queue.membership(image.group, UnixMs::EPOCH));
     }
     Ok(())
 }
@@ -221,6 +242,15 @@ fn resume(queue: &mut Queue, leaving: &[(Sequence, Image<'_>)]) -> Result<(), Re
     for (sequence, image) in leaving {
         queue.messages.resume(*sequence, image);
     }
+    Ok(())
+}
+
+/// Restores the turns of the groups of a queue that is being loaded.
+fn take_turns(queue: &mut Queue, turns: &TurnState<'_>) -> Result<(), Refused> {
+    if !queue.may_restore(turns) {
+        return Err(Refused::Impossible);
+    }
+    queue.messages.restore_turns(turns);
     Ok(())
 }
 
@@ -269,6 +299,7 @@ impl Loader {
                 v1::Piece::Done(messages) => restore(queue, &v1::live_done(messages, 0)?),
                 v1::Piece::Known(ids) => recall(queue, &v1::live_known(ids)?),
                 v1::Piece::Leaving(leaving) => resume(queue, &v1::live_leaving(leaving)?),
+                v1::Piece::Turns(turns) => take_turns(queue, &v1::live_turns(turns)),
             },
             _ => Err(Refused::Version(*version)),
         }

@@ -2,7 +2,7 @@
 
 use super::words::*;
 use super::{ms, World};
-use crate::history::{targets, Aim, Beside, Due, Every, Lease, Push, Redriven, Who, NAMES};
+use crate::history::{targets, Aim, Beside, Due, Every, Lease, Push, Redriven, Who, GROUPS, NAMES};
 use crate::reference::{self, NackedTo, State};
 use dq::queue::id::{Id, Sequence};
 use dq::queue::settings::Settings;
@@ -207,6 +207,19 @@ impl World {
         assert_eq!(purged.count, expected.len());
         let named = |sequence| purged.spans.contain(sequence) || purged.done.contain(sequence);
         assert!(expected.iter().all(|sequence| named(Sequence(*sequence))));
+        if purged.count > 0 {
+            self.send(Effect::Purge(purged.spans, purged.done));
+        }
+    }
+
+    pub(super) fn purge_group(&mut self, group: usize, states: &[usize], count: Option<usize>) {
+        let kinds: Vec<StateKind> = states.iter().map(|nth| StateKind::ALL[*nth]).collect();
+        let states = kinds.iter().map(|kind| States::only(*kind)).reduce(States::and).unwrap();
+        let purged = self.eager.queue.purge_group(ms(self.clock), GROUPS[group], states, count);
+        assert_eq!(self.lazy.queue.purge_group(ms(self.clock), GROUPS[group], states, count), purged);
+        let expected = self.model.purge_group(GROUPS[group], &kinds, count);
+        assert_eq!(purged.count, expected.len());
+        assert!(expected.iter().all(|sequence| purged.spans.contain(Sequence(*sequence))));
         if purged.count > 0 {
             self.send(Effect::Purge(purged.spans, purged.done));
         }

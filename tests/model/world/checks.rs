@@ -5,6 +5,7 @@ use super::statistics::Since;
 use super::words::*;
 use super::{ms, replayed, rewritten, Master, World};
 use crate::exercise::{digest, reload};
+use crate::history::GROUPS;
 use crate::reference::{self, State};
 use dq::queue::id::{Floor, Id, IdBuffer, Receipt, Target};
 use dq::queue::time::{DurationMs, UnixMs};
@@ -70,6 +71,7 @@ impl World {
         }
         self.check_looks();
         self.check_done();
+        self.check_groups();
         self.check_totals();
     }
 
@@ -105,6 +107,37 @@ impl World {
         all.extend(self.model.kept().iter().map(|finished| finished.sequence));
         all.sort_unstable();
         assert_eq!(self.scanned(None), all);
+    }
+
+    /// Checks what the queue shows of its groups.
+    fn check_groups(&self) {
+        let (queue, now) = (&self.eager.queue, ms(self.clock));
+        let (mut shown, mut cursor) = (Vec::new(), None);
+        loop {
+            let (page, next) = queue.scan_groups(cursor, 1 + self.steps % 3);
+            shown.extend(page.into_iter().map(|group| {
+                (group.name.to_vec(), group.waiting, group.occupied, group.oldest_due.map(UnixMs::as_ms))
+            }));
+            cursor = next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        shown.sort();
+        assert_eq!(shown, self.model.groups());
+        assert_eq!(queue.groups(), shown.len());
+        assert_eq!(queue.blocked(now), self.model.blocked());
+        for name in GROUPS {
+            let counts = queue.counts_of_group(now, name);
+            for kind in StateKind::ALL {
+                let mut expected = self.model.peek_group(name, kind);
+                assert_eq!(counts.of(kind), expected.len() as u64);
+                let peek = |count| queue.peek_group(now, name, kind, count).into_iter().map(|sequence| sequence.0);
+                assert_eq!(peek(usize::MAX).collect::<Vec<_>>(), expected);
+                expected.truncate(2);
+                assert_eq!(peek(2).collect::<Vec<_>>(), expected);
+            }
+        }
     }
 
     /// Scans the whole queue of the lazy master. Returns the sequences, sorted.
@@ -189,6 +222,7 @@ impl World {
             self.eager.queue.apply(&stamped).unwrap();
             self.lazy.queue.apply(&stamped).unwrap();
         }
+        self.model.forget_groups();
         // The replica may have processed later times than its master.
         self.clock = self.model.now.max(self.replica_seen);
         self.advance_eager();
@@ -199,6 +233,10 @@ impl World {
             assert_eq!(self.lazy.pop(self.clock, &everything).0, delivered);
             for other in &mut others {
                 assert_eq!(other.pop(self.clock, &everything).0, delivered);
+            }
+            if !delivered.is_empty() {
+                // The next messages of the groups.
+                continue;
             }
             let Some(next) = self.next_event() else { break };
             self.clock = next.as_ms();
@@ -237,6 +275,7 @@ fn check_message(queue: &Queue, now: UnixMs, expected: &reference::Message) {
     assert_eq!(found.next, expected.next.is_some());
     assert_eq!(found.name, expected.name.as_deref());
     assert_eq!(found.payload, expected.payload);
+    assert_eq!(found.group, expected.group_now());
     assert_eq!(found.error, expected.error.as_deref());
     assert_eq!(record.priority, expected.priority);
     assert_eq!(record.due.as_ms(), expected.due);

@@ -79,6 +79,7 @@ fn rewritten(queue: &Queue) -> Vec<Vec<u8>> {
     let parts = std::iter::once(begin).chain(messages).chain(queue.done_chunks().map(Effect::Keep));
     let parts = parts.chain(queue.known_chunks().map(Effect::Recall));
     let parts = parts.chain(queue.leaving_chunks().map(Effect::Resume));
+    let parts = parts.chain(queue.turn_chunks().map(Effect::Turns));
     parts.map(|effect| encoded(&Stamped { now, effect })).collect()
 }
 
@@ -168,6 +169,7 @@ impl World {
     }
 
     fn act(&mut self, act: &Act) {
+        self.model.forget_groups();
         match act {
             Act::Push(push) => self.push(push),
             Act::Pop { count, lease } => self.pop(*count, *lease),
@@ -182,6 +184,7 @@ impl World {
             Act::Reschedule { aim, due, priority } => self.reschedule(aim, *due, *priority),
             Act::Redrive { which, delay } => self.redrive(which, *delay),
             Act::Purge { states, count } => self.purge(states, *count),
+            Act::PurgeGroup { group, states, count } => self.purge_group(*group, states, *count),
             Act::Alter { settings, by } => self.alter(*settings, *by),
             Act::ForwardTo(to) => self.forward_to(*to),
             Act::Forward { count, taken } => self.forward(*count, *taken),

@@ -1,7 +1,7 @@
 //! Recurring messages: what clients declare, and how runs end.
 
 use super::{ms, World};
-use crate::history::{Every, Who, NAMES};
+use crate::history::{Every, Who, GROUPS, NAMES};
 use crate::recurring::{End, Plan, Recurs, Scheduled};
 use dq::queue::id::Sequence;
 use dq::queue::rule::Rule;
@@ -27,6 +27,7 @@ impl World {
             retries: every.retries.unwrap_or(settings.retries.count()),
             lease: every.lease,
             ttl: every.ttl.unwrap_or(settings.ttl.as_ms()),
+            group: every.group.map(|nth| GROUPS[nth].to_vec()),
         };
         let wanted = Schedule {
             name,
@@ -37,6 +38,7 @@ impl World {
             retries: every.retries.map(|count| Retries::new(count).unwrap()),
             lease: every.lease.map(DurationMs::new),
             ttl: every.ttl.map(DurationMs::new),
+            group: every.group.map(|nth| GROUPS[nth]),
         };
         let scheduled = self.eager.queue.schedule(ms(self.clock), &mut self.eager.floor, &wanted);
         assert_eq!(self.lazy.queue.schedule(ms(self.clock), &mut self.lazy.floor, &wanted), scheduled);
@@ -152,6 +154,7 @@ pub(super) fn check_schedule(found: Option<&Recurring>, expected: Option<&Recurs
             assert_eq!(declared.series, series_of(plan));
             assert_eq!(declared.first.map(UnixMs::as_ms), *first);
             assert_eq!(*declared.payload, plan.payload[..]);
+            assert_eq!(declared.group.as_deref(), plan.group.as_deref());
             assert_eq!((declared.priority, declared.retries.count()), (plan.priority, plan.retries));
         }
         (declared, next) => panic!("{declared:?} and not {next:?}"),

@@ -1,7 +1,7 @@
 //! Conversions between the types of the queue, of the model, and of a client.
 
 use super::ms;
-use crate::history::{Due, Push};
+use crate::history::{Due, Push, GROUPS};
 use crate::reference::{self, after, Name, State};
 use dq::queue::id::{Id, Sequence, Target};
 use dq::queue::time::{DurationMs, UnixMs};
@@ -68,6 +68,7 @@ pub(super) fn asked<'a>(
         maxwait: push.maxwait.map(DurationMs::new),
         later: push.later,
         retain: push.retain.map(DurationMs::new),
+        group: push.group.map(|nth| GROUPS[nth]),
     };
     let request = reference::Push {
         payload,
@@ -81,6 +82,7 @@ pub(super) fn asked<'a>(
         maxwait: push.maxwait,
         later: push.later,
         retain: push.retain,
+        group: push.group.map(|nth| GROUPS[nth]),
     };
     (message, request)
 }

@@ -97,21 +97,22 @@ fn a_page_says_who_may_call_its_command() {
 struct Token {
     word: String,
     is_number: bool,
-    /// Whether it is one of the states, which a page writes as `state`.
-    is_state: bool,
+    /// The name under which a page writes the words between which this one is a choice, such as `state`.
+    choice: Option<String>,
 }
 
-fn tokens(arguments: &[Reply], is_state: bool, found: &mut Vec<Token>) {
+fn tokens(arguments: &[Reply], choice: Option<&str>, found: &mut Vec<Token>) {
     for argument in arguments {
         let argument = argument.fields();
         if argument.has("token") {
             let is_number = matches!(argument.text("type").as_str(), "integer" | "unix-time");
-            let is_state = is_state && argument.text("type") == "pure-token";
-            found.push(Token { word: argument.text("token"), is_number, is_state });
+            let choice = choice.filter(|_| argument.text("type") == "pure-token").map(str::to_owned);
+            found.push(Token { word: argument.text("token"), is_number, choice });
         }
         if argument.has("arguments") {
-            let is_state = argument.text("name") == "state";
-            tokens(argument.get("arguments").items(), is_state, found);
+            let name = argument.text("name");
+            let choice = Some(&name[..]).filter(|name| matches!(*name, "state" | "order"));
+            tokens(argument.get("arguments").items(), choice, found);
         }
     }
 }
@@ -123,13 +124,13 @@ fn a_page_lists_exactly_the_options_of_its_command() {
     for page in Page::all() {
         let (name, syntax, rows) = (&page.name, page.syntax(), page.options());
         let mut known = Vec::new();
-        tokens(docs_of(&mut c, name).get("arguments").items(), false, &mut known);
+        tokens(docs_of(&mut c, name).get("arguments").items(), None, &mut known);
         let in_syntax: Vec<&str> = syntax.split([' ', '[', ']']).collect();
-        for Token { word, is_number, is_state } in &known {
-            if *is_state {
-                let row = rows.iter().find(|row| row.usage.ends_with("state")).expect("a row for the states");
+        for Token { word, is_number, choice } in &known {
+            if let Some(choice) = choice {
+                let row = rows.iter().find(|row| row.usage.ends_with(choice.as_str())).expect("a row for the choice");
                 assert!(row.range_text.contains(&format!("`{}`", word.to_lowercase())), "{name}: {word}");
-                assert!(in_syntax.contains(&"state"), "{name}");
+                assert!(in_syntax.contains(&choice.as_str()), "{name}");
             } else {
                 assert!(in_syntax.contains(&word.as_str()), "{name}: {word} is not in {syntax}");
                 let row = rows.iter().find(|row| row.token() == Some(word)).unwrap_or_else(|| panic!("{name}: {word}"));
@@ -204,7 +205,8 @@ fn the_ranges_of_the_pages_are_those_of_the_server() {
                 }
                 Range::Bytes { min, max } => {
                     let word = |len: usize| if len == 0 { "\"\"".to_owned() } else { "m".repeat(len) };
-                    let says = format!("ID must be {min} to {max} bytes");
+                    let of = if name == "GROUP" { "GROUP" } else { "ID" };
+                    let says = format!("{of} must be {min} to {max} bytes");
                     ([word(min), word(max)], vec![word(min - 1), word(max + 1)], says)
                 }
                 Range::Other => continue,

@@ -58,6 +58,7 @@ pub const SAMPLES: &[Sample] = &[
     sample(Kind::Reads, "DQ.PEEK q dead COUNT 5"),
     sample(Kind::Reads, "DQ.SCAN q 0 STATE dead COUNT 5"),
     sample(Kind::Reads, "DQ.AWAIT q m BLOCK 0"),
+    sample(Kind::Reads, "DQ.GROUPS q 0 COUNT 5"),
     sample(Kind::Reads, "DQ.INFO q"),
     sample(Kind::Reads, "DQ.STATS q"),
     sample(Kind::Configures, "DQ.CREATE q LEASE 5"),

@@ -28,9 +28,9 @@ pub struct Parameter {
     /// The name of the parameter, and that of its field of `DQ.INFO`.
     pub name: String,
     pub field: String,
-    pub default: i64,
-    pub min: i64,
-    pub max: i64,
+    pub default: String,
+    /// Its smallest and its largest value; `None` if it is a choice between words.
+    pub range: Option<(i64, i64)>,
 }
 
 /// The valid values of an option.
@@ -141,12 +141,15 @@ fn settings() -> Vec<(OptionRow, Vec<Parameter>)> {
         // The range of each number, or one range for all of them.
         let ranges: Vec<Range> = cells[2].split(" then ").map(Range::read).collect();
         let parameter = |(nth, words): (usize, &[&str])| {
-            let range = ranges.get(nth).unwrap_or(&ranges[0]);
-            let Range::Number { min, max } = *range else { panic!("{} has no range", option.usage) };
+            let range = match *ranges.get(nth).unwrap_or(&ranges[0]) {
+                Range::Number { min, max } => Some((min, max)),
+                // A choice between words.
+                _ => None,
+            };
             let name = words[0].trim_matches('`');
             let field = name.strip_prefix("dq.default-").expect("the parameter of a setting");
-            let default = words[1].trim_end_matches(',').parse().expect("a default");
-            Parameter { name: name.to_owned(), field: field.to_owned(), default, min, max }
+            let default = words[1].trim_end_matches(',').trim_matches('`').to_owned();
+            Parameter { name: name.to_owned(), field: field.to_owned(), default, range }
         };
         let parameters = cells[3].split_whitespace().collect::<Vec<_>>().chunks(2).enumerate().map(parameter).collect();
         (option, parameters)

@@ -5,7 +5,7 @@ use super::super::codec::{self, Values};
 use super::super::Refused;
 use super::recurring::{Declaration, Ended, RunEnd};
 use super::settings::Settings;
-use super::{Done, Fate, Grants, Image, KnownId, Leaving, QueueHeader, Sequences, Spans};
+use super::{Done, Fate, Grants, Image, KnownId, Leaving, QueueHeader, Sequences, Spans, Turns};
 use serde_bytes::Bytes;
 
 /// The bytes of an instant: enough for every possible time until the year 2248.
@@ -80,6 +80,7 @@ effects! {
     b'K' Keep(messages: Vec<Done<'a>>);
     b'i' Recall(ids: Vec<KnownId<'a>>);
     b'l' Resume(leaving: Vec<Leaving<'a>>);
+    b'T' Turns(turns: Turns<'a>);
 }
 
 impl<'a> Stamped<'a> {

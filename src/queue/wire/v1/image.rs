@@ -31,7 +31,8 @@ pub struct Image<'a> {
     #[serde(borrow)]
     pub(super) error: Option<&'a Bytes>,
     /// What few messages have.
-    pub(super) extras: Option<Extras>,
+    #[serde(borrow)]
+    pub(super) extras: Option<Extras<'a>>,
 }
 
 impl Serialize for Image<'_> {

@@ -18,8 +18,8 @@ mod write;
 pub use done::{done, live_done};
 pub use effect::Stamped;
 pub use image::Image;
-pub use read::{live_images, live_known, live_leaving};
-pub use write::{image, images, known, leaving};
+pub use read::{live_images, live_known, live_leaving, live_turns};
+pub use write::{image, images, known, leaving, turns};
 
 use super::super::Totals;
 use done::Done;
@@ -46,12 +46,19 @@ pub enum Piece<'a> {
     Known(#[serde(borrow)] Vec<KnownId<'a>>),
     #[serde(rename = "l")]
     Leaving(#[serde(borrow)] Vec<Leaving<'a>>),
+    #[serde(rename = "v")]
+    Turns(#[serde(borrow)] Turns<'a>),
 }
 
 /// A message that is delivered beside a kept one: the sequence of the kept one, and the message, whose sequence is a
 /// distance from that.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Leaving<'a>(u64, #[serde(borrow)] Image<'a>);
+
+/// Turns of groups: the last turn of all, the last of the messages without a group, and the last of each group, as a
+/// distance from the last of all.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Turns<'a>(u64, u64, #[serde(borrow)] Vec<(&'a Bytes, i64)>);
 
 /// A known id: when it was accepted, as a distance from the id before, and the name.
 #[derive(Debug, Serialize, Deserialize)]
@@ -82,10 +89,15 @@ struct Sequences(Vec<i64>);
 #[derive(Debug, Serialize, Deserialize)]
 struct Grants(Vec<i64>);
 
-/// What few messages have: where the message comes from unless its sequence tells, its schedule, and how long it is kept
-/// after its completion.
+/// What few messages have: where the message comes from unless its sequence tells, its schedule, how long it is kept
+/// after its completion, and its group.
 #[derive(Debug, Serialize, Deserialize)]
-struct Extras(Option<Origin>, Option<Box<Recurring>>, Option<u64>);
+struct Extras<'a>(
+    Option<Origin>,
+    Option<Box<Recurring>>,
+    Option<u64>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")] Option<&'a Bytes>,
+);
 
 /// Where a message comes from: when its id was accepted, as a distance from the sequence's instant, and when its chain of
 /// replacements began, as a distance from that.

@@ -4,6 +4,7 @@ use super::super::super::effect::{
     Effect as LiveEffect, Grant as LiveGrant, Image as LiveImage, Stamped as LiveStamped,
 };
 use super::super::super::gate::Pause;
+use super::super::super::groups::TurnState;
 use super::super::super::id::{Receipt, Sequence};
 use super::super::super::known::KnownId as LiveKnownId;
 use super::super::super::ops::give_back::Fate as LiveFate;
@@ -84,6 +85,7 @@ impl<'a> TryFrom<Stamped<'a>> for LiveStamped<'a> {
             Effect::Keep(messages) => LiveEffect::Keep(live_done(messages, base)?),
             Effect::Recall(ids) => LiveEffect::Recall(live_known(ids)?),
             Effect::Resume(leaving) => LiveEffect::Resume(live_leaving(leaving)?),
+            Effect::Turns(turns) => LiveEffect::Turns(live_turns(turns)),
         };
         Ok(LiveStamped { now, effect })
     }
@@ -103,7 +105,7 @@ pub fn live_images(messages: Vec<Image<'_>>, base: u64) -> Result<Vec<LiveImage<
 fn live_image(image: Image<'_>, base: u64) -> Result<LiveImage<'_>, Refused> {
     let Image { sequence, due, payload, retries: count, name, priority, lease, ttl, attempts, phase, error, extras } =
         image;
-    let Extras(origin, recurring, retain) = extras.unwrap_or(Extras(None, None, None));
+    let Extras(origin, recurring, retain, group) = extras.unwrap_or(Extras(None, None, None, None));
     let sequence = at_distance(sequence, base);
     let due = time_at(due, instant_of(sequence))?;
     let phase = match phase {
@@ -139,6 +141,7 @@ fn live_image(image: Image<'_>, base: u64) -> Result<LiveImage<'_>, Refused> {
         name: name.map(|name| &**name),
         payload,
         error: error.map(|error| &**error),
+        group: group.map(|group| &**group),
         origin: origin.map(|origin| live_origin(origin, sequence)).transpose()?,
         retain: retain.map(duration).transpose()?,
         recurring,
@@ -158,6 +161,12 @@ pub fn live_known(ids: Vec<KnownId<'_>>) -> Result<Vec<LiveKnownId<'_>>, Refused
         Ok(LiveKnownId { name, accepted: last })
     };
     ids.into_iter().map(next).collect()
+}
+
+/// Converts back what [`turns`] wrote.
+pub fn live_turns(Turns(last, ungrouped, groups): Turns<'_>) -> TurnState<'_> {
+    let groups = groups.into_iter().map(|(name, turn)| (&**name, at_distance(turn, last)));
+    TurnState { last, ungrouped, groups: groups.collect() }
 }
 
 fn spans(Spans(distances): Spans, base: u64) -> Result<LiveSpans, Refused> {

@@ -27,9 +27,18 @@ enum Rule {
 #[derive(Debug, Serialize, Deserialize)]
 struct Series(Rule, Option<u64>, Option<u64>);
 
-/// A declaration that is to apply: series, first due time, payload, priority, retries, lease, TTL.
+/// A declaration that is to apply: series, first due time, payload, priority, retries, lease, TTL, group.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Declaration(Series, Option<u64>, ByteBuf, i8, i32, Option<u64>, u64);
+pub(super) struct Declaration(
+    Series,
+    Option<u64>,
+    ByteBuf,
+    i8,
+    i32,
+    Option<u64>,
+    u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")] Option<ByteBuf>,
+);
 
 /// The schedule of a message: series, declared priority, runs left, runs ended, runs failed, the instant of the last
 /// delivery, and what was declared for the next run.
@@ -114,6 +123,7 @@ impl From<&LiveDeclaration> for Declaration {
             live.retries.count(),
             live.lease.map(DurationMs::as_ms),
             live.ttl.as_ms(),
+            live.group.as_ref().map(|group| ByteBuf::from(group.to_vec())),
         )
     }
 }
@@ -122,7 +132,7 @@ impl TryFrom<Declaration> for LiveDeclaration {
     type Error = Refused;
 
     fn try_from(wire: Declaration) -> Result<Self, Refused> {
-        let Declaration(series, first, payload, priority, count, lease, ttl) = wire;
+        let Declaration(series, first, payload, priority, count, lease, ttl, group) = wire;
         Ok(LiveDeclaration {
             series: series.try_into()?,
             first: first.map(time).transpose()?,
@@ -131,6 +141,7 @@ impl TryFrom<Declaration> for LiveDeclaration {
             retries: retries(count)?,
             lease: lease.map(duration).transpose()?,
             ttl: duration(ttl)?,
+            group: group.map(|group| group.into_vec().into_boxed_slice()),
         })
     }
 }

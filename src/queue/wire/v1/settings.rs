@@ -3,14 +3,14 @@
 use super::super::super::backoff::{Backoff, Percent};
 use super::super::super::forward::Forward as LiveForward;
 use super::super::super::rate::Rate;
-use super::super::super::settings::Settings as LiveSettings;
+use super::super::super::settings::{GroupOrder, Settings as LiveSettings};
 use super::super::Refused;
 use super::forward::Forward;
 use super::numbers::{duration, retries};
 use serde::{Deserialize, Serialize};
 
 /// Settings: lease, retries, backoff base, maximum and jitter, TTL, MAXLEN, MAXINFLIGHT, DEADLEN, DEADTTL, MAXPAYLOAD,
-/// rate and its period, DEDUPE, RETAIN, DONELEN, and FORWARD if it is set.
+/// rate and its period, DEDUPE, RETAIN, DONELEN, GROUPINFLIGHT, whether groups take turns, and FORWARD if it is set.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Settings(
     u64,
@@ -29,6 +29,8 @@ pub struct Settings(
     u64,
     u64,
     Option<u64>,
+    u64,
+    bool,
     #[serde(default, skip_serializing_if = "Option::is_none")] Option<Box<Forward>>,
 );
 
@@ -52,6 +54,8 @@ impl Settings {
             live.dedupe.as_ms(),
             live.retain.as_ms(),
             live.donelen,
+            live.groupinflight,
+            live.grouporder == GroupOrder::Turn,
             forward.map(|forward| Box::new(Forward::from(forward))),
         )
     }
@@ -83,6 +87,8 @@ impl Settings {
             dedupe,
             retain,
             donelen,
+            groupinflight,
+            by_turn,
             forward,
         ) = self;
         let jitter = Percent::new(jitter).ok_or(Refused::Malformed)?;
@@ -100,6 +106,8 @@ impl Settings {
             dedupe: duration(dedupe)?,
             retain: duration(retain)?,
             donelen,
+            groupinflight,
+            grouporder: if by_turn { GroupOrder::Turn } else { GroupOrder::Due },
         };
         Ok((live, forward.map(|forward| Box::new(LiveForward::from(*forward)))))
     }

@@ -4,6 +4,7 @@ use super::super::super::effect::{
     Effect as LiveEffect, Grant as LiveGrant, Image as LiveImage, Stamped as LiveStamped,
 };
 use super::super::super::gate::Pause;
+use super::super::super::groups::TurnState;
 use super::super::super::id::Sequence;
 use super::super::super::known::KnownId as LiveKnownId;
 use super::super::super::ops::give_back::Fate as LiveFate;
@@ -74,6 +75,7 @@ impl<'a> From<&LiveStamped<'a>> for Stamped<'a> {
             LiveEffect::Keep(messages) => Effect::Keep(done(messages, base)),
             LiveEffect::Recall(ids) => Effect::Recall(known(ids)),
             LiveEffect::Resume(beside) => Effect::Resume(leaving(beside)),
+            LiveEffect::Turns(state) => Effect::Turns(turns(state)),
         };
         Stamped(now.as_ms(), effect)
     }
@@ -133,15 +135,23 @@ pub fn known<'a>(ids: &[LiveKnownId<'a>]) -> Vec<KnownId<'a>> {
     ids.iter().map(&mut next).collect()
 }
 
+/// The wire form of turns.
+pub fn turns<'a>(live: &TurnState<'a>) -> Turns<'a> {
+    let groups = live.groups.iter().map(|(name, turn)| (Bytes::new(name), distance(*turn, live.last)));
+    Turns(live.last, live.ungrouped, groups.collect())
+}
+
 /// What few messages have; `None` for the others.
-fn extras(live: &LiveImage<'_>) -> Option<Extras> {
+fn extras<'a>(live: &LiveImage<'a>) -> Option<Extras<'a>> {
     let origin = live.origin.map(|origin| {
         let chain = origin.chain.map(|chain| time_distance(chain, origin.accepted));
         Origin(time_distance(origin.accepted, instant_of(live.record.sequence.0)), chain)
     });
     let recurring = live.recurring.as_deref().map(|state| Box::new(Recurring::from(state)));
     let retain = live.retain.map(DurationMs::as_ms);
-    (origin.is_some() || recurring.is_some() || retain.is_some()).then_some(Extras(origin, recurring, retain))
+    let group = live.group.map(Bytes::new);
+    let has_any = origin.is_some() || recurring.is_some() || retain.is_some() || group.is_some();
+    has_any.then_some(Extras(origin, recurring, retain, group))
 }
 
 fn spans(live: &LiveSpans, base: u64) -> Spans {

@@ -1,0 +1,89 @@
+//! `DQ.GROUPS key cursor [COUNT n]`
+
+use super::error::Error;
+use super::options::{self, options, Options};
+use super::{key_name, look_caught_up, now, serve, word};
+use crate::module_api::ctx::Ctx;
+use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::queue::time::UnixMs;
+use crate::queue::{Cursor, Queue};
+
+/// The command.
+pub struct Groups;
+
+impl Command for Groups {
+    const ROW: Row = Row {
+        name: c"DQ.GROUPS",
+        flags: c"readonly",
+        arity: -3,
+        keys: Keys::First(Access::READ),
+        acl: c"read slow",
+        summary: c"Iterates over the groups of a queue with a cursor. Returns how many messages of each wait and how many occupy it",
+        complexity: c"O(M * log N) for each call, where M is the number of groups looked at and N the number of messages in the queue",
+        since: c"0.1.0",
+        tips: c"",
+        args: &[Arg::key(c"key"), Arg::string(c"cursor")],
+        options: &[GroupsOption::ARGS],
+    };
+
+    fn run(call: Call<'_>) {
+        serve(call, &Self::ROW, groups);
+    }
+}
+
+options! {
+    /// The options of `DQ.GROUPS`.
+    enum GroupsOption {
+        Count => Arg::token_int(c"COUNT", c"count"),
+    }
+}
+
+/// How many groups a call looks at if `COUNT` is absent.
+const COUNT: usize = 10;
+
+fn groups(call: &mut Call<'_>) -> Result<(), Error> {
+    let ctx = call.ctx;
+    let name = key_name(call)?;
+    let (cursor, count) = parse(call)?;
+    let now = now(ctx);
+    if look_caught_up(ctx, name, now, |held| reply_page(ctx, &held.queue, cursor, count))?.is_none() {
+        ctx.array(2);
+        ctx.bulk(b"0");
+        ctx.array(0);
+    }
+    Ok(())
+}
+
+fn reply_page(ctx: Ctx, queue: &Queue, cursor: Cursor, count: usize) {
+    let behind = match cursor {
+        Cursor::Behind(hash) => Some(hash),
+        // Only a scan of messages returns such a cursor.
+        Cursor::Start | Cursor::Before(_) => None,
+    };
+    let (page, next) = queue.scan_groups(behind, count);
+    ctx.array(2);
+    ctx.bulk(next.map_or(Cursor::Start, Cursor::Behind).number().to_string().as_bytes());
+    ctx.array(page.len());
+    for group in page {
+        ctx.array(4);
+        ctx.bulk(group.name);
+        ctx.integer(group.waiting as i64);
+        ctx.integer(group.occupied as i64);
+        match group.oldest_due.map(UnixMs::as_ms) {
+            Some(due) => ctx.integer(due as i64),
+            None => ctx.null(),
+        }
+    }
+}
+
+/// Parses the cursor, and how many groups to look at.
+pub(super) fn parse(call: &mut Call<'_>) -> Result<(Cursor, usize), Error> {
+    let (cursor, mut count) = (options::cursor(word(call))?, COUNT);
+    let mut options = Options::new(&mut call.args);
+    while let Some(option) = options.next()? {
+        match option {
+            GroupsOption::Count => count = options.count()?,
+        }
+    }
+    Ok((cursor, count))
+}

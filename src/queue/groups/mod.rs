@@ -1,0 +1,99 @@
+//! Groups: messages of one group are delivered in order, and only so many of them at a time.
+//!
+//! A message *occupies* its group from its first delivery until it is completed, removed or dead. `GROUPINFLIGHT` is
+//! the number of messages that may occupy a group; the next message of a group waits until there is room.
+//!
+//! Blocked messages must cost a delivery nothing, so they do not stand in the delivery order. The waiting messages of a
+//! group are divided into those that the group would deliver (they are *open*: as many as there is room for, and all
+//! that occupy the group already) and those that wait for the group (they are *blocked*). The first open message, by
+//! due time and push order, is the *head* of its group. Only heads stand in the delivery order, beside the messages
+//! without a group. A delivery or the end of an occupation moves the head of one group and admits at most a few
+//! messages; a due time that comes moves nothing, since every key is fixed between two changes.
+//!
+//! ```text
+//!   group a (room for 1)          group b (occupied)              delivery order
+//!   head   a1  due 10  ─────────────────────────────────────────▶ a1, messages without a group, …
+//!   blocked a2, a3, a4 …          retry b1, due 90 (its head) ──▶ …, b1
+//!                                 blocked b2, b3 …
+//! ```
+//!
+//! [`names`] knows which groups there are, by whom they are referred to, and when each had its last turn: it belongs to
+//! the messages and is saved. [`standing`] says where each message of a group stands: it belongs to the view and
+//! follows from the records and the time.
+
+mod line;
+mod names;
+mod slab;
+mod slot;
+mod standing;
+#[cfg(test)]
+mod tests;
+mod turns;
+mod upcoming;
+
+pub use names::TurnState;
+pub(super) use names::{GroupNames, Membership};
+pub(super) use standing::Standing;
+pub(super) use upcoming::Upcoming;
+
+use super::settings::{GroupOrder, Settings};
+use super::time::UnixMs;
+
+/// The longest name of a group, in bytes.
+pub const GROUP_NAME_MAX: usize = 255;
+
+/// Whether clients may give a group this name.
+pub fn is_group_name(name: &[u8]) -> bool {
+    (1..=GROUP_NAME_MAX).contains(&name.len())
+}
+
+/// A group of one queue. The number is local to a server and is used again after the last message of the group is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct GroupId(pub u32);
+
+/// The settings that groups follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct GroupLimits {
+    /// How many messages may occupy a group; zero is no limit.
+    pub inflight: u64,
+    /// Whether groups take turns.
+    pub by_turn: bool,
+}
+
+impl From<&Settings> for GroupLimits {
+    fn from(settings: &Settings) -> GroupLimits {
+        GroupLimits { inflight: settings.groupinflight, by_turn: settings.grouporder == GroupOrder::Turn }
+    }
+}
+
+/// The bits of a turn below its millisecond: turns are numbered as sequences and receipts are.
+const TURN_BITS: u32 = 20;
+
+/// The first turn of a millisecond.
+fn turn_at(time: UnixMs) -> u64 {
+    time.as_ms() << TURN_BITS
+}
+
+/// The last turn of a millisecond.
+fn last_turn_at(time: UnixMs) -> u64 {
+    turn_at(time) | ((1 << TURN_BITS) - 1)
+}
+
+/// When the turn comes of a group whose first message is due at `due`: at that time, but not before the round in which
+/// the group had its last turn. Zero stands for no turn, and is avoided.
+fn place_in_round(due: UnixMs, last_turn: u64) -> u64 {
+    turn_at(due).max(last_turn).max(1)
+}
+
+/// What clients see of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group<'a> {
+    /// Its name.
+    pub name: &'a [u8],
+    /// The messages that wait, due or not, and do not occupy it.
+    pub waiting: usize,
+    /// The messages that occupy it.
+    pub occupied: usize,
+    /// The earliest due time of the waiting ones.
+    pub oldest_due: Option<UnixMs>,
+}

@@ -1,0 +1,89 @@
+//! A growing array that never moves what it holds, and gives back the memory of parts that are no longer used.
+
+/// The entries of one part.
+const PART: usize = 256;
+
+/// Entries by number. An entry that was never written, or that was vacated, has its default value.
+#[derive(Debug)]
+pub(super) struct Slab<T> {
+    parts: Vec<Part<T>>,
+    used: usize,
+}
+
+#[derive(Debug)]
+struct Part<T> {
+    /// Empty, or [`PART`] entries.
+    entries: Vec<T>,
+    used: usize,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
+        Slab { parts: Vec::new(), used: 0 }
+    }
+}
+
+impl<T: Default> Slab<T> {
+    /// The number of entries in use.
+    pub fn used(&self) -> usize {
+        self.used
+    }
+
+    /// The entry with a number; `None` if it was never in use.
+    #[inline]
+    pub fn get(&self, number: u32) -> Option<&T> {
+        let number = number as usize;
+        self.parts.get(number / PART)?.entries.get(number % PART)
+    }
+
+    /// [`Slab::get`], to change it.
+    #[inline]
+    pub fn get_mut(&mut self, number: u32) -> Option<&mut T> {
+        let number = number as usize;
+        self.parts.get_mut(number / PART)?.entries.get_mut(number % PART)
+    }
+
+    /// Takes an entry into use that is not in use, and returns it.
+    pub fn occupy(&mut self, number: u32) -> Option<&mut T> {
+        let number = number as usize;
+        while self.parts.len() <= number / PART {
+            self.parts.push(Part { entries: Vec::new(), used: 0 });
+        }
+        let part = self.parts.get_mut(number / PART)?;
+        if part.entries.is_empty() {
+            part.entries.reserve_exact(PART);
+            part.entries.resize_with(PART, T::default);
+        }
+        part.used += 1;
+        self.used += 1;
+        part.entries.get_mut(number % PART)
+    }
+
+    /// Empties an entry that was in use, and frees the memory of its part if no entry of it is in use.
+    pub fn vacate(&mut self, number: u32) {
+        let number = number as usize;
+        let Some(part) = self.parts.get_mut(number / PART) else { return };
+        if let Some(entry) = part.entries.get_mut(number % PART) {
+            *entry = T::default();
+            part.used -= 1;
+            self.used -= 1;
+        }
+        if part.used == 0 {
+            part.entries = Vec::new();
+        }
+    }
+
+    /// All entries that were ever in use, with their numbers. Some may be vacant.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+        self.parts.iter().enumerate().flat_map(|(nth, part)| {
+            let number = move |at: usize| (nth * PART + at) as u32;
+            part.entries.iter().enumerate().map(move |(at, entry)| (number(at), entry))
+        })
+    }
+
+    /// The number of bytes on the heap, without what the entries hold.
+    pub fn heap_bytes(&self) -> usize {
+        let entries = self.parts.iter().map(|part| part.entries.capacity() * size_of::<T>()).sum::<usize>();
+        entries + self.parts.capacity() * size_of::<Part<T>>()
+    }
+}

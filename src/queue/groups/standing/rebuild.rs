@@ -1,0 +1,100 @@
+//! All orders of the messages of groups, built anew from the records: after a load, a bulk removal, and when the view is
+//! taken back.
+
+use super::super::super::messages::Messages;
+use super::super::super::order::{Key, OrderedKeys};
+use super::super::super::store::Placement;
+use super::super::super::time::UnixMs;
+use super::super::super::waiting::Waiting;
+use super::super::line::Line;
+use super::super::slot::Head;
+use super::super::GroupId;
+use super::{turn_of, Standing};
+
+/// A waiting message while all orders are built anew.
+struct Placed {
+    group: GroupId,
+    key: Key,
+    priority: i8,
+    is_retry: bool,
+}
+
+impl Standing {
+    /// The orders of the messages that have a group, as they are placed; `None` if none has. O(n log n).
+    pub fn rebuilt(messages: &Messages, boundary: UnixMs) -> Option<Box<Standing>> {
+        let mut standing = Standing::new(messages.group_limits()?, UnixMs::EPOCH);
+        let mut waiting = Vec::new();
+        let mut leased: Vec<(GroupId, Key)> = Vec::new();
+        let mut dead: Vec<(GroupId, Key)> = Vec::new();
+        for at in messages.iter_after(None) {
+            let Some(group) = messages.group(at) else { continue };
+            let record = messages.record(at);
+            match messages.placement(at) {
+                Placement::Waiting => waiting.push(Placed {
+                    group,
+                    key: Key::at(record.due, record.sequence),
+                    priority: record.priority,
+                    is_retry: record.attempts > 0,
+                }),
+                Placement::InFlight => leased.extend(record.lease_key().map(|key| (group, key))),
+                Placement::Dead => dead.extend(record.death_key().map(|key| (group, key))),
+            }
+        }
+        waiting.sort_unstable_by_key(|placed| (placed.group, placed.key));
+        leased.sort_unstable();
+        dead.sort_unstable();
+        let keys = |of: &[(GroupId, Key)]| of.iter().map(|(_, key)| *key).collect::<Vec<_>>();
+        for of_one in leased.chunk_by(|one, next| one.0 == next.0) {
+            if let Some(slot) = of_one.first().and_then(|(id, _)| standing.slot_mut(*id)) {
+                slot.leased = Line::from_sorted(&keys(of_one));
+            }
+        }
+        for of_one in dead.chunk_by(|one, next| one.0 == next.0) {
+            if let Some(slot) = of_one.first().and_then(|(id, _)| standing.slot_mut(*id)) {
+                slot.dead = OrderedKeys::from_sorted(&keys(of_one));
+            }
+        }
+        standing.build(messages, &waiting);
+        standing.advance(boundary);
+        Some(Box::new(standing))
+    }
+
+    /// Builds the orders of the waiting messages, sorted by group and key, around those that are in flight.
+    fn build(&mut self, messages: &Messages, waiting: &[Placed]) {
+        let (mut heads, mut behind, mut blocked) = (Vec::new(), Vec::new(), Vec::new());
+        for of_one in waiting.chunk_by(|one, next| one.group == next.group) {
+            let Some(group) = of_one.first().map(|placed| placed.group) else { continue };
+            let (limit, by_turn) = (self.limit, self.by_turn);
+            let Some(slot) = self.slot_mut(group) else { continue };
+            let keys = |retries: bool| {
+                of_one.iter().filter(|placed| placed.is_retry == retries).map(|placed| placed.key).collect::<Vec<_>>()
+            };
+            slot.retries = OrderedKeys::from_sorted(&keys(true));
+            let fresh = keys(false);
+            let room = limit.saturating_sub(slot.occupied()).min(fresh.len());
+            let (admitted, parked) = fresh.split_at(room);
+            slot.admitted = Line::from_sorted(admitted);
+            slot.parked = OrderedKeys::from_sorted(parked);
+            let first = slot.first_open();
+            for placed in of_one {
+                let stands = (placed.priority, placed.key);
+                if Some(placed.key) == first {
+                    heads.push(stands);
+                    let turn = if by_turn { turn_of(placed.key, messages, group) } else { 0 };
+                    slot.head = Some(Head { priority: placed.priority, key: placed.key, turn });
+                } else if placed.is_retry || slot.admitted.last().is_some_and(|last| placed.key <= last) {
+                    behind.push(stands);
+                } else {
+                    blocked.push(stands);
+                }
+            }
+            if let (true, Some(head)) = (by_turn, slot.head) {
+                self.turns.insert(head.priority, head.turn_key());
+            }
+        }
+        self.heads = Waiting::from_unsorted(heads);
+        self.behind = Waiting::from_unsorted(behind);
+        self.blocked = Waiting::from_unsorted(blocked);
+        self.live = self.slots.iter().filter(|(_, slot)| slot.is_live()).count();
+    }
+}

@@ -1,0 +1,260 @@
+//! The messages that have a group, as far as the view is concerned: their delivery order is that of their groups.
+
+use super::super::groups::{GroupId, GroupLimits, Standing, Upcoming};
+use super::super::id::Sequence;
+use super::super::messages::Messages;
+use super::super::order::Key;
+use super::super::record::{Record, StateKind};
+use super::super::store::{At, Placement};
+use super::super::time::UnixMs;
+use super::super::waiting::Waiting;
+use super::{payload_left, Stand, View};
+use std::cmp::Reverse;
+
+impl View {
+    /// Where the messages of groups stand; allocated if the queue has groups.
+    fn standing(&mut self, messages: &Messages) -> Option<&mut Standing> {
+        if self.groups.is_none() {
+            let standing = Standing::new(messages.group_limits()?, self.waiting.boundary());
+            self.groups = Some(Box::new(standing));
+        }
+        self.groups.as_deref_mut()
+    }
+
+    /// Ends a change of a group.
+    fn settle(&mut self, messages: &Messages, id: GroupId, was_live: bool) {
+        let Some(groups) = &mut self.groups else { return };
+        groups.settle(messages, id, was_live);
+        if groups.is_vacant() {
+            self.groups = None;
+        }
+    }
+
+    /// [`View::place`] for a message of a group.
+    #[cold]
+    pub(super) fn place_in(&mut self, id: GroupId, messages: &mut Messages, at: At, record: &Record, now: UnixMs) {
+        let was_live = self.groups.as_ref().is_some_and(|groups| groups.is_live(id));
+        self.enter_in(id, messages, at, record, now);
+        self.settle(messages, id, was_live);
+    }
+
+    /// [`View::unplace`] for a message of a group.
+    #[cold]
+    pub(super) fn unplace_from(&mut self, id: GroupId, messages: &Messages, at: At, record: &Record) {
+        let was_live = self.groups.as_ref().is_some_and(|groups| groups.is_live(id));
+        self.leave_from(id, messages, at, record);
+        self.settle(messages, id, was_live);
+    }
+
+    /// Puts a message from where it stood with its `old` record to where it stands with its `new` one. O(log n).
+    pub fn replace(&mut self, messages: &mut Messages, at: At, old: &Record, new: &Record, now: UnixMs) {
+        match messages.group(at) {
+            None => {
+                self.unplace(messages, at, old);
+                messages.update(at, new);
+                self.place(messages, at, new, now);
+            }
+            Some(id) => {
+                // The group settles once, so that nobody is admitted in between.
+                let was_live = self.groups.as_ref().is_some_and(|groups| groups.is_live(id));
+                self.leave_from(id, messages, at, old);
+                messages.update(at, new);
+                self.enter_in(id, messages, at, new, now);
+                self.settle(messages, id, was_live);
+            }
+        }
+    }
+
+    /// Puts a message from where it stands to where it stands at `now`. O(log n).
+    pub(super) fn restand(&mut self, messages: &mut Messages, at: At, record: &Record, now: UnixMs) {
+        match messages.group(at) {
+            None => {
+                self.unplace(messages, at, record);
+                self.place(messages, at, record, now);
+            }
+            Some(id) => {
+                let was_live = self.groups.as_ref().is_some_and(|groups| groups.is_live(id));
+                self.leave_from(id, messages, at, record);
+                self.enter_in(id, messages, at, record, now);
+                self.settle(messages, id, was_live);
+            }
+        }
+    }
+
+    fn enter_in(&mut self, id: GroupId, messages: &mut Messages, at: At, record: &Record, now: UnixMs) {
+        self.enter(messages, at, record, now, false);
+        let Some(groups) = self.standing(messages) else { return };
+        match Stand::of(record, now) {
+            Stand::Waiting => groups.enter_waiting(id, record),
+            Stand::InFlight(key) => groups.enter_leased(id, key),
+            Stand::Dead(key) | Stand::Failed(key) => groups.enter_dead(id, key),
+        }
+    }
+
+    fn leave_from(&mut self, id: GroupId, messages: &Messages, at: At, record: &Record) {
+        self.leave(messages, at, record, false);
+        let Some(groups) = &mut self.groups else { return };
+        match messages.placement(at) {
+            Placement::Waiting => groups.leave_waiting(id, record),
+            Placement::InFlight => record.lease_key().into_iter().for_each(|key| groups.leave_leased(id, key)),
+            Placement::Dead => record.death_key().into_iter().for_each(|key| groups.leave_dead(id, key)),
+        }
+    }
+
+    /// [`View::take_dead`] for a message of a group.
+    pub(super) fn take_dead_of_group(&mut self, messages: &mut Messages, key: Key) {
+        if self.groups.is_none() {
+            return;
+        }
+        let Some(id) = messages.find_sequence(key.sequence()).and_then(|at| messages.group(at)) else { return };
+        if let Some(groups) = &mut self.groups {
+            let was_live = groups.is_live(id);
+            groups.leave_dead(id, key);
+            self.settle(messages, id, was_live);
+        }
+    }
+}
+
+/// Delivery.
+impl View {
+    /// [`View::take_next`] for a queue with groups: the first of the heads and of the messages without a group.
+    #[cold]
+    pub(super) fn take_next_of_all(&mut self, messages: &mut Messages, now: UnixMs) -> Option<(At, Record)> {
+        let groups = self.groups.as_mut()?;
+        let ungrouped = self.waiting.first_due(now);
+        let head = groups.first(now);
+        let ungrouped_place = ungrouped.map(|(priority, key)| {
+            let time = groups.place_of_ungrouped(key.time(), messages.turn(None));
+            (Reverse(priority), time, key.sequence())
+        });
+        let head_place = head.map(|(priority, key)| (Reverse(priority), key.hash(), key.sequence()));
+        let ungrouped_first = match (ungrouped_place, head_place) {
+            (Some(ungrouped), Some(head)) => ungrouped < head,
+            (ungrouped, _) => ungrouped.is_some(),
+        };
+        if ungrouped_first {
+            let (at, record) = messages.of(self.waiting.pop(now)?)?;
+            self.forget_rest(messages, at, &record);
+            return Some((at, record));
+        }
+        let (_, key) = head?;
+        let (at, record) = messages.of(key.sequence())?;
+        let id = messages.group(at)?;
+        groups.take(messages, id, &record);
+        self.forget_rest(messages, at, &record);
+        Some((at, record))
+    }
+
+    /// Removes a message that was taken from the other orders and counts.
+    fn forget_rest(&mut self, messages: &Messages, at: At, record: &Record) {
+        self.over -= payload_left(messages, at, record);
+        if let Some(ttl) = record.ttl {
+            self.expiring.remove(Key::at(ttl.end, record.sequence));
+        }
+    }
+
+    /// Lets a message that a pop removes occupy its group until [`View::release`].
+    pub fn hold(&mut self, id: GroupId) {
+        self.groups.as_mut().into_iter().for_each(|groups| groups.hold(id));
+    }
+
+    /// Ends a pop that removed messages.
+    pub fn release(&mut self, messages: &Messages) {
+        if let Some(groups) = &mut self.groups {
+            groups.release(messages);
+            if groups.is_vacant() {
+                self.groups = None;
+            }
+        }
+    }
+
+    /// Takes note of the last turn of a group.
+    pub fn retune(&mut self, messages: &Messages, id: GroupId) {
+        self.groups.as_mut().into_iter().for_each(|groups| groups.retune(messages, id));
+    }
+
+    /// Takes note of the last turns of all groups.
+    pub fn retune_all(&mut self, messages: &Messages) {
+        self.groups.as_mut().into_iter().for_each(|groups| groups.retune_all(messages));
+    }
+
+    /// Applies other settings to the groups.
+    pub fn set_group_limits(&mut self, messages: &Messages, limits: GroupLimits) {
+        self.groups.as_mut().into_iter().for_each(|groups| groups.set_limits(messages, limits));
+    }
+
+    /// The messages that would be delivered one after the other; `None` if no message has a group.
+    pub fn upcoming<'a>(&'a self, messages: &'a Messages, now: UnixMs) -> Option<Upcoming<'a>> {
+        self.groups.as_ref().map(|groups| Upcoming::new(groups, &self.waiting, messages, now))
+    }
+}
+
+/// Looks.
+impl View {
+    pub(super) fn groups(&self) -> Option<&Standing> {
+        self.groups.as_deref()
+    }
+
+    /// The waiting messages: those without a group, and those of groups.
+    pub(super) fn all_waiting(&self) -> impl Iterator<Item = &Waiting> {
+        let groups = self.groups.iter().flat_map(|groups| groups.waiting());
+        std::iter::once(&self.waiting).chain(groups)
+    }
+
+    /// The number of messages that a pop of any number would deliver, as of the last advance. O(1).
+    #[inline]
+    pub fn open(&self) -> usize {
+        self.waiting.ready() + self.groups.as_ref().map_or(0, |groups| groups.open())
+    }
+
+    /// The number of messages that are due by `now` and wait for their group. O(log n).
+    pub fn blocked(&self, now: UnixMs) -> usize {
+        self.groups.as_ref().map_or(0, |groups| groups.blocked(now))
+    }
+
+    /// The number of groups that have a message that is not dead. O(1).
+    pub fn live_groups(&self) -> usize {
+        self.groups.as_ref().map_or(0, |groups| groups.live())
+    }
+
+    /// The earliest due time of a message that stands in delivery order.
+    pub fn earliest_open(&self) -> Option<UnixMs> {
+        let Some(groups) = &self.groups else { return self.waiting.earliest() };
+        let [heads, ..] = groups.waiting();
+        [self.waiting.earliest(), heads.earliest()].into_iter().flatten().min()
+    }
+
+    /// The first `count` waiting messages, in the order in which they leave their state.
+    pub(super) fn in_order(&self, now: UnixMs, kind: StateKind, count: usize) -> Vec<Sequence> {
+        let mut all: Vec<(i8, Key)> = Vec::new();
+        for waiting in self.all_waiting() {
+            if kind == StateKind::Ready {
+                all.extend(waiting.iter_due(now).take(count));
+            } else {
+                all.extend(waiting.iter_due_after(now).take(count));
+            }
+        }
+        if kind == StateKind::Ready {
+            all.sort_unstable_by_key(|(priority, key)| (Reverse(*priority), *key));
+        } else {
+            all.sort_unstable_by_key(|(priority, key)| (key.time(), Reverse(*priority), *key));
+        }
+        all.into_iter().take(count).map(|(_, key)| key.sequence()).collect()
+    }
+
+    /// The first `count` messages of a group that stand in a state; see [`View::in_state`].
+    pub fn in_group(&self, id: GroupId, now: UnixMs, kind: StateKind, count: usize) -> Vec<Sequence> {
+        let keys = self.groups.as_ref().map_or_else(Vec::new, |groups| groups.first_in(id, kind, now, count));
+        keys.into_iter().map(Key::sequence).collect()
+    }
+
+    /// The number of messages of a group in each state. O(log n).
+    pub fn count_in_group(&self, id: GroupId, now: UnixMs) -> [usize; 4] {
+        self.groups.as_ref().map_or([0; 4], |groups| groups.count_in(id, now))
+    }
+
+    /// How many messages of a group wait, how many occupy it, and when the first that waits is due.
+    pub fn summary(&self, id: GroupId) -> Option<(usize, usize, Option<UnixMs>)> {
+        self.groups.as_ref().and_then(|groups| groups.summary(id))
+    }
+}

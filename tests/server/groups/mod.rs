@@ -1,0 +1,5 @@
+mod changing;
+mod delivering;
+mod looking;
+mod surviving;
+mod turns;
