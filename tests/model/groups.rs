@@ -201,8 +201,9 @@ impl Model {
 
     /// Removes the first messages of a group in these states. Returns their sequences.
     pub fn purge_group(&mut self, group: &[u8], kinds: &[StateKind], count: Option<usize>) -> Vec<u64> {
-        let mut chosen: Vec<u64> = kinds.iter().flat_map(|kind| self.peek_group(group, *kind)).collect();
-        let kept = if kinds.len() == 4 { Vec::new() } else { self.failed_runs() };
+        let held = || kinds.iter().filter(|kind| **kind != StateKind::Done);
+        let mut chosen: Vec<u64> = held().flat_map(|kind| self.peek_group(group, *kind)).collect();
+        let kept = if held().count() == 4 { Vec::new() } else { self.failed_runs() };
         chosen.retain(|sequence| !kept.contains(sequence));
         chosen.truncate(count.unwrap_or(usize::MAX));
         self.messages.retain(|message| !chosen.contains(&message.sequence));

@@ -121,12 +121,13 @@ impl Queue {
         self.catch_up(now);
         let most = count.unwrap_or(usize::MAX);
         let mut chosen: Vec<Sequence> = Vec::new();
-        if let Some(id) = self.group(name) {
+        // Done messages belong to no group.
+        if let (Some(id), Some(states)) = (self.group(name), states.within(States::HELD)) {
             for kind in StateKind::ALL.into_iter().filter(|kind| states.contain(*kind)) {
                 let left = most - chosen.len();
                 // A recurring message whose run has failed is shown as dead: a purge of the dead does not end its
                 // series.
-                let kept = if kind == StateKind::Dead && states != States::ALL { self.view.failed() } else { 0 };
+                let kept = if kind == StateKind::Dead && states != States::HELD { self.view.failed() } else { 0 };
                 let mut found = self.first_of_group(id, now, kind, left.saturating_add(kept));
                 if kept > 0 {
                     found.retain(|sequence| !self.is_recurring(*sequence));

@@ -352,8 +352,14 @@ impl World {
         if self.eager.queue.has_deliverable(ms(self.clock)) != (expected > 0) {
             panic!("has_deliverable where {expected} can be delivered");
         }
-        assert!(self.lazy.queue.has_deliverable(ms(self.clock)) || expected == 0);
-        assert_eq!(self.lazy.queue.deliverable(ms(self.clock), &pop), expected);
+        let now = ms(self.clock);
+        assert!(self.lazy.queue.has_deliverable(now) || expected == 0);
+        if self.lazy.queue.deliverable(now, &pop) < expected {
+            // A command ends a bounded number of TTLs. Messages behind the head of a group may wait for the timer then.
+            assert!(self.lazy.queue.groups() > 0 && self.lazy.queue.next_wake().is_some_and(|wake| wake <= now));
+            self.lazy.queue.advance(now, usize::MAX);
+        }
+        assert_eq!(self.lazy.queue.deliverable(now, &pop), expected);
         let (delivered, grants) = self.eager.pop(self.clock, &pop);
         assert_eq!(self.lazy.pop(self.clock, &pop), (delivered.clone(), grants.clone()));
 
