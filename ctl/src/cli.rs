@@ -1,0 +1,227 @@
+//! The commands and their options.
+
+use crate::connection::Connection;
+use crate::time::{parse_instant, parse_span};
+use clap::{ArgGroup, Args, Parser, Subcommand};
+use std::time::{Duration, SystemTime};
+
+/// How long a command by hand waits for a server that cannot be reached.
+const BY_HAND: Duration = Duration::from_secs(2);
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done; 1 nothing was changed or found: a duplicate, or no such id or queue; 2 the command line is wrong; \
+3 the server or the system refused, or could not be reached.";
+
+/// Delay queues of Redis and Valkey: the daily commands of the module dq, and workers
+#[derive(Parser, Debug)]
+#[command(name = "dqctl", version, after_help = EXIT_CODES, disable_help_subcommand = true)]
+pub struct Cli {
+    #[command(flatten)]
+    pub connection: Connection,
+    /// Print JSON, one object per line, with the names of DQ.GET and DQ.INFO
+    #[arg(long, global = true)]
+    pub json: bool,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Push a message and print its id
+    Push(PushArgs),
+    /// Declare a recurring message; without an ID, list the recurring messages
+    Schedule(ScheduleArgs),
+    /// Show a message with all its fields
+    Get(GetArgs),
+    /// List the first messages of each state, or of one state
+    Peek(PeekArgs),
+    /// Show the counts, settings and totals of a queue; without a QUEUE, list the queues
+    Info(InfoArgs),
+    /// List the queues with their counts
+    Ls(LsArgs),
+    /// Show how late a queue delivers, and how long its consumers take
+    Stats(QueueArgs),
+    /// Remove messages in any state
+    Cancel(IdsArgs),
+    /// Change the due time or the priority of a message
+    Reschedule(RescheduleArgs),
+    /// Make dead messages live again: all, the oldest, or the given ones
+    Redrive(RedriveArgs),
+    /// Suspend delivery
+    Pause(PauseArgs),
+    /// Resume delivery
+    Resume(QueueArgs),
+}
+
+impl Command {
+    /// How long commands are repeated if the server cannot be reached.
+    pub fn patience(&self) -> Duration {
+        BY_HAND
+    }
+}
+
+/// What a message and the runs of a schedule have in common.
+#[derive(Args, Debug)]
+pub struct MessageArgs {
+    /// -128 to 127: among ready messages, a higher one is delivered first
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
+    pub priority: i8,
+    /// The most redeliveries, instead of the queue's; -1: no limit
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub retries: Option<i32>,
+    /// How long a delivery may take, instead of the queue's lease
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    pub lease: Option<Duration>,
+    /// Dead if it is not completed within this time after it was due
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    pub ttl: Option<Duration>,
+}
+
+#[derive(Args, Debug)]
+pub struct PushArgs {
+    /// The queue, which is created if it does not exist
+    pub queue: String,
+    /// The payload; - or none reads it from standard input
+    pub payload: Option<String>,
+    /// The message's own id: while the queue holds it, further pushes are duplicates
+    #[arg(long)]
+    pub id: Option<String>,
+    /// Due after this time, such as 15m or 1h30m
+    #[arg(long = "in", value_name = "TIME", value_parser = parse_span, conflicts_with = "at")]
+    pub delay: Option<Duration>,
+    /// Due at this instant, such as 2026-12-01T09:00+01:00
+    #[arg(long, value_name = "INSTANT", value_parser = parse_instant)]
+    pub at: Option<SystemTime>,
+    /// Take the place of the message that has the id
+    #[arg(long, requires = "id")]
+    pub replace: bool,
+    #[command(flatten)]
+    pub message: MessageArgs,
+}
+
+#[derive(Args, Debug)]
+#[command(group = ArgGroup::new("rule").args(["every", "cron"]))]
+pub struct ScheduleArgs {
+    /// The queue
+    pub queue: String,
+    /// The id of the recurring message
+    #[arg(requires = "rule")]
+    pub id: Option<String>,
+    /// The payload; - or none reads it from standard input
+    pub payload: Option<String>,
+    /// Due at each multiple of this interval since 1970
+    #[arg(long, value_name = "TIME", value_parser = parse_span, requires = "id")]
+    pub every: Option<Duration>,
+    /// With --every: later than the multiples by this time
+    #[arg(long, value_name = "TIME", value_parser = parse_span, requires = "every")]
+    pub offset: Option<Duration>,
+    /// Due at the times of this expression, such as '30 18 * * mon-fri'
+    #[arg(long, value_name = "EXPRESSION", requires = "id")]
+    pub cron: Option<String>,
+    /// With --cron: its time zone, such as Europe/Berlin, instead of UTC
+    #[arg(long, value_name = "ZONE", requires = "cron")]
+    pub tz: Option<String>,
+    /// The first run is due at this instant
+    #[arg(long, value_name = "INSTANT", value_parser = parse_instant, requires = "id")]
+    pub at: Option<SystemTime>,
+    /// No run is due after this instant
+    #[arg(long, value_name = "INSTANT", value_parser = parse_instant, requires = "id")]
+    pub until: Option<SystemTime>,
+    /// The series ends after this many runs
+    #[arg(long, value_name = "N", requires = "id")]
+    pub times: Option<u32>,
+    #[command(flatten)]
+    pub message: MessageArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct GetArgs {
+    /// The queue
+    pub queue: String,
+    /// The id of the message
+    pub id: String,
+    /// Print the payload alone, byte for byte
+    #[arg(long, conflicts_with = "json")]
+    pub payload: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct PeekArgs {
+    /// The queue
+    pub queue: String,
+    /// delayed, ready, inflight, dead or done
+    pub state: Option<dq_client::State>,
+    /// The most messages of each state
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    pub count: u32,
+}
+
+#[derive(Args, Debug)]
+pub struct InfoArgs {
+    /// The queue
+    pub queue: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub struct LsArgs {
+    /// Only queues whose name matches this glob
+    #[arg(long = "match", value_name = "PATTERN")]
+    pub pattern: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub struct QueueArgs {
+    /// The queue
+    pub queue: String,
+}
+
+#[derive(Args, Debug)]
+pub struct IdsArgs {
+    /// The queue
+    pub queue: String,
+    /// The ids of the messages
+    #[arg(required = true, value_name = "ID")]
+    pub ids: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+#[command(group = ArgGroup::new("change").args(["delay", "at", "priority"]).required(true).multiple(true))]
+pub struct RescheduleArgs {
+    /// The queue
+    pub queue: String,
+    /// The id of the message
+    pub id: String,
+    /// Due after this time, such as 15m; 0: now
+    #[arg(long = "in", value_name = "TIME", value_parser = parse_span, conflicts_with = "at")]
+    pub delay: Option<Duration>,
+    /// Due at this instant, such as 2026-12-01T09:00+01:00
+    #[arg(long, value_name = "INSTANT", value_parser = parse_instant)]
+    pub at: Option<SystemTime>,
+    /// The new priority
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub priority: Option<i8>,
+}
+
+#[derive(Args, Debug)]
+pub struct RedriveArgs {
+    /// The queue
+    pub queue: String,
+    /// The ids of the dead messages; none: all of them
+    #[arg(value_name = "ID", conflicts_with_all = ["count", "delay"])]
+    pub ids: Vec<String>,
+    /// Only the oldest ones
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub count: Option<u32>,
+    /// Due after this time instead of now
+    #[arg(long = "in", value_name = "TIME", value_parser = parse_span)]
+    pub delay: Option<Duration>,
+}
+
+#[derive(Args, Debug)]
+pub struct PauseArgs {
+    /// The queue
+    pub queue: String,
+    /// Resume by itself after this time
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
+    pub time: Option<Duration>,
+}

@@ -1,0 +1,79 @@
+//! `dqctl cancel`, `reschedule`, `redrive`, `pause` and `resume`.
+
+use super::{no_such_id, queue};
+use crate::cli::{IdsArgs, PauseArgs, QueueArgs, RedriveArgs, RescheduleArgs};
+use crate::failure::{Failure, Outcome};
+use crate::output::Output;
+use crate::reply::{int, unexpected};
+use crate::time;
+use dq_client::{cmd, Client, Resend};
+use serde_json::json;
+use std::time::{Duration, UNIX_EPOCH};
+
+pub fn cancel(client: &Client, args: &IdsArgs, output: &Output) -> Result<Outcome, Failure> {
+    let queue = queue(client, &args.queue);
+    let mut outcome = Outcome::Done;
+    for id in &args.ids {
+        if queue.cancel(id)? {
+            output.result(id, json!({ "id": id, "cancelled": true }))?;
+        } else {
+            no_such_id(&args.queue, id);
+            outcome = Outcome::Nothing;
+        }
+    }
+    Ok(outcome)
+}
+
+pub fn reschedule(client: &Client, args: &RescheduleArgs, output: &Output) -> Result<Outcome, Failure> {
+    let mut command = cmd("DQ.RESCHEDULE");
+    command.arg(&args.queue).arg(&args.id);
+    if let Some(delay) = args.delay {
+        command.arg("DELAY").arg(millis(delay));
+    }
+    if let Some(at) = args.at {
+        command.arg("AT").arg(millis(at.duration_since(UNIX_EPOCH).unwrap_or_default()));
+    }
+    if let Some(priority) = args.priority {
+        command.arg("PRIORITY").arg(priority);
+    }
+    // A delay counts from the server's present, so repeating the command would move the message a little.
+    let reply = client.call(&command, if args.delay.is_some() { Resend::Never } else { Resend::Harmless })?;
+    if int(&reply).ok_or_else(|| unexpected(&reply))? == 1 {
+        output.result(&args.id, json!({ "id": args.id, "rescheduled": true }))?;
+        return Ok(Outcome::Done);
+    }
+    eprintln!("dqctl: the queue {} has no delayed or ready message {}", args.queue, args.id);
+    Ok(Outcome::Nothing)
+}
+
+pub fn redrive(client: &Client, args: &RedriveArgs, output: &Output) -> Result<Outcome, Failure> {
+    let queue = queue(client, &args.queue);
+    let redriven = if args.ids.is_empty() {
+        queue.redrive_oldest(args.count, args.delay.unwrap_or(Duration::ZERO))?
+    } else {
+        queue.redrive(&args.ids)?
+    };
+    output.result(&redriven.to_string(), json!({ "redriven": redriven }))?;
+    let wanted = u64::try_from(args.ids.len()).unwrap_or(u64::MAX);
+    if redriven < wanted {
+        eprintln!("dqctl: {} of {wanted} messages are not dead in the queue {}", wanted - redriven, args.queue);
+    }
+    Ok(Outcome::found(redriven >= wanted))
+}
+
+pub fn pause(client: &Client, args: &PauseArgs, output: &Output) -> Result<Outcome, Failure> {
+    queue(client, &args.queue).pause(args.time)?;
+    let text = args.time.map_or_else(|| "paused".to_owned(), |time| format!("paused for {}", time::span(millis(time))));
+    output.result(&text, json!({ "queue": args.queue, "paused": 1 }))?;
+    Ok(Outcome::Done)
+}
+
+pub fn resume(client: &Client, args: &QueueArgs, output: &Output) -> Result<Outcome, Failure> {
+    queue(client, &args.queue).resume()?;
+    output.result("resumed", json!({ "queue": args.queue, "paused": 0 }))?;
+    Ok(Outcome::Done)
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,36 @@
+//! `dqctl get` and `dqctl peek`.
+
+use super::no_such_id;
+use crate::cli::{GetArgs, PeekArgs};
+use crate::failure::{Failure, Outcome};
+use crate::message;
+use crate::output::Output;
+use crate::reply::{self, Fields};
+use dq_client::{cmd, Client, Resend, State};
+
+pub fn get(client: &Client, args: &GetArgs, output: &Output) -> Result<Outcome, Failure> {
+    let command = cmd("DQ.GET").arg(&args.queue).arg(&args.id).clone();
+    let Some(message) = Fields::read(client.call(&command, Resend::Harmless)?)? else {
+        no_such_id(&args.queue, &args.id);
+        return Ok(Outcome::Nothing);
+    };
+    if args.payload {
+        output.raw(message.bytes("payload"))?;
+    } else {
+        message::details(&message, output)?;
+    }
+    Ok(Outcome::Done)
+}
+
+pub fn peek(client: &Client, args: &PeekArgs, output: &Output) -> Result<Outcome, Failure> {
+    let states = args.state.map_or_else(|| State::ALL.to_vec(), |state| vec![state]);
+    let mut messages = Vec::new();
+    for state in states {
+        let command = cmd("DQ.PEEK").arg(&args.queue).arg(state.as_str()).arg("COUNT").arg(args.count).clone();
+        for message in reply::list(client.call(&command, Resend::Harmless)?)? {
+            messages.extend(Fields::read(message)?);
+        }
+    }
+    message::list(&messages, output)?;
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,39 @@
+//! The commands by hand.
+
+pub mod change;
+pub mod look;
+pub mod push;
+pub mod queues;
+pub mod schedule;
+
+use crate::failure::Failure;
+use dq_client::{Client, Queue, Raw};
+use std::io::{self, IsTerminal, Read};
+
+/// A queue of any payloads.
+fn queue(client: &Client, name: &str) -> Queue<Raw> {
+    client.queue(name)
+}
+
+/// The payload of an argument, or of standard input.
+fn payload(argument: Option<&str>) -> Result<Raw, Failure> {
+    let mut input = io::stdin();
+    match argument {
+        Some(text) if text != "-" => return Ok(Raw(text.as_bytes().to_vec())),
+        None if input.is_terminal() => return Err(Failure::usage("no payload: name it, or pipe it into dqctl")),
+        Some(_) | None => {}
+    }
+    let mut bytes = Vec::new();
+    input.read_to_end(&mut bytes)?;
+    Ok(Raw(bytes))
+}
+
+/// Reports on standard error that a queue does not know an id.
+fn no_such_id(queue: &str, id: &str) {
+    eprintln!("dqctl: the queue {queue} has no such message: {id}");
+}
+
+/// Reports on standard error that a queue does not exist.
+fn no_such_queue(queue: &str) {
+    eprintln!("dqctl: there is no queue {queue}; dqctl ls lists the queues");
+}

@@ -1,0 +1,49 @@
+//! `dqctl push`.
+
+use super::{payload, queue};
+use crate::cli::PushArgs;
+use crate::failure::{Failure, Outcome};
+use crate::output::Output;
+use dq_client::{Client, Pushed};
+use serde_json::json;
+
+pub fn push(client: &Client, args: &PushArgs, output: &Output) -> Result<Outcome, Failure> {
+    let queue = queue(client, &args.queue);
+    let payload = payload(args.payload.as_deref())?;
+    let mut push = queue.push(&payload).priority(args.message.priority);
+    if let Some(id) = &args.id {
+        push = push.id(id);
+    }
+    if let Some(delay) = args.delay {
+        push = push.delay(delay);
+    }
+    if let Some(at) = args.at {
+        push = push.at(at);
+    }
+    if args.replace {
+        push = push.replace();
+    }
+    if let Some(retries) = args.message.retries {
+        push = push.retries(retries);
+    }
+    if let Some(lease) = args.message.lease {
+        push = push.lease(lease);
+    }
+    if let Some(ttl) = args.message.ttl {
+        push = push.ttl(ttl);
+    }
+    match push.send()? {
+        Pushed::New(id) => {
+            output.result(&id.to_string(), json!({ "id": id.to_string() }))?;
+            Ok(Outcome::Done)
+        }
+        Pushed::Duplicate => {
+            let id = args.id.as_deref().unwrap_or_default();
+            eprintln!(
+                "dqctl: a duplicate: the queue {} has accepted {id} already; --replace takes its place",
+                args.queue
+            );
+            Ok(Outcome::Nothing)
+        }
+    }
+}

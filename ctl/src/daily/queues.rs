@@ -1,0 +1,116 @@
+//! `dqctl info`, `ls` and `stats`.
+
+use super::{no_such_queue, queue};
+use crate::cli::{InfoArgs, LsArgs, QueueArgs};
+use crate::failure::{Failure, Outcome};
+use crate::message::with_distance;
+use crate::output::{Output, Table};
+use crate::queues;
+use crate::reply::Fields;
+use crate::time::span;
+use dq_client::{cmd, Client, Histogram, Resend};
+use serde_json::Value as Json;
+
+const COLUMNS: &[&str] = &["queue", "ready", "delayed", "inflight", "dead", "oldest", "waiting", "state"];
+
+/// Fields of `DQ.INFO` that are instants in Unix ms, and spans in ms.
+const INSTANTS: [&str; 4] = ["next-due", "paused-until", "next-delivery", "forward-failing-since"];
+const SPANS: [&str; 9] = [
+    "oldest-ready",
+    "oldest-inflight",
+    "lease",
+    "ttl",
+    "backoff-base",
+    "backoff-max",
+    "rate-period",
+    "deadttl",
+    "dedupe",
+];
+
+pub fn info(client: &Client, args: &InfoArgs, output: &Output) -> Result<Outcome, Failure> {
+    let Some(name) = &args.queue else { return list(client, &LsArgs { pattern: None }, output) };
+    let Some(info) = read(client, name.as_bytes())? else {
+        no_such_queue(name);
+        return Ok(Outcome::Nothing);
+    };
+    if output.json {
+        output.object(&info.json())?;
+        return Ok(Outcome::Done);
+    }
+    let shown = |name: &String| match info.int(name) {
+        Some(ms) if INSTANTS.contains(&name.as_str()) => with_distance(ms),
+        Some(ms) if SPANS.contains(&name.as_str()) => span(u64::try_from(ms).unwrap_or(0)),
+        _ => info.text(name),
+    };
+    output.pairs(&info.0.iter().map(|(name, _)| (name.clone(), shown(name))).collect::<Vec<_>>())?;
+    Ok(Outcome::Done)
+}
+
+pub fn list(client: &Client, args: &LsArgs, output: &Output) -> Result<Outcome, Failure> {
+    let mut table = Table::new(COLUMNS);
+    for name in queues::find(client, args.pattern.as_deref(), usize::MAX)? {
+        // A queue that was deleted since is left out.
+        let Some(info) = read(client, &name)? else { continue };
+        let name = String::from_utf8_lossy(&name).into_owned();
+        if output.json {
+            let mut object = info.json();
+            object.insert("queue".to_owned(), Json::from(name));
+            output.object(&object)?;
+            continue;
+        }
+        let mut row = vec![name];
+        row.extend(["ready", "delayed", "inflight", "dead"].map(|field| info.text(field)));
+        let oldest = info.int("oldest-ready").and_then(|ms| u64::try_from(ms).ok());
+        row.push(oldest.map_or_else(|| "-".to_owned(), span));
+        row.push(info.text("waiting-clients"));
+        row.push(if info.int("paused") == Some(1) { "paused" } else { "open" }.to_owned());
+        table.row(row);
+    }
+    if !output.json {
+        output.table(&table)?;
+    }
+    Ok(Outcome::Done)
+}
+
+pub fn stats(client: &Client, args: &QueueArgs, output: &Output) -> Result<Outcome, Failure> {
+    if output.json {
+        let command = cmd("DQ.STATS").arg(&args.queue).clone();
+        let Some(stats) = Fields::read(client.call(&command, Resend::Harmless)?)? else {
+            no_such_queue(&args.queue);
+            return Ok(Outcome::Nothing);
+        };
+        output.object(&stats.json())?;
+        return Ok(Outcome::Done);
+    }
+    let Some(stats) = queue(client, &args.queue).stats()? else {
+        no_such_queue(&args.queue);
+        return Ok(Outcome::Nothing);
+    };
+    let mut pairs = Vec::new();
+    for (name, histogram) in [("lateness", &stats.lateness), ("runtime", &stats.runtime)] {
+        pairs.push((format!("{name}-count"), histogram.count().to_string()));
+        pairs.extend(
+            [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)]
+                .map(|(share, quantile)| (format!("{name}-{share}"), at_most(histogram, quantile))),
+        );
+    }
+    pairs.push(("pops-empty".to_owned(), stats.pops_empty.to_string()));
+    pairs.push(("waiting-clients".to_owned(), stats.waiting_clients.to_string()));
+    pairs.push(("rate-limited".to_owned(), span(u64::try_from(stats.rate_limited.as_millis()).unwrap_or(u64::MAX))));
+    output.pairs(&pairs)?;
+    Ok(Outcome::Done)
+}
+
+/// The upper bound of the bucket that a quantile is in.
+fn at_most(histogram: &Histogram, quantile: f64) -> String {
+    if histogram.count() == 0 {
+        return "-".to_owned();
+    }
+    let bound = histogram.quantile(quantile).and_then(|bound| u64::try_from(bound.as_millis()).ok());
+    bound.map_or_else(|| "beyond the last bound".to_owned(), |ms| format!("<={}", span(ms)))
+}
+
+/// The fields of `DQ.INFO`.
+pub fn read(client: &Client, name: &[u8]) -> Result<Option<Fields>, Failure> {
+    Fields::read(client.call(cmd("DQ.INFO").arg(name), Resend::Harmless)?)
+}

@@ -1,0 +1,101 @@
+//! `dqctl schedule`.
+
+use super::{payload, queue};
+use crate::cli::ScheduleArgs;
+use crate::failure::{Failure, Outcome};
+use crate::output::{Output, Table};
+use crate::reply::{self, Fields};
+use crate::time::{instant, span};
+use dq_client::{cmd, Client, Declared, Resend, Value};
+use serde_json::json;
+use std::time::Duration;
+
+const COLUMNS: &[&str] = &["id", "rule", "due", "runs", "failed", "payload"];
+
+pub fn schedule(client: &Client, args: &ScheduleArgs, output: &Output) -> Result<Outcome, Failure> {
+    match &args.id {
+        Some(id) => declare(client, args, id, output),
+        None => list(client, &args.queue, output),
+    }
+}
+
+fn declare(client: &Client, args: &ScheduleArgs, id: &str, output: &Output) -> Result<Outcome, Failure> {
+    let queue = queue(client, &args.queue);
+    let payload = payload(args.payload.as_deref())?;
+    let mut schedule = queue.schedule(id, &payload).priority(args.message.priority);
+    if let Some(interval) = args.every {
+        schedule = schedule.every_at(interval, args.offset.unwrap_or(Duration::ZERO));
+    }
+    if let Some(expression) = &args.cron {
+        schedule = match &args.tz {
+            Some(zone) => schedule.cron_in(expression, zone),
+            None => schedule.cron(expression),
+        };
+    }
+    if let Some(at) = args.at {
+        schedule = schedule.first_at(at);
+    }
+    if let Some(until) = args.until {
+        schedule = schedule.until(until);
+    }
+    if let Some(times) = args.times {
+        schedule = schedule.times(times);
+    }
+    if let Some(retries) = args.message.retries {
+        schedule = schedule.retries(retries);
+    }
+    if let Some(lease) = args.message.lease {
+        schedule = schedule.lease(lease);
+    }
+    if let Some(ttl) = args.message.ttl {
+        schedule = schedule.ttl(ttl);
+    }
+    let declared = match schedule.declare()? {
+        Declared::Created => "created",
+        Declared::Changed => "changed",
+        Declared::Unchanged => "unchanged",
+    };
+    output.result(declared, json!({ "id": id, "schedule": declared }))?;
+    Ok(Outcome::Done)
+}
+
+/// The recurring messages of a queue.
+fn list(client: &Client, name: &str, output: &Output) -> Result<Outcome, Failure> {
+    let mut table = Table::new(COLUMNS);
+    let mut cursor = b"0".to_vec();
+    loop {
+        let command = cmd("DQ.SCAN").arg(name).arg(&cursor).arg("RECURRING").clone();
+        let mut page = reply::list(client.call(&command, Resend::Harmless)?)?.into_iter();
+        let Some(Value::BulkString(next)) = page.next() else { break };
+        for message in reply::list(page.next().unwrap_or(Value::Nil))? {
+            let message = Fields::read(message)?.unwrap_or_default();
+            if output.json {
+                output.object(&message.json())?;
+            } else {
+                table.row(row(&message));
+            }
+        }
+        cursor = next;
+        if cursor == b"0" {
+            break;
+        }
+    }
+    if !output.json {
+        output.table(&table)?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn row(message: &Fields) -> Vec<String> {
+    let every = message.int("every").and_then(|ms| u64::try_from(ms).ok());
+    let rule = every.map_or_else(
+        || format!("{} {}", message.text("cron"), message.text("tz")),
+        |every| match message.int("offset").and_then(|ms| u64::try_from(ms).ok()) {
+            Some(offset) if offset > 0 => format!("every {} at {}", span(every), span(offset)),
+            _ => format!("every {}", span(every)),
+        },
+    );
+    let due = message.int("due").map_or_else(String::new, instant);
+    let [runs, failed, payload] = ["runs", "failed-runs", "payload"].map(|name| message.text(name));
+    vec![message.text("id"), rule, due, runs, failed, payload]
+}

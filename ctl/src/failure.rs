@@ -1,0 +1,126 @@
+//! How a command ends: exit codes, and errors of one line that say what to do.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// What [`Outcome::Nothing`] says.
+const NOTHING: u8 = 1;
+/// The command line cannot be understood.
+const USAGE: u8 = 2;
+/// The server refused, could not be reached, or the system refused something.
+const FAILED: u8 = 3;
+
+/// How a command ended that the server answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// It did what it was to do. Exit code 0.
+    Done,
+    /// Nothing was changed or found: a duplicate push, or an id or a queue that does not exist. Exit code 1.
+    Nothing,
+}
+
+impl Outcome {
+    pub fn code(self) -> ExitCode {
+        match self {
+            Outcome::Done => ExitCode::SUCCESS,
+            Outcome::Nothing => ExitCode::from(NOTHING),
+        }
+    }
+
+    /// Done if something was found.
+    pub fn found(found: bool) -> Outcome {
+        if found {
+            Outcome::Done
+        } else {
+            Outcome::Nothing
+        }
+    }
+}
+
+/// Why a command could not be executed.
+#[derive(Debug)]
+pub struct Failure {
+    text: String,
+    code: u8,
+    /// The reader of the output has gone, or the text is the help: there is nothing to report.
+    is_quiet: bool,
+}
+
+impl Failure {
+    /// The command line is wrong; the text says what would be right.
+    pub fn usage(text: impl Display) -> Failure {
+        Failure { text: text.to_string(), code: USAGE, is_quiet: false }
+    }
+
+    /// Something that the command needs was refused.
+    pub fn failed(text: impl Display) -> Failure {
+        Failure { text: text.to_string(), code: FAILED, is_quiet: false }
+    }
+
+    /// What `clap` says, in one line. The help and the version are printed, which is no failure.
+    pub fn of_usage(error: &clap::Error) -> Failure {
+        if !error.use_stderr() {
+            let _ = error.print();
+            return Failure { text: String::new(), code: 0, is_quiet: true };
+        }
+        let text = error.to_string();
+        let mut line = String::new();
+        for part in text.lines().map(str::trim) {
+            if part.starts_with("Usage:") || part.starts_with("For more information") {
+                break;
+            }
+            if !part.is_empty() {
+                line.push_str(if line.is_empty() { "" } else { " " });
+                line.push_str(part);
+            }
+        }
+        let line = line.trim_start_matches("error: ").trim_end_matches('.');
+        Failure::usage(format!("{line}; see dqctl --help"))
+    }
+
+    /// Writes the line to standard error. The result is the exit code.
+    pub fn report(&self) -> ExitCode {
+        if !self.is_quiet {
+            let line = self.text.replace(['\r', '\n'], " ");
+            let _ = writeln!(io::stderr(), "dqctl: {}", line.trim());
+        }
+        ExitCode::from(self.code)
+    }
+}
+
+impl From<dq_client::Error> for Failure {
+    fn from(error: dq_client::Error) -> Failure {
+        use dq_client::Error;
+        let advice = match &error {
+            Error::Connect(_) => "start the server, or name another one with --url or DQ_URL",
+            Error::Lost(_) => "it is unknown whether the server executed the command: look before you repeat it",
+            Error::Unavailable(_) => "try again later, or name the master with --url",
+            Error::NoModule(_) => "load it with --loadmodule, or name another server with --url",
+            Error::NoPermission(_) => "grant the user the command and the key with ACL SETUSER",
+            Error::Authentication(_) => "name the user and the password: --url redis://user:password@host",
+            Error::WrongType(_) => "name a key that is a queue; dqctl ls lists them",
+            Error::NoQueue(_) => {
+                let text = format!("{error}; a queue is created by its first push, and dqctl ls lists them");
+                return Failure { text, code: NOTHING, is_quiet: false };
+            }
+            Error::QueueFull(_) => "push again when messages were completed, or raise MAXLEN with DQ.ALTER",
+            Error::DeadId(_) => "redrive it or cancel it, or push with --replace",
+            Error::TooLarge(_) => "push less, or raise MAXPAYLOAD with DQ.ALTER",
+            Error::OutOfMemory(_) => "free memory, or raise maxmemory",
+            Error::Config(_) => {
+                return Failure::usage(format!("{error}; an example is --url redis://user:password@127.0.0.1:6379"));
+            }
+            _ => return Failure::failed(error),
+        };
+        Failure::failed(format!("{error}; {advice}"))
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        // A pipe that was closed by `head` is no failure.
+        let is_quiet = error.kind() == io::ErrorKind::BrokenPipe;
+        Failure { text: error.to_string(), code: if is_quiet { 0 } else { FAILED }, is_quiet }
+    }
+}

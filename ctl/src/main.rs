@@ -1,0 +1,49 @@
+//! `dqctl`: the command line of dq. Runs workers, exports metrics, and offers the daily commands by hand.
+//!
+//! `cli` has the definitions of all commands. Each command ends in an [`Outcome`], which is the exit code, or in a
+//! [`Failure`], which is one line on standard error and an exit code.
+
+mod cli;
+mod connection;
+mod daily;
+mod failure;
+mod message;
+mod output;
+mod queues;
+mod reply;
+mod time;
+
+use clap::Parser;
+use cli::{Cli, Command};
+use failure::{Failure, Outcome};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let outcome = match Cli::try_parse() {
+        Ok(cli) => run(cli),
+        Err(error) => Err(Failure::of_usage(&error)),
+    };
+    match outcome {
+        Ok(outcome) => outcome.code(),
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(cli: Cli) -> Result<Outcome, Failure> {
+    let output = output::Output::new(cli.json);
+    let client = cli.connection.client(cli.command.patience())?;
+    match cli.command {
+        Command::Push(args) => daily::push::push(&client, &args, &output),
+        Command::Schedule(args) => daily::schedule::schedule(&client, &args, &output),
+        Command::Get(args) => daily::look::get(&client, &args, &output),
+        Command::Peek(args) => daily::look::peek(&client, &args, &output),
+        Command::Info(args) => daily::queues::info(&client, &args, &output),
+        Command::Ls(args) => daily::queues::list(&client, &args, &output),
+        Command::Stats(args) => daily::queues::stats(&client, &args, &output),
+        Command::Cancel(args) => daily::change::cancel(&client, &args, &output),
+        Command::Reschedule(args) => daily::change::reschedule(&client, &args, &output),
+        Command::Redrive(args) => daily::change::redrive(&client, &args, &output),
+        Command::Pause(args) => daily::change::pause(&client, &args, &output),
+        Command::Resume(args) => daily::change::resume(&client, &args, &output),
+    }
+}

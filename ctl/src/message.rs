@@ -1,0 +1,49 @@
+//! Messages as they are printed.
+
+use crate::output::{Output, Table};
+use crate::reply::Fields;
+use crate::time::{instant, now_ms, span};
+use crate::Failure;
+
+const COLUMNS: &[&str] = &["id", "state", "priority", "due", "attempt", "payload", "error"];
+
+/// Fields of `DQ.GET` that are instants in Unix ms, and spans in ms.
+const INSTANTS: [&str; 6] = ["created", "due", "deadline", "died", "until", "last-run"];
+const SPANS: [&str; 4] = ["lease", "ttl", "every", "offset"];
+
+/// Prints a list of messages.
+pub fn list(messages: &[Fields], output: &Output) -> Result<(), Failure> {
+    if output.json {
+        return messages.iter().try_for_each(|message| output.object(&message.json()));
+    }
+    let mut table = Table::new(COLUMNS);
+    for message in messages {
+        let due = message.int("due").map_or_else(String::new, instant);
+        let mut row: Vec<String> = ["id", "state", "priority"].map(|name| message.text(name)).into();
+        row.push(due);
+        row.extend(["attempt", "payload", "error"].map(|name| message.text(name)));
+        table.row(row);
+    }
+    output.table(&table)
+}
+
+/// Prints one message with all its fields.
+pub fn details(message: &Fields, output: &Output) -> Result<(), Failure> {
+    if output.json {
+        return output.object(&message.json());
+    }
+    let shown = |name: &String| match message.int(name) {
+        Some(ms) if INSTANTS.contains(&name.as_str()) => with_distance(ms),
+        Some(ms) if SPANS.contains(&name.as_str()) => span(u64::try_from(ms).unwrap_or(0)),
+        _ => message.text(name),
+    };
+    output.pairs(&message.0.iter().map(|(name, _)| (name.clone(), shown(name))).collect::<Vec<_>>())
+}
+
+/// An instant, and how far it is from the present.
+pub fn with_distance(unix_ms: i64) -> String {
+    let distance = unix_ms.saturating_sub(now_ms());
+    let length = span(distance.unsigned_abs());
+    let distance = if distance > 0 { format!("in {length}") } else { format!("{length} ago") };
+    format!("{} ({distance})", instant(unix_ms))
+}

@@ -1,0 +1,38 @@
+//! Which queues a server or a cluster has: `SCAN TYPE` on each of its servers.
+
+use crate::failure::Failure;
+use crate::reply;
+use dq_client::{cmd, Client, Value};
+use std::collections::BTreeSet;
+
+/// The name of the data type, as `SCAN … TYPE` takes it and `TYPE` returns it.
+const TYPE: &str = "DQ--queue";
+/// How many keys the server looks at in one step, so that it is not busy for long.
+const PAGE: u32 = 1000;
+
+/// The names of the queues, sorted; at most `limit` of them.
+pub fn find(client: &Client, pattern: Option<&str>, limit: usize) -> Result<Vec<Vec<u8>>, Failure> {
+    let mut names = BTreeSet::new();
+    for server in client.servers()? {
+        let mut cursor = b"0".to_vec();
+        loop {
+            let mut command = cmd("SCAN");
+            command.arg(&cursor).arg("COUNT").arg(PAGE).arg("TYPE").arg(TYPE);
+            if let Some(pattern) = pattern {
+                command.arg("MATCH").arg(pattern);
+            }
+            let mut page = reply::list(client.call_on(&server, &command)?)?.into_iter();
+            let Some(Value::BulkString(next)) = page.next() else { break };
+            for name in reply::list(page.next().unwrap_or(Value::Nil))? {
+                if let Value::BulkString(name) = name {
+                    names.insert(name);
+                }
+            }
+            cursor = next;
+            if cursor == b"0" || names.len() >= limit {
+                break;
+            }
+        }
+    }
+    Ok(names.into_iter().take(limit).collect())
+}

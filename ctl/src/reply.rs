@@ -1,0 +1,154 @@
+//! Replies as the server sent them: maps of RESP3 and lists of pairs of RESP2, read alike, and as JSON.
+//!
+//! What is printed comes from these and not from the types of the client library, so that a field of a newer server is
+//! printed as well.
+
+use crate::failure::Failure;
+use dq_client::Value;
+use serde_json::{json, Map, Value as Json};
+
+/// The fields of a reply, in the order of the server.
+#[derive(Clone, Debug, Default)]
+pub struct Fields(pub Vec<(String, Value)>);
+
+impl Fields {
+    /// `None` if the reply is null.
+    pub fn read(reply: Value) -> Result<Option<Fields>, Failure> {
+        let pairs = match reply {
+            Value::Nil => return Ok(None),
+            Value::Map(pairs) => pairs,
+            Value::Array(items) => {
+                let mut items = items.into_iter();
+                let pair = || Some((items.next()?, items.next()?));
+                std::iter::from_fn(pair).collect()
+            }
+            other => return Err(unexpected(&other)),
+        };
+        let named =
+            |(name, value): (Value, Value)| text(&name).map(|name| (name, value)).ok_or_else(|| unexpected(&name));
+        Ok(Some(Fields(pairs.into_iter().map(named).collect::<Result<_, _>>()?)))
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.iter().find(|(field, _)| field == name).map(|(_, value)| value)
+    }
+
+    /// A number; `None` if it is null or not there.
+    pub fn int(&self, name: &str) -> Option<i64> {
+        self.get(name).and_then(int)
+    }
+
+    /// A text; empty if it is null or not there.
+    pub fn text(&self, name: &str) -> String {
+        self.get(name).and_then(text).unwrap_or_default()
+    }
+
+    pub fn bytes(&self, name: &str) -> &[u8] {
+        match self.get(name) {
+            Some(Value::BulkString(bytes)) => bytes,
+            _ => &[],
+        }
+    }
+
+    /// An object with the server's names. Bytes that are no text are under `NAME-base64`.
+    pub fn json(&self) -> Map<String, Json> {
+        let field = |(name, value): &(String, Value)| match value {
+            Value::BulkString(bytes) if std::str::from_utf8(bytes).is_err() => {
+                (format!("{name}-base64"), Json::from(base64(bytes)))
+            }
+            value => (name.clone(), as_json(value)),
+        };
+        self.0.iter().map(field).collect()
+    }
+}
+
+/// The items of a list.
+pub fn list(reply: Value) -> Result<Vec<Value>, Failure> {
+    match reply {
+        Value::Array(items) | Value::Set(items) => Ok(items),
+        Value::Nil => Ok(Vec::new()),
+        other => Err(unexpected(&other)),
+    }
+}
+
+pub fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::BulkString(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        Value::SimpleString(text) | Value::VerbatimString { text, .. } => Some(text.clone()),
+        Value::Int(number) => Some(number.to_string()),
+        Value::Okay => Some("OK".to_owned()),
+        _ => None,
+    }
+}
+
+pub fn int(value: &Value) -> Option<i64> {
+    match value {
+        Value::Int(number) => Some(*number),
+        _ => None,
+    }
+}
+
+fn as_json(value: &Value) -> Json {
+    match value {
+        Value::Nil => Json::Null,
+        Value::Int(number) => json!(number),
+        Value::Double(number) => json!(number),
+        Value::Boolean(flag) => json!(flag),
+        Value::Array(items) | Value::Set(items) => items.iter().map(as_json).collect(),
+        Value::Map(pairs) => {
+            let pair = |(name, value): &(Value, Value)| Some((text(name)?, as_json(value)));
+            Json::Object(pairs.iter().filter_map(pair).collect())
+        }
+        other => text(other).map_or(Json::Null, Json::from),
+    }
+}
+
+pub fn unexpected(value: &Value) -> Failure {
+    Failure::failed(format!("the server sent a reply that this version of dqctl does not understand: {value:?}"))
+}
+
+/// Base64 with padding, as RFC 4648 defines it.
+pub fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let byte = |index: usize| u32::from(group.get(index).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for digit in 0..4 {
+            let index = (bits >> (18 - 6 * digit) & 63) as usize;
+            let letter = DIGITS.get(index).filter(|_| digit <= group.len()).copied().unwrap_or(b'=');
+            text.push(char::from(letter));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{base64, Fields};
+    use dq_client::Value;
+
+    #[test]
+    fn base64_is_that_of_the_rfc() {
+        let encoded: Vec<String> =
+            ["", "f", "fo", "foo", "foob", "fooba", "foobar"].map(|text| base64(text.as_bytes())).into();
+        assert_eq!(encoded, ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"]);
+        assert_eq!(base64(&[255, 254]), "//4=");
+    }
+
+    #[test]
+    fn lists_of_pairs_are_read_as_maps() {
+        let (name, value) = (Value::BulkString(b"ready".to_vec()), Value::Int(3));
+        let flat = Fields::read(Value::Array(vec![name.clone(), value.clone()])).unwrap().unwrap();
+        let map = Fields::read(Value::Map(vec![(name, value)])).unwrap().unwrap();
+        assert_eq!((flat.int("ready"), map.int("ready")), (Some(3), Some(3)));
+        assert!(Fields::read(Value::Nil).unwrap().is_none());
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_base64_in_json() {
+        let field = |bytes: &[u8]| Fields(vec![("payload".to_owned(), Value::BulkString(bytes.to_vec()))]).json();
+        assert_eq!(serde_json::to_string(&field(b"hello")).unwrap(), r#"{"payload":"hello"}"#);
+        assert_eq!(serde_json::to_string(&field(&[255])).unwrap(), r#"{"payload-base64":"/w=="}"#);
+    }
+}

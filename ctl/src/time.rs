@@ -1,0 +1,114 @@
+//! Times as people write them: `15m`, `1h30m`, and RFC 3339.
+
+use jiff::Timestamp;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Units with their length in ms, the longest first.
+const UNITS: [(&str, u64); 6] =
+    [("w", 604_800_000), ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+
+const EXAMPLES: &str = "a time is a number with a unit: 500ms, 30s, 15m, 1h30m, 2d, 1w";
+
+/// Reads a length of time such as `15m` or `1h30m`.
+pub fn parse_span(text: &str) -> Result<Duration, String> {
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    let (mut total, mut rest) = (0_f64, text.trim());
+    if rest.is_empty() {
+        return Err(EXAMPLES.to_owned());
+    }
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or(EXAMPLES)?;
+        let (number, after) = rest.split_at(digits);
+        let letters = after.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(after.len());
+        let (unit, after) = after.split_at(letters);
+        let number: f64 = number.parse().map_err(|_| EXAMPLES)?;
+        let (_, ms) = UNITS.iter().find(|(name, _)| *name == unit).ok_or(EXAMPLES)?;
+        #[allow(clippy::cast_precision_loss, reason = "the units are small numbers")]
+        let unit_ms = *ms as f64;
+        total += number * unit_ms;
+        rest = after.trim_start();
+    }
+    // A hundred million years: no server accepts it, and no calculation overflows.
+    if total > 1e18 {
+        return Err("the time is too long".to_owned());
+    }
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is positive and below 2^63")]
+    Ok(Duration::from_millis(total.round() as u64))
+}
+
+/// Reads an instant such as `2026-12-01T09:00+01:00`.
+pub fn parse_instant(text: &str) -> Result<SystemTime, String> {
+    let parsed: Result<Timestamp, _> = text.trim().parse();
+    let instant = parsed.map_err(|_| {
+        "an instant is a date, a time and an offset: 2026-12-01T09:00+01:00 or 2026-12-01T08:00:00Z".to_owned()
+    })?;
+    Ok(SystemTime::from(instant))
+}
+
+/// Unix ms as RFC 3339 in UTC.
+pub fn instant(unix_ms: i64) -> String {
+    Timestamp::from_millisecond(unix_ms).map_or_else(|_| unix_ms.to_string(), |instant| format!("{instant:.3}"))
+}
+
+/// Milliseconds as a person reads them, rounded down to two units: `1h30m`, `2d`, `1.5s`, `12ms`.
+pub fn span(ms: u64) -> String {
+    if ms < 1_000 {
+        return format!("{ms}ms");
+    }
+    if ms < 10_000 && ms % 1_000 >= 100 {
+        return format!("{}.{}s", ms / 1_000, ms % 1_000 / 100);
+    }
+    let mut units = UNITS.iter().filter(|(_, unit)| *unit >= 1_000).skip_while(|(_, unit)| *unit > ms);
+    let (name, unit) = units.next().copied().unwrap_or(("s", 1_000));
+    let mut text = format!("{}{name}", ms / unit);
+    if let Some((name, smaller)) = units.next().filter(|(_, smaller)| ms % unit >= *smaller) {
+        text.push_str(&format!("{}{name}", ms % unit / smaller));
+    }
+    text
+}
+
+/// The present in Unix ms.
+pub fn now_ms() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{instant, parse_instant, parse_span, span};
+    use std::time::{Duration, UNIX_EPOCH};
+
+    #[test]
+    fn spans_are_numbers_with_units() {
+        let ms = |text| parse_span(text).map(|span| span.as_millis());
+        assert_eq!(ms("15m"), Ok(900_000));
+        assert_eq!(ms("1h30m"), Ok(5_400_000));
+        assert_eq!(ms("1h 30m"), Ok(5_400_000));
+        assert_eq!(ms("500ms"), Ok(500));
+        assert_eq!(ms("1.5s"), Ok(1_500));
+        assert_eq!(ms("2w"), Ok(1_209_600_000));
+        assert_eq!(parse_span("0"), Ok(Duration::ZERO));
+        for wrong in ["", "15", "m", "15x", "1h30", "-5m", "1..2s", "9999999999999999w"] {
+            assert!(parse_span(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn instants_have_an_offset() {
+        let expected = UNIX_EPOCH + Duration::from_secs(1_796_112_000);
+        for text in ["2026-12-01T09:00+01:00", "2026-12-01T08:00:00Z", "2026-12-01 08:00:00.000Z"] {
+            assert_eq!(parse_instant(text), Ok(expected), "{text}");
+        }
+        assert!(parse_instant("2026-12-01T09:00").is_err());
+        assert!(parse_instant("tomorrow").is_err());
+        assert_eq!(instant(1_796_112_000_123), "2026-12-01T08:00:00.123Z");
+    }
+
+    #[test]
+    fn spans_are_shown_in_two_units() {
+        let shown: Vec<String> = [0, 999, 1_500, 10_500, 61_000, 5_400_000, 90_000_000].map(span).into();
+        assert_eq!(shown, ["0ms", "999ms", "1.5s", "10s", "1m1s", "1h30m", "1d1h"]);
+    }
+}

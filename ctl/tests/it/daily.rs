@@ -1,0 +1,240 @@
+//! The commands by hand.
+
+use crate::dqctl::{dqctl, json, ok, on_terminal, run, with_input, without_server};
+use crate::support::{eventually, Cluster, Server};
+use serde_json::json;
+
+/// A field of a message.
+fn field(server: &Server, id: &str, name: &str) -> serde_json::Value {
+    json(server, &["get", "q", id])[0][name].clone()
+}
+
+#[test]
+fn a_push_prints_the_id_and_keeps_its_options() {
+    let server = Server::start();
+    let args =
+        ["push", "q", "hello", "--id", "m", "--in", "1h30m", "--priority", "-3", "--retries", "2", "--ttl", "2d"];
+    assert_eq!(ok(&server, &args), "m\n");
+    let message = json(&server, &["get", "q", "m"]).remove(0);
+    assert_eq!(message["payload"], "hello");
+    assert_eq!(
+        (&message["priority"], &message["retries"], &message["ttl"]),
+        (&json!(-3), &json!(2), &json!(172_800_000))
+    );
+    assert_eq!(message["due"].as_i64().unwrap() - message["created"].as_i64().unwrap(), 5_400_000);
+    assert_eq!(ok(&server, &["push", "q", "x", "--id", "at", "--at", "2096-12-01T09:00+01:00"]), "at\n");
+    assert_eq!(field(&server, "at", "due"), json!(4_005_187_200_000_i64));
+    assert_eq!(json(&server, &["push", "q", "x", "--id", "j"]), [json!({ "id": "j" })]);
+    let generated = ok(&server, &["push", "q", "x"]);
+    assert_eq!(field(&server, generated.trim(), "state"), "ready");
+}
+
+#[test]
+fn a_payload_is_read_from_standard_input_byte_for_byte() {
+    let server = Server::start();
+    let payload = [&b"a\n\0"[..], &[255]].concat();
+    assert_eq!(with_input(&server, &["push", "q", "--id", "m"], &payload).out, "m\n");
+    assert_eq!(with_input(&server, &["push", "q", "-", "--id", "n"], b"dash").out, "n\n");
+    let raw = crate::dqctl::command(&server, &["get", "q", "m", "--payload"]).output().unwrap();
+    assert_eq!(raw.stdout, payload);
+    assert_eq!(field(&server, "m", "payload-base64"), "YQoA/w==");
+    assert_eq!(field(&server, "n", "payload"), "dash");
+}
+
+#[test]
+fn a_duplicate_push_exits_with_1() {
+    let server = Server::start();
+    ok(&server, &["push", "q", "one", "--id", "m"]);
+    let again = dqctl(&server, &["push", "q", "two", "--id", "m"]);
+    assert_eq!((again.code, again.out.as_str(), again.err.lines().count()), (1, "", 1), "{again:?}");
+    assert_eq!(ok(&server, &["push", "q", "two", "--id", "m", "--replace"]), "m\n");
+    assert_eq!(field(&server, "m", "payload"), "two");
+}
+
+#[test]
+fn an_id_that_is_not_found_exits_with_1() {
+    let server = Server::start();
+    ok(&server, &["push", "q", "x", "--id", "live"]);
+    let commands: [&[&str]; 5] = [
+        &["get", "q", "none"],
+        &["cancel", "q", "none"],
+        &["reschedule", "q", "none", "--in", "1m"],
+        &["redrive", "q", "none"],
+        &["redrive", "q", "live"],
+    ];
+    for args in commands {
+        let ran = dqctl(&server, args);
+        assert_eq!((ran.code, ran.err.lines().count()), (1, 1), "{args:?}: {ran:?}");
+    }
+    for args in [&["info", "none"], &["stats", "none"]] {
+        let ran = dqctl(&server, args);
+        assert_eq!((ran.code, ran.err.lines().count()), (1, 1), "{args:?}: {ran:?}");
+    }
+}
+
+#[test]
+fn cancel_removes_messages_and_names_those_it_does_not_find() {
+    let server = Server::start();
+    for id in ["a", "b"] {
+        ok(&server, &["push", "q", "x", "--id", id]);
+    }
+    let ran = dqctl(&server, &["cancel", "q", "a", "none", "b"]);
+    assert_eq!((ran.code, ran.out.as_str()), (1, "a\nb\n"));
+    assert!(ran.err.contains("none"), "{ran:?}");
+    assert_eq!(ok(&server, &["peek", "q"]), "");
+}
+
+#[test]
+fn reschedule_changes_the_due_time_and_the_priority() {
+    let server = Server::start();
+    ok(&server, &["push", "q", "x", "--id", "m", "--in", "1h"]);
+    ok(&server, &["reschedule", "q", "m", "--at", "2096-12-01T09:00+01:00", "--priority", "7"]);
+    assert_eq!((field(&server, "m", "due"), field(&server, "m", "priority")), (json!(4_005_187_200_000_i64), json!(7)));
+    ok(&server, &["reschedule", "q", "m", "--in", "0"]);
+    eventually("the message is ready", || field(&server, "m", "state") == "ready");
+}
+
+#[test]
+fn redrive_makes_dead_messages_live_again() {
+    let server = Server::start();
+    for id in ["a", "b", "c", "d"] {
+        ok(&server, &["push", "q", "x", "--id", id]);
+        server.ask(&["DQ.BURY", "q", id, "ERROR", "no such user"]);
+    }
+    assert_eq!(field(&server, "a", "error"), "no such user");
+    assert_eq!(ok(&server, &["redrive", "q", "b"]), "1\n");
+    assert_eq!(ok(&server, &["redrive", "q", "-n", "1", "--in", "1h"]), "1\n");
+    assert_eq!((field(&server, "a", "state"), field(&server, "b", "state")), (json!("delayed"), json!("ready")));
+    assert_eq!(json(&server, &["redrive", "q"]), [json!({ "redriven": 2 })]);
+    assert_eq!(ok(&server, &["redrive", "q"]), "0\n");
+}
+
+#[test]
+fn pause_and_resume_hold_and_release_a_queue() {
+    let server = Server::start();
+    ok(&server, &["push", "q", "x"]);
+    assert_eq!(ok(&server, &["pause", "q"]), "paused\n");
+    assert_eq!(json(&server, &["info", "q"])[0]["paused"], 1);
+    assert_eq!(ok(&server, &["resume", "q"]), "resumed\n");
+    assert_eq!(json(&server, &["info", "q"])[0]["paused"], 0);
+    assert_eq!(ok(&server, &["pause", "q", "--for", "90m"]), "paused for 1h30m\n");
+    assert!(json(&server, &["info", "q"])[0]["paused-until"].is_i64());
+    let none = dqctl(&server, &["pause", "none"]);
+    assert_eq!((none.code, none.err.lines().count()), (1, 1), "{none:?}");
+}
+
+#[test]
+fn peek_shows_the_messages_of_each_state() {
+    let server = Server::start();
+    for (id, delay) in [("now", "0"), ("later", "1h"), ("dead", "0")] {
+        ok(&server, &["push", "q", "a\tb\u{1b}[2J", "--id", id, "--in", delay]);
+    }
+    server.ask(&["DQ.BURY", "q", "dead", "ERROR", "broken"]);
+    let ids = |messages: Vec<serde_json::Value>| {
+        messages.iter().map(|message| message["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(json(&server, &["peek", "q"])), ["later", "now", "dead"]);
+    assert_eq!(ids(json(&server, &["peek", "q", "dead"])), ["dead"]);
+    let line = ok(&server, &["peek", "q", "dead"]);
+    let cells: Vec<&str> = line.trim_end().split('\t').collect();
+    assert_eq!((cells[0], cells[1], cells[5], cells[6]), ("dead", "dead", "a\\tb\\u{1b}[2J", "broken"));
+}
+
+#[test]
+fn ls_finds_queues_and_nothing_else() {
+    let server = Server::start();
+    for queue in ["mail:a", "mail:b", "other"] {
+        ok(&server, &["push", queue, "x"]);
+    }
+    server.ask(&["SET", "mail:text", "x"]);
+    let names = |args: &[&str]| {
+        ok(&server, args).lines().map(|line| line.split('\t').next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&["ls"]), ["mail:a", "mail:b", "other"]);
+    assert_eq!(names(&["info"]), ["mail:a", "mail:b", "other"]);
+    assert_eq!(names(&["ls", "--match", "mail:*"]), ["mail:a", "mail:b"]);
+    let objects = json(&server, &["ls", "--match", "other"]);
+    assert_eq!((&objects[0]["queue"], &objects[0]["ready"]), (&json!("other"), &json!(1)));
+}
+
+#[test]
+fn json_has_the_keys_of_the_server_in_both_protocols() {
+    let server = Server::start();
+    ok(&server, &["push", "q", "x", "--id", "m"]);
+    for args in [&["info", "q"][..], &["get", "q", "m"], &["stats", "q"]] {
+        let name = format!("DQ.{}", args[0].to_uppercase());
+        let expected: Vec<String> = match server.ask(&[&[name.as_str()], &args[1..]].concat()) {
+            dq_client::Value::Map(pairs) => pairs.into_iter().map(|(name, _)| match name {
+                dq_client::Value::BulkString(name) => String::from_utf8(name).unwrap(),
+                dq_client::Value::SimpleString(name) => name,
+                other => panic!("{other:?}"),
+            }),
+            other => panic!("{other:?}"),
+        }
+        .collect();
+        let url = format!("{}?protocol=2", server.url());
+        for url in [server.url(), url] {
+            let with_url = [&["--json", "-u", &url], args].concat();
+            let ran = run(without_server(&with_url));
+            let object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&ran.out).unwrap();
+            assert_eq!(object.len(), expected.len(), "{args:?}");
+            assert!(expected.iter().all(|name| object.contains_key(name)), "{args:?}: {object:?}");
+        }
+    }
+}
+
+#[test]
+fn stats_show_how_late_a_queue_delivers() {
+    let server = Server::start();
+    ok(&server, &["push", "q", "x"]);
+    assert!(ok(&server, &["stats", "q"]).contains("lateness-p99\t-\n"));
+    server.ask(&["DQ.POP", "q"]);
+    let stats = ok(&server, &["stats", "q"]);
+    assert!(stats.contains("lateness-count\t1\n") && stats.contains("lateness-p99\t<="), "{stats}");
+}
+
+#[test]
+fn a_schedule_is_declared_once_and_listed() {
+    let server = Server::start();
+    let cron = ["schedule", "q", "report", "all", "--cron", "0 9 * * mon-fri", "--tz", "Europe/Berlin"];
+    assert_eq!(ok(&server, &cron), "created\n");
+    assert_eq!(ok(&server, &cron), "unchanged\n");
+    assert_eq!(
+        ok(&server, &["schedule", "q", "tick", "x", "--every", "1h", "--offset", "5m", "--times", "3"]),
+        "created\n"
+    );
+    assert_eq!(ok(&server, &["schedule", "q", "tick", "x", "--every", "2h"]), "changed\n");
+    let mut rules: Vec<String> = ok(&server, &["schedule", "q"])
+        .lines()
+        .map(|line| line.split('\t').take(2).collect::<Vec<_>>().join(": "))
+        .collect();
+    rules.sort();
+    assert_eq!(rules, ["report: 0 9 * * mon-fri Europe/Berlin", "tick: every 2h"]);
+    assert_eq!(field(&server, "report", "tz"), "Europe/Berlin");
+}
+
+#[test]
+fn a_terminal_gets_a_table_and_colors_unless_refused() {
+    let server = Server::start();
+    ok(&server, &["push", "queue-of-mail", "x"]);
+    let colored = on_terminal(&server, "ls", false);
+    assert!(colored.starts_with("\x1b[1mQUEUE          READY  DELAYED"), "{colored:?}");
+    let plain = on_terminal(&server, "ls", true);
+    let lines: Vec<&str> = plain.lines().collect();
+    assert_eq!(lines.len(), 2, "{plain}");
+    assert!(lines[0].starts_with("QUEUE          READY  DELAYED"), "{plain}");
+    assert!(lines[1].starts_with("queue-of-mail  1      0"), "{plain}");
+    assert!(on_terminal(&server, "info queue-of-mail", true).contains("\nready"));
+}
+
+#[test]
+fn a_cluster_is_served_by_any_of_its_nodes() {
+    let cluster = Cluster::of(2);
+    let url = cluster.nodes[1].url();
+    let on = |args: &[&str]| run(without_server(&[&["--cluster", "--url", &url], args].concat()));
+    for queue in ["a", "b", "c", "d"] {
+        assert_eq!(on(&["push", queue, "x", "--id", "m"]).out, "m\n");
+    }
+    assert_eq!(on(&["ls"]).out.lines().count(), 4);
+    assert_eq!(on(&["get", "c", "m"]).code, 0);
+}

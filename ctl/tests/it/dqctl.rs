@@ -1,0 +1,77 @@
+//! Runs `dqctl` as a shell would.
+
+use crate::support::Server;
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+/// What a run of `dqctl` left.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+/// A command on a server, with the URL in `DQ_URL`.
+pub fn command(server: &Server, args: &[&str]) -> Command {
+    let mut command = without_server(args);
+    command.env("DQ_URL", server.url());
+    command
+}
+
+pub fn without_server(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dqctl"));
+    command.args(args).env_remove("DQ_URL").env_remove("NO_COLOR").stdin(Stdio::null());
+    command
+}
+
+pub fn run(mut command: Command) -> Ran {
+    ran(&command.output().expect("dqctl runs"))
+}
+
+pub fn dqctl(server: &Server, args: &[&str]) -> Ran {
+    run(command(server, args))
+}
+
+/// The output of a run that ends with 0 and reports nothing.
+#[track_caller]
+pub fn ok(server: &Server, args: &[&str]) -> String {
+    let ran = dqctl(server, args);
+    assert!(ran.code == 0 && ran.err.is_empty(), "{args:?}: {ran:?}");
+    ran.out
+}
+
+/// The output as JSON objects, one per line.
+#[track_caller]
+pub fn json(server: &Server, args: &[&str]) -> Vec<serde_json::Value> {
+    let args: Vec<&str> = args.iter().copied().chain(["--json"]).collect();
+    ok(server, &args).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+pub fn with_input(server: &Server, args: &[&str], input: &[u8]) -> Ran {
+    let mut command = command(server, args);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("dqctl runs");
+    child.stdin.take().expect("its input").write_all(input).expect("it reads");
+    ran(&child.wait_with_output().expect("it ends"))
+}
+
+/// Runs it on a terminal, with `script`, and returns what the terminal got.
+pub fn on_terminal(server: &Server, args: &str, no_color: bool) -> String {
+    let line = format!("'{}' {args}", env!("CARGO_BIN_EXE_dqctl"));
+    let mut command = Command::new("script");
+    command.args(["-qec", &line, "/dev/null"]).env("DQ_URL", server.url()).env("TERM", "xterm").env_remove("NO_COLOR");
+    if no_color {
+        command.env("NO_COLOR", "1");
+    }
+    let output = command.stdin(Stdio::null()).output().expect("script, of util-linux");
+    String::from_utf8(output.stdout).expect("text").replace("\r\n", "\n")
+}
+
+fn ran(output: &Output) -> Ran {
+    Ran {
+        code: output.status.code().expect("an exit code"),
+        out: String::from_utf8_lossy(&output.stdout).into_owned(),
+        err: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}

@@ -1,0 +1,18 @@
+//! The program `dqctl` on real servers.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panicking"
+)]
+
+// The servers are those of the client's tests.
+#[allow(dead_code, unused_imports)]
+#[path = "../../../client/tests/it/support/mod.rs"]
+mod support;
+
+mod daily;
+mod dqctl;
+mod errors;
