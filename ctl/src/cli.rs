@@ -3,14 +3,23 @@
 use crate::connection::Connection;
 use crate::time::{parse_instant, parse_span};
 use clap::{ArgGroup, Args, Parser, Subcommand};
+use std::ffi::OsString;
 use std::time::{Duration, SystemTime};
 
 /// How long a command by hand waits for a server that cannot be reached.
 const BY_HAND: Duration = Duration::from_secs(2);
 
+/// The most hands of one queue: each is a thread.
+const MOST_HANDS: usize = 10_000;
+
 const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 nothing was changed or found: a duplicate, or no such id or queue; 2 the command line is wrong; \
 3 the server or the system refused, or could not be reached.";
+
+const HANDLERS: &str = "\
+The payload is the command's standard input; DQ_QUEUE, DQ_ID, DQ_ATTEMPT and DQ_RECEIPT are in its environment. \
+Exit code 0 acknowledges the message, 65 rejects it, and 75, any other code or a signal retries it; \
+the end of its standard error becomes the error.";
 
 /// Delay queues of Redis and Valkey: the daily commands of the module dq, and workers
 #[derive(Parser, Debug)]
@@ -27,6 +36,9 @@ pub struct Cli {
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
+    /// Run a command for each message, until SIGTERM
+    #[command(after_help = HANDLERS)]
+    Work(WorkArgs),
     /// Push a message and print its id
     Push(PushArgs),
     /// Declare a recurring message; without an ID, list the recurring messages
@@ -57,6 +69,41 @@ impl Command {
     /// How long commands are repeated if the server cannot be reached.
     pub fn patience(&self) -> Duration {
         BY_HAND
+    }
+}
+
+#[derive(Args, Debug)]
+pub struct WorkArgs {
+    /// A queue, and how many of its messages are worked on at the same time, by default one; can be repeated
+    #[arg(short = 'q', long = "queue", value_name = "QUEUE=HANDS", required = true, value_parser = parse_hands)]
+    pub queues: Vec<Hands>,
+    /// A command that runs for longer is ended with its whole process group, and the message is retried
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    pub time_limit: Option<Duration>,
+    /// How long running commands may go on after SIGTERM
+    #[arg(long, value_name = "TIME", value_parser = parse_span, default_value = "30s")]
+    pub grace: Duration,
+    /// How long after the death of this worker its messages are delivered again; no limit for the work
+    #[arg(long, value_name = "TIME", value_parser = parse_span, default_value = "30s")]
+    pub lease: Duration,
+    /// The command and its arguments, which no shell reads
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// A queue and its hands.
+#[derive(Clone, Debug)]
+pub struct Hands {
+    pub name: String,
+    pub hands: usize,
+}
+
+fn parse_hands(text: &str) -> Result<Hands, String> {
+    let (name, hands) = text.rsplit_once('=').unwrap_or((text, "1"));
+    let hands = hands.parse().ok().filter(|hands| (1..=MOST_HANDS).contains(hands));
+    match hands {
+        Some(hands) if !name.is_empty() => Ok(Hands { name: name.to_owned(), hands }),
+        _ => Err(format!("a queue is a name and a number from 1 to {MOST_HANDS}, such as mail=8")),
     }
 }
 

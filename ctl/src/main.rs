@@ -12,6 +12,7 @@ mod output;
 mod queues;
 mod reply;
 mod time;
+mod work;
 
 use clap::Parser;
 use cli::{Cli, Command};
@@ -33,6 +34,7 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
     let output = output::Output::new(cli.json);
     let client = cli.connection.client(cli.command.patience())?;
     match cli.command {
+        Command::Work(args) => work::work(&client, &args),
         Command::Push(args) => daily::push::push(&client, &args, &output),
         Command::Schedule(args) => daily::schedule::schedule(&client, &args, &output),
         Command::Get(args) => daily::look::get(&client, &args, &output),

@@ -16,3 +16,4 @@ mod support;
 mod daily;
 mod dqctl;
 mod errors;
+mod work;

@@ -1,0 +1,171 @@
+//! What is done with one message: a process is started, watched, and its end becomes an ack or a nack.
+
+use super::process::{End, Process};
+use crate::failure;
+use crate::time;
+use dq_client::{Context, Failure};
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The exit code by which a handler asks for another attempt: EX_TEMPFAIL of sysexits.h.
+const RETRY: i32 = 75;
+/// The exit code by which a handler says that no attempt can succeed: EX_DATAERR of sysexits.h.
+const REJECT: i32 = 65;
+/// How often a running handler is looked at: whether its lease is lost, or its time is over.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long a handler that was asked to end may take before it is killed.
+const TO_END: Duration = Duration::from_secs(2);
+
+/// Runs a command for each message.
+pub struct Handler {
+    program: OsString,
+    args: Vec<OsString>,
+    time_limit: Option<Duration>,
+    grace: Duration,
+    /// The process groups of the handlers that run.
+    running: Mutex<BTreeSet<i32>>,
+}
+
+/// Why a handler is ended before it has ended by itself.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    TimeLimit,
+    LeaseLost,
+    Stopped,
+}
+
+impl Handler {
+    /// Refuses a program that cannot be run, before any message spends an attempt on it.
+    pub fn new(
+        command: &[OsString],
+        time_limit: Option<Duration>,
+        grace: Duration,
+    ) -> Result<Handler, failure::Failure> {
+        let Some((program, args)) = command.split_first() else {
+            return Err(failure::Failure::usage("no command: dqctl work -q mail=8 -- ./handler"));
+        };
+        if !is_program(program) {
+            let name = program.to_string_lossy();
+            return Err(failure::Failure::usage(format!("{name} is not a program that can be run")));
+        }
+        Ok(Handler { program: program.clone(), args: args.to_vec(), time_limit, grace, running: Mutex::default() })
+    }
+
+    /// Runs the command on a message: `Ok` acknowledges it.
+    pub fn handle(&self, payload: &[u8], context: &Context) -> Result<(), Failure> {
+        let mut command = Command::new(&self.program);
+        command.args(&self.args).env("DQ_QUEUE", context.queue()).env("DQ_ATTEMPT", context.attempt().to_string());
+        command.env("DQ_ID", OsStr::from_bytes(context.id().as_ref()));
+        command.env("DQ_RECEIPT", OsStr::from_bytes(context.receipt().as_ref()));
+        let mut process = Process::start(&mut command, payload).map_err(|error| self.not_started(&error))?;
+        self.running().insert(process.group());
+        let cut = self.watch(&mut process, context);
+        // Before its number is free for another process.
+        self.running().remove(&process.group());
+        let end = process.finish();
+        match cut {
+            None => verdict(&end),
+            Some(Cut::TimeLimit) => {
+                let limit = self.time_limit.map_or(0, |limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
+                let text = format!("ended at the time limit of {}", time::span(limit));
+                Err(Failure::retry(with_tail(&text, &end)))
+            }
+            Some(Cut::Stopped) => Err(Failure::retry(with_tail("ended because the worker stopped", &end))),
+            // The message is another worker's by now: what becomes of it is not said here.
+            Some(Cut::LeaseLost) => Err(Failure::retry("the lease was lost")),
+        }
+    }
+
+    /// Waits for the end of a process, and brings it about if there is a reason to.
+    fn watch(&self, process: &mut Process, context: &Context) -> Option<Cut> {
+        let begun = Instant::now();
+        let mut stopping: Option<Instant> = None;
+        let mut cut: Option<(Cut, Instant)> = None;
+        loop {
+            if process.has_ended_within(LOOK) {
+                if cut.is_some() {
+                    process.kill_group();
+                }
+                return cut.map(|(cut, _)| cut);
+            }
+            if let Some((_, asked)) = cut {
+                if asked.elapsed() >= TO_END {
+                    process.kill_group();
+                }
+                continue;
+            }
+            if context.stopping() {
+                stopping.get_or_insert_with(Instant::now);
+            }
+            let reason = if context.lease_lost() {
+                Some(Cut::LeaseLost)
+            } else if self.time_limit.is_some_and(|limit| begun.elapsed() >= limit) {
+                Some(Cut::TimeLimit)
+            } else if stopping.is_some_and(|since| since.elapsed() >= self.grace) {
+                Some(Cut::Stopped)
+            } else {
+                None
+            };
+            if let Some(reason) = reason {
+                process.ask_group_to_end();
+                cut = Some((reason, Instant::now()));
+            }
+        }
+    }
+
+    /// Kills the handlers that still run.
+    pub fn end_all(&self) {
+        self.running().iter().for_each(|group| super::process::kill(*group));
+    }
+
+    fn running(&self) -> std::sync::MutexGuard<'_, BTreeSet<i32>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn not_started(&self, error: &io::Error) -> Failure {
+        let text = format!("{} cannot be run: {error}", self.program.to_string_lossy());
+        // An id with a zero byte cannot be in an environment, at no attempt.
+        if error.kind() == io::ErrorKind::InvalidInput {
+            Failure::reject(text)
+        } else {
+            Failure::retry(text)
+        }
+    }
+}
+
+fn verdict(end: &End) -> Result<(), Failure> {
+    let text = if end.errors.is_empty() { end.status.to_string() } else { end.errors.clone() };
+    match end.status.code() {
+        Some(0) => Ok(()),
+        Some(REJECT) => Err(Failure::reject(text)),
+        Some(RETRY) => Err(Failure::retry(text)),
+        // Any other code, or a signal.
+        Some(_) | None => Err(Failure::retry(text)),
+    }
+}
+
+fn with_tail(text: &str, end: &End) -> String {
+    if end.errors.is_empty() {
+        text.to_owned()
+    } else {
+        format!("{text}: {}", end.errors)
+    }
+}
+
+fn is_program(name: &OsStr) -> bool {
+    let is_executable = |path: &Path| {
+        path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+    };
+    if name.as_bytes().contains(&b'/') {
+        return is_executable(Path::new(name));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| is_executable(&directory.join(name)))
+}

@@ -1,0 +1,139 @@
+//! One process of a handler, in a process group of its own.
+//!
+//! The end of the process is awaited without freeing its number, so that its group can be ended afterwards and no other
+//! process is hit.
+
+use super::tail::Tail;
+use rustix::io::Errno;
+use rustix::process::{kill_process_group, waitid, Pid, Signal, WaitId, WaitIdOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// A pipe takes at least so many bytes at once, so a small payload needs no thread: PIPE_BUF.
+const PIPE: usize = 4096;
+/// How long the rest of standard error is awaited after the end of a process. Its children may keep it open for ever.
+const REST: Duration = Duration::from_millis(500);
+
+/// A process that runs.
+pub struct Process {
+    child: Child,
+    pid: Pid,
+    /// Gets a message, or is closed, when the process has ended.
+    ended: Receiver<()>,
+    /// Is closed when nobody can write to standard error any more.
+    closed: Receiver<()>,
+    tail: Arc<Mutex<Tail>>,
+}
+
+/// How a process has ended.
+pub struct End {
+    pub status: ExitStatus,
+    /// The last part of what it wrote to standard error.
+    pub errors: String,
+}
+
+impl Process {
+    /// Starts a process with the payload as its standard input.
+    pub fn start(command: &mut Command, payload: &[u8]) -> io::Result<Process> {
+        command.stdin(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        let mut child = command.spawn()?;
+        let pid = Pid::from_child(&child);
+        let tail = Arc::new(Mutex::new(Tail::default()));
+        let (ended_sender, ended) = channel();
+        let (closed_sender, closed) = channel();
+        let watched = Process::watch(&mut child, payload, (pid, &tail), (ended_sender, closed_sender));
+        let mut process = Process { child, pid, ended, closed, tail };
+        if let Err(error) = watched {
+            // Without its threads it cannot be watched.
+            process.kill_group();
+            process.finish();
+            return Err(error);
+        }
+        Ok(process)
+    }
+
+    fn watch(
+        child: &mut Child,
+        payload: &[u8],
+        (pid, tail): (Pid, &Arc<Mutex<Tail>>),
+        (ended, closed): (Sender<()>, Sender<()>),
+    ) -> io::Result<()> {
+        if let Some(mut input) = child.stdin.take() {
+            // A handler that does not read its input is no failure.
+            if payload.len() <= PIPE {
+                let _ = input.write_all(payload);
+            } else {
+                let payload = payload.to_vec();
+                thread::Builder::new().name("dq-stdin".to_owned()).spawn(move || input.write_all(&payload))?;
+            }
+        }
+        if let Some(errors) = child.stderr.take() {
+            let tail = Arc::clone(tail);
+            thread::Builder::new().name("dq-stderr".to_owned()).spawn(move || {
+                pass_on(errors, &tail);
+                drop(closed);
+            })?;
+        }
+        thread::Builder::new().name("dq-wait".to_owned()).spawn(move || {
+            let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            while matches!(waitid(WaitId::Pid(pid), options), Err(Errno::INTR)) {}
+            let _ = ended.send(());
+        })?;
+        Ok(())
+    }
+
+    /// The number of its group.
+    pub fn group(&self) -> i32 {
+        self.pid.as_raw_nonzero().get()
+    }
+
+    /// Waits for the end of the process, at most this long.
+    pub fn has_ended_within(&self, time: Duration) -> bool {
+        self.ended.recv_timeout(time) != Err(RecvTimeoutError::Timeout)
+    }
+
+    pub fn ask_group_to_end(&self) {
+        let _ = kill_process_group(self.pid, Signal::TERM);
+    }
+
+    pub fn kill_group(&self) {
+        let _ = kill_process_group(self.pid, Signal::KILL);
+    }
+
+    /// How the process has ended. Frees its number.
+    pub fn finish(&mut self) -> End {
+        let status = self.child.wait().unwrap_or_else(|_| ExitStatus::from_raw(-1));
+        let _ = self.closed.recv_timeout(REST);
+        let errors = self.tail.lock().unwrap_or_else(PoisonError::into_inner).text();
+        End { status, errors }
+    }
+}
+
+/// Kills a process group.
+pub fn kill(group: i32) {
+    if let Some(pid) = Pid::from_raw(group) {
+        let _ = kill_process_group(pid, Signal::KILL);
+    }
+}
+
+/// Copies standard error to that of this process, and keeps its end.
+fn pass_on(mut errors: impl Read, tail: &Mutex<Tail>) {
+    let mut buffer = [0; 4096];
+    loop {
+        match errors.read(&mut buffer) {
+            Ok(0) => return,
+            Ok(read) => {
+                let bytes = buffer.get(..read).unwrap_or_default();
+                tail.lock().unwrap_or_else(PoisonError::into_inner).add(bytes);
+                let _ = io::stderr().write_all(bytes);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return,
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! `dqctl work`: commands that handle messages.
+
+use crate::dqctl::{command, ok, run, Ran};
+use crate::support::{eventually, Server};
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+/// A worker that runs. It is killed if the test fails.
+struct Work {
+    child: Child,
+}
+
+impl Work {
+    /// Starts `dqctl work` with these options and a shell script as its handler.
+    fn start(server: &Server, options: &[&str], script: &str) -> Work {
+        let args = [&["work"], options, &["--", "sh", "-c", script]].concat();
+        let mut command = command(server, &args);
+        command.env("DIR", server.dir()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Work { child: command.spawn().unwrap() }
+    }
+
+    fn signal(&self, name: &str) {
+        let status = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
+        assert!(status.unwrap().success());
+    }
+
+    /// Asks it to stop, and waits until it has.
+    fn stop(self) -> Ran {
+        self.signal("TERM");
+        self.ended()
+    }
+
+    fn ended(mut self) -> Ran {
+        let (mut out, mut err) = (String::new(), String::new());
+        let mut errors = self.child.stderr.take().unwrap();
+        self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+        errors.read_to_string(&mut err).unwrap();
+        let code = self.child.wait().unwrap().code().expect("an exit code");
+        Ran { code, out, err }
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn written(server: &Server, name: &str) -> String {
+    std::fs::read_to_string(server.dir().join(name)).unwrap_or_default()
+}
+
+fn dir(server: &Server) -> PathBuf {
+    server.dir().to_owned()
+}
+
+fn field(server: &Server, id: &str, name: &str) -> serde_json::Value {
+    crate::dqctl::json(server, &["get", "q", id]).remove(0)[name].clone()
+}
+
+/// Whether a process runs.
+fn is_alive(pid: &str) -> bool {
+    // A process that has ended but was not awaited yet is a zombie.
+    let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    !status.is_empty() && !status.contains(") Z ")
+}
+
+#[test]
+fn a_handler_gets_the_payload_and_what_it_must_know() {
+    let server = Server::start();
+    // A payload that a shell would not leave as it is, and one that no pipe takes at once.
+    let payload = "$(touch $DIR/shell) `x` 'y' \"z\"\n";
+    let script = "cat > $DIR/$DQ_ID.tmp; echo \"$DQ_QUEUE $DQ_ATTEMPT $DQ_RECEIPT\" > $DIR/$DQ_ID.env; mv $DIR/$DQ_ID.tmp $DIR/$DQ_ID";
+    let work = Work::start(&server, &["-q", "mail=2", "-q", "other"], script);
+    server.until_blocked(2);
+    ok(&server, &["push", "mail", payload, "--id", "small"]);
+    let large = "x".repeat(1_000_000);
+    server.ask(&["DQ.PUSH", "other", &large, "ID", "large"]);
+    eventually("both are acknowledged", || {
+        server.text(&["DQ.LEN", "mail"]) == "0" && server.text(&["DQ.LEN", "other"]) == "0"
+    });
+    assert_eq!((written(&server, "small"), written(&server, "large").len()), (payload.to_owned(), large.len()));
+    let environment = written(&server, "small.env");
+    assert!(environment.starts_with("mail 1 small#"), "{environment}");
+    assert!(!dir(&server).join("shell").exists());
+    let ran = work.stop();
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{ran:?}");
+}
+
+#[test]
+fn exit_codes_ack_retry_and_reject() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "q", "BACKOFF", "3600000", "3600000"]);
+    for (id, code) in [("fine", "0"), ("later", "75"), ("never", "65"), ("crash", "1")] {
+        ok(&server, &["push", "q", code, "--id", id]);
+    }
+    let script = "code=$(cat); echo out; echo \"first\" >&2; echo \"no such user $DQ_ID\" >&2; exit $code";
+    let work = Work::start(&server, &["-q", "q=4"], script);
+    eventually("all are handled", || {
+        server.text(&["DQ.LEN", "q", "ready"]) == "0" && server.text(&["DQ.LEN", "q", "inflight"]) == "0"
+    });
+    assert_eq!(crate::dqctl::dqctl(&server, &["get", "q", "fine"]).code, 1);
+    for (id, state) in [("later", "delayed"), ("never", "dead"), ("crash", "delayed")] {
+        assert_eq!(field(&server, id, "state"), state, "{id}");
+        assert_eq!(field(&server, id, "error"), format!("first\nno such user {id}"));
+    }
+    assert_eq!(field(&server, "never", "reason"), "rejected");
+    let ran = work.stop();
+    assert_eq!((ran.code, ran.out.as_str()), (0, "out\nout\nout\nout\n"), "{ran:?}");
+    assert!(ran.err.contains("no such user never") && ran.err.contains("now dead"), "{ran:?}");
+}
+
+#[test]
+fn a_silent_failure_or_a_signal_is_named_in_the_error() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "q", "BACKOFF", "3600000", "3600000"]);
+    ok(&server, &["push", "q", "exit 3", "--id", "code"]);
+    ok(&server, &["push", "q", "kill -9 $$", "--id", "signal"]);
+    ok(&server, &["push", "q", "yes x | head -c 10000 >&2; echo end >&2; exit 1", "--id", "long"]);
+    let work = Work::start(&server, &["-q", "q=3"], "eval \"$(cat)\"");
+    eventually("all are retried", || server.text(&["DQ.LEN", "q", "delayed"]) == "3");
+    assert_eq!(field(&server, "code", "error"), "exit status: 3");
+    assert!(field(&server, "signal", "error").as_str().unwrap().contains("signal: 9"));
+    let long = field(&server, "long", "error").as_str().unwrap().to_owned();
+    assert!(long.starts_with('…') && long.ends_with("x\nend") && long.len() <= 1024, "{long}");
+    assert_eq!(work.stop().code, 0);
+}
+
+#[test]
+fn no_more_handlers_run_than_there_are_hands() {
+    let server = Server::start();
+    let script = "touch $DIR/run-$$; while [ ! -e $DIR/go ]; do sleep 0.01; done; rm $DIR/run-$$";
+    let work = Work::start(&server, &["-q", "q=2"], script);
+    for _ in 0..5 {
+        ok(&server, &["push", "q", "x"]);
+    }
+    let running = || {
+        let files = std::fs::read_dir(server.dir()).unwrap();
+        files.filter(|file| file.as_ref().unwrap().file_name().to_string_lossy().starts_with("run-")).count()
+    };
+    eventually("two run", || running() == 2);
+    assert_eq!(
+        (server.text(&["DQ.LEN", "q", "inflight"]), server.text(&["DQ.LEN", "q", "ready"])),
+        ("2".into(), "3".into())
+    );
+    std::fs::write(server.dir().join("go"), "").unwrap();
+    eventually("all are acknowledged", || server.text(&["DQ.LEN", "q"]) == "0");
+    assert_eq!(work.stop().code, 0);
+}
+
+#[test]
+fn a_lease_is_kept_while_a_handler_runs() {
+    let server = Server::start();
+    ok(&server, &["push", "q", "x", "--id", "m"]);
+    let script = "while [ ! -e $DIR/go ]; do sleep 0.01; done; echo $DQ_ATTEMPT > $DIR/attempt";
+    let work = Work::start(&server, &["-q", "q", "--lease", "300ms"], script);
+    eventually("it is in flight", || server.text(&["DQ.LEN", "q", "inflight"]) == "1");
+    let first = field(&server, "m", "deadline").as_i64().unwrap();
+    eventually("its lease was extended beyond three leases", || {
+        field(&server, "m", "deadline").as_i64().unwrap() > first + 900
+    });
+    std::fs::write(server.dir().join("go"), "").unwrap();
+    eventually("it is acknowledged", || server.text(&["DQ.LEN", "q"]) == "0");
+    assert_eq!(written(&server, "attempt"), "1\n");
+    assert_eq!(work.stop().code, 0);
+}
+
+#[test]
+fn the_time_limit_ends_the_whole_process_group() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "q", "BACKOFF", "3600000", "3600000"]);
+    ok(&server, &["push", "q", "x", "--id", "m"]);
+    // The child of the handler does not listen to SIGTERM.
+    let script = "sh -c 'trap \"\" TERM; echo $$ > $DIR/child; while :; do sleep 1; done' & echo begun >&2; wait";
+    let work = Work::start(&server, &["-q", "q", "--time-limit", "3s"], script);
+    eventually("it is retried", || field(&server, "m", "state") == "delayed");
+    let child = written(&server, "child");
+    assert!(!child.is_empty());
+    eventually("the child has ended", || !is_alive(child.trim()));
+    assert_eq!(field(&server, "m", "error"), "ended at the time limit of 3s: begun");
+    assert_eq!(work.stop().code, 0);
+}
+
+#[test]
+fn a_handler_whose_message_was_cancelled_is_ended() {
+    let server = Server::start();
+    ok(&server, &["push", "q", "x", "--id", "m"]);
+    let work = Work::start(&server, &["-q", "q", "--lease", "1s"], "echo $$ > $DIR/child; exec sleep 3600");
+    eventually("it runs", || !written(&server, "child").is_empty());
+    ok(&server, &["cancel", "q", "m"]);
+    eventually("the handler has ended", || !is_alive(written(&server, "child").trim()));
+    assert_eq!(work.stop().code, 0);
+}
+
+#[test]
+fn sigterm_lets_handlers_end_and_gives_back_the_rest() {
+    let server = Server::start();
+    let script = "touch $DIR/begun; while [ ! -e $DIR/go ]; do sleep 0.01; done";
+    let work = Work::start(&server, &["-q", "q"], script);
+    ok(&server, &["push", "q", "x", "--id", "first"]);
+    eventually("it runs", || dir(&server).join("begun").exists());
+    ok(&server, &["push", "q", "x", "--id", "second"]);
+    work.signal("TERM");
+    std::fs::write(server.dir().join("go"), "").unwrap();
+    let ran = work.ended();
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{ran:?}");
+    assert_eq!(crate::dqctl::dqctl(&server, &["get", "q", "first"]).code, 1);
+    assert_eq!((field(&server, "second", "state"), field(&server, "second", "attempt")), ("ready".into(), 0.into()));
+}
+
+#[test]
+fn the_grace_period_ends_handlers_that_take_longer() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "q", "BACKOFF", "3600000", "3600000"]);
+    ok(&server, &["push", "q", "x", "--id", "m"]);
+    let work = Work::start(&server, &["-q", "q", "--grace", "200ms"], "echo $$ > $DIR/child; exec sleep 3600");
+    eventually("it runs", || !written(&server, "child").is_empty());
+    let ran = work.stop();
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(!is_alive(written(&server, "child").trim()));
+    assert_eq!(field(&server, "m", "state"), "delayed");
+    assert_eq!(field(&server, "m", "error"), "ended because the worker stopped");
+}
+
+#[test]
+fn a_worker_survives_a_server_that_restarts() {
+    let mut server = Server::with(&["--appendonly", "yes"]);
+    let work = Work::start(&server, &["-q", "q"], "cat >> $DIR/seen");
+    server.until_blocked(1);
+    server.kill();
+    server.boot();
+    ok(&server, &["push", "q", "again"]);
+    eventually("the message is handled", || written(&server, "seen") == "again");
+    assert_eq!(work.stop().code, 0);
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_before_a_message_is_taken() {
+    let server = Server::start();
+    ok(&server, &["push", "q", "x"]);
+    let wrong: [&[&str]; 6] = [
+        &["work", "-q", "q"],
+        &["work", "--", "true"],
+        &["work", "-q", "q=0", "--", "true"],
+        &["work", "-q", "q=many", "--", "true"],
+        &["work", "-q", "q", "-q", "q=2", "--", "true"],
+        &["work", "-q", "q", "--", "./no-such-program"],
+    ];
+    for args in wrong {
+        let ran = run(command(&server, args));
+        assert_eq!((ran.code, ran.err.lines().count()), (2, 1), "{args:?}: {ran:?}");
+    }
+    assert_eq!(server.text(&["DQ.LEN", "q", "ready"]), "1");
+}
+
+#[test]
+fn a_worker_needs_no_more_rights_than_the_page_says() {
+    let server = Server::start();
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/dqctl.md")).unwrap();
+    let line = page.lines().find_map(|line| line.strip_prefix("The user needs `")).unwrap();
+    let rights: Vec<&str> = line.split('`').next().unwrap().split(' ').collect();
+    server.ask(&[&["ACL", "SETUSER", "worker", "on", ">secret", "~q"], &rights[..]].concat());
+    ok(&server, &["push", "q", "x"]);
+    let url = format!("redis://worker:secret@127.0.0.1:{}", server.port());
+    let work = Work::start(&server, &["-q", "q", "-u", &url], "touch $DIR/done");
+    eventually("the message is acknowledged", || server.text(&["DQ.LEN", "q"]) == "0");
+    server.until_blocked(1);
+    let ran = work.stop();
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{ran:?}");
+}
