@@ -73,6 +73,7 @@ impl Command {
 }
 
 #[derive(Args, Debug)]
+#[command(group = ArgGroup::new("handler").args(["post", "command"]).required(true))]
 pub struct WorkArgs {
     /// A queue, and how many of its messages are worked on at the same time, by default one; can be repeated
     #[arg(short = 'q', long = "queue", value_name = "QUEUE=HANDS", required = true, value_parser = parse_hands)]
@@ -86,8 +87,21 @@ pub struct WorkArgs {
     /// How long after the death of this worker its messages are delivered again; no limit for the work
     #[arg(long, value_name = "TIME", value_parser = parse_span, default_value = "30s")]
     pub lease: Duration,
+    /// Post each payload to this URL instead of running a command
+    #[arg(long, value_name = "URL")]
+    pub post: Option<String>,
+    /// With --post: a header of each request; can be repeated
+    #[arg(long = "header", value_name = "NAME: VALUE", requires = "post", value_parser = parse_header)]
+    pub headers: Vec<(String, String)>,
+    /// With --post: answers 4xx that are retried instead of rejected, such as 404,409
+    #[arg(long, value_name = "STATUS", requires = "post", value_delimiter = ',',
+        value_parser = clap::value_parser!(u16).range(400..500))]
+    pub retry_on: Vec<u16>,
+    /// With --post: an answer 429 also pauses the queue for its Retry-After
+    #[arg(long = "pause-on-429", requires = "post")]
+    pub pause_on_429: bool,
     /// The command and its arguments, which no shell reads
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
 
@@ -96,6 +110,17 @@ pub struct WorkArgs {
 pub struct Hands {
     pub name: String,
     pub hands: usize,
+}
+
+fn parse_header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once(':').unwrap_or((text, ""));
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    let is_valid = !name.is_empty() && name.bytes().all(is_token) && !value.contains(|c: char| c.is_control());
+    if is_valid && text.contains(':') {
+        Ok((name.to_owned(), value.trim().to_owned()))
+    } else {
+        Err("a header is a name and a value, such as 'Content-Type: application/json'".to_owned())
+    }
 }
 
 fn parse_hands(text: &str) -> Result<Hands, String> {

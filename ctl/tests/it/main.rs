@@ -16,4 +16,6 @@ mod support;
 mod daily;
 mod dqctl;
 mod errors;
+mod http;
+mod post;
 mod work;

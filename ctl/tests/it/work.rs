@@ -7,14 +7,19 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 /// A worker that runs. It is killed if the test fails.
-struct Work {
+pub struct Work {
     child: Child,
 }
 
 impl Work {
     /// Starts `dqctl work` with these options and a shell script as its handler.
     fn start(server: &Server, options: &[&str], script: &str) -> Work {
-        let args = [&["work"], options, &["--", "sh", "-c", script]].concat();
+        Work::with(server, &[options, &["--", "sh", "-c", script]].concat())
+    }
+
+    /// Starts `dqctl work` with these arguments.
+    pub fn with(server: &Server, args: &[&str]) -> Work {
+        let args = [&["work"], args].concat();
         let mut command = command(server, &args);
         command.env("DIR", server.dir()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Work { child: command.spawn().unwrap() }
@@ -26,7 +31,7 @@ impl Work {
     }
 
     /// Asks it to stop, and waits until it has.
-    fn stop(self) -> Ran {
+    pub fn stop(self) -> Ran {
         self.signal("TERM");
         self.ended()
     }

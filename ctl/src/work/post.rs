@@ -1,0 +1,193 @@
+//! What is done with one message: it is posted to a URL, and the answer becomes an ack or a nack.
+
+use crate::cli::WorkArgs;
+use crate::{failure, time};
+use dq_client::{Client, Context, Failure, Raw};
+use std::io::Read;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use ureq::http::{Response, Uri};
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::{Agent, Body};
+
+/// The longest time for a post, unless `--time-limit` says otherwise: a server that never answers must not keep a hand.
+const TIME_LIMIT: Duration = Duration::from_secs(30);
+/// The longest delay that a server can ask for with `Retry-After`.
+const LONGEST_DELAY: Duration = Duration::from_secs(3600);
+/// How much of an answer is kept as the error of the message.
+const KEPT: u64 = 900;
+
+/// Posts each message to a URL.
+pub struct Post {
+    client: Client,
+    agent: Agent,
+    url: Uri,
+    headers: Vec<(String, String)>,
+    retry_on: Vec<u16>,
+    pause_on_429: bool,
+    time_limit: Duration,
+}
+
+impl Post {
+    /// Refuses a URL that cannot be posted to, before any message spends an attempt on it.
+    pub fn new(client: &Client, url: &str, args: &WorkArgs) -> Result<Post, failure::Failure> {
+        let wrong = || failure::Failure::usage("--post takes a URL such as https://example.org/hook");
+        let uri: Uri = url.parse().map_err(|_| wrong())?;
+        let is_tls = match uri.scheme_str() {
+            Some("https") => true,
+            Some("http") => false,
+            Some(_) | None => return Err(wrong()),
+        };
+        if uri.host().is_none_or(str::is_empty) {
+            return Err(wrong());
+        }
+        let time_limit = args.time_limit.unwrap_or(TIME_LIMIT);
+        let hands = args.queues.iter().map(|queue| queue.hands).sum();
+        let mut config = Agent::config_builder()
+            .timeout_global(Some(time_limit))
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .http_status_as_error(false)
+            .max_idle_connections(hands)
+            .max_idle_connections_per_host(hands)
+            .user_agent(concat!("dqctl/", env!("CARGO_PKG_VERSION")));
+        if is_tls {
+            config = config.tls_config(tls()?);
+        }
+        Ok(Post {
+            client: client.clone(),
+            agent: config.build().into(),
+            url: uri,
+            headers: args.headers.clone(),
+            retry_on: args.retry_on.clone(),
+            pause_on_429: args.pause_on_429,
+            time_limit,
+        })
+    }
+
+    /// Posts a message: `Ok` acknowledges it.
+    pub fn handle(&self, payload: &[u8], context: &Context) -> Result<(), Failure> {
+        let mut request = self.agent.post(&self.url);
+        if !self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
+            request = request.header("Content-Type", "application/octet-stream");
+        }
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        request = request
+            .header("DQ-Queue", visible(context.queue().as_bytes()))
+            .header("DQ-Id", visible(context.id().as_ref()))
+            .header("DQ-Attempt", context.attempt().to_string());
+        match request.send(payload) {
+            Ok(answer) => self.verdict(answer, context),
+            Err(ureq::Error::Timeout(_)) => {
+                let limit = u64::try_from(self.time_limit.as_millis()).unwrap_or(u64::MAX);
+                Err(Failure::retry(format!("no answer within the time limit of {}", time::span(limit))))
+            }
+            Err(error) => Err(Failure::retry(format!("cannot post: {error}"))),
+        }
+    }
+
+    fn verdict(&self, answer: Response<Body>, context: &Context) -> Result<(), Failure> {
+        let status = answer.status().as_u16();
+        if (200..300).contains(&status) {
+            return Ok(());
+        }
+        let header = answer.headers().get("retry-after").and_then(|value| value.to_str().ok());
+        let delay = header.filter(|_| matches!(status, 429 | 503)).and_then(|value| delay(value, SystemTime::now()));
+        let text = error_of(answer);
+        if let Some(delay) = delay {
+            if status == 429 && self.pause_on_429 {
+                self.pause(context.queue(), delay);
+            }
+            return Err(Failure::retry_after(delay, text));
+        }
+        let is_refusal = (400..500).contains(&status) && !matches!(status, 408 | 425 | 429);
+        if is_refusal && !self.retry_on.contains(&status) {
+            Err(Failure::reject(text))
+        } else {
+            Err(Failure::retry(text))
+        }
+    }
+
+    fn pause(&self, queue: &str, delay: Duration) {
+        if let Err(error) = self.client.queue::<Raw>(queue).pause(Some(delay)) {
+            eprintln!("dqctl: {queue}: cannot be paused: {error}");
+        }
+    }
+}
+
+/// TLS with the certificates that the system trusts.
+fn tls() -> Result<TlsConfig, failure::Failure> {
+    let found = rustls_native_certs::load_native_certs();
+    if found.certs.is_empty() {
+        return Err(failure::Failure::failed(
+            "the system has no certificates for https: install ca-certificates, or name a file in SSL_CERT_FILE",
+        ));
+    }
+    let certificates = found.certs.iter().map(|certificate| Certificate::from_der(certificate).to_owned());
+    Ok(TlsConfig::builder()
+        .root_certs(RootCerts::Specific(Arc::new(certificates.collect())))
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .build())
+}
+
+/// The status, and the beginning of what the server says about it.
+fn error_of(answer: Response<Body>) -> String {
+    let status = answer.status();
+    let mut text = Vec::new();
+    // Without the rest of the text, the status is still an error.
+    let _ = answer.into_body().into_reader().take(KEPT).read_to_end(&mut text);
+    let text = String::from_utf8_lossy(&text);
+    match text.trim() {
+        "" => status.to_string(),
+        text => format!("{status}: {text}"),
+    }
+}
+
+/// The delay of a `Retry-After`: seconds, or a date. `None` if it is neither.
+fn delay(value: &str, now: SystemTime) -> Option<Duration> {
+    let value = value.trim();
+    let delay = if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
+        value.parse().map_or(LONGEST_DELAY, Duration::from_secs)
+    } else {
+        let date = jiff::fmt::rfc2822::parse(value).ok()?.timestamp();
+        SystemTime::from(date).duration_since(now).unwrap_or_default()
+    };
+    Some(delay.min(LONGEST_DELAY))
+}
+
+/// Bytes as the value of a header: all but visible ASCII is percent-encoded.
+fn visible(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for byte in bytes {
+        if byte.is_ascii_graphic() && *byte != b'%' {
+            text.push(char::from(*byte));
+        } else {
+            text.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{delay, visible, LONGEST_DELAY};
+    use std::time::{Duration, UNIX_EPOCH};
+
+    #[test]
+    fn a_server_asks_for_a_delay_in_seconds_or_with_a_date() {
+        let now = UNIX_EPOCH + Duration::from_secs(1_445_412_480 - 60);
+        assert_eq!(delay("120", now), Some(Duration::from_secs(120)));
+        assert_eq!(delay("Wed, 21 Oct 2015 07:28:00 GMT", now), Some(Duration::from_secs(60)));
+        assert_eq!(delay("Wed, 21 Oct 2015 07:20:00 GMT", now), Some(Duration::ZERO));
+        assert_eq!(delay("99999999999999999999999", now), Some(LONGEST_DELAY));
+        assert_eq!(delay("86400", now), Some(LONGEST_DELAY));
+        assert_eq!((delay("soon", now), delay("", now), delay("-1", now)), (None, None, None));
+    }
+
+    #[test]
+    fn any_id_is_a_header() {
+        assert_eq!(visible("a b%\nü".as_bytes()), "a%20b%25%0A%C3%BC");
+    }
+}

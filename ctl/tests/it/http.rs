@@ -1,0 +1,83 @@
+//! A web server for tests, and a client for metrics.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+/// A request as it arrived.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    pub path: String,
+    pub headers: Vec<String>,
+    pub body: String,
+}
+
+/// Answers each request with the status and the headers that its body names, line by line. `drop` closes the connection,
+/// and `hang` never answers.
+pub struct Web {
+    pub url: String,
+    requests: Arc<Mutex<Vec<Request>>>,
+}
+
+impl Web {
+    pub fn start() -> Web {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&requests);
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let seen = Arc::clone(&seen);
+                thread::spawn(move || serve(stream.unwrap(), &seen));
+            }
+        });
+        Web { url, requests }
+    }
+
+    pub fn requests(&self) -> Vec<Request> {
+        self.requests.lock().unwrap().clone()
+    }
+}
+
+fn serve(mut stream: TcpStream, seen: &Mutex<Vec<Request>>) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    loop {
+        let mut request = Request::default();
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            if reader.read_line(&mut line).unwrap_or(0) == 0 {
+                return;
+            }
+            let line = line.trim_end().to_owned();
+            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length: ") {
+                length = value.parse().unwrap();
+            }
+            if line.is_empty() {
+                break;
+            }
+            if request.path.is_empty() {
+                line.split(' ').nth(1).unwrap().clone_into(&mut request.path);
+            } else {
+                request.headers.push(line);
+            }
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).unwrap();
+        request.body = String::from_utf8(body).unwrap();
+        seen.lock().unwrap().push(request.clone());
+        match request.body.as_str() {
+            "drop" => return,
+            "hang" => loop {
+                thread::park();
+            },
+            head => {
+                let head = head.replace('\n', "\r\n");
+                let text = "because of this";
+                let length = text.len();
+                let _ = write!(stream, "HTTP/1.1 {head}\r\nContent-Length: {length}\r\n\r\n{text}");
+            }
+        }
+    }
+}
