@@ -39,6 +39,8 @@ pub enum Command {
     /// Run a command for each message, until SIGTERM
     #[command(after_help = HANDLERS)]
     Work(WorkArgs),
+    /// Serve metrics of all queues for Prometheus, until SIGTERM
+    Export(ExportArgs),
     /// Push a message and print its id
     Push(PushArgs),
     /// Declare a recurring message; without an ID, list the recurring messages
@@ -87,6 +89,9 @@ pub struct WorkArgs {
     /// How long after the death of this worker its messages are delivered again; no limit for the work
     #[arg(long, value_name = "TIME", value_parser = parse_span, default_value = "30s")]
     pub lease: Duration,
+    /// Where to serve /metrics and /healthz, such as 127.0.0.1:9900
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<String>,
     /// Post each payload to this URL instead of running a command
     #[arg(long, value_name = "URL")]
     pub post: Option<String>,
@@ -103,6 +108,22 @@ pub struct WorkArgs {
     /// The command and its arguments, which no shell reads
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+#[derive(Args, Debug)]
+pub struct ExportArgs {
+    /// Where to serve /metrics and /healthz
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9899")]
+    pub listen: String,
+    /// Only queues whose name matches this glob
+    #[arg(long = "match", value_name = "PATTERN")]
+    pub pattern: Option<String>,
+    /// The most queues
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub max_queues: usize,
+    /// How often new queues are searched for, by SCAN
+    #[arg(long, value_name = "TIME", value_parser = parse_span, default_value = "30s")]
+    pub every: Duration,
 }
 
 /// A queue and its hands.

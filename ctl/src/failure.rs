@@ -1,6 +1,6 @@
 //! How a command ends: exit codes, and errors of one line that say what to do.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -82,10 +82,16 @@ impl Failure {
     /// Writes the line to standard error. The result is the exit code.
     pub fn report(&self) -> ExitCode {
         if !self.is_quiet {
-            let line = self.text.replace(['\r', '\n'], " ");
-            let _ = writeln!(io::stderr(), "dqctl: {}", line.trim());
+            let _ = writeln!(io::stderr(), "dqctl: {self}");
         }
         ExitCode::from(self.code)
+    }
+}
+
+impl fmt::Display for Failure {
+    /// One line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text.replace(['\r', '\n'], " ").trim())
     }
 }
 

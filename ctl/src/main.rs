@@ -6,7 +6,9 @@
 mod cli;
 mod connection;
 mod daily;
+mod export;
 mod failure;
+mod http;
 mod message;
 mod output;
 mod queues;
@@ -35,6 +37,7 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
     let client = cli.connection.client(cli.command.patience())?;
     match cli.command {
         Command::Work(args) => work::work(&client, &args),
+        Command::Export(args) => export::export(&client, args),
         Command::Push(args) => daily::push::push(&client, &args, &output),
         Command::Schedule(args) => daily::schedule::schedule(&client, &args, &output),
         Command::Get(args) => daily::look::get(&client, &args, &output),

@@ -7,6 +7,7 @@ mod tail;
 
 use crate::cli::WorkArgs;
 use crate::failure::{Failure, Outcome};
+use crate::http::{self, Answer};
 use dq_client::{Client, Context, Error, Raw, Worker};
 use handler::Handler;
 use post::Post;
@@ -39,6 +40,14 @@ pub fn work(client: &Client, args: &WorkArgs) -> Result<Outcome, Failure> {
         let handle = Arc::clone(&handle);
         let pool = dq_client::Pool::new(queue.hands).queue(&queue.name).lease(args.lease);
         worker = worker.pool(pool, move |Raw(payload), context| handle(&payload, context));
+    }
+    if let Some(address) = &args.listen {
+        let metrics = worker.metrics();
+        http::serve(address, move |path| match path {
+            "/metrics" => Some(Answer::ok(metrics.prometheus())),
+            "/healthz" => Some(Answer::ok("ok\n".to_owned())),
+            _ => None,
+        })?;
     }
     let stopped = worker.on_event(|event| eprintln!("dqctl: {event}")).run()?;
     end_all();

@@ -16,6 +16,7 @@ mod support;
 mod daily;
 mod dqctl;
 mod errors;
+mod export;
 mod http;
 mod post;
 mod work;

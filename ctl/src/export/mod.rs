@@ -1,0 +1,29 @@
+//! `dqctl export`: metrics of queues for Prometheus, read from the server when they are asked for.
+
+mod queues;
+mod text;
+
+use crate::cli::ExportArgs;
+use crate::failure::{Failure, Outcome};
+use crate::http::{self, Answer};
+use dq_client::Client;
+use queues::Exporter;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// Serves metrics until SIGTERM or SIGINT.
+pub fn export(client: &Client, args: ExportArgs) -> Result<Outcome, Failure> {
+    let mut signals = Signals::new([SIGTERM, SIGINT])?;
+    let exporter = Exporter::new(client.clone(), args.pattern, args.max_queues, args.every);
+    let client = client.clone();
+    http::serve(&args.listen, move |path| match path {
+        "/metrics" => Some(Answer::ok(exporter.metrics())),
+        "/healthz" => Some(match client.ping() {
+            Ok(()) => Answer::ok("ok\n".to_owned()),
+            Err(error) => Answer::unavailable(format!("{error}\n")),
+        }),
+        _ => None,
+    })?;
+    signals.forever().next();
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,188 @@
+//! Reads the metrics of all queues, and of the timers of the servers.
+
+use super::text::{labels, Text};
+use crate::failure::Failure;
+use crate::queues;
+use crate::reply::{self, Fields};
+use dq_client::{cmd, Client, Error, Histogram, Queue, Raw, Resend};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+type Metric = (&'static str, &'static str, &'static str);
+
+const UP: Metric = ("dq_up", "gauge", "Whether the last reading reached the server.");
+const LIMITED: Metric = ("dq_queues_limited", "gauge", "Whether there are more queues than --max-queues.");
+const MESSAGES: Metric = ("dq_messages", "gauge", "Messages by state.");
+const EVENTS: Metric = ("dq_events_total", "counter", "What has happened since the queue was created.");
+const OLDEST: Metric = ("dq_oldest_ready_seconds", "gauge", "How long the oldest ready message has been due; 0: none.");
+const NEXT_DUE: Metric = ("dq_next_due_timestamp_seconds", "gauge", "When the next delayed message is due.");
+const WAITING: Metric = ("dq_waiting_clients", "gauge", "Clients that are blocked on the queue.");
+const PAUSED: Metric = ("dq_paused", "gauge", "Whether delivery is suspended.");
+const FORWARD: Metric = ("dq_forward_failing", "gauge", "Whether messages cannot be forwarded.");
+const BYTES: Metric = ("dq_payload_bytes", "gauge", "The size of all payloads.");
+const LATENESS: Metric =
+    ("dq_delivery_lateness_seconds", "histogram", "From when a message was due to its first delivery.");
+const RUN: Metric = ("dq_run_seconds", "histogram", "From a delivery to its ack.");
+
+/// The states and totals of `DQ.INFO`. What a server does not have is left out.
+const STATES: [&str; 5] = ["delayed", "ready", "inflight", "dead", "done"];
+const TOTALS: [&str; 12] = [
+    "pushed",
+    "duplicates",
+    "delivered",
+    "forwarded",
+    "acked",
+    "nacked",
+    "lease-expired",
+    "died",
+    "expired",
+    "redriven",
+    "cancelled",
+    "rejected-full",
+];
+
+/// Fields of `INFO dq` about the timer, and what one unit of them is.
+const TIMER: [(&str, Metric, f64); 6] = [
+    ("dq_timer_runs", ("dq_timer_runs_total", "counter", "Runs of the timer."), 1.0),
+    ("dq_timer_punctual", ("dq_timer_punctual_total", "counter", "Runs that began at the due time."), 1.0),
+    ("dq_timer_moved", ("dq_timer_moved_total", "counter", "Messages that the timer made ready or dead."), 1.0),
+    ("dq_timer_over_budget", ("dq_timer_over_budget_total", "counter", "Runs that left work to the next run."), 1.0),
+    ("dq_timer_last_us", ("dq_timer_last_seconds", "gauge", "Duration of the last run."), 1e-6),
+    ("dq_timer_longest_us", ("dq_timer_longest_seconds", "gauge", "Duration of the longest run."), 1e-6),
+];
+
+/// Reads metrics, one reading at a time.
+pub struct Exporter {
+    client: Client,
+    pattern: Option<String>,
+    max_queues: usize,
+    every: Duration,
+    found: Mutex<Option<Found>>,
+}
+
+/// The queues that were found, and when.
+#[derive(Clone)]
+struct Found {
+    at: Instant,
+    names: Vec<Vec<u8>>,
+    limited: bool,
+}
+
+impl Exporter {
+    pub fn new(client: Client, pattern: Option<String>, max_queues: usize, every: Duration) -> Exporter {
+        Exporter { client, pattern, max_queues, every, found: Mutex::default() }
+    }
+
+    /// The metrics of this instant. If the server cannot be read, only that it is not up.
+    pub fn metrics(&self) -> String {
+        // Held for the whole reading, so that many readers do not multiply the work of the server.
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut text = match self.read(&mut found) {
+            Ok(text) => text,
+            Err(failure) => {
+                eprintln!("dqctl: {failure}");
+                *found = None;
+                let mut text = Text::default();
+                text.add(UP, "", 0.0);
+                return text.finish();
+            }
+        };
+        text.add(UP, "", 1.0);
+        text.finish()
+    }
+
+    fn read(&self, found: &mut Option<Found>) -> Result<Text, Failure> {
+        let mut text = Text::default();
+        self.timers(&mut text)?;
+        let fresh = found.take().filter(|found| found.at.elapsed() < self.every);
+        let known = fresh.map_or_else(|| self.find(), Ok)?;
+        for name in &known.names {
+            match self.queue(name, &mut text) {
+                // The key was deleted or replaced since it was found, or is not this user's.
+                Ok(()) | Err(Error::WrongType(_) | Error::NoPermission(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        text.add(LIMITED, "", f64::from(u8::from(known.limited)));
+        *found = Some(known);
+        Ok(text)
+    }
+
+    fn find(&self) -> Result<Found, Failure> {
+        let mut names = queues::find(&self.client, self.pattern.as_deref(), self.max_queues.saturating_add(1))?;
+        let limited = names.len() > self.max_queues;
+        names.truncate(self.max_queues);
+        Ok(Found { at: Instant::now(), names, limited })
+    }
+
+    fn timers(&self, text: &mut Text) -> Result<(), Failure> {
+        for server in self.client.servers()? {
+            let info = self.client.call_on(&server, cmd("INFO").arg("dq"))?;
+            let info = reply::text(&info).unwrap_or_default();
+            let labels = labels(&[("server", &server.to_string())]);
+            for (field, metric, unit) in TIMER {
+                let value =
+                    info.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':')?.trim().parse().ok());
+                if let Some(value) = value {
+                    let value: f64 = value;
+                    text.add(metric, &labels, value * unit);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn queue(&self, name: &[u8], text: &mut Text) -> Result<(), Error> {
+        let reply = self.client.call(cmd("DQ.INFO").arg(name), Resend::Harmless)?;
+        let Ok(Some(info)) = Fields::read(reply) else { return Ok(()) };
+        let queue = String::from_utf8_lossy(name);
+        let of_queue = labels(&[("queue", &queue)]);
+        for state in STATES {
+            if let Some(count) = info.int(state) {
+                text.add(MESSAGES, &labels(&[("queue", &queue), ("state", state)]), number(count));
+            }
+        }
+        for event in TOTALS {
+            if let Some(count) = info.int(event) {
+                text.add(EVENTS, &labels(&[("queue", &queue), ("event", event)]), number(count));
+            }
+        }
+        text.add(OLDEST, &of_queue, number(info.int("oldest-ready").unwrap_or(0)) / 1e3);
+        if let Some(due) = info.int("next-due") {
+            text.add(NEXT_DUE, &of_queue, number(due) / 1e3);
+        }
+        text.add(WAITING, &of_queue, number(info.int("waiting-clients").unwrap_or(0)));
+        text.add(PAUSED, &of_queue, number(info.int("paused").unwrap_or(0)));
+        let failing = info.int("forward-failing-since").is_some();
+        text.add(FORWARD, &of_queue, f64::from(u8::from(failing)));
+        text.add(BYTES, &of_queue, number(info.int("payload-bytes").unwrap_or(0)));
+        let queue_of: Queue<Raw> = self.client.queue(name);
+        if let Some(stats) = queue_of.stats()? {
+            histogram(text, LATENESS, &queue, &stats.lateness);
+            histogram(text, RUN, &queue, &stats.runtime);
+        }
+        Ok(())
+    }
+}
+
+fn histogram(text: &mut Text, metric: Metric, queue: &str, histogram: &Histogram) {
+    let (name, _, _) = metric;
+    for (bound, count) in &histogram.buckets {
+        let bound = bound.map_or_else(|| "+Inf".to_owned(), |bound| bound.as_secs_f64().to_string());
+        let labels = labels(&[("queue", queue), ("le", &bound)]);
+        text.line(metric, &format!("{name}_bucket"), &labels, unsigned(*count));
+    }
+    let labels = labels(&[("queue", queue)]);
+    text.line(metric, &format!("{name}_sum"), &labels, histogram.sum.as_secs_f64());
+    text.line(metric, &format!("{name}_count"), &labels, unsigned(histogram.count()));
+}
+
+#[allow(clippy::cast_precision_loss, reason = "Prometheus has floating point numbers only")]
+fn number(count: i64) -> f64 {
+    count as f64
+}
+
+#[allow(clippy::cast_precision_loss, reason = "Prometheus has floating point numbers only")]
+fn unsigned(count: u64) -> f64 {
+    count as f64
+}

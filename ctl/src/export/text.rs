@@ -1,0 +1,72 @@
+//! The text format of Prometheus.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Metrics, gathered queue by queue, and written metric by metric as the format wants it.
+#[derive(Default)]
+pub struct Text {
+    families: BTreeMap<&'static str, Family>,
+}
+
+struct Family {
+    kind: &'static str,
+    help: &'static str,
+    lines: String,
+}
+
+impl Text {
+    /// Adds a value. `labels` is what [`labels`] returned.
+    pub fn add(&mut self, (name, kind, help): (&'static str, &'static str, &'static str), labels: &str, value: f64) {
+        self.line((name, kind, help), name, labels, value);
+    }
+
+    /// Adds a line of a metric that has several names: those of a histogram.
+    pub fn line(
+        &mut self,
+        (name, kind, help): (&'static str, &'static str, &'static str),
+        line_name: &str,
+        labels: &str,
+        value: f64,
+    ) {
+        let family = self.families.entry(name).or_insert_with(|| Family { kind, help, lines: String::new() });
+        let _ = writeln!(family.lines, "{line_name}{labels} {value}");
+    }
+
+    pub fn finish(self) -> String {
+        let mut text = String::new();
+        for (name, family) in self.families {
+            let _ = write!(text, "# HELP {name} {}\n# TYPE {name} {}\n{}", family.help, family.kind, family.lines);
+        }
+        text
+    }
+}
+
+/// Labels with their values: `{queue="mail",state="ready"}`.
+pub fn labels(pairs: &[(&str, &str)]) -> String {
+    let escaped = |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    let pairs: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
+    if pairs.is_empty() {
+        String::new()
+    } else {
+        format!("{{{}}}", pairs.join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{labels, Text};
+
+    #[test]
+    fn a_metric_is_described_once_and_its_labels_are_escaped() {
+        let mut text = Text::default();
+        let metric = ("dq_paused", "gauge", "Whether.");
+        text.add(metric, &labels(&[("queue", "a\"b\\c\n")]), 1.0);
+        text.add(metric, &labels(&[("queue", "d"), ("state", "ready")]), 0.5);
+        assert_eq!(
+            text.finish(),
+            "# HELP dq_paused Whether.\n# TYPE dq_paused gauge\ndq_paused{queue=\"a\\\"b\\\\c\\n\"} 1\n\
+             dq_paused{queue=\"d\",state=\"ready\"} 0.5\n"
+        );
+    }
+}

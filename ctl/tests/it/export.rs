@@ -1,0 +1,192 @@
+//! `dqctl export`, and the metrics of `dqctl work`.
+
+use crate::dqctl::{command, ok};
+use crate::http::get;
+use crate::support::{eventually, free_port, Server};
+use crate::work::Work;
+use std::process::{Child, Command, Stdio};
+
+struct Export {
+    child: Child,
+    address: String,
+}
+
+impl Export {
+    /// Starts `dqctl export` with these options, and waits until it answers.
+    fn start(server: &Server, options: &[&str]) -> Export {
+        let address = format!("127.0.0.1:{}", free_port());
+        let args = [&["export", "--listen", &address], options].concat();
+        let child = command(server, &args).stderr(Stdio::null()).spawn().unwrap();
+        let export = Export { child, address };
+        eventually("it answers", || get(&export.address, "/healthz").is_some());
+        export
+    }
+
+    fn page(&self, path: &str) -> (u16, String) {
+        get(&self.address, path).expect("an answer")
+    }
+
+    fn metrics(&self) -> String {
+        let (status, text) = self.page("/metrics");
+        assert_eq!(status, 200);
+        text
+    }
+
+    /// The value of a metric with its labels, as `dq_paused{queue="q"}`.
+    fn value(&self, name: &str) -> Option<f64> {
+        value(&self.metrics(), name)
+    }
+}
+
+impl Drop for Export {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn value(metrics: &str, name: &str) -> Option<f64> {
+    metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
+}
+
+#[test]
+fn metrics_say_what_the_server_says() {
+    let server = Server::start();
+    ok(&server, &["push", "q\"1", "0123456789", "--id", "a"]);
+    ok(&server, &["push", "q\"1", "x", "--id", "b", "--at", "2096-12-01T09:00+01:00"]);
+    ok(&server, &["push", "q\"1", "x", "--id", "c"]);
+    ok(&server, &["push", "q\"1", "x", "--id", "c", "--replace"]);
+    server.ask(&["DQ.BURY", "q\"1", "c"]);
+    let receipt = server.ask(&["DQ.POP", "q\"1"]);
+    assert!(format!("{receipt:?}").contains('a'));
+    ok(&server, &["pause", "q\"1"]);
+    let export = Export::start(&server, &[]);
+    let text = export.metrics();
+    let q = "queue=\"q\\\"1\"";
+    for (name, expected) in [
+        (format!("dq_messages{{{q},state=\"delayed\"}}"), 1.0),
+        (format!("dq_messages{{{q},state=\"ready\"}}"), 0.0),
+        (format!("dq_messages{{{q},state=\"inflight\"}}"), 1.0),
+        (format!("dq_messages{{{q},state=\"dead\"}}"), 1.0),
+        (format!("dq_events_total{{{q},event=\"pushed\"}}"), 4.0),
+        (format!("dq_events_total{{{q},event=\"rejected-full\"}}"), 0.0),
+        (format!("dq_oldest_ready_seconds{{{q}}}"), 0.0),
+        (format!("dq_next_due_timestamp_seconds{{{q}}}"), 4_005_187_200.0),
+        (format!("dq_waiting_clients{{{q}}}"), 0.0),
+        (format!("dq_paused{{{q}}}"), 1.0),
+        (format!("dq_forward_failing{{{q}}}"), 0.0),
+        (format!("dq_payload_bytes{{{q}}}"), 12.0),
+        (format!("dq_delivery_lateness_seconds_count{{{q}}}"), 1.0),
+        (format!("dq_delivery_lateness_seconds_bucket{{{q},le=\"+Inf\"}}"), 1.0),
+        (format!("dq_run_seconds_count{{{q}}}"), 0.0),
+        ("dq_up".to_owned(), 1.0),
+    ] {
+        assert_eq!(value(&text, &name), Some(expected), "{name}: {text}");
+    }
+    assert!(
+        value(&text, &format!("dq_timer_runs_total{{server=\"127.0.0.1:{}\"}}", server.port())).is_some(),
+        "{text}"
+    );
+    // Each metric is described once, before its first value.
+    let described: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
+    let mut distinct = described.clone();
+    distinct.dedup();
+    assert_eq!(described, distinct);
+}
+
+#[test]
+fn every_total_of_the_server_is_an_event() {
+    let server = Server::start();
+    ok(&server, &["push", "q", "x"]);
+    let export = Export::start(&server, &[]);
+    let text = export.metrics();
+    for (event, _) in server.client().queue::<()>("q").info().unwrap().unwrap().totals.iter() {
+        assert!(value(&text, &format!("dq_events_total{{queue=\"q\",event=\"{event}\"}}")).is_some(), "{event}");
+    }
+}
+
+#[test]
+fn new_queues_are_found_and_deleted_ones_left_out() {
+    let server = Server::start();
+    ok(&server, &["push", "mail:a", "x"]);
+    ok(&server, &["push", "other", "x"]);
+    let export = Export::start(&server, &["--match", "mail:*", "--every", "0"]);
+    let paused = |queue: &str| export.value(&format!("dq_paused{{queue=\"{queue}\"}}"));
+    assert_eq!((paused("mail:a"), paused("mail:b"), paused("other")), (Some(0.0), None, None));
+    ok(&server, &["push", "mail:b", "x"]);
+    server.ask(&["DEL", "mail:a"]);
+    assert_eq!((paused("mail:a"), paused("mail:b")), (None, Some(0.0)));
+    let cached = Export::start(&server, &["--every", "1h"]);
+    cached.metrics();
+    ok(&server, &["push", "mail:c", "x"]);
+    server.ask(&["DEL", "mail:b"]);
+    server.ask(&["SET", "other", "no queue"]);
+    let text = cached.metrics();
+    assert!(!text.contains("mail:") && !text.contains("other") && value(&text, "dq_up") == Some(1.0), "{text}");
+}
+
+#[test]
+fn the_number_of_queues_is_limited() {
+    let server = Server::start();
+    for number in 0..5 {
+        ok(&server, &["push", &format!("q{number}"), "x"]);
+    }
+    let export = Export::start(&server, &["--max-queues", "3"]);
+    let text = export.metrics();
+    assert_eq!(text.matches("dq_paused{").count(), 3);
+    assert_eq!(value(&text, "dq_queues_limited"), Some(1.0));
+    let all = Export::start(&server, &["--max-queues", "5"]);
+    assert_eq!(all.value("dq_queues_limited"), Some(0.0));
+}
+
+#[test]
+fn a_server_that_is_down_is_a_metric() {
+    let mut server = Server::start();
+    ok(&server, &["push", "q", "x"]);
+    let export = Export::start(&server, &[]);
+    assert_eq!((export.value("dq_up"), export.page("/healthz").0), (Some(1.0), 200));
+    server.kill();
+    assert_eq!((export.value("dq_up"), export.page("/healthz").0), (Some(0.0), 503));
+    server.boot();
+    assert_eq!((export.value("dq_up"), export.page("/healthz").0), (Some(1.0), 200));
+    assert_eq!(export.page("/other").0, 404);
+}
+
+#[test]
+fn export_needs_no_more_rights_than_the_page_says() {
+    let server = Server::start();
+    ok(&server, &["push", "q", "x"]);
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/dqctl.md")).unwrap();
+    let line = page.lines().find(|line| line.starts_with("ACL SETUSER exporter")).unwrap();
+    server.ask(&line.split(' ').collect::<Vec<_>>());
+    let url = format!("redis://exporter:secret@127.0.0.1:{}", server.port());
+    let export = Export::start(&server, &["-u", &url]);
+    let text = export.metrics();
+    assert_eq!((value(&text, "dq_up"), value(&text, "dq_paused{queue=\"q\"}")), (Some(1.0), Some(0.0)), "{text}");
+    assert!(text.contains("dq_timer_runs_total") && text.contains("dq_run_seconds_sum"), "{text}");
+}
+
+#[test]
+fn sigterm_ends_export_with_0() {
+    let server = Server::start();
+    let mut export = Export::start(&server, &[]);
+    let killed = Command::new("kill").arg(export.child.id().to_string()).status().unwrap();
+    assert!(killed.success());
+    assert_eq!(export.child.wait().unwrap().code(), Some(0));
+    let taken = crate::dqctl::dqctl(&server, &["export", "--listen", "256.0.0.1:1"]);
+    assert_eq!((taken.code, taken.err.lines().count()), (3, 1), "{taken:?}");
+}
+
+#[test]
+fn a_worker_serves_its_own_metrics() {
+    let server = Server::start();
+    let address = format!("127.0.0.1:{}", free_port());
+    let work = Work::with(&server, &["-q", "q", "--listen", &address, "--", "true"]);
+    ok(&server, &["push", "q", "x"]);
+    eventually("it is counted", || {
+        get(&address, "/metrics")
+            .is_some_and(|(_, text)| value(&text, "dq_worker_acked_total{queue=\"q\"}") == Some(1.0))
+    });
+    assert_eq!(get(&address, "/healthz"), Some((200, "ok\n".to_owned())));
+    assert_eq!(work.stop().code, 0);
+}
