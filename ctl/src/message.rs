@@ -8,7 +8,7 @@ use crate::Failure;
 const COLUMNS: &[&str] = &["id", "state", "priority", "due", "attempt", "payload", "error"];
 
 /// Fields of `DQ.GET` that are instants in Unix ms, and spans in ms.
-const INSTANTS: [&str; 6] = ["created", "due", "deadline", "died", "until", "last-run"];
+const INSTANTS: [&str; 7] = ["created", "due", "deadline", "died", "done", "until", "last-run"];
 const SPANS: [&str; 4] = ["lease", "ttl", "every", "offset"];
 
 /// Prints a list of messages.

@@ -15,7 +15,7 @@ const COLUMNS: &[&str] = &["queue", "ready", "delayed", "inflight", "dead", "old
 
 /// Fields of `DQ.INFO` that are instants in Unix ms, and spans in ms.
 const INSTANTS: [&str; 4] = ["next-due", "paused-until", "next-delivery", "forward-failing-since"];
-const SPANS: [&str; 9] = [
+const SPANS: [&str; 10] = [
     "oldest-ready",
     "oldest-inflight",
     "lease",
@@ -25,6 +25,7 @@ const SPANS: [&str; 9] = [
     "rate-period",
     "deadttl",
     "dedupe",
+    "retain",
 ];
 
 pub fn info(client: &Client, args: &InfoArgs, output: &Output) -> Result<Outcome, Failure> {
