@@ -140,7 +140,7 @@ fn a_demoted_master_stops_and_nothing_is_lost_or_doubled() {
     let (one, other) = (Server::start(), Server::start());
     let (mut a, mut b) = (one.client(), other.client());
     b.ask(format!("REPLICAOF 127.0.0.1 {}", one.port())).ok();
-    eventually("the link is up", || b.info("replication", "master_link_status") == "up");
+    eventually("the replica is online", || a.info("replication", "slave0").contains("state=online"));
     a.create("q RATE 50 20 FORWARD STREAM s");
     let words: Vec<String> = (0..1_000).map(|n| format!("m{n}")).collect();
     a.push_many(format!("q 1000 {} IDS {}", words.join(" "), words.join(" ")));

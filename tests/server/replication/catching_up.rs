@@ -4,6 +4,10 @@ use crate::support::{effects_of, eventually, Client, Reply, Server};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How long a worker rests after each round.
+const PAUSE: Duration = Duration::from_micros(500);
 
 /// Producers and consumers that run until they are stopped.
 struct Work {
@@ -23,6 +27,9 @@ impl Work {
                     while !stop.load(Ordering::Relaxed) {
                         n += 1;
                         work(&mut c, worker, n);
+                        // Without a pause, three of these loops occupy two processors: on some kernels neither the
+                        // children that save nor the threads that complete an fsync run for half a minute then.
+                        std::thread::sleep(PAUSE);
                     }
                 })
             })
