@@ -229,8 +229,14 @@ fn with_keys<R>(step: impl FnOnce(&mut Keys) -> R) -> Option<R> {
     })
 }
 
+/// Whether a client waits for a message of any key.
+#[inline]
+fn somebody_waits() -> bool {
+    CLIENTS.load(Relaxed) > 0
+}
+
 fn with_key<R>(db: i32, name: &[u8], step: impl FnOnce(&mut Key) -> R) -> Option<R> {
-    if CLIENTS.load(Relaxed) == 0 {
+    if !somebody_waits() {
         return None;
     }
     with_keys(|keys| keys.get(db, name).map(step)).flatten()
@@ -258,13 +264,23 @@ pub fn bind(db: i32, name: &[u8], awaited: &Rc<Awaited>, sequence: Sequence) {
 /// Whether a client waits for a message of this key. Costs nothing while nobody waits for any message.
 #[inline]
 pub fn on(ctx: Ctx, name: Name<'_>) -> bool {
-    CLIENTS.load(Relaxed) > 0 && with_key(ctx.selected_db(), name.bytes(), |_| ()).is_some()
+    somebody_waits() && on_key(ctx, name)
+}
+
+#[cold]
+fn on_key(ctx: Ctx, name: Name<'_>) -> bool {
+    with_key(ctx.selected_db(), name.bytes(), |_| ()).is_some()
 }
 
 /// Takes note of an effect on a key. Returns whether the key must be signalled.
 #[inline]
 pub fn note(ctx: Ctx, name: Name<'_>, effect: &Effect<'_>) -> bool {
-    CLIENTS.load(Relaxed) > 0 && with_key(ctx.selected_db(), name.bytes(), |key| key.note(effect)).unwrap_or(false)
+    somebody_waits() && note_on_key(ctx, name, effect)
+}
+
+#[cold]
+fn note_on_key(ctx: Ctx, name: Name<'_>, effect: &Effect<'_>) -> bool {
+    with_key(ctx.selected_db(), name.bytes(), |key| key.note(effect)).unwrap_or(false)
 }
 
 /// Takes note that time has made messages of a key dead. Returns whether the key must be signalled.

@@ -165,13 +165,18 @@ const fn decides(row: &Row) -> bool {
     !only_looks && !is_effect
 }
 
+/// Returns whether the server calls the command itself to learn where its keys are. It does not if they are always at the
+/// same place.
+const fn may_be_asked(row: &Row) -> bool {
+    !matches!(row.keys, Keys::First(_))
+}
+
 /// Reads the number of keys that the command declares. Returns 0 if the argument is missing or is not a number.
 fn count_of_keys(word: Option<&[u8]>) -> usize {
     word.and_then(|word| std::str::from_utf8(word).ok()?.parse::<u32>().ok()).map_or(0, |count| count as usize)
 }
 
 /// Tells the server where the keys and channels of a command are, if that is all that it asks for. Returns whether it is.
-#[inline]
 fn told_keys(ctx: Ctx, keys: &Keys, args: &Args<'_>) -> bool {
     match keys {
         Keys::First(_) => false,
@@ -215,7 +220,7 @@ extern "C" fn entry<C: Command, W: Wall>(
     let served = guard(name, false, || {
         // SAFETY: the server passes `argc` strings that live, unchanged, during this call.
         let args = unsafe { Args::from_raw(argv, argc) };
-        if told_keys(ctx, const { &C::ROW.keys }, &args) {
+        if const { may_be_asked(&C::ROW) } && told_keys(ctx, const { &C::ROW.keys }, &args) {
             return true;
         }
         if !(const { decides(&C::ROW) } && W::refuses_write(ctx, name)) {

@@ -1,4 +1,4 @@
-//! Groups: messages of one group are delivered in order, and only so many of them at a time.
+//! Groups: messages of one group are delivered in order, and at most `GROUPINFLIGHT` of them at a time.
 //!
 //! A message *occupies* its group from its first delivery until it is completed, removed or dead. `GROUPINFLIGHT` is
 //! the number of messages that may occupy a group; the next message of a group waits until there is room.

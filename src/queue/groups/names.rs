@@ -139,7 +139,7 @@ impl GroupNames {
         }
     }
 
-    /// Counts the members anew. O(n).
+    /// Counts the members again. O(n).
     pub fn recount(&mut self, members: impl Iterator<Item = GroupId>) {
         let mut counts = vec![0; self.next as usize];
         for id in members {

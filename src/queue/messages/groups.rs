@@ -66,6 +66,13 @@ impl Messages {
     /// Ends the groups that have no message, because an effect is complete.
     #[inline]
     pub fn end_effect(&mut self) {
+        if self.groups.is_some() {
+            self.end_empty_groups();
+        }
+    }
+
+    #[inline(never)]
+    fn end_empty_groups(&mut self) {
         let Some(groups) = &mut self.groups else { return };
         groups.end_effect();
         if groups.is_empty() {

@@ -83,6 +83,13 @@ impl Queue {
     /// Forgets the ids whose window has ended by `now`, and frees the memory of some.
     #[inline]
     pub(in crate::queue) fn forget_ended(&mut self, now: UnixMs) {
+        if self.known.is_some() {
+            self.forget_ended_names(now);
+        }
+    }
+
+    #[inline(never)]
+    fn forget_ended_names(&mut self, now: UnixMs) {
         let over = self.over_by(now);
         if let (Some(known), Some(over)) = (&mut self.known, over) {
             known.forget_up_to(over);

@@ -204,8 +204,7 @@ impl Queue {
                 continue;
             }
             if lease.is_none() {
-                let until = self.kept_until(at, now);
-                self.keep(at, &Record { attempts: grant.attempt, ..record }, until, None, now);
+                self.keep_taken(at, &record, now);
                 self.messages.remove(at);
                 continue;
             }

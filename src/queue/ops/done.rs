@@ -28,10 +28,16 @@ impl Queue {
 
     /// Removes a message that was delivered without a lease: the delivery completes it.
     pub(in crate::queue) fn take(&mut self, at: At, record: &Record, now: UnixMs) {
+        self.keep_taken(at, record, now);
+        self.remove(at, record);
+    }
+
+    /// Keeps what is left of a message that is delivered without a lease. The caller removes the message.
+    #[inline]
+    pub(in crate::queue) fn keep_taken(&mut self, at: At, record: &Record, now: UnixMs) {
         let until = self.kept_until(at, now);
         let attempts = record.attempts.saturating_add(1);
         self.keep(at, &Record { attempts, ..*record }, until, None, now);
-        self.remove(at, record);
     }
 
     /// Until when a message is kept that is completed at `now` and kept for `retain`.

@@ -19,7 +19,7 @@ fn digest() -> String {
     std::fs::read_to_string(golden(DIGEST)).expect("a golden digest").trim().to_owned()
 }
 
-/// Writes the golden files anew, if that is asked for. Once for all tests of this file.
+/// Writes the golden files again, if that is asked for. Once for all tests of this file.
 fn bless() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {

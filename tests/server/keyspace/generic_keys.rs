@@ -37,7 +37,7 @@ fn it_can_be_deleted() {
         c.ask("DEL q");
         assert!(c.ask("DQ.INFO q").is_null(), "{line}");
         c.push("q x ID lapsed");
-        assert_eq!(c.len("q"), 1, "{line}: what is made anew is new");
+        assert_eq!(c.len("q"), 1, "{line}: a queue made again is new");
         assert_eq!(c.about("q").int("pushed"), 1, "{line}");
     }
 }

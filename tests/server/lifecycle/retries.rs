@@ -207,6 +207,6 @@ fn a_nacked_message_keeps_its_priority_and_its_place() {
     assert_eq!(c.pop_ids("q COUNT 2"), ["urgent", "a"]);
     c.nack("q a DELAY 0");
     c.nack("q urgent DELAY 0");
-    // `a` is due anew: behind `b`, which has been due since 1000.
+    // `a` is due again: behind `b`, which has been due since 1000.
     assert_eq!(c.pop_ids("q COUNT 3"), ["urgent", "b", "a"]);
 }

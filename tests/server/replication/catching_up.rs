@@ -114,7 +114,7 @@ fn a_replica_that_comes_back_misses_nothing() {
     }
     work.end(&master);
     expect_same(&master, &replica);
-    assert_eq!(c.info("stats", "sync_full"), "1", "it never had to begin anew");
+    assert_eq!(c.info("stats", "sync_full"), "1", "it never had to begin again");
 }
 
 #[test]

@@ -59,13 +59,13 @@ fn replicas_of_every_kind_follow_a_random_history() {
                 eventually("they came back", || c.info("stats", "sync_partial_ok") != told);
             }
             2 => {
-                // Nobody knows the master any more: they begin anew, from a stream and from a file in turn.
+                // Nobody knows the master any more: they begin again, from a stream and from a file in turn.
                 let begun = c.info("stats", "sync_full");
                 c.configure("repl-diskless-sync", if round == 2 { "no" } else { "yes" });
                 c.ask("DEBUG CHANGE-REPL-ID").ok();
                 c.ask("CLIENT KILL TYPE replica");
                 go_on(&mut c, &mut random, 50);
-                eventually("they begin anew", || c.info("stats", "sync_full") != begun);
+                eventually("they begin again", || c.info("stats", "sync_full") != begun);
             }
             _ => {
                 logging.client().until_rewritten();
@@ -95,7 +95,7 @@ fn a_replica_loading_in_background_switches_to_the_new_data() {
     c.push("a x ID old DELAY 600000");
     c.push("b x ID falls-due DELAY 1500");
     assert_eq!(c.ask("WAIT 1 20000"), Reply::Int(1));
-    // It misses more than its master remembers, and so has to begin anew with the same master.
+    // It misses more than its master remembers, and so has to begin again with the same master.
     r.ask("REPLICAOF 127.0.0.1 1").ok();
     eventually("the link is cut", || c.info("replication", "connected_slaves") == "0");
     let payload = "p".repeat(1_000);

@@ -84,7 +84,7 @@ fn expect_storable(c: &mut Client, key: &str, made_by: &[u8]) {
     });
 }
 
-/// Makes a queue with a log of deliveries, known ids, and schedules that wait, run, or are declared anew meanwhile.
+/// Makes a queue with a log of deliveries, known ids, and schedules that wait, run, or are declared again meanwhile.
 fn limits_and_schedules(c: &mut Client, key: &str) {
     c.create(format!("{key} RATE 9 600000 DEDUPE 600000000 DEADLEN 3"));
     c.push_many(format!("{key} 3 x y z IDS a b held"));

@@ -89,7 +89,7 @@ fn one_at_a_time_is_strict_order() {
         assert_eq!(c.pop_ids("q COUNT 3"), [id]);
         assert!(c.pop("q").is_empty());
         assert_eq!(c.nack(format!("q {id} DELAY 0")), "ready");
-        // A nack makes it due anew, after those that have waited longer.
+        // A nack makes it due again, after those that have waited longer.
     }
     assert_eq!(c.pop_ids("q"), ["a"]);
 }

@@ -174,7 +174,7 @@ fn a_pause_survives_a_restart_and_goes_with_the_key() {
             assert!(c.pop(key).is_empty());
         }
         c.push("q x");
-        assert_eq!(c.about("q").int("paused"), 0, "what is made anew is not paused");
+        assert_eq!(c.about("q").int("paused"), 0, "a queue made again is not paused");
     }
 }
 

@@ -492,7 +492,7 @@ fn settings_go_with_the_key() {
     c.alter("copied LEASE 1");
     assert_eq!(c.about("renamed").int("lease"), 7_001, "a copy is on its own");
     c.create("q");
-    assert_eq!(settings(&c.about("q")), DEFAULTS, "what is made anew is new");
+    assert_eq!(settings(&c.about("q")), DEFAULTS, "a queue made again is new");
 }
 
 #[test]

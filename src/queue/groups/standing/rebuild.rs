@@ -1,4 +1,4 @@
-//! All orders of the messages of groups, built anew from the records: after a load, a bulk removal, and when the view is
+//! All orders of the messages of groups, built from the records again: after a load, a bulk removal, and when the view is
 //! taken back.
 
 use super::super::super::messages::Messages;
@@ -11,7 +11,7 @@ use super::super::slot::Head;
 use super::super::GroupId;
 use super::{turn_of, Standing};
 
-/// A waiting message while all orders are built anew.
+/// A waiting message while all orders are built again.
 struct Placed {
     group: GroupId,
     key: Key,
