@@ -12,6 +12,7 @@ use std::fs::File;
 use std::io::{self, Read};
 #[cfg(target_os = "linux")]
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::Duration;
 
 #[cfg(target_os = "linux")]
 use redis_module::raw;
@@ -51,13 +52,22 @@ impl TimerFd {
     /// Sets the timer to a time of day, as Unix time in milliseconds, instead of any earlier setting; 0 disarms it. A
     /// time in the past has come at once.
     pub fn set(&self, at_ms: u64) -> io::Result<()> {
-        let sec = libc::time_t::try_from(at_ms / 1_000).map_err(io::Error::other)?;
+        self.settime(libc::TFD_TIMER_ABSTIME | libc::TFD_TIMER_CANCEL_ON_SET, Duration::from_millis(at_ms))
+    }
+
+    /// Sets the timer to the instant after `wait`, instead of any earlier setting; zero disarms it. If the time of day
+    /// is set meanwhile, the timer does not change.
+    pub fn set_after(&self, wait: Duration) -> io::Result<()> {
+        self.settime(0, wait)
+    }
+
+    fn settime(&self, flags: c_int, value: Duration) -> io::Result<()> {
+        let sec = libc::time_t::try_from(value.as_secs()).map_err(io::Error::other)?;
         let zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         let mut at = libc::itimerspec { it_interval: zero, it_value: zero };
         at.it_value.tv_sec = sec;
         // Below 10^9, which every type of this field can represent.
-        at.it_value.tv_nsec = (at_ms % 1_000 * 1_000_000) as _;
-        let flags = libc::TFD_TIMER_ABSTIME | libc::TFD_TIMER_CANCEL_ON_SET;
+        at.it_value.tv_nsec = value.subsec_nanos() as _;
         // SAFETY: the descriptor is open, the structure is valid during the call, and the old value is not asked for.
         if unsafe { libc::timerfd_settime(self.0.as_raw_fd(), flags, &raw const at, std::ptr::null_mut()) } == 0 {
             return Ok(());
@@ -101,6 +111,11 @@ impl TimerFd {
     }
 
     /// Fails.
+    pub fn set_after(&self, _wait: Duration) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Fails.
     pub fn watch(&self, _callback: EventLoopCallback) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
@@ -111,7 +126,7 @@ impl TimerFd {
 mod tests {
     use super::TimerFd;
     use std::os::fd::AsRawFd;
-    use std::time::SystemTime;
+    use std::time::{Duration, Instant, SystemTime};
 
     /// The poll result for a wait of that many milliseconds; negative waits for ever.
     fn is_readable(timer: &TimerFd, wait_ms: i32) -> bool {
@@ -134,6 +149,15 @@ mod tests {
         assert!(now_ms() >= at);
         timer.acknowledge();
         assert!(!is_readable(&timer, 0));
+    }
+
+    #[test]
+    fn it_becomes_readable_after_a_wait_and_never_before() {
+        let timer = TimerFd::create().unwrap();
+        let (began, wait) = (Instant::now(), Duration::from_micros(2_500));
+        timer.set_after(wait).unwrap();
+        assert!(is_readable(&timer, -1));
+        assert!(began.elapsed() >= wait);
     }
 
     #[test]

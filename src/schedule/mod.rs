@@ -37,6 +37,8 @@ pub trait Clockwork {
     /// Makes the server call [`Schedule::wake`] at the time of day `at`, instead of at the time set before. It may
     /// come at any other time, or never.
     fn wake_at(&self, at: UnixMs);
+    /// The same for the instant after `wait` on the monotonic clock.
+    fn wake_after(&self, wait: Duration);
 }
 
 impl Clockwork for Ctx {
@@ -54,6 +56,10 @@ impl Clockwork for Ctx {
 
     fn wake_at(&self, at: UnixMs) {
         wakeup::wake_at(at);
+    }
+
+    fn wake_after(&self, wait: Duration) {
+        wakeup::wake_after(wait);
     }
 }
 

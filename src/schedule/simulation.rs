@@ -38,6 +38,8 @@ struct Server {
     descriptor: Descriptor,
     /// The time of day to which the descriptor is set.
     wakes_at: Cell<Option<u64>>,
+    /// The monotonic time to which the descriptor is set instead.
+    wakes_after: Cell<Option<Duration>>,
 }
 
 /// What wakes the event loop at a time of day.
@@ -61,15 +63,18 @@ impl Server {
             late: Duration::from_millis(late_ms),
             descriptor,
             wakes_at: Cell::default(),
+            wakes_after: Cell::default(),
         }
     }
 
     /// Returns whether the descriptor fires at this time of day. It does so once.
     fn wakes(&self, now: u64) -> bool {
         let ahead = if let Descriptor::Ahead(ms) = self.descriptor { ms } else { 0 };
-        let wakes = self.wakes_at.get().is_some_and(|at| at <= now.saturating_add_signed(ahead));
+        let wakes = self.wakes_at.get().is_some_and(|at| at <= now.saturating_add_signed(ahead))
+            || self.wakes_after.get().is_some_and(|after| after <= self.ran.get());
         if wakes {
             self.wakes_at.set(None);
+            self.wakes_after.set(None);
         }
         wakes
     }
@@ -96,6 +101,14 @@ impl Clockwork for Server {
     fn wake_at(&self, at: UnixMs) {
         if self.descriptor != Descriptor::Missing {
             self.wakes_at.set(Some(at.as_ms()));
+            self.wakes_after.set(None);
+        }
+    }
+
+    fn wake_after(&self, wait: Duration) {
+        if self.descriptor != Descriptor::Missing {
+            self.wakes_at.set(None);
+            self.wakes_after.set(Some(self.ran.get() + wait));
         }
     }
 }
@@ -398,7 +411,19 @@ fn a_descriptor_does_not_shorten_a_rest() {
     simulation.pass(2);
     assert_eq!(simulation.runs, 0);
     simulation.pass(1);
-    assert_eq!((simulation.runs, simulation.wakes), (1, 1));
+    assert_eq!((simulation.runs, simulation.wakes), (1, 2), "it is set to the end of the rest");
+    simulation.check(0);
+}
+
+#[test]
+fn a_rest_ends_on_time_though_timers_are_late() {
+    let mut simulation = Simulation::on(Server::new(Descriptor::Exact, 2));
+    simulation.schedule.timer.rest_until(simulation.server.instant().checked_add(Duration::from_millis(3)));
+    simulation.step(&Step::Command { key: 0, later: 0 });
+    simulation.pass(2);
+    assert_eq!(simulation.runs, 0);
+    simulation.pass(1);
+    assert_eq!(simulation.runs, 1);
     simulation.check(0);
 }
 

@@ -1,4 +1,4 @@
-//! Wakes the server's event loop at the instant at which something is due.
+//! Wakes the server's event loop at the instant at which something is due, or at which the timer has rested.
 //!
 //! The timer alone is up to two milliseconds late (see [`timerfd`](crate::module_api::timerfd)). So a descriptor of the
 //! kernel is set to the same time. When it wakes the event loop, the armed timer is replaced by one that fires at once.
@@ -11,6 +11,7 @@ use std::ffi::{c_int, c_void};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use super::with_schedule;
 use crate::module_api::guard::guard;
@@ -45,6 +46,13 @@ fn create() -> io::Result<()> {
 pub(super) fn wake_at(at: UnixMs) {
     if let Some(descriptor) = DESCRIPTOR.get() {
         let _ = descriptor.set(at.as_ms());
+    }
+}
+
+/// Sets the descriptor to the instant after `wait`, if there is one. If that fails, the timer fires alone.
+pub(super) fn wake_after(wait: Duration) {
+    if let Some(descriptor) = DESCRIPTOR.get() {
+        let _ = descriptor.set_after(wait);
     }
 }
 
