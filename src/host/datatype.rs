@@ -18,6 +18,7 @@ use super::disposal;
 use super::floor::raise_floor;
 use super::gauges::{self, Home, Share};
 use super::imports;
+use super::prompt;
 use super::write::EFFECT_COMMAND;
 use crate::module_api::alarms::BUG;
 use crate::module_api::ctx::{now_ms, Ctx, Name};
@@ -114,7 +115,11 @@ impl Held {
         let wake = self.queue.next_wake();
         let drop = earlier(self.queue.next_drop(), self.queue.next_done_end());
         let failed = self.queue.first_failed_run();
-        match earlier(earlier(drop, failed), self.queue.next_forward()) {
+        let forward = self.queue.next_forward();
+        if forward.is_some() {
+            prompt::ask_to_forward(ctx);
+        }
+        match earlier(earlier(drop, failed), forward) {
             Some(own) if ctx.flags().master() && !imports::covers(name) => earlier(wake, Some(own)),
             _ => wake,
         }

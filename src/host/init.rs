@@ -11,6 +11,7 @@ use super::gauges;
 use super::imports;
 use super::info;
 use super::listeners;
+use super::prompt;
 use super::{advance, config, datatype};
 use crate::module_api::api::missing_api;
 use crate::module_api::ctx::Ctx;
@@ -57,6 +58,7 @@ pub fn load(
         ctx.subscribe(raw::REDISMODULE_EVENT_CRON_LOOP, timer::on_cron);
         imports::watch(ctx);
         schedule::register(schedule::Callbacks {
+            is_awaited: prompt::is_asked_for,
             look_at: advance::look_at,
             budget: || Duration::from_micros(config::timer_budget_us()),
             is_concerned: datatype::is_queue,

@@ -23,5 +23,6 @@ pub mod info;
 pub mod init;
 pub mod listeners;
 pub mod origin;
+pub mod prompt;
 pub mod slot;
 pub mod write;

@@ -216,6 +216,13 @@ impl Ctx {
     }
 }
 
+/// Returns whether the server publishes keyspace events of modules.
+pub fn publishes_events() -> bool {
+    // SAFETY: takes no arguments.
+    let published = unsafe { api!(RedisModule_GetNotifyKeyspaceEvents)() };
+    published & raw::REDISMODULE_NOTIFY_MODULE as c_int != 0
+}
+
 /// Callbacks at a later time: blocked clients, timers and server events.
 impl Ctx {
     /// Blocks the client until one of `keys` can serve it. Returns the server's handle.

@@ -70,6 +70,8 @@ pub struct Callbacks {
     pub look_at: fn(Ctx, &Taken, UnixMs, &dyn Fn() -> bool) -> bool,
     /// How long one run may take.
     pub budget: fn() -> Duration,
+    /// Returns whether somebody waits for what the timer does. If nobody does, the timer may be a few milliseconds late.
+    pub is_awaited: fn() -> bool,
     /// Returns whether an open key holds a value that the timer must look at.
     ///
     /// # Safety
@@ -100,6 +102,13 @@ impl Schedule {
     pub fn look_at(&mut self, server: &impl Clockwork, now: UnixMs, db: i32, key: &[u8]) {
         self.agenda.look_at(now, db, key);
         self.rearm(server, now);
+    }
+
+    /// Makes the timer punctual, because from now on somebody waits for what it does.
+    pub fn hurry(&mut self, server: &impl Clockwork, now: UnixMs) {
+        if self.timer.hurry(server) {
+            self.rearm(server, now);
+        }
     }
 
     /// Requests a walk through the keyspace.

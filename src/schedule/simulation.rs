@@ -428,6 +428,28 @@ fn a_rest_ends_on_time_though_timers_are_late() {
 }
 
 #[test]
+fn a_timer_that_nobody_waits_for_rests_until_somebody_does() {
+    for hurried in [false, true] {
+        let mut simulation = Simulation::on(Server::new(Descriptor::Exact, 2));
+        let until = simulation.server.instant().checked_add(Duration::from_millis(10));
+        simulation.schedule.timer.rest_lazily_until(until);
+        simulation.step(&Step::Command { key: 0, later: 4 });
+        simulation.pass(2);
+        if hurried {
+            let now = simulation.now();
+            simulation.schedule.hurry(&simulation.server, now);
+        }
+        simulation.pass(1);
+        assert_eq!(simulation.runs, 0);
+        simulation.pass(1);
+        assert_eq!(simulation.runs, usize::from(hurried));
+        simulation.pass(8);
+        assert_eq!(simulation.runs, 1);
+        simulation.check(0);
+    }
+}
+
+#[test]
 fn a_run_over_budget_rests_whatever_it_has_found() {
     let mut simulation = simulation(Descriptor::Exact, 0, 5_000);
     let (server, schedule) = (&simulation.server, &mut simulation.schedule);

@@ -21,6 +21,9 @@ const PAUSED: Duration = Duration::from_millis(10);
 /// The longest delay before the next run after the budget was spent. The delay is a quarter of the budget, so that a
 /// fifth of the time is left to other clients; the event loop also serves each of them between two runs.
 const BREATH: Duration = Duration::from_millis(1);
+/// The delay before the next run while nobody waits for what the timer does: no answer depends on it, so many messages
+/// that are due one after the other are moved in one run.
+const LAZY: Duration = Duration::from_millis(10);
 /// How much later than its hint the timer may fire. It allows for two clocks that are compared in whole milliseconds.
 const SLACK: Duration = Duration::from_millis(2);
 
@@ -39,6 +42,8 @@ pub(super) struct Timer {
     armed: Option<ArmedTimer>,
     /// The timer must not fire before this instant, because other clients are to be served or writes are paused.
     not_before: Option<Instant>,
+    /// It rests only because nobody waits; see [`Timer::hurry`].
+    is_lazy: bool,
     /// A run is in progress. The timer is armed when it has ended: only then is it known what is left to do, and
     /// whether the timer must rest.
     running: bool,
@@ -78,7 +83,9 @@ impl Timer {
         let timer = server.create_timer(u64::try_from(ms).unwrap_or(u64::MAX));
         self.armed = Some(ArmedTimer { timer, at, fires });
         if until_due < rest {
-            server.wake_after(rest);
+            if !self.is_lazy {
+                server.wake_after(rest);
+            }
         } else if at > now {
             server.wake_at(at);
         }
@@ -88,6 +95,9 @@ impl Timer {
     pub fn wake(&mut self, server: &impl Clockwork, now: UnixMs) -> bool {
         let instant = server.instant();
         let rest = self.rest(instant);
+        if !rest.is_zero() && self.is_lazy {
+            return false;
+        }
         if !rest.is_zero() {
             // The descriptor is set to one instant only: this one came in place of the end of the rest.
             server.wake_after(rest);
@@ -113,6 +123,26 @@ impl Timer {
     /// Ensures that the timer does not fire before `until`.
     pub fn rest_until(&mut self, until: Option<Instant>) {
         self.not_before = until;
+        self.is_lazy = false;
+    }
+
+    /// The same, until somebody waits.
+    pub fn rest_lazily_until(&mut self, until: Option<Instant>) {
+        self.not_before = until;
+        self.is_lazy = true;
+    }
+
+    /// Somebody waits for what the timer does. Returns whether the timer must be armed again because it rested only
+    /// until then.
+    pub fn hurry(&mut self, server: &impl Clockwork) -> bool {
+        if !std::mem::take(&mut self.is_lazy) {
+            return false;
+        }
+        self.not_before = None;
+        if let Some(armed) = self.armed.take() {
+            server.stop_timer(armed.timer);
+        }
+        true
     }
 
     /// Records that the run has ended. The timer must be armed then.
@@ -150,7 +180,7 @@ fn run(ctx: Ctx) {
     let now = UnixMs::new(ctx.now_ms());
     with_schedule(|schedule| schedule.timer.begin_run());
     plant("timer");
-    let Some(Callbacks { look_at, budget, .. }) = CALLBACKS.get() else { return };
+    let Some(Callbacks { look_at, budget, is_awaited, .. }) = CALLBACKS.get() else { return };
     if ctx.avoid_replication_traffic() {
         rest(PAUSED);
         return;
@@ -168,6 +198,8 @@ fn run(ctx: Ctx) {
     if !lasted {
         OVER_BUDGET.fetch_add(1, Relaxed);
         rest((budget / 4).min(BREATH));
+    } else if !is_awaited() {
+        with_schedule(|schedule| schedule.timer.rest_lazily_until(Instant::now().checked_add(LAZY)));
     }
     let took = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
     RUNS.fetch_add(1, Relaxed);

@@ -87,3 +87,23 @@ fn a_server_whose_clock_is_not_the_kernels_delivers_when_due() {
         deliver(&Server::with_clock(&clock, &[]));
     }
 }
+
+#[test]
+fn the_timer_runs_seldom_while_nobody_waits() {
+    let server = Server::start();
+    let (mut c, mut waiting) = (server.client(), server.client());
+    let runs = |c: &mut Client| c.info("dq", "dq_timer_runs").parse::<i64>().expect("a number");
+    let (began, before) = (c.now(), runs(&mut c));
+    for delay in 0..300 {
+        c.push(format!("q x DELAY {}", 50 + delay * 3));
+    }
+    eventually("all are due", || c.len("q ready") == 300);
+    let took = c.now() - began;
+    assert!(runs(&mut c) - before <= took / 10 + 2, "a run for each ten milliseconds at most");
+    // A client that begins to wait is served as ever.
+    c.ask("DEL q");
+    waiting.wait_for_message("q");
+    c.until_blocked(1);
+    let id = c.push("q x DELAY 20");
+    assert_eq!(waiting.served().id, id);
+}

@@ -1,0 +1,32 @@
+//! Whether somebody waits for what the timer does: a blocked client, the reader of a target to which a queue forwards,
+//! or a subscriber to keyspace events. If nobody does, the timer may be a few milliseconds late, which saves most of its
+//! runs: every command computes the effect of time by itself.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use super::gauges;
+use crate::module_api::ctx::{publishes_events, Ctx};
+use crate::queue::time::UnixMs;
+use crate::schedule::with_schedule;
+
+/// Whether a queue has forwarded since the server started. It is never reset: a server that forwards once does so again.
+static FORWARDS: AtomicBool = AtomicBool::new(false);
+
+/// Whether the timer has to be punctual.
+pub fn is_asked_for() -> bool {
+    gauges::blocked_clients() > 0 || FORWARDS.load(Relaxed) || publishes_events()
+}
+
+/// Makes the timer punctual: somebody waits from now on.
+pub fn ask(ctx: Ctx) {
+    with_schedule(|schedule| schedule.hurry(&ctx, UnixMs::new(ctx.now_ms())));
+}
+
+/// Makes the timer punctual for ever, because a queue has something to forward.
+#[inline]
+pub fn ask_to_forward(ctx: Ctx) {
+    if !FORWARDS.load(Relaxed) {
+        FORWARDS.store(true, Relaxed);
+        ask(ctx);
+    }
+}
