@@ -2,12 +2,15 @@
 
 use crate::connection::Connection;
 use crate::time::{parse_instant, parse_span};
+use crate::web::WebArgs;
 use clap::{ArgGroup, Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::time::{Duration, SystemTime};
 
 /// How long a command by hand waits for a server that cannot be reached.
 const BY_HAND: Duration = Duration::from_secs(2);
+/// How long a page waits for it: long enough for a connection that the server has closed to be opened anew.
+const FOR_A_PAGE: Duration = Duration::from_millis(500);
 
 /// The most hands of one queue: each is a thread.
 const MOST_HANDS: usize = 10_000;
@@ -41,6 +44,8 @@ pub enum Command {
     Work(WorkArgs),
     /// Serve metrics of all queues for Prometheus, until SIGTERM
     Export(ExportArgs),
+    /// Serve a page that shows the queues in a browser, until SIGTERM
+    Web(WebArgs),
     /// Push a message and print its id
     Push(PushArgs),
     /// Declare a recurring message; without an ID, list the recurring messages
@@ -70,7 +75,11 @@ pub enum Command {
 impl Command {
     /// How long commands are repeated if the server cannot be reached.
     pub fn patience(&self) -> Duration {
-        BY_HAND
+        match self {
+            // A page that shows that the server is down is better than one that waits for it.
+            Command::Web(_) => FOR_A_PAGE,
+            _ => BY_HAND,
+        }
     }
 }
 

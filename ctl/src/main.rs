@@ -14,6 +14,7 @@ mod output;
 mod queues;
 mod reply;
 mod time;
+mod web;
 mod work;
 
 use clap::Parser;
@@ -38,6 +39,7 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
     match cli.command {
         Command::Work(args) => work::work(&client, &args),
         Command::Export(args) => export::export(&client, args),
+        Command::Web(args) => web::web(&client, args),
         Command::Push(args) => daily::push::push(&client, &args, &output),
         Command::Schedule(args) => daily::schedule::schedule(&client, &args, &output),
         Command::Get(args) => daily::look::get(&client, &args, &output),

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::reply;
-use dq_client::{cmd, Client, Value};
+use dq_client::{cmd, Address, Client, Value};
 use std::collections::BTreeSet;
 
 /// The name of the data type, as `SCAN … TYPE` takes it and `TYPE` returns it.
@@ -14,25 +14,36 @@ const PAGE: u32 = 1000;
 pub fn find(client: &Client, pattern: Option<&str>, limit: usize) -> Result<Vec<Vec<u8>>, Failure> {
     let mut names = BTreeSet::new();
     for server in client.servers()? {
-        let mut cursor = b"0".to_vec();
-        loop {
-            let mut command = cmd("SCAN");
-            command.arg(&cursor).arg("COUNT").arg(PAGE).arg("TYPE").arg(TYPE);
-            if let Some(pattern) = pattern {
-                command.arg("MATCH").arg(pattern);
-            }
-            let mut page = reply::list(client.call_on(&server, &command)?)?.into_iter();
-            let Some(Value::BulkString(next)) = page.next() else { break };
-            for name in reply::list(page.next().unwrap_or(Value::Nil))? {
-                if let Value::BulkString(name) = name {
-                    names.insert(name);
-                }
-            }
-            cursor = next;
-            if cursor == b"0" || names.len() >= limit {
-                break;
-            }
-        }
+        find_on(client, &server, pattern, limit, &mut names)?;
     }
     Ok(names.into_iter().take(limit).collect())
+}
+
+/// Adds the names of the queues of one server, until there are `limit` names.
+pub fn find_on(
+    client: &Client,
+    server: &Address,
+    pattern: Option<&str>,
+    limit: usize,
+    names: &mut BTreeSet<Vec<u8>>,
+) -> Result<(), Failure> {
+    let mut cursor = b"0".to_vec();
+    loop {
+        let mut command = cmd("SCAN");
+        command.arg(&cursor).arg("COUNT").arg(PAGE).arg("TYPE").arg(TYPE);
+        if let Some(pattern) = pattern {
+            command.arg("MATCH").arg(pattern);
+        }
+        let mut page = reply::list(client.call_on(server, &command)?)?.into_iter();
+        let Some(Value::BulkString(next)) = page.next() else { return Ok(()) };
+        for name in reply::list(page.next().unwrap_or(Value::Nil))? {
+            if let Value::BulkString(name) = name {
+                names.insert(name);
+            }
+        }
+        cursor = next;
+        if cursor == b"0" || names.len() >= limit {
+            return Ok(());
+        }
+    }
 }

@@ -19,4 +19,5 @@ mod errors;
 mod export;
 mod http;
 mod post;
+mod web;
 mod work;

@@ -1,0 +1,62 @@
+//! Answers.
+
+use std::io::{self, Write};
+
+/// An answer: its status, its headers and its body.
+#[derive(Debug)]
+pub struct Response {
+    pub status: u16,
+    headers: Vec<(&'static str, String)>,
+    body: Vec<u8>,
+}
+
+impl Response {
+    pub fn new(status: u16, content_type: &'static str, body: impl Into<Vec<u8>>) -> Response {
+        Response { status, headers: vec![("Content-Type", content_type.to_owned())], body: body.into() }
+    }
+
+    /// A line of text.
+    pub fn text(status: u16, text: &str) -> Response {
+        Response::new(status, "text/plain; charset=utf-8", format!("{text}\n"))
+    }
+
+    /// The same with one more header.
+    pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Response {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    /// Writes it; for `HEAD` without the body.
+    pub fn write(&self, out: &mut impl Write, is_head: bool) -> io::Result<()> {
+        let mut head = format!("HTTP/1.1 {} {}\r\n", self.status, reason(self.status));
+        for (name, value) in &self.headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        head.push_str(&format!("Content-Length: {}\r\nConnection: close\r\n\r\n", self.body.len()));
+        out.write_all(head.as_bytes())?;
+        if !is_head {
+            out.write_all(&self.body)?;
+        }
+        out.flush()
+    }
+}
+
+fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        408 => "Request Timeout",
+        409 => "Conflict",
+        411 => "Length Required",
+        413 => "Content Too Large",
+        421 => "Misdirected Request",
+        431 => "Request Header Fields Too Large",
+        502 => "Bad Gateway",
+        503 => "Service Unavailable",
+        _ => "Error",
+    }
+}

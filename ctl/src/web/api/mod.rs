@@ -1,0 +1,160 @@
+//! The paths of the API: `GET /api/…` reads, `POST /api/ACTION` changes something.
+//!
+//! Requests and answers have the names of `DQ.GET` and `DQ.INFO`. Bytes that are not UTF-8 are in `NAME-base64` instead of
+//! `NAME`, in answers, queries and bodies alike.
+
+mod params;
+mod reads;
+mod writes;
+
+use super::find::Find;
+use super::history::{History, Sample};
+use crate::failure::Failure;
+use crate::http::{Request, Response};
+use crate::reply::base64;
+use dq_client::{Client, Error};
+use params::Params;
+use serde_json::{json, Map, Value as Json};
+use std::sync::Arc;
+
+/// The longest body of a request.
+const BODY: usize = 4 * 1024 * 1024;
+
+/// What answers.
+pub struct Api {
+    client: Client,
+    allow_writes: bool,
+    find: Find,
+    history: Arc<History>,
+}
+
+type Answer = Result<Json, Problem>;
+type Read = fn(&Api, &Params) -> Answer;
+
+const READS: [(&str, Read); 8] = [
+    ("server", reads::server),
+    ("queues", reads::queues),
+    ("queue", reads::queue),
+    ("messages", reads::messages),
+    ("message", reads::message),
+    ("schedules", reads::schedules),
+    ("groups", reads::groups),
+    ("search", reads::search),
+];
+
+const WRITES: [(&str, Read); 8] = [
+    ("pause", writes::pause),
+    ("resume", writes::resume),
+    ("redrive", writes::redrive),
+    ("cancel", writes::cancel),
+    ("promote", writes::promote),
+    ("purge", writes::purge),
+    ("reschedule", writes::reschedule),
+    ("push", writes::push),
+];
+
+impl Api {
+    pub fn start(client: &Client, allow_writes: bool) -> Result<Api, Failure> {
+        let all = |client: &Client| reads::servers(client).ok().map(|(_, totals)| reads::sample(&totals));
+        let history = History::start(client.clone(), all)?;
+        Ok(Api { client: client.clone(), allow_writes, find: Find::new(client), history })
+    }
+
+    /// Answers a request that is allowed.
+    pub fn answer(&self, request: &mut Request) -> Response {
+        let name = request.path.strip_prefix("/api/").unwrap_or_default().to_owned();
+        let named = |paths: &[(&str, Read)]| paths.iter().find(|(path, _)| *path == name).map(|(_, answer)| *answer);
+        let is_post = request.method == "POST";
+        let (answer, params) = match (named(&READS), named(&WRITES)) {
+            (Some(read), _) if !is_post => (read, Params::of_query(&request.query)),
+            (_, Some(write)) if is_post => {
+                let params = match request.body(BODY) {
+                    Ok(body) => Params::of_body(&body),
+                    Err(refused) => return refused,
+                };
+                match params {
+                    Ok(params) => (write, params),
+                    Err(problem) => return problem.response(),
+                }
+            }
+            (Some(_), _) => return refusal(405, "this path only reads: use GET").with("Allow", "GET, HEAD"),
+            (_, Some(_)) => return refusal(405, "this path changes something: use POST").with("Allow", "POST"),
+            (None, None) => return refusal(404, "there is no such path: docs/dqctl.md lists them"),
+        };
+        match answer(self, &params) {
+            Ok(answer) => response(200, &answer),
+            Err(problem) => problem.response(),
+        }
+    }
+
+    /// Takes note of a queue that was just read.
+    fn seen(&self, queue: &[u8], sample: Option<Sample>) {
+        self.find.learn(queue, sample.is_some());
+        if let Some(sample) = sample {
+            self.history.look(Some(queue), sample);
+        }
+    }
+}
+
+/// Why a request was not done: a status, and a text that says what to do.
+#[derive(Debug)]
+pub struct Problem {
+    status: u16,
+    text: String,
+}
+
+impl Problem {
+    fn new(status: u16, text: impl Into<String>) -> Problem {
+        Problem { status, text: text.into() }
+    }
+
+    /// The request is wrong.
+    fn wrong(text: impl Into<String>) -> Problem {
+        Problem::new(400, text)
+    }
+
+    fn response(&self) -> Response {
+        refusal(self.status, &self.text)
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Problem {
+        let status = match &error {
+            Error::Connect(_) | Error::Lost(_) | Error::Unavailable(_) | Error::Authentication(_) => 503,
+            Error::NoPermission(_) => 403,
+            Error::NoQueue(_) => 404,
+            Error::Server(_) => 400,
+            Error::QueueFull(_)
+            | Error::DeadId(_)
+            | Error::TooLarge(_)
+            | Error::OutOfMemory(_)
+            | Error::WrongType(_) => 409,
+            _ => 502,
+        };
+        Problem::new(status, Failure::from(error).to_string())
+    }
+}
+
+impl From<Failure> for Problem {
+    fn from(failure: Failure) -> Problem {
+        Problem::new(503, failure.to_string())
+    }
+}
+
+/// An answer that refuses a request: `{"error": "…"}`.
+pub fn refusal(status: u16, text: &str) -> Response {
+    response(status, &json!({ "error": text }))
+}
+
+fn response(status: u16, answer: &Json) -> Response {
+    Response::new(status, "application/json", format!("{answer}\n"))
+}
+
+/// Adds bytes to an object: `NAME`, or `NAME-base64` if they are not UTF-8.
+fn put(object: &mut Map<String, Json>, name: &str, bytes: &[u8]) {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => object.insert(name.to_owned(), Json::from(text)),
+        Err(_) => object.insert(format!("{name}-base64"), Json::from(base64(bytes))),
+    };
+}

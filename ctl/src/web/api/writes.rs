@@ -1,0 +1,221 @@
+//! What is changed. Each action is one command, except those for many messages, which go in steps so that other clients of
+//! the server do not wait.
+
+use super::reads::{no_queue, state};
+use super::{put, Answer, Api, Params, Problem};
+use crate::reply::{int, list, text, unexpected};
+use dq_client::{cmd, Cmd, Resend, Value};
+use serde_json::{json, Map, Value as Json};
+
+/// How many messages are redriven or purged by one command.
+const STEP: i64 = 10_000;
+/// The longest duration, and the greatest number, that commands take.
+const LONGEST: i64 = 4_398_046_511_103;
+const MOST: i64 = 2_147_483_647;
+/// The range of instants in Unix ms.
+const EARLIEST: i64 = 100_000_000_000;
+const LATEST: i64 = 8_796_093_022_207;
+
+pub fn pause(api: &Api, params: &Params) -> Answer {
+    params.only(&["queue", "for"])?;
+    let mut command = command("DQ.PAUSE", params)?;
+    if let Some(ms) = params.int("for", 1, LONGEST)? {
+        command.arg("FOR").arg(ms);
+    }
+    send(api, &command)?;
+    Ok(json!({ "paused": 1 }))
+}
+
+pub fn resume(api: &Api, params: &Params) -> Answer {
+    params.only(&["queue"])?;
+    send(api, &command("DQ.RESUME", params)?)?;
+    Ok(json!({ "paused": 0 }))
+}
+
+pub fn redrive(api: &Api, params: &Params) -> Answer {
+    params.only(&["queue", "id", "ids", "count", "all", "delay"])?;
+    let delay = params.int("delay", 0, LONGEST)?.unwrap_or(0);
+    let ids = params.ids()?;
+    let redriven = if ids.is_empty() {
+        let wanted = count_or_all(params, "id, ids, count, or all: true")?;
+        in_steps(api, params, "dead", wanted, |step| {
+            let mut command = command("DQ.REDRIVE", params)?;
+            command.arg("COUNT").arg(step).arg("DELAY").arg(delay);
+            Ok(command)
+        })?
+    } else {
+        if params.int("count", 1, MOST)?.is_some() || params.flag("all")? {
+            return Err(Problem::wrong("give ids, count or all, not several of them"));
+        }
+        let mut command = command("DQ.REDRIVE", params)?;
+        command.arg("IDS").arg(ids.len());
+        command.arg(&ids);
+        number(send(api, command.arg("DELAY").arg(delay))?)?
+    };
+    if redriven == 0 && !ids.is_empty() {
+        return Err(Problem::new(404, "the queue has no dead message of this id"));
+    }
+    Ok(json!({ "redriven": redriven }))
+}
+
+pub fn cancel(api: &Api, params: &Params) -> Answer {
+    params.only(&["queue", "id", "ids"])?;
+    let ids = params.ids()?;
+    if ids.is_empty() {
+        return Err(Problem::wrong("id is missing"));
+    }
+    let mut command = command("DQ.CANCEL", params)?;
+    command.arg(&ids);
+    let states: Vec<Option<String>> = list(send(api, &command)?)?.iter().map(text).collect();
+    let cancelled = states.iter().flatten().count();
+    if cancelled == 0 {
+        return Err(Problem::new(404, "the queue has no message of this id"));
+    }
+    Ok(json!({ "cancelled": cancelled, "states": states }))
+}
+
+/// Run now: one message, the next ones, or all that are delayed.
+pub fn promote(api: &Api, params: &Params) -> Answer {
+    params.only(&["queue", "id", "count", "all"])?;
+    if let Some(id) = params.bytes("id")? {
+        if params.int("count", 1, MOST)?.is_some() || params.flag("all")? {
+            return Err(Problem::wrong("give id, count or all, not several of them"));
+        }
+        let mut command = command("DQ.RESCHEDULE", params)?;
+        return match number(send(api, command.arg(id).arg("DELAY").arg(0))?)? {
+            0 => Err(not_waiting()),
+            promoted => Ok(json!({ "promoted": promoted })),
+        };
+    }
+    let wanted = count_or_all(params, "id, count, or all: true")?;
+    let promoted = in_steps(api, params, "delayed", wanted, |step| {
+        let mut command = command("DQ.PROMOTE", params)?;
+        command.arg("COUNT").arg(step);
+        Ok(command)
+    })?;
+    Ok(json!({ "promoted": promoted }))
+}
+
+pub fn purge(api: &Api, params: &Params) -> Answer {
+    params.only(&["queue", "state", "count"])?;
+    let state = state(params)?.ok_or_else(|| Problem::wrong("state is missing"))?;
+    let wanted = params.int("count", 1, MOST)?;
+    let purged = in_steps(api, params, &state, wanted, |step| {
+        let mut command = command("DQ.PURGE", params)?;
+        command.arg(&state).arg("COUNT").arg(step);
+        Ok(command)
+    })?;
+    Ok(json!({ "purged": purged }))
+}
+
+pub fn reschedule(api: &Api, params: &Params) -> Answer {
+    params.only(&["queue", "id", "delay", "at", "priority"])?;
+    let mut command = command("DQ.RESCHEDULE", params)?;
+    command.arg(params.needed("id")?);
+    let options = add_due(&mut command, params)? || params.int("priority", -128, 127)?.is_some();
+    if !options {
+        return Err(Problem::wrong("give delay, at or priority"));
+    }
+    if let Some(priority) = params.int("priority", -128, 127)? {
+        command.arg("PRIORITY").arg(priority);
+    }
+    match number(send(api, &command)?)? {
+        0 => Err(not_waiting()),
+        _ => Ok(json!({ "rescheduled": true })),
+    }
+}
+
+pub fn push(api: &Api, params: &Params) -> Answer {
+    params
+        .only(&["queue", "payload", "id", "delay", "at", "priority", "retries", "lease", "ttl", "group", "replace"])?;
+    let queue = params.needed("queue")?;
+    let mut command = command("DQ.PUSH", params)?;
+    command.arg(params.needed("payload")?);
+    if let Some(id) = params.bytes("id")? {
+        command.arg("ID").arg(id);
+    }
+    if let Some(group) = params.bytes("group")? {
+        command.arg("GROUP").arg(group);
+    }
+    add_due(&mut command, params)?;
+    let numbers = [("priority", -128, 127), ("retries", -1, MOST), ("lease", 1, LONGEST), ("ttl", 0, LONGEST)];
+    for (name, least, most) in numbers {
+        if let Some(number) = params.int(name, least, most)? {
+            command.arg(name.to_ascii_uppercase()).arg(number);
+        }
+    }
+    if params.flag("replace")? {
+        command.arg("REPLACE");
+    }
+    let Value::BulkString(id) = send(api, &command)? else {
+        return Err(Problem::new(409, "a duplicate: the queue has accepted this id already, and replace is not set"));
+    };
+    api.find.learn(&queue, true);
+    let mut answer = Map::new();
+    put(&mut answer, "id", &id);
+    Ok(Json::Object(answer))
+}
+
+/// A command on the queue of the request.
+fn command(name: &str, params: &Params) -> Result<Cmd, Problem> {
+    let mut command = cmd(name);
+    command.arg(params.needed("queue")?);
+    Ok(command)
+}
+
+/// Sends a command that must not be executed twice.
+fn send(api: &Api, command: &Cmd) -> Result<Value, Problem> {
+    Ok(api.client.call(command, Resend::Never)?)
+}
+
+fn number(reply: Value) -> Result<i64, Problem> {
+    Ok(int(&reply).ok_or_else(|| unexpected(&reply))?)
+}
+
+/// Adds the due time, if there is one.
+fn add_due(command: &mut Cmd, params: &Params) -> Result<bool, Problem> {
+    match (params.int("delay", 0, LONGEST)?, params.int("at", EARLIEST, LATEST)?) {
+        (Some(_), Some(_)) => return Err(Problem::wrong("give delay or at, not both")),
+        (Some(ms), None) => command.arg("DELAY").arg(ms),
+        (None, Some(at)) => command.arg("AT").arg(at),
+        (None, None) => return Ok(false),
+    };
+    Ok(true)
+}
+
+/// `None` is all of them, which has to be said.
+fn count_or_all(params: &Params, choice: &str) -> Result<Option<i64>, Problem> {
+    match (params.int("count", 1, MOST)?, params.flag("all")?) {
+        (Some(_), true) => Err(Problem::wrong("give count or all, not both")),
+        (None, false) => Err(Problem::wrong(format!("say how many: {choice}"))),
+        (count, _) => Ok(count),
+    }
+}
+
+/// Sends a command for `wanted` messages of a state, or for all that there are now, in steps. Returns for how many it was
+/// done. Those that come to the state meanwhile may be among them, but do not make it go on.
+fn in_steps(
+    api: &Api,
+    params: &Params,
+    state: &str,
+    wanted: Option<i64>,
+    command_for: impl Fn(i64) -> Result<Cmd, Problem>,
+) -> Result<i64, Problem> {
+    let queue = params.needed("queue")?;
+    let info = crate::web::find::read(&api.client, &queue)?.ok_or_else(no_queue)?;
+    let wanted = wanted.unwrap_or_else(|| info.int(state).unwrap_or(0));
+    let mut done = 0;
+    while done < wanted {
+        let step = STEP.min(wanted - done);
+        let changed = number(send(api, &command_for(step)?)?)?;
+        done += changed;
+        if changed < step {
+            break;
+        }
+    }
+    Ok(done)
+}
+
+fn not_waiting() -> Problem {
+    Problem::new(404, "the queue has no delayed or ready message of this id")
+}

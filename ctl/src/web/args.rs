@@ -1,0 +1,19 @@
+//! The options of `dqctl web`.
+
+use clap::Args;
+
+#[derive(Args, Debug)]
+pub struct WebArgs {
+    /// Where to serve the page; an address beyond loopback needs --token
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8480")]
+    pub listen: String,
+    /// Allow changes; without it the page only reads
+    #[arg(long)]
+    pub allow_writes: bool,
+    /// What every request to /api/ must bear, as 'Authorization: Bearer TOKEN'; the page asks for it
+    #[arg(long, value_name = "TOKEN", env = "DQ_WEB_TOKEN", hide_env_values = true)]
+    pub token: Option<String>,
+    /// A host name under which the page is reached, besides localhost and the addresses; can be repeated
+    #[arg(long = "host", value_name = "NAME")]
+    pub hosts: Vec<String>,
+}

@@ -1,0 +1,56 @@
+//! The files of the page, which are part of the program, and the headers that keep everything else out of it.
+
+use crate::http::{Request, Response};
+
+/// Only what this server sends is executed, shown or asked, nothing is inline, and no text can become markup.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
+                      trusted-types 'none'";
+
+const HTML: &str = "text/html; charset=utf-8";
+const CSS: &str = "text/css; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const SVG: &str = "image/svg+xml";
+
+type File = (&'static str, &'static str, &'static str);
+
+const FILES: [File; 14] = [
+    ("/", HTML, include_str!("page/index.html")),
+    ("/app.css", CSS, include_str!("page/app.css")),
+    ("/icon.svg", SVG, include_str!("page/icon.svg")),
+    ("/app.js", SCRIPT, include_str!("page/app.js")),
+    ("/api.js", SCRIPT, include_str!("page/api.js")),
+    ("/dom.js", SCRIPT, include_str!("page/dom.js")),
+    ("/format.js", SCRIPT, include_str!("page/format.js")),
+    ("/chart.js", SCRIPT, include_str!("page/chart.js")),
+    ("/actions.js", SCRIPT, include_str!("page/actions.js")),
+    ("/overview.js", SCRIPT, include_str!("page/overview.js")),
+    ("/queue.js", SCRIPT, include_str!("page/queue.js")),
+    ("/lists.js", SCRIPT, include_str!("page/lists.js")),
+    ("/message.js", SCRIPT, include_str!("page/message.js")),
+    ("/payload.js", SCRIPT, include_str!("page/payload.js")),
+];
+
+/// A file of the page.
+pub fn file(request: &Request) -> Response {
+    if !matches!(request.method.as_str(), "GET" | "HEAD") {
+        return Response::text(405, "only GET").with("Allow", "GET, HEAD");
+    }
+    match FILES.iter().find(|(path, _, _)| *path == request.path) {
+        Some((_, content_type, text)) => Response::new(200, content_type, *text),
+        None => Response::text(404, "there is no such page: see /"),
+    }
+}
+
+/// The same answer with the headers that every answer has. Nothing is kept by browsers: the next version of the program
+/// has other files, and what the API says is not for the disk.
+pub fn secured(response: Response) -> Response {
+    response
+        .with("Content-Security-Policy", POLICY)
+        .with("X-Content-Type-Options", "nosniff")
+        .with("X-Frame-Options", "DENY")
+        .with("Referrer-Policy", "no-referrer")
+        .with("Cross-Origin-Opener-Policy", "same-origin")
+        .with("Cross-Origin-Resource-Policy", "same-origin")
+        .with("Cache-Control", "no-store")
+}

@@ -1,0 +1,202 @@
+// Everything that changes something: a question first, then the request, then a line about what was done.
+
+import { write } from "./api.js";
+import { el, set, text } from "./dom.js";
+import { count, many, parseSpan, shown } from "./format.js";
+
+/** How many messages one request redrives, promotes or purges, so that there is progress to show. */
+const STEP = 10000;
+const dialog = document.getElementById("dialog");
+const STATES = [["dead", "dead"], ["ready", "ready"], ["delayed", "delayed"], ["inflight", "in flight"], ["done", "done"]];
+const SPAN_HINT = "A time with a unit: 30s, 15m, 1h30m, 2d.";
+
+/** The actions on a queue, which is a parameter of the API; `{}` if the question asks for it. */
+export function actions(shared, queue) {
+  const title = shown(queue, "queue");
+
+  /** Sends an action and reads the view again. */
+  async function act(action, body, words) {
+    const answer = await write(action, { ...queue, ...body });
+    shared.say(typeof words === "function" ? words(answer) : words);
+    shared.refresh();
+  }
+
+  /** Sends an action for many messages, in steps, until it was done for `total`, or none is left. */
+  async function actInSteps(action, body, field, total, progress, words) {
+    let did = 0;
+    while (did < total) {
+      const step = Math.min(STEP, total - did);
+      const answer = await write(action, { ...queue, ...body, count: step });
+      did += answer[field];
+      progress(`${count(did)} of ${count(total)}…`);
+      if (answer[field] < step) break;
+    }
+    shared.say(words(did));
+    shared.refresh();
+  }
+
+  return {
+    pause: () => ask({
+      title: `Pause ${title}?`,
+      words: "Nothing is delivered until the queue is resumed. Pushes, retries and leases go on.",
+      fields: [{ name: "for", label: "For (optional)", hint: `${SPAN_HINT} Empty: until it is resumed.`, parse: time }],
+      confirm: "Pause",
+      run: (values) => act("pause", values.for === null ? {} : { for: values.for }, `Paused ${title}.`),
+    }),
+    resume: () => ask({ title: `Resume ${title}?`, words: "Consumers get messages again, at once.", confirm: "Resume", run: () => act("resume", {}, `Resumed ${title}.`) }),
+    redrive: (id, shownId) => ask({
+      title: `Redrive ${shownId}?`,
+      words: "The dead message becomes ready again, with no attempts, and its error is cleared.",
+      confirm: "Redrive",
+      run: () => act("redrive", id, `Redriven: ${shownId}.`),
+    }),
+    redriveMany: (info) => ask({
+      title: `Redrive dead letters of ${title}?`,
+      words: `There are ${many(info.dead, "dead message")}. The oldest become ready again first, with no attempts, and their errors are cleared.`,
+      fields: [howMany(info.dead), { name: "delay", label: "Due in (optional)", hint: `${SPAN_HINT} Empty: now.`, parse: time }],
+      confirm: "Redrive",
+      run: ({ count: number, delay }, progress) => actInSteps("redrive", delay === null ? {} : { delay }, "redriven", number, progress, (did) => `Redriven: ${many(did, "message")}.`),
+    }),
+    promote: (id, shownId) => ask({ title: `Run ${shownId} now?`, words: "The delayed message becomes due at once.", confirm: "Run now", run: () => act("promote", id, `Due now: ${shownId}.`) }),
+    promoteMany: (info) => ask({
+      title: `Run delayed messages of ${title} now?`,
+      words: `There are ${many(info.delayed, "delayed message")}, those that wait for a retry among them. The next ones become due at once.`,
+      fields: [howMany(info.delayed)],
+      confirm: "Run now",
+      run: ({ count: number }, progress) => actInSteps("promote", {}, "promoted", number, progress, (did) => `Due now: ${many(did, "message")}.`),
+    }),
+    cancel: (id, shownId, found) => ask({
+      title: `${found.state === "done" ? "Forget" : "Cancel"} ${shownId}?`,
+      words: found.state === "inflight" ? "It is with a consumer now, whose ack will come to nothing. The message is removed for good." : "The message is removed for good.",
+      confirm: found.state === "done" ? "Forget message" : "Cancel message",
+      danger: true,
+      run: () => act("cancel", id, `Removed: ${shownId}.`),
+    }),
+    purge: (info, tab) => {
+      const held = STATES.filter(([state]) => info[state] > 0);
+      return ask({
+        title: `Purge ${title}?`,
+        words: "All messages of one state are removed for good. The queue stays, with its settings and totals.",
+        fields: [{ name: "state", label: "State", options: held.map(([state, word]) => [state, `${word}: ${many(info[state], "message")}`]), value: held.some(([state]) => state === tab) ? tab : held[0]?.[0] }],
+        confirm: "Purge",
+        danger: true,
+        run: ({ state }, progress) => actInSteps("purge", { state }, "purged", info[state], progress, (did) => `Purged: ${many(did, "message")}.`),
+      });
+    },
+    reschedule: (id, shownId, found) => ask({
+      title: `Reschedule ${shownId}`,
+      words: "Give a new due time, a new priority, or both. What is left empty stays.",
+      fields: [
+        { name: "delay", label: "Due in", hint: `${SPAN_HINT} 0: now.`, parse: time },
+        { name: "at", label: "Or due at", type: "datetime-local", hint: "In the time zone of this device.", parse: moment },
+        { name: "priority", label: "Priority", hint: `−128 to 127; now ${found.priority}. Higher is delivered first.`, parse: number(-128, 127) },
+      ],
+      confirm: "Reschedule",
+      run: (values) => act("reschedule", { ...id, ...given(values) }, `Rescheduled: ${shownId}.`),
+    }),
+    push: () => ask({
+      title: title ? `Push to ${title}` : "Push a message",
+      fields: [
+        ...(title ? [] : [{ name: "queue", label: "Queue", hint: "It is created if it does not exist.", required: true }]),
+        { name: "payload", label: "Payload", type: "textarea", required: false },
+        { name: "id", label: "Id (optional)", hint: "While the queue holds a message of this id, further pushes are duplicates." },
+        { name: "delay", label: "Due in (optional)", hint: `${SPAN_HINT} Empty: now.`, parse: time },
+        { name: "priority", label: "Priority (optional)", hint: "−128 to 127, by default 0. Higher is delivered first.", parse: number(-128, 127) },
+        { name: "group", label: "Group (optional)" },
+      ],
+      confirm: "Push",
+      run: (values) => act("push", { ...given(values), payload: values.payload }, (answer) => `Pushed: ${shown(answer, "id")}.`),
+    }),
+  };
+}
+
+function given(values) {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null && value !== ""));
+}
+
+function howMany(total) {
+  return { name: "count", label: "How many", type: "number", value: total, hint: `All are ${count(total)}.`, required: true, parse: number(1, total) };
+}
+
+// Readers of fields: the value, or null if it is empty. An error says what would be right.
+
+function time(words) {
+  if (words.trim() === "") return null;
+  const ms = parseSpan(words);
+  if (ms === null) throw new Error(SPAN_HINT);
+  return ms;
+}
+
+function moment(words) {
+  if (words === "") return null;
+  const at = new Date(words).getTime();
+  if (!Number.isFinite(at)) throw new Error("A date and a time.");
+  return at;
+}
+
+function number(least, most) {
+  return (words) => {
+    if (words.trim() === "") return null;
+    const value = Number(words.replace("−", "-"));
+    if (!Number.isInteger(value) || value < least || value > most) throw new Error(`A whole number from ${count(least)} to ${count(most)}.`);
+    return value;
+  };
+}
+
+/** Asks a question, and then runs what it is about. Errors stay in the question, so that it can be answered anew. */
+function ask({ title, words, fields = [], confirm, danger = false, run }) {
+  const error = el("p", { class: "dialog-error", role: "alert" });
+  const inputs = fields.map(input);
+  const yes = el("button", { type: "submit", class: danger ? "danger primary" : "primary" }, confirm);
+  const no = el("button", { type: "button", click: () => dialog.close() }, "Back");
+  const submit = async (event) => {
+    event.preventDefault();
+    const values = {};
+    for (const { field, control } of inputs) {
+      try {
+        if (field.required && control.value.trim() === "") throw new Error("This is needed.");
+        values[field.name] = field.parse ? field.parse(control.value) : control.value;
+        set(control, "aria-invalid", null);
+      } catch (problem) {
+        set(control, "aria-invalid", "true");
+        text(error, `${field.label}: ${problem.message}`);
+        control.focus();
+        return;
+      }
+    }
+    yes.disabled = true;
+    text(error, "");
+    try {
+      await run(values, (progress) => text(yes, progress));
+      dialog.close();
+    } catch (problem) {
+      text(error, problem.message);
+      text(yes, confirm);
+      yes.disabled = false;
+    }
+  };
+  const asker = document.activeElement;
+  dialog.replaceChildren(el("form", { submit, novalidate: true },
+    el("h2", { id: "dialog-title" }, title), words ? el("p", {}, words) : null,
+    inputs.map(({ node }) => node), error, el("div", { class: "buttons" }, no, yes)));
+  dialog.showModal();
+  const first = inputs[0]?.control ?? (danger ? no : yes);
+  first.focus();
+  dialog.addEventListener("close", () => asker?.isConnected && asker.focus(), { once: true });
+}
+
+function input(field) {
+  const id = `field-${field.name}`;
+  const hint = field.hint ? el("p", { class: "hint", id: `${id}-hint` }, field.hint) : null;
+  const common = { id, name: field.name, "aria-describedby": hint ? `${id}-hint` : null, required: Boolean(field.required) };
+  const plain = { autocomplete: "off", autocapitalize: "none", spellcheck: "false" };
+  let control;
+  if (field.options) {
+    control = el("select", common, field.options.map(([value, words]) => el("option", { value, selected: value === field.value }, words)));
+  } else if (field.type === "textarea") {
+    control = el("textarea", { ...common, ...plain, rows: 5 });
+  } else {
+    control = el("input", { ...common, ...plain, type: field.type === "number" ? "text" : field.type ?? "text", inputmode: field.type === "number" ? "numeric" : null, value: field.value ?? "" });
+  }
+  return { field, control, node: el("div", { class: "field" }, el("label", { for: id }, field.label), control, hint) };
+}

@@ -1,0 +1,145 @@
+// The frame of the page: which view is shown, how it is kept up to date, and what is said if that fails.
+//
+// A view is an element and a function that reads what it shows. The address has the view and its parameters after the #,
+// with the names that the API has.
+
+import { read, setToken, Problem } from "./api.js";
+import { el, set, text } from "./dom.js";
+import { address, clock, learnClock } from "./format.js";
+import { overview } from "./overview.js";
+import { queue } from "./queue.js";
+import { message, search } from "./message.js";
+
+const VIEWS = { "": overview, queue, message, search };
+/** How often a view is read again, and how soon after a failure, in ms. */
+const EVERY = 2500;
+
+const main = document.getElementById("main");
+const server = document.getElementById("server");
+const problem = document.getElementById("problem");
+const done = document.getElementById("done");
+
+/** What all views know: whether changes are allowed, and the last success. */
+const shared = { writes: false, known: false, refresh, say, learn };
+let current = null;
+let timer = 0;
+let lastGood = 0;
+
+/** Says what an action has done. */
+function say(words) {
+  text(done, "");
+  if (words) done.replaceChildren(el("p", {}, words, " ", el("button", { type: "button", class: "quiet", click: () => say("") }, "Dismiss")));
+}
+
+function route() {
+  const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
+  const params = Object.fromEntries(new URLSearchParams(query ?? ""));
+  if (main.contains(current?.node) && current.accept?.(path, params)) return void refresh();
+  const view = (VIEWS[path] ?? overview)(params, shared);
+  const isSame = current?.kind === view.kind;
+  current = view;
+  document.title = view.title === "dq" ? "dq" : `${view.title} – dq`;
+  view.node.classList.add("unread");
+  main.replaceChildren(view.node);
+  if (!isSame) {
+    window.scrollTo(0, 0);
+    if (shared.known) main.focus({ preventScroll: true });
+    say("");
+  }
+  refresh();
+}
+
+/** Reads the view now, and then again and again. */
+async function refresh() {
+  clearTimeout(timer);
+  const view = current;
+  const focused = main.contains(document.activeElement) ? document.activeElement : null;
+  try {
+    if (!shared.known) learn(await read("server"));
+    await view.read();
+    if (view !== current) return;
+    good();
+    if (focused && !focused.offsetParent && document.activeElement === document.body) main.focus({ preventScroll: true });
+  } catch (error) {
+    if (view !== current) return;
+    bad(error);
+  }
+  clearTimeout(timer);
+  if (!document.hidden && !main.querySelector("#token")) timer = setTimeout(refresh, EVERY);
+}
+
+/** Takes note of what the server allows. */
+function learn(answer) {
+  shared.writes = answer.writes;
+  shared.known = true;
+  learnClock(answer.now);
+  const names = answer.servers.map((one) => one.server).join(", ");
+  text(server, `${answer.cluster ? `Cluster of ${answer.servers.length} masters` : names}${answer.writes ? "" : " · read-only"}`);
+  set(server, "title", answer.servers.map((one) => `${one.server}: ${one.error ?? one.version}`).join("\n"));
+  document.body.classList.toggle("read-only", !answer.writes);
+}
+
+function good() {
+  current.node.classList.remove("unread");
+  lastGood = Date.now();
+  problem.replaceChildren();
+  main.classList.remove("stale");
+}
+
+function bad(error) {
+  if (!(error instanceof Problem)) {
+    console.error(error);
+    warn("This page has a defect", String(error));
+  } else if (error.status === 401) {
+    askToken();
+  } else if (error.status === 0) {
+    warn("dqctl web does not answer", "Is it still running? This page tries again by itself.");
+  } else if (error.status === 503) {
+    warn("The server of the queues cannot be reached", `${error.message}. This page tries again by itself.`);
+  } else {
+    warn(error.status === 404 ? "Not there" : "Not possible", error.message);
+  }
+}
+
+function warn(title, words) {
+  const since = lastGood && !main.querySelector(".unread") ? ` What is shown is of ${clock(lastGood)}.` : "";
+  const line = `${words.replace(/^./, (letter) => letter.toUpperCase()).replace(/\.?$/, ".")}${since}`;
+  if (problem.textContent !== title + line) problem.replaceChildren(el("p", {}, el("strong", {}, title), el("span", {}, line)));
+  main.classList.add("stale");
+}
+
+function askToken() {
+  problem.replaceChildren();
+  if (main.querySelector("#token")) return;
+  const wrong = sessionStorage.getItem("dq-token") !== null;
+  const input = el("input", { id: "token", type: "password", autocomplete: "current-password", required: true });
+  const submit = (event) => {
+    event.preventDefault();
+    setToken(input.value);
+    shared.known = false;
+    route();
+  };
+  main.replaceChildren(el("form", { class: "card token", submit },
+    el("h1", {}, "Token"),
+    el("p", {}, wrong ? "The token was not accepted." : "This server wants the token that dqctl web was started with. It is kept for this tab only."),
+    el("label", { for: "token" }, "Token"), input,
+    el("div", { class: "buttons" }, el("button", { type: "submit", class: "primary" }, "Open"))));
+  input.focus();
+}
+
+document.getElementById("skip").addEventListener("click", () => main.focus());
+document.getElementById("search").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const id = document.getElementById("search-id").value.trim();
+  if (id) location.hash = address("search", { id });
+});
+document.addEventListener("keydown", (event) => {
+  const typing = event.target.closest?.("input, textarea, select, dialog");
+  if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
+    event.preventDefault();
+    document.getElementById("search-id").focus();
+  }
+});
+document.addEventListener("visibilitychange", () => document.hidden || refresh());
+window.addEventListener("hashchange", route);
+route();

@@ -1,0 +1,83 @@
+// Makes and changes elements. Text only ever becomes a text node, so nothing that a queue holds can become markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An element with attributes and children. An attribute that is a function listens to the event of its name. */
+export function el(tag, attributes = {}, ...children) {
+  return fill(document.createElement(tag), attributes, children);
+}
+
+export function svg(tag, attributes = {}, ...children) {
+  return fill(document.createElementNS(SVG, tag), attributes, children);
+}
+
+function fill(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") node.addEventListener(name, value);
+    else set(node, name, value);
+  }
+  node.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  return node;
+}
+
+/** Sets an attribute, or removes it if the value is null, undefined or false. */
+export function set(node, name, value) {
+  if (value === null || value === undefined || value === false) {
+    if (node.hasAttribute(name)) node.removeAttribute(name);
+  } else if (node.getAttribute(name) !== String(value === true ? "" : value)) {
+    node.setAttribute(name, value === true ? "" : value);
+  }
+}
+
+/** Changes a text only if it differs, so that selections and screen readers are not disturbed. */
+export function text(node, value) {
+  const string = String(value);
+  if (node.textContent !== string) node.textContent = string;
+}
+
+export function show(node, visible) {
+  if (node.hidden === visible) node.hidden = !visible;
+}
+
+/**
+ * Makes the children of a container those of a list. Elements of items that stay are kept, with their focus: `make` builds
+ * one for a key, and `update` fills it in.
+ */
+export function list(container, items, key, make, update) {
+  const kept = new Map();
+  for (const child of [...container.children]) kept.set(child.dataset.key, child);
+  let place = container.firstElementChild;
+  for (const item of items) {
+    const name = key(item);
+    let node = kept.get(name);
+    kept.delete(name);
+    if (!node) {
+      node = make(item);
+      node.dataset.key = name;
+    }
+    if (node === place) place = place.nextElementSibling;
+    else container.insertBefore(node, place);
+    update(node, item);
+  }
+  for (const node of kept.values()) {
+    // The focus goes on to the item that takes the place of one that is gone.
+    const next = node.contains(document.activeElement) ? node.nextElementSibling ?? node.previousElementSibling : null;
+    const tag = next && document.activeElement.tagName;
+    node.remove();
+    (next?.querySelector(tag) ?? next?.querySelector("a, button"))?.focus();
+  }
+}
+
+/** A definition list of names and values; values are texts or nodes. */
+export function pairs(container, entries) {
+  list(
+    container,
+    entries,
+    ([name]) => name,
+    ([name]) => el("div", {}, el("dt", {}, name), el("dd")),
+    (node, [, value, title]) => {
+      text(node.lastElementChild, value);
+      set(node.lastElementChild, "title", title);
+    },
+  );
+}

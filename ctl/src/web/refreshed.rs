@@ -1,0 +1,100 @@
+//! Values that take a while to read: kept, and read anew in the background when somebody asks and they are old.
+
+use crate::failure::Failure;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often a value is read anew at most.
+const PAUSE: Duration = Duration::from_secs(2);
+/// Reading takes at most one part in so many of the time.
+const SHARE: u32 = 20;
+/// How long who asks for an old value waits for a new one.
+const WAIT: Duration = Duration::from_millis(1500);
+
+/// A value that is read by a function in a thread of its own.
+pub struct Refreshed<T> {
+    shared: Arc<Shared<T>>,
+}
+
+/// Reads a value; it gets the last one.
+type Read<T> = Box<dyn Fn(Option<&T>) -> Result<T, Failure> + Send + Sync>;
+
+struct Shared<T> {
+    read: Read<T>,
+    state: Mutex<State<T>>,
+    changed: Condvar,
+}
+
+struct State<T> {
+    value: Option<Arc<T>>,
+    error: Option<String>,
+    /// When the last reading ended, and how long it took.
+    last: Option<(Instant, Duration)>,
+    is_reading: bool,
+}
+
+impl<T: Send + Sync + 'static> Refreshed<T> {
+    /// The function gets the last value, if there is one.
+    pub fn new(read: impl Fn(Option<&T>) -> Result<T, Failure> + Send + Sync + 'static) -> Refreshed<T> {
+        let state = State { value: None, error: None, last: None, is_reading: false };
+        Refreshed {
+            shared: Arc::new(Shared { read: Box::new(read), state: Mutex::new(state), changed: Condvar::new() }),
+        }
+    }
+
+    /// The value; the last one if reading takes long; `None` if it was never read. An error if the last reading failed.
+    pub fn get(&self) -> Result<Option<Arc<T>>, Failure> {
+        let mut state = self.shared.lock();
+        let is_old = state.last.is_none_or(|(at, took)| at.elapsed() > PAUSE.max(took * SHARE));
+        if is_old && !state.is_reading {
+            state.is_reading = true;
+            let shared = Arc::clone(&self.shared);
+            let spawned = thread::Builder::new().name("dq-read".to_owned()).spawn(move || shared.refresh());
+            if let Err(error) = spawned {
+                state.is_reading = false;
+                return Err(error.into());
+            }
+        }
+        if is_old {
+            let waited = self.shared.changed.wait_timeout_while(state, WAIT, |state| state.is_reading);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        match &state.error {
+            Some(error) => Err(Failure::failed(error)),
+            None => Ok(state.value.clone()),
+        }
+    }
+
+    /// Changes the value, if it was read already.
+    pub fn change(&self, change: impl FnOnce(&T) -> Option<T>) {
+        let mut state = self.shared.lock();
+        if let Some(changed) = state.value.as_deref().and_then(change) {
+            state.value = Some(Arc::new(changed));
+        }
+    }
+}
+
+impl<T> Shared<T> {
+    fn refresh(&self) {
+        let began = Instant::now();
+        let last = self.lock().value.clone();
+        let read = (self.read)(last.as_deref());
+        let mut state = self.lock();
+        state.is_reading = false;
+        match read {
+            Ok(value) => {
+                state.last = Some((Instant::now(), began.elapsed()));
+                (state.value, state.error) = (Some(Arc::new(value)), None);
+            }
+            // The next one who asks tries again.
+            Err(failure) => (state.error, state.last) = (Some(failure.to_string()), None),
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,289 @@
+//! What the page and its API show.
+
+use super::Web;
+use crate::dqctl::ok;
+use crate::support::{eventually, Cluster, Server};
+use dq_client::cmd;
+use serde_json::json;
+use std::process::Command;
+
+#[test]
+fn the_page_has_all_it_needs_and_nothing_from_elsewhere() {
+    let server = Server::start();
+    let web = Web::start(&server, &[]);
+    let page = web.get("/");
+    assert!(page.status == 200 && page.head.contains("content-type: text/html"), "{page:?}");
+    for header in [
+        "content-security-policy: default-src 'none'; script-src 'self'",
+        "x-content-type-options: nosniff",
+        "x-frame-options: deny",
+        "referrer-policy: no-referrer",
+        "cache-control: no-store",
+    ] {
+        assert!(page.head.contains(header), "{header}: {}", page.head);
+    }
+    // Each file that a file names is served.
+    let mut paths = vec!["/".to_owned()];
+    let mut seen = 0;
+    while let Some(path) = paths.get(seen).cloned() {
+        seen += 1;
+        let file = web.get(&path);
+        assert_eq!(file.status, 200, "{path}");
+        assert!(!file.body.contains("https://") && !file.body.contains("innerHTML"), "{path}");
+        for quoted in file.body.split('"') {
+            let name = quoted.strip_prefix("./").or_else(|| quoted.strip_prefix('/')).unwrap_or_default();
+            let named = format!("/{name}");
+            if [".js", ".css", ".svg"].iter().any(|end| name.ends_with(end)) && !paths.contains(&named) {
+                paths.push(named);
+            }
+        }
+    }
+    assert_eq!(paths.len(), 14, "{paths:?}");
+    assert_eq!(web.get("/other").status, 404);
+    assert_eq!(web.request("HEAD", "/", &[], "").body, "");
+}
+
+#[test]
+fn queues_are_shown_with_the_fields_of_info() {
+    let server = Server::start();
+    let web = Web::start(&server, &[]);
+    assert_eq!(web.read("/api/queues")["total"], 0);
+    ok(&server, &["push", "mail", "x", "--id", "a"]);
+    ok(&server, &["push", "mail", "x", "--in", "1h"]);
+    ok(&server, &["push", "Web hooks", "x"]);
+    server.ask(&["DQ.BURY", "mail", "a"]);
+    eventually("they are found", || web.read("/api/queues")["total"] == 2);
+    let queues = web.read("/api/queues?contains=AI");
+    assert_eq!(queues["total"], 1);
+    let mail = &queues["queues"][0];
+    assert_eq!((&mail["queue"], &mail["dead"], &mail["delayed"]), (&json!("mail"), &json!(1), &json!(1)), "{mail}");
+    let queue = web.read("/api/queue?queue=Web+hooks");
+    assert_eq!((&queue["queue"], &queue["info"]["ready"]), (&json!("Web hooks"), &json!(1)), "{queue}");
+    assert!(queue["stats"]["pops-empty"].is_number() && queue["history"].is_array(), "{queue}");
+    let all = web.read("/api/server");
+    assert_eq!((&all["totals"]["queues"], &all["writes"], &all["cluster"]), (&json!(2), &json!(false), &json!(false)));
+    assert_eq!(all["servers"][0]["server"], format!("127.0.0.1:{}", server.port()));
+}
+
+#[test]
+fn queues_are_sorted_and_paged() {
+    let server = Server::start();
+    for (name, count) in [("a", 1), ("b", 3), ("c", 2)] {
+        (0..count).for_each(|_| drop(ok(&server, &["push", name, "x"])));
+    }
+    let web = Web::start(&server, &[]);
+    let names = |path: &str| {
+        let answer = web.read(path);
+        let names = answer["queues"].as_array().unwrap().iter();
+        names.map(|row| row["queue"].as_str().unwrap().to_owned()).collect::<String>()
+    };
+    eventually("they are found", || names("/api/queues") == "abc");
+    eventually("they are counted", || names("/api/queues?sort=ready") == "bca");
+    assert_eq!(names("/api/queues?sort=ready&offset=1&limit=1"), "c");
+    assert_eq!(names("/api/queues?offset=3"), "");
+    assert_eq!(web.get("/api/queues?sort=colour").status, 400);
+    assert_eq!(web.get("/api/queues?limit=0").status, 400);
+}
+
+#[test]
+fn messages_are_shown_by_state() {
+    let server = Server::start();
+    for id in ["ready", "dead", "inflight"] {
+        server.ask(&["DQ.PUSH", "q", id, "ID", id, "PRIORITY", if id == "inflight" { "9" } else { "0" }]);
+    }
+    server.ask(&["DQ.PUSH", "q", "later", "ID", "delayed", "DELAY", "3600000"]);
+    server.ask(&["DQ.BURY", "q", "dead", "ERROR", "no such user"]);
+    server.ask(&["DQ.POP", "q", "LEASE", "3600000"]);
+    let web = Web::start(&server, &[]);
+    for state in ["ready", "delayed", "inflight", "dead"] {
+        let answer = web.read(&format!("/api/messages?queue=q&state={state}"));
+        let messages = answer["messages"].as_array().unwrap();
+        assert_eq!((messages.len(), &messages[0]["id"], &answer["total"]), (1, &json!(state), &json!(1)), "{answer}");
+    }
+    let dead = web.read("/api/messages?queue=q&state=dead")["messages"][0].clone();
+    assert_eq!(
+        (&dead["error"], &dead["reason"], &dead["payload"]),
+        (&json!("no such user"), &json!("rejected"), &json!("dead"))
+    );
+    let one = web.read("/api/message?queue=q&id=inflight")["message"].clone();
+    assert!(one["receipt"].is_string() && one["deadline"].is_number(), "{one}");
+    for (path, status) in [
+        ("/api/messages?queue=q&state=asleep", 400),
+        ("/api/messages?queue=none&state=dead", 404),
+        ("/api/messages?state=dead", 400),
+        ("/api/message?queue=q&id=none", 404),
+        ("/api/queue?queue=none", 404),
+        ("/api/queue?queue=q&colour=red", 400),
+        ("/api/nothing", 404),
+        ("/api/pause", 405),
+    ] {
+        let answer = web.get(path);
+        assert_eq!(answer.status, status, "{path}: {answer:?}");
+        assert!(!answer.error().is_empty());
+    }
+    server.ask(&["SET", "text", "x"]);
+    assert_eq!(web.get("/api/queue?queue=text").status, 409);
+}
+
+#[test]
+fn schedules_groups_and_ids_are_found() {
+    let server = Server::start();
+    ok(&server, &["schedule", "q", "nightly", "x", "--cron", "0 3 * * *"]);
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "m", "GROUP", "customer-7"]);
+    server.ask(&["DQ.PUSH", "other", "x", "ID", "m"]);
+    let web = Web::start(&server, &[]);
+    let schedules = web.read("/api/schedules?queue=q");
+    assert_eq!((&schedules["cursor"], &schedules["messages"][0]["cron"]), (&json!("0"), &json!("0 3 * * *")));
+    let groups = web.read("/api/groups?queue=q");
+    assert_eq!((&groups["groups"][0]["group"], &groups["groups"][0]["waiting"]), (&json!("customer-7"), &json!(1)));
+    eventually("it is found", || web.read("/api/search?id=m")["found"].as_array().unwrap().len() == 2);
+    let found = web.read("/api/search?id=m&queue=other");
+    assert_eq!((&found["found"][0]["queue"], &found["queues"]), (&json!("other"), &json!(1)));
+    assert_eq!(web.read("/api/search?id=none")["found"], json!([]));
+}
+
+#[test]
+fn payloads_stay_text_and_large_ones_are_cut() {
+    let server = Server::start();
+    let markup = "<script>alert(1)</script>";
+    server.ask(&["DQ.PUSH", "q", markup, "ID", "markup"]);
+    server.ask(&["DQ.PUSH", "q", &"ä".repeat(1_000_000), "ID", "large"]);
+    server
+        .client()
+        .call(cmd("DQ.PUSH").arg("q").arg(&[0_u8, 255, 1][..]).arg("ID").arg("binary"), dq_client::Resend::Never)
+        .unwrap();
+    let web = Web::start(&server, &[]);
+    let message = |id: &str| web.read(&format!("/api/message?queue=q&id={id}"))["message"].clone();
+    assert_eq!(message("markup")["payload"], markup);
+    let answer = web.get("/api/message?queue=q&id=markup");
+    assert!(answer.head.contains("content-type: application/json") && answer.head.contains("nosniff"), "{answer:?}");
+    assert_eq!((&message("binary")["payload-base64"], &message("binary")["payload-size"]), (&json!("AP8B"), &json!(3)));
+    let large = message("large");
+    assert_eq!((large["payload"].as_str().unwrap().len(), &large["payload-size"]), (1 << 20, &json!(2_000_000)));
+    let listed = web.read("/api/messages?queue=q&state=ready");
+    let sizes: Vec<usize> =
+        listed["messages"].as_array().unwrap().iter().filter_map(|row| Some(row["payload"].as_str()?.len())).collect();
+    assert!(sizes.iter().all(|size| *size <= 240), "{sizes:?}");
+}
+
+#[test]
+fn names_of_any_bytes_are_read_and_written() {
+    let server = Server::start();
+    let name = &[b'q', 255, 0][..];
+    let push = cmd("DQ.PUSH").arg(name).arg("x").arg("ID").arg(&[254_u8][..]).clone();
+    server.client().call(&push, dq_client::Resend::Never).unwrap();
+    let web = Web::writing(&server);
+    eventually("it is found", || web.read("/api/queues")["total"] == 1);
+    assert_eq!(web.read("/api/queues")["queues"][0]["queue-base64"], "cf8A");
+    // The answer's own form, that of addresses, and percent-encoded bytes.
+    for query in ["queue-base64=cf8A&id-base64=%2Fg%3D%3D", "queue-base64=cf8A&id-base64=_g", "queue=q%ff%00&id=%fe"] {
+        assert_eq!(web.read(&format!("/api/message?{query}"))["message"]["id-base64"], "/g==", "{query}");
+    }
+    assert_eq!(web.get("/api/queue?queue-base64=%21").status, 400);
+    let cancelled = web.act("cancel", json!({ "queue-base64": "cf8A", "ids-base64": ["/g=="] }));
+    assert_eq!(cancelled["states"], json!(["ready"]));
+}
+
+#[test]
+fn a_page_of_5000_queues_reads_only_its_own() {
+    let server = Server::start();
+    let script = "for i = 0, 4999 do redis.call('DQ.PUSH', string.format('queue:%04d', i), 'x') end";
+    server.ask(&["EVAL", script, "0"]);
+    let web = Web::start(&server, &[]);
+    eventually("they are found", || web.read("/api/queues?limit=50")["total"] == 5000);
+    let calls = || {
+        let stats = server.info("commandstats", "cmdstat_DQ.INFO");
+        stats.split(',').find_map(|part| part.strip_prefix("calls=")?.parse::<u64>().ok()).unwrap_or(0)
+    };
+    let before = calls();
+    for offset in ["0", "4950"] {
+        let page = web.read(&format!("/api/queues?limit=50&offset={offset}"));
+        assert_eq!((page["queues"].as_array().unwrap().len(), &page["total"]), (50, &json!(5000)));
+    }
+    // Those of the two pages, and the few of which the history is kept.
+    assert!(calls() - before < 1_000, "{}", calls() - before);
+    assert_eq!(web.read("/api/queues?offset=4999")["queues"][0]["queue"], "queue:4999");
+    assert_eq!(web.read("/api/queues?contains=queue:123")["total"], 10);
+}
+
+#[test]
+fn a_server_that_is_down_is_said_and_comes_back() {
+    let mut server = Server::start();
+    ok(&server, &["push", "q", "x"]);
+    let web = Web::start(&server, &[]);
+    eventually("it is there", || web.get("/api/queue?queue=q").status == 200);
+    server.kill();
+    for path in ["/api/server", "/api/queue?queue=q", "/api/messages?queue=q"] {
+        let answer = web.get(path);
+        assert_eq!(answer.status, 503, "{answer:?}");
+        assert!(answer.error().contains("127.0.0.1"), "{answer:?}");
+    }
+    eventually("the list says so too", || web.get("/api/queues").status == 503);
+    assert_eq!(web.get("/").status, 200);
+    server.boot();
+    ok(&server, &["push", "again", "x"]);
+    eventually("it is there again", || web.get("/api/queue?queue=again").status == 200);
+    eventually("the list too", || web.get("/api/queues").body.contains("again"));
+}
+
+#[test]
+fn the_queues_of_all_masters_are_shown() {
+    let cluster = Cluster::of(3);
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let web = {
+        let client = cluster.client();
+        for name in names {
+            client.call(cmd("DQ.PUSH").arg(name).arg("x"), dq_client::Resend::Never).unwrap();
+        }
+        let slots: std::collections::BTreeSet<usize> =
+            names.iter().map(|name| Cluster::first_owner(3, cluster.slot_of(name))).collect();
+        assert!(slots.len() > 1, "they are on several masters");
+        Web::start(&cluster.nodes[0], &["--cluster"])
+    };
+    eventually("they are found", || web.read("/api/queues")["total"] == names.len());
+    let all = web.read("/api/server");
+    assert_eq!((all["servers"].as_array().unwrap().len(), &all["cluster"]), (3, &json!(true)));
+    assert_eq!(all["totals"]["queues"], names.len());
+    for name in names {
+        assert_eq!(web.read(&format!("/api/queue?queue={name}"))["info"]["ready"], 1);
+    }
+}
+
+#[test]
+fn web_needs_no_more_rights_than_the_page_says() {
+    let server = Server::start();
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/dqctl.md")).unwrap();
+    let line = |user: &str| {
+        let line = page.lines().find(|line| line.starts_with(&format!("ACL SETUSER {user} "))).expect("an ACL line");
+        server.ask(&line.split(' ').collect::<Vec<_>>());
+        format!("redis://{user}:secret@127.0.0.1:{}", server.port())
+    };
+    ok(&server, &["push", "q", "x", "--id", "m"]);
+    let (viewer, operator) = (line("viewer"), line("operator"));
+    let web = Web::start(&server, &["-u", &viewer, "--allow-writes"]);
+    for path in [
+        "server",
+        "queue?queue=q",
+        "messages?queue=q",
+        "message?queue=q&id=m",
+        "schedules?queue=q",
+        "groups?queue=q",
+        "search?id=m&queue=q",
+    ] {
+        web.read(&format!("/api/{path}"));
+    }
+    eventually("it is found", || web.read("/api/queues")["total"] == 1);
+    let refused = web.post("pause", &json!({ "queue": "q" }));
+    assert_eq!(refused.status, 403, "{refused:?}");
+    let web = Web::start(&server, &["-u", &operator, "--allow-writes"]);
+    super::writes::each_action(&web, &server);
+}
+
+#[test]
+fn sigterm_ends_web_with_0() {
+    let server = Server::start();
+    let mut web = Web::start(&server, &[]);
+    let _idle = web.connect();
+    assert!(Command::new("kill").arg(web.child.id().to_string()).status().unwrap().success());
+    assert_eq!(web.child.wait().unwrap().code(), Some(0));
+}

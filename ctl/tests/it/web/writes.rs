@@ -1,0 +1,117 @@
+//! What the API changes.
+
+use super::Web;
+use crate::support::Server;
+use serde_json::json;
+
+#[test]
+fn each_action_does_what_its_command_does() {
+    let server = Server::start();
+    each_action(&Web::writing(&server), &server);
+}
+
+/// Does every action once, and looks at what became of the queue.
+pub fn each_action(web: &Web, server: &Server) {
+    let state = |id: &str| web.read(&format!("/api/message?queue=work&id={id}"))["message"]["state"].clone();
+    let pushed =
+        web.act("push", json!({ "queue": "work", "payload": "x", "id": "a", "delay": 3_600_000, "priority": 3 }));
+    assert_eq!((&pushed["id"], state("a")), (&json!("a"), json!("delayed")));
+    web.act("push", json!({ "queue": "work", "payload-base64": "_wA", "id": "b", "group": "g", "retries": 0 }));
+    let b = web.read("/api/message?queue=work&id=b")["message"].clone();
+    assert_eq!((&b["payload-base64"], &b["group"], &b["retries"]), (&json!("/wA="), &json!("g"), &json!(0)));
+
+    web.act("pause", json!({ "queue": "work", "for": 60_000 }));
+    assert!(web.read("/api/queue?queue=work")["info"]["paused-until"].is_number());
+    web.act("resume", json!({ "queue": "work" }));
+    assert_eq!(web.read("/api/queue?queue=work")["info"]["paused"], 0);
+
+    web.act("reschedule", json!({ "queue": "work", "id": "a", "at": 4_000_000_000_000_i64, "priority": -5 }));
+    let a = web.read("/api/message?queue=work&id=a")["message"].clone();
+    assert_eq!((&a["due"], &a["priority"]), (&json!(4_000_000_000_000_i64), &json!(-5)));
+    assert_eq!(web.act("promote", json!({ "queue": "work", "id": "a" }))["promoted"], 1);
+    assert_eq!(state("a"), "ready");
+    web.act("reschedule", json!({ "queue": "work", "id": "a", "delay": 3_600_000 }));
+    assert_eq!(web.act("promote", json!({ "queue": "work", "all": true }))["promoted"], 1);
+
+    for id in ["d1", "d2", "d3"] {
+        web.act("push", json!({ "queue": "work", "payload": "x", "id": id }));
+        server.ask(&["DQ.BURY", "work", id]);
+    }
+    assert_eq!(web.act("redrive", json!({ "queue": "work", "id": "d2" }))["redriven"], 1);
+    assert_eq!(web.act("redrive", json!({ "queue": "work", "count": 1, "delay": 3_600_000 }))["redriven"], 1);
+    assert_eq!((state("d1"), state("d2"), state("d3")), (json!("delayed"), json!("ready"), json!("dead")));
+    assert_eq!(web.act("redrive", json!({ "queue": "work", "all": true }))["redriven"], 1);
+
+    assert_eq!(web.act("cancel", json!({ "queue": "work", "ids": ["d1", "none"] }))["cancelled"], 1);
+    assert_eq!(web.act("purge", json!({ "queue": "work", "state": "ready", "count": 1 }))["purged"], 1);
+    let left = web.read("/api/queue?queue=work")["info"]["ready"].as_i64().unwrap();
+    assert_eq!(web.act("purge", json!({ "queue": "work", "state": "ready" }))["purged"], left);
+    assert_eq!(server.text(&["DQ.LEN", "work"]), "0");
+}
+
+#[test]
+fn a_queue_that_was_pushed_to_is_listed_at_once() {
+    let server = Server::start();
+    let web = Web::writing(&server);
+    assert_eq!(web.read("/api/queues")["total"], 0);
+    web.act("push", json!({ "queue": "new", "payload": "" }));
+    assert_eq!(web.read("/api/queues")["queues"][0]["queue"], "new");
+}
+
+#[test]
+fn many_messages_are_changed_in_steps() {
+    let server = Server::start();
+    server.ask(&["EVAL", "for i = 1, 25000 do redis.call('DQ.PUSH', 'q', 'x', 'DELAY', 3600000) end", "0"]);
+    let web = Web::writing(&server);
+    assert_eq!(web.act("promote", json!({ "queue": "q", "all": true }))["promoted"], 25_000);
+    assert_eq!(web.act("purge", json!({ "queue": "q", "state": "ready" }))["purged"], 25_000);
+    let calls =
+        |name: &str| server.info("commandstats", &format!("cmdstat_{name}")).split(',').next().unwrap().to_owned();
+    assert_eq!((calls("DQ.PROMOTE"), calls("DQ.PURGE")), ("calls=3".to_owned(), "calls=3".to_owned()));
+}
+
+#[test]
+fn wrong_requests_change_nothing_and_say_why() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "m", "DELAY", "3600000"]);
+    server.ask(&["DQ.CREATE", "full", "MAXLEN", "1"]);
+    server.ask(&["DQ.PUSH", "full", "x"]);
+    let web = Web::writing(&server);
+    let digest = || server.text(&["DQ.LEN", "q", "delayed"]);
+    for (action, body, status) in [
+        ("push", json!({ "queue": "q" }), 400),
+        ("push", json!({ "payload": "x" }), 400),
+        ("push", json!({ "queue": "q", "payload": "x", "dely": 5 }), 400),
+        ("push", json!({ "queue": "q", "payload": "x", "delay": "5m" }), 400),
+        ("push", json!({ "queue": "q", "payload": "x", "delay": 1, "at": 4_000_000_000_000_i64 }), 400),
+        ("push", json!({ "queue": "q", "payload": "x", "payload-base64": "" }), 400),
+        ("push", json!({ "queue": "q", "payload": "x", "id": "m" }), 409),
+        ("push", json!({ "queue": "full", "payload": "x" }), 409),
+        ("push", json!(["q", "x"]), 400),
+        ("pause", json!({ "queue": "none" }), 404),
+        ("pause", json!({ "queue": "q", "for": 0 }), 400),
+        ("redrive", json!({ "queue": "q" }), 400),
+        ("redrive", json!({ "queue": "q", "all": true, "count": 1 }), 400),
+        ("redrive", json!({ "queue": "q", "id": "m" }), 404),
+        ("redrive", json!({ "queue": "none", "all": true }), 404),
+        ("cancel", json!({ "queue": "q" }), 400),
+        ("cancel", json!({ "queue": "q", "id": "none" }), 404),
+        ("cancel", json!({ "queue": "q", "ids": "m" }), 400),
+        ("promote", json!({ "queue": "q" }), 400),
+        ("promote", json!({ "queue": "q", "id": "none" }), 404),
+        ("purge", json!({ "queue": "q" }), 400),
+        ("purge", json!({ "queue": "q", "state": "all" }), 400),
+        ("reschedule", json!({ "queue": "q", "id": "m" }), 400),
+        ("reschedule", json!({ "queue": "q", "id": "m", "at": 1_763_700_000 }), 400),
+        ("reschedule", json!({ "queue": "q", "id": "none", "delay": 0 }), 404),
+        ("queues", json!({}), 405),
+        ("nothing", json!({}), 404),
+    ] {
+        let answer = web.post(action, &body);
+        assert_eq!(answer.status, status, "{action} {body}: {answer:?}");
+        assert!(!answer.error().is_empty());
+    }
+    assert_eq!(digest(), "1");
+    let broken = web.request("POST", "/api/push", &["X-DQ: 1"], "{\"queue\":");
+    assert!(broken.status == 400 && broken.error().contains("JSON"), "{broken:?}");
+}
