@@ -1,6 +1,6 @@
 # `make` lists the targets. A target installs what it needs and cannot find (scripts/install-deps.sh).
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-client test-ctl test-workers test-matrix test-valgrind miri soak fuzz fuzz-smoke lint deny msrv fmt bench bench-quick bench-core bench-stalls bench-instructions bench-charts bench-deps docs deps clean
+.PHONY: help run build test test-client test-ctl test-web test-workers test-matrix test-valgrind miri soak fuzz fuzz-smoke lint deny msrv fmt bench bench-quick bench-core bench-stalls bench-instructions bench-charts bench-deps docs deps clean
 
 # The directory where rustup installs cargo, in case the shell does not have it in its PATH.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -33,6 +33,10 @@ test-client: deps ## run the tests of the client, client/, on a real server with
 test-ctl: deps ## run the tests of dqctl, ctl/, on a real server with the module
 	cargo build --locked --lib
 	cargo test --locked --package dqctl -- --test-threads 4
+
+test-web: deps ## look at the page of dqctl web in a headless browser, chromium or DQ_BROWSER
+	cargo build --locked --lib
+	cargo test --locked --package dqctl --test it web::browser -- --ignored --test-threads 1
 
 test-workers: deps ## run unchanged workers of RQ, Celery (from PyPI) and Sidekiq (if it is installed) behind queues that forward
 	DQ_SERVER="$$(scripts/find-server.sh)" cargo test --locked --test server forwarding::workers -- --ignored --test-threads 1

@@ -85,7 +85,7 @@ export function overview(params, shared) {
     flow.update(flows(samples, speed));
     const down = server.servers.filter((one) => one.error).map((one) => `${one.server}: ${one.error}`);
     show(warning, down.length > 0);
-    text(warning, `${down.length === 1 ? "A master" : `${down.length} masters`} cannot be reached, so counts are too low. ${down.join(" ")}`);
+    text(warning, down.length === 0 ? "" : `${down.length === 1 ? "A master" : `${down.length} masters`} cannot be reached, so counts are too low. ${down.join(" ")}`);
   }
 
   function drawQueues(answer) {

@@ -1,5 +1,6 @@
 //! `dqctl web`: what it reads, what it changes, and whom it refuses.
 
+mod browser;
 mod reads;
 mod refusals;
 mod writes;

@@ -1,0 +1,113 @@
+//! The page in a headless Chromium, `make test-web`: what it shows, and what foreign pages can do to it.
+
+use super::Web;
+use crate::support::Server;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::process::{Command, Stdio};
+use std::thread;
+
+/// Opens an address, waits until the page has come to rest, and returns its document.
+fn document(url: &str, options: &[&str]) -> String {
+    let browser = std::env::var("DQ_BROWSER").unwrap_or_else(|_| "chromium".to_owned());
+    let profile = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("browser-{}", std::process::id()));
+    let mut command = Command::new(browser);
+    // The sandbox does not start as root, and the pages are our own.
+    command.args(["--headless=new", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=6000", "--dump-dom"]);
+    command.arg(format!("--user-data-dir={}", profile.display())).args(options).arg(url).stderr(Stdio::null());
+    let output = command.output().expect("a browser: install chromium, or name one in DQ_BROWSER");
+    let _ = std::fs::remove_dir_all(profile);
+    String::from_utf8(output.stdout).expect("a document")
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn what_a_queue_holds_is_text_in_a_browser() {
+    let server = Server::start();
+    let markup = "<script>document.body.id='owned'</script><img src=x onerror=\"document.body.id='owned'\">";
+    server.ask(&["DQ.PUSH", markup, markup, "ID", "<b>id</b>", "GROUP", markup]);
+    server.ask(&["DQ.PUSH", markup, markup, "ID", "dead"]);
+    server.ask(&["DQ.BURY", markup, "dead", "ERROR", markup]);
+    let web = Web::start(&server, &[]);
+    let queue = "queue?queue=%3Cscript%3Edocument.body.id%3D%27owned%27%3C%2Fscript%3E%3Cimg+src%3Dx+onerror%3D%22document.body.id%3D%27owned%27%22%3E";
+    for view in [
+        "".to_owned(),
+        queue.to_owned(),
+        format!("{queue}&tab=dead"),
+        format!("{queue}&tab=groups"),
+        queue.replacen("queue", "message", 1) + "&id=dead",
+        "search?id=%3Cb%3Eid%3C%2Fb%3E".to_owned(),
+    ] {
+        let shown = document(&format!("http://127.0.0.1:{}/#/{view}", web.port), &[]);
+        assert!(shown.contains("&lt;script&gt;") || shown.contains("&lt;b&gt;id"), "{view}: {shown}");
+        assert!(
+            !shown.contains("id=\"owned\"") && !shown.contains("<img") && !shown.contains("<b>id"),
+            "{view}: {shown}"
+        );
+    }
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn the_page_says_that_the_server_is_down() {
+    let mut server = Server::start();
+    server.ask(&["DQ.PUSH", "mail", "x"]);
+    let web = Web::start(&server, &[]);
+    let url = format!("http://127.0.0.1:{}/", web.port);
+    let shown = document(&url, &[]);
+    assert!(shown.contains("mail") && shown.contains("read-only") && !shown.contains("cannot be reached"), "{shown}");
+    server.kill();
+    let shown = document(&url, &[]);
+    assert!(shown.contains("cannot be reached"), "{shown}");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn a_foreign_page_neither_reads_nor_writes() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "secret"]);
+    let web = Web::writing(&server);
+    let url = format!("http://127.0.0.1:{}", web.port);
+    let attack = format!(
+        r#"<iframe name="f"></iframe>
+        <form id="form" method="post" target="f" action="{url}/api/pause" enctype="text/plain"><input name='{{"queue":"q","x":"' value='"}}'></form>
+        <p id="result"></p>
+        <script>
+        const body = '{{"queue":"q"}}';
+        const tries = [
+          fetch("{url}/api/pause", {{ method: "POST", headers: {{ "X-DQ": "1" }}, body }}),
+          fetch("{url}/api/pause", {{ method: "POST", body }}),
+          fetch("{url}/api/messages?queue=q"),
+          fetch("{url}/api/pause", {{ method: "POST", mode: "no-cors", body }}).then(() => {{ throw 0; }}),
+        ];
+        document.getElementById("form").submit();
+        Promise.allSettled(tries).then((all) => document.getElementById("result").textContent = all.map((one) => one.status).join());
+        </script>"#
+    );
+    let foreign = serve(attack);
+    let shown = document(&foreign, &[]);
+    assert!(shown.contains("<p id=\"result\">rejected,rejected,rejected,rejected</p>"), "{shown}");
+    // A name that its owner has pointed here.
+    let rebound = format!("http://evil.example:{}/api/messages?queue=q", web.port);
+    let shown = document(&rebound, &["--host-resolver-rules=MAP evil.example 127.0.0.1"]);
+    assert!(shown.contains("host name is not known") && !shown.contains("secret"), "{shown}");
+    assert!(!server.client().queue::<()>("q").info().unwrap().unwrap().paused);
+}
+
+/// Serves a page on another port. Returns its address.
+fn serve(page: String) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 4096]);
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\nConnection: close",
+                page.len()
+            );
+            let _ = write!(stream, "{head}\r\n\r\n{page}");
+        }
+    });
+    url
+}
