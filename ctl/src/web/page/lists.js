@@ -9,6 +9,9 @@ import { snippet } from "./payload.js";
 /** Messages at first, how many more at a time, and at most. */
 const STEP = 50;
 const MOST = 500;
+/** Pages of a walk through all messages for one reading, and how long a long walk rests, in ms. */
+const PAGES = 20;
+const REST = 60000;
 
 const EMPTY = {
   ready: "No message is ready: consumers have taken all that is due.",
@@ -22,6 +25,7 @@ const EMPTY = {
 /** Messages of a state, or recurring messages. */
 export function messageList(queue, state, shared) {
   let wanted = STEP;
+  const series = seriesOf(queue);
   const items = el("ol", { class: "messages" });
   const nothing = el("p", { class: "empty", hidden: true }, EMPTY[state]);
   const range = el("p", { class: "dim" });
@@ -31,24 +35,13 @@ export function messageList(queue, state, shared) {
   async function refresh() {
     const isSeries = state === "schedules";
     const answer = isSeries ? await series() : await read("messages", { ...queue, state, count: wanted });
-    const messages = answer.messages;
+    const messages = answer.messages.slice(0, wanted);
     list(items, messages, (message) => JSON.stringify(param(message, "id")), make, fill);
-    show(nothing, messages.length === 0);
-    const total = answer.total ?? messages.length;
-    show(more, (isSeries ? !answer.complete : messages.length < total) && wanted < MOST);
-    text(range, messages.length < total ? `${count(messages.length)} of ${many(total, "message")}` : "");
-  }
-
-  /** Recurring messages are found by going through all messages: some pages of them at a time. */
-  async function series() {
-    let cursor = "0";
-    const messages = [];
-    do {
-      const page = await read("schedules", { ...queue, cursor, count: 500 });
-      messages.push(...page.messages);
-      cursor = page.cursor;
-    } while (cursor !== "0" && messages.length < wanted);
-    return { messages: messages.slice(0, wanted), complete: cursor === "0" && messages.length <= wanted };
+    show(nothing, messages.length === 0 && !answer.searching);
+    const total = answer.total ?? answer.messages.length;
+    show(more, messages.length < total && wanted < MOST);
+    const part = messages.length < total ? `${count(messages.length)} of ${many(total, "message")}` : "";
+    text(range, answer.searching ? "Searching all messages of the queue…" : part);
   }
 
   function make(message) {
@@ -74,6 +67,28 @@ export function messageList(queue, state, shared) {
     text(last, known);
   }
   return { node, read: refresh };
+}
+
+/**
+ * Reads the recurring messages, for which all messages of the queue have to be looked at: some pages for each reading, and
+ * with a rest after a walk that took many.
+ */
+function seriesOf(queue) {
+  let walk = { cursor: "0", messages: [], pages: 0 };
+  let last = null;
+  return async () => {
+    const rests = last && walk.pages === 0 && last.pages > 1 && Date.now() - last.at < REST;
+    for (let page = 0; page < PAGES && !rests; page += 1) {
+      const answer = await read("schedules", { ...queue, cursor: walk.cursor, count: 500 });
+      walk = { cursor: answer.cursor, messages: [...walk.messages, ...answer.messages], pages: walk.pages + 1 };
+      if (walk.cursor === "0") {
+        last = { messages: walk.messages, pages: walk.pages, at: Date.now() };
+        walk = { cursor: "0", messages: [], pages: 0 };
+        break;
+      }
+    }
+    return { messages: (last ?? walk).messages, searching: last === null };
+  };
 }
 
 /** The error, with a mark for each line break. */
