@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How often a value is read anew at most.
-const PAUSE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(250);
 /// Reading takes at most one part in so many of the time.
 const SHARE: u32 = 20;
 /// How long who asks for an old value waits for a new one.
