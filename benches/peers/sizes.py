@@ -27,6 +27,9 @@ class Sizes:
         self.schedules = 100_000 if full else 10_000
         self.schedule_seconds = 20 if full else 3
         self.known_ids = 1_000_000 if full else 50_000
+        self.grouped = 1_000_000 if full else 50_000
+        self.groups = 100_000 if full else 5_000
+        self.forwarded = 1_000_000 if full else 50_000
         self.rates = [2_000, 10_000] if full else [2_000]  # messages a second
         self.punctual_seconds = 6.0 if full else 1.5
         self.polls = [1.0, 0.010] if full else [1.0]  # seconds

@@ -215,8 +215,24 @@ def capabilities(results):
              percent(f["waiting_cpu"])],
             [f"{schedules}: the same, a consumer that polls ten times a second", percent(f["polling_cpu"])],
             [f"deduplication window with {f['known_ids']:,} ids of 20 bytes: memory of each id",
-             f"{number(f['known_id_bytes'])} bytes"]]
-    return Table("Rate limits, schedules and deduplication windows (dq)", ["", "figure"], rows)
+             f"{number(f['known_id_bytes'])} bytes"],
+            *grouped(f), *forwarded(f)]
+    return Table("Rate limits, schedules, deduplication windows, groups and forwarding (dq)", ["", "figure"], rows)
+
+
+def grouped(f):
+    """The rows of groups."""
+    ways = [("plain", "without groups"), ("grouped", f"in {f['groups']:,} groups"),
+            ("half", f"half of them in {f['groups']:,} groups"), ("blocked", "in one group, so all but one are blocked")]
+    return [[f"{f['grouped']:,} messages {words}: push, pop with ack, memory of each beyond its payload",
+             f"{number(f[way + '_push_us'])} µs, {number(f[way + '_finish_us'])} µs, {number(f[way + '_bytes'])} bytes"]
+            for way, words in ways]
+
+
+def forwarded(f):
+    """The rows of forwarding."""
+    return [[f"forwarding {f['forwarded']:,} due messages into a {kind}: messages a second, CPU of each",
+             f"{number(f[kind + '_a_second'], 0)}, {number(f[kind + '_us'])} µs"] for kind in ("stream", "list")]
 
 
 def percent(share):

@@ -1,10 +1,13 @@
-"""What a rate limit, schedules and a deduplication window cost (dq only).
+"""What a rate limit, schedules, a deduplication window, groups and forwarding cost (dq only).
 
 - Clients that wait at a rate limit that is reached: the CPU of the server and the runs of its timer until the next
   delivery is allowed, and what another pop costs meanwhile.
 - Schedules with EVERY 60000, spread over the minute: memory of each beyond its payload, and the CPU of the server while
   all runs are delivered and acked, with a consumer that waits and with one that polls ten times a second.
 - Known ids: memory of each id that outlives its message.
+- Groups: CPU of a life and memory of a message, with all messages in many groups, with half of them, and with all in
+  one group, where all but one are blocked.
+- Forwarding: messages a second that are due at once and go to a stream or a list.
 """
 import time
 
@@ -22,12 +25,12 @@ POLLS_A_SECOND = 10
 
 class Capabilities(Workload):
     name = "capabilities"
-    title = "rate limits, schedules, deduplication windows"
+    title = "rate limits, schedules, deduplication windows, groups, forwarding"
     peers = ("dq",)
 
     def run(self, lab, contender):
         figures = {}
-        for measure in (self.rate, self.schedules, self.known_ids):
+        for measure in (self.rate, self.schedules, self.known_ids, self.groups, self.forwarding):
             one = contender(lab)
             figures.update(measure(lab, one))
             one.close()
@@ -112,3 +115,54 @@ class Capabilities(Workload):
         if known != lab.sizes.known_ids:
             raise messages.CheckFailed(f"{known} ids are known of {lab.sizes.known_ids}")
         return {"known_ids": known, "known_id_bytes": each}
+
+    @staticmethod
+    def groups(lab, one):
+        """Messages are pushed one by one, with a group and without one, and some are delivered and acked."""
+        count, groups = lab.sizes.grouped, lab.sizes.groups
+        figures = {"grouped": count, "groups": groups}
+        in_some = [b"customer-%06d" % (number * 7_919 % groups) for number in range(groups)]
+        ways = {"plain": lambda _: (), "grouped": lambda number: ("GROUP", in_some[number % groups]),
+                "half": lambda number: ("GROUP", in_some[number % groups]) if number % 2 else (),
+                "blocked": lambda _: ("GROUP", "one")}
+        for way, group in ways.items():
+            # One that is blocked is delivered only after the one before was acked: nothing can be pipelined.
+            depth, lives = (1, count // 50) if way == "blocked" else (64, count)
+            before = one.server.memory_bytes()
+            with one.server.cost(count) as push:
+                for first in range(0, count, BATCH):
+                    one.connection.pipeline([encode("DQ.PUSH", way, one.payload(number), *group(number))
+                                             for number in range(first, first + BATCH)], 64)
+            figures[f"{way}_bytes"] = (one.server.memory_bytes() - before) / count - one.size
+            done = 0
+            with one.server.cost(lives) as finish:
+                while done < lives:
+                    popped = one.connection.pipeline([encode("DQ.POP", way)] * depth, depth)
+                    receipts = [reply[0][3] for reply in popped if reply]
+                    one.connection.pipeline([encode("DQ.ACK", way, receipt) for receipt in receipts], depth)
+                    done += len(receipts)
+            figures[f"{way}_push_us"], figures[f"{way}_finish_us"] = push.us, finish.us
+            one.connection.call("DEL", way)
+        return figures
+
+    @staticmethod
+    def forwarding(lab, one):
+        """Messages wait in a queue that is paused. Measured from when it is resumed until the last is forwarded."""
+        figures, call, count = {"forwarded": lab.sizes.forwarded}, one.connection.call, lab.sizes.forwarded
+        for kind in ("stream", "list"):
+            call("DQ.CREATE", kind)
+            call("DQ.PAUSE", kind)
+            for first in range(0, count, BATCH):
+                call("DQ.MPUSH", kind, BATCH, *[one.payload(number) for number in range(first, first + BATCH)])
+            call("DQ.ALTER", kind, "FORWARD", kind, "target")
+            with one.server.cost(count) as cost:
+                began = time.monotonic()
+                call("DQ.RESUME", kind)
+                while call("DQ.LEN", kind):
+                    time.sleep(0.005)
+                seconds = time.monotonic() - began
+            figures[f"{kind}_us"], figures[f"{kind}_a_second"] = cost.us, count / seconds
+            if call("XLEN" if kind == "stream" else "LLEN", "target") != count:
+                raise messages.CheckFailed(f"the {kind} does not hold {count} messages")
+            call("DEL", "target")
+        return figures
