@@ -1,5 +1,7 @@
 //! The commands and their options.
 
+pub mod doctor;
+
 use crate::connection::Connection;
 use crate::time::{parse_instant, parse_span};
 use crate::web::WebArgs;
@@ -23,6 +25,9 @@ const HANDLERS: &str = "\
 The payload is the command's standard input; DQ_QUEUE, DQ_ID, DQ_ATTEMPT and DQ_RECEIPT are in its environment. \
 Exit code 0 acknowledges the message, 65 rejects it, and 75, any other code or a signal retries it; \
 the end of its standard error becomes the error.";
+
+const FOUND: &str = "\
+Exit code 1 says that something critical or a warning was found. Notes, and what a missing right hides, do not change it.";
 
 /// Delay queues of Redis and Valkey: the daily commands of the module dq, and workers
 #[derive(Parser, Debug)]
@@ -70,6 +75,9 @@ pub enum Command {
     Pause(PauseArgs),
     /// Resume delivery
     Resume(QueueArgs),
+    /// Find what is set up in a way that loses or delays messages
+    #[command(after_help = FOUND)]
+    Doctor(doctor::DoctorArgs),
 }
 
 impl Command {

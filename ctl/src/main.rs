@@ -6,6 +6,7 @@
 mod cli;
 mod connection;
 mod daily;
+mod doctor;
 mod export;
 mod failure;
 mod http;
@@ -52,5 +53,6 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
         Command::Redrive(args) => daily::change::redrive(&client, &args, &output),
         Command::Pause(args) => daily::change::pause(&client, &args, &output),
         Command::Resume(args) => daily::change::resume(&client, &args, &output),
+        Command::Doctor(args) => doctor::doctor(&client, &args, &output),
     }
 }

@@ -97,6 +97,25 @@ impl Output {
         Ok(())
     }
 
+    /// A line of several parts: with tabs between in a pipe, and as a sentence on a terminal, where nothing is cut.
+    pub fn sentence(&self, parts: &[String]) -> Result<(), Failure> {
+        let parts: Vec<String> =
+            parts.iter().map(|part| visible(part)).filter(|part| !part.is_empty() || !self.is_terminal).collect();
+        let line = match parts.split_first() {
+            Some((first, rest)) if self.is_terminal => format!("{first}: {}", rest.join("; ")),
+            _ => parts.join("\t"),
+        };
+        Ok(writeln!(io::stdout().lock(), "{line}")?)
+    }
+
+    /// What only a person wants to know: it is printed on a terminal and not in a pipe.
+    pub fn remark(&self, text: &str) -> Result<(), Failure> {
+        if self.is_terminal {
+            self.line(text)?;
+        }
+        Ok(())
+    }
+
     /// Names and values, one on a line: aligned on a terminal, with a tab between in a pipe.
     pub fn pairs(&self, pairs: &[(String, String)]) -> Result<(), Failure> {
         let mut out = io::stdout().lock();

@@ -14,6 +14,7 @@
 mod support;
 
 mod daily;
+mod doctor;
 mod dqctl;
 mod errors;
 mod export;

@@ -1,0 +1,134 @@
+//! What a server says of itself: `INFO everything`, and its configuration if the user may read it.
+
+use crate::reply::{self, Fields};
+use dq_client::{cmd, Address, Client, Error};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// The settings that are looked at.
+const SETTINGS: [&str; 6] = [
+    "save",
+    "appendfsync",
+    "min-replicas-to-write",
+    "no-appendfsync-on-rewrite",
+    "tcp-keepalive",
+    "stop-writes-on-bgsave-error",
+];
+
+/// One server at one time.
+#[derive(Default)]
+pub struct ServerInfo {
+    pub fields: BTreeMap<String, String>,
+    /// The version of the module.
+    pub module: Option<u32>,
+    /// `None`: the user may not read it.
+    pub config: Option<Fields>,
+    pub clock: Option<Clock>,
+}
+
+/// How far the clock of a server is ahead of the local one, in ms, and how exact that is.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    pub ahead: i64,
+    pub uncertain: i64,
+}
+
+impl ServerInfo {
+    /// Reads a server. Rights to `CONFIG GET` and `TIME` may be missing.
+    pub fn read(client: &Client, server: &Address) -> Result<ServerInfo, Error> {
+        let info = client.call_on(server, cmd("INFO").arg("everything"))?;
+        let mut this = ServerInfo::parse(&reply::text(&info).unwrap_or_default());
+        this.config = match client.call_on(server, cmd("CONFIG").arg("GET").arg(&SETTINGS)) {
+            Ok(reply) => Fields::read(reply).ok().flatten(),
+            Err(error) => refused(error)?,
+        };
+        this.clock = match clock(client, server) {
+            Ok(clock) => clock,
+            Err(error) => refused(error)?,
+        };
+        Ok(this)
+    }
+
+    pub fn parse(info: &str) -> ServerInfo {
+        let mut this = ServerInfo::default();
+        for (name, value) in info.lines().filter_map(|line| line.trim_end().split_once(':')) {
+            if name == "module" {
+                let mut parts = value.split(',').filter_map(|part| part.split_once('='));
+                if parts.next() == Some(("name", "dq")) {
+                    this.module = parts.find(|(name, _)| *name == "ver").and_then(|(_, ver)| ver.parse().ok());
+                }
+            } else {
+                this.fields.insert(name.to_owned(), value.to_owned());
+            }
+        }
+        this
+    }
+
+    pub fn text(&self, name: &str) -> &str {
+        self.fields.get(name).map_or("", String::as_str)
+    }
+
+    pub fn number(&self, name: &str) -> Option<u64> {
+        self.text(name).parse().ok()
+    }
+
+    /// The replicas of a master: the values of `slave0`, `slave1` and so on.
+    pub fn replicas(&self) -> Vec<Replica> {
+        let is_replica =
+            |name: &str| name.strip_prefix("slave").is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()));
+        let lines = self.fields.iter().filter(|(name, _)| is_replica(name)).map(|(_, line)| line);
+        lines.filter_map(|line| Replica::parse(line)).collect()
+    }
+}
+
+/// What a master says of a replica.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Replica {
+    pub address: Address,
+    pub state: String,
+    pub offset: u64,
+    /// Seconds since it was last heard of.
+    pub lag: u64,
+}
+
+impl Replica {
+    fn parse(line: &str) -> Option<Replica> {
+        let parts: BTreeMap<&str, &str> = line.split(',').filter_map(|part| part.split_once('=')).collect();
+        Some(Replica {
+            address: Address::Tcp((*parts.get("ip")?).to_owned(), parts.get("port")?.parse().ok()?),
+            state: (*parts.get("state")?).to_owned(),
+            offset: parts.get("offset")?.parse().ok()?,
+            lag: parts.get("lag").and_then(|lag| lag.parse().ok()).unwrap_or(0),
+        })
+    }
+}
+
+/// A missing right is nothing worse than that; neither is a command that was renamed.
+fn refused<T>(error: Error) -> Result<Option<T>, Error> {
+    match error {
+        Error::NoPermission(_) | Error::Server(_) => Ok(None),
+        error => Err(error),
+    }
+}
+
+/// Compares the clocks. The round trip bounds the error, so the shortest of three is taken.
+fn clock(client: &Client, server: &Address) -> Result<Option<Clock>, Error> {
+    let mut best: Option<Clock> = None;
+    for _ in 0..3 {
+        let (begin, before) = (Instant::now(), SystemTime::now());
+        let reply = client.call_on(server, &cmd("TIME"))?;
+        let took = begin.elapsed();
+        let parts = reply::list(reply).unwrap_or_default();
+        let mut parts = parts.iter().filter_map(|part| reply::text(part)?.parse::<u64>().ok());
+        let (Some(seconds), Some(micros)) = (parts.next(), parts.next()) else { return Ok(None) };
+        let theirs = Duration::from_secs(seconds) + Duration::from_micros(micros);
+        let ours = before.duration_since(UNIX_EPOCH).unwrap_or_default() + took / 2;
+        let measured = Clock { ahead: ms(theirs) - ms(ours), uncertain: ms(took) / 2 + 1 };
+        best = Some(best.filter(|best| best.uncertain <= measured.uncertain).unwrap_or(measured));
+    }
+    Ok(best)
+}
+
+fn ms(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,88 @@
+//! `dqctl doctor`: finds what is set up in a way that loses or delays messages. It only reads.
+
+mod finding;
+mod info;
+mod queues;
+mod servers;
+
+use crate::cli::doctor::DoctorArgs;
+use crate::failure::{Failure, Outcome};
+use crate::output::Output;
+use crate::queues as names;
+use dq_client::{cmd, Address, Client, Error};
+use finding::{Findings, Subject};
+use info::ServerInfo;
+use std::thread;
+use std::time::Duration;
+
+/// How long a queue is watched whose messages seem to wait for nobody.
+const WATCH: Duration = Duration::from_secs(1);
+
+pub fn doctor(client: &Client, args: &DoctorArgs, output: &Output) -> Result<Outcome, Failure> {
+    let mut findings = Findings::default();
+    let servers = look_at_servers(client, &mut findings)?;
+    let queues = look_at_queues(client, args, &mut findings)?;
+    let count = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
+    findings.print(output, &format!("{} and {}", count(servers, "server"), count(queues, "queue")))
+}
+
+/// All masters and their replicas. Returns how many.
+fn look_at_servers(client: &Client, findings: &mut Findings) -> Result<usize, Failure> {
+    let mut seen: Vec<(Address, ServerInfo)> = Vec::new();
+    let masters = client.servers()?;
+    for server in &masters {
+        match ServerInfo::read(client, server) {
+            Ok(info) => seen.push((server.clone(), info)),
+            Err(Error::NoPermission(_)) => {
+                findings.not_checked("info", &Subject::Server(server.to_string()), "the state of the server", "+info");
+            }
+            Err(error) if client.is_cluster() && error.is_transient() => {
+                servers::unreachable(server, false, &error, findings);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let replicas: Vec<Address> =
+        seen.iter().flat_map(|(_, info)| info.replicas()).map(|replica| replica.address).collect();
+    for replica in replicas {
+        match ServerInfo::read(client, &replica) {
+            Ok(info) => seen.push((replica, info)),
+            Err(error) => servers::unreachable(&replica, true, &error, findings),
+        }
+    }
+    for (server, info) in &seen {
+        servers::check(server, info, findings);
+    }
+    servers::compare(&seen, findings);
+    Ok(seen.len())
+}
+
+/// All queues. Returns how many.
+fn look_at_queues(client: &Client, args: &DoctorArgs, findings: &mut Findings) -> Result<usize, Failure> {
+    // Only what the servers say is known of a server without the module, or of one that does not answer.
+    if findings.is_critical("module") || findings.is_critical("unreachable") {
+        findings.not_checked("queues", &Subject::All, "the queues, because a server does not have them", "");
+        return Ok(0);
+    }
+    for server in client.servers()? {
+        if let Err(Error::NoPermission(_)) = client.call_on(&server, cmd("SCAN").arg(0).arg("COUNT").arg(1)) {
+            findings.not_checked("queues", &Subject::All, "the queues", "+scan");
+            return Ok(0);
+        }
+    }
+    let limits = queues::Limits::of(args);
+    let found = names::find(client, args.pattern.as_deref(), usize::MAX)?;
+    let mut waiting = Vec::new();
+    for name in &found {
+        if let Some(delivered) = queues::check(client, name, &limits, findings)? {
+            waiting.push((name, delivered));
+        }
+    }
+    if !waiting.is_empty() {
+        thread::sleep(WATCH);
+    }
+    for (name, delivered) in waiting {
+        queues::check_again(client, name, delivered, findings)?;
+    }
+    Ok(found.len())
+}

@@ -1,0 +1,179 @@
+//! `dqctl doctor`.
+
+use crate::dqctl::{command, dqctl, ok, run, Ran};
+use crate::support::{eventually, Cluster, Server};
+use serde_json::Value as Json;
+
+/// A server that loses as little as one server can.
+fn sound() -> Server {
+    Server::with(&["--appendonly", "yes"])
+}
+
+/// Runs the doctor, and returns its exit code and its findings.
+fn doctor(server: &Server, options: &[&str]) -> (i32, Vec<Json>) {
+    findings(dqctl(server, &[&["doctor", "--json"], options].concat()))
+}
+
+fn findings(ran: Ran) -> (i32, Vec<Json>) {
+    assert_eq!(ran.err, "");
+    let findings: Vec<Json> = ran.out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    for finding in &findings {
+        for field in ["severity", "check", "what", "why", "do"] {
+            assert!(finding[field].is_string(), "{finding}");
+        }
+    }
+    (ran.code, findings)
+}
+
+/// The severities of a check.
+fn severities<'a>(findings: &'a [Json], check: &str) -> Vec<&'a str> {
+    let of_check = findings.iter().filter(|finding| finding["check"] == check);
+    of_check.filter_map(|finding| finding["severity"].as_str()).collect()
+}
+
+fn old(hours: i64) -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    (i64::try_from(now.as_millis()).unwrap() - hours * 3_600_000).to_string()
+}
+
+#[test]
+fn a_sound_server_and_its_queues_exit_with_0() {
+    let server = sound();
+    ok(&server, &["push", "q", "x"]);
+    ok(&server, &["push", "later", "x", "--in", "1h"]);
+    let (code, findings) = doctor(&server, &[]);
+    // That there is no replica is advice.
+    assert_eq!((code, findings.len(), severities(&findings, "replicas")), (0, 1, vec!["note"]), "{findings:?}");
+    assert_eq!(findings[0]["server"], format!("127.0.0.1:{}", server.port()));
+}
+
+#[test]
+fn a_server_that_forgets_exits_with_1() {
+    let server = Server::with(&["--maxmemory", "1gb", "--maxmemory-policy", "allkeys-lru"]);
+    let (code, findings) = doctor(&server, &[]);
+    assert_eq!(code, 1);
+    assert_eq!(severities(&findings, "persistence"), ["critical"]);
+    assert_eq!(severities(&findings, "eviction"), ["critical"]);
+    server.ask(&["CONFIG", "SET", "save", "3600 1", "maxmemory-policy", "noeviction"]);
+    let (code, findings) = doctor(&server, &[]);
+    assert_eq!((code, severities(&findings, "aof"), severities(&findings, "eviction")), (1, vec!["warning"], vec![]));
+}
+
+#[test]
+fn a_queue_that_nobody_consumes_is_found() {
+    let server = sound();
+    server.ask(&["DQ.PUSH", "forgotten", "x", "AT", &old(1)]);
+    server.ask(&["DQ.PUSH", "served", "x", "AT", &old(1)]);
+    server.ask(&["DQ.PUSH", "served", "x", "AT", &old(1)]);
+    server.ask(&["DQ.POP", "served"]);
+    let (code, findings) = doctor(&server, &[]);
+    assert_eq!((code, severities(&findings, "no-consumer")), (1, vec!["critical"]), "{findings:?}");
+    assert_eq!(severities(&findings, "behind"), ["warning"]);
+    let of = |check: &str| findings.iter().find(|finding| finding["check"] == check).unwrap()["queue"].clone();
+    assert_eq!((of("no-consumer"), of("behind")), (Json::from("forgotten"), Json::from("served")));
+    assert_eq!(doctor(&server, &["--max-ready", "2h"]).0, 0);
+    assert_eq!(doctor(&server, &["--match", "other*"]).0, 0);
+}
+
+#[test]
+fn what_keeps_messages_of_a_queue_is_found() {
+    let server = sound();
+    server.ask(&["DQ.PUSH", "paused", "x", "AT", &old(2)]);
+    server.ask(&["DQ.PAUSE", "paused"]);
+    server.ask(&["DQ.CREATE", "full", "MAXLEN", "1"]);
+    server.ask(&["DQ.PUSH", "full", "x"]);
+    assert!(server.try_ask(&["DQ.PUSH", "full", "x"]).is_err());
+    server.ask(&["DQ.PUSH", "expiring", "x"]);
+    server.ask(&["PEXPIRE", "expiring", "9999999"]);
+    server.ask(&["SET", "no-list", "x"]);
+    server.ask(&["DQ.CREATE", "forwarding", "FORWARD", "LIST", "no-list"]);
+    server.ask(&["DQ.PUSH", "forwarding", "x"]);
+    eventually("forwarding fails", || ok(&server, &["info", "forwarding"]).contains("forward-error\tWRONGTYPE"));
+    let (code, findings) = doctor(&server, &[]);
+    let found = ["paused", "full", "expires", "forward"].map(|check| severities(&findings, check));
+    assert_eq!(
+        (code, found),
+        (1, [vec!["warning"], vec!["critical"], vec!["critical"], vec!["critical"]]),
+        "{findings:?}"
+    );
+}
+
+#[test]
+fn dead_messages_that_are_old_are_found() {
+    let server = sound();
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "old", "AT", &old(24 * 8), "TTL", "1"]);
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "new"]);
+    server.ask(&["DQ.BURY", "q", "new"]);
+    let dead = |options: &[&str]| {
+        let (code, findings) = doctor(&server, options);
+        (code, severities(&findings, "dead").len())
+    };
+    eventually("it is dead", || ok(&server, &["info", "q"]).contains("dead\t2"));
+    // A message that was pushed late lives for its TTL from its push on, so it has only just died.
+    assert_eq!(dead(&[]), (0, 0));
+    assert_eq!(dead(&["--max-dead", "0"]), (1, 1));
+}
+
+#[test]
+fn a_replica_and_its_clock_are_looked_at() {
+    let server = Server::with(&["--appendonly", "yes"]);
+    let replica = Server::start();
+    replica.ask(&["REPLICAOF", "127.0.0.1", &server.port().to_string()]);
+    eventually("it is in step", || server.text(&["INFO", "replication"]).contains("state=online"));
+    let (code, findings) = doctor(&server, &[]);
+    // The replica has no AOF, which the server that is asked does not know.
+    let name = format!("127.0.0.1:{}", replica.port());
+    let found = findings.iter().find(|finding| finding["check"] == "persistence").expect("the replica's");
+    assert_eq!((code, &found["server"]), (1, &Json::from(name)));
+    assert_eq!(severities(&findings, "min-replicas"), ["note"]);
+    assert!(severities(&findings, "replicas").is_empty() && severities(&findings, "clocks").is_empty(), "{findings:?}");
+}
+
+#[test]
+fn all_nodes_of_a_cluster_are_looked_at() {
+    let cluster = Cluster::of(3);
+    for queue in ["a", "b", "c"] {
+        cluster.client().queue::<dq_client::Raw>(queue).push(&dq_client::Raw(b"x".to_vec())).send().unwrap();
+    }
+    let url = format!("redis://127.0.0.1:{}", cluster.nodes[0].port());
+    let (code, findings) =
+        findings(dqctl(&cluster.nodes[0], &["doctor", "--json", "-u", &url, "--cluster", "--max-ready", "0"]));
+    assert_eq!((code, severities(&findings, "persistence").len()), (1, 3), "{findings:?}");
+    assert_eq!(severities(&findings, "no-consumer").len(), 3);
+}
+
+#[test]
+fn rights_that_are_missing_are_not_errors() {
+    let server = sound();
+    ok(&server, &["push", "q", "x"]);
+    server.ask(&["DQ.BURY", "q", "none"]);
+    server.ask(&["ACL", "SETUSER", "weak", "on", ">secret", "~*", "+info", "+ping"]);
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/dqctl.md")).unwrap();
+    let line = page.lines().find(|line| line.starts_with("ACL SETUSER doctor")).unwrap();
+    server.ask(&line.split(' ').collect::<Vec<_>>());
+    let as_user = |user: &str| {
+        let url = format!("redis://{user}:secret@127.0.0.1:{}", server.port());
+        findings(run(command(&server, &["doctor", "--json", "-u", &url])))
+    };
+    let (code, weak) = as_user("weak");
+    assert_eq!(
+        (code, severities(&weak, "config"), severities(&weak, "queues")),
+        (0, vec!["not checked"], vec!["not checked"]),
+        "{weak:?}"
+    );
+    let (code, granted) = as_user("doctor");
+    assert!(code == 0 && granted.iter().all(|finding| finding["severity"] != "not checked"), "{granted:?}");
+}
+
+#[test]
+fn each_finding_is_a_line() {
+    let server = Server::start();
+    ok(&server, &["push", "a\tb\n", "x"]);
+    server.ask(&["DQ.PAUSE", "a\tb\n"]);
+    let ran = dqctl(&server, &["doctor"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.out.lines().count() >= 3 && ran.out.lines().all(|line| line.split('\t').count() == 5), "{ran:?}");
+    assert!(ran.out.contains("queue a\\tb\\n"), "{ran:?}");
+    let none = crate::dqctl::run(crate::dqctl::without_server(&["doctor", "-u", "redis://127.0.0.1:1"]));
+    assert_eq!((none.code, none.err.lines().count()), (3, 1), "{none:?}");
+}
