@@ -1,6 +1,7 @@
 //! The commands and their options.
 
 pub mod doctor;
+pub mod generate;
 
 use crate::connection::Connection;
 use crate::time::{parse_instant, parse_span};
@@ -78,6 +79,10 @@ pub enum Command {
     /// Find what is set up in a way that loses or delays messages
     #[command(after_help = FOUND)]
     Doctor(doctor::DoctorArgs),
+    /// Print a script that completes the commands and options of dqctl in a shell
+    Completions(generate::CompletionsArgs),
+    /// Write the manual pages of dqctl
+    Man(generate::ManArgs),
 }
 
 impl Command {

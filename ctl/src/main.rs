@@ -9,6 +9,7 @@ mod daily;
 mod doctor;
 mod export;
 mod failure;
+mod generate;
 mod http;
 mod message;
 mod output;
@@ -36,6 +37,12 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli) -> Result<Outcome, Failure> {
     let output = output::Output::new(cli.json);
+    // What needs no server comes first: it must not fail because of its URL.
+    match &cli.command {
+        Command::Completions(args) => return generate::completions(args, &output),
+        Command::Man(args) => return generate::man(args, &output),
+        _ => {}
+    }
     let client = cli.connection.client(cli.command.patience())?;
     match cli.command {
         Command::Work(args) => work::work(&client, &args),
@@ -54,5 +61,7 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
         Command::Pause(args) => daily::change::pause(&client, &args, &output),
         Command::Resume(args) => daily::change::resume(&client, &args, &output),
         Command::Doctor(args) => doctor::doctor(&client, &args, &output),
+        Command::Completions(args) => generate::completions(&args, &output),
+        Command::Man(args) => generate::man(&args, &output),
     }
 }

@@ -18,6 +18,7 @@ mod doctor;
 mod dqctl;
 mod errors;
 mod export;
+mod generate;
 mod http;
 mod post;
 mod web;

@@ -1,0 +1,101 @@
+//! `dqctl completions` and `dqctl man`.
+
+use crate::dqctl::{run, without_server};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A directory for a test, which ends with it.
+struct Dir(PathBuf);
+
+impl Dir {
+    fn new(name: &str) -> Dir {
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        Dir(dir)
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The names of the commands, from the help.
+fn commands() -> Vec<String> {
+    let help = run(without_server(&["--help"])).out;
+    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let names: Vec<String> = listed
+        .filter(|line| line.starts_with("  ") && !line.starts_with("    "))
+        .filter_map(|line| line.split_whitespace().next().map(str::to_owned))
+        .collect();
+    assert!(names.len() > 10 && names.contains(&"doctor".to_owned()), "{help}");
+    names
+}
+
+#[test]
+fn bash_completes_commands_and_options() {
+    let dir = Dir::new("completions");
+    let ran = run(without_server(&["completions", "bash"]));
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    let script = dir.0.join("dqctl.bash");
+    std::fs::write(&script, ran.out).unwrap();
+    let bash = |line: &str| {
+        let output = Command::new("bash").args(["--norc", "-ec", line, "bash"]).arg(&script).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    bash("bash -n \"$1\"");
+    assert!(bash(". \"$1\"; complete -p dqctl").contains("-F _dqctl"));
+    let completed = bash(
+        ". \"$1\"; COMP_WORDS=(dqctl re); COMP_CWORD=1; _dqctl dqctl re dqctl; printf '%s\\n' \"${COMPREPLY[@]}\"; \
+         COMP_WORDS=(dqctl doctor --max); COMP_CWORD=2; _dqctl dqctl --max doctor; printf '%s\\n' \"${COMPREPLY[@]}\"",
+    );
+    for word in ["redrive", "reschedule", "resume", "--max-dead"] {
+        assert!(completed.lines().any(|line| line == word), "{word}: {completed}");
+    }
+}
+
+#[test]
+fn zsh_and_fish_get_all_commands() {
+    for shell in ["zsh", "fish"] {
+        let ran = run(without_server(&["completions", shell]));
+        assert_eq!(ran.code, 0);
+        for command in commands() {
+            assert!(ran.out.contains(&command), "{shell}: {command}");
+        }
+    }
+    let other = run(without_server(&["completions", "tcsh"]));
+    assert_eq!((other.code, other.err.lines().count()), (2, 1), "{other:?}");
+}
+
+#[test]
+fn each_command_has_a_manual_page() {
+    let dir = Dir::new("man");
+    let ran = run(without_server(&["man", dir.0.to_str().unwrap()]));
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, "", ""));
+    let rendered = |name: &str| {
+        let path = dir.0.join(format!("{name}.1"));
+        let source = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(source.contains(".TH"), "{source}");
+        // Minimal systems have no man; then the source has to do.
+        let man = Command::new("man").arg("-l").arg(&path).env("MANPAGER", "cat").env("MANWIDTH", "100").output();
+        let text = match man {
+            Ok(man) if man.status.success() && !man.stdout.is_empty() => String::from_utf8(man.stdout).unwrap(),
+            _ => source.replace('\\', ""),
+        };
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let main = rendered("dqctl");
+    for command in commands() {
+        assert!(main.contains(&format!("dqctl-{command}(1)")), "{command}: {main}");
+        let page = rendered(&format!("dqctl-{command}"));
+        assert!(page.contains(&format!("dqctl {command}")) && page.contains("url"), "{command}: {page}");
+    }
+    assert!(rendered("dqctl-doctor").contains("max-dead"));
+    assert!(run(without_server(&["man"])).out.contains(".TH"));
+    // No server is needed, so a wrong URL does not matter.
+    let mut wrong = without_server(&["completions", "bash"]);
+    wrong.env("DQ_URL", "nonsense");
+    assert_eq!(run(wrong).code, 0);
+}
