@@ -1,6 +1,6 @@
 # `make` lists the targets. A target installs what it needs and cannot find (scripts/install-deps.sh).
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-client test-ctl test-web test-workers test-matrix test-valgrind miri soak fuzz fuzz-smoke lint deny msrv fmt bench bench-quick bench-core bench-stalls bench-instructions bench-charts bench-deps docs deps clean
+.PHONY: help run build test test-client test-ctl test-web test-workers test-prometheus test-matrix test-valgrind miri soak fuzz fuzz-smoke lint deny msrv fmt bench bench-quick bench-core bench-stalls bench-instructions bench-charts bench-deps docs deps clean
 
 # The directory where rustup installs cargo, in case the shell does not have it in its PATH.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -40,6 +40,11 @@ test-web: deps ## look at the page of dqctl web in a headless browser, chromium 
 
 test-workers: deps ## run unchanged workers of RQ, Celery (from PyPI) and Sidekiq (if it is installed) behind queues that forward
 	DQ_SERVER="$$(scripts/find-server.sh)" cargo test --locked --test server forwarding::workers -- --ignored --test-threads 1
+
+test-prometheus: deps ## scrape dqctl export with Prometheus, and check the alerts of contrib/ with promtool
+	@scripts/install-deps.sh prometheus
+	cargo build --locked --lib
+	cargo test --locked --package dqctl contrib -- --include-ignored --test-threads 2
 
 test-matrix: deps ## run the server tests on each of SERVERS="path ...", by default on six servers that are downloaded
 	@scripts/test-matrix.sh $(SERVERS)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what is missing for the named parts. Does nothing if nothing is missing.
-#   scripts/install-deps.sh [build] [lint] [server] [python] [bench]      by default all but bench
+#   scripts/install-deps.sh [build] [lint] [server] [python] [bench] [prometheus]      by default all but the last two
 # bench: the programs that dq is compared with. The bench leaves out those that cannot be installed.
+# prometheus: Prometheus with its promtool, which check what contrib/ and `dqctl export` give it.
 # It uses apt-get, as root or through `sudo -n`, and rustup for components of Rust. If it cannot install, it prints one
 # line that says what to install, and fails. It also runs on bash 3.2 (macOS).
 set -euo pipefail
@@ -64,6 +65,7 @@ have_python() {
 
 # What dq is compared with. A node without npm, and a beanstalkd outside the PATH, were installed by somebody else.
 have_beanstalkd() { PATH="$PATH:/usr/sbin:/usr/local/sbin" command -v beanstalkd >/dev/null; }
+have_prometheus() { command -v prometheus >/dev/null && command -v promtool >/dev/null; }
 have_npm() { command -v node >/dev/null && command -v npm >/dev/null; }
 
 # --- what is missing: its name, and its packages on Debian, Fedora and Homebrew (xcode: Apple's command line tools) ---
@@ -94,8 +96,9 @@ look() {
             have_beanstalkd || need "beanstalkd" "beanstalkd" "beanstalkd" "beanstalkd"
             have_npm || need "node and npm" "$(command -v node >/dev/null || echo nodejs) npm" "nodejs-npm" "node"
             ;;
+        prometheus) have_prometheus || need "prometheus and promtool" "prometheus" "golang-github-prometheus" "prometheus" ;;
         lint) ;;
-        *) die "unknown part $part; the parts are: build, lint, server, python, bench" ;;
+        *) die "unknown part $part; the parts are: build, lint, server, python, bench, prometheus" ;;
         esac
     done
 }
@@ -119,7 +122,7 @@ install_packages() {
     local package known=yes fresh_servers=""
     for package in "$@"; do
         LC_ALL=C apt-cache policy "$package" 2>/dev/null | grep -q 'Candidate: [^(]' || known=no
-        case $package in redis-server | beanstalkd) fresh_servers="$fresh_servers $package" ;; esac
+        case $package in redis-server | beanstalkd | prometheus) fresh_servers="$fresh_servers $package" ;; esac
     done
     echo "dq: installing $*"
     if [ -n "$fresh_servers" ]; then hold_services; fi

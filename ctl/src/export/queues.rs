@@ -24,22 +24,10 @@ const LATENESS: Metric =
     ("dq_delivery_lateness_seconds", "histogram", "From when a message was due to its first delivery.");
 const RUN: Metric = ("dq_run_seconds", "histogram", "From a delivery to its ack.");
 
-/// The states and totals of `DQ.INFO`. What a server does not have is left out.
+/// The states of `DQ.INFO`. What a server does not have is left out.
 const STATES: [&str; 5] = ["delayed", "ready", "inflight", "dead", "done"];
-const TOTALS: [&str; 12] = [
-    "pushed",
-    "duplicates",
-    "delivered",
-    "forwarded",
-    "acked",
-    "nacked",
-    "lease-expired",
-    "died",
-    "expired",
-    "redriven",
-    "cancelled",
-    "rejected-full",
-];
+/// The totals are the last fields of `DQ.INFO`, from this one on. So a total of a newer server is an event as well.
+const FIRST_TOTAL: &str = "pushed";
 
 /// Fields of `INFO dq` about the timer, and what one unit of them is.
 const TIMER: [(&str, Metric, f64); 6] = [
@@ -142,8 +130,8 @@ impl Exporter {
                 text.add(MESSAGES, &labels(&[("queue", &queue), ("state", state)]), number(count));
             }
         }
-        for event in TOTALS {
-            if let Some(count) = info.int(event) {
+        for (event, count) in info.0.iter().skip_while(|(name, _)| name != FIRST_TOTAL) {
+            if let Some(count) = reply::int(count) {
                 text.add(EVENTS, &labels(&[("queue", &queue), ("event", event)]), number(count));
             }
         }

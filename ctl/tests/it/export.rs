@@ -4,16 +4,17 @@ use crate::dqctl::{command, ok};
 use crate::http::get;
 use crate::support::{eventually, free_port, Server};
 use crate::work::Work;
+use dq_client::Raw;
 use std::process::{Child, Command, Stdio};
 
-struct Export {
+pub struct Export {
     child: Child,
-    address: String,
+    pub address: String,
 }
 
 impl Export {
     /// Starts `dqctl export` with these options, and waits until it answers.
-    fn start(server: &Server, options: &[&str]) -> Export {
+    pub fn start(server: &Server, options: &[&str]) -> Export {
         let address = format!("127.0.0.1:{}", free_port());
         let args = [&["export", "--listen", &address], options].concat();
         let child = command(server, &args).stderr(Stdio::null()).spawn().unwrap();
@@ -26,7 +27,7 @@ impl Export {
         get(&self.address, path).expect("an answer")
     }
 
-    fn metrics(&self) -> String {
+    pub fn metrics(&self) -> String {
         let (status, text) = self.page("/metrics");
         assert_eq!(status, 200);
         text
@@ -137,6 +138,22 @@ fn the_number_of_queues_is_limited() {
     assert_eq!(value(&text, "dq_queues_limited"), Some(1.0));
     let all = Export::start(&server, &["--max-queues", "5"]);
     assert_eq!(all.value("dq_queues_limited"), Some(0.0));
+}
+
+#[test]
+fn five_thousand_queues_are_exported() {
+    let server = Server::start();
+    let client = server.client();
+    for number in 0..5_000 {
+        client.queue::<Raw>(format!("q{number}")).push(&Raw(b"x".to_vec())).send().unwrap();
+    }
+    let limited = Export::start(&server, &[]);
+    assert_eq!(limited.metrics().matches("dq_paused{").count(), 1_000);
+    assert_eq!(limited.value("dq_queues_limited"), Some(1.0));
+    let all = Export::start(&server, &["--max-queues", "5000"]);
+    let text = all.metrics();
+    assert_eq!((text.matches("dq_paused{").count(), value(&text, "dq_queues_limited")), (5_000, Some(0.0)));
+    assert_eq!(text.matches("state=\"ready\"} 1\n").count(), 5_000);
 }
 
 #[test]

@@ -13,6 +13,7 @@
 #[path = "../../../client/tests/it/support/mod.rs"]
 mod support;
 
+mod contrib;
 mod daily;
 mod doctor;
 mod dqctl;

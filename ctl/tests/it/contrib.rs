@@ -1,0 +1,253 @@
+//! What is in `contrib/` fits to what `dqctl` does.
+
+use crate::dqctl::{ok, run, without_server};
+use crate::export::Export;
+use crate::http::get;
+use crate::support::{eventually, free_port, Server};
+use serde_json::Value as Json;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+fn contrib(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../contrib").join(path)
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(contrib(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The metrics of a queue in which everything happens.
+fn page(server: &Server) -> String {
+    for id in ["acked", "dead"] {
+        ok(server, &["push", "q", "x", "--id", id]);
+    }
+    ok(server, &["push", "q", "x", "--in", "1h"]);
+    server.ask(&["DQ.POP", "q", "NOACK"]);
+    server.ask(&["DQ.BURY", "q", "dead"]);
+    Export::start(server, &[]).metrics()
+}
+
+/// The names of metrics in a text: `dq_` and what follows.
+fn names(text: &str) -> BTreeSet<String> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words.filter(|word| word.starts_with("dq_")).map(str::to_owned).collect()
+}
+
+/// The values that a text gives to a label: `state="ready"`, or `state=~"ready|delayed"`.
+fn values(text: &str, label: &str) -> BTreeSet<String> {
+    // A label of alerts, which Prometheus makes.
+    let text = text.replace("alertstate", "");
+    let after = |operator: &str| {
+        let pattern = format!("{label}{operator}\"");
+        let quoted = text.split(&pattern).skip(1).filter_map(|rest| rest.split('"').next()).collect::<Vec<_>>();
+        quoted.into_iter().flat_map(|values| values.split('|')).map(str::to_owned).collect::<Vec<_>>()
+    };
+    after("=").into_iter().chain(after("=~")).filter(|value| !value.starts_with('$')).collect()
+}
+
+/// All texts of a JSON value that have one of these keys.
+fn texts(json: &Json, keys: &[&str], found: &mut String) {
+    match json {
+        Json::Object(fields) => {
+            for (key, value) in fields {
+                if let (true, Some(text)) = (keys.contains(&key.as_str()), value.as_str()) {
+                    found.push_str(text);
+                    found.push('\n');
+                }
+                texts(value, keys, found);
+            }
+        }
+        Json::Array(items) => items.iter().for_each(|item| texts(item, keys, found)),
+        _ => {}
+    }
+}
+
+fn dashboard() -> (Json, String) {
+    let dashboard: Json = serde_json::from_str(&read("grafana/dq.json")).expect("JSON");
+    let mut queries = String::new();
+    texts(&dashboard, &["expr", "query", "definition"], &mut queries);
+    (dashboard, queries)
+}
+
+#[test]
+fn dashboard_and_alerts_name_only_what_export_serves() {
+    let server = Server::start();
+    let page = page(&server);
+    let (_, queries) = dashboard();
+    let served: BTreeSet<String> =
+        page.lines().filter(|line| !line.starts_with('#')).flat_map(|line| names(line).into_iter().take(1)).collect();
+    let samples: String = page.lines().filter(|line| !line.starts_with('#')).map(|line| format!("{line}\n")).collect();
+    // An alert may speak of commands and parameters in its description.
+    let rules: String = read("prometheus/dq.rules.yml")
+        .lines()
+        .filter(|line| !["summary:", "description:"].iter().any(|key| line.contains(key)))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    for (file, text) in [("dashboard", queries), ("alerts", rules), ("tests", read("prometheus/dq.rules.test.yml"))] {
+        let named = names(&text);
+        assert!(named.len() >= 8, "{file}: {named:?}");
+        for name in named {
+            assert!(served.contains(&name), "{file}: {name} is not in {served:?}");
+        }
+        for label in ["state", "event"] {
+            for value in values(&text, label) {
+                assert!(values(&samples, label).contains(&value), "{file}: {label}={value}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_metric_is_on_the_dashboard() {
+    let server = Server::start();
+    let page = page(&server);
+    let (_, queries) = dashboard();
+    let described = page.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
+    // How many queues there are is a matter of the alerts.
+    for name in described.filter(|name| *name != "dq_queues_limited") {
+        assert!(queries.contains(name), "{name}");
+    }
+}
+
+#[test]
+fn panels_of_the_dashboard_have_places_of_their_own() {
+    let (dashboard, _) = dashboard();
+    let panels = dashboard["panels"].as_array().expect("panels");
+    let mut ids = BTreeSet::new();
+    let mut taken = BTreeSet::new();
+    for panel in panels {
+        assert!(ids.insert(panel["id"].as_i64().expect("an id")), "{panel}");
+        let place = |name: &str| panel["gridPos"][name].as_i64().expect("a place");
+        assert!(place("x") + place("w") <= 24, "{panel}");
+        for x in place("x")..place("x") + place("w") {
+            for y in place("y")..place("y") + place("h") {
+                assert!(taken.insert((x, y)), "{}", panel["title"]);
+            }
+        }
+    }
+}
+
+/// The words of a file that are options, and the command before them.
+#[test]
+fn units_and_containers_use_options_that_exist() {
+    for (file, command) in [
+        ("systemd/mail.env", "work"),
+        ("systemd/dqctl-work@.service", "work"),
+        ("systemd/dqctl-export.service", "export"),
+        ("docker/compose.yml", ""),
+    ] {
+        let lines = read(file);
+        let lines = lines.lines().filter(|line| !line.starts_with('#'));
+        for line in lines
+            .filter(|line| ["DQ_WORK=", "DQ_EXPORT=", "ExecStart=", "command: ["].iter().any(|key| line.contains(key)))
+        {
+            let command =
+                if command.is_empty() { line.split(['[', ',']).nth(1).expect("a command").trim() } else { command };
+            let help = run(without_server(&[command, "--help"]));
+            assert_eq!(help.code, 0, "{file}: {line}");
+            let own = line.split(" -- ").next().unwrap_or_default();
+            let words = own.split([' ', '"', ',', '=', '[']).filter(|word| word.starts_with("--") && word.len() > 2);
+            for option in words {
+                assert!(help.out.contains(option), "{file}: {option}");
+            }
+        }
+    }
+}
+
+#[test]
+fn units_are_valid_for_systemd() {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("units-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let mut units = Vec::new();
+    for (file, name) in
+        [("dqctl-export.service", "dqctl-export.service"), ("dqctl-work@.service", "dqctl-work@mail.service")]
+    {
+        // The program is not installed here.
+        let text = read(&format!("systemd/{file}")).replace("/usr/bin/dqctl", env!("CARGO_BIN_EXE_dqctl"));
+        std::fs::write(dir.join(name), text).unwrap();
+        units.push(dir.join(name));
+    }
+    let verify = Command::new("systemd-analyze").args(["verify", "--man=no"]).args(&units).output();
+    if let Ok(verify) = verify {
+        let said = String::from_utf8_lossy(&verify.stderr);
+        // Other units of the machine are not ours.
+        let ours: Vec<&str> = said.lines().filter(|line| line.contains("dqctl")).collect();
+        assert!(ours.is_empty(), "{said}");
+    }
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
+#[ignore = "needs promtool: make test-prometheus"]
+fn promtool_accepts_the_alerts() {
+    for args in [
+        ["check", "rules", "dq.rules.yml"],
+        ["test", "rules", "dq.rules.test.yml"],
+        ["check", "config", "prometheus.yml"],
+    ] {
+        let ran = Command::new("promtool").args(args).current_dir(contrib("prometheus")).output().expect("promtool");
+        assert!(ran.status.success(), "{args:?}: {ran:?}");
+    }
+}
+
+struct Prometheus(Child, PathBuf);
+
+impl Drop for Prometheus {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+        let _ = std::fs::remove_dir_all(&self.1);
+    }
+}
+
+#[test]
+#[ignore = "needs prometheus: make test-prometheus"]
+fn prometheus_scrapes_export_and_answers_the_dashboard() {
+    let server = Server::start();
+    ok(&server, &["push", "q\"1", "x", "--id", "m"]);
+    server.ask(&["DQ.POP", "q\"1", "NOACK"]);
+    let export = Export::start(&server, &[]);
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("prometheus-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let configuration = read("prometheus/prometheus.yml")
+        .replace("15s", "200ms")
+        .replace("export:9899", &export.address)
+        .replace("dq.rules.yml", &contrib("prometheus/dq.rules.yml").to_string_lossy());
+    std::fs::write(dir.join("prometheus.yml"), configuration).unwrap();
+    let address = format!("127.0.0.1:{}", free_port());
+    let child = Command::new("prometheus")
+        .arg(format!("--config.file={}", dir.join("prometheus.yml").display()))
+        .arg(format!("--storage.tsdb.path={}", dir.join("data").display()))
+        .arg(format!("--web.listen-address={address}"))
+        .stderr(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("prometheus");
+    let _prometheus = Prometheus(child, dir);
+    let query = |expression: &str| {
+        let encoded: String = expression.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let (_, text) = get(&address, &format!("/api/v1/query?query={encoded}"))?;
+        serde_json::from_str::<Json>(&text).ok()
+    };
+    let value = |expression: &str| Some(query(expression)?["data"]["result"][0]["value"][1].as_str()?.to_owned());
+    eventually("it is scraped", || value("dq_up").as_deref() == Some("1"));
+    eventually("rates are known", || value("rate(dq_events_total{event=\"pushed\"}[1m])").is_some());
+    assert_eq!(value("dq_events_total{queue=\"q\\\"1\",event=\"pushed\"}").as_deref(), Some("1"));
+    assert_eq!(value("up").as_deref(), Some("1"));
+    // Every query of the dashboard is valid.
+    let (_, queries) = dashboard();
+    for expression in queries.lines().filter(|line| line.contains("dq_") && !line.starts_with("label_values")) {
+        let expression = expression.replace("$queue", ".*").replace("$__rate_interval", "1m");
+        let answer = query(&expression).expect("an answer");
+        assert_eq!(answer["status"], "success", "{expression}: {answer}");
+    }
+    // All rules are evaluated without an error.
+    eventually("rules are evaluated", || {
+        let Some((_, text)) = get(&address, "/api/v1/rules") else { return false };
+        let rules: Json = serde_json::from_str(&text).expect("JSON");
+        let rules = rules["data"]["groups"][0]["rules"].as_array().expect("rules").clone();
+        assert!(rules.iter().all(|rule| rule["health"] != "err"), "{rules:?}");
+        rules.len() >= 12 && rules.iter().all(|rule| rule["health"] == "ok")
+    });
+}
