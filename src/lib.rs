@@ -29,8 +29,21 @@ mod module {
     use std::ffi::{c_int, CStr};
 
     const NAME: &CStr = c"dq";
-    /// Two digits each for major, minor and patch: 0.1.0.
-    const VERSION: c_int = 100;
+    /// The version of the package as a number of two digits each for major, minor and patch: 0.2.0 is 200.
+    const VERSION: c_int = two_digits(env!("CARGO_PKG_VERSION_MAJOR")) * 10_000
+        + two_digits(env!("CARGO_PKG_VERSION_MINOR")) * 100
+        + two_digits(env!("CARGO_PKG_VERSION_PATCH"));
+
+    /// Reads a part of the version. A part that does not fit into two digits does not compile.
+    const fn two_digits(part: &str) -> c_int {
+        match c_int::from_str_radix(part, 10) {
+            Ok(number) => {
+                assert!(0 <= number && number < 100);
+                number
+            }
+            Err(_) => unreachable!(),
+        }
+    }
 
     #[global_allocator]
     static ALLOCATOR: ServerAlloc = ServerAlloc;

@@ -20,7 +20,7 @@ impl Command for Ack {
         acl: c"write fast",
         summary: c"Acknowledges delivered messages, which removes them. Returns the number of messages removed",
         complexity: c"O(M * log N) where M is the number of ids and receipts and N the number of messages in the queue",
-        since: c"0.1.0",
+        since: c"0.2.0",
         tips: c"",
         args: &[Arg::key(c"key"), Arg::string(c"id-or-receipt").multiple()],
         options: &[],

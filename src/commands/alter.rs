@@ -29,7 +29,7 @@ impl Command for Alter {
         summary: c"Changes the settings of a queue. With MKQUEUE it creates the queue if it does not exist",
         complexity:
             c"O(1), and O(M * log N) if the change drops M of N dead messages; the timer drops what would take long",
-        since: c"0.1.0",
+        since: c"0.2.0",
         tips: c"",
         args: &[Arg::key(c"key")],
         options: &[AlterOption::ARGS, Setting::ARGS, QueueSetting::ARGS],

@@ -20,7 +20,7 @@ impl Command for Cancel {
         acl: c"write fast",
         summary: c"Removes messages in any state, and forgets known ids. Returns the state that each was in",
         complexity: c"O(M * log N) where M is the number of ids and N the number of messages in the queue",
-        since: c"0.1.0",
+        since: c"0.2.0",
         tips: c"",
         args: &[Arg::key(c"key"), Arg::string(c"id").multiple()],
         options: &[],

@@ -22,7 +22,7 @@ impl Command for Complete {
         summary:
             c"Acknowledges a delivered message with a result, which is kept for a time. Returns whether it was removed",
         complexity: c"O(log N) where N is the number of messages in the queue",
-        since: c"0.1.0",
+        since: c"0.2.0",
         tips: c"",
         args: &[Arg::key(c"key"), Arg::string(c"id-or-receipt")],
         options: &[CompleteOption::ARGS],

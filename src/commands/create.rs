@@ -29,7 +29,7 @@ impl Command for Create {
         acl: c"write fast",
         summary: c"Creates an empty queue with its own settings. Succeeds too if the queue exists with exactly these settings",
         complexity: c"O(1)",
-        since: c"0.1.0",
+        since: c"0.2.0",
         tips: c"",
         args: &[Arg::key(c"key")],
         options: &[Setting::ARGS, QueueSetting::ARGS],

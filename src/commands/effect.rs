@@ -28,7 +28,7 @@ impl Command for Effect {
         summary: c"Applies an effect that another server wrote. Internal to replication and persistence",
         complexity:
             c"O(M * log N) where M is the number of messages in the effect and N the number of messages in the queue",
-        since: c"0.1.0",
+        since: c"0.2.0",
         tips: c"",
         args: &[Arg::key(c"key"), Arg::string(c"effect")],
         options: &[],

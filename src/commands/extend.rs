@@ -21,7 +21,7 @@ impl Command for Extend {
         acl: c"write fast",
         summary: c"Restarts the lease of a message in flight. Returns the new deadline",
         complexity: c"O(log N) where N is the number of messages in the queue",
-        since: c"0.1.0",
+        since: c"0.2.0",
         tips: c"nondeterministic_output",
         args: &[Arg::key(c"key"), Arg::string(c"id-or-receipt")],
         options: &[ExtendOption::ARGS],

@@ -21,7 +21,7 @@ impl Command for Get {
         acl: c"read fast",
         summary: c"Returns a message with all its fields",
         complexity: c"O(log N) where N is the number of messages in the queue",
-        since: c"0.1.0",
+        since: c"0.2.0",
         tips: c"",
         args: &[Arg::key(c"key"), Arg::string(c"id")],
         options: &[],

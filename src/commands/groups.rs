@@ -20,7 +20,7 @@ impl Command for Groups {
         acl: c"read slow",
         summary: c"Iterates over the groups of a queue with a cursor. Returns how many messages of each wait and how many occupy it",
         complexity: c"O(M * log N) for each call, where M is the number of groups looked at and N the number of messages in the queue",
-        since: c"0.1.0",
+        since: c"0.2.0",
         tips: c"",
         args: &[Arg::key(c"key"), Arg::string(c"cursor")],
         options: &[GroupsOption::ARGS],

@@ -22,7 +22,7 @@ impl Command for Info {
         acl: c"read fast",
         summary: c"Returns the counts, settings and totals of a queue",
         complexity: c"O(log N) where N is the number of messages in the queue",
-        since: c"0.1.0",
+        since: c"0.2.0",
         tips: c"",
         args: &[Arg::key(c"key")],
         options: &[],

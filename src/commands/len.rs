@@ -30,7 +30,7 @@ impl Command for Len {
         acl: c"read fast",
         summary: c"Returns the number of messages in one state, or of all messages that are to be completed. Optionally of one group",
         complexity: c"O(log N) where N is the number of messages in the queue",
-        since: c"0.1.0",
+        since: c"0.2.0",
         tips: c"",
         args: &[Arg::key(c"key"), STATES.optional()],
         options: &[LenOption::ARGS],

@@ -24,7 +24,7 @@ impl Command for MPop {
         acl: c"write slow blocking",
         summary: c"Delivers the next ready messages of the first of several queues that has any. Optionally blocks until one is due",
         complexity: c"O(K + M * log N) where K is the number of keys, M the number of messages delivered and N the number of messages in a queue",
-        since: c"0.1.0",
+        since: c"0.2.0",
         tips: c"nondeterministic_output",
         args: &[Arg::int(c"numkeys"), Arg::key(c"key").multiple()],
         options: &[PopOption::ARGS],

@@ -27,7 +27,7 @@ impl Command for MPush {
         acl: c"write slow",
         summary: c"Adds several messages to a queue in one step. Creates the queue if it does not exist",
         complexity: c"O(M * log N) where M is the number of messages pushed and N the number of messages in the queue",
-        since: c"0.1.0",
+        since: c"0.2.0",
         tips: c"",
         args: &[Arg::key(c"key"), Arg::int(c"count"), Arg::string(c"payload").multiple()],
         options: &[MPushOption::ARGS, MessageOption::ARGS],

@@ -21,7 +21,7 @@ impl Command for Nack {
         acl: c"write fast",
         summary: c"Gives back a message in flight, to be delivered again or to become dead",
         complexity: c"O(log N) where N is the number of messages in the queue",
-        since: c"0.1.0",
+        since: c"0.2.0",
         tips: c"",
         args: &[Arg::key(c"key"), Arg::string(c"id-or-receipt")],
         options: &[NackOption::ARGS],

@@ -24,7 +24,7 @@ const ROW: Row = Row {
     acl: c"write fast",
     summary: c"Suspends delivery from a queue, for a given time or until it is resumed",
     complexity: c"O(1)",
-    since: c"0.1.0",
+    since: c"0.2.0",
     tips: c"",
     args: &[Arg::key(c"key")],
     options: &[PauseOption::ARGS],

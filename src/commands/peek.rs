@@ -20,7 +20,7 @@ impl Command for Peek {
         acl: c"read slow",
         summary: c"Returns the first messages of a state in the order in which they will leave it. Dead and done messages are returned newest first",
         complexity: c"O(M * log N) where M is the number of messages returned and N the number of messages in the queue",
-        since: c"0.1.0",
+        since: c"0.2.0",
         tips: c"",
         args: &[Arg::key(c"key"), STATES.optional()],
         options: &[PeekOption::ARGS],

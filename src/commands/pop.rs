@@ -29,7 +29,7 @@ impl Command for Pop {
         summary: c"Delivers the next ready messages of a queue under a lease. Optionally blocks until one is due",
         complexity:
             c"O(M * log N) where M is the number of messages delivered and N the number of messages in the queue",
-        since: c"0.1.0",
+        since: c"0.2.0",
         tips: c"nondeterministic_output",
         args: &[Arg::key(c"key")],
         options: &[PopOption::ARGS],

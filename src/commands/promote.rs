@@ -22,7 +22,7 @@ impl Command for Promote {
             c"Makes delayed messages due now, all of them or the next ones. Returns the number of messages promoted",
         complexity:
             c"O(M * log N) where M is the number of messages promoted and N the number of messages in the queue",
-        since: c"0.1.0",
+        since: c"0.2.0",
         tips: c"",
         args: &[Arg::key(c"key")],
         options: &[PromoteOption::ARGS],

@@ -21,7 +21,7 @@ impl Command for Purge {
         acl: c"write slow",
         summary: c"Removes the messages of a queue: all of them, those in some states or of one group, or the first ones. Returns the number of messages removed",
         complexity: c"O(M * log N) where M is the number of messages removed and N the number of messages in the queue",
-        since: c"0.1.0",
+        since: c"0.2.0",
         tips: c"",
         args: &[Arg::key(c"key"), STATES.optional().multiple()],
         options: &[PurgeOption::ARGS],

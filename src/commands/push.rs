@@ -28,7 +28,7 @@ impl Command for Push {
         acl: c"write fast",
         summary: c"Adds a message to a queue, to be delivered at its due time. Creates the queue if it does not exist",
         complexity: c"O(log N) where N is the number of messages in the queue",
-        since: c"0.1.0",
+        since: c"0.2.0",
         tips: c"",
         args: &[Arg::key(c"key"), Arg::string(c"payload")],
         options: &[PushOption::ARGS, MessageOption::ARGS],

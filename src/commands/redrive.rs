@@ -21,7 +21,7 @@ impl Command for Redrive {
         acl: c"write slow",
         summary: c"Makes dead messages live again, as if they had never been delivered. Returns the number of messages redriven",
         complexity: c"O(M * log N) where M is the number of messages redriven or named and N the number of messages in the queue",
-        since: c"0.1.0",
+        since: c"0.2.0",
         tips: c"",
         args: &[Arg::key(c"key")],
         options: &[RedriveOption::ARGS],

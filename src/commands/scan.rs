@@ -22,7 +22,7 @@ impl Command for Scan {
         acl: c"read slow",
         summary: c"Iterates over the messages of a queue with a cursor",
         complexity: c"O(M + log N) for each call, where M is the number of messages looked at and N the number of messages in the queue",
-        since: c"0.1.0",
+        since: c"0.2.0",
         tips: c"",
         args: &[Arg::key(c"key"), Arg::string(c"cursor")],
         options: &[ScanOption::ARGS],

@@ -29,7 +29,7 @@ impl Command for Schedule {
         acl: c"write slow",
         summary: c"Declares a recurring message. Returns whether it was created, changed or left unchanged",
         complexity: c"O(log N) where N is the number of messages in the queue",
-        since: c"0.1.0",
+        since: c"0.2.0",
         tips: c"",
         args: &[Arg::key(c"key"), Arg::string(c"id"), Arg::string(c"payload"), RULE],
         options: &[ScheduleOption::ARGS],

@@ -20,7 +20,7 @@ impl Command for Stats {
         acl: c"read fast",
         summary: c"Returns how late a queue delivers its messages and how long its consumers take, as measured by this server",
         complexity: c"O(1)",
-        since: c"0.1.0",
+        since: c"0.2.0",
         tips: c"nondeterministic_output",
         args: &[Arg::key(c"key")],
         options: &[],

@@ -23,7 +23,7 @@ impl Command for Await {
         acl: c"read slow blocking",
         summary: c"Returns a message that is done or dead. Optionally blocks until it is",
         complexity: c"O(log N) where N is the number of messages in the queue",
-        since: c"0.1.0",
+        since: c"0.2.0",
         tips: c"",
         args: &[Arg::key(c"key"), Arg::string(c"id")],
         options: &[AwaitOption::ARGS],

@@ -366,7 +366,7 @@ mod tests {
             acl: c"",
             summary: c"",
             complexity: c"",
-            since: c"0.1.0",
+            since: c"0.2.0",
             tips: c"",
             args: &[Arg::key(c"key"), Arg::string(c"payload").multiple()],
             options: &[

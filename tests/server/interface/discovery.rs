@@ -15,6 +15,19 @@ fn every_command_has_a_sample() {
 }
 
 #[test]
+fn the_server_shows_the_version_of_the_package() {
+    let part = |text: &str| text.parse::<i64>().unwrap();
+    let version = part(env!("CARGO_PKG_VERSION_MAJOR")) * 10_000
+        + part(env!("CARGO_PKG_VERSION_MINOR")) * 100
+        + part(env!("CARGO_PKG_VERSION_PATCH"));
+    let server = Server::start();
+    let mut c = server.client_with(Protocol::Resp3);
+    let modules = c.ask("MODULE LIST");
+    let dq = modules.items().iter().map(Reply::fields).find(|module| module.text("name") == "dq").unwrap();
+    assert_eq!(dq.int("ver"), version);
+}
+
+#[test]
 fn every_command_is_documented() {
     let server = Server::start();
     let mut c = server.client_with(Protocol::Resp3);
