@@ -3,7 +3,7 @@
 //! `tests/golden/v1` holds a saved queue, every effect, and the digests that they lead to. A test fails if this version
 //! writes other bytes, or if these files no longer load to their digests. Until 0.2.0 is tagged the format may change,
 //! and `DQ_BLESS=1 cargo test --test model golden` writes the files again. After that, a new layout gets a new version
-//! and its own folder beside this one.
+//! and its own folder beside this one. What was released is in folders of its own, which `DQ_BLESS` leaves alone (`frozen`).
 
 use crate::damage::every_effect;
 use crate::exercise::{digest, lively, reload, NOW};
@@ -39,7 +39,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn unhex(line: &str) -> Vec<u8> {
+pub fn unhex(line: &str) -> Vec<u8> {
     line.as_bytes().chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
 }
 
@@ -54,7 +54,7 @@ fn saved(queue: &Queue) -> Vec<Vec<u8>> {
 }
 
 /// A short form of a digest: FNV-1a, 64 bits (Fowler, Noll and Vo).
-fn hash(bytes: &[u8]) -> String {
+pub fn hash(bytes: &[u8]) -> String {
     let hash = bytes
         .iter()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3));

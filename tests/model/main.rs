@@ -18,6 +18,7 @@ mod declaring;
 mod done;
 #[path = "../../fuzz/exercise.rs"]
 mod exercise;
+mod frozen;
 mod golden;
 mod groups;
 mod history;
