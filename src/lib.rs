@@ -34,6 +34,10 @@ mod module {
         + two_digits(env!("CARGO_PKG_VERSION_MINOR")) * 100
         + two_digits(env!("CARGO_PKG_VERSION_PATCH"));
 
+    /// Two lines that load the module are easily written, because CONFIG REWRITE does not look into included files.
+    const LOADED_ALREADY: &str = "dq is loaded already: remove one of the two loadmodule lines. CONFIG REWRITE, which \
+        Sentinel and failovers use too, writes one into the main file, so do not have another in an included file";
+
     /// Reads a part of the version. A part that does not fit into two digits does not compile.
     const fn two_digits(part: &str) -> c_int {
         match c_int::from_str_radix(part, 10) {
@@ -65,6 +69,8 @@ mod module {
         let known =
             unsafe { raw::Export_RedisModule_Init(ctx, NAME.as_ptr(), VERSION, raw::REDISMODULE_APIVER_1 as c_int) };
         if known != raw::Status::Ok as c_int {
+            // The one reason for which the server refuses the name.
+            log(Level::Warning, LOADED_ALREADY);
             return raw::Status::Err as c_int;
         }
         match init::load(ctx, argc, commands::register_all) {

@@ -4,3 +4,4 @@ mod discovery;
 mod docs;
 mod documents;
 mod errors;
+mod loading;

@@ -34,6 +34,6 @@ pub use reply::{Fields, Reply};
 pub use roaming::Roamer;
 pub use scenario::{every_command, every_state, known_of_every_command, sequence};
 pub use sentinel::Sentinels;
-pub use server::{in_both_protocols, Server};
+pub use server::{in_both_protocols, module, server_binary, Server};
 pub use transcript::Transcript;
 pub use wait::{eventually, late_ms};

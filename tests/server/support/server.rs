@@ -295,7 +295,7 @@ pub fn server_binary() -> String {
 }
 
 /// The module under test, which cargo builds beside the binary of these tests.
-fn module() -> PathBuf {
+pub fn module() -> PathBuf {
     if let Some(named) = std::env::var_os("DQ_MODULE") {
         return PathBuf::from(named);
     }
