@@ -1,6 +1,6 @@
 # `make` lists the targets. A target installs what it needs and cannot find (scripts/install-deps.sh).
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-client test-ctl test-web test-workers test-prometheus test-matrix test-valgrind miri soak fuzz fuzz-smoke lint deny msrv fmt bench bench-quick bench-core bench-stalls bench-instructions bench-charts bench-deps docs deps clean
+.PHONY: help run build test test-client test-ctl test-web test-workers test-prometheus test-matrix test-valgrind miri soak fuzz fuzz-smoke lint deny msrv fmt bench bench-quick bench-core bench-stalls bench-instructions bench-charts bench-deps docs dist test-dist deps clean
 
 # The directory where rustup installs cargo, in case the shell does not have it in its PATH.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -146,6 +146,15 @@ docs: ## build the site of docs/ in target/docs/book; cargo installs mdbook if i
 	@scripts/install-deps.sh python
 	@command -v mdbook >/dev/null || cargo install --locked mdbook
 	python3 scripts/docs.py $(TARGET)/docs
+
+dist: ## build what is released, in target/dist: stripped binaries, a tarball, a Debian package, checksums
+	@scripts/install-deps.sh build python
+	scripts/dist.sh $(TRIPLE)
+
+# It installs the package on this machine and removes it again, if it may: as root, and if no such package is there.
+test-dist: ## test target/dist as a new user would, on the server that is installed or on SERVERS="path ..."
+	@scripts/install-deps.sh server python
+	python3 tests/dist $(foreach server,$(SERVERS),--server $(server))
 
 deps: ## install what is missing to build, test and run
 	@scripts/install-deps.sh

@@ -1,0 +1,147 @@
+"""The Debian package: installed, used, upgraded and removed with dpkg on this machine."""
+import os
+import shutil
+import subprocess
+import tempfile
+
+import files
+from shell import Shell, ask, blocks, run
+
+NAME = "redis-module-dq"
+HEADING = "The Debian package"
+
+
+def obstacle():
+    """Why packages cannot be installed here, or nothing."""
+    if not shutil.which("dpkg"):
+        return "dpkg is missing"
+    if os.geteuid() != 0:
+        return "it is installed with dpkg, which needs root"
+    status = subprocess.run(["dpkg-query", "--show", "--showformat=${db:Status-Status}", NAME], capture_output=True,
+                            text=True).stdout
+    if status not in ("", "not-installed"):
+        return f"{NAME} is {status} on this machine"
+    return None
+
+
+def install(deb):
+    return run("dpkg", "--install", deb)
+
+
+def remove():
+    subprocess.run(["dpkg", "--purge", NAME], capture_output=True, check=False)
+
+
+def contents(deb):
+    """The files and links of a package."""
+    names = run("bash", "-o", "pipefail", "-c", 'dpkg-deb --fsys-tarfile "$1" | tar --list', "bash", deb)
+    return [name.removeprefix(".") for name in names.splitlines() if not name.endswith("/")]
+
+
+def configure(shell):
+    """A configuration with the lines that the package has for it, and a data directory of its own."""
+    config = os.path.join(shell.dir, "redis.conf")
+    with open(config, "w", encoding="utf-8") as file:
+        file.write(f"bind 127.0.0.1\ndir {shell.dir}\nappendonly yes\n")
+    append = next(line for block in blocks(HEADING, "sh") for line in block.splitlines() if "tee -a" in line)
+    shell.run(append.replace("/etc/redis/redis.conf", config), shell.dir)
+    return f"redis-server {config}"
+
+
+def an_older_one(deb, directory):
+    """The same package as version 0.1.0, with another module: strip has left nothing, so a note is added."""
+    tree = os.path.join(directory, "older")
+    run("dpkg-deb", "--raw-extract", deb, tree)
+    control = os.path.join(tree, "DEBIAN", "control")
+    with open(control, encoding="utf-8") as file:
+        text = file.read()
+    version = next(line for line in text.splitlines() if line.startswith("Version: "))
+    with open(control, "w", encoding="utf-8") as file:
+        file.write(text.replace(version, "Version: 0.1.0-1").replace("(= " + version.split()[1], "(= 0.1.0-1"))
+    with open(os.path.join(tree, "usr/share/doc", NAME, "only-in-0.1.0"), "w", encoding="utf-8") as file:
+        file.write("a file that the next version does not have\n")
+    older = os.path.join(directory, "older.deb")
+    run("dpkg-deb", "--root-owner-group", "--build", tree, older)
+    return older
+
+
+def the_package_installs_works_and_leaves_nothing(dist, server):
+    deb = files.only(dist, "*.deb")
+    paths = contents(deb)
+    present = [path for path in paths if os.path.lexists(path)]
+    assert not present, f"these files are here already: {present}"
+    try:
+        assert "append /usr/share/redis-module-dq/dq.conf" in install(deb)
+        run("dpkg", "--verify", NAME)
+        with Shell(server) as shell:
+            line = configure(shell)
+            shell.start(line, shell.dir)
+            for text in blocks(HEADING, "text"):
+                shell.play(text, shell.dir)
+            # Sentinel does this to every server. The module must not be in the file twice then.
+            assert ask(shell.port, "CONFIG", "REWRITE") == "+OK"
+            shell.run("dqctl push later 1 --id one --in 1h", shell.dir)
+            shell.stop()
+            shell.start(line, shell.dir)
+            assert ask(shell.port, "DQ.LEN", "later") == ":1"
+            assert "dqctl-push - Push a message" in shell.run("MANWIDTH=80 man dqctl-push | col -b", shell.dir)
+            for subject in ("dqctl", "dqctl-work", "dqctl-export"):
+                assert os.path.exists(shell.run(f"man -w {subject}", shell.dir).strip()), subject
+            completed = shell.run("source /usr/share/bash-completion/completions/dqctl; complete -p dqctl", shell.dir)
+            assert "dqctl" in completed
+            if shutil.which("systemd-analyze"):
+                units = [path for path in paths if path.endswith(".service")]
+                assert units, "the package has no units"
+                for unit in units:
+                    shell.run(f"systemd-analyze verify --man=no {unit.replace('@.', '@mail.')}", shell.dir)
+        run("dpkg", "--remove", NAME)
+        left = [path for path in paths if os.path.lexists(path)]
+        assert not left, f"left behind: {left}"
+    finally:
+        remove()
+    assert not os.path.exists("/usr/share/redis-module-dq") and not os.path.exists(f"/usr/share/doc/{NAME}")
+
+
+def removing_the_package_names_the_servers_that_still_load_it(dist, _):
+    config = "/etc/redis/dq-dist-test.conf"
+    made = not os.path.isdir("/etc/redis")
+    install(files.only(dist, "*.deb"))
+    try:
+        os.makedirs("/etc/redis", exist_ok=True)
+        with open(config, "w", encoding="utf-8") as file:
+            file.write("loadmodule /usr/lib/redis/modules/libdq.so\n")
+        done = subprocess.run(["dpkg", "--remove", NAME], capture_output=True, text=True, check=True)
+        assert f"{config} still loads dq" in done.stderr, done.stderr
+    finally:
+        os.remove(config)
+        if made:
+            os.rmdir("/etc/redis")
+        remove()
+
+
+def an_upgrade_keeps_the_data_and_the_running_server(dist, server):
+    deb = files.only(dist, "*.deb")
+    with tempfile.TemporaryDirectory(prefix="dq-dist-") as directory:
+        older = an_older_one(deb, directory)
+        try:
+            install(older)
+            with Shell(server) as shell:
+                line = configure(shell)
+                shell.start(line, shell.dir)
+                shell.run("dqctl push later 1 --id one --in 1h; dqctl push now 2 --id two", shell.dir)
+                assert "keeps the version" in install(deb)
+                assert not os.path.exists(f"/usr/share/doc/{NAME}/only-in-0.1.0")
+                assert ask(shell.port, "DQ.LEN", "later") == ":1", "the running server goes on"
+                shell.stop()
+                shell.start(line, shell.dir)
+                assert ask(shell.port, "DQ.LEN", "later") == ":1"
+                assert ask(shell.port, "DQ.GET", "now", "two").startswith("*")
+        finally:
+            remove()
+
+
+TESTS = [
+    the_package_installs_works_and_leaves_nothing,
+    removing_the_package_names_the_servers_that_still_load_it,
+    an_upgrade_keeps_the_data_and_the_running_server,
+]
