@@ -2,6 +2,9 @@
 
 pub mod doctor;
 pub mod generate;
+mod moving;
+
+pub use moving::{DumpArgs, LoadArgs};
 
 use crate::connection::Connection;
 use crate::time::{parse_instant, parse_span};
@@ -83,6 +86,10 @@ pub enum Command {
     Completions(generate::CompletionsArgs),
     /// Write the manual pages of dqctl
     Man(generate::ManArgs),
+    /// Write all messages of a queue, its settings and its schedules as JSON lines
+    Dump(DumpArgs),
+    /// Push what dqctl dump wrote
+    Load(LoadArgs),
 }
 
 impl Command {

@@ -7,16 +7,20 @@ mod cli;
 mod connection;
 mod daily;
 mod doctor;
+mod dump;
 mod export;
 mod failure;
 mod generate;
 mod http;
+mod load;
 mod message;
 mod output;
+mod progress;
 mod queues;
 mod reply;
 mod time;
 mod web;
+mod transfer;
 mod work;
 
 use clap::Parser;
@@ -63,5 +67,7 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
         Command::Doctor(args) => doctor::doctor(&client, &args, &output),
         Command::Completions(args) => generate::completions(&args, &output),
         Command::Man(args) => generate::man(&args, &output),
+        Command::Dump(args) => dump::dump(&client, &args),
+        Command::Load(args) => load::load(&client, &args, &output),
     }
 }

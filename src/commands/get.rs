@@ -4,7 +4,7 @@ use super::error::Error;
 use super::{key_name, look_at, now, reply_id, serve, word};
 use crate::module_api::ctx::Ctx;
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
-use crate::queue::id::{Id, IdBuffer};
+use crate::queue::id::{Id, IdBuffer, Sequence};
 use crate::queue::rule::Rule;
 use crate::queue::time::UnixMs;
 use crate::queue::{DoneMessage, Message, Phase, Recurring, Shown, State, StateKind};
@@ -47,21 +47,43 @@ fn get(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
+/// What a reply says beside the fields of `DQ.GET`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Extra {
+    Nothing,
+    /// The place in the push order, in a last field `sequence`.
+    Sequence,
+}
+
+impl Extra {
+    fn reply(self, ctx: Ctx, sequence: Sequence) {
+        if self == Extra::Sequence {
+            ctx.bulk(b"sequence");
+            ctx.integer(sequence.0 as i64);
+        }
+    }
+}
+
 /// Replies with a message as a map.
 pub fn reply_shown(ctx: Ctx, shown: &Shown<'_>) {
+    reply_shown_with(ctx, shown, Extra::Nothing);
+}
+
+/// Replies with a message as a map, with more than `DQ.GET` says.
+pub fn reply_shown_with(ctx: Ctx, shown: &Shown<'_>, extra: Extra) {
     match shown {
-        Shown::Held(message) => reply_message(ctx, message),
-        Shown::Done(message) => reply_done(ctx, message),
+        Shown::Held(message) => reply_message(ctx, message, extra),
+        Shown::Done(message) => reply_done(ctx, message, extra),
     }
 }
 
 /// Replies with a done message.
-fn reply_done(ctx: Ctx, message: &DoneMessage<'_>) {
+fn reply_done(ctx: Ctx, message: &DoneMessage<'_>, extra: Extra) {
     let number = |field: &str, value: u64| {
         ctx.bulk(field.as_bytes());
         ctx.integer(value as i64);
     };
-    ctx.map(8);
+    ctx.map(8 + usize::from(extra == Extra::Sequence));
     ctx.bulk(b"id");
     reply_id(ctx, message.sequence, message.name);
     ctx.bulk(b"state");
@@ -76,9 +98,10 @@ fn reply_done(ctx: Ctx, message: &DoneMessage<'_>) {
         Some(result) => ctx.bulk(result),
         None => ctx.null(),
     }
+    extra.reply(ctx, message.sequence);
 }
 
-fn reply_message(ctx: Ctx, message: &Message<'_>) {
+fn reply_message(ctx: Ctx, message: &Message<'_>, extra: Extra) {
     let record = &message.record;
     let leased = match (message.state, record.phase) {
         (State::InFlight, Phase::Leased { deadline, receipt }) => Some((deadline, receipt)),
@@ -93,7 +116,8 @@ fn reply_message(ctx: Ctx, message: &Message<'_>) {
         + usize::from(message.error.is_some())
         + 2 * usize::from(death.is_some())
         + usize::from(message.group.is_some())
-        + message.recurring.map_or(0, schedule_fields);
+        + message.recurring.map_or(0, schedule_fields)
+        + usize::from(extra == Extra::Sequence);
     let number = |field: &str, value: u64| {
         ctx.bulk(field.as_bytes());
         ctx.integer(value as i64);
@@ -139,6 +163,7 @@ fn reply_message(ctx: Ctx, message: &Message<'_>) {
     if let Some(state) = message.recurring {
         reply_schedule(ctx, state);
     }
+    extra.reply(ctx, record.sequence);
 }
 
 /// The number of fields that [`reply_schedule`] adds to the map of a message.

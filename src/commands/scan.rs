@@ -1,7 +1,7 @@
-//! `DQ.SCAN key cursor [STATE state] [COUNT n] [RECURRING]`
+//! `DQ.SCAN key cursor [STATE state] [COUNT n] [RECURRING] [SEQUENCE]`
 
 use super::error::Error;
-use super::get::reply_shown;
+use super::get::{reply_shown_with, Extra};
 use super::len::{state, STATES};
 use super::options::{self, options, Options};
 use super::{key_name, look_at, now, serve, word};
@@ -39,6 +39,7 @@ options! {
         State => STATES.after(c"STATE"),
         Count => Arg::token_int(c"COUNT", c"count"),
         Recurring => Arg::token(c"recurring", c"RECURRING"),
+        Sequence => Arg::token(c"sequence", c"SEQUENCE"),
     }
 }
 
@@ -65,7 +66,7 @@ fn reply_page(ctx: Ctx, queue: &Queue, now: UnixMs, request: &Request) {
     ctx.array(page.len());
     for sequence in page {
         match queue.show(now, sequence) {
-            Some(shown) => reply_shown(ctx, &shown),
+            Some(shown) => reply_shown_with(ctx, &shown, request.extra),
             None => ctx.null_array(),
         }
     }
@@ -77,18 +78,20 @@ pub(super) struct Request {
     /// How many messages to look at.
     count: usize,
     filter: ScanFilter,
+    extra: Extra,
 }
 
 pub(super) fn parse(call: &mut Call<'_>) -> Result<Request, Error> {
     let cursor = options::cursor(word(call))?;
-    let (mut count, mut filter) = (COUNT, ScanFilter::default());
+    let (mut count, mut filter, mut extra) = (COUNT, ScanFilter::default(), Extra::Nothing);
     let mut options = Options::new(&mut call.args);
     while let Some(option) = options.next()? {
         match option {
             ScanOption::State => filter.kind = Some(state(options.value()?)?),
             ScanOption::Count => count = options.count()?,
             ScanOption::Recurring => filter.recurring = true,
+            ScanOption::Sequence => extra = Extra::Sequence,
         }
     }
-    Ok(Request { cursor, count, filter })
+    Ok(Request { cursor, count, filter, extra })
 }

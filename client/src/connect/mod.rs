@@ -203,8 +203,11 @@ impl Client {
         Err(Error::Unavailable("MOVED too often: the nodes of the cluster do not agree".to_owned()))
     }
 
-    /// Sends several commands, those for one server together, each once. The replies are in the order of the commands.
-    pub(crate) fn batch(&self, commands: &[Cmd]) -> Vec<Result<Value, Error>> {
+    /// Sends several commands, those for one server together, each once, and returns their replies in the order of the
+    /// commands. Other clients may be served in between. If the connection is lost, the commands without a reply are
+    /// [`Error::Lost`].
+    #[must_use]
+    pub fn batch(&self, commands: &[Cmd]) -> Vec<Result<Value, Error>> {
         let mut replies: Vec<Option<Result<Value, Error>>> = commands.iter().map(|_| None).collect();
         let mut by_server: HashMap<Address, Vec<usize>> = HashMap::new();
         for (number, (command, reply)) in commands.iter().zip(&mut replies).enumerate() {
@@ -257,6 +260,47 @@ impl Client {
         }
         self.keep(link, &last);
         replies
+    }
+
+    /// Sends several commands as one transaction, `MULTI` to `EXEC`, to the server of the first one's key, once. All keys
+    /// must be in one slot of a cluster. A reply can be an error of its command.
+    ///
+    /// # Errors
+    /// What the server answers if it refuses the transaction, or what happened to the connection.
+    pub fn transaction(&self, commands: &[Cmd]) -> Result<Vec<Result<Value, Error>>, Error> {
+        let mut packed = redis::cmd("MULTI").get_packed_command();
+        commands.iter().for_each(|command| command.write_packed_command(&mut packed));
+        redis::cmd("EXEC").write_packed_command(&mut packed);
+        let mut address = self.route(commands.first().and_then(key_of).as_deref())?;
+        for _ in 0..REDIRECTIONS {
+            let mut link = self.take(&address, Resend::Never)?;
+            let mut moved = None;
+            // If a command is not accepted, EXEC says only that; the command's own reply says why.
+            let mut refused = None;
+            let mut reply = link.send(&packed, self.inner.options.response_timeout).map(|()| Value::Nil);
+            for _ in 0..commands.len() + 2 {
+                reply = reply.and_then(|_| link.receive());
+                if let Ok(value @ Value::ServerError(_)) = &reply {
+                    moved = moved.or_else(|| redirect(value, &address));
+                    refused = refused.or_else(|| reply::checked(value.clone()).err());
+                }
+            }
+            self.keep(link, &reply);
+            match (moved, refused) {
+                (Some((slot, next, is_final)), _) => {
+                    if is_final {
+                        self.learn(slot, next.clone());
+                        address = next;
+                    } else {
+                        // ASK: its keys are about to arrive there.
+                        std::thread::sleep(Duration::from_millis(20));
+                    }
+                }
+                (None, Some(error)) => return Err(error),
+                (None, None) => return Ok(reply::list(reply?)?.into_iter().map(reply::checked).collect()),
+            }
+        }
+        Err(Error::Unavailable("MOVED too often: the nodes of the cluster do not agree".to_owned()))
     }
 
     /// Opens a connection for the caller alone, to the server of the key.

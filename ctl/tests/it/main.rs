@@ -17,6 +17,7 @@ mod contrib;
 mod daily;
 mod doctor;
 mod dqctl;
+mod dump;
 mod errors;
 mod export;
 mod generate;

@@ -92,6 +92,7 @@ const TABLE: &[(&str, Says)] = &[
     ("DQ.SCHEDULE q 1760000000000-1 x EVERY 5", Starts("ERR ID must be")),
     ("DQ.SCHEDULE q a#1 x EVERY 5", Starts("ERR ID must be")),
     ("DQ.SCAN q 0 RECURRING RECURRING", SYNTAX),
+    ("DQ.SCAN q 0 SEQUENCE SEQUENCE", SYNTAX),
     // A state that is none, or where none is expected.
     ("DQ.PURGE q sleeping", Starts("ERR ")),
     ("DQ.PURGE q dead sleeping", Starts("ERR ")),

@@ -46,6 +46,24 @@ fn a_page_is_a_cursor_and_messages_like_get() {
 }
 
 #[test]
+fn a_scan_tells_the_push_order_on_request() {
+    in_both_protocols(|c| {
+        c.ask("DQ.MPUSH q 6 x x x x x x IDS f e d c b a");
+        c.push("q x");
+        c.ask("DQ.BURY q e");
+        c.ask("DQ.ALTER q RETAIN 60000");
+        let done = c.ask("DQ.POP q").items()[0].items()[3].text();
+        c.ask(format!("DQ.ACK q {done}"));
+        let (_, mut messages) = c.scan("q 0 COUNT 100 SEQUENCE");
+        messages.sort_by_key(|message| message.int("sequence"));
+        let ids: Vec<String> = messages.iter().map(|message| message.text("id")).collect();
+        assert_eq!(ids[..6], ["f", "e", "d", "c", "b", "a"]);
+        assert_eq!(ids.len(), 7, "{ids:?}");
+        assert!(c.scan("q 0 COUNT 100").1.iter().all(|message| !message.has("sequence")));
+    });
+}
+
+#[test]
 fn scanning_an_empty_queue_ends_at_once() {
     in_both_protocols(|c| {
         c.create("empty");

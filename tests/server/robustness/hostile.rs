@@ -42,7 +42,7 @@ fn exercise(c: &mut Client, key: &str) {
         "DQ.REDRIVE {q} IDS 2 spent rejected DELAY 1",
         "DQ.CANCEL {q} retried replaced nobody",
         "DQ.MPUSH {q} 3 x y z IDS a held b REPLACE TTL 5",
-        "DQ.SCAN {q} 0 RECURRING",
+        "DQ.SCAN {q} 0 RECURRING SEQUENCE",
         "DQ.SCHEDULE {q} later x EVERY 5 TIMES 2",
         "DQ.SCHEDULE {q} spent y CRON @hourly",
         "DQ.BURY {q} spent",

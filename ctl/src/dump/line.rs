@@ -1,0 +1,257 @@
+//! The lines of a dump, written and read: JSON objects, one per line.
+//!
+//! Each names its queue. A line with `settings` describes the queue, one with `every` or `cron` a schedule, and any other
+//! one a message. Payloads are base64. Names, ids, groups and errors are text; if they are not UTF-8, the key ends with
+//! `-base64` instead.
+
+use super::base64;
+use crate::reply::{self, Fields};
+use crate::transfer::NewMessage;
+use dq_client::Value;
+use serde_json::{Map, Value as Json};
+
+/// The fields of a schedule that DQ.SCHEDULE takes as options, and the options.
+pub const RULE: [(&str, &str); 6] = [
+    ("every", "EVERY"),
+    ("offset", "OFFSET"),
+    ("cron", "CRON"),
+    ("tz", "TZ"),
+    ("until", "UNTIL"),
+    ("times-left", "TIMES"),
+];
+
+/// One line that was read.
+#[derive(Debug)]
+pub struct Line {
+    pub queue: Vec<u8>,
+    pub what: What,
+}
+
+#[derive(Debug)]
+pub enum What {
+    Queue(QueueLine),
+    Message(NewMessage),
+    /// A message that was dead, with its error.
+    Dead(NewMessage, Option<Vec<u8>>),
+    /// A recurring message, with the options of its rule.
+    Schedule(NewMessage, Vec<(&'static str, String)>),
+}
+
+/// The settings of a queue, in the words of DQ.CREATE, and its pause.
+#[derive(Debug, Default)]
+pub struct QueueLine {
+    pub settings: Vec<Vec<u8>>,
+    pub is_paused: bool,
+    pub paused_until: Option<i64>,
+}
+
+/// Writes an object with its keys in a given order.
+struct Writer(String);
+
+impl Writer {
+    fn new(queue: &[u8]) -> Writer {
+        let mut line = Writer("{".to_owned());
+        line.text("queue", queue);
+        line
+    }
+
+    fn put(&mut self, name: &str, value: &Json) {
+        if self.0.len() > 1 {
+            self.0.push(',');
+        }
+        self.0.push_str(&format!("{}:{value}", Json::from(name)));
+    }
+
+    /// Text, or base64 under another key.
+    fn text(&mut self, name: &str, bytes: &[u8]) {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => self.put(name, &Json::from(text)),
+            Err(_) => self.put(&format!("{name}-base64"), &Json::from(reply::base64(bytes))),
+        }
+    }
+
+    fn value(&mut self, name: &str, value: &Value) {
+        match value {
+            Value::BulkString(bytes) => self.text(name, bytes),
+            Value::Int(number) => self.put(name, &Json::from(*number)),
+            _ => {}
+        }
+    }
+
+    fn end(mut self) -> String {
+        self.0.push_str("}\n");
+        self.0
+    }
+}
+
+/// The line of a queue, from its DQ.INFO: the settings are the fields from `lease` to `forward`.
+pub fn of_queue(queue: &[u8], info: &Fields) -> String {
+    let mut settings = Writer("{".to_owned());
+    for (name, value) in info.0.iter().skip_while(|(name, _)| name != "lease") {
+        settings.value(name, value);
+        if name == "forward" {
+            break;
+        }
+    }
+    let settings = settings.end();
+    let mut line = Writer::new(queue);
+    line.0.push_str(&format!(",\"settings\":{}", settings.trim_end()));
+    if info.int("paused") == Some(1) {
+        line.put("paused", &Json::from(true));
+        if let Some(until) = info.int("paused-until") {
+            line.put("paused-until", &Json::from(until));
+        }
+    }
+    line.end()
+}
+
+/// The line of a message, from a page of DQ.SCAN. Its lease is written only if it is not the queue's.
+pub fn of_message(queue: &[u8], message: &Fields, queue_lease: Option<i64>) -> String {
+    let mut line = Writer::new(queue);
+    line.text("id", message.bytes("id"));
+    line.put("state", &Json::from(message.text("state")));
+    line.put("payload", &Json::from(reply::base64(message.bytes("payload"))));
+    for name in ["priority", "created", "due", "attempt", "retries", "ttl", "group"] {
+        if let Some(value) = message.get(name) {
+            line.value(name, value);
+        }
+    }
+    if let Some(lease) = message.int("lease").filter(|lease| Some(*lease) != queue_lease) {
+        line.put("lease", &Json::from(lease));
+    }
+    for name in RULE.iter().map(|(name, _)| *name).chain(["error", "reason", "died"]) {
+        if let Some(value) = message.get(name) {
+            line.value(name, value);
+        }
+    }
+    line.end()
+}
+
+/// Reads a line. The error says what is wrong with it.
+pub fn read(line: &[u8]) -> Result<Line, String> {
+    let json: Json = serde_json::from_slice(line).map_err(|error| format!("it is no JSON: {error}"))?;
+    let Json::Object(object) = json else { return Err("it is no JSON object".to_owned()) };
+    let queue = bytes(&object, "queue")?.ok_or("it has no queue")?;
+    let what = match object.get("settings") {
+        Some(Json::Object(settings)) => What::Queue(QueueLine {
+            settings: create_words(settings)?,
+            is_paused: object.get("paused") == Some(&Json::from(true)),
+            paused_until: number(&object, "paused-until")?,
+        }),
+        Some(_) => return Err("its settings are no object".to_owned()),
+        None => read_message(&object)?,
+    };
+    Ok(Line { queue, what })
+}
+
+fn read_message(object: &Map<String, Json>) -> Result<What, String> {
+    let payload = object.get("payload").and_then(Json::as_str).ok_or("it has no payload")?;
+    let state = object.get("state").map_or(Ok("ready"), |state| state.as_str().ok_or("its state is no text"))?;
+    let message = NewMessage {
+        id: bytes(object, "id")?.ok_or("it has no id")?,
+        payload: base64::decode(payload).ok_or("its payload is no base64")?,
+        due: number(object, "due")?,
+        priority: number(object, "priority")?.unwrap_or(0),
+        retries: number(object, "retries")?,
+        lease: number(object, "lease")?,
+        ttl: number(object, "ttl")?,
+        group: bytes(object, "group")?,
+    };
+    let mut rule = Vec::new();
+    for (name, option) in RULE {
+        match object.get(name) {
+            None | Some(Json::Null) => {}
+            Some(Json::String(text)) => rule.push((option, text.clone())),
+            Some(Json::Number(number)) => rule.push((option, number.to_string())),
+            Some(_) => return Err(format!("its {name} is neither a text nor a number")),
+        }
+    }
+    match state {
+        "dead" => Ok(What::Dead(message, bytes(object, "error")?)),
+        "delayed" | "ready" | "inflight" if rule.is_empty() => Ok(What::Message(message)),
+        "delayed" | "ready" | "inflight" => Ok(What::Schedule(message, rule)),
+        other => Err(format!("its state {other} is none of delayed, ready, inflight and dead")),
+    }
+}
+
+/// The value of `name`, or of `name-base64` decoded.
+fn bytes(object: &Map<String, Json>, name: &str) -> Result<Option<Vec<u8>>, String> {
+    let encoded = format!("{name}-base64");
+    match (object.get(name), object.get(&encoded)) {
+        (Some(Json::String(text)), _) => Ok(Some(text.as_bytes().to_vec())),
+        (None, Some(Json::String(text))) => {
+            base64::decode(text).map(Some).ok_or_else(|| format!("its {encoded} is no base64"))
+        }
+        (None, None) => Ok(None),
+        _ => Err(format!("its {name} is no text")),
+    }
+}
+
+fn number(object: &Map<String, Json>, name: &str) -> Result<Option<i64>, String> {
+    match object.get(name) {
+        None | Some(Json::Null) => Ok(None),
+        Some(value) => value.as_i64().map(Some).ok_or_else(|| format!("its {name} is no whole number")),
+    }
+}
+
+/// The settings as options of DQ.CREATE: the name of a field is that of the option, but for those with several values.
+fn create_words(settings: &Map<String, Json>) -> Result<Vec<Vec<u8>>, String> {
+    let shown = |name: &str| match settings.get(name) {
+        Some(Json::String(text)) => Ok(Some(text.clone())),
+        Some(Json::Number(number)) => Ok(Some(number.to_string())),
+        None => Ok(None),
+        Some(_) => Err(format!("its setting {name} is neither a text nor a number")),
+    };
+    let mut words = Vec::new();
+    for name in settings.keys() {
+        let (option, values): (&str, Vec<&str>) = match name.as_str() {
+            "backoff-base" => ("BACKOFF", vec!["backoff-base", "backoff-max"]),
+            "rate" => ("RATE", vec!["rate", "rate-period"]),
+            "backoff-max" | "rate-period" | "backoff-jitter" | "forward" | "forward-base64" => continue,
+            other => (other, vec![other]),
+        };
+        words.push(option.to_ascii_uppercase().into_bytes());
+        for value in values {
+            words.push(shown(value)?.ok_or_else(|| format!("its setting {value} is missing"))?.into_bytes());
+        }
+        if let ("BACKOFF", Some(jitter)) = (option, shown("backoff-jitter")?) {
+            words.extend([b"JITTER".to_vec(), jitter.into_bytes()]);
+        }
+    }
+    if let Some(forward) = bytes(settings, "forward")?.filter(|forward| forward != b"NONE") {
+        words.push(b"FORWARD".to_vec());
+        words.extend(forward.split(|byte| *byte == b' ').map(<[u8]>::to_vec));
+    }
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{read, What};
+
+    #[test]
+    fn a_line_that_is_wrong_says_what() {
+        for (line, expected) in [
+            ("{", "it is no JSON"),
+            ("[]", "it is no JSON object"),
+            ("{}", "it has no queue"),
+            (r#"{"queue":"q"}"#, "it has no payload"),
+            (r#"{"queue":"q","payload":"!!"}"#, "it has no id"),
+            (r#"{"queue":"q","id":"m","payload":"!!"}"#, "its payload is no base64"),
+            (r#"{"queue":"q","id":"m","payload":"","due":"x"}"#, "its due is no whole number"),
+            (r#"{"queue":"q","id":"m","payload":"","state":"odd"}"#, "its state odd"),
+            (r#"{"queue":"q","settings":{"rate":1}}"#, "its setting rate-period is missing"),
+        ] {
+            let error = read(line.as_bytes()).unwrap_err();
+            assert!(error.starts_with(expected), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn settings_are_read_as_options() {
+        let line = r#"{"queue":"q","settings":{"lease":5,"backoff-base":1,"backoff-max":2,"backoff-jitter":3,"forward":"LIST l LEFT"}}"#;
+        let What::Queue(queue) = read(line.as_bytes()).unwrap().what else { panic!() };
+        let words: Vec<String> = queue.settings.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect();
+        assert_eq!(words.join(" "), "BACKOFF 1 2 JITTER 3 LEASE 5 FORWARD LIST l LEFT");
+    }
+}

@@ -1,0 +1,254 @@
+//! `dqctl load`: pushes what `dqctl dump` wrote.
+//!
+//! Every message is pushed under an id, so a load that was interrupted is simply repeated: what the queue holds already is
+//! not pushed again. The lines are read and pushed a batch at a time.
+
+mod dead;
+mod ids;
+
+use crate::cli::LoadArgs;
+use crate::dump::line::{self, Line, QueueLine, What};
+use crate::failure::{Failure, Outcome};
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::transfer::{get_all, key, push_all, shown, type_of, NewMessage, Pushed, Refused, BATCH, BATCH_BYTES};
+use dead::{push_dead, Dead};
+use dq_client::{cmd, Client, Error, Resend};
+use serde_json::json;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, IsTerminal};
+use std::path::Path;
+
+pub fn load(client: &Client, args: &LoadArgs, output: &Output) -> Result<Outcome, Failure> {
+    let mut lines = open(args.file.as_deref())?;
+    let mut load = Load::new(client, args.queue.as_deref().map(|queue| key(queue).to_vec()));
+    let mut text = Vec::new();
+    let mut number = 0;
+    loop {
+        text.clear();
+        if lines.read_until(b'\n', &mut text)? == 0 {
+            break;
+        }
+        number += 1;
+        let trimmed = text.trim_ascii();
+        if trimmed.is_empty() {
+            continue;
+        }
+        match line::read(trimmed) {
+            Ok(line) => load.take(number, line)?,
+            Err(what) => {
+                load.flush()?;
+                return Err(load.stopped(number, &what));
+            }
+        }
+    }
+    load.flush()?;
+    drop(load.progress);
+    let (loaded, held) = (load.loaded, load.held);
+    let known = if held > 0 { format!("; {held} were there already") } else { String::new() };
+    output.result(&format!("loaded {loaded}{known}"), json!({ "loaded": loaded, "already": held }))?;
+    Ok(Outcome::Done)
+}
+
+fn open(file: Option<&Path>) -> Result<Box<dyn BufRead>, Failure> {
+    match file {
+        Some(path) if path != Path::new("-") => {
+            let file = File::open(path).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
+            Ok(Box::new(BufReader::with_capacity(1 << 20, file)))
+        }
+        None if io::stdin().is_terminal() => {
+            Err(Failure::usage("nothing to load: name a file, or pipe the output of dqctl dump into dqctl"))
+        }
+        _ => Ok(Box::new(BufReader::with_capacity(1 << 20, io::stdin().lock()))),
+    }
+}
+
+/// Messages of one kind that are pushed together.
+enum Batch {
+    Live(Vec<NewMessage>),
+    Dead(Vec<Dead>),
+}
+
+struct Load<'a> {
+    client: &'a Client,
+    /// The queue into which everything is loaded, whatever the lines say.
+    target: Option<Vec<u8>>,
+    queue: Vec<u8>,
+    batch: Batch,
+    /// The lines of the batch, and its size.
+    numbers: Vec<u64>,
+    bytes: usize,
+    loaded: u64,
+    held: u64,
+    progress: Progress,
+}
+
+impl<'a> Load<'a> {
+    fn new(client: &'a Client, target: Option<Vec<u8>>) -> Load<'a> {
+        Load {
+            client,
+            target,
+            queue: Vec::new(),
+            batch: Batch::Live(Vec::new()),
+            numbers: Vec::new(),
+            bytes: 0,
+            loaded: 0,
+            held: 0,
+            progress: Progress::new("loaded"),
+        }
+    }
+
+    fn take(&mut self, number: u64, line: Line) -> Result<(), Failure> {
+        let queue = self.target.clone().unwrap_or_else(|| line.queue.clone());
+        if queue != self.queue {
+            self.flush()?;
+            self.queue = queue;
+        }
+        let named = |mut message: NewMessage| {
+            if ids::is_generated(&message.id) {
+                message.id = ids::derived(&line.queue, &message.id, &message.payload);
+            }
+            message
+        };
+        match line.what {
+            What::Queue(queue) => {
+                self.flush()?;
+                self.create(&queue).map_err(|error| self.stopped(number, &error))
+            }
+            What::Schedule(message, rule) => {
+                self.flush()?;
+                self.declare(&message, &rule).map_err(|error| self.stopped(number, &error))
+            }
+            What::Message(message) => {
+                if matches!(self.batch, Batch::Dead(_)) {
+                    self.flush()?;
+                    self.batch = Batch::Live(Vec::new());
+                }
+                let message = named(message);
+                self.add(number, message.size());
+                if let Batch::Live(messages) = &mut self.batch {
+                    messages.push(message);
+                }
+                self.flush_if_full()
+            }
+            What::Dead(message, error) => {
+                if matches!(self.batch, Batch::Live(_)) {
+                    self.flush()?;
+                    self.batch = Batch::Dead(Vec::new());
+                }
+                let message = named(message);
+                self.add(number, message.size());
+                if let Batch::Dead(messages) = &mut self.batch {
+                    messages.push(Dead { message, error });
+                }
+                self.flush_if_full()
+            }
+        }
+    }
+
+    fn add(&mut self, number: u64, size: usize) {
+        self.numbers.push(number);
+        self.bytes += size;
+    }
+
+    fn flush_if_full(&mut self) -> Result<(), Failure> {
+        if self.numbers.len() >= BATCH || self.bytes >= BATCH_BYTES {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Pushes the batch.
+    fn flush(&mut self) -> Result<(), Failure> {
+        let numbers = std::mem::take(&mut self.numbers);
+        self.bytes = 0;
+        let pushed = match &mut self.batch {
+            Batch::Live(messages) => push_all(self.client, &self.queue, &std::mem::take(messages)),
+            Batch::Dead(messages) => push_dead(self.client, &self.queue, &std::mem::take(messages)),
+        };
+        let (outcomes, error) = match pushed {
+            Ok(outcomes) => (outcomes, None),
+            Err(Refused { before, error }) => (before, Some(error)),
+        };
+        let new = outcomes.iter().filter(|pushed| **pushed == Pushed::New).count();
+        self.loaded += new as u64;
+        self.held += (outcomes.len() - new) as u64;
+        self.progress.at(self.loaded + self.held);
+        match error {
+            None => Ok(()),
+            Some(error) => {
+                let line = numbers.get(outcomes.len()).copied().unwrap_or_default();
+                Err(self.stopped(line, &Failure::from(error)))
+            }
+        }
+    }
+
+    fn stopped(&self, line: u64, why: &dyn std::fmt::Display) -> Failure {
+        Failure::failed(format!(
+            "line {line}: {why}; {} messages were loaded before it, and loading again goes on",
+            self.loaded
+        ))
+    }
+
+    /// Creates the queue with its settings, unless it exists: its settings are then left as they are.
+    fn create(&mut self, queue: &QueueLine) -> Result<(), Failure> {
+        let exists = type_of(self.client, &self.queue)? != "none";
+        let mut create = cmd("DQ.CREATE");
+        create.arg(&self.queue).arg(&queue.settings);
+        if exists {
+            return match self.client.call(&create, Resend::Harmless) {
+                Err(Error::Server(text)) if text.contains("other settings") => {
+                    eprintln!(
+                        "dqctl: the queue {} exists with other settings than the dump's, and keeps them",
+                        shown(&self.queue)
+                    );
+                    Ok(())
+                }
+                other => Ok(drop(other?)),
+            };
+        }
+        if queue.is_paused && queue.paused_until.is_none_or(|until| until > crate::time::now_ms()) {
+            let mut pause = cmd("DQ.PAUSE");
+            pause.arg(&self.queue);
+            if let Some(until) = queue.paused_until {
+                pause.arg("FOR").arg(until - crate::time::now_ms());
+            }
+            // In one step, so that a load that is interrupted does not leave a queue that delivers.
+            for reply in self.client.transaction(&[create, pause])? {
+                reply?;
+            }
+            return Ok(());
+        }
+        Ok(drop(self.client.call(&create, Resend::Harmless)?))
+    }
+
+    /// Declares a schedule, unless the queue has a message of its id: that may have been changed since the dump.
+    fn declare(&mut self, message: &NewMessage, rule: &[(&'static str, String)]) -> Result<(), Failure> {
+        let held = get_all(self.client, &self.queue, &[&message.id])?;
+        if held.iter().any(Option::is_some) {
+            self.held += 1;
+            return Ok(());
+        }
+        let mut command = cmd("DQ.SCHEDULE");
+        command.arg(&self.queue).arg(&message.id).arg(&message.payload);
+        for (option, value) in rule {
+            command.arg(*option).arg(value);
+        }
+        let numbers =
+            [("AT", message.due), ("RETRIES", message.retries), ("LEASE", message.lease), ("TTL", message.ttl)];
+        for (option, value) in numbers {
+            if let Some(value) = value {
+                command.arg(option).arg(value);
+            }
+        }
+        if message.priority != 0 {
+            command.arg("PRIORITY").arg(message.priority);
+        }
+        if let Some(group) = &message.group {
+            command.arg("GROUP").arg(group);
+        }
+        self.client.call(&command, Resend::Harmless)?;
+        self.loaded += 1;
+        Ok(())
+    }
+}

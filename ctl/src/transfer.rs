@@ -1,0 +1,121 @@
+//! Pushing many messages under ids of their own, so that all of it can be repeated: what `load` and `import` share.
+
+use crate::failure::Failure;
+use crate::reply::{self, Fields};
+use dq_client::{cmd, Client, Cmd, Error, Value};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
+
+/// The most messages, and about the most bytes, that are sent in one go: the server answers other clients in between.
+pub const BATCH: usize = 500;
+pub const BATCH_BYTES: usize = 4 << 20;
+/// How often a batch is sent again if the server cannot be reached, and how long between: ten seconds in all.
+const REPETITIONS: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// A message to push.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct NewMessage {
+    pub id: Vec<u8>,
+    pub payload: Vec<u8>,
+    /// In Unix ms; `None`: due at once.
+    pub due: Option<i64>,
+    pub priority: i64,
+    /// `None` for these: as the queue says.
+    pub retries: Option<i64>,
+    pub lease: Option<i64>,
+    pub ttl: Option<i64>,
+    pub group: Option<Vec<u8>>,
+}
+
+/// What a push did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pushed {
+    New,
+    /// The queue holds a message of this id, or has accepted the id within its `DEDUPE`.
+    Held,
+    /// The queue holds a dead message of this id.
+    Dead,
+}
+
+/// A push that was refused, and what those before it did. Some behind it may have been made too.
+pub struct Refused {
+    pub before: Vec<Pushed>,
+    pub error: Error,
+}
+
+impl NewMessage {
+    fn push(&self, queue: &[u8]) -> Cmd {
+        let mut command = cmd("DQ.PUSH");
+        command.arg(queue).arg(&self.payload).arg("ID").arg(&self.id);
+        let numbers = [("AT", self.due), ("RETRIES", self.retries), ("LEASE", self.lease), ("TTL", self.ttl)];
+        for (name, value) in numbers {
+            if let Some(value) = value {
+                command.arg(name).arg(value);
+            }
+        }
+        if self.priority != 0 {
+            command.arg("PRIORITY").arg(self.priority);
+        }
+        if let Some(group) = &self.group {
+            command.arg("GROUP").arg(group);
+        }
+        command
+    }
+
+    pub fn size(&self) -> usize {
+        self.payload.len() + self.id.len()
+    }
+}
+
+/// Pushes messages in their order. A batch that does not get through is sent again, which its ids make harmless.
+pub fn push_all(client: &Client, queue: &[u8], messages: &[NewMessage]) -> Result<Vec<Pushed>, Refused> {
+    let commands: Vec<Cmd> = messages.iter().map(|message| message.push(queue)).collect();
+    let mut outcomes = Vec::with_capacity(messages.len());
+    for reply in persistently(client, &commands) {
+        outcomes.push(match reply {
+            Ok(Value::Nil) => Pushed::Held,
+            Ok(_) => Pushed::New,
+            Err(Error::DeadId(_)) => Pushed::Dead,
+            Err(error) => return Err(Refused { before: outcomes, error }),
+        });
+    }
+    Ok(outcomes)
+}
+
+/// Sends commands that may be executed more than once, and sends those again that did not get through.
+pub fn persistently(client: &Client, commands: &[Cmd]) -> Vec<Result<Value, Error>> {
+    let mut replies = client.batch(commands);
+    for _ in 0..REPETITIONS {
+        // What follows the first failure is sent again with it, so that the order of the commands is kept.
+        let failed = replies.iter().position(|reply| reply.as_ref().is_err_and(Error::is_transient));
+        let Some(first) = failed else { break };
+        std::thread::sleep(PAUSE);
+        replies.truncate(first);
+        replies.extend(client.batch(commands.get(first..).unwrap_or_default()));
+    }
+    replies
+}
+
+/// The messages of some ids; `None` for those that the queue does not have.
+pub fn get_all(client: &Client, queue: &[u8], ids: &[&[u8]]) -> Result<Vec<Option<Fields>>, Failure> {
+    let commands: Vec<Cmd> = ids.iter().map(|id| cmd("DQ.GET").arg(queue).arg(*id).clone()).collect();
+    persistently(client, &commands).into_iter().map(|reply| Fields::read(reply?)).collect()
+}
+
+/// What `TYPE` says of a key; `none` if there is none.
+pub fn type_of(client: &Client, key: &[u8]) -> Result<String, Failure> {
+    let reply = client.call(cmd("TYPE").arg(key), dq_client::Resend::Harmless)?;
+    Ok(reply::text(&reply).unwrap_or_default())
+}
+
+/// A key as it was given on the command line, which can be any bytes but zeros.
+pub fn key(name: &OsStr) -> &[u8] {
+    name.as_bytes()
+}
+
+/// A name as it is shown in a line of text.
+pub fn shown(name: &[u8]) -> String {
+    crate::output::visible(&String::from_utf8_lossy(name))
+}

@@ -1,0 +1,337 @@
+//! `dqctl dump` and `dqctl load`.
+
+use crate::dqctl::{command, dqctl, ok, with_input};
+use crate::support::{eventually, Cluster, Server};
+use dq_client::Value;
+use serde_json::{json, Value as Json};
+use std::process::Stdio;
+
+fn dump(server: &Server, queue: &str) -> String {
+    ok(server, &["dump", queue])
+}
+
+#[track_caller]
+fn load(server: &Server, lines: &str) -> String {
+    let ran = with_input(server, &["load"], lines.as_bytes());
+    assert!(ran.code == 0 && ran.err.is_empty(), "{ran:?}");
+    ran.out
+}
+
+fn objects(lines: &str) -> Vec<Json> {
+    lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+/// The ids in the order of delivery.
+fn pop_all(server: &Server, queue: &str) -> Vec<String> {
+    let mut ids = Vec::new();
+    while let Value::Array(messages) = server.ask(&["DQ.POP", queue, "COUNT", "1000"]) {
+        for message in messages {
+            let Value::Array(parts) = message else { panic!("{message:?}") };
+            let Value::BulkString(id) = &parts[0] else { panic!("{parts:?}") };
+            ids.push(String::from_utf8_lossy(id).into_owned());
+        }
+    }
+    ids
+}
+
+fn field(server: &Server, queue: &str, id: &str, name: &str) -> Json {
+    crate::dqctl::json(server, &["get", queue, id])[0][name].clone()
+}
+
+/// The lines without what a load does not keep.
+fn kept(lines: &str) -> Vec<Json> {
+    let mut all = objects(lines);
+    for line in &mut all {
+        let line = line.as_object_mut().expect("an object");
+        for name in ["created", "attempt", "died", "reason"] {
+            line.remove(name);
+        }
+        if line.get("state") == Some(&json!("inflight")) {
+            line.insert("state".to_owned(), json!("ready"));
+        }
+    }
+    all
+}
+
+#[test]
+fn a_load_restores_what_was_dumped() {
+    let server = Server::start();
+    server.ask(&[
+        "DQ.CREATE",
+        "q",
+        "LEASE",
+        "7000",
+        "RETRIES",
+        "3",
+        "BACKOFF",
+        "5",
+        "50",
+        "JITTER",
+        "9",
+        "RATE",
+        "5",
+        "1",
+    ]);
+    server.ask(&["DQ.ALTER", "q", "MAXINFLIGHT", "7", "GROUPORDER", "turn", "RETAIN", "60000", "DEDUPE", "0"]);
+    server.ask(&["DQ.PUSH", "q", "hello", "ID", "later", "AT", "4002274800123", "PRIORITY", "-7", "RETRIES", "-1"]);
+    server
+        .ask(&["DQ.PUSH", "q", "x", "ID", "own", "DELAY", "3600000", "LEASE", "9999", "TTL", "86400000", "GROUP", "g"]);
+    server.ask(&["DQ.PUSH", "q", "", "ID", "empty"]);
+    server.ask(&["DQ.PUSH", "q", "bad", "ID", "rejected", "GROUP", "h"]);
+    server.ask(&["DQ.BURY", "q", "rejected", "ERROR", "no such user"]);
+    server.ask(&["DQ.PUSH", "q", "bad", "ID", "buried", "DELAY", "3600000"]);
+    server.ask(&["DQ.BURY", "q", "buried"]);
+    server.ask(&["DQ.SCHEDULE", "q", "nightly", "r", "CRON", "0 3 * * *", "TZ", "Europe/Berlin", "PRIORITY", "4"]);
+    server.ask(&["DQ.SCHEDULE", "q", "often", "e", "EVERY", "3600000", "OFFSET", "5", "TIMES", "9"]);
+    let before = dump(&server, "q");
+    server.ask(&["RENAME", "q", "old"]);
+    assert_eq!(load(&server, &before), "loaded 7\n");
+    let after = dump(&server, "q");
+    assert_eq!(kept(&after), kept(&before));
+    assert_eq!(load(&server, &before), "loaded 0; 7 were there already\n");
+    assert_eq!(dump(&server, "q"), after);
+    assert_eq!(field(&server, "q", "rejected", "error"), "no such user");
+    assert_eq!(field(&server, "q", "own", "lease"), 9999);
+    assert_eq!(server.text(&["DQ.REDRIVE", "q"]), "2");
+}
+
+#[test]
+fn a_dump_is_json_with_payloads_in_base64() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "hello", "ID", "m", "AT", "4002274800000"]);
+    let lines = objects(&dump(&server, "q"));
+    assert_eq!((&lines[0]["queue"], &lines[0]["settings"]["retries"]), (&json!("q"), &json!(16)));
+    assert_eq!((&lines[1]["queue"], &lines[1]["id"]), (&json!("q"), &json!("m")));
+    assert_eq!((&lines[1]["payload"], &lines[1]["due"]), (&json!("aGVsbG8="), &json!(4_002_274_800_000_i64)));
+    assert_eq!(lines.len(), 2);
+}
+
+#[test]
+fn messages_that_are_equally_due_keep_their_push_order() {
+    let server = Server::start();
+    let names: Vec<String> = (0..3_000).map(|number| format!("m{}", number * 7919 % 3_000)).collect();
+    for (names, priority) in [(&names[..1_000], "0"), (&names[1_000..], "1")] {
+        let count = names.len().to_string();
+        let mut words = vec!["DQ.MPUSH", "q", &count];
+        words.extend(names.iter().map(|_| "x"));
+        words.push("IDS");
+        words.extend(names.iter().map(String::as_str));
+        words.extend(["AT", "1700000000000", "PRIORITY", priority]);
+        server.ask(&words);
+    }
+    let lines = dump(&server, "q");
+    server.ask(&["DEL", "q"]);
+    load(&server, &lines);
+    let expected: Vec<String> = [&names[1_000..], &names[..1_000]].concat();
+    assert!(pop_all(&server, "q") == expected);
+}
+
+#[test]
+fn dead_messages_keep_the_order_of_their_deaths() {
+    let server = Server::start();
+    for id in ["c", "a", "b"] {
+        server.ask(&["DQ.PUSH", "q", "x", "ID", id]);
+    }
+    for id in ["b", "c", "a"] {
+        server.ask(&["DQ.BURY", "q", id]);
+        let died = field(&server, "q", id, "died").as_u64().unwrap();
+        let now = || std::time::UNIX_EPOCH.elapsed().unwrap().as_millis();
+        eventually("it is later", || now() > u128::from(died));
+    }
+    let lines = dump(&server, "q");
+    server.ask(&["DEL", "q"]);
+    load(&server, &lines);
+    server.ask(&["DQ.REDRIVE", "q", "COUNT", "1"]);
+    assert_eq!(field(&server, "q", "b", "state"), "ready");
+    assert_eq!(field(&server, "q", "c", "state"), "dead");
+}
+
+#[test]
+fn messages_with_generated_ids_are_loaded_once() {
+    let server = Server::start();
+    server.ask(&["DQ.MPUSH", "q", "3", "one", "two", "three"]);
+    server.ask(&["DQ.PUSH", "p", "one"]);
+    let lines = dump(&server, "q") + &dump(&server, "p");
+    server.ask(&["DEL", "q", "p"]);
+    assert_eq!(load(&server, &lines), "loaded 4\n");
+    assert_eq!(load(&server, &lines), "loaded 0; 4 were there already\n");
+    // A dump of what was loaded has the same ids, so that it too can be loaded on top.
+    assert_eq!(load(&server, &dump(&server, "q")), "loaded 0; 3 were there already\n");
+    let one = ok(&server, &["load", "--queue", "all", &file(&server, &lines)]);
+    assert_eq!(one, "loaded 4\n");
+    assert_eq!(server.text(&["DQ.LEN", "all"]), "4");
+}
+
+fn file(server: &Server, lines: &str) -> String {
+    let path = server.dir().join("dump.jsonl");
+    std::fs::write(&path, lines).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn names_ids_and_payloads_can_be_any_bytes() {
+    use std::os::unix::ffi::OsStrExt;
+    let server = Server::start();
+    let queue = b"q\xff\n\"".to_vec();
+    let id: Vec<u8> = (1..=255).filter(|byte| *byte != b'#').collect();
+    let payload: Vec<u8> = (0..=255).collect();
+    let client = server.client();
+    let mut push = dq_client::cmd("DQ.PUSH");
+    push.arg(&queue).arg(&payload).arg("ID").arg(&id).arg("GROUP").arg(&payload[..200]);
+    client.call(&push, dq_client::Resend::Never).unwrap();
+    let mut dump = command(&server, &["dump"]);
+    let lines = dump.arg(std::ffi::OsStr::from_bytes(&queue)).output().unwrap();
+    let get = || client.call(dq_client::cmd("DQ.GET").arg(&queue).arg(&id), dq_client::Resend::Harmless).unwrap();
+    let stable = |value: Value| format!("{value:?}").split("created").next().unwrap().to_owned();
+    let before = stable(get());
+    client.call(dq_client::cmd("DEL").arg(&queue), dq_client::Resend::Never).unwrap();
+    assert_eq!(with_input(&server, &["load"], &lines.stdout).out, "loaded 1\n");
+    assert_eq!(stable(get()), before);
+}
+
+#[test]
+fn a_queue_that_does_not_exist_exits_with_1() {
+    let server = Server::start();
+    let ran = dqctl(&server, &["dump", "none"]);
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.lines().count()), (1, "", 1), "{ran:?}");
+    server.ask(&["SET", "text", "x"]);
+    assert_eq!(dqctl(&server, &["dump", "text"]).code, 3);
+}
+
+#[test]
+fn an_empty_queue_keeps_its_settings_and_its_pause() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "q", "RETRIES", "5"]);
+    server.ask(&["DQ.PAUSE", "q"]);
+    let lines = dump(&server, "q");
+    server.ask(&["DEL", "q"]);
+    assert_eq!(load(&server, &lines), "loaded 0\n");
+    let info = crate::dqctl::json(&server, &["info", "q"]).remove(0);
+    assert_eq!((&info["retries"], &info["paused"]), (&json!(5), &json!(1)));
+}
+
+#[test]
+fn a_queue_that_exists_keeps_its_settings() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "q", "RETRIES", "5"]);
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "m"]);
+    let lines = dump(&server, "q");
+    server.ask(&["DEL", "q"]);
+    server.ask(&["DQ.CREATE", "q", "RETRIES", "6"]);
+    let ran = with_input(&server, &["load"], lines.as_bytes());
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.lines().count()), (0, "loaded 1\n", 1), "{ran:?}");
+    assert_eq!(crate::dqctl::json(&server, &["info", "q"])[0]["retries"], 6);
+    assert_eq!(field(&server, "q", "m", "retries"), 5);
+}
+
+#[test]
+fn a_broken_line_is_named_by_its_number() {
+    let server = Server::start();
+    let good = r#"{"queue":"q","id":"m","payload":"eA=="}"#;
+    let ran = with_input(&server, &["load"], format!("{good}\n\n{{\"queue\":\n").as_bytes());
+    assert_eq!((ran.code, ran.err.lines().count()), (3, 1), "{ran:?}");
+    assert!(ran.err.contains("line 3"), "{ran:?}");
+    assert_eq!(server.text(&["DQ.LEN", "q"]), "1");
+    server.ask(&["DQ.ALTER", "q", "MAXLEN", "1"]);
+    let other = good.replace("\"m\"", "\"n\"");
+    let ran = with_input(&server, &["load"], format!("{good}\n{other}\n").as_bytes());
+    assert!(ran.code == 3 && ran.err.contains("line 2") && ran.err.contains("MAXLEN"), "{ran:?}");
+    let ran = dqctl(&server, &["load", "/nonexistent/file"]);
+    assert!(ran.code == 3 && ran.err.contains("/nonexistent/file"), "{ran:?}");
+}
+
+#[test]
+fn consumers_never_get_a_dead_message_of_a_load() {
+    let server = Server::start();
+    let count = 2_000;
+    for number in 0..count {
+        server.ask(&["DQ.PUSH", "q", "x", "ID", &format!("m{number}"), "AT", "1700000000000"]);
+    }
+    server.ask(&["DQ.ALTER", "q", "MAXLEN", "20"]);
+    server.ask(&["EVAL", "for i = 0, 1999 do redis.call('DQ.BURY', 'q', 'm' .. i) end", "1", "q"]);
+    let lines = dump(&server, "q");
+    assert_eq!(objects(&lines).iter().filter(|line| line["state"] == "dead").count(), count);
+    server.ask(&["DEL", "q"]);
+    std::thread::scope(|scope| {
+        let consumer = scope.spawn(|| {
+            let mut taken = 0;
+            while server.text(&["EXISTS", "stop"]) == "0" {
+                taken += usize::from(server.ask(&["DQ.POP", "q", "BLOCK", "20"]) != Value::Nil);
+            }
+            taken
+        });
+        // MAXLEN 20 leaves no room for a batch at once.
+        assert_eq!(load(&server, &lines), "loaded 2000\n");
+        server.ask(&["SET", "stop", "1"]);
+        assert_eq!(consumer.join().unwrap(), 0);
+    });
+    assert_eq!(server.text(&["DQ.LEN", "q", "dead"]), "2000");
+    // A live message is not buried because an old dump says that it was dead.
+    server.ask(&["DQ.REDRIVE", "q", "IDS", "1", "m7", "DELAY", "3600000"]);
+    assert_eq!(load(&server, &lines), "loaded 0; 2000 were there already\n");
+    assert_eq!(field(&server, "q", "m7", "state"), "delayed");
+}
+
+#[test]
+fn a_dead_message_that_a_killed_load_left_is_buried_by_the_next() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "m"]);
+    server.ask(&["DQ.BURY", "q", "m", "ERROR", "e"]);
+    let lines = dump(&server, "q");
+    server.ask(&["DEL", "q"]);
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "m", "AT", "8796093022207"]);
+    load(&server, &lines);
+    assert_eq!((field(&server, "q", "m", "state"), field(&server, "q", "m", "error")), (json!("dead"), json!("e")));
+}
+
+#[test]
+fn a_load_that_is_killed_is_completed_by_the_next() {
+    let server = Server::start();
+    let lines: String = (0..100_000)
+        .map(|number| format!("{{\"queue\":\"q\",\"id\":\"m{number}\",\"payload\":\"eA==\",\"due\":4002274800000}}\n"))
+        .collect();
+    let path = file(&server, &lines);
+    for _ in 0..3 {
+        let had: usize = server.text(&["DQ.LEN", "q"]).parse().unwrap();
+        let mut child = command(&server, &["load", &path]).stdout(Stdio::null()).spawn().unwrap();
+        eventually("some are loaded", || {
+            server.text(&["DQ.LEN", "q"]).parse::<usize>().unwrap() > had + 1_000 || child.try_wait().unwrap().is_some()
+        });
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    ok(&server, &["load", &path]);
+    assert_eq!(server.text(&["DQ.LEN", "q"]), "100000");
+    let dumped = dump(&server, "q");
+    assert_eq!(dumped.lines().count(), 100_001);
+}
+
+#[test]
+fn queues_of_a_cluster_are_dumped_and_loaded() {
+    let cluster = Cluster::of(2);
+    let server = &cluster.nodes[0];
+    for queue in ["a", "b", "c", "d"] {
+        ok(server, &["--cluster", "push", queue, "x", "--id", "live"]);
+        ok(server, &["--cluster", "push", queue, "x", "--id", "dead"]);
+        let client = cluster.client();
+        client.call(dq_client::cmd("DQ.BURY").arg(queue).arg("dead"), dq_client::Resend::Never).unwrap();
+        let lines = ok(server, &["--cluster", "dump", queue]);
+        client.call(dq_client::cmd("DEL").arg(queue), dq_client::Resend::Never).unwrap();
+        let ran = with_input(server, &["--cluster", "load"], lines.as_bytes());
+        assert_eq!((ran.code, ran.out.as_str()), (0, "loaded 2\n"), "{ran:?}");
+        assert_eq!(kept(&ok(server, &["--cluster", "dump", queue])), kept(&lines));
+    }
+}
+
+#[test]
+fn resp2_is_understood_as_well() {
+    let server = Server::start();
+    let url = format!("{}?protocol=2", server.url());
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "m"]);
+    server.ask(&["DQ.BURY", "q", "m"]);
+    let lines = ok(&server, &["-u", &url, "dump", "q"]);
+    assert_eq!(lines, dump(&server, "q"));
+    server.ask(&["DEL", "q"]);
+    assert_eq!(ok(&server, &["-u", &url, "load", &file(&server, &lines)]), "loaded 1\n");
+    assert_eq!(field(&server, "q", "m", "state"), "dead");
+}
