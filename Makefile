@@ -1,6 +1,6 @@
 # `make` lists the targets. A target installs what it needs and cannot find (scripts/install-deps.sh).
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-client test-ctl test-web test-workers test-prometheus test-matrix test-valgrind miri soak fuzz fuzz-smoke lint deny msrv fmt bench bench-quick bench-core bench-stalls bench-instructions bench-charts bench-deps docs dist test-dist deps clean
+.PHONY: help run build test test-client test-ctl test-web test-workers test-import test-prometheus test-matrix test-valgrind miri soak fuzz fuzz-smoke lint deny msrv fmt bench bench-quick bench-core bench-stalls bench-instructions bench-charts bench-deps docs dist test-dist deps clean
 
 # The directory where rustup installs cargo, in case the shell does not have it in its PATH.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -45,6 +45,18 @@ test-prometheus: deps ## scrape dqctl export with Prometheus, and check the aler
 	@scripts/install-deps.sh prometheus
 	cargo build --locked --lib
 	cargo test --locked --package dqctl contrib -- --include-ignored --test-threads 2
+
+# The packages of PyPI and npm are installed once, into target/import.
+IMPORT = $(abspath $(TARGET))/import
+test-import: deps ## let RQ, Celery (from PyPI), BullMQ (from npm) and Sidekiq (if it is installed) write queues, and import them
+	@test -e $(IMPORT)/python/installed || { python3 -m venv $(IMPORT)/python \
+		&& $(IMPORT)/python/bin/pip install -q --disable-pip-version-check "rq>=2" "celery[redis]>=5.4" \
+		&& touch $(IMPORT)/python/installed; }
+	@test -e $(IMPORT)/node/installed || { mkdir -p $(IMPORT)/node && echo '{}' >$(IMPORT)/node/package.json \
+		&& npm install --silent --ignore-scripts --prefix $(IMPORT)/node bullmq ioredis && touch $(IMPORT)/node/installed; }
+	cargo build --locked --lib
+	DQ_IMPORT_PYTHON=$(IMPORT)/python/bin/python DQ_IMPORT_NODE=$(IMPORT)/node \
+		cargo test --locked --package dqctl --test it import -- --ignored --test-threads 1
 
 test-matrix: deps ## run the server tests on each of SERVERS="path ...", by default on six servers that are downloaded
 	@scripts/test-matrix.sh $(SERVERS)

@@ -4,7 +4,7 @@ pub mod doctor;
 pub mod generate;
 mod moving;
 
-pub use moving::{DumpArgs, LoadArgs};
+pub use moving::{DumpArgs, End, ImportArgs, Kind, LoadArgs, Unit};
 
 use crate::connection::Connection;
 use crate::time::{parse_instant, parse_span};
@@ -90,6 +90,8 @@ pub enum Command {
     Dump(DumpArgs),
     /// Push what dqctl dump wrote
     Load(LoadArgs),
+    /// Take over the messages of a sorted set, a list, a stream, or a queue of another library
+    Import(ImportArgs),
 }
 
 impl Command {

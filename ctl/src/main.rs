@@ -12,6 +12,7 @@ mod export;
 mod failure;
 mod generate;
 mod http;
+mod import;
 mod load;
 mod message;
 mod output;
@@ -19,8 +20,8 @@ mod progress;
 mod queues;
 mod reply;
 mod time;
-mod web;
 mod transfer;
+mod web;
 mod work;
 
 use clap::Parser;
@@ -69,5 +70,6 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
         Command::Man(args) => generate::man(&args, &output),
         Command::Dump(args) => dump::dump(&client, &args),
         Command::Load(args) => load::load(&client, &args, &output),
+        Command::Import(args) => import::import(&client, &args, &output),
     }
 }

@@ -1,6 +1,6 @@
-//! The options of `dump` and `load`.
+//! The options of `dump`, `load` and `import`.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -17,4 +17,66 @@ pub struct LoadArgs {
     /// Load into this queue instead of the one that the lines name
     #[arg(long, value_name = "QUEUE")]
     pub queue: Option<OsString>,
+}
+
+#[derive(Args, Debug)]
+pub struct ImportArgs {
+    /// What the source is
+    #[arg(value_enum)]
+    pub kind: Kind,
+    /// The key of the source; for sidekiq, rq, laravel, celery and bullmq the name of the queue there
+    pub source: OsString,
+    /// The queue of dq, which is created if it does not exist
+    pub queue: OsString,
+    /// Only count what would be imported
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Remove each element from the source once the queue has it
+    #[arg(long = "move")]
+    pub is_move: bool,
+    /// zset: the unit of the scores; by default, those from 100000000000 on are milliseconds
+    #[arg(long, value_enum)]
+    pub unit: Option<Unit>,
+    /// list: the end from which consumers take elements
+    #[arg(long, value_enum, value_name = "END", default_value = "left")]
+    pub from: End,
+    /// rq: the payload is the id of the job alone, for a queue that forwards to the workers of RQ
+    #[arg(long)]
+    pub job_ids: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Kind {
+    /// A sorted set whose scores are due times
+    Zset,
+    /// A list
+    List,
+    /// A queue of Sidekiq, with its scheduled jobs and its retries
+    Sidekiq,
+    /// A queue of RQ, with its scheduled jobs
+    Rq,
+    /// A queue of Laravel, with its delayed jobs
+    Laravel,
+    /// A queue of Celery, with the tasks that workers hold until they are due
+    Celery,
+    /// A queue of BullMQ: waiting, prioritized, delayed and paused jobs
+    Bullmq,
+    /// A stream
+    Stream,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Unit {
+    /// Seconds
+    S,
+    /// Milliseconds
+    Ms,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum End {
+    /// As with RPUSH and LPOP
+    Left,
+    /// As with LPUSH and RPOP
+    Right,
 }

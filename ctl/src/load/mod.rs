@@ -204,7 +204,10 @@ impl<'a> Load<'a> {
                     );
                     Ok(())
                 }
-                other => Ok(drop(other?)),
+                other => {
+                    other?;
+                    Ok(())
+                }
             };
         }
         if queue.is_paused && queue.paused_until.is_none_or(|until| until > crate::time::now_ms()) {
@@ -219,7 +222,8 @@ impl<'a> Load<'a> {
             }
             return Ok(());
         }
-        Ok(drop(self.client.call(&create, Resend::Harmless)?))
+        self.client.call(&create, Resend::Harmless)?;
+        Ok(())
     }
 
     /// Declares a schedule, unless the queue has a message of its id: that may have been changed since the dump.

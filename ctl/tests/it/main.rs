@@ -22,6 +22,8 @@ mod errors;
 mod export;
 mod generate;
 mod http;
+mod import;
+mod import_libraries;
 mod post;
 mod web;
 mod work;

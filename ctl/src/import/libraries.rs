@@ -1,0 +1,210 @@
+//! Libraries whose jobs lie as JSON in lists and sorted sets: Sidekiq, Laravel and Celery. The payload is that JSON, as it is.
+
+use super::ids::id;
+use super::source::{bytes, exists, Convert, Element, Found, List, Reader, Score, SortedSet};
+use super::Parts;
+use crate::cli::{End, Unit};
+use crate::failure::Failure;
+use crate::reply;
+use crate::transfer::NewMessage;
+use dq_client::{cmd, Client, Resend, Value};
+use serde_json::value::RawValue;
+use serde_json::Value as Json;
+
+/// Splits the name of a queue, or of its key, at what the library puts before the name: what is before that, and the name.
+pub fn split<'a>(source: &'a [u8], marker: &[u8]) -> (&'a [u8], &'a [u8]) {
+    let at = source.windows(marker.len()).position(|window| window == marker);
+    let name = at.and_then(|at| Some((source.get(..at)?, source.get(at + marker.len()..)?)));
+    name.unwrap_or((b"", source))
+}
+
+/// Adds a list and a sorted set if they exist.
+pub fn add_list(parts: &mut Parts, client: &Client, key: Vec<u8>, from: End, convert: Convert) -> Result<(), Failure> {
+    if exists(client, &key, "list")? {
+        parts.push(Box::new(List { key, from, convert }));
+    }
+    Ok(())
+}
+
+pub fn add_set(
+    parts: &mut Parts,
+    client: &Client,
+    key: Vec<u8>,
+    score: Score,
+    convert: Convert,
+) -> Result<(), Failure> {
+    if exists(client, &key, "zset")? {
+        parts.push(Box::new(SortedSet { key, score, convert }));
+    }
+    Ok(())
+}
+
+/// Converts each value on its own.
+fn each(convert: impl Fn(Found) -> Element + 'static) -> Convert {
+    Box::new(move |_, all| Ok(all.into_iter().map(&convert).collect()))
+}
+
+/// A job with the id that its JSON says; without one, the job itself is its id.
+fn job(kind: &'static str, own: Option<&str>, found: Found, priority: i64) -> Element {
+    let id = id(kind, &[own.map_or(found.value.as_slice(), str::as_bytes)]);
+    let message = NewMessage { id, payload: found.value, due: found.due, priority, ..NewMessage::default() };
+    Element::Message { message, remove: Vec::new() }
+}
+
+fn parse(value: &[u8]) -> Json {
+    serde_json::from_slice(value).unwrap_or(Json::Null)
+}
+
+/// Sidekiq: LPUSH and BRPOP of `queue:NAME`; all queues share the sorted sets `schedule` and `retry`, in seconds.
+pub fn sidekiq(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
+    let (namespace, name) = split(source, b"queue:");
+    let key = |rest: &[u8]| [namespace, rest].concat();
+    let waiting = |found: Found| {
+        let json = parse(&found.value);
+        job("sidekiq", json.get("jid").and_then(Json::as_str), found, 0)
+    };
+    let mut parts = Parts::new();
+    add_list(&mut parts, client, key(&[b"queue:", name].concat()), End::Right, each(waiting))?;
+    for set in [b"schedule".as_slice(), b"retry"] {
+        let name = name.to_vec();
+        let timed = move |found: Found| {
+            let json = parse(&found.value);
+            let queue = json.get("queue").and_then(Json::as_str).unwrap_or("default");
+            if queue.as_bytes() == name {
+                job("sidekiq", json.get("jid").and_then(Json::as_str), found, 0)
+            } else {
+                Element::Foreign
+            }
+        };
+        add_set(&mut parts, client, key(set), Score::Time(Some(Unit::S)), each(timed))?;
+    }
+    Ok(parts)
+}
+
+/// Laravel: RPUSH and LPOP of `queues:NAME`, and the sorted set `queues:NAME:delayed` in seconds.
+pub fn laravel(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
+    let (prefix, name) = split(source, b"queues:");
+    let key = [prefix, b"queues:", name].concat();
+    let convert = || {
+        each(|found: Found| {
+            let json = parse(&found.value);
+            let own = json.get("uuid").or_else(|| json.get("id")).and_then(Json::as_str);
+            job("laravel", own, found, 0)
+        })
+    };
+    let mut parts = Parts::new();
+    add_list(&mut parts, client, key.clone(), End::Left, convert())?;
+    add_set(&mut parts, client, [&key, b":delayed".as_slice()].concat(), Score::Time(Some(Unit::S)), convert())?;
+    Ok(parts)
+}
+
+/// The steps of priority for which the Redis transport of Celery has lists of their own, beside 0. Low ones come first.
+const CELERY_STEPS: [i64; 3] = [3, 6, 9];
+
+/// Celery: LPUSH and BRPOP of a list, and the hash `unacked`, in which workers keep what they have taken.
+pub fn celery(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
+    let task = |priority: i64| {
+        each(move |found: Found| {
+            let json = parse(&found.value);
+            celery_task(found.value, &json, priority)
+        })
+    };
+    let mut parts = Parts::new();
+    add_list(&mut parts, client, source.to_vec(), End::Right, task(0))?;
+    for step in CELERY_STEPS {
+        let key = [source, b"\x06\x16", step.to_string().as_bytes()].concat();
+        add_list(&mut parts, client, key, End::Right, task(-step))?;
+    }
+    if exists(client, b"unacked", "hash")? {
+        parts.push(Box::new(Unacked { queue: source.to_vec(), cursor: Some(b"0".to_vec()) }));
+    }
+    Ok(parts)
+}
+
+fn celery_task(message: Vec<u8>, json: &Json, priority: i64) -> Element {
+    let header = |name| json.get("headers").and_then(|headers| headers.get(name)).and_then(Json::as_str);
+    let correlation = || json.get("properties")?.get("correlation_id")?.as_str();
+    let due = match header("eta").map(eta) {
+        Some(None) => return Element::Broken(format!("a task has an eta that is no time: {:?}", header("eta"))),
+        Some(due) => due,
+        None => None,
+    };
+    let own = header("id").or_else(correlation).map(str::to_owned);
+    job("celery", own.as_deref(), Found { value: message, due }, priority)
+}
+
+/// An instant in ISO 8601, in UTC if it has no offset. In Unix ms, not early.
+fn eta(text: &str) -> Option<i64> {
+    let with_offset: Result<jiff::Timestamp, _> = text.parse();
+    let instant = match with_offset {
+        Ok(instant) => instant,
+        Err(_) => format!("{text}Z").parse().ok()?,
+    };
+    let ms = (instant.as_nanosecond() + 999_999).div_euclid(1_000_000);
+    i64::try_from(ms).ok().map(|ms| ms.max(100_000_000_000))
+}
+
+/// Tasks with an eta that workers have taken and hold until they are due. Those without one are running: they stay.
+struct Unacked {
+    queue: Vec<u8>,
+    cursor: Option<Vec<u8>>,
+}
+
+impl Reader for Unacked {
+    fn page(&mut self, client: &Client, _: u64, count: u64) -> Result<Option<Vec<Element>>, Failure> {
+        let Some(cursor) = self.cursor.take() else { return Ok(None) };
+        let mut scan = cmd("HSCAN");
+        scan.arg("unacked").arg(&cursor).arg("COUNT").arg(count);
+        let mut page = reply::list(client.call(&scan, Resend::Harmless)?)?.into_iter();
+        self.cursor = Some(bytes(page.next().unwrap_or(Value::Nil))?).filter(|next| next != b"0");
+        let mut pairs = reply::list(page.next().unwrap_or(Value::Nil))?.into_iter();
+        let mut elements = Vec::new();
+        while let (Some(tag), Some(taken)) = (pairs.next(), pairs.next()) {
+            elements.push(self.element(&bytes(tag)?, &bytes(taken)?));
+        }
+        Ok(Some(elements))
+    }
+}
+
+impl Unacked {
+    /// What is kept is a list: the message, the exchange, and the routing key, which is the queue.
+    fn element(&self, tag: &[u8], taken: &[u8]) -> Element {
+        let parts: Option<Vec<&RawValue>> = serde_json::from_slice(taken).ok();
+        let (Some(message), Some(key)) = (
+            parts.as_ref().and_then(|parts| parts.first()),
+            parts.as_ref().and_then(|parts| serde_json::from_str::<String>(parts.get(2)?.get()).ok()),
+        ) else {
+            return Element::Broken(format!("unacked has a task that cannot be read: {}", crate::transfer::shown(tag)));
+        };
+        let json = parse(message.get().as_bytes());
+        let has_eta = json.get("headers").and_then(|headers| headers.get("eta")).is_some_and(Json::is_string);
+        if key.as_bytes() != self.queue || !has_eta {
+            return Element::Foreign;
+        }
+        let mut element = celery_task(message.get().as_bytes().to_vec(), &json, 0);
+        if let Element::Message { remove, .. } = &mut element {
+            remove.push(cmd("HDEL").arg("unacked").arg(tag).clone());
+            remove.push(cmd("ZREM").arg("unacked_index").arg(tag).clone());
+        }
+        element
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{eta, split};
+
+    #[test]
+    fn an_eta_is_an_instant() {
+        assert_eq!(eta("2026-12-01T09:00:00+01:00"), Some(1_796_112_000_000));
+        assert_eq!(eta("2026-12-01T08:00:00.000001"), Some(1_796_112_000_001));
+        assert_eq!(eta("soon"), None);
+    }
+
+    #[test]
+    fn a_source_is_the_name_of_a_queue_or_of_its_key() {
+        assert_eq!(split(b"default", b"queue:"), (&b""[..], &b"default"[..]));
+        assert_eq!(split(b"queue:default", b"queue:"), (&b""[..], &b"default"[..]));
+        assert_eq!(split(b"app:queue:default", b"queue:"), (&b"app:"[..], &b"default"[..]));
+    }
+}

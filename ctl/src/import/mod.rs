@@ -1,0 +1,266 @@
+//! `dqctl import`: takes over what another kind of queue holds.
+//!
+//! A page of elements is read, pushed under ids that follow from the elements, and only then, with `--move`, removed from
+//! the source. So whatever interrupts an import, each element is in the source or in the queue, and the next run goes on: what
+//! the queue has is not pushed again, but is removed if that was missing.
+
+mod ids;
+mod jobs;
+mod libraries;
+mod plain;
+mod score;
+mod source;
+
+use crate::cli::{ImportArgs, Kind};
+use crate::failure::{Failure, Outcome};
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::reply::Fields;
+use crate::transfer::{get_all, key, push_all, shown, type_of, NewMessage, Pushed, Refused, BATCH, BATCH_BYTES};
+use dq_client::{Client, Cmd};
+use serde_json::json;
+use source::{exists, Element, Reader};
+
+/// How many elements are read first, before it is known how large they are.
+const FIRST_PAGE: u64 = 50;
+
+/// A source consists of one or more keys.
+type Parts = Vec<Box<dyn Reader>>;
+
+pub fn import(client: &Client, args: &ImportArgs, output: &Output) -> Result<Outcome, Failure> {
+    let (source, queue) = (key(&args.source), key(&args.queue));
+    if source == queue {
+        return Err(Failure::usage("a key cannot be both: name another queue than the source"));
+    }
+    check_queue(client, queue)?;
+    let parts = parts(client, args, source)?;
+    if parts.is_empty() {
+        eprintln!("dqctl: there is nothing to import: no key for {} exists", shown(source));
+        return Ok(Outcome::Nothing);
+    }
+    let mut import = Import {
+        client,
+        queue,
+        is_dry: args.dry_run,
+        is_move: args.is_move,
+        page: FIRST_PAGE,
+        counts: Counts::default(),
+        progress: Progress::new(if args.dry_run { "counted" } else { "imported" }),
+    };
+    for mut part in parts {
+        import.part(part.as_mut())?;
+    }
+    drop(import.progress);
+    import.counts.report(args, output)
+}
+
+/// The keys of the source that exist.
+fn parts(client: &Client, args: &ImportArgs, source: &[u8]) -> Result<Parts, Failure> {
+    let key = source.to_vec();
+    Ok(match args.kind {
+        Kind::Zset if exists(client, source, "zset")? => vec![Box::new(plain::sorted_set(key, args.unit))],
+        Kind::List if exists(client, source, "list")? => {
+            vec![Box::new(plain::PlainList::open(client, key, args.from)?)]
+        }
+        Kind::Stream if exists(client, source, "stream")? => vec![Box::new(plain::Stream { key, last: None })],
+        Kind::Zset | Kind::List | Kind::Stream => Vec::new(),
+        Kind::Sidekiq => libraries::sidekiq(client, source)?,
+        Kind::Rq => jobs::rq(client, source, args.job_ids)?,
+        Kind::Laravel => libraries::laravel(client, source)?,
+        Kind::Celery => libraries::celery(client, source)?,
+        Kind::Bullmq => jobs::bullmq(client, source)?,
+    })
+}
+
+fn check_queue(client: &Client, queue: &[u8]) -> Result<(), Failure> {
+    match type_of(client, queue)?.as_str() {
+        "none" | "DQ--queue" => Ok(()),
+        other => {
+            let queue = shown(queue);
+            Err(Failure::failed(format!("the key {queue} is a {other}, and not a queue; name another queue")))
+        }
+    }
+}
+
+#[derive(Default)]
+struct Counts {
+    imported: u64,
+    later: u64,
+    already: u64,
+    removed: u64,
+    failed: u64,
+    /// What was wrong with the first one that failed.
+    first_problem: Option<String>,
+}
+
+impl Counts {
+    fn fail(&mut self, why: String) {
+        self.failed += 1;
+        self.first_problem.get_or_insert(why);
+    }
+
+    fn report(&self, args: &ImportArgs, output: &Output) -> Result<Outcome, Failure> {
+        let Counts { imported, later, already, removed, failed, .. } = self;
+        let mut text = if args.dry_run {
+            format!("would import {imported}, of which {later} are due later")
+        } else {
+            format!("imported {imported}")
+        };
+        if *already > 0 {
+            text.push_str(&format!("; {already} were there already"));
+        }
+        if args.is_move && !args.dry_run {
+            text.push_str(&format!("; removed {removed} from the source"));
+        }
+        let object = if args.dry_run {
+            json!({ "would-import": imported, "later": later, "failed": failed })
+        } else {
+            json!({ "imported": imported, "already": already, "removed": removed, "failed": failed })
+        };
+        output.result(&text, object)?;
+        match &self.first_problem {
+            None => Ok(Outcome::Done),
+            Some(first) => Err(Failure::failed(format!(
+                "{failed} elements cannot be imported, and stay in the source; the first: {first}"
+            ))),
+        }
+    }
+}
+
+struct Import<'a> {
+    client: &'a Client,
+    queue: &'a [u8],
+    is_dry: bool,
+    is_move: bool,
+    /// How many elements are read at a time.
+    page: u64,
+    counts: Counts,
+    progress: Progress,
+}
+
+impl Import<'_> {
+    fn part(&mut self, part: &mut dyn Reader) -> Result<(), Failure> {
+        let mut offset = 0;
+        while let Some(page) = part.page(self.client, offset, self.page)? {
+            let read = page.len() as u64;
+            let (mut messages, mut removals) = (Vec::new(), Vec::new());
+            for element in page {
+                match element {
+                    Element::Message { message, remove } => {
+                        messages.push(message);
+                        removals.push(remove);
+                    }
+                    Element::Foreign => {}
+                    Element::Broken(why) => self.counts.fail(why),
+                }
+            }
+            self.adapt(&messages);
+            let removed = if self.is_dry { self.count(&messages) } else { self.take(part, &messages, removals)? };
+            offset += read - removed;
+            self.progress.at(self.counts.imported + self.counts.already);
+        }
+        if self.is_move && !self.is_dry {
+            part.finish(self.client)?;
+        }
+        Ok(())
+    }
+
+    /// The larger the elements, the fewer are read at a time.
+    fn adapt(&mut self, messages: &[NewMessage]) {
+        let bytes: usize = messages.iter().map(NewMessage::size).sum();
+        if let Some(average) = bytes.checked_div(messages.len()) {
+            self.page = (BATCH_BYTES / average.max(1)).clamp(1, BATCH) as u64;
+        }
+    }
+
+    fn count(&mut self, messages: &[NewMessage]) -> u64 {
+        let now = crate::time::now_ms();
+        let is_later = |message: &&NewMessage| message.due.is_some_and(|due| due > now);
+        self.counts.later += messages.iter().filter(is_later).count() as u64;
+        self.counts.imported += messages.len() as u64;
+        0
+    }
+
+    /// Pushes messages, and with `--move` removes from the source what the queue has. Returns how many were removed.
+    fn take(
+        &mut self,
+        part: &mut dyn Reader,
+        messages: &[NewMessage],
+        removals: Vec<Vec<Cmd>>,
+    ) -> Result<u64, Failure> {
+        let (pushed, refused) = match push_all(self.client, self.queue, messages) {
+            Ok(pushed) => (pushed, None),
+            Err(Refused { before, error }) => (before, Some(error)),
+        };
+        let known = self.known(messages, &pushed)?;
+        let mut commands = Vec::new();
+        let mut removed = 0;
+        for (((message, pushed), known), removal) in messages.iter().zip(&pushed).zip(known).zip(removals) {
+            match (pushed, known) {
+                (Pushed::New, _) => self.counts.imported += 1,
+                (_, Known::Same) => self.counts.already += 1,
+                (_, Known::Other(what)) => {
+                    self.counts.fail(format!("{}: {what}", shown(&message.id)));
+                    continue;
+                }
+            }
+            commands.extend(removal);
+            removed += 1;
+        }
+        if !self.is_move || commands.is_empty() {
+            removed = 0;
+        } else {
+            part.remove(self.client, &commands)?;
+            self.counts.removed += removed;
+        }
+        match refused {
+            None => Ok(removed),
+            Some(error) => {
+                let (failure, imported) = (Failure::from(error), self.counts.imported);
+                Err(Failure::failed(format!(
+                    "{failure}; {imported} were imported, and the same command goes on from there"
+                )))
+            }
+        }
+    }
+
+    /// Whether the messages that the queue has already are those of the source, and not others that have the same id.
+    fn known(&self, messages: &[NewMessage], pushed: &[Pushed]) -> Result<Vec<Known>, Failure> {
+        let held: Vec<&[u8]> = messages
+            .iter()
+            .zip(pushed)
+            .filter(|(_, pushed)| **pushed != Pushed::New)
+            .map(|(message, _)| message.id.as_slice())
+            .collect();
+        let mut held = get_all(self.client, self.queue, &held)?.into_iter();
+        let known = messages.iter().zip(pushed).map(|(message, pushed)| match pushed {
+            Pushed::New => Known::Same,
+            Pushed::Held | Pushed::Dead => {
+                held.next().flatten().map_or(Known::Same, |held| compare(message, &held, self.is_move))
+            }
+        });
+        Ok(known.collect())
+    }
+}
+
+enum Known {
+    Same,
+    Other(&'static str),
+}
+
+/// A message that was retried or rescheduled has another due time, but one that was never delivered should have that of the
+/// source. If it has not, the element in the source is newer, and must not be removed.
+fn compare(message: &NewMessage, held: &Fields, is_move: bool) -> Known {
+    let state = held.text("state");
+    if state == "done" {
+        return Known::Same;
+    }
+    if held.bytes("payload") != message.payload {
+        return Known::Other("the queue has another message of this id");
+    }
+    let is_waiting = (state == "delayed" || state == "ready") && held.int("attempt") == Some(0);
+    if is_move && is_waiting && message.due.is_some_and(|due| held.int("due") != Some(due)) {
+        return Known::Other("the queue has it already, with another due time");
+    }
+    Known::Same
+}

@@ -1,0 +1,210 @@
+//! Sources: keys that are read page by page, and whose elements are turned into messages.
+
+use crate::cli::{End, Unit};
+use crate::failure::Failure;
+use crate::import::score::due;
+use crate::reply;
+use crate::transfer::{persistently, type_of, NewMessage};
+use dq_client::{cmd, Client, Cmd, Resend, Value};
+use serde_json::Value as Json;
+
+/// An element of a source.
+pub enum Element {
+    /// A message, and the commands that remove it from the source. To execute these twice does no harm.
+    Message { message: NewMessage, remove: Vec<Cmd> },
+    /// It belongs to another queue that shares the key.
+    Foreign,
+    /// It cannot be imported, and why.
+    Broken(String),
+}
+
+/// What is read, page by page.
+pub trait Reader {
+    /// Elements that follow the first `offset` ones, about `count` of them; `None` at the end. A page can be empty.
+    fn page(&mut self, client: &Client, offset: u64, count: u64) -> Result<Option<Vec<Element>>, Failure>;
+
+    /// Removes messages from the source, which the queue has.
+    fn remove(&mut self, client: &Client, commands: &[Cmd]) -> Result<(), Failure> {
+        for reply in persistently(client, commands) {
+            reply?;
+        }
+        Ok(())
+    }
+
+    /// Called once everything was imported and removed.
+    fn finish(&mut self, _: &Client) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+/// A value as it lies in a list or a sorted set, and its due time.
+pub struct Found {
+    pub value: Vec<u8>,
+    pub due: Option<i64>,
+}
+
+/// Turns the values of a page into elements, one for each. The readers add the command that removes the value itself.
+pub type Convert = Box<dyn Fn(&Client, Vec<Found>) -> Result<Vec<Element>, Failure>>;
+
+/// A list, from one end to the other.
+pub struct List {
+    pub key: Vec<u8>,
+    pub from: End,
+    pub convert: Convert,
+}
+
+impl Reader for List {
+    fn page(&mut self, client: &Client, offset: u64, count: u64) -> Result<Option<Vec<Element>>, Failure> {
+        let values = range(client, &self.key, self.from, offset, count)?;
+        if values.is_empty() {
+            return Ok(None);
+        }
+        let found = values.iter().map(|value| Found { value: value.clone(), due: None }).collect();
+        let mut elements = (self.convert)(client, found)?;
+        for (element, value) in elements.iter_mut().zip(&values) {
+            if let Element::Message { remove, .. } = element {
+                remove.insert(0, lrem(&self.key, self.from, value));
+            }
+        }
+        Ok(Some(elements))
+    }
+}
+
+/// The values of a list from an offset on, the one at the end `from` first.
+pub fn range(client: &Client, key: &[u8], from: End, offset: u64, count: u64) -> Result<Vec<Vec<u8>>, Failure> {
+    let (first, last) = (i64::try_from(offset).unwrap_or(i64::MAX), i64::try_from(offset + count).unwrap_or(i64::MAX));
+    let (start, stop) = match from {
+        End::Left => (first, last - 1),
+        End::Right => (-last, -1 - first),
+    };
+    let reply = client.call(cmd("LRANGE").arg(key).arg(start).arg(stop), Resend::Harmless)?;
+    let mut values: Vec<Vec<u8>> = reply::list(reply)?.into_iter().map(bytes).collect::<Result<_, _>>()?;
+    if from == End::Right {
+        values.reverse();
+    }
+    Ok(values)
+}
+
+/// Removes one of the values of a list, the one next to the end.
+pub fn lrem(key: &[u8], from: End, value: &[u8]) -> Cmd {
+    let count = if from == End::Left { 1 } else { -1 };
+    cmd("LREM").arg(key).arg(count).arg(value).clone()
+}
+
+/// How the scores of a sorted set say when a member is due.
+#[derive(Clone, Copy)]
+pub enum Score {
+    Time(Option<Unit>),
+    /// Unix ms times 4096, plus a counter.
+    BullMq,
+    /// An order, and no time.
+    Order,
+}
+
+/// A sorted set by score.
+pub struct SortedSet {
+    pub key: Vec<u8>,
+    pub score: Score,
+    pub convert: Convert,
+}
+
+impl Reader for SortedSet {
+    fn page(&mut self, client: &Client, offset: u64, count: u64) -> Result<Option<Vec<Element>>, Failure> {
+        let mut range = cmd("ZRANGE");
+        range.arg(&self.key).arg(offset).arg(offset + count - 1).arg("WITHSCORES");
+        let members = with_scores(client.call(&range, Resend::Harmless)?)?;
+        if members.is_empty() {
+            return Ok(None);
+        }
+        let (mut found, mut dues, mut removals) = (Vec::new(), Vec::new(), Vec::new());
+        for (member, score) in members {
+            let due = match self.score {
+                Score::Time(unit) => due(score, unit).map(Some),
+                Score::BullMq => due((score / 4096.0).floor(), Some(Unit::Ms)).map(Some),
+                Score::Order => Ok(None),
+            };
+            removals.push(cmd("ZREM").arg(&self.key).arg(&member).clone());
+            found.push(Found { value: member, due: due.clone().ok().flatten() });
+            dues.push(due);
+        }
+        let mut elements = (self.convert)(client, found)?;
+        for ((element, due), removal) in elements.iter_mut().zip(dues).zip(removals) {
+            match (element, due) {
+                (Element::Message { remove, .. }, Ok(_)) => remove.insert(0, removal),
+                (element @ Element::Message { .. }, Err(why)) => *element = Element::Broken(why),
+                _ => {}
+            }
+        }
+        Ok(Some(elements))
+    }
+}
+
+/// Members with their scores: pairs in RESP3, and one flat list of texts in RESP2.
+fn with_scores(reply: Value) -> Result<Vec<(Vec<u8>, f64)>, Failure> {
+    let mut items = reply::list(reply)?.into_iter();
+    let mut members = Vec::new();
+    while let Some(item) = items.next() {
+        let (member, score) = match item {
+            Value::Array(pair) => {
+                let mut pair = pair.into_iter();
+                (pair.next().unwrap_or(Value::Nil), pair.next().unwrap_or(Value::Nil))
+            }
+            member => (member, items.next().unwrap_or(Value::Nil)),
+        };
+        let score = match &score {
+            Value::Double(score) => Some(*score),
+            other => reply::text(other).and_then(|text| text.parse().ok()),
+        };
+        members
+            .push((bytes(member)?, score.ok_or_else(|| Failure::failed("the server sent a score that is no number"))?));
+    }
+    Ok(members)
+}
+
+pub fn bytes(value: Value) -> Result<Vec<u8>, Failure> {
+    match value {
+        Value::BulkString(bytes) => Ok(bytes),
+        other => Err(reply::unexpected(&other)),
+    }
+}
+
+/// Whether a key exists; an error if it has another type.
+pub fn exists(client: &Client, key: &[u8], wanted: &str) -> Result<bool, Failure> {
+    match type_of(client, key)?.as_str() {
+        "none" => Ok(false),
+        found if found == wanted => Ok(true),
+        found => {
+            let key = crate::transfer::shown(key);
+            Err(Failure::failed(format!("the source {key} is a {found}, and not a {wanted}; name a key that is one")))
+        }
+    }
+}
+
+/// Fields and values as a JSON object. Values that are not UTF-8 are base64 under `NAME-base64`. If two fields have the
+/// same name, the result is a list of pairs.
+pub fn fields_as_json(fields: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
+    let mut pairs: Vec<(String, String)> = Vec::new();
+    for (name, value) in fields {
+        let name = String::from_utf8_lossy(name).into_owned();
+        pairs.push(match std::str::from_utf8(value) {
+            Ok(text) => (name, Json::from(text).to_string()),
+            Err(_) => (format!("{name}-base64"), Json::from(reply::base64(value)).to_string()),
+        });
+    }
+    let mut names: Vec<&String> = pairs.iter().map(|(name, _)| name).collect();
+    names.sort_unstable();
+    names.dedup();
+    if names.len() < pairs.len() {
+        let pairs: Vec<String> =
+            pairs.iter().map(|(name, value)| format!("[{},{value}]", Json::from(name.as_str()))).collect();
+        return format!("[{}]", pairs.join(",")).into_bytes();
+    }
+    object(&pairs)
+}
+
+/// A JSON object of names and values that are JSON already, in this order.
+pub fn object(pairs: &[(String, String)]) -> Vec<u8> {
+    let pairs: Vec<String> =
+        pairs.iter().map(|(name, value)| format!("{}:{value}", Json::from(name.as_str()))).collect();
+    format!("{{{}}}", pairs.join(",")).into_bytes()
+}

@@ -1,0 +1,27 @@
+"""Fills a queue of RQ, and prints as JSON what was put there.
+
+    python rq_queue.py PORT        with the package rq
+"""
+
+import json
+import sys
+from datetime import datetime, timedelta, timezone
+
+import redis
+import rq
+
+LATER = datetime(2100, 1, 1, tzinfo=timezone.utc)
+connection = redis.Redis(port=int(sys.argv[1]))
+queue, other = rq.Queue("mail", connection=connection), rq.Queue("other", connection=connection)
+jobs = []
+for number in range(5):
+    job = queue.enqueue("operator.add", number, 1, description=f"wait {number}")
+    jobs.append({"id": f"rq:{job.id}", "due": None, "job": job.id, "description": job.description})
+for number in range(5):
+    # Two of them at the same time.
+    at = LATER + timedelta(seconds=number // 2)
+    job = queue.enqueue_at(at, "operator.mul", number, b"\xff\x00", description=f"later {number}")
+    jobs.append({"id": f"rq:{job.id}", "due": int(at.timestamp() * 1000), "job": job.id, "description": job.description})
+other.enqueue("operator.add", 0, 0)
+other.enqueue_at(LATER, "operator.add", 0, 0)
+print(json.dumps({"library": f"rq {rq.VERSION}", "source": "mail", "left": 2, "jobs": jobs}))

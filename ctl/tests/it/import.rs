@@ -1,0 +1,316 @@
+//! `dqctl import` of sorted sets, lists and streams.
+
+use crate::dqctl::{command, dqctl, json, ok};
+use crate::support::{eventually, Cluster, Server};
+use dq_client::{cmd, Resend, Value};
+use serde_json::json;
+use std::process::Stdio;
+
+const LATER: &str = "4102444800";
+
+/// The payloads in the order of delivery.
+fn pop_all(server: &Server, queue: &str) -> Vec<String> {
+    let mut payloads = Vec::new();
+    while let Value::Array(messages) = server.ask(&["DQ.POP", queue, "COUNT", "1000"]) {
+        for message in messages {
+            let Value::Array(parts) = message else { panic!("{message:?}") };
+            let Value::BulkString(payload) = &parts[1] else { panic!("{parts:?}") };
+            payloads.push(String::from_utf8_lossy(payload).into_owned());
+        }
+    }
+    payloads
+}
+
+fn due(server: &Server, id: &str) -> i64 {
+    json(server, &["get", "q", id])[0]["due"].as_i64().expect("a time")
+}
+
+fn number(server: &Server, words: &[&str]) -> usize {
+    server.text(words).parse().expect("a number")
+}
+
+#[test]
+fn a_sorted_set_keeps_times_and_order() {
+    let server = Server::start();
+    server.ask(&[
+        "ZADD",
+        "s",
+        LATER,
+        "call ann",
+        "4102444800.5",
+        "call bob",
+        "1763700000",
+        "b",
+        "1763700000",
+        "a",
+        "0",
+        "z",
+    ]);
+    server.ask(&["ZADD", "s", "4102444801000", "in ms", LATER, "with # in it"]);
+    assert_eq!(ok(&server, &["import", "zset", "s", "q", "--dry-run"]), "would import 7, of which 4 are due later\n");
+    assert_eq!(server.text(&["EXISTS", "q"]), "0");
+    assert_eq!(ok(&server, &["import", "zset", "s", "q"]), "imported 7\n");
+    assert_eq!(ok(&server, &["import", "zset", "s", "q"]), "imported 0; 7 were there already\n");
+    assert_eq!(due(&server, "zset:s:call ann"), 4_102_444_800_000);
+    assert_eq!(due(&server, "zset:s:call bob"), 4_102_444_800_500);
+    assert_eq!(due(&server, "zset:s:in ms"), 4_102_444_801_000);
+    assert_eq!(number(&server, &["ZCARD", "s"]), 7);
+    assert_eq!(pop_all(&server, "q"), ["z", "a", "b"]);
+    assert_eq!(
+        ok(&server, &["import", "zset", "s", "q", "--move"]),
+        "imported 0; 7 were there already; removed 7 from the source\n"
+    );
+    assert_eq!(server.text(&["EXISTS", "s"]), "0");
+    assert_eq!(number(&server, &["DQ.LEN", "q"]), 7);
+}
+
+#[test]
+fn the_unit_of_scores_can_be_given() {
+    let server = Server::start();
+    server.ask(&["ZADD", "s", LATER, "a"]);
+    server.ask(&["ZADD", "ms", "4102444800000", "a"]);
+    assert_eq!(ok(&server, &["import", "zset", "s", "q", "--unit", "s"]), "imported 1\n");
+    assert_eq!(due(&server, "zset:s:a"), 4_102_444_800_000);
+    assert_eq!(ok(&server, &["import", "zset", "ms", "q", "--unit", "ms"]), "imported 1\n");
+    assert_eq!(due(&server, "zset:ms:a"), 4_102_444_800_000);
+    for (source, unit, advice) in [("s", "ms", "--unit s"), ("ms", "s", "later than")] {
+        let ran = dqctl(&server, &["import", "zset", source, "p", "--unit", unit, "--move"]);
+        assert_eq!((ran.code, ran.err.lines().count()), (3, 1), "{ran:?}");
+        assert!(ran.err.contains(advice), "{ran:?}");
+        assert_eq!(number(&server, &["ZCARD", source]), 1);
+    }
+}
+
+#[test]
+fn equal_elements_of_a_list_are_all_imported() {
+    let server = Server::start();
+    server.ask(&["RPUSH", "l", "x", "y", "x", "", "x"]);
+    assert_eq!(
+        ok(&server, &["import", "list", "l", "q", "--dry-run", "--move"]),
+        "would import 5, of which 0 are due later\n"
+    );
+    assert_eq!(ok(&server, &["import", "list", "l", "q"]), "imported 5\n");
+    assert_eq!(ok(&server, &["import", "list", "l", "q"]), "imported 0; 5 were there already\n");
+    server.ask(&["RPUSH", "l", "x"]);
+    assert_eq!(ok(&server, &["import", "list", "l", "q"]), "imported 1; 5 were there already\n");
+    assert_eq!(
+        ok(&server, &["import", "list", "l", "q", "--move"]),
+        "imported 0; 6 were there already; removed 6 from the source\n"
+    );
+    assert_eq!(server.text(&["EXISTS", "l"]), "0");
+    // What is pushed to the empty list is new, even if the queue still has an equal message.
+    server.ask(&["RPUSH", "l", "x", "x"]);
+    assert_eq!(ok(&server, &["import", "list", "l", "q", "--move"]), "imported 2; removed 2 from the source\n");
+    assert_eq!(pop_all(&server, "q"), ["x", "y", "x", "", "x", "x", "x", "x"]);
+}
+
+#[test]
+fn a_list_is_read_from_the_end_that_consumers_take() {
+    let server = Server::start();
+    for list in ["left", "right"] {
+        server.ask(&["RPUSH", list, "a", "b", "c"]);
+        ok(&server, &["import", "list", list, list.replace('t', "_q").as_str(), "--from", list, "--move"]);
+        assert_eq!(server.text(&["EXISTS", list]), "0");
+    }
+    assert_eq!(pop_all(&server, "lef_q"), ["a", "b", "c"]);
+    assert_eq!(pop_all(&server, "righ_q"), ["c", "b", "a"]);
+}
+
+#[test]
+fn entries_of_a_stream_are_named_by_their_ids() {
+    let server = Server::start();
+    server.ask(&["XADD", "s", "1-1", "payload", "plain"]);
+    server.ask(&["XADD", "s", "2-1", "id", "m", "payload", "forwarded", "due", "5"]);
+    server.ask(&["XADD", "s", "3-1", "to", "ann", "text", "ü"]);
+    server.ask(&["XADD", "s", "4-1", "a", "1", "a", "2"]);
+    assert_eq!(ok(&server, &["import", "stream", "s", "q"]), "imported 4\n");
+    assert_eq!(json(&server, &["get", "q", "stream:1-1"])[0]["payload"], "plain");
+    assert_eq!(
+        ok(&server, &["import", "stream", "s", "q", "--move"]),
+        "imported 0; 4 were there already; removed 4 from the source\n"
+    );
+    assert_eq!(number(&server, &["XLEN", "s"]), 0);
+    let expected = ["plain", "forwarded", r#"{"to":"ann","text":"ü"}"#, r#"[["a","1"],["a","2"]]"#];
+    assert_eq!(pop_all(&server, "q"), expected);
+}
+
+#[test]
+fn an_element_that_shares_its_id_with_another_is_not_removed() {
+    let server = Server::start();
+    server.ask(&["XADD", "s", "1-1", "payload", "one"]);
+    server.ask(&["XADD", "other", "1-1", "payload", "two"]);
+    ok(&server, &["import", "stream", "s", "q", "--move"]);
+    let ran = dqctl(&server, &["import", "stream", "other", "q", "--move"]);
+    assert_eq!((ran.code, ran.err.lines().count()), (3, 1), "{ran:?}");
+    assert!(ran.err.contains("stream:1-1"), "{ran:?}");
+    assert_eq!(number(&server, &["XLEN", "other"]), 1);
+    // A member of a sorted set that was added again, at another time.
+    server.ask(&["ZADD", "z", LATER, "a"]);
+    ok(&server, &["import", "zset", "z", "q", "--move"]);
+    server.ask(&["ZADD", "z", "4102444900", "a", LATER, "b"]);
+    let ran = dqctl(&server, &["import", "zset", "z", "q", "--move"]);
+    assert!(ran.code == 3 && ran.err.contains("another due time") && ran.out.starts_with("imported 1;"), "{ran:?}");
+    assert_eq!(number(&server, &["ZCARD", "z"]), 1);
+}
+
+#[test]
+fn elements_of_any_bytes_are_imported() {
+    let server = Server::start();
+    let client = server.client();
+    let all: Vec<u8> = (0..=255).cycle().take(1_000).collect();
+    for (key, name) in [("z", "ZADD"), ("l", "RPUSH"), ("s", "XADD")] {
+        let mut command = cmd(name);
+        command.arg(key);
+        match key {
+            "z" => command.arg("5").arg(&all),
+            "l" => command.arg(&all).arg(&all[5..9]),
+            _ => command.arg("1-1").arg("payload").arg(&all),
+        };
+        client.call(&command, Resend::Never).unwrap();
+    }
+    for (kind, key) in [("zset", "z"), ("list", "l"), ("stream", "s")] {
+        let queue = format!("q{key}");
+        ok(&server, &["import", kind, key, &queue]);
+        let reply = server.ask(&["DQ.POP", &queue]);
+        let Value::Array(messages) = reply else { panic!("{reply:?}") };
+        let Value::Array(parts) = &messages[0] else { panic!("{messages:?}") };
+        assert_eq!(parts[1], Value::BulkString(all.clone()), "{kind}");
+    }
+}
+
+#[test]
+fn sources_that_cannot_be_imported_are_refused() {
+    let server = Server::start();
+    server.ask(&["SET", "text", "x"]);
+    server.ask(&["RPUSH", "l", "x"]);
+    for kind in ["zset", "list", "stream", "sidekiq", "rq", "laravel", "celery", "bullmq"] {
+        let ran = dqctl(&server, &["import", kind, "none", "q"]);
+        assert_eq!((ran.code, ran.out.as_str(), ran.err.lines().count()), (1, "", 1), "{kind}: {ran:?}");
+    }
+    for args in [
+        ["zset", "l", "q"],
+        ["list", "text", "q"],
+        ["stream", "l", "q"],
+        ["celery", "text", "q"],
+        ["list", "l", "text"],
+    ] {
+        let ran = dqctl(&server, &["import", args[0], args[1], args[2], "--move"]);
+        assert_eq!((ran.code, ran.out.as_str(), ran.err.lines().count()), (3, "", 1), "{args:?}: {ran:?}");
+    }
+    assert_eq!(dqctl(&server, &["import", "list", "l", "l"]).code, 2);
+    assert_eq!(dqctl(&server, &["import", "nonsense", "l", "q"]).code, 2);
+    assert_eq!(server.text(&["LLEN", "l"]), "1");
+    server.ask(&["DQ.CREATE", "full", "MAXLEN", "2"]);
+    server.ask(&["RPUSH", "l", "y", "z"]);
+    let ran = dqctl(&server, &["import", "list", "l", "full", "--move"]);
+    assert!(ran.code == 3 && ran.err.contains("MAXLEN"), "{ran:?}");
+    assert_eq!((server.text(&["LLEN", "l"]), server.text(&["DQ.LEN", "full"])), ("1".to_owned(), "2".to_owned()));
+    server.ask(&["DQ.ALTER", "full", "MAXLEN", "0"]);
+    assert_eq!(ok(&server, &["import", "list", "l", "full", "--move"]), "imported 1; removed 1 from the source\n");
+    assert_eq!(pop_all(&server, "full"), ["x", "y", "z"]);
+}
+
+/// Kills imports half way, and lets the last one end.
+fn interrupted(server: &Server, args: &[&str], total: usize) {
+    for _ in 0..4 {
+        let had = number(server, &["DQ.LEN", "q"]);
+        let mut child = command(server, args).stdout(Stdio::null()).spawn().unwrap();
+        eventually("some are imported", || {
+            number(server, &["DQ.LEN", "q"]) > had + 700 || child.try_wait().unwrap().is_some()
+        });
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    ok(server, args);
+    assert_eq!(number(server, &["DQ.LEN", "q"]), total);
+}
+
+#[test]
+fn an_import_that_is_killed_is_completed_by_the_next() {
+    let server = Server::start();
+    for is_move in [false, true] {
+        let script = "for i = 1, 20000 do redis.call('ZADD', 'z', 4102444800 + math.floor(i / 100), 'm' .. i) \
+                      redis.call('RPUSH', 'l', 'e' .. i % 150) redis.call('XADD', 's', i .. '-1', 'payload', i) end";
+        server.ask(&["EVAL", script, "3", "z", "l", "s"]);
+        for (kind, key) in [("zset", "z"), ("list", "l"), ("stream", "s")] {
+            let mut args = vec!["import", kind, key, "q"];
+            if is_move {
+                args.push("--move");
+            }
+            interrupted(&server, &args, 20_000);
+            if is_move {
+                let length = match kind {
+                    "zset" => "ZCARD",
+                    "list" => "LLEN",
+                    _ => "XLEN",
+                };
+                assert_eq!(number(&server, &[length, key]), 0);
+            }
+            if kind == "list" {
+                let payloads = pop_all(&server, "q");
+                let expected: Vec<String> = (1..=20_000).map(|number| format!("e{}", number % 150)).collect();
+                assert!(payloads == expected, "the order of the list");
+            }
+            server.ask(&["DEL", "q"]);
+        }
+        server.ask(&["DEL", "z", "l", "s"]);
+    }
+}
+
+/// A crash after a push and before the removal leaves an element that the queue has, and equal ones behind it that it has not.
+#[test]
+fn what_a_crash_left_between_push_and_removal_is_not_doubled() {
+    let server = Server::start();
+    server.ask(&["RPUSH", "l", "x", "x", "x"]);
+    ok(&server, &["import", "list", "l", "q"]);
+    server.ask(&["RPUSH", "l", "x", "x"]);
+    assert_eq!(
+        ok(&server, &["import", "list", "l", "q", "--move"]),
+        "imported 2; 3 were there already; removed 5 from the source\n"
+    );
+    assert_eq!(number(&server, &["DQ.LEN", "q"]), 5);
+}
+
+#[test]
+fn a_hundred_thousand_elements_are_imported() {
+    let server = Server::start();
+    let script = "for i = 1, 100000 do redis.call('ZADD', 'z', 4102444800 + i % 7, 'member' .. i) end";
+    server.ask(&["EVAL", script, "1", "z"]);
+    assert_eq!(
+        ok(&server, &["import", "zset", "z", "q", "--move"]),
+        "imported 100000; removed 100000 from the source\n"
+    );
+    assert_eq!((server.text(&["DQ.LEN", "q"]), server.text(&["EXISTS", "z"])), ("100000".to_owned(), "0".to_owned()));
+}
+
+#[test]
+fn a_source_in_another_slot_of_a_cluster_is_imported() {
+    let cluster = Cluster::of(2);
+    let (server, client) = (&cluster.nodes[0], cluster.client());
+    let ask = |words: &[&str]| client.call(cmd(words[0]).arg(&words[1..]), Resend::Never).unwrap();
+    for key in ["a", "b", "{tag}c", "d"] {
+        ask(&["ZADD", &format!("{key}z"), LATER, "one", "5", "two"]);
+        ask(&["RPUSH", &format!("{key}l"), "x", "x"]);
+        ask(&["XADD", &format!("{key}s"), "1-1", "payload", key]);
+        for (kind, suffix) in [("zset", "z"), ("list", "l"), ("stream", "s")] {
+            let queue = format!("q-{key}-{kind}");
+            let out = ok(server, &["--cluster", "import", kind, &format!("{key}{suffix}"), &queue, "--move"]);
+            let count = if kind == "stream" { 1 } else { 2 };
+            assert_eq!(out, format!("imported {count}; removed {count} from the source\n"));
+            assert_eq!(ask(&["DQ.LEN", &queue]), Value::Int(count));
+        }
+    }
+}
+
+#[test]
+fn resp2_is_understood_by_imports_as_well() {
+    let server = Server::start();
+    let url = format!("{}?protocol=2", server.url());
+    server.ask(&["ZADD", "z", "4102444800.5", "a"]);
+    ok(&server, &["-u", &url, "import", "zset", "z", "q"]);
+    assert_eq!(due(&server, "zset:z:a"), 4_102_444_800_500);
+    assert_eq!(
+        json(&server, &["import", "zset", "z", "q", "--move"]),
+        [json!({ "imported": 0, "already": 1, "removed": 1, "failed": 0 })]
+    );
+}
