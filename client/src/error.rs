@@ -1,5 +1,6 @@
 //! What can go wrong, told apart by what a program does about it.
 
+use crate::queue::Id;
 use std::fmt;
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
@@ -14,7 +15,8 @@ pub enum Error {
     QueueFull(String),
     /// The queue holds a dead message of this id: redrive it, cancel it, or push with `replace`.
     DeadId(String),
-    /// A payload is larger than the queue's `MAXPAYLOAD`. Nothing was pushed.
+    /// A payload is larger than the queue's `MAXPAYLOAD`, or a result than the 65,536 bytes that a queue keeps. Nothing was
+    /// changed.
     TooLarge(String),
     /// The server has reached `maxmemory`. Nothing was changed.
     OutOfMemory(String),
@@ -39,9 +41,22 @@ pub enum Error {
     Lost(String),
     /// The URL, or an option of the connection, cannot be understood.
     Config(String),
-    /// A payload could not be encoded.
+    /// The message that was waited for is dead.
+    Failed {
+        /// Its id.
+        id: Id,
+        /// `rejected`, `expired` or `retries`.
+        reason: String,
+        /// The text of the last failure, if there was one.
+        error: Option<String>,
+    },
+    /// The message that was waited for was not completed in time. It may still be: wait again, or cancel it.
+    TimedOut(Id),
+    /// The message that was waited for is gone: it was cancelled, or its result was not kept for long enough.
+    Gone(Id),
+    /// A payload or a result could not be encoded.
     Encode(Cause),
-    /// A payload could not be decoded as the type that was asked for.
+    /// A payload or a result could not be decoded as the type that was asked for.
     Decode(Cause),
     /// The server answered something that this client does not understand.
     Protocol(String),
@@ -76,6 +91,7 @@ impl Error {
             "READONLY" | "LOADING" | "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN" | "MISCONF" | "NOREPLICAS" | "BUSY"
             | "UNBLOCKED" | "MOVED" | "ASK" => Error::Unavailable(text),
             _ if detail.starts_with("no such key") => Error::NoQueue(text),
+            _ if detail.starts_with("RESULT must be at most") => Error::TooLarge(text),
             _ if is_unknown_command(detail) => Error::NoModule(text),
             _ => Error::Server(text),
         }
@@ -105,8 +121,16 @@ impl fmt::Display for Error {
             Error::Connect(text) => write!(f, "cannot connect: {text}"),
             Error::Lost(text) => write!(f, "the connection was lost: {text}"),
             Error::Config(text) => f.write_str(text),
-            Error::Encode(cause) => write!(f, "the payload cannot be encoded: {cause}"),
-            Error::Decode(cause) => write!(f, "the payload cannot be decoded: {cause}"),
+            Error::Failed { id, reason, error: None } => write!(f, "the message {id} is dead ({reason})"),
+            Error::Failed { id, reason, error: Some(error) } => {
+                write!(f, "the message {id} is dead ({reason}): {error}")
+            }
+            Error::TimedOut(id) => write!(f, "the message {id} was not completed in time"),
+            Error::Gone(id) => {
+                write!(f, "the message {id} is gone: it was cancelled, or its result was not kept for long enough")
+            }
+            Error::Encode(cause) => write!(f, "the value cannot be encoded: {cause}"),
+            Error::Decode(cause) => write!(f, "the value cannot be decoded: {cause}"),
             Error::Protocol(text) => write!(f, "unexpected reply: {text}"),
             Error::System(cause) => cause.fmt(f),
         }
@@ -138,6 +162,7 @@ mod tests {
         assert!(matches!(Error::from_reply("QUEUEFULL", "queue holds 1 message"), Error::QueueFull(_)));
         assert!(matches!(Error::from_reply("READONLY", "You can't write"), Error::Unavailable(_)));
         assert!(matches!(Error::from_reply("ERR", "no such key"), Error::NoQueue(_)));
+        assert!(matches!(Error::from_reply("ERR", "RESULT must be at most 65536 bytes"), Error::TooLarge(_)));
         assert!(matches!(Error::from_reply("ERR", "unknown command 'DQ.PUSH', with args"), Error::NoModule(_)));
         assert!(matches!(Error::from_reply("ERR", "unknown command 'FOO', with args"), Error::Server(_)));
         assert_eq!(Error::from_reply("ERR", "syntax error").to_string(), "ERR syntax error");

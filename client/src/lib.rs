@@ -15,8 +15,9 @@ pub use error::Error;
 pub use partitions::Partitions;
 pub use payload::{Decode, Encode, Json, Raw};
 pub use queue::{
-    Declared, Delivery, Histogram, Id, Info, Message, Nack, Pop, Push, PushAll, Pushed, Queue, Receipt, Recurring,
-    Scan, Schedule, Settings, State, Stats, Totals,
+    Complete, Declared, Delivery, Forward, Group, GroupInfo, GroupOrder, Groups, Histogram, Id, Info, ListEnd, Message,
+    Nack, Pop, PopAny, Push, PushAll, Pushed, Queue, Receipt, Recurring, Scan, Schedule, Settings, State, Stats,
+    Totals,
 };
 pub use worker::{Context, Event, Failure, Metrics, Pool, QueueMetrics, Running, Stopped, Stopper, Worker};
 

@@ -22,6 +22,15 @@ pub trait Decode: Sized {
     /// # Errors
     /// [`Error::Decode`] if they are not an encoding of this type.
     fn decode(bytes: &[u8]) -> Result<Self, Error>;
+
+    /// What stands for a result that was not given: the encoding of nothing, such as null in JSON. `()` and `Option` have
+    /// it.
+    ///
+    /// # Errors
+    /// [`Error::Decode`] if this type has no such value.
+    fn absent() -> Result<Self, Error> {
+        Self::decode(&[])
+    }
 }
 
 /// A payload in JSON, for queues that other languages read or that people look into: `Queue<Json<Mail>>`.
@@ -31,6 +40,9 @@ pub struct Json<T>(pub T);
 /// A payload of any bytes, as they are: `Queue<Raw>`. (`Vec<u8>` itself would be MessagePack's list of numbers.)
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Raw(pub Vec<u8>);
+
+/// Null in MessagePack.
+const NIL: u8 = 0xc0;
 
 impl<T: Serialize> Encode for T {
     fn encode(&self) -> Result<Vec<u8>, Error> {
@@ -43,6 +55,10 @@ impl<T: DeserializeOwned> Decode for T {
     fn decode(bytes: &[u8]) -> Result<T, Error> {
         rmp_serde::from_slice(bytes).map_err(|error| Error::Decode(Box::new(error)))
     }
+
+    fn absent() -> Result<T, Error> {
+        T::decode(&[NIL])
+    }
 }
 
 impl<T: Serialize> Encode for Json<T> {
@@ -54,6 +70,10 @@ impl<T: Serialize> Encode for Json<T> {
 impl<T: DeserializeOwned> Decode for Json<T> {
     fn decode(bytes: &[u8]) -> Result<Json<T>, Error> {
         serde_json::from_slice(bytes).map(Json).map_err(|error| Error::Decode(Box::new(error)))
+    }
+
+    fn absent() -> Result<Json<T>, Error> {
+        Json::decode(b"null")
     }
 }
 
@@ -91,6 +111,15 @@ mod tests {
         let raw = Raw(vec![0, 255, b'\n']);
         assert_eq!(raw.encode().unwrap(), raw.0);
         assert_eq!(Raw::decode(&raw.0).unwrap(), raw);
+    }
+
+    #[test]
+    fn nothing_is_a_value_of_types_that_have_one() {
+        <()>::absent().unwrap();
+        assert_eq!(Option::<Mail>::absent().unwrap(), None);
+        assert_eq!(Json::<Option<Mail>>::absent().unwrap(), Json(None));
+        assert_eq!(Raw::absent().unwrap(), Raw::default());
+        assert!(matches!(Mail::absent(), Err(Error::Decode(_))));
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use crate::Error;
 use redis::Value;
-use std::collections::HashMap;
+use std::cell::Cell;
+use std::collections::BTreeMap;
 
 /// The reply, or the error that it is.
 pub(crate) fn checked(value: Value) -> Result<Value, Error> {
@@ -69,7 +70,13 @@ pub(crate) fn optional<T>(value: Value, read: impl FnOnce(Value) -> Result<T, Er
 
 /// A map, or in RESP2 the flat array of its fields and values.
 #[derive(Debug)]
-pub(crate) struct Fields(HashMap<String, Value>);
+pub(crate) struct Fields(BTreeMap<String, Field>);
+
+#[derive(Debug)]
+struct Field {
+    value: Value,
+    was_read: Cell<bool>,
+}
 
 impl Fields {
     pub fn from(value: Value) -> Result<Fields, Error> {
@@ -82,15 +89,22 @@ impl Fields {
             }
             value => return Err(unexpected(&value)),
         };
-        pairs.into_iter().map(|(name, value)| Ok((text(&name)?, value))).collect::<Result<_, _>>().map(Fields)
+        let field = |(name, value)| Ok((text(&name)?, Field { value, was_read: Cell::new(false) }));
+        pairs.into_iter().map(field).collect::<Result<_, _>>().map(Fields)
     }
 
     pub fn take(&mut self, name: &str) -> Option<Value> {
-        self.0.remove(name).filter(|value| *value != Value::Nil)
+        self.0.remove(name).map(|field| field.value).filter(|value| *value != Value::Nil)
+    }
+
+    fn find(&self, name: &str) -> Option<&Value> {
+        let field = self.0.get(name)?;
+        field.was_read.set(true);
+        Some(&field.value)
     }
 
     fn get(&self, name: &str) -> Result<&Value, Error> {
-        self.0.get(name).ok_or_else(|| Error::Protocol(format!("no field {name}")))
+        self.find(name).ok_or_else(|| Error::Protocol(format!("no field {name}")))
     }
 
     pub fn int(&self, name: &str) -> Result<i64, Error> {
@@ -99,20 +113,27 @@ impl Fields {
 
     /// A number that an older server may not have, or that is null.
     pub fn maybe_int(&self, name: &str) -> Result<Option<i64>, Error> {
-        self.0.get(name).filter(|value| **value != Value::Nil).map(int).transpose()
+        self.find(name).filter(|value| **value != Value::Nil).map(int).transpose()
     }
 
     /// A number that is never negative, and 0 if the server does not have it.
     pub fn count(&self, name: &str) -> Result<u64, Error> {
-        self.0.get(name).map_or(Ok(0), count)
+        self.find(name).map_or(Ok(0), count)
     }
 
     pub fn maybe_text(&self, name: &str) -> Result<Option<String>, Error> {
-        self.0.get(name).filter(|value| **value != Value::Nil).map(text).transpose()
+        self.find(name).filter(|value| **value != Value::Nil).map(text).transpose()
     }
 
-    /// The names that were not taken.
+    /// The fields that were neither taken nor read, as text: those that this version does not know.
+    pub fn unknown(&self) -> BTreeMap<String, String> {
+        let as_text = |value: &Value| text(value).or_else(|_| int(value).map(|number| number.to_string()));
+        let unknown = self.0.iter().filter(|(_, field)| !field.was_read.get());
+        unknown.filter_map(|(name, field)| Some((name.clone(), as_text(&field.value).ok()?))).collect()
+    }
+
+    /// The fields that were not taken.
     pub fn into_rest(self) -> impl Iterator<Item = (String, Value)> {
-        self.0.into_iter()
+        self.0.into_iter().map(|(name, field)| (name, field.value))
     }
 }

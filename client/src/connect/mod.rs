@@ -178,7 +178,7 @@ impl Client {
     }
 
     /// Sends a command once, but follows redirections.
-    fn attempt(&self, command: &Cmd, resend: Resend, wait: Duration) -> Result<Value, Error> {
+    pub(crate) fn attempt(&self, command: &Cmd, resend: Resend, wait: Duration) -> Result<Value, Error> {
         let mut address = self.route(key_of(command).as_deref())?;
         let mut asking = false;
         for _ in 0..REDIRECTIONS {
@@ -369,7 +369,7 @@ impl Client {
         }
     }
 
-    /// After a failure: drops the connections to a server, and asks anew which server has the keys.
+    /// After a failure: drops the connections to a server. Which server has the keys is asked again with the next command.
     fn forget(&self, address: &Address) {
         lock(&self.inner.idle).remove(address);
         *lock(&self.inner.master) = None;

@@ -17,6 +17,12 @@ impl Command {
         self.0.arg(word);
     }
 
+    pub fn maybe(&mut self, name: &str, value: Option<impl ToRedisArgs>) {
+        if let Some(value) = value {
+            self.option(name, value);
+        }
+    }
+
     pub fn option(&mut self, name: &str, value: impl ToRedisArgs) {
         self.0.arg(name).arg(value);
     }

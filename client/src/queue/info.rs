@@ -5,6 +5,7 @@ use super::settings::Settings;
 use crate::reply::{self, Fields};
 use crate::Error;
 use redis::Value;
+use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 /// The counts, settings and totals of a queue.
@@ -19,6 +20,12 @@ pub struct Info {
     pub inflight: u64,
     /// Messages that failed for good.
     pub dead: u64,
+    /// Messages that were completed, and are kept for a time.
+    pub done: u64,
+    /// Groups that have a message which is not dead.
+    pub groups: u64,
+    /// Messages that are due and wait for their group.
+    pub blocked: u64,
     /// Ids that are refused although their message is gone.
     pub known: u64,
     /// The size of all payloads in bytes.
@@ -47,6 +54,8 @@ pub struct Info {
     pub settings: Settings,
     /// What has happened since the queue was created.
     pub totals: Totals,
+    /// Fields that this version of the crate does not know, as text.
+    pub other: BTreeMap<String, String>,
     numbers: Vec<(String, i64)>,
 }
 
@@ -69,6 +78,9 @@ impl Info {
             ready: fields.count("ready")?,
             inflight: fields.count("inflight")?,
             dead: fields.count("dead")?,
+            done: fields.count("done")?,
+            groups: fields.count("groups")?,
+            blocked: fields.count("blocked")?,
             known: fields.count("known")?,
             payload_bytes: fields.count("payload-bytes")?,
             next_due: time("next-due")?,
@@ -83,6 +95,7 @@ impl Info {
             forward_failing_since: time("forward-failing-since")?,
             settings: Settings::read(&fields)?,
             totals: Totals::read(&fields)?,
+            other: fields.unknown(),
             numbers: fields.into_rest().filter_map(|(name, value)| Some((name, reply::int(&value).ok()?))).collect(),
         })
     }

@@ -24,13 +24,13 @@ pub enum State {
     Inflight,
     /// It failed for good, and is kept for inspection.
     Dead,
-    /// It was completed, and is kept for a while.
+    /// It was completed, and is kept for a time.
     Done,
 }
 
 impl State {
-    /// The states in which messages are still to be done, or have failed.
-    pub const ALL: [State; 4] = [State::Delayed, State::Ready, State::Inflight, State::Dead];
+    /// All states.
+    pub const ALL: [State; 5] = [State::Delayed, State::Ready, State::Inflight, State::Dead, State::Done];
 
     /// The word for it in commands and replies.
     #[must_use]
@@ -55,8 +55,7 @@ impl FromStr for State {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<State, Error> {
-        let states = [State::Delayed, State::Ready, State::Inflight, State::Dead, State::Done];
-        let found = states.into_iter().find(|state| state.as_str().eq_ignore_ascii_case(text));
+        let found = State::ALL.into_iter().find(|state| state.as_str().eq_ignore_ascii_case(text));
         found.ok_or_else(|| Error::Protocol(format!("unknown state '{text}'")))
     }
 }
@@ -97,11 +96,21 @@ pub struct Message<T> {
     pub reason: Option<String>,
     /// Dead: since when.
     pub died: Option<SystemTime>,
+    /// The group.
+    pub group: Option<String>,
+    /// In flight: whether another message takes its place when this delivery ends, because it was pushed with
+    /// [`replace_later`](super::Push::replace_later).
+    pub has_next: bool,
     /// The schedule, if it is a recurring message.
     pub schedule: Option<Recurring>,
+    /// Done: when it was completed.
+    pub done: Option<SystemTime>,
+    /// Done: until when it is kept.
+    pub kept_until: Option<SystemTime>,
     /// Fields that this version of the crate does not know, as text.
     pub other: BTreeMap<String, String>,
     bytes: Vec<u8>,
+    result: Option<Vec<u8>>,
     of: PhantomData<fn() -> T>,
 }
 
@@ -126,10 +135,25 @@ pub struct Recurring {
 }
 
 impl<T> Message<T> {
-    /// The payload as the queue holds it.
+    /// The payload as the queue holds it. Empty for a done message: its payload is dropped.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// Done: the result as the queue holds it; `None` if the message was completed without one.
+    #[must_use]
+    pub fn result_bytes(&self) -> Option<&[u8]> {
+        self.result.as_deref()
+    }
+
+    /// The result of a done message. If it was completed without one, that is the value for nothing, which `()` and `Option`
+    /// have.
+    ///
+    /// # Errors
+    /// [`Error::Decode`] if the bytes are not an `R`.
+    pub fn result<R: Decode>(&self) -> Result<R, Error> {
+        self.result.as_ref().map_or_else(R::absent, |bytes| R::decode(bytes))
     }
 
     pub(super) fn read(reply: Value) -> Result<Message<T>, Error> {
@@ -139,6 +163,7 @@ impl<T> Message<T> {
         let id = Id::from_bytes(bytes("id")?.ok_or_else(|| missing("id"))?);
         let payload = bytes("payload")?.unwrap_or_default();
         let receipt = bytes("receipt")?.map(Receipt::from_bytes);
+        let result = bytes("result")?;
         let mut number = |name: &str| fields.take(name).as_ref().map(reply::int).transpose();
         let mut needed = |name: &str| Ok::<i64, Error>(number(name)?.unwrap_or_default());
         let (created, due) = (time(needed("created")?), time(needed("due")?));
@@ -147,13 +172,15 @@ impl<T> Message<T> {
         let retries = i32::try_from(needed("retries")?).unwrap_or(i32::MAX);
         let (lease, ttl) = (span(needed("lease")?), span(needed("ttl")?));
         let (deadline, died) = (number("deadline")?.map(time), number("died")?.map(time));
+        let has_next = number("next")?.unwrap_or_default() != 0;
+        let done = number("done")?.map(time);
+        // A schedule has a field of this name too, which is the end of its series.
+        let kept_until = if done.is_some() { number("until")?.map(time) } else { None };
         let schedule = Recurring::read(&mut fields)?;
         let mut text = |name: &str| fields.take(name).as_ref().map(reply::text).transpose();
         let state = text("state")?.ok_or_else(|| missing("state"))?.parse()?;
-        let (error, reason) = (text("error")?, text("reason")?);
-        let as_text =
-            |value: &Value| reply::text(value).or_else(|_| reply::int(value).map(|number| number.to_string()));
-        let other = fields.into_rest().filter_map(|(name, value)| Some((name, as_text(&value).ok()?))).collect();
+        let (error, reason, group) = (text("error")?, text("reason")?, text("group")?);
+        let other = fields.unknown();
         Ok(Message {
             id,
             state,
@@ -169,9 +196,14 @@ impl<T> Message<T> {
             error,
             reason,
             died,
+            group,
+            has_next,
             schedule,
+            done,
+            kept_until,
             other,
             bytes: payload,
+            result,
             of: PhantomData,
         })
     }
@@ -181,7 +213,7 @@ impl<T: Decode> Message<T> {
     /// The payload.
     ///
     /// # Errors
-    /// [`Error::Decode`] if the bytes are not a `T`.
+    /// [`Error::Decode`] if the bytes are not a `T`, as those of a done message, which has none.
     pub fn payload(&self) -> Result<T, Error> {
         T::decode(&self.bytes)
     }

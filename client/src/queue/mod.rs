@@ -1,23 +1,33 @@
 //! Typed queues: each method is one command.
 
+mod any;
 pub(crate) mod command;
+pub(crate) mod done;
+mod forward;
+mod group;
 mod id;
 mod info;
 mod message;
+mod nack;
 pub(crate) mod pop;
 mod push;
 mod scan;
 mod schedule;
 mod settings;
 
+pub use any::PopAny;
+pub use done::Complete;
+pub use forward::{Forward, ListEnd};
+pub use group::{Group, GroupInfo, Groups};
 pub use id::{Id, Receipt};
 pub use info::{Histogram, Info, Stats, Totals};
 pub use message::{Message, Recurring, State};
+pub use nack::Nack;
 pub use pop::{Delivery, Pop};
 pub use push::{Push, PushAll, Pushed};
 pub use scan::Scan;
 pub use schedule::{Declared, Schedule};
-pub use settings::Settings;
+pub use settings::{GroupOrder, Settings};
 
 use crate::connect::{Answer, Client, Resend};
 use crate::payload::Encode;
@@ -47,82 +57,6 @@ pub struct Queue<T> {
 struct Failure {
     error: Error,
     repeated: bool,
-}
-
-/// How a message is given back.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Nack {
-    delay: Option<Duration>,
-    error: Option<String>,
-    kind: NackKind,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum NackKind {
-    #[default]
-    Retry,
-    Dead,
-    NoCount,
-}
-
-/// The longest error text that a queue keeps.
-const ERROR_BYTES: usize = 1024;
-
-impl Nack {
-    /// It failed, and is delivered again after the queue's backoff, or becomes dead if its retries are spent.
-    #[must_use]
-    pub fn retry() -> Nack {
-        Nack::default()
-    }
-
-    /// It must not be tried again: it becomes dead.
-    #[must_use]
-    pub fn reject() -> Nack {
-        Nack { kind: NackKind::Dead, ..Nack::default() }
-    }
-
-    /// It was not begun: the delivery does not count, and the message returns to its old place.
-    #[must_use]
-    pub fn give_back() -> Nack {
-        Nack { kind: NackKind::NoCount, ..Nack::default() }
-    }
-
-    /// It is due again this long after now, instead of after the queue's backoff.
-    #[must_use]
-    pub fn after(mut self, delay: Duration) -> Nack {
-        self.delay = Some(delay);
-        self
-    }
-
-    /// Text that is kept with the message; its first 1,024 bytes.
-    #[must_use]
-    pub fn error(mut self, text: impl Into<String>) -> Nack {
-        let mut text = text.into();
-        let mut end = ERROR_BYTES.min(text.len());
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        text.truncate(end);
-        self.error = Some(text);
-        self
-    }
-
-    pub(crate) fn command(&self, key: &[u8], name: &[u8]) -> redis::Cmd {
-        let mut command = Command::new("DQ.NACK", key);
-        command.word(name);
-        if let Some(delay) = self.delay {
-            command.option("DELAY", millis(delay));
-        }
-        if let Some(error) = &self.error {
-            command.option("ERROR", error);
-        }
-        match self.kind {
-            NackKind::Retry => {}
-            NackKind::Dead => command.word("DEAD"),
-            NackKind::NoCount => command.word("NOCOUNT"),
-        }
-        command.0
-    }
 }
 
 impl Client {
@@ -320,11 +254,16 @@ impl<T> Queue<T> {
     /// # Errors
     /// Those of every command.
     pub fn purge(&self, states: &[State], count: Option<u32>) -> Result<u64, Error> {
+        self.purge_in(states, count, None)
+    }
+
+    fn purge_in(&self, states: &[State], count: Option<u32>, group: Option<&[u8]>) -> Result<u64, Error> {
         let mut command = self.command("DQ.PURGE");
         states.iter().for_each(|state| command.word(state.as_str()));
         if let Some(count) = count {
             command.option("COUNT", count);
         }
+        command.maybe("GROUP", group);
         self.count_once(&command)
     }
 
@@ -348,15 +287,20 @@ impl<T> Queue<T> {
         self.harmless(&self.command("DQ.RESUME")).map(drop)
     }
 
-    /// How many messages are in a state; without one, how many are not dead.
+    /// How many messages are in a state; without one, how many are neither dead nor done.
     ///
     /// # Errors
     /// Those of every command.
     pub fn len(&self, state: Option<State>) -> Result<u64, Error> {
+        self.len_of(state, None)
+    }
+
+    fn len_of(&self, state: Option<State>, group: Option<&[u8]>) -> Result<u64, Error> {
         let mut command = self.command("DQ.LEN");
         if let Some(state) = state {
             command.word(state.as_str());
         }
+        command.maybe("GROUP", group);
         self.count_of(Some(command))
     }
 
@@ -370,14 +314,19 @@ impl<T> Queue<T> {
         reply::optional(self.harmless(&command)?, Message::read)
     }
 
-    /// The first messages of a state, in the order in which they will leave it; of the dead the newest.
+    /// The first messages of a state, in the order in which they will leave it; of the dead and the done the newest.
     ///
     /// # Errors
     /// Those of every command.
     pub fn peek(&self, state: State, count: u32) -> Result<Vec<Message<T>>, Error> {
+        self.peek_in(state, count, None)
+    }
+
+    fn peek_in(&self, state: State, count: u32, group: Option<&[u8]>) -> Result<Vec<Message<T>>, Error> {
         let mut command = self.command("DQ.PEEK");
         command.word(state.as_str());
         command.option("COUNT", count);
+        command.maybe("GROUP", group);
         reply::list(self.harmless(&command)?)?.into_iter().map(Message::read).collect()
     }
 
@@ -385,6 +334,17 @@ impl<T> Queue<T> {
     #[must_use]
     pub fn scan(&self) -> Scan<'_, T> {
         Scan::new(self)
+    }
+
+    /// One group of the queue.
+    pub fn group(&self, name: impl AsRef<[u8]>) -> Group<'_, T> {
+        Group::new(self, name.as_ref())
+    }
+
+    /// All groups, page by page.
+    #[must_use]
+    pub fn groups(&self) -> Groups<'_, T> {
+        Groups::new(self)
     }
 
     /// Counts, settings and totals; `None` if the queue does not exist.

@@ -40,7 +40,7 @@ enum When {
 
 /// The options that one message and a batch have in common.
 #[derive(Clone, Debug)]
-struct Options {
+pub(super) struct Options {
     when: When,
     priority: i8,
     retries: Option<i32>,
@@ -49,6 +49,8 @@ struct Options {
     replace: bool,
     max_wait: Option<Duration>,
     later: bool,
+    pub retain: Option<Duration>,
+    group: Option<Vec<u8>>,
     /// Whether the server chooses the ids.
     server_ids: bool,
 }
@@ -64,6 +66,8 @@ impl Options {
             replace: false,
             max_wait: None,
             later: false,
+            retain: None,
+            group: None,
             server_ids: false,
         }
     }
@@ -94,6 +98,12 @@ impl Options {
         }
         if self.later {
             command.word("LATER");
+        }
+        if let Some(time) = self.retain {
+            command.option("RETAIN", millis(time));
+        }
+        if let Some(group) = &self.group {
+            command.option("GROUP", group);
         }
     }
 
@@ -145,6 +155,42 @@ macro_rules! push_options {
             self
         }
 
+        /// The group, of 1 to 255 bytes. Messages of one group are delivered in order, by default one at a time: see
+        /// [`Settings::group_inflight`](crate::Settings::group_inflight).
+        pub fn group(mut self, name: impl AsRef<[u8]>) -> Self {
+            self.options.group = Some(name.as_ref().to_vec());
+            self
+        }
+
+        /// How long the message is kept as done after its completion, with its result, instead of the queue's time; zero: not
+        /// at all.
+        pub fn retain(mut self, time: Duration) -> Self {
+            self.options.retain = Some(time);
+            self
+        }
+
+        /// Each message removes the one that has its id, in any state, and takes its place. If the connection is lost while this is
+        /// sent, it is not repeated, because the first message may have been delivered already.
+        pub fn replace(mut self) -> Self {
+            self.options.replace = true;
+            self
+        }
+
+        /// As `replace`, and the message is due no later than this long after the first push of the chain of replacements.
+        pub fn replace_within(mut self, wait: Duration) -> Self {
+            self.options.replace = true;
+            self.options.max_wait = Some(wait);
+            self
+        }
+
+        /// As `replace`, but a message in flight is not replaced before its delivery ends: so the same id is never worked on
+        /// twice at the same time, and the last payload wins. Can be combined with `replace_within`.
+        pub fn replace_later(mut self) -> Self {
+            self.options.replace = true;
+            self.options.later = true;
+            self
+        }
+
         /// Sends the push at most once, and lets the server generate the id, unless there is one. Without this, a message
         /// without an id gets a random one, so that the push can be repeated if the connection is lost and is still made
         /// only once. The server's own ids cost less memory.
@@ -159,10 +205,10 @@ macro_rules! push_options {
 #[must_use = "a push does nothing until it is sent"]
 #[derive(Debug)]
 pub struct Push<'a, T> {
-    queue: &'a Queue<T>,
+    pub(super) queue: &'a Queue<T>,
     payload: Result<Vec<u8>, Error>,
-    id: Option<Id>,
-    options: Options,
+    pub(super) id: Option<Id>,
+    pub(super) options: Options,
 }
 
 impl<'a, T: Encode> Push<'a, T> {
@@ -178,29 +224,6 @@ impl<T> Push<'_, T> {
     /// pushes are [`Pushed::Duplicate`].
     pub fn id(mut self, id: impl AsRef<[u8]>) -> Self {
         self.id = Some(Id::from_bytes(id.as_ref().to_vec()));
-        self
-    }
-
-    /// Removes the message that has the id, in any state, and takes its place. If the connection is lost while this is
-    /// sent, it is not repeated, because the first message may have been delivered already.
-    pub fn replace(mut self) -> Self {
-        self.options.replace = true;
-        self
-    }
-
-    /// As [`Push::replace`], and the message is due no later than this long after the first push of the chain of
-    /// replacements.
-    pub fn replace_within(mut self, wait: Duration) -> Self {
-        self.options.replace = true;
-        self.options.max_wait = Some(wait);
-        self
-    }
-
-    /// As [`Push::replace`], but a message in flight is not replaced before its delivery ends: so the same id is never worked
-    /// on twice at the same time, and the last payload wins.
-    pub fn replace_later(mut self) -> Self {
-        self.options.replace = true;
-        self.options.later = true;
         self
     }
 
@@ -275,12 +298,6 @@ impl<T> PushAll<'_, T> {
     /// The messages' own ids, one for each payload. See [`Push::id`].
     pub fn ids<I: AsRef<[u8]>>(mut self, ids: impl IntoIterator<Item = I>) -> Self {
         self.ids = Some(ids.into_iter().map(|id| Id::from_bytes(id.as_ref().to_vec())).collect());
-        self
-    }
-
-    /// Each message removes the one that has its id, in any state, and takes its place. See [`Push::replace`].
-    pub fn replace(mut self) -> Self {
-        self.options.replace = true;
         self
     }
 

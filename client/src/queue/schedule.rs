@@ -37,6 +37,7 @@ pub struct Schedule<'a, T> {
     retries: Option<i32>,
     lease: Option<Duration>,
     ttl: Option<Duration>,
+    group: Option<Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -59,6 +60,7 @@ impl<'a, T: Encode> Schedule<'a, T> {
             retries: None,
             lease: None,
             ttl: None,
+            group: None,
         }
     }
 }
@@ -129,6 +131,12 @@ impl<T> Schedule<'_, T> {
         self
     }
 
+    /// See [`Push::group`](super::Push::group).
+    pub fn group(mut self, name: impl AsRef<[u8]>) -> Self {
+        self.group = Some(name.as_ref().to_vec());
+        self
+    }
+
     /// Declares the schedule.
     ///
     /// # Errors
@@ -165,6 +173,9 @@ impl<T> Schedule<'_, T> {
         }
         if let Some(retries) = self.retries {
             command.option("RETRIES", retries);
+        }
+        if let Some(group) = self.group {
+            command.option("GROUP", group);
         }
         let answer = self.queue.answer(&command, Resend::Harmless).map_err(|failure| failure.error)?;
         match reply::text(&answer.value)?.as_str() {

@@ -1,6 +1,7 @@
 //! The settings of a queue.
 
 use super::command::{millis, Command};
+use super::forward::Forward;
 use crate::reply::Fields;
 use crate::Error;
 use std::time::Duration;
@@ -41,6 +42,26 @@ pub struct Settings {
     pub max_payload: Option<u64>,
     /// For how long an accepted id is refused; zero: only while its message is there.
     pub dedupe: Option<Duration>,
+    /// How long a completed message is kept as done; zero: not at all.
+    pub retain: Option<Duration>,
+    /// The most done messages that are kept; -1: all.
+    pub done_len: Option<i64>,
+    /// The most messages of one group that are in flight or wait for a retry; 0: no limit.
+    pub group_inflight: Option<u64>,
+    /// In which order groups are served.
+    pub group_order: Option<GroupOrder>,
+    /// Where the server itself hands on what is due.
+    pub forward: Option<Forward>,
+}
+
+/// In which order the groups of a queue are served.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum GroupOrder {
+    /// By priority and due time, over all groups.
+    #[default]
+    Due,
+    /// In turn among equal priorities, so that a group with many messages does not delay the others.
+    Turn,
 }
 
 impl Settings {
@@ -54,6 +75,7 @@ impl Settings {
         time("TTL", self.ttl);
         time("DEADTTL", self.dead_ttl);
         time("DEDUPE", self.dedupe);
+        time("RETAIN", self.retain);
         if let Some(retries) = self.retries {
             command.option("RETRIES", retries);
         }
@@ -68,10 +90,23 @@ impl Settings {
             command.option("RATE", deliveries);
             command.word(millis(period));
         }
-        if let Some(kept) = self.dead_len {
-            command.option("DEADLEN", kept);
+        for (name, kept) in [("DEADLEN", self.dead_len), ("DONELEN", self.done_len)] {
+            if let Some(kept) = kept {
+                command.option(name, kept);
+            }
         }
-        let counts = [("MAXLEN", self.max_len), ("MAXINFLIGHT", self.max_inflight), ("MAXPAYLOAD", self.max_payload)];
+        if let Some(order) = self.group_order {
+            command.option("GROUPORDER", order.as_str());
+        }
+        if let Some(forward) = &self.forward {
+            forward.write(command);
+        }
+        let counts = [
+            ("MAXLEN", self.max_len),
+            ("MAXINFLIGHT", self.max_inflight),
+            ("MAXPAYLOAD", self.max_payload),
+            ("GROUPINFLIGHT", self.group_inflight),
+        ];
         for (name, value) in counts {
             if let Some(value) = value {
                 command.option(name, value);
@@ -96,6 +131,23 @@ impl Settings {
             dead_ttl: Some(time("deadttl")?),
             max_payload: Some(fields.count("maxpayload")?),
             dedupe: Some(time("dedupe")?),
+            retain: Some(time("retain")?),
+            done_len: Some(fields.int("donelen")?),
+            group_inflight: Some(fields.count("groupinflight")?),
+            group_order: fields.maybe_text("grouporder")?.map(|order| match order.as_str() {
+                "turn" => GroupOrder::Turn,
+                _ => GroupOrder::Due,
+            }),
+            forward: fields.maybe_text("forward")?.and_then(|words| Forward::read(&words)),
         })
+    }
+}
+
+impl GroupOrder {
+    fn as_str(self) -> &'static str {
+        match self {
+            GroupOrder::Due => "due",
+            GroupOrder::Turn => "turn",
+        }
     }
 }

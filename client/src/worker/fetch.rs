@@ -49,11 +49,11 @@ impl Fetcher<'_> {
             }
             let Some(grant) = self.pool.permits.acquire(self.number, |source| self.pool.end_pop(source)) else { break };
             let popped = self.pop(grant);
-            let delivered = popped.as_ref().map_or(0, Vec::len);
+            let delivered = popped.as_ref().map_or(0, |(messages, _)| messages.len());
             match popped {
-                Ok(messages) => {
+                Ok((messages, lease)) => {
                     self.sound();
-                    self.pass_on(messages);
+                    self.pass_on(messages, lease);
                 }
                 Err(error) => {
                     self.pool.permits.popped(self.number, grant, 0);
@@ -65,7 +65,8 @@ impl Fetcher<'_> {
         }
     }
 
-    fn pop(&mut self, grant: Grant) -> Result<Vec<Delivery<Raw>>, Error> {
+    /// The messages, and how long their leases are.
+    fn pop(&mut self, grant: Grant) -> Result<(Vec<Delivery<Raw>>, Duration), Error> {
         let pool = self.pool;
         let turns = pool.sources.len() > 1 && !pool.permits.suffice();
         let block = match grant.block {
@@ -73,19 +74,20 @@ impl Fetcher<'_> {
             true if turns => TURN,
             true => pool.block,
         };
-        let Some(link) = &mut self.link else { return Ok(Vec::new()) };
+        let lease = pool.lease();
+        let Some(link) = &mut self.link else { return Ok((Vec::new(), lease)) };
         if grant.block {
             *lock(&self.source.blocked) = Some((link.address().clone(), link.id()));
         }
         let count = u32::try_from(grant.count).unwrap_or(u32::MAX);
-        let command = pop::command(&self.source.key, count, pool.lease, block);
+        let command = pop::command(&self.source.key, count, lease, block);
         let sent = link.send(&command.get_packed_command(), block + pool.client.response_timeout());
         let reply = sent.and_then(|()| link.receive());
         *lock(&self.source.blocked) = None;
         if self.follow(&reply) {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), lease));
         }
-        deliveries(reply.and_then(reply::checked)?)
+        Ok((deliveries(reply.and_then(reply::checked)?)?, lease))
     }
 
     /// Whether the queue has moved to another server, where it is to be popped.
@@ -102,15 +104,14 @@ impl Fetcher<'_> {
         moved
     }
 
-    fn pass_on(&self, messages: Vec<Delivery<Raw>>) {
+    fn pass_on(&self, messages: Vec<Delivery<Raw>>, lease: Duration) {
         if messages.is_empty() {
             return;
         }
         let pool = self.pool;
         self.source.counters.add(|counters| &counters.delivered, u64::try_from(messages.len()).unwrap_or_default());
         let now = Instant::now();
-        let jobs: Vec<Job> =
-            messages.into_iter().filter_map(|message| job(message, self.number, now, pool.lease)).collect();
+        let jobs: Vec<Job> = messages.into_iter().filter_map(|message| job(message, self.number, now, lease)).collect();
         let mut leases = lock(&pool.leases);
         for job in &jobs {
             leases.insert(job.number, Arc::clone(&job.lease));
@@ -132,7 +133,7 @@ impl Fetcher<'_> {
         }
     }
 
-    /// After an error: waits, and connects anew.
+    /// After an error: waits before the next attempt, which opens a new connection.
     fn pause(&mut self, error: &Error) {
         self.link = None;
         if self.pool.stop.is_set() {

@@ -13,12 +13,16 @@ pub(super) struct Inbox<T> {
 struct State<T> {
     items: VecDeque<T>,
     waiting: usize,
+    nudged: bool,
     closed: bool,
 }
 
 impl<T> Inbox<T> {
     pub fn new() -> Inbox<T> {
-        Inbox { state: Mutex::new(State { items: VecDeque::new(), waiting: 0, closed: false }), filled: Condvar::new() }
+        Inbox {
+            state: Mutex::new(State { items: VecDeque::new(), waiting: 0, nudged: false, closed: false }),
+            filled: Condvar::new(),
+        }
     }
 
     /// Adds items. They are returned if the inbox is closed.
@@ -53,7 +57,7 @@ impl<T> Inbox<T> {
     /// Takes all items, waiting for one until `deadline`. `None` if the inbox is closed and empty.
     pub fn take_all(&self, deadline: Option<Instant>) -> Option<VecDeque<T>> {
         let mut state = lock(&self.state);
-        while state.items.is_empty() {
+        while state.items.is_empty() && !std::mem::take(&mut state.nudged) {
             if state.closed {
                 return None;
             }
@@ -69,6 +73,12 @@ impl<T> Inbox<T> {
             state.waiting -= 1;
         }
         Some(std::mem::take(&mut state.items))
+    }
+
+    /// Ends the waiting of `take_all`, so that it is called with another deadline.
+    pub fn nudge(&self) {
+        lock(&self.state).nudged = true;
+        self.filled.notify_all();
     }
 
     /// Refuses further items, and returns those that nobody has taken.

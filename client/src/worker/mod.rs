@@ -7,28 +7,32 @@ mod inbox;
 mod metrics;
 mod permits;
 mod pool;
+mod running;
 mod settle;
 mod stop;
 
 pub use context::{Context, Failure};
 pub use event::Event;
 pub use metrics::{Metrics, QueueMetrics};
+pub use running::{Running, Stopped, Stopper};
 
 use crate::connect::Client;
 use crate::partitions::Partitions;
-use crate::payload::Decode;
+use crate::payload::{Decode, Encode};
+use crate::queue::done;
 use crate::Error;
-use inbox::Inbox;
 use metrics::Counters;
 use permits::Permits;
-use pool::{Handler, Observer, Source, Verdict};
+use pool::{Handler, Observer, Parts, Source, Verdict};
+use running::Threads;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use std::any::TypeId;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use stop::Stop;
 
 /// How long a pop blocks. A worker notices after this time that its server has gone without a word.
@@ -84,7 +88,7 @@ impl Pool {
     /// work: leases are extended at half time while handlers run. It takes the place of the `LEASE` of messages and of
     /// queues.
     pub fn lease(mut self, lease: Duration) -> Pool {
-        self.lease = lease.max(Duration::from_millis(100));
+        self.lease = lease;
         self
     }
 }
@@ -112,7 +116,9 @@ impl Pool {
 /// }
 /// ```
 ///
-/// - `Ok` acknowledges the message. A [`Failure`] gives it back: to be retried, retried after a time, or rejected. A panic
+/// - `Ok` acknowledges the message. If the message is kept as done, because the queue or its push says for how long, the value
+///   becomes its result, encoded as payloads are; `()` and an empty [`Raw`](crate::Raw) stand for none. A result beyond 65,536
+///   bytes is a failure that says so, and rejects the message. A [`Failure`] gives it back: to be retried, retried after a time, or rejected. A panic
 ///   gives it back to be retried. A payload that cannot be decoded is rejected.
 /// - A pool pops no more messages than it has free hands, and extends leases while its handlers run. If a lease is lost,
 ///   [`Context::lease_lost`] tells the handler, and its ack does not count.
@@ -144,24 +150,26 @@ impl Worker {
     }
 
     /// Runs `handler` on the messages of a queue, up to `hands` at a time.
-    pub fn queue<T, F>(self, name: impl AsRef<[u8]>, hands: usize, handler: F) -> Worker
+    pub fn queue<T, R, F>(self, name: impl AsRef<[u8]>, hands: usize, handler: F) -> Worker
     where
         T: Decode + 'static,
-        F: Fn(T, &Context) -> Result<(), Failure> + Send + Sync + 'static,
+        R: Encode + 'static,
+        F: Fn(T, &Context) -> Result<R, Failure> + Send + Sync + 'static,
     {
         self.pool(Pool::new(hands).queue(name), handler)
     }
 
     /// Runs `handler` on the messages of the queues of a pool.
-    pub fn pool<T, F>(mut self, pool: Pool, handler: F) -> Worker
+    pub fn pool<T, R, F>(mut self, pool: Pool, handler: F) -> Worker
     where
         T: Decode + 'static,
-        F: Fn(T, &Context) -> Result<(), Failure> + Send + Sync + 'static,
+        R: Encode + 'static,
+        F: Fn(T, &Context) -> Result<R, Failure> + Send + Sync + 'static,
     {
         let decoding = move |payload: &[u8], context: &Context| match T::decode(payload) {
             Err(error) => Verdict::Undecodable(error),
             Ok(value) => match handler(value, context) {
-                Ok(()) => Verdict::Done,
+                Ok(result) => encoded(&result).map_or_else(Verdict::Failed, Verdict::Done),
                 Err(failure) => Verdict::Failed(failure),
             },
         };
@@ -180,6 +188,12 @@ impl Worker {
     /// the worker's threads, so it should not take long.
     pub fn on_event(mut self, observer: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Worker {
         self.observer = Arc::new(observer);
+        self
+    }
+
+    /// Counts with these counters, which several workers can share: [`Metrics::default`] has none yet.
+    pub fn metrics_in(mut self, metrics: &Metrics) -> Worker {
+        self.metrics = metrics.clone();
         self
     }
 
@@ -220,22 +234,16 @@ impl Worker {
                 Source { key: key.clone(), name: Arc::from(&*name), counters, blocked: Mutex::default() }
             };
             let weights: Vec<u32> = spec.queues.iter().map(|(_, weight)| *weight).collect();
-            let pool = Arc::new(pool::Pool {
+            let parts = Parts {
                 client: self.client.clone(),
                 sources: spec.queues.iter().map(source).collect(),
                 handler,
                 observer: Arc::clone(&self.observer),
-                lease: spec.lease,
-                block: BLOCK,
                 permits: Permits::new(spec.hands, &weights),
-                jobs: Inbox::new(),
-                outcomes: Inbox::new(),
+                block: BLOCK,
                 stop: Arc::clone(&running.stop),
-                leases: Mutex::default(),
-                fetchers: AtomicUsize::new(0),
-                hands: AtomicUsize::new(0),
-                settling: AtomicUsize::new(0),
-            });
+            };
+            let pool = Arc::new(pool::Pool::new(parts, spec.lease));
             if let Some(threads) = &mut running.threads {
                 threads.pools.push(Arc::clone(&pool));
             }
@@ -249,6 +257,19 @@ impl Worker {
         }
         Ok(running)
     }
+}
+
+/// The result of a handler; empty if there is none.
+fn encoded<R: Encode + 'static>(result: &R) -> Result<Vec<u8>, Failure> {
+    // Its encoding would be that of null.
+    if TypeId::of::<R>() == TypeId::of::<()>() {
+        return Ok(Vec::new());
+    }
+    let bytes = result.encode().map_err(Failure::reject)?;
+    if bytes.len() > done::RESULT_BYTES {
+        return Err(Failure::reject(done::too_large(bytes.len())));
+    }
+    Ok(bytes)
 }
 
 fn spawn(
@@ -270,130 +291,5 @@ fn spawn(
 impl fmt::Debug for Worker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Worker").field("client", &self.client).finish_non_exhaustive()
-    }
-}
-
-/// A worker that was started. If it is dropped, it stops as [`Running::join`] says, in the background.
-pub struct Running {
-    /// Taken when the worker is stopped.
-    threads: Option<Threads>,
-    metrics: Metrics,
-    stop: Arc<Stop>,
-}
-
-/// The threads of a worker, by what they share.
-struct Threads {
-    pools: Vec<Arc<pool::Pool>>,
-    grace: Duration,
-    stop: Arc<Stop>,
-}
-
-/// Asks a worker to stop, from any thread.
-#[derive(Clone)]
-pub struct Stopper(Arc<Stop>);
-
-impl Stopper {
-    /// Asks the worker to stop. The second time, it does not wait for running handlers any longer.
-    pub fn stop(&self) {
-        self.0.ask();
-    }
-}
-
-/// How a worker has ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub struct Stopped {
-    /// Handlers that still ran at the end of the grace period. Their messages are delivered again when their leases end.
-    pub abandoned: usize,
-}
-
-impl Running {
-    /// Asks the worker to stop.
-    pub fn stop(&self) {
-        self.stop.ask();
-    }
-
-    /// Something that asks the worker to stop, to be given to another thread.
-    #[must_use]
-    pub fn stopper(&self) -> Stopper {
-        Stopper(Arc::clone(&self.stop))
-    }
-
-    /// The counters.
-    #[must_use]
-    pub fn metrics(&self) -> Metrics {
-        self.metrics.clone()
-    }
-
-    /// Waits until the worker is asked to stop, and until it has stopped: blocked pops are ended, messages that were not
-    /// begun are given back without counting as an attempt, and running handlers get the grace period.
-    #[must_use = "handlers may have been abandoned"]
-    pub fn join(mut self) -> Stopped {
-        self.stop.wait();
-        self.threads.take().map(|threads| threads.shut_down()).unwrap_or_default()
-    }
-}
-
-impl Threads {
-    fn shut_down(&self) -> Stopped {
-        let end = Instant::now() + self.grace;
-        self.pools.iter().for_each(|pool| pool.close());
-        self.end_pops(end);
-        let busy = |pool: &pool::Pool| pool.hands.load(Ordering::Acquire);
-        self.until_none(end, busy, |pause| self.stop.pause(pause));
-        let abandoned = self.pools.iter().map(|pool| busy(pool)).sum();
-        self.pools.iter().for_each(|pool| pool.outcomes.end());
-        // What the handlers did is still to be reported, however long they took.
-        let latest =
-            Instant::now() + self.pools.first().map_or(Duration::ZERO, |pool| 2 * pool.client.response_timeout());
-        let sleep = |pause| {
-            thread::sleep(pause);
-            false
-        };
-        self.until_none(end.max(latest), |pool| pool.settling.load(Ordering::Acquire), sleep);
-        Stopped { abandoned }
-    }
-
-    /// Ends blocked pops, again and again: a thread may have been about to block.
-    fn end_pops(&self, end: Instant) {
-        let mut pause = Duration::from_millis(2);
-        loop {
-            let popping: Vec<_> = self.pools.iter().filter(|pool| pool.fetchers.load(Ordering::Acquire) > 0).collect();
-            if popping.is_empty() || Instant::now() >= end {
-                return;
-            }
-            for pool in popping {
-                (0..pool.sources.len()).for_each(|source| pool.end_pop(source));
-            }
-            if self.stop.pause(pause) {
-                return;
-            }
-            pause = (pause * 2).min(Duration::from_millis(100));
-        }
-    }
-
-    /// Waits until no pool counts anything, until `end`, or until `enough` says that it is enough.
-    fn until_none(&self, end: Instant, count: impl Fn(&pool::Pool) -> usize, enough: impl Fn(Duration) -> bool) {
-        let mut pause = Duration::from_millis(1);
-        while self.pools.iter().any(|pool| count(pool) > 0) && Instant::now() < end && !enough(pause) {
-            pause = (pause * 2).min(Duration::from_millis(20));
-        }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let Some(threads) = self.threads.take() else { return };
-        if !self.stop.is_set() {
-            self.stop.ask();
-        }
-        // If there is no thread for it, the messages come back when their leases end.
-        let _ = thread::Builder::new().name("dq-stop".to_owned()).spawn(move || threads.shut_down());
-    }
-}
-
-impl fmt::Debug for Running {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Running").field("stopping", &self.stop.is_set()).finish_non_exhaustive()
     }
 }

@@ -31,11 +31,13 @@ pub(super) struct Permits {
     state: Mutex<State>,
     /// One for each queue.
     turns: Vec<Condvar>,
-    total: usize,
 }
 
 struct State {
+    total: usize,
     free: usize,
+    /// Hands that are still at work although the pool has fewer now: they are not free when they have finished.
+    excess: usize,
     closed: bool,
     /// The start of the turn that began last.
     clock: f64,
@@ -55,6 +57,13 @@ struct Turn {
 }
 
 impl State {
+    /// So many hands are free, unless the pool has fewer now.
+    fn add(&mut self, hands: usize) {
+        let gone = hands.min(self.excess);
+        self.excess -= gone;
+        self.free += hands - gone;
+    }
+
     fn is_contended(&self, queue: usize) -> bool {
         self.queues.iter().enumerate().any(|(other, turn)| other != queue && turn.hot)
     }
@@ -83,14 +92,37 @@ impl Permits {
             blocked: false,
             probe_at: now,
         };
-        let state =
-            State { free: hands, closed: false, clock: 0.0, tickets: 0, queues: weights.iter().map(turn).collect() };
-        Permits { state: Mutex::new(state), turns: weights.iter().map(|_| Condvar::new()).collect(), total: hands }
+        let state = State {
+            total: hands,
+            free: hands,
+            excess: 0,
+            closed: false,
+            clock: 0.0,
+            tickets: 0,
+            queues: weights.iter().map(turn).collect(),
+        };
+        Permits { state: Mutex::new(state), turns: weights.iter().map(|_| Condvar::new()).collect() }
     }
 
     /// Whether every queue can have a hand while it blocks.
     pub fn suffice(&self) -> bool {
-        self.turns.len() <= self.total
+        self.turns.len() <= lock(&self.state).total
+    }
+
+    /// The pool has so many hands from now on. Those that are at work beyond that finish what they do.
+    pub fn resize(&self, hands: usize) {
+        let mut state = lock(&self.state);
+        let (before, hands) = (state.total, hands.max(1));
+        state.total = hands;
+        if hands >= before {
+            state.add(hands - before);
+        } else {
+            let fewer = before - hands;
+            let taken = fewer.min(state.free);
+            state.free -= taken;
+            state.excess += fewer - taken;
+        }
+        self.wake_next(&state);
     }
 
     /// Waits for hands. `None`: the pool is stopping. `end_pop` is called with queues whose blocked pop should end.
@@ -138,7 +170,7 @@ impl Permits {
     fn grant(&self, state: &mut State, queue: usize) -> Option<Grant> {
         let contended = state.is_contended(queue);
         let hot_weight: f64 = state.queues.iter().filter(|turn| turn.hot).map(|turn| turn.weight).sum();
-        let (free, all) = (state.free, state.queues.len());
+        let (free, all, total) = (state.free, state.queues.len(), state.total);
         let turn = state.queues.get_mut(queue)?;
         let count = if all == 1 {
             free
@@ -147,7 +179,7 @@ impl Permits {
         } else if contended {
             1
         } else {
-            (self.total / all).clamp(1, free)
+            (total / all).clamp(1, free)
         };
         turn.ticket = None;
         // A hot queue asks without blocking, so that it is known at once when it is empty.
@@ -161,7 +193,7 @@ impl Permits {
     /// After a pop: so many messages were delivered, and the other hands are free.
     pub fn popped(&self, queue: usize, grant: Grant, delivered: usize) {
         let mut state = lock(&self.state);
-        state.free += grant.count.saturating_sub(delivered);
+        state.add(grant.count.saturating_sub(delivered));
         let all = state.queues.len();
         if let Some(turn) = state.queues.get_mut(queue) {
             #[allow(clippy::cast_precision_loss, reason = "fairness needs no precision")]
@@ -183,7 +215,7 @@ impl Permits {
     /// So many hands have finished.
     pub fn release(&self, hands: usize) {
         let mut state = lock(&self.state);
-        state.free += hands;
+        state.add(hands);
         self.wake_next(&state);
     }
 
@@ -236,6 +268,23 @@ mod tests {
         for queue in 0..3 {
             assert_eq!(permits.acquire(queue, never), Some(Grant { count: 2, block: true }));
         }
+    }
+
+    #[test]
+    fn a_smaller_pool_waits_for_hands_that_are_at_work() {
+        let permits = Permits::new(4, &[1]);
+        let all = permits.acquire(0, never).unwrap();
+        permits.popped(0, all, 3);
+        permits.resize(2);
+        // Three work and one was free: when two of the three have finished, one of two is free.
+        permits.release(1);
+        assert_eq!(super::lock(&permits.state).free, 0);
+        permits.release(1);
+        assert_eq!(permits.acquire(0, never), Some(Grant { count: 1, block: true }));
+        permits.popped(0, Grant { count: 1, block: true }, 0);
+        permits.resize(5);
+        permits.release(1);
+        assert_eq!(permits.acquire(0, never), Some(Grant { count: 5, block: true }));
     }
 
     #[test]

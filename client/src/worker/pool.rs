@@ -7,17 +7,22 @@ use super::metrics::Counters;
 use super::permits::Permits;
 use super::stop::Stop;
 use crate::connect::{lock, Address, Client};
+use crate::queue::command::millis;
 use crate::queue::{Id, Nack, Receipt};
 use crate::Error;
 use std::collections::HashMap;
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+/// A shorter lease could not be kept.
+const SHORTEST_LEASE: Duration = Duration::from_millis(100);
+
 /// What came of a payload.
 pub(super) enum Verdict {
-    Done,
+    /// With the result, which may be empty: none.
+    Done(Vec<u8>),
     Failed(Failure),
     Undecodable(Error),
 }
@@ -58,7 +63,12 @@ pub(super) struct Outcome {
 
 pub(super) enum Report {
     Ack,
-    Nack { nack: Nack, error: Option<String> },
+    /// An ack with a result.
+    Complete(Vec<u8>),
+    Nack {
+        nack: Nack,
+        error: Option<String>,
+    },
 }
 
 pub(super) struct Pool {
@@ -66,7 +76,7 @@ pub(super) struct Pool {
     pub sources: Vec<Source>,
     pub handler: Arc<Handler>,
     pub observer: Arc<Observer>,
-    pub lease: Duration,
+    lease_ms: AtomicU64,
     pub block: Duration,
     pub permits: Permits,
     pub jobs: Inbox<Job>,
@@ -75,11 +85,60 @@ pub(super) struct Pool {
     /// The leases that have to be kept.
     pub leases: Mutex<HashMap<u64, Arc<Lease>>>,
     pub fetchers: AtomicUsize,
+    /// Threads that work, or wait for work.
     pub hands: AtomicUsize,
     pub settling: AtomicUsize,
 }
 
+/// What a pool is made of that is not its own affair.
+pub(super) struct Parts {
+    pub client: Client,
+    pub sources: Vec<Source>,
+    pub handler: Arc<Handler>,
+    pub observer: Arc<Observer>,
+    pub permits: Permits,
+    pub block: Duration,
+    pub stop: Arc<Stop>,
+}
+
 impl Pool {
+    pub fn new(parts: Parts, lease: Duration) -> Pool {
+        let Parts { client, sources, handler, observer, permits, block, stop } = parts;
+        let pool = Pool {
+            client,
+            sources,
+            handler,
+            observer,
+            lease_ms: AtomicU64::new(0),
+            block,
+            permits,
+            jobs: Inbox::new(),
+            outcomes: Inbox::new(),
+            stop,
+            leases: Mutex::default(),
+            fetchers: AtomicUsize::new(0),
+            hands: AtomicUsize::new(0),
+            settling: AtomicUsize::new(0),
+        };
+        pool.set_lease(lease);
+        pool
+    }
+
+    /// How long leases are.
+    pub fn lease(&self) -> Duration {
+        Duration::from_millis(self.lease_ms.load(Ordering::Relaxed))
+    }
+
+    pub fn set_lease(&self, lease: Duration) {
+        self.lease_ms.store(millis(lease.max(SHORTEST_LEASE)), Ordering::Relaxed);
+        self.outcomes.nudge();
+    }
+
+    /// Whether it serves a queue of this name.
+    pub fn serves(&self, name: &[u8]) -> bool {
+        self.sources.iter().any(|source| source.key == name)
+    }
+
     /// A panic of the program's observer must not end a thread of the worker.
     pub fn report(&self, event: &Event<'_>) {
         drop(catch_unwind(AssertUnwindSafe(|| (self.observer)(event))));
@@ -120,7 +179,8 @@ impl Pool {
         counters.running.fetch_sub(1, Ordering::Relaxed);
         let failed = |nack: Nack, error: String| Report::Nack { nack: nack.error(error.as_str()), error: Some(error) };
         let report = match verdict {
-            Ok(Verdict::Done) => Report::Ack,
+            Ok(Verdict::Done(result)) if result.is_empty() => Report::Ack,
+            Ok(Verdict::Done(result)) => Report::Complete(result),
             Ok(Verdict::Failed(failure)) if failure.is_give_back() => {
                 Report::Nack { nack: failure.nack(), error: None }
             }

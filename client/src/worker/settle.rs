@@ -8,13 +8,14 @@ use super::event::Event;
 use super::pool::{Outcome, Pool, Report};
 use crate::connect::{lock, Backoff};
 use crate::queue::command::{millis, Command};
+use crate::queue::done;
 use crate::queue::State;
 use crate::reply;
 use crate::Error;
 use redis::{Cmd, Value};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The most receipts of one ack, so that the server is not busy with it for long.
 const ACKS: usize = 500;
@@ -37,8 +38,10 @@ struct Settler<'a> {
 
 /// What each command of a batch was for.
 enum Sent {
-    Extend(Arc<Lease>, Instant),
+    /// When it was sent, and for how long.
+    Extend(Arc<Lease>, Instant, Duration),
     Acks(Vec<Outcome>),
+    Complete(Outcome),
     Nack(Outcome),
 }
 
@@ -49,7 +52,7 @@ impl Settler<'_> {
         while open || !self.failed.is_empty() {
             let new = if open {
                 // A lease that begins now has to be extended later than this.
-                let latest = Instant::now() + self.pool.lease / 4;
+                let latest = Instant::now() + self.pool.lease() / 4;
                 let next = [self.next_extension(), self.try_again].into_iter().flatten().fold(latest, Instant::min);
                 self.pool.outcomes.take_all(Some(next))
             } else {
@@ -86,11 +89,11 @@ impl Settler<'_> {
 
     fn settle(&mut self, outcomes: Vec<Outcome>, due: Vec<Arc<Lease>>) {
         let (mut commands, mut sent) = (Vec::new(), Vec::new());
-        let now = Instant::now();
+        let (now, time) = (Instant::now(), self.pool.lease());
         for lease in due {
-            if let Some(command) = self.extend(&lease) {
+            if let Some(command) = self.extend(&lease, time) {
                 commands.push(command);
-                sent.push(Sent::Extend(lease, now));
+                sent.push(Sent::Extend(lease, now, time));
             }
         }
         // For each queue two lists: an ack that is sent again may find its message gone because of the first.
@@ -101,6 +104,12 @@ impl Settler<'_> {
                     if let Some(source) = self.pool.source(outcome.source) {
                         commands.push(nack.command(&source.key, outcome.receipt.as_ref()));
                         sent.push(Sent::Nack(outcome));
+                    }
+                }
+                Report::Complete(result) => {
+                    if let Some(source) = self.pool.source(outcome.source) {
+                        commands.push(done::command(&source.key, outcome.receipt.as_ref(), Some(result)));
+                        sent.push(Sent::Complete(outcome));
                     }
                 }
                 Report::Ack => {
@@ -124,8 +133,9 @@ impl Settler<'_> {
         for (sent, reply) in sent.into_iter().zip(replies) {
             all_arrived &= !reply.as_ref().is_err_and(Error::is_transient);
             match sent {
-                Sent::Extend(lease, at) => self.extended(&lease, at, reply),
+                Sent::Extend(lease, at, time) => self.extended(&lease, (at, time), reply),
                 Sent::Acks(outcomes) => self.acked(outcomes, reply),
+                Sent::Complete(outcome) => self.completed(outcome, reply),
                 Sent::Nack(outcome) => self.nacked(outcome, reply),
             }
         }
@@ -137,10 +147,10 @@ impl Settler<'_> {
         }
     }
 
-    fn extend(&self, lease: &Lease) -> Option<Cmd> {
+    fn extend(&self, lease: &Lease, time: Duration) -> Option<Cmd> {
         let mut command = Command::new("DQ.EXTEND", &self.pool.source(lease.source)?.key);
         command.word(lease.receipt.as_ref());
-        command.option("LEASE", millis(self.pool.lease));
+        command.option("LEASE", millis(time));
         Some(command.0)
     }
 
@@ -152,7 +162,7 @@ impl Settler<'_> {
     }
 
     /// `at` is when the command was sent: the lease runs at least from then on.
-    fn extended(&mut self, lease: &Lease, at: Instant, reply: Result<Value, Error>) {
+    fn extended(&mut self, lease: &Lease, (at, time): (Instant, Duration), reply: Result<Value, Error>) {
         let Some(source) = self.pool.source(lease.source) else { return };
         match reply {
             Ok(Value::Nil) => {
@@ -167,10 +177,10 @@ impl Settler<'_> {
             }
             Ok(_) => {
                 source.counters.add(|counters| &counters.extended, 1);
-                lease.restart(at, self.pool.lease);
+                lease.restart(at, time);
             }
             Err(error) => {
-                let pause = if error.is_transient() { self.backoff.next() } else { self.pool.lease / 8 };
+                let pause = if error.is_transient() { self.backoff.next() } else { time / 8 };
                 lease.try_again_at(Instant::now() + pause);
                 self.refused(lease.source, &error);
             }
@@ -196,6 +206,18 @@ impl Settler<'_> {
                 self.failed.extend(outcomes.into_iter().map(|outcome| outcome.again(repeated)));
             }
             Err(error) => self.refused(first.source, &error),
+        }
+    }
+
+    /// A user without the right to complete with a result has the right to acknowledge: the work is done, and is not done
+    /// again for want of a place for its result.
+    fn completed(&mut self, outcome: Outcome, reply: Result<Value, Error>) {
+        if let Err(error @ Error::NoPermission(_)) = &reply {
+            self.refused(outcome.source, error);
+            self.failed.push(Outcome { report: Report::Ack, had_hand: false, ..outcome });
+            self.try_again = Some(Instant::now());
+        } else {
+            self.acked(vec![outcome], reply);
         }
     }
 

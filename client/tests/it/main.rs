@@ -10,8 +10,11 @@
 )]
 
 mod connections;
+mod coverage;
+mod groups;
 mod partitions;
 mod queues;
+mod results;
 mod storm;
 mod support;
 mod worker;

@@ -1,7 +1,9 @@
 //! Queues: each method does what its command does, in both protocols.
 
 use crate::support::{eventually, Server};
-use dq_client::{cmd, Client, Declared, Error, Json, Nack, Pushed, Queue, Raw, Resend, Settings, State};
+use dq_client::{
+    cmd, Client, Declared, Error, Forward, GroupOrder, Json, Nack, Pushed, Queue, Raw, Resend, Settings, State,
+};
 use std::time::{Duration, SystemTime};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -154,6 +156,11 @@ fn settings_counts_and_statistics_are_read_back() {
             dead_ttl: Some(HOUR),
             max_payload: Some(100),
             dedupe: Some(SECOND),
+            retain: Some(HOUR),
+            done_len: Some(7),
+            group_inflight: Some(3),
+            group_order: Some(GroupOrder::Turn),
+            forward: Some(Forward::None),
         };
         mails.declare(&settings).unwrap();
         mails.create(&settings).unwrap();
@@ -173,10 +180,10 @@ fn settings_counts_and_statistics_are_read_back() {
         assert_eq!((info.get("delayed"), info.get("next-delivery"), info.waiting_clients), (Some(1), None, 0));
         assert_eq!(info.totals.iter().find(|(name, _)| *name == "delivered"), Some(("delivered", 1)));
         assert_eq!((info.forward, info.forward_error, info.totals.forwarded), (None, None, 0));
-        let words = ["wrong", "MKQUEUE", "FORWARD", "LIST", "text"];
-        client.call(cmd("DQ.ALTER").arg(&words), Resend::Harmless).unwrap();
         client.call(cmd("SET").arg("text").arg("x"), Resend::Harmless).unwrap();
         let wrong: Queue<Mail> = client.queue("wrong");
+        let forward = Some(Forward::List { target: "text".into(), end: None, register: None });
+        wrong.declare(&Settings { forward, ..Settings::default() }).unwrap();
         wrong.push(&mail("d")).send().unwrap();
         eventually("it cannot be forwarded", || wrong.info().unwrap().unwrap().forward_error.is_some());
         let info = wrong.info().unwrap().unwrap();

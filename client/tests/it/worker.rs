@@ -148,8 +148,11 @@ fn a_handler_is_told_if_the_server_cannot_be_asked() {
     let queue: Queue<u8> = server.client().queue("q");
     let told = Arc::new(AtomicBool::new(false));
     let tell = Arc::clone(&told);
+    let begun = Arc::new(AtomicBool::new(false));
+    let begin = Arc::clone(&begun);
     let first_waits = move |_: u8, context: &Context| {
-        if context.attempt() == 1 {
+        if !tell.load(Ordering::Relaxed) {
+            begin.store(true, Ordering::Relaxed);
             eventually("the handler is told", || context.lease_lost());
             tell.store(true, Ordering::Relaxed);
         }
@@ -158,7 +161,7 @@ fn a_handler_is_told_if_the_server_cannot_be_asked() {
     let pool = Pool::new(1).queue("q").lease(Duration::from_secs(1));
     let running = quiet(&server).pool(pool, first_waits).start().unwrap();
     queue.push(&1).id("m").send().unwrap();
-    eventually("it is in flight", || queue.len(Some(State::Inflight)).unwrap() == 1);
+    eventually("the handler has begun", || begun.load(Ordering::Relaxed));
     server.kill();
     eventually("the handler was told", || told.load(Ordering::Relaxed));
     server.boot();
@@ -226,6 +229,41 @@ fn an_idle_partition_does_not_keep_hands_from_a_busy_one() {
     let running = quiet(&server).pool(Pool::new(2).partitions(&topic), |_: u8, _: &Context| Ok(())).start().unwrap();
     topic.queues().iter().for_each(|queue| drop(queue.push_all(&[0; 10]).send().unwrap()));
     eventually("all are handled", || topic.queues().iter().all(|queue| queue.len(None).unwrap() == 0));
+    end(running);
+}
+
+#[test]
+fn hands_and_leases_of_a_running_worker_can_be_changed() {
+    let server = Server::start();
+    let queue: Queue<u8> = server.client().queue("q");
+    let (go_on, now, most) =
+        (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (wait, running_now, peak) = (Arc::clone(&go_on), Arc::clone(&now), Arc::clone(&most));
+    let handler = move |_: u8, _: &Context| {
+        peak.fetch_max(running_now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        eventually("the test lets it go on", || wait.load(Ordering::SeqCst));
+        running_now.fetch_sub(1, Ordering::SeqCst);
+        Ok(())
+    };
+    let running = quiet(&server).pool(Pool::new(1).queue("q").lease(HOUR), handler).start().unwrap();
+    server.until_blocked(1);
+    running.set_hands("q", 3).unwrap();
+    queue.push_all(&[0; 10]).send().unwrap();
+    eventually("three work", || now.load(Ordering::SeqCst) == 3);
+    running.set_hands("q", 1).unwrap();
+    // A lease that is shorter than the time that the thread that keeps leases would have slept.
+    running.set_lease("q", Duration::from_secs(1));
+    go_on.store(true, Ordering::SeqCst);
+    eventually("all are done", || queue.len(None).unwrap() == 0);
+    assert_eq!(most.swap(0, Ordering::SeqCst), 3);
+    go_on.store(false, Ordering::SeqCst);
+    queue.push_all(&[0; 3]).send().unwrap();
+    eventually("one works, and its lease is kept", || {
+        now.load(Ordering::SeqCst) == 1 && metrics(&running).extended >= 2
+    });
+    assert_eq!(most.load(Ordering::SeqCst), 1);
+    go_on.store(true, Ordering::SeqCst);
+    eventually("all are done", || queue.len(None).unwrap() == 0);
     end(running);
 }
 

@@ -1,0 +1,95 @@
+//! Where the server itself hands on what is due: the setting `FORWARD`.
+
+use super::command::Command;
+
+/// Where messages go when they are due, instead of waiting for a pop.
+///
+/// The keys are in the queue's own database, and in a cluster in the slot of the queue.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Forward {
+    /// Each message becomes an entry of a stream, with the fields `id`, `payload` and `due`.
+    Stream {
+        /// The key of the stream.
+        target: String,
+        /// To about how many entries the stream is trimmed.
+        trim: Option<u64>,
+    },
+    /// The payload is pushed to a list.
+    List {
+        /// The key of the list.
+        target: String,
+        /// Which end of the list; `None` is the right one.
+        end: Option<ListEnd>,
+        /// A set, and the member that is added to it before the list is written to.
+        register: Option<(String, String)>,
+    },
+    /// The payload is published to a channel. A message that nobody receives is lost.
+    Channel(String),
+    /// Messages wait for a pop.
+    None,
+}
+
+/// An end of a list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ListEnd {
+    /// `LPUSH`.
+    Left,
+    /// `RPUSH`.
+    Right,
+}
+
+impl Forward {
+    pub(super) fn write(&self, command: &mut Command) {
+        command.word("FORWARD");
+        match self {
+            Forward::None => command.word("NONE"),
+            Forward::Channel(name) => command.option("CHANNEL", name),
+            Forward::Stream { target, trim } => {
+                command.option("STREAM", target);
+                if let Some(entries) = trim {
+                    command.option("TRIM", *entries);
+                }
+            }
+            Forward::List { target, end, register } => {
+                command.option("LIST", target);
+                match end {
+                    None => {}
+                    Some(ListEnd::Left) => command.word("LEFT"),
+                    Some(ListEnd::Right) => command.word("RIGHT"),
+                }
+                if let Some((set, member)) = register {
+                    command.option("REGISTER", set);
+                    command.word(member);
+                }
+            }
+        }
+    }
+
+    /// Reads the setting as `DQ.INFO` shows it. `None` if a name has a space in it, because it cannot be told where such a
+    /// name ends.
+    pub(super) fn read(words: &str) -> Option<Forward> {
+        let list = |target: &str, end, register: Option<(&str, &str)>| Forward::List {
+            target: target.to_owned(),
+            end,
+            register: register.map(|(set, member)| (set.to_owned(), member.to_owned())),
+        };
+        let words: Vec<&str> = words.split(' ').collect();
+        Some(match words.as_slice() {
+            ["NONE"] => Forward::None,
+            ["CHANNEL", name] => Forward::Channel((*name).to_owned()),
+            ["STREAM", target] => Forward::Stream { target: (*target).to_owned(), trim: None },
+            ["STREAM", target, "TRIM", entries] => {
+                Forward::Stream { target: (*target).to_owned(), trim: Some(entries.parse().ok()?) }
+            }
+            ["LIST", target] => list(target, None, None),
+            ["LIST", target, "LEFT"] => list(target, Some(ListEnd::Left), None),
+            ["LIST", target, "RIGHT"] => list(target, Some(ListEnd::Right), None),
+            ["LIST", target, "REGISTER", set, member] => list(target, None, Some((set, member))),
+            ["LIST", target, "LEFT", "REGISTER", set, member] => list(target, Some(ListEnd::Left), Some((set, member))),
+            ["LIST", target, "RIGHT", "REGISTER", set, member] => {
+                list(target, Some(ListEnd::Right), Some((set, member)))
+            }
+            _ => return None,
+        })
+    }
+}

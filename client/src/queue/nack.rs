@@ -1,0 +1,80 @@
+//! Giving a delivery back.
+
+use super::command::{millis, Command};
+use std::time::Duration;
+
+/// How a message is given back.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Nack {
+    delay: Option<Duration>,
+    error: Option<String>,
+    kind: NackKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum NackKind {
+    #[default]
+    Retry,
+    Dead,
+    NoCount,
+}
+
+/// The longest error text that a queue keeps.
+const ERROR_BYTES: usize = 1024;
+
+impl Nack {
+    /// It failed, and is delivered again after the queue's backoff, or becomes dead if its retries are spent.
+    #[must_use]
+    pub fn retry() -> Nack {
+        Nack::default()
+    }
+
+    /// It must not be tried again: it becomes dead.
+    #[must_use]
+    pub fn reject() -> Nack {
+        Nack { kind: NackKind::Dead, ..Nack::default() }
+    }
+
+    /// It was not begun: the delivery does not count, and the message returns to its old place.
+    #[must_use]
+    pub fn give_back() -> Nack {
+        Nack { kind: NackKind::NoCount, ..Nack::default() }
+    }
+
+    /// It is due again this long after now, instead of after the queue's backoff.
+    #[must_use]
+    pub fn after(mut self, delay: Duration) -> Nack {
+        self.delay = Some(delay);
+        self
+    }
+
+    /// Text that is kept with the message; its first 1,024 bytes.
+    #[must_use]
+    pub fn error(mut self, text: impl Into<String>) -> Nack {
+        let mut text = text.into();
+        let mut end = ERROR_BYTES.min(text.len());
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text.truncate(end);
+        self.error = Some(text);
+        self
+    }
+
+    pub(crate) fn command(&self, key: &[u8], name: &[u8]) -> redis::Cmd {
+        let mut command = Command::new("DQ.NACK", key);
+        command.word(name);
+        if let Some(delay) = self.delay {
+            command.option("DELAY", millis(delay));
+        }
+        if let Some(error) = &self.error {
+            command.option("ERROR", error);
+        }
+        match self.kind {
+            NackKind::Retry => {}
+            NackKind::Dead => command.word("DEAD"),
+            NackKind::NoCount => command.word("NOCOUNT"),
+        }
+        command.0
+    }
+}
