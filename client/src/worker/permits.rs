@@ -74,8 +74,12 @@ impl State {
 
     /// The queue whose turn it is.
     fn best(&self, now: Instant) -> Option<usize> {
-        let waiting = self.queues.iter().enumerate().filter(|(queue, turn)| self.may_take(*queue, turn, now));
-        let first = waiting.min_by(|(_, a), (_, b)| a.start.total_cmp(&b.start).then(a.ticket.cmp(&b.ticket)));
+        let waiting = || self.queues.iter().enumerate().filter(|(queue, turn)| self.may_take(*queue, turn, now));
+        // Queues that were idle when they were asked last are asked in turn: what they were given before does not count,
+        // because a pop without messages would never make up for it.
+        let weighs = waiting().any(|(_, turn)| turn.hot);
+        let start = |turn: &Turn| if weighs { turn.start } else { 0.0 };
+        let first = waiting().min_by(|(_, a), (_, b)| start(a).total_cmp(&start(b)).then(a.ticket.cmp(&b.ticket)));
         first.map(|(queue, _)| queue)
     }
 }
@@ -268,6 +272,35 @@ mod tests {
         for queue in 0..3 {
             assert_eq!(permits.acquire(queue, never), Some(Grant { count: 2, block: true }));
         }
+    }
+
+    #[test]
+    fn idle_queues_take_turns_whatever_they_were_given_before() {
+        let permits = Permits::new(1, &[1, 1, 1]);
+        for _ in 0..24 {
+            let grant = permits.acquire(0, never).unwrap();
+            permits.popped(0, grant, 1);
+            permits.release(1);
+        }
+        let grant = permits.acquire(0, never).unwrap();
+        permits.popped(0, grant, 0);
+        let holder = permits.acquire(2, never).unwrap();
+        std::thread::scope(|scope| {
+            let (taken, next) = std::sync::mpsc::channel();
+            for queue in 0..2 {
+                let (permits, taken) = (&permits, taken.clone());
+                scope.spawn(move || {
+                    let grant = permits.acquire(queue, never).unwrap();
+                    taken.send(queue).unwrap();
+                    permits.popped(queue, grant, 0);
+                });
+                while super::lock(&permits.state).queues[queue].ticket.is_none() {
+                    std::thread::yield_now();
+                }
+            }
+            permits.popped(2, holder, 0);
+            assert_eq!((next.recv().unwrap(), next.recv().unwrap()), (0, 1));
+        });
     }
 
     #[test]

@@ -11,6 +11,7 @@
 
 mod connections;
 mod coverage;
+mod examples;
 mod groups;
 mod partitions;
 mod queues;
