@@ -2,8 +2,10 @@
 
 pub mod doctor;
 pub mod generate;
+mod done;
 mod moving;
 
+pub use done::{AwaitArgs, CompleteArgs};
 pub use moving::{DumpArgs, End, ImportArgs, Kind, LoadArgs, Unit};
 
 use crate::connection::Connection;
@@ -11,6 +13,7 @@ use crate::time::{parse_instant, parse_span};
 use crate::web::WebArgs;
 use clap::{ArgGroup, Args, Parser, Subcommand};
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 /// How long a command by hand waits for a server that cannot be reached.
@@ -19,7 +22,7 @@ const BY_HAND: Duration = Duration::from_secs(2);
 const FOR_A_PAGE: Duration = Duration::from_millis(500);
 
 /// The most hands of one queue: each is a thread.
-const MOST_HANDS: usize = 10_000;
+pub const MOST_HANDS: usize = 10_000;
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 nothing was changed or found: a duplicate, or no such id or queue; 2 the command line is wrong; \
@@ -28,7 +31,7 @@ Exit codes: 0 done; 1 nothing was changed or found: a duplicate, or no such id o
 const HANDLERS: &str = "\
 The payload is the command's standard input; DQ_QUEUE, DQ_ID, DQ_ATTEMPT and DQ_RECEIPT are in its environment. \
 Exit code 0 acknowledges the message, 65 rejects it, and 75, any other code or a signal retries it; \
-the end of its standard error becomes the error.";
+the end of its standard error becomes the error, and its standard output the result where the queue retains.";
 
 const FOUND: &str = "\
 Exit code 1 says that something critical or a warning was found. Notes, and what a missing right hides, do not change it.";
@@ -69,6 +72,12 @@ pub enum Command {
     Ls(LsArgs),
     /// Show how late a queue delivers, and how long its consumers take
     Stats(QueueArgs),
+    /// List the groups of a queue, and how many of their messages wait
+    Groups(QueueArgs),
+    /// Acknowledge a message in flight, with a result
+    Complete(CompleteArgs),
+    /// Wait until a message is done or dead, and show it
+    Await(AwaitArgs),
     /// Remove messages in any state
     Cancel(IdsArgs),
     /// Change the due time or the priority of a message
@@ -106,10 +115,10 @@ impl Command {
 }
 
 #[derive(Args, Debug)]
-#[command(group = ArgGroup::new("handler").args(["post", "command"]).required(true))]
+#[command(group = ArgGroup::new("handler").args(["post", "command", "config"]).required(true))]
 pub struct WorkArgs {
     /// A queue, and how many of its messages are worked on at the same time, by default one; can be repeated
-    #[arg(short = 'q', long = "queue", value_name = "QUEUE=HANDS", required = true, value_parser = parse_hands)]
+    #[arg(short = 'q', long = "queue", value_name = "QUEUE=HANDS", required_unless_present = "config", value_parser = parse_hands)]
     pub queues: Vec<Hands>,
     /// A command that runs for longer is ended with its whole process group, and the message is retried
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
@@ -127,7 +136,7 @@ pub struct WorkArgs {
     #[arg(long, value_name = "URL")]
     pub post: Option<String>,
     /// With --post: a header of each request; can be repeated
-    #[arg(long = "header", value_name = "NAME: VALUE", requires = "post", value_parser = parse_header)]
+    #[arg(long = "header", value_name = "NAME: VALUE", requires = "post", value_parser = header_of)]
     pub headers: Vec<(String, String)>,
     /// With --post: answers 4xx that are retried instead of rejected, such as 404,409
     #[arg(long, value_name = "STATUS", requires = "post", value_delimiter = ',',
@@ -136,6 +145,10 @@ pub struct WorkArgs {
     /// With --post: an answer 429 also pauses the queue for its Retry-After
     #[arg(long = "pause-on-429", requires = "post")]
     pub pause_on_429: bool,
+    /// A file with the workers of many queues, which is read again at SIGHUP; contrib/workers.toml is an example
+    #[arg(long, value_name = "FILE",
+        conflicts_with_all = ["queues", "time_limit", "grace", "lease", "headers", "retry_on", "pause_on_429"])]
+    pub config: Option<PathBuf>,
     /// The command and its arguments, which no shell reads
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
@@ -164,7 +177,8 @@ pub struct Hands {
     pub hands: usize,
 }
 
-fn parse_header(text: &str) -> Result<(String, String), String> {
+/// Reads `NAME: VALUE`.
+pub fn header_of(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once(':').unwrap_or((text, ""));
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     let is_valid = !name.is_empty() && name.bytes().all(is_token) && !value.contains(|c: char| c.is_control());
@@ -199,6 +213,9 @@ pub struct MessageArgs {
     /// Dead if it is not completed within this time after it was due
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     pub ttl: Option<Duration>,
+    /// The group, whose messages are delivered in order
+    #[arg(long, value_name = "NAME")]
+    pub group: Option<String>,
 }
 
 #[derive(Args, Debug)]
@@ -219,6 +236,15 @@ pub struct PushArgs {
     /// Take the place of the message that has the id
     #[arg(long, requires = "id")]
     pub replace: bool,
+    /// With --replace: due no later than this long after the first push of the chain of replacements
+    #[arg(long, value_name = "TIME", value_parser = parse_span, requires = "replace")]
+    pub max_wait: Option<Duration>,
+    /// With --replace: a message in flight is replaced when its delivery ends, and not before
+    #[arg(long, requires = "replace")]
+    pub later: bool,
+    /// How long the message is kept as done after its completion, instead of the queue's time
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    pub retain: Option<Duration>,
     #[command(flatten)]
     pub message: MessageArgs,
 }
@@ -278,6 +304,9 @@ pub struct PeekArgs {
     /// The most messages of each state
     #[arg(short = 'n', long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     pub count: u32,
+    /// Only messages of this group
+    #[arg(long, value_name = "NAME")]
+    pub group: Option<String>,
 }
 
 #[derive(Args, Debug)]

@@ -5,20 +5,15 @@ use clap::Args;
 use dq_client::{Client, Options};
 use std::time::Duration;
 
+/// The server that is used if none is named.
+const LOCAL: &str = "redis://127.0.0.1:6379";
+
 /// The options of the connection, before or after the name of the command.
 #[derive(Args, Debug)]
 pub struct Connection {
-    /// The server: redis://, rediss:// (TLS), unix://, redis+sentinel:// or redis+cluster://
-    #[arg(
-        short,
-        long,
-        global = true,
-        env = "DQ_URL",
-        hide_env_values = true,
-        value_name = "URL",
-        default_value = "redis://127.0.0.1:6379"
-    )]
-    url: String,
+    /// The server: redis://, rediss:// (TLS), unix://, redis+sentinel:// or redis+cluster:// [default: redis://127.0.0.1:6379]
+    #[arg(short, long, global = true, env = "DQ_URL", hide_env_values = true, value_name = "URL")]
+    url: Option<String>,
     /// The URL names a node of a cluster
     #[arg(long, global = true)]
     cluster: bool,
@@ -27,7 +22,13 @@ pub struct Connection {
 impl Connection {
     /// A client that repeats a command for this long if the server cannot be reached.
     pub fn client(&self, patience: Duration) -> Result<Client, Failure> {
-        let options = Options::from_url(&self.url)?.retry_for(patience).name("dqctl");
+        self.client_or(None, patience)
+    }
+
+    /// The same, of another server unless the command line or the environment names one.
+    pub fn client_or(&self, url: Option<&str>, patience: Duration) -> Result<Client, Failure> {
+        let url = self.url.as_deref().or(url).unwrap_or(LOCAL);
+        let options = Options::from_url(url)?.retry_for(patience).name("dqctl");
         let options = if self.cluster { options.cluster()? } else { options };
         Ok(options.open()?)
     }

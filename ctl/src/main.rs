@@ -48,9 +48,13 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
         Command::Man(args) => return generate::man(args, &output),
         _ => {}
     }
-    let client = cli.connection.client(cli.command.patience())?;
+    let patience = cli.command.patience();
+    if let Command::Work(args) = &cli.command {
+        return work::work(&cli.connection, args, patience);
+    }
+    let client = cli.connection.client(patience)?;
     match cli.command {
-        Command::Work(args) => work::work(&client, &args),
+        Command::Work(_) => Ok(Outcome::Done),
         Command::Export(args) => export::export(&client, args),
         Command::Web(args) => web::web(&client, args),
         Command::Push(args) => daily::push::push(&client, &args, &output),
@@ -59,6 +63,9 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
         Command::Peek(args) => daily::look::peek(&client, &args, &output),
         Command::Info(args) => daily::queues::info(&client, &args, &output),
         Command::Ls(args) => daily::queues::list(&client, &args, &output),
+        Command::Groups(args) => daily::groups::groups(&client, &args, &output),
+        Command::Complete(args) => daily::done::complete(&client, &args, &output),
+        Command::Await(args) => daily::done::await_done(&client, &args, &output),
         Command::Stats(args) => daily::queues::stats(&client, &args, &output),
         Command::Cancel(args) => daily::change::cancel(&client, &args, &output),
         Command::Reschedule(args) => daily::change::reschedule(&client, &args, &output),

@@ -5,7 +5,7 @@ use crate::reply::Fields;
 use crate::time::{instant, now_ms, span};
 use crate::Failure;
 
-const COLUMNS: &[&str] = &["id", "state", "priority", "due", "attempt", "payload", "error"];
+const COLUMNS: &[&str] = &["id", "state", "priority", "due", "attempt", "payload", "error", "group", "result"];
 
 /// Fields of `DQ.GET` that are instants in Unix ms, and spans in ms.
 const INSTANTS: [&str; 7] = ["created", "due", "deadline", "died", "done", "until", "last-run"];
@@ -21,7 +21,7 @@ pub fn list(messages: &[Fields], output: &Output) -> Result<(), Failure> {
         let due = message.int("due").map_or_else(String::new, instant);
         let mut row: Vec<String> = ["id", "state", "priority"].map(|name| message.text(name)).into();
         row.push(due);
-        row.extend(["attempt", "payload", "error"].map(|name| message.text(name)));
+        row.extend(["attempt", "payload", "error", "group", "result"].map(|name| message.text(name)));
         table.row(row);
     }
     output.table(&table)

@@ -26,7 +26,11 @@ pub fn peek(client: &Client, args: &PeekArgs, output: &Output) -> Result<Outcome
     let states = args.state.map_or_else(|| State::ALL.to_vec(), |state| vec![state]);
     let mut messages = Vec::new();
     for state in states {
-        let command = cmd("DQ.PEEK").arg(&args.queue).arg(state.as_str()).arg("COUNT").arg(args.count).clone();
+        let mut command = cmd("DQ.PEEK");
+        command.arg(&args.queue).arg(state.as_str()).arg("COUNT").arg(args.count);
+        if let Some(group) = &args.group {
+            command.arg("GROUP").arg(group);
+        }
         for message in reply::list(client.call(&command, Resend::Harmless)?)? {
             messages.extend(Fields::read(message)?);
         }

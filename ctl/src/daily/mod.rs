@@ -1,6 +1,8 @@
 //! The commands by hand.
 
 pub mod change;
+pub mod done;
+pub mod groups;
 pub mod look;
 pub mod push;
 pub mod queues;

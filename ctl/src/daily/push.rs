@@ -32,6 +32,18 @@ pub fn push(client: &Client, args: &PushArgs, output: &Output) -> Result<Outcome
     if let Some(ttl) = args.message.ttl {
         push = push.ttl(ttl);
     }
+    if let Some(group) = &args.message.group {
+        push = push.group(group);
+    }
+    if let Some(time) = args.retain {
+        push = push.retain(time);
+    }
+    if let Some(wait) = args.max_wait {
+        push = push.replace_within(wait);
+    }
+    if args.later {
+        push = push.replace_later();
+    }
     match push.send()? {
         Pushed::New(id) => {
             output.result(&id.to_string(), json!({ "id": id.to_string() }))?;

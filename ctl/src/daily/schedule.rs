@@ -50,6 +50,9 @@ fn declare(client: &Client, args: &ScheduleArgs, id: &str, output: &Output) -> R
     if let Some(ttl) = args.message.ttl {
         schedule = schedule.ttl(ttl);
     }
+    if let Some(group) = &args.message.group {
+        schedule = schedule.group(group);
+    }
     let declared = match schedule.declare()? {
         Declared::Created => "created",
         Declared::Changed => "changed",

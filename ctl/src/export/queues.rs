@@ -19,6 +19,8 @@ const NEXT_DUE: Metric = ("dq_next_due_timestamp_seconds", "gauge", "When the ne
 const WAITING: Metric = ("dq_waiting_clients", "gauge", "Clients that are blocked on the queue.");
 const PAUSED: Metric = ("dq_paused", "gauge", "Whether delivery is suspended.");
 const FORWARD: Metric = ("dq_forward_failing", "gauge", "Whether messages cannot be forwarded.");
+const GROUPS: Metric = ("dq_groups", "gauge", "Groups that have a message which is not dead.");
+const BLOCKED: Metric = ("dq_blocked_messages", "gauge", "Messages that are due and wait for their group.");
 const BYTES: Metric = ("dq_payload_bytes", "gauge", "The size of all payloads.");
 const LATENESS: Metric =
     ("dq_delivery_lateness_seconds", "histogram", "From when a message was due to its first delivery.");
@@ -144,6 +146,12 @@ impl Exporter {
         let failing = info.int("forward-failing-since").is_some();
         text.add(FORWARD, &of_queue, f64::from(u8::from(failing)));
         text.add(BYTES, &of_queue, number(info.int("payload-bytes").unwrap_or(0)));
+        // One number for each queue: a label for each group could be millions.
+        for (metric, field) in [(GROUPS, "groups"), (BLOCKED, "blocked")] {
+            if let Some(count) = info.int(field) {
+                text.add(metric, &of_queue, number(count));
+            }
+        }
         let queue_of: Queue<Raw> = self.client.queue(name);
         if let Some(stats) = queue_of.stats()? {
             histogram(text, LATENESS, &queue, &stats.lateness);

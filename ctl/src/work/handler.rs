@@ -1,9 +1,10 @@
 //! What is done with one message: a process is started, watched, and its end becomes an ack or a nack.
 
+use super::head::RESULT_BYTES;
 use super::process::{End, Process};
 use crate::failure;
 use crate::time;
-use dq_client::{Context, Failure};
+use dq_client::{Context, Failure, Raw};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -11,7 +12,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The exit code by which a handler asks for another attempt: EX_TEMPFAIL of sysexits.h.
@@ -29,8 +31,24 @@ pub struct Handler {
     args: Vec<OsString>,
     time_limit: Option<Duration>,
     grace: Duration,
-    /// The process groups of the handlers that run.
-    running: Mutex<BTreeSet<i32>>,
+    processes: Arc<Processes>,
+    /// Whether it was said that an output is too long for a result: once is enough.
+    said_too_long: AtomicBool,
+}
+
+/// The process groups of the handlers that run.
+#[derive(Default)]
+pub struct Processes(Mutex<BTreeSet<i32>>);
+
+impl Processes {
+    fn groups(&self) -> MutexGuard<'_, BTreeSet<i32>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Kills the handlers that still run.
+    pub fn end_all(&self) {
+        self.groups().iter().for_each(|group| super::process::kill(*group));
+    }
 }
 
 /// Why a handler is ended before it has ended by itself.
@@ -47,6 +65,7 @@ impl Handler {
         command: &[OsString],
         time_limit: Option<Duration>,
         grace: Duration,
+        processes: &Arc<Processes>,
     ) -> Result<Handler, failure::Failure> {
         let Some((program, args)) = command.split_first() else {
             return Err(failure::Failure::usage("no command: dqctl work -q mail=8 -- ./handler"));
@@ -55,23 +74,30 @@ impl Handler {
             let name = program.to_string_lossy();
             return Err(failure::Failure::usage(format!("{name} is not a program that can be run")));
         }
-        Ok(Handler { program: program.clone(), args: args.to_vec(), time_limit, grace, running: Mutex::default() })
+        Ok(Handler {
+            program: program.clone(),
+            args: args.to_vec(),
+            time_limit,
+            grace,
+            processes: Arc::clone(processes),
+            said_too_long: AtomicBool::new(false),
+        })
     }
 
-    /// Runs the command on a message: `Ok` acknowledges it.
-    pub fn handle(&self, payload: &[u8], context: &Context) -> Result<(), Failure> {
+    /// Runs the command on a message: `Ok` acknowledges it, with what the command has written as its result.
+    pub fn handle(&self, payload: &[u8], context: &Context) -> Result<Raw, Failure> {
         let mut command = Command::new(&self.program);
         command.args(&self.args).env("DQ_QUEUE", context.queue()).env("DQ_ATTEMPT", context.attempt().to_string());
         command.env("DQ_ID", OsStr::from_bytes(context.id().as_ref()));
         command.env("DQ_RECEIPT", OsStr::from_bytes(context.receipt().as_ref()));
         let mut process = Process::start(&mut command, payload).map_err(|error| self.not_started(&error))?;
-        self.running().insert(process.group());
+        self.processes.groups().insert(process.group());
         let cut = self.watch(&mut process, context);
         // Before its number is free for another process.
-        self.running().remove(&process.group());
+        self.processes.groups().remove(&process.group());
         let end = process.finish();
         match cut {
-            None => verdict(&end),
+            None => verdict(&end).map(|()| self.result(end.output, context)),
             Some(Cut::TimeLimit) => {
                 let limit = self.time_limit.map_or(0, |limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
                 let text = format!("ended at the time limit of {}", time::span(limit));
@@ -120,13 +146,19 @@ impl Handler {
         }
     }
 
-    /// Kills the handlers that still run.
-    pub fn end_all(&self) {
-        self.running().iter().for_each(|group| super::process::kill(*group));
-    }
-
-    fn running(&self) -> std::sync::MutexGuard<'_, BTreeSet<i32>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    /// A part of a result would be a wrong one, so a long output is none. The work is done nevertheless.
+    fn result(&self, output: Result<Vec<u8>, usize>, context: &Context) -> Raw {
+        let length = match output {
+            Ok(bytes) => return Raw(bytes),
+            Err(length) => length,
+        };
+        if !self.said_too_long.swap(true, Ordering::Relaxed) {
+            let (queue, id) = (context.queue(), context.id());
+            eprintln!(
+                "dqctl: {queue}: {id} wrote {length} bytes, and a result has at most {RESULT_BYTES}: it has none"
+            );
+        }
+        Raw(Vec::new())
     }
 
     fn not_started(&self, error: &io::Error) -> Failure {

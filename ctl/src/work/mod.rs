@@ -1,70 +1,88 @@
-//! `dqctl work`: runs a command for each message, or posts it.
+//! `dqctl work`: runs a command for each message, or posts it; for the queues of its options, or for those of a file.
 
+mod config;
+mod crew;
 mod handler;
+mod head;
+mod job;
 mod post;
 mod process;
 mod tail;
 
 use crate::cli::WorkArgs;
+use crate::connection::Connection;
 use crate::failure::{Failure, Outcome};
 use crate::http::{self, Answer};
-use dq_client::{Client, Context, Error, Raw, Worker};
-use handler::Handler;
-use post::Post;
-use std::sync::Arc;
+use crew::{Crew, News};
+use dq_client::Error;
+use job::Job;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::path::Path;
+use std::sync::mpsc::{channel, Sender};
+use std::thread;
 use std::time::Duration;
 
-/// At the end of the grace period, handlers are ended and their messages given back, which takes a moment.
-const TO_GIVE_BACK: Duration = Duration::from_secs(5);
-
-/// What is done with each message.
-type Handle = Arc<dyn Fn(&[u8], &Context) -> Result<(), dq_client::Failure> + Send + Sync>;
-/// Ends what still runs when the worker has stopped.
-type EndAll = Box<dyn Fn()>;
-
-/// Works until SIGTERM or SIGINT.
-pub fn work(client: &Client, args: &WorkArgs) -> Result<Outcome, Failure> {
-    let (handle, end_all) = handler(client, args)?;
+/// Works until SIGTERM or SIGINT. `patience`: how long a command is repeated if the server cannot be reached.
+pub fn work(connection: &Connection, args: &WorkArgs, patience: Duration) -> Result<Outcome, Failure> {
+    let file = args.config.as_deref().map(config::read).transpose().map_err(Failure::usage)?;
+    let (jobs, url, listen) = match file {
+        Some(file) => (file.jobs, file.url, file.listen),
+        None => (Job::of_args(args)?, None, None),
+    };
+    let client = connection.client_or(url.as_deref(), patience)?;
+    let (sender, news) = channel();
+    // From here on a signal does not end the process.
+    forward_signals(args.config.is_some(), sender.clone())?;
+    let mut crew = Crew::new(&client, sender);
     // The worker waits for a server that is not there yet, but not for a password that will never be right.
     if let Err(error @ (Error::Authentication(_) | Error::Config(_))) = client.ping() {
         return Err(error.into());
     }
-    let mut worker = Worker::new(client.clone()).grace(args.grace + TO_GIVE_BACK);
-    for (number, queue) in args.queues.iter().enumerate() {
-        if args.queues.iter().take(number).any(|other| other.name == queue.name) {
-            return Err(Failure::usage(format!(
-                "the queue {} is named twice: give it all its hands at once",
-                queue.name
-            )));
-        }
-        let handle = Arc::clone(&handle);
-        let pool = dq_client::Pool::new(queue.hands).queue(&queue.name).lease(args.lease);
-        worker = worker.pool(pool, move |Raw(payload), context| handle(&payload, context));
-    }
-    if let Some(address) = &args.listen {
-        let metrics = worker.metrics();
+    if let Some(address) = args.listen.as_ref().or(listen.as_ref()) {
+        let metrics = crew.metrics();
         http::serve(address, move |path| match path {
             "/metrics" => Some(Answer::ok(metrics.prometheus())),
             "/healthz" => Some(Answer::ok("ok\n".to_owned())),
             _ => None,
         })?;
     }
-    let stopped = worker.on_event(|event| eprintln!("dqctl: {event}")).run()?;
-    end_all();
-    if stopped.abandoned > 0 {
-        let text = "handlers were ended before their messages could be given back: they are delivered again when their leases end";
-        return Err(Failure::failed(format!("{} {text}", stopped.abandoned)));
-    }
-    Ok(Outcome::Done)
+    crew.set(jobs)?;
+    crew.run(&news, |crew| {
+        if let Some(path) = &args.config {
+            reload(crew, path, (url.as_ref(), listen.as_ref()));
+        }
+    })
 }
 
-fn handler(client: &Client, args: &WorkArgs) -> Result<(Handle, EndAll), Failure> {
-    if let Some(url) = &args.post {
-        let post = Post::new(client, url, args)?;
-        // Requests end with the process.
-        return Ok((Arc::new(move |payload, context| post.handle(payload, context)), Box::new(|| {})));
+/// Turns signals into news.
+fn forward_signals(with_reload: bool, news: Sender<News>) -> Result<(), Failure> {
+    let mut signals = Signals::new([SIGTERM, SIGINT])?;
+    if with_reload {
+        signals.handle().add_signal(SIGHUP)?;
     }
-    let handler = Arc::new(Handler::new(&args.command, args.time_limit, args.grace)?);
-    let ending = Arc::clone(&handler);
-    Ok((Arc::new(move |payload, context| handler.handle(payload, context)), Box::new(move || ending.end_all())))
+    let forward = move || {
+        for signal in signals.forever() {
+            let _ = news.send(if signal == SIGHUP { News::Reload } else { News::Stop });
+        }
+    };
+    thread::Builder::new().name("dq-signals".to_owned()).spawn(forward)?;
+    Ok(())
+}
+
+/// Reads the file again. If there is anything wrong with it, the workers go on as they are.
+fn reload(crew: &mut Crew, path: &Path, (url, listen): (Option<&String>, Option<&String>)) {
+    let file = match config::read(path) {
+        Ok(file) => file,
+        Err(problem) => return eprintln!("dqctl: {problem}; the workers go on as before"),
+    };
+    if file.url.as_ref() != url || file.listen.as_ref() != listen {
+        eprintln!("dqctl: {}: a new url or listen needs a restart", path.display());
+    }
+    match crew.set(file.jobs) {
+        Ok((started, changed, stopped)) => {
+            eprintln!("dqctl: {}: {started} workers started, {changed} changed, {stopped} stopped", path.display());
+        }
+        Err(failure) => eprintln!("dqctl: {}: {failure}; the workers go on as before", path.display()),
+    }
 }

@@ -1,6 +1,7 @@
 //! What is done with one message: it is posted to a URL, and the answer becomes an ack or a nack.
 
-use crate::cli::WorkArgs;
+use super::head::RESULT_BYTES;
+use super::job::Target;
 use crate::{failure, time};
 use dq_client::{Client, Context, Failure, Raw};
 use std::io::Read;
@@ -30,9 +31,17 @@ pub struct Post {
 
 impl Post {
     /// Refuses a URL that cannot be posted to, before any message spends an attempt on it.
-    pub fn new(client: &Client, url: &str, args: &WorkArgs) -> Result<Post, failure::Failure> {
-        let wrong = || failure::Failure::usage("--post takes a URL such as https://example.org/hook");
-        let uri: Uri = url.parse().map_err(|_| wrong())?;
+    pub fn new(
+        client: &Client,
+        target: &Target,
+        hands: usize,
+        time_limit: Option<Duration>,
+    ) -> Result<Post, failure::Failure> {
+        let wrong = || {
+            let url = &target.url;
+            failure::Failure::usage(format!("{url} is no URL that can be posted to, such as https://example.org/hook"))
+        };
+        let uri: Uri = target.url.parse().map_err(|_| wrong())?;
         let is_tls = match uri.scheme_str() {
             Some("https") => true,
             Some("http") => false,
@@ -41,8 +50,7 @@ impl Post {
         if uri.host().is_none_or(str::is_empty) {
             return Err(wrong());
         }
-        let time_limit = args.time_limit.unwrap_or(TIME_LIMIT);
-        let hands = args.queues.iter().map(|queue| queue.hands).sum();
+        let time_limit = time_limit.unwrap_or(TIME_LIMIT);
         let mut config = Agent::config_builder()
             .timeout_global(Some(time_limit))
             .max_redirects(0)
@@ -58,15 +66,15 @@ impl Post {
             client: client.clone(),
             agent: config.build().into(),
             url: uri,
-            headers: args.headers.clone(),
-            retry_on: args.retry_on.clone(),
-            pause_on_429: args.pause_on_429,
+            headers: target.headers.clone(),
+            retry_on: target.retry_on.clone(),
+            pause_on_429: target.pause_on_429,
             time_limit,
         })
     }
 
-    /// Posts a message: `Ok` acknowledges it.
-    pub fn handle(&self, payload: &[u8], context: &Context) -> Result<(), Failure> {
+    /// Posts a message: `Ok` acknowledges it, with the text of the answer as its result.
+    pub fn handle(&self, payload: &[u8], context: &Context) -> Result<Raw, Failure> {
         let mut request = self.agent.post(&self.url);
         if !self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
             request = request.header("Content-Type", "application/octet-stream");
@@ -88,10 +96,10 @@ impl Post {
         }
     }
 
-    fn verdict(&self, answer: Response<Body>, context: &Context) -> Result<(), Failure> {
+    fn verdict(&self, answer: Response<Body>, context: &Context) -> Result<Raw, Failure> {
         let status = answer.status().as_u16();
         if (200..300).contains(&status) {
-            return Ok(());
+            return Ok(result_of(answer));
         }
         let header = answer.headers().get("retry-after").and_then(|value| value.to_str().ok());
         let delay = header.filter(|_| matches!(status, 429 | 503)).and_then(|value| delay(value, SystemTime::now()));
@@ -130,6 +138,16 @@ fn tls() -> Result<TlsConfig, failure::Failure> {
         .root_certs(RootCerts::Specific(Arc::new(certificates.collect())))
         .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .build())
+}
+
+/// The text of an answer. One that is too long, or that breaks off, is no result: the message was accepted nevertheless.
+fn result_of(answer: Response<Body>) -> Raw {
+    let mut text = Vec::new();
+    let limit = u64::try_from(RESULT_BYTES).unwrap_or(u64::MAX).saturating_add(1);
+    match answer.into_body().into_reader().take(limit).read_to_end(&mut text) {
+        Ok(length) if length <= RESULT_BYTES => Raw(text),
+        Ok(_) | Err(_) => Raw(Vec::new()),
+    }
 }
 
 /// The status, and the beginning of what the server says about it.

@@ -3,6 +3,7 @@
 //! The end of the process is awaited without freeing its number, so that its group can be ended afterwards and no other
 //! process is hit.
 
+use super::head::Head;
 use super::tail::Tail;
 use rustix::io::Errno;
 use rustix::process::{kill_process_group, waitid, Pid, Signal, WaitId, WaitIdOptions};
@@ -10,13 +11,13 @@ use std::io::{self, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 /// A pipe takes at least so many bytes at once, so a small payload needs no thread: PIPE_BUF.
 const PIPE: usize = 4096;
-/// How long the rest of standard error is awaited after the end of a process. Its children may keep it open for ever.
+/// How long the rest of the outputs is awaited after the end of a process. Its children may keep it open for ever.
 const REST: Duration = Duration::from_millis(500);
 
 /// A process that runs.
@@ -25,9 +26,10 @@ pub struct Process {
     pid: Pid,
     /// Gets a message, or is closed, when the process has ended.
     ended: Receiver<()>,
-    /// Is closed when nobody can write to standard error any more.
+    /// Is closed when nobody can write to its outputs any more.
     closed: Receiver<()>,
     tail: Arc<Mutex<Tail>>,
+    head: Arc<Mutex<Head>>,
 }
 
 /// How a process has ended.
@@ -35,19 +37,21 @@ pub struct End {
     pub status: ExitStatus,
     /// The last part of what it wrote to standard error.
     pub errors: String,
+    /// What it wrote to standard output; `Err` is the length if that is too long for a result.
+    pub output: Result<Vec<u8>, usize>,
 }
 
 impl Process {
     /// Starts a process with the payload as its standard input.
     pub fn start(command: &mut Command, payload: &[u8]) -> io::Result<Process> {
-        command.stdin(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut child = command.spawn()?;
         let pid = Pid::from_child(&child);
-        let tail = Arc::new(Mutex::new(Tail::default()));
+        let (tail, head) = (Arc::new(Mutex::new(Tail::default())), Arc::new(Mutex::new(Head::default())));
         let (ended_sender, ended) = channel();
         let (closed_sender, closed) = channel();
-        let watched = Process::watch(&mut child, payload, (pid, &tail), (ended_sender, closed_sender));
-        let mut process = Process { child, pid, ended, closed, tail };
+        let watched = Process::watch(&mut child, payload, (pid, &tail, &head), (ended_sender, closed_sender));
+        let mut process = Process { child, pid, ended, closed, tail, head };
         if let Err(error) = watched {
             // Without its threads it cannot be watched.
             process.kill_group();
@@ -60,7 +64,7 @@ impl Process {
     fn watch(
         child: &mut Child,
         payload: &[u8],
-        (pid, tail): (Pid, &Arc<Mutex<Tail>>),
+        (pid, tail, head): (Pid, &Arc<Mutex<Tail>>, &Arc<Mutex<Head>>),
         (ended, closed): (Sender<()>, Sender<()>),
     ) -> io::Result<()> {
         if let Some(mut input) = child.stdin.take() {
@@ -73,9 +77,16 @@ impl Process {
             }
         }
         if let Some(errors) = child.stderr.take() {
-            let tail = Arc::clone(tail);
+            let (tail, closed) = (Arc::clone(tail), closed.clone());
             thread::Builder::new().name("dq-stderr".to_owned()).spawn(move || {
-                pass_on(errors, &tail);
+                pass_on(errors, io::stderr, |bytes| lock(&tail).add(bytes));
+                drop(closed);
+            })?;
+        }
+        if let Some(output) = child.stdout.take() {
+            let head = Arc::clone(head);
+            thread::Builder::new().name("dq-stdout".to_owned()).spawn(move || {
+                pass_on(output, io::stdout, |bytes| lock(&head).add(bytes));
                 drop(closed);
             })?;
         }
@@ -109,8 +120,7 @@ impl Process {
     pub fn finish(&mut self) -> End {
         let status = self.child.wait().unwrap_or_else(|_| ExitStatus::from_raw(-1));
         let _ = self.closed.recv_timeout(REST);
-        let errors = self.tail.lock().unwrap_or_else(PoisonError::into_inner).text();
-        End { status, errors }
+        End { status, errors: lock(&self.tail).text(), output: lock(&self.head).take() }
     }
 }
 
@@ -121,19 +131,24 @@ pub fn kill(group: i32) {
     }
 }
 
-/// Copies standard error to that of this process, and keeps its end.
-fn pass_on(mut errors: impl Read, tail: &Mutex<Tail>) {
+/// Copies an output to that of this process, and keeps a part of it.
+fn pass_on<W: Write>(mut output: impl Read, own: impl Fn() -> W, keep: impl Fn(&[u8])) {
     let mut buffer = [0; 4096];
     loop {
-        match errors.read(&mut buffer) {
+        match output.read(&mut buffer) {
             Ok(0) => return,
             Ok(read) => {
                 let bytes = buffer.get(..read).unwrap_or_default();
-                tail.lock().unwrap_or_else(PoisonError::into_inner).add(bytes);
-                let _ = io::stderr().write_all(bytes);
+                keep(bytes);
+                let mut own = own();
+                let _ = own.write_all(bytes).and_then(|()| own.flush());
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => return,
         }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -77,6 +77,9 @@ fn metrics_say_what_the_server_says() {
         (format!("dq_paused{{{q}}}"), 1.0),
         (format!("dq_forward_failing{{{q}}}"), 0.0),
         (format!("dq_payload_bytes{{{q}}}"), 12.0),
+        (format!("dq_messages{{{q},state=\"done\"}}"), 0.0),
+        (format!("dq_groups{{{q}}}"), 0.0),
+        (format!("dq_blocked_messages{{{q}}}"), 0.0),
         (format!("dq_delivery_lateness_seconds_count{{{q}}}"), 1.0),
         (format!("dq_delivery_lateness_seconds_bucket{{{q},le=\"+Inf\"}}"), 1.0),
         (format!("dq_run_seconds_count{{{q}}}"), 0.0),
@@ -93,6 +96,23 @@ fn metrics_say_what_the_server_says() {
     let mut distinct = described.clone();
     distinct.dedup();
     assert_eq!(described, distinct);
+}
+
+#[test]
+fn groups_are_counted_and_never_named() {
+    let server = Server::start();
+    for group in ["tenant-7", "tenant-7", "tenant-7", "tenant-8"] {
+        ok(&server, &["push", "q", "x", "--group", group, "--retain", "1h"]);
+    }
+    server.ask(&["DQ.POP", "q", "COUNT", "5"]);
+    let export = Export::start(&server, &[]);
+    let value = |name: &str| export.value(&format!("{name}{{queue=\"q\"}}"));
+    assert_eq!((value("dq_groups"), value("dq_blocked_messages")), (Some(2.0), Some(2.0)));
+    server.ask(&["DQ.POP", "q", "COUNT", "5", "NOACK"]);
+    let done = server.text(&["DQ.LEN", "q", "done"]);
+    assert_eq!(export.value("dq_messages{queue=\"q\",state=\"done\"}").map(|count| count.to_string()), Some(done));
+    let text = export.metrics();
+    assert!(!text.contains("tenant"), "{text}");
 }
 
 #[test]

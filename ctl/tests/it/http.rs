@@ -11,10 +11,11 @@ pub struct Request {
     pub path: String,
     pub headers: Vec<String>,
     pub body: String,
+    pub bytes: Vec<u8>,
 }
 
-/// Answers each request with the status and the headers that its body names, line by line. `drop` closes the connection,
-/// and `hang` never answers.
+/// Answers each request with the status and the headers that its body names, line by line, and with 200 if it names none.
+/// `drop` closes the connection, and `hang` never answers; `long` gets an answer of 70,000 bytes.
 pub struct Web {
     pub url: String,
     requests: Arc<Mutex<Vec<Request>>>,
@@ -65,7 +66,8 @@ fn serve(mut stream: TcpStream, seen: &Mutex<Vec<Request>>) {
         }
         let mut body = vec![0; length];
         reader.read_exact(&mut body).unwrap();
-        request.body = String::from_utf8(body).unwrap();
+        request.body = String::from_utf8_lossy(&body).into_owned();
+        request.bytes = body;
         seen.lock().unwrap().push(request.clone());
         match request.body.as_str() {
             "drop" => return,
@@ -73,8 +75,9 @@ fn serve(mut stream: TcpStream, seen: &Mutex<Vec<Request>>) {
                 thread::park();
             },
             head => {
-                let head = head.replace('\n', "\r\n");
-                let text = "because of this";
+                let names_status = head.starts_with(|c: char| c.is_ascii_digit());
+                let text = if head == "long" { "x".repeat(70_000) } else { "because of this".to_owned() };
+                let head = if names_status { head.replace('\n', "\r\n") } else { "200 OK".to_owned() };
                 let length = text.len();
                 let _ = write!(stream, "HTTP/1.1 {head}\r\nContent-Length: {length}\r\n\r\n{text}");
             }

@@ -5,6 +5,7 @@ use crate::http::Web;
 use crate::support::{eventually, free_port, Server};
 use crate::work::Work;
 use serde_json::Value;
+use std::time::Duration;
 
 fn server() -> Server {
     let server = Server::start();
@@ -87,6 +88,26 @@ fn an_answer_429_pauses_the_queue_on_request() {
     let work = Work::with(&server, &["-q", "q", "--post", &web.url, "--pause-on-429"]);
     until_answered(&server);
     assert!(json(&server, &["info", "q"])[0]["paused-until"].is_i64());
+    assert_eq!(work.stop().code, 0);
+}
+
+#[test]
+fn any_bytes_are_posted_and_the_answer_is_the_result() {
+    let (server, web) = (server(), Web::start());
+    let queue: dq_client::Queue<dq_client::Raw> = server.client().queue("q");
+    let bytes: Vec<u8> = (0..=255).rev().collect();
+    for (id, payload) in [("bytes", bytes.clone()), ("empty", Vec::new()), ("long", b"long".to_vec())] {
+        queue.push(&dq_client::Raw(payload)).id(id).retain(Duration::from_secs(600)).send().unwrap();
+    }
+    let work = Work::with(&server, &["-q", "q", "--post", &web.url]);
+    let result = |id: &str| queue.wait(id, Duration::from_secs(60)).unwrap().result_bytes().map(<[u8]>::to_vec);
+    assert_eq!(
+        (result("bytes"), result("empty")),
+        (Some(b"because of this".to_vec()), Some(b"because of this".to_vec()))
+    );
+    // An answer that is too long is none.
+    assert_eq!(result("long"), None);
+    assert_eq!((&web.requests()[0].bytes, web.requests()[1].bytes.len()), (&bytes, 0));
     assert_eq!(work.stop().code, 0);
 }
 

@@ -5,6 +5,7 @@ use crate::support::{eventually, Server};
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// A worker that runs. It is killed if the test fails.
 pub struct Work {
@@ -21,11 +22,34 @@ impl Work {
     pub fn with(server: &Server, args: &[&str]) -> Work {
         let args = [&["work"], args].concat();
         let mut command = command(server, &args);
-        command.env("DIR", server.dir()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.env("DIR", server.dir());
+        Work::of(command)
+    }
+
+    pub fn of(mut command: Command) -> Work {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         Work { child: command.spawn().unwrap() }
     }
 
-    fn signal(&self, name: &str) {
+    /// The same, and what it writes to standard error goes to the file `log`.
+    pub fn logged(server: &Server, args: &[&str]) -> Work {
+        let args = [&["work"], args].concat();
+        let mut command = command(server, &args);
+        let log = std::fs::File::create(server.dir().join("log.dqctl")).unwrap();
+        command.env("DIR", server.dir()).stdout(Stdio::null()).stderr(log);
+        Work { child: command.spawn().unwrap() }
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until it has ended with 0.
+    pub fn until_ended(mut self) {
+        assert_eq!(self.child.wait().unwrap().code(), Some(0));
+    }
+
+    pub fn signal(&self, name: &str) {
         let status = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
         assert!(status.unwrap().success());
     }
@@ -53,7 +77,7 @@ impl Drop for Work {
     }
 }
 
-fn written(server: &Server, name: &str) -> String {
+pub fn written(server: &Server, name: &str) -> String {
     std::fs::read_to_string(server.dir().join(name)).unwrap_or_default()
 }
 
@@ -61,12 +85,12 @@ fn dir(server: &Server) -> PathBuf {
     server.dir().to_owned()
 }
 
-fn field(server: &Server, id: &str, name: &str) -> serde_json::Value {
-    crate::dqctl::json(server, &["get", "q", id]).remove(0)[name].clone()
+pub fn field(server: &Server, queue: &str, id: &str, name: &str) -> serde_json::Value {
+    crate::dqctl::json(server, &["get", queue, id]).remove(0)[name].clone()
 }
 
 /// Whether a process runs.
-fn is_alive(pid: &str) -> bool {
+pub fn is_alive(pid: &str) -> bool {
     // A process that has ended but was not awaited yet is a zombie.
     let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     !status.is_empty() && !status.contains(") Z ")
@@ -108,10 +132,10 @@ fn exit_codes_ack_retry_and_reject() {
     });
     assert_eq!(crate::dqctl::dqctl(&server, &["get", "q", "fine"]).code, 1);
     for (id, state) in [("later", "delayed"), ("never", "dead"), ("crash", "delayed")] {
-        assert_eq!(field(&server, id, "state"), state, "{id}");
-        assert_eq!(field(&server, id, "error"), format!("first\nno such user {id}"));
+        assert_eq!(field(&server, "q", id, "state"), state, "{id}");
+        assert_eq!(field(&server, "q", id, "error"), format!("first\nno such user {id}"));
     }
-    assert_eq!(field(&server, "never", "reason"), "rejected");
+    assert_eq!(field(&server, "q", "never", "reason"), "rejected");
     let ran = work.stop();
     assert_eq!((ran.code, ran.out.as_str()), (0, "out\nout\nout\nout\n"), "{ran:?}");
     assert!(ran.err.contains("no such user never") && ran.err.contains("now dead"), "{ran:?}");
@@ -126,9 +150,9 @@ fn a_silent_failure_or_a_signal_is_named_in_the_error() {
     ok(&server, &["push", "q", "yes x | head -c 10000 >&2; echo end >&2; exit 1", "--id", "long"]);
     let work = Work::start(&server, &["-q", "q=3"], "eval \"$(cat)\"");
     eventually("all are retried", || server.text(&["DQ.LEN", "q", "delayed"]) == "3");
-    assert_eq!(field(&server, "code", "error"), "exit status: 3");
-    assert!(field(&server, "signal", "error").as_str().unwrap().contains("signal: 9"));
-    let long = field(&server, "long", "error").as_str().unwrap().to_owned();
+    assert_eq!(field(&server, "q", "code", "error"), "exit status: 3");
+    assert!(field(&server, "q", "signal", "error").as_str().unwrap().contains("signal: 9"));
+    let long = field(&server, "q", "long", "error").as_str().unwrap().to_owned();
     assert!(long.starts_with('…') && long.ends_with("x\nend") && long.len() <= 1024, "{long}");
     assert_eq!(work.stop().code, 0);
 }
@@ -162,9 +186,9 @@ fn a_lease_is_kept_while_a_handler_runs() {
     let script = "while [ ! -e $DIR/go ]; do sleep 0.01; done; echo $DQ_ATTEMPT > $DIR/attempt";
     let work = Work::start(&server, &["-q", "q", "--lease", "300ms"], script);
     eventually("it is in flight", || server.text(&["DQ.LEN", "q", "inflight"]) == "1");
-    let first = field(&server, "m", "deadline").as_i64().unwrap();
+    let first = field(&server, "q", "m", "deadline").as_i64().unwrap();
     eventually("its lease was extended beyond three leases", || {
-        field(&server, "m", "deadline").as_i64().unwrap() > first + 900
+        field(&server, "q", "m", "deadline").as_i64().unwrap() > first + 900
     });
     std::fs::write(server.dir().join("go"), "").unwrap();
     eventually("it is acknowledged", || server.text(&["DQ.LEN", "q"]) == "0");
@@ -180,11 +204,11 @@ fn the_time_limit_ends_the_whole_process_group() {
     // The child of the handler does not listen to SIGTERM.
     let script = "sh -c 'trap \"\" TERM; echo $$ > $DIR/child; while :; do sleep 1; done' & echo begun >&2; wait";
     let work = Work::start(&server, &["-q", "q", "--time-limit", "3s"], script);
-    eventually("it is retried", || field(&server, "m", "state") == "delayed");
+    eventually("it is retried", || field(&server, "q", "m", "state") == "delayed");
     let child = written(&server, "child");
     assert!(!child.is_empty());
     eventually("the child has ended", || !is_alive(child.trim()));
-    assert_eq!(field(&server, "m", "error"), "ended at the time limit of 3s: begun");
+    assert_eq!(field(&server, "q", "m", "error"), "ended at the time limit of 3s: begun");
     assert_eq!(work.stop().code, 0);
 }
 
@@ -212,7 +236,66 @@ fn sigterm_lets_handlers_end_and_gives_back_the_rest() {
     let ran = work.ended();
     assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{ran:?}");
     assert_eq!(crate::dqctl::dqctl(&server, &["get", "q", "first"]).code, 1);
-    assert_eq!((field(&server, "second", "state"), field(&server, "second", "attempt")), ("ready".into(), 0.into()));
+    assert_eq!(
+        (field(&server, "q", "second", "state"), field(&server, "q", "second", "attempt")),
+        ("ready".into(), 0.into())
+    );
+}
+
+#[test]
+fn sigterm_ends_an_idle_worker_at_once() {
+    let server = Server::start();
+    let work = Work::start(&server, &["-q", "a=4", "-q", "b"], "true");
+    server.until_blocked(2);
+    let begun = Instant::now();
+    assert_eq!(work.stop().code, 0);
+    eprintln!("an idle worker stopped after {:?}", begun.elapsed());
+    // Its pops block for five seconds.
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_handler_that_ignores_sigterm_is_killed() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "limit", "BACKOFF", "3600000", "3600000"]);
+    server.ask(&["DQ.CREATE", "stop", "BACKOFF", "3600000", "3600000"]);
+    let script = "trap '' TERM; echo $$ > $DIR/$DQ_ID; while :; do sleep 0.1; done";
+    ok(&server, &["push", "limit", "x", "--id", "limited"]);
+    let work = Work::start(&server, &["-q", "limit", "--time-limit", "300ms"], script);
+    eventually("it is retried", || field(&server, "limit", "limited", "state") == "delayed");
+    assert!(!is_alive(written(&server, "limited").trim()));
+    assert_eq!(work.stop().code, 0);
+    ok(&server, &["push", "stop", "x", "--id", "stopped"]);
+    let work = Work::start(&server, &["-q", "stop", "--grace", "100ms"], script);
+    eventually("it runs", || !written(&server, "stopped").is_empty());
+    assert_eq!(work.stop().code, 0);
+    assert!(!is_alive(written(&server, "stopped").trim()));
+    assert_eq!(field(&server, "stop", "stopped", "error"), "ended because the worker stopped");
+}
+
+#[test]
+fn ten_thousand_failing_handlers_leave_nothing_behind() {
+    const MESSAGES: u64 = 10_000;
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "q", "RETRIES", "0", "DEADLEN", "5"]);
+    let queue: dq_client::Queue<u64> = server.client().queue("q");
+    queue.push_all(&(0..MESSAGES).collect::<Vec<_>>()).once().send().unwrap();
+    let work = Work::logged(&server, &["-q", "q=16", "--", "false"]);
+    let died = || queue.info().unwrap().unwrap().totals.died;
+    for part in 1..=20 {
+        eventually("the next ones have failed", || died() >= MESSAGES * part / 20);
+    }
+    let info = queue.info().unwrap().unwrap();
+    assert_eq!((info.ready, info.inflight, info.totals.delivered), (0, 0, MESSAGES));
+    let of_process = |name: &str| std::fs::read_dir(format!("/proc/{}/{name}", work.id())).map_or(0, Iterator::count);
+    // Neither pipes nor threads nor processes pile up.
+    eventually("the threads of the handlers have ended", || of_process("task") < 40);
+    assert!(of_process("fd") < 60, "{} open files", of_process("fd"));
+    let children = format!("/proc/{0}/task/{0}/children", work.id());
+    assert_eq!(std::fs::read_to_string(children).unwrap_or_default(), "");
+    eventually("each failure is in the log", || written(&server, "log.dqctl").lines().count() as u64 >= MESSAGES);
+    work.signal("TERM");
+    work.until_ended();
 }
 
 #[test]
@@ -225,8 +308,8 @@ fn the_grace_period_ends_handlers_that_take_longer() {
     let ran = work.stop();
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(!is_alive(written(&server, "child").trim()));
-    assert_eq!(field(&server, "m", "state"), "delayed");
-    assert_eq!(field(&server, "m", "error"), "ended because the worker stopped");
+    assert_eq!(field(&server, "q", "m", "state"), "delayed");
+    assert_eq!(field(&server, "q", "m", "error"), "ended because the worker stopped");
 }
 
 #[test]

@@ -1,0 +1,32 @@
+//! The options of `complete` and `await`.
+
+use crate::time::parse_span;
+use clap::Args;
+use std::time::Duration;
+
+#[derive(Args, Debug)]
+pub struct CompleteArgs {
+    /// The queue
+    pub queue: String,
+    /// The id of the message in flight, or the receipt of its delivery
+    pub id: String,
+    /// The result, which is kept with the message; - reads it from standard input
+    pub result: Option<String>,
+    /// How long the message is kept as done, instead of its own or the queue's time
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    pub retain: Option<Duration>,
+}
+
+#[derive(Args, Debug)]
+pub struct AwaitArgs {
+    /// The queue
+    pub queue: String,
+    /// The id of the message
+    pub id: String,
+    /// The longest time to wait
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_span, default_value = "30s")]
+    pub time: Duration,
+    /// Print the result alone, byte for byte
+    #[arg(long, conflicts_with = "json")]
+    pub result: bool,
+}

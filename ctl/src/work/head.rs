@@ -1,0 +1,49 @@
+//! The first part of what a handler writes, which is its result unless it is too long.
+
+/// The largest result that a queue keeps.
+pub const RESULT_BYTES: usize = 65_536;
+
+/// What was added, as long as it is not too long.
+#[derive(Default)]
+pub struct Head {
+    bytes: Vec<u8>,
+    length: usize,
+}
+
+impl Head {
+    pub fn add(&mut self, bytes: &[u8]) {
+        self.length = self.length.saturating_add(bytes.len());
+        if self.length > RESULT_BYTES {
+            // A part of a result is none.
+            self.bytes = Vec::new();
+        } else {
+            self.bytes.extend_from_slice(bytes);
+        }
+    }
+
+    /// All that was added; `Err` is its length if it is too long.
+    pub fn take(&mut self) -> Result<Vec<u8>, usize> {
+        if self.length > RESULT_BYTES {
+            Err(self.length)
+        } else {
+            Ok(std::mem::take(&mut self.bytes))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Head, RESULT_BYTES};
+
+    #[test]
+    fn a_part_of_a_result_is_none() {
+        let mut head = Head::default();
+        head.add(&[1; 65_000]);
+        head.add(&[2; 536]);
+        assert_eq!(head.take().map(|bytes| bytes.len()), Ok(RESULT_BYTES));
+        let mut head = Head::default();
+        (0..RESULT_BYTES / 256 + 1).for_each(|_| head.add(&[0; 256]));
+        assert_eq!(head.take(), Err(RESULT_BYTES + 256));
+        assert_eq!(Head::default().take(), Ok(Vec::new()));
+    }
+}

@@ -1,0 +1,88 @@
+//! What a worker does with the messages of one queue.
+
+use super::handler::{Handler, Processes};
+use super::post::Post;
+use crate::cli::WorkArgs;
+use crate::failure::Failure;
+use dq_client::{Client, Context, Raw};
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What [`Job::grace`] and [`Job::lease`] are by default.
+pub const TIME: Duration = Duration::from_secs(30);
+
+/// One queue, how many of its messages are worked on at the same time, and how.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Job {
+    pub queue: String,
+    pub hands: usize,
+    pub action: Action,
+    pub time_limit: Option<Duration>,
+    pub grace: Duration,
+    pub lease: Duration,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// A program and its arguments.
+    Command(Vec<OsString>),
+    Post(Target),
+}
+
+/// Where payloads are posted.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Target {
+    pub url: String,
+    pub headers: Vec<(String, String)>,
+    pub retry_on: Vec<u16>,
+    pub pause_on_429: bool,
+}
+
+/// What is done with each message. The value is its result; an empty one is none.
+pub type Handle = Arc<dyn Fn(&[u8], &Context) -> Result<Raw, dq_client::Failure> + Send + Sync>;
+
+impl Job {
+    /// The jobs of a command line: the same for each of its queues.
+    pub fn of_args(args: &WorkArgs) -> Result<Vec<Job>, Failure> {
+        let action = match &args.post {
+            None => Action::Command(args.command.clone()),
+            Some(url) => Action::Post(Target {
+                url: url.clone(),
+                headers: args.headers.clone(),
+                retry_on: args.retry_on.clone(),
+                pause_on_429: args.pause_on_429,
+            }),
+        };
+        let mut jobs: Vec<Job> = Vec::new();
+        for queue in &args.queues {
+            if jobs.iter().any(|job| job.queue == queue.name) {
+                let text = format!("the queue {} is named twice: give it all its hands at once", queue.name);
+                return Err(Failure::usage(text));
+            }
+            jobs.push(Job {
+                queue: queue.name.clone(),
+                hands: queue.hands,
+                action: action.clone(),
+                time_limit: args.time_limit,
+                grace: args.grace,
+                lease: args.lease,
+            });
+        }
+        Ok(jobs)
+    }
+
+    /// Refuses a command that cannot be run, and a URL that cannot be posted to.
+    pub fn handle(&self, client: &Client, processes: &Arc<Processes>) -> Result<Handle, Failure> {
+        match &self.action {
+            Action::Command(command) => {
+                let handler = Handler::new(command, self.time_limit, self.grace, processes)?;
+                Ok(Arc::new(move |payload, context| handler.handle(payload, context)))
+            }
+            Action::Post(target) => {
+                let post = Post::new(client, target, self.hands, self.time_limit)?;
+                Ok(Arc::new(move |payload, context| post.handle(payload, context)))
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Groups and done messages: by hand, and as results of workers.
+
+use crate::dqctl::{command, dqctl, json, ok, with_input};
+use crate::support::{eventually, Server};
+use crate::work::{field, written, Work};
+use dq_client::{Queue, Raw};
+use serde_json::json;
+use std::process::Stdio;
+use std::time::Duration;
+
+#[test]
+fn a_push_takes_the_options_of_groups_and_done_messages() {
+    let server = Server::start();
+    let args = ["push", "q", "one", "--id", "m", "--group", "ann", "--retain", "1h"];
+    assert_eq!(ok(&server, &args), "m\n");
+    assert_eq!(field(&server, "q", "m", "group"), "ann");
+    server.ask(&["DQ.POP", "q"]);
+    let again = ["push", "q", "two", "--id", "m", "--in", "1h", "--replace", "--max-wait", "0", "--later"];
+    ok(&server, &again);
+    assert_eq!((field(&server, "q", "m", "next"), field(&server, "q", "m", "payload")), (json!(1), json!("one")));
+    server.ask(&["DQ.ACK", "q", "m"]);
+    eventually("the later one is due", || field(&server, "q", "m", "state") == "ready");
+    for wrong in [&["push", "q", "x", "--id", "m", "--max-wait", "1s"][..], &["push", "q", "x", "--id", "m", "--later"]]
+    {
+        assert_eq!(dqctl(&server, wrong).code, 2, "{wrong:?}");
+    }
+    ok(&server, &["schedule", "q", "tick", "x", "--every", "1h", "--group", "ann"]);
+    assert_eq!(field(&server, "q", "tick", "group"), "ann");
+}
+
+#[test]
+fn groups_lists_the_groups_of_a_queue() {
+    let server = Server::start();
+    for (group, delay) in [("ann", "0"), ("ann", "1h"), ("bob\t", "1h")] {
+        ok(&server, &["push", "q", group, "--group", group, "--in", delay]);
+    }
+    server.ask(&["DQ.POP", "q"]);
+    let mut lines: Vec<String> = ok(&server, &["groups", "q"]).lines().map(str::to_owned).collect();
+    lines.sort();
+    assert!(lines[0].starts_with("ann\t1\t1\t20") && lines[1].starts_with("bob\\t\t1\t0\t20"), "{lines:?}");
+    let objects = json(&server, &["groups", "q"]);
+    let ann = objects.iter().find(|object| object["group"] == "ann").unwrap();
+    assert_eq!((&ann["waiting"], &ann["occupied"]), (&json!(1), &json!(1)));
+    assert!(ann["oldest-due"].is_i64(), "{ann}");
+    assert_eq!(ok(&server, &["groups", "none"]), "");
+    let of_group: Vec<_> = json(&server, &["peek", "q", "--group", "ann"]).iter().map(|m| m["state"].clone()).collect();
+    assert_eq!(of_group, ["delayed", "inflight"]);
+    let info = json(&server, &["ls"]).remove(0);
+    assert_eq!((&info["groups"], &info["done"], &info["blocked"]), (&json!(2), &json!(0), &json!(0)));
+}
+
+#[test]
+fn a_message_is_completed_and_awaited_by_hand() {
+    let server = Server::start();
+    for id in ["a", "b", "c"] {
+        ok(&server, &["push", "q", "x", "--id", id, "--retain", "1h"]);
+    }
+    let waiting =
+        command(&server, &["await", "q", "a", "--for", "1h", "--result"]).stdout(Stdio::piped()).spawn().unwrap();
+    server.until_blocked(1);
+    assert_eq!(dqctl(&server, &["complete", "q", "a", "x"]).code, 1);
+    server.ask(&["DQ.POP", "q", "COUNT", "3"]);
+    assert_eq!(ok(&server, &["complete", "q", "a", "42"]), "a\n");
+    assert_eq!(waiting.wait_with_output().unwrap().stdout, b"42");
+    assert_eq!(with_input(&server, &["complete", "q", "b", "-", "--retain", "2h"], &[0, 255]).code, 0);
+    ok(&server, &["complete", "q", "c"]);
+    let done = json(&server, &["await", "q", "b"]).remove(0);
+    assert_eq!((&done["state"], &done["result-base64"]), (&json!("done"), &json!("AP8=")));
+    assert!(json(&server, &["await", "q", "c"])[0]["result"].is_null());
+    let shown: Vec<_> = json(&server, &["peek", "q"]).iter().map(|m| m["id"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(shown, ["c", "b", "a"]);
+    ok(&server, &["push", "q", "x", "--id", "open"]);
+    for id in ["open", "none"] {
+        let ran = dqctl(&server, &["await", "q", id, "--for", "20ms"]);
+        assert_eq!((ran.code, ran.out.as_str(), ran.err.lines().count()), (1, "", 1), "{ran:?}");
+    }
+    server.ask(&["DQ.BURY", "q", "open", "ERROR", "broken"]);
+    let dead = dqctl(&server, &["await", "q", "open", "--result"]);
+    assert_eq!((dead.code, dead.out.as_str()), (1, ""));
+    assert!(dead.err.contains("rejected broken"), "{dead:?}");
+    assert_eq!(dqctl(&server, &["await", "q", "open"]).code, 1);
+}
+
+#[test]
+fn what_a_handler_writes_is_the_result_where_the_queue_retains() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "q", "RETAIN", "3600000"]);
+    let queue: Queue<Raw> = server.client().queue("q");
+    let bytes: Vec<u8> = (0..=255).cycle().take(65_536).collect();
+    for (id, payload) in [("bytes", bytes.clone()), ("empty", Vec::new()), ("long", vec![0; 65_537])] {
+        queue.push(&Raw(payload)).id(id).send().unwrap();
+    }
+    server.client().queue::<Raw>("other").push(&Raw(bytes.clone())).send().unwrap();
+    let work = Work::logged(&server, &["-q", "q=2", "-q", "other", "--", "sh", "-c", "tee $DIR/$DQ_ID"]);
+    let result = |id: &str| queue.wait(id, Duration::from_secs(60)).unwrap().result_bytes().map(<[u8]>::to_vec);
+    assert_eq!((result("bytes"), result("empty"), result("long")), (Some(bytes.clone()), None, None));
+    assert_eq!(std::fs::read(server.dir().join("bytes")).unwrap(), bytes);
+    eventually("the other one is gone", || server.text(&["DQ.LEN", "other"]) == "0");
+    let log = written(&server, "log.dqctl");
+    assert!(log.contains("q: long wrote 65537 bytes") && log.lines().count() == 1, "{log}");
+    work.signal("TERM");
+    work.until_ended();
+}

@@ -1,0 +1,254 @@
+//! `dqctl work --config`: many queues in one file, which is read again at SIGHUP.
+
+use crate::dqctl::{command, ok, run};
+use crate::http::{get, Web};
+use crate::support::{eventually, free_port, Server};
+use crate::work::{field, is_alive, written, Work};
+
+/// Writes the file.
+fn configure(server: &Server, text: &str) -> String {
+    let path = server.dir().join("workers.toml");
+    // In one step, as an editor does it.
+    std::fs::write(path.with_extension("new"), text).unwrap();
+    std::fs::rename(path.with_extension("new"), &path).unwrap();
+    path.to_string_lossy().into_owned()
+}
+
+/// A worker whose handler writes its process number to `PREFIX-ID`, and runs until there is a file `go-ID`.
+fn worker(queue: &str, hands: usize, prefix: &str, more: &str) -> String {
+    let script = format!("echo $$ > $DIR/{prefix}-$DQ_ID; while [ ! -e $DIR/go-$DQ_ID ]; do sleep 0.01; done");
+    format!("[[worker]]\nqueue = \"{queue}\"\nhands = {hands}\ncommand = [\"sh\", \"-c\", '{script}']\n{more}\n")
+}
+
+fn start(server: &Server, text: &str) -> Work {
+    let path = configure(server, text);
+    Work::logged(server, &["--config", &path])
+}
+
+fn log(server: &Server) -> String {
+    written(server, "log.dqctl")
+}
+
+/// Writes the file, sends SIGHUP, and waits until the worker says something more.
+fn reload(server: &Server, work: &Work, text: &str) -> String {
+    configure(server, text);
+    hang_up(server, work)
+}
+
+fn hang_up(server: &Server, work: &Work) -> String {
+    let before = log(server).len();
+    work.signal("HUP");
+    eventually("it says what it did", || log(server)[before..].ends_with('\n'));
+    log(server)[before..].to_owned()
+}
+
+fn push(server: &Server, queue: &str, ids: &[&str]) {
+    for id in ids {
+        ok(server, &["push", queue, "x", "--id", id]);
+    }
+}
+
+fn go(server: &Server, id: &str) {
+    std::fs::write(server.dir().join(format!("go-{id}")), "").unwrap();
+}
+
+/// How many handlers have begun, by the beginning of the names of their files.
+fn begun(server: &Server, prefix: &str) -> usize {
+    let prefix = format!("{prefix}-");
+    let files = std::fs::read_dir(server.dir()).unwrap();
+    files.filter(|file| file.as_ref().unwrap().file_name().to_string_lossy().starts_with(&prefix)).count()
+}
+
+fn acked(server: &Server, queue: &str) -> u64 {
+    server.client().queue::<()>(queue).info().unwrap().map_or(0, |info| info.totals.acked)
+}
+
+fn inflight(server: &Server, queue: &str) -> String {
+    server.text(&["DQ.LEN", queue, "inflight"])
+}
+
+fn stop(work: Work) {
+    work.signal("TERM");
+    work.until_ended();
+}
+
+#[test]
+fn a_file_names_the_workers_of_many_queues() {
+    let (server, web) = (Server::start(), Web::start());
+    let address = format!("127.0.0.1:{}", free_port());
+    let text = format!(
+        "url = \"{}\"\nlisten = \"{address}\"\n{}\n[[worker]]\nqueue = \"hooks\"\nurl = \"{}/hook\"\n\
+         headers = {{ \"Content-Type\" = \"text/plain\" }}\nretry_on = [404]\n",
+        server.url(),
+        worker("mail", 2, "mail", "time-limit = \"1h\""),
+        web.url
+    );
+    let path = configure(&server, &text);
+    let mut command = crate::dqctl::without_server(&["work", "--config", &path]);
+    command.env("DIR", server.dir());
+    let work = Work::of(command);
+    server.until_blocked(2);
+    push(&server, "mail", &["a", "b"]);
+    go(&server, "a");
+    go(&server, "b");
+    push(&server, "hooks", &["h"]);
+    eventually("all are handled", || acked(&server, "mail") == 2 && acked(&server, "hooks") == 1);
+    let request = web.requests().remove(0);
+    assert!(
+        request.path == "/hook"
+            && request.headers.iter().any(|header| header.to_lowercase() == "content-type: text/plain")
+    );
+    let (_, metrics) = get(&address, "/metrics").unwrap();
+    assert!(metrics.contains("dq_worker_acked_total{queue=\"mail\"} 2"), "{metrics}");
+    assert!(metrics.contains("dq_worker_acked_total{queue=\"hooks\"} 1"), "{metrics}");
+    assert_eq!(get(&address, "/healthz"), Some((200, "ok\n".to_owned())));
+    assert_eq!(work.stop().code, 0);
+}
+
+#[test]
+fn sighup_changes_workers_without_interrupting_the_others() {
+    let server = Server::start();
+    let same = worker("same", 1, "same", "");
+    let work =
+        start(&server, &[same.as_str(), &worker("gone", 1, "gone", ""), &worker("other", 1, "old", "")].concat());
+    push(&server, "same", &["s1"]);
+    push(&server, "gone", &["g1"]);
+    push(&server, "other", &["o1"]);
+    eventually("all work", || begun(&server, "same") + begun(&server, "gone") + begun(&server, "old") == 3);
+    let said = reload(
+        &server,
+        &work,
+        &[same.as_str(), &worker("other", 1, "new", ""), &worker("added", 1, "added", "")].concat(),
+    );
+    assert!(said.contains("1 workers started, 1 changed, 1 stopped"), "{said}");
+    push(&server, "added", &["a1"]);
+    push(&server, "gone", &["g2"]);
+    push(&server, "other", &["o2"]);
+    eventually("the new one works", || begun(&server, "added") == 1);
+    // Nobody was interrupted, not even the handler of the queue that is gone.
+    for file in ["same-s1", "gone-g1", "old-o1"] {
+        assert!(is_alive(written(&server, file).trim()), "{file}");
+    }
+    ["s1", "g1", "o1", "o2", "a1"].iter().for_each(|id| go(&server, id));
+    eventually("all are done", || {
+        acked(&server, "same") == 1
+            && acked(&server, "gone") == 1
+            && acked(&server, "other") == 2
+            && acked(&server, "added") == 1
+    });
+    // The changed one has its new command, and the removed one takes nothing.
+    assert!(!written(&server, "new-o2").is_empty() && written(&server, "old-o2").is_empty());
+    assert_eq!(field(&server, "gone", "g2", "attempt"), 0);
+    stop(work);
+}
+
+#[test]
+fn a_broken_file_keeps_the_old_workers_and_says_so() {
+    let server = Server::start();
+    let good = worker("q", 1, "run", "");
+    let work = start(&server, &good);
+    server.until_blocked(1);
+    for (text, words) in [
+        (format!("{good}hans = 3\n"), ["line 6", "hans"]),
+        ("[[worker]\n".to_owned(), ["line 1", "workers.toml"]),
+        (String::new(), ["[[worker]]", "workers.toml"]),
+        (
+            "[[worker]]\nqueue = \"new\"\ncommand = [\"./no-such-program\"]\n".to_owned(),
+            ["no-such-program", "not a program"],
+        ),
+    ] {
+        let said = reload(&server, &work, &text);
+        assert!(words.iter().all(|word| said.contains(word)) && said.contains("go on as before"), "{text}: {said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+    std::fs::remove_file(server.dir().join("workers.toml")).unwrap();
+    let said = hang_up(&server, &work);
+    assert!(said.contains("cannot be read") && said.contains("go on as before"), "{said}");
+    go(&server, "m");
+    push(&server, "q", &["m"]);
+    eventually("the old worker works", || acked(&server, "q") == 1);
+    let said = reload(&server, &work, &good);
+    assert!(said.contains("0 workers started, 0 changed, 0 stopped"), "{said}");
+    stop(work);
+}
+
+#[test]
+fn hands_are_raised_and_lowered() {
+    let server = Server::start();
+    let work = start(&server, &worker("q", 1, "run", ""));
+    push(&server, "q", &["a", "b", "c", "d", "e"]);
+    eventually("one works", || begun(&server, "run") == 1);
+    reload(&server, &work, &worker("q", 3, "run", ""));
+    eventually("three work", || begun(&server, "run") == 3);
+    assert_eq!(inflight(&server, "q"), "3");
+    reload(&server, &work, &worker("q", 2, "run", ""));
+    go(&server, "a");
+    eventually("the first is done", || acked(&server, "q") == 1);
+    // Two go on, and that is how many there may be.
+    assert_eq!(inflight(&server, "q"), "2");
+    go(&server, "b");
+    eventually("another one begins", || begun(&server, "run") == 4);
+    assert_eq!(inflight(&server, "q"), "2");
+    ["c", "d", "e"].iter().for_each(|id| go(&server, id));
+    eventually("all are done", || acked(&server, "q") == 5);
+    stop(work);
+}
+
+#[test]
+fn a_removed_worker_ends_its_handlers_after_their_grace() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "gone", "BACKOFF", "3600000", "3600000"]);
+    let same = worker("same", 1, "same", "");
+    let work = start(&server, &[same.as_str(), &worker("gone", 1, "gone", "grace = \"200ms\"")].concat());
+    push(&server, "gone", &["m"]);
+    push(&server, "same", &["s"]);
+    eventually("both work", || begun(&server, "gone") + begun(&server, "same") == 2);
+    reload(&server, &work, &same);
+    eventually("it is retried", || field(&server, "gone", "m", "state") == "delayed");
+    assert_eq!(field(&server, "gone", "m", "error"), "ended because the worker stopped");
+    assert!(!is_alive(written(&server, "gone-m").trim()) && is_alive(written(&server, "same-s").trim()));
+    go(&server, "s");
+    eventually("the other one is done", || acked(&server, "same") == 1);
+    stop(work);
+}
+
+#[test]
+fn sigterm_ends_all_workers_and_leaves_nothing_in_flight() {
+    let server = Server::start();
+    let two = |more: &str| [worker("a", 2, "a", more), worker("b", 2, "b", more), worker("idle", 2, "i", "")].concat();
+    let work = start(&server, &two(""));
+    push(&server, "a", &["a1", "a2", "a3"]);
+    push(&server, "b", &["b1", "b2", "b3"]);
+    eventually("all hands work", || begun(&server, "a") + begun(&server, "b") == 4);
+    work.signal("TERM");
+    for id in ["a1", "a2", "a3", "b1", "b2", "b3"] {
+        go(&server, id);
+    }
+    work.until_ended();
+    for queue in ["a", "b"] {
+        assert_eq!((inflight(&server, queue), acked(&server, queue)), ("0".to_owned(), 2), "{queue}");
+        assert_eq!(server.text(&["DQ.LEN", queue, "ready"]), "1");
+    }
+}
+
+#[test]
+fn a_wrong_file_is_refused_at_the_start() {
+    let server = Server::start();
+    for (text, word) in [
+        ("[[worker]]\nqueue = \"q\"\nhans = 3\ncommand = [\"true\"]\n", "line 3: unknown key `hans`"),
+        ("[[worker]]\nqueue = \"q\"\n", "line 2: the worker of q needs either command or url"),
+        ("[[worker]]\nqueue = \"q\"\ncommand = [\"./no-such-program\"]\n", "no-such-program"),
+        ("[[worker]]\nqueue = \"q\"\nurl = \"ftp://a\"\n", "ftp://a"),
+    ] {
+        let path = configure(&server, text);
+        let ran = run(command(&server, &["work", "--config", &path]));
+        assert_eq!((ran.code, ran.err.lines().count()), (2, 1), "{text}: {ran:?}");
+        assert!(ran.err.contains(word), "{ran:?}");
+    }
+    let path = configure(&server, &worker("q", 1, "run", ""));
+    for more in [&["-q", "q"][..], &["--grace", "1s"], &["--post", "http://a"], &["--", "true"]] {
+        let ran = run(command(&server, &[&["work", "--config", &path], more].concat()));
+        assert_eq!((ran.code, ran.err.lines().count()), (2, 1), "{more:?}: {ran:?}");
+    }
+    assert_eq!(run(command(&server, &["work", "--config", "/no/such/file"])).code, 2);
+}
