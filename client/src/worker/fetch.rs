@@ -1,5 +1,6 @@
 //! Pops messages of one queue for a pool, on a connection of its own.
 
+use super::calm::block_child_signals;
 use super::context::Lease;
 use super::event::Event;
 use super::permits::Grant;
@@ -20,6 +21,7 @@ const TURN: Duration = Duration::from_millis(100);
 
 /// Pops until the pool is closed.
 pub(super) fn run(pool: &Pool, number: usize) {
+    block_child_signals();
     if let Some(source) = pool.source(number) {
         Fetcher { pool, source, number, link: None, backoff: Backoff::new(), interrupted: false }.run();
     }

@@ -1,5 +1,6 @@
 //! Workers: pools of threads that take messages from queues and hand them to functions.
 
+mod calm;
 mod context;
 mod event;
 mod fetch;

@@ -3,6 +3,7 @@
 //! One thread for each pool. While one batch of reports is on its way, the next one gathers, so under load a round trip
 //! carries many.
 
+use super::calm::block_child_signals;
 use super::context::Lease;
 use super::event::Event;
 use super::pool::{Outcome, Pool, Report};
@@ -24,6 +25,7 @@ const LAST_ATTEMPTS: u32 = 5;
 
 /// Reports until there is nothing left to report.
 pub(super) fn run(pool: &Pool) {
+    block_child_signals();
     Settler { pool, failed: Vec::new(), try_again: None, backoff: Backoff::new() }.run();
     pool.settling.fetch_sub(1, Ordering::AcqRel);
 }

@@ -4,6 +4,7 @@ use super::head::RESULT_BYTES;
 use super::job::Target;
 use crate::{failure, time};
 use dq_client::{Client, Context, Failure, Raw};
+use nix::sys::signal::{SigSet, Signal};
 use std::io::Read;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -75,6 +76,7 @@ impl Post {
 
     /// Posts a message: `Ok` acknowledges it, with the text of the answer as its result.
     pub fn handle(&self, payload: &[u8], context: &Context) -> Result<Raw, Failure> {
+        block_child_signals();
         let mut request = self.agent.post(&self.url);
         if !self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
             request = request.header("Content-Type", "application/octet-stream");
@@ -123,6 +125,13 @@ impl Post {
             eprintln!("dqctl: {queue}: cannot be paused: {error}");
         }
     }
+}
+
+/// The processes of other queues must not interrupt the wait for an answer. This thread starts none.
+fn block_child_signals() {
+    let mut signals = SigSet::empty();
+    signals.add(Signal::SIGCHLD);
+    let _ = signals.thread_block();
 }
 
 /// TLS with the certificates that the system trusts.

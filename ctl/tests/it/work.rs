@@ -294,6 +294,13 @@ fn ten_thousand_failing_handlers_leave_nothing_behind() {
     let children = format!("/proc/{0}/task/{0}/children", work.id());
     assert_eq!(std::fs::read_to_string(children).unwrap_or_default(), "");
     eventually("each failure is in the log", || written(&server, "log.dqctl").lines().count() as u64 >= MESSAGES);
+    // Nor does the end of a process disturb a connection.
+    let other: Vec<String> = written(&server, "log.dqctl")
+        .lines()
+        .filter(|line| !line.ends_with("exit status: 1; now dead"))
+        .map(str::to_owned)
+        .collect();
+    assert!(other.is_empty(), "{other:?}");
     work.signal("TERM");
     work.until_ended();
 }
