@@ -98,9 +98,12 @@ fn a_file_names_the_workers_of_many_queues() {
         request.path == "/hook"
             && request.headers.iter().any(|header| header.to_lowercase() == "content-type: text/plain")
     );
-    let (_, metrics) = get(&address, "/metrics").unwrap();
-    assert!(metrics.contains("dq_worker_acked_total{queue=\"mail\"} 2"), "{metrics}");
-    assert!(metrics.contains("dq_worker_acked_total{queue=\"hooks\"} 1"), "{metrics}");
+    eventually("both are counted", || {
+        let (_, metrics) = get(&address, "/metrics").unwrap();
+        ["{queue=\"mail\"} 2", "{queue=\"hooks\"} 1"]
+            .iter()
+            .all(|counted| metrics.contains(&format!("dq_worker_acked_total{counted}")))
+    });
     assert_eq!(get(&address, "/healthz"), Some((200, "ok\n".to_owned())));
     assert_eq!(work.stop().code, 0);
 }
