@@ -60,6 +60,7 @@ impl<T> PopAny<'_, T> {
     ///
     /// # Errors
     /// As [`Pop::one`](super::Pop::one).
+    #[allow(clippy::type_complexity, reason = "a place and messages, of which each is plain")]
     pub fn send(self) -> Result<Option<(usize, Vec<Delivery<T>>)>, Error> {
         if self.queues.is_empty() {
             return Ok(None);
