@@ -1,8 +1,8 @@
 //! The commands and their options.
 
 pub mod doctor;
-pub mod generate;
 mod done;
+pub mod generate;
 mod moving;
 
 pub use done::{AwaitArgs, CompleteArgs};
@@ -18,7 +18,7 @@ use std::time::{Duration, SystemTime};
 
 /// How long a command by hand waits for a server that cannot be reached.
 const BY_HAND: Duration = Duration::from_secs(2);
-/// How long a page waits for it: long enough for a connection that the server has closed to be opened anew.
+/// How long a page waits for it: long enough for a connection that the server has closed to be opened again.
 const FOR_A_PAGE: Duration = Duration::from_millis(500);
 
 /// The most hands of one queue: each is a thread.

@@ -1,6 +1,6 @@
 //! Which queues there are, and their order.
 //!
-//! Both are kept and read anew only when somebody looks at the list, and then seldom enough that the server has little work
+//! Both are kept and read again only when somebody looks at the list, and then seldom enough that the server has little work
 //! with it. What a page shows of a queue is read for the queues on that page alone.
 
 use super::refreshed::Refreshed;

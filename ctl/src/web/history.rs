@@ -139,7 +139,7 @@ impl History {
             let Some(last) = samples.back() else { return Json::Null };
             let before = samples.iter().rev().find(|sample| sample.at <= last.at - RATE_OVER);
             let Some(first) = before.or(samples.front()).filter(|first| first.at < last.at) else { return Json::Null };
-            // A total that fell began anew, with a restart for example.
+            // A total that fell began again, with a restart for example.
             let rate = |total: fn(&Sample) -> i64| {
                 let per_second = (total(last) - total(first)).max(0) * 100_000 / (last.at - first.at);
                 #[allow(clippy::cast_precision_loss, reason = "JSON has floating point numbers only")]

@@ -1,11 +1,11 @@
-//! Values that take a while to read: kept, and read anew in the background when somebody asks and they are old.
+//! Values that take a while to read: kept, and read again in the background when somebody asks and they are old.
 
 use crate::failure::Failure;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often a value is read anew at most.
+/// How often a value is read again at most.
 const PAUSE: Duration = Duration::from_millis(250);
 /// Reading takes at most one part in so many of the time.
 const SHARE: u32 = 20;

@@ -143,7 +143,7 @@ function number(least, most) {
   };
 }
 
-/** Asks a question, and then runs what it is about. Errors stay in the question, so that it can be answered anew. */
+/** Asks a question, and then runs what it is about. Errors stay in the question, so that it can be answered again. */
 function ask({ title, words, fields = [], confirm, danger = false, run }) {
   const error = el("p", { class: "dialog-error", role: "alert" });
   const inputs = fields.map(input);
