@@ -4,6 +4,7 @@ pub mod doctor;
 mod done;
 pub mod generate;
 mod moving;
+pub mod top;
 
 pub use done::{AwaitArgs, CompleteArgs};
 pub use moving::{DumpArgs, End, ImportArgs, Kind, LoadArgs, Unit};
@@ -88,6 +89,8 @@ pub enum Command {
     Pause(PauseArgs),
     /// Resume delivery
     Resume(QueueArgs),
+    /// Watch queues and their messages live in the terminal, and change them
+    Top(top::TopArgs),
     /// Find what is set up in a way that loses or delays messages
     #[command(after_help = FOUND)]
     Doctor(doctor::DoctorArgs),

@@ -20,6 +20,7 @@ mod progress;
 mod queues;
 mod reply;
 mod time;
+mod top;
 mod transfer;
 mod web;
 mod work;
@@ -72,6 +73,7 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
         Command::Redrive(args) => daily::change::redrive(&client, &args, &output),
         Command::Pause(args) => daily::change::pause(&client, &args, &output),
         Command::Resume(args) => daily::change::resume(&client, &args, &output),
+        Command::Top(args) => top::top(&client, args, &output),
         Command::Doctor(args) => doctor::doctor(&client, &args, &output),
         Command::Completions(args) => generate::completions(&args, &output),
         Command::Man(args) => generate::man(&args, &output),

@@ -32,18 +32,30 @@ pub fn details(message: &Fields, output: &Output) -> Result<(), Failure> {
     if output.json {
         return output.object(&message.json());
     }
-    let shown = |name: &String| match message.int(name) {
-        Some(ms) if INSTANTS.contains(&name.as_str()) => with_distance(ms),
-        Some(ms) if SPANS.contains(&name.as_str()) => span(u64::try_from(ms).unwrap_or(0)),
+    output.pairs(&message.0.iter().map(|(name, _)| (name.clone(), field(message, name))).collect::<Vec<_>>())
+}
+
+/// A field of a message as a person reads it.
+pub fn field(message: &Fields, name: &str) -> String {
+    match message.int(name) {
+        Some(ms) if INSTANTS.contains(&name) => with_distance(ms),
+        Some(ms) if SPANS.contains(&name) => span(u64::try_from(ms).unwrap_or(0)),
         _ => message.text(name),
-    };
-    output.pairs(&message.0.iter().map(|(name, _)| (name.clone(), shown(name))).collect::<Vec<_>>())
+    }
 }
 
 /// An instant, and how far it is from the present.
 pub fn with_distance(unix_ms: i64) -> String {
+    format!("{} ({})", instant(unix_ms), distance(unix_ms))
+}
+
+/// How far an instant is from the present: `in 5m` or `5m ago`.
+pub fn distance(unix_ms: i64) -> String {
     let distance = unix_ms.saturating_sub(now_ms());
     let length = span(distance.unsigned_abs());
-    let distance = if distance > 0 { format!("in {length}") } else { format!("{length} ago") };
-    format!("{} ({distance})", instant(unix_ms))
+    if distance > 0 {
+        format!("in {length}")
+    } else {
+        format!("{length} ago")
+    }
 }

@@ -86,9 +86,11 @@ fn serve(mut stream: TcpStream, seen: &Mutex<Vec<Request>>) {
 }
 
 /// The status and the text of a page; `None` if nothing answers there.
+///
+/// HTTP/1.0: the answer is not in chunks, and ends with the connection.
 pub fn get(address: &str, path: &str) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect(address).ok()?;
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").ok()?;
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
     let (head, text) = answer.split_once("\r\n\r\n")?;

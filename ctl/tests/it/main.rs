@@ -26,6 +26,7 @@ mod http;
 mod import;
 mod import_libraries;
 mod post;
+mod top;
 mod web;
 mod work;
 mod workers;

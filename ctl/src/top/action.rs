@@ -1,0 +1,126 @@
+//! What a person can do from the screen, each after a question.
+
+use super::text::{cut, shown_bytes};
+use crate::reply;
+use dq_client::{cmd, Client, Error, Queue, Raw, Resend};
+use std::time::Duration;
+
+/// How many messages one command changes, so that the server is not busy for long.
+const STEP: u32 = 10_000;
+
+/// An action on a queue, or on one of its messages.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Action {
+    pub queue: Vec<u8>,
+    pub kind: Kind,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Kind {
+    Pause,
+    Resume,
+    /// At most so many messages: those that were there when the question was asked.
+    RedriveAll(u64),
+    PromoteAll(u64),
+    Purge(&'static str, u64),
+    Cancel(Vec<u8>),
+    Redrive(Vec<u8>),
+    RunNow(Vec<u8>),
+}
+
+impl Action {
+    /// The question that is answered with `y`. Names take at most `width` columns together.
+    pub fn question(&self, width: usize) -> String {
+        let width = width.max(24) / 2;
+        let is_of_message = matches!(self.kind, Kind::Cancel(_) | Kind::Redrive(_) | Kind::RunNow(_));
+        let queue = cut(&shown_bytes(&self.queue), if is_of_message { width } else { 2 * width });
+        let id = |id: &[u8]| cut(&shown_bytes(id), width);
+        match &self.kind {
+            Kind::Pause => format!("Pause {queue}? Nothing is delivered until it is resumed."),
+            Kind::Resume => format!("Resume {queue}?"),
+            Kind::RedriveAll(count) => format!("Redrive {count} dead messages of {queue}? They are due now."),
+            Kind::PromoteAll(count) => format!("Run {count} delayed messages of {queue} now?"),
+            Kind::Purge(state, count) => format!("Purge {count} {state} messages of {queue} for good?"),
+            Kind::Cancel(name) => format!("Cancel {} of {queue} for good?", id(name)),
+            Kind::Redrive(name) => format!("Redrive {} of {queue}?", id(name)),
+            Kind::RunNow(name) => format!("Run {} of {queue} now?", id(name)),
+        }
+    }
+}
+
+/// Does it. Returns what to say about it.
+pub fn execute(client: &Client, action: &Action, progress: impl Fn(String)) -> String {
+    match try_execute(client, action, progress) {
+        Ok(said) => said,
+        Err(error @ Error::Lost(_)) => format!("it is unknown whether that was done: {error}"),
+        Err(error) => format!("refused: {error}"),
+    }
+}
+
+fn try_execute(client: &Client, action: &Action, progress: impl Fn(String)) -> Result<String, Error> {
+    let name = shown_bytes(&action.queue);
+    let queue: Queue<Raw> = client.queue(&action.queue);
+    let one = |done: bool, what: &str, id: &[u8]| {
+        if done {
+            format!("{what} {}", shown_bytes(id))
+        } else {
+            format!("{} is not there any more, or in another state", shown_bytes(id))
+        }
+    };
+    Ok(match &action.kind {
+        Kind::Pause => {
+            queue.pause(None)?;
+            format!("paused {name}")
+        }
+        Kind::Resume => {
+            queue.resume()?;
+            format!("resumed {name}")
+        }
+        Kind::RedriveAll(limit) => {
+            let step = |count| queue.redrive_oldest(Some(count), Duration::ZERO);
+            format!("redrove {} messages of {name}", in_steps(*limit, "redriven", step, progress)?)
+        }
+        Kind::PromoteAll(limit) => {
+            let step = |count: u32| counted(client, cmd("DQ.PROMOTE").arg(&action.queue).arg("COUNT").arg(count));
+            format!("{} messages of {name} are due now", in_steps(*limit, "due now", step, progress)?)
+        }
+        Kind::Purge(state, limit) => {
+            let step =
+                |count: u32| counted(client, cmd("DQ.PURGE").arg(&action.queue).arg(state).arg("COUNT").arg(count));
+            format!("purged {} {state} messages of {name}", in_steps(*limit, "purged", step, progress)?)
+        }
+        Kind::Cancel(id) => one(queue.cancel(id)?, "cancelled", id),
+        Kind::Redrive(id) => one(queue.redrive([id])? > 0, "redrove", id),
+        Kind::RunNow(id) => {
+            let command = cmd("DQ.RESCHEDULE").arg(&action.queue).arg(id).arg("DELAY").arg(0).clone();
+            one(counted(client, &command)? > 0, "due now:", id)
+        }
+    })
+}
+
+fn counted(client: &Client, command: &dq_client::Cmd) -> Result<u64, Error> {
+    let reply = client.call(command, Resend::Never)?;
+    Ok(reply::int(&reply).and_then(|count| u64::try_from(count).ok()).unwrap_or(0))
+}
+
+/// Repeats a step until there is nothing left, but not for messages that came later.
+fn in_steps(
+    limit: u64,
+    done: &str,
+    step: impl Fn(u32) -> Result<u64, Error>,
+    progress: impl Fn(String),
+) -> Result<u64, Error> {
+    let mut total = 0;
+    while total < limit {
+        let count = u32::try_from(limit - total).unwrap_or(STEP).min(STEP);
+        let changed = step(count)?;
+        total += changed;
+        if changed < u64::from(count) {
+            break;
+        }
+        if total < limit {
+            progress(format!("{total} of {limit} {done} …"));
+        }
+    }
+    Ok(total)
+}

@@ -1,0 +1,303 @@
+//! What the screen shows, and what keys do to it.
+
+use super::action::{Action, Kind};
+use super::queues::Queues;
+use super::source::{Update, Wanted};
+use crate::reply::Fields;
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use dq_client::State;
+use std::time::{Duration, Instant};
+
+/// How long the outcome of an action is shown.
+const SAID: Duration = Duration::from_secs(10);
+
+/// The states in the order of their tabs.
+pub const STATES: [State; 5] = [State::Delayed, State::Ready, State::Inflight, State::Dead, State::Done];
+
+/// The page of a queue: its messages in one state.
+pub struct QueuePage {
+    pub name: Vec<u8>,
+    pub state: State,
+    /// `None`: they have not been read yet.
+    pub messages: Option<Vec<Fields>>,
+    pub place: usize,
+    pub top: usize,
+}
+
+/// The page of a message.
+pub struct MessagePage {
+    pub id: Vec<u8>,
+    /// `None`: it has not been read yet. `Some(None)`: there is no such message any more.
+    pub message: Option<Option<Fields>>,
+    pub scroll: usize,
+}
+
+/// What the last line is used for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Prompt {
+    None,
+    Filter,
+    Question(Action),
+}
+
+pub struct App {
+    pub queues: Queues,
+    pub queue: Option<QueuePage>,
+    pub message: Option<MessagePage>,
+    pub prompt: Prompt,
+    pub help: bool,
+    pub said: Option<(String, Instant)>,
+    /// Why the server cannot be read.
+    pub lost: Option<String>,
+    /// Lines for the list on the page that is shown.
+    pub height: usize,
+    /// The last line of a message that scrolling may reach; the view finds it out.
+    pub lines: usize,
+    pub server: String,
+}
+
+/// What a key leads to.
+#[derive(PartialEq, Eq, Debug)]
+pub enum Next {
+    Stay,
+    Do(Action),
+    Leave,
+}
+
+impl App {
+    pub fn new(server: String) -> App {
+        App {
+            queues: Queues::new(),
+            queue: None,
+            message: None,
+            prompt: Prompt::None,
+            help: false,
+            said: None,
+            lost: None,
+            height: 20,
+            lines: 0,
+            server,
+        }
+    }
+
+    /// What has to be read for this screen.
+    pub fn wanted(&mut self) -> Wanted {
+        let Some(page) = &self.queue else {
+            return Wanted { queues: self.queues.visible(self.height), ..Wanted::default() };
+        };
+        let queues = vec![page.name.clone()];
+        if let Some(message) = &self.message {
+            return Wanted { queues, message: Some((page.name.clone(), message.id.clone())), messages: None };
+        }
+        // In steps, so that not every key reads the list anew.
+        let count = (page.place.max(page.top) + self.height + 1).next_multiple_of(50);
+        Wanted { queues, messages: Some((page.name.clone(), page.state.as_str(), count)), message: None }
+    }
+
+    pub fn update(&mut self, update: Update) {
+        match update {
+            Update::Lost(why) => self.lost = Some(why),
+            Update::Said(text) => self.said = Some((text, Instant::now())),
+            Update::Names(names) => self.queues.names(names),
+            Update::Queues(read) => {
+                self.lost = None;
+                self.queues.update(read);
+            }
+            Update::Messages(queue, state, messages) => {
+                if let Some(page) =
+                    self.queue.as_mut().filter(|page| page.name == queue && page.state.as_str() == state)
+                {
+                    page.messages = Some(messages);
+                    page.clamp(self.height);
+                }
+            }
+            Update::Message(queue, id, read) => {
+                let is_shown = self.queue.as_ref().is_some_and(|page| page.name == queue);
+                if let Some(page) = self.message.as_mut().filter(|page| is_shown && page.id == id) {
+                    page.message = Some(read);
+                }
+            }
+        }
+    }
+
+    /// Forgets what was said long ago. True if the screen changes by that.
+    pub fn tick(&mut self) -> bool {
+        let is_old = self.said.as_ref().is_some_and(|(_, at)| at.elapsed() > SAID);
+        if is_old {
+            self.said = None;
+        }
+        is_old
+    }
+
+    pub fn key(&mut self, key: KeyEvent) -> Next {
+        if key.modifiers.contains(KeyModifiers::CONTROL) {
+            return if key.code == KeyCode::Char('c') { Next::Leave } else { Next::Stay };
+        }
+        match std::mem::replace(&mut self.prompt, Prompt::None) {
+            Prompt::Question(action) => {
+                self.said = None;
+                return if key.code == KeyCode::Char('y') { Next::Do(action) } else { Next::Stay };
+            }
+            Prompt::Filter => {
+                self.filter_key(key.code);
+                return Next::Stay;
+            }
+            Prompt::None => {}
+        }
+        if self.help {
+            self.help = false;
+            return Next::Stay;
+        }
+        match key.code {
+            KeyCode::Char('q') => return Next::Leave,
+            KeyCode::Char('?') => self.help = true,
+            KeyCode::Esc | KeyCode::Backspace | KeyCode::Left => self.back(),
+            KeyCode::Enter | KeyCode::Right => self.enter(),
+            KeyCode::Down | KeyCode::Char('j') => self.go(1),
+            KeyCode::Up | KeyCode::Char('k') => self.go(-1),
+            KeyCode::PageDown | KeyCode::Char(' ') => self.go(isize::try_from(self.height).unwrap_or(20)),
+            KeyCode::PageUp => self.go(-isize::try_from(self.height).unwrap_or(20)),
+            KeyCode::Home | KeyCode::Char('g') => self.go(isize::MIN),
+            KeyCode::End | KeyCode::Char('G') => self.go(isize::MAX),
+            KeyCode::Tab => self.turn(1),
+            KeyCode::BackTab => self.turn(STATES.len() - 1),
+            KeyCode::Char('/') if self.queue.is_none() => self.prompt = Prompt::Filter,
+            KeyCode::Char('s') if self.queue.is_none() => {
+                self.queues.sort = self.queues.sort.next();
+                self.queues.arrange();
+            }
+            KeyCode::Char('S') if self.queue.is_none() => {
+                self.queues.reverse = !self.queues.reverse;
+                self.queues.arrange();
+            }
+            KeyCode::Char(letter) => self.ask(letter),
+            _ => {}
+        }
+        Next::Stay
+    }
+
+    fn filter_key(&mut self, code: KeyCode) {
+        match code {
+            KeyCode::Enter => return,
+            KeyCode::Esc => self.queues.filter.clear(),
+            KeyCode::Backspace => drop(self.queues.filter.pop()),
+            KeyCode::Char(letter) => self.queues.filter.push(letter),
+            _ => {}
+        }
+        self.queues.arrange();
+        if code != KeyCode::Esc {
+            self.prompt = Prompt::Filter;
+        }
+    }
+
+    fn back(&mut self) {
+        if self.message.take().is_some() {
+            return;
+        }
+        if self.queue.take().is_none() {
+            self.queues.filter.clear();
+            self.queues.arrange();
+        }
+    }
+
+    fn enter(&mut self) {
+        match &self.queue {
+            None => {
+                if let Some(name) = self.queues.selected().cloned() {
+                    // The state that somebody would look at first.
+                    let number = |field: &str| self.queues.row(&name).map_or(0, |row| row.number(field));
+                    let full = [State::Ready, State::Dead, State::Inflight, State::Delayed, State::Done];
+                    let state = full.into_iter().find(|state| number(state.as_str()) > 0).unwrap_or(State::Ready);
+                    self.queue = Some(QueuePage { name, state, messages: None, place: 0, top: 0 });
+                }
+            }
+            Some(page) if self.message.is_none() => {
+                if let Some(message) = page.selected() {
+                    let (id, message) = (message.bytes("id").to_vec(), message.clone());
+                    self.message = Some(MessagePage { id, message: Some(Some(message)), scroll: 0 });
+                }
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn go(&mut self, by: isize) {
+        let moved = |from: usize| match by {
+            isize::MIN => 0,
+            isize::MAX => usize::MAX,
+            by => from.saturating_add_signed(by),
+        };
+        if let Some(message) = &mut self.message {
+            message.scroll = moved(message.scroll).min(self.lines.saturating_sub(self.height));
+        } else if let Some(page) = &mut self.queue {
+            page.place = moved(page.place);
+            page.clamp(self.height);
+        } else {
+            let place = moved(self.queues.place());
+            self.queues.go_to(place);
+        }
+    }
+
+    /// Turns to another state of the queue.
+    fn turn(&mut self, by: usize) {
+        if let (Some(page), None) = (&mut self.queue, &self.message) {
+            let at = STATES.iter().position(|state| *state == page.state).unwrap_or(0);
+            if let Some(state) = STATES.get((at + by) % STATES.len()) {
+                (page.state, page.messages, page.place, page.top) = (*state, None, 0, 0);
+            }
+        }
+    }
+
+    /// Asks before something is done.
+    fn ask(&mut self, letter: char) {
+        let queue = self.queue.as_ref().map(|page| page.name.clone()).or_else(|| self.queues.selected().cloned());
+        let Some(queue) = queue else { return };
+        let number = |field: &str| {
+            let number = self.queues.row(&queue).map_or(0, |row| row.number(field));
+            u64::try_from(number).unwrap_or(0)
+        };
+        let id = self.selected_id();
+        let kind = match (letter, id) {
+            ('p', _) if number("paused") == 1 => Kind::Resume,
+            ('p', _) => Kind::Pause,
+            ('R', _) => Kind::RedriveAll(number("dead")),
+            ('N', _) => Kind::PromoteAll(number("delayed")),
+            ('X', _) => match &self.queue {
+                Some(page) if self.message.is_none() => Kind::Purge(page.state.as_str(), number(page.state.as_str())),
+                _ => return,
+            },
+            ('c', Some(id)) => Kind::Cancel(id),
+            ('r', Some(id)) => Kind::Redrive(id),
+            ('n', Some(id)) => Kind::RunNow(id),
+            _ => return,
+        };
+        if let Kind::RedriveAll(0) | Kind::PromoteAll(0) | Kind::Purge(_, 0) = kind {
+            self.said = Some(("there are no such messages".to_owned(), Instant::now()));
+            return;
+        }
+        self.prompt = Prompt::Question(Action { queue, kind });
+    }
+
+    fn selected_id(&self) -> Option<Vec<u8>> {
+        match (&self.message, &self.queue) {
+            (Some(message), _) => Some(message.id.clone()),
+            (None, Some(page)) => page.selected().map(|message| message.bytes("id").to_vec()),
+            (None, None) => None,
+        }
+    }
+}
+
+impl QueuePage {
+    fn selected(&self) -> Option<&Fields> {
+        self.messages.as_ref()?.get(self.place)
+    }
+
+    /// Keeps the cursor on a message, and the message on the screen.
+    pub fn clamp(&mut self, height: usize) {
+        let count = self.messages.as_ref().map_or(0, Vec::len);
+        self.place = self.place.min(count.saturating_sub(1));
+        let height = height.max(1);
+        self.top =
+            self.top.min(count.saturating_sub(height)).min(self.place).max((self.place + 1).saturating_sub(height));
+    }
+}

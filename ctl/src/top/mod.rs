@@ -1,0 +1,124 @@
+//! `dqctl top`: queues and their messages, live in the terminal.
+//!
+//! `source` reads the server in a thread of its own, `app` is what is known and what keys do, `view` makes lines of it, and
+//! `terminal` shows them. Only `terminal` writes to the terminal, and only what `text` made harmless.
+
+mod action;
+mod app;
+mod queues;
+mod source;
+mod terminal;
+mod text;
+mod view;
+
+use crate::cli::top::TopArgs;
+use crate::failure::{Failure, Outcome};
+use crate::output::Output;
+use app::{App, Next};
+use crossterm::event::{self, Event, KeyEventKind};
+use dq_client::{cmd, Client, Error, Resend};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use source::{Ask, Source, Wanted};
+use std::io::{self, IsTerminal};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, TryRecvError};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+use terminal::Terminal;
+
+/// How long the screen waits for keys before it looks for news.
+const TURN: Duration = Duration::from_millis(50);
+/// How often it is checked that the terminal is still there.
+const WATCH: Duration = Duration::from_millis(500);
+/// How often ages on the screen are drawn anew.
+const REDRAW: Duration = Duration::from_secs(1);
+
+pub fn top(client: &Client, args: TopArgs, output: &Output) -> Result<Outcome, Failure> {
+    if output.json {
+        return Err(Failure::usage("top shows a screen and no JSON; use dqctl ls --json"));
+    }
+    // A wrong address and a server without the module are errors, and not a screen.
+    let servers = client.servers()?;
+    client.ping()?;
+    if let Err(error @ Error::NoModule(_)) = client.call(cmd("DQ.INFO").arg("dq"), Resend::Harmless) {
+        return Err(error.into());
+    }
+    let server = match servers.as_slice() {
+        [server] => server.to_string(),
+        servers => format!("cluster of {} masters", servers.len()),
+    };
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGTERM, SIGINT, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    let terminal = Terminal::take()?;
+    watch(Arc::clone(&stop))?;
+    let (asks, asked) = mpsc::channel();
+    let (updates, news) = mpsc::channel();
+    let source = Source::new(client.clone(), args.pattern, updates);
+    thread::Builder::new().name("dq-source".to_owned()).spawn(move || source.run(&asked))?;
+    run(terminal, App::new(server), &asks, &news, &stop)
+}
+
+/// Ends the process if the terminal has gone: reading keys from it would not return, and take all of a processor.
+fn watch(stop: Arc<AtomicBool>) -> Result<(), Failure> {
+    let watch = move || loop {
+        thread::sleep(WATCH);
+        let is_over = stop.load(Ordering::Acquire);
+        if is_over || !io::stdin().is_terminal() {
+            stop.store(true, Ordering::Release);
+            // If the screen still listens to its keys, it ends by itself.
+            thread::sleep(WATCH);
+            terminal::give_back();
+            std::process::exit(0);
+        }
+    };
+    thread::Builder::new().name("dq-terminal".to_owned()).spawn(watch)?;
+    Ok(())
+}
+
+fn run(
+    mut terminal: Terminal,
+    mut app: App,
+    asks: &mpsc::Sender<Ask>,
+    news: &mpsc::Receiver<source::Update>,
+    stop: &AtomicBool,
+) -> Result<Outcome, Failure> {
+    let gone = || Failure::failed("the thread that reads the server has ended");
+    let (mut wanted, mut drawn, mut changed) = (Wanted::default(), Instant::now(), true);
+    while !stop.load(Ordering::Acquire) {
+        loop {
+            match news.try_recv() {
+                Ok(update) => app.update(update),
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => return Err(gone()),
+            }
+            changed = true;
+        }
+        changed |= app.tick();
+        if changed || drawn.elapsed() >= REDRAW {
+            let size = terminal.size();
+            let lines = view::screen(&mut app, usize::from(size.0), usize::from(size.1));
+            terminal.show(lines, size)?;
+            (drawn, changed) = (Instant::now(), false);
+            let now = app.wanted();
+            if now != wanted {
+                asks.send(Ask::Show(now.clone())).map_err(|_| gone())?;
+                wanted = now;
+            }
+        }
+        while event::poll(if changed { Duration::ZERO } else { TURN })? {
+            match event::read()? {
+                Event::Key(key) if key.kind != KeyEventKind::Release => match app.key(key) {
+                    Next::Leave => return Ok(Outcome::Done),
+                    Next::Do(action) => asks.send(Ask::Do(action)).map_err(|_| gone())?,
+                    Next::Stay => {}
+                },
+                _ => {}
+            }
+            changed = true;
+        }
+    }
+    Ok(Outcome::Done)
+}

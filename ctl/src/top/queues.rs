@@ -1,0 +1,294 @@
+//! The list of queues: their numbers, their order, and which of them the filter leaves.
+
+use super::source::Snapshot;
+use super::text::shown_bytes;
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// Rates are measured over at least this time.
+const RATE_SPAN: Duration = Duration::from_millis(900);
+
+/// What is known of a queue.
+#[derive(Clone, Debug, Default)]
+pub struct Row {
+    pub latest: Option<Snapshot>,
+    /// When rates were measured last, and the totals of pushes and completions then.
+    base: Option<(std::time::Instant, i64, i64)>,
+    /// Messages a second that were pushed, and that were completed.
+    pub pushed: Option<f64>,
+    pub completed: Option<f64>,
+    pub late: Option<Duration>,
+}
+
+impl Row {
+    pub fn number(&self, name: &str) -> i64 {
+        self.latest.as_ref().and_then(|snapshot| snapshot.info.int(name)).unwrap_or(0)
+    }
+
+    /// How long the oldest ready message has been due, in ms.
+    pub fn oldest(&self) -> Option<u64> {
+        let age = self.latest.as_ref()?.info.int("oldest-ready")?;
+        u64::try_from(age).ok()
+    }
+
+    pub fn is_paused(&self) -> bool {
+        self.number("paused") == 1
+    }
+
+    pub fn is_failing(&self) -> bool {
+        self.latest.as_ref().is_some_and(|snapshot| snapshot.info.int("forward-failing-since").is_some())
+    }
+
+    fn take(&mut self, snapshot: Snapshot) {
+        let total = |name: &str| snapshot.info.int(name).unwrap_or(0);
+        let (pushed, completed) = (total("pushed"), total("acked") + total("forwarded"));
+        match self.base {
+            Some((at, ..)) if snapshot.at.saturating_duration_since(at) < RATE_SPAN => {}
+            Some((at, pushed_then, completed_then)) => {
+                let seconds = snapshot.at.saturating_duration_since(at).as_secs_f64();
+                self.pushed = rate(pushed - pushed_then, seconds);
+                self.completed = rate(completed - completed_then, seconds);
+                self.base = Some((snapshot.at, pushed, completed));
+            }
+            None => self.base = Some((snapshot.at, pushed, completed)),
+        }
+        self.late = snapshot.late.or(self.late);
+        self.latest = Some(snapshot);
+    }
+}
+
+/// `None` if the queue was deleted and made again, so that its totals are lower.
+#[allow(clippy::cast_precision_loss, reason = "a rate is shown with three digits")]
+fn rate(change: i64, seconds: f64) -> Option<f64> {
+    (change >= 0 && seconds > 0.0).then(|| change as f64 / seconds)
+}
+
+/// A column to sort by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sort {
+    Name,
+    Ready,
+    Delayed,
+    Inflight,
+    Dead,
+    Oldest,
+    Pushed,
+    Completed,
+}
+
+impl Sort {
+    const ALL: [Sort; 8] = [
+        Sort::Name,
+        Sort::Ready,
+        Sort::Delayed,
+        Sort::Inflight,
+        Sort::Dead,
+        Sort::Oldest,
+        Sort::Pushed,
+        Sort::Completed,
+    ];
+
+    pub fn next(self) -> Sort {
+        let at = Sort::ALL.iter().position(|sort| *sort == self).unwrap_or(0);
+        Sort::ALL.get(at + 1).copied().unwrap_or(Sort::Name)
+    }
+
+    /// The largest numbers come first.
+    fn compare(self, a: &Row, b: &Row) -> Ordering {
+        let by = |name: &str| b.number(name).cmp(&a.number(name));
+        let float = |a: Option<f64>, b: Option<f64>| b.unwrap_or(-1.0).total_cmp(&a.unwrap_or(-1.0));
+        match self {
+            Sort::Name => Ordering::Equal,
+            Sort::Ready => by("ready"),
+            Sort::Delayed => by("delayed"),
+            Sort::Inflight => by("inflight"),
+            Sort::Dead => by("dead"),
+            Sort::Oldest => b.oldest().cmp(&a.oldest()),
+            Sort::Pushed => float(a.pushed, b.pushed),
+            Sort::Completed => float(a.completed, b.completed),
+        }
+    }
+}
+
+/// All queues, and the order in which they are shown.
+pub struct Queues {
+    rows: HashMap<Vec<u8>, Row>,
+    order: Vec<Vec<u8>>,
+    selected: Option<Vec<u8>>,
+    /// The first queue on the screen.
+    pub top: usize,
+    pub sort: Sort,
+    pub reverse: bool,
+    pub filter: String,
+    /// Queues have been searched for.
+    pub is_known: bool,
+}
+
+impl Queues {
+    pub fn new() -> Queues {
+        Queues {
+            rows: HashMap::new(),
+            order: Vec::new(),
+            selected: None,
+            top: 0,
+            sort: Sort::Name,
+            reverse: false,
+            filter: String::new(),
+            is_known: false,
+        }
+    }
+
+    pub fn names(&mut self, names: Vec<Vec<u8>>) {
+        let mut rows = HashMap::with_capacity(names.len());
+        for name in names {
+            let row = self.rows.remove(&name).unwrap_or_default();
+            rows.insert(name, row);
+        }
+        self.rows = rows;
+        self.is_known = true;
+        self.arrange();
+    }
+
+    pub fn update(&mut self, read: Vec<(Vec<u8>, Option<Snapshot>)>) {
+        for (name, snapshot) in read {
+            match snapshot {
+                Some(snapshot) => self.rows.entry(name).or_default().take(snapshot),
+                None => drop(self.rows.remove(&name)),
+            }
+        }
+        self.arrange();
+    }
+
+    /// Sorts and filters. The cursor stays on its queue, or at its place if the queue is gone.
+    pub fn arrange(&mut self) {
+        let place = self.place();
+        let filter = self.filter.to_lowercase();
+        let fits = |name: &[u8]| filter.is_empty() || shown_bytes(name).to_lowercase().contains(&filter);
+        let mut order: Vec<(&Vec<u8>, &Row)> = self.rows.iter().filter(|(name, _)| fits(name)).collect();
+        let sort = self.sort;
+        order.sort_by(|(a_name, a), (b_name, b)| sort.compare(a, b).then_with(|| a_name.cmp(b_name)));
+        if self.reverse {
+            order.reverse();
+        }
+        self.order = order.into_iter().map(|(name, _)| name.clone()).collect();
+        if !self.selected.as_ref().is_some_and(|name| self.order.contains(name)) {
+            self.selected = self.order.get(place.min(self.order.len().saturating_sub(1))).cloned();
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Of all queues, also those that the filter leaves out.
+    pub fn all(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub fn sum(&self, field: &str) -> i64 {
+        self.rows.values().map(|row| row.number(field)).sum()
+    }
+
+    /// How many have not been read yet.
+    pub fn unread(&self) -> usize {
+        self.rows.values().filter(|row| row.latest.is_none()).count()
+    }
+
+    pub fn row(&self, name: &[u8]) -> Option<&Row> {
+        self.rows.get(name)
+    }
+
+    pub fn selected(&self) -> Option<&Vec<u8>> {
+        self.selected.as_ref()
+    }
+
+    pub fn place(&self) -> usize {
+        let selected = self.selected.as_ref();
+        selected.and_then(|name| self.order.iter().position(|other| other == name)).unwrap_or(0)
+    }
+
+    pub fn go_to(&mut self, place: usize) {
+        self.selected = self.order.get(place.min(self.order.len().saturating_sub(1))).cloned();
+    }
+
+    /// The queues on a screen of so many lines, so that the cursor is one of them.
+    pub fn visible(&mut self, height: usize) -> Vec<Vec<u8>> {
+        let height = height.max(1);
+        let place = self.place();
+        self.top =
+            self.top.min(self.order.len().saturating_sub(height)).min(place).max((place + 1).saturating_sub(height));
+        self.order.iter().skip(self.top).take(height).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Queues, Sort};
+    use crate::reply::Fields;
+    use crate::top::source::Snapshot;
+    use dq_client::Value;
+    use std::time::{Duration, Instant};
+
+    fn snapshot(at: Instant, fields: &[(&str, i64)]) -> Option<Snapshot> {
+        let fields = fields.iter().map(|(name, number)| ((*name).to_owned(), Value::Int(*number))).collect();
+        Some(Snapshot { at, info: Fields(fields), late: None })
+    }
+
+    fn queues(names: &[&str]) -> Queues {
+        let mut queues = Queues::new();
+        queues.names(names.iter().map(|name| name.as_bytes().to_vec()).collect());
+        queues
+    }
+
+    fn shown(queues: &mut Queues, height: usize) -> Vec<String> {
+        queues.visible(height).into_iter().map(|name| String::from_utf8(name).unwrap()).collect()
+    }
+
+    #[test]
+    fn queues_are_sorted_and_filtered() {
+        let mut queues = queues(&["c", "a", "b"]);
+        let now = Instant::now();
+        queues.update(vec![
+            (b"b".to_vec(), snapshot(now, &[("dead", 5)])),
+            (b"a".to_vec(), snapshot(now, &[("dead", 1)])),
+        ]);
+        assert_eq!(shown(&mut queues, 9), ["a", "b", "c"]);
+        queues.sort = Sort::Dead;
+        queues.arrange();
+        assert_eq!(shown(&mut queues, 9), ["b", "a", "c"]);
+        queues.reverse = true;
+        queues.arrange();
+        assert_eq!(shown(&mut queues, 9), ["c", "a", "b"]);
+        queues.filter = "B".to_owned();
+        queues.arrange();
+        assert_eq!((shown(&mut queues, 9), queues.len(), queues.all()), (vec!["b".to_owned()], 1, 3));
+    }
+
+    #[test]
+    fn the_cursor_stays_on_its_queue() {
+        let mut queues = queues(&["a", "b", "c", "d"]);
+        queues.go_to(2);
+        assert_eq!((shown(&mut queues, 2), queues.place()), (vec!["b".to_owned(), "c".to_owned()], 2));
+        queues.names(["a", "aa", "b", "c"].map(|name| name.as_bytes().to_vec()).into());
+        assert_eq!(queues.selected(), Some(&b"c".to_vec()));
+        queues.update(vec![(b"c".to_vec(), None)]);
+        assert_eq!(queues.selected(), Some(&b"b".to_vec()));
+    }
+
+    #[test]
+    fn rates_are_differences_of_totals() {
+        let (mut queues, start) = (queues(&["a"]), Instant::now());
+        let mut at = |ms, pushed, acked| {
+            let at = start + Duration::from_millis(ms);
+            queues.update(vec![(b"a".to_vec(), snapshot(at, &[("pushed", pushed), ("acked", acked)]))]);
+            let row = queues.row(b"a").unwrap();
+            (row.pushed, row.completed)
+        };
+        assert_eq!(at(0, 100, 0), (None, None));
+        assert_eq!(at(100, 150, 0), (None, None));
+        assert_eq!(at(2_000, 300, 50), (Some(100.0), Some(25.0)));
+        // It was made anew.
+        assert_eq!(at(4_000, 0, 0), (None, None));
+    }
+}

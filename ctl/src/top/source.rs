@@ -1,0 +1,244 @@
+//! Reads what the screen shows, in a thread of its own: a server that does not answer must not stop the keys.
+//!
+//! Each second it reads the queues that are visible, and a part of the others, so that they can be sorted. What the screen
+//! wants to see arrives over a channel, and so does what it wants done.
+
+use super::action::{self, Action};
+use crate::queues;
+use crate::reply::{self, Fields};
+use dq_client::{cmd, Client, Error, Queue, Raw, Resend};
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+/// How often what is visible is read.
+const REFRESH: Duration = Duration::from_secs(1);
+/// How often queues are searched for.
+const FIND: Duration = Duration::from_secs(10);
+/// How many queues that are not visible are read in a refresh; the others have their turn later.
+const SWEEP: usize = 250;
+/// Until all have been read once, so many are read at a time, without a pause.
+const FIRST_SWEEP: usize = 100;
+/// The most messages of a list, and the most bytes of payloads that are read for it.
+const MESSAGES: i64 = 500;
+const BYTES: i64 = 4 * 1024 * 1024;
+
+/// The fields of `DQ.INFO` that are shown. Of thousands of queues, the others are not kept.
+const FIELDS: [&str; 14] = [
+    "ready",
+    "delayed",
+    "inflight",
+    "dead",
+    "oldest-ready",
+    "paused",
+    "forward-failing-since",
+    "waiting-clients",
+    "pushed",
+    "acked",
+    "forwarded",
+    "done",
+    "payload-bytes",
+    "forward-error",
+];
+
+/// What is read in a turn.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// What is on the screen.
+    Screen,
+    /// The same, and some of the other queues.
+    Refresh,
+    /// Queues that have not been read yet.
+    Sweep,
+}
+
+/// What the screen shows, and so has to be read.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Wanted {
+    /// The names of the queues on the screen.
+    pub queues: Vec<Vec<u8>>,
+    /// The messages of a queue in a state, at least so many.
+    pub messages: Option<(Vec<u8>, &'static str, usize)>,
+    /// A queue and the id of one of its messages.
+    pub message: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+/// What the screen asks for.
+pub enum Ask {
+    Show(Wanted),
+    Do(Action),
+}
+
+/// A queue at one time.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    pub at: Instant,
+    pub info: Fields,
+    /// The lateness that 99 of 100 deliveries stay below; `None` if it was not read, or if there was none.
+    pub late: Option<Duration>,
+}
+
+/// What was read.
+pub enum Update {
+    /// All queues there are.
+    Names(Vec<Vec<u8>>),
+    /// Queues that were read; `None`: there is no such queue any more.
+    Queues(Vec<(Vec<u8>, Option<Snapshot>)>),
+    Messages(Vec<u8>, &'static str, Vec<Fields>),
+    Message(Vec<u8>, Vec<u8>, Option<Fields>),
+    /// What came of an action, or how far it is.
+    Said(String),
+    /// The server cannot be read.
+    Lost(String),
+}
+
+pub struct Source {
+    client: Client,
+    pattern: Option<String>,
+    updates: Sender<Update>,
+    wanted: Wanted,
+    /// All queues, the one that was not read for longest first.
+    turn: VecDeque<Vec<u8>>,
+    unread: usize,
+    found: Option<Instant>,
+}
+
+impl Source {
+    pub fn new(client: Client, pattern: Option<String>, updates: Sender<Update>) -> Source {
+        let wanted = Wanted::default();
+        Source { client, pattern, updates, wanted, turn: VecDeque::new(), unread: 0, found: None }
+    }
+
+    /// Works until the screen has gone.
+    pub fn run(mut self, asks: &Receiver<Ask>) {
+        let mut refresh = Instant::now();
+        loop {
+            let wait = if self.unread > 0 { Duration::ZERO } else { refresh.saturating_duration_since(Instant::now()) };
+            let part = match asks.recv_timeout(wait) {
+                Ok(Ask::Show(wanted)) => {
+                    self.wanted = wanted;
+                    Part::Screen
+                }
+                Ok(Ask::Do(action)) => {
+                    let said = action::execute(&self.client, &action, |progress| self.tell(Update::Said(progress)));
+                    self.tell(Update::Said(said));
+                    Part::Screen
+                }
+                Err(RecvTimeoutError::Timeout) if Instant::now() >= refresh => Part::Refresh,
+                Err(RecvTimeoutError::Timeout) => Part::Sweep,
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            if let Err(text) = self.read(part) {
+                // All may have changed when it is back.
+                (self.found, self.unread) = (None, 0);
+                self.tell(Update::Lost(text));
+                refresh = Instant::now() + REFRESH;
+            } else if part == Part::Refresh {
+                refresh = Instant::now() + REFRESH;
+            }
+        }
+    }
+
+    fn tell(&self, update: Update) {
+        // The screen has gone: the next ask says so.
+        let _ = self.updates.send(update);
+    }
+
+    fn read(&mut self, part: Part) -> Result<(), String> {
+        let failed = |error: Error| error.to_string();
+        let mut names = Vec::new();
+        if part != Part::Sweep {
+            if let Some((queue, id)) = self.wanted.message.clone() {
+                let reply = self.client.call(cmd("DQ.GET").arg(&queue).arg(&id), Resend::Harmless);
+                let message = granted(reply).map_err(failed)?.and_then(|reply| Fields::read(reply).ok().flatten());
+                self.tell(Update::Message(queue, id, message));
+            }
+            if let Some((queue, state, count)) = self.wanted.messages.clone() {
+                self.messages(queue, state, count).map_err(failed)?;
+            }
+            names.extend(self.wanted.queues.iter().cloned().map(|name| (name, true)));
+        }
+        if part == Part::Refresh && self.found.is_none_or(|found| found.elapsed() >= FIND) {
+            self.find()?;
+        }
+        if part != Part::Screen {
+            let share = if self.unread > 0 { FIRST_SWEEP } else { SWEEP };
+            let turn: Vec<Vec<u8>> = self.turn.drain(..self.turn.len().min(share)).collect();
+            self.turn.extend(turn.iter().cloned());
+            self.unread = self.unread.saturating_sub(turn.len());
+            names.extend(turn.into_iter().filter(|name| !self.wanted.queues.contains(name)).map(|name| (name, false)));
+        }
+        let mut read = Vec::with_capacity(names.len());
+        for (name, is_visible) in names {
+            let snapshot = self.queue(&name, is_visible).map_err(failed)?;
+            read.push((name, snapshot));
+        }
+        self.tell(Update::Queues(read));
+        Ok(())
+    }
+
+    fn find(&mut self) -> Result<(), String> {
+        let names =
+            queues::find(&self.client, self.pattern.as_deref(), usize::MAX).map_err(|error| error.to_string())?;
+        // New ones have their turn first.
+        let known: std::collections::HashSet<&Vec<u8>> = self.turn.iter().collect();
+        let fresh: Vec<Vec<u8>> = names.iter().filter(|name| !known.contains(name)).cloned().collect();
+        let all: std::collections::HashSet<&Vec<u8>> = names.iter().collect();
+        self.turn.retain(|name| all.contains(name));
+        self.unread = fresh.len();
+        fresh.into_iter().rev().for_each(|name| self.turn.push_front(name));
+        self.found = Some(Instant::now());
+        self.tell(Update::Names(names));
+        Ok(())
+    }
+
+    fn queue(&self, name: &[u8], with_lateness: bool) -> Result<Option<Snapshot>, Error> {
+        let reply = granted(self.client.call(cmd("DQ.INFO").arg(name), Resend::Harmless))?;
+        let Some(mut info) = reply.and_then(|reply| Fields::read(reply).ok().flatten()) else { return Ok(None) };
+        let place = |name: &str| FIELDS.iter().position(|field| *field == name);
+        info.0.retain(|(name, _)| place(name).is_some());
+        // In this order, because fields are searched for from the first on.
+        info.0.sort_by_key(|(name, _)| place(name));
+        let queue: Queue<Raw> = self.client.queue(name);
+        let late = if with_lateness {
+            let stats = match queue.stats() {
+                Err(Error::NoPermission(_) | Error::WrongType(_)) => None,
+                stats => stats?,
+            };
+            stats.filter(|stats| stats.lateness.count() > 0).map(|stats| {
+                // Beyond the last bound, which is more than an hour.
+                stats.lateness.quantile(0.99).unwrap_or(Duration::from_secs(4_194))
+            })
+        } else {
+            None
+        };
+        Ok(Some(Snapshot { at: Instant::now(), info, late }))
+    }
+
+    fn messages(&self, queue: Vec<u8>, state: &'static str, count: usize) -> Result<(), Error> {
+        let info = granted(self.client.call(cmd("DQ.INFO").arg(&queue), Resend::Harmless))?;
+        let info = info.and_then(|reply| Fields::read(reply).ok().flatten()).unwrap_or_default();
+        let number = |name: &str| info.int(name).unwrap_or(0);
+        let held: i64 = ["delayed", "ready", "inflight", "dead"].into_iter().map(number).sum();
+        let average = number("payload-bytes") / held.max(1) + 1;
+        let count = i64::try_from(count).unwrap_or(MESSAGES).min(MESSAGES).min(BYTES / average).max(1);
+        let command = cmd("DQ.PEEK").arg(&queue).arg(state).arg("COUNT").arg(count).clone();
+        let Some(reply) = granted(self.client.call(&command, Resend::Harmless))? else {
+            self.tell(Update::Said("the messages cannot be read: the user needs +dq.peek".to_owned()));
+            return Ok(());
+        };
+        let messages = reply::list(reply).unwrap_or_default().into_iter();
+        let messages = messages.filter_map(|message| Fields::read(message).ok().flatten()).collect();
+        self.tell(Update::Messages(queue, state, messages));
+        Ok(())
+    }
+}
+
+/// `None` if the user may not read it, or if the key is no queue any more.
+fn granted<T>(reply: Result<T, Error>) -> Result<Option<T>, Error> {
+    match reply {
+        Ok(reply) => Ok(Some(reply)),
+        Err(Error::NoPermission(_) | Error::WrongType(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,202 @@
+//! Text on the screen: as wide as its place, and without anything that would move the cursor.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// The most bytes of a payload that are shown.
+const PAYLOAD: usize = 64 * 1024;
+/// Bytes in a line of a dump.
+const DUMP: usize = 16;
+
+/// How text looks. Without colours (`NO_COLOR`), the last three differ by their words alone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Style {
+    Plain,
+    Bold,
+    Dim,
+    /// The line of the cursor.
+    Selected,
+    Good,
+    Warning,
+    Bad,
+}
+
+/// A line of the screen.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Line(pub Vec<(Style, String)>);
+
+impl Line {
+    pub fn new(style: Style, text: impl Into<String>) -> Line {
+        Line(vec![(style, text.into())])
+    }
+
+    /// Adds text. It must have been made [`shown`].
+    pub fn add(&mut self, style: Style, text: impl Into<String>) {
+        self.0.push((style, text.into()));
+    }
+
+    /// The same line, exactly as wide as the screen.
+    pub fn fitted(self, width: usize) -> Line {
+        let (mut left, mut parts) = (width, Vec::new());
+        let last = self.0.last().map_or(Style::Plain, |(style, _)| *style);
+        for (style, text) in self.0 {
+            let text = if text.width() > left { cut(&text, left) } else { text };
+            left = left.saturating_sub(text.width());
+            parts.push((style, text));
+        }
+        let fill = if last == Style::Selected { last } else { Style::Plain };
+        parts.push((fill, " ".repeat(left)));
+        Line(parts)
+    }
+
+    /// The same line as the one of the cursor.
+    pub fn selected(self) -> Line {
+        Line(self.0.into_iter().map(|(_, text)| (Style::Selected, text)).collect())
+    }
+}
+
+/// Text that a terminal shows as it is: control characters, and those that turn the direction or have no width, are escaped.
+pub fn shown(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        let is_invisible = matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
+        if c.is_control() || is_invisible {
+            shown.extend(c.escape_default());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+/// Bytes as text: those that are no UTF-8 become the replacement character.
+pub fn shown_bytes(bytes: &[u8]) -> String {
+    shown(&String::from_utf8_lossy(bytes))
+}
+
+/// The first columns of a text, with an ellipsis if there were more.
+pub fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let (mut kept, mut used) = (String::new(), 0);
+    for c in text.chars() {
+        let columns = c.width().unwrap_or(0);
+        if used + columns + 1 > width {
+            break;
+        }
+        kept.push(c);
+        used += columns;
+    }
+    if width > 0 {
+        kept.push('…');
+    }
+    kept
+}
+
+/// A cell of a column: cut or filled to its width.
+pub fn left(text: &str, width: usize) -> String {
+    let text = cut(text, width);
+    let fill = width.saturating_sub(text.width());
+    format!("{text}{}", " ".repeat(fill))
+}
+
+/// The same for numbers, which end where the column ends.
+pub fn right(text: &str, width: usize) -> String {
+    let text = cut(text, width);
+    let fill = width.saturating_sub(text.width());
+    format!("{}{text}", " ".repeat(fill))
+}
+
+/// The lines of a payload: text by its lines, anything else as a dump of its bytes.
+pub fn payload(bytes: &[u8], width: usize) -> Vec<String> {
+    let part = bytes.get(..bytes.len().min(PAYLOAD)).unwrap_or(bytes);
+    let mut lines = match std::str::from_utf8(part) {
+        Ok(text) => wrapped(text, width),
+        // Cut within a character, by us.
+        Err(error) if error.error_len().is_none() && part.len() < bytes.len() => {
+            wrapped(&String::from_utf8_lossy(part), width)
+        }
+        Err(_) => part.chunks(DUMP).enumerate().map(|(number, bytes)| dumped(number * DUMP, bytes)).collect(),
+    };
+    if part.len() < bytes.len() {
+        lines.push(format!("… {} more bytes: dqctl get QUEUE ID --payload", bytes.len() - part.len()));
+    }
+    lines
+}
+
+/// Lines that are longer than the screen go on in the next one.
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for line in text.split('\n') {
+        let (mut part, mut used) = (String::new(), 0);
+        for c in shown(line.trim_end_matches('\r')).chars() {
+            let columns = c.width().unwrap_or(0);
+            if used + columns > width.max(2) {
+                lines.push(std::mem::take(&mut part));
+                used = 0;
+            }
+            part.push(c);
+            used += columns;
+        }
+        lines.push(part);
+    }
+    lines
+}
+
+fn dumped(offset: usize, bytes: &[u8]) -> String {
+    let hex: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let text: String =
+        bytes.iter().map(|&byte| if (32..127).contains(&byte) { char::from(byte) } else { '.' }).collect();
+    format!("{offset:08x}  {:<47}  {text}", hex.join(" "))
+}
+
+/// A count in at most five characters: `99999`, `123k`, `45M`.
+pub fn count(number: i64) -> String {
+    match number {
+        ..=99_999 => number.to_string(),
+        100_000..=9_999_999 => format!("{}k", number / 1_000),
+        10_000_000..=9_999_999_999 => format!("{}M", number / 1_000_000),
+        _ => format!("{}G", number / 1_000_000_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{count, cut, left, payload, right, shown, Line, Style};
+
+    #[test]
+    fn nothing_that_moves_the_cursor_is_shown() {
+        assert_eq!(shown("a\x1b[2J\tb\u{9b}\u{202e}\u{200b}ü"), "a\\u{1b}[2J\\tb\\u{9b}\\u{202e}\\u{200b}ü");
+        let lines = payload(b"one\r\ntwo\x1b[31m", 80);
+        assert_eq!(lines, ["one", "two\\u{1b}[31m"]);
+        assert_eq!(payload(&[0, 27, 255, 65], 80), ["00000000  00 1b ff 41                                      ...A"]);
+    }
+
+    #[test]
+    fn cells_are_as_wide_as_their_columns() {
+        assert_eq!((left("ab", 4), right("ab", 4)), ("ab  ".to_owned(), "  ab".to_owned()));
+        assert_eq!(
+            (cut("abcdef", 4), cut("日本語", 5), cut("日本語", 4)),
+            ("abc…".into(), "日本…".into(), "日…".into())
+        );
+        assert_eq!(left("日本語", 4), "日… ");
+        let line = Line(vec![(Style::Plain, "日本語".to_owned()), (Style::Bad, "xyz".to_owned())]).fitted(8);
+        assert_eq!(line.0.iter().map(|(_, text)| text.as_str()).collect::<String>(), "日本語x…");
+    }
+
+    #[test]
+    fn long_payloads_are_wrapped_and_bounded() {
+        assert_eq!(payload(b"abcdef", 4), ["abcd", "ef"]);
+        let lines = payload(&vec![b'x'; 100_000], 80);
+        assert_eq!(lines.last().unwrap(), "… 34464 more bytes: dqctl get QUEUE ID --payload");
+        // A character that is cut at the end does not make it binary.
+        let text = format!("{}ü", "x".repeat(65_535));
+        assert!(payload(format!("{text}{text}").as_bytes(), 80)[0].starts_with("xxx"));
+    }
+
+    #[test]
+    fn counts_are_short() {
+        assert_eq!([0, 99_999, 100_000, 12_345_678, i64::MAX].map(count), ["0", "99999", "100k", "12M", "9223372036G"]);
+    }
+}

@@ -1,0 +1,468 @@
+//! The screen as lines: a function of what is known, and of the size.
+
+use super::app::{App, MessagePage, Prompt, QueuePage, STATES};
+use super::queues::{Row, Sort};
+use super::text::{count, cut, left, payload, right, shown, shown_bytes, wrapped, Line, Style};
+use crate::message;
+use crate::reply::Fields;
+use crate::time::span;
+use dq_client::State;
+use std::time::Duration;
+use unicode_width::UnicodeWidthStr;
+
+/// Lines above the list, and below it.
+const HEAD: usize = 2;
+const FOOT: usize = 1;
+/// The columns of numbers: their name, their width, and by what they are sorted.
+type Column = (&'static str, usize, Option<Sort>);
+const COLUMNS: [Column; 9] = [
+    ("READY", 6, Some(Sort::Ready)),
+    ("DELAY", 6, Some(Sort::Delayed)),
+    ("FLIGHT", 6, Some(Sort::Inflight)),
+    ("DEAD", 5, Some(Sort::Dead)),
+    ("OLDEST", 6, Some(Sort::Oldest)),
+    ("IN/s", 6, Some(Sort::Pushed)),
+    ("OUT/s", 6, Some(Sort::Completed)),
+    ("LATE", 6, None),
+    ("STATE", 7, None),
+];
+/// The narrowest column of names. If there is no room for it, columns of numbers are left out.
+const NAME: usize = 16;
+const HELP: &[(&str, &str)] = &[
+    ("Up Down, j k", "move; PageUp, PageDown, Home, End, g, G too"),
+    ("Enter", "open the queue, then the message"),
+    ("Esc", "go back; in the list, forget the filter"),
+    ("Tab", "in a queue: the next state"),
+    ("/", "in the list: filter by a part of the name"),
+    ("s S", "in the list: sort by another column; reverse"),
+    ("p", "pause or resume the queue"),
+    ("R", "redrive all dead messages of the queue"),
+    ("N", "run all delayed messages of the queue now"),
+    ("X", "in a queue: purge the messages of the state that is shown"),
+    ("c r n", "cancel, redrive, or run now: the message of the cursor"),
+    ("q", "leave"),
+    ("", ""),
+    ("", "Each change is done only after a question that is answered with y."),
+    ("", "LATE: 99 of 100 deliveries were at most that late."),
+];
+
+/// All lines of the screen.
+pub fn screen(app: &mut App, width: usize, height: usize) -> Vec<Line> {
+    let list = height.saturating_sub(HEAD + FOOT);
+    let mut lines = if app.help {
+        help()
+    } else if app.message.is_some() {
+        message_page(app, width, list)
+    } else if app.queue.is_some() {
+        queue_page(app, width, list)
+    } else {
+        queues_page(app, width, list)
+    };
+    // A question takes two lines, so that neither it nor the answers are cut.
+    let foot = foot(app, width);
+    let above = height.saturating_sub(foot.len());
+    lines.truncate(above);
+    lines.resize(above, Line::default());
+    lines.extend(foot);
+    // A screen of one line has only the last one.
+    lines.into_iter().take(height).map(|line| line.fitted(width)).collect()
+}
+
+fn help() -> Vec<Line> {
+    let mut lines = vec![Line::new(Style::Bold, "Keys"), Line::default()];
+    for (keys, text) in HELP {
+        let mut line = Line::new(Style::Bold, left(keys, 14));
+        line.add(Style::Plain, *text);
+        lines.push(line);
+    }
+    lines
+}
+
+fn foot(app: &App, width: usize) -> Vec<Line> {
+    if let Prompt::Question(action) = &app.prompt {
+        let question = Line::new(Style::Warning, action.question(width.saturating_sub(60)));
+        return vec![question, Line::new(Style::Bold, "y: yes   any other key: no")];
+    }
+    vec![last_line(app)]
+}
+
+fn last_line(app: &App) -> Line {
+    match &app.prompt {
+        Prompt::Filter => {
+            let mut line = Line::new(Style::Bold, format!("Filter: {}", shown(&app.queues.filter)));
+            line.add(Style::Selected, " ");
+            line.add(Style::Dim, "  Enter: keep it, Esc: forget it");
+            return line;
+        }
+        Prompt::Question(_) | Prompt::None => {}
+    }
+    if let Some(why) = &app.lost {
+        return Line::new(Style::Bad, format!("The server cannot be read, trying again: {}", shown(why)));
+    }
+    if let Some((said, _)) = &app.said {
+        return Line::new(Style::Good, shown(said));
+    }
+    let keys = match (&app.help, &app.message, &app.queue) {
+        (true, ..) => "any key: back",
+        (_, Some(_), _) => "c cancel  r redrive  n run now  Esc back  ? keys  q leave",
+        (_, None, Some(_)) => "Enter open  Tab state  c cancel  r redrive  n run now  p pause  Esc back  ? keys",
+        (_, None, None) => "Enter open  / filter  s sort  p pause  R redrive  N run now  ? keys  q leave",
+    };
+    Line::new(Style::Dim, keys)
+}
+
+fn queues_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
+    app.height = height;
+    let queues = &mut app.queues;
+    let names = queues.visible(height);
+    let mut title = Line::new(Style::Bold, format!("dq {}", shown(&app.server)));
+    let number = |field: &str| count(queues.sum(field));
+    title.add(Style::Plain, format!("  {} queues", queues.all()));
+    if !queues.filter.is_empty() {
+        title.add(Style::Warning, format!("  {} with {:?}", queues.len(), shown(&queues.filter)));
+    }
+    let sums = ["ready", "delayed", "inflight", "dead"].map(|field| format!("{field} {}", number(field)));
+    title.add(Style::Plain, format!("  {}", sums.join("  ")));
+    if queues.unread() > 0 && queues.is_known {
+        title.add(Style::Dim, format!("  reading {} more …", queues.unread()));
+    }
+    // As wide as the names need, so that the numbers are near them.
+    let longest = names.iter().map(|name| shown_bytes(name).width()).max().unwrap_or(0);
+    let columns = columns(width, longest);
+    let mut lines = vec![title, heading(&columns, queues.sort, queues.reverse)];
+    let selected = queues.selected().cloned();
+    for name in names {
+        let line = queues.row(&name).map_or_else(Line::default, |row| queue_line(&name, row, &columns));
+        lines.push(if Some(&name) == selected.as_ref() { line.fitted(width).selected() } else { line });
+    }
+    if queues.len() == 0 {
+        let text = if !queues.is_known {
+            "Looking for queues …"
+        } else if queues.all() == 0 {
+            "There are no queues. A queue is created by its first push: dqctl push mail hello"
+        } else {
+            "No queue has that in its name."
+        };
+        lines.push(Line::new(Style::Dim, text));
+    }
+    lines
+}
+
+/// The width of the name, and the columns that fit beside it.
+fn columns(width: usize, longest: usize) -> (usize, Vec<Column>) {
+    let mut kept = COLUMNS.to_vec();
+    for dispensable in ["LATE", "IN/s", "OUT/s", "STATE", "DELAY", "FLIGHT", "OLDEST", "DEAD", "READY"] {
+        let used: usize = kept.iter().map(|(_, width, _)| width + 1).sum();
+        if used + NAME <= width {
+            return ((width - used).min(longest.max(NAME)), kept);
+        }
+        kept.retain(|(name, ..)| *name != dispensable);
+    }
+    (width, kept)
+}
+
+/// The column by which the queues are sorted is marked.
+fn heading((name, columns): &(usize, Vec<Column>), sort: Sort, reverse: bool) -> Line {
+    let style = |by: Option<Sort>| if by == Some(sort) { Style::Selected } else { Style::Bold };
+    let title = if reverse { "QUEUE (reverse)" } else { "QUEUE" };
+    let mut line = Line::new(style(Some(Sort::Name)), left(title, *name));
+    for &(column, width, by) in columns {
+        line.add(Style::Bold, " ");
+        line.add(style(by), if column == "STATE" { left(column, width) } else { right(column, width) });
+    }
+    line
+}
+
+fn queue_line(name: &[u8], row: &Row, (name_width, columns): &(usize, Vec<Column>)) -> Line {
+    let mut line = Line::new(Style::Plain, left(&shown_bytes(name), *name_width));
+    for &(column, width, _) in columns {
+        let (style, text) = cell(column, row);
+        let text = if column == "STATE" { left(&text, width) } else { right(&text, width) };
+        line.add(style, format!(" {text}"));
+    }
+    line
+}
+
+/// Messages a second, in at most six characters.
+#[allow(clippy::cast_possible_truncation, reason = "numbers of that size are rounded anyway")]
+fn rate(rate: Option<f64>) -> String {
+    match rate {
+        None => "-".to_owned(),
+        Some(rate) if rate < 999.0 => format!("{rate:.1}"),
+        Some(rate) => count(rate as i64),
+    }
+}
+
+fn late(late: Option<Duration>) -> String {
+    late.map_or_else(|| "-".to_owned(), |late| span(u64::try_from(late.as_millis()).unwrap_or(u64::MAX)))
+}
+
+fn cell(column: &str, row: &Row) -> (Style, String) {
+    if row.latest.is_none() {
+        return (Style::Dim, if column == "STATE" { String::new() } else { "…".to_owned() });
+    }
+    let number = |field: &str| count(row.number(field));
+    match column {
+        "READY" => (Style::Plain, number("ready")),
+        "DELAY" => (Style::Plain, number("delayed")),
+        "FLIGHT" => (Style::Plain, number("inflight")),
+        "DEAD" if row.number("dead") > 0 => (Style::Bad, number("dead")),
+        "DEAD" => (Style::Plain, number("dead")),
+        "OLDEST" => match row.oldest() {
+            Some(age) if age >= 60_000 => (Style::Warning, span(age)),
+            age => (Style::Plain, age.map_or_else(|| "-".to_owned(), span)),
+        },
+        "IN/s" => (Style::Plain, rate(row.pushed)),
+        "OUT/s" => (Style::Plain, rate(row.completed)),
+        "LATE" => (Style::Plain, late(row.late)),
+        _ if row.is_failing() => (Style::Bad, "failing".to_owned()),
+        _ if row.is_paused() => (Style::Warning, "paused".to_owned()),
+        _ if row.number("waiting-clients") > 0 => (Style::Good, format!("wait {}", number("waiting-clients"))),
+        _ => (Style::Plain, "open".to_owned()),
+    }
+}
+
+fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
+    // One line more than in the list: the numbers of the queue.
+    let height = height.saturating_sub(2);
+    app.height = height;
+    let row = app.queue.as_ref().and_then(|page| app.queues.row(&page.name)).cloned().unwrap_or_default();
+    let Some(page) = app.queue.as_mut() else { return Vec::new() };
+    page.clamp(height);
+    let mut title = Line::new(Style::Bold, cut(&shown_bytes(&page.name), width.saturating_sub(24).max(8)));
+    if row.is_paused() {
+        title.add(Style::Warning, "  paused");
+    }
+    if row.is_failing() {
+        let error = row.latest.as_ref().map(|snapshot| snapshot.info.text("forward-error")).unwrap_or_default();
+        title.add(Style::Bad, format!("  forwarding fails: {}", shown(&error)));
+    }
+    let numbers = format!(
+        "oldest {}  in {}/s  out {}/s  late {}  waiting clients {}  payloads {} B",
+        row.oldest().map_or_else(|| "-".to_owned(), span),
+        rate(row.pushed),
+        rate(row.completed),
+        late(row.late),
+        row.number("waiting-clients"),
+        count(row.number("payload-bytes")),
+    );
+    let mut tabs = Line::default();
+    for state in STATES {
+        let text = format!(" {} {} ", state.as_str(), count(row.number(state.as_str())));
+        tabs.add(if state == page.state { Style::Selected } else { Style::Plain }, text);
+        tabs.add(Style::Plain, " ");
+    }
+    let mut lines = vec![title, Line::new(Style::Plain, numbers), tabs, Line::new(Style::Bold, message_heading(width))];
+    match &page.messages {
+        None => lines.push(Line::new(Style::Dim, "Reading …")),
+        Some(messages) if messages.is_empty() => {
+            lines.push(Line::new(Style::Dim, format!("There are no {} messages.", page.state.as_str())));
+        }
+        Some(messages) => {
+            for (place, message) in messages.iter().enumerate().skip(page.top).take(height) {
+                let line = Line::new(Style::Plain, message_line(message, width, page));
+                lines.push(if place == page.place { line.fitted(width).selected() } else { line });
+            }
+        }
+    }
+    lines
+}
+
+/// The widths of the columns of messages: the id, and what is left for the payload and the error.
+fn message_widths(width: usize) -> (usize, usize) {
+    let id = (width / 4).clamp(12, 40);
+    (id, width.saturating_sub(id + 1 + 12 + 1 + 4 + 1))
+}
+
+fn message_heading(width: usize) -> String {
+    let (id, rest) = message_widths(width);
+    format!("{} {} {} {}", left("ID", id), left("DUE", 12), right("TRY", 4), left("PAYLOAD", rest))
+}
+
+fn message_line(message: &Fields, width: usize, page: &QueuePage) -> String {
+    let (id, rest) = message_widths(width);
+    let instant = match page.state {
+        State::Dead => "died",
+        State::Inflight => "deadline",
+        State::Done => "done",
+        _ => "due",
+    };
+    let due = message.int(instant).map_or_else(|| "-".to_owned(), message::distance);
+    let mut text = shown_bytes(message.bytes(if page.state == State::Done { "result" } else { "payload" }));
+    let error = message.text("error");
+    if !error.is_empty() {
+        // Both are of use, so neither may hide the other.
+        text = format!("{}  {}", left(&text, rest / 2), shown(&error));
+    }
+    format!(
+        "{} {} {} {}",
+        left(&shown_bytes(message.bytes("id")), id),
+        left(&due, 12),
+        right(&message.text("attempt"), 4),
+        cut(&text, rest)
+    )
+}
+
+fn message_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
+    let (Some(page), Some(queue)) = (app.message.as_mut(), app.queue.as_ref()) else { return Vec::new() };
+    let mut title = Line::new(Style::Bold, cut(&shown_bytes(&page.id), width / 2));
+    title.add(Style::Plain, format!("  of {}", shown_bytes(&queue.name)));
+    let lines = message_lines(page, width);
+    app.lines = lines.len();
+    app.height = height;
+    page.scroll = page.scroll.min(lines.len().saturating_sub(height));
+    let mut below = Line::default();
+    if lines.len() > height {
+        let last = (page.scroll + height).min(lines.len());
+        below.add(Style::Dim, format!("lines {} to {last} of {}", page.scroll + 1, lines.len()));
+    }
+    let mut shown = vec![title, below];
+    shown.extend(lines.into_iter().skip(page.scroll).take(height));
+    shown
+}
+
+fn message_lines(page: &MessagePage, width: usize) -> Vec<Line> {
+    let message = match &page.message {
+        None => return vec![Line::new(Style::Dim, "Reading …")],
+        Some(None) => {
+            return vec![Line::new(Style::Warning, "The message is not there any more: completed or cancelled.")]
+        }
+        Some(Some(message)) => message,
+    };
+    let mut lines = Vec::new();
+    let is_long = |name: &str| name == "payload" || name == "result";
+    let names = message.0.iter().map(|(name, _)| name).filter(|name| !is_long(name) && *name != "id");
+    let column = names.clone().map(|name| name.width()).max().unwrap_or(0) + 2;
+    for name in names {
+        let parts = wrapped(&message::field(message, name), width.saturating_sub(column).max(8));
+        for (number, part) in parts.into_iter().enumerate() {
+            let mut line = Line::new(Style::Bold, left(if number == 0 { name } else { "" }, column));
+            line.add(Style::Plain, part);
+            lines.push(line);
+        }
+    }
+    for (name, _) in message.0.iter().filter(|(name, _)| is_long(name)) {
+        let bytes = message.bytes(name);
+        lines.push(Line::default());
+        lines.push(Line::new(Style::Bold, format!("{name}, {} bytes", bytes.len())));
+        lines.extend(payload(bytes, width).into_iter().map(|text| Line::new(Style::Plain, text)));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::action::{Action, Kind};
+    use super::super::app::{App, Prompt};
+    use super::super::source::{Snapshot, Update};
+    use super::{screen, Line};
+    use crate::reply::Fields;
+    use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+    use dq_client::Value;
+    use std::time::Instant;
+    use unicode_width::UnicodeWidthStr;
+
+    fn text(lines: &[Line]) -> Vec<String> {
+        lines.iter().map(|line| line.0.iter().map(|(_, text)| text.as_str()).collect()).collect()
+    }
+
+    fn app(names: &[&str]) -> App {
+        let mut app = App::new("server".to_owned());
+        let names: Vec<Vec<u8>> = names.iter().map(|name| name.as_bytes().to_vec()).collect();
+        app.update(Update::Names(names.clone()));
+        let info = Fields(
+            [("ready", 3), ("dead", 1), ("oldest-ready", 5_400_000)]
+                .map(|(name, n)| (name.to_owned(), Value::Int(n)))
+                .into(),
+        );
+        let snapshot = || Some(Snapshot { at: Instant::now(), info: info.clone(), late: None });
+        app.update(Update::Queues(names.into_iter().map(|name| (name, snapshot())).collect()));
+        app
+    }
+
+    fn press(app: &mut App, keys: &[KeyCode]) {
+        for key in keys {
+            app.key(KeyEvent::new(*key, KeyModifiers::NONE));
+        }
+    }
+
+    #[test]
+    fn every_size_and_page_is_filled_exactly() {
+        let long = "日本語".repeat(40);
+        let message = Fields(vec![
+            ("id".to_owned(), Value::BulkString("x\x1b[2J".repeat(60).into_bytes())),
+            ("payload".to_owned(), Value::BulkString([0, 27, 255].repeat(100))),
+            ("error".to_owned(), Value::BulkString("e\n".repeat(300).into_bytes())),
+        ]);
+        for names in [vec![], vec!["a"], vec!["a", long.as_str(), "\x1b[2J\u{202e}"]] {
+            for (width, height) in [(1, 1), (3, 2), (10, 5), (80, 24), (200, 50)] {
+                let mut app = app(&names);
+                let check = |app: &mut App| {
+                    let lines = screen(app, width, height);
+                    assert_eq!(lines.len(), height, "{width}x{height}");
+                    for line in text(&lines) {
+                        assert_eq!(line.width(), width, "{line:?}");
+                        assert!(!line.chars().any(char::is_control), "{line:?}");
+                    }
+                };
+                check(&mut app);
+                press(&mut app, &[KeyCode::End, KeyCode::Char('p')]);
+                check(&mut app);
+                press(&mut app, &[KeyCode::Char('n'), KeyCode::Char('?')]);
+                check(&mut app);
+                press(&mut app, &[KeyCode::Esc, KeyCode::Enter]);
+                check(&mut app);
+                if let Some(name) = names.last() {
+                    app.update(Update::Messages(name.as_bytes().to_vec(), "ready", vec![message.clone(); 100]));
+                    press(&mut app, &[KeyCode::End]);
+                    check(&mut app);
+                    press(&mut app, &[KeyCode::Enter, KeyCode::End]);
+                    check(&mut app);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn eighty_columns_hold_all_numbers() {
+        let lines = text(&screen(&mut app(&["mail"]), 80, 24));
+        for column in ["READY", "DELAY", "FLIGHT", "DEAD", "OLDEST", "IN/s", "OUT/s", "LATE", "STATE"] {
+            assert!(lines[1].contains(column), "{}", lines[1]);
+        }
+        assert!(lines[2].starts_with("mail ") && lines[2].contains("1h30m"), "{}", lines[2]);
+        for line in ["Enter open", "? keys", "q leave"] {
+            assert!(lines[23].contains(line), "{}", lines[23]);
+        }
+    }
+
+    #[test]
+    fn a_question_and_its_answers_are_always_whole() {
+        let long = vec![b'x'; 200];
+        for kind in [
+            Kind::Pause,
+            Kind::RedriveAll(u64::from(u32::MAX)),
+            Kind::Purge("inflight", 1_000_000),
+            Kind::Cancel(long.clone()),
+        ] {
+            let mut app = app(&["mail"]);
+            app.prompt = Prompt::Question(Action { queue: long.clone(), kind });
+            let lines = text(&screen(&mut app, 80, 24));
+            assert!(!lines[22].trim_end().ends_with('…') && lines[22].contains('?'), "{}", lines[22]);
+            assert!(lines[23].starts_with("y: yes"), "{}", lines[23]);
+        }
+    }
+
+    #[test]
+    fn only_y_does_something() {
+        use super::super::app::Next;
+        let mut app = app(&["mail"]);
+        let mut answer = |key| {
+            press(&mut app, &[KeyCode::Char('p')]);
+            app.key(KeyEvent::new(key, KeyModifiers::NONE))
+        };
+        for key in [KeyCode::Char('n'), KeyCode::Enter, KeyCode::Esc, KeyCode::Char('q'), KeyCode::Char('Y')] {
+            assert_eq!(answer(key), Next::Stay);
+        }
+        assert_eq!(answer(KeyCode::Char('y')), Next::Do(Action { queue: b"mail".to_vec(), kind: Kind::Pause }));
+    }
+}

@@ -1,0 +1,428 @@
+//! `dqctl top` on a terminal: `script` makes it, and a parser of its control sequences says what it shows.
+
+use crate::dqctl::{command, ok, run};
+use crate::support::{eventually, patience, Server};
+use std::io::{Read, Write};
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+struct Top {
+    child: Child,
+    keys: ChildStdin,
+    screen: Arc<Mutex<(vt100::Parser, Vec<u8>)>>,
+    dir: PathBuf,
+}
+
+impl Top {
+    fn start(server: &Server) -> Top {
+        Top::with(server, (80, 24), "")
+    }
+
+    /// On a terminal of this size, with variables such as `NO_COLOR=1`.
+    fn with(server: &Server, (columns, rows): (u16, u16), variables: &str) -> Top {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("top-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        std::fs::create_dir_all(&dir).unwrap();
+        let line = format!(
+            "cd '{}'; stty rows {rows} cols {columns}; tty > tty; \
+             {variables} sh -c 'echo $$ > pid; exec \"{}\" top'; echo $? > code; stty -a > after",
+            dir.display(),
+            env!("CARGO_BIN_EXE_dqctl")
+        );
+        let mut child = Command::new("script")
+            .args(["-qec", &line, "/dev/null"])
+            .env("DQ_URL", server.url())
+            .env("TERM", "xterm-256color")
+            .env("SHELL", "/bin/sh")
+            .env_remove("NO_COLOR")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("script, of util-linux");
+        let mut out = child.stdout.take().unwrap();
+        let screen = Arc::new(Mutex::new((vt100::Parser::new(size(rows), size(columns), 0), Vec::new())));
+        let shared = Arc::clone(&screen);
+        std::thread::spawn(move || {
+            let mut part = [0; 4096];
+            while let Ok(length @ 1..) = out.read(&mut part) {
+                let mut screen = shared.lock().unwrap();
+                screen.0.process(&part[..length]);
+                screen.1.extend_from_slice(&part[..length]);
+            }
+        });
+        let keys = child.stdin.take().unwrap();
+        let top = Top { child, keys, screen, dir };
+        top.until("q leave");
+        top
+    }
+
+    /// The lines of the screen, without the spaces at their ends.
+    fn text(&self) -> String {
+        let screen = self.screen.lock().unwrap().0.screen().contents();
+        screen.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+    }
+
+    /// All bytes that the terminal got.
+    fn bytes(&self) -> Vec<u8> {
+        self.screen.lock().unwrap().1.clone()
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+        self.keys.flush().unwrap();
+    }
+
+    #[track_caller]
+    fn until(&self, wanted: &str) {
+        let end = std::time::Instant::now() + patience();
+        while !self.text().contains(wanted) {
+            assert!(std::time::Instant::now() < end, "no {wanted:?} in:\n{}", self.text());
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+
+    /// Waits for a line that begins with this.
+    #[track_caller]
+    fn until_line(&self, start: &str) {
+        eventually(start, || !self.line(start).is_empty());
+    }
+
+    #[track_caller]
+    fn until_gone(&self, unwanted: &str) {
+        eventually(unwanted, || !self.text().contains(unwanted));
+    }
+
+    /// The line that begins with this.
+    fn line(&self, start: &str) -> String {
+        self.text().lines().find(|line| line.starts_with(start)).unwrap_or_default().to_owned()
+    }
+
+    fn resize(&self, columns: u16, rows: u16) {
+        self.screen.lock().unwrap().0.screen_mut().set_size(size(rows), size(columns));
+        let tty = self.read("tty");
+        let arguments = ["-F", tty.trim(), "rows", &rows.to_string(), "cols", &columns.to_string()];
+        assert!(Command::new("stty").args(arguments).status().unwrap().success());
+    }
+
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.dir.join(name)).unwrap_or_default()
+    }
+
+    /// Waits for the end. Returns the exit code.
+    #[track_caller]
+    fn ended(&mut self) -> String {
+        eventually("it ends", || self.child.try_wait().unwrap().is_some());
+        let is_over = || self.screen.lock().unwrap().0.screen().alternate_screen();
+        eventually("the screen is given back", || !is_over());
+        assert!(!self.screen.lock().unwrap().0.screen().hide_cursor());
+        let after = self.read("after");
+        for mode in ["icanon", "echo", "isig"] {
+            assert!(after.split([' ', ';', '\n']).any(|word| word == mode), "{mode}: {after}");
+        }
+        self.read("code").trim().to_owned()
+    }
+}
+
+impl Drop for Top {
+    fn drop(&mut self) {
+        let pid = self.read("pid");
+        if matches!(self.child.try_wait(), Ok(None)) && !pid.is_empty() {
+            let _ = Command::new("kill").args(["-9", pid.trim()]).stderr(Stdio::null()).status();
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+fn size(size: u16) -> NonZero<u16> {
+    NonZero::new(size).unwrap()
+}
+
+const ENTER: &str = "\r";
+const ESCAPE: &str = "\x1b";
+const DOWN: &str = "\x1b[B";
+const TAB: &str = "\t";
+
+#[test]
+fn queues_are_shown_live() {
+    let server = Server::start();
+    let top = Top::start(&server);
+    top.until("There are no queues");
+    ok(&server, &["push", "mail", "x"]);
+    eventually("it is counted", || top.line("mail").split_whitespace().nth(1) == Some("1"));
+    ok(&server, &["push", "mail", "x"]);
+    ok(&server, &["pause", "mail"]);
+    eventually("it is counted again", || top.line("mail").split_whitespace().nth(1) == Some("2"));
+    top.until("paused");
+}
+
+#[test]
+fn a_queue_shows_its_messages_and_one_in_full() {
+    let server = Server::start();
+    ok(&server, &["push", "q", "line one\nline two", "--id", "first"]);
+    ok(&server, &["push", "q", "second", "--id", "other", "--in", "1h"]);
+    let mut top = Top::start(&server);
+    top.until_line("q ");
+    top.press(ENTER);
+    top.until("line one\\nline two");
+    top.press(TAB);
+    top.until("There are no inflight messages");
+    top.press("\x1b[Z\x1b[Z");
+    top.until("second");
+    assert!(top.line("other").contains("in 59m"), "{}", top.text());
+    top.press(TAB);
+    top.until("line one");
+    top.press(ENTER);
+    top.until("payload, 17 bytes\nline one\nline two");
+    assert!(top.line("state").contains("ready"), "{}", top.text());
+    ok(&server, &["cancel", "q", "first"]);
+    top.until("not there any more");
+    top.press(ESCAPE);
+    top.until("There are no ready messages");
+    top.press(ESCAPE);
+    top.until("QUEUE");
+}
+
+#[test]
+fn payloads_and_names_cannot_control_the_terminal() {
+    let server = Server::start();
+    let evil = "\x1b]0;evil\x07\x1b[31;1mred\u{9b}2J\u{202e}";
+    server.ask(&["DQ.PUSH", &format!("q{evil}"), &format!("p{evil}"), "ID", &format!("i{evil}")]);
+    server.ask(&["DQ.BURY", &format!("q{evil}"), &format!("i{evil}"), "ERROR", &format!("e{evil}")]);
+    let mut top = Top::start(&server);
+    top.until("q\\u{1b}]0;evil");
+    top.press(ENTER);
+    top.until("p\\u{1b}]0;evil");
+    top.press(ENTER);
+    top.until("e\\u{1b}]0;evil");
+    top.press("c");
+    top.until("y: yes");
+    let written = String::from_utf8(top.bytes()).unwrap();
+    for raw in ["\x1b]", "\x07", "31;1m", "\u{9b}", "\u{202e}"] {
+        let found = written.match_indices(raw).find(|(at, _)| !written[..*at].ends_with("\\u{1b}["));
+        assert!(found.is_none(), "{raw:?}");
+    }
+}
+
+#[test]
+fn nothing_changes_without_a_yes() {
+    let server = Server::start();
+    ok(&server, &["push", "q", "x", "--id", "m"]);
+    let paused = || ok(&server, &["info", "q"]).contains("paused\t1");
+    let mut top = Top::start(&server);
+    top.until_line("q ");
+    top.press("p");
+    top.until("Pause q?");
+    top.press("n");
+    top.until_gone("Pause q?");
+    assert!(!paused());
+    top.press("p");
+    top.until("Pause q?");
+    top.press("y");
+    top.until("paused q");
+    assert!(paused());
+    eventually("it is shown", || top.line("q ").contains("paused"));
+    top.press("p");
+    top.until("Resume q?");
+    top.press("y");
+    top.until("resumed q");
+    assert!(!paused());
+}
+
+#[test]
+fn messages_are_cancelled_redriven_and_run() {
+    let server = Server::start();
+    let state = |id: &str| ok(&server, &["get", "q", id, "--json"]);
+    for id in ["a", "b", "c"] {
+        ok(&server, &["push", "q", "x", "--id", id, "--in", "1h"]);
+    }
+    let mut top = Top::start(&server);
+    top.until_line("q ");
+    eventually("its delayed messages are known", || top.line("q ").split_whitespace().nth(2) == Some("3"));
+    top.press(ENTER);
+    top.until("in 59m");
+    top.press("n");
+    top.until("Run a of q now?");
+    top.press("y");
+    top.until("due now: a");
+    assert!(state("a").contains("\"ready\""));
+    eventually("the list is read anew", || top.line("b ").contains("in 59m") && top.line("a ").is_empty());
+    top.press(DOWN);
+    top.press("c");
+    top.until("Cancel c of q for good?");
+    top.press("y");
+    top.until("cancelled c");
+    server.ask(&["DQ.BURY", "q", "b"]);
+    top.press("\t\t\t");
+    eventually("it is dead", || top.line("b ").contains("ago"));
+    top.press(ENTER);
+    top.until("rejected");
+    top.press("r");
+    top.until("Redrive b of q?");
+    top.press("y");
+    top.until("redrove b");
+    assert!(state("b").contains("\"ready\""));
+}
+
+#[test]
+fn whole_queues_are_redriven_run_and_purged() {
+    let server = Server::start();
+    for number in 0..25_000 / 500 {
+        let ids: Vec<String> = (0..500).map(|id| format!("m{number}-{id}")).collect();
+        let mut words = vec!["DQ.MPUSH", "q", "500"];
+        words.extend(ids.iter().map(String::as_str));
+        words.extend(["DELAY", "3600000"]);
+        server.ask(&words);
+    }
+    let count = |name: &str| -> u64 {
+        let info = ok(&server, &["info", "q"]);
+        info.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok()).unwrap()
+    };
+    let mut top = Top::start(&server);
+    eventually("they are counted", || top.line("q ").split_whitespace().nth(2) == Some("25000"));
+    top.press("N");
+    top.until("Run 25000 delayed messages of q now?");
+    top.press("y");
+    top.until("25000 messages of q are due now");
+    assert_eq!((count("delayed\t"), count("ready\t")), (0, 25_000));
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "dead"]);
+    server.ask(&["DQ.BURY", "q", "dead"]);
+    eventually("it is dead", || top.line("q ").split_whitespace().nth(4) == Some("1"));
+    top.press("R");
+    top.until("Redrive 1 dead messages of q?");
+    top.press("y");
+    top.until("redrove 1 messages of q");
+    eventually("it is ready", || top.line("q ").split_whitespace().nth(1) == Some("25001"));
+    top.press(ENTER);
+    top.until("ready 25001");
+    top.press("X");
+    top.until("Purge 25001 ready messages of q for good?");
+    top.press("y");
+    top.until("purged 25001 ready messages of q");
+    assert_eq!(count("ready\t"), 0);
+}
+
+#[test]
+fn five_thousand_queues_are_sorted_and_filtered() {
+    let server = Server::start();
+    let client = server.client();
+    for number in 0..5_000 {
+        let queue = client.queue::<dq_client::Raw>(format!("q{number:04}"));
+        queue.push(&dq_client::Raw(b"x".to_vec())).id("m").send().unwrap();
+    }
+    server.ask(&["DQ.BURY", "q3333", "m"]);
+    let mut top = Top::with(&server, (200, 50), "");
+    top.until("5000 queues");
+    top.until("q0046");
+    top.press("\x1b[F");
+    top.until("q4999");
+    top.press("\x1b[H");
+    top.until("q0000");
+    top.press("ssss");
+    // Also those that were never on the screen have been read.
+    eventually("the dead one comes first", || top.text().lines().nth(2).is_some_and(|line| line.starts_with("q3333")));
+    top.press("/");
+    top.until("Filter:");
+    top.press("4242");
+    top.until("1 with \"4242\"");
+    top.press(ENTER);
+    top.press(ENTER);
+    top.until("payloads 1 B");
+}
+
+#[test]
+fn a_lost_server_is_shown_and_recovers() {
+    let mut server = Server::start();
+    ok(&server, &["push", "before", "x"]);
+    let mut top = Top::start(&server);
+    top.until("before");
+    server.kill();
+    top.until("The server cannot be read");
+    // Keys are answered meanwhile.
+    top.press("?");
+    top.until("Keys");
+    top.press("?");
+    server.boot();
+    ok(&server, &["push", "after", "x"]);
+    top.until("after");
+    top.until_gone("cannot be read");
+    top.until_gone("before");
+    top.press("q");
+    assert_eq!(top.ended(), "0");
+}
+
+#[test]
+fn the_terminal_is_given_back() {
+    let server = Server::start();
+    for end in ["q", "\x03", "TERM", "HUP"] {
+        let mut top = Top::start(&server);
+        assert!(top.screen.lock().unwrap().0.screen().alternate_screen());
+        if end.len() > 1 {
+            let killed = Command::new("kill").args([&format!("-{end}"), top.read("pid").trim()]).status();
+            assert!(killed.unwrap().success());
+        } else {
+            top.press(end);
+        }
+        assert_eq!(top.ended(), "0", "{end}");
+    }
+}
+
+#[test]
+fn a_terminal_that_is_closed_ends_it() {
+    let server = Server::start();
+    let mut top = Top::start(&server);
+    let pid = top.read("pid");
+    // Without `script`, nobody has the other end.
+    top.child.kill().unwrap();
+    top.child.wait().unwrap();
+    let is_there = || {
+        let found = Command::new("kill").args(["-0", pid.trim()]).stderr(Stdio::null()).status();
+        found.unwrap().success()
+    };
+    eventually("it ends", || !is_there());
+}
+
+#[test]
+fn the_screen_follows_the_size_of_the_terminal() {
+    let server = Server::start();
+    ok(&server, &["push", "q", "x"]);
+    let top = Top::start(&server);
+    top.until("STATE");
+    top.resize(40, 10);
+    top.until_gone("STATE");
+    eventually("ten lines", || top.text().lines().count() == 10 && top.text().contains("READY"));
+    top.resize(120, 30);
+    top.until("STATE");
+    eventually("thirty lines", || top.text().lines().count() == 30);
+}
+
+#[test]
+fn no_color_means_no_colours() {
+    let server = Server::start();
+    // The line of the cursor is reversed, so another one has to have the colour.
+    ok(&server, &["push", "a", "x"]);
+    ok(&server, &["push", "q", "x", "--id", "m"]);
+    server.ask(&["DQ.BURY", "q", "m"]);
+    let has_colours = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).contains("\x1b[38;5;");
+    for (variables, colours) in [("NO_COLOR=", true), ("NO_COLOR=1", false)] {
+        let top = Top::with(&server, (80, 24), variables);
+        eventually("it is dead", || top.line("q ").split_whitespace().nth(4) == Some("1"));
+        assert_eq!(has_colours(top.bytes()), colours, "{variables}");
+    }
+}
+
+#[test]
+fn a_pipe_is_refused_and_says_what_to_use() {
+    let server = Server::start();
+    let ran = run(command(&server, &["top"]));
+    assert_eq!((ran.code, ran.err.lines().count()), (3, 1), "{ran:?}");
+    assert!(ran.err.contains("terminal") && ran.err.contains("dqctl ls"), "{ran:?}");
+    assert_eq!(run(command(&server, &["top", "--json"])).code, 2);
+    let none = run(crate::dqctl::without_server(&["top", "-u", "redis://127.0.0.1:1"]));
+    assert_eq!((none.code, none.err.lines().count()), (3, 1), "{none:?}");
+}
