@@ -1,6 +1,7 @@
 //! Groups through the operations of a queue.
 
 use super::super::id::{Floor, Id, Target};
+use super::super::record::{StateKind, States};
 use super::super::settings::{GroupOrder, Settings};
 use super::super::time::{DurationMs, UnixMs};
 use super::super::{Effect, Lease, Nack, NewMessage, Pop, Queue, Stamped, Verdict};
@@ -69,6 +70,13 @@ impl Pair {
         let sequence = self.queue.ack(at(now), &Target::parse(name.as_bytes()).unwrap()).unwrap().sequence;
         self.queue.stamp(at(now));
         self.replica.apply(&Stamped { now: at(now), effect: Effect::Ack(vec![sequence]) }).unwrap();
+        self.assert_same();
+    }
+
+    fn alter(&mut self, now: u64, groupinflight: u64, grouporder: GroupOrder) {
+        let settings = Settings { groupinflight, grouporder, ..*self.queue.settings() };
+        self.queue.alter(at(now), settings);
+        self.replica.apply(&Stamped { now: at(now), effect: Effect::Alter(settings, None) }).unwrap();
         self.assert_same();
     }
 
@@ -208,23 +216,34 @@ fn other_limits_apply_to_groups_at_once() {
     let mut pair = Pair::new(1, GroupOrder::Due);
     (0..5).for_each(|nth| pair.push(0, "a", &format!("a{nth}")));
     assert_eq!(pair.pop(0, 9, LEASED), "a0");
-    let alter = |pair: &mut Pair, groupinflight, grouporder| {
-        let settings = Settings { groupinflight, grouporder, ..*pair.queue.settings() };
-        pair.queue.alter(at(1), settings);
-        pair.replica.apply(&Stamped { now: at(1), effect: Effect::Alter(settings, None) }).unwrap();
-        pair.assert_same();
-    };
-    alter(&mut pair, 3, GroupOrder::Turn);
+    pair.alter(1, 3, GroupOrder::Turn);
     assert_eq!(pair.pop(1, 9, LEASED), "a1 a2");
-    alter(&mut pair, 1, GroupOrder::Due);
+    pair.alter(1, 1, GroupOrder::Due);
     // All three are in flight, and each keeps its place.
     pair.ack(2, "a0");
     assert_eq!(pair.pop(2, 9, LEASED), "");
     assert_eq!(pair.pop(1_001, 9, LEASED), "a1 a2");
-    alter(&mut pair, 0, GroupOrder::Turn);
+    pair.alter(1, 0, GroupOrder::Turn);
     assert_eq!(pair.pop(1_002, 9, LEASED), "a3 a4");
     assert!(pair.queue.cancel(at(1_003), &Id::parse(b"a3").unwrap()).is_some());
     assert_eq!(pair.queue.check(), Ok(()));
+}
+
+#[test]
+fn limits_altered_while_no_group_is_left_hold_for_the_next_one() {
+    let mut pair = Pair::new(1, GroupOrder::Due);
+    pair.push(0, "a", "a1");
+    (0..10).for_each(|nth| pair.push(0, "", &format!("n{nth}")));
+    pair.pop(0, 11, LEASED);
+    pair.push(0, "", "kept");
+    // In bulk: the orders of the groups are built again, and no message has one.
+    let purged = pair.queue.purge(at(1), States::only(StateKind::InFlight));
+    assert_eq!(purged.count, 11);
+    pair.queue.stamp(at(1));
+    pair.replica.apply(&Stamped { now: at(1), effect: Effect::Purge(purged.spans, purged.done) }).unwrap();
+    pair.alter(1, 0, GroupOrder::Due);
+    ["b1", "b2", "b3"].into_iter().for_each(|name| pair.push(1, "b", name));
+    assert_eq!(pair.pop(1, 9, LEASED), "kept b1 b2 b3");
 }
 
 #[test]

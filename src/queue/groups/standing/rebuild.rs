@@ -55,6 +55,10 @@ impl Standing {
             }
         }
         standing.build(messages, &waiting);
+        if standing.is_vacant() {
+            // The groups are about to end. What is kept of them would keep limits that may be altered meanwhile.
+            return None;
+        }
         standing.advance(boundary);
         Some(Box::new(standing))
     }
