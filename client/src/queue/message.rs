@@ -107,6 +107,8 @@ pub struct Message<T> {
     pub done: Option<SystemTime>,
     /// Done: until when it is kept.
     pub kept_until: Option<SystemTime>,
+    /// In a scan that asks for it: the place in the push order, larger for a message that was pushed later.
+    pub sequence: Option<u64>,
     /// Fields that this version of the crate does not know, as text.
     pub other: BTreeMap<String, String>,
     bytes: Vec<u8>,
@@ -176,6 +178,7 @@ impl<T> Message<T> {
         let done = number("done")?.map(time);
         // A schedule has a field of this name too, which is the end of its series.
         let kept_until = if done.is_some() { number("until")?.map(time) } else { None };
+        let sequence = number("sequence")?.map(unsigned);
         let schedule = Recurring::read(&mut fields)?;
         let mut text = |name: &str| fields.take(name).as_ref().map(reply::text).transpose();
         let state = text("state")?.ok_or_else(|| missing("state"))?.parse()?;
@@ -201,6 +204,7 @@ impl<T> Message<T> {
             schedule,
             done,
             kept_until,
+            sequence,
             other,
             bytes: payload,
             result,

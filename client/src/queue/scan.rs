@@ -18,6 +18,7 @@ pub struct Scan<'a, T> {
     queue: &'a Queue<T>,
     state: Option<State>,
     recurring: bool,
+    sequence: bool,
     page: VecDeque<Message<T>>,
     /// `None`: there is no further page.
     cursor: Option<Vec<u8>>,
@@ -25,7 +26,14 @@ pub struct Scan<'a, T> {
 
 impl<'a, T> Scan<'a, T> {
     pub(super) fn new(queue: &'a Queue<T>) -> Scan<'a, T> {
-        Scan { queue, state: None, recurring: false, page: VecDeque::new(), cursor: Some(b"0".to_vec()) }
+        Scan {
+            queue,
+            state: None,
+            recurring: false,
+            sequence: false,
+            page: VecDeque::new(),
+            cursor: Some(b"0".to_vec()),
+        }
     }
 
     /// Only messages in this state.
@@ -42,6 +50,13 @@ impl<'a, T> Scan<'a, T> {
         self
     }
 
+    /// Each message says its place in the push order; see [`Message::sequence`].
+    #[must_use]
+    pub fn sequence(mut self) -> Self {
+        self.sequence = true;
+        self
+    }
+
     fn next_page(&mut self, cursor: Vec<u8>) -> Result<(), Error> {
         let mut command = self.queue.command("DQ.SCAN");
         command.word(cursor);
@@ -51,6 +66,9 @@ impl<'a, T> Scan<'a, T> {
         }
         if self.recurring {
             command.word("RECURRING");
+        }
+        if self.sequence {
+            command.word("SEQUENCE");
         }
         let reply = self.queue.answer(&command, Resend::Harmless).map_err(|failure| failure.error)?.value;
         let mut parts = reply::list(reply)?.into_iter();

@@ -211,6 +211,8 @@ fn a_scan_returns_every_message_once() {
         seen.dedup();
         assert_eq!(seen.len(), 1235);
         assert_eq!(mails.scan().state(State::Ready).count(), 1000);
+        let places: Vec<_> = mails.scan().sequence().map(|message| message.unwrap().sequence.unwrap()).collect();
+        assert_eq!(places.iter().collect::<std::collections::BTreeSet<_>>().len(), 1235, "each has a place of its own");
         assert_eq!(
             mails.scan().recurring().map(|message| message.unwrap().id.to_string()).collect::<Vec<_>>(),
             ["tick"]
