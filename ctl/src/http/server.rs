@@ -45,20 +45,28 @@ pub fn run(
                 continue;
             };
             let Some(counted) = Open::admit(&open) else { continue };
+            // Here and not in its thread, which may begin later: a connection that has not sent its request yet waits for
+            // its client, so the next one that comes can take its place.
+            let Ok(waiting) = counted.wait_for(&stream) else { continue };
             let answer = Arc::clone(&answer);
             // If there is no thread, the connection is closed.
             let _ = thread::Builder::new().name("dq-request".to_owned()).spawn(move || {
-                let _ = reply(stream, &counted, answer.as_ref());
+                let _ = reply(stream, &counted, waiting, answer.as_ref());
             });
         }
     })?;
     Ok(())
 }
 
-fn reply(stream: TcpStream, counted: &Counted, answer: impl Fn(&mut Request) -> Response) -> io::Result<()> {
+fn reply(
+    stream: TcpStream,
+    counted: &Counted,
+    waiting: Waiting,
+    answer: impl Fn(&mut Request) -> Response,
+) -> io::Result<()> {
     let local = stream.local_addr()?;
     let patient = Patient { stream: stream.try_clone()?, deadline: Instant::now() + PATIENCE };
-    let (response, rest, is_head) = match Request::read(patient, local, counted.wait_for(&stream)?) {
+    let (response, rest, is_head) = match Request::read(patient, local, waiting) {
         Ok(mut request) => {
             let response = answer(&mut request);
             let is_head = request.method == "HEAD";
