@@ -1,0 +1,157 @@
+//! What few messages have, stored apart from their headers: an error, an origin, a schedule, a time to keep what is left of
+//! them, a delivery beside a kept message, and large payloads.
+
+// The segment of a place comes from a search in the same call.
+#![allow(clippy::indexing_slicing)]
+
+use super::super::id::Sequence;
+use super::super::origin::Origin;
+use super::super::record::Record;
+use super::super::recurring::Recurring;
+use super::super::time::DurationMs;
+use super::{At, Store};
+use std::collections::BTreeMap;
+
+/// A message that is still delivered while another one is kept to take its place (`REPLACE LATER`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Leaving {
+    /// Its record as of its replacement. The lease of its delivery may have been extended since.
+    pub record: Record,
+    /// Its payload.
+    pub payload: Box<[u8]>,
+    /// The error text that was last stored with it.
+    pub error: Option<Box<[u8]>>,
+}
+
+/// The data that few messages have.
+#[derive(Debug, Default)]
+pub(super) struct Aside {
+    pub(super) large: BTreeMap<Sequence, Box<[u8]>>,
+    pub(super) errors: BTreeMap<Sequence, Box<[u8]>>,
+    pub(super) origins: BTreeMap<Sequence, Origin>,
+    pub(super) retains: BTreeMap<Sequence, DurationMs>,
+    pub(super) recurring: BTreeMap<Sequence, Box<Recurring>>,
+    /// The messages that are still delivered beside a kept one, by the sequence of the kept one.
+    pub(super) leaving: BTreeMap<Sequence, Box<Leaving>>,
+}
+
+impl Aside {
+    /// Removes what is stored of a message. Returns the length of its payload, if that is stored here.
+    pub(super) fn remove(&mut self, sequence: Sequence) -> Option<usize> {
+        self.leaving.remove(&sequence);
+        self.errors.remove(&sequence);
+        self.origins.remove(&sequence);
+        self.retains.remove(&sequence);
+        self.recurring.remove(&sequence);
+        self.large.remove(&sequence).map(|payload| payload.len())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.large.is_empty()
+            && self.errors.is_empty()
+            && !self.has_unmarked()
+            && self.recurring.is_empty()
+            && self.leaving.is_empty()
+    }
+
+    /// Whether anything is stored of messages whose headers do not say so.
+    pub(super) fn has_unmarked(&self) -> bool {
+        !self.origins.is_empty() || !self.retains.is_empty()
+    }
+}
+
+impl Store {
+    /// Stores `error` with the message, or clears the stored error.
+    pub fn set_error(&mut self, at: At, error: Option<&[u8]>) {
+        let sequence = Sequence(self.header(at).sequence);
+        let errors = &mut self.aside.get_or_insert_default().errors;
+        match error {
+            Some(error) => errors.insert(sequence, error.into()),
+            None => errors.remove(&sequence),
+        };
+        self.segments[at.segment].set_error(at.index, error.is_some());
+    }
+
+    /// The message that is still delivered beside the kept one at a place.
+    pub fn leaving(&self, at: At) -> Option<&Leaving> {
+        let aside = self.aside.as_ref()?;
+        aside.leaving.get(&self.sequence(at)).map(|leaving| &**leaving)
+    }
+
+    /// The messages that are still delivered beside kept ones, with the sequences of these.
+    pub fn all_leaving(&self) -> impl Iterator<Item = (Sequence, &Leaving)> {
+        let leaving = self.aside.iter().flat_map(|aside| &aside.leaving);
+        leaving.map(|(sequence, leaving)| (*sequence, &**leaving))
+    }
+
+    /// Stores the message that is still delivered beside the kept one at a place.
+    pub fn set_leaving(&mut self, at: At, leaving: Leaving) {
+        self.take_leaving(at);
+        let sequence = self.sequence(at);
+        self.payload_bytes += leaving.payload.len() as u64;
+        self.aside.get_or_insert_default().leaving.insert(sequence, Box::new(leaving));
+    }
+
+    /// Removes the message that is still delivered beside the one at a place, and returns it if there was one.
+    #[inline]
+    pub fn take_leaving(&mut self, at: At) -> Option<Leaving> {
+        let sequence = self.sequence(at);
+        let aside = self.aside.as_mut().filter(|aside| !aside.leaving.is_empty())?;
+        let leaving = aside.leaving.remove(&sequence)?;
+        self.payload_bytes -= leaving.payload.len() as u64;
+        if aside.is_empty() {
+            self.aside = None;
+        }
+        Some(*leaving)
+    }
+
+    /// Stores where the message comes from, unless its sequence tells.
+    pub fn set_origin(&mut self, at: At, origin: Origin) {
+        let sequence = self.sequence(at);
+        let Some(origin) = origin.unless_told_by(sequence) else { return };
+        self.aside.get_or_insert_default().origins.insert(sequence, origin);
+    }
+
+    /// How long the message is kept after its completion, if it says so itself.
+    pub fn retain(&self, at: At) -> Option<DurationMs> {
+        self.aside.as_ref()?.retains.get(&self.sequence(at)).copied()
+    }
+
+    /// Whether any message says how long it is kept.
+    #[inline]
+    pub fn has_retain(&self) -> bool {
+        self.aside.as_ref().is_some_and(|aside| !aside.retains.is_empty())
+    }
+
+    /// Stores how long the message is kept after its completion.
+    pub fn set_retain(&mut self, at: At, retain: DurationMs) {
+        let sequence = self.sequence(at);
+        self.aside.get_or_insert_default().retains.insert(sequence, retain);
+    }
+
+    /// What a recurring message has beside its record; `None` for an ordinary message.
+    pub fn recurring(&self, at: At) -> Option<&Recurring> {
+        let header = self.header(at);
+        let aside = self.aside.as_ref().filter(|_| header.is_recurring())?;
+        aside.recurring.get(&Sequence(header.sequence)).map(|recurring| &**recurring)
+    }
+
+    /// [`Store::recurring`], to change it.
+    pub fn recurring_mut(&mut self, at: At) -> Option<&mut Recurring> {
+        let header = *self.header(at);
+        let aside = self.aside.as_mut().filter(|_| header.is_recurring())?;
+        aside.recurring.get_mut(&Sequence(header.sequence)).map(|recurring| &mut **recurring)
+    }
+
+    /// Stores what a recurring message has beside its record, and marks the message as recurring.
+    pub fn set_recurring(&mut self, at: At, recurring: Box<Recurring>) {
+        let sequence = Sequence(self.header(at).sequence);
+        self.aside.get_or_insert_default().recurring.insert(sequence, recurring);
+        self.segments[at.segment].set_recurring(at.index);
+    }
+
+    /// The number of recurring messages.
+    pub fn recurring_count(&self) -> usize {
+        self.aside.as_ref().map_or(0, |aside| aside.recurring.len())
+    }
+}
