@@ -1,6 +1,6 @@
 //! A blocked client is served only if the server would accept the same command at that moment.
 
-use crate::support::{eventually, Client, Reply, Server};
+use crate::support::{eventually, Client, NoSave, Reply, Server};
 
 /// Two blocked clients that came one after the other, and a third connection; a message falls due for them shortly.
 fn two_blocked(server: &Server) -> (Client, Client, Client) {
@@ -43,24 +43,8 @@ fn blocked_clients_wait_while_too_few_replicas_are_there() {
 #[test]
 fn blocked_clients_wait_while_the_server_cannot_save() {
     let server = Server::start();
-    // A save cannot replace a directory.
-    let in_the_way = server.dir().join("dump.rdb");
-    std::fs::create_dir(&in_the_way).expect("a directory");
-    let saved = |c: &mut Client, status: &str| {
-        c.ask("BGSAVE");
-        eventually("the save ends", || {
-            c.info("persistence", "rdb_bgsave_in_progress") == "0"
-                && c.info("persistence", "rdb_last_bgsave_status") == status
-        });
-    };
-    let mut c = server.client();
-    c.cmd(&["CONFIG", "SET", "save", "3600 1000000"]).ok();
-    c.configure("stop-writes-on-bgsave-error", "no");
-    saved(&mut c, "err");
-    expect_waits_while(&server, &["CONFIG SET stop-writes-on-bgsave-error yes"], |c| {
-        std::fs::remove_dir(&in_the_way).expect("removed");
-        saved(c, "ok");
-    });
+    let no_save = NoSave::on(&server);
+    expect_waits_while(&server, &["CONFIG SET stop-writes-on-bgsave-error yes"], |c| no_save.end(c));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A target that refuses a message: nothing is lost, the queue says why, and tries again each second.
 
 use super::{elements, error_of, ids, until_forwarded};
-use crate::support::{eventually, Client, Server};
+use crate::support::{eventually, Client, NoSave, Server};
 
 /// A client of a server whose paused queue `q` has two messages.
 fn with_two(server: &Server) -> Client {
@@ -75,26 +75,12 @@ fn messages_wait_while_too_few_replicas_are_there() {
 #[test]
 fn messages_wait_while_the_server_cannot_save() {
     let server = Server::start();
-    // A save cannot replace a directory.
-    let in_the_way = server.dir().join("dump.rdb");
-    std::fs::create_dir(&in_the_way).expect("a directory");
-    let saved = |c: &mut Client, status: &str| {
-        c.ask("BGSAVE");
-        eventually("the save ends", || {
-            c.info("persistence", "rdb_bgsave_in_progress") == "0"
-                && c.info("persistence", "rdb_last_bgsave_status") == status
-        });
-    };
-    let mut c = server.client();
-    c.cmd(&["CONFIG", "SET", "save", "3600 1000000"]).ok();
-    c.configure("stop-writes-on-bgsave-error", "no");
-    saved(&mut c, "err");
+    let (no_save, mut c) = (NoSave::on(&server), server.client());
     c.create("q FORWARD STREAM s");
     c.push("q x ID m DELAY 50");
     c.configure("stop-writes-on-bgsave-error", "yes");
     assert!(error_of(&mut c, "q").starts_with("MISCONF"));
-    std::fs::remove_dir(&in_the_way).expect("removed");
-    saved(&mut c, "ok");
+    no_save.end(&mut c);
     until_forwarded(&mut c, "q", 1);
     assert_eq!(ids(&mut c, "s"), ["m"]);
 }

@@ -1,6 +1,6 @@
 //! Generic commands: a queue works with DEL, EXPIRE, RENAME, COPY, DUMP, WATCH and the like as any key does.
 
-use crate::support::{eventually, every_state, in_both_protocols, Client, Protocol, Reply, Server};
+use crate::support::{eventually, every_state, in_both_protocols, touches, Client, Protocol, Reply, Server};
 
 #[test]
 fn its_type_has_a_name() {
@@ -209,16 +209,6 @@ fn it_answers_to_object_like_any_key() {
     assert!(c.ask("OBJECT IDLETIME q").int() >= 0);
     assert_eq!(c.ask("TOUCH q"), Reply::Int(1));
     assert_eq!(c.ask("RANDOMKEY"), Reply::bulk("q"));
-}
-
-/// Whether a watcher of `q` sees a change while `act` runs.
-fn touches(server: &Server, act: impl FnOnce(&mut Client)) -> bool {
-    let (mut watcher, mut c) = (server.client(), server.client());
-    watcher.ask("WATCH q").ok();
-    act(&mut c);
-    watcher.ask("MULTI").ok();
-    watcher.ask("PING");
-    watcher.ask("EXEC").is_null()
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Schedules while something happens to their key or to their server.
 
-use crate::support::{eventually, in_both_protocols, Client, Clock, Reply, Server};
+use crate::support::{eventually, in_both_protocols, touches, Client, Clock, Reply, Server};
 
 /// A schedule whose runs fail by themselves, so that the timer has something to do.
 fn declare_failing(c: &mut Client, key: &str) {
@@ -78,16 +78,6 @@ fn a_promoted_replica_ends_the_run_that_its_master_left() {
     r.ask("REPLICAOF NO ONE").ok();
     eventually("the run has ended", || failed(&mut r, "q") == 1);
     assert_eq!(r.state("q", "s"), "delayed");
-}
-
-/// Whether a watcher of `q` sees a change while `act` runs.
-fn touches(server: &Server, act: impl FnOnce(&mut Client)) -> bool {
-    let (mut watcher, mut c) = (server.client(), server.client());
-    watcher.ask("WATCH q").ok();
-    act(&mut c);
-    watcher.ask("MULTI").ok();
-    watcher.ask("PING");
-    watcher.ask("EXEC").is_null()
 }
 
 #[test]

@@ -18,7 +18,9 @@ mod scenario;
 mod sentinel;
 mod server;
 mod transcript;
+mod trouble;
 mod wait;
+mod watching;
 
 pub use aof::{effects_of, effects_of_every_state};
 pub use client::{encode, Client, Protocol};
@@ -36,4 +38,6 @@ pub use scenario::{every_command, every_state, known_of_every_command, sequence}
 pub use sentinel::Sentinels;
 pub use server::{in_both_protocols, module, server_binary, Server};
 pub use transcript::Transcript;
+pub use trouble::NoSave;
 pub use wait::{eventually, late_ms};
+pub use watching::touches;
