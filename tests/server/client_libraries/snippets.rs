@@ -71,7 +71,7 @@ fn the_python_programs_of_the_guides_run() {
             outcome.unwrap_or_else(|problem| panic!("{page}: {problem}"));
         }
     }
-    assert!(found >= 2, "{found} programs");
+    assert!(found > 0);
 }
 
 /// The blocks of a language on a page.
