@@ -2,4 +2,5 @@
 
 mod capabilities;
 mod nodes;
+mod ordering;
 mod slots;
