@@ -1,7 +1,7 @@
 //! `DQ.INFO key`
 
 use super::error::Error;
-use super::{key_name, look_at, now, serve};
+use super::{key_name, look_caught_up, now, serve};
 use crate::host::blocked;
 use crate::module_api::ctx::Ctx;
 use crate::module_api::guard::plant;
@@ -39,7 +39,7 @@ fn info(call: &mut Call<'_>) -> Result<(), Error> {
     let now = now(ctx);
     plant("command");
     let waiting = blocked::clients_blocked_on(ctx, name);
-    if look_at(ctx, name, now, |held| reply_queue(ctx, &held.queue, waiting, now))?.is_none() {
+    if look_caught_up(ctx, name, now, |held| reply_queue(ctx, &held.queue, waiting, now))?.is_none() {
         ctx.null_array();
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use super::error::Error;
 use super::options::{options, OptionSet, Options};
-use super::{key_name, look_at, now, serve};
+use super::{key_name, look_caught_up, now, serve};
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use crate::queue::StateKind;
 
@@ -58,7 +58,7 @@ fn len(call: &mut Call<'_>) -> Result<(), Error> {
     let name = key_name(call)?;
     let (wanted, group) = parse(call)?;
     let now = now(ctx);
-    let counts = look_at(ctx, name, now, |held| match group {
+    let counts = look_caught_up(ctx, name, now, |held| match group {
         None => held.queue.counts_at(now),
         Some(group) => held.queue.counts_of_group(now, group),
     })?;
