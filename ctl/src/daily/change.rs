@@ -1,6 +1,6 @@
 //! `dqctl cancel`, `reschedule`, `redrive`, `pause` and `resume`.
 
-use super::{no_such_id, queue};
+use super::{exists, no_such_id, queue};
 use crate::cli::{IdsArgs, PauseArgs, QueueArgs, RedriveArgs, RescheduleArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
@@ -57,6 +57,8 @@ pub fn redrive(client: &Client, args: &RedriveArgs, output: &Output) -> Result<O
     let wanted = u64::try_from(args.ids.len()).unwrap_or(u64::MAX);
     if redriven < wanted {
         eprintln!("dqctl: {} of {wanted} messages are not dead in the queue {}", wanted - redriven, args.queue);
+    } else if redriven == 0 {
+        return Ok(Outcome::found(exists(client, &args.queue)?));
     }
     Ok(Outcome::found(redriven >= wanted))
 }

@@ -1,6 +1,6 @@
 //! `dqctl groups`.
 
-use super::queue;
+use super::{exists, queue};
 use crate::cli::QueueArgs;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, Table};
@@ -13,8 +13,10 @@ const COLUMNS: &[&str] = &["group", "waiting", "occupied", "oldest-due"];
 
 pub fn groups(client: &Client, args: &QueueArgs, output: &Output) -> Result<Outcome, Failure> {
     let mut table = Table::new(COLUMNS);
+    let mut found = false;
     for group in queue(client, &args.queue).groups() {
         let group = group?;
+        found = true;
         let name = String::from_utf8_lossy(&group.name).into_owned();
         let since = group.oldest_due.and_then(|due| due.duration_since(UNIX_EPOCH).ok());
         let due = since.and_then(|since| i64::try_from(since.as_millis()).ok());
@@ -32,6 +34,9 @@ pub fn groups(client: &Client, args: &QueueArgs, output: &Output) -> Result<Outc
             let due = due.map_or_else(|| "-".to_owned(), instant);
             table.row(vec![name, group.waiting.to_string(), group.occupied.to_string(), due]);
         }
+    }
+    if !found && !exists(client, &args.queue)? {
+        return Ok(Outcome::Nothing);
     }
     if !output.json {
         output.table(&table)?;

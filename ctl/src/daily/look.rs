@@ -1,6 +1,6 @@
 //! `dqctl get` and `dqctl peek`.
 
-use super::no_such_id;
+use super::{exists, no_such_id};
 use crate::cli::{GetArgs, PeekArgs};
 use crate::failure::{Failure, Outcome};
 use crate::message;
@@ -34,6 +34,9 @@ pub fn peek(client: &Client, args: &PeekArgs, output: &Output) -> Result<Outcome
         for message in reply::list(client.call(&command, Resend::Harmless)?)? {
             messages.extend(Fields::read(message)?);
         }
+    }
+    if messages.is_empty() && !exists(client, &args.queue)? {
+        return Ok(Outcome::Nothing);
     }
     message::list(&messages, output)?;
     Ok(Outcome::Done)

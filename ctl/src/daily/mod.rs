@@ -39,3 +39,12 @@ fn no_such_id(queue: &str, id: &str) {
 fn no_such_queue(queue: &str) {
     eprintln!("dqctl: there is no queue {queue}; dqctl ls lists the queues");
 }
+
+/// Whether a queue exists in which a command found nothing. If it does not, that is reported on standard error.
+fn exists(client: &Client, name: &str) -> Result<bool, Failure> {
+    let exists = queue(client, name).info()?.is_some();
+    if !exists {
+        no_such_queue(name);
+    }
+    Ok(exists)
+}

@@ -1,6 +1,6 @@
 //! `dqctl schedule`.
 
-use super::{payload, queue};
+use super::{exists, payload, queue};
 use crate::cli::ScheduleArgs;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, Table};
@@ -64,7 +64,7 @@ fn declare(client: &Client, args: &ScheduleArgs, id: &str, output: &Output) -> R
 
 /// The recurring messages of a queue.
 fn list(client: &Client, name: &str, output: &Output) -> Result<Outcome, Failure> {
-    let mut table = Table::new(COLUMNS);
+    let (mut table, mut found) = (Table::new(COLUMNS), false);
     let mut cursor = b"0".to_vec();
     loop {
         let command = cmd("DQ.SCAN").arg(name).arg(&cursor).arg("RECURRING").clone();
@@ -72,6 +72,7 @@ fn list(client: &Client, name: &str, output: &Output) -> Result<Outcome, Failure
         let Some(Value::BulkString(next)) = page.next() else { break };
         for message in reply::list(page.next().unwrap_or(Value::Nil))? {
             let message = Fields::read(message)?.unwrap_or_default();
+            found = true;
             if output.json {
                 output.object(&message.json())?;
             } else {
@@ -82,6 +83,9 @@ fn list(client: &Client, name: &str, output: &Output) -> Result<Outcome, Failure
         if cursor == b"0" {
             break;
         }
+    }
+    if !found && !exists(client, name)? {
+        return Ok(Outcome::Nothing);
     }
     if !output.json {
         output.table(&table)?;

@@ -75,7 +75,7 @@ impl Request {
     pub fn body(&mut self, limit: usize) -> Result<Vec<u8>, Response> {
         let length = self.length()?;
         if length > limit {
-            return Err(Response::text(413, &format!("the body of a request has at most {limit} bytes")));
+            return Err(Response::refusal(413, &format!("the body of a request has at most {limit} bytes")));
         }
         if self.header("expect").is_some_and(|expected| expected.eq_ignore_ascii_case("100-continue")) {
             self.reader.get_mut().tell_to_continue().map_err(|_| too_slow())?;
@@ -88,7 +88,7 @@ impl Request {
 
     fn length(&self) -> Result<usize, Response> {
         if self.has("transfer-encoding") {
-            return Err(Response::text(411, "send the body with a Content-Length"));
+            return Err(Response::refusal(411, "send the body with a Content-Length"));
         }
         if !self.has("content-length") {
             return Ok(0);
@@ -110,16 +110,16 @@ fn line(reader: &mut BufReader<Patient>, left: &mut u64) -> Result<String, Respo
     *left -= read as u64;
     if bytes.last() != Some(&b'\n') {
         let is_too_long = *left == 0;
-        return Err(if is_too_long { Response::text(431, "the head is too long") } else { malformed() });
+        return Err(if is_too_long { Response::refusal(431, "the head is too long") } else { malformed() });
     }
     let text = String::from_utf8(bytes).map_err(|_| malformed())?;
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
 fn malformed() -> Response {
-    Response::text(400, "this is not a request of HTTP/1.1 that dqctl understands")
+    Response::refusal(400, "this is not a request of HTTP/1.1 that dqctl understands")
 }
 
 fn too_slow() -> Response {
-    Response::text(408, "the request did not come in time")
+    Response::refusal(408, "the request did not come in time")
 }

@@ -20,6 +20,11 @@ impl Response {
         Response::new(status, "text/plain; charset=utf-8", format!("{text}\n"))
     }
 
+    /// What is wrong with a request, as `{"error": "…"}`.
+    pub fn refusal(status: u16, text: &str) -> Response {
+        Response::new(status, "application/json", serde_json::json!({ "error": text }).to_string())
+    }
+
     /// The same with one more header.
     pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Response {
         self.headers.push((name, value.into()));

@@ -14,6 +14,14 @@ pub struct WebArgs {
     #[arg(long, value_name = "TOKEN", env = "DQ_WEB_TOKEN", hide_env_values = true)]
     pub token: Option<String>,
     /// A host name under which the page is reached, besides localhost and the addresses; can be repeated
-    #[arg(long = "host", value_name = "NAME")]
+    #[arg(long = "host", value_name = "NAME", value_parser = parse_host)]
     pub hosts: Vec<String>,
+}
+
+/// A host name alone: a port in it would never match, because that of a request is not compared.
+fn parse_host(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.contains([':', '/', ' ', '[']) {
+        return Err("give the name alone, such as queues.example.com, without a scheme or a port".to_owned());
+    }
+    Ok(text.to_owned())
 }

@@ -73,6 +73,23 @@ fn an_id_that_is_not_found_exits_with_1() {
 }
 
 #[test]
+fn a_queue_that_does_not_exist_exits_with_1() {
+    let server = Server::start();
+    for line in
+        [&["peek", "none"][..], &["groups", "none"], &["schedule", "none"], &["redrive", "none"], &["info", "none"]]
+    {
+        let refused = dqctl(&server, line);
+        assert_eq!(refused.code, 1, "{line:?}");
+        assert!(refused.err.contains("there is no queue none"), "{line:?}: {refused:?}");
+    }
+    ok(&server, &["push", "empty", "x", "--id", "m"]);
+    ok(&server, &["cancel", "empty", "m"]);
+    for line in [&["peek", "empty"][..], &["groups", "empty"], &["schedule", "empty"], &["redrive", "empty"]] {
+        ok(&server, line);
+    }
+}
+
+#[test]
 fn cancel_removes_messages_and_names_those_it_does_not_find() {
     let server = Server::start();
     for id in ["a", "b"] {

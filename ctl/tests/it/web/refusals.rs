@@ -178,7 +178,9 @@ fn requests_have_limits() {
     let long = ["X-DQ: 1", "Host: localhost"];
     let mut stream = web.connect();
     write!(stream, "POST /api/push HTTP/1.1\r\n{}\r\nContent-Length: 99999999\r\n\r\n{{", long.join("\r\n")).unwrap();
-    assert_eq!(answer(&mut stream).status, 413);
+    let refused = answer(&mut stream);
+    assert_eq!(refused.status, 413);
+    assert!(refused.json()["error"].is_string(), "{refused:?}");
     for request in [
         "GET http://localhost/ HTTP/1.1\r\nHost: localhost\r\n\r\n",
         "GET / HTTP/1.1 x\r\nHost: localhost\r\n\r\n",
