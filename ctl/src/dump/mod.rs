@@ -31,9 +31,14 @@ pub fn dump(client: &Client, args: &DumpArgs) -> Result<Outcome, Failure> {
     let mut sorter = Sorter::new();
     let lost = collect(client, queue, &info, &mut sorter)?;
     let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
-    out.write_all(line::of_queue(queue, &info).as_bytes())?;
-    sorter.write(&mut out)?;
-    out.flush()?;
+    let written = out
+        .write_all(line::of_queue(queue, &info).as_bytes())
+        .and_then(|()| sorter.write(&mut out))
+        .and_then(|()| out.flush());
+    written.map_err(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => Failure::from(error),
+        _ => Failure::failed(format!("standard output, or a temporary file in TMPDIR: {error}; the dump is not complete: free space, and dump again")),
+    })?;
     if lost > 0 {
         eprintln!("dqctl: not dumped: {lost} messages that are kept beside a delivery (REPLACE LATER)");
     }

@@ -26,7 +26,7 @@ pub fn load(client: &Client, args: &LoadArgs, output: &Output) -> Result<Outcome
     let mut number = 0;
     loop {
         text.clear();
-        if lines.read_until(b'\n', &mut text)? == 0 {
+        if lines.read_until(b'\n', &mut text).map_err(|error| load.unreadable(args, number, &error))? == 0 {
             break;
         }
         number += 1;
@@ -181,6 +181,12 @@ impl<'a> Load<'a> {
                 Err(self.stopped(line, &Failure::from(error)))
             }
         }
+    }
+
+    fn unreadable(&self, args: &LoadArgs, line: u64, error: &io::Error) -> Failure {
+        let file = args.file.as_deref().filter(|path| *path != Path::new("-"));
+        let name = file.map_or_else(|| "standard input".to_owned(), |path| path.display().to_string());
+        self.stopped(line + 1, &format!("{name}: {error}; name a file that dqctl dump wrote"))
     }
 
     fn stopped(&self, line: u64, why: &dyn std::fmt::Display) -> Failure {

@@ -335,3 +335,16 @@ fn resp2_is_understood_as_well() {
     assert_eq!(ok(&server, &["-u", &url, "load", &file(&server, &lines)]), "loaded 1\n");
     assert_eq!(field(&server, "q", "m", "state"), "dead");
 }
+
+#[test]
+fn a_file_that_fails_is_named() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "x"]);
+    let ran = dqctl(&server, &["load", "/"]);
+    assert!(ran.code == 3 && ran.err.contains("/: ") && ran.err.contains("dqctl dump"), "{ran:?}");
+    if let Ok(full) = std::fs::File::options().write(true).open("/dev/full") {
+        let output = crate::dqctl::command(&server, &["dump", "q"]).stdout(full).output().unwrap();
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(3) && err.contains("standard output") && err.contains("space"), "{err}");
+    }
+}
