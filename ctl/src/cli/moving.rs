@@ -37,9 +37,9 @@ pub struct ImportArgs {
     /// zset: the unit of the scores; by default, those from 100000000000 on are milliseconds
     #[arg(long, value_enum)]
     pub unit: Option<Unit>,
-    /// list: the end from which consumers take elements
-    #[arg(long, value_enum, value_name = "END", default_value = "left")]
-    pub from: End,
+    /// list: the end from which consumers take elements [default: left]
+    #[arg(long, value_enum, value_name = "END")]
+    pub from: Option<End>,
     /// rq: the payload is the id of the job alone, for a queue that forwards to the workers of RQ
     #[arg(long)]
     pub job_ids: bool,

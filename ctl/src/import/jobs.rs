@@ -78,9 +78,11 @@ pub fn bullmq(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
     // The names of queues have no colon, so a name with one has its prefix.
     let prefix = if source.contains(&b':') { b"".as_slice() } else { b"bull:" };
     let base = [prefix, source, b":"].concat();
+    // A queue has one name in ids, with the usual prefix or without it.
+    let bare = source.strip_prefix(b"bull:").filter(|name| !name.contains(&b':')).unwrap_or(source);
     let key = |rest: &[u8]| [base.as_slice(), rest].concat();
     let convert = || -> Convert {
-        let (base, queue) = (base.clone(), source.to_vec());
+        let (base, queue) = (base.clone(), bare.to_vec());
         Box::new(move |client: &Client, all: Vec<Found>| {
             let keys: Vec<Vec<u8>> = all.iter().map(|found| [base.as_slice(), &found.value].concat()).collect();
             let hashes = hashes(client, &keys)?;

@@ -44,9 +44,12 @@ fn each(convert: impl Fn(Found) -> Element + 'static) -> Convert {
     Box::new(move |_, all| Ok(all.into_iter().map(&convert).collect()))
 }
 
-/// A job with the id that its JSON says; without one, the job itself is its id.
+/// A job with the id that its JSON says. Without one it cannot be told from an equal job, and stays.
 fn job(kind: &'static str, own: Option<&str>, found: Found, priority: i64) -> Element {
-    let id = id(kind, &[own.map_or(found.value.as_slice(), str::as_bytes)]);
+    let Some(own) = own.filter(|own| !own.is_empty()) else {
+        return Element::Broken(format!("a job of {kind} has no id, so that it cannot be told from an equal one"));
+    };
+    let id = id(kind, &[own.as_bytes()]);
     let message = NewMessage { id, payload: found.value, due: found.due, priority, ..NewMessage::default() };
     Element::Message { message, remove: Vec::new() }
 }
@@ -130,7 +133,7 @@ fn celery_task(message: Vec<u8>, json: &Json, priority: i64) -> Element {
         None => None,
     };
     let own = header("id").or_else(correlation).map(str::to_owned);
-    job("celery", own.as_deref(), Found { value: message, due }, priority)
+    job("celery", own.as_deref(), Found { value: message, due, score: None }, priority)
 }
 
 /// An instant in ISO 8601, in UTC if it has no offset. In Unix ms, not early.

@@ -32,6 +32,7 @@ pub fn import(client: &Client, args: &ImportArgs, output: &Output) -> Result<Out
     if source == queue {
         return Err(Failure::usage("a key cannot be both: name another queue than the source"));
     }
+    check_options(args)?;
     check_queue(client, queue)?;
     let parts = parts(client, args, source)?;
     if parts.is_empty() {
@@ -43,6 +44,7 @@ pub fn import(client: &Client, args: &ImportArgs, output: &Output) -> Result<Out
         queue,
         is_dry: args.dry_run,
         is_move: args.is_move,
+        is_exact: matches!(args.kind, Kind::Zset | Kind::List | Kind::Stream),
         page: FIRST_PAGE,
         counts: Counts::default(),
         progress: Progress::new(if args.dry_run { "counted" } else { "imported" }),
@@ -60,7 +62,7 @@ fn parts(client: &Client, args: &ImportArgs, source: &[u8]) -> Result<Parts, Fai
     Ok(match args.kind {
         Kind::Zset if exists(client, source, "zset")? => vec![Box::new(plain::sorted_set(key, args.unit))],
         Kind::List if exists(client, source, "list")? => {
-            vec![Box::new(plain::PlainList::open(client, key, args.from)?)]
+            vec![Box::new(plain::PlainList::open(client, key, args)?)]
         }
         Kind::Stream if exists(client, source, "stream")? => vec![Box::new(plain::Stream { key, last: None })],
         Kind::Zset | Kind::List | Kind::Stream => Vec::new(),
@@ -70,6 +72,20 @@ fn parts(client: &Client, args: &ImportArgs, source: &[u8]) -> Result<Parts, Fai
         Kind::Celery => libraries::celery(client, source)?,
         Kind::Bullmq => jobs::bullmq(client, source)?,
     })
+}
+
+fn check_options(args: &ImportArgs) -> Result<(), Failure> {
+    let options = [
+        ("--unit", args.unit.is_some(), Kind::Zset, "zset"),
+        ("--from", args.from.is_some(), Kind::List, "list"),
+        ("--job-ids", args.job_ids, Kind::Rq, "rq"),
+    ];
+    match options.into_iter().find(|(_, is_given, kind, _)| *is_given && args.kind != *kind) {
+        None => Ok(()),
+        Some((option, _, _, kind)) => {
+            Err(Failure::usage(format!("{option} is an option of import {kind} alone: leave it out")))
+        }
+    }
 }
 
 fn check_queue(client: &Client, queue: &[u8]) -> Result<(), Failure> {
@@ -113,7 +129,7 @@ impl Counts {
             text.push_str(&format!("; removed {removed} from the source"));
         }
         let object = if args.dry_run {
-            json!({ "would-import": imported, "later": later, "failed": failed })
+            json!({ "would-import": imported, "later": later, "already": already, "failed": failed })
         } else {
             json!({ "imported": imported, "already": already, "removed": removed, "failed": failed })
         };
@@ -132,6 +148,8 @@ struct Import<'a> {
     queue: &'a [u8],
     is_dry: bool,
     is_move: bool,
+    /// An id names one element of the source, and not a job that can be there again, at another time.
+    is_exact: bool,
     /// How many elements are read at a time.
     page: u64,
     counts: Counts,
@@ -155,7 +173,7 @@ impl Import<'_> {
                 }
             }
             self.adapt(&messages);
-            let removed = if self.is_dry { self.count(&messages) } else { self.take(part, &messages, removals)? };
+            let removed = if self.is_dry { self.count(&messages)? } else { self.take(part, &messages, removals)? };
             offset += read - removed;
             self.progress.at(self.counts.imported + self.counts.already);
         }
@@ -173,12 +191,20 @@ impl Import<'_> {
         }
     }
 
-    fn count(&mut self, messages: &[NewMessage]) -> u64 {
+    /// Counts what the queue does not hold. What it only remembers for its `DEDUPE` cannot be seen without a push.
+    fn count(&mut self, messages: &[NewMessage]) -> Result<u64, Failure> {
         let now = crate::time::now_ms();
-        let is_later = |message: &&NewMessage| message.due.is_some_and(|due| due > now);
-        self.counts.later += messages.iter().filter(is_later).count() as u64;
-        self.counts.imported += messages.len() as u64;
-        0
+        let ids: Vec<&[u8]> = messages.iter().map(|message| message.id.as_slice()).collect();
+        let held = get_all(self.client, self.queue, &ids)?;
+        for (message, held) in messages.iter().zip(held) {
+            if held.is_some() {
+                self.counts.already += 1;
+                continue;
+            }
+            self.counts.imported += 1;
+            self.counts.later += u64::from(message.due.is_some_and(|due| due > now));
+        }
+        Ok(0)
     }
 
     /// Pushes messages, and with `--move` removes from the source what the queue has. Returns how many were removed.
@@ -236,7 +262,12 @@ impl Import<'_> {
         let known = messages.iter().zip(pushed).map(|(message, pushed)| match pushed {
             Pushed::New => Known::Same,
             Pushed::Held | Pushed::Dead => {
-                held.next().flatten().map_or(Known::Same, |held| compare(message, &held, self.is_move))
+                let held = held.next().flatten();
+                if self.is_move && !self.is_exact {
+                    compare_job(message, held.as_ref())
+                } else {
+                    held.map_or(Known::Same, |held| compare(message, &held, self.is_move))
+                }
             }
         });
         Ok(known.collect())
@@ -246,6 +277,25 @@ impl Import<'_> {
 enum Known {
     Same,
     Other(&'static str),
+}
+
+/// A job is removed from the source only if it is certain that the queue has this one. A library can put a job of the same
+/// id there again, and of a message that is not waiting the queue does not say when it was due first.
+fn compare_job(message: &NewMessage, held: Option<&Fields>) -> Known {
+    let Some(held) = held else {
+        return Known::Other("the queue had a job of this id, which may be another one");
+    };
+    if held.bytes("payload") != message.payload {
+        return Known::Other("the queue has another message of this id");
+    }
+    let state = held.text("state");
+    let is_waiting = (state == "delayed" || state == "ready") && held.int("attempt") == Some(0);
+    match message.due {
+        Some(due) if !is_waiting || held.int("due") != Some(due) => {
+            Known::Other("the queue has it already, perhaps with another due time")
+        }
+        _ => Known::Same,
+    }
 }
 
 /// A message that was retried or rescheduled has another due time, but one that was never delivered should have that of the

@@ -3,16 +3,17 @@
 //! An element of a list has no id, and equal ones are different messages. So its id is made from the name of the list, the
 //! hash of the element, and its number among the equal ones, counted from the end from which the list is consumed. That
 //! number must not change because earlier ones were removed. So `--move` removes elements in transactions that also count
-//! them, in a key beside the list: the next run begins with these counts. Once the list is empty, the counts are replaced
-//! by a random epoch, which is part of all later ids: an equal element that is pushed to the list after that is a new one.
+//! them, in a key beside the list: the next run begins with these counts. The key also has a random epoch, which is part
+//! of all ids, and which is replaced when the list is empty or when the key has expired: the numbers begin again then, and
+//! an equal element that is pushed to the list after that is a new one.
 
 use super::ids::{hash, id};
 use super::source::{bytes, fields_as_json, lrem, range, Element, Found, Reader, Score, SortedSet};
-use crate::cli::{End, Unit};
+use crate::cli::{End, ImportArgs, Unit};
 use crate::failure::Failure;
 use crate::reply;
-use crate::transfer::NewMessage;
-use dq_client::{cmd, Client, Cmd, Resend, Value};
+use crate::transfer::{persistently, shown, NewMessage};
+use dq_client::{cmd, Client, Cmd, Error, Resend, Value};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
@@ -22,11 +23,15 @@ const EPOCH: &str = "epoch";
 
 pub fn sorted_set(key: Vec<u8>, unit: Option<Unit>) -> SortedSet {
     let source = key.clone();
-    let message = move |found: Found| NewMessage {
-        id: id("zset", &[&source, &found.value]),
-        payload: found.value,
-        due: found.due,
-        ..NewMessage::default()
+    // With its score, since a member that is added again with another one is another message.
+    let message = move |found: Found| {
+        let score = found.score.map(|score| score.to_string()).unwrap_or_default();
+        NewMessage {
+            id: id("zset", &[&source, score.as_bytes(), &found.value]),
+            payload: found.value,
+            due: found.due,
+            ..NewMessage::default()
+        }
     };
     let convert = move |_: &Client, all: Vec<Found>| {
         Ok(all.into_iter().map(|found| Element::Message { message: message(found), remove: Vec::new() }).collect())
@@ -47,15 +52,31 @@ pub struct PlainList {
 }
 
 impl PlainList {
-    pub fn open(client: &Client, key: Vec<u8>, from: End) -> Result<PlainList, Failure> {
+    pub fn open(client: &Client, key: Vec<u8>, args: &ImportArgs) -> Result<PlainList, Failure> {
         let has_tag = key.iter().position(|byte| *byte == b'{').is_some_and(|open| {
             let rest = key.get(open + 1..).unwrap_or_default();
             rest.iter().position(|byte| *byte == b'}').is_some_and(|length| length > 0)
         });
         let mut counts = if has_tag { key.clone() } else { [b"{", key.as_slice(), b"}"].concat() };
         counts.extend(b":dqctl-import");
+        let is_apart = !has_tag && key.contains(&b'}');
+        if args.is_move && is_apart && is_cluster(client)? {
+            return Err(Failure::failed(format!(
+                "in a cluster, the list {} cannot be moved: its name has a }} and no hash tag, so no key for its counts is \
+                 in its slot; rename it",
+                shown(&key)
+            )));
+        }
+        if !args.dry_run {
+            let new = cmd("HSETNX").arg(&counts).arg(EPOCH).arg(random()).clone();
+            let keep = cmd("EXPIRE").arg(&counts).arg(KEPT).clone();
+            for reply in persistently(client, &[new, keep]) {
+                reply?;
+            }
+        }
         let epoch = client.call(cmd("HGET").arg(&counts).arg(EPOCH), Resend::Harmless)?;
         let epoch = reply::text(&epoch);
+        let from = args.from.unwrap_or(End::Left);
         Ok(PlainList { key, counts, from, epoch, numbers: HashMap::new(), has_moved: false })
     }
 
@@ -118,16 +139,28 @@ impl Reader for PlainList {
         if !self.has_moved || left != Value::Int(0) {
             return Ok(());
         }
-        let epoch = format!("{:016x}", RandomState::new().hash_one(0_u8));
         let commands = [
             cmd("DEL").arg(&self.counts).clone(),
-            cmd("HSET").arg(&self.counts).arg(EPOCH).arg(epoch).clone(),
+            cmd("HSET").arg(&self.counts).arg(EPOCH).arg(random()).clone(),
             cmd("EXPIRE").arg(&self.counts).arg(KEPT).clone(),
         ];
         for reply in client.transaction(&commands)? {
             reply?;
         }
         Ok(())
+    }
+}
+
+fn random() -> String {
+    format!("{:016x}", RandomState::new().hash_one(0_u8))
+}
+
+/// A server without cluster support refuses to say in which slot a key is.
+fn is_cluster(client: &Client) -> Result<bool, Failure> {
+    match client.call(cmd("CLUSTER").arg("KEYSLOT").arg("a"), Resend::Harmless) {
+        Ok(_) => Ok(true),
+        Err(Error::Server(_)) => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -152,7 +185,11 @@ impl Reader for Stream {
             while let (Some(field), Some(value)) = (words.next(), words.next()) {
                 fields.push((bytes(field)?, bytes(value)?));
             }
-            let message = NewMessage { id: id("stream", &[&entry]), payload: payload(fields), ..NewMessage::default() };
+            let message = NewMessage {
+                id: id("stream", &[&self.key, &entry]),
+                payload: payload(fields),
+                ..NewMessage::default()
+            };
             let remove = vec![cmd("XDEL").arg(&self.key).arg(&entry).clone()];
             elements.push(Element::Message { message, remove });
             self.last = Some(entry);

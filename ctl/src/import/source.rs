@@ -41,6 +41,8 @@ pub trait Reader {
 pub struct Found {
     pub value: Vec<u8>,
     pub due: Option<i64>,
+    /// Its score in a sorted set.
+    pub score: Option<f64>,
 }
 
 /// Turns the values of a page into elements, one for each. The readers add the command that removes the value itself.
@@ -59,7 +61,7 @@ impl Reader for List {
         if values.is_empty() {
             return Ok(None);
         }
-        let found = values.iter().map(|value| Found { value: value.clone(), due: None }).collect();
+        let found = values.iter().map(|value| Found { value: value.clone(), due: None, score: None }).collect();
         let mut elements = (self.convert)(client, found)?;
         for (element, value) in elements.iter_mut().zip(&values) {
             if let Element::Message { remove, .. } = element {
@@ -124,7 +126,7 @@ impl Reader for SortedSet {
                 Score::Order => Ok(None),
             };
             removals.push(cmd("ZREM").arg(&self.key).arg(&member).clone());
-            found.push(Found { value: member, due: due.clone().ok().flatten() });
+            found.push(Found { value: member, due: due.clone().ok().flatten(), score: Some(score) });
             dues.push(due);
         }
         let mut elements = (self.convert)(client, found)?;

@@ -51,9 +51,9 @@ fn a_sorted_set_keeps_times_and_order() {
     assert_eq!(server.text(&["EXISTS", "q"]), "0");
     assert_eq!(ok(&server, &["import", "zset", "s", "q"]), "imported 7\n");
     assert_eq!(ok(&server, &["import", "zset", "s", "q"]), "imported 0; 7 were there already\n");
-    assert_eq!(due(&server, "zset:s:call ann"), 4_102_444_800_000);
-    assert_eq!(due(&server, "zset:s:call bob"), 4_102_444_800_500);
-    assert_eq!(due(&server, "zset:s:in ms"), 4_102_444_801_000);
+    assert_eq!(due(&server, "zset:s:4102444800:call ann"), 4_102_444_800_000);
+    assert_eq!(due(&server, "zset:s:4102444800.5:call bob"), 4_102_444_800_500);
+    assert_eq!(due(&server, "zset:s:4102444801000:in ms"), 4_102_444_801_000);
     assert_eq!(number(&server, &["ZCARD", "s"]), 7);
     assert_eq!(pop_all(&server, "q"), ["z", "a", "b"]);
     assert_eq!(
@@ -70,9 +70,9 @@ fn the_unit_of_scores_can_be_given() {
     server.ask(&["ZADD", "s", LATER, "a"]);
     server.ask(&["ZADD", "ms", "4102444800000", "a"]);
     assert_eq!(ok(&server, &["import", "zset", "s", "q", "--unit", "s"]), "imported 1\n");
-    assert_eq!(due(&server, "zset:s:a"), 4_102_444_800_000);
+    assert_eq!(due(&server, "zset:s:4102444800:a"), 4_102_444_800_000);
     assert_eq!(ok(&server, &["import", "zset", "ms", "q", "--unit", "ms"]), "imported 1\n");
-    assert_eq!(due(&server, "zset:ms:a"), 4_102_444_800_000);
+    assert_eq!(due(&server, "zset:ms:4102444800000:a"), 4_102_444_800_000);
     for (source, unit, advice) in [("s", "ms", "--unit s"), ("ms", "s", "later than")] {
         let ran = dqctl(&server, &["import", "zset", source, "p", "--unit", unit, "--move"]);
         assert_eq!((ran.code, ran.err.lines().count()), (3, 1), "{ran:?}");
@@ -124,7 +124,7 @@ fn entries_of_a_stream_are_named_by_their_ids() {
     server.ask(&["XADD", "s", "3-1", "to", "ann", "text", "ü"]);
     server.ask(&["XADD", "s", "4-1", "a", "1", "a", "2"]);
     assert_eq!(ok(&server, &["import", "stream", "s", "q"]), "imported 4\n");
-    assert_eq!(json(&server, &["get", "q", "stream:1-1"])[0]["payload"], "plain");
+    assert_eq!(json(&server, &["get", "q", "stream:s:1-1"])[0]["payload"], "plain");
     assert_eq!(
         ok(&server, &["import", "stream", "s", "q", "--move"]),
         "imported 0; 4 were there already; removed 4 from the source\n"
@@ -138,19 +138,80 @@ fn entries_of_a_stream_are_named_by_their_ids() {
 fn an_element_that_shares_its_id_with_another_is_not_removed() {
     let server = Server::start();
     server.ask(&["XADD", "s", "1-1", "payload", "one"]);
-    server.ask(&["XADD", "other", "1-1", "payload", "two"]);
-    ok(&server, &["import", "stream", "s", "q", "--move"]);
-    let ran = dqctl(&server, &["import", "stream", "other", "q", "--move"]);
+    server.ask(&["DQ.PUSH", "q", "two", "ID", "stream:s:1-1"]);
+    let ran = dqctl(&server, &["import", "stream", "s", "q", "--move"]);
     assert_eq!((ran.code, ran.err.lines().count()), (3, 1), "{ran:?}");
-    assert!(ran.err.contains("stream:1-1"), "{ran:?}");
-    assert_eq!(number(&server, &["XLEN", "other"]), 1);
-    // A member of a sorted set that was added again, at another time.
-    server.ask(&["ZADD", "z", LATER, "a"]);
+    assert!(ran.err.contains("stream:s:1-1"), "{ran:?}");
+    assert_eq!(number(&server, &["XLEN", "s"]), 1);
+}
+
+#[test]
+fn equal_entries_of_two_streams_are_two_messages() {
+    let server = Server::start();
+    for stream in ["s", "other"] {
+        server.ask(&["XADD", stream, "1-1", "payload", "one"]);
+        let out = ok(&server, &["import", "stream", stream, "q", "--move"]);
+        assert_eq!(out, "imported 1; removed 1 from the source\n");
+    }
+    assert_eq!(pop_all(&server, "q"), ["one", "one"]);
+}
+
+#[test]
+fn a_member_that_was_added_again_is_another_message() {
+    let server = Server::start();
+    server.ask(&["ZADD", "z", "5", "a"]);
     ok(&server, &["import", "zset", "z", "q", "--move"]);
-    server.ask(&["ZADD", "z", "4102444900", "a", LATER, "b"]);
-    let ran = dqctl(&server, &["import", "zset", "z", "q", "--move"]);
-    assert!(ran.code == 3 && ran.err.contains("another due time") && ran.out.starts_with("imported 1;"), "{ran:?}");
-    assert_eq!(number(&server, &["ZCARD", "z"]), 1);
+    assert_eq!(pop_all(&server, "q"), ["a"]);
+    server.ask(&["ZADD", "z", LATER, "a"]);
+    assert_eq!(ok(&server, &["import", "zset", "z", "q", "--move"]), "imported 1; removed 1 from the source\n");
+    assert_eq!(due(&server, "zset:z:4102444800:a"), 4_102_444_800_000);
+}
+
+#[test]
+fn elements_are_not_lost_when_the_counts_expire() {
+    let server = Server::start();
+    server.ask(&["RPUSH", "l", "x", "x"]);
+    server.ask(&["DQ.CREATE", "q", "MAXLEN", "1"]);
+    assert_eq!(dqctl(&server, &["import", "list", "l", "q", "--move"]).code, 3);
+    server.ask(&["DQ.ALTER", "q", "MAXLEN", "0"]);
+    server.ask(&["DEL", "{l}:dqctl-import"]);
+    assert_eq!(ok(&server, &["import", "list", "l", "q", "--move"]), "imported 1; removed 1 from the source\n");
+    assert_eq!(pop_all(&server, "q"), ["x", "x"]);
+}
+
+#[test]
+fn a_dry_run_subtracts_what_the_queue_has() {
+    let server = Server::start();
+    server.ask(&["ZADD", "z", LATER, "a", LATER, "b"]);
+    ok(&server, &["import", "zset", "z", "q"]);
+    server.ask(&["ZADD", "z", LATER, "c"]);
+    let out = ok(&server, &["import", "zset", "z", "q", "--dry-run"]);
+    assert_eq!(out, "would import 1, of which 1 are due later; 2 were there already\n");
+}
+
+#[test]
+fn options_of_another_kind_are_refused() {
+    let server = Server::start();
+    for options in [
+        &["stream", "s", "q", "--from", "left"][..],
+        &["list", "s", "q", "--unit", "s"],
+        &["celery", "s", "q", "--job-ids"],
+    ] {
+        let ran = dqctl(&server, &[&["import"][..], options].concat());
+        assert_eq!((ran.code, ran.err.lines().count()), (2, 1), "{ran:?}");
+    }
+}
+
+#[test]
+fn a_list_that_cannot_be_moved_in_a_cluster_is_refused() {
+    let cluster = Cluster::of(2);
+    let client = cluster.client();
+    for key in ["a}b", "a{}b", "{}z"] {
+        client.call(cmd("RPUSH").arg(key).arg("x"), Resend::Never).unwrap();
+        let ran = dqctl(&cluster.nodes[0], &["--cluster", "import", "list", key, "q", "--move"]);
+        assert!(ran.code == 3 && ran.err.contains("hash tag"), "{ran:?}");
+        assert_eq!(client.call(cmd("EXISTS").arg("q"), Resend::Never).unwrap(), Value::Int(0));
+    }
 }
 
 #[test]
@@ -308,7 +369,7 @@ fn resp2_is_understood_by_imports_as_well() {
     let url = format!("{}?protocol=2", server.url());
     server.ask(&["ZADD", "z", "4102444800.5", "a"]);
     ok(&server, &["-u", &url, "import", "zset", "z", "q"]);
-    assert_eq!(due(&server, "zset:z:a"), 4_102_444_800_500);
+    assert_eq!(due(&server, "zset:z:4102444800.5:a"), 4_102_444_800_500);
     assert_eq!(
         json(&server, &["import", "zset", "z", "q", "--move"]),
         [json!({ "imported": 0, "already": 1, "removed": 1, "failed": 0 })]

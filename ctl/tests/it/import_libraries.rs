@@ -200,6 +200,36 @@ fn jobs_of_laravel_are_imported() {
     });
 }
 
+#[test]
+fn a_bullmq_queue_has_one_name() {
+    let server = Server::start();
+    recorded(&server, "bullmq.jsonl");
+    ok(&server, &["import", "bullmq", "mail", "q"]);
+    let again = json(&server, &["import", "bullmq", "bull:mail", "q"]).remove(0);
+    assert_eq!(again["imported"], 0, "{again}");
+}
+
+#[test]
+fn jobs_without_an_id_stay_in_the_source() {
+    let server = Server::start();
+    server.ask(&["RPUSH", "queues:mail", "{}", "{}"]);
+    let ran = dqctl(&server, &["import", "laravel", "mail", "q", "--move"]);
+    assert!(ran.code == 3 && ran.err.contains("no id"), "{ran:?}");
+    assert_eq!(server.text(&["LLEN", "queues:mail"]), "2");
+}
+
+#[test]
+fn a_job_that_was_scheduled_again_is_not_removed() {
+    let server = Server::start();
+    server.ask(&["ZADD", "queues:mail:delayed", "5", r#"{"uuid":"a"}"#]);
+    ok(&server, &["import", "laravel", "mail", "q", "--move"]);
+    server.ask(&["DQ.POP", "q"]);
+    server.ask(&["ZADD", "queues:mail:delayed", "4102444800", r#"{"uuid":"a"}"#]);
+    let ran = dqctl(&server, &["import", "laravel", "mail", "q", "--move"]);
+    assert!(ran.code == 3 && ran.err.contains("laravel:a"), "{ran:?}");
+    assert_eq!(server.text(&["ZCARD", "queues:mail:delayed"]), "1");
+}
+
 /// Runs a program that fills a queue of a library on the server, and prints what it put there.
 fn fill(server: &Server, program: &Path, script: &str, directory: &Path) -> Json {
     let output = Command::new(program)
