@@ -70,7 +70,15 @@ fn watch(stop: Arc<AtomicBool>) -> Result<(), Failure> {
             stop.store(true, Ordering::Release);
             // If the screen still listens to its keys, it ends by itself.
             thread::sleep(WATCH);
-            terminal::give_back();
+            // A terminal that takes no output has the main thread wait with the lock of it: that must not keep the process.
+            let (given, is_given) = mpsc::channel();
+            let give_back = move || {
+                terminal::give_back();
+                let _ = given.send(());
+            };
+            if thread::Builder::new().name("dq-give-back".to_owned()).spawn(give_back).is_ok() {
+                let _ = is_given.recv_timeout(WATCH);
+            }
             std::process::exit(0);
         }
     };

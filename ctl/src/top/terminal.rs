@@ -98,8 +98,9 @@ impl Drop for Terminal {
 
 /// Gives the terminal back. It does no harm to do that twice.
 pub fn give_back() {
+    // First, since a terminal that takes no output would not let the writes end.
+    let _ = terminal::disable_raw_mode();
     let mut out = io::stdout().lock();
     let _ = queue!(out, terminal::EnableLineWrap, cursor::Show, terminal::LeaveAlternateScreen);
     let _ = out.flush();
-    let _ = terminal::disable_raw_mode();
 }

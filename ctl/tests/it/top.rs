@@ -426,3 +426,31 @@ fn a_pipe_is_refused_and_says_what_to_use() {
     let none = run(crate::dqctl::without_server(&["top", "-u", "redis://127.0.0.1:1"]));
     assert_eq!((none.code, none.err.lines().count()), (3, 1), "{none:?}");
 }
+
+#[test]
+fn sigterm_ends_it_though_the_terminal_takes_no_output() {
+    let server = Server::start();
+    let top = Top::with(&server, (200, 60), "");
+    let (pid, script) = (top.read("pid").trim().to_owned(), top.child.id().to_string());
+    let signal = |name: &str, pid: &str| {
+        assert!(Command::new("kill").args([name, pid]).status().unwrap().success());
+    };
+    // Whoever reads the terminal stops.
+    signal("-STOP", &script);
+    let count = || {
+        let io = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap();
+        io.lines().find(|line| line.starts_with("wchar")).unwrap_or_default().to_owned()
+    };
+    let mut columns = 200;
+    eventually("a write is blocked", || {
+        let before = count();
+        columns ^= 1;
+        top.resize(columns, 60);
+        std::thread::sleep(std::time::Duration::from_millis(400));
+        count() == before
+    });
+    signal("-TERM", &pid);
+    eventually("it has ended", || !crate::work::is_alive(&pid));
+    eventually("its exit code is known", || top.read("code").trim() == "0");
+    eventually("the keys are as before", || top.read("after").contains(" icanon"));
+}
