@@ -1,5 +1,6 @@
 //! How a command ends: exit codes, and errors of one line that say what to do.
 
+use crate::output::visible;
 use std::fmt::{self, Display};
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -89,9 +90,9 @@ impl Failure {
 }
 
 impl fmt::Display for Failure {
-    /// One line.
+    /// One line, without control characters.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.text.replace(['\r', '\n'], " ").trim())
+        f.write_str(&visible(self.text.replace(['\r', '\n'], " ").trim()))
     }
 }
 

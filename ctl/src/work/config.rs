@@ -153,6 +153,9 @@ impl Entry {
         if queue.is_empty() {
             return wrong(line, "queue is the name of a queue, and not empty".to_owned());
         }
+        if queue.contains('\0') {
+            return wrong(line, "queue has a zero byte, which no environment can hold".to_owned());
+        }
         let hands = match self.hands {
             None => 1,
             Some(hands) if (1..=MOST_HANDS).contains(hands.get_ref()) => hands.into_inner(),
@@ -177,6 +180,9 @@ impl Entry {
                         line,
                         "command is a program and its arguments: [\"./handler\", \"--verbose\"]".to_owned(),
                     );
+                }
+                if command.iter().any(|part| part.contains('\0')) {
+                    return wrong(line, "command has a zero byte, which no argument can hold".to_owned());
                 }
                 Action::Command(command.into_iter().map(Into::into).collect())
             }
@@ -253,6 +259,8 @@ mod tests {
             ("[[worker]]\nqueue = \"q\"\n", 2, "command or url"),
             ("[[worker]]\nqueue = \"q\"\ncommand = [\"true\"]\nurl = \"http://a\"", 2, "command or url"),
             ("[[worker]]\nqueue = \"q\"\ncommand = []", 3, "command"),
+            ("[[worker]]\nqueue = \"q\"\ncommand = [\"true\", \"a\\u0000b\"]", 3, "zero byte"),
+            ("[[worker]]\nqueue = \"a\\u0000b\"\ncommand = [\"true\"]", 2, "zero byte"),
             ("[[worker]]\nqueue = \"q\"\ncommand = \"true\"", 3, "sequence"),
             ("[[worker]]\nqueue = \"q\"\nhands = 0\ncommand = [\"true\"]", 3, "hands"),
             ("[[worker]]\nqueue = \"q\"\ncommand = [\"true\"]\ngrace = 30", 4, "unit"),

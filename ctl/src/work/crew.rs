@@ -3,6 +3,7 @@
 use super::handler::Processes;
 use super::job::{Handle, Job};
 use crate::failure::{Failure, Outcome};
+use crate::output::visible;
 use dq_client::{Client, Context, Metrics, Pool, Raw, Running, Stopper, Worker};
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender};
@@ -143,7 +144,7 @@ impl Crew {
         let running = Worker::new(self.client.clone())
             .metrics_in(&self.metrics)
             .grace(job.grace + TO_GIVE_BACK)
-            .on_event(|event| eprintln!("dqctl: {event}"))
+            .on_event(|event| eprintln!("dqctl: {}", visible(&event.to_string())))
             .pool(pool, move |Raw(payload), context: &Context| {
                 let handle = Arc::clone(&current.read().unwrap_or_else(PoisonError::into_inner));
                 handle(&payload, context)
@@ -168,7 +169,7 @@ impl Crew {
         };
         if let Err(error) = thread::Builder::new().name("dq-leave".to_owned()).spawn(leave) {
             // The worker stops by itself when it is dropped.
-            eprintln!("dqctl: {queue}: cannot wait for its handlers: {error}");
+            eprintln!("dqctl: {}: cannot wait for its handlers: {error}", visible(queue));
             self.still_here -= 1;
         }
     }

@@ -1,8 +1,9 @@
 //! What is done with one message: a process is started, watched, and its end becomes an ack or a nack.
 
-use super::head::RESULT_BYTES;
+use super::head::{NoResult, RESULT_BYTES};
 use super::process::{End, Process};
 use crate::failure;
+use crate::output::visible;
 use crate::time;
 use dq_client::{Context, Failure, Raw};
 use std::collections::BTreeSet;
@@ -34,6 +35,8 @@ pub struct Handler {
     processes: Arc<Processes>,
     /// Whether it was said that an output is too long for a result: once is enough.
     said_too_long: AtomicBool,
+    /// The same for an output whose end was not seen.
+    said_incomplete: AtomicBool,
 }
 
 /// The process groups of the handlers that run.
@@ -81,6 +84,7 @@ impl Handler {
             grace,
             processes: Arc::clone(processes),
             said_too_long: AtomicBool::new(false),
+            said_incomplete: AtomicBool::new(false),
         })
     }
 
@@ -90,7 +94,7 @@ impl Handler {
         command.args(&self.args).env("DQ_QUEUE", context.queue()).env("DQ_ATTEMPT", context.attempt().to_string());
         command.env("DQ_ID", OsStr::from_bytes(context.id().as_ref()));
         command.env("DQ_RECEIPT", OsStr::from_bytes(context.receipt().as_ref()));
-        let mut process = Process::start(&mut command, payload).map_err(|error| self.not_started(&error))?;
+        let mut process = Process::start(&mut command, payload).map_err(|error| self.not_started(&error, context))?;
         self.processes.groups().insert(process.group());
         let cut = self.watch(&mut process, context);
         // Before its number is free for another process.
@@ -146,25 +150,34 @@ impl Handler {
         }
     }
 
-    /// A part of a result would be a wrong one, so a long output is none. The work is done nevertheless.
-    fn result(&self, output: Result<Vec<u8>, usize>, context: &Context) -> Raw {
-        let length = match output {
+    /// A part of a result would be a wrong one, so a long or incomplete output is none. The work is done nevertheless.
+    fn result(&self, output: Result<Vec<u8>, NoResult>, context: &Context) -> Raw {
+        let reason = match output {
             Ok(bytes) => return Raw(bytes),
-            Err(length) => length,
+            Err(reason) => reason,
         };
-        if !self.said_too_long.swap(true, Ordering::Relaxed) {
-            let (queue, id) = (context.queue(), context.id());
-            eprintln!(
-                "dqctl: {queue}: {id} wrote {length} bytes, and a result has at most {RESULT_BYTES}: it has none"
-            );
+        let (said, text) = match reason {
+            NoResult::TooLong(length) => {
+                let text = format!("wrote {length} bytes, and a result has at most {RESULT_BYTES}: it has none");
+                (&self.said_too_long, text)
+            }
+            NoResult::Incomplete => {
+                let text = "has no result: its output was not closed when it ended, so a descendant may still write";
+                (&self.said_incomplete, text.to_owned())
+            }
+        };
+        if !said.swap(true, Ordering::Relaxed) {
+            let line = format!("{}: {} {text}", context.queue(), context.id());
+            eprintln!("dqctl: {}", visible(&line));
         }
         Raw(Vec::new())
     }
 
-    fn not_started(&self, error: &io::Error) -> Failure {
+    fn not_started(&self, error: &io::Error, context: &Context) -> Failure {
         let text = format!("{} cannot be run: {error}", self.program.to_string_lossy());
         // An id with a zero byte cannot be in an environment, at no attempt.
-        if error.kind() == io::ErrorKind::InvalidInput {
+        let id: &[u8] = context.id().as_ref();
+        if error.kind() == io::ErrorKind::InvalidInput && id.contains(&0) {
             Failure::reject(text)
         } else {
             Failure::retry(text)

@@ -1,4 +1,4 @@
-//! The first part of what a handler writes, which is its result unless it is too long.
+//! The first part of what a handler writes, which is its result unless it is too long or incomplete.
 
 /// The largest result that a queue keeps.
 pub const RESULT_BYTES: usize = 65_536;
@@ -8,6 +8,16 @@ pub const RESULT_BYTES: usize = 65_536;
 pub struct Head {
     bytes: Vec<u8>,
     length: usize,
+    is_complete: bool,
+}
+
+/// Why what a handler wrote is no result.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NoResult {
+    /// It has so many bytes.
+    TooLong(usize),
+    /// Its end was not seen.
+    Incomplete,
 }
 
 impl Head {
@@ -21,10 +31,17 @@ impl Head {
         }
     }
 
-    /// All that was added; `Err` is its length if it is too long.
-    pub fn take(&mut self) -> Result<Vec<u8>, usize> {
+    /// Nothing more will be added.
+    pub fn complete(&mut self) {
+        self.is_complete = true;
+    }
+
+    /// All that was added.
+    pub fn take(&mut self) -> Result<Vec<u8>, NoResult> {
         if self.length > RESULT_BYTES {
-            Err(self.length)
+            Err(NoResult::TooLong(self.length))
+        } else if !self.is_complete {
+            Err(NoResult::Incomplete)
         } else {
             Ok(std::mem::take(&mut self.bytes))
         }
@@ -33,17 +50,21 @@ impl Head {
 
 #[cfg(test)]
 mod tests {
-    use super::{Head, RESULT_BYTES};
+    use super::{Head, NoResult, RESULT_BYTES};
 
     #[test]
     fn a_part_of_a_result_is_none() {
         let mut head = Head::default();
         head.add(&[1; 65_000]);
         head.add(&[2; 536]);
+        assert_eq!(head.take(), Err(NoResult::Incomplete));
+        head.complete();
         assert_eq!(head.take().map(|bytes| bytes.len()), Ok(RESULT_BYTES));
         let mut head = Head::default();
         (0..RESULT_BYTES / 256 + 1).for_each(|_| head.add(&[0; 256]));
-        assert_eq!(head.take(), Err(RESULT_BYTES + 256));
-        assert_eq!(Head::default().take(), Ok(Vec::new()));
+        assert_eq!(head.take(), Err(NoResult::TooLong(RESULT_BYTES + 256)));
+        let mut head = Head::default();
+        head.complete();
+        assert_eq!(head.take(), Ok(Vec::new()));
     }
 }

@@ -7,12 +7,14 @@ mod head;
 mod job;
 mod post;
 mod process;
+mod relay;
 mod tail;
 
 use crate::cli::WorkArgs;
 use crate::connection::Connection;
 use crate::failure::{Failure, Outcome};
 use crate::http::{self, Answer};
+use crate::output::visible;
 use crew::{Crew, News};
 use dq_client::Error;
 use job::Job;
@@ -48,22 +50,21 @@ pub fn work(connection: &Connection, args: &WorkArgs, patience: Duration) -> Res
         })?;
     }
     crew.set(jobs)?;
-    crew.run(&news, |crew| {
+    let outcome = crew.run(&news, |crew| {
         if let Some(path) = &args.config {
             reload(crew, path, (url.as_ref(), listen.as_ref()));
         }
-    })
+    });
+    relay::flush();
+    outcome
 }
 
-/// Turns signals into news.
+/// Turns signals into news. Without a file to be read again, SIGHUP is the end of the terminal, and stops the worker.
 fn forward_signals(with_reload: bool, news: Sender<News>) -> Result<(), Failure> {
-    let mut signals = Signals::new([SIGTERM, SIGINT])?;
-    if with_reload {
-        signals.handle().add_signal(SIGHUP)?;
-    }
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
     let forward = move || {
         for signal in signals.forever() {
-            let _ = news.send(if signal == SIGHUP { News::Reload } else { News::Stop });
+            let _ = news.send(if with_reload && signal == SIGHUP { News::Reload } else { News::Stop });
         }
     };
     thread::Builder::new().name("dq-signals".to_owned()).spawn(forward)?;
@@ -74,7 +75,7 @@ fn forward_signals(with_reload: bool, news: Sender<News>) -> Result<(), Failure>
 fn reload(crew: &mut Crew, path: &Path, (url, listen): (Option<&String>, Option<&String>)) {
     let file = match config::read(path) {
         Ok(file) => file,
-        Err(problem) => return eprintln!("dqctl: {problem}; the workers go on as before"),
+        Err(problem) => return eprintln!("dqctl: {}; the workers go on as before", visible(&problem)),
     };
     if file.url.as_ref() != url || file.listen.as_ref() != listen {
         eprintln!("dqctl: {}: a new url or listen needs a restart", path.display());

@@ -3,7 +3,8 @@
 //! The end of the process is awaited without freeing its number, so that its group can be ended afterwards and no other
 //! process is hit.
 
-use super::head::Head;
+use super::head::{Head, NoResult};
+use super::relay;
 use super::tail::Tail;
 use rustix::io::Errno;
 use rustix::process::{kill_process_group, waitid, Pid, Signal, WaitId, WaitIdOptions};
@@ -37,8 +38,8 @@ pub struct End {
     pub status: ExitStatus,
     /// The last part of what it wrote to standard error.
     pub errors: String,
-    /// What it wrote to standard output; `Err` is the length if that is too long for a result.
-    pub output: Result<Vec<u8>, usize>,
+    /// What it wrote to standard output, if that can be a result.
+    pub output: Result<Vec<u8>, NoResult>,
 }
 
 impl Process {
@@ -79,14 +80,24 @@ impl Process {
         if let Some(errors) = child.stderr.take() {
             let (tail, closed) = (Arc::clone(tail), closed.clone());
             thread::Builder::new().name("dq-stderr".to_owned()).spawn(move || {
-                pass_on(errors, io::stderr, |bytes| lock(&tail).add(bytes));
+                read(errors, |bytes| {
+                    lock(&tail).add(bytes);
+                    let mut own = io::stderr();
+                    let _ = own.write_all(bytes);
+                });
                 drop(closed);
             })?;
         }
         if let Some(output) = child.stdout.take() {
             let head = Arc::clone(head);
             thread::Builder::new().name("dq-stdout".to_owned()).spawn(move || {
-                pass_on(output, io::stdout, |bytes| lock(&head).add(bytes));
+                let is_complete = read(output, |bytes| {
+                    lock(&head).add(bytes);
+                    relay::pass_on(bytes);
+                });
+                if is_complete {
+                    lock(&head).complete();
+                }
                 drop(closed);
             })?;
         }
@@ -131,20 +142,15 @@ pub fn kill(group: i32) {
     }
 }
 
-/// Copies an output to that of this process, and keeps a part of it.
-fn pass_on<W: Write>(mut output: impl Read, own: impl Fn() -> W, keep: impl Fn(&[u8])) {
+/// Reads an output to its end. Returns whether it could.
+fn read(mut output: impl Read, take: impl Fn(&[u8])) -> bool {
     let mut buffer = [0; 4096];
     loop {
         match output.read(&mut buffer) {
-            Ok(0) => return,
-            Ok(read) => {
-                let bytes = buffer.get(..read).unwrap_or_default();
-                keep(bytes);
-                let mut own = own();
-                let _ = own.write_all(bytes).and_then(|()| own.flush());
-            }
+            Ok(0) => return true,
+            Ok(read) => take(buffer.get(..read).unwrap_or_default()),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => return,
+            Err(_) => return false,
         }
     }
 }

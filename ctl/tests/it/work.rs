@@ -365,3 +365,61 @@ fn a_worker_needs_no_more_rights_than_the_page_says() {
     let ran = work.stop();
     assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{ran:?}");
 }
+
+#[test]
+fn a_result_is_whole_though_nobody_reads_the_worker() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "q", "RETAIN", "3600000"]);
+    // Its outputs are pipes, which hold 65,536 bytes.
+    let work = Work::start(&server, &["-q", "q"], "yes x | head -c 60000");
+    for id in ["a", "b", "c"] {
+        ok(&server, &["push", "q", "x", "--id", id]);
+    }
+    eventually("all are done", || server.text(&["DQ.LEN", "q"]) == "0");
+    for id in ["a", "b", "c"] {
+        assert_eq!(ok(&server, &["await", "q", id, "--result"]).len(), 60_000, "{id}");
+    }
+    let ran = work.stop();
+    assert_eq!((ran.code, ran.out.len(), ran.err.as_str()), (0, 180_000, ""));
+}
+
+#[test]
+fn a_descendant_that_still_writes_leaves_no_partial_result() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "q", "RETAIN", "3600000"]);
+    let script = "(while [ ! -e $DIR/go ]; do sleep 0.01; done; echo rest) & echo part";
+    let work = Work::start(&server, &["-q", "q"], script);
+    ok(&server, &["push", "q", "x", "--id", "m"]);
+    ok(&server, &["push", "q", "x", "--id", "n"]);
+    eventually("both are done", || server.text(&["DQ.LEN", "q"]) == "0");
+    let results = ["m", "n"].map(|id| ok(&server, &["await", "q", id, "--result"]));
+    std::fs::write(server.dir().join("go"), "").unwrap();
+    assert_eq!(results, ["", ""]);
+    let ran = work.stop();
+    assert_eq!((ran.code, ran.err.matches("has no result").count()), (0, 1), "{ran:?}");
+}
+
+#[test]
+fn an_id_cannot_move_the_cursor_of_a_log() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "q", "RETRIES", "0"]);
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "a\u{1b}[2Jb"]);
+    let work = Work::start(&server, &["-q", "q"], "exit 65");
+    eventually("it is dead", || server.text(&["DQ.LEN", "q", "dead"]) == "1");
+    let ran = work.stop();
+    assert!(ran.err.contains("a\\u{1b}[2Jb failed") && !ran.err.contains('\u{1b}'), "{ran:?}");
+}
+
+#[test]
+fn sighup_stops_a_worker_that_has_no_file() {
+    let server = Server::start();
+    let script = "echo $$ > $DIR/child; while [ ! -e $DIR/go ]; do sleep 0.01; done";
+    let work = Work::start(&server, &["-q", "q"], script);
+    ok(&server, &["push", "q", "x", "--id", "m"]);
+    eventually("it runs", || !written(&server, "child").is_empty());
+    work.signal("HUP");
+    std::fs::write(server.dir().join("go"), "").unwrap();
+    work.until_ended();
+    assert!(!is_alive(written(&server, "child").trim()));
+    assert_eq!(server.text(&["DQ.LEN", "q"]), "0");
+}
