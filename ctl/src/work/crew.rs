@@ -77,24 +77,29 @@ impl Crew {
         let ready: Vec<Ready> = jobs.into_iter().map(|job| self.prepare(job)).collect::<Result<_, _>>()?;
         let is_wanted = |queue: &String| ready.iter().any(|ready| ready.job.queue == *queue);
         let unwanted: Vec<String> = self.members.keys().filter(|queue| !is_wanted(queue)).cloned().collect();
-        let (mut started, mut changed) = (0, 0);
+        let (kept, new): (Vec<_>, Vec<_>) =
+            ready.into_iter().partition(|ready| self.members.contains_key(&ready.job.queue));
+        // The new ones first: if they cannot be started, for want of threads for example, those that are there go on.
+        let mut started: Vec<String> = Vec::new();
+        for ready in new {
+            let queue = ready.job.queue.clone();
+            if let Err(failure) = self.start(ready) {
+                started.iter().for_each(|queue| self.dismiss(queue));
+                return Err(failure);
+            }
+            started.push(queue);
+        }
+        let mut changed = 0;
+        for ready in kept {
+            if let Some(member) = self.members.get_mut(&ready.job.queue).filter(|member| member.job != ready.job) {
+                member.change(ready)?;
+                changed += 1;
+            }
+        }
         for queue in &unwanted {
             self.dismiss(queue);
         }
-        for ready in ready {
-            match self.members.get_mut(&ready.job.queue) {
-                Some(member) if member.job == ready.job => {}
-                Some(member) => {
-                    member.change(ready)?;
-                    changed += 1;
-                }
-                None => {
-                    self.start(ready)?;
-                    started += 1;
-                }
-            }
-        }
-        Ok((started, changed, unwanted.len()))
+        Ok((started.len(), changed, unwanted.len()))
     }
 
     /// Works until it is told to stop, and all workers have stopped. `reload` says which jobs are to be done from now on.
