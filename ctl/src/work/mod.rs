@@ -84,6 +84,6 @@ fn reload(crew: &mut Crew, path: &Path, (url, listen): (Option<&String>, Option<
         Ok((started, changed, stopped)) => {
             eprintln!("dqctl: {}: {started} workers started, {changed} changed, {stopped} stopped", path.display());
         }
-        Err(failure) => eprintln!("dqctl: {}: {failure}; the workers that were there go on", path.display()),
+        Err(failure) => eprintln!("dqctl: {}: {failure}; the workers go on as before", path.display()),
     }
 }
