@@ -50,6 +50,14 @@ pub(crate) fn text(value: &Value) -> Result<String, Error> {
     }
 }
 
+/// The parts of a page of an iteration: the cursor of the next page, `None` at the end, and what the page has.
+pub(crate) fn page(value: Value) -> Result<(Option<Vec<u8>>, Vec<Value>), Error> {
+    let mut parts = list(value)?.into_iter();
+    let cursor = bytes(parts.next().unwrap_or_default())?;
+    let items = list(parts.next().unwrap_or_default())?;
+    Ok((Some(cursor).filter(|cursor| cursor != b"0"), items))
+}
+
 /// An array; null is an empty one.
 pub(crate) fn list(value: Value) -> Result<Vec<Value>, Error> {
     match value {

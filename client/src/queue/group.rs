@@ -99,10 +99,8 @@ impl<'a, T> Groups<'a, T> {
         command.word(cursor);
         command.option("COUNT", PAGE);
         let reply = self.queue.answer(&command, Resend::Harmless).map_err(|failure| failure.error)?.value;
-        let mut parts = reply::list(reply)?.into_iter();
-        let cursor = reply::bytes(parts.next().unwrap_or_default())?;
-        self.cursor = Some(cursor).filter(|cursor| cursor != b"0");
-        let groups = reply::list(parts.next().unwrap_or_default())?;
+        let groups;
+        (self.cursor, groups) = reply::page(reply)?;
         self.page = groups.into_iter().map(GroupInfo::read).collect::<Result<_, _>>()?;
         Ok(())
     }

@@ -71,10 +71,8 @@ impl<'a, T> Scan<'a, T> {
             command.word("SEQUENCE");
         }
         let reply = self.queue.answer(&command, Resend::Harmless).map_err(|failure| failure.error)?.value;
-        let mut parts = reply::list(reply)?.into_iter();
-        let cursor = reply::bytes(parts.next().unwrap_or_default())?;
-        self.cursor = Some(cursor).filter(|cursor| cursor != b"0");
-        let messages = reply::list(parts.next().unwrap_or_default())?;
+        let messages;
+        (self.cursor, messages) = reply::page(reply)?;
         self.page = messages.into_iter().map(Message::read).collect::<Result<_, _>>()?;
         Ok(())
     }
