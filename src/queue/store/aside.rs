@@ -63,7 +63,7 @@ impl Aside {
 impl Store {
     /// Stores `error` with the message, or clears the stored error.
     pub fn set_error(&mut self, at: At, error: Option<&[u8]>) {
-        let sequence = Sequence(self.header(at).sequence);
+        let sequence = self.sequence(at);
         let errors = &mut self.aside.get_or_insert_default().errors;
         match error {
             Some(error) => errors.insert(sequence, error.into()),
@@ -131,21 +131,20 @@ impl Store {
 
     /// What a recurring message has beside its record; `None` for an ordinary message.
     pub fn recurring(&self, at: At) -> Option<&Recurring> {
-        let header = self.header(at);
-        let aside = self.aside.as_ref().filter(|_| header.is_recurring())?;
-        aside.recurring.get(&Sequence(header.sequence)).map(|recurring| &**recurring)
+        let aside = self.aside.as_ref().filter(|_| self.header(at).is_recurring())?;
+        aside.recurring.get(&self.sequence(at)).map(|recurring| &**recurring)
     }
 
     /// [`Store::recurring`], to change it.
     pub fn recurring_mut(&mut self, at: At) -> Option<&mut Recurring> {
-        let header = *self.header(at);
-        let aside = self.aside.as_mut().filter(|_| header.is_recurring())?;
-        aside.recurring.get_mut(&Sequence(header.sequence)).map(|recurring| &mut **recurring)
+        let (sequence, recurs) = (self.sequence(at), self.header(at).is_recurring());
+        let aside = self.aside.as_mut().filter(|_| recurs)?;
+        aside.recurring.get_mut(&sequence).map(|recurring| &mut **recurring)
     }
 
     /// Stores what a recurring message has beside its record, and marks the message as recurring.
     pub fn set_recurring(&mut self, at: At, recurring: Box<Recurring>) {
-        let sequence = Sequence(self.header(at).sequence);
+        let sequence = self.sequence(at);
         self.aside.get_or_insert_default().recurring.insert(sequence, recurring);
         self.segments[at.segment].set_recurring(at.index);
     }

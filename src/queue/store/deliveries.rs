@@ -5,13 +5,16 @@
 //! therefore follows the number of messages that were delivered and are still in the queue.
 
 use std::mem::size_of;
-use std::num::NonZeroU32;
+use std::num::NonZeroU16;
 
 /// A list doubles when it grows, but adds at most this many places.
-const STEP_MAX: usize = 64;
+pub(super) const STEP_MAX: usize = 64;
+
+/// The most places of a list.
+pub(super) const DELIVERIES_MAX: usize = 4095;
 
 /// A place in the list, counted from 1, so that an absent one takes no memory in a header.
-pub(super) type DeliveryPlace = NonZeroU32;
+pub(super) type DeliveryPlace = NonZeroU16;
 
 /// The data that a delivery adds to a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,11 +27,38 @@ pub(super) struct Delivery {
     pub attempts: u32,
 }
 
-const _: () = assert!(size_of::<Delivery>() == 24);
+/// A delivery as it is stored: arrays of bytes, which need no alignment. A moment has at most 44 bits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Packed {
+    receipt: [u8; 8],
+    moment: [u8; 6],
+    attempts: [u8; 4],
+}
+
+const _: () = assert!(size_of::<Packed>() == 18);
+
+impl From<Delivery> for Packed {
+    #[inline]
+    fn from(Delivery { receipt, moment, attempts }: Delivery) -> Packed {
+        let [a, b, c, d, e, f, ..] = moment.to_le_bytes();
+        Packed { receipt: receipt.to_le_bytes(), moment: [a, b, c, d, e, f], attempts: attempts.to_le_bytes() }
+    }
+}
+
+impl From<Packed> for Delivery {
+    #[inline]
+    fn from(Packed { receipt, moment: [a, b, c, d, e, f], attempts }: Packed) -> Delivery {
+        Delivery {
+            receipt: u64::from_le_bytes(receipt),
+            moment: u64::from_le_bytes([a, b, c, d, e, f, 0, 0]),
+            attempts: u32::from_le_bytes(attempts),
+        }
+    }
+}
 
 /// The deliveries of a segment's messages.
 #[derive(Debug, Default)]
-pub(super) struct Deliveries(Vec<Delivery>);
+pub(super) struct Deliveries(Vec<Packed>);
 
 impl Deliveries {
     /// A list with room for exactly `count` deliveries.
@@ -41,19 +71,20 @@ impl Deliveries {
         if self.is_full() {
             self.0.reserve_exact(self.0.len().clamp(1, STEP_MAX));
         }
-        self.0.push(delivery);
-        DeliveryPlace::new(u32::try_from(self.0.len()).ok()?)
+        self.0.push(delivery.into());
+        debug_assert!(self.0.len() <= DELIVERIES_MAX);
+        DeliveryPlace::new(u16::try_from(self.0.len()).ok()?)
     }
 
     /// The delivery at a place.
     pub fn get(&self, place: DeliveryPlace) -> Delivery {
-        self.0.get(place.get() as usize - 1).copied().unwrap_or_default()
+        self.0.get(usize::from(place.get()) - 1).map_or_else(Delivery::default, |held| (*held).into())
     }
 
     /// Replaces the delivery at a place.
     pub fn set(&mut self, place: DeliveryPlace, delivery: Delivery) {
-        if let Some(held) = self.0.get_mut(place.get() as usize - 1) {
-            *held = delivery;
+        if let Some(held) = self.0.get_mut(usize::from(place.get()) - 1) {
+            *held = delivery.into();
         }
     }
 
@@ -73,6 +104,6 @@ impl Deliveries {
     }
 
     pub fn heap_bytes(&self) -> usize {
-        self.0.capacity() * size_of::<Delivery>()
+        self.0.capacity() * size_of::<Packed>()
     }
 }

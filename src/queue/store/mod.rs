@@ -1,6 +1,6 @@
 //! The store of a queue: its messages in segments, in push order, found by binary search.
 //!
-//! A segment holds some hundreds of consecutive messages. Their headers lie together in one place, 24 bytes each, and
+//! A segment holds some hundreds of consecutive messages. Their headers lie together in one place, 18 bytes each, and
 //! their bytes in another, so a change of a message's state touches no page of payloads (which limits copy-on-write
 //! while a child process saves). There is no index from a sequence to a place, and there are no allocations per
 //! message: two binary searches find a message. A segment that is full of gaps is packed, so memory shrinks as messages
@@ -13,6 +13,7 @@
 mod aside;
 mod deliveries;
 mod header;
+mod packing;
 mod segment;
 #[cfg(test)]
 mod tests;
@@ -68,7 +69,7 @@ impl Store {
 
     /// The last sequence that is held, or that was held until its segment was packed.
     pub fn last(&self) -> Option<Sequence> {
-        self.segments.iter().rev().find_map(|segment| segment.headers.last()).map(|header| Sequence(header.sequence))
+        self.segments.iter().rev().find_map(Segment::last)
     }
 
     /// Adds a message behind all others. Its sequence must be above theirs.
@@ -116,8 +117,8 @@ impl Store {
     /// last one found.
     pub fn find(&mut self, sequence: Sequence) -> Option<At> {
         let next = At { index: self.hint.index + 1, ..self.hint };
-        let at = match self.segments.get(next.segment).and_then(|segment| segment.headers.get(next.index)) {
-            Some(header) if header.sequence == sequence.0 && header.is_present() => next,
+        let at = match self.segments.get(next.segment) {
+            Some(segment) if segment.holds(next.index, sequence) => next,
             _ => self.locate(sequence)?,
         };
         self.hint = at;
@@ -126,20 +127,26 @@ impl Store {
 
     /// [`Store::find`] without the shortcut, for a caller that may change nothing.
     pub fn locate(&self, sequence: Sequence) -> Option<At> {
+        let (segment, first, last) = self.segment_of(sequence)?;
+        let index = self.segments[segment].find(sequence, first, last)?;
+        Some(At { segment, index })
+    }
+
+    /// The segment to which `sequence` belongs, with the bounds of the sequences that it can hold.
+    #[inline]
+    fn segment_of(&self, sequence: Sequence) -> Option<(usize, u64, u64)> {
         let segment = self.firsts.partition_point(|first| *first <= sequence.0).checked_sub(1)?;
         let last = match self.firsts.get(segment + 1) {
             Some(next) => next - 1,
-            None => self.segments[segment].headers.last()?.sequence,
+            None => self.segments[segment].last()?.0,
         };
-        let index = self.segments[segment].find(sequence, self.firsts[segment], last)?;
-        Some(At { segment, index })
+        Some((segment, self.firsts[segment], last))
     }
 
     /// The place of the first message with this sequence or a later one. O(log n).
     pub fn first_from(&self, sequence: Sequence) -> Option<At> {
         let segment = self.firsts.partition_point(|first| *first <= sequence.0).saturating_sub(1);
-        let headers = &self.segments.get(segment)?.headers;
-        self.present_from(At { segment, index: headers.partition_point(|header| header.sequence < sequence.0) })
+        self.present_from(At { segment, index: self.segments.get(segment)?.rank(sequence) })
     }
 
     /// The place of the message behind the one at `at`. O(1), plus the number of removed messages in between.
@@ -176,7 +183,7 @@ impl Store {
     /// The bytes of the message at a place.
     pub fn bytes(&self, at: At) -> Bytes<'_> {
         let segment = &self.segments[at.segment];
-        let sequence = Sequence(segment.headers[at.index].sequence);
+        let sequence = segment.sequence(at.index);
         let (name, inline) = segment.bytes(at.index);
         let payload = if segment.headers[at.index].is_large() {
             self.aside.as_ref().and_then(|aside| aside.large.get(&sequence)).map_or(&[][..], |payload| payload)
@@ -191,7 +198,7 @@ impl Store {
 
     /// The sequence of the message at a place.
     pub fn sequence(&self, at: At) -> Sequence {
-        Sequence(self.header(at).sequence)
+        self.segments[at.segment].sequence(at.index)
     }
 
     /// The due time of the message at a place.
@@ -273,7 +280,7 @@ impl Store {
         };
         self.payload_bytes -= payload as u64;
         self.len -= 1;
-        let sequence = Sequence(header.sequence);
+        let sequence = self.sequence(at);
         self.take_leaving(at);
         let is_aside = |aside: &&mut Box<Aside>| header.has_aside() || aside.has_unmarked();
         if let Some(aside) = self.aside.as_mut().filter(is_aside) {
@@ -303,17 +310,13 @@ impl Store {
         let (mut removed, mut payload_bytes) = (0, 0);
         let mut kept: VecDeque<Segment> = VecDeque::new();
         for mut segment in std::mem::take(&mut self.segments) {
-            segment.remove_where(
-                |header| doomed(Sequence(header.sequence)),
-                |header, inline| {
-                    let sequence = Sequence(header.sequence);
-                    let leaving = aside.as_ref().and_then(|aside| aside.leaving.get(&sequence));
-                    payload_bytes += leaving.map_or(0, |leaving| leaving.payload.len() as u64);
-                    let aside = aside.as_mut().and_then(|aside| aside.remove(sequence));
-                    removed += 1;
-                    payload_bytes += aside.unwrap_or(inline) as u64;
-                },
-            );
+            segment.remove_where(&mut doomed, |sequence, inline| {
+                let leaving = aside.as_ref().and_then(|aside| aside.leaving.get(&sequence));
+                payload_bytes += leaving.map_or(0, |leaving| leaving.payload.len() as u64);
+                let aside = aside.as_mut().and_then(|aside| aside.remove(sequence));
+                removed += 1;
+                payload_bytes += aside.unwrap_or(inline) as u64;
+            });
             if segment.live == 0 {
                 continue;
             }
@@ -325,7 +328,7 @@ impl Store {
                 _ => kept.push_back(segment),
             }
         }
-        self.firsts = kept.iter().map(|segment| segment.headers.first().map_or(0, |header| header.sequence)).collect();
+        self.firsts = kept.iter().map(|segment| segment.first().map_or(0, |first| first.0)).collect();
         self.segments = kept;
         self.aside = aside.filter(|aside| !aside.is_empty());
         self.len -= removed;
@@ -367,7 +370,7 @@ impl Store {
         (0..end).rev().flat_map(move |segment| {
             let headers = &self.segments[segment].headers;
             let end = match before {
-                Some(before) => headers.partition_point(|header| header.sequence < before.0),
+                Some(before) => self.segments[segment].rank(before),
                 None => headers.len(),
             };
             let present = (0..end).rev().filter(|index| headers[*index].is_present());
@@ -384,7 +387,7 @@ impl Store {
         self.segments.range(start..).enumerate().flat_map(move |(nth, segment)| {
             let headers = segment.headers.iter().enumerate();
             headers.filter_map(move |(index, header)| {
-                let wanted = header.is_present() && after.is_none_or(|after| header.sequence > after.0);
+                let wanted = header.is_present() && after.is_none_or(|after| segment.sequence(index) > after);
                 wanted.then_some(At { segment: start + nth, index })
             })
         })

@@ -14,22 +14,26 @@ use super::super::origin::Origin;
 use super::super::record::{Record, Ttl};
 use super::super::settings::Retries;
 use super::super::time::{DurationMs, UnixMs};
-use super::deliveries::{Deliveries, Delivery};
+use super::deliveries::{Deliveries, Delivery, DELIVERIES_MAX, STEP_MAX};
 use super::header::*;
 use std::cmp::Ordering;
 use std::mem::size_of;
 
 /// The bytes of the messages in a full segment: an allocation size that the server's allocator does not round up.
-const SEGMENT_BYTES: usize = 56 * 1024;
+pub(super) const SEGMENT_BYTES: usize = 56 * 1024;
+/// The headers grow by this many bytes: a step that the server's allocator does not round up.
+const HEADERS_STEP: usize = 2 * 1024;
 /// The number of messages in a full segment if their payloads are tiny.
-const SEGMENT_HEADERS: usize = 1024;
+pub(super) const SEGMENT_HEADERS: usize = 8 * HEADERS_STEP / size_of::<Header>();
+/// A list of deliveries has at most half of its places empty when it grows.
+const _: () = assert!(2 * SEGMENT_HEADERS + STEP_MAX <= DELIVERIES_MAX);
+/// A segment is full if its headers must grow while its bytes are nearly as many as this.
+const NEARLY_FULL_BYTES: usize = SEGMENT_BYTES / 8 * 7;
 /// The messages of a segment and their bytes are counted in 16 bits, to keep the segment small: it is most of the
 /// memory of a queue with one message.
 const _: () = assert!(SEGMENT_BYTES <= u16::MAX as usize && SEGMENT_HEADERS < SEGMENT_BYTES);
 /// An empty segment of up to this many bytes is kept for the next message.
-const SMALL_BYTES: usize = 2 * 1024;
-/// A segment with fewer messages than this, and no more than [`SMALL_BYTES`], is never packed: that would gain nothing.
-const PACK_MIN: usize = 8;
+pub(super) const SMALL_BYTES: usize = 2 * 1024;
 
 /// The bytes of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,22 +61,24 @@ pub(super) struct Parts<'a> {
 #[derive(Debug)]
 pub(super) struct Segment {
     pub headers: Vec<Header>,
-    data: Vec<u8>,
-    deliveries: Deliveries,
+    /// The upper bits of their sequences.
+    pub(super) era: Era,
+    pub(super) data: Vec<u8>,
+    pub(super) deliveries: Deliveries,
     /// The number of messages that were not removed.
     pub live: u16,
     /// The bytes of `data` that belong to these messages.
-    live_bytes: u16,
+    pub(super) live_bytes: u16,
     /// The number of messages that have an entry in `deliveries`.
-    delivered: u16,
+    pub(super) delivered: u16,
     /// The retries of messages that store none of their own.
-    retries: CommonRetries,
+    pub(super) retries: CommonRetries,
 }
 
 /// The retry count of messages that store none of their own: that of the segment's first message, or 0 if that count
 /// does not fit in 16 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct CommonRetries(i16);
+pub(super) struct CommonRetries(i16);
 
 impl CommonRetries {
     fn of(record: &Record) -> CommonRetries {
@@ -90,6 +96,7 @@ impl Segment {
     pub fn small(record: &Record) -> Segment {
         Segment {
             headers: Vec::new(),
+            era: Era::of(record.sequence),
             data: Vec::new(),
             deliveries: Deliveries::default(),
             live: 0,
@@ -99,17 +106,24 @@ impl Segment {
         }
     }
 
-    /// The segment that follows this full one, allocated in the size that it is expected to reach.
+    /// The segment that follows this one. If this one is full, it is allocated in the size that it is expected to reach.
     pub fn successor(&self, record: &Record) -> Segment {
         let mut next = Segment::small(record);
-        next.headers.reserve_exact(self.headers.len());
+        if next.era != self.era {
+            return next;
+        }
+        let headers = self.headers.len() * size_of::<Header>();
+        next.headers.reserve_exact(headers.max(HEADERS_STEP) / HEADERS_STEP * HEADERS_STEP / size_of::<Header>());
         next.data.reserve_exact(self.data.len().next_multiple_of(SEGMENT_BYTES / 8).min(SEGMENT_BYTES));
         next
     }
 
     /// Whether another message fits.
     pub fn has_room(&self, record: &Record, parts: &Parts<'_>) -> bool {
-        self.headers.len() < SEGMENT_HEADERS && self.data.len() + self.size_of(record, parts) <= SEGMENT_BYTES
+        self.headers.len() < SEGMENT_HEADERS
+            && self.data.len() + self.size_of(record, parts) <= SEGMENT_BYTES
+            && (self.era == Era::of(record.sequence) || self.headers.is_empty())
+            && (self.headers.len() < self.headers.capacity() || self.data.len() < NEARLY_FULL_BYTES)
     }
 
     fn size_of(&self, record: &Record, Parts { name, group, inline }: &Parts<'_>) -> usize {
@@ -126,43 +140,39 @@ impl Segment {
         let size = self.size_of(record, parts);
         let Parts { name, group, inline } = *parts;
         self.make_room(size);
-        let mut header = Header {
-            sequence: record.sequence.0,
-            word: due_and_priority(record),
-            offset: self.data.len() as u16,
-            flags: 0,
-            delivery: None,
-        };
-        header.set_placement(Placement::Waiting);
+        if self.headers.is_empty() {
+            self.era = Era::of(record.sequence);
+        }
+        let mut header = Header::new(record.sequence, record.due, record.priority, self.data.len() as u16);
         header.set_phase(record.phase.into());
         if let Some(name) = name {
-            header.word |= NAMED;
+            header.set(NAMED, true);
             self.data.push(name.len() as u8);
             self.data.extend_from_slice(name);
         }
         if record.retries != self.retries.get() {
-            header.word |= RETRIES;
+            header.set(RETRIES, true);
             self.data.extend_from_slice(&record.retries.count().to_le_bytes());
         }
         if let Some(lease) = record.lease {
-            header.word |= LEASE;
+            header.set(LEASE, true);
             self.data.extend_from_slice(&lease.as_ms().to_le_bytes());
         }
         if let Some(ttl) = record.ttl {
-            header.word |= TTL;
+            header.set(TTL, true);
             self.data.extend_from_slice(&ttl.end.as_ms().to_le_bytes());
             self.data.extend_from_slice(&ttl.duration.as_ms().to_le_bytes());
         }
         if let Some(GroupId(group)) = group {
-            header.flags |= GROUPED;
+            header.set_grouped();
             self.data.extend_from_slice(&group.to_le_bytes());
         }
         match inline {
             Some(payload) => self.data.extend_from_slice(payload),
-            None => header.word |= LARGE,
+            None => header.set(LARGE, true),
         }
         if record.recurring {
-            header.word |= RECURRING;
+            header.set(RECURRING, true);
         }
         self.headers.push(header);
         self.live += 1;
@@ -178,7 +188,12 @@ impl Segment {
             self.data.reserve_exact(room - self.data.len());
         }
         if self.headers.len() == self.headers.capacity() {
-            self.headers.reserve_exact(self.headers.len().clamp(1, SEGMENT_HEADERS / 4));
+            let held = self.headers.len();
+            let room = match 2 * held {
+                few if few * size_of::<Header>() <= HEADERS_STEP => few.max(1),
+                _ => ((held + 1) * size_of::<Header>()).next_multiple_of(HEADERS_STEP) / size_of::<Header>(),
+            };
+            self.headers.reserve_exact(room - held);
         }
     }
 
@@ -203,29 +218,57 @@ impl Segment {
     pub fn find(&self, sequence: Sequence, first: u64, last: u64) -> Option<usize> {
         let (mut low, mut high) = (0, self.headers.len().checked_sub(1)?);
         let (mut ahead, mut behind) = (sequence.0.checked_sub(first)?, last.checked_sub(sequence.0)?);
+        let wanted = self.low_of(sequence)?;
         for look in 1.. {
             let room = high.checked_sub(low)?;
-            let index = if look % 3 == 0 {
-                low + room / 2
-            } else if ahead <= room as u64 {
-                low + ahead as usize
-            } else if behind <= room as u64 {
-                high - behind as usize
-            } else {
-                low + (ahead as f64 / (ahead as f64 + behind as f64) * room as f64) as usize
-            };
+            let index = low + if look % 3 == 0 { room / 2 } else { guess(room, ahead, behind) };
             let header = self.headers.get(index)?;
-            match header.sequence.cmp(&sequence.0) {
+            let held = header.low();
+            match held.cmp(&wanted) {
                 Ordering::Equal => return header.is_present().then_some(index),
-                Ordering::Less => (low, ahead) = (index + 1, sequence.0 - header.sequence - 1),
-                Ordering::Greater => (high, behind) = (index.checked_sub(1)?, header.sequence - sequence.0 - 1),
+                Ordering::Less => (low, ahead) = (index + 1, wanted - held - 1),
+                Ordering::Greater => (high, behind) = (index.checked_sub(1)?, held - wanted - 1),
             }
         }
         None
     }
 
+    /// The lower bits of a sequence as a header of this segment has them; `None` if this segment cannot have it.
+    #[inline]
+    fn low_of(&self, sequence: Sequence) -> Option<u64> {
+        (Era::of(sequence) == self.era).then_some(sequence.0 & LOW_MASK)
+    }
+
+    /// The sequence of the message at `index`.
+    #[inline]
+    pub fn sequence(&self, index: usize) -> Sequence {
+        self.era.sequence(&self.headers[index])
+    }
+
+    /// Whether the message at `index` is still here and has this sequence.
+    #[inline]
+    pub fn holds(&self, index: usize, sequence: Sequence) -> bool {
+        let is_it = |header: &Header| header.is_present() && self.era.sequence(header) == sequence;
+        self.headers.get(index).is_some_and(is_it)
+    }
+
+    /// The first sequence, even if its message was removed.
+    pub fn first(&self) -> Option<Sequence> {
+        self.headers.first().map(|header| self.era.sequence(header))
+    }
+
+    /// The last sequence, even if its message was removed.
+    pub fn last(&self) -> Option<Sequence> {
+        self.headers.last().map(|header| self.era.sequence(header))
+    }
+
+    /// The number of headers whose sequence is below `sequence`. O(log n).
+    pub fn rank(&self, sequence: Sequence) -> usize {
+        self.headers.partition_point(|header| self.era.sequence(header) < sequence)
+    }
+
     /// The range of the bytes of a message in `data`.
-    fn span(&self, index: usize) -> std::ops::Range<usize> {
+    pub(super) fn span(&self, index: usize) -> std::ops::Range<usize> {
         let end = self.headers.get(index + 1).map_or(self.data.len(), |next| next.offset as usize);
         self.headers[index].offset as usize..end
     }
@@ -234,7 +277,7 @@ impl Segment {
     fn behind_name(&self, index: usize) -> (Option<&[u8]>, &[u8]) {
         let bytes = &self.data[self.span(index)];
         // If there is no name, the bytes are not read: they may not be cached.
-        if self.headers[index].word & NAMED == 0 {
+        if !self.headers[index].is_named() {
             return (None, bytes);
         }
         match bytes.split_first() {
@@ -251,7 +294,7 @@ impl Segment {
         let (name, rest) = self.behind_name(index);
         let header = &self.headers[index];
         let mut options = 0;
-        if header.word & (RETRIES | LEASE | TTL) != 0 || header.is_grouped() {
+        if header.has(RETRIES | LEASE | TTL) || header.is_grouped() {
             options = header.options_len() + if header.is_grouped() { size_of::<u32>() } else { 0 };
         }
         (name, rest.get(options..).unwrap_or_default())
@@ -270,9 +313,9 @@ impl Segment {
     #[inline]
     pub fn inline_len(&self, index: usize) -> usize {
         let header = &self.headers[index];
-        match header.word & (NAMED | RETRIES | LEASE | TTL) {
-            0 if !header.is_grouped() => self.span(index).len(),
-            _ => self.bytes(index).1.len(),
+        match header.has(NAMED | RETRIES | LEASE | TTL) || header.is_grouped() {
+            false => self.span(index).len(),
+            true => self.bytes(index).1.len(),
         }
     }
 
@@ -286,7 +329,7 @@ impl Segment {
 
     /// Stores the last delivery of a message, or removes it if `delivery` is `None`.
     fn keep(&mut self, index: usize, delivery: Option<Delivery>) {
-        let before = self.headers[index].delivery;
+        let before = self.headers[index].delivery();
         let place = match (before, delivery) {
             (_, None) => None,
             (Some(place), Some(delivery)) => {
@@ -299,32 +342,15 @@ impl Segment {
             }
         };
         self.delivered = self.delivered + u16::from(place.is_some()) - u16::from(before.is_some());
-        self.headers[index].delivery = place;
-    }
-
-    /// Packs a full list of deliveries if more than half of it consists of gaps, instead of letting it grow.
-    fn close_gaps(&mut self) {
-        if !self.deliveries.is_full() {
-            return;
-        }
-        let used = usize::from(self.delivered);
-        if 2 * used < self.deliveries.len() {
-            let mut kept = Deliveries::with_room(used + 1);
-            for place in self.headers.iter_mut().filter_map(|header| header.delivery.as_mut()) {
-                if let Some(packed) = kept.add(self.deliveries.get(*place)) {
-                    *place = packed;
-                }
-            }
-            self.deliveries = kept;
-        }
+        self.headers[index].set_delivery(place);
     }
 
     /// The record of a message.
     pub fn record(&self, index: usize) -> Record {
         let header = &self.headers[index];
-        let delivery = header.delivery.map(|place| self.deliveries.get(place)).unwrap_or_default();
+        let delivery = header.delivery().map(|place| self.deliveries.get(place)).unwrap_or_default();
         let mut record = Record {
-            sequence: Sequence(header.sequence),
+            sequence: self.era.sequence(header),
             due: header.due(),
             priority: header.priority(),
             retries: self.retries.get(),
@@ -334,15 +360,15 @@ impl Segment {
             phase: phase_of(header.phase(), delivery),
             recurring: header.is_recurring(),
         };
-        if header.word & (RETRIES | LEASE | TTL) != 0 {
+        if header.has(RETRIES | LEASE | TTL) {
             let (_, mut rest) = self.behind_name(index);
-            if header.word & RETRIES != 0 {
+            if header.has(RETRIES) {
                 record.retries = Retries::new(i32::from_le_bytes(take(&mut rest))).unwrap_or(self.retries.get());
             }
-            if header.word & LEASE != 0 {
+            if header.has(LEASE) {
                 record.lease = Some(DurationMs::new(u64::from_le_bytes(take(&mut rest))));
             }
-            if header.word & TTL != 0 {
+            if header.has(TTL) {
                 let end = UnixMs::new(u64::from_le_bytes(take(&mut rest)));
                 let duration = DurationMs::new(u64::from_le_bytes(take(&mut rest)));
                 record.ttl = Some(Ttl { duration, end });
@@ -355,15 +381,15 @@ impl Segment {
     pub fn update(&mut self, index: usize, record: &Record, delivery: Option<Delivery>) {
         self.keep(index, delivery);
         let header = &mut self.headers[index];
-        header.word = header.word & !(DUE_MASK | PRIORITY_MASK) | due_and_priority(record);
+        header.set_due_and_priority(record.due, record.priority);
         header.set_phase(record.phase.into());
-        let word = header.word;
-        if let (true, Some(ttl)) = (word & TTL != 0, record.ttl) {
+        let header = *header;
+        if let (true, Some(ttl)) = (header.has(TTL), record.ttl) {
             let name = self.behind_name(index).0.map_or(0, |name| 1 + name.len());
             let start = self.span(index).start
                 + name
-                + if word & RETRIES != 0 { size_of::<i32>() } else { 0 }
-                + if word & LEASE != 0 { size_of::<u64>() } else { 0 };
+                + if header.has(RETRIES) { size_of::<i32>() } else { 0 }
+                + if header.has(LEASE) { size_of::<u64>() } else { 0 };
             if let Some(end) = self.data.get_mut(start..start + size_of::<u64>()) {
                 end.copy_from_slice(&ttl.end.as_ms().to_le_bytes());
             }
@@ -371,12 +397,11 @@ impl Segment {
     }
 
     pub fn set_recurring(&mut self, index: usize) {
-        self.headers[index].word |= RECURRING;
+        self.headers[index].set(RECURRING, true);
     }
 
     pub fn set_error(&mut self, index: usize, present: bool) {
-        let word = &mut self.headers[index].word;
-        *word = if present { *word | ERROR } else { *word & !ERROR };
+        self.headers[index].set(ERROR, present);
     }
 
     /// Removes a message. Its bytes stay until the segment is packed.
@@ -384,89 +409,21 @@ impl Segment {
         self.live_bytes -= self.span(index).len() as u16;
         self.live -= 1;
         let header = &mut self.headers[index];
-        header.word &= !PLACEMENT_MASK;
-        self.delivered -= u16::from(header.delivery.take().is_some());
+        header.set_removed();
+        self.delivered -= u16::from(header.delivery().is_some());
+        header.set_delivery(None);
     }
 
-    /// Removes the messages for which `doomed` returns `true`. `gone` gets the header of each, and the length of its
+    /// Removes the messages for which `doomed` returns `true`. `gone` gets the sequence of each, and the length of its
     /// payload unless that is stored elsewhere.
-    pub fn remove_where(&mut self, mut doomed: impl FnMut(&Header) -> bool, mut gone: impl FnMut(&Header, usize)) {
+    pub fn remove_where(&mut self, mut doomed: impl FnMut(Sequence) -> bool, mut gone: impl FnMut(Sequence, usize)) {
         for index in 0..self.headers.len() {
-            let header = self.headers[index];
-            if header.is_present() && doomed(&header) {
-                gone(&header, self.bytes(index).1.len());
+            let sequence = self.sequence(index);
+            if self.headers[index].is_present() && doomed(sequence) {
+                gone(sequence, self.bytes(index).1.len());
                 self.remove(index);
             }
         }
-    }
-
-    /// Whether the segment is so small that it may be kept while it is empty.
-    pub fn is_small(&self) -> bool {
-        self.data.capacity() + self.headers.capacity() * size_of::<Header>() <= SMALL_BYTES
-    }
-
-    /// Empties a segment that has no live message.
-    pub fn clear(&mut self) {
-        self.headers.clear();
-        self.data.clear();
-        self.deliveries.clear();
-        self.delivered = 0;
-    }
-
-    /// Whether so little of the segment is in use that it is worth packing. The limit is three quarters, which moves
-    /// three messages for each that was removed. For the first segment of a queue it is a quarter, since that is
-    /// usually about to be emptied.
-    pub fn is_sparse(&self, first: bool) -> bool {
-        let (most, of) = if first { (1, 4) } else { (3, 4) };
-        let few = |live: u16, held: usize| of * usize::from(live) <= most * held;
-        (self.headers.len() >= PACK_MIN && few(self.live, self.headers.len()))
-            || (self.data.len() > SMALL_BYTES && few(self.live_bytes, self.data.len()))
-    }
-
-    /// Drops the bytes of removed messages. O(messages).
-    pub fn pack(&mut self) {
-        *self = self.packed(&[self]);
-    }
-
-    /// A segment of the live messages of `sources`, without room for more.
-    fn packed(&self, sources: &[&Segment]) -> Segment {
-        let sum = |of: fn(&Segment) -> usize| sources.iter().map(|source| of(source)).sum();
-        let mut packed = Segment {
-            headers: Vec::with_capacity(sum(|source| source.live.into())),
-            data: Vec::with_capacity(sum(|source| source.live_bytes.into())),
-            deliveries: Deliveries::with_room(sum(|source| source.delivered.into())),
-            live: 0,
-            live_bytes: 0,
-            delivered: 0,
-            retries: self.retries,
-        };
-        sources.iter().for_each(|source| packed.take_all(source));
-        packed
-    }
-
-    /// Whether the messages of `next` fit into this segment as well, with room to spare.
-    pub fn can_absorb(&self, next: &Segment) -> bool {
-        self.retries == next.retries
-            && usize::from(self.live) + usize::from(next.live) <= SEGMENT_HEADERS / 2
-            && usize::from(self.live_bytes) + usize::from(next.live_bytes) <= SEGMENT_BYTES / 2
-    }
-
-    /// Adds the messages of `next`.
-    pub fn absorb(&mut self, next: &Segment) {
-        *self = self.packed(&[self, next]);
-    }
-
-    fn take_all(&mut self, other: &Segment) {
-        for (index, header) in other.headers.iter().enumerate() {
-            if header.is_present() {
-                let delivery = header.delivery.and_then(|place| self.deliveries.add(other.deliveries.get(place)));
-                self.headers.push(Header { offset: self.data.len() as u16, delivery, ..*header });
-                self.data.extend_from_slice(&other.data[other.span(index)]);
-            }
-        }
-        self.live += other.live;
-        self.live_bytes += other.live_bytes;
-        self.delivered += other.delivered;
     }
 
     pub fn heap_bytes(&self) -> usize {
@@ -474,9 +431,17 @@ impl Segment {
     }
 }
 
-/// The due time and the priority as a header stores them.
-fn due_and_priority(record: &Record) -> u64 {
-    record.due.as_ms() | u64::from(record.priority as u8) << PRIORITY_SHIFT
+/// Where a message is among `room` + 1 headers, if its sequence is `ahead` above that of the first one and `behind` below
+/// that of the last one.
+#[inline]
+fn guess(room: usize, ahead: u64, behind: u64) -> usize {
+    if ahead <= room as u64 {
+        ahead as usize
+    } else if behind <= room as u64 {
+        room - behind as usize
+    } else {
+        (ahead as f64 / (ahead as f64 + behind as f64) * room as f64) as usize
+    }
 }
 
 /// Takes the first `N` bytes. Returns zeros if there are fewer, which `append` rules out.
