@@ -3,6 +3,7 @@
 //! A message is found by its sequence, which every message has, or by its name, which is unique among the messages that
 //! the queue holds. Clients refer to a named message by its name only.
 
+mod fetch;
 mod groups;
 
 use super::effect::Image;
@@ -51,16 +52,37 @@ impl Messages {
 
     /// Adds a message behind all others. Its sequence must be above theirs, and no other may have its name. O(log n).
     pub fn add(&mut self, record: &Record, bytes: Bytes<'_>, group: Option<Membership<'_>>) {
-        let group = group.map(|of| self.groups.get_or_insert_with(|| Box::new(GroupNames::new(of.limits))).join(&of));
-        self.store.append(record, bytes, group);
+        self.store(record, bytes, group);
         if let Some(name) = bytes.name {
             self.names.insert(Key::hashed(hash_of(name), record.sequence));
         }
     }
 
+    fn store(&mut self, record: &Record, bytes: Bytes<'_>, group: Option<Membership<'_>>) {
+        let group = group.map(|of| self.groups.get_or_insert_with(|| Box::new(GroupNames::new(of.limits))).join(&of));
+        self.store.append(record, bytes, group);
+    }
+
     /// [`Messages::add`] for a whole message.
     pub fn add_image(&mut self, image: &Image<'_>, group: Option<Membership<'_>>) {
         self.add(&image.record, Bytes::from(image), group);
+        self.add_aside(image);
+    }
+
+    /// [`Messages::add_image`] in place of the message of the same name at `at`, which must no longer be in any order of
+    /// the view. O(log n).
+    pub fn replace(&mut self, at: At, image: &Image<'_>, group: Option<Membership<'_>>) {
+        let before = self.store.sequence(at);
+        let hash = image.name.map(hash_of);
+        self.discard(at);
+        self.store(&image.record, Bytes::from(image), group);
+        if let Some(hash) = hash {
+            self.names.replace(Key::hashed(hash, before), Key::hashed(hash, image.record.sequence));
+        }
+        self.add_aside(image);
+    }
+
+    fn add_aside(&mut self, image: &Image<'_>) {
         if image.recurring.is_none() && image.retain.is_none() {
             return;
         }
@@ -81,6 +103,12 @@ impl Messages {
                 self.names.remove(Key::hashed(hash_of(name), self.store.sequence(at)));
             }
         }
+        self.discard(at);
+    }
+
+    /// [`Messages::remove`] without the name.
+    #[inline]
+    fn discard(&mut self, at: At) {
         if let Some(id) = self.group(at) {
             self.groups.as_mut().into_iter().for_each(|groups| groups.leave(id));
         }

@@ -256,6 +256,18 @@ impl Queue {
     /// [`Queue::insert_image`]. If the message brings its group with it, the group enters the round at `entered`.
     pub(super) fn insert_entering(&mut self, image: &Image<'_>, entered: UnixMs, now: UnixMs) {
         self.messages.add_image(image, self.membership(image.group, entered));
+        self.place_image(image, now);
+    }
+
+    /// Adds a message in place of the one of the same name at `at`, whose record is `record`. O(log n).
+    pub(super) fn replace_with_image(&mut self, at: At, record: &Record, image: &Image<'_>, now: UnixMs) {
+        self.view.unplace(&self.messages, at, record);
+        self.view.advance_due(now);
+        self.messages.replace(at, image, self.membership(image.group, now));
+        self.place_image(image, now);
+    }
+
+    fn place_image(&mut self, image: &Image<'_>, now: UnixMs) {
         if let Some(at) = self.messages.find_sequence(image.record.sequence) {
             self.view.place(&mut self.messages, at, &image.record, now);
         }

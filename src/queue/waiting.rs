@@ -9,7 +9,7 @@
 //! one message searches only the set of its own priority, and reads one number of each of the others.
 
 use super::id::Sequence;
-use super::order::{Key, OrderedKeys};
+use super::order::{Key, OrderedKeys, Whereabouts};
 use super::time::UnixMs;
 use smallvec::SmallVec;
 use std::cmp::Reverse;
@@ -134,6 +134,12 @@ impl Waiting {
         if band.keys.remove(Key::at(due, sequence)) {
             self.removed(at, due);
         }
+    }
+
+    /// About where this message is, for [`fetch`](super::order::fetch).
+    pub fn whereabouts(&self, priority: i8, due: UnixMs, sequence: Sequence) -> Option<Whereabouts<'_>> {
+        let band = self.bands.iter().find(|band| band.priority == priority)?;
+        band.keys.whereabouts(Key::at(due, sequence))
     }
 
     /// Whether it holds this message. O(log n).

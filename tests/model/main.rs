@@ -27,6 +27,7 @@ mod measured;
 mod piles;
 mod recurring;
 mod reference;
+mod replaced;
 mod rooms;
 mod week;
 mod window;

@@ -2,6 +2,7 @@
 
 use super::super::effect::Image;
 use super::super::id::{Floor, Sequence};
+use super::super::order::FETCH_MAX;
 use super::super::origin::Origin;
 use super::super::record::{Phase, Record, StateKind, Ttl};
 use super::super::settings::Retries;
@@ -147,13 +148,16 @@ impl Queue {
                 return Err(NotPushed::Full(held));
             }
         }
-        for message in messages {
-            let held = message.name.and_then(|name| self.messages.find_named(name));
-            sink(match held.filter(|_| !message.replace) {
-                Some(at) => self.refuse_duplicate(at, now),
-                None if self.is_refused_as_taken(message, now) => self.refused_id(),
-                None => self.enter(now, floor, message, held),
-            });
+        for messages in messages.chunks(FETCH_MAX) {
+            self.fetch_named(messages.iter().filter_map(|message| message.name));
+            for message in messages {
+                let held = message.name.and_then(|name| self.messages.find_named(name));
+                sink(match held.filter(|_| !message.replace) {
+                    Some(at) => self.refuse_duplicate(at, now),
+                    None if self.is_refused_as_taken(message, now) => self.refused_id(),
+                    None => self.enter(now, floor, message, held),
+                });
+            }
         }
         Ok(())
     }
@@ -256,14 +260,37 @@ impl Queue {
             retain: message.retain,
             recurring: None,
         };
-        let replaced = self.take_in(now, &image);
+        let replaced = self.take_in_for(held, now, &image);
         floor.raise(self.last_sequence, self.last_receipt);
         Pushed::Added { image, replaced }
+    }
+
+    /// Applies the push of a batch. Returns how many of the messages replaced none.
+    pub(in crate::queue) fn take_in_all(&mut self, now: UnixMs, images: &[Image<'_>]) -> usize {
+        let mut added = 0;
+        for images in images.chunks(FETCH_MAX) {
+            self.fetch_named(images.iter().filter_map(|image| image.name));
+            added += images.iter().filter(|image| !self.take_in(now, image)).count();
+        }
+        added
+    }
+
+    /// Loads what the replacement of messages with these names is going to touch into the cache. It changes nothing.
+    fn fetch_named<'a>(&self, names: impl Iterator<Item = &'a [u8]>) {
+        let places = self.messages.fetch_named(names);
+        if !places.is_empty() {
+            self.view.fetch(&self.messages, &places);
+        }
     }
 
     /// Applies a push: adds the message in place of one of the same name. Returns whether there was one.
     pub(in crate::queue) fn take_in(&mut self, now: UnixMs, image: &Image<'_>) -> bool {
         let held = image.name.and_then(|name| self.messages.find_named(name));
+        self.take_in_for(held, now, image)
+    }
+
+    /// [`Queue::take_in`], if the message of the same name is known to be at `held`.
+    fn take_in_for(&mut self, held: Option<At>, now: UnixMs, image: &Image<'_>) -> bool {
         let mut replaced = held.is_some();
         let mut leaving = None;
         if let Some(at) = held {
@@ -271,13 +298,15 @@ impl Queue {
             if matches!(image.record.phase, Phase::Kept { .. }) {
                 leaving = self.leaving(at);
             }
-            self.remove(at, &record);
-        } else if let Some(name) = image.name {
-            replaced = self.drop_done_named(name, now);
-            self.unlearn(name);
+            self.replace_with_image(at, &record, image, now);
+        } else {
+            if let Some(name) = image.name {
+                replaced = self.drop_done_named(name, now);
+                self.unlearn(name);
+            }
+            self.view.advance_due(now);
+            self.insert_image(image, now);
         }
-        self.view.advance_due(now);
-        self.insert_image(image, now);
         if let Some(leaving) = leaving {
             self.set_leaving(image.record.sequence, leaving, now);
         }

@@ -202,8 +202,7 @@ impl Queue {
             retain: None,
             recurring: Some(Box::new(state)),
         };
-        self.remove(at, record);
-        self.insert_image(&image, now);
+        self.replace_with_image(at, record, &image, now);
         self.last_sequence = self.last_sequence.max(sequence);
     }
 

@@ -14,13 +14,16 @@
 // Every index below comes from a search in the same vector, or is checked next to its use.
 #![allow(clippy::indexing_slicing)]
 
+mod fetch;
 mod key;
 mod node;
 #[cfg(test)]
 mod tests;
 mod tree;
 
+pub use fetch::{fetch, Whereabouts, FETCH_MAX};
 pub use key::Key;
+pub use tree::FAR;
 
 use node::{Leaf, LEAF_MAX};
 use std::mem::size_of;
@@ -89,6 +92,19 @@ impl OrderedKeys {
         }
     }
 
+    /// Removes `old` and adds `new`, which must not be in the set. Costs no more than a search if no key is between them.
+    pub fn replace(&mut self, old: Key, new: Key) {
+        let replaced = match self.0.as_deref_mut() {
+            None => false,
+            Some(Root::Leaf(leaf)) => leaf.replace(leaf.rank(old), old, new, Key::GREATEST),
+            Some(Root::Tree(tree)) => tree.replace(old, new),
+        };
+        if !replaced {
+            self.remove(old);
+            self.insert(new);
+        }
+    }
+
     /// The smallest key. O(1).
     #[inline]
     pub fn first(&self) -> Option<Key> {
@@ -122,6 +138,15 @@ impl OrderedKeys {
     /// Whether the key is in the set.
     pub fn contains(&self, key: Key) -> bool {
         self.iter_after(key.just_before()).next() == Some(key)
+    }
+
+    /// About where `key` is, for [`fetch`]; `None` if the set is small.
+    #[inline]
+    pub fn whereabouts(&self, key: Key) -> Option<Whereabouts<'_>> {
+        match self.0.as_deref()? {
+            Root::Leaf(_) => None,
+            Root::Tree(tree) => Some(tree.whereabouts(key)),
+        }
     }
 
     /// The number of keys <= `key`.

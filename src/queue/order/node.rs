@@ -46,8 +46,34 @@ pub(super) fn child_of(bounds: &[Key], key: Key) -> usize {
         [] | [_] => 0,
         [.., last] if *last <= key => bounds.len() - 1,
         [_, second, ..] if *second > key => 0,
-        [_, bounds @ ..] => rank_in(bounds, key),
+        [_, bounds @ ..] if bounds.len() <= 2 * GUESS_WIDTH => rank_in(bounds, key),
+        [_, bounds @ ..] => rank_about(bounds, key),
     }
+}
+
+/// [`rank_in`], for keys of which the first is not above `key`. Looks first where `key` would be if they were evenly
+/// distributed, as [`Leaf::rank_near`] does.
+#[inline]
+fn rank_about(keys: &[Key], key: Key) -> usize {
+    let (Some(low), Some(high)) = (keys.first(), keys.last()) else { return 0 };
+    let near = window(keys.len(), key.share_of(*low, *high));
+    let (from, to) = (near.start, near.end);
+    let at = from + keys[near].iter().map(|held| usize::from(*held <= key)).sum::<usize>();
+    if at == from && from > 0 {
+        rank_in(&keys[..from], key)
+    } else if at == to && to < keys.len() {
+        to + rank_in(&keys[to..], key)
+    } else {
+        at
+    }
+}
+
+/// The [`GUESS_WIDTH`] indices of `len` around a position from 0 to 1.
+#[inline]
+fn window(len: usize, share: f64) -> Range<usize> {
+    let guess = (share * len as f64) as usize;
+    let from = guess.saturating_sub(GUESS_WIDTH / 2).min(len.saturating_sub(GUESS_WIDTH));
+    from..len.min(from + GUESS_WIDTH)
 }
 
 /// The number of the sorted `keys` that are <= `key`. If the keys are not cached, each step of a binary search waits
@@ -94,10 +120,7 @@ impl Leaf {
     /// The indices that [`Leaf::rank_near`] compares first.
     #[inline]
     pub(super) fn near(&self, share: f64) -> Range<usize> {
-        let len = self.0.len();
-        let guess = (share * len as f64) as usize;
-        let from = guess.saturating_sub(GUESS_WIDTH / 2).min(len.saturating_sub(GUESS_WIDTH));
-        from..len.min(from + GUESS_WIDTH)
+        window(self.0.len(), share)
     }
 
     /// [`Leaf::rank`] if the result is known to lie between the two indices.
@@ -130,6 +153,19 @@ impl Leaf {
 
     pub(super) fn remove(&mut self, key: Key) -> bool {
         self.remove_before(self.rank(key), key)
+    }
+
+    /// Puts `new` in the place of `old` if that is the key before index `after`, and `new` belongs there as well. `end` is
+    /// above all keys that this leaf may have. Returns whether it did.
+    pub(super) fn replace(&mut self, after: usize, old: Key, new: Key, end: Key) -> bool {
+        let next = self.0.get(after).copied().unwrap_or(end);
+        match after.checked_sub(1).and_then(|at| self.0.get_mut(at)) {
+            Some(held) if *held == old && old < new && new < next => {
+                *held = new;
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Removes `key` if it is the one before index `end`. Returns whether it was.
@@ -251,6 +287,13 @@ impl Inner {
             self.mend(at);
         }
         removed
+    }
+
+    /// Puts `new` in the place of `old`. Returns whether `old` was here and `new` belongs there as well.
+    pub(super) fn replace(&mut self, old: Key, new: Key, end: Key) -> bool {
+        let (at, rank) = self.find(old, end);
+        let end = self.bounds.get(at + 1).copied().unwrap_or(end);
+        self.leaves[at].replace(rank, old, new, end)
     }
 
     /// Removes a leaf that has become empty, or merges it with the next one if both are small.

@@ -38,6 +38,14 @@ proptest! {
                     prop_assert_eq!(keys.pop_first(limit), expected);
                     expected.map(|first| model.remove(&first));
                 }
+                9 => {
+                    let Some(old) = model.range(key(time, 0)..).next().copied() else { continue };
+                    // Some of the replacements stay where the old key was, and others do not.
+                    let new = if nth % 4 == 0 { key(time + 7, nth as u64) } else { key(old.hash(), nth as u64) };
+                    keys.replace(old, new);
+                    model.remove(&old);
+                    model.insert(new);
+                }
                 what if (what < 8) == growing => {
                     let key = key(time, nth as u64);
                     keys.insert(key);

@@ -3,26 +3,23 @@
 //! In a tree that does not fit into a cache, an insertion at a random place waits for memory a few times, one after the
 //! other, and these waits are nearly all of its cost. New keys are therefore gathered in a leaf of their own, which is
 //! always cached. Once there are [`NEWCOMERS_MAX`] of them, their places in the tree are looked up together, so that
-//! the waits of all keys overlap; only then are they inserted, one by one, into cached nodes. (This is the buffer of
+//! the waits of all keys overlap (see [`super::fetch`]); only then are they inserted, one by one, into cached nodes. (This is the buffer of
 //! Arge's "The buffer tree", 1995, at the root alone, with main memory in the place of the disk.) A key is either in
 //! the buffer or in the tree, and a search for the first key, a rank or the next key consults both.
 
 // Every index below comes from a search in the same vector, or is checked next to its use.
 #![allow(clippy::indexing_slicing)]
 
-use super::node::{child_of, Inner, Leaf, GUESS_WIDTH, INNER_MAX, LEAF_MAX, LEAF_STEP};
+use super::fetch::{fetch, Whereabouts, FETCH_MAX};
+use super::node::{child_of, Inner, Leaf, INNER_MAX, LEAF_MAX, LEAF_STEP};
 use super::Key;
-use std::hint::black_box;
 use std::mem::size_of;
 
-/// The number of buffered keys that are inserted at once: enough for their waits to overlap, and few enough that the
-/// pause is not noticed.
-const NEWCOMERS_MAX: usize = 64;
-/// The number of keys in a cache line of 64 bytes.
-const KEYS_A_LINE: usize = 4;
-/// A tree of fewer keys fits into some cache, so it gains nothing from a buffer. The limit is low in debug builds,
-/// since the sets of tests are small.
-const FAR: usize = if cfg!(debug_assertions) { 200 } else { 128 * 1024 };
+/// The number of buffered keys that are inserted at once.
+const NEWCOMERS_MAX: usize = FETCH_MAX;
+/// A tree of fewer keys fits into some cache, so it gains nothing from a buffer, or from [`super::fetch`]. The limit is
+/// low in debug builds, since the sets of tests are small.
+pub const FAR: usize = if cfg!(debug_assertions) { 200 } else { 128 * 1024 };
 
 /// The root: inner nodes with a lower bound for each, and the buffered keys.
 #[derive(Debug, Default)]
@@ -90,29 +87,25 @@ impl Tree {
 
     fn take_in_newcomers(&mut self) {
         let mut newcomers = std::mem::take(&mut self.newcomers);
-        self.fetch(&newcomers);
+        fetch(newcomers.0.iter().map(|key| self.whereabouts(*key)));
         newcomers.0.iter().for_each(|key| self.take_in(*key));
         newcomers.0.clear();
         self.newcomers = newcomers;
     }
 
-    /// Loads the memory that an insertion of `keys` is going to touch into the cache. The steps of one key depend on
-    /// each other, but those of different keys do not. So all keys take one step before any takes the next, with as few
-    /// instructions between two of them as possible.
-    fn fetch(&self, keys: &Leaf) {
-        let mut steps = [(0, 0, 0.0); NEWCOMERS_MAX];
-        for (step, key) in steps.iter_mut().zip(&keys.0) {
-            let (inner, end) = self.descend(*key);
-            let (leaf, share) = self.inners[inner].descend(*key, end);
-            *step = (inner, leaf, share);
-        }
-        let steps = steps.iter().take(keys.0.len());
-        let leaves = steps.map(|(inner, leaf, share)| (&self.inners[*inner].leaves[*leaf], *share));
-        black_box(leaves.clone().map(|(leaf, _)| leaf.0.len()).sum::<usize>());
-        for nth in (0..GUESS_WIDTH).step_by(KEYS_A_LINE).chain([GUESS_WIDTH - 1]) {
-            let held = leaves.clone().map(|(leaf, share)| leaf.0.get(leaf.near(share).start + nth));
-            black_box(held.fold(0, |all, key| all ^ key.map_or(0, |key| key.hash())));
-        }
+    /// About where `key` is in the tree.
+    #[inline]
+    pub(super) fn whereabouts(&self, key: Key) -> Whereabouts<'_> {
+        let (inner, end) = self.descend(key);
+        let inner = &self.inners[inner];
+        let (leaf, share) = inner.descend(key, end);
+        Whereabouts { leaf: &inner.leaves[leaf], share }
+    }
+
+    /// Puts `new` in the place of `old` if it belongs there as well. Returns whether it did.
+    pub(super) fn replace(&mut self, old: Key, new: Key) -> bool {
+        let (at, end) = self.descend(old);
+        self.inners[at].replace(old, new, end)
     }
 
     pub(super) fn remove(&mut self, key: Key) -> bool {

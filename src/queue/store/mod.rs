@@ -12,6 +12,7 @@
 
 mod aside;
 mod deliveries;
+mod fetch;
 mod header;
 mod packing;
 mod segment;
