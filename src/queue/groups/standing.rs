@@ -289,6 +289,12 @@ impl Standing {
         }
     }
 
+    /// Whether other limits let most messages stand elsewhere, so that it is cheaper to build all orders again.
+    pub fn changes_all(&self, limits: GroupLimits) -> bool {
+        let limit = limit_of(limits);
+        limit != self.limit && (limit == usize::MAX || self.limit == usize::MAX)
+    }
+
     /// Applies other limits. O(groups × log n), plus O(log n) for each message that is admitted or blocked.
     pub fn set_limits(&mut self, messages: &Messages, limits: GroupLimits) {
         self.limit = limit_of(limits);

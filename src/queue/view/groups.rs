@@ -178,9 +178,15 @@ impl View {
         self.groups.as_mut().into_iter().for_each(|groups| groups.retune_all(messages));
     }
 
-    /// Applies other settings to the groups.
+    /// Applies other settings to the groups, which `messages` has already. O(n log n) if groups are or become unlimited,
+    /// else O(groups × log n), plus O(log n) for each message that is admitted or blocked.
     pub fn set_group_limits(&mut self, messages: &Messages, limits: GroupLimits) {
-        self.groups.as_mut().into_iter().for_each(|groups| groups.set_limits(messages, limits));
+        let Some(groups) = &mut self.groups else { return };
+        if groups.changes_all(limits) {
+            self.groups = Standing::rebuilt(messages, self.waiting.boundary());
+        } else {
+            groups.set_limits(messages, limits);
+        }
     }
 
     /// The messages that would be delivered one after the other; `None` if no message has a group.
