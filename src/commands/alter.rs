@@ -28,7 +28,7 @@ impl Command for Alter {
         acl: c"write slow",
         summary: c"Changes the settings of a queue. With MKQUEUE it creates the queue if it does not exist",
         complexity:
-            c"O(1), and O(M * log N) if the change drops M of N dead messages; the timer drops what would take long",
+            c"O(1), and O(M * log N) if M of N messages of groups are blocked or admitted, or M dead messages dropped; the timer drops what would take long",
         since: c"0.2.0",
         tips: c"",
         args: &[Arg::key(c"key")],
