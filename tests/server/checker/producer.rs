@@ -126,8 +126,10 @@ impl<'a> Producer<'a> {
         if !self.confirms {
             return true;
         }
-        let (span, replies) = self.link.say(&[format!("WAIT 1 {WAIT}")]);
-        let safe = matches!(replies.first(), Some(Reply::Int(1..)));
+        // WAIT waits for what was written when this client sent its last command. The PING makes that include what
+        // other clients were answered before.
+        let (span, replies) = self.link.say(&["PING".to_owned(), format!("WAIT 1 {WAIT}")]);
+        let safe = matches!(replies.get(1), Some(Reply::Int(1..)));
         if safe {
             self.note(span, Outcome::Done, Act::Confirm);
         }
