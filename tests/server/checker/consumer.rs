@@ -1,34 +1,41 @@
 //! The consumers of a checker run. They ack, nack, extend or let a lease end.
 
-use super::history::{Act, Delivery, Op, Outcome, Span};
+use super::history::{Act, Delivery, Due, Op, Outcome, Span};
 use super::producer::outcome;
 use super::stage::{instant, Link, QUEUE};
 use crate::support::{eventually, Message, Reply};
 use std::collections::VecDeque;
 
 /// The leases, in ms. The last one is longer than the run, so only the drain ends it.
-const LEASES: [i64; 5] = [200, 250, 350, 500, 600_000];
+pub const LEASES: &[i64] = &[200, 250, 350, 500, 600_000];
+
+/// The leases where messages have groups, which wait for each lease that nobody ends.
+pub const SHORT_LEASES: &[i64] = &[30, 60, 100, 200];
+
+/// The first backoff of the queue, in ms.
+pub const BACKOFF: i64 = 40;
 
 /// How many receipts a consumer keeps, to ack the oldest of them late.
 const KEPT: usize = 30;
 
 pub struct Consumer<'a> {
     link: Link<'a>,
+    leases: &'static [i64],
     /// The receipts of deliveries that this consumer did not finish in time. Their leases may have ended, and other
     /// consumers may hold the messages.
     late: VecDeque<String>,
 }
 
 impl<'a> Consumer<'a> {
-    pub fn new(link: Link<'a>) -> Consumer<'a> {
-        Consumer { link, late: VecDeque::new() }
+    pub fn new(link: Link<'a>, leases: &'static [i64]) -> Consumer<'a> {
+        Consumer { link, leases, late: VecDeque::new() }
     }
 
     /// Consumes until the run is over. Returns the calls that it made.
     pub fn work(mut self) -> Vec<Op> {
         while !self.link.stage.over() {
             let count = 1 + self.link.chance.below(5);
-            let lease = *self.link.chance.one_of(&LEASES);
+            let lease = *self.link.chance.one_of(self.leases);
             for delivery in self.pop(count, lease) {
                 self.finish(delivery);
             }
@@ -113,10 +120,19 @@ impl<'a> Consumer<'a> {
     }
 
     fn nack(&mut self, receipt: String) {
-        let delay = *self.link.chance.one_of(&[0, 10, 100, 400]);
-        let (span, replies) = self.link.say(&["TIME".to_owned(), format!("DQ.NACK {QUEUE} {receipt} DELAY {delay}")]);
-        let due = instant(replies.first()).map_or(i64::MIN, |now| now + delay);
-        self.note(span, outcome(replies.get(1)), Act::Nack { receipt, due });
+        let counts = self.link.chance.below(3) > 0;
+        let delay = *self.link.chance.one_of(&[None, Some(0), Some(10), Some(100), Some(400)]);
+        let mut line = format!("DQ.NACK {QUEUE} {receipt}");
+        line += &delay.map_or(String::new(), |delay| format!(" DELAY {delay}"));
+        line += if counts { "" } else { " NOCOUNT" };
+        let (span, replies) = self.link.say(&["TIME", &line, "TIME"]);
+        let (earliest, latest) = (instant(replies.first()), instant(replies.get(2)));
+        let due = match delay {
+            Some(delay) => Some(Due::after(delay, earliest, latest)),
+            None if counts => Some(Due::after(BACKOFF, earliest, None)),
+            None => None,
+        };
+        self.note(span, outcome(replies.get(1)), Act::Nack { receipt, due, counts });
     }
 
     fn extend(&mut self, receipt: String, lease: i64) {

@@ -30,6 +30,25 @@ pub enum Outcome {
     Unknown,
 }
 
+/// A due time on the server's clock. It lies between two instants, which are equal if it is known exactly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Due {
+    pub from: i64,
+    pub to: i64,
+}
+
+impl Due {
+    pub fn at(at: i64) -> Due {
+        Due { from: at, to: at }
+    }
+
+    /// So long after an instant between the replies to two `TIME`s, each of which may be lost.
+    pub fn after(delay: i64, earliest: Option<i64>, latest: Option<i64>) -> Due {
+        let (from, to) = (earliest.map_or(i64::MIN, |at| at + delay), latest.map_or(i64::MAX, |at| at + delay));
+        Due { from, to }
+    }
+}
+
 /// What the client asked for, and what the reply said.
 #[derive(Clone, Debug)]
 pub enum Act {
@@ -38,8 +57,8 @@ pub enum Act {
     Push {
         name: Option<String>,
         payload: String,
-        /// The earliest instant at which the message may be delivered, on the server's clock.
-        due: i64,
+        due: Due,
+        group: Option<String>,
         replace: bool,
         /// The id in the reply.
         given: Option<String>,
@@ -52,7 +71,10 @@ pub enum Act {
     },
     Nack {
         receipt: String,
-        due: i64,
+        /// The due time, if it changes.
+        due: Option<Due>,
+        /// Whether the delivery counts as an attempt.
+        counts: bool,
     },
     Extend {
         receipt: String,
@@ -65,7 +87,7 @@ pub enum Act {
     },
     Reschedule {
         id: String,
-        due: i64,
+        due: Due,
     },
     /// A `WAIT` that counted a replica, so the replica has everything that was answered before.
     Confirm,
@@ -146,6 +168,8 @@ pub struct History {
     pub complaints: Vec<String>,
     /// The rate limit of the queue, if it has one.
     pub rate: Option<Rate>,
+    /// How many messages of one group may be out at a time, if the queue has groups.
+    pub group_room: usize,
     /// Whether the deduplication window of the queue is longer than the run.
     pub dedupes: bool,
     /// The instants at which a replica took over from a lost master. The replica lacks what it had not received.

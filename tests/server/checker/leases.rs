@@ -1,6 +1,6 @@
 //! Checks the deliveries of one message: the earliest time of each delivery, and its attempt.
 
-use super::history::{Act, Op, Outcome};
+use super::history::{Act, Due, Op, Outcome, Span};
 use super::messages::{Message, Messages, Seen};
 use super::report::{Fault, Report};
 
@@ -15,20 +15,29 @@ pub fn check(messages: &Messages<'_>, message: &Message<'_>, report: &mut Report
     }
 }
 
-/// Attempts rise by one, except for deliveries that no client saw and those that a takeover lost.
+/// Attempts rise by one, except for deliveries that no client saw, those that a takeover lost, and those that were
+/// given back uncounted.
 fn attempts_count(messages: &Messages<'_>, message: &Message<'_>, earlier: &[Seen], seen: &Seen, report: &mut Report) {
     let attempt = seen.delivery.attempt;
     let by = seen.op.span.answered;
-    for before in earlier.iter().filter(|before| before.delivery.attempt >= attempt) {
+    let uncounted = |before: &Seen, certain: bool| {
+        messages.with_receipt(&before.delivery.receipt).iter().any(|op| {
+            let outcome = if certain { op.done() && !messages.may_be_forgotten(op, by) } else { op.possible() };
+            outcome && matches!(op.act, Act::Nack { counts: false, .. })
+        })
+    };
+    // The attempts that certainly counted, and those that may have counted, when a delivery had ended.
+    let least = |before: &Seen| before.delivery.attempt - i64::from(uncounted(before, false));
+    let most = |before: &Seen| before.delivery.attempt - i64::from(uncounted(before, true));
+    for before in earlier.iter().filter(|before| least(before) >= attempt) {
         if !messages.may_be_forgotten(before.op, by) {
             let what = format!("attempt {attempt} came after attempt {}", before.delivery.attempt);
             report.find(Fault::Attempt, messages, message, what);
         }
     }
-    let last = earlier.iter().rev().find(|before| before.delivery.attempt < attempt);
-    let (counted, since) =
-        last.map_or((0, message.push.span.called), |last| (last.delivery.attempt, last.op.span.called));
-    let missing = usize::try_from(attempt - counted - 1).unwrap_or(usize::MAX);
+    let last = earlier.iter().rev().find(|before| least(before) < attempt);
+    let (counted, since) = last.map_or((0, message.push.span.called), |last| (most(last), last.op.span.called));
+    let missing = usize::try_from(attempt - counted - 1).unwrap_or(0);
     if missing > 0 && missing > messages.hidden_between(since, by) {
         report.find(Fault::Attempt, messages, message, format!("attempt {attempt} came after attempt {counted}"));
     }
@@ -79,39 +88,53 @@ fn deadline(messages: &Messages<'_>, seen: &Seen, by: u64) -> i64 {
 
 /// A message is never delivered before the due time that its push, a nack or a reschedule gave it.
 fn it_is_due(messages: &Messages<'_>, message: &Message<'_>, earlier: &[Seen], seen: &Seen, report: &mut Report) {
-    let by = seen.op.span.answered;
-    let nacks = earlier.iter().flat_map(|before| messages.with_receipt(&before.delivery.receipt));
-    let set = nacks.chain(messages.with_id(message.id)).copied().filter(|op| {
-        matches!(op.act, Act::Nack { .. } | Act::Reschedule { .. })
-            && op.possible()
-            && op.span.called < by
-            && !op.span.before(&message.push.span)
-    });
-    let set: Vec<&Op> = set.chain([message.push]).collect();
-    // The calls that certainly came before this delivery and certainly concerned this message. They override the due
-    // time that was set before them.
-    let certain = |op: &Op| {
-        op.done()
-            && !messages.may_be_forgotten(op, by)
-            && match op.act {
-                // This call counted, so deliveries with later receipts were made after it, or were forgotten before it.
-                Act::Nack { .. } => !messages.may_be_forgotten(seen.op, op.span.answered),
-                Act::Reschedule { .. } => op.span.before(&seen.op.span) && messages.alone(message),
-                _ => false,
-            }
-    };
-    let overruled = |op: &Op| set.iter().any(|later| op.span.before(&later.span) && certain(later));
-    let due = set.iter().filter(|op| !overruled(op)).map(|op| due(op)).min();
+    // A nack counted, so deliveries with later receipts were made after it, or were forgotten before it.
+    let before = |nack: &Op| !messages.may_be_forgotten(seen.op, nack.span.answered);
+    let due = dues(messages, message, earlier, &seen.op.span, before).iter().map(|due| due.from).min();
     if let Some(due) = due.filter(|due| seen.delivery.latest < *due) {
         let what = format!("{} came at {}, it was due at {due}", seen.delivery.receipt, seen.delivery.latest);
         report.find(Fault::Early, messages, message, what);
     }
 }
 
-fn due(op: &Op) -> i64 {
+/// The due times that a message can have had when a call was carried out, after these deliveries: those that its push,
+/// a nack or a reschedule gave it, without those that another one certainly replaced by then. `before` says whether a
+/// nack that counted certainly came before the call.
+pub fn dues(
+    messages: &Messages<'_>,
+    message: &Message<'_>,
+    earlier: &[Seen<'_>],
+    call: &Span,
+    before: impl Fn(&Op) -> bool,
+) -> Vec<Due> {
+    let nacks = earlier.iter().flat_map(|seen| messages.with_receipt(&seen.delivery.receipt));
+    let given = nacks.chain(messages.with_id(message.id)).copied().filter(|op| {
+        matches!(op.act, Act::Nack { due: Some(_), .. } | Act::Reschedule { .. })
+            && op.possible()
+            && op.span.called < call.answered
+            && !op.span.before(&message.push.span)
+    });
+    let given: Vec<&Op> = given.chain([message.push]).collect();
+    // The calls that certainly came before and certainly concerned this message. They override the due time that was
+    // given before them.
+    let certain = |op: &Op| {
+        op.done()
+            && !messages.may_be_forgotten(op, call.answered)
+            && match op.act {
+                Act::Nack { .. } => before(op),
+                Act::Reschedule { .. } => op.span.before(call) && messages.alone(message),
+                _ => false,
+            }
+    };
+    let overruled = |op: &Op| given.iter().any(|later| op.span.before(&later.span) && certain(later));
+    given.iter().filter(|op| !overruled(op)).filter_map(|op| due(op)).collect()
+}
+
+fn due(op: &Op) -> Option<Due> {
     match op.act {
-        Act::Push { due, .. } | Act::Nack { due, .. } | Act::Reschedule { due, .. } => due,
-        _ => i64::MIN,
+        Act::Push { due, .. } | Act::Reschedule { due, .. } => Some(due),
+        Act::Nack { due, .. } => due,
+        _ => None,
     }
 }
 

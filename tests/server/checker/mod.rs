@@ -11,6 +11,7 @@
 mod check;
 mod consumer;
 mod faults;
+mod groups;
 mod history;
 mod leases;
 mod limits;
@@ -23,10 +24,10 @@ mod series;
 mod soak;
 mod stage;
 
-use self::consumer::Consumer;
+use self::consumer::{Consumer, BACKOFF, LEASES, SHORT_LEASES};
 use self::faults::{follow, Fault, Nemesis, ALONE, PAIR};
 use self::history::{History, Rate};
-use self::producer::Producer;
+use self::producer::{Habits, Producer};
 use self::report::Report;
 use self::stage::{Link, Stage, QUEUE, SERIES};
 use crate::support::{Random, Server};
@@ -54,6 +55,8 @@ enum Queue {
     Plain,
     /// It has a rate limit and a deduplication window, and another queue has schedules.
     Limited,
+    /// Most of its messages have a group.
+    Grouped,
 }
 
 /// The number of processes that declare the schedules at once, and of those that go on declaring them.
@@ -67,6 +70,24 @@ const RATE: Rate = Rate { most: 50, period: 60 };
 /// A deduplication window that is longer than a run, in ms.
 const WINDOW: u64 = 600_000_000;
 
+/// The settings of the queue, some of which are drawn, and what they mean for its history.
+fn settings(queue: Queue, chance: &mut Random) -> (String, History) {
+    let mut history = History::default();
+    let more = match queue {
+        Queue::Plain => String::new(),
+        Queue::Limited => {
+            (history.rate, history.dedupes) = (Some(RATE), true);
+            format!("RATE {} {} DEDUPE {WINDOW}", RATE.most, RATE.period)
+        }
+        Queue::Grouped => {
+            history.group_room = *chance.one_of(&[1, 1, 1, 2]);
+            let order = *chance.one_of(&["due", "turn"]);
+            format!("GROUPINFLIGHT {} GROUPORDER {order}", history.group_room)
+        }
+    };
+    (format!("RETRIES -1 BACKOFF {BACKOFF} {} {more}", 4 * BACKOFF), history)
+}
+
 /// Carries out one run: its faults, `rounds` times, then the drain, then the check.
 fn run(cast: Cast, queue: Queue, seed: u64, rounds: usize) -> Report {
     let stage = Stage::new();
@@ -75,9 +96,10 @@ fn run(cast: Cast, queue: Queue, seed: u64, rounds: usize) -> Report {
         Cast::Pair => (Server::start(), Some(Server::start()), &PAIR),
     };
     let limited = queue == Queue::Limited;
-    let Rate { most, period } = RATE;
-    let limits = if limited { format!("RATE {most} {period} DEDUPE {WINDOW}") } else { String::new() };
-    master.client().create(format!("{QUEUE} RETRIES -1 {limits}"));
+    let chance = |who: usize| Random::seeded(seed.wrapping_mul(64).wrapping_add(who as u64));
+    let (settings, mut history) = settings(queue, &mut chance(60 + cast as usize));
+    println!("{settings}");
+    master.client().create(format!("{QUEUE} {settings}"));
     if limited {
         master.client().create(SERIES);
     }
@@ -85,20 +107,20 @@ fn run(cast: Cast, queue: Queue, seed: u64, rounds: usize) -> Report {
         follow(replica, &master);
     }
     stage.enter(&master);
-    let chance = |who: usize| Random::seeded(seed.wrapping_mul(64).wrapping_add(who as u64));
     let mut nemesis = Nemesis { stage: &stage, chance: chance(0), master, replica, losses: Vec::new() };
-    let mut history = History { rate: limited.then_some(RATE), dedupes: limited, ..History::default() };
     let (boot, mut created) = (Barrier::new(DECLARERS), 0);
     std::thread::scope(|scope| {
         let link = |who: usize| Link::new(&stage, chance(who));
-        let confirms = matches!(cast, Cast::Pair);
+        let grouped = queue == Queue::Grouped;
+        let habits = Habits { confirms: matches!(cast, Cast::Pair), repeats: limited, groups: grouped };
+        let leases = if grouped { SHORT_LEASES } else { LEASES };
         let mut workers = Vec::new();
         for n in 0..PRODUCERS {
-            let producer = Producer::new(link(1 + n), n, confirms, limited);
+            let producer = Producer::new(link(1 + n), n, habits);
             workers.push(scope.spawn(move || producer.work()));
         }
         for n in 0..CONSUMERS {
-            let consumer = Consumer::new(link(1 + PRODUCERS + n));
+            let consumer = Consumer::new(link(1 + PRODUCERS + n), leases);
             workers.push(scope.spawn(move || consumer.work()));
         }
         let mut processes = Vec::new();
@@ -129,7 +151,7 @@ fn run(cast: Cast, queue: Queue, seed: u64, rounds: usize) -> Report {
             history.hidden.append(&mut done.hidden);
         }
         raged.expect("the servers did as they were told");
-        history.ops.extend(Consumer::new(link(63)).drain());
+        history.ops.extend(Consumer::new(link(63), leases).drain());
         history.losses = std::mem::take(&mut nemesis.losses);
         if limited {
             series::finish(link(62), &mut history, created);
@@ -147,6 +169,7 @@ fn must_be_clean(cast: Cast, queue: Queue, seed: u64, rounds: usize) {
     let numbers = [report.acknowledged, report.delivered, report.duplicated];
     assert!(numbers.iter().all(|number| *number > 0), "the run shows something: {report}");
     assert_eq!(report.runs > 0, queue == Queue::Limited, "{report}");
+    assert_eq!(report.grouped > 0, queue == Queue::Grouped, "{report}");
 }
 
 /// The seed that `DQ_SEED` sets, or `otherwise`.
@@ -172,4 +195,14 @@ fn a_killed_server_keeps_limits_and_schedules() {
 #[test]
 fn a_promoted_replica_keeps_limits_and_schedules() {
     must_be_clean(Cast::Pair, Queue::Limited, seed(SEED), 1);
+}
+
+#[test]
+fn a_killed_server_keeps_the_order_of_groups() {
+    must_be_clean(Cast::Alone, Queue::Grouped, seed(SEED), 1);
+}
+
+#[test]
+fn a_promoted_replica_keeps_the_order_of_groups() {
+    must_be_clean(Cast::Pair, Queue::Grouped, seed(SEED), 1);
 }

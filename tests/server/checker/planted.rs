@@ -1,7 +1,9 @@
 //! Tests of the checker itself: it finds every fault that is planted in a small history.
 
+mod groups;
+
 use super::check::check;
-use super::history::{Act, Delivery, History, Op, Outcome, Rate, Span};
+use super::history::{Act, Delivery, Due, History, Op, Outcome, Rate, Span};
 use super::report::{Fault, Report};
 
 /// A history that a test writes call by call. Each call ends before the next one begins.
@@ -28,7 +30,7 @@ impl Script {
     /// A push of `m`, due at an instant.
     fn push(&mut self, outcome: Outcome, payload: &str, due: i64) -> &mut Self {
         let name = Some("m".to_owned());
-        self.act(outcome, Act::Push { name, payload: payload.to_owned(), due, replace: false, given: None })
+        self.act(outcome, push(name, payload, due))
     }
 
     /// A delivery of `m` at an instant.
@@ -70,7 +72,13 @@ fn cancel() -> Act {
 }
 
 fn nack(number: u64, due: i64) -> Act {
-    Act::Nack { receipt: format!("m#{number}"), due }
+    Act::Nack { receipt: format!("m#{number}"), due: Some(Due::at(due)), counts: true }
+}
+
+/// A push that replaces nothing.
+fn push(name: Option<String>, payload: &str, due: i64) -> Act {
+    let payload = payload.to_owned();
+    Act::Push { name, payload, due: Due::at(due), group: None, replace: false, given: None }
 }
 
 #[test]
@@ -118,7 +126,10 @@ fn a_message_that_returns_is_found() {
     s.push(Done, "m/0", 0).done(cancel()).pop("m/0", 1, 1, 900).ack(Done, 1);
     s.finds(&[Fault::Returned]);
     let mut s = Script::default();
-    let again = Act::Push { name: Some("m".into()), payload: "m/1".into(), due: 0, replace: true, given: None };
+    let mut again = push(Some("m".into()), "m/1", 0);
+    if let Act::Push { replace, .. } = &mut again {
+        *replace = true;
+    }
     s.push(Done, "m/0", 0).done(again).pop("m/0", 1, 1, 900).ack(Done, 1);
     s.finds(&[Fault::Returned, Fault::Lost]);
 }
@@ -129,7 +140,7 @@ fn an_early_delivery_is_found() {
     let mut s = Script::default();
     s.push(Done, "m/0", 0).pop("m/0", 1, 1, 0).done(nack(1, 70)).pop("m/0", 2, 2, 69).ack(Done, 2);
     s.finds(&[Fault::Early]);
-    let later = Act::Reschedule { id: "m".into(), due: 70 };
+    let later = Act::Reschedule { id: "m".into(), due: Due::at(70) };
     let mut s = Script::default();
     s.push(Done, "m/0", 50).done(later.clone()).pop("m/0", 1, 1, 69).ack(Done, 1);
     s.finds(&[Fault::Early]);
@@ -164,12 +175,12 @@ fn a_repeated_receipt_is_found() {
 
 #[test]
 fn a_repeated_id_is_found() {
-    let push = |payload: &str, id: &str| Act::Push {
-        name: None,
-        payload: payload.to_owned(),
-        due: 0,
-        replace: false,
-        given: Some(id.to_owned()),
+    let push = |payload: &str, id: &str| {
+        let mut act = push(None, payload, 0);
+        if let Act::Push { given, .. } = &mut act {
+            *given = Some(id.to_owned());
+        }
+        act
     };
     let mut s = Script::default();
     s.done(push("a", "5-0")).done(push("b", "5-0"));
@@ -187,6 +198,17 @@ fn an_attempt_out_of_turn_is_found() {
     let mut s = Script::default();
     s.push(Done, "m/0", 0).pop("m/0", 1, 1, 0).pop("m/0", 1, 2, 100).ack(Done, 2);
     s.finds(&[Fault::Attempt]);
+    // A delivery that was given back uncounted is no attempt; if the reply was lost, it may be one.
+    let given_back = |outcome: Outcome, attempt: i64, faults: &[Fault]| {
+        let uncounted = Act::Nack { receipt: "m#1".into(), due: None, counts: false };
+        let mut s = Script::default();
+        s.push(Done, "m/0", 0).pop("m/0", 1, 1, 0).act(outcome, uncounted).pop("m/0", attempt, 2, 100).ack(Done, 2);
+        s.finds(faults);
+    };
+    given_back(Done, 1, &[]);
+    given_back(Done, 2, &[Fault::Attempt]);
+    given_back(Unknown, 1, &[]);
+    given_back(Unknown, 2, &[]);
     // A pop whose reply was lost has delivered the message.
     let mut s = Script::default();
     s.push(Done, "m/0", 0).act(Unknown, Act::Pop { deliveries: vec![] }).pop("m/0", 2, 2, 0).ack(Done, 2);
@@ -234,13 +256,7 @@ fn a_burst_beyond_the_rate_is_found() {
         s.history.rate = Some(Rate { most: 2, period: 100 });
         for (nth, at) in [(0, 0), (1, 10), (2, third)] {
             let (name, payload, receipt) = (format!("m{nth}"), format!("m/{nth}"), format!("m{nth}#{nth}"));
-            s.done(Act::Push {
-                name: Some(name.clone()),
-                payload: payload.clone(),
-                due: 0,
-                replace: false,
-                given: None,
-            });
+            s.done(push(Some(name.clone()), &payload, 0));
             let delivery = Delivery {
                 id: name,
                 payload,

@@ -1,6 +1,6 @@
 //! The producers of a checker run. They push, push again if a reply was lost, cancel and reschedule.
 
-use super::history::{Act, Op, Outcome, Span};
+use super::history::{Act, Due, Op, Outcome, Span};
 use super::stage::{instant, Link, QUEUE};
 use crate::support::{sequence, Reply};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -14,13 +14,27 @@ const TRIES: usize = 5;
 /// How long a producer waits for a replica, in ms.
 const WAIT: usize = 100;
 
+/// The groups of messages.
+const GROUPS: [&str; 8] = ["g0", "g1", "g2", "g3", "g4", "g5", "g6", "g7"];
+
+/// The distance of the due times that messages of groups share, in ms.
+const TICK: i64 = 50;
+
+/// What a producer does beside pushing.
+#[derive(Clone, Copy, Debug)]
+pub struct Habits {
+    /// It waits for a replica after each push.
+    pub confirms: bool,
+    /// It pushes ids again that it has pushed before, because the queue has a deduplication window.
+    pub repeats: bool,
+    /// It gives most messages a group.
+    pub groups: bool,
+}
+
 pub struct Producer<'a> {
     link: Link<'a>,
     number: usize,
-    /// Whether the producer waits for a replica after each push.
-    confirms: bool,
-    /// Whether the producer pushes ids again that it has pushed before, because the queue has a deduplication window.
-    repeats: bool,
+    habits: Habits,
     /// The number of payloads made so far.
     made: usize,
     /// The ids of the messages of this producer.
@@ -28,8 +42,8 @@ pub struct Producer<'a> {
 }
 
 impl<'a> Producer<'a> {
-    pub fn new(link: Link<'a>, number: usize, confirms: bool, repeats: bool) -> Producer<'a> {
-        Producer { link, number, confirms, repeats, made: 0, own: Vec::new() }
+    pub fn new(link: Link<'a>, number: usize, habits: Habits) -> Producer<'a> {
+        Producer { link, number, habits, made: 0, own: Vec::new() }
     }
 
     /// Produces until the run is over. Returns the calls that it made.
@@ -42,7 +56,7 @@ impl<'a> Producer<'a> {
                     // Only a message that was named by its producer can be replaced.
                     Some(id) if choice < 81 && sequence(&id).is_none() => drop(self.push(Some(&id), true)),
                     Some(id) if choice < 89 => self.cancel(id),
-                    Some(_) if self.repeats && choice < 97 => self.repeat(),
+                    Some(_) if self.habits.repeats && choice < 97 => self.repeat(),
                     Some(id) => self.reschedule(id),
                     None => {}
                 },
@@ -89,41 +103,51 @@ impl<'a> Producer<'a> {
     fn push(&mut self, name: Option<&str>, replace: bool) -> (Outcome, Option<String>, bool) {
         let payload = format!("payload-{}-{}", self.number, self.made);
         self.made += 1;
-        let (mut line, mut due) = (format!("DQ.PUSH {QUEUE} {payload}"), DueTime::Now);
-        let ms = self.link.chance.below(DELAY);
-        match self.link.chance.below(4) {
-            0 => {}
-            1 => due = DueTime::After(ms as i64),
-            // The message must wait until this instant on the server's clock, whatever that clock shows now.
-            2 => due = DueTime::At(local_time() + ms as i64),
-            _ => due = DueTime::After(ms as i64 / 10),
-        }
-        line += &match due {
-            DueTime::Now => String::new(),
-            DueTime::After(delay) => format!(" DELAY {delay}"),
-            DueTime::At(at) => format!(" AT {at}"),
-        };
+        let when = self.any_due_time();
+        let mut line = format!("DQ.PUSH {QUEUE} {payload}{}", when.option());
         if self.link.chance.below(3) == 0 {
             line += &format!(" PRIORITY {}", *self.link.chance.one_of(&[-128, -1, 1, 127]));
         }
+        let group = (self.habits.groups && self.link.chance.below(5) > 0).then(|| *self.link.chance.one_of(&GROUPS));
+        line += &group.map_or(String::new(), |group| format!(" GROUP {group}"));
         line += &name.map_or(String::new(), |id| format!(" ID {id}"));
         line += if replace { " REPLACE" } else { "" };
-        let (span, replies) = self.link.say(&["TIME".to_owned(), line]);
-        let due = match due {
-            DueTime::Now => i64::MIN,
-            DueTime::After(delay) => instant(replies.first()).map_or(i64::MIN, |now| now + delay),
-            DueTime::At(at) => at,
-        };
-        let outcome = outcome(replies.get(1));
-        let given = replies.get(1).filter(|_| outcome == Outcome::Done).map(Reply::text);
-        let name = name.map(str::to_owned);
-        self.note(span, outcome, Act::Push { name, payload, due, replace, given: given.clone() });
+        let (span, due, reply) = self.say_due(when, line);
+        let outcome = outcome(reply.as_ref());
+        let given = reply.filter(|_| outcome == Outcome::Done).map(|reply| reply.text());
+        let (name, group) = (name.map(str::to_owned), group.map(str::to_owned));
+        self.note(span, outcome, Act::Push { name, payload, due, group, replace, given: given.clone() });
         (outcome, given, self.is_safe())
+    }
+
+    fn any_due_time(&mut self) -> DueTime {
+        let ms = self.link.chance.below(DELAY) as i64;
+        match self.link.chance.below(4) {
+            0 => DueTime::Now,
+            1 => DueTime::After(ms),
+            // Many messages of a group share a due time, which may be past.
+            2 if self.habits.groups => DueTime::At((local_time() + ms / 4) / TICK * TICK),
+            // The message must wait until this instant on the server's clock, whatever that clock shows now.
+            2 => DueTime::At(local_time() + ms),
+            _ => DueTime::After(ms / 10),
+        }
+    }
+
+    /// Sends a command that sets a due time. Returns that time and the reply.
+    fn say_due(&mut self, when: DueTime, line: String) -> (Span, Due, Option<Reply>) {
+        let (span, mut replies) = self.link.say(&["TIME".to_owned(), line, "TIME".to_owned()]);
+        let (earliest, latest) = (instant(replies.first()), instant(replies.get(2)));
+        let due = match when {
+            DueTime::Now => Due::after(0, earliest, latest),
+            DueTime::After(delay) => Due::after(delay, earliest, latest),
+            DueTime::At(at) => Due::at(at),
+        };
+        (span, due, (replies.len() > 1).then(|| replies.swap_remove(1)))
     }
 
     /// Waits until a replica has what was pushed. Returns whether one has it.
     fn is_safe(&mut self) -> bool {
-        if !self.confirms {
+        if !self.habits.confirms {
             return true;
         }
         // WAIT waits for what was written when this client sent its last command. The PING makes that include what
@@ -146,10 +170,9 @@ impl<'a> Producer<'a> {
     }
 
     fn reschedule(&mut self, id: String) {
-        let delay = self.link.chance.below(DELAY) as i64;
-        let (span, replies) = self.link.say(&["TIME".to_owned(), format!("DQ.RESCHEDULE {QUEUE} {id} DELAY {delay}")]);
-        let due = instant(replies.first()).map_or(i64::MIN, |now| now + delay);
-        self.note(span, outcome(replies.get(1)), Act::Reschedule { id, due });
+        let when = DueTime::After(self.link.chance.below(DELAY) as i64);
+        let (span, due, reply) = self.say_due(when, format!("DQ.RESCHEDULE {QUEUE} {id}{}", when.option()));
+        self.note(span, outcome(reply.as_ref()), Act::Reschedule { id, due });
     }
 
     fn note(&mut self, span: Span, outcome: Outcome, act: Act) {
@@ -157,10 +180,22 @@ impl<'a> Producer<'a> {
     }
 }
 
+#[derive(Clone, Copy, Debug)]
 enum DueTime {
     Now,
     After(i64),
     At(i64),
+}
+
+impl DueTime {
+    /// The option that asks for it.
+    fn option(self) -> String {
+        match self {
+            DueTime::Now => String::new(),
+            DueTime::After(delay) => format!(" DELAY {delay}"),
+            DueTime::At(at) => format!(" AT {at}"),
+        }
+    }
 }
 
 fn local_time() -> i64 {

@@ -33,6 +33,10 @@ pub enum Fault {
     Burst,
     /// An id was accepted again within its deduplication window.
     Again,
+    /// A message was delivered although others occupied its group.
+    Group,
+    /// A message was delivered before another one of its group whose turn it was.
+    Order,
     /// A run of a schedule was lost, repeated, or overlapped another one.
     Run,
 }
@@ -52,6 +56,8 @@ pub struct Report {
     pub recovered: usize,
     /// The number of deliveries of schedules.
     pub runs: usize,
+    /// The number of deliveries of messages that have a group.
+    pub grouped: usize,
     pub findings: Vec<(Fault, String)>,
 }
 
@@ -75,12 +81,12 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { attempted, acknowledged, delivered, duplicated, recovered, runs, findings } = self;
+        let Report { attempted, acknowledged, delivered, duplicated, recovered, runs, grouped, findings } = self;
         let (lost, unexpected) = (self.count(Fault::Lost), self.count(Fault::Unexpected));
         write!(f, "attempted {attempted}, acknowledged {acknowledged}, delivered {delivered}, ")?;
         write!(
             f,
-            "duplicated {duplicated}, recovered {recovered}, runs {runs}, lost {lost}, unexpected {unexpected}, "
+            "duplicated {duplicated}, recovered {recovered}, runs {runs}, grouped {grouped}, lost {lost}, unexpected {unexpected}, "
         )?;
         write!(f, "other findings {}", findings.len() - lost - unexpected)?;
         for (fault, what) in findings.iter().take(TOLD) {
