@@ -3,7 +3,7 @@
 use super::history::{Act, History, Op, Outcome};
 use super::messages::{Message, Messages};
 use super::report::{Fault, Report};
-use super::{groups, leases, limits, numbers, series};
+use super::{forwarding, groups, leases, limits, numbers, series};
 
 /// Checks a history that ends with an empty queue.
 pub fn check(history: &History) -> Report {
@@ -21,6 +21,7 @@ pub fn check(history: &History) -> Report {
     }
     numbers::check(history, &mut report);
     limits::check(history, &messages, &mut report);
+    forwarding::check(history, &messages, &mut report);
     groups::check(&messages, history.group_room, &mut report);
     series::check(history, &mut report);
     report
@@ -30,7 +31,8 @@ fn count(messages: &Messages<'_>, message: &Message<'_>, report: &mut Report) {
     report.acknowledged += usize::from(acknowledged(messages, message.push));
     report.delivered += usize::from(!message.deliveries.is_empty());
     report.duplicated += usize::from(message.deliveries.len() > 1);
-    report.recovered += usize::from(message.push.outcome == Outcome::Unknown && !message.deliveries.is_empty());
+    let seen = message.forwarded || !message.deliveries.is_empty();
+    report.recovered += usize::from(message.push.outcome == Outcome::Unknown && seen);
 }
 
 /// Whether the server acknowledged a push, and no takeover can have lost it since.

@@ -141,6 +141,27 @@ pub struct Rate {
     pub period: i64,
 }
 
+/// What is in the target of a queue that forwards.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    pub payload: String,
+    /// The fields of an entry of a stream: the id and the due time of the message, and when the entry was added.
+    pub id: Option<String>,
+    pub due: Option<i64>,
+    pub added: Option<i64>,
+}
+
+/// A look at a queue that forwards and at its target.
+#[derive(Clone, Debug)]
+pub struct Look {
+    pub span: Span,
+    /// It was made before this instant on the server's clock.
+    pub latest: i64,
+    /// The payloads in the queue. If it is `None`, only the newest entries of the target were read.
+    pub queue: Option<Vec<String>>,
+    pub target: Vec<Entry>,
+}
+
 /// One delivery of a schedule, and what its consumer did with it.
 #[derive(Clone, Debug)]
 pub struct Turn {
@@ -160,6 +181,8 @@ pub struct Turn {
 #[derive(Default)]
 pub struct History {
     pub ops: Vec<Op>,
+    /// What was seen of the target of a queue that forwards. The last look was made when the queue was empty.
+    pub looks: Vec<Look>,
     /// What happened to the schedules.
     pub series: Vec<Turn>,
     /// The pops of schedules whose reply was lost. Each of them may have delivered a run.

@@ -17,6 +17,8 @@ pub struct Message<'a> {
     pub id: Option<&'a str>,
     /// The deliveries, in the order in which the server made them.
     pub deliveries: Vec<Seen<'a>>,
+    /// Whether the message is in the target of its queue at the end.
+    pub forwarded: bool,
 }
 
 /// The history, by message, by id and by receipt.
@@ -54,11 +56,16 @@ impl<'a> Messages<'a> {
                 if let Some(name) = name {
                     messages.namesakes.entry(name).or_default().push(messages.all.len());
                 }
-                messages.all.push(Message { payload, push: op, id, deliveries: Vec::new() });
+                messages.all.push(Message { payload, push: op, id, deliveries: Vec::new(), forwarded: false });
             }
         }
         for op in &history.ops {
             messages.sort_in(op, &places);
+        }
+        for entry in history.looks.last().iter().flat_map(|look| &look.target) {
+            if let Some(place) = places.get(entry.payload.as_str()) {
+                messages.all[*place].forwarded = true;
+            }
         }
         for message in &mut messages.all {
             message.deliveries.sort_by_key(|seen| seen.delivery.number());
@@ -127,7 +134,7 @@ impl<'a> Messages<'a> {
 
     /// Whether the message may have been removed.
     pub fn may_be_gone(&self, message: &Message<'a>) -> bool {
-        self.acks(message).next().is_some() || self.removals(message).next().is_some()
+        message.forwarded || self.acks(message).next().is_some() || self.removals(message).next().is_some()
     }
 
     /// Whether no other push of this id was ever accepted, so that the id can only mean this message.
@@ -138,7 +145,12 @@ impl<'a> Messages<'a> {
 
     /// Whether a call may have been lost by the instant `by`, because a replica took over that had not received it.
     pub fn may_be_forgotten(&self, op: &Op, by: u64) -> bool {
-        self.losses.iter().any(|(at, held)| op.span.called < *at && *at < by && op.span.answered >= *held)
+        self.span_may_be_forgotten(&op.span, by)
+    }
+
+    /// Whether what was done in a span may have been lost by the instant `by`.
+    pub fn span_may_be_forgotten(&self, span: &Span, by: u64) -> bool {
+        self.losses.iter().any(|(at, held)| span.called < *at && *at < by && span.answered >= *held)
     }
 
     /// Whether a takeover may have lost anything between two instants.

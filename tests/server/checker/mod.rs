@@ -11,10 +11,12 @@
 mod check;
 mod consumer;
 mod faults;
+mod forwarding;
 mod groups;
 mod history;
 mod leases;
 mod limits;
+mod looking;
 mod messages;
 mod numbers;
 mod planted;
@@ -27,6 +29,7 @@ mod stage;
 use self::consumer::{Consumer, BACKOFF, LEASES, SHORT_LEASES};
 use self::faults::{follow, Fault, Nemesis, ALONE, PAIR};
 use self::history::{History, Rate};
+use self::looking::Target;
 use self::producer::{Habits, Producer};
 use self::report::Report;
 use self::stage::{Link, Stage, QUEUE, SERIES};
@@ -57,6 +60,8 @@ enum Queue {
     Limited,
     /// Most of its messages have a group.
     Grouped,
+    /// It forwards to a stream or to a list.
+    Forwarding,
 }
 
 /// The number of processes that declare the schedules at once, and of those that go on declaring them.
@@ -64,15 +69,18 @@ const DECLARERS: usize = 20;
 const DECLARING: usize = 3;
 const SERIES_CONSUMERS: usize = 2;
 
+/// The number of processes that look at the target of a queue that forwards.
+const WATCHERS: usize = 2;
+
 /// The rate limit of a limited queue.
 const RATE: Rate = Rate { most: 50, period: 60 };
 
 /// A deduplication window that is longer than a run, in ms.
 const WINDOW: u64 = 600_000_000;
 
-/// The settings of the queue, some of which are drawn, and what they mean for its history.
-fn settings(queue: Queue, chance: &mut Random) -> (String, History) {
-    let mut history = History::default();
+/// The settings of the queue, some of which are drawn, what they mean for its history, and where it forwards.
+fn settings(queue: Queue, chance: &mut Random) -> (String, History, Option<Target>) {
+    let (mut history, mut target) = (History::default(), None);
     let more = match queue {
         Queue::Plain => String::new(),
         Queue::Limited => {
@@ -84,8 +92,9 @@ fn settings(queue: Queue, chance: &mut Random) -> (String, History) {
             let order = *chance.one_of(&["due", "turn"]);
             format!("GROUPINFLIGHT {} GROUPORDER {order}", history.group_room)
         }
+        Queue::Forwarding => target.insert(Target::any(chance)).setting().to_owned(),
     };
-    (format!("RETRIES -1 BACKOFF {BACKOFF} {} {more}", 4 * BACKOFF), history)
+    (format!("RETRIES -1 BACKOFF {BACKOFF} {} {more}", 4 * BACKOFF), history, target)
 }
 
 /// Carries out one run: its faults, `rounds` times, then the drain, then the check.
@@ -97,7 +106,7 @@ fn run(cast: Cast, queue: Queue, seed: u64, rounds: usize) -> Report {
     };
     let limited = queue == Queue::Limited;
     let chance = |who: usize| Random::seeded(seed.wrapping_mul(64).wrapping_add(who as u64));
-    let (settings, mut history) = settings(queue, &mut chance(60 + cast as usize));
+    let (settings, mut history, target) = settings(queue, &mut chance(60 + cast as usize));
     println!("{settings}");
     master.client().create(format!("{QUEUE} {settings}"));
     if limited {
@@ -119,7 +128,8 @@ fn run(cast: Cast, queue: Queue, seed: u64, rounds: usize) -> Report {
             let producer = Producer::new(link(1 + n), n, habits);
             workers.push(scope.spawn(move || producer.work()));
         }
-        for n in 0..CONSUMERS {
+        let consumers = if target.is_some() { 0 } else { CONSUMERS };
+        for n in 0..consumers {
             let consumer = Consumer::new(link(1 + PRODUCERS + n), leases);
             workers.push(scope.spawn(move || consumer.work()));
         }
@@ -134,6 +144,13 @@ fn run(cast: Cast, queue: Queue, seed: u64, rounds: usize) -> Report {
                 processes.push(scope.spawn(move || series::work(link)));
             }
         }
+        let watchers: Vec<_> = target.map_or(Vec::new(), |target| {
+            let watch = |n: usize| {
+                let link = link(40 + n);
+                scope.spawn(move || looking::watch(link, target))
+            };
+            (0..WATCHERS).map(watch).collect()
+        });
         // The clients must end even if something fails here.
         let raged = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             for _ in 0..rounds {
@@ -150,8 +167,14 @@ fn run(cast: Cast, queue: Queue, seed: u64, rounds: usize) -> Report {
             history.series.append(&mut done.turns);
             history.hidden.append(&mut done.hidden);
         }
+        for watcher in watchers {
+            history.looks.extend(watcher.join().expect("no reply was wrong"));
+        }
         raged.expect("the servers did as they were told");
-        history.ops.extend(Consumer::new(link(63), leases).drain());
+        match target {
+            None => history.ops.extend(Consumer::new(link(63), leases).drain()),
+            Some(target) => history.looks.push(looking::finish(link(63), target)),
+        }
         history.losses = std::mem::take(&mut nemesis.losses);
         if limited {
             series::finish(link(62), &mut history, created);
@@ -166,7 +189,10 @@ fn must_be_clean(cast: Cast, queue: Queue, seed: u64, rounds: usize) {
     let report = run(cast, queue, seed, rounds);
     println!("{report}");
     assert!(report.findings.is_empty(), "{cast:?}, {queue:?}, DQ_SEED={seed}: {report}");
-    let numbers = [report.acknowledged, report.delivered, report.duplicated];
+    let numbers = match queue {
+        Queue::Forwarding => [report.acknowledged, report.forwarded, report.forwarded],
+        _ => [report.acknowledged, report.delivered, report.duplicated],
+    };
     assert!(numbers.iter().all(|number| *number > 0), "the run shows something: {report}");
     assert_eq!(report.runs > 0, queue == Queue::Limited, "{report}");
     assert_eq!(report.grouped > 0, queue == Queue::Grouped, "{report}");
@@ -205,4 +231,14 @@ fn a_killed_server_keeps_the_order_of_groups() {
 #[test]
 fn a_promoted_replica_keeps_the_order_of_groups() {
     must_be_clean(Cast::Pair, Queue::Grouped, seed(SEED), 1);
+}
+
+#[test]
+fn a_killed_server_forwards_each_message_once() {
+    must_be_clean(Cast::Alone, Queue::Forwarding, seed(SEED), 1);
+}
+
+#[test]
+fn a_promoted_replica_forwards_each_message_once() {
+    must_be_clean(Cast::Pair, Queue::Forwarding, seed(SEED), 1);
 }

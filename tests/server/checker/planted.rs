@@ -1,5 +1,6 @@
 //! Tests of the checker itself: it finds every fault that is planted in a small history.
 
+mod forwarding;
 mod groups;
 
 use super::check::check;

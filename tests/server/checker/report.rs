@@ -37,6 +37,8 @@ pub enum Fault {
     Group,
     /// A message was delivered before another one of its group whose turn it was.
     Order,
+    /// A message was in the target of its queue twice, or in both at once.
+    Twice,
     /// A run of a schedule was lost, repeated, or overlapped another one.
     Run,
 }
@@ -58,6 +60,8 @@ pub struct Report {
     pub runs: usize,
     /// The number of deliveries of messages that have a group.
     pub grouped: usize,
+    /// The number of messages in the target of their queue.
+    pub forwarded: usize,
     pub findings: Vec<(Fault, String)>,
 }
 
@@ -81,12 +85,13 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { attempted, acknowledged, delivered, duplicated, recovered, runs, grouped, findings } = self;
+        let Report { attempted, acknowledged, delivered, duplicated, recovered, runs, grouped, forwarded, findings } =
+            self;
         let (lost, unexpected) = (self.count(Fault::Lost), self.count(Fault::Unexpected));
         write!(f, "attempted {attempted}, acknowledged {acknowledged}, delivered {delivered}, ")?;
         write!(
             f,
-            "duplicated {duplicated}, recovered {recovered}, runs {runs}, grouped {grouped}, lost {lost}, unexpected {unexpected}, "
+            "duplicated {duplicated}, recovered {recovered}, runs {runs}, grouped {grouped}, forwarded {forwarded}, lost {lost}, unexpected {unexpected}, "
         )?;
         write!(f, "other findings {}", findings.len() - lost - unexpected)?;
         for (fault, what) in findings.iter().take(TOLD) {

@@ -20,7 +20,7 @@ fn servers_keep_their_promises_through_ever_new_faults() {
     let mut runs = 0;
     while start.elapsed() < Duration::from_secs(seconds) {
         for cast in [Cast::Alone, Cast::Pair] {
-            for queue in [Queue::Plain, Queue::Limited, Queue::Grouped] {
+            for queue in [Queue::Plain, Queue::Limited, Queue::Grouped, Queue::Forwarding] {
                 must_be_clean(cast, queue, first + runs, ROUNDS);
             }
         }

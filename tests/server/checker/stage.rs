@@ -17,7 +17,8 @@ pub const WORKER: &str = "worker";
 
 /// The beginnings of the errors with which a server refuses a call because it is not, or no longer, the master. `WAIT`
 /// has no error code of its own for this.
-const TURNED_AWAY: [&str; 4] = ["READONLY ", "UNBLOCKED ", "LOADING ", "ERR WAIT cannot be used with replica"];
+const TURNED_AWAY: [&str; 5] =
+    ["READONLY ", "UNBLOCKED ", "LOADING ", "EXECABORT ", "ERR WAIT cannot be used with replica"];
 
 /// The state that all clients of a run share.
 pub struct Stage {
