@@ -1,4 +1,4 @@
-"""The Debian package: installed, used, upgraded and removed with dpkg on this machine."""
+"""The Debian package: unpacked and used with each server; installed, upgraded and removed with dpkg on this machine."""
 import os
 import shutil
 import subprocess
@@ -38,14 +38,38 @@ def contents(deb):
     return [name.removeprefix(".") for name in names.splitlines() if not name.endswith("/")]
 
 
-def configure(shell):
-    """A configuration with the lines that the package has for it, and a data directory of its own."""
+def configure(shell, root=""):
+    """A configuration with the lines that the package has for it, and a data directory of its own. `root` is the
+    directory into which the package is unpacked, if it is not installed."""
     config = os.path.join(shell.dir, "redis.conf")
     with open(config, "w", encoding="utf-8") as file:
         file.write(f"bind 127.0.0.1\ndir {shell.dir}\nappendonly yes\n")
     append = next(line for block in blocks(HEADING, "sh") for line in block.splitlines() if "tee -a" in line)
-    shell.run(append.replace("/etc/redis/redis.conf", config), shell.dir)
+    shell.run(append.replace("/etc/redis/redis.conf", config).replace("/usr/", f"{root}/usr/"), shell.dir)
+    if root:
+        with open(config, encoding="utf-8") as file:
+            text = file.read()
+        assert "\nloadmodule /usr/lib/" in text, text
+        with open(config, "w", encoding="utf-8") as file:
+            file.write(text.replace("\nloadmodule /usr/lib/", f"\nloadmodule {root}/usr/lib/"))
     return f"redis-server {config}"
+
+
+def the_unpacked_package_works_with_the_lines_that_it_has(dist, server):
+    """What can be tried with every server, without root and beside another package of that name."""
+    with Shell(server) as shell:
+        root = os.path.join(shell.dir, "unpacked")
+        run("dpkg-deb", "--extract", files.only(dist, "*.deb"), root)
+        shell.environment["PATH"] = os.path.join(root, "usr/bin") + os.pathsep + shell.environment["PATH"]
+        line = configure(shell, root)
+        shell.start(line, shell.dir)
+        for text in blocks(HEADING, "text"):
+            shell.play(text, shell.dir)
+        assert ask(shell.port, "CONFIG", "REWRITE") == "+OK"
+        shell.run("dqctl push later 1 --id one --in 1h", shell.dir)
+        shell.stop()
+        shell.start(line, shell.dir)
+        assert ask(shell.port, "DQ.LEN", "later") == ":1"
 
 
 def an_older_one(deb, directory):
@@ -140,6 +164,8 @@ def an_upgrade_keeps_the_data_and_the_running_server(dist, server):
             remove()
 
 
+# Those that take each server, and need dpkg-deb alone.
+UNPACKED = [the_unpacked_package_works_with_the_lines_that_it_has]
 TESTS = [
     the_package_installs_works_and_leaves_nothing,
     removing_the_package_names_the_servers_that_still_load_it,
