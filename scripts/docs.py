@@ -27,16 +27,31 @@ STYLE = """\
 table { display: block; max-width: 100%; width: fit-content; margin: 0 0 1.5em; overflow-x: auto; }
 table td { vertical-align: top; }
 table td, table th { min-width: 4em; padding: 4px 10px; }
+/* Tables of eight and more columns, which are numbers. */
+tr > :first-child:nth-last-child(n+8), tr > :first-child:nth-last-child(n+8) ~ * {
+  min-width: 2.5em; padding: 4px 6px; font-size: 0.85em;
+}
 pre > code { font-size: 0.82em; }
+pre > code.syntax { white-space: pre-wrap; }
 .content img { max-width: 100%; background: white; }
 @media (max-width: 600px) {
   table { font-size: 0.85em; }
   table td, table th { min-width: 3em; padding: 4px 6px; }
   table td:last-child { min-width: 9em; }
+  /* What a row is about stays in sight while the rest of it is scrolled. */
+  table tbody tr { background: var(--bg); }
+  table thead tr { background: var(--table-header-bg); }
+  tr > :first-child:nth-last-child(n+4) { position: sticky; left: -2px; background: inherit; max-width: 8em; }
+  table td:nth-child(n+4):last-child:not([style]) { min-width: 16em; } /* the meaning, after narrow columns */
   pre > code { font-size: 0.7em; }
-  pre > code:not([class*="language-"]) { font-size: 0.55em; } /* drawings */
 }
 """
+# On a phone a drawing has the font with which it is as wide as the screen. A column is 0.61 em wide, and the margins
+# are 60 px together.
+DRAWING = ("@media (max-width: 600px) {{ pre > code.columns-{0} {{ "
+           "font-size: clamp(5px, (100vw - 60px) / {0} / 0.61, 0.7em); }} }}\n")
+WIDEST_DRAWING = 120  # columns; lines beyond the width of a page of source are commands
+BLOCK = re.compile(r"^```\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 def place(path):
@@ -71,6 +86,20 @@ def rewrite(text, page):
     return "".join(part if part.startswith("```") else LINK.sub(link, part) for part in parts)
 
 
+def name_blocks(text):
+    """The text of a page whose blocks without a language are named: as syntax, whose lines may be broken, or as a
+    drawing of so many columns. Without a name, the site guesses a language and colours their words."""
+    def name(match):
+        lines = match.group(1).splitlines()
+        columns = max(map(len, lines), default=0)
+        kind = "syntax" if len(lines) == 1 or columns > WIDEST_DRAWING else f"drawing,columns-{columns}"
+        return f"```text,{kind}\n{match.group(1)}```"
+
+    # Each block is looked at as a whole: the end of one looks like the beginning of another.
+    block = re.compile(r"^```[^`]*?^```$", re.DOTALL | re.MULTILINE)
+    return block.sub(lambda found: BLOCK.sub(name, found.group(0)), text)
+
+
 def lay_out(source):
     shutil.rmtree(source, ignore_errors=True)
     shutil.copytree(os.path.join(ROOT, "docs"), source)
@@ -83,9 +112,19 @@ def lay_out(source):
         there = place(page)
         if there and page not in INSTEAD and os.path.exists(os.path.join(source, there)):
             with open(os.path.join(ROOT, page), encoding="utf-8") as file:
-                text = rewrite(file.read(), page)
+                text = name_blocks(rewrite(file.read(), page))
             with open(os.path.join(source, there), "w", encoding="utf-8") as file:
                 file.write(text)
+
+
+def widths_of_drawings(source):
+    """The numbers of columns that drawings have, in all pages."""
+    found = set()
+    for folder, _, names in os.walk(source):
+        for name in (name for name in names if name.endswith(".md")):
+            with open(os.path.join(folder, name), encoding="utf-8") as file:
+                found.update(map(int, re.findall(r"^```text,drawing,columns-(\d+)$", file.read(), re.MULTILINE)))
+    return sorted(found)
 
 
 class Html(html.parser.HTMLParser):
@@ -135,6 +174,7 @@ def main():
     shutil.copy(os.path.join(ROOT, "book.toml"), target)
     with open(os.path.join(target, "site.css"), "w", encoding="utf-8") as file:
         file.write(STYLE)
+        file.writelines(DRAWING.format(columns) for columns in widths_of_drawings(source))
     subprocess.run(["mdbook", "build", target], check=True)
     followed, broken = check(book)
     for link in broken:
