@@ -102,7 +102,7 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::UnknownOption(word) if word.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Error::UnknownOption(word) if is_number(word) => {
                 write!(f, "ERR syntax error, unknown option '{word}': a number follows the name of its option")
             }
             Error::UnknownOption(word) => write!(f, "ERR syntax error, unknown option '{word}'"),
@@ -114,8 +114,8 @@ impl fmt::Display for Error {
             Error::BadCron(BadCron::NeverFires) => f.write_str("ERR CRON never fires"),
             Error::BadCron(BadCron::TooLong) => write!(f, "ERR CRON must be at most {CRON_MAX} bytes"),
             Error::BadCron(BadCron::NotFive) => f.write_str(
-                "ERR CRON must be five fields (minute, hour, day of month, month, weekday), or @hourly, @daily, @weekly, \
-                 @monthly or @yearly",
+                "ERR CRON must be five fields (minute, hour, day of month, month, weekday) in one argument, or @hourly, \
+                 @daily, @weekly, @monthly or @yearly",
             ),
             Error::BadCron(BadCron::Field(field)) => write!(
                 f,
@@ -185,6 +185,12 @@ impl fmt::Display for Error {
     }
 }
 
+/// Whether a word is a whole number, so that the name of its option is probably missing.
+fn is_number(word: &str) -> bool {
+    let digits = word.strip_prefix('-').unwrap_or(word);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// Returns `thing` in the singular if `count` is 1, otherwise in the plural.
 fn plural(count: usize, thing: &'static str) -> String {
     if count == 1 {
@@ -199,6 +205,10 @@ impl Error {
     /// the text ends in the syntax of the command.
     pub fn in_reply_to(&self, row: &Row) -> String {
         match self {
+            // A part of an option that stands alone, or an argument that follows an option.
+            Error::UnknownOption(word) if row.has_token(word.as_bytes()) => {
+                format!("ERR syntax error, '{word}' is not in its place; the syntax is {row}")
+            }
             Error::UnknownOption(_) | Error::UnknownState(_) => format!("{self}; the syntax is {row}"),
             _ => self.to_string(),
         }

@@ -176,7 +176,7 @@ pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Wanted<'a>, Error> {
         match option {
             RuleOption::Every => every = Some(options.positive_duration()?),
             RuleOption::Offset => offset = Some(options.offset()?),
-            RuleOption::Cron => expression = Some(options.value()?),
+            RuleOption::Cron => expression = Some(expression_of(options.value()?)?),
             RuleOption::Tz => zone = Some(options.value()?),
             RuleOption::ScheduleOption(option) => template.read(option, &mut options)?,
         }
@@ -214,9 +214,15 @@ fn interval(every: DurationMs, offset: DurationMs) -> Result<Rule, Error> {
     Err(Error::Range { option: "OFFSET".to_owned(), unit: Unit::Ms, min: 0, max })
 }
 
-/// The rule of a cron expression.
-fn cron(expression: &[u8], zone: Option<&[u8]>) -> Result<Rule, Error> {
+/// Checks a cron expression. This happens before the words after it are read: if its fields were not quoted, these are
+/// the rest of it.
+fn expression_of(expression: &[u8]) -> Result<&[u8], Error> {
     Cron::parse(expression).map_err(Error::BadCron)?;
+    Ok(expression)
+}
+
+/// The rule of a cron expression that was checked.
+fn cron(expression: &[u8], zone: Option<&[u8]>) -> Result<Rule, Error> {
     let zone = zone.unwrap_or(b"UTC");
     let zone = zone_name(zone).ok_or_else(|| Error::UnknownZone(Error::shown(zone)))?;
     let expression = String::from_utf8_lossy(expression).into_owned();

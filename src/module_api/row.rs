@@ -56,6 +56,13 @@ impl fmt::Display for Row {
     }
 }
 
+impl Row {
+    /// Whether `word` is a token anywhere in the syntax of the command, ignoring case.
+    pub fn has_token(&self, word: &[u8]) -> bool {
+        self.args.iter().chain(self.options.iter().copied().flatten()).any(|argument| argument.has_token(word))
+    }
+}
+
 /// What a command does with its keys, for ACL key permissions and for cluster clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Access(u32);
@@ -291,6 +298,12 @@ impl Arg {
         }
     }
 
+    /// Whether `word` is the token of this argument or of one of its parts, ignoring case.
+    fn has_token(&self, word: &[u8]) -> bool {
+        self.token.is_some_and(|token| token.to_bytes().eq_ignore_ascii_case(word))
+            || self.parts.iter().any(|part| part.has_token(word))
+    }
+
     /// Converts the arguments to the server's representation, terminated by a zeroed entry; null if there are none.
     /// This array and those of the parts are added to `tables`, and the pointers are valid as long as these exist.
     pub(super) fn table(
@@ -326,16 +339,21 @@ impl Arg {
 impl fmt::Display for Arg {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_optional = self.has(raw::REDISMODULE_CMD_ARG_OPTIONAL);
+        let is_multiple = self.has(raw::REDISMODULE_CMD_ARG_MULTIPLE);
+        // The brackets of an optional argument show where its alternatives begin and end, if nothing else is in them.
+        let is_bracketed = is_optional && !is_multiple && self.token.is_none();
         let value = match self.kind {
             raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN => None,
-            raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_ONEOF => Some(joined(self.parts, " | ")),
+            raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_ONEOF if is_bracketed => {
+                Some(joined(self.parts, " | "))
+            }
+            raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_ONEOF => {
+                Some(format!("<{}>", joined(self.parts, " | ")))
+            }
             raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_BLOCK => Some(joined(self.parts, " ")),
             _ => Some(self.name.to_string_lossy().into_owned()),
         };
-        let more = value
-            .as_ref()
-            .filter(|_| self.has(raw::REDISMODULE_CMD_ARG_MULTIPLE))
-            .map(|value| format!("[{value} ...]"));
+        let more = value.as_ref().filter(|_| is_multiple).map(|value| format!("[{value} ...]"));
         let words: Vec<String> =
             self.token.map(|token| token.to_string_lossy().into_owned()).into_iter().chain(value).chain(more).collect();
         let words = words.join(" ");
@@ -373,13 +391,19 @@ mod tests {
                 &[Arg::oneof(c"when", &[Arg::token_int(c"DELAY", c"ms"), Arg::token_time(c"AT", c"unix-ms")])
                     .optional()],
                 &[
+                    Arg::oneof(c"state", &[Arg::token(c"a", c"A"), Arg::token(c"b", c"B")]).after(c"STATE").optional(),
                     Arg::token(c"replace", c"REPLACE").optional(),
                     Arg::block(c"two", &[Arg::int(c"one"), Arg::token_int(c"MORE", c"other").optional()]).after(c"TWO"),
                 ],
             ],
         };
-        let syntax = "DQ.PUSH key payload [payload ...] [DELAY ms | AT unix-ms] [REPLACE] TWO one [MORE other]";
+        let syntax = "DQ.PUSH key payload [payload ...] [DELAY ms | AT unix-ms] [STATE <A | B>] [REPLACE] \
+                      TWO one [MORE other]";
         assert_eq!(ROW.to_string(), syntax);
+        for token in ["delay", "AT", "STATE", "b", "TWO", "More"] {
+            assert!(ROW.has_token(token.as_bytes()), "{token}");
+        }
+        assert!(!ROW.has_token(b"payload") && !ROW.has_token(b""));
     }
 
     #[test]

@@ -61,7 +61,7 @@ fn a_count_stands_behind_the_states_and_within_its_range() {
         every_state(c, "q");
         let (digest, about) = (c.digest("q"), c.about_but_time("q"));
         for (words, error) in [
-            ("COUNT 1 dead", "ERR syntax error, unknown option 'dead'"),
+            ("COUNT 1 dead", "ERR syntax error, 'dead' is not in its place"),
             ("COUNT", "ERR syntax error, COUNT needs a value"),
             ("dead COUNT 1 COUNT 1", "ERR syntax error, COUNT is given twice"),
             ("COUNT 0", "ERR COUNT must be a whole number from 1 to 2147483647"),

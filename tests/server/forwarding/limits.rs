@@ -202,7 +202,7 @@ const REFUSED: [(&str, &str); 15] = [
     ("FORWARD STREAM q", "ERR a queue cannot forward to itself"),
     ("FORWARD LIST q LEFT", "ERR a queue cannot forward to itself"),
     ("FORWARD LIST l REGISTER q m", "ERR a queue cannot forward to itself"),
-    ("FORWARD LIST l LEFT RIGHT", "ERR syntax error, unknown option 'RIGHT'"),
+    ("FORWARD LIST l LEFT RIGHT", "ERR syntax error, 'RIGHT' is not in its place"),
 ];
 
 #[test]

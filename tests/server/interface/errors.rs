@@ -87,6 +87,7 @@ const TABLE: &[(&str, Says)] = &[
     ("DQ.SCHEDULE q s x CRON", SYNTAX),
     ("DQ.SCHEDULE q s x CRON @daily TZ", SYNTAX),
     ("DQ.SCHEDULE q s x CRON @reboot", Starts("ERR CRON must be five fields (minute, hour, day of month, month,")),
+    ("DQ.SCHEDULE q s x CRON 0 9 * * 1-5", Starts("ERR CRON must be five fields (minute, hour, day of month, month, ")),
     ("DQ.SCHEDULE q s x CRON 5", Starts("ERR CRON must be five fields")),
     ("DQ.SCHEDULE q s x CRON @daily TZ Mars/Olympus", Starts("ERR unknown time zone 'Mars/Olympus': TZ is a name")),
     ("DQ.SCHEDULE q 1760000000000-1 x EVERY 5", Starts("ERR ID must be")),
@@ -428,7 +429,7 @@ fn a_misplaced_word_is_answered_with_the_syntax() {
         ),
         (
             "DQ.PEEK q COUNT 1 dead",
-            "unknown option 'dead'",
+            "'dead' is not in its place",
             "DQ.PEEK key [DELAYED | READY | INFLIGHT | DEAD | DONE] [COUNT count]",
         ),
         (
@@ -439,7 +440,18 @@ fn a_misplaced_word_is_answered_with_the_syntax() {
         ),
         ("DQ.MPOP 1 q now", "unknown option 'now'", "DQ.MPOP numkeys key [key ...] [COUNT count] [LEASE lease-ms]"),
         ("DQ.PAUSE q 5", "unknown option '5': a number follows the name of its option", "DQ.PAUSE key [FOR ms]"),
-        ("DQ.ALTER q JITTER 5", "unknown option 'JITTER'", "DQ.ALTER key [MKQUEUE] [LEASE lease-ms] [RETRIES retries] \
+        ("DQ.POP q -5", "unknown option '-5': a number follows the name of its option", "DQ.POP key [COUNT count]"),
+        (
+            "DQ.SCAN q 0 ready",
+            "'ready' is not in its place",
+            "DQ.SCAN key cursor [STATE <DELAYED | READY | INFLIGHT | DEAD | DONE>] [COUNT count]",
+        ),
+        (
+            "DQ.SCHEDULE q s x EVERY 5 DELAY 5",
+            "unknown option 'DELAY'",
+            "DQ.SCHEDULE key id payload <EVERY ms [OFFSET offset-ms] | CRON expression [TZ zone]> [AT unix-ms]",
+        ),
+        ("DQ.ALTER q JITTER 5", "'JITTER' is not in its place", "DQ.ALTER key [MKQUEUE] [LEASE lease-ms] [RETRIES retries] \
           [BACKOFF base-ms max-ms [JITTER percent]]"),
     ] {
         let reply = c.ask(line);
