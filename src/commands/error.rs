@@ -3,7 +3,7 @@
 
 use crate::module_api::register::Row;
 use crate::queue::cron::{BadCron, CRON_MAX};
-use crate::queue::settings::{Conflict, Unit, Word};
+use crate::queue::settings::{Conflict, Field, Unit, Word, FIELDS};
 use crate::queue::{GROUP_NAME_MAX, RESULT_MAX};
 use std::borrow::Cow;
 use std::fmt;
@@ -191,6 +191,12 @@ fn is_number(word: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
+/// Whether a word is the name of a setting, which applies to all messages of a queue.
+fn is_setting(word: &str) -> bool {
+    let mut options = FIELDS.iter().filter_map(Field::option);
+    options.any(|option| option.to_bytes().eq_ignore_ascii_case(word.as_bytes()))
+}
+
 /// Returns `thing` in the singular if `count` is 1, otherwise in the plural.
 fn plural(count: usize, thing: &'static str) -> String {
     if count == 1 {
@@ -208,6 +214,9 @@ impl Error {
             // A part of an option that stands alone, or an argument that follows an option.
             Error::UnknownOption(word) if row.has_token(word.as_bytes()) => {
                 format!("ERR syntax error, '{word}' is not in its place; the syntax is {row}")
+            }
+            Error::UnknownOption(word) if is_setting(word) => {
+                format!("{self}: it is a setting of the queue, for DQ.CREATE and DQ.ALTER; the syntax is {row}")
             }
             Error::UnknownOption(_) | Error::UnknownState(_) => format!("{self}; the syntax is {row}"),
             _ => self.to_string(),

@@ -195,6 +195,14 @@ impl Field {
         }
     }
 
+    /// The name of the option that begins with this setting; `None` if another one begins it.
+    pub const fn option(&self) -> Option<&'static CStr> {
+        match self.given {
+            Given::Option(option, _) | Given::First(option, ..) | Given::Word(option, ..) => Some(option),
+            Given::Next(_) | Given::Optional(..) => None,
+        }
+    }
+
     /// The word that stands for a number of this setting; `None` if the setting is a number.
     pub fn word(&self, number: i64) -> Option<&'static CStr> {
         let Word(shown, _) = usize::try_from(number).ok().and_then(|place| self.words().get(place))?;

@@ -434,7 +434,7 @@ fn a_misplaced_word_is_answered_with_the_syntax() {
         ),
         (
             "DQ.PUSH q x MAXLEN 5",
-            "unknown option 'MAXLEN'",
+            "unknown option 'MAXLEN': it is a setting of the queue, for DQ.CREATE and DQ.ALTER",
             "DQ.PUSH key payload [ID id] [DELAY ms | AT unix-ms] [PRIORITY priority] [RETRIES retries] [LEASE lease-ms] \
              [TTL ttl-ms] [REPLACE] [MAXWAIT maxwait-ms] [LATER] [RETAIN retain-ms]",
         ),
