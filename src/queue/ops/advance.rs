@@ -12,9 +12,9 @@ use super::super::time::UnixMs;
 use super::super::Queue;
 use smallvec::SmallVec;
 
-/// The number of leases and TTLs that one call ends at most, of those that have piled up: about a millisecond of work if
-/// the messages are not cached.
-pub(in crate::queue) const PILED_MAX: usize = 1024;
+/// The number of leases and TTLs that one call ends at most, of those that have piled up: about a millisecond of work, and
+/// less than two if the messages are not cached.
+pub(in crate::queue) const PILED_MAX: usize = 2048;
 
 /// The number of leases and TTLs that a pop ends at most if it finds enough messages then.
 const PILED_FEW: usize = 256;
