@@ -7,18 +7,6 @@ use super::{hash_of, Messages};
 use smallvec::SmallVec;
 
 impl Messages {
-    /// Whether there are so many messages that searches wait for memory.
-    #[inline]
-    pub fn is_far(&self) -> bool {
-        self.len() >= FAR
-    }
-
-    /// Loads what searches for these messages are going to touch into the cache, for [`FETCH_MAX`] messages at most.
-    /// Returns the places of those that are here.
-    pub fn fetch(&self, sequences: &[Sequence]) -> SmallVec<[At; FETCH_MAX]> {
-        self.store.fetch(sequences)
-    }
-
     /// Loads what searches for these names are going to touch into the cache, for [`FETCH_MAX`] names at most. Returns
     /// the places of the messages that have them. See [`fetch`].
     pub fn fetch_named<'a>(&self, names: impl Iterator<Item = &'a [u8]>) -> SmallVec<[At; FETCH_MAX]> {

@@ -6,11 +6,8 @@
 //! the timer processes the rest. What a call says about a single message is always exact, since it follows from the
 //! record of that message.
 
-use super::super::id::Sequence;
-use super::super::order::FETCH_MAX;
 use super::super::time::UnixMs;
 use super::super::Queue;
-use smallvec::SmallVec;
 
 /// The number of leases and TTLs that one call ends at most, of those that have piled up: about a millisecond of work, and
 /// less than two if the messages are not cached.
@@ -99,25 +96,10 @@ impl Queue {
 
     /// Ends at most `budget` of the leases and TTLs that end by `now`. Returns whether none is left.
     fn end_overdue(&mut self, now: UnixMs, mut budget: usize) -> bool {
-        while budget > 0 {
-            self.fetch_first_ends(now);
-            for _ in 0..budget.min(FETCH_MAX) {
-                if !self.end_first(now) {
-                    return true;
-                }
-                budget -= 1;
-            }
+        while budget > 0 && self.end_first(now) {
+            budget -= 1;
         }
-        self.view.first_end(now).is_none()
-    }
-
-    /// Loads what it takes to end the next leases and TTLs that end by `now` into the cache. It changes nothing.
-    fn fetch_first_ends(&self, now: UnixMs) {
-        if self.messages.is_far() {
-            let sequences: SmallVec<[Sequence; FETCH_MAX]> = self.view.first_ends(now).take(FETCH_MAX).collect();
-            let places = self.messages.fetch(&sequences);
-            self.view.fetch(&self.messages, &places);
-        }
+        budget > 0 || self.view.first_end(now).is_none()
     }
 
     /// Ends the first lease or TTL that ends by `now`. Returns whether there was one.
