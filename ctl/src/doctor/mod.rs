@@ -31,7 +31,7 @@ fn look_at_servers(client: &Client, findings: &mut Findings) -> Result<usize, Fa
     let mut seen: Vec<(Address, ServerInfo)> = Vec::new();
     let masters = client.servers()?;
     for server in &masters {
-        match ServerInfo::read(client, server) {
+        match read(client, server) {
             Ok(info) => seen.push((server.clone(), info)),
             Err(Error::NoPermission(_)) => {
                 findings.not_checked("info", &Subject::Server(server.to_string()), "the state of the server", "+info");
@@ -45,7 +45,7 @@ fn look_at_servers(client: &Client, findings: &mut Findings) -> Result<usize, Fa
     let replicas: Vec<Address> =
         seen.iter().flat_map(|(_, info)| info.replicas()).map(|replica| replica.address).collect();
     for replica in replicas {
-        match ServerInfo::read(client, &replica) {
+        match read(client, &replica) {
             Ok(info) => seen.push((replica, info)),
             Err(error) => servers::unreachable(&replica, true, &error, findings),
         }
@@ -55,6 +55,14 @@ fn look_at_servers(client: &Client, findings: &mut Findings) -> Result<usize, Fa
     }
     servers::compare(&seen, findings);
     Ok(seen.len())
+}
+
+/// Reads a server, and once more if it does not answer: one that loads or writes to a slow disk is silent for seconds.
+fn read(client: &Client, server: &Address) -> Result<ServerInfo, Error> {
+    match ServerInfo::read(client, server) {
+        Err(error) if error.is_transient() => ServerInfo::read(client, server),
+        read => read,
+    }
 }
 
 /// All queues. Returns how many.

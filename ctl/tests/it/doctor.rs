@@ -119,14 +119,29 @@ fn a_replica_and_its_clock_are_looked_at() {
     let server = Server::with(&["--appendonly", "yes"]);
     let replica = Server::start();
     replica.ask(&["REPLICAOF", "127.0.0.1", &server.port().to_string()]);
+    // A master calls a replica online that has not loaded what it received, which it does not answer meanwhile.
     eventually("it is in step", || server.text(&["INFO", "replication"]).contains("state=online"));
+    eventually("it has loaded", || replica.info("replication", "master_link_status") == "up");
     let (code, findings) = doctor(&server, &[]);
     // The replica has no AOF, which the server that is asked does not know.
     let name = format!("127.0.0.1:{}", replica.port());
-    let found = findings.iter().find(|finding| finding["check"] == "persistence").expect("the replica's");
+    let found =
+        findings.iter().find(|finding| finding["check"] == "persistence").unwrap_or_else(|| panic!("{findings:?}"));
     assert_eq!((code, &found["server"]), (1, &Json::from(name)));
     assert_eq!(severities(&findings, "min-replicas"), ["note"]);
     assert!(severities(&findings, "replicas").is_empty() && severities(&findings, "clocks").is_empty(), "{findings:?}");
+}
+
+#[test]
+fn a_replica_that_is_silent_for_seconds_is_looked_at() {
+    let server = sound();
+    let replica = Server::start();
+    replica.ask(&["REPLICAOF", "127.0.0.1", &server.port().to_string()]);
+    eventually("it is in step", || replica.info("replication", "master_link_status") == "up");
+    // Longer than the doctor waits for one reply, and shorter than for two.
+    replica.ask(&["CLIENT", "PAUSE", "3000", "ALL"]);
+    let (code, findings) = doctor(&server, &[]);
+    assert_eq!((code, severities(&findings, "persistence")), (1, vec!["critical"]), "{findings:?}");
 }
 
 #[test]

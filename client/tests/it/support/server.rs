@@ -73,7 +73,9 @@ impl Server {
 
     /// Sends a command on a connection of its own.
     pub fn try_ask(&self, words: &[&str]) -> Result<Value, dq_client::Error> {
+        // A server that writes to a slow disk is silent for seconds.
         let options = dq_client::Options::from_url(&self.url())?.retry_for(std::time::Duration::ZERO);
+        let options = options.connect_timeout(patience()).response_timeout(patience());
         let client = options.open()?;
         let server = client.servers()?.remove(0);
         let (name, rest) = words.split_first().expect("a command");
