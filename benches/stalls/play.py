@@ -15,7 +15,7 @@ from figures import LOGGED_US, longest_ms, ping_ms, timer_ms
 from messages import now_ms
 from probe import Prober
 from process import RedisServer
-from watch import Watch, first
+from watch import Watch, first, preferred
 from wire import ServerError, encode
 
 __all__ = ["TooSlow", "play"]
@@ -45,7 +45,7 @@ def play(binary, module, case, count, priorities, waiting, patience):
     with (BlockedClients(master, waiting), Watch() as watch,
           Prober(master, PING) as prober, Prober(replica, PING) as other):
         for process in (prober.process, other.process):
-            first(process.pid, 2)
+            first(process.pid)
         replica.process.send_signal(signal.SIGSTOP)
         try:
             woken = ask(master, commands, fill.instant)
@@ -68,7 +68,7 @@ def pair(binary, module):
     if os.cpu_count() > 1:
         os.sched_setaffinity(replica.process.pid, {1})
     for server in (master, replica):
-        first(server.process.pid, 1)
+        preferred(server.process.pid)
     deadline = time.monotonic() + PATIENCE_SECONDS
     while replica.info("replication")["master_link_status"] != "up":
         patiently(deadline, "the replica did not connect")

@@ -1,4 +1,6 @@
-"""Sees the pauses of the machine: a process on each core that asks nobody anything, and notes when it ran too late."""
+"""Sees the pauses of the machine: a process on each core that asks nobody anything, and notes when it ran too late.
+Sees to it that the servers of a case have their cores for themselves.
+"""
 import gc
 import multiprocessing
 import os
@@ -8,10 +10,19 @@ GAP_SECONDS = 0.002
 LATE_NS = 1_000_000
 
 
-def first(process_id, priority):
-    """Where it may, a process goes before all others on its core: what it takes is then its own doing."""
+def first(process_id):
+    """Where it may, a process that needs its core for moments goes before all others on it."""
     try:
-        os.sched_setscheduler(process_id, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(priority))
+        os.sched_setscheduler(process_id, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+    except PermissionError:
+        pass
+
+
+def preferred(process_id):
+    """Where it may, a server gets its core whenever it wants it. It must not be a real-time process: Linux takes the
+    core from those for 50 ms of a second (`sched_rt_runtime_us`), and the server would seem to stall for that long."""
+    try:
+        os.setpriority(os.PRIO_PROCESS, process_id, -20)
     except PermissionError:
         pass
 
@@ -54,7 +65,7 @@ class Watch:
 def _watch(core, pipe):
     gc.disable()
     os.sched_setaffinity(0, {core})
-    first(0, 2)
+    first(0)
     pipe.send("ready")
     pauses = []
     last = time.monotonic_ns()
