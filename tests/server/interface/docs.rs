@@ -231,10 +231,14 @@ fn the_ranges_of_the_pages_are_those_of_the_server() {
     assert!(probed > 40, "{probed} ranges");
 }
 
-/// The letter of an effect, which follows the version.
+/// The letter of an effect, which follows the version. For one message, a push, a delivery and an ack write a shorter
+/// form; the pages of the commands name the longer one.
 fn letter(effect: &[u8]) -> char {
     assert_eq!(effect[0], 1, "{effect:?}");
-    char::from(effect[1])
+    match char::from(effect[1]) {
+        short @ ('P' | 'D' | 'A') => short.to_ascii_lowercase(),
+        letter => letter,
+    }
 }
 
 #[test]

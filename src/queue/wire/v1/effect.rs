@@ -16,7 +16,7 @@ const INSTANT: usize = 6;
 pub struct Stamped<'a>(pub(super) u64, pub(super) Effect<'a>);
 
 /// Declares the effects: for each its letter and the types of its fields. The letters are part of the format, and are
-/// listed in the reference of the commands.
+/// listed in the reference of the commands. A capital is a shorter form of what is written most often.
 macro_rules! effects {
     ($($letter:literal $name:ident($($field:ident: $type:ty),*);)*) => {
         /// An effect.
@@ -53,10 +53,13 @@ macro_rules! effects {
 
 effects! {
     b'p' Push(messages: Vec<Image<'a>>, settings: Option<Settings>);
+    b'P' PushOne(message: Image<'a>);
     b'd' Deliver(grants: Grants);
+    b'D' DeliverOne(ms: i64, rest: i64, deadline: i64, receipt: i64, attempt: u32);
     b't' Take(those: Sequences);
     b'w' Forward(those: Sequences);
     b'a' Ack(those: Sequences);
+    b'A' AckOne(ms: i64, rest: i64);
     b'v' Complete(sequence: i64, until: Option<i64>, result: Option<&'a Bytes>);
     b'n' Nack(sequence: i64, fate: Fate, attempts: u32, error: Option<&'a Bytes>);
     b'e' Extend(sequence: i64, deadline: i64);

@@ -30,10 +30,18 @@ impl<'a> TryFrom<Stamped<'a>> for LiveStamped<'a> {
             Effect::Push(messages, settings) => {
                 LiveEffect::Push(settings.map(Settings::alone).transpose()?, live_images(messages, base)?)
             }
+            Effect::PushOne(message) => LiveEffect::Push(None, vec![live_image(message, base)?]),
             Effect::Deliver(grants) => LiveEffect::Deliver(live_grants(&grants, now)?),
+            Effect::DeliverOne(ms, rest, deadline, receipt, attempt) => LiveEffect::Deliver(vec![LiveGrant {
+                sequence: sequence(joined(ms, rest)),
+                attempt,
+                deadline: time_at(deadline, now)?,
+                receipt: Receipt(at_distance(receipt, base)),
+            }]),
             Effect::Take(those) => LiveEffect::Take(sequences(&those, base)?),
             Effect::Forward(those) => LiveEffect::Forward(sequences(&those, base)?),
             Effect::Ack(those) => LiveEffect::Ack(sequences(&those, base)?),
+            Effect::AckOne(ms, rest) => LiveEffect::Ack(vec![sequence(joined(ms, rest))]),
             Effect::Complete(of, until, result) => {
                 let until = until.map(|until| time_at(until, now)).transpose()?;
                 LiveEffect::Complete(sequence(of), until, result.map(|result| &**result))

@@ -25,13 +25,29 @@ impl<'a> From<&LiveStamped<'a>> for Stamped<'a> {
         let from_base = |sequence: Sequence| distance(sequence.0, base);
         let from_now = |time: UnixMs| time_distance(time, now);
         let effect = match &stamped.effect {
-            LiveEffect::Push(settings, messages) => {
-                Effect::Push(images(messages, base), settings.as_ref().map(|settings| Settings::of(settings, None)))
-            }
-            LiveEffect::Deliver(deliveries) => Effect::Deliver(grants(deliveries, now)),
+            LiveEffect::Push(settings, messages) => match (settings, messages.as_slice()) {
+                (None, [one]) => Effect::PushOne(image(one, base)),
+                _ => {
+                    Effect::Push(images(messages, base), settings.as_ref().map(|settings| Settings::of(settings, None)))
+                }
+            },
+            LiveEffect::Deliver(deliveries) => match deliveries.as_slice() {
+                [one] => {
+                    let [ms, rest] = split(from_base(one.sequence));
+                    let receipt = distance(one.receipt.0, base);
+                    Effect::DeliverOne(ms, rest, from_now(one.deadline), receipt, one.attempt)
+                }
+                _ => Effect::Deliver(grants(deliveries, now)),
+            },
             LiveEffect::Take(those) => Effect::Take(distances(those, base)),
             LiveEffect::Forward(those) => Effect::Forward(distances(those, base)),
-            LiveEffect::Ack(those) => Effect::Ack(distances(those, base)),
+            LiveEffect::Ack(those) => match those.as_slice() {
+                [one] => {
+                    let [ms, rest] = split(from_base(*one));
+                    Effect::AckOne(ms, rest)
+                }
+                _ => Effect::Ack(distances(those, base)),
+            },
             LiveEffect::Complete(sequence, until, result) => {
                 Effect::Complete(from_base(*sequence), until.map(from_now), result.map(Bytes::new))
             }
