@@ -56,13 +56,27 @@ pub(super) fn child_of(bounds: &[Key], key: Key) -> usize {
 #[inline]
 fn rank_about(keys: &[Key], key: Key) -> usize {
     let (Some(low), Some(high)) = (keys.first(), keys.last()) else { return 0 };
-    let near = window(keys.len(), key.share_of(*low, *high));
+    let counted = |near: Range<usize>| keys[near].iter().map(|held| usize::from(*held <= key)).sum();
+    let share = key.share_of(*low, *high);
+    rank_guessed(keys.len(), share, counted, |part| part.start + rank_in(&keys[part], key))
+}
+
+/// The rank of a key among `len` keys, looked for first around `share` of them, from 0 to 1. `counted` returns how many
+/// keys of a few are not above the key, `searched` the rank of the key if it is in a part.
+#[inline]
+fn rank_guessed(
+    len: usize,
+    share: f64,
+    counted: impl Fn(Range<usize>) -> usize,
+    searched: impl Fn(Range<usize>) -> usize,
+) -> usize {
+    let near = window(len, share);
     let (from, to) = (near.start, near.end);
-    let at = from + keys[near].iter().map(|held| usize::from(*held <= key)).sum::<usize>();
+    let at = from + counted(near);
     if at == from && from > 0 {
-        rank_in(&keys[..from], key)
-    } else if at == to && to < keys.len() {
-        to + rank_in(&keys[to..], key)
+        searched(0..from)
+    } else if at == to && to < len {
+        searched(to..len)
     } else {
         at
     }
@@ -105,16 +119,8 @@ impl Leaf {
     /// few lines where the key belongs (Peterson's interpolation search, 1957, with a single guess).
     #[inline]
     fn rank_near(&self, key: Key, share: f64) -> usize {
-        let near = self.near(share);
-        let (from, to) = (near.start, near.end);
-        let at = from + self.0.range(near).map(|held| usize::from(*held <= key)).sum::<usize>();
-        if at == from && from > 0 {
-            self.rank_within(key, 0, from)
-        } else if at == to && to < self.0.len() {
-            self.rank_within(key, to, self.0.len())
-        } else {
-            at
-        }
+        let counted = |near| self.0.range(near).map(|held| usize::from(*held <= key)).sum();
+        rank_guessed(self.0.len(), share, counted, |part| self.rank_within(key, part.start, part.end))
     }
 
     /// The indices that [`Leaf::rank_near`] compares first.
