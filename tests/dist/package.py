@@ -55,21 +55,26 @@ def configure(shell, root=""):
     return f"redis-server {config}"
 
 
+def the_session_of_the_page_survives_a_restart(shell, root=""):
+    line = configure(shell, root)
+    shell.start(line, shell.dir)
+    for text in blocks(HEADING, "text"):
+        shell.play(text, shell.dir)
+    # Sentinel does this to every server. The module must not be in the file twice then.
+    assert ask(shell.port, "CONFIG", "REWRITE") == "+OK"
+    shell.run("dqctl push later 1 --id one --in 1h", shell.dir)
+    shell.stop()
+    shell.start(line, shell.dir)
+    assert ask(shell.port, "DQ.LEN", "later") == ":1"
+
+
 def the_unpacked_package_works_with_the_lines_that_it_has(dist, server):
     """What can be tried with every server, without root and beside another package of that name."""
     with Shell(server) as shell:
         root = os.path.join(shell.dir, "unpacked")
         run("dpkg-deb", "--extract", files.only(dist, "*.deb"), root)
         shell.environment["PATH"] = os.path.join(root, "usr/bin") + os.pathsep + shell.environment["PATH"]
-        line = configure(shell, root)
-        shell.start(line, shell.dir)
-        for text in blocks(HEADING, "text"):
-            shell.play(text, shell.dir)
-        assert ask(shell.port, "CONFIG", "REWRITE") == "+OK"
-        shell.run("dqctl push later 1 --id one --in 1h", shell.dir)
-        shell.stop()
-        shell.start(line, shell.dir)
-        assert ask(shell.port, "DQ.LEN", "later") == ":1"
+        the_session_of_the_page_survives_a_restart(shell, root)
 
 
 def an_older_one(deb, directory):
@@ -98,16 +103,7 @@ def the_package_installs_works_and_leaves_nothing(dist, server):
         assert "append /usr/share/redis-module-dq/dq.conf" in install(deb)
         run("dpkg", "--verify", NAME)
         with Shell(server) as shell:
-            line = configure(shell)
-            shell.start(line, shell.dir)
-            for text in blocks(HEADING, "text"):
-                shell.play(text, shell.dir)
-            # Sentinel does this to every server. The module must not be in the file twice then.
-            assert ask(shell.port, "CONFIG", "REWRITE") == "+OK"
-            shell.run("dqctl push later 1 --id one --in 1h", shell.dir)
-            shell.stop()
-            shell.start(line, shell.dir)
-            assert ask(shell.port, "DQ.LEN", "later") == ":1"
+            the_session_of_the_page_survives_a_restart(shell)
             assert "dqctl-push - Push a message" in shell.run("MANWIDTH=80 man dqctl-push | col -b", shell.dir)
             for subject in ("dqctl", "dqctl-work", "dqctl-export"):
                 assert os.path.exists(shell.run(f"man -w {subject}", shell.dir).strip()), subject
