@@ -3,14 +3,14 @@ import gc
 import multiprocessing
 import time
 
-from process import prefer
+from process import go_first
 
 GAP_SECONDS = 0.001
 
 
 class Prober:
-    """`with Prober(server, request) as prober: ...`, then `prober.longest_ms`, `prober.p99_ms`, and `prober.waits`: the
-    start and the end of each request, in ns on the monotonic clock."""
+    """`with Prober(server, request) as prober: ...`, then `prober.p99_ms`, and `prober.waits`: the start and the end of
+    each request, in ns on the monotonic clock."""
 
     def __init__(self, server, request):
         context = multiprocessing.get_context("fork")
@@ -28,13 +28,12 @@ class Prober:
         self.waits = self.pipe.recv()
         waits = sorted(end - start for start, end in self.waits)
         self.process.join()
-        self.longest_ms = waits[-1] / 1e6
         self.p99_ms = waits[len(waits) * 99 // 100] / 1e6
 
 
 def _probe(server, request, pipe):
     gc.disable()
-    prefer()
+    go_first()
     connection = server.connect()
     pipe.send("ready")
     waits = []

@@ -46,16 +46,6 @@ def timer_ms(server):
     return int(server.info("dq")["dq_timer_longest_us"]) / 1000
 
 
-def ping_ms(waits, woken_ns, watch):
-    """The longest wait of a PING, without pauses of the machine and the time until `woken_ns`, when the server slept."""
-    longest = 0
-    for start, end in waits:
-        start = max(start, woken_ns)
-        if end > start:
-            longest = max(longest, end - start - watch.paused_ns(start, end))
-    return longest / 1e6
-
-
 def shown(milliseconds):
     return number(milliseconds, 2) if milliseconds else f"< {LOGGED_US / 1000:g}"
 

@@ -11,11 +11,11 @@ import time
 
 from contenders import waiting as blocked_clients
 from fill import LEAD_MS, Filler, TooSlow
-from figures import LOGGED_US, longest_ms, ping_ms, timer_ms
+from figures import LOGGED_US, longest_ms, timer_ms
 from messages import now_ms
 from probe import Prober
 from process import RedisServer
-from watch import Watch, first, preferred
+from watch import Watch
 from wire import ServerError, encode
 
 __all__ = ["TooSlow", "play"]
@@ -44,8 +44,6 @@ def play(binary, module, case, count, priorities, waiting, patience):
         server.connection.call("SLOWLOG", "RESET")
     with (BlockedClients(master, waiting), Watch() as watch,
           Prober(master, PING) as prober, Prober(replica, PING) as other):
-        for process in (prober.process, other.process):
-            first(process.pid)
         replica.process.send_signal(signal.SIGSTOP)
         try:
             woken = ask(master, commands, fill.instant)
@@ -58,8 +56,8 @@ def play(binary, module, case, count, priorities, waiting, patience):
     command, turn = longest_ms(master)
     effect, _ = longest_ms(replica)
     return {"command_ms": command, "turn_ms": turn, "timer_ms": timer_ms(master), "effect_ms": effect,
-            "replica_timer_ms": timer_ms(replica), "ping_ms": ping_ms(prober.waits, woken, watch),
-            "replica_ping_ms": ping_ms(other.waits, replica_woken, watch), "pause_ms": watch.longest_ms()}
+            "replica_timer_ms": timer_ms(replica), "ping_ms": watch.longest_wait_ms(prober.waits, woken),
+            "replica_ping_ms": watch.longest_wait_ms(other.waits, replica_woken), "pause_ms": watch.longest_ms()}
 
 
 def pair(binary, module):
@@ -67,8 +65,6 @@ def pair(binary, module):
     replica = RedisServer(binary, "--loadmodule", module, *QUIET, "--replicaof", f"127.0.0.1 {master.port}")
     if os.cpu_count() > 1:
         os.sched_setaffinity(replica.process.pid, {1})
-    for server in (master, replica):
-        preferred(server.process.pid)
     deadline = time.monotonic() + PATIENCE_SECONDS
     while replica.info("replication")["master_link_status"] != "up":
         patiently(deadline, "the replica did not connect")

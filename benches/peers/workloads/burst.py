@@ -1,12 +1,14 @@
 """All messages are due at one instant, and are taken and acked in hundreds: how long other clients wait meanwhile.
 
 A prober sends trivial requests on a connection of its own all the time. Consumers have one batch in flight, so that
-they do not delay the prober themselves. For contenders without delays the same number of ready messages is taken."""
+they do not delay the prober themselves. Pauses of the machine are watched and left out. For contenders without delays
+the same number of ready messages is taken."""
 import time
 
 import messages
 from contenders.base import chunks
 from probe import Prober
+from watch import Watch
 from workloads.base import Workload, median, scaled
 
 AHEAD = 1.7  # of the time that the pushes should take
@@ -51,13 +53,13 @@ class Burst(Workload):
         if one.on_redis:
             one.server.connection.call("CONFIG", "RESETSTAT")
         time.sleep(max(due - messages.now_ms() - 200, 0) / 1000)
-        with Prober(one.server, one.ping) as prober, one.server.cost(count) as cost:
+        with Watch() as watch, Prober(one.server, one.ping) as prober, one.server.cost(count) as cost:
             time.sleep(max(due - messages.now_ms(), 0) / 1000)
             taken = one.collect(count, 100 if one.batches else 1, 1 if one.batches else 64, ack=True)
         bodies = [body for body, _ in taken]
         messages.check_each_once(bodies, count)
         one.check_empty()
-        figures = {"messages": count, "longest_ping_ms": prober.longest_ms, "p99_ping_ms": prober.p99_ms,
+        figures = {"messages": count, "longest_ping_ms": watch.longest_wait_ms(prober.waits), "p99_ping_ms": prober.p99_ms,
                    "deliver_us": cost.us, "in_order": bodies == sorted(bodies)}
         if one.on_redis:
             figures["longest_command_ms"] = one.server.longest_us() / 1000

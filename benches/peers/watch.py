@@ -1,30 +1,16 @@
 """Sees the pauses of the machine: a process on each core that asks nobody anything, and notes when it ran too late.
-Sees to it that the servers of a case have their cores for themselves.
+
+That it ran too late is a pause only if nothing else could be in its way. If it may not go first, no pauses are seen.
 """
 import gc
 import multiprocessing
 import os
 import time
 
+from process import go_first
+
 GAP_SECONDS = 0.002
 LATE_NS = 1_000_000
-
-
-def first(process_id):
-    """Where it may, a process that needs its core for moments goes before all others on it."""
-    try:
-        os.sched_setscheduler(process_id, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
-    except PermissionError:
-        pass
-
-
-def preferred(process_id):
-    """Where it may, a server gets its core whenever it wants it. It must not be a real-time process: Linux takes the
-    core from those for 50 ms of a second (`sched_rt_runtime_us`), and the server would seem to stall for that long."""
-    try:
-        os.setpriority(os.PRIO_PROCESS, process_id, -20)
-    except PermissionError:
-        pass
 
 
 class Watch:
@@ -58,6 +44,12 @@ class Watch:
                 start = to
         return paused
 
+    def longest_wait_ms(self, waits, since_ns=0):
+        """The longest of these waits (start and end, in ns), without pauses of the machine and the time before
+        `since_ns`."""
+        waits = [(max(start, since_ns), end) for start, end in waits if end > since_ns]
+        return max([end - start - self.paused_ns(start, end) for start, end in waits], default=0) / 1e6
+
     def longest_ms(self):
         return max([(to - from_) / 1e6 for from_, to in self.pauses], default=0)
 
@@ -65,7 +57,7 @@ class Watch:
 def _watch(core, pipe):
     gc.disable()
     os.sched_setaffinity(0, {core})
-    first(0)
+    is_first = go_first()
     pipe.send("ready")
     pauses = []
     last = time.monotonic_ns()
@@ -73,7 +65,7 @@ def _watch(core, pipe):
         time.sleep(GAP_SECONDS)
         now = time.monotonic_ns()
         due = last + int(GAP_SECONDS * 1e9)
-        if now > due + LATE_NS:
+        if is_first and now > due + LATE_NS:
             pauses.append((due, now))
         last = now
     pipe.send(pauses)
