@@ -69,7 +69,7 @@ impl Store {
             Some(error) => errors.insert(sequence, error.into()),
             None => errors.remove(&sequence),
         };
-        self.segments[at.segment].set_error(at.index, error.is_some());
+        self.segments[at.segment()].set_error(at.index(), error.is_some());
     }
 
     /// The message that is still delivered beside the kept one at a place.
@@ -95,8 +95,9 @@ impl Store {
     /// Removes the message that is still delivered beside the one at a place, and returns it if there was one.
     #[inline]
     pub fn take_leaving(&mut self, at: At) -> Option<Leaving> {
+        self.aside.as_ref().filter(|aside| !aside.leaving.is_empty())?;
         let sequence = self.sequence(at);
-        let aside = self.aside.as_mut().filter(|aside| !aside.leaving.is_empty())?;
+        let aside = self.aside.as_mut()?;
         let leaving = aside.leaving.remove(&sequence)?;
         self.payload_bytes -= leaving.payload.len() as u64;
         if aside.is_empty() {
@@ -146,7 +147,7 @@ impl Store {
     pub fn set_recurring(&mut self, at: At, recurring: Box<Recurring>) {
         let sequence = self.sequence(at);
         self.aside.get_or_insert_default().recurring.insert(sequence, recurring);
-        self.segments[at.segment].set_recurring(at.index);
+        self.segments[at.segment()].set_recurring(at.index());
     }
 
     /// The number of recurring messages.

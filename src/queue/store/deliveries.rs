@@ -56,54 +56,89 @@ impl From<Packed> for Delivery {
     }
 }
 
-/// The deliveries of a segment's messages.
+/// The deliveries of a segment's messages. The list is allocated with the first of them, since the messages of most
+/// queues wait.
 #[derive(Debug, Default)]
-pub(super) struct Deliveries(Vec<Packed>);
+pub(super) struct Deliveries(Option<Box<List>>);
+
+#[derive(Debug, Default)]
+struct List {
+    places: Vec<Packed>,
+    /// The number of places that are not gaps.
+    used: u16,
+}
 
 impl Deliveries {
     /// A list with room for exactly `count` deliveries.
     pub fn with_room(count: usize) -> Deliveries {
-        Deliveries(Vec::with_capacity(count))
+        Deliveries((count > 0).then(|| Box::new(List { places: Vec::with_capacity(count), used: 0 })))
     }
 
     /// Adds a delivery and returns its place. A full list grows.
     pub fn add(&mut self, delivery: Delivery) -> Option<DeliveryPlace> {
-        if self.is_full() {
-            self.0.reserve_exact(self.0.len().clamp(1, STEP_MAX));
+        self.add_packed(delivery.into())
+    }
+
+    /// Adds the delivery at a place of another list, and returns its place here.
+    #[inline]
+    pub fn add_from(&mut self, other: &Deliveries, place: DeliveryPlace) -> Option<DeliveryPlace> {
+        let held = other.0.as_ref()?.places.get(usize::from(place.get()) - 1)?;
+        self.add_packed(*held)
+    }
+
+    #[inline]
+    fn add_packed(&mut self, packed: Packed) -> Option<DeliveryPlace> {
+        let List { places, used } = &mut **self.0.get_or_insert_default();
+        if places.len() == places.capacity() {
+            places.reserve_exact(places.len().clamp(1, STEP_MAX));
         }
-        self.0.push(delivery.into());
-        debug_assert!(self.0.len() <= DELIVERIES_MAX);
-        DeliveryPlace::new(u16::try_from(self.0.len()).ok()?)
+        places.push(packed);
+        *used += 1;
+        debug_assert!(places.len() <= DELIVERIES_MAX);
+        DeliveryPlace::new(u16::try_from(places.len()).ok()?)
     }
 
     /// The delivery at a place.
     pub fn get(&self, place: DeliveryPlace) -> Delivery {
-        self.0.get(usize::from(place.get()) - 1).map_or_else(Delivery::default, |held| (*held).into())
+        let held = self.0.as_ref().and_then(|list| list.places.get(usize::from(place.get()) - 1));
+        held.map_or_else(Delivery::default, |held| (*held).into())
     }
 
     /// Replaces the delivery at a place.
     pub fn set(&mut self, place: DeliveryPlace, delivery: Delivery) {
-        if let Some(held) = self.0.get_mut(usize::from(place.get()) - 1) {
+        let held = self.0.as_mut().and_then(|list| list.places.get_mut(usize::from(place.get()) - 1));
+        if let Some(held) = held {
             *held = delivery.into();
         }
     }
 
-    /// Whether the list must grow for the next delivery.
-    pub fn is_full(&self) -> bool {
-        self.0.len() == self.0.capacity()
+    /// Takes note that a place has become a gap.
+    #[inline]
+    pub fn vacate(&mut self) {
+        self.0.as_mut().into_iter().for_each(|list| list.used -= 1);
     }
 
-    /// The number of places, including gaps.
-    pub fn len(&self) -> usize {
-        self.0.len()
+    /// Whether the list must grow for the next delivery although more than half of it consists of gaps.
+    pub fn has_gaps_to_close(&self) -> bool {
+        self.0.as_deref().is_some_and(|List { places, used }| {
+            places.len() == places.capacity() && 2 * usize::from(*used) < places.len()
+        })
+    }
+
+    /// The number of deliveries.
+    pub fn used(&self) -> usize {
+        self.0.as_ref().map_or(0, |list| list.used.into())
     }
 
     /// Removes all deliveries.
     pub fn clear(&mut self) {
-        self.0.clear();
+        if let Some(list) = &mut self.0 {
+            list.places.clear();
+            list.used = 0;
+        }
     }
 
     pub fn heap_bytes(&self) -> usize {
-        self.0.capacity() * size_of::<Packed>()
+        self.0.as_ref().map_or(0, |list| size_of::<List>() + list.places.capacity() * size_of::<Packed>())
     }
 }

@@ -14,12 +14,12 @@ impl Store {
     /// those that are here. See [`fetch`](super::super::order::fetch).
     pub fn fetch(&self, sequences: &[Sequence]) -> SmallVec<[At; FETCH_MAX]> {
         let touched = sequences.iter().filter_map(|sequence| {
-            let (segment, first, last) = self.segment_of(*sequence)?;
+            let (segment, first, last) = self.segments.search(*sequence)?;
             Some(self.segments[segment].touch_header(*sequence, first, last))
         });
         black_box(touched.fold(0, |all, low| all ^ low));
         let places: SmallVec<_> = sequences.iter().filter_map(|sequence| self.locate(*sequence)).collect();
-        let bytes = places.iter().map(|at: &At| self.segments[at.segment].touch_bytes(at.index));
+        let bytes = places.iter().map(|at: &At| self.segments[at.segment()].touch_bytes(at.index()));
         black_box(bytes.fold(0, |all, byte| all ^ byte));
         places
     }

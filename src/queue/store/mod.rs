@@ -12,6 +12,7 @@
 
 mod aside;
 mod deliveries;
+mod directory;
 mod fetch;
 mod header;
 mod packing;
@@ -26,6 +27,7 @@ use super::record::{Phase, Record};
 use super::time::{DurationMs, UnixMs};
 use aside::Aside;
 use deliveries::Delivery;
+use directory::Directory;
 use header::{Header, PhaseTag};
 use segment::{Parts, Segment};
 use std::collections::{BTreeMap, VecDeque};
@@ -41,16 +43,32 @@ pub(super) const INLINE_MAX: usize = 8 * 1024;
 /// The place of a message, which is valid until the next insertion or removal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct At {
-    segment: usize,
-    index: usize,
+    segment: u32,
+    index: u32,
+}
+
+impl At {
+    /// The place at an index of a segment. A queue has far fewer segments than 32 bits count.
+    #[inline]
+    fn new(segment: usize, index: usize) -> At {
+        At { segment: segment as u32, index: index as u32 }
+    }
+
+    #[inline]
+    fn segment(self) -> usize {
+        self.segment as usize
+    }
+
+    #[inline]
+    fn index(self) -> usize {
+        self.index as usize
+    }
 }
 
 /// All messages of a queue, in push order.
 #[derive(Debug, Default)]
 pub(super) struct Store {
-    /// The first sequence of each segment, stored apart so that the search stays in few cache lines.
-    firsts: VecDeque<u64>,
-    segments: VecDeque<Segment>,
+    segments: Directory,
     /// Allocated with the first message that needs it.
     aside: Option<Box<Aside>>,
     len: usize,
@@ -82,25 +100,17 @@ impl Store {
             Some(bytes.payload)
         };
         let parts = Parts { name: bytes.name, group, inline };
-        if !self.segments.back().is_some_and(|last| last.has_room(record, &parts)) {
-            let fresh = match self.segments.back_mut() {
+        if !self.segments.last_mut().is_some_and(|last| last.has_room(record, &parts)) {
+            let fresh = match self.segments.last_mut() {
                 Some(last) => {
                     last.seal();
                     last.successor(record)
                 }
                 None => Segment::small(record),
             };
-            if self.segments.len() == self.segments.capacity() && self.segments.is_empty() {
-                self.segments.reserve_exact(1);
-                self.firsts.reserve_exact(1);
-            }
-            self.firsts.push_back(record.sequence.0);
-            self.segments.push_back(fresh);
+            self.segments.push(record.sequence, fresh);
         }
-        if let (Some(last), Some(first)) = (self.segments.back_mut(), self.firsts.back_mut()) {
-            if last.headers.is_empty() {
-                *first = record.sequence.0;
-            }
+        if let Some(last) = self.segments.last_mut() {
             last.append(record, &parts, delivery_of(record));
             if let Some(error) = bytes.error {
                 self.aside.get_or_insert_default().errors.insert(record.sequence, error.into());
@@ -116,10 +126,11 @@ impl Store {
 
     /// The place of the message with `sequence`; `None` if it is not here. O(log n), and O(1) for the one behind the
     /// last one found.
+    #[inline]
     pub fn find(&mut self, sequence: Sequence) -> Option<At> {
         let next = At { index: self.hint.index + 1, ..self.hint };
-        let at = match self.segments.get(next.segment) {
-            Some(segment) if segment.holds(next.index, sequence) => next,
+        let at = match self.segments.get(next.segment()) {
+            Some(segment) if segment.holds(next.index(), sequence) => next,
             _ => self.locate(sequence)?,
         };
         self.hint = at;
@@ -128,26 +139,15 @@ impl Store {
 
     /// [`Store::find`] without the shortcut, for a caller that may change nothing.
     pub fn locate(&self, sequence: Sequence) -> Option<At> {
-        let (segment, first, last) = self.segment_of(sequence)?;
+        let (segment, first, last) = self.segments.search(sequence)?;
         let index = self.segments[segment].find(sequence, first, last)?;
-        Some(At { segment, index })
-    }
-
-    /// The segment to which `sequence` belongs, with the bounds of the sequences that it can hold.
-    #[inline]
-    fn segment_of(&self, sequence: Sequence) -> Option<(usize, u64, u64)> {
-        let segment = self.firsts.partition_point(|first| *first <= sequence.0).checked_sub(1)?;
-        let last = match self.firsts.get(segment + 1) {
-            Some(next) => next - 1,
-            None => self.segments[segment].last()?.0,
-        };
-        Some((segment, self.firsts[segment], last))
+        Some(At::new(segment, index))
     }
 
     /// The place of the first message with this sequence or a later one. O(log n).
     pub fn first_from(&self, sequence: Sequence) -> Option<At> {
-        let segment = self.firsts.partition_point(|first| *first <= sequence.0).saturating_sub(1);
-        self.present_from(At { segment, index: self.segments.get(segment)?.rank(sequence) })
+        let segment = self.segments.search(sequence).map_or(0, |(segment, ..)| segment);
+        self.present_from(At::new(segment, self.segments.get(segment)?.rank(sequence)))
     }
 
     /// The place of the message behind the one at `at`. O(1), plus the number of removed messages in between.
@@ -157,11 +157,11 @@ impl Store {
 
     /// The first place from `at` on that holds a message.
     fn present_from(&self, at: At) -> Option<At> {
-        let mut first = at.index;
-        for (nth, segment) in self.segments.range(at.segment..).enumerate() {
+        let mut first = at.index();
+        for (nth, segment) in self.segments.from(at.segment()).enumerate() {
             let found = segment.headers.iter().skip(first).position(Header::is_present);
             if let Some(skipped) = found {
-                return Some(At { segment: at.segment + nth, index: first + skipped });
+                return Some(At::new(at.segment() + nth, first + skipped));
             }
             first = 0;
         }
@@ -169,29 +169,29 @@ impl Store {
     }
 
     fn header(&self, at: At) -> &Header {
-        &self.segments[at.segment].headers[at.index]
+        &self.segments[at.segment()].headers[at.index()]
     }
 
     fn header_mut(&mut self, at: At) -> &mut Header {
-        &mut self.segments[at.segment].headers[at.index]
+        &mut self.segments[at.segment()].headers[at.index()]
     }
 
     /// The record of the message at a place.
     pub fn record(&self, at: At) -> Record {
-        self.segments[at.segment].record(at.index)
+        self.segments[at.segment()].record(at.index())
     }
 
     /// The bytes of the message at a place.
     pub fn bytes(&self, at: At) -> Bytes<'_> {
-        let segment = &self.segments[at.segment];
-        let sequence = segment.sequence(at.index);
-        let (name, inline) = segment.bytes(at.index);
-        let payload = if segment.headers[at.index].is_large() {
+        let segment = &self.segments[at.segment()];
+        let sequence = segment.sequence(at.index());
+        let (name, inline) = segment.bytes(at.index());
+        let payload = if segment.headers[at.index()].is_large() {
             self.aside.as_ref().and_then(|aside| aside.large.get(&sequence)).map_or(&[][..], |payload| payload)
         } else {
             inline
         };
-        let has_error = segment.headers[at.index].has_error();
+        let has_error = segment.headers[at.index()].has_error();
         let error = self.aside.as_ref().filter(|_| has_error).and_then(|aside| aside.errors.get(&sequence));
         let origin = self.aside.as_ref().and_then(|aside| aside.origins.get(&sequence));
         Bytes { name, payload, error: error.map(|error| &**error), origin: origin.copied() }
@@ -199,7 +199,7 @@ impl Store {
 
     /// The sequence of the message at a place.
     pub fn sequence(&self, at: At) -> Sequence {
-        self.segments[at.segment].sequence(at.index)
+        self.segments[at.segment()].sequence(at.index())
     }
 
     /// The due time of the message at a place.
@@ -220,7 +220,7 @@ impl Store {
     /// The group of the message at a place.
     #[inline]
     pub fn group(&self, at: At) -> Option<GroupId> {
-        self.segments[at.segment].group(at.index)
+        self.segments[at.segment()].group(at.index())
     }
 
     /// The order of the view that the message is in.
@@ -235,7 +235,7 @@ impl Store {
 
     /// Sets which order of the view each message is in: calls `placement` with every record and its group, in push order.
     pub fn place_all(&mut self, mut placement: impl FnMut(&Record, Option<GroupId>) -> Placement) {
-        for segment in &mut self.segments {
+        for segment in self.segments.iter_mut() {
             for index in 0..segment.headers.len() {
                 if segment.headers[index].is_present() {
                     let placement = placement(&segment.record(index), segment.group(index));
@@ -250,7 +250,7 @@ impl Store {
         if !matches!(record.phase, Phase::Kept { .. }) {
             self.take_leaving(at);
         }
-        self.segments[at.segment].update(at.index, record, delivery_of(record));
+        self.segments[at.segment()].update(at.index(), record, delivery_of(record));
     }
 
     /// Writes those fields of a record that a delivery changes, and marks the message as leased. This does the work of
@@ -258,7 +258,7 @@ impl Store {
     pub fn lend(&mut self, at: At, attempts: u32, deadline: UnixMs, receipt: Receipt) {
         self.take_leaving(at);
         let delivery = Delivery { receipt: receipt.0, moment: deadline.as_ms(), attempts };
-        self.segments[at.segment].lend(at.index, delivery);
+        self.segments[at.segment()].lend(at.index(), delivery);
     }
 
     /// Marks a waiting message as given back, until its record is written again.
@@ -274,14 +274,14 @@ impl Store {
 
     /// Removes the message at a place.
     pub fn remove(&mut self, at: At) {
-        let header = *self.header(at);
+        let segment = &self.segments[at.segment()];
+        let (header, sequence) = (segment.headers[at.index()], segment.sequence(at.index()));
         let payload = match header.is_large() {
             true => self.bytes(at).payload.len(),
-            false => self.segments[at.segment].inline_len(at.index),
+            false => segment.inline_len(at.index()),
         };
         self.payload_bytes -= payload as u64;
         self.len -= 1;
-        let sequence = self.sequence(at);
         self.take_leaving(at);
         let is_aside = |aside: &&mut Box<Aside>| header.has_aside() || aside.has_unmarked();
         if let Some(aside) = self.aside.as_mut().filter(is_aside) {
@@ -291,17 +291,15 @@ impl Store {
             }
         }
         let sole = self.segments.len() == 1;
-        let segment = &mut self.segments[at.segment];
-        segment.remove(at.index);
+        let segment = &mut self.segments[at.segment()];
+        segment.remove(at.index());
         if segment.live == 0 && !(sole && segment.is_small()) {
-            self.segments.remove(at.segment);
-            self.firsts.remove(at.segment);
-            self.shrink_directory();
+            self.segments.remove(at.segment());
         } else if segment.live == 0 {
             segment.clear();
         } else if segment.is_sparse(at.segment == 0) {
             segment.pack();
-            self.merge(at.segment);
+            self.merge(at.segment());
         }
     }
 
@@ -310,7 +308,7 @@ impl Store {
         let mut aside = self.aside.take();
         let (mut removed, mut payload_bytes) = (0, 0);
         let mut kept: VecDeque<Segment> = VecDeque::new();
-        for mut segment in std::mem::take(&mut self.segments) {
+        for mut segment in std::mem::take(&mut self.segments).into_segments() {
             segment.remove_where(&mut doomed, |sequence, inline| {
                 let leaving = aside.as_ref().and_then(|aside| aside.leaving.get(&sequence));
                 payload_bytes += leaving.map_or(0, |leaving| leaving.payload.len() as u64);
@@ -329,8 +327,7 @@ impl Store {
                 _ => kept.push_back(segment),
             }
         }
-        self.firsts = kept.iter().map(|segment| segment.first().map_or(0, |first| first.0)).collect();
-        self.segments = kept;
+        self.segments = Directory::of(kept);
         self.aside = aside.filter(|aside| !aside.is_empty());
         self.len -= removed;
         self.payload_bytes -= payload_bytes;
@@ -346,27 +343,17 @@ impl Store {
             }
             if self.segments[first].can_absorb(&self.segments[first + 1]) {
                 if let Some(next) = self.segments.remove(first + 1) {
-                    self.firsts.remove(first + 1);
                     self.segments[first].absorb(&next);
-                    self.shrink_directory();
                 }
             }
-        }
-    }
-
-    fn shrink_directory(&mut self) {
-        let kept = self.segments.len() * 2 + 4;
-        if self.segments.capacity() > 2 * kept {
-            self.segments.shrink_to(kept);
-            self.firsts.shrink_to(kept);
         }
     }
 
     /// The places of all messages below `before` (of all messages if it is `None`), in reverse push order.
     pub fn iter_before(&self, before: Option<Sequence>) -> impl Iterator<Item = At> + '_ {
         let end = match before {
-            Some(before) => self.firsts.partition_point(|first| *first < before.0),
-            None => self.firsts.len(),
+            Some(before) => self.segments.count_before(before),
+            None => self.segments.len(),
         };
         (0..end).rev().flat_map(move |segment| {
             let headers = &self.segments[segment].headers;
@@ -375,21 +362,21 @@ impl Store {
                 None => headers.len(),
             };
             let present = (0..end).rev().filter(|index| headers[*index].is_present());
-            present.map(move |index| At { segment, index })
+            present.map(move |index| At::new(segment, index))
         })
     }
 
     /// The places of all messages above `after` (of all messages if it is `None`), in push order.
     pub fn iter_after(&self, after: Option<Sequence>) -> impl Iterator<Item = At> + '_ {
         let start = match after {
-            Some(after) => self.firsts.partition_point(|first| *first <= after.0).saturating_sub(1),
+            Some(after) => self.segments.search(after).map_or(0, |(segment, ..)| segment),
             None => 0,
         };
-        self.segments.range(start..).enumerate().flat_map(move |(nth, segment)| {
+        self.segments.from(start).enumerate().flat_map(move |(nth, segment)| {
             let headers = segment.headers.iter().enumerate();
             headers.filter_map(move |(index, header)| {
                 let wanted = header.is_present() && after.is_none_or(|after| segment.sequence(index) > after);
-                wanted.then_some(At { segment: start + nth, index })
+                wanted.then_some(At::new(start + nth, index))
             })
         })
     }
@@ -400,9 +387,7 @@ impl Store {
             // A node of std's B-tree holds up to eleven entries and is two thirds full on average.
             map.values().map(|bytes| bytes.len() + 16 + 16 * 3 / 2).sum::<usize>()
         };
-        self.segments.iter().map(Segment::heap_bytes).sum::<usize>()
-            + self.segments.capacity() * size_of::<Segment>()
-            + self.firsts.capacity() * size_of::<u64>()
+        self.segments.heap_bytes()
             + self.aside.as_ref().map_or(0, |maps| {
                 let recurring = maps.recurring.values().map(|recurring| recurring.heap_bytes() + 16 + 16 * 3 / 2);
                 let origins = maps.origins.len() * (size_of::<Sequence>() + size_of::<Origin>()) * 3 / 2;

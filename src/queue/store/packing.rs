@@ -14,15 +14,11 @@ const PACK_MIN: usize = 8;
 impl Segment {
     /// Packs a full list of deliveries if more than half of it consists of gaps, instead of letting it grow.
     pub(super) fn close_gaps(&mut self) {
-        if !self.deliveries.is_full() {
-            return;
-        }
-        let used = usize::from(self.delivered);
-        if 2 * used < self.deliveries.len() {
-            let mut kept = Deliveries::with_room(used + 1);
+        if self.deliveries.has_gaps_to_close() {
+            let mut kept = Deliveries::with_room(self.deliveries.used() + 1);
             for header in &mut self.headers {
                 if let Some(place) = header.delivery() {
-                    header.set_delivery(kept.add(self.deliveries.get(place)));
+                    header.set_delivery(kept.add_from(&self.deliveries, place));
                 }
             }
             self.deliveries = kept;
@@ -39,7 +35,6 @@ impl Segment {
         self.headers.clear();
         self.data.clear();
         self.deliveries.clear();
-        self.delivered = 0;
     }
 
     /// Whether so little of the segment is in use that it is worth packing. The limit is three quarters, which moves
@@ -64,10 +59,9 @@ impl Segment {
             headers: Vec::with_capacity(sum(|source| source.live.into())),
             era: self.era,
             data: Vec::with_capacity(sum(|source| source.live_bytes.into())),
-            deliveries: Deliveries::with_room(sum(|source| source.delivered.into())),
+            deliveries: Deliveries::with_room(sum(|source| source.deliveries.used())),
             live: 0,
             live_bytes: 0,
-            delivered: 0,
             retries: self.retries,
         };
         sources.iter().for_each(|source| packed.take_all(source));
@@ -90,7 +84,7 @@ impl Segment {
     fn take_all(&mut self, other: &Segment) {
         for (index, header) in other.headers.iter().enumerate() {
             if header.is_present() {
-                let delivery = header.delivery().and_then(|place| self.deliveries.add(other.deliveries.get(place)));
+                let delivery = header.delivery().and_then(|place| self.deliveries.add_from(&other.deliveries, place));
                 let mut moved = *header;
                 moved.offset = self.data.len() as u16;
                 moved.set_delivery(delivery);
@@ -100,6 +94,5 @@ impl Segment {
         }
         self.live += other.live;
         self.live_bytes += other.live_bytes;
-        self.delivered += other.delivered;
     }
 }

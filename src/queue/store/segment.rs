@@ -69,8 +69,6 @@ pub(super) struct Segment {
     pub live: u16,
     /// The bytes of `data` that belong to these messages.
     pub(super) live_bytes: u16,
-    /// The number of messages that have an entry in `deliveries`.
-    pub(super) delivered: u16,
     /// The retries of messages that store none of their own.
     pub(super) retries: CommonRetries,
 }
@@ -101,7 +99,6 @@ impl Segment {
             deliveries: Deliveries::default(),
             live: 0,
             live_bytes: 0,
-            delivered: 0,
             retries: CommonRetries::of(record),
         }
     }
@@ -345,7 +342,11 @@ impl Segment {
     fn keep(&mut self, index: usize, delivery: Option<Delivery>) {
         let before = self.headers[index].delivery();
         let place = match (before, delivery) {
-            (_, None) => None,
+            (None, None) => return,
+            (Some(_), None) => {
+                self.deliveries.vacate();
+                None
+            }
             (Some(place), Some(delivery)) => {
                 self.deliveries.set(place, delivery);
                 Some(place)
@@ -355,7 +356,6 @@ impl Segment {
                 self.deliveries.add(delivery)
             }
         };
-        self.delivered = self.delivered + u16::from(place.is_some()) - u16::from(before.is_some());
         self.headers[index].set_delivery(place);
     }
 
@@ -424,8 +424,10 @@ impl Segment {
         self.live -= 1;
         let header = &mut self.headers[index];
         header.set_removed();
-        self.delivered -= u16::from(header.delivery().is_some());
-        header.set_delivery(None);
+        if header.delivery().is_some() {
+            header.set_delivery(None);
+            self.deliveries.vacate();
+        }
     }
 
     /// Removes the messages for which `doomed` returns `true`. `gone` gets the sequence of each, and the length of its

@@ -1,0 +1,224 @@
+//! The directory of a store: its segments in push order, and which of them a sequence belongs to.
+//!
+//! Most queues have a single segment, and need no directory beside it. With the second segment come two lists: the
+//! segments, and apart from them the first sequence of each, so that a search stays in few cache lines.
+
+// Indices come from a search in the same list, or from the caller, who found them here.
+#![allow(clippy::indexing_slicing)]
+
+use super::super::id::Sequence;
+use super::segment::Segment;
+use std::collections::VecDeque;
+use std::mem::size_of;
+use std::ops::{Index, IndexMut};
+
+/// The segments of a store.
+#[derive(Debug, Default)]
+pub(super) enum Directory {
+    #[default]
+    Empty,
+    One(Box<Segment>),
+    Many(Box<Many>),
+}
+
+// Each queue has a segment, so it fills a place of the server's allocator exactly.
+const _: () = assert!(size_of::<Segment>() == 64);
+
+/// Two segments or more, none of which is empty: an emptied segment is kept only if it is the last one left.
+#[derive(Debug, Default)]
+pub(super) struct Many {
+    /// The first sequence of each segment, or one below it if messages were removed.
+    firsts: VecDeque<u64>,
+    segments: VecDeque<Segment>,
+}
+
+impl Directory {
+    /// The number of segments.
+    #[inline]
+    pub fn len(&self) -> usize {
+        match self {
+            Directory::Empty => 0,
+            Directory::One(_) => 1,
+            Directory::Many(many) => many.segments.len(),
+        }
+    }
+
+    /// The segment at an index.
+    #[inline(always)]
+    pub fn get(&self, nth: usize) -> Option<&Segment> {
+        match self {
+            Directory::Empty => None,
+            Directory::One(segment) => (nth == 0).then_some(segment),
+            Directory::Many(many) => many.segments.get(nth),
+        }
+    }
+
+    #[inline(always)]
+    fn get_mut(&mut self, nth: usize) -> Option<&mut Segment> {
+        match self {
+            Directory::Empty => None,
+            Directory::One(segment) => (nth == 0).then_some(segment),
+            Directory::Many(many) => many.segments.get_mut(nth),
+        }
+    }
+
+    /// The last segment.
+    #[inline]
+    pub fn last_mut(&mut self) -> Option<&mut Segment> {
+        match self {
+            Directory::Empty => None,
+            Directory::One(segment) => Some(segment),
+            Directory::Many(many) => many.segments.back_mut(),
+        }
+    }
+
+    /// The segments in push order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Segment> {
+        self.from(0)
+    }
+
+    /// The segments from an index on, which is at most their number.
+    pub fn from(&self, nth: usize) -> impl DoubleEndedIterator<Item = &Segment> {
+        let (one, many) = match self {
+            Directory::Empty => (None, None),
+            Directory::One(segment) => ((nth == 0).then_some(&**segment), None),
+            Directory::Many(many) => (None, Some(many.segments.range(nth..))),
+        };
+        one.into_iter().chain(many.into_iter().flatten())
+    }
+
+    /// The segments in push order, to change them.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Segment> {
+        let (one, many) = match self {
+            Directory::Empty => (None, None),
+            Directory::One(segment) => (Some(&mut **segment), None),
+            Directory::Many(many) => (None, Some(&mut many.segments)),
+        };
+        one.into_iter().chain(many.into_iter().flatten())
+    }
+
+    /// Adds a segment behind all others. It is empty, and `first` will be its first sequence.
+    pub fn push(&mut self, first: Sequence, segment: Segment) {
+        match self {
+            Directory::Empty => *self = Directory::One(Box::new(segment)),
+            Directory::Many(many) => {
+                many.firsts.push_back(first.0);
+                many.segments.push_back(segment);
+            }
+            Directory::One(_) => {
+                let mut segments = std::mem::take(self).into_segments();
+                segments.push_back(segment);
+                let mut many = Many::of(segments);
+                many.firsts.back_mut().into_iter().for_each(|last| *last = first.0);
+                *self = Directory::Many(Box::new(many));
+            }
+        }
+    }
+
+    /// Removes a segment. Gives memory back that is no longer needed.
+    pub fn remove(&mut self, nth: usize) -> Option<Segment> {
+        let Directory::Many(many) = self else {
+            return std::mem::take(self).into_segments().pop_front();
+        };
+        many.firsts.remove(nth);
+        let removed = many.segments.remove(nth);
+        if many.segments.len() < 2 {
+            *self = Directory::of(std::mem::take(&mut many.segments));
+        } else {
+            many.shrink();
+        }
+        removed
+    }
+
+    /// The segment to which `sequence` belongs, with the bounds of the sequences that it can hold.
+    #[inline]
+    pub fn search(&self, sequence: Sequence) -> Option<(usize, u64, u64)> {
+        match self {
+            Directory::Empty => None,
+            Directory::One(segment) => {
+                let first = segment.first().filter(|first| *first <= sequence)?;
+                Some((0, first.0, segment.last()?.0))
+            }
+            Directory::Many(many) => {
+                let nth = many.firsts.partition_point(|first| *first <= sequence.0).checked_sub(1)?;
+                let last = match many.firsts.get(nth + 1) {
+                    Some(next) => next - 1,
+                    None => many.segments[nth].last()?.0,
+                };
+                Some((nth, many.firsts[nth], last))
+            }
+        }
+    }
+
+    /// The number of segments that begin before `sequence`.
+    pub fn count_before(&self, sequence: Sequence) -> usize {
+        match self {
+            Directory::Empty => 0,
+            Directory::One(segment) => usize::from(segment.first().is_some_and(|first| first < sequence)),
+            Directory::Many(many) => many.firsts.partition_point(|first| *first < sequence.0),
+        }
+    }
+
+    /// A directory of these segments.
+    pub fn of(mut segments: VecDeque<Segment>) -> Directory {
+        if segments.len() > 1 {
+            return Directory::Many(Box::new(Many::of(segments)));
+        }
+        segments.pop_front().map_or(Directory::Empty, |only| Directory::One(Box::new(only)))
+    }
+
+    /// The segments, without their directory.
+    pub fn into_segments(self) -> VecDeque<Segment> {
+        match self {
+            Directory::Empty => VecDeque::new(),
+            Directory::One(segment) => VecDeque::from([*segment]),
+            Directory::Many(many) => many.segments,
+        }
+    }
+
+    /// The number of bytes on the heap. O(segments).
+    pub fn heap_bytes(&self) -> usize {
+        let segments = match self {
+            Directory::Empty => 0,
+            Directory::One(_) => size_of::<Segment>(),
+            Directory::Many(many) => {
+                size_of::<Many>()
+                    + many.segments.capacity() * size_of::<Segment>()
+                    + many.firsts.capacity() * size_of::<u64>()
+            }
+        };
+        segments + self.iter().map(Segment::heap_bytes).sum::<usize>()
+    }
+}
+
+impl Many {
+    fn of(segments: VecDeque<Segment>) -> Many {
+        Many { firsts: segments.iter().map(|segment| segment.first().map_or(0, |first| first.0)).collect(), segments }
+    }
+
+    fn shrink(&mut self) {
+        let kept = self.segments.len() * 2 + 4;
+        if self.segments.capacity() > 2 * kept {
+            self.segments.shrink_to(kept);
+            self.firsts.shrink_to(kept);
+        }
+    }
+}
+
+impl Index<usize> for Directory {
+    type Output = Segment;
+
+    #[inline(always)]
+    #[allow(clippy::expect_used, reason = "as for the index of a vector")]
+    fn index(&self, nth: usize) -> &Segment {
+        self.get(nth).expect("a segment that was found here")
+    }
+}
+
+impl IndexMut<usize> for Directory {
+    #[inline(always)]
+    #[allow(clippy::expect_used, reason = "as for the index of a vector")]
+    fn index_mut(&mut self, nth: usize) -> &mut Segment {
+        self.get_mut(nth).expect("a segment that was found here")
+    }
+}
