@@ -66,7 +66,6 @@ pub struct NewMessage<'a> {
 
 /// The outcome of a push.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "a box would be an allocation for each push")]
 pub enum Pushed<'a> {
     /// The message was added; the image is what others need to know of it.
     Added {

@@ -11,11 +11,9 @@
 //! A key is (time, sequence). The time is a due time, a deadline, an instant of death or the end of a TTL; in the index
 //! of names it is a hash.
 
-// Every index below comes from a search in the same vector, or is checked next to its use.
-#![allow(clippy::indexing_slicing)]
-
 mod fetch;
 mod key;
+mod keys;
 mod node;
 #[cfg(test)]
 mod tests;
@@ -23,40 +21,21 @@ mod tree;
 
 pub use fetch::{fetch, Whereabouts, FETCH_MAX};
 pub use key::Key;
+pub use keys::Keys;
 pub use tree::FAR;
 
-use node::{Leaf, LEAF_MAX};
 use std::mem::size_of;
-use tree::Tree;
 
-/// A sorted set of unique keys. All operations but iteration cost O(log n) unless stated otherwise.
-///
-/// The root is allocated with the first key: most sets of most queues stay empty, and take one word.
+/// A sorted set of unique keys that is empty in most queues: [`Keys`], allocated with the first key. While it is empty
+/// it takes one word. The operations are those of [`Keys`] and cost the same.
 #[derive(Debug, Default)]
-pub struct OrderedKeys(Option<Box<Root>>);
-
-/// The root of a set. Most queues are small, and a small set is a single leaf without a tree.
-#[derive(Debug)]
-enum Root {
-    Leaf(Leaf),
-    Tree(Box<Tree>),
-}
-
-impl Default for Root {
-    fn default() -> Self {
-        Root::Leaf(Leaf::default())
-    }
-}
+pub struct OrderedKeys(Option<Box<Keys>>);
 
 impl OrderedKeys {
     /// The number of keys.
     #[inline]
     pub fn len(&self) -> usize {
-        match self.0.as_deref() {
-            None => 0,
-            Some(Root::Leaf(leaf)) => leaf.0.len(),
-            Some(Root::Tree(tree)) => tree.len,
-        }
+        self.0.as_ref().map_or(0, |keys| keys.len())
     }
 
     /// Whether the set is empty.
@@ -66,87 +45,49 @@ impl OrderedKeys {
     }
 
     /// Adds a key, which must not be in the set.
+    #[inline]
     pub fn insert(&mut self, key: Key) {
-        let root = &mut **self.0.get_or_insert_default();
-        match root {
-            Root::Leaf(leaf) if leaf.0.len() < LEAF_MAX => leaf.insert(key),
-            Root::Leaf(leaf) => {
-                let mut tree = Tree::above(std::mem::take(leaf));
-                tree.insert(key);
-                *root = Root::Tree(Box::new(tree));
-            }
-            Root::Tree(tree) => tree.insert(key),
-        }
+        self.0.get_or_insert_default().insert(key);
     }
 
     /// Removes a key. Returns whether it was in the set.
+    #[inline]
     pub fn remove(&mut self, key: Key) -> bool {
-        match self.0.as_deref_mut() {
-            None => false,
-            Some(Root::Leaf(leaf)) => leaf.remove(key),
-            Some(Root::Tree(tree)) => {
-                let removed = tree.remove(key);
-                self.mend();
-                removed
-            }
-        }
+        self.0.as_mut().is_some_and(|keys| keys.remove(key))
     }
 
     /// Removes `old` and adds `new`, which must not be in the set. Costs no more than a search if no key is between them.
+    #[inline]
     pub fn replace(&mut self, old: Key, new: Key) {
-        let replaced = match self.0.as_deref_mut() {
-            None => false,
-            Some(Root::Leaf(leaf)) => leaf.replace(leaf.rank(old), old, new, Key::GREATEST),
-            Some(Root::Tree(tree)) => tree.replace(old, new),
-        };
-        if !replaced {
-            self.remove(old);
-            self.insert(new);
-        }
+        self.0.get_or_insert_default().replace(old, new);
     }
 
     /// The smallest key. O(1).
     #[inline]
     pub fn first(&self) -> Option<Key> {
-        match self.0.as_deref()? {
-            Root::Leaf(leaf) => leaf.0.front().copied(),
-            Root::Tree(tree) => tree.first(),
-        }
+        self.0.as_ref()?.first()
     }
 
     /// The largest key.
     pub fn last(&self) -> Option<Key> {
-        self.iter_backwards().next()
+        self.0.as_ref()?.last()
     }
 
     /// Removes and returns the smallest key; `None` if the set is empty or its smallest key is above `limit`.
+    #[inline]
     pub fn pop_first(&mut self, limit: Key) -> Option<Key> {
-        let key = self.first().filter(|first| *first <= limit)?;
-        match self.0.as_deref_mut()? {
-            Root::Leaf(leaf) => {
-                leaf.0.pop_front();
-                leaf.trim();
-            }
-            Root::Tree(tree) => {
-                tree.pop_first();
-                self.mend();
-            }
-        }
-        Some(key)
+        self.0.as_mut()?.pop_first(limit)
     }
 
     /// Whether the key is in the set.
     pub fn contains(&self, key: Key) -> bool {
-        self.iter_after(key.just_before()).next() == Some(key)
+        self.0.as_ref().is_some_and(|keys| keys.contains(key))
     }
 
     /// About where `key` is, for [`fetch`]; `None` if the set is small.
     #[inline]
     pub fn whereabouts(&self, key: Key) -> Option<Whereabouts<'_>> {
-        match self.0.as_deref()? {
-            Root::Leaf(_) => None,
-            Root::Tree(tree) => Some(tree.whereabouts(key)),
-        }
+        self.0.as_ref()?.whereabouts(key)
     }
 
     /// The number of keys <= `key`.
@@ -156,46 +97,30 @@ impl OrderedKeys {
 
     /// The number of keys <= `key`, counted up to `limit`. O(log n + limit / leaf).
     pub fn rank_up_to(&self, key: Key, limit: usize) -> usize {
-        let rank = match self.0.as_deref() {
-            None => 0,
-            Some(Root::Leaf(leaf)) => leaf.rank(key),
-            Some(Root::Tree(tree)) => tree.rank(key, limit),
-        };
-        rank.min(limit)
+        self.0.as_ref().map_or(0, |keys| keys.rank_up_to(key, limit))
     }
 
     /// The smallest key above `key`; `None` if there is none.
     pub fn first_after(&self, key: Key) -> Option<Key> {
-        self.iter_after(Some(key)).next()
+        self.0.as_ref()?.first_after(key)
     }
 
     /// The keys above `key` in order, or all keys if it is `None`.
     pub fn iter_after(&self, key: Option<Key>) -> impl Iterator<Item = Key> + '_ {
-        let (leaf, tree) = self.parts();
-        let leaf = leaf.map(|leaf| leaf.0.range(key.map_or(0, |key| leaf.rank(key))..).copied());
-        leaf.into_iter().flatten().chain(tree.into_iter().flat_map(move |tree| tree.iter_after(key)))
+        self.0.iter().flat_map(move |keys| keys.iter_after(key))
     }
 
     /// The keys from the largest to the smallest.
     pub fn iter_backwards(&self) -> impl Iterator<Item = Key> + '_ {
-        let (leaf, tree) = self.parts();
-        let leaf = leaf.into_iter().flat_map(|leaf| leaf.0.iter().rev().copied());
-        leaf.chain(tree.into_iter().flat_map(Tree::iter_backwards))
-    }
-
-    /// The leaf or the tree.
-    fn parts(&self) -> (Option<&Leaf>, Option<&Tree>) {
-        match self.0.as_deref() {
-            None => (None, None),
-            Some(Root::Leaf(leaf)) => (Some(leaf), None),
-            Some(Root::Tree(tree)) => (None, Some(tree)),
-        }
+        self.0.iter().flat_map(|keys| keys.iter_backwards())
     }
 
     /// Removes the keys for which `keep` returns `false`. O(n).
     pub fn retain(&mut self, keep: impl Fn(Key) -> bool) {
-        let kept: Vec<Key> = self.iter_after(None).filter(|key| keep(*key)).collect();
-        *self = OrderedKeys::from_sorted(&kept);
+        if let Some(mut keys) = self.0.take() {
+            keys.retain(keep);
+            self.0 = (!keys.is_empty()).then_some(keys);
+        }
     }
 
     /// A set of `keys`, which must be unique. O(n log n).
@@ -206,42 +131,16 @@ impl OrderedKeys {
 
     /// A set of `keys`, which must be sorted and unique. O(n). The leaves are nearly full.
     pub fn from_sorted(keys: &[Key]) -> OrderedKeys {
-        debug_assert!(keys.windows(2).all(|pair| pair[0] < pair[1]));
-        if keys.is_empty() {
-            return OrderedKeys::default();
-        }
-        let root = if keys.len() <= LEAF_MAX {
-            Root::Leaf(Leaf::from_sorted(keys))
-        } else {
-            Root::Tree(Box::new(Tree::from_sorted(keys)))
-        };
-        OrderedKeys(Some(Box::new(root)))
+        OrderedKeys((!keys.is_empty()).then(|| Box::new(Keys::from_sorted(keys))))
     }
 
     /// The number of bytes on the heap. O(number of leaves).
     pub fn heap_bytes(&self) -> usize {
-        let below = match self.0.as_deref() {
-            None => return 0,
-            Some(Root::Leaf(leaf)) => leaf.heap_bytes(),
-            Some(Root::Tree(tree)) => tree.heap_bytes(),
-        };
-        size_of::<Root>() + below
+        self.0.as_ref().map_or(0, |keys| size_of::<Keys>() + keys.heap_bytes())
     }
 
     /// The number of allocations to free, an estimate. O(1).
     pub fn allocations(&self) -> usize {
-        1 + self.len() / (LEAF_MAX / 2)
-    }
-
-    /// Replaces the tree by a leaf after a removal if a leaf is enough.
-    #[inline]
-    fn mend(&mut self) {
-        if let Some(root) = self.0.as_deref_mut() {
-            if let Root::Tree(tree) = root {
-                if let Some(leaf) = tree.sole_leaf() {
-                    *root = Root::Leaf(leaf);
-                }
-            }
-        }
+        1 + self.0.as_ref().map_or(0, |keys| keys.allocations())
     }
 }
