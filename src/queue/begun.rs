@@ -15,12 +15,13 @@ const COUNT_BITS: u32 = 20;
 const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 
 /// The number of running deliveries by the millisecond in which they began. At most 8 bytes per delivery, and usually
-/// far less.
+/// far less. Allocated with the first delivery.
 #[derive(Debug, Default)]
-pub(super) struct Begun {
-    /// One word of (millisecond, count) for each millisecond, sorted by millisecond. Some counts may be zero.
-    entries: Vec<u64>,
-}
+pub(super) struct Begun(Option<Box<Entries>>);
+
+/// One word of (millisecond, count) for each millisecond, sorted by millisecond. Some counts may be zero.
+#[derive(Debug, Default)]
+struct Entries(Vec<u64>);
 
 /// The millisecond of an entry, or of a receipt.
 const fn ms_of(word: u64) -> u64 {
@@ -43,7 +44,31 @@ impl Begun {
     /// Counts a delivery. O(1) if it is the latest one.
     #[inline]
     pub fn begin(&mut self, Receipt(receipt): Receipt) {
-        match self.entries.last_mut() {
+        self.0.get_or_insert_default().begin(receipt);
+    }
+
+    /// Stops counting a delivery. O(log n).
+    #[inline]
+    pub fn end(&mut self, Receipt(receipt): Receipt) {
+        self.0.as_mut().into_iter().for_each(|entries| entries.end(receipt));
+    }
+
+    /// Returns the millisecond in which the earliest counted delivery began that is not in `ended`; all of `ended` must
+    /// be counted. `None` if there is no such delivery. O(m + k log k), where m is the number of entries up to the
+    /// answer and k the length of `ended`.
+    pub fn earliest_but(&self, ended: Vec<Receipt>) -> Option<UnixMs> {
+        self.0.as_ref()?.earliest_but(ended)
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        self.0.as_ref().map_or(0, |entries| size_of::<Entries>() + entries.0.capacity() * size_of::<u64>())
+    }
+}
+
+impl Entries {
+    #[inline]
+    fn begin(&mut self, receipt: u64) {
+        match self.0.last_mut() {
             Some(last) if ms_of(*last) == ms_of(receipt) => increment(last),
             Some(last) if ms_of(*last) > ms_of(receipt) => self.begin_earlier(receipt),
             _ => self.push(receipt),
@@ -54,46 +79,42 @@ impl Begun {
     /// same receipt, and a forged snapshot may contain any receipts.
     fn begin_earlier(&mut self, receipt: u64) {
         match self.find(receipt) {
-            Ok(at) => self.entries.get_mut(at).into_iter().for_each(increment),
-            Err(at) => self.entries.insert(at, first_of(receipt)),
+            Ok(at) => self.0.get_mut(at).into_iter().for_each(increment),
+            Err(at) => self.0.insert(at, first_of(receipt)),
         }
     }
 
     /// Adds an entry behind all others. Entries that count nothing are dropped before the list grows, so this is O(1)
     /// amortised.
     fn push(&mut self, receipt: u64) {
-        if self.entries.len() == self.entries.capacity() {
-            self.entries.retain(|entry| count_of(*entry) > 0);
-            let (len, capacity) = (self.entries.len(), self.entries.capacity());
+        if self.0.len() == self.0.capacity() {
+            self.0.retain(|entry| count_of(*entry) > 0);
+            let (len, capacity) = (self.0.len(), self.0.capacity());
             if len > capacity / 4 * 3 {
-                self.entries.reserve(len);
+                self.0.reserve(len);
             } else if len < capacity / 4 {
-                self.entries.shrink_to(capacity / 2);
+                self.0.shrink_to(capacity / 2);
             }
         }
-        self.entries.push(first_of(receipt));
+        self.0.push(first_of(receipt));
     }
 
-    /// Stops counting a delivery. O(log n).
     #[inline]
-    pub fn end(&mut self, Receipt(receipt): Receipt) {
+    fn end(&mut self, receipt: u64) {
         // The oldest delivery usually ends first.
-        let entry = match self.entries.first_mut() {
+        let entry = match self.0.first_mut() {
             Some(first) if ms_of(*first) == ms_of(receipt) => Some(first),
-            _ => self.find(receipt).ok().and_then(|at| self.entries.get_mut(at)),
+            _ => self.find(receipt).ok().and_then(|at| self.0.get_mut(at)),
         };
         if let Some(entry) = entry.filter(|entry| count_of(**entry) > 0) {
             *entry -= 1;
         }
     }
 
-    /// Returns the millisecond in which the earliest counted delivery began that is not in `ended`; all of `ended` must
-    /// be counted. `None` if there is no such delivery. O(m + k log k), where m is the number of entries up to the
-    /// answer and k the length of `ended`.
-    pub fn earliest_but(&self, mut ended: Vec<Receipt>) -> Option<UnixMs> {
+    fn earliest_but(&self, mut ended: Vec<Receipt>) -> Option<UnixMs> {
         ended.sort_unstable();
         let mut ended = ended.into_iter().peekable();
-        let running = self.entries.iter().find(|entry| {
+        let running = self.0.iter().find(|entry| {
             let mut count = count_of(**entry);
             while ended.next_if(|receipt| ms_of(receipt.0) <= ms_of(**entry)).is_some() {
                 count = count.saturating_sub(1);
@@ -105,11 +126,7 @@ impl Begun {
 
     /// The index of the entry for a receipt's millisecond, or the index at which it would be inserted.
     fn find(&self, receipt: u64) -> Result<usize, usize> {
-        self.entries.binary_search_by_key(&ms_of(receipt), |entry| ms_of(*entry))
-    }
-
-    pub fn heap_bytes(&self) -> usize {
-        self.entries.capacity() * size_of::<u64>()
+        self.0.binary_search_by_key(&ms_of(receipt), |entry| ms_of(*entry))
     }
 }
 

@@ -52,33 +52,46 @@ impl Pause {
 }
 
 /// The state that, beside the settings and the running leases, decides how many messages may be delivered.
+/// The gate of most queues is open, and takes one word.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Gate {
+pub(super) struct Gate(Option<Box<Bars>>);
+
+/// What may hold deliveries back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Bars {
     /// The pause that was last set; it may have ended.
     pause: Pause,
-    /// The recent deliveries, if there is a rate limit; allocated with the first one.
-    log: Option<Box<RateLog>>,
+    /// The recent deliveries, if there is a rate limit and there were any.
+    log: Option<RateLog>,
+}
+
+impl From<Bars> for Gate {
+    fn from(bars: Bars) -> Gate {
+        Gate((bars != Bars::default()).then(|| Box::new(bars)))
+    }
 }
 
 impl Gate {
     /// The gate of a queue that was saved with this pause and these recent deliveries.
     pub fn new(pause: Pause, log: RateLog) -> Gate {
-        Gate { pause, log: (!log.is_empty()).then(|| Box::new(log)) }
+        Gate::from(Bars { pause, log: (!log.is_empty()).then_some(log) })
     }
 
     /// The pause that was last set, whether or not it has ended.
+    #[inline]
     pub fn pause(&self) -> Pause {
-        self.pause
+        self.0.as_ref().map_or(Pause::Off, |bars| bars.pause)
     }
 
     /// Sets the pause.
     pub fn set_pause(&mut self, pause: Pause) {
-        self.pause = pause;
+        let log = self.0.take().and_then(|bars| bars.log);
+        *self = Gate::from(Bars { pause, log });
     }
 
     /// The recent deliveries that the rate limit counts.
     pub fn log(&self) -> Option<&RateLog> {
-        self.log.as_deref()
+        self.0.as_ref()?.log.as_ref()
     }
 
     /// How many deliveries with this kind of lease may begin at `now` while `inflight` leases run. O(1), and O(log n)
@@ -95,7 +108,7 @@ impl Gate {
     /// [`Gate::room`] without regard to the rate limit. O(1).
     #[inline]
     pub fn room_but_for_rate(&self, settings: &Settings, inflight: usize, lease: Lease, now: UnixMs) -> usize {
-        if self.pause.holds_at(now) {
+        if self.pause().holds_at(now) {
             return 0;
         }
         match settings.maxinflight {
@@ -111,7 +124,7 @@ impl Gate {
     /// How many deliveries the rate limit allows at `now`.
     #[cold]
     fn rate_room(&self, rate: Rate, now: UnixMs) -> usize {
-        let begun = self.log.as_ref().map_or(0, |log| log.count(now, rate.period));
+        let begun = self.log().map_or(0, |log| log.count(now, rate.period));
         usize::try_from(rate.most.saturating_sub(begun)).unwrap_or(usize::MAX)
     }
 
@@ -119,31 +132,31 @@ impl Gate {
     #[inline]
     pub fn record(&mut self, settings: &Settings, now: UnixMs, count: usize) {
         if !settings.rate.is_off() && count > 0 {
-            self.log.get_or_insert_default().record(now, count as u64, settings.rate.period);
+            self.0.get_or_insert_default().log.get_or_insert_default().record(now, count as u64, settings.rate.period);
         }
     }
 
     /// Takes note of new settings: without a rate limit, no deliveries are kept.
     pub fn alter(&mut self, settings: &Settings) {
         if settings.rate.is_off() {
-            self.log = None;
+            *self = Gate::from(Bars { pause: self.pause(), log: None });
         }
     }
 
     /// The instant at which the rate limit allows a delivery again; `None` if it does at `now`. O(log n).
     pub fn next_delivery(&self, settings: &Settings, now: UnixMs) -> Option<UnixMs> {
-        self.log.as_ref()?.opens_after(now, settings.rate)
+        self.log()?.opens_after(now, settings.rate)
     }
 
     /// Whether the rate limit counts a delivery later than `now`, because another clock was ahead.
     #[inline]
     pub fn is_ahead_of(&self, now: UnixMs) -> bool {
-        self.log.as_ref().is_some_and(|log| log.is_ahead_of(now))
+        self.log().is_some_and(|log| log.is_ahead_of(now))
     }
 
     /// Makes deliveries that are later than `now` count as if they had begun at `now`.
     pub fn pull_back_to(&mut self, now: UnixMs) {
-        if let Some(log) = &mut self.log {
+        if let Some(log) = self.0.as_mut().and_then(|bars| bars.log.as_mut()) {
             log.pull_back_to(now);
         }
     }
@@ -151,7 +164,7 @@ impl Gate {
     /// The next instant after `at` at which the gate opens by itself; `None` if there is no such instant.
     #[inline]
     pub fn opens_after(&self, settings: &Settings, at: UnixMs) -> Option<UnixMs> {
-        match self.pause {
+        match self.pause() {
             Pause::Endless => None,
             Pause::Until(end) if end > at => Some(end),
             Pause::Until(_) | Pause::Off => self.next_delivery(settings, at),
@@ -160,7 +173,7 @@ impl Gate {
 
     /// The number of bytes on the heap.
     pub fn heap_bytes(&self) -> usize {
-        self.log.as_ref().map_or(0, |log| log.heap_bytes())
+        self.0.as_ref().map_or(0, |bars| size_of::<Bars>() + bars.log.as_ref().map_or(0, RateLog::heap_bytes))
     }
 }
 

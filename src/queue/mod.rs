@@ -31,6 +31,7 @@ mod counters;
 pub mod cron;
 mod done;
 mod effect;
+mod extras;
 pub mod forward;
 mod gate;
 mod groups;

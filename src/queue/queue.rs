@@ -3,14 +3,13 @@
 use super::counters::{Counts, Tally, Totals};
 use super::done::Done;
 use super::effect::Image;
-use super::forward::Forwarding;
+use super::extras::{Extras, Parts};
 use super::gate::{Gate, Pause};
 use super::groups::{GroupLimits, Membership};
 use super::id::{Receipt, Sequence};
 use super::known::Known;
 use super::messages::Messages;
 use super::record::Record;
-use super::recurring::UnsentEnds;
 use super::settings::Settings;
 use super::stats::Stats;
 use super::store::{At, Bytes};
@@ -58,14 +57,7 @@ pub struct Queue {
     pub(super) clock: UnixMs,
     pub(super) messages: Messages,
     pub(super) view: View,
-    /// Allocated with the first id that outlives its message.
-    pub(super) known: Option<Box<Known>>,
-    /// Allocated with the first message that is kept after its completion.
-    pub(super) done: Option<Box<Done>>,
-    /// Ends of runs that are still to be replicated; allocated with the first one.
-    pub(super) unsent: Option<Box<UnsentEnds>>,
-    /// Where messages are forwarded, if they are.
-    pub(super) forwarding: Option<Box<Forwarding>>,
+    pub(super) extras: Extras,
 }
 
 impl Queue {
@@ -81,10 +73,7 @@ impl Queue {
             clock: UnixMs::EPOCH,
             messages: Messages::default(),
             view: View::default(),
-            known: None,
-            done: None,
-            unsent: None,
-            forwarding: None,
+            extras: Extras::default(),
         }
     }
 
@@ -115,9 +104,9 @@ impl Queue {
     }
 
     /// The number of messages in each state, as of the last advance. O(1).
-    #[inline]
+    #[inline(always)]
     pub fn counts(&self) -> Counts {
-        let done = self.done.as_ref().map_or(0, |done| done.len() as u64);
+        let done = self.extras.done.as_ref().map_or(0, |done| done.len() as u64);
         Counts { done, ..self.view.counts(&self.messages) }
     }
 
@@ -147,10 +136,12 @@ impl Queue {
     pub fn heap_bytes(&self) -> usize {
         let own_settings = if Arc::strong_count(&self.settings) == 1 { size_of::<Settings>() } else { 0 };
         let stats = self.stats.as_deref().map_or(0, |stats| size_of::<Stats>() + stats.heap_bytes());
-        let known = self.known.as_deref().map_or(0, |known| size_of::<Known>() + known.heap_bytes());
-        let forwarding = self.forwarding.as_ref().map_or(0, |forwarding| forwarding.heap_bytes());
-        let done = self.done.as_deref().map_or(0, |done| size_of::<Done>() + done.heap_bytes());
+        let known = self.extras.known.as_deref().map_or(0, |known| size_of::<Known>() + known.heap_bytes());
+        let forwarding = self.extras.forwarding.as_ref().map_or(0, |forwarding| forwarding.heap_bytes());
+        let done = self.extras.done.as_deref().map_or(0, |done| size_of::<Done>() + done.heap_bytes());
+        let extras = self.extras.held().map_or(0, |_| size_of::<Parts>());
         own_settings
+            + extras
             + done
             + self.gate.heap_bytes()
             + self.tally.heap_bytes()
@@ -163,8 +154,8 @@ impl Queue {
 
     /// The number of allocations to free, an estimate. O(priorities in use).
     pub fn allocations(&self) -> usize {
-        let known = self.known.as_ref().map_or(0, |known| known.allocations());
-        let done = self.done.as_ref().map_or(0, |done| done.allocations());
+        let known = self.extras.known.as_ref().map_or(0, |known| known.allocations());
+        let done = self.extras.done.as_ref().map_or(0, |done| done.allocations());
         self.messages.allocations() + self.view.allocations() + known + done
     }
 
@@ -174,7 +165,7 @@ impl Queue {
         self.messages.check()?;
         self.view.check(&self.messages)?;
         self.check_done()?;
-        let Some(known) = &self.known else { return Ok(()) };
+        let Some(known) = &self.extras.known else { return Ok(()) };
         known.check()?;
         match known.iter().find(|id| self.messages.find_named(id.name).is_some()) {
             Some(_) => Err("an id is remembered although a message has it"),

@@ -154,7 +154,7 @@ impl RateLog {
 
     /// The number of bytes on the heap.
     pub fn heap_bytes(&self) -> usize {
-        size_of::<RateLog>() + self.entries.capacity() * size_of::<Entry>()
+        self.entries.capacity() * size_of::<Entry>()
     }
 }
 

@@ -14,7 +14,7 @@ impl Queue {
     /// The number of ids that are known at `now` and whose message is gone. O(log n).
     pub fn known(&self, now: UnixMs) -> usize {
         let over = self.over_by(self.own_time(now));
-        self.known.as_ref().map_or(0, |known| known.count_after(over))
+        self.extras.known.as_ref().map_or(0, |known| known.count_after(over))
     }
 
     /// Forgets an id whose message is gone, and returns whether it was known. O(log n).
@@ -40,10 +40,10 @@ impl Queue {
     /// Whether an id is known whose message is gone. O(log n).
     #[inline]
     pub(in crate::queue) fn is_known(&self, name: &[u8], now: UnixMs) -> bool {
-        if self.known.is_none() && self.done.is_none() {
+        if self.extras.known.is_none() && self.extras.done.is_none() {
             return false;
         }
-        let known = self.known.as_ref().and_then(|known| known.accepted(name));
+        let known = self.extras.known.as_ref().and_then(|known| known.accepted(name));
         let accepted = known.or_else(|| self.accepted_of_ended(name, now));
         accepted.is_some_and(|accepted| self.over_by(now).is_none_or(|over| over < accepted))
     }
@@ -67,14 +67,14 @@ impl Queue {
         let accepted = self.origin(at).accepted;
         let Some(name) = self.messages.bytes(at).name else { return };
         if over.is_none_or(|over| over < accepted) {
-            self.known.get_or_insert_default().insert(KnownId { name, accepted });
+            self.extras.for_adding().known.get_or_insert_default().insert(KnownId { name, accepted });
         }
     }
 
     /// Forgets an id because it was cancelled, or because a message has it again. O(log n).
     #[inline]
     pub(in crate::queue) fn unlearn(&mut self, name: &[u8]) {
-        if let Some(known) = &mut self.known {
+        if let Some(known) = self.known_mut() {
             known.remove(name);
             self.free_known();
         }
@@ -83,7 +83,7 @@ impl Queue {
     /// Forgets the ids whose window has ended by `now`, and frees the memory of some.
     #[inline]
     pub(in crate::queue) fn forget_ended(&mut self, now: UnixMs) {
-        if self.known.is_some() {
+        if self.extras.known.is_some() {
             self.forget_ended_names(now);
         }
     }
@@ -91,7 +91,7 @@ impl Queue {
     #[inline(never)]
     fn forget_ended_names(&mut self, now: UnixMs) {
         let over = self.over_by(now);
-        if let (Some(known), Some(over)) = (&mut self.known, over) {
+        if let (Some(known), Some(over)) = (self.known_mut(), over) {
             known.forget_up_to(over);
             self.sweep_known(SWEPT);
         }
@@ -100,7 +100,7 @@ impl Queue {
     /// Frees the memory of at most `budget` forgotten ids. O(budget × log n).
     #[inline]
     pub(in crate::queue) fn sweep_known(&mut self, budget: usize) {
-        if let Some(known) = self.known.as_mut().filter(|known| !known.is_swept()) {
+        if let Some(known) = self.known_mut().filter(|known| !known.is_swept()) {
             known.sweep(budget);
             self.free_known();
         }
@@ -109,18 +109,23 @@ impl Queue {
     /// Whether memory of forgotten ids is still to be freed.
     #[inline]
     pub(in crate::queue) fn must_sweep_known(&self) -> bool {
-        self.known.as_ref().is_some_and(|known| !known.is_swept())
+        self.extras.known.as_ref().is_some_and(|known| !known.is_swept())
+    }
+
+    #[inline]
+    fn known_mut(&mut self) -> Option<&mut Known> {
+        self.extras.held_mut()?.known.as_deref_mut()
     }
 
     fn free_known(&mut self) {
-        if self.known.as_deref().is_some_and(Known::is_empty) {
-            self.known = None;
+        if self.extras.known.as_deref().is_some_and(Known::is_empty) {
+            self.extras.take(|parts| &mut parts.known);
         }
     }
 
     /// The ids that were known when the last effect was decided, by the hash of their names.
     pub(in crate::queue) fn known_ids(&self) -> impl Iterator<Item = KnownId<'_>> + '_ {
-        self.known.iter().flat_map(|known| known.iter())
+        self.extras.known.iter().flat_map(|known| known.iter())
     }
 
     /// Whether these ids may be known beside the messages and the ids that the queue holds while it is loaded.
@@ -139,13 +144,13 @@ impl Queue {
 
     /// Whether the id was known when the last effect was decided.
     pub(in crate::queue) fn remembers(&self, name: &[u8]) -> bool {
-        self.known.as_ref().is_some_and(|known| known.accepted(name).is_some())
+        self.extras.known.as_ref().is_some_and(|known| known.accepted(name).is_some())
     }
 
     /// Adds the ids that a queue knew when it was saved.
     pub(in crate::queue) fn recall(&mut self, ids: &[KnownId<'_>]) {
         for id in ids {
-            self.known.get_or_insert_default().insert(*id);
+            self.extras.for_adding().known.get_or_insert_default().insert(*id);
         }
     }
 }

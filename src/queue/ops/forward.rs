@@ -41,12 +41,12 @@ impl Queue {
     /// Where the queue forwards its messages; `None` if they wait for a pop.
     #[inline]
     pub fn forward(&self) -> Option<&Forward> {
-        self.forwarding.as_ref().map(|forwarding| &forwarding.to)
+        self.extras.forwarding.as_ref().map(|forwarding| &forwarding.to)
     }
 
     /// Why the queue cannot forward at present; `None` if it can, or does not forward at all.
     pub fn failing(&self) -> Option<&Failing> {
-        self.forwarding.as_ref()?.failing.as_ref()
+        self.extras.forwarding.as_ref()?.failing.as_ref()
     }
 
     /// Sets where the queue forwards its messages. What was wrong with another target is forgotten. O(1).
@@ -58,7 +58,12 @@ impl Queue {
     /// Applies where the queue forwards its messages.
     pub(in crate::queue) fn set_forward(&mut self, to: Option<Forward>) {
         if self.forward() != to.as_ref() {
-            self.forwarding = to.map(|to| Box::new(Forwarding { to, failing: None }));
+            match to {
+                Some(to) => {
+                    self.extras.for_adding().forwarding = Some(Box::new(Forwarding { to, failing: None }));
+                }
+                None => drop(self.extras.take(|parts| &mut parts.forwarding)),
+            }
         }
     }
 
@@ -67,7 +72,7 @@ impl Queue {
     /// delivered; the latter is part of [`Queue::next_wake`]. O(1), and O(priorities in use) for a queue that forwards.
     #[inline]
     pub fn next_forward(&self) -> Option<UnixMs> {
-        let forwarding = self.forwarding.as_ref()?;
+        let forwarding = self.extras.forwarding.as_ref()?;
         let at = self.view.at();
         self.has_deliverable(at).then(|| forwarding.failing.as_ref().map_or(at, |failing| failing.retry.max(at)))
     }
@@ -75,7 +80,7 @@ impl Queue {
     /// Whether the queue may try to forward at `now`: it forwards, and it does not wait after a failure.
     pub fn may_forward(&self, now: UnixMs) -> bool {
         let now = self.own_time(now);
-        self.forwarding.as_ref().is_some_and(|forwarding| {
+        self.extras.forwarding.as_ref().is_some_and(|forwarding| {
             forwarding.failing.as_ref().is_none_or(|failing| {
                 // A time beyond the next attempt was planned under a clock that has stepped back since.
                 failing.retry <= now || failing.retry > now.after(RETRY)
@@ -138,9 +143,13 @@ impl Queue {
         }
     }
 
+    fn forwarding_mut(&mut self) -> Option<&mut Forwarding> {
+        self.extras.held_mut()?.forwarding.as_deref_mut()
+    }
+
     /// Records that the target has accepted messages.
     pub fn forwarding_works(&mut self) -> Health {
-        match self.forwarding.as_mut().and_then(|forwarding| forwarding.failing.take()) {
+        match self.forwarding_mut().and_then(|forwarding| forwarding.failing.take()) {
             Some(_) => Health::Recovered,
             None => Health::Same,
         }
@@ -149,7 +158,7 @@ impl Queue {
     /// Records that a message could not be forwarded, with the server's text. The queue tries again after [`RETRY`].
     pub fn forwarding_failed(&mut self, now: UnixMs, error: &str) -> Health {
         let now = self.own_time(now);
-        let Some(forwarding) = &mut self.forwarding else { return Health::Same };
+        let Some(forwarding) = self.forwarding_mut() else { return Health::Same };
         let before = forwarding.failing.take();
         let is_same = before.as_ref().is_some_and(|before| &*before.error == error);
         let since = before.map_or(now, |before| before.since);

@@ -147,7 +147,7 @@ impl View {
 
     /// Removes a message that was taken from the other orders and counts.
     fn forget_rest(&mut self, messages: &Messages, at: At, record: &Record) {
-        self.over -= payload_left(messages, at, record);
+        self.subtract_over(payload_left(messages, at, record));
         if let Some(ttl) = record.ttl {
             self.expiring.remove(Key::at(ttl.end, record.sequence));
         }

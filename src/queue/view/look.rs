@@ -10,20 +10,21 @@ use super::super::store::Placement;
 use super::super::time::UnixMs;
 use super::super::waiting::Waiting;
 use super::super::Counts;
-use super::{Stand, View};
+use super::{Rare, Stand, View};
 
 impl View {
     /// The number of messages in each state but done, as of the last advance. O(1).
-    #[inline]
+    #[inline(always)]
     pub fn counts(&self, messages: &Messages) -> Counts {
         let ready = self.ready();
+        let (failed, over) = self.rare.as_ref().map_or((0, 0), |rare| (rare.failed.len(), rare.over));
         Counts {
             delayed: (self.len_waiting() - ready) as u64,
             ready: ready as u64,
             inflight: self.inflight.len() as u64,
-            dead: (self.dead.len() + self.failed()) as u64,
+            dead: (self.dead.len() + failed) as u64,
             done: 0,
-            payload_bytes: messages.payload_bytes().saturating_sub(self.over),
+            payload_bytes: messages.payload_bytes().saturating_sub(over),
         }
     }
 
@@ -54,7 +55,7 @@ impl View {
     /// The number of recurring messages whose run has failed and was not ended yet, as of the last advance. O(1).
     #[inline]
     pub fn failed(&self) -> usize {
-        self.failed.as_ref().map_or(0, |failed| failed.len())
+        self.rare.as_ref().map_or(0, |rare| rare.failed.len())
     }
 
     /// The number of dead messages, as of the last advance, without recurring ones. O(1).
@@ -101,11 +102,11 @@ impl View {
             StateKind::Ready => self.waiting.iter_ready(now).take(count).collect(),
             StateKind::InFlight => self.inflight.iter_after(None).take(count).map(Key::sequence).collect(),
             StateKind::Done => Vec::new(),
-            StateKind::Dead => match &self.failed {
+            StateKind::Dead => match &self.rare {
                 None => self.dead.iter_backwards().take(count).map(Key::sequence).collect(),
-                Some(failed) => {
+                Some(rare) => {
                     let newest = |keys: &OrderedKeys| keys.iter_backwards().take(count).collect::<Vec<_>>();
-                    let mut both = [newest(&self.dead), newest(failed)].concat();
+                    let mut both = [newest(&self.dead), newest(&rare.failed)].concat();
                     both.sort_unstable_by(|one, other| other.cmp(one));
                     both.into_iter().take(count).map(Key::sequence).collect()
                 }
@@ -143,7 +144,7 @@ impl View {
             + self.groups().map_or(0, |groups| size_of::<Standing>() + groups.heap_bytes())
             + self.begun.heap_bytes()
             + sets.iter().map(|set| set.heap_bytes()).sum::<usize>()
-            + self.failed.as_ref().map_or(0, |failed| size_of::<OrderedKeys>() + failed.heap_bytes())
+            + self.rare.as_ref().map_or(0, |rare| size_of::<Rare>() + rare.failed.heap_bytes())
     }
 
     /// The number of allocations to free, an estimate. O(priorities in use).
@@ -185,7 +186,7 @@ impl View {
                 }
                 Placement::Dead if record.recurring => {
                     failed += 1;
-                    let stands = |key| self.failed.as_ref().is_some_and(|failed| failed.contains(key));
+                    let stands = |key| self.rare.as_ref().is_some_and(|rare| rare.failed.contains(key));
                     matches!(Stand::of(&record, UnixMs::MAX), Stand::Failed(key) if stands(key))
                 }
                 Placement::Dead => {
@@ -201,7 +202,7 @@ impl View {
         if counted != (waiting, expiring, inflight, dead, failed) {
             return Err("an order holds a message that is not there");
         }
-        if self.over != self.payloads_left(messages) {
+        if self.over() != self.payloads_left(messages) {
             return Err("the payloads of ended deliveries are miscounted");
         }
         if self.begun.earliest_but(Vec::new()) != Begun::from_receipts(receipts).earliest_but(Vec::new()) {

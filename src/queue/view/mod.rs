@@ -43,17 +43,23 @@ pub(super) struct View {
     expiring: OrderedKeys,
     /// Dead messages, by (died, sequence).
     dead: OrderedKeys,
-    /// Recurring messages whose run has failed by time alone, by (died, sequence). A master ends these runs. Allocated
-    /// with the first one.
-    failed: Option<Box<OrderedKeys>>,
-    /// The size of the payloads that are only stored until their delivery has ended, and whose delivery has.
-    over: u64,
+    /// Allocated with the first message that needs it.
+    rare: Option<Box<Rare>>,
     /// The latest instant to which the view was brought: the totals count what time did up to it.
     at: UnixMs,
     /// The latest instant at which time alone moved a message.
     moved_to: UnixMs,
     /// What time alone moved since [`View::take_moved`] was last called.
     moved: MovedByTime,
+}
+
+/// What the view knows of messages of rare kinds.
+#[derive(Debug, Default)]
+struct Rare {
+    /// Recurring messages whose run has failed by time alone, by (died, sequence). A master ends these runs.
+    failed: OrderedKeys,
+    /// The size of the payloads that are only stored until their delivery has ended, and whose delivery has.
+    over: u64,
 }
 
 /// The number of messages that time alone moved.
@@ -150,10 +156,10 @@ impl View {
                 record.receipt().into_iter().for_each(|receipt| self.begun.begin(receipt));
             }
             Stand::Dead(key) => self.dead.insert(key),
-            Stand::Failed(key) => self.failed.get_or_insert_default().insert(key),
+            Stand::Failed(key) => self.rare.get_or_insert_default().failed.insert(key),
         }
         if !matches!(stand, Stand::InFlight(_)) {
-            self.over += payload_left(messages, at, record);
+            self.add_over(payload_left(messages, at, record));
         }
         self.moved_to = self.moved_to.max(stand.moved_at(record).unwrap_or_default());
         messages.set_placement(at, stand.placement());
@@ -175,7 +181,7 @@ impl View {
     #[inline]
     fn leave(&mut self, messages: &Messages, at: At, record: &Record, ungrouped: bool) {
         if messages.placement(at) != Placement::InFlight {
-            self.over -= payload_left(messages, at, record);
+            self.subtract_over(payload_left(messages, at, record));
         }
         match (messages.placement(at), record.phase) {
             (Placement::Waiting, _) => {
@@ -216,7 +222,7 @@ impl View {
         }
         let sequence = self.waiting.pop(now)?;
         let (at, record) = messages.of(sequence)?;
-        self.over -= payload_left(messages, at, &record);
+        self.subtract_over(payload_left(messages, at, &record));
         if let Some(ttl) = record.ttl {
             self.expiring.remove(Key::at(ttl.end, sequence));
         }
@@ -243,11 +249,36 @@ impl View {
 
     /// Removes a recurring message from those whose run has failed. O(log n).
     fn take_failed(&mut self, key: Key) {
-        if let Some(failed) = &mut self.failed {
-            failed.remove(key);
-            if failed.is_empty() {
-                self.failed = None;
-            }
+        if let Some(rare) = &mut self.rare {
+            rare.failed.remove(key);
+            self.free_rare();
+        }
+    }
+
+    fn free_rare(&mut self) {
+        if self.rare.as_ref().is_some_and(|rare| rare.failed.is_empty() && rare.over == 0) {
+            self.rare = None;
+        }
+    }
+
+    /// The size of the payloads that are only stored until their delivery has ended, and whose delivery has.
+    #[inline]
+    fn over(&self) -> u64 {
+        self.rare.as_ref().map_or(0, |rare| rare.over)
+    }
+
+    #[inline]
+    fn add_over(&mut self, bytes: u64) {
+        if bytes > 0 {
+            self.rare.get_or_insert_default().over += bytes;
+        }
+    }
+
+    #[inline]
+    fn subtract_over(&mut self, bytes: u64) {
+        if bytes > 0 {
+            self.rare.as_mut().into_iter().for_each(|rare| rare.over -= bytes);
+            self.free_rare();
         }
     }
 
@@ -257,11 +288,12 @@ impl View {
         self.waiting.retain(stays);
         self.expiring.retain(stays);
         self.dead.retain(stays);
-        if let Some(failed) = &mut self.failed {
-            failed.retain(stays);
+        let over = self.payloads_left(messages);
+        if let Some(rare) = &mut self.rare {
+            rare.failed.retain(stays);
+            rare.over = over;
+            self.free_rare();
         }
-        self.failed = self.failed.take().filter(|failed| !failed.is_empty());
-        self.over = self.payloads_left(messages);
         let inflight = self.inflight.len();
         self.inflight.retain(stays);
         if self.inflight.len() < inflight {

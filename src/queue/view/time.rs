@@ -9,7 +9,7 @@ use super::super::record::{Reason, Record, State};
 use super::super::store::{At, Placement};
 use super::super::time::UnixMs;
 use super::super::waiting::Waiting;
-use super::{MovedByTime, Refreshed, Stand, Uncounted, View};
+use super::{MovedByTime, Rare, Refreshed, Stand, Uncounted, View};
 
 impl View {
     /// The latest instant to which the view was brought.
@@ -90,7 +90,7 @@ impl View {
     /// The recurring message whose run failed first and was not ended yet; `None` if there is none. O(1).
     #[inline]
     pub fn first_failed(&self) -> Option<Key> {
-        self.failed.as_ref().and_then(|failed| failed.first())
+        self.rare.as_ref().and_then(|rare| rare.failed.first())
     }
 
     /// What time alone moved since the last call.
@@ -159,14 +159,14 @@ impl View {
         });
         let over = self.payloads_left(messages);
         *self = View {
-            over,
             waiting: Waiting::from_unsorted(waiting),
             groups: Standing::rebuilt(messages, UnixMs::EPOCH),
             inflight: OrderedKeys::from_unsorted(inflight),
             begun: Begun::from_receipts(receipts),
             expiring: OrderedKeys::from_unsorted(expiring),
             dead: OrderedKeys::from_unsorted(dead),
-            failed: (!failed.is_empty()).then(|| Box::new(OrderedKeys::from_unsorted(failed))),
+            rare: (over > 0 || !failed.is_empty())
+                .then(|| Box::new(Rare { failed: OrderedKeys::from_unsorted(failed), over })),
             at: now,
             moved_to,
             moved: self.moved,

@@ -1,0 +1,67 @@
+//! What few queues have beside their messages.
+
+use super::done::Done;
+use super::forward::Forwarding;
+use super::known::Known;
+use super::recurring::UnsentEnds;
+use std::ops::Deref;
+
+/// The parts that few queues have, in an allocation that exists while there is one of them. So a queue without any
+/// spends one word on all.
+#[derive(Debug, Default)]
+pub(super) struct Extras(Option<Box<Parts>>);
+
+/// One word for each part; each is allocated by itself.
+#[derive(Debug, Default)]
+pub(super) struct Parts {
+    /// Allocated with the first id that outlives its message.
+    pub known: Option<Box<Known>>,
+    /// Allocated with the first message that is kept after its completion.
+    pub done: Option<Box<Done>>,
+    /// Ends of runs that are still to be replicated; allocated with the first one.
+    pub unsent: Option<Box<UnsentEnds>>,
+    /// Where messages are forwarded, if they are.
+    pub forwarding: Option<Box<Forwarding>>,
+}
+
+/// The parts of a queue that has none.
+static NONE: Parts = Parts { known: None, done: None, unsent: None, forwarding: None };
+
+/// For reading.
+impl Deref for Extras {
+    type Target = Parts;
+
+    #[inline]
+    fn deref(&self) -> &Parts {
+        self.0.as_deref().unwrap_or(&NONE)
+    }
+}
+
+impl Extras {
+    /// The parts, if there are any.
+    pub fn held(&self) -> Option<&Parts> {
+        self.0.as_deref()
+    }
+
+    /// The parts, for a change of those that there are.
+    #[inline]
+    pub fn held_mut(&mut self) -> Option<&mut Parts> {
+        self.0.as_deref_mut()
+    }
+
+    /// The parts, for adding one.
+    #[inline]
+    pub fn for_adding(&mut self) -> &mut Parts {
+        self.0.get_or_insert_default()
+    }
+
+    /// Takes a part out, which `of` selects.
+    pub fn take<T>(&mut self, of: impl FnOnce(&mut Parts) -> &mut Option<Box<T>>) -> Option<Box<T>> {
+        let parts = self.0.as_deref_mut()?;
+        let taken = of(parts).take();
+        if let Parts { known: None, done: None, unsent: None, forwarding: None } = parts {
+            self.0 = None;
+        }
+        taken
+    }
+}
