@@ -18,6 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHasher;
 
+use super::packed::{PackedHint, PackedId};
 use crate::queue::time::UnixMs;
 
 /// A key to look at.
@@ -58,7 +59,7 @@ impl Taken {
 }
 
 /// The time of a hint and its number.
-type HintId = (UnixMs, NonZeroU32);
+pub(super) type HintId = (UnixMs, NonZeroU32);
 
 /// What a queue knows about its own hint. It is dropped together with the queue.
 #[derive(Debug)]
@@ -66,6 +67,8 @@ pub struct Armed {
     at: UnixMs,
     number: NonZeroU32,
     place: Place,
+    /// The ledger of its agenda. Outside tests there is one, and each queue would store its address.
+    #[cfg(test)]
     ledger: &'static Ledger,
 }
 
@@ -89,11 +92,19 @@ impl Armed {
         (self.at, self.number)
     }
 
+    #[inline]
+    fn ledger(&self) -> &'static Ledger {
+        #[cfg(test)]
+        return self.ledger;
+        #[cfg(not(test))]
+        return &OF_THE_SERVER;
+    }
+
     /// Returns whether the hint certainly exists, refers to the queue at `key` and is not later than `at`. For most
     /// commands this is the only check. O(1).
     #[inline]
     pub fn suffices(&self, at: UnixMs, db: i32, key: &[u8]) -> bool {
-        self.at <= at && self.at.as_ms() > self.ledger.taken.load(Relaxed) && self.place == Place::of(db, key)
+        self.at <= at && self.at.as_ms() > self.ledger().taken.load(Relaxed) && self.place == Place::of(db, key)
     }
 }
 
@@ -122,7 +133,7 @@ static OF_THE_SERVER: Ledger = Ledger::new();
 
 impl Drop for Armed {
     fn drop(&mut self) {
-        self.ledger.struck_out().push(self.id());
+        self.ledger().struck_out().push(self.id());
     }
 }
 
@@ -130,7 +141,7 @@ impl Drop for Armed {
 #[derive(Debug)]
 pub struct Agenda {
     ledger: &'static Ledger,
-    hints: BTreeMap<HintId, Hint>,
+    hints: BTreeMap<PackedId, PackedHint>,
     /// The number of the newest hint.
     last: NonZeroU32,
 }
@@ -149,39 +160,45 @@ impl Agenda {
 
     /// The time of the earliest hint.
     pub fn earliest(&self) -> Option<UnixMs> {
-        self.hints.first_key_value().map(|((at, _), _)| *at)
+        self.hints.first_key_value().map(|(id, _)| id.at())
     }
 
     /// Ensures that the queue at `key`, whose hint is `armed`, has a hint that is not later than `at`. Returns whether
     /// a new hint was needed. O(log n).
     pub fn arm(&mut self, armed: &mut Option<Armed>, at: UnixMs, db: i32, key: &[u8]) -> bool {
         let place = Place::of(db, key);
-        let stands = |armed: &Armed| self.hints.contains_key(&armed.id());
+        let stands = |armed: &Armed| self.hints.contains_key(&armed.id().into());
         if armed.as_ref().is_some_and(|armed| armed.at <= at && armed.place == place && stands(armed)) {
             return false;
         }
-        let (at, number) = self.add(at, Hint { db, key: key.into(), grounds: Grounds::Armed });
+        let (at, number) = self.add(at, PackedHint::new(db, key, Grounds::Armed));
         // Dropping the queue's previous hint, under whatever name, removes it.
-        *armed = Some(Armed { at, number, place, ledger: self.ledger });
+        *armed = Some(Armed {
+            at,
+            number,
+            place,
+            #[cfg(test)]
+            ledger: self.ledger,
+        });
         true
     }
 
     /// Adds a hint for `key` without knowing what the key holds.
     pub fn look_at(&mut self, at: UnixMs, db: i32, key: &[u8]) {
-        self.add(at, Hint { db, key: key.into(), grounds: Grounds::Asked });
+        self.add(at, PackedHint::new(db, key, Grounds::Asked));
     }
 
     /// Adds a hint, due at once, for a `key` at which the walk has met a queue.
     pub fn look_at_met(&mut self, db: i32, key: &[u8]) {
-        self.add(UnixMs::EPOCH, Hint { db, key: key.into(), grounds: Grounds::Met });
+        self.add(UnixMs::EPOCH, PackedHint::new(db, key, Grounds::Met));
     }
 
-    fn add(&mut self, at: UnixMs, hint: Hint) -> HintId {
+    fn add(&mut self, at: UnixMs, hint: PackedHint) -> HintId {
         self.strike_out();
         // Numbers repeat after `u32::MAX` hints. A number that is in use at the same time is skipped.
         loop {
             self.last = self.last.checked_add(1).unwrap_or(NonZeroU32::MIN);
-            if let Entry::Vacant(vacant) = self.hints.entry((at, self.last)) {
+            if let Entry::Vacant(vacant) = self.hints.entry((at, self.last).into()) {
                 vacant.insert(hint);
                 return (at, self.last);
             }
@@ -191,16 +208,16 @@ impl Agenda {
     /// Takes out the earliest hint if its time has come.
     pub fn take(&mut self, now: UnixMs) -> Option<Taken> {
         self.strike_out();
-        let first = self.hints.first_entry().filter(|first| first.key().0 <= now)?;
-        self.ledger.taken.fetch_max(first.key().0.as_ms(), Relaxed);
+        let first = self.hints.first_entry().filter(|first| first.key().at() <= now)?;
+        self.ledger.taken.fetch_max(first.key().at().as_ms(), Relaxed);
         let (id, hint) = first.remove_entry();
-        Some(Taken { hint, id })
+        Some(Taken { hint: hint.unpacked(), id: id.unpacked() })
     }
 
     /// Removes the hints of queues that were freed.
     fn strike_out(&mut self) {
         for id in self.ledger.struck_out().drain(..) {
-            self.hints.remove(&id);
+            self.hints.remove(&id.into());
         }
     }
 }
