@@ -233,7 +233,7 @@ pub struct Share {
 
 impl Share {
     /// The share of a queue whose last change has been added.
-    #[inline]
+    #[inline(always)]
     pub fn of(queue: &Queue) -> Share {
         Share { counts: queue.counts(), totals: queue.totals() }
     }

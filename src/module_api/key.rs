@@ -129,7 +129,8 @@ impl<'a, T: Value> OpenKey<'a, T> {
         Self::open(ctx, name, of, mode | Touch::No.bits())
     }
 
-    #[inline]
+    // In each command, so that what is kept for the open key is written in place and not copied.
+    #[inline(always)]
     fn open(ctx: Ctx, name: Name<'a>, of: TypeHandle<T>, mode: c_int) -> Self {
         // SAFETY: the context and the name are valid; the server takes a reference of its own to the name.
         let key = unsafe { api!(RedisModule_OpenKey)(ctx.as_ptr(), name.as_ptr(), mode) };
@@ -139,7 +140,7 @@ impl<'a, T: Value> OpenKey<'a, T> {
         open
     }
 
-    #[inline]
+    #[inline(always)]
     fn look(&mut self) {
         // SAFETY: all three calls take null for a key that is missing.
         let id = unsafe { api!(RedisModule_ModuleTypeGetType)(self.key) };
@@ -159,7 +160,7 @@ impl<'a, T: Value> OpenKey<'a, T> {
     }
 
     /// Records that `value`, a box that is stored in the key, is open.
-    #[inline]
+    #[inline(always)]
     fn hold(&mut self, value: *mut T) {
         VALUE_OPEN.store(true, Ordering::Relaxed);
         self.found = Found::Value(value);

@@ -98,7 +98,7 @@ impl Messages {
     /// Removes a message, which must no longer be in any order of the view. O(log n).
     #[inline]
     pub fn remove(&mut self, at: At) {
-        if self.store.is_named(at) {
+        if self.is_named(at) {
             if let Some(name) = self.store.bytes(at).name {
                 self.names.remove(Key::hashed(hash_of(name), self.store.sequence(at)));
             }
@@ -137,7 +137,7 @@ impl Messages {
         match id {
             Id::Generated(sequence) => {
                 let at = self.store.find(*sequence)?;
-                (!self.store.is_named(at)).then_some(at)
+                (!self.is_named(at)).then_some(at)
             }
             Id::Named(name) => self.find_named(name),
         }
@@ -162,6 +162,7 @@ impl Messages {
     }
 
     /// The place of the message with `sequence`. O(log n), and O(1) for the one behind the last one found.
+    #[inline]
     pub fn find_sequence(&mut self, sequence: Sequence) -> Option<At> {
         self.store.find(sequence)
     }
@@ -251,9 +252,10 @@ impl Messages {
         self.store.sequence(at)
     }
 
+    /// Whether the message has a name. In a queue without names no message is looked at.
     #[inline]
     pub fn is_named(&self, at: At) -> bool {
-        self.store.is_named(at)
+        !self.names.is_empty() && self.store.is_named(at)
     }
 
     /// Which order of the view the message is in.

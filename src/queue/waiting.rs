@@ -18,7 +18,6 @@ use super::time::UnixMs;
 use bands::{first_of, Band, Bands, NextDue};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::mem::size_of;
 
 /// All waiting messages.
 #[derive(Debug, Default)]

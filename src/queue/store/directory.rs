@@ -46,19 +46,22 @@ impl Directory {
     /// The segment at an index.
     #[inline(always)]
     pub fn get(&self, nth: usize) -> Option<&Segment> {
+        // Every command comes here several times. One test at first makes it cheaper than three cases.
+        if let Directory::Many(many) = self {
+            return many.segments.get(nth);
+        }
         match self {
-            Directory::Empty => None,
-            Directory::One(segment) => (nth == 0).then_some(segment),
-            Directory::Many(many) => many.segments.get(nth),
+            Directory::One(segment) if nth == 0 => Some(segment),
+            _ => None,
         }
     }
 
     #[inline(always)]
     fn get_mut(&mut self, nth: usize) -> Option<&mut Segment> {
         match self {
-            Directory::Empty => None,
-            Directory::One(segment) => (nth == 0).then_some(segment),
             Directory::Many(many) => many.segments.get_mut(nth),
+            Directory::One(segment) if nth == 0 => Some(segment),
+            _ => None,
         }
     }
 

@@ -16,10 +16,13 @@ impl View {
     /// The number of messages in each state but done, as of the last advance. O(1).
     #[inline(always)]
     pub fn counts(&self, messages: &Messages) -> Counts {
-        let ready = self.ready();
+        let (waiting, ready) = match self.groups {
+            None => (self.waiting.len(), self.waiting.ready()),
+            Some(_) => (self.len_waiting(), self.ready()),
+        };
         let (failed, over) = self.rare.as_ref().map_or((0, 0), |rare| (rare.failed.len(), rare.over));
         Counts {
-            delayed: (self.len_waiting() - ready) as u64,
+            delayed: (waiting - ready) as u64,
             ready: ready as u64,
             inflight: self.inflight.len() as u64,
             dead: (self.dead.len() + failed) as u64,

@@ -180,10 +180,11 @@ impl View {
     /// Removes a message from the orders in which it stands. If it has a group, it is not `ungrouped`.
     #[inline]
     fn leave(&mut self, messages: &Messages, at: At, record: &Record, ungrouped: bool) {
-        if messages.placement(at) != Placement::InFlight {
+        let placement = messages.placement(at);
+        if placement != Placement::InFlight {
             self.subtract_over(payload_left(messages, at, record));
         }
-        match (messages.placement(at), record.phase) {
+        match (placement, record.phase) {
             (Placement::Waiting, _) => {
                 if ungrouped {
                     self.waiting.remove(record.priority, record.due, record.sequence);
