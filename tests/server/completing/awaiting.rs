@@ -95,7 +95,7 @@ fn whatever_ends_a_message_answers_the_client() {
 #[test]
 fn a_ttl_that_ends_answers_the_client() {
     with_two(|waiting, c| {
-        c.push("q x ID m TTL 40");
+        c.push("q x ID m TTL 1000");
         wait(waiting, c, "m");
         assert_eq!(waiting.receive().fields().text("reason"), "expired");
     });

@@ -21,10 +21,9 @@ fn until_refused(c: &mut Client) {
 }
 
 /// Lets a message fall due while `refuse` holds, and again after `accept`.
-fn expect_waits_while(server: &Server, refuse: &[&str], accept: impl FnOnce(&mut Client)) {
+fn expect_waits_while(server: &Server, refuse: &str, accept: impl FnOnce(&mut Client)) {
     let (mut first, mut second, mut c) = two_blocked(server);
-    c.push("q x ID a DELAY 30");
-    refuse.iter().for_each(|line| c.ask(line).ok());
+    c.at_once(["DQ.PUSH q x ID a DELAY 30", refuse]);
     until_refused(&mut c);
     c.until_blocked(2);
     assert_eq!(c.get("q", "a").int("attempt"), 0);
@@ -37,29 +36,28 @@ fn expect_waits_while(server: &Server, refuse: &[&str], accept: impl FnOnce(&mut
 #[test]
 fn blocked_clients_wait_while_too_few_replicas_are_there() {
     let server = Server::start();
-    expect_waits_while(&server, &["CONFIG SET min-replicas-to-write 1"], |c| c.configure("min-replicas-to-write", 0));
+    expect_waits_while(&server, "CONFIG SET min-replicas-to-write 1", |c| c.configure("min-replicas-to-write", 0));
 }
 
 #[test]
 fn blocked_clients_wait_while_the_server_cannot_save() {
     let server = Server::start();
     let no_save = NoSave::on(&server);
-    expect_waits_while(&server, &["CONFIG SET stop-writes-on-bgsave-error yes"], |c| no_save.end(c));
+    expect_waits_while(&server, "CONFIG SET stop-writes-on-bgsave-error yes", |c| no_save.end(c));
 }
 
 #[test]
 fn blocked_clients_wait_while_a_replica_takes_no_writes() {
     let master = Server::start();
     let replica = Server::replica_of(&master, &["--replica-read-only", "no"]);
-    expect_waits_while(&replica, &["CONFIG SET replica-read-only yes"], |c| c.configure("replica-read-only", "no"));
+    expect_waits_while(&replica, "CONFIG SET replica-read-only yes", |c| c.configure("replica-read-only", "no"));
 }
 
 #[test]
 fn blocked_clients_wait_while_writes_are_paused() {
     let server = Server::start();
     let (mut first, _second, mut c) = two_blocked(&server);
-    c.push("q x ID a DELAY 30");
-    c.ask("CLIENT PAUSE 600000 WRITE").ok();
+    c.at_once(["DQ.PUSH q x ID a DELAY 30", "CLIENT PAUSE 600000 WRITE"]);
     eventually("the message is due", || c.len("q ready") == 1);
     c.until_blocked(2);
     c.ask("CLIENT UNPAUSE").ok();
@@ -70,8 +68,7 @@ fn blocked_clients_wait_while_writes_are_paused() {
 fn nothing_is_tried_again_when_nobody_is_blocked() {
     let server = Server::start();
     let (first, second, mut c) = two_blocked(&server);
-    c.push("q x ID a DELAY 30");
-    c.configure("min-replicas-to-write", 1);
+    c.at_once(["DQ.PUSH q x ID a DELAY 30", "CONFIG SET min-replicas-to-write 1"]);
     until_refused(&mut c);
     drop((first, second));
     c.until_blocked(0);
@@ -88,8 +85,7 @@ fn a_refused_delivery_is_replicated_once_it_is_made() {
     let server = Server::with_aof(&["--min-replicas-max-lag", "1"]);
     let replica = Server::replica_of(&server, &[]);
     let (mut first, _second, mut c) = two_blocked(&server);
-    c.push("q x ID a DELAY 30");
-    c.configure("min-replicas-to-write", 2);
+    c.at_once(["DQ.PUSH q x ID a DELAY 30", "CONFIG SET min-replicas-to-write 2"]);
     until_refused(&mut c);
     c.configure("min-replicas-to-write", 1);
     assert_eq!(first.served().id, "a");

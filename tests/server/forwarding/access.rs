@@ -69,10 +69,11 @@ fn a_restored_target_in_another_slot_is_a_forwarding_error() {
     let (server, cluster) = (Server::start(), Cluster::of(1, 60_000));
     let (mut c, mut node) = (server.client(), cluster.client(0));
     c.create("q FORWARD LIST l");
-    c.push("q x DELAY 100");
+    c.push("q x DELAY 600000");
     let dump = c.ask("DUMP q").bytes().to_vec();
     // Redis 7.0 writes files that all others read.
     node.cmd(&[&b"RESTORE"[..], b"q", b"0", &dump]).ok();
+    node.ask("DQ.PROMOTE q");
     assert!(error_of(&mut node, "q").starts_with("CROSSSLOT"));
     assert_eq!(node.about("q").int("ready"), 1);
     node.alter("q FORWARD LIST {q}l");

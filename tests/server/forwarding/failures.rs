@@ -62,8 +62,7 @@ fn messages_wait_while_too_few_replicas_are_there() {
     for (forward, list) in [("LIST l", true), ("CHANNEL c", false)] {
         c.alter(format!("q FORWARD {forward}"));
         let before = c.about("q").int("forwarded");
-        c.push("q later DELAY 50");
-        c.configure("min-replicas-to-write", 1);
+        c.at_once(["DQ.PUSH q later DELAY 50", "CONFIG SET min-replicas-to-write 1"]);
         assert!(error_of(&mut c, "q").starts_with("NOREPLICAS"));
         assert_eq!(c.about("q").int("forwarded"), before);
         c.configure("min-replicas-to-write", 0);
@@ -77,8 +76,7 @@ fn messages_wait_while_the_server_cannot_save() {
     let server = Server::start();
     let (no_save, mut c) = (NoSave::on(&server), server.client());
     c.create("q FORWARD STREAM s");
-    c.push("q x ID m DELAY 50");
-    c.configure("stop-writes-on-bgsave-error", "yes");
+    c.at_once(["DQ.PUSH q x ID m DELAY 50", "CONFIG SET stop-writes-on-bgsave-error yes"]);
     assert!(error_of(&mut c, "q").starts_with("MISCONF"));
     no_save.end(&mut c);
     until_forwarded(&mut c, "q", 1);
@@ -90,8 +88,7 @@ fn messages_wait_while_writes_are_paused() {
     let server = Server::with_aof(&[]);
     let mut c = server.client();
     c.create("q FORWARD LIST l");
-    c.push("q x DELAY 30");
-    c.ask("CLIENT PAUSE 600000 WRITE").ok();
+    c.at_once(["DQ.PUSH q x DELAY 30", "CLIENT PAUSE 600000 WRITE"]);
     eventually("the message is due", || c.len("q ready") == 1);
     assert_eq!(c.ask("LLEN l").int(), 0);
     assert!(c.about("q").get("forward-error").is_null());

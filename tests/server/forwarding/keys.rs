@@ -21,14 +21,10 @@ fn a_moved_queue_forwards_where_it_is_then() {
     let server = Server::start();
     let mut c = server.client();
     c.create("q FORWARD LIST l");
-    c.push("q x DELAY 100");
-    c.ask("MOVE q 2");
-    c.ask("SELECT 2").ok();
+    c.at_once(["DQ.PUSH q x DELAY 100", "MOVE q 2", "SELECT 2"]);
     until_forwarded(&mut c, "q", 1);
     assert_eq!(elements(&mut c, "l"), ["x"]);
-    c.push("q y DELAY 100");
-    c.ask("SWAPDB 2 5").ok();
-    c.ask("SELECT 5").ok();
+    c.at_once(["DQ.PUSH q y DELAY 100", "SWAPDB 2 5", "SELECT 5"]);
     eventually("the other arrives too", || elements(&mut c, "l") == ["x", "y"]);
     c.ask("SELECT 0").ok();
     assert_eq!(c.ask("EXISTS l"), Reply::Int(0));
@@ -39,7 +35,7 @@ fn copies_and_renamed_queues_forward_too() {
     let server = Server::start();
     let mut c = server.client();
     c.create("q FORWARD LIST l LEFT REGISTER set m");
-    c.push("q x DELAY 200");
+    c.push("q x DELAY 600000");
     let dump = c.ask("DUMP q").bytes().to_vec();
     c.ask("COPY q copy");
     c.cmd(&[&b"RESTORE"[..], b"restored", b"0", &dump]).ok();
@@ -48,6 +44,7 @@ fn copies_and_renamed_queues_forward_too() {
         assert_eq!(c.about(queue).text("forward"), "LIST l LEFT REGISTER set m");
     }
     assert_eq!(c.digest("copy"), c.digest("restored"));
+    c.at_once(["copy", "restored", "renamed"].map(|queue| format!("DQ.PROMOTE {queue}")));
     eventually("each forwards its own", || elements(&mut c, "l").len() == 3);
     for queue in ["copy", "restored", "renamed"] {
         until_forwarded(&mut c, queue, 1);
@@ -59,8 +56,7 @@ fn a_queue_renamed_to_its_target_says_so() {
     let server = Server::start();
     let mut c = server.client();
     c.create("q FORWARD LIST l");
-    c.push("q x ID m DELAY 50");
-    c.ask("RENAME q l").ok();
+    c.at_once(["DQ.PUSH q x ID m DELAY 50", "RENAME q l"]);
     assert!(error_of(&mut c, "l").starts_with("WRONGTYPE"));
     assert_eq!(c.state("l", "m"), "ready");
     c.ask("RENAME l q").ok();
@@ -96,8 +92,7 @@ fn a_deleted_queue_forwards_nothing() {
     let server = Server::start();
     let mut c = server.client();
     c.create("q FORWARD LIST l");
-    c.push("q x DELAY 50");
-    c.ask("DEL q");
+    c.at_once(["DQ.PUSH q x DELAY 50", "DEL q"]);
     c.create("r FORWARD LIST other");
     c.push("r x DELAY 60");
     until_forwarded(&mut c, "r", 1);

@@ -78,6 +78,15 @@ impl Client {
         replies
     }
 
+    /// Sends commands that succeed in one write, so that the server executes each right behind the one before, however
+    /// busy the machine is: before a message falls due, for instance.
+    #[track_caller]
+    pub fn at_once<L: AsRef<str>>(&mut self, lines: impl IntoIterator<Item = L>) -> Vec<Reply> {
+        let replies = self.pipeline(lines);
+        assert!(!replies.iter().any(Reply::is_error), "{replies:?}");
+        replies
+    }
+
     /// Pipelines a few commands. If the connection breaks, there are fewer replies than commands.
     pub fn replies_to<L: AsRef<str>>(&mut self, lines: &[L]) -> Vec<Reply> {
         let bytes: Vec<u8> = lines.iter().flat_map(|line| encode(&words(line.as_ref()))).collect();
