@@ -239,14 +239,14 @@ fn another_priority_alone_changes_the_place_and_nothing_else() {
 fn another_priority_alone_leaves_the_time_to_live() {
     let server = Server::start();
     let mut c = server.client();
-    let replies = c.multi(&["DQ.PUSH q x ID m TTL 300", "DQ.GET q m"]);
+    let replies = c.multi(&["DQ.PUSH q x ID m TTL 1000", "DQ.GET q m"]);
     let due = replies[1].fields().int("due");
     assert_eq!(c.reschedule("q m PRIORITY 5"), 1);
     // Again as late as possible, so that a TTL that restarted would end later.
     c.until_after(due + 100);
     let _ = c.ask("DQ.RESCHEDULE q m PRIORITY 6");
     c.until_state("q", "m", "dead");
-    assert_eq!(c.get("q", "m").int("died"), due + 300);
+    assert_eq!(c.get("q", "m").int("died"), due + 1_000);
 }
 
 #[test]

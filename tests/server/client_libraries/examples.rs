@@ -229,16 +229,14 @@ fn examples_execute_each_message_once_though_work_outlasts_the_lease() {
 #[test]
 fn an_idle_example_ends_within_a_second_of_sigterm() {
     with_each(|example, server| {
-        // The best of three: a machine that is busy with other tests may hold up any one of them.
-        let stop = || {
+        // A machine that is busy with other tests may hold up any of them, but not all.
+        eventually("one of them ends within a second", || {
             let consumer = Consumer::start(example, server);
             let asked = Instant::now();
             consumer.terminate();
             consumer.end();
-            asked.elapsed()
-        };
-        let took = [stop(), stop(), stop()];
-        assert!(took.iter().min() < Some(&Duration::from_secs(1)), "{}: {took:?}", example.name);
+            asked.elapsed() < Duration::from_secs(1)
+        });
     });
 }
 

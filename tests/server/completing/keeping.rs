@@ -177,7 +177,7 @@ fn a_done_message_is_gone_at_its_time_though_nobody_asks() {
         c.info("dq", "dq_total_delivered") == "2" && c.info("dq", "dq_done") == "0"
     });
     assert_eq!((c.state("q", "a"), c.len("q done"), c.scan_ids("q", "").len()), ("absent".to_owned(), 0, 0));
-    c.alter("q RETAIN 200");
+    c.alter("q RETAIN 1000");
     finish(&mut c, "q", &["b"]);
     let until = c.get("q", "b").int("until");
     eventually("it is gone", || c.state("q", "b") == "absent");

@@ -207,7 +207,7 @@ fn a_restored_queue_wakes_its_blocked_clients() {
 fn a_reloaded_queue_serves_its_blocked_clients() {
     let server = Server::start();
     let (mut waiting, mut c) = (server.client(), server.client());
-    c.push("q x ID m DELAY 300");
+    c.push("q x ID m DELAY 1000");
     let due = c.get("q", "m").int("due");
     waiting.wait_for_message("q");
     c.until_blocked(1);

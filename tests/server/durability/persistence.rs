@@ -161,12 +161,11 @@ fn the_timer_finds_by_itself_what_was_loaded() {
         for key in ["a", "b"] {
             c.push(format!("{key} x RETRIES 0"));
             c.pop_one(format!("{key} LEASE 600000"));
-            c.push(format!("{key} x ID m DELAY 1000"));
         }
-        c.ask("MOVE b 3");
-        let receipt = c.push("a x ID leased");
+        let id = c.push("a x ID leased");
         c.pop_one("a LEASE 600000");
-        c.extend(format!("a {receipt} LEASE 1000"));
+        let extend = format!("DQ.EXTEND a {id} LEASE 1000");
+        c.at_once(["DQ.PUSH a x ID m DELAY 1000", "DQ.PUSH b x ID m DELAY 1000", "MOVE b 3", &extend]);
         way(&mut server);
         // Nobody names a key: the counts of the whole server follow all the same.
         let mut c = server.client();

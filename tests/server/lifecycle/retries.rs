@@ -74,7 +74,7 @@ fn an_error_is_kept_with_the_message() {
         let text = b"no route \0 to \xff host\r\n".as_slice();
         c.push("q x ID m");
         c.pop_one("q");
-        c.cmd(&[b"DQ.NACK".as_slice(), b"q", b"m", b"ERROR", text]);
+        c.cmd(&[b"DQ.NACK".as_slice(), b"q", b"m", b"ERROR", text, b"DELAY", b"600000"]);
         assert_eq!(c.get("q", "m").get("error"), &Reply::bulk(text));
         c.push("q x ID n");
         c.pop_one("q");

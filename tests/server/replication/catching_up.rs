@@ -101,15 +101,15 @@ fn a_replica_that_comes_back_misses_nothing() {
     // Room for all that is missed, however fast the machine.
     let master = Server::with(&["--repl-backlog-size", "256mb"]);
     let replica = Server::replica_of(&master, &[]);
-    let (mut c, mut r) = (master.client(), replica.client());
+    let mut c = master.client();
     let work = Work::on(&master);
     for _ in 0..3 {
         eventually("the master counts on it", || c.info("replication", "slave0").contains("state=online"));
         let stats = c.info("stats", "sync_partial_ok");
-        r.send("DEBUG SLEEP 0.3");
+        replica.signal("STOP");
         c.ask("CLIENT KILL TYPE replica");
         eventually("it is gone", || c.info("replication", "connected_slaves") == "0");
-        r.receive();
+        replica.signal("CONT");
         eventually("it came back and was told what it missed", || c.info("stats", "sync_partial_ok") != stats);
     }
     work.end(&master);

@@ -14,10 +14,10 @@ fn a_pause_ends_by_itself_and_never_before_its_time() {
     in_both_protocols(|c| {
         c.push("q x ID m");
         let before = c.now();
-        assert_eq!(c.ask("DQ.PAUSE q FOR 300"), Reply::Simple("OK".into()));
+        assert_eq!(c.ask("DQ.PAUSE q FOR 1000"), Reply::Simple("OK".into()));
         let after = c.now();
         let until = paused_until(c, "q").expect("an end");
-        assert!((before + 300..=after + 300).contains(&until));
+        assert!((before + 1_000..=after + 1_000).contains(&until));
         let digest = c.digest("q");
         eventually("it is delivered", || {
             let popped = !c.pop("q LEASE 600000").is_empty();
@@ -35,7 +35,7 @@ fn a_pause_that_ends_serves_blocked_clients_without_a_command() {
     let server = Server::start();
     let (mut c, mut one, mut any) = (server.client(), server.client(), server.client());
     c.push_many("q 2 x y IDS a b");
-    c.pause("q FOR 400");
+    c.pause("q FOR 1000");
     let until = paused_until(&mut c, "q").expect("an end");
     one.wait_for_message("q");
     c.until_blocked(1);
@@ -160,7 +160,7 @@ fn a_timed_pause_survives_restarts_and_follows_the_key() {
         c.push("q x ID m");
         c.push("soon x ID m");
         c.pause("q FOR 600000");
-        c.pause("soon FOR 800");
+        c.pause("soon FOR 2000");
         let (digest, until, end) = (c.digest("q"), paused_until(&mut c, "q"), paused_until(&mut c, "soon"));
         if aof {
             server.restart_from_aof();

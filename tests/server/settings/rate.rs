@@ -78,7 +78,7 @@ fn every_delivery_counts_and_none_is_given_back() {
 fn a_blocked_client_is_served_as_soon_as_the_rate_allows() {
     let server = Server::start();
     let (mut c, mut one, mut any) = (server.client(), server.client(), server.client());
-    c.create("q RATE 1 300");
+    c.create("q RATE 1 1000");
     c.push_many("q 3 x y z IDS a b c");
     assert_eq!(c.pop_ids("q"), ["a"]);
     let next = next_delivery(&mut c, "q").expect("the limit is reached");
@@ -89,7 +89,7 @@ fn a_blocked_client_is_served_as_soon_as_the_rate_allows() {
     c.expect_delivered_at("q", "b", next);
     let (key, message) = any.served_from_any();
     assert_eq!((key.as_str(), message.id.as_str()), ("q", "c"));
-    c.expect_delivered_at("q", "c", next + 300);
+    c.expect_delivered_at("q", "c", next + 1_000);
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn a_restored_queue_from_a_fast_clock_serves_waiting_clients() {
 fn a_client_of_two_limited_queues_is_served_by_the_first_to_open() {
     let server = Server::start();
     let (mut c, mut waiting) = (server.client(), server.client());
-    for (key, period) in [("slow", 600_000), ("fast", 300)] {
+    for (key, period) in [("slow", 600_000), ("fast", 1_000)] {
         c.create(format!("{key} RATE 1 {period}"));
         c.push_many(format!("{key} 2 x y IDS a b"));
         assert_eq!(c.pop_ids(format!("{key} NOACK")), ["a"]);
@@ -302,7 +302,7 @@ fn a_limit_opens_by_itself_wherever_the_queue_has_gone() {
     for moved in [&["DEBUG RELOAD"][..], &["RENAME q other", "RENAME other q"], &["SWAPDB 0 1", "SWAPDB 1 0"]] {
         let server = Server::start();
         let (mut c, mut waiting) = (server.client(), server.client());
-        c.create("q RATE 1 500");
+        c.create("q RATE 1 1000");
         c.push_many("q 2 x y IDS a b");
         assert_eq!(c.pop_ids("q NOACK"), ["a"]);
         let next = next_delivery(&mut c, "q").expect("the limit is reached");
