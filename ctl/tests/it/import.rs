@@ -282,7 +282,9 @@ fn interrupted(server: &Server, args: &[&str], total: usize) {
         child.kill().unwrap();
         child.wait().unwrap();
     }
-    ok(server, args);
+    // On a busy machine, one of them may have come to its end before it was killed.
+    let last = dqctl(server, args);
+    assert!(last.code == 0 || last.err.contains("there is nothing to import"), "{last:?}");
     assert_eq!(number(server, &["DQ.LEN", "q"]), total);
 }
 
