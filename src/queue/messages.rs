@@ -146,7 +146,7 @@ impl Messages {
     /// [`Messages::find`] for a caller that may change nothing, not even the place where the next search begins.
     pub fn locate_id(&self, id: &Id<'_>) -> Option<At> {
         match id {
-            Id::Generated(sequence) => self.store.locate(*sequence).filter(|at| !self.store.is_named(*at)),
+            Id::Generated(sequence) => self.store.locate(*sequence).filter(|at| !self.is_named(*at)),
             Id::Named(name) => self.find_named(name),
         }
     }
