@@ -50,9 +50,6 @@ class Watch:
         waits = [(max(start, since_ns), end) for start, end in waits if end > since_ns]
         return max([end - start - self.paused_ns(start, end) for start, end in waits], default=0) / 1e6
 
-    def longest_ms(self):
-        return max([(to - from_) / 1e6 for from_, to in self.pauses], default=0)
-
 
 def _watch(core, pipe):
     gc.disable()

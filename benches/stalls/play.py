@@ -57,7 +57,7 @@ def play(binary, module, case, count, priorities, waiting, patience):
     effect, _ = longest_ms(replica)
     return {"command_ms": command, "turn_ms": turn, "timer_ms": timer_ms(master), "effect_ms": effect,
             "replica_timer_ms": timer_ms(replica), "ping_ms": watch.longest_wait_ms(prober.waits, woken),
-            "replica_ping_ms": watch.longest_wait_ms(other.waits, replica_woken), "pause_ms": watch.longest_ms()}
+            "replica_ping_ms": watch.longest_wait_ms(other.waits, replica_woken)}
 
 
 def pair(binary, module):
