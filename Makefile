@@ -8,8 +8,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' Makefile
 
-# Only the cdylib: if cargo builds the rlib too, it does not optimise across crates.
-BUILD := cargo rustc --release --locked --lib --crate-type cdylib
+BUILD := cargo build --release --locked
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
 run: ## build the module and start a server with it on port 6379, or on the next free port
@@ -66,7 +65,7 @@ test-valgrind: deps ## run server tests under valgrind, to find invalid memory a
 
 miri: ## run the unit tests of the core under Miri, which needs a nightly toolchain
 	@cargo +nightly miri --version >/dev/null 2>&1 || { echo "dq: missing: Miri. Install it with: rustup +nightly component add miri"; exit 1; }
-	cargo +nightly miri test --no-default-features --lib
+	cargo +nightly miri test -p dq-queue --lib
 
 soak: deps ## check the guarantees on failing servers for DQ_SOAK_SECONDS (600), with a new seed or with DQ_SEED
 	cargo test --locked --test server servers_keep_their_promises -- --ignored --nocapture
@@ -78,7 +77,7 @@ FUZZ_LIMITS := -max_len=20000 -timeout=20
 
 fuzz: ## fuzz the four parsers of untrusted bytes, each for FUZZ_SECONDS (600); adds inputs to fuzz/corpus
 	@command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
-	cargo test --locked --no-default-features --test model -- --ignored seeds_for_the_fuzzer
+	cargo test --locked -p dq-queue --test model -- --ignored seeds_for_the_fuzzer
 	for target in $(FUZZ_TARGETS); do \
 		$(FUZZ) $$target -- -max_total_time=$${FUZZ_SECONDS:-600} $(FUZZ_LIMITS) || exit 1; \
 	done
@@ -91,11 +90,10 @@ fuzz-smoke: ## the same for a minute each, if cargo-fuzz is installed; leaves fu
 			-max_total_time=$${FUZZ_SECONDS:-60} $(FUZZ_LIMITS) -verbosity=0 -print_funcs=0 -print_final_stats=1 || exit 1; \
 	done
 
-lint: ## check formatting and lints, of the module and of the core alone
+lint: ## check formatting and lints
 	@scripts/install-deps.sh build lint
 	cargo fmt --all -- --check
 	cargo clippy --all-targets --workspace --locked -- -D warnings
-	cargo clippy --all-targets --locked --no-default-features -- -D warnings
 
 deny: ## check licenses, sources and advisories of the dependencies (deny.toml), if cargo-deny is installed
 	@if ! command -v cargo-deny >/dev/null; then \
@@ -112,7 +110,7 @@ msrv: ## build with the oldest supported Rust (rust-version in Cargo.toml), if r
 	if [ -z "$$toolchain" ]; then \
 		echo "dq: Rust $$version not checked: rustup does not have it (rustup toolchain install $$version --profile minimal)"; \
 	else \
-		set -x; cargo "+$$toolchain" check --locked --workspace && cargo "+$$toolchain" check --locked --no-default-features; \
+		set -x; cargo "+$$toolchain" check --locked --workspace; \
 	fi
 
 fmt: ## format the code
@@ -138,7 +136,7 @@ bench-instructions: ## count the instructions of frequent commands under valgrin
 
 bench-core: ## measure the core alone
 	@scripts/install-deps.sh build
-	cargo bench --locked --bench core --no-default-features
+	cargo bench --locked -p dq-queue --bench core
 
 # The charts are committed, so that no other target needs matplotlib.
 bench-charts: ## draw docs/charts and update the tables of README.md and docs, from benches/results.json

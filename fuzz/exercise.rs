@@ -1,14 +1,14 @@
 //! What the fuzzer's targets do with their input: it is refused, or it leads to a queue that works. The tests call the
 //! same functions with the inputs that the fuzzer found.
 
-use dq::queue::forward::{Forward, ListEnd, Register};
-use dq::queue::id::{Floor, Id, Sequence, Target};
-use dq::queue::rate::Rate;
-use dq::queue::rule::Rule;
-use dq::queue::settings::{GroupOrder, Retries, Settings};
-use dq::queue::time::{DurationMs, UnixMs};
-use dq::queue::wire::Loader;
-use dq::queue::{
+use dq_queue::forward::{Forward, ListEnd, Register};
+use dq_queue::id::{Floor, Id, Sequence, Target};
+use dq_queue::rate::Rate;
+use dq_queue::rule::Rule;
+use dq_queue::settings::{GroupOrder, Retries, Settings};
+use dq_queue::time::{DurationMs, UnixMs};
+use dq_queue::wire::Loader;
+use dq_queue::{
     Completion, Cursor, Due, Lease, Nack, NewMessage, Pause, Pop, Queue, Refused, Reschedule, ScanFilter, Schedule,
     Scheduled, Series, Stamped, StateKind, States, Verdict, Which,
 };
@@ -327,7 +327,7 @@ pub fn ids(bytes: &[u8]) {
         assert!(!Id::is_name(bytes));
     }
     let Some(target) = Target::parse(bytes) else { return };
-    let mut printed = dq::queue::id::IdBuffer::new();
+    let mut printed = dq_queue::id::IdBuffer::new();
     let id = match target.id {
         Id::Generated(sequence) => printed.id(sequence, None),
         Id::Named(name) => printed.id(Sequence::ZERO, Some(name)),

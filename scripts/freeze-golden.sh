@@ -18,10 +18,10 @@ version=${1:-}
 ! git rev-parse --quiet --verify "refs/tags/v$version" >/dev/null || die "v$version is tagged: its files are never changed"
 [ ! -e "v$version" ] || [ "$again" = yes ] || die "tests/golden/v$version exists; --again replaces it"
 
-format=$(sed -n 's/^pub const VERSION: u8 = \([0-9]*\);.*/\1/p' ../../src/queue/wire/mod.rs)
-[ -d "v$format" ] || die "src/queue/wire/mod.rs names no format version that has golden files"
+format=$(sed -n 's/^pub const VERSION: u8 = \([0-9]*\);.*/\1/p' ../../queue/src/wire/mod.rs)
+[ -d "v$format" ] || die "queue/src/wire/mod.rs names no format version that has golden files"
 rm -rf "v$version"
 cp -r "v$format" "v$version"
 echo "dq: tests/golden/v$version holds the golden files of format version $format."
-echo "dq: now name v$version in RELEASES in tests/model/frozen.rs, with the hash that this test prints:"
-echo "    cargo test --locked --no-default-features --test model frozen"
+echo "dq: now name v$version in RELEASES in queue/tests/model/frozen.rs, with the hash that this test prints:"
+echo "    cargo test --locked -p dq-queue --test model frozen"

@@ -1,84 +1,74 @@
 //! `dq`: the delay queue as a native data type of Redis and Valkey.
 //!
-//! [`queue`] is the heart: a pure state machine that knows no clock and no server. `module_api` wraps the server's module
-//! API and knows no queue. `schedule` knows when something is to be looked at, `host` holds queues in a server, and
-//! `commands` is what clients say, one file a command. Each room uses only those named before it. This file is the
-//! face: what the server calls as it loads the module. ARCHITECTURE.md has the map.
+//! The heart is the crate [`dq_queue`]: a pure state machine that knows no clock and no server. `module_api` wraps the
+//! server's module API and knows no queue. `schedule` knows when something is to be looked at, `host` holds queues in a
+//! server, and `commands` is what clients say, one file a command. Each room uses only those named before it. This file
+//! is the face: what the server calls as it loads the module. ARCHITECTURE.md has the map.
 
-pub mod queue;
-
-#[cfg(feature = "module")]
 mod commands;
-#[cfg(feature = "module")]
 mod host;
-#[cfg(feature = "module")]
 mod module_api;
-#[cfg(feature = "module")]
 mod schedule;
 
 #[cfg(feature = "fuzzing")]
 pub use commands::fuzzing;
 
-#[cfg(feature = "module")]
-mod module {
-    use crate::commands;
-    use crate::host::init;
-    use crate::module_api::alloc::ServerAlloc;
-    use crate::module_api::log::{log, Level};
-    use redis_module::raw;
-    use std::ffi::{c_int, CStr};
+use host::init;
+use module_api::alloc::ServerAlloc;
+use module_api::log::{log, Level};
+use redis_module::raw;
+use std::ffi::{c_int, CStr};
 
-    const NAME: &CStr = c"dq";
-    /// The version of the package as a number of two digits each for major, minor and patch: 0.2.0 is 200.
-    const VERSION: c_int = two_digits(env!("CARGO_PKG_VERSION_MAJOR")) * 10_000
-        + two_digits(env!("CARGO_PKG_VERSION_MINOR")) * 100
-        + two_digits(env!("CARGO_PKG_VERSION_PATCH"));
+const NAME: &CStr = c"dq";
+/// The version of the package as a number of two digits each for major, minor and patch: 0.2.0 is 200.
+const VERSION: c_int = two_digits(env!("CARGO_PKG_VERSION_MAJOR")) * 10_000
+    + two_digits(env!("CARGO_PKG_VERSION_MINOR")) * 100
+    + two_digits(env!("CARGO_PKG_VERSION_PATCH"));
 
-    /// Two lines that load the module are easily written, because CONFIG REWRITE does not look into included files.
-    const LOADED_ALREADY: &str = "dq is loaded already: remove one of the two loadmodule lines. CONFIG REWRITE, which \
-        Sentinel and failovers use too, writes one into the main file, so do not have another in an included file";
+/// Two lines that load the module are easily written, because CONFIG REWRITE does not look into included files.
+const LOADED_ALREADY: &str = "dq is loaded already: remove one of the two loadmodule lines. CONFIG REWRITE, which \
+    Sentinel and failovers use too, writes one into the main file, so do not have another in an included file";
 
-    /// Reads a part of the version. A part that does not fit into two digits does not compile.
-    const fn two_digits(part: &str) -> c_int {
-        match c_int::from_str_radix(part, 10) {
-            Ok(number) => {
-                assert!(0 <= number && number < 100);
-                number
-            }
-            Err(_) => unreachable!(),
+/// Reads a part of the version. A part that does not fit into two digits does not compile.
+const fn two_digits(part: &str) -> c_int {
+    match c_int::from_str_radix(part, 10) {
+        Ok(number) => {
+            assert!(0 <= number && number < 100);
+            number
         }
+        Err(_) => unreachable!(),
     }
+}
 
-    #[global_allocator]
-    static ALLOCATOR: ServerAlloc = ServerAlloc;
+#[global_allocator]
+static ALLOCATOR: ServerAlloc = ServerAlloc;
 
-    /// What the server calls as it loads the module. Written by hand: the crate's macro registers what this module does
-    /// not use, and warns in the log that the server lacks some of it.
-    ///
-    /// # Safety
-    /// The server calls it once, with a context and `argc` strings that are valid during the call.
-    #[no_mangle]
-    #[allow(non_snake_case)]
-    pub unsafe extern "C" fn RedisModule_OnLoad(
-        ctx: *mut raw::RedisModuleCtx,
-        _argv: *mut *mut raw::RedisModuleString,
-        argc: c_int,
-    ) -> c_int {
-        // Fills in the API. Nothing may be allocated before: it would come from another allocator, see `alloc`.
-        // SAFETY: the context is the load's own, the name a C string that the server copies.
-        let known =
-            unsafe { raw::Export_RedisModule_Init(ctx, NAME.as_ptr(), VERSION, raw::REDISMODULE_APIVER_1 as c_int) };
-        if known != raw::Status::Ok as c_int {
-            // The one reason for which the server refuses the name.
-            log(Level::Warning, LOADED_ALREADY);
-            return raw::Status::Err as c_int;
-        }
-        match init::load(ctx, argc, commands::register_all) {
-            Ok(()) => raw::Status::Ok as c_int,
-            Err(why) => {
-                log(Level::Warning, &format!("dq cannot be loaded: {why}"));
-                raw::Status::Err as c_int
-            }
+/// What the server calls as it loads the module. Written by hand: the crate's macro registers what this module does
+/// not use, and warns in the log that the server lacks some of it.
+///
+/// # Safety
+/// The server calls it once, with a context and `argc` strings that are valid during the call.
+#[no_mangle]
+#[allow(non_snake_case)]
+pub unsafe extern "C" fn RedisModule_OnLoad(
+    ctx: *mut raw::RedisModuleCtx,
+    _argv: *mut *mut raw::RedisModuleString,
+    argc: c_int,
+) -> c_int {
+    // Fills in the API. Nothing may be allocated before: it would come from another allocator, see `alloc`.
+    // SAFETY: the context is the load's own, the name a C string that the server copies.
+    let known =
+        unsafe { raw::Export_RedisModule_Init(ctx, NAME.as_ptr(), VERSION, raw::REDISMODULE_APIVER_1 as c_int) };
+    if known != raw::Status::Ok as c_int {
+        // The one reason for which the server refuses the name.
+        log(Level::Warning, LOADED_ALREADY);
+        return raw::Status::Err as c_int;
+    }
+    match init::load(ctx, argc, commands::register_all) {
+        Ok(()) => raw::Status::Ok as c_int,
+        Err(why) => {
+            log(Level::Warning, &format!("dq cannot be loaded: {why}"));
+            raw::Status::Err as c_int
         }
     }
 }

@@ -5,8 +5,8 @@ use super::{key_name, now, serve, with_queue};
 use crate::host::event::Event;
 use crate::host::write::{self, Wake};
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
-use crate::queue::id::Target;
-use crate::queue::{Effect, State, StateKind};
+use dq_queue::id::Target;
+use dq_queue::{Effect, State, StateKind};
 
 /// The command.
 pub struct Ack;

@@ -13,8 +13,8 @@ use crate::host::write::{self, Announcement, Wake};
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::key::{Content, OpenKey};
 use crate::module_api::register::{Access, Arg, Call, Command, Row};
-use crate::queue::time::UnixMs;
-use crate::queue::Effect;
+use dq_queue::time::UnixMs;
+use dq_queue::Effect;
 
 /// The command.
 pub struct Alter;

@@ -5,8 +5,8 @@ use super::{change_queue, key_name, now, serve};
 use crate::host::event::Event;
 use crate::host::write;
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
-use crate::queue::id::Id;
-use crate::queue::Effect;
+use dq_queue::id::Id;
+use dq_queue::Effect;
 
 /// The command.
 pub struct Cancel;

@@ -6,8 +6,8 @@ use super::{change_queue, key_name, now, serve, word};
 use crate::host::event::Event;
 use crate::host::write;
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
-use crate::queue::id::Target;
-use crate::queue::{Completion, Effect, State, RESULT_MAX};
+use dq_queue::id::Target;
+use dq_queue::{Completion, Effect, State, RESULT_MAX};
 
 /// The command.
 pub struct Complete;

@@ -12,10 +12,10 @@ use crate::host::write::{self, Announcement, Wake};
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::key::{Content, OpenKey};
 use crate::module_api::register::{Access, Arg, Call, Command, Row};
-use crate::queue::forward::Forward;
-use crate::queue::settings::Settings;
-use crate::queue::time::UnixMs;
-use crate::queue::{Effect, Queue};
+use dq_queue::forward::Forward;
+use dq_queue::settings::Settings;
+use dq_queue::time::UnixMs;
+use dq_queue::{Effect, Queue};
 
 /// The command.
 pub struct Create;

@@ -13,7 +13,7 @@ use crate::host::origin::Origin;
 use crate::host::write;
 use crate::module_api::key::{Content, OpenKey};
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
-use crate::queue::{Effect as Decided, Queue, Stamped};
+use dq_queue::{Effect as Decided, Queue, Stamped};
 
 /// The command.
 pub struct Effect;

@@ -2,9 +2,9 @@
 //! what would be right.
 
 use crate::module_api::register::Row;
-use crate::queue::cron::{BadCron, CRON_MAX};
-use crate::queue::settings::{Conflict, Field, Unit, Word, FIELDS};
-use crate::queue::{GROUP_NAME_MAX, RESULT_MAX};
+use dq_queue::cron::{BadCron, CRON_MAX};
+use dq_queue::settings::{Conflict, Field, Unit, Word, FIELDS};
+use dq_queue::{GROUP_NAME_MAX, RESULT_MAX};
 use std::borrow::Cow;
 use std::fmt;
 

@@ -5,7 +5,7 @@ use super::options::{options, Options};
 use super::settings::Setting;
 use crate::module_api::ctx::Name;
 use crate::module_api::register::{Access, Arg, Found, Keys};
-use crate::queue::forward::{Forward, ListEnd, Register};
+use dq_queue::forward::{Forward, ListEnd, Register};
 
 options! {
     /// The settings that are not numbers, and those that are.

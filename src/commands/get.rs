@@ -4,10 +4,10 @@ use super::error::Error;
 use super::{key_name, look_at, now, reply_id, serve, word};
 use crate::module_api::ctx::Ctx;
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
-use crate::queue::id::{Id, IdBuffer, Sequence};
-use crate::queue::rule::Rule;
-use crate::queue::time::UnixMs;
-use crate::queue::{DoneMessage, Message, Phase, Recurring, Shown, State, StateKind};
+use dq_queue::id::{Id, IdBuffer, Sequence};
+use dq_queue::rule::Rule;
+use dq_queue::time::UnixMs;
+use dq_queue::{DoneMessage, Message, Phase, Recurring, Shown, State, StateKind};
 
 /// The command.
 pub struct Get;

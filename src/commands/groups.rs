@@ -5,8 +5,8 @@ use super::options::{self, options, Options};
 use super::{key_name, look_caught_up, now, serve, word};
 use crate::module_api::ctx::Ctx;
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
-use crate::queue::time::UnixMs;
-use crate::queue::{Cursor, Queue};
+use dq_queue::time::UnixMs;
+use dq_queue::{Cursor, Queue};
 
 /// The command.
 pub struct Groups;

@@ -6,9 +6,9 @@ use crate::host::blocked;
 use crate::module_api::ctx::Ctx;
 use crate::module_api::guard::plant;
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
-use crate::queue::settings::FIELDS;
-use crate::queue::time::UnixMs;
-use crate::queue::{Pause, Queue, Totals};
+use dq_queue::settings::FIELDS;
+use dq_queue::time::UnixMs;
+use dq_queue::{Pause, Queue, Totals};
 
 /// The command.
 pub struct Info;

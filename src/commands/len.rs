@@ -4,7 +4,7 @@ use super::error::Error;
 use super::options::{options, OptionSet, Options};
 use super::{key_name, look_caught_up, now, serve};
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
-use crate::queue::StateKind;
+use dq_queue::StateKind;
 
 /// The command.
 pub struct Len;

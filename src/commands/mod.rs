@@ -44,9 +44,9 @@ use crate::host::write::{self, Announcement, Wake};
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::key::{Content, OpenKey, Touch};
 use crate::module_api::register::{self, add_acl_category, Call, Row};
-use crate::queue::id::{IdBuffer, Sequence};
-use crate::queue::time::UnixMs;
-use crate::queue::{Effect, Queue};
+use dq_queue::id::{IdBuffer, Sequence};
+use dq_queue::time::UnixMs;
+use dq_queue::{Effect, Queue};
 use error::Error;
 
 /// Declares the commands of the module from lines `file::Type`. A line ends in `(parse)` if the file has a function of

@@ -12,8 +12,8 @@ use crate::host::write::{self, Wake};
 use crate::module_api::ctx::Ctx;
 use crate::module_api::key::{Content, OpenKey};
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
-use crate::queue::id::{Id, Sequence};
-use crate::queue::{Effect, Image, NewMessage, NotPushed, Pushed, Queue};
+use dq_queue::id::{Id, Sequence};
+use dq_queue::{Effect, Image, NewMessage, NotPushed, Pushed, Queue};
 
 /// The command.
 pub struct MPush;

@@ -8,10 +8,10 @@ use std::ops::RangeInclusive;
 use super::error::Error;
 use crate::module_api::args::Args;
 use crate::module_api::register::Arg;
-use crate::queue::id::Id;
-use crate::queue::settings::{Field, Retries, Unit, Word, MAX_LENGTH};
-use crate::queue::time::{DurationMs, UnixMs};
-use crate::queue::{is_group_name, Cursor, Due};
+use dq_queue::id::Id;
+use dq_queue::settings::{Field, Retries, Unit, Word, MAX_LENGTH};
+use dq_queue::time::{DurationMs, UnixMs};
+use dq_queue::{is_group_name, Cursor, Due};
 
 /// The durations that a client may give, in milliseconds.
 const DURATION: RangeInclusive<i64> = 0..=DurationMs::MAX.as_ms() as i64;

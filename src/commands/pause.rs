@@ -7,8 +7,8 @@ use crate::host::event::Event;
 use crate::host::write::{self, Wake};
 use crate::module_api::ctx::Name;
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
-use crate::queue::time::{DurationMs, UnixMs};
-use crate::queue::{Effect, Pause as Suspended, Queue};
+use dq_queue::time::{DurationMs, UnixMs};
+use dq_queue::{Effect, Pause as Suspended, Queue};
 
 /// The command that suspends delivery from a queue.
 pub struct Pause;

@@ -6,7 +6,7 @@ use super::len::{state, STATES};
 use super::options::{options, OptionSet, Options};
 use super::{key_name, look_caught_up, now, serve};
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
-use crate::queue::StateKind;
+use dq_queue::StateKind;
 
 /// The command.
 pub struct Peek;

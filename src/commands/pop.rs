@@ -12,9 +12,9 @@ use crate::host::listeners;
 use crate::host::write::{self, Announcement, Wake};
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
-use crate::queue::id::IdBuffer;
-use crate::queue::time::{DurationMs, UnixMs};
-use crate::queue::{Delivered, Effect, Grant, Lease, Pop as Wanted};
+use dq_queue::id::IdBuffer;
+use dq_queue::time::{DurationMs, UnixMs};
+use dq_queue::{Delivered, Effect, Grant, Lease, Pop as Wanted};
 
 /// The command.
 pub struct Pop;

@@ -6,7 +6,7 @@ use super::{change_queue, key_name, now, serve};
 use crate::host::event::Event;
 use crate::host::write;
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
-use crate::queue::Effect;
+use dq_queue::Effect;
 
 /// The command.
 pub struct Promote;

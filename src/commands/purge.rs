@@ -7,7 +7,7 @@ use super::{change_queue, key_name, now, serve};
 use crate::host::event::Event;
 use crate::host::write;
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
-use crate::queue::{Effect, States};
+use dq_queue::{Effect, States};
 
 /// The command.
 pub struct Purge;

@@ -12,9 +12,9 @@ use crate::host::write::{self, Wake};
 use crate::module_api::ctx::Ctx;
 use crate::module_api::key::{Content, OpenKey};
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
-use crate::queue::settings::Retries;
-use crate::queue::time::DurationMs;
-use crate::queue::{Due, Effect, NewMessage, Pushed, Queue};
+use dq_queue::settings::Retries;
+use dq_queue::time::DurationMs;
+use dq_queue::{Due, Effect, NewMessage, Pushed, Queue};
 
 /// The command.
 pub struct Push;

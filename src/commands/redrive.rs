@@ -6,8 +6,8 @@ use super::{change_queue, key_name, now, serve};
 use crate::host::event::Event;
 use crate::host::write;
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
-use crate::queue::id::Id;
-use crate::queue::{Due, Effect, Which};
+use dq_queue::id::Id;
+use dq_queue::{Due, Effect, Which};
 
 /// The command.
 pub struct Redrive;

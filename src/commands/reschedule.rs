@@ -6,8 +6,8 @@ use super::{change_queue, key_name, now, serve, word};
 use crate::host::event::Event;
 use crate::host::write;
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
-use crate::queue::id::Id;
-use crate::queue::{Effect, Reschedule as To};
+use dq_queue::id::Id;
+use dq_queue::{Effect, Reschedule as To};
 
 /// The command.
 pub struct Reschedule;

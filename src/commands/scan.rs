@@ -7,8 +7,8 @@ use super::options::{self, options, Options};
 use super::{key_name, look_at, now, serve, word};
 use crate::module_api::ctx::Ctx;
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
-use crate::queue::time::UnixMs;
-use crate::queue::{Cursor, Queue, ScanFilter};
+use dq_queue::time::UnixMs;
+use dq_queue::{Cursor, Queue, ScanFilter};
 
 /// The command.
 pub struct Scan;

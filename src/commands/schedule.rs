@@ -11,11 +11,11 @@ use crate::host::floor::floor;
 use crate::host::write::{self, Wake};
 use crate::module_api::key::{Content, OpenKey};
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
-use crate::queue::cron::{zone_name, BadCron, Cron};
-use crate::queue::rule::Rule;
-use crate::queue::settings::{Retries, Unit};
-use crate::queue::time::{DurationMs, UnixMs};
-use crate::queue::{Effect, Queue, Schedule as Wanted, Scheduled, Series};
+use dq_queue::cron::{zone_name, BadCron, Cron};
+use dq_queue::rule::Rule;
+use dq_queue::settings::{Retries, Unit};
+use dq_queue::time::{DurationMs, UnixMs};
+use dq_queue::{Effect, Queue, Schedule as Wanted, Scheduled, Series};
 
 /// The command.
 pub struct Schedule;

@@ -3,7 +3,7 @@
 use super::error::Error;
 use super::options::{OptionSet, Options};
 use crate::module_api::register::Arg;
-use crate::queue::settings::{Field, Given, Settings, Word, FIELDS};
+use dq_queue::settings::{Field, Given, Settings, Word, FIELDS};
 use std::ffi::CStr;
 
 /// A setting as an option; holds the place of its first number in [`FIELDS`].

@@ -5,8 +5,8 @@ use super::{key_name, look_at, now, serve};
 use crate::host::blocked;
 use crate::module_api::ctx::Ctx;
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
-use crate::queue::time::UnixMs;
-use crate::queue::{Histogram, Stats as Measured};
+use dq_queue::time::UnixMs;
+use dq_queue::{Histogram, Stats as Measured};
 
 /// The command.
 pub struct Stats;

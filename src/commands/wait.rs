@@ -8,8 +8,8 @@ use crate::host::awaiting;
 use crate::host::datatype;
 use crate::module_api::key::{Content, OpenKey, Touch};
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
-use crate::queue::id::Id;
-use crate::queue::time::DurationMs;
+use dq_queue::id::Id;
+use dq_queue::time::DurationMs;
 
 /// The command.
 pub struct Await;

@@ -12,10 +12,10 @@ use super::floor::raise_floor;
 use super::{awaited, forward, imports, write};
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::key::{Content, OpenKey};
-use crate::queue::time::UnixMs;
-use crate::queue::{Effect, Ended, Spans};
 use crate::schedule::agenda::{Grounds, Taken};
 use crate::schedule::with_schedule;
+use dq_queue::time::UnixMs;
+use dq_queue::{Effect, Ended, Spans};
 
 /// How many leases and TTLs end between two checks of the time budget: about 10 µs of work.
 const STEP: usize = 64;

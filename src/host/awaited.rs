@@ -18,8 +18,8 @@ use super::gauges;
 use crate::module_api::alarms::BUG;
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::log::{log, Level};
-use crate::queue::id::{Id, Sequence};
-use crate::queue::{Effect, Fate, Image, Next, RunEnd};
+use dq_queue::id::{Id, Sequence};
+use dq_queue::{Effect, Fate, Image, Next, RunEnd};
 
 /// The number of clients that wait for a message.
 static CLIENTS: AtomicU64 = AtomicU64::new(0);

@@ -20,10 +20,10 @@ use crate::module_api::args::Args;
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::guard::guard;
 use crate::module_api::key::{Content, OpenKey, Touch};
-use crate::queue::id::{Id, Sequence};
-use crate::queue::time::{DurationMs, UnixMs};
-use crate::queue::Shown;
 use crate::schedule::with_schedule;
+use dq_queue::id::{Id, Sequence};
+use dq_queue::time::{DurationMs, UnixMs};
+use dq_queue::Shown;
 
 const ANSWERED: c_int = raw::REDISMODULE_OK as c_int;
 const WAITS_ON: c_int = raw::REDISMODULE_ERR as c_int;

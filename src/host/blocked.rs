@@ -26,8 +26,8 @@ use crate::module_api::args::Args;
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::guard::{guard, plant};
 use crate::module_api::key::{Content, OpenKey, Touch};
-use crate::queue::time::{DurationMs, UnixMs};
 use crate::schedule::with_schedule;
+use dq_queue::time::{DurationMs, UnixMs};
 
 const SERVED: c_int = raw::REDISMODULE_OK as c_int;
 const WAITS_ON: c_int = raw::REDISMODULE_ERR as c_int;

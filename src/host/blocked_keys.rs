@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use crate::module_api::alarms::BUG;
 use crate::module_api::log::{log, Level};
-use crate::queue::time::{DurationMs, UnixMs};
+use dq_queue::time::{DurationMs, UnixMs};
 
 /// The delay before a delivery that the server refused is retried. No event tells a module that writes are accepted
 /// again. One retry costs a few microseconds for each client that is blocked on the key.

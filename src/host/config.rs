@@ -17,7 +17,7 @@ use redis_module::raw;
 
 use crate::module_api::api::api;
 use crate::module_api::ctx::{is_ok, Ctx};
-use crate::queue::settings::{Conflict, Settings, Word, FIELDS};
+use dq_queue::settings::{Conflict, Settings, Word, FIELDS};
 
 /// The defaults of the settings of new queues, one for each of [`FIELDS`]. [`register`] sets them.
 static DEFAULTS: [AtomicI64; FIELDS.len()] = [const { AtomicI64::new(0) }; FIELDS.len()];
@@ -227,8 +227,8 @@ extern "C" fn apply_defaults(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::backoff::{Backoff, Percent};
-    use crate::queue::time::DurationMs;
+    use dq_queue::backoff::{Backoff, Percent};
+    use dq_queue::time::DurationMs;
 
     #[test]
     fn the_base_of_the_backoff_may_reach_its_maximum() {

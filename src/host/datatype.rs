@@ -25,15 +25,15 @@ use crate::module_api::ctx::{now_ms, Ctx, Name};
 use crate::module_api::guard::{guard, plant};
 use crate::module_api::key::{holds, TypeHandle, Value};
 use crate::module_api::log::{detached, log, Level};
-use crate::queue::settings::Settings;
-use crate::queue::time::UnixMs;
-use crate::queue::wire::Loader;
-use crate::queue::{Effect, Queue, Refused, Stamped};
 use crate::schedule::agenda::{Armed, Taken};
 use crate::schedule::with_schedule;
+use dq_queue::settings::Settings;
+use dq_queue::time::UnixMs;
+use dq_queue::wire::Loader;
+use dq_queue::{Effect, Queue, Refused, Stamped};
 
 /// The encoding version of a saved value, which stays the same: the bytes begin with the version of their format, see
-/// [`crate::queue::wire`].
+/// [`dq_queue::wire`].
 const ENCODING: c_int = 1;
 
 /// The data type, with the name that `TYPE` returns.

@@ -5,7 +5,7 @@
 
 use std::ffi::CStr;
 
-use crate::queue::{Applied, Effect, Ended, Fate, Pause};
+use dq_queue::{Applied, Effect, Ended, Fate, Pause};
 
 /// What happened to a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

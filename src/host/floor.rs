@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::queue::id::{Floor, Receipt, Sequence};
+use dq_queue::id::{Floor, Receipt, Sequence};
 
 static LAST_SEQUENCE: AtomicU64 = AtomicU64::new(0);
 static LAST_RECEIPT: AtomicU64 = AtomicU64::new(0);

@@ -17,10 +17,10 @@ use crate::module_api::call::Word;
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::key::{Content, OpenKey};
 use crate::module_api::log::{log, Level};
-use crate::queue::forward::{Forward, ListEnd, Register};
-use crate::queue::id::{IdBuffer, Sequence};
-use crate::queue::time::UnixMs;
-use crate::queue::{Effect, Health};
+use dq_queue::forward::{Forward, ListEnd, Register};
+use dq_queue::id::{IdBuffer, Sequence};
+use dq_queue::time::UnixMs;
+use dq_queue::{Effect, Health};
 
 /// The number of messages between two checks of the time budget: about 200 µs of work.
 const BATCH: usize = 64;

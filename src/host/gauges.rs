@@ -21,9 +21,9 @@ use redis_module::raw;
 use super::awaited;
 use crate::module_api::ctx::Ctx;
 use crate::module_api::guard::guard;
-use crate::queue::time::DurationMs;
-use crate::queue::{Counts, Histogram, Queue, Totals};
 use crate::schedule::walk;
+use dq_queue::time::DurationMs;
+use dq_queue::{Counts, Histogram, Queue, Totals};
 
 /// The totals, in the order of [`Totals::NAMES`]. Changed by the main thread only.
 static TOTALS: [AtomicU64; Totals::NAMES.len()] = [const { AtomicU64::new(0) }; Totals::NAMES.len()];

@@ -8,8 +8,8 @@ use redis_module::raw;
 use super::{advance, gauges};
 use crate::module_api::ctx::Ctx;
 use crate::module_api::guard::guard;
-use crate::queue::cron;
 use crate::schedule::{timer, wakeup};
+use dq_queue::cron;
 
 /// Registers the section. It replaces the section of the `redis-module` crate, which takes a backtrace when the server
 /// crashes and thereby loses the section.

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::gauges;
 use crate::module_api::ctx::{publishes_events, Ctx};
-use crate::queue::time::UnixMs;
 use crate::schedule::with_schedule;
+use dq_queue::time::UnixMs;
 
 /// Whether a queue has forwarded since the server started. It is never reset: a server that forwards once does so again.
 static FORWARDS: AtomicBool = AtomicBool::new(false);

@@ -14,9 +14,9 @@ use super::floor::raise_floor;
 use super::listeners;
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::log::{log, Level};
-use crate::queue::time::UnixMs;
-use crate::queue::{Effect, Spans, Stamped};
 use crate::schedule::with_schedule;
+use dq_queue::time::UnixMs;
+use dq_queue::{Effect, Spans, Stamped};
 
 /// The maximum number of excess dead messages, and of excess done messages, that one command drops. The timer drops the rest.
 const TRIMMED: usize = 64;

@@ -19,7 +19,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rustc_hash::FxHasher;
 
 use super::packed::{PackedHint, PackedId};
-use crate::queue::time::UnixMs;
+use dq_queue::time::UnixMs;
 
 /// A key to look at.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -22,8 +22,8 @@ use redis_module::raw;
 use crate::module_api::alarms::BUG;
 use crate::module_api::ctx::{Ctx, TimerId};
 use crate::module_api::log::{log, Level};
-use crate::queue::time::UnixMs;
 use agenda::{Agenda, Taken};
+use dq_queue::time::UnixMs;
 use timer::Timer;
 use walk::Walk;
 

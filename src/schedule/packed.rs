@@ -7,7 +7,7 @@
 use std::num::NonZeroU32;
 
 use super::agenda::{Grounds, Hint, HintId};
-use crate::queue::time::UnixMs;
+use dq_queue::time::UnixMs;
 
 /// The time of a hint and its number, in this order. Two halves of the time need no alignment to 8 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

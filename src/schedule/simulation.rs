@@ -11,7 +11,7 @@ use super::timer::Timer;
 use super::walk::{Walk, PAUSE};
 use super::{Clockwork, Schedule};
 use crate::module_api::ctx::TimerId;
-use crate::queue::time::UnixMs;
+use dq_queue::time::UnixMs;
 use proptest::prelude::*;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

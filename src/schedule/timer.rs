@@ -14,7 +14,7 @@ use redis_module::raw;
 use super::{walk, with_schedule, Callbacks, Clockwork, CALLBACKS};
 use crate::module_api::ctx::{Ctx, TimerId};
 use crate::module_api::guard::{guard, plant};
-use crate::queue::time::UnixMs;
+use dq_queue::time::UnixMs;
 
 /// The delay before the next run while writes are paused.
 const PAUSED: Duration = Duration::from_millis(10);

@@ -17,7 +17,7 @@ use super::with_schedule;
 use crate::module_api::guard::guard;
 use crate::module_api::log::{self, log, Level};
 use crate::module_api::timerfd::TimerFd;
-use crate::queue::time::UnixMs;
+use dq_queue::time::UnixMs;
 
 /// The descriptor, if the server watches it.
 static DESCRIPTOR: OnceLock<TimerFd> = OnceLock::new();

@@ -16,7 +16,7 @@ use super::{with_schedule, CALLBACKS};
 use crate::module_api::api::api;
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::guard::guard;
-use crate::queue::time::{DurationMs, UnixMs};
+use dq_queue::time::{DurationMs, UnixMs};
 
 /// The time between two steps, and before the first one; by then a script that renames keys has finished. Together with
 /// [`STEP`] it limits a walk to 2 % of a core.

@@ -3,7 +3,7 @@
 //!
 //! `DQ_BLESS=1 cargo test --test server golden` writes those of version 1 again, until 0.2.0 is released. Write them on
 //! Redis 7.0: a server does not load the RDB file of a newer one. Those of a release are never written again
-//! (`tests/model/frozen.rs`).
+//! (`queue/tests/model/frozen.rs`).
 
 use crate::support::{every_state, Server};
 use std::path::{Path, PathBuf};

@@ -10,6 +10,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::OnceLock;
 use std::time::Instant;
 
 #[path = "../../../src/module_api/alarms.rs"]
@@ -294,15 +295,25 @@ pub fn server_binary() -> String {
     std::env::var("DQ_SERVER").unwrap_or_else(|_| from_path())
 }
 
-/// The module under test, which cargo builds beside the binary of these tests.
-pub fn module() -> PathBuf {
-    if let Some(named) = std::env::var_os("DQ_MODULE") {
-        return PathBuf::from(named);
-    }
-    let exe = std::env::current_exe().expect("this test's own path");
-    let candidates: Vec<PathBuf> = exe.ancestors().skip(1).take(2).map(|dir| dir.join("libdq.so")).collect();
-    let found = candidates.iter().find(|path| path.is_file());
-    found.unwrap_or_else(|| panic!("no module at {candidates:?}; DQ_MODULE may name one")).clone()
+/// The module under test: `DQ_MODULE`, or the one that cargo builds here, which takes a moment if it is up to date.
+pub fn module() -> &'static Path {
+    static MODULE: OnceLock<PathBuf> = OnceLock::new();
+    MODULE.get_or_init(|| {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        if let Some(named) = std::env::var_os("DQ_MODULE") {
+            return root.join(named);
+        }
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--locked", "--lib", "--quiet"]).current_dir(root);
+        if !cfg!(debug_assertions) {
+            build.arg("--release");
+        }
+        assert!(build.status().expect("cargo").success(), "the module does not build");
+        // .../target/PROFILE/deps/server-HASH
+        let exe = std::env::current_exe().expect("this test's own path");
+        let folder = exe.ancestors().nth(2).expect("the target directory");
+        folder.join(format!("libdq.{}", if cfg!(target_os = "macos") { "dylib" } else { "so" }))
+    })
 }
 
 /// The first alarm in a log.

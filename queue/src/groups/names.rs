@@ -1,0 +1,309 @@
+//! The groups of a queue: their names, how many messages refer to each, and when each had its last turn.
+//!
+//! A group exists as long as the queue holds a message of it, in whatever state. That follows from the records alone, so
+//! all servers have the same groups and the same turns. A group that has lost its last message ends with the effect that
+//! removed it: the order in which one effect removes and adds messages then does not matter.
+
+use super::super::id::Sequence;
+use super::super::messages::hash_of;
+use super::super::order::{Key, OrderedKeys};
+use super::super::time::UnixMs;
+use super::slab::Slab;
+use super::{last_turn_at, turn_at, GroupId, GroupLimits};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// The groups of a queue.
+#[derive(Debug)]
+pub(crate) struct GroupNames {
+    pub limits: GroupLimits,
+    entries: Slab<Entry>,
+    /// The numbers below `next` that are free.
+    free: BinaryHeap<Reverse<u32>>,
+    next: u32,
+    /// The groups by (hash of the name, number).
+    index: OrderedKeys,
+    /// The group that was joined last: the next message is often of the same one.
+    joined: u32,
+    /// The last turn that was given. Zero if groups do not take turns, as all turns are then.
+    last: u64,
+    /// The last turn of the messages without a group.
+    ungrouped: u64,
+    /// Groups that have lost their last message since the last [`GroupNames::end_effect`].
+    left: Vec<GroupId>,
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    name: Box<[u8]>,
+    members: usize,
+    turn: u64,
+}
+
+impl Entry {
+    /// Whether the entry belongs to a group.
+    fn is_used(&self) -> bool {
+        !self.name.is_empty()
+    }
+}
+
+/// The group that a new message joins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Membership<'a> {
+    pub name: &'a [u8],
+    /// The settings of the queue.
+    pub limits: GroupLimits,
+    /// The time at which a new group enters the round, if groups take turns.
+    pub now: UnixMs,
+}
+
+/// The turns of a queue as they are saved.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TurnState<'a> {
+    /// The last turn that was given.
+    pub last: u64,
+    /// The last turn of the messages without a group.
+    pub ungrouped: u64,
+    /// The last turn of groups, by their names.
+    pub groups: Vec<(&'a [u8], u64)>,
+}
+
+impl GroupNames {
+    pub fn new(limits: GroupLimits) -> GroupNames {
+        GroupNames {
+            limits,
+            entries: Slab::default(),
+            free: BinaryHeap::new(),
+            next: 0,
+            index: OrderedKeys::default(),
+            joined: 0,
+            last: 0,
+            ungrouped: 0,
+            left: Vec::new(),
+        }
+    }
+
+    /// Whether there is no group.
+    pub fn is_empty(&self) -> bool {
+        self.entries.used() == 0
+    }
+
+    /// Adds a message to a group, which is created if there is none of that name. O(log n).
+    pub fn join(&mut self, of: &Membership<'_>) -> GroupId {
+        let same = self.entries.get(self.joined).filter(|entry| *entry.name == *of.name).map(|_| GroupId(self.joined));
+        let id = same.or_else(|| self.find(of.name)).unwrap_or_else(|| self.create(of));
+        self.joined = id.0;
+        if let Some(entry) = self.entries.get_mut(id.0) {
+            entry.members += 1;
+        }
+        id
+    }
+
+    fn create(&mut self, of: &Membership<'_>) -> GroupId {
+        let number = match self.free.pop() {
+            Some(Reverse(number)) => number,
+            None => {
+                self.next += 1;
+                self.next - 1
+            }
+        };
+        if self.limits.by_turn {
+            self.last = self.last.max(turn_at(of.now));
+        }
+        let turn = self.last;
+        if let Some(entry) = self.entries.occupy(number) {
+            *entry = Entry { name: of.name.into(), members: 0, turn };
+        }
+        self.index.insert(Key::hashed(hash_of(of.name), Sequence(number.into())));
+        GroupId(number)
+    }
+
+    /// Removes a message from its group. O(1).
+    pub fn leave(&mut self, id: GroupId) {
+        let Some(entry) = self.entries.get_mut(id.0) else { return };
+        entry.members = entry.members.saturating_sub(1);
+        if entry.members == 0 {
+            self.left.push(id);
+        }
+    }
+
+    /// Ends the groups that have no message. An effect is complete. O(log n) for each group that ends.
+    pub fn end_effect(&mut self) {
+        for id in std::mem::take(&mut self.left) {
+            let Some(entry) = self.entries.get(id.0).filter(|entry| entry.members == 0 && entry.is_used()) else {
+                continue;
+            };
+            self.index.remove(Key::hashed(hash_of(&entry.name), Sequence(id.0.into())));
+            self.entries.vacate(id.0);
+            self.free.push(Reverse(id.0));
+        }
+    }
+
+    /// Counts the members again. O(n).
+    pub fn recount(&mut self, members: impl Iterator<Item = GroupId>) {
+        let mut counts = vec![0; self.next as usize];
+        for id in members {
+            counts.get_mut(id.0 as usize).into_iter().for_each(|count| *count += 1);
+        }
+        for (number, count) in (0..self.next).zip(counts) {
+            match self.entries.get_mut(number).filter(|entry| entry.members > 0) {
+                Some(entry) if count > 0 => entry.members = count,
+                Some(entry) => {
+                    entry.members = 1;
+                    self.leave(GroupId(number));
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// The group with this name. O(log n).
+    pub fn find(&self, name: &[u8]) -> Option<GroupId> {
+        let hash = hash_of(name);
+        let before = hash.checked_sub(1).map(|less| Key::hashed(less, Sequence(u64::MAX)));
+        let candidates = self.index.iter_after(before).take_while(|key| key.hash() == hash);
+        candidates.map(group_of).find(|id| self.name(*id) == name)
+    }
+
+    pub fn name(&self, id: GroupId) -> &[u8] {
+        self.entries.get(id.0).map_or(&[], |entry| &entry.name)
+    }
+
+    /// The groups by the hash of their names, from the one behind `hash` on.
+    pub fn iter_behind(&self, hash: Option<u64>) -> impl Iterator<Item = (u64, GroupId)> + '_ {
+        let start = hash.map(|hash| Key::hashed(hash, Sequence(u64::MAX)));
+        self.index.iter_after(start).map(|key| (key.hash(), group_of(key)))
+    }
+
+    /// The last turn of a group, or of the messages without one.
+    #[inline]
+    pub fn turn(&self, id: Option<GroupId>) -> u64 {
+        id.map_or(self.ungrouped, |id| self.entries.get(id.0).map_or(0, |entry| entry.turn))
+    }
+
+    /// Sets the last turn of a group, or of the messages without one.
+    pub fn set_turn(&mut self, id: Option<GroupId>, turn: u64) {
+        match id {
+            None => self.ungrouped = turn,
+            Some(id) => {
+                if let Some(entry) = self.entries.get_mut(id.0).filter(|entry| entry.is_used()) {
+                    entry.turn = turn;
+                }
+            }
+        }
+    }
+
+    /// The last turn that was given.
+    pub fn last_turn(&self) -> u64 {
+        self.last
+    }
+
+    /// The turn of the deliveries of one effect: behind all that fell due by then.
+    pub fn next_turn(&mut self, now: UnixMs) -> u64 {
+        self.last = self.last.max(turn_at(now)).saturating_add(1);
+        self.last
+    }
+
+    /// Applies other settings. Without turns, no turn is remembered.
+    pub fn set_limits(&mut self, limits: GroupLimits) {
+        if !limits.by_turn {
+            (self.last, self.ungrouped) = (0, 0);
+            for number in 0..self.next {
+                self.entries.get_mut(number).into_iter().for_each(|entry| entry.turn = 0);
+            }
+        }
+        self.limits = limits;
+    }
+
+    /// Whether a turn was given later than `now`, because another clock was ahead.
+    pub fn is_ahead_of(&self, now: UnixMs) -> bool {
+        self.last > last_turn_at(now)
+    }
+
+    /// Makes turns that are later than `now` count as if they had been given at `now`, in the same order.
+    pub fn pull_back_to(&mut self, now: UnixMs) {
+        let limit = last_turn_at(now);
+        let groups = self.entries.iter().filter(|(_, entry)| entry.is_used());
+        let all = groups.map(|(number, entry)| (entry.turn, &entry.name[..], Some(GroupId(number))));
+        let mut all: Vec<_> = all.chain([(self.ungrouped, &b""[..], None)]).collect();
+        all.sort_unstable();
+        let behind = all.partition_point(|(turn, ..)| *turn <= limit);
+        let base = all.get(behind.wrapping_sub(1)).map_or(0, |(turn, ..)| *turn).max(turn_at(now));
+        let moved: Vec<_> = all.iter().skip(behind).map(|(.., id)| *id).collect();
+        self.last = base;
+        for id in moved {
+            self.last = self.last.saturating_add(1).min(limit);
+            self.set_turn(id, self.last);
+        }
+    }
+
+    /// The turns as they are saved; `None` if there are none.
+    pub fn turns(&self) -> Option<TurnState<'_>> {
+        let mut groups = self.entries.iter().filter(|(_, entry)| entry.members > 0);
+        if !self.limits.by_turn || groups.next().is_none() {
+            return None;
+        }
+        let groups = self.entries.iter().filter(|(_, entry)| entry.members > 0 && entry.turn > 0);
+        let mut groups: Vec<_> = groups.map(|(_, entry)| (&entry.name[..], entry.turn)).collect();
+        groups.sort_unstable();
+        Some(TurnState { last: self.last, ungrouped: self.ungrouped, groups })
+    }
+
+    /// Restores turns that were saved.
+    pub fn restore(&mut self, turns: &TurnState<'_>) {
+        (self.last, self.ungrouped) = (self.last.max(turns.last), turns.ungrouped);
+        for (name, turn) in &turns.groups {
+            if let Some(id) = self.find(name) {
+                self.set_turn(Some(id), *turn);
+            }
+        }
+    }
+
+    /// Whether a queue with these groups could have saved these turns.
+    pub fn may_restore(&self, turns: &TurnState<'_>) -> bool {
+        let is_ours = |(name, turn): &(&[u8], u64)| (1..=turns.last).contains(turn) && self.find(name).is_some();
+        self.limits.by_turn && turns.ungrouped <= turns.last && turns.groups.iter().all(is_ours)
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        let names: usize = self.entries.iter().map(|(_, entry)| entry.name.len()).sum();
+        self.entries.heap_bytes() + names + self.index.heap_bytes() + self.free.capacity() * size_of::<u32>()
+    }
+
+    pub fn allocations(&self) -> usize {
+        self.entries.used() + self.index.allocations()
+    }
+
+    /// Checks that each group has as many members as `members` says, and that it is found by its name. O(n log n).
+    pub fn check(&self, members: impl Iterator<Item = GroupId>) -> Result<(), &'static str> {
+        let mut counts = vec![0usize; self.next as usize];
+        for id in members {
+            counts.get_mut(id.0 as usize).into_iter().for_each(|count| *count += 1);
+        }
+        let mut used = 0;
+        for (number, entry) in self.entries.iter() {
+            if entry.members != counts.get(number as usize).copied().unwrap_or(0) {
+                return Err("the members of a group are miscounted");
+            }
+            if entry.is_used() {
+                used += 1;
+                if self.find(&entry.name) != Some(GroupId(number)) {
+                    return Err("a group is not found by its name");
+                }
+                if entry.turn > 0 && !self.limits.by_turn {
+                    return Err("a group remembers a turn although groups take none");
+                }
+            }
+        }
+        let with_members = self.entries.iter().filter(|(_, entry)| entry.members > 0).count();
+        let counted = counts.iter().filter(|count| **count > 0).count();
+        if used != self.entries.used() || used != self.index.len() || counted != with_members {
+            return Err("the groups are miscounted");
+        }
+        Ok(())
+    }
+}
+
+fn group_of(key: Key) -> GroupId {
+    GroupId(key.sequence().0 as u32)
+}

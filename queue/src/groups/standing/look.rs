@@ -1,0 +1,126 @@
+//! What the orders of the messages of groups show, and whether they keep their promises.
+
+use super::super::super::messages::Messages;
+use super::super::super::order::Key;
+use super::super::super::record::StateKind;
+use super::super::super::store::Placement;
+use super::super::super::time::UnixMs;
+use super::super::super::waiting::Waiting;
+use super::super::{last_turn_at, GroupId};
+use super::{turn_of, Standing};
+
+impl Standing {
+    /// The first `count` messages of a group that stand in a state.
+    pub fn first_in(&self, id: GroupId, kind: StateKind, now: UnixMs, count: usize) -> Vec<Key> {
+        self.slot(id).map_or_else(Vec::new, |slot| slot.first_in(kind, now, count))
+    }
+
+    /// The number of messages of a group that are delayed, ready, in flight and dead.
+    pub fn count_in(&self, id: GroupId, now: UnixMs) -> [usize; 4] {
+        let Some(slot) = self.slot(id) else { return [0; 4] };
+        let ready = slot.ready(now);
+        [slot.waiting() - ready, ready, slot.leased.len(), slot.dead.len()]
+    }
+
+    /// How many messages of a group wait without occupying it, how many occupy it, and when the first of those that
+    /// wait is due. `None` if all its messages are dead.
+    pub fn summary(&self, id: GroupId) -> Option<(usize, usize, Option<UnixMs>)> {
+        let slot = self.slot(id).filter(|slot| slot.is_live())?;
+        let first = slot.admitted.first().or_else(|| slot.parked.first());
+        if self.limit == usize::MAX {
+            return Some((slot.waiting(), 0, slot.first_open().map(Key::time)));
+        }
+        Some((slot.admitted.len() + slot.parked.len(), slot.occupied(), first.map(Key::time)))
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        self.slots.heap_bytes()
+            + self.slots.iter().map(|(_, slot)| slot.heap_bytes()).sum::<usize>()
+            + self.waiting().iter().map(|waiting| waiting.heap_bytes()).sum::<usize>()
+            + self.turns.heap_bytes()
+    }
+
+    pub fn allocations(&self) -> usize {
+        self.slots.used() + self.waiting().iter().map(|waiting| waiting.allocations()).sum::<usize>()
+    }
+
+    /// The heads in delivery order, as far as they are due by `now`.
+    pub(in crate::groups) fn iter_heads(&self, now: UnixMs) -> Box<dyn Iterator<Item = (i8, Key)> + '_> {
+        if self.by_turn {
+            Box::new(self.turns.iter(last_turn_at(now)))
+        } else {
+            Box::new(self.heads.iter_due(now))
+        }
+    }
+
+    /// Checks that each message of a group stands where its record and its placement say, that each group has as many
+    /// open messages as it may, and that the counts agree. O(n log n), for tests.
+    pub fn check(&self, messages: &Messages) -> Result<(), &'static str> {
+        self.waiting().iter().try_for_each(|waiting| waiting.check())?;
+        let (mut heads, mut behind, mut blocked, mut others) = (0, 0, 0, 0);
+        for at in messages.iter_after(None) {
+            let Some(id) = messages.group(at) else { continue };
+            let record = messages.record(at);
+            let key = Key::at(record.due, record.sequence);
+            let Some(slot) = self.slot(id) else { return Err("a group has no place") };
+            let is_in = |order: &Waiting| order.contains(record.priority, record.due, record.sequence);
+            let stands = match messages.placement(at) {
+                Placement::Waiting if slot.parked.contains(key) => {
+                    blocked += 1;
+                    record.attempts == 0 && is_in(&self.blocked)
+                }
+                Placement::Waiting => {
+                    let is_open =
+                        if record.attempts > 0 { slot.retries.contains(key) } else { slot.admitted.contains(key) };
+                    let is_head = slot.first_open() == Some(key);
+                    let count = if is_head { &mut heads } else { &mut behind };
+                    *count += 1;
+                    is_open && is_in(if is_head { &self.heads } else { &self.behind })
+                }
+                Placement::InFlight => record.lease_key().is_some_and(|key| slot.leased.contains(key)),
+                Placement::Dead => record.death_key().is_some_and(|key| slot.dead.contains(key)),
+            };
+            if !stands {
+                return Err("a message of a group does not stand where its record says");
+            }
+            others += usize::from(messages.placement(at) != Placement::Waiting);
+        }
+        let counted = [self.heads.len(), self.behind.len(), self.blocked.len()];
+        let elsewhere: usize = self.slots.iter().map(|(_, slot)| slot.leased.len() + slot.dead.len()).sum();
+        if counted != [heads, behind, blocked] || elsewhere != others {
+            return Err("a group holds a message that is not there");
+        }
+        self.check_slots(messages)
+    }
+
+    fn check_slots(&self, messages: &Messages) -> Result<(), &'static str> {
+        let (mut live, mut used, mut seated) = (0, 0, 0);
+        for (number, slot) in self.slots.iter().filter(|(_, slot)| slot.in_use) {
+            (live, used) = (live + usize::from(slot.is_live()), used + 1);
+            let room = self.limit.saturating_sub(slot.occupied());
+            if slot.is_vacant()
+                || slot.taken > 0
+                || slot.admitted.len() > room
+                || (slot.admitted.len() < room && !slot.parked.is_empty())
+            {
+                return Err("a group has not as many open messages as it has room for");
+            }
+            if slot.parked.first().zip(slot.admitted.last()).is_some_and(|(parked, admitted)| parked < admitted) {
+                return Err("a message of a group was admitted before an earlier one");
+            }
+            if slot.head.map(|head| head.key) != slot.first_open() {
+                return Err("the head of a group is not its first open message");
+            }
+            let Some(head) = slot.head else { continue };
+            let turn = if self.by_turn { turn_of(head.key, messages, GroupId(number)) } else { 0 };
+            seated += usize::from(self.by_turn);
+            if head.turn != turn || self.by_turn && !self.turns.contains(head.priority, head.turn_key()) {
+                return Err("a group has a wrong place in the round");
+            }
+        }
+        if live != self.live || used != self.slots.used() || seated != self.turns.len() || !self.held.is_empty() {
+            return Err("the groups with messages are miscounted");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,36 @@
+//! Cancelling: a message is removed by its id, whatever its state.
+
+use super::super::id::{Id, Sequence};
+use super::super::record::{Record, StateKind};
+use super::super::store::At;
+use super::super::time::UnixMs;
+use super::super::Queue;
+
+impl Queue {
+    /// Removes a message and returns its sequence and its last state; `None` if there is no such message. O(log n).
+    pub fn cancel(&mut self, now: UnixMs, id: &Id<'_>) -> Option<(Sequence, StateKind)> {
+        let now = self.observe(now);
+        let Some(at) = self.messages.find(id) else {
+            let done = self.get_done(now, id)?.sequence;
+            self.drop_cancelled_done(done, now);
+            return Some((done, StateKind::Done));
+        };
+        let record = self.refresh(at, now);
+        self.drop_cancelled(at, &record);
+        Some((record.sequence, record.state_at(now).kind()))
+    }
+
+    /// Applies a cancellation.
+    pub(crate) fn drop_cancelled(&mut self, at: At, record: &Record) {
+        self.remove(at, record);
+        self.tally.rare().cancelled += 1;
+    }
+
+    /// Applies a cancellation of a message that may be a done one.
+    pub(crate) fn drop_cancelled_done(&mut self, sequence: Sequence, now: UnixMs) {
+        if self.done_at(now, sequence).is_some() {
+            self.drop_done(sequence, false, now);
+            self.tally.rare().cancelled += 1;
+        }
+    }
+}

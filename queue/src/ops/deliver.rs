@@ -1,0 +1,279 @@
+//! Delivery: the first messages in delivery order are leased to a consumer, or delivered without a lease and removed.
+
+use super::super::effect::Grant;
+use super::super::groups::GroupId;
+use super::super::id::{Floor, Receipt, Sequence};
+use super::super::record::{Phase, Record, State, StateKind};
+use super::super::recurring::Ended;
+use super::super::time::{DurationMs, UnixMs};
+use super::super::Queue;
+use super::advance::PILED_MAX;
+
+/// The number of messages whose TTL has ended that the turn of one blocked client passes over at most. All blocked
+/// clients may have their turns one after the other, so this is little.
+const PASSED_OVER_IN_A_TURN: usize = 16;
+
+/// What a consumer asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pop {
+    /// The largest number of messages to deliver.
+    pub count: usize,
+    /// How the messages are leased.
+    pub lease: Lease,
+}
+
+/// The lease that a consumer asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lease {
+    /// The lease of the message, or that of the queue if the message has none of its own.
+    Default,
+    /// A lease of this duration.
+    For(DurationMs),
+    /// No lease: the message is removed when it is delivered.
+    NoAck,
+}
+
+/// A message as it is handed to a consumer.
+#[derive(Clone, Copy, Debug)]
+pub struct Delivered<'a> {
+    /// The delivery. Its sequence is the message's id if the message has no name.
+    pub grant: Grant,
+    /// Whether the message is leased: a delivery without a lease has neither a receipt nor a deadline.
+    pub leased: bool,
+    /// How long after its due time the message is delivered, if this is its first delivery.
+    pub lateness: Option<DurationMs>,
+    /// The message's name.
+    pub name: Option<&'a [u8]>,
+    /// The payload.
+    pub payload: &'a [u8],
+}
+
+impl Queue {
+    /// Returns how many messages `pop` would deliver at `now`. O(log n), plus O(log n) for each lease and TTL that
+    /// ended since the last advance, of which one call processes a bounded number.
+    pub fn deliverable(&mut self, now: UnixMs, pop: &Pop) -> usize {
+        let now = self.observe(now);
+        // This comes before the catch-up: a queue that is paused delivers nothing, so its messages need not be brought
+        // up to `now`.
+        if self.gate.pause().holds_at(now) {
+            return 0;
+        }
+        // A pop that finds enough messages without ending many leases ends few, because many consumers may pop one after
+        // the other.
+        let is_done = self.catch_up_few(now);
+        if !is_done && self.view.open() < pop.count {
+            self.catch_up(now);
+        }
+        self.available(now, pop, PILED_MAX)
+    }
+
+    /// [`Queue::deliverable`] without ending leases and TTLs first, for a blocked client's turn: the timer ends them,
+    /// and it signals the key as soon as a message is deliverable. O(log n).
+    pub fn deliverable_as_viewed(&mut self, now: UnixMs, pop: &Pop) -> usize {
+        let now = self.observe(now);
+        self.view.advance_due(now);
+        self.available(now, pop, PASSED_OVER_IN_A_TURN)
+    }
+
+    /// How many messages `pop` would deliver of those that the view, which must be at `now`, has as ready.
+    /// At most `expired_max` messages whose TTL has ended are passed over.
+    fn available(&mut self, now: UnixMs, pop: &Pop, expired_max: usize) -> usize {
+        let room = self.gate.room(&self.settings, self.view.inflight(), pop.lease, now);
+        // The view is at `now`, so the messages that it counts as open are those that are due and do not wait for their
+        // group.
+        let count = self.view.open().min(pop.count).min(room);
+        if count > 0 && self.view.has_expired(now) {
+            return if self.messages.has_groups() {
+                self.clear_expired_of_groups(now, count, expired_max)
+            } else {
+                self.clear_expired(now, count, expired_max)
+            };
+        }
+        count
+    }
+
+    /// Makes the messages whose TTL has ended dead, as far as they stand before or among the first `count` ready ones.
+    /// Returns how many of the first are ready then: fewer than `count` if too many had to be passed over.
+    #[cold]
+    fn clear_expired(&mut self, now: UnixMs, count: usize, expired_max: usize) -> usize {
+        let mut ready = 0;
+        for sequence in self.view.in_state(now, StateKind::Ready, count.saturating_add(expired_max)) {
+            let Some(at) = self.messages.find_sequence(sequence) else { break };
+            if self.refresh(at, now).state_at(now).kind() == StateKind::Ready {
+                ready += 1;
+                if ready == count {
+                    break;
+                }
+            }
+        }
+        ready
+    }
+
+    /// [`Queue::clear_expired`] for a queue with groups, in which a death may let another message come first. If too many
+    /// messages had to be passed over, nothing is ready.
+    #[cold]
+    fn clear_expired_of_groups(&mut self, now: UnixMs, mut count: usize, expired_max: usize) -> usize {
+        let mut steps = count.saturating_mul(4).saturating_add(expired_max);
+        loop {
+            count = count.min(self.view.open());
+            let is_expired = |sequence: &Sequence| {
+                self.messages.locate(*sequence).is_some_and(|at| self.messages.record(at).state_at(now) != State::Ready)
+            };
+            let Some(upcoming) = self.view.upcoming(&self.messages, now) else {
+                return self.clear_expired(now, count, expired_max);
+            };
+            let mut seen = 0;
+            let expired = upcoming.take(count.min(steps)).inspect(|_| seen += 1).find(is_expired);
+            steps -= seen;
+            let Some(at) = expired.and_then(|sequence| self.messages.find_sequence(sequence)) else {
+                return if seen == count { count } else { 0 };
+            };
+            self.refresh(at, now);
+        }
+    }
+
+    /// Whether no message is due that a pop could deliver, as of the last advance. O(1).
+    #[inline]
+    pub fn has_nothing_open(&self) -> bool {
+        self.view.open() == 0
+    }
+
+    /// Whether a pop at `now` would deliver a message, judged without bringing all messages up to `now`. The answer may
+    /// be `true` although the only lease that ended belongs to a message that died. O(priorities in use).
+    pub fn has_deliverable(&self, now: UnixMs) -> bool {
+        let now = self.own_time(now);
+        let is_open = |inflight| self.gate.room(&self.settings, inflight, Lease::Default, now) > 0;
+        if self.view.first_deadline().is_some_and(|deadline| deadline <= now) {
+            // The end of a lease makes room and makes its message deliverable, unless the message died.
+            return is_open(0);
+        }
+        is_open(self.view.inflight()) && self.view.earliest_open().is_some_and(|due| due <= now)
+    }
+
+    /// Delivers the first messages in delivery order to `sink`, exactly [`Queue::deliverable`] of them, and appends
+    /// their grants to `grants`.
+    pub fn pop(
+        &mut self,
+        now: UnixMs,
+        floor: &mut Floor,
+        pop: &Pop,
+        grants: &mut Vec<Grant>,
+        mut sink: impl FnMut(Delivered<'_>),
+    ) {
+        let count = self.deliverable(now, pop);
+        self.deliver(now, floor, &Pop { count, ..*pop }, |delivered| {
+            grants.push(delivered.grant);
+            sink(delivered);
+        });
+    }
+
+    /// Delivers `pop.count` messages to `sink`. The caller must have just asked [`Queue::deliverable`] whether this
+    /// many are ready. O(log n) for each message.
+    pub fn deliver(&mut self, now: UnixMs, floor: &mut Floor, pop: &Pop, mut sink: impl FnMut(Delivered<'_>)) {
+        let now = self.observe(now);
+        let last = self.last_receipt.max(Receipt(floor.receipt));
+        let mut receipt = Receipt::next(last, now);
+        let mut begun = 0;
+        let mut round = Round::begin(self, now, pop.count);
+        for _ in 0..pop.count {
+            let Some((at, record)) = self.view.take_next(&mut self.messages, now) else { break };
+            let lease = match pop.lease {
+                Lease::NoAck => None,
+                Lease::For(lease) => Some(lease),
+                Lease::Default => Some(record.lease.unwrap_or(self.settings.lease)),
+            };
+            let grant = Grant {
+                sequence: record.sequence,
+                attempt: record.attempts.saturating_add(1),
+                deadline: now.after(lease.unwrap_or(DurationMs::ZERO)),
+                // If the receipts are exhausted, which only a forged snapshot can bring about, the last is repeated.
+                receipt: receipt.unwrap_or(Receipt(u64::MAX)),
+            };
+            let group = self.messages.group(at);
+            round.serve(self, group);
+            let lateness = self.count_lateness(at, &record, now);
+            let bytes = self.messages.bytes(at);
+            sink(Delivered { grant, leased: lease.is_some(), lateness, name: bytes.name, payload: bytes.payload });
+            begun += 1;
+            if let (None, Some(id)) = (lease, group) {
+                self.view.hold(id);
+            }
+            if lease.is_none() && record.recurring {
+                self.view.place(&mut self.messages, at, &record, now);
+                self.end_run(at, &record, Ended::Taken, None, now);
+                continue;
+            }
+            if lease.is_none() {
+                self.keep_taken(at, &record, now);
+                self.messages.remove(at);
+                continue;
+            }
+            self.view.lend(&mut self.messages, at, &grant);
+            if record.recurring {
+                self.note_run(at, now);
+            }
+            self.last_receipt = grant.receipt;
+            receipt = grant.receipt.0.checked_add(1).map(Receipt);
+        }
+        round.end(self);
+        self.count_begun(begun, now);
+        floor.raise(self.last_sequence, self.last_receipt);
+    }
+
+    /// Counts deliveries that began at `now`.
+    #[inline]
+    pub(crate) fn count_begun(&mut self, count: usize, now: UnixMs) {
+        self.tally.delivered += count as u64;
+        self.gate.record(&self.settings, now, count);
+    }
+
+    /// Applies a delivery that was decided elsewhere.
+    pub(crate) fn lend(&mut self, grant: &Grant, turn: Option<u64>, now: UnixMs) {
+        if let Some((at, record)) = self.messages.of(grant.sequence) {
+            self.refresh(at, now);
+            self.give_turn(self.messages.group(at), turn);
+            let phase = Phase::Leased { deadline: grant.deadline, receipt: grant.receipt };
+            self.rewrite(at, &record, &Record { attempts: grant.attempt, phase, ..record }, now);
+            self.note_run(at, now);
+        }
+        self.last_receipt = self.last_receipt.max(grant.receipt);
+    }
+}
+
+/// The deliveries of one pop, as far as groups are concerned.
+///
+/// The deliveries of one effect are one turn of each group that they serve, so that their order within the effect does
+/// not matter to whoever applies it. Within the pop, a group that was served goes to the end of the round each time.
+struct Round {
+    /// The turn that the effect gives; `None` if groups take no turns.
+    turn: Option<u64>,
+    /// The groups that were served, and `None` for the messages without one.
+    served: Vec<Option<GroupId>>,
+}
+
+impl Round {
+    /// A pop of `count` messages begins. Whoever applies its effect gives a turn if there are groups before it.
+    #[inline]
+    fn begin(queue: &mut Queue, now: UnixMs, count: usize) -> Round {
+        let turn = if count > 0 { queue.messages.begin_turn(now) } else { None };
+        Round { turn, served: Vec::new() }
+    }
+
+    /// A group is served.
+    #[inline]
+    fn serve(&mut self, queue: &mut Queue, group: Option<GroupId>) {
+        if let Some(turn) = self.turn {
+            self.served.push(group);
+            queue.give_turn(group, Some(turn.saturating_add(self.served.len() as u64)));
+        }
+    }
+
+    /// The pop is complete.
+    #[inline]
+    fn end(self, queue: &mut Queue) {
+        for group in &self.served {
+            queue.give_turn(*group, self.turn);
+        }
+        queue.view.release(&queue.messages);
+    }
+}

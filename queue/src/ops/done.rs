@@ -1,0 +1,280 @@
+//! Done messages: what is kept of a message after its completion, until its time ends or the settings no longer keep it.
+//!
+//! A done message is gone, for every operation that names it, from the end of its time on. Dropping it is a write, so
+//! only a master does it, in bounded steps.
+
+use super::super::done::{Done, DoneMessage};
+use super::super::id::{Id, Sequence};
+use super::super::known::KnownId;
+use super::super::record::Record;
+use super::super::spans::Spans;
+use super::super::store::At;
+use super::super::time::{DurationMs, UnixMs};
+use super::super::Queue;
+use super::advance::{BYTES_OF_A_STEP, PILED_MAX};
+use std::collections::BTreeSet;
+
+/// Keeping.
+impl Queue {
+    /// Until when a message that is completed at `now` is kept; `None` if it is not kept. O(1) in a queue that keeps
+    /// none.
+    #[inline]
+    pub(crate) fn kept_until(&self, at: At, now: UnixMs) -> Option<UnixMs> {
+        if self.settings.retain.is_zero() && !self.messages.has_retain() {
+            return None;
+        }
+        self.end_of(self.messages.retain(at).unwrap_or(self.settings.retain), now)
+    }
+
+    /// Removes a message that was delivered without a lease: the delivery completes it.
+    pub(crate) fn take(&mut self, at: At, record: &Record, now: UnixMs) {
+        self.keep_taken(at, record, now);
+        self.remove(at, record);
+    }
+
+    /// Keeps what is left of a message that is delivered without a lease. The caller removes the message.
+    #[inline]
+    pub(crate) fn keep_taken(&mut self, at: At, record: &Record, now: UnixMs) {
+        let until = self.kept_until(at, now);
+        let attempts = record.attempts.saturating_add(1);
+        self.keep(at, &Record { attempts, ..*record }, until, None, now);
+    }
+
+    /// Until when a message is kept that is completed at `now` and kept for `retain`.
+    pub(crate) fn end_of(&self, retain: DurationMs, now: UnixMs) -> Option<UnixMs> {
+        (!retain.is_zero() && self.settings.donelen != Some(0)).then(|| now.after(retain))
+    }
+
+    /// Keeps what is left of a message that was completed, or only its id for as long as `DEDUPE` says. The caller
+    /// removes the message.
+    #[inline]
+    pub(crate) fn keep(&mut self, at: At, record: &Record, until: Option<UnixMs>, result: Option<&[u8]>, now: UnixMs) {
+        match until {
+            None => self.remember(at, now),
+            Some(until) => self.keep_done(at, record, until, result, now),
+        }
+    }
+
+    #[cold]
+    fn keep_done(&mut self, at: At, record: &Record, until: UnixMs, result: Option<&[u8]>, now: UnixMs) {
+        let message = DoneMessage {
+            sequence: record.sequence,
+            name: self.messages.bytes(at).name,
+            due: record.due,
+            attempts: record.attempts,
+            done: now,
+            until: until.max(now),
+            result,
+            accepted: self.origin(at).accepted,
+        };
+        self.extras.for_adding().done.get_or_insert_default().insert(&message);
+    }
+}
+
+/// Looking.
+impl Queue {
+    /// The done message that `id` refers to, if its time has not ended. O(log n).
+    pub fn get_done(&self, now: UnixMs, id: &Id<'_>) -> Option<DoneMessage<'_>> {
+        let now = self.own_time(now);
+        self.extras.done.as_ref()?.find(id).filter(|message| now < message.until)
+    }
+
+    /// The done message with `sequence`, if its time has not ended. O(log n).
+    pub(crate) fn done_at(&self, now: UnixMs, sequence: Sequence) -> Option<DoneMessage<'_>> {
+        self.extras.done.as_ref()?.get(sequence).filter(|message| now < message.until)
+    }
+
+    /// Whether the queue holds a done message of this name whose time has not ended. O(log n).
+    #[inline]
+    pub(crate) fn is_done(&self, name: &[u8], now: UnixMs) -> bool {
+        self.extras.done.is_some() && self.get_done(now, &Id::Named(name)).is_some()
+    }
+
+    /// When the id was accepted of a done message whose time has ended, which is still to be dropped.
+    pub(crate) fn accepted_of_ended(&self, name: &[u8], now: UnixMs) -> Option<UnixMs> {
+        let message = self.extras.done.as_ref()?.find_named(name)?;
+        (message.until <= now).then_some(message.accepted)
+    }
+
+    /// The number of done messages whose time has not ended. O(log n).
+    pub(crate) fn count_done(&self, now: UnixMs) -> u64 {
+        self.extras.done.as_ref().map_or(0, |done| done.count_at(now) as u64)
+    }
+
+    /// The done messages that were completed last, at most `count`. At most [`PILED_MAX`] whose time has ended are
+    /// passed over.
+    pub(crate) fn newest_done(&self, now: UnixMs, count: usize) -> Vec<Sequence> {
+        let Some(done) = &self.extras.done else { return Vec::new() };
+        let seen = done.newest().take(count.saturating_add(PILED_MAX));
+        seen.filter(|message| now < message.until).take(count).map(|message| message.sequence).collect()
+    }
+
+    /// All done messages, in push order.
+    pub fn done(&self) -> impl Iterator<Item = DoneMessage<'_>> + '_ {
+        self.extras.done.iter().flat_map(|done| done.iter())
+    }
+
+    /// Checks the done messages and that none is beside a message of the same id. O(n log n), for tests.
+    pub(crate) fn check_done(&self) -> Result<(), &'static str> {
+        let Some(done) = &self.extras.done else { return Ok(()) };
+        done.check()?;
+        if done.is_empty() {
+            return Err("memory is kept for done messages although there are none");
+        }
+        let is_beside = |message: DoneMessage<'_>| {
+            self.messages.locate(message.sequence).is_some()
+                || message.name.is_some_and(|name| self.messages.find_named(name).is_some() || self.remembers(name))
+        };
+        match done.iter().any(is_beside) {
+            true => Err("a done message is beside another one of its id"),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Dropping.
+impl Queue {
+    /// Whether [`Queue::trim_done`] has something to do: the time of a done message has ended by the queue's own time,
+    /// or there are more than `DONELEN`. O(1), and O(log n) with `DONELEN`.
+    #[inline]
+    pub fn has_excess_done(&self) -> bool {
+        self.extras.done.as_ref().is_some_and(|done| {
+            done.first_end().is_some_and(|first| first.time() <= self.clock)
+                || self.settings.donelen.is_some_and(|kept| done.count_at(self.clock) as u64 > kept)
+        })
+    }
+
+    /// The instant at which the time of a done message ends next; `None` if there is no done message. O(1).
+    #[inline]
+    pub fn next_done_end(&self) -> Option<UnixMs> {
+        Some(self.extras.done.as_ref()?.first_end()?.time())
+    }
+
+    /// Drops done messages whose time has ended, then the oldest beyond `DONELEN`, in about `budget` steps, and returns
+    /// them. A message takes one step, and one more for each [`BYTES_OF_A_STEP`] of its result. O(budget × log n).
+    pub fn trim_done(&mut self, budget: usize) -> Spans {
+        let (mut steps, mut dropped) = (0, Vec::new());
+        while steps < budget {
+            let Some(sequence) = self.first_excess_done() else { break };
+            steps += 1 + self.drop_done(sequence, true, self.clock) / BYTES_OF_A_STEP;
+            dropped.push(sequence);
+        }
+        let none = Done::default();
+        self.extras.done.as_deref().unwrap_or(&none).spans_of(dropped)
+    }
+
+    /// [`Queue::trim_done`] as far as one call may, after a change of the settings.
+    pub fn trim_done_now(&mut self, now: UnixMs) -> Spans {
+        self.observe(now);
+        self.trim_done(PILED_MAX)
+    }
+
+    /// The done message that is to be dropped next.
+    fn first_excess_done(&self) -> Option<Sequence> {
+        let done = self.extras.done.as_ref()?;
+        let ended = done.first_end().filter(|first| first.time() <= self.clock);
+        // No message is left whose time has ended, so all of them count.
+        let oldest = || done.oldest().filter(|_| self.settings.donelen.is_some_and(|kept| done.len() as u64 > kept));
+        ended.or_else(oldest).map(|key| key.sequence())
+    }
+
+    /// Drops a done message, and returns the number of bytes of its result. Its id stays known for as long as `DEDUPE`
+    /// says if `remembered`, or if the time of the message has ended.
+    pub(crate) fn drop_done(&mut self, sequence: Sequence, remembered: bool, now: UnixMs) -> usize {
+        let Some(parts) = self.extras.held_mut() else { return 0 };
+        let Some(done) = &mut parts.done else { return 0 };
+        if let Some(message) = done.get(sequence).filter(|_| !self.settings.dedupe.is_zero()) {
+            let over = super::dedupe::over_by(self.settings.dedupe, now);
+            let is_in_window = over.is_none_or(|over| over < message.accepted);
+            if let Some(name) = message.name.filter(|_| is_in_window && (remembered || message.until <= now)) {
+                parts.known.get_or_insert_default().insert(KnownId { name, accepted: message.accepted });
+            }
+        }
+        let size = done.remove(sequence).unwrap_or(0);
+        if done.is_empty() {
+            self.extras.take(|parts| &mut parts.done);
+        }
+        size
+    }
+
+    /// Drops the done message that has this name, because a client takes the name. Returns whether there was one whose
+    /// time had not ended. O(log n).
+    #[inline]
+    pub(crate) fn drop_done_named(&mut self, name: &[u8], now: UnixMs) -> bool {
+        self.extras.done.is_some() && self.drop_named(name, now)
+    }
+
+    #[cold]
+    fn drop_named(&mut self, name: &[u8], now: UnixMs) -> bool {
+        let Some(done) = self.extras.held_mut().and_then(|parts| parts.done.as_mut()) else { return false };
+        let Some(message) = done.find_named(name) else { return false };
+        let (sequence, is_kept) = (message.sequence, now < message.until);
+        done.remove(sequence);
+        if done.is_empty() {
+            self.extras.take(|parts| &mut parts.done);
+        }
+        is_kept
+    }
+
+    /// Drops the done messages in `spans` that the queue holds. Their ids stay known for as long as `DEDUPE` says if
+    /// `remembered`.
+    pub(crate) fn drop_done_spans(&mut self, spans: &Spans, remembered: bool, now: UnixMs) {
+        let Some(done) = &self.extras.done else { return };
+        let doomed = done.in_spans(spans);
+        if doomed.len() == done.len() && self.settings.dedupe.is_zero() {
+            self.extras.take(|parts| &mut parts.done);
+            return;
+        }
+        for sequence in doomed {
+            self.drop_done(sequence, remembered, now);
+        }
+    }
+
+    /// Chooses the done messages that a purge removes: all of them, or the `count` newest. Returns how many of those are
+    /// within their time, and names them.
+    pub(crate) fn done_to_purge(&self, now: UnixMs, count: Option<usize>) -> (usize, Spans) {
+        let Some(done) = &self.extras.done else { return Default::default() };
+        match count {
+            None => match done.count_at(now) {
+                0 => Default::default(),
+                count => (count, Spans::up_to(self.last_sequence)),
+            },
+            Some(count) => {
+                let chosen = self.newest_done(now, count);
+                (chosen.len(), done.spans_of(chosen))
+            }
+        }
+    }
+}
+
+/// Loading.
+impl Queue {
+    /// Adds done messages that a queue held when it was saved.
+    pub(crate) fn restore_done(&mut self, messages: &[DoneMessage<'_>]) {
+        for message in messages {
+            self.extras.for_adding().done.get_or_insert_default().insert(message);
+        }
+    }
+
+    /// Whether these done messages may be held beside the messages and the ids that the queue holds while it is loaded.
+    pub(crate) fn may_restore_done(&self, messages: &[DoneMessage<'_>]) -> bool {
+        let (mut sequences, mut names) = (BTreeSet::new(), BTreeSet::new());
+        messages.iter().all(|message| {
+            message.is_valid()
+                && message.sequence <= self.last_sequence
+                && sequences.insert(message.sequence)
+                && self.messages.locate(message.sequence).is_none()
+                && !self.holds_done(message.sequence, message.name)
+                && message.name.is_none_or(|name| {
+                    names.insert(name) && self.messages.find_named(name).is_none() && !self.remembers(name)
+                })
+        })
+    }
+
+    /// Whether a done message has this sequence or this name, whether or not its time has ended.
+    pub(crate) fn holds_done(&self, sequence: Sequence, name: Option<&[u8]>) -> bool {
+        self.extras.done.as_ref().is_some_and(|done| {
+            done.get(sequence).is_some() || name.is_some_and(|name| done.find_named(name).is_some())
+        })
+    }
+}

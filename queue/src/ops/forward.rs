@@ -1,0 +1,271 @@
+//! Forwarding: the first messages in delivery order are handed on by the server itself.
+//!
+//! It is a delivery without a lease in two steps. The server first learns which messages are next
+//! ([`Queue::next_to_forward`]) and writes them to their target. It then removes those that it has written
+//! ([`Queue::forwarded`]). If the target refuses a message, nothing has happened to it, and the queue tries again later
+//! ([`Queue::forwarding_failed`]).
+
+use super::super::forward::{Failing, Forward, Forwarding, RETRY};
+use super::super::id::Sequence;
+use super::super::record::StateKind;
+use super::super::recurring::Ended;
+use super::super::time::{DurationMs, UnixMs};
+use super::super::Queue;
+use super::deliver::{Lease, Pop};
+
+/// A message that is to be forwarded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outgoing<'a> {
+    /// The message.
+    pub sequence: Sequence,
+    /// Its due time.
+    pub due: UnixMs,
+    /// Its name.
+    pub name: Option<&'a [u8]>,
+    /// The payload.
+    pub payload: &'a [u8],
+}
+
+/// What an attempt to forward has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// The same as after the attempt before.
+    Same,
+    /// The error is another one than before, or there was none.
+    NewError,
+    /// It works again.
+    Recovered,
+}
+
+impl Queue {
+    /// Where the queue forwards its messages; `None` if they wait for a pop.
+    #[inline]
+    pub fn forward(&self) -> Option<&Forward> {
+        self.extras.forwarding.as_ref().map(|forwarding| &forwarding.to)
+    }
+
+    /// Why the queue cannot forward at present; `None` if it can, or does not forward at all.
+    pub fn failing(&self) -> Option<&Failing> {
+        self.extras.forwarding.as_ref()?.failing.as_ref()
+    }
+
+    /// Sets where the queue forwards its messages. What was wrong with another target is forgotten. O(1).
+    pub fn forward_to(&mut self, now: UnixMs, to: Option<Forward>) {
+        self.observe(now);
+        self.set_forward(to);
+    }
+
+    /// Applies where the queue forwards its messages.
+    pub(crate) fn set_forward(&mut self, to: Option<Forward>) {
+        if self.forward() != to.as_ref() {
+            match to {
+                Some(to) => {
+                    self.extras.for_adding().forwarding = Some(Box::new(Forwarding { to, failing: None }));
+                }
+                None => drop(self.extras.take(|parts| &mut parts.forwarding)),
+            }
+        }
+    }
+
+    /// When the queue has messages to forward: the instant of the view if it has some now, and the time of the next
+    /// attempt if the last one failed. `None` if there are none, or if a command or time must first let one be
+    /// delivered; the latter is part of [`Queue::next_wake`]. O(1), and O(priorities in use) for a queue that forwards.
+    #[inline]
+    pub fn next_forward(&self) -> Option<UnixMs> {
+        let forwarding = self.extras.forwarding.as_ref()?;
+        let at = self.view.at();
+        self.has_deliverable(at).then(|| forwarding.failing.as_ref().map_or(at, |failing| failing.retry.max(at)))
+    }
+
+    /// Whether the queue may try to forward at `now`: it forwards, and it does not wait after a failure.
+    pub fn may_forward(&self, now: UnixMs) -> bool {
+        let now = self.own_time(now);
+        self.extras.forwarding.as_ref().is_some_and(|forwarding| {
+            forwarding.failing.as_ref().is_none_or(|failing| {
+                // A time beyond the next attempt was planned under a clock that has stepped back since.
+                failing.retry <= now || failing.retry > now.after(RETRY)
+            })
+        })
+    }
+
+    /// Passes to `sink` the first messages in delivery order that may be forwarded at `now`, at most `count`, until it
+    /// returns `false`. O(log n) and O(1) for each message, beside what [`Queue::deliverable`] costs.
+    pub fn next_to_forward(&mut self, now: UnixMs, count: usize, mut sink: impl FnMut(Outgoing<'_>) -> bool) {
+        let count = self.deliverable(now, &Pop { count, lease: Lease::NoAck });
+        let now = self.own_time(now);
+        let next = match self.view.upcoming(&self.messages, now) {
+            Some(upcoming) => upcoming.take(count).collect(),
+            None => self.view.in_state(now, StateKind::Ready, count),
+        };
+        for sequence in next {
+            let Some((at, record)) = self.messages.of(sequence) else { break };
+            let bytes = self.messages.bytes(at);
+            if !sink(Outgoing { sequence, due: record.due, name: bytes.name, payload: bytes.payload }) {
+                break;
+            }
+        }
+    }
+
+    /// Removes messages that were forwarded; recurring ones wait for their next run. Passes to `sink` how late each was
+    /// that was never delivered before. Returns those that the queue still held. O(log n) for each.
+    pub fn forwarded(
+        &mut self,
+        now: UnixMs,
+        sequences: &[Sequence],
+        mut sink: impl FnMut(DurationMs),
+    ) -> Vec<Sequence> {
+        let now = self.observe(now);
+        let mut removed = Vec::with_capacity(sequences.len());
+        let mut turn = None;
+        for sequence in sequences {
+            let Some((at, record)) = self.refreshed(*sequence, now) else { continue };
+            if removed.is_empty() {
+                turn = self.messages.begin_turn(now);
+            }
+            self.give_turn(self.messages.group(at), turn);
+            self.count_lateness(at, &record, now).into_iter().for_each(&mut sink);
+            if record.recurring {
+                self.end_run(at, &record, Ended::Forwarded, None, now);
+            } else {
+                self.take(at, &record, now);
+            }
+            removed.push(*sequence);
+        }
+        self.count_forwarded(removed.len(), now);
+        removed
+    }
+
+    /// Counts messages that were forwarded at `now`.
+    pub(crate) fn count_forwarded(&mut self, count: usize, now: UnixMs) {
+        self.count_begun(count, now);
+        if count > 0 {
+            self.tally.rare().forwarded += count as u64;
+        }
+    }
+
+    fn forwarding_mut(&mut self) -> Option<&mut Forwarding> {
+        self.extras.held_mut()?.forwarding.as_deref_mut()
+    }
+
+    /// Records that the target has accepted messages.
+    pub fn forwarding_works(&mut self) -> Health {
+        match self.forwarding_mut().and_then(|forwarding| forwarding.failing.take()) {
+            Some(_) => Health::Recovered,
+            None => Health::Same,
+        }
+    }
+
+    /// Records that a message could not be forwarded, with the server's text. The queue tries again after [`RETRY`].
+    pub fn forwarding_failed(&mut self, now: UnixMs, error: &str) -> Health {
+        let now = self.own_time(now);
+        let Some(forwarding) = self.forwarding_mut() else { return Health::Same };
+        let before = forwarding.failing.take();
+        let is_same = before.as_ref().is_some_and(|before| &*before.error == error);
+        let since = before.map_or(now, |before| before.since);
+        forwarding.failing = Some(Failing { error: error.into(), since, retry: now.after(RETRY) });
+        if is_same {
+            Health::Same
+        } else {
+            Health::NewError
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::id::{Floor, Target};
+    use super::super::super::rate::Rate;
+    use super::super::super::settings::Settings;
+    use super::super::super::{Due, NewMessage};
+    use super::*;
+
+    fn at(ms: u64) -> UnixMs {
+        UnixMs::new(1_760_000_000_000 + ms)
+    }
+
+    fn to_stream() -> Option<Forward> {
+        Some(Forward::Stream { key: b"s"[..].into(), trim: None })
+    }
+
+    /// A queue that forwards, with messages that are due at 0, 1, 2 and so on.
+    fn queue(settings: Settings, messages: u64) -> Queue {
+        let (mut queue, mut floor) = (Queue::new(settings), Floor::default());
+        queue.forward_to(at(0), to_stream());
+        for nth in 0..messages {
+            queue.push(at(0), &mut floor, &NewMessage { due: Due::At(at(nth)), ..NewMessage::default() });
+        }
+        queue
+    }
+
+    fn next(queue: &mut Queue, now: u64, count: usize) -> Vec<Sequence> {
+        let mut next = Vec::new();
+        queue.next_to_forward(at(now), count, |message| {
+            next.push(message.sequence);
+            true
+        });
+        next
+    }
+
+    #[test]
+    fn messages_are_forwarded_in_delivery_order_and_removed_once_written() {
+        let mut queue = queue(Settings::default(), 4);
+        let first = next(&mut queue, 2, 9);
+        assert_eq!(first.len(), 3, "the fourth is not due");
+        assert_eq!(next(&mut queue, 2, 9), first, "nothing was removed");
+        assert_eq!(queue.forwarded(at(2), &first[..2], |_| ()), first[..2]);
+        assert_eq!(next(&mut queue, 2, 9), first[2..]);
+        assert_eq!(queue.forwarded(at(2), &first[..2], |_| ()), [], "each once");
+        let totals = queue.totals();
+        assert_eq!((totals.delivered, totals.forwarded, totals.acked), (2, 2, 0));
+    }
+
+    #[test]
+    fn a_queue_that_forwards_asks_for_the_timer_while_it_may_deliver() {
+        let mut queue = queue(Settings { maxinflight: 1, ..Settings::default() }, 2);
+        assert!(queue.next_forward().is_some(), "one is due");
+        queue.advance(at(1), usize::MAX);
+        assert_eq!(queue.next_forward(), Some(at(1)));
+        let mut receipt = Vec::new();
+        let pop = Pop { count: 1, lease: Lease::For(DurationMs::new(50)) };
+        queue.pop(at(1), &mut Floor::default(), &pop, &mut receipt, |_| ());
+        assert_eq!(queue.next_forward(), None, "MAXINFLIGHT holds it back");
+        let id = receipt[0].sequence.to_string();
+        queue.ack(at(2), &Target::parse(id.as_bytes()).unwrap());
+        assert!(queue.next_forward().is_some());
+        queue.suspend(at(3), None);
+        assert_eq!(queue.next_forward(), None, "paused");
+        queue.resume(at(4));
+        queue.forward_to(at(5), None);
+        assert_eq!(queue.next_forward(), None, "it does not forward");
+    }
+
+    #[test]
+    fn a_rate_holds_forwarding_back_until_it_allows_more() {
+        let rate = Rate { most: 2, period: DurationMs::new(10) };
+        let mut queue = queue(Settings { rate, ..Settings::default() }, 5);
+        let first = next(&mut queue, 9, 9);
+        assert_eq!(first.len(), 2);
+        queue.forwarded(at(9), &first, |_| ());
+        assert_eq!((queue.next_forward(), queue.next_wake()), (None, Some(at(19))));
+        assert_eq!(next(&mut queue, 19, 9).len(), 2);
+    }
+
+    #[test]
+    fn a_failure_is_retried_a_second_later_and_not_before() {
+        let mut queue = queue(Settings::default(), 1);
+        queue.advance(at(5), usize::MAX);
+        assert_eq!(queue.forwarding_failed(at(5), "OOM"), Health::NewError);
+        assert!(!queue.may_forward(at(1_004)) && queue.may_forward(at(1_005)));
+        assert_eq!(queue.next_forward(), Some(at(1_005)));
+        assert_eq!(queue.forwarding_failed(at(1_005), "OOM"), Health::Same);
+        assert_eq!(queue.forwarding_failed(at(2_005), "MISCONF"), Health::NewError);
+        let failing = queue.failing().unwrap();
+        assert_eq!((failing.since, failing.retry), (at(5), at(3_005)));
+        assert_eq!(queue.forwarding_works(), Health::Recovered);
+        assert_eq!(queue.forwarding_works(), Health::Same);
+        queue.forwarding_failed(at(4_000), "OOM");
+        queue.forward_to(at(4_000), Some(Forward::Channel { name: Box::default() }));
+        assert_eq!(queue.failing(), None, "another target");
+        assert_eq!(queue.duplicate().unwrap().forward(), queue.forward());
+    }
+}

@@ -1,0 +1,199 @@
+//! Nacks and burials: a delivery ends without an ack, or a command makes a message dead.
+
+use super::super::id::{Id, Sequence, Target};
+use super::super::record::{Phase, Reason, Record, State, StateKind};
+use super::super::recurring::Ended;
+use super::super::store::At;
+use super::super::time::{DurationMs, UnixMs};
+use super::super::Queue;
+
+/// The longest error text that is stored, in bytes.
+pub const ERROR_MAX: usize = 1024;
+
+/// How a consumer gives a message back.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Nack<'a> {
+    /// The delay until the message is due again, in place of the one that follows from `verdict`.
+    pub delay: Option<DurationMs>,
+    /// The error text; its first [`ERROR_MAX`] bytes are stored.
+    pub error: Option<&'a [u8]>,
+    /// How the delivery counts.
+    pub verdict: Verdict,
+}
+
+/// How a delivery that ends with a nack counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verdict {
+    /// A failed attempt: it spends a retry, and the message is due again after the queue's backoff.
+    #[default]
+    Failed,
+    /// No attempt, for example when a worker shuts down: the attempt is not counted, and the due time stays.
+    NotCounted,
+    /// The last attempt: the message becomes dead.
+    Rejected,
+}
+
+/// What becomes of a message that was given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// The message is due again at this instant.
+    Due(UnixMs),
+    /// The message is dead.
+    Dead {
+        /// The instant of death. It is explicit, since the queue's own time may be ahead of the instant with which the
+        /// effect is stamped.
+        died: UnixMs,
+        /// The reason.
+        reason: Reason,
+    },
+}
+
+/// The result of a nack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nacked<'a> {
+    /// The message.
+    pub sequence: Sequence,
+    /// The fate of the message.
+    pub fate: Fate,
+    /// Its number of attempts from now on.
+    pub attempts: u32,
+    /// The part of the error that is stored.
+    pub error: Option<&'a [u8]>,
+    /// Its state from now on.
+    pub state: State,
+}
+
+/// The result of a burial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buried<'a> {
+    /// The message.
+    pub sequence: Sequence,
+    /// The state that it was in.
+    pub was: StateKind,
+    /// Whether a message is dead now: this one, or the one that was kept beside it and has taken its place after the end
+    /// of its own TTL.
+    pub died: bool,
+    /// The part of the error that is stored.
+    pub error: Option<&'a [u8]>,
+}
+
+/// The part of an error that is stored.
+fn kept(error: &[u8]) -> &[u8] {
+    error.get(..ERROR_MAX).unwrap_or(error)
+}
+
+impl Queue {
+    /// Gives back a message in flight. If a recurring message becomes dead, only its run ends. If another message is kept
+    /// beside the delivery, that one takes the place. Returns `None` if the message is not in flight or the receipt is
+    /// stale. O(log n).
+    pub fn nack<'a>(&mut self, now: UnixMs, target: &Target<'_>, nack: &Nack<'a>) -> Option<Nacked<'a>> {
+        let now = self.observe(now);
+        let (at, record) = self.in_flight(target, now)?;
+        if record.is_kept_at(now) {
+            let state = self.pass_on(at, &record, now);
+            let fate = match state {
+                State::Dead { died, reason } => Fate::Dead { died, reason },
+                State::Delayed | State::Ready | State::InFlight => Fate::Due(record.due),
+            };
+            return Some(Nacked { sequence: record.sequence, fate, attempts: 0, error: None, state });
+        }
+        let dead = |reason| Fate::Dead { died: now, reason };
+        let expired = record.ttl.is_some_and(|ttl| ttl.end <= now);
+        let fate = match nack.verdict {
+            Verdict::Rejected => dead(Reason::Rejected),
+            Verdict::Failed | Verdict::NotCounted if expired => dead(Reason::Expired),
+            Verdict::Failed if record.retries.spent(record.attempts) => dead(Reason::Retries),
+            Verdict::Failed => {
+                let wait = nack.delay.unwrap_or_else(|| self.settings.backoff.after(record.sequence, record.attempts));
+                Fate::Due(now.after(wait))
+            }
+            Verdict::NotCounted => Fate::Due(nack.delay.map_or(record.due, |delay| now.after(delay))),
+        };
+        let attempts = match nack.verdict {
+            Verdict::Failed | Verdict::Rejected => record.attempts,
+            Verdict::NotCounted => record.attempts.saturating_sub(1),
+        };
+        let error = nack.error.map(kept);
+        if let (true, Fate::Dead { died, reason }) = (record.recurring, fate) {
+            self.end_run(at, &record, Ended::Nacked(error), Some((died, reason)), now);
+            let state = State::Dead { died, reason };
+            return Some(Nacked { sequence: record.sequence, fate, attempts, error, state });
+        }
+        let state = self.give_back(at, &record, fate, attempts, error, now);
+        Some(Nacked { sequence: record.sequence, fate, attempts, error, state })
+    }
+
+    /// Applies a nack, after which the message has `attempts` attempts. Returns its new state.
+    pub(crate) fn give_back(
+        &mut self,
+        at: At,
+        record: &Record,
+        fate: Fate,
+        attempts: u32,
+        error: Option<&[u8]>,
+        now: UnixMs,
+    ) -> State {
+        if record.is_kept_at(now) {
+            return self.pass_on(at, record, now);
+        }
+        let new = match fate {
+            Fate::Due(due) => Record { due, attempts, phase: Phase::Waiting, ..*record },
+            Fate::Dead { died, reason } => Record { attempts, phase: Phase::Dead { died, reason }, ..*record },
+        };
+        if error.is_some() {
+            self.messages.set_error(at, error);
+        }
+        self.rewrite(at, record, &new, now);
+        if new.attempts == 0 && new.phase == Phase::Waiting {
+            self.messages.mark_given_back(at);
+            self.end_chain(at);
+        }
+        self.tally.rare().nacked += 1;
+        let state = new.state_at(now);
+        if let State::Dead { reason, .. } = state {
+            self.tally.count_dead(reason);
+        }
+        state
+    }
+
+    /// Applies a nack of a delivery beside which a message is kept. Returns the state of that one.
+    fn pass_on(&mut self, at: At, record: &Record, now: UnixMs) -> State {
+        self.tally.rare().nacked += 1;
+        self.succeed(at, record, now)
+    }
+
+    /// Makes a live message dead, whether or not it was delivered; a recurring message fails its run. If another message
+    /// is kept beside a delivery, that one takes the place instead. Returns `None` if there is no such message or if it
+    /// is dead already. O(log n).
+    pub fn bury<'a>(&mut self, now: UnixMs, id: &Id<'_>, error: Option<&'a [u8]>) -> Option<Buried<'a>> {
+        let now = self.observe(now);
+        let at = self.messages.find(id)?;
+        let record = self.refresh(at, now);
+        let was = record.state_at(now).kind();
+        if was == StateKind::Dead {
+            return None;
+        }
+        let error = error.map(kept);
+        let died = if record.recurring && !record.is_kept_at(now) {
+            self.end_run(at, &record, Ended::Buried(error), Some((now, Reason::Rejected)), now);
+            true
+        } else {
+            self.reject(at, &record, error, now)
+        };
+        Some(Buried { sequence: record.sequence, was, error, died })
+    }
+
+    /// Applies a burial. Returns whether a message is dead now: if another one is kept, that one takes its place instead.
+    pub(crate) fn reject(&mut self, at: At, record: &Record, error: Option<&[u8]>, now: UnixMs) -> bool {
+        if record.is_kept_at(now) {
+            return self.succeed(at, record, now).kind() == StateKind::Dead;
+        }
+        if error.is_some() {
+            self.messages.set_error(at, error);
+        }
+        let phase = Phase::Dead { died: now, reason: Reason::Rejected };
+        self.rewrite(at, record, &Record { phase, ..*record }, now);
+        self.tally.count_dead(Reason::Rejected);
+        true
+    }
+}

@@ -1,0 +1,160 @@
+//! Groups: their turns, their settings, and what clients see of them.
+
+use super::super::groups::{Group, GroupId, GroupLimits, TurnState};
+use super::super::id::Sequence;
+use super::super::record::{StateKind, States};
+use super::super::spans::Spans;
+use super::super::time::UnixMs;
+use super::super::{Counts, Queue};
+use super::advance::PILED_MAX;
+use super::purge::Purged;
+
+/// The result of one step of a scan of groups: what it found, and the cursor of the next step.
+pub type GroupPage<'a> = (Vec<Group<'a>>, Option<u64>);
+
+/// Turns and limits.
+impl Queue {
+    /// Records that a group, or the messages without one, had its turn in the deliveries of one effect. O(log n).
+    #[inline]
+    pub(crate) fn give_turn(&mut self, group: Option<GroupId>, turn: Option<u64>) {
+        let Some(turn) = turn else { return };
+        self.messages.set_turn(group, turn);
+        if let Some(id) = group {
+            self.view.retune(&self.messages, id);
+        }
+    }
+
+    /// Applies new settings to the groups.
+    pub(crate) fn change_group_limits(&mut self, now: UnixMs) {
+        let limits = GroupLimits::from(&*self.settings);
+        if self.messages.group_limits().is_none_or(|held| held == limits) {
+            return;
+        }
+        self.view.advance_due(now);
+        self.messages.set_group_limits(limits);
+        self.view.set_group_limits(&self.messages, limits);
+    }
+
+    /// Corrects the recent deliveries of a rate limit and the turns of groups, if they lie in the future because another
+    /// clock, ahead of this one, has recorded them. Returns the queue's own time if that was necessary; it is a write.
+    pub fn correct_clock(&mut self, now: UnixMs) -> Option<UnixMs> {
+        let now = self.own_time(now);
+        let is_ahead = self.gate.is_ahead_of(now) || self.messages.turns_are_ahead_of(now);
+        is_ahead.then(|| {
+            self.pull_back(now);
+            now
+        })
+    }
+
+    /// Applies a correction.
+    pub(crate) fn pull_back(&mut self, now: UnixMs) {
+        self.gate.pull_back_to(now);
+        if self.messages.turns_are_ahead_of(now) {
+            self.messages.pull_turns_back_to(now);
+            self.view.retune_all(&self.messages);
+        }
+    }
+
+    /// Whether these turns may be restored while the queue is loaded.
+    pub(crate) fn may_restore(&self, turns: &TurnState<'_>) -> bool {
+        self.messages.groups().is_some_and(|groups| groups.may_restore(turns))
+    }
+}
+
+/// Looks.
+impl Queue {
+    /// The number of groups that have a message that is not dead, as of the last advance. O(1).
+    pub fn groups(&self) -> usize {
+        self.view.live_groups()
+    }
+
+    /// The number of messages that are due at `now` and wait for their group. O(log n).
+    pub fn blocked(&self, now: UnixMs) -> usize {
+        self.view.blocked(self.own_time(now))
+    }
+
+    /// Visits the next `count` groups, in the order of the hashes of their names, from `cursor` on. Returns those that
+    /// have a message that is not dead, and the next cursor, which is `None` at the end. O(count × log n).
+    pub fn scan_groups(&self, cursor: Option<u64>, count: usize) -> GroupPage<'_> {
+        let Some(groups) = self.messages.groups() else { return (Vec::new(), None) };
+        let (mut page, mut left, mut last) = (Vec::new(), count, None);
+        for (hash, id) in groups.iter_behind(cursor.map(|hash| hash << 1 | 1)) {
+            // A cursor holds the first 63 bits of a hash. Names that have these in common are returned together.
+            let hash = hash >> 1;
+            if left == 0 && last != Some(hash) {
+                return (page, last);
+            }
+            left = left.saturating_sub(1);
+            last = Some(hash);
+            let shown = self.view.summary(id);
+            let shown = shown.map(|(waiting, occupied, oldest_due)| (groups.name(id), waiting, occupied, oldest_due));
+            page.extend(shown.map(|(name, waiting, occupied, oldest_due)| Group {
+                name,
+                waiting,
+                occupied,
+                oldest_due,
+            }));
+        }
+        (page, None)
+    }
+
+    /// The number of messages of a group in each state at `now`. Due times are exact; ended leases and TTLs count as of
+    /// the last advance. The payloads are not counted, and done messages belong to
+    /// no group. O(log n).
+    pub fn counts_of_group(&self, now: UnixMs, name: &[u8]) -> Counts {
+        let Some(id) = self.group(name) else { return Counts::default() };
+        let counts = self.view.count_in_group(id, self.own_time(now));
+        let [delayed, ready, inflight, dead] = counts.map(|count| count as u64);
+        Counts { delayed, ready, inflight, dead, ..Counts::default() }
+    }
+
+    /// The first messages of a group in a state, at most `count`, in the order in which they will leave it; dead
+    /// messages are returned newest first. O(count × log n).
+    pub fn peek_group(&self, now: UnixMs, name: &[u8], kind: StateKind, count: usize) -> Vec<Sequence> {
+        self.group(name).map_or_else(Vec::new, |id| self.first_of_group(id, self.own_time(now), kind, count))
+    }
+
+    /// Removes the messages of a group that are in one of `states`, or the first `count` of them, in the order of the
+    /// states. O(m log n), where m is the number of messages removed.
+    pub fn purge_group(&mut self, now: UnixMs, name: &[u8], states: States, count: Option<usize>) -> Purged {
+        let now = self.observe(now);
+        self.catch_up(now);
+        let most = count.unwrap_or(usize::MAX);
+        let mut chosen: Vec<Sequence> = Vec::new();
+        // Done messages belong to no group.
+        if let (Some(id), Some(states)) = (self.group(name), states.within(States::HELD)) {
+            for kind in StateKind::ALL.into_iter().filter(|kind| states.contain(*kind)) {
+                let left = most - chosen.len();
+                // A recurring message whose run has failed is shown as dead: a purge of the dead does not end its
+                // series.
+                let kept = if kind == StateKind::Dead && states != States::HELD { self.view.failed() } else { 0 };
+                let mut found = self.first_of_group(id, now, kind, left.saturating_add(kept));
+                if kept > 0 {
+                    found.retain(|sequence| !self.is_recurring(*sequence));
+                }
+                found.truncate(left);
+                chosen.extend(found);
+            }
+        }
+        let spans = self.messages.spans_of(chosen);
+        Purged { count: self.remove_spans(&spans, now, false), spans, done: Spans::default() }
+    }
+
+    fn is_recurring(&self, sequence: Sequence) -> bool {
+        self.messages.locate(sequence).is_some_and(|at| self.messages.record(at).recurring)
+    }
+
+    fn group(&self, name: &[u8]) -> Option<GroupId> {
+        self.messages.groups()?.find(name)
+    }
+
+    /// The first messages of a group that are in a state. At most [`PILED_MAX`] that the view has in that state, but
+    /// that are no longer in it, are passed over.
+    fn first_of_group(&self, id: GroupId, now: UnixMs, kind: StateKind, count: usize) -> Vec<Sequence> {
+        let is_so = |sequence: &Sequence| {
+            self.messages.locate(*sequence).is_some_and(|at| self.messages.record(at).state_at(now).kind() == kind)
+        };
+        let seen = self.view.in_group(id, now, kind, count.saturating_add(PILED_MAX));
+        seen.into_iter().filter(is_so).take(count).collect()
+    }
+}

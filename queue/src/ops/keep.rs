@@ -1,0 +1,102 @@
+//! `REPLACE LATER`: a message is kept beside the delivery that it replaces, and takes its place when that ends.
+//!
+//! The kept message is the message of the id: it has the place in push order, and its record says what it will be. In
+//! its phase stand the deadline and the receipt of the delivery that still runs, so its state follows from the time
+//! alone: in flight until the deadline, and then whatever a message that was never delivered would be. The message that
+//! is being delivered is stored beside it, to be shown until then. If that was a run of a schedule, the series has ended.
+//!
+//! A schedule that is declared for such an id is kept in the same way: it replaces what is kept, not what is delivered.
+
+use super::super::effect::Image;
+use super::super::id::Sequence;
+use super::super::record::{Phase, Record, State};
+use super::super::store::{At, Leaving};
+use super::super::time::UnixMs;
+use super::super::Queue;
+
+impl Queue {
+    /// The phase of a message that replaces the one at `at` later; `None` if that one is not in flight, and is replaced
+    /// at once.
+    pub(crate) fn kept_beside(&self, at: At, now: UnixMs) -> Option<Phase> {
+        match self.messages.record(at).phase {
+            Phase::Leased { deadline, receipt } | Phase::Kept { deadline, receipt } if now < deadline => {
+                Some(Phase::Kept { deadline, receipt })
+            }
+            Phase::Waiting | Phase::Leased { .. } | Phase::Kept { .. } | Phase::Dead { .. } => None,
+        }
+    }
+
+    /// What is being delivered of the message at `at`, which is about to be replaced by a kept one; `None` if it is not
+    /// delivered, which only a forged effect can bring about.
+    pub(crate) fn leaving(&self, at: At) -> Option<Leaving> {
+        let record = self.messages.record(at);
+        if !matches!(record.phase, Phase::Leased { .. }) {
+            return self.messages.leaving(at).cloned();
+        }
+        let bytes = self.messages.bytes(at);
+        let record = Record { recurring: false, ..record };
+        Some(Leaving { record, payload: bytes.payload.into(), error: bytes.error.map(Box::from) })
+    }
+
+    /// Stores what is being delivered beside a kept message. O(log n).
+    pub(crate) fn set_leaving(&mut self, kept: Sequence, leaving: Leaving, now: UnixMs) {
+        let Some((at, record)) = self.messages.of(kept) else { return };
+        // The view counts the payload of a delivery that has ended.
+        self.view.unplace(&self.messages, at, &record);
+        self.messages.set_leaving(at, leaving);
+        self.view.place(&mut self.messages, at, &record, now);
+    }
+
+    /// Ends the delivery beside a kept message, which takes its place. Returns the state of that one: if its TTL has ended
+    /// meanwhile, it is dead. O(log n).
+    pub(crate) fn succeed(&mut self, at: At, record: &Record, now: UnixMs) -> State {
+        let new = Record { phase: Phase::Waiting, ..*record };
+        self.rewrite(at, record, &new, now);
+        let state = new.state_at(now);
+        if let State::Dead { reason, .. } = state {
+            self.tally.count_dead(reason);
+        }
+        state
+    }
+
+    /// The messages that are still delivered beside kept ones, with the sequences of these.
+    pub(crate) fn all_leaving(&self) -> impl Iterator<Item = (Sequence, Image<'_>)> + '_ {
+        self.messages.all_leaving().map(|(sequence, leaving)| {
+            let Leaving { record, payload, error } = leaving;
+            let error = error.as_deref();
+            (
+                sequence,
+                Image {
+                    record: *record,
+                    name: None,
+                    payload,
+                    error,
+                    group: None,
+                    origin: None,
+                    retain: None,
+                    recurring: None,
+                },
+            )
+        })
+    }
+
+    /// Whether these messages may be delivered beside kept ones of a queue that is being loaded.
+    pub(crate) fn may_resume(&self, leaving: &[(Sequence, Image<'_>)]) -> bool {
+        leaving.iter().all(|(sequence, image)| {
+            let at = self.messages.locate(*sequence);
+            let is_kept = at.is_some_and(|at| matches!(self.messages.record(at).phase, Phase::Kept { .. }));
+            let is_alone =
+                image.name.is_none() && image.origin.is_none() && image.recurring.is_none() && image.group.is_none();
+            is_kept && is_alone && image.is_valid() && matches!(image.record.phase, Phase::Leased { .. })
+        })
+    }
+
+    /// Stores messages that are delivered beside kept ones.
+    pub(crate) fn resume_beside(&mut self, leaving: &[(Sequence, Image<'_>)]) {
+        for (sequence, image) in leaving {
+            let Image { record, payload, error, .. } = *image;
+            let leaving = Leaving { record, payload: payload.into(), error: error.map(Box::from) };
+            self.set_leaving(*sequence, leaving, self.view.at());
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! Pushing one message or a batch.
+
+use super::super::effect::Image;
+use super::super::id::{Floor, Sequence};
+use super::super::order::FETCH_MAX;
+use super::super::origin::Origin;
+use super::super::record::{Phase, Record, StateKind, Ttl};
+use super::super::settings::Retries;
+use super::super::store::At;
+use super::super::time::{DurationMs, UnixMs};
+use super::super::Queue;
+use std::collections::BTreeSet;
+
+/// When a message may be delivered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Due {
+    /// It is due at once.
+    #[default]
+    Now,
+    /// It is due this long after its push.
+    After(DurationMs),
+    /// It is due at this instant. If that lies in the past, the message is ready at once and comes before those that
+    /// were due later.
+    At(UnixMs),
+}
+
+impl Due {
+    /// The due time of a message that is pushed or moved at `now`.
+    pub fn from(self, now: UnixMs) -> UnixMs {
+        match self {
+            Due::Now => now,
+            Due::After(delay) => now.after(delay),
+            Due::At(instant) => instant,
+        }
+    }
+}
+
+/// A message as its producer describes it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NewMessage<'a> {
+    /// The payload.
+    pub payload: &'a [u8],
+    /// The name that the producer chose.
+    pub name: Option<&'a [u8]>,
+    /// When it may be delivered.
+    pub due: Due,
+    /// The priority; higher ones are delivered first.
+    pub priority: i8,
+    /// The number of redeliveries, in place of the queue's setting.
+    pub retries: Option<Retries>,
+    /// The duration of its leases, in place of the queue's setting.
+    pub lease: Option<DurationMs>,
+    /// The time to live, in place of the queue's setting; zero is no limit.
+    pub ttl: Option<DurationMs>,
+    /// Whether it replaces a message of the same name, whatever the state of that message.
+    pub replace: bool,
+    /// The latest due time, counted from the first push of the chain of replacements.
+    pub maxwait: Option<DurationMs>,
+    /// Whether it lets a running delivery of the message that it replaces go on, and takes its place when that ends.
+    pub later: bool,
+    /// How long it is kept after its completion, in place of the queue's setting; zero is not at all.
+    pub retain: Option<DurationMs>,
+    /// The name of its group.
+    pub group: Option<&'a [u8]>,
+}
+
+/// The outcome of a push.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Pushed<'a> {
+    /// The message was added; the image is what others need to know of it.
+    Added {
+        /// The message.
+        image: Image<'a>,
+        /// Whether it replaced another message.
+        replaced: bool,
+    },
+    /// The queue holds a live or a done message of that name, or knows the id although its message is gone.
+    Duplicate,
+    /// The queue holds a dead message of that name.
+    HeldDead,
+    /// The payload is larger than the settings allow.
+    TooLarge,
+    /// The queue holds as many messages as `MAXLEN` allows.
+    Full {
+        /// The number of messages that it holds.
+        held: u64,
+    },
+    /// No sequence is left, which only a forged snapshot can bring about.
+    Exhausted,
+}
+
+/// Why a whole batch was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotPushed {
+    /// The queue holds this many messages, and the batch would exceed `MAXLEN`.
+    Full(u64),
+    /// One of the payloads has this many bytes, which is more than the settings allow.
+    TooLarge(usize),
+    /// No sequence is left, which only a forged snapshot can bring about.
+    Exhausted,
+}
+
+impl Queue {
+    /// Pushes a message. Every outcome but [`Pushed::Added`] changes nothing but a total. O(log n).
+    pub fn push<'a>(&mut self, now: UnixMs, floor: &mut Floor, message: &NewMessage<'a>) -> Pushed<'a> {
+        let now = self.observe(now);
+        let held = message.name.and_then(|name| self.messages.find_named(name));
+        if let Some(at) = held.filter(|_| !message.replace) {
+            return self.refuse_duplicate(at, now);
+        }
+        if self.is_refused_as_taken(message, now) {
+            return self.refused_id();
+        }
+        if self.is_too_large(message.payload) {
+            return Pushed::TooLarge;
+        }
+        let makes_room = held.is_some_and(|at| self.is_live(at, now));
+        if let (false, Some(held)) = (makes_room, self.full(now, 1)) {
+            self.tally.rare().rejected_full += 1;
+            return Pushed::Full { held };
+        }
+        self.enter(now, floor, message, held)
+    }
+
+    /// Pushes all messages, or none of them if they do not all fit. `sink` gets the outcome of each, in order:
+    /// [`Pushed::Added`], [`Pushed::Duplicate`] or [`Pushed::HeldDead`]. Returns an error if the batch was refused,
+    /// which changes nothing but a total. O(m log n).
+    pub fn push_all<'a>(
+        &mut self,
+        now: UnixMs,
+        floor: &mut Floor,
+        messages: &[NewMessage<'a>],
+        mut sink: impl FnMut(Pushed<'a>),
+    ) -> Result<(), NotPushed> {
+        let now = self.observe(now);
+        let last = self.last_sequence.max(Sequence(floor.sequence));
+        if last.0.checked_add(messages.len() as u64).is_none() {
+            return Err(NotPushed::Exhausted);
+        }
+        if let Some(size) = self.too_large_of(messages, now) {
+            return Err(NotPushed::TooLarge(size));
+        }
+        if self.settings.maxlen != 0 {
+            let added = self.count_added(now, messages);
+            if let Some(held) = self.full(now, added) {
+                self.tally.rare().rejected_full += messages.len() as u64;
+                return Err(NotPushed::Full(held));
+            }
+        }
+        for messages in messages.chunks(FETCH_MAX) {
+            self.fetch_named(messages.iter().filter_map(|message| message.name));
+            for message in messages {
+                let held = message.name.and_then(|name| self.messages.find_named(name));
+                sink(match held.filter(|_| !message.replace) {
+                    Some(at) => self.refuse_duplicate(at, now),
+                    None if self.is_refused_as_taken(message, now) => self.refused_id(),
+                    None => self.enter(now, floor, message, held),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The outcome of a push whose name the message at `at` has.
+    fn refuse_duplicate<'a>(&mut self, at: At, now: UnixMs) -> Pushed<'a> {
+        if !self.is_live(at, now) {
+            return Pushed::HeldDead;
+        }
+        self.refused_id()
+    }
+
+    fn refused_id<'a>(&mut self) -> Pushed<'a> {
+        self.tally.rare().duplicates += 1;
+        Pushed::Duplicate
+    }
+
+    /// Whether the id is taken although no message that is to be completed, or dead, has it.
+    fn is_refused_as_taken(&self, message: &NewMessage<'_>, now: UnixMs) -> bool {
+        !message.replace && message.name.is_some_and(|name| self.is_taken(name, now))
+    }
+
+    /// Whether a done message has this id, or the id is known although its message is gone.
+    fn is_taken(&self, name: &[u8], now: UnixMs) -> bool {
+        self.is_done(name, now) || self.is_known(name, now)
+    }
+
+    pub(crate) fn is_too_large(&self, payload: &[u8]) -> bool {
+        self.settings.maxpayload != 0 && payload.len() as u64 > self.settings.maxpayload
+    }
+
+    /// The size in bytes of the first payload that is too large and whose message would be added.
+    fn too_large_of(&self, messages: &[NewMessage<'_>], now: UnixMs) -> Option<usize> {
+        if self.settings.maxpayload == 0 {
+            return None;
+        }
+        let mut named = BTreeSet::new();
+        messages.iter().find_map(|message| {
+            let is_duplicate = message.name.is_some_and(|name| {
+                let is_taken = || self.messages.find_named(name).is_some() || self.is_taken(name, now);
+                !message.replace && (!named.insert(name) || is_taken())
+            });
+            (!is_duplicate && self.is_too_large(message.payload)).then_some(message.payload.len())
+        })
+    }
+
+    /// The number by which the batch would raise the count of messages that `MAXLEN` limits.
+    fn count_added(&self, now: UnixMs, messages: &[NewMessage<'_>]) -> u64 {
+        let mut added = 0;
+        let mut named = BTreeSet::new();
+        for message in messages {
+            let adds = match message.name {
+                None => true,
+                // The second message of a name is a duplicate of the first, or replaces it.
+                Some(name) if !named.insert(name) => false,
+                Some(name) => match self.messages.find_named(name) {
+                    None => message.replace || !self.is_taken(name, now),
+                    Some(at) => message.replace && !self.is_live(at, now),
+                },
+            };
+            added += u64::from(adds);
+        }
+        added
+    }
+
+    /// Whether the message counts towards `MAXLEN`.
+    pub(crate) fn is_live(&self, at: At, now: UnixMs) -> bool {
+        let record = self.messages.record(at);
+        record.recurring || record.state_at(now).kind() != StateKind::Dead
+    }
+
+    /// Adds a message for which there is room.
+    fn enter<'a>(&mut self, now: UnixMs, floor: &mut Floor, message: &NewMessage<'a>, held: Option<At>) -> Pushed<'a> {
+        let last = self.last_sequence.max(Sequence(floor.sequence));
+        let Some(sequence) = Sequence::next(last, now) else { return Pushed::Exhausted };
+
+        let chain = held.and_then(|at| self.chain_of(at, now)).unwrap_or(now);
+        let latest = message.maxwait.map_or(UnixMs::MAX, |wait| chain.after(wait));
+        let due = message.due.from(now).min(latest);
+        let ttl = message.ttl.unwrap_or(self.settings.ttl);
+        let record = Record {
+            sequence,
+            due,
+            priority: message.priority,
+            retries: message.retries.unwrap_or(self.settings.retries),
+            lease: message.lease,
+            ttl: (!ttl.is_zero()).then(|| Ttl::starting(ttl, due, now)),
+            attempts: 0,
+            phase: held.filter(|_| message.later).and_then(|at| self.kept_beside(at, now)).unwrap_or(Phase::Waiting),
+            recurring: false,
+        };
+        let origin = message.name.and_then(|_| Origin { accepted: now, chain: Some(chain) }.unless_told_by(sequence));
+        let image = Image {
+            record,
+            name: message.name,
+            payload: message.payload,
+            error: None,
+            group: message.group,
+            origin,
+            retain: message.retain,
+            recurring: None,
+        };
+        let replaced = self.take_in_for(held, now, &image);
+        floor.raise(self.last_sequence, self.last_receipt);
+        Pushed::Added { image, replaced }
+    }
+
+    /// Applies the push of a batch. Returns how many of the messages replaced none.
+    pub(crate) fn take_in_all(&mut self, now: UnixMs, images: &[Image<'_>]) -> usize {
+        let mut added = 0;
+        for images in images.chunks(FETCH_MAX) {
+            self.fetch_named(images.iter().filter_map(|image| image.name));
+            added += images.iter().filter(|image| !self.take_in(now, image)).count();
+        }
+        added
+    }
+
+    /// Loads what the replacement of messages with these names is going to touch into the cache. It changes nothing.
+    fn fetch_named<'a>(&self, names: impl Iterator<Item = &'a [u8]>) {
+        let places = self.messages.fetch_named(names);
+        if !places.is_empty() {
+            self.view.fetch(&self.messages, &places);
+        }
+    }
+
+    /// Applies a push: adds the message in place of one of the same name. Returns whether there was one.
+    pub(crate) fn take_in(&mut self, now: UnixMs, image: &Image<'_>) -> bool {
+        let held = image.name.and_then(|name| self.messages.find_named(name));
+        self.take_in_for(held, now, image)
+    }
+
+    /// [`Queue::take_in`], if the message of the same name is known to be at `held`.
+    fn take_in_for(&mut self, held: Option<At>, now: UnixMs, image: &Image<'_>) -> bool {
+        let mut replaced = held.is_some();
+        let mut leaving = None;
+        if let Some(at) = held {
+            let record = self.refresh(at, now);
+            if matches!(image.record.phase, Phase::Kept { .. }) {
+                leaving = self.leaving(at);
+            }
+            self.replace_with_image(at, &record, image, now);
+        } else {
+            if let Some(name) = image.name {
+                replaced = self.drop_done_named(name, now);
+                self.unlearn(name);
+            }
+            self.view.advance_due(now);
+            self.insert_image(image, now);
+        }
+        if let Some(leaving) = leaving {
+            self.set_leaving(image.record.sequence, leaving, now);
+        }
+        self.last_sequence = self.last_sequence.max(image.record.sequence);
+        self.tally.pushed += 1;
+        replaced
+    }
+
+    /// Returns how many messages the queue holds if `added` more would exceed `MAXLEN`, and `None` if they fit.
+    pub(crate) fn full(&mut self, now: UnixMs, added: u64) -> Option<u64> {
+        let most = self.settings.maxlen;
+        if most == 0 || added == 0 {
+            return None;
+        }
+        if self.held().saturating_add(added) > most {
+            // Some of them may be dead by now.
+            self.catch_up(now);
+        }
+        Some(self.held()).filter(|held| held.saturating_add(added) > most)
+    }
+
+    /// The number of messages that are not dead.
+    pub(crate) fn held(&self) -> u64 {
+        (self.messages.len() - self.view.dead()) as u64
+    }
+}

@@ -1,0 +1,71 @@
+//! Redriving: dead messages become live again, as if they had never been delivered.
+
+use super::super::id::Id;
+use super::super::record::{Record, StateKind};
+use super::super::spans::Spans;
+use super::super::store::At;
+use super::super::time::UnixMs;
+use super::super::Queue;
+use super::push::Due;
+
+/// Which dead messages to redrive.
+#[derive(Clone, Copy, Debug)]
+pub enum Which<'a> {
+    /// The oldest, at most this many.
+    Oldest(usize),
+    /// The messages with these ids, as far as they are dead; `None` stands for an id that no message can have.
+    Named(&'a [Option<Id<'a>>]),
+}
+
+/// The result of a redrive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redriven {
+    /// The number of messages.
+    pub count: usize,
+    /// The messages.
+    pub spans: Spans,
+    /// Their new due time.
+    pub due: UnixMs,
+}
+
+impl Queue {
+    /// Makes dead messages live again, with no attempts, no error and the due time `due`. O(m log n), where m is the
+    /// number of messages redriven.
+    pub fn redrive(&mut self, now: UnixMs, which: &Which<'_>, due: Due) -> Redriven {
+        let now = self.observe(now);
+        let due = due.from(now);
+        let chosen = match *which {
+            Which::Oldest(count) => {
+                self.catch_up(now);
+                self.view.oldest_of_dead(count)
+            }
+            Which::Named(ids) => {
+                let places: Vec<_> = ids.iter().flatten().filter_map(|id| self.messages.find(id)).collect();
+                let records = places.into_iter().map(|at| self.messages.record(at));
+                let is_dead = |record: &Record| record.state_at(now).kind() == StateKind::Dead && !record.recurring;
+                let dead = records.filter(is_dead);
+                dead.map(|record| record.sequence).collect()
+            }
+        };
+        let spans = self.messages.spans_of(chosen);
+        Redriven { count: self.redrive_spans(&spans, due, now), spans, due }
+    }
+
+    /// Applies a redrive of the messages in `spans`, and returns how many there are.
+    pub(crate) fn redrive_spans(&mut self, spans: &Spans, due: UnixMs, now: UnixMs) -> usize {
+        let redriven = self.messages.in_spans(spans);
+        self.for_each_refreshed(&redriven, now, |queue, at, record| queue.revive(at, record, due, now));
+        redriven.len()
+    }
+
+    /// Makes one message live again.
+    fn revive(&mut self, at: At, record: &Record, due: UnixMs, now: UnixMs) {
+        let revived = Record { attempts: 0, ..record.moved_to(due, now) };
+        self.rewrite(at, record, &revived, now);
+        if self.messages.bytes(at).error.is_some() {
+            self.messages.set_error(at, None);
+        }
+        self.end_chain(at);
+        self.tally.rare().redriven += 1;
+    }
+}

@@ -1,0 +1,241 @@
+//! The ends of runs of recurring messages: a run was completed, or it failed for good.
+//!
+//! The message then waits for the next time of its rule, with no attempts and without a receipt, or it is removed if
+//! the series is over. If the run failed, a dead copy of the message is kept. The queue that decides computes the next
+//! time and the sequences; [`RunEnd`] carries them, and applying it decides nothing. The ends that an operation brought
+//! about are collected until [`Queue::take_ends`] hands them over for replication.
+
+use super::super::effect::Image;
+use super::super::id::Sequence;
+use super::super::order::Key;
+use super::super::record::{Phase, Reason, Record, State, StateKind, Ttl};
+use super::super::recurring::{Ended, Failure, Next, Recurring, RunEnd, Series};
+use super::super::rule::Rule;
+use super::super::store::{At, Bytes};
+use super::super::time::UnixMs;
+use super::super::Queue;
+use super::advance::BYTES_OF_A_STEP;
+
+impl Queue {
+    /// When the first of the runs failed that [`Queue::end_failed_runs`] is to end; `None` if there is none. O(1).
+    #[inline]
+    pub fn first_failed_run(&self) -> Option<UnixMs> {
+        self.view.first_failed().map(Key::time)
+    }
+
+    /// Ends the runs that time alone has made fail, in about `budget` steps. This is a write, so only a master does it.
+    /// A run takes one step, one more for each [`BYTES_OF_A_STEP`] of its payload, and those of its rule.
+    pub fn end_failed_runs(&mut self, now: UnixMs, budget: usize) {
+        let now = self.observe(now);
+        let mut steps = 0;
+        while steps < budget {
+            let Some(key) = self.view.first_failed() else { break };
+            let Some(at) = self.messages.find_sequence(key.sequence()) else { break };
+            let record = self.messages.record(at);
+            steps += 1 + self.messages.bytes(at).payload.len() / BYTES_OF_A_STEP;
+            steps +=
+                self.messages.recurring(at).map_or(0, |state| state.shown().map_or(0, |series| series.rule.steps()));
+            if !self.end_overdue_run(at, &record, now) {
+                break;
+            }
+        }
+    }
+
+    /// Ends the run of a recurring message if time has made it fail. Returns whether it has.
+    pub(crate) fn end_overdue_run(&mut self, at: At, record: &Record, now: UnixMs) -> bool {
+        let State::Dead { died, reason } = record.state_at(now) else { return false };
+        self.end_run(at, record, Ended::ByTime, Some((died, reason)), now);
+        true
+    }
+
+    /// The ends of runs that operations have brought about since the last call, for replication.
+    pub fn take_ends(&mut self) -> Vec<RunEnd> {
+        self.extras.take(|parts| &mut parts.unsent).map_or_else(Vec::new, |unsent| unsent.0)
+    }
+
+    /// Decides what follows the end of a run, and applies it. `failure` is when and why the run failed, if it did.
+    pub(crate) fn end_run(
+        &mut self,
+        at: At,
+        record: &Record,
+        how: Ended<'_>,
+        failure: Option<(UnixMs, Reason)>,
+        now: UnixMs,
+    ) {
+        let mut last = self.last_sequence;
+        let mut given = || {
+            last = Sequence::next(last, now)?;
+            Some(last)
+        };
+        let keeps_copies = self.settings.deadlen != Some(0);
+        let failure = failure.map(|(died, reason)| {
+            let copy = if keeps_copies { given() } else { None };
+            Failure { died, reason, copy }
+        });
+        let next = match self.messages.recurring(at).and_then(|state| self.following(state, record, how, now)) {
+            None => Next::Over,
+            Some((due, Renewal::No)) => Next::At(due),
+            // If the sequences are exhausted, which only a forged snapshot can bring about, the series is over.
+            Some((due, Renewal::Yes)) => given().map_or(Next::Over, |sequence| Next::Renewed(due, sequence)),
+        };
+        let end = RunEnd { sequence: record.sequence, failure, next };
+        self.apply_end(at, record, how, &end, now);
+        self.extras.for_adding().unsent.get_or_insert_default().0.push(end);
+    }
+
+    /// The due time of the run that follows the current one; `None` if the series is over.
+    fn following(&self, state: &Recurring, record: &Record, how: Ended<'_>, now: UnixMs) -> Option<(UnixMs, Renewal)> {
+        let left = match (state.times_left, &state.series) {
+            (Some(left), Some(_)) => Some(left.saturating_sub(1)),
+            (left, _) => left,
+        };
+        let is_left = |left: Option<u64>| left != Some(0);
+        // A burial of a message that waits for its next run makes just that run fail.
+        let skips = matches!(how, Ended::Buried(_)) && record.state_at(now).kind() == StateKind::Delayed;
+        // The clock of the server that delivered it may have been ahead: the time for which this run was due does not
+        // come again.
+        let from = if matches!(record.phase, Phase::Leased { .. }) { now.max(record.due) } else { now };
+        let after = |rule: &Rule| match rule.next_after(from) {
+            Some(next) if skips && next == record.due => rule.next_after(next),
+            next => next,
+        };
+        let found = |series: &Series, due: UnixMs| Some(due).filter(|due| series.covers(*due));
+        match &state.declared {
+            None => {
+                let series = state.series.as_ref().filter(|_| is_left(left))?;
+                Some((found(series, after(&series.rule)?)?, Renewal::No))
+            }
+            Some(declared) => {
+                let series = &declared.series;
+                let left = if has_same_times(state, series) { left } else { series.times };
+                let first = declared.first.filter(|first| *first > now);
+                let due = first.or_else(|| after(&series.rule)).filter(|_| is_left(left))?;
+                Some((found(series, due)?, Renewal::Yes))
+            }
+        }
+    }
+
+    /// Applies the end of a run.
+    pub(crate) fn apply_end(&mut self, at: At, record: &Record, how: Ended<'_>, end: &RunEnd, now: UnixMs) {
+        match how {
+            Ended::Acked | Ended::Completed => self.tally.acked += 1,
+            Ended::Nacked(_) => self.tally.rare().nacked += 1,
+            Ended::Taken | Ended::Forwarded | Ended::Buried(_) | Ended::ByTime => {}
+        }
+        if let (Some(failure), Ended::Nacked(_) | Ended::Buried(_)) = (end.failure, how) {
+            // The death of a run that time has ended is counted when time moves the message.
+            self.tally.count_dead(failure.reason);
+        }
+        if let Some(Failure { died, reason, copy: Some(copy) }) = end.failure {
+            self.keep_copy(at, record, copy, Phase::Dead { died, reason }, how.error(), now);
+        }
+        let Some(at) = self.messages.find_sequence(record.sequence) else { return };
+        match end.next {
+            Next::Over => self.remove(at, record),
+            Next::At(due) => self.begin_run(at, record, how, end, due, now),
+            Next::Renewed(due, sequence) => self.renew(at, record, how, end, due, sequence, now),
+        }
+    }
+
+    /// Adds a dead copy of a message whose run has failed.
+    fn keep_copy(&mut self, at: At, record: &Record, copy: Sequence, phase: Phase, error: Option<&[u8]>, now: UnixMs) {
+        let bytes = self.messages.bytes(at);
+        let payload = bytes.payload.to_vec();
+        let error = error.or(bytes.error).map(<[u8]>::to_vec);
+        let group = self.messages.group_name(at).map(<[u8]>::to_vec);
+        let dead = Record { sequence: copy, phase, recurring: false, ..*record };
+        let bytes = Bytes { name: None, payload: &payload, error: error.as_deref(), origin: None };
+        self.insert(&dead, bytes, group.as_deref(), now);
+        self.last_sequence = self.last_sequence.max(copy);
+    }
+
+    /// Lets a message wait for its next run.
+    fn begin_run(&mut self, at: At, record: &Record, how: Ended<'_>, end: &RunEnd, due: UnixMs, now: UnixMs) {
+        let mut priority = record.priority;
+        if let Some(state) = self.messages.recurring_mut(at) {
+            count_run(state, how, end, now);
+            priority = state.priority;
+        }
+        if self.messages.bytes(at).error.is_some() {
+            self.messages.set_error(at, None);
+        }
+        self.rewrite(at, record, &Record { attempts: 0, priority, ..record.moved_to(due, now) }, now);
+    }
+
+    /// Lets a message wait for its next run as it was declared during the last one.
+    #[allow(clippy::too_many_arguments, reason = "the end of a run and where its message is")]
+    fn renew(
+        &mut self,
+        at: At,
+        record: &Record,
+        how: Ended<'_>,
+        end: &RunEnd,
+        due: UnixMs,
+        sequence: Sequence,
+        now: UnixMs,
+    ) {
+        let Some(mut state) = self.messages.recurring(at).cloned() else { return };
+        let name = self.messages.bytes(at).name.map(<[u8]>::to_vec);
+        let Some(declared) = state.declared.take() else { return };
+        count_run(&mut state, how, end, now);
+        let times_left =
+            if has_same_times(&state, &declared.series) { state.times_left } else { declared.series.times };
+        let renewed = Record {
+            sequence,
+            due,
+            priority: declared.priority,
+            retries: declared.retries,
+            lease: declared.lease,
+            ttl: (!declared.ttl.is_zero()).then(|| Ttl::starting(declared.ttl, due, now)),
+            attempts: 0,
+            phase: Phase::Waiting,
+            recurring: true,
+        };
+        let state = Recurring { series: Some(declared.series), priority: declared.priority, times_left, ..state };
+        let image = Image {
+            record: renewed,
+            name: name.as_deref(),
+            payload: &declared.payload,
+            error: None,
+            group: declared.group.as_deref(),
+            origin: None,
+            retain: None,
+            recurring: Some(Box::new(state)),
+        };
+        self.replace_with_image(at, record, &image, now);
+        self.last_sequence = self.last_sequence.max(sequence);
+    }
+
+    /// Records that a delivery of a recurring message began.
+    pub(crate) fn note_run(&mut self, at: At, now: UnixMs) {
+        if let Some(state) = self.messages.recurring_mut(at) {
+            state.last_run = Some(now);
+        }
+    }
+}
+
+/// Whether the next run is that of another declaration.
+enum Renewal {
+    No,
+    Yes,
+}
+
+/// Whether a declaration names the same number of runs as the series that runs, whose count then goes on.
+pub(crate) fn has_same_times(state: &Recurring, declared: &Series) -> bool {
+    state.series.as_ref().is_some_and(|series| series.times == declared.times)
+}
+
+/// Counts the end of a run.
+fn count_run(state: &mut Recurring, how: Ended<'_>, end: &RunEnd, now: UnixMs) {
+    if state.series.is_none() {
+        // It was an ordinary message until now.
+        state.last_run = None;
+        return;
+    }
+    state.runs = state.runs.saturating_add(1);
+    state.failed_runs = state.failed_runs.saturating_add(u64::from(end.failure.is_some()));
+    state.times_left = state.times_left.map(|left| left.saturating_sub(1));
+    if matches!(how, Ended::Taken | Ended::Forwarded) {
+        state.last_run = Some(now);
+    }
+}

@@ -1,0 +1,622 @@
+//! Input that no queue wrote: damaged bytes, and forged effects that are well-formed.
+//!
+//! Refused input changes nothing. Accepted input results in a queue that works: it can be saved and loaded, survives
+//! every operation, and can be drained. Nothing panics (the debug build also checks sums) or hangs.
+
+use crate::exercise::{apply, at, lively, pop, reload, survive, NOW};
+use crate::history::targets;
+use dq_queue::backoff::{Backoff, Percent};
+use dq_queue::forward::Forward;
+use dq_queue::id::{Floor, Receipt, Sequence};
+use dq_queue::rate::{Rate, RateLog};
+use dq_queue::rule::Rule;
+use dq_queue::settings::{GroupOrder, Retries, Settings};
+use dq_queue::time::{DurationMs, UnixMs};
+use dq_queue::wire::{Loader, QueueHeader, VERSION};
+use dq_queue::{
+    Declaration, DoneMessage, Effect, Ended, Failure, Fate, Grant, Image, KnownId, Lease, Next, Origin, Pause, Phase,
+    Queue, Reason, Record, Recurring, Refused, RunEnd, Series, Span, Spans, Stamped, Totals, Ttl, TurnState,
+};
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+fn encoded(effect: Effect<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    Stamped { now: at(NOW), effect }.encode(&mut bytes).unwrap();
+    bytes
+}
+
+/// A change to some bytes.
+#[derive(Clone, Debug)]
+enum Damage {
+    Set(usize, u8),
+    Flip(usize, u8),
+    Cut(usize),
+    Insert(usize, u8),
+    Remove(usize),
+    /// Overwrites bytes with a number of the largest size.
+    Enlarge(usize),
+}
+
+fn damage() -> impl Strategy<Value = Vec<Damage>> {
+    let where_ = any::<prop::sample::Index>().prop_map(|index| index.index(1 << 20));
+    let one = (where_, any::<u8>(), 0..12).prop_map(|(place, byte, kind)| match kind {
+        0..=3 => Damage::Set(place, byte),
+        4..=7 => Damage::Flip(place, byte % 8),
+        8 => Damage::Cut(place),
+        9 => Damage::Insert(place, byte),
+        10 => Damage::Remove(place),
+        _ => Damage::Enlarge(place),
+    });
+    prop::collection::vec(one, 1..4)
+}
+
+fn damaged(mut bytes: Vec<u8>, damages: &[Damage]) -> Vec<u8> {
+    for damage in damages {
+        let len = bytes.len().max(1);
+        match *damage {
+            Damage::Set(place, byte) => bytes.iter_mut().skip(place % len).take(1).for_each(|held| *held = byte),
+            Damage::Flip(place, bit) => bytes.iter_mut().skip(place % len).take(1).for_each(|held| *held ^= 1 << bit),
+            Damage::Cut(place) => bytes.truncate(place % len),
+            Damage::Insert(place, byte) => bytes.insert(place % len % (bytes.len() + 1), byte),
+            Damage::Remove(place) if !bytes.is_empty() => drop(bytes.remove(place % len)),
+            Damage::Remove(_) => {}
+            Damage::Enlarge(place) => {
+                let place = place % len % (bytes.len() + 1);
+                bytes.splice(place..(place + 1).min(bytes.len()), [0xcf].into_iter().chain([0xff; 8]));
+            }
+        }
+    }
+    bytes
+}
+
+/// One effect of every kind.
+pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
+    let sequences: Vec<Sequence> = queue.images().map(|image| image.record.sequence).collect();
+    let (last, receipt) = queue.last_given();
+    let next = Sequence(last.0 + 1);
+    let record = Record { sequence: next, attempts: 0, phase: Phase::Waiting, ..queue.images().next().unwrap().record };
+    let image = Image {
+        record,
+        name: Some(b"new"),
+        payload: b"payload",
+        error: None,
+        group: Some(b"another"),
+        origin: Some(Origin { accepted: at(NOW - 1), chain: Some(at(NOW - 2)) }),
+        retain: Some(DurationMs::new(70)),
+        recurring: None,
+    };
+    let kept = queue.images().find(|image| matches!(image.record.phase, Phase::Kept { .. })).unwrap().record.sequence;
+    let phase = Phase::Leased { deadline: at(NOW + 8), receipt: Receipt(receipt.0 - 1) };
+    let leaving = Image { record: Record { attempts: 1, phase, ..record }, name: None, origin: None, ..image.clone() };
+    let later = Phase::Kept { deadline: at(NOW + 9), receipt };
+    let later = Image { record: Record { phase: later, ..record }, name: Some(b"every-70"), ..image.clone() };
+    let grant = |sequence| Grant { sequence, attempt: 2, deadline: at(NOW + 9), receipt: Receipt(receipt.0 + 1) };
+    let images: Vec<Image<'_>> = queue.images().collect();
+    let span = |(first, last): &(usize, usize)| Span { first: sequences[*first], last: sequences[*last] };
+    let spans = |ends: &[(usize, usize)]| Spans::new(ends.iter().map(span).collect()).unwrap();
+    let named = |name: &[u8]| images.iter().find(|image| image.name == Some(name)).unwrap();
+    let (waiting, running) = (named(b"every-50").record.sequence, named(b"every-70").record.sequence);
+    let scheduled =
+        Image { record: Record { sequence: next, ..named(b"every-50").record }, ..named(b"every-50").clone() };
+    let failure = Failure { died: at(NOW), reason: Reason::Rejected, copy: Some(next) };
+    let end = |sequence, failure| RunEnd { sequence, failure, next: Next::At(at(NOW + 50)) };
+    let failed = RunEnd { next: Next::Renewed(at(NOW + 7), Sequence(next.0 + 1)), ..end(running, Some(failure)) };
+    let done = queue.done().next().unwrap();
+    vec![
+        encoded(Effect::Push(Some(*queue.settings()), vec![image])),
+        encoded(Effect::Push(None, vec![later])),
+        encoded(Effect::Deliver(vec![grant(sequences[0])])),
+        encoded(Effect::Deliver(sequences.iter().copied().map(grant).collect())),
+        encoded(Effect::Take(sequences.clone())),
+        encoded(Effect::Ack(vec![sequences[7]])),
+        encoded(Effect::Ack(sequences.clone())),
+        encoded(Effect::Nack(sequences[2], Fate::Due(at(NOW + 7)), 1, Some(b"why"))),
+        encoded(Effect::Nack(sequences[3], Fate::Dead { died: at(NOW), reason: Reason::Rejected }, 1, None)),
+        encoded(Effect::Extend(sequences[4], at(NOW + 77))),
+        encoded(Effect::Trim(Spans::up_to(sequences[3]))),
+        encoded(Effect::Cancel(sequences.clone(), vec![b"gone"])),
+        encoded(Effect::Reschedule(sequences[5], Some(at(NOW + 5)), Some(-3))),
+        encoded(Effect::Promote(at(NOW + 5), spans(&[(1, 3), (5, 5)]))),
+        encoded(Effect::Bury(sequences[1], Some(b"why"))),
+        encoded(Effect::Pause(Pause::Until(at(NOW + 8)))),
+        encoded(Effect::Redrive(Spans::up_to(last), at(NOW + 6))),
+        encoded(Effect::Purge(spans(&[(0, 2), (4, 5)]), Spans::up_to(last))),
+        encoded(Effect::Complete(sequences[4], Some(at(NOW + 70)), Some(b"result"))),
+        encoded(Effect::TrimDone(Spans::up_to(last))),
+        encoded(Effect::Keep(vec![DoneMessage { name: None, sequence: Sequence(last.0 - 1), ..done }])),
+        encoded(Effect::Create(*queue.settings(), None)),
+        encoded(Effect::Alter(*queue.settings(), None)),
+        encoded(Effect::PullBack),
+        encoded(Effect::Begin(queue.header())),
+        encoded(Effect::Continue(images)),
+        encoded(Effect::Resume(vec![(kept, leaving)])),
+        encoded(Effect::Recall(vec![KnownId { name: b"recalled", accepted: at(NOW) }])),
+        encoded(Effect::Turns(TurnState {
+            last: NOW << 21,
+            ungrouped: NOW << 20,
+            groups: vec![(b"group", NOW << 20 | 7)],
+        })),
+        encoded(Effect::Schedule(None, scheduled)),
+        encoded(Effect::Declare(waiting, Some(Box::new(declaration(50))))),
+        encoded(Effect::Declare(running, None)),
+        encoded(Effect::EndRuns(Ended::Acked, sequences[2..4].to_vec(), vec![end(waiting, None)])),
+        encoded(Effect::EndRuns(Ended::Completed, Vec::new(), vec![end(waiting, None)])),
+        encoded(Effect::EndRuns(Ended::Taken, vec![sequences[2]], vec![end(waiting, None)])),
+        encoded(Effect::EndRuns(Ended::Nacked(Some(b"why")), Vec::new(), vec![failed])),
+        encoded(Effect::EndRuns(Ended::Buried(None), Vec::new(), vec![end(waiting, Some(failure))])),
+        encoded(Effect::EndRuns(Ended::ByTime, Vec::new(), vec![RunEnd { next: Next::Over, ..failed }])),
+        encoded(Effect::EndRuns(Ended::Forwarded, vec![sequences[2]], vec![end(waiting, None)])),
+        encoded(Effect::Forward(sequences)),
+        encoded(Effect::Create(*queue.settings(), forward(0))),
+        encoded(Effect::Alter(*queue.settings(), forward(3))),
+        encoded(Effect::Alter(*queue.settings(), forward(4))),
+        encoded(Effect::Alter(*queue.settings(), forward(5))),
+    ]
+}
+
+fn forward(nth: usize) -> Option<Box<Forward>> {
+    targets().into_iter().nth(nth).map(Box::new)
+}
+
+fn declaration(every: u64) -> Declaration {
+    Declaration {
+        series: Series {
+            rule: Rule::Every { every: DurationMs::new(every), offset: DurationMs::new(3) },
+            until: Some(at(NOW.saturating_add(every))),
+            times: Some(every),
+        },
+        first: Some(at(NOW + 1)),
+        payload: b"declared".as_slice().into(),
+        priority: 1,
+        retries: Retries::UNLIMITED,
+        lease: Some(DurationMs::new(every)),
+        ttl: DurationMs::ZERO,
+        group: (every % 2 == 0).then(|| b"declared".as_slice().into()),
+    }
+}
+
+/// Numbers at the limits of types and ranges.
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        0u64..3,
+        NOW - 100..NOW + 100,
+        Just(UnixMs::MAX_AT),
+        Just(UnixMs::MAX.as_ms() - 1),
+        Just(UnixMs::MAX.as_ms()),
+        Just(1 << 53),
+        Just(u64::MAX - 1),
+        Just(u64::MAX),
+        any::<u64>(),
+    ]
+}
+
+fn sequence() -> impl Strategy<Value = Named> {
+    prop_oneof![4 => (0usize..20).prop_map(Named::Held), 3 => (1u64..4).prop_map(Named::Next), 1 => number().prop_map(Named::Any)]
+}
+
+/// The sequence or receipt that a forged effect names.
+#[derive(Clone, Copy, Debug)]
+enum Named {
+    Held(usize),
+    Next(u64),
+    Any(u64),
+}
+
+impl Named {
+    fn sequence(self, queue: &Queue) -> Sequence {
+        match self {
+            Named::Held(nth) => queue.images().map(|image| image.record.sequence).nth(nth).unwrap_or(Sequence::ZERO),
+            Named::Next(more) => Sequence(queue.last_given().0 .0.saturating_add(more)),
+            Named::Any(number) => Sequence(number),
+        }
+    }
+
+    fn receipt(self, queue: &Queue) -> Receipt {
+        match self {
+            Named::Held(_) => queue.last_given().1,
+            Named::Next(more) => Receipt(queue.last_given().1 .0.saturating_add(more)),
+            Named::Any(number) => Receipt(number),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct ForgedImage {
+    sequence: Named,
+    due: u64,
+    priority: i8,
+    retries: i32,
+    lease: Option<u64>,
+    ttl: Option<(u64, u64)>,
+    attempts: u32,
+    phase: (u8, u64, Named),
+    name: Option<u8>,
+    error: bool,
+    accepted: Option<u64>,
+    group: Option<u8>,
+    size: usize,
+}
+
+/// The message, when it failed and its copy, when it is due next and its new sequence.
+type ForgedEnd = (Named, Option<(u64, Option<Named>)>, Option<(u64, Option<Named>)>);
+
+#[derive(Clone, Debug)]
+enum Forged {
+    Push(Vec<ForgedImage>),
+    Continue(Vec<ForgedImage>),
+    Deliver(Vec<(Named, u32, u64, Named)>),
+    Take(Vec<Named>),
+    Forward(Vec<Named>),
+    Ack(Vec<Named>),
+    Complete(Named, Option<u64>, bool),
+    TrimDone(Vec<Named>),
+    Keep(Vec<(Named, u64, u64, Option<u8>)>),
+    Nack(Named, Option<u64>, u64),
+    Extend(Named, u64),
+    Trim(Vec<Named>),
+    Cancel(Vec<Named>),
+    Recall(Vec<(usize, u64)>),
+    Turns(u64, u64, u64),
+    Reschedule(Named, u64),
+    Redrive(Vec<Named>, u64),
+    Purge(Vec<Named>),
+    Alter([u64; 7], Option<u64>),
+    Pause(u64),
+    Promote(u64, Vec<Named>),
+    Bury(Named),
+    Begin {
+        settings: [u64; 7],
+        paused: bool,
+        last: [u64; 2],
+        totals: u64,
+        viewed: u64,
+    },
+    Schedule(ForgedImage, u64),
+    Declare(Named, Option<u64>),
+    EndRuns(u8, Vec<Named>, Vec<ForgedEnd>),
+    /// An ordinary call between forged effects.
+    Advance(usize),
+    Pop(usize),
+    Reload,
+}
+
+fn image() -> impl Strategy<Value = ForgedImage> {
+    let phase = (prop_oneof![3 => Just(0u8), 1 => 1u8..6], number(), sequence());
+    (
+        (sequence(), number(), any::<i8>(), prop_oneof![-1i32..2, Just(i32::MAX)]),
+        prop::option::of(number()),
+        prop::option::of((number(), number())),
+        prop_oneof![4 => Just(0u32), 1 => Just(1), 1 => Just(u32::MAX)],
+        phase,
+        prop::option::weighted(0.3, 0u8..4),
+        any::<bool>(),
+        (
+            prop_oneof![9 => 0usize..20, 1 => Just(9_000)],
+            prop::option::weighted(0.2, number()),
+            prop::option::weighted(0.5, 0u8..3),
+        ),
+    )
+        .prop_map(
+            |(
+                (sequence, due, priority, retries),
+                lease,
+                ttl,
+                attempts,
+                phase,
+                name,
+                error,
+                (size, accepted, group),
+            )| {
+                ForgedImage {
+                    sequence,
+                    due,
+                    priority,
+                    retries,
+                    lease,
+                    ttl,
+                    attempts,
+                    phase,
+                    name,
+                    error,
+                    accepted,
+                    group,
+                    size,
+                }
+            },
+        )
+}
+
+fn forged() -> impl Strategy<Value = Forged> {
+    let few = || prop::collection::vec(sequence(), 0..4);
+    let part = || prop::option::of((number(), prop::option::of(sequence())));
+    let run_end = (sequence(), part(), part());
+    prop_oneof![
+        4 => prop::collection::vec(image(), 1..4).prop_map(Forged::Push),
+        3 => prop::collection::vec(image(), 1..4).prop_map(Forged::Continue),
+        3 => prop::collection::vec((sequence(), 0u32..3, number(), sequence()), 1..4).prop_map(Forged::Deliver),
+        1 => few().prop_map(Forged::Take),
+        1 => few().prop_map(Forged::Forward),
+        1 => few().prop_map(Forged::Ack),
+        2 => (sequence(), prop::option::of(number()), any::<bool>())
+            .prop_map(|(of, until, result)| Forged::Complete(of, until, result)),
+        1 => few().prop_map(Forged::TrimDone),
+        3 => prop::collection::vec((sequence(), number(), number(), prop::option::of(0u8..4)), 1..4)
+            .prop_map(Forged::Keep),
+        3 => (sequence(), prop::option::of(number()), number()).prop_map(|(of, due, died)| Forged::Nack(of, due, died)),
+        2 => (sequence(), number()).prop_map(|(of, deadline)| Forged::Extend(of, deadline)),
+        1 => few().prop_map(Forged::Trim),
+        1 => few().prop_map(Forged::Cancel),
+        2 => prop::collection::vec((0..FORGED_NAMES.len(), number()), 1..3).prop_map(Forged::Recall),
+        2 => (number(), number(), number()).prop_map(|(last, none, turn)| Forged::Turns(last, none, turn)),
+        2 => (sequence(), number()).prop_map(|(of, due)| Forged::Reschedule(of, due)),
+        1 => (few(), number()).prop_map(|(of, due)| Forged::Redrive(of, due)),
+        1 => few().prop_map(Forged::Purge),
+        1 => (prop::array::uniform7(number()), prop::option::of(number())).prop_map(|(of, limit)| Forged::Alter(of, limit)),
+        1 => number().prop_map(Forged::Pause),
+        1 => (number(), prop::collection::vec(sequence(), 0..4)).prop_map(|(due, of)| Forged::Promote(due, of)),
+        1 => sequence().prop_map(Forged::Bury),
+        1 => (prop::array::uniform7(number()), any::<bool>(), prop::array::uniform2(number()), number(), number())
+            .prop_map(|(settings, paused, last, totals, viewed)| Forged::Begin { settings, paused, last, totals, viewed }),
+        3 => (image(), number()).prop_map(|(image, every)| Forged::Schedule(image, every)),
+        3 => (sequence(), prop::option::of(number())).prop_map(|(of, every)| Forged::Declare(of, every)),
+        4 => (0u8..7, few(), prop::collection::vec(run_end, 1..3)).prop_map(|(how, of, ends)| Forged::EndRuns(how, of, ends)),
+        2 => (0usize..5).prop_map(Forged::Advance),
+        2 => (1usize..5).prop_map(Forged::Pop),
+        1 => Just(Forged::Reload),
+    ]
+}
+
+const PAYLOAD: [u8; 9_000] = [7; 9_000];
+const FORGED_GROUPS: [&[u8]; 3] = [b"group", b"another", b""];
+const FORGED_NAMES: [&[u8]; 4] = [b"name-0", b"name-3", b"x", b"100000000000-1"];
+
+impl ForgedImage {
+    fn image(&self, queue: &Queue) -> Image<'static> {
+        let (kind, moment, receipt) = self.phase;
+        let record = Record {
+            sequence: self.sequence.sequence(queue),
+            due: at(self.due),
+            priority: self.priority,
+            retries: Retries::new(self.retries).unwrap(),
+            lease: self.lease.map(DurationMs::new),
+            ttl: self.ttl.map(|(duration, end)| Ttl { duration: DurationMs::new(duration), end: at(end) }),
+            attempts: self.attempts,
+            phase: match kind {
+                0 => Phase::Waiting,
+                1 => Phase::Leased { deadline: at(moment), receipt: receipt.receipt(queue) },
+                2 => Phase::Dead { died: at(moment), reason: Reason::Rejected },
+                3 => Phase::Dead { died: at(moment), reason: Reason::Expired },
+                4 => Phase::Dead { died: at(moment), reason: Reason::Retries },
+                _ => Phase::Kept { deadline: at(moment), receipt: receipt.receipt(queue) },
+            },
+            recurring: false,
+        };
+        Image {
+            record,
+            name: self.name.map(|nth| FORGED_NAMES[usize::from(nth)]),
+            payload: &PAYLOAD[..self.size],
+            error: self.error.then_some(b"error"),
+            group: self.group.map(|nth| FORGED_GROUPS[usize::from(nth)]),
+            origin: self.accepted.map(|accepted| Origin {
+                accepted: at(accepted),
+                chain: (accepted % 2 == 0).then(|| at(accepted / 2)),
+            }),
+            retain: self.accepted.map(DurationMs::new),
+            recurring: None,
+        }
+    }
+}
+
+/// Settings with any numbers.
+#[allow(clippy::needless_update, reason = "a setting that is not forged has its default")]
+fn settings(of: &[u64; 7]) -> Settings {
+    let [lease, base, max, ttl, maxlen, maxinflight, deadlen] = *of;
+    Settings {
+        lease: DurationMs::new(lease),
+        retries: Retries::UNLIMITED,
+        backoff: Backoff { base: DurationMs::new(base), max: DurationMs::new(max), jitter: Percent::ZERO },
+        ttl: DurationMs::new(ttl),
+        maxlen,
+        maxinflight,
+        rate: Rate { most: maxinflight, period: DurationMs::new(maxlen) },
+        deadlen: Some(deadlen),
+        deadttl: DurationMs::new(deadlen),
+        maxpayload: maxlen,
+        dedupe: DurationMs::new(lease % 1_000),
+        retain: DurationMs::new(ttl % 1_000),
+        donelen: Some(deadlen),
+        groupinflight: ttl % 4,
+        grouporder: if max % 3 == 0 { GroupOrder::Due } else { GroupOrder::Turn },
+        ..Settings::DEFAULT
+    }
+}
+
+/// A header with any numbers.
+fn header(settings: &[u64; 7], paused: bool, last: [u64; 2], totals: u64, viewed: u64) -> QueueHeader {
+    QueueHeader {
+        settings: self::settings(settings),
+        pause: if paused { Pause::Endless } else { Pause::Off },
+        last_sequence: Sequence(last[0]),
+        last_receipt: Receipt(last[1]),
+        totals: Totals { pushed: totals, died: totals, lease_expired: totals, ..Totals::default() },
+        viewed: at(viewed),
+        log: RateLog::from_pairs([(at(viewed), totals.clamp(1, 9))]).unwrap(),
+        forward: None,
+    }
+}
+
+fn forge(queue: &mut Queue, forged: &Forged) {
+    let sequences = |of: &[Named]| of.iter().map(|named| named.sequence(queue)).collect::<Vec<_>>();
+    // Two neighbours of the list are the ends of a span.
+    let spans = |of: &[Named]| {
+        let mut ends = sequences(of);
+        ends.sort_unstable();
+        ends.dedup();
+        let span = |pair: &[Sequence]| Span { first: pair[0], last: pair[pair.len() - 1] };
+        Spans::new(ends.chunks(2).map(span).collect()).unwrap()
+    };
+    let effect = match forged {
+        Forged::Push(images) => Effect::Push(None, images.iter().map(|image| image.image(queue)).collect()),
+        Forged::Continue(images) => Effect::Continue(images.iter().map(|image| image.image(queue)).collect()),
+        Forged::Deliver(grants) => Effect::Deliver(
+            grants
+                .iter()
+                .map(|(of, attempt, deadline, receipt)| Grant {
+                    sequence: of.sequence(queue),
+                    attempt: *attempt,
+                    deadline: at(*deadline),
+                    receipt: receipt.receipt(queue),
+                })
+                .collect(),
+        ),
+        Forged::Take(of) => Effect::Take(sequences(of)),
+        Forged::Forward(of) => Effect::Forward(sequences(of)),
+        Forged::Ack(of) => Effect::Ack(sequences(of)),
+        Forged::Complete(of, until, result) => {
+            Effect::Complete(of.sequence(queue), until.map(at), result.then_some(&b"result"[..]))
+        }
+        Forged::TrimDone(of) => Effect::TrimDone(spans(of)),
+        Forged::Keep(of) => {
+            let done = |(of, done, until, name): &(Named, u64, u64, Option<u8>)| DoneMessage {
+                sequence: of.sequence(queue),
+                name: name.map(|nth| FORGED_NAMES[usize::from(nth)]),
+                due: at(*until),
+                attempts: 1,
+                done: at(*done),
+                until: at(*until),
+                result: None,
+                accepted: at(*done),
+            };
+            Effect::Keep(of.iter().map(done).collect())
+        }
+        Forged::Nack(of, due, died) => {
+            let dead = Fate::Dead { died: at(*died), reason: Reason::Expired };
+            Effect::Nack(of.sequence(queue), due.map_or(dead, |due| Fate::Due(at(due))), 0, None)
+        }
+        Forged::Extend(of, deadline) => Effect::Extend(of.sequence(queue), at(*deadline)),
+        Forged::Trim(of) => Effect::Trim(spans(of)),
+        Forged::Cancel(of) => Effect::Cancel(sequences(of), FORGED_NAMES[..of.len().min(2)].to_vec()),
+        Forged::Recall(of) => Effect::Recall(
+            of.iter().map(|(nth, accepted)| KnownId { name: FORGED_NAMES[*nth], accepted: at(*accepted) }).collect(),
+        ),
+        Forged::Turns(last, ungrouped, turn) => Effect::Turns(TurnState {
+            last: last << 20,
+            ungrouped: ungrouped << 20,
+            groups: vec![(b"group", turn << 20)],
+        }),
+        Forged::Reschedule(of, due) => Effect::Reschedule(of.sequence(queue), Some(at(*due)), None),
+        Forged::Redrive(of, due) => Effect::Redrive(spans(of), at(*due)),
+        Forged::Purge(of) => Effect::Purge(spans(of), spans(of)),
+        Forged::Alter(of, limit) => {
+            let limit = limit.map(|limit| Box::new(Forward::Stream { key: Box::default(), trim: Some(limit) }));
+            Effect::Alter(settings(of), limit)
+        }
+        Forged::Pause(end) => Effect::Pause(Pause::Until(at(*end))),
+        Forged::Promote(due, of) => Effect::Promote(at(*due), spans(of)),
+        Forged::Bury(of) => Effect::Bury(of.sequence(queue), None),
+        Forged::Begin { settings, paused, last, totals, viewed } => {
+            Effect::Begin(header(settings, *paused, *last, *totals, *viewed))
+        }
+        Forged::Schedule(image, every) => {
+            let mut image = image.image(queue);
+            image.record.recurring = true;
+            image.recurring = Some(Box::new(Recurring::new(declaration(*every).series, image.record.priority)));
+            Effect::Schedule(None, image)
+        }
+        Forged::Declare(of, every) => {
+            Effect::Declare(of.sequence(queue), every.map(|every| Box::new(declaration(every))))
+        }
+        Forged::EndRuns(how, others, ends) => {
+            let how = match how {
+                0 => Ended::Acked,
+                1 => Ended::Taken,
+                2 => Ended::Nacked(Some(b"error")),
+                3 => Ended::Buried(None),
+                4 => Ended::Forwarded,
+                5 => Ended::Completed,
+                _ => Ended::ByTime,
+            };
+            let end = |(of, failure, next): &ForgedEnd| RunEnd {
+                sequence: of.sequence(queue),
+                failure: failure.map(|(died, copy)| Failure {
+                    died: at(died),
+                    reason: Reason::Expired,
+                    copy: copy.map(|copy| copy.sequence(queue)),
+                }),
+                next: match next {
+                    None => Next::Over,
+                    Some((due, None)) => Next::At(at(*due)),
+                    Some((due, Some(sequence))) => Next::Renewed(at(*due), sequence.sequence(queue)),
+                },
+            };
+            Effect::EndRuns(how, sequences(others), ends.iter().map(end).collect())
+        }
+        Forged::Advance(budget) => {
+            queue.advance(at(NOW + 10), *budget);
+            return;
+        }
+        Forged::Pop(count) => return drop(pop(queue, NOW + 20, &mut Floor::default(), *count, Lease::Default)),
+        Forged::Reload => return *queue = reload(queue),
+    };
+    apply(queue, &encoded(effect));
+}
+
+proptest! {
+    #![proptest_config(crate::config(crate::histories() / 4))]
+
+    #[test]
+    fn a_damaged_effect_is_refused_or_survived(which in any::<Index>(), damages in damage()) {
+        let mut queue = lively();
+        let mut effects = every_effect(&queue);
+        let bytes = effects.swap_remove(which.index(effects.len()));
+        apply(&mut queue, &bytes.clone());
+        apply(&mut queue, &damaged(bytes, &damages));
+        survive(queue);
+    }
+
+    #[test]
+    fn a_damaged_file_is_refused_or_survived(which in any::<bool>(), damages in damage()) {
+        let mut pieces = Vec::new();
+        let saved: Result<(), Refused> = lively().save(|piece| { pieces.push(piece.to_vec()); Ok(()) });
+        prop_assert!(saved.is_ok());
+        let nth = usize::from(which) % pieces.len();
+        pieces[nth] = damaged(std::mem::take(&mut pieces[nth]), &damages);
+        let mut loader = Loader::default();
+        if pieces.iter().all(|piece| loader.take(piece).is_ok()) {
+            if let Ok(queue) = loader.finish(UnixMs::MAX) {
+                survive(queue);
+            }
+        }
+    }
+
+    #[test]
+    fn forged_effects_are_refused_or_survived(forgeries in prop::collection::vec(forged(), 1..12)) {
+        let mut queue = lively();
+        forgeries.iter().for_each(|forged| forge(&mut queue, forged));
+        survive(queue);
+    }
+}
+
+#[test]
+fn nothing_but_the_whole_is_read() {
+    let queue = lively();
+    for bytes in every_effect(&queue) {
+        for end in 0..bytes.len() {
+            assert!(Stamped::decode(&bytes[..end]).is_err());
+        }
+        for more in 0..=u8::MAX {
+            assert!(Stamped::decode(&[&bytes[..], &[more]].concat()).is_err(), "{more:#x} behind the end");
+        }
+    }
+}
+
+#[test]
+fn a_claim_of_many_messages_is_not_believed() {
+    // The header of an array of four billion messages, without a single message.
+    let head = [&[VERSION, b'c'][..], &[0; 6]].concat();
+    let stamped = [&head[..], &[0xdd], &[0xff; 4]].concat();
+    assert_eq!(Stamped::decode(&stamped), Err(Refused::Malformed));
+    let nested = [&head[..], &[0x91; 100_000]].concat();
+    assert_eq!(Stamped::decode(&nested), Err(Refused::Malformed));
+}

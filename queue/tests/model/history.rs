@@ -1,0 +1,503 @@
+//! Random histories: the clock advances, then a client does something.
+
+use dq_queue::backoff::{Backoff, Percent};
+use dq_queue::forward::{Forward, ListEnd, Register};
+use dq_queue::rate::Rate;
+use dq_queue::settings::{GroupOrder, Retries, Settings, MAX_LENGTH};
+use dq_queue::time::{DurationMs, UnixMs};
+use dq_queue::Verdict;
+use proptest::prelude::*;
+
+/// A random history: the settings, the clocks, and the steps.
+#[derive(Clone, Debug)]
+pub struct History {
+    pub settings: Settings,
+    pub start: u64,
+    /// The difference between the replica's clock and the master's, in ms.
+    pub skew: i64,
+    pub steps: Vec<Step>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// By how many ms the clock moves before the act. A negative number moves it back.
+    pub passed: i64,
+    pub act: Act,
+}
+
+#[derive(Clone, Debug)]
+pub enum Act {
+    Push(Push),
+    Pop {
+        count: usize,
+        lease: Lease,
+    },
+    Ack(Vec<Aim>),
+    /// Completes a message with a result of this size.
+    Complete {
+        aim: Aim,
+        result: Option<usize>,
+        retain: Option<u64>,
+    },
+    Nack {
+        aim: Aim,
+        delay: Option<u64>,
+        error: Option<usize>,
+        verdict: Verdict,
+    },
+    Bury {
+        aim: Aim,
+        error: Option<usize>,
+    },
+    Promote {
+        count: usize,
+    },
+    Extend {
+        aim: Aim,
+        lease: Option<u64>,
+    },
+    /// A batch. The first name may occur several times.
+    PushAll {
+        of: Push,
+        names: Option<Vec<usize>>,
+    },
+    Cancel(Vec<Aim>),
+    /// Sets a new due time, a new priority, or both.
+    Reschedule {
+        aim: Aim,
+        due: Option<Due>,
+        priority: Option<i8>,
+    },
+    Redrive {
+        which: Redriven,
+        delay: u64,
+    },
+    /// Purges messages of a group.
+    PurgeGroup {
+        group: usize,
+        states: Vec<usize>,
+        count: Option<usize>,
+    },
+    /// Purges messages in these states, given by their numbers, and at most `count` of them.
+    Purge {
+        states: Vec<usize>,
+        count: Option<usize>,
+    },
+    Alter {
+        settings: Settings,
+        by: Who,
+    },
+    /// Sets the target of forwarding, by its number.
+    ForwardTo(Option<usize>),
+    /// Forwards messages, of which the target takes only the first.
+    Forward {
+        count: usize,
+        taken: usize,
+    },
+    /// Pauses for a time in ms, or without an end.
+    Suspend(Option<u64>),
+    Resume,
+    Advance {
+        budget: usize,
+    },
+    AdvanceReplica {
+        ahead: i64,
+        budget: usize,
+    },
+    Trim {
+        budget: usize,
+        by: Who,
+    },
+    /// Drops done messages that are no longer kept.
+    TrimDone {
+        budget: usize,
+        by: Who,
+    },
+    Schedule(Every),
+    /// A push with `REPLACE LATER`, or a declaration, of the name of a message in flight.
+    Beside {
+        which: usize,
+        of: Beside,
+    },
+    /// Ends runs that time has made fail.
+    EndRuns {
+        budget: usize,
+        by: Who,
+    },
+    Reload(Way),
+    Failover,
+    Remake,
+}
+
+#[derive(Clone, Debug)]
+pub enum Beside {
+    Push(Push),
+    Schedule(Every),
+}
+
+/// A schedule; the instants are distances from now.
+#[derive(Clone, Debug)]
+pub struct Every {
+    pub name: usize,
+    pub size: usize,
+    pub every: u64,
+    pub offset: u64,
+    pub at: Option<i64>,
+    pub until: Option<i64>,
+    pub times: Option<u64>,
+    pub priority: i8,
+    pub retries: Option<i32>,
+    pub lease: Option<u64>,
+    pub ttl: Option<u64>,
+    pub group: Option<usize>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Push {
+    /// The number of messages in one command. All but one are unnamed.
+    pub copies: usize,
+    pub name: Option<usize>,
+    pub size: usize,
+    pub due: Due,
+    pub priority: i8,
+    pub retries: Option<i32>,
+    pub lease: Option<u64>,
+    pub ttl: Option<u64>,
+    pub replace: bool,
+    pub maxwait: Option<u64>,
+    pub later: bool,
+    pub retain: Option<u64>,
+    pub group: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Due {
+    Now,
+    After(u64),
+    /// At this distance from now, in ms.
+    At(i64),
+    AtTheEnd,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Lease {
+    Default,
+    For(u64),
+    NoAck,
+}
+
+/// How a client refers to a message.
+#[derive(Clone, Debug)]
+pub enum Aim {
+    /// By the id of a message.
+    Id(usize),
+    /// By the current receipt of a message that has one.
+    Receipt(usize),
+    /// By a receipt that was issued at some time.
+    OldReceipt(usize),
+    /// By the sequence of a message, even if the message has a name.
+    Sequence(usize),
+    /// By an id whose message is gone, which may still be known.
+    Known(usize),
+    /// By the id of a done message.
+    Done(usize),
+    /// By an id that no message ever had.
+    Nothing,
+}
+
+/// Which dead messages to redrive.
+#[derive(Clone, Debug)]
+pub enum Redriven {
+    Oldest(usize),
+    Named(Vec<Aim>),
+}
+
+/// One of the two masters, which hold the same queue.
+#[derive(Clone, Copy, Debug)]
+pub enum Who {
+    /// The master that is advanced to the current time at each step.
+    Eager,
+    /// The master that is advanced only when the history says so.
+    Lazy,
+}
+
+/// How a queue is restored.
+#[derive(Clone, Copy, Debug)]
+pub enum Way {
+    /// From the pieces of a saved queue.
+    Save,
+    /// From the effects of a rewritten AOF.
+    Rewrite,
+    /// From all effects since the queue was created.
+    Replay,
+    /// As a copy in memory.
+    Copy,
+}
+
+pub const NAMES: [&[u8]; 4] = [b"a", b"order-1001", &[b'n'; 255], &[0, 255, b' ']];
+pub const GROUPS: [&[u8]; 3] = [b"g", &[b'g'; 255], &[255, 0]];
+pub const ERRORS: [&[u8]; 4] = [b"", b"timeout", &[b'e'; 1024], &[b'f'; 3000]];
+
+/// Targets of every kind.
+pub fn targets() -> Vec<Forward> {
+    let list = |end, register| Forward::List { key: b"list"[..].into(), end, register };
+    let register = Register { set: b"set"[..].into(), member: [0, 255, b' '][..].into() };
+    vec![
+        Forward::Stream { key: b"stream"[..].into(), trim: None },
+        Forward::Stream { key: Box::default(), trim: Some(MAX_LENGTH) },
+        list(ListEnd::Default, None),
+        list(ListEnd::Left, Some(register.clone())),
+        list(ListEnd::Right, Some(register)),
+        Forward::Channel { name: b"channel"[..].into() },
+    ]
+}
+
+fn passed() -> impl Strategy<Value = i64> {
+    prop_oneof![
+        6 => Just(0),
+        8 => 1i64..20,
+        3 => 20i64..2_000,
+        1 => Just(100_000),
+        1 => -50i64..0,
+    ]
+}
+
+fn span() -> impl Strategy<Value = u64> {
+    prop_oneof![3 => Just(1), 4 => 2u64..30, 3 => Just(100), 2 => Just(1_000), 1 => Just(DurationMs::MAX.as_ms())]
+}
+
+fn due() -> impl Strategy<Value = Due> {
+    prop_oneof![
+        4 => Just(Due::Now),
+        4 => prop_oneof![Just(0), span()].prop_map(Due::After),
+        2 => (-100i64..100).prop_map(Due::At),
+        1 => Just(Due::AtTheEnd),
+    ]
+}
+
+/// How long a message is kept after its completion, if it says so itself.
+fn retain() -> impl Strategy<Value = Option<u64>> {
+    prop::option::weighted(0.3, prop_oneof![1 => Just(0), 3 => span()])
+}
+
+fn size(large: bool) -> impl Strategy<Value = usize> {
+    let rare = if large { 3 } else { 1 };
+    prop_oneof![40 => 0usize..40, rare => 1_000usize..4_000, rare => 8_190usize..8_200]
+}
+
+fn push(copies: usize) -> impl Strategy<Value = Push> {
+    let priority = prop_oneof![6 => Just(0), 3 => -1i8..=1, 1 => Just(i8::MIN), 1 => Just(i8::MAX)];
+    let ttl = prop_oneof![1 => Just(0), 3 => span()];
+    (
+        1..=copies,
+        prop::option::weighted(0.4, 0..NAMES.len()),
+        size(copies > 1),
+        due(),
+        priority,
+        prop::option::weighted(0.3, -1i32..3),
+        prop::option::weighted(0.3, span()),
+        prop::option::weighted(0.3, ttl),
+        (any::<bool>(), prop::option::weighted(0.4, prop_oneof![Just(0), span()]), any::<bool>(), retain(), group()),
+    )
+        .prop_map(
+            |(copies, name, size, due, priority, retries, lease, ttl, (replace, maxwait, later, retain, group))| Push {
+                copies,
+                name,
+                size,
+                due,
+                priority,
+                retries,
+                lease,
+                ttl,
+                replace,
+                maxwait,
+                later,
+                retain,
+                group,
+            },
+        )
+}
+
+fn group() -> impl Strategy<Value = Option<usize>> {
+    prop::option::weighted(0.5, 0..GROUPS.len())
+}
+
+fn every() -> impl Strategy<Value = Every> {
+    // Few different values, so that the same schedule is often declared again.
+    let every = prop::sample::select(vec![1u64, 7, 7, 50, 1_000, 100_000, DurationMs::MAX.as_ms()]);
+    (
+        (0..2usize, prop::sample::select(vec![3usize, 3, 5, 9_000])),
+        (every, prop::sample::select(vec![0u64, 0, 3])),
+        prop::option::weighted(0.2, -20i64..200),
+        prop::option::weighted(0.2, 0i64..2_000),
+        prop::option::weighted(0.3, 1u64..4),
+        prop::sample::select(vec![0i8, 0, 0, 1]),
+        prop::option::weighted(0.4, -1i32..2),
+        prop::option::weighted(0.2, Just(20)),
+        (
+            prop::option::weighted(0.3, prop::sample::select(vec![0u64, 1, 20, 500])),
+            prop::option::weighted(0.5, 0..2usize),
+        ),
+    )
+        .prop_map(|((name, size), (every, offset), at, until, times, priority, retries, lease, (ttl, group))| {
+            Every { name, size, every, offset, at, until, times, priority, retries, lease, ttl, group }
+        })
+}
+
+fn aim() -> impl Strategy<Value = Aim> {
+    prop_oneof![
+        3 => any::<usize>().prop_map(Aim::Id),
+        6 => any::<usize>().prop_map(Aim::Receipt),
+        2 => any::<usize>().prop_map(Aim::OldReceipt),
+        1 => any::<usize>().prop_map(Aim::Sequence),
+        1 => any::<usize>().prop_map(Aim::Known),
+        1 => any::<usize>().prop_map(Aim::Done),
+        1 => Just(Aim::Nothing),
+    ]
+}
+
+fn budget() -> impl Strategy<Value = usize> {
+    prop_oneof![0usize..4, Just(usize::MAX)]
+}
+
+fn act(copies: usize) -> impl Strategy<Value = Act> {
+    let lease = prop_oneof![3 => Just(Lease::Default), 3 => span().prop_map(Lease::For), 1 => Just(Lease::NoAck)];
+    let who = prop_oneof![Just(Who::Eager), Just(Who::Lazy)];
+    let way = prop_oneof![4 => Just(Way::Save), 2 => Just(Way::Rewrite), 1 => Just(Way::Replay), 1 => Just(Way::Copy)];
+    let (pops, acks) = if copies > 1 { (copies, copies) } else { (5, 3) };
+    let names = prop::option::weighted(0.6, prop::collection::vec(0..NAMES.len(), copies.max(4)));
+    let which = prop_oneof![
+        2 => Just(Redriven::Oldest(usize::MAX)),
+        2 => (1..=pops).prop_map(Redriven::Oldest),
+        3 => prop::collection::vec(aim(), 1..4).prop_map(Redriven::Named),
+    ];
+    let states = prop::sample::subsequence((0..5).collect::<Vec<usize>>(), 1..=5);
+    let changes = prop_oneof![
+        8 => prop::collection::vec(aim(), 1..=acks.min(8)).prop_map(Act::Cancel),
+        8 => (aim(), prop::option::weighted(0.8, due()), prop::option::weighted(0.5, -1i8..=1))
+            .prop_map(|(aim, due, priority)| Act::Reschedule { aim, due, priority }),
+        6 => (aim(), prop::option::of(0..ERRORS.len())).prop_map(|(aim, error)| Act::Bury { aim, error }),
+        3 => prop_oneof![Just(usize::MAX), 1..=pops].prop_map(|count| Act::Promote { count }),
+        6 => (which, prop_oneof![Just(0), span()]).prop_map(|(which, delay)| Act::Redrive { which, delay }),
+        2 => (0..GROUPS.len(), states.clone(), prop::option::weighted(0.5, 1..=pops))
+            .prop_map(|(group, states, count)| Act::PurgeGroup { group, states, count }),
+        2 => (states, prop::option::weighted(0.5, 1..=pops)).prop_map(|(states, count)| Act::Purge { states, count }),
+        5 => (limited(copies), who.clone()).prop_map(|(settings, by)| Act::Alter { settings, by }),
+        2 => prop::option::weighted(0.7, span()).prop_map(Act::Suspend),
+        3 => Just(Act::Resume),
+    ];
+    let beside = prop_oneof![3 => push(1).prop_map(Beside::Push), 1 => every().prop_map(Beside::Schedule)];
+    prop_oneof![
+        30 => push(copies).prop_map(Act::Push),
+        15 => (any::<usize>(), beside).prop_map(|(which, of)| Act::Beside { which, of }),
+        10 => (push(copies.max(4)), names).prop_map(|(of, names)| Act::PushAll { of, names }),
+        30 => changes,
+        25 => (1..=pops, lease).prop_map(|(count, lease)| Act::Pop { count, lease }),
+        12 => prop::collection::vec(aim(), 1..=acks).prop_map(Act::Ack),
+        8 => (aim(), prop::option::of(size(false)), retain())
+            .prop_map(|(aim, result, retain)| Act::Complete { aim, result, retain }),
+        12 => (
+            aim(),
+            prop::option::of(prop_oneof![Just(0), span()]),
+            prop::option::of(0..ERRORS.len()),
+            prop_oneof![5 => Just(Verdict::Failed), 3 => Just(Verdict::NotCounted), 2 => Just(Verdict::Rejected)],
+        )
+            .prop_map(|(aim, delay, error, verdict)| Act::Nack { aim, delay, error, verdict }),
+        6 => (aim(), prop::option::of(span())).prop_map(|(aim, lease)| Act::Extend { aim, lease }),
+        3 => prop::option::of(0..targets().len()).prop_map(Act::ForwardTo),
+        8 => (0usize..5, 0usize..5).prop_map(|(count, taken)| Act::Forward { count, taken }),
+        8 => budget().prop_map(|budget| Act::Advance { budget }),
+        4 => (prop_oneof![Just(0), -500i64..500], budget())
+            .prop_map(|(ahead, budget)| Act::AdvanceReplica { ahead, budget }),
+        8 => (budget(), who.clone()).prop_map(|(budget, by)| Act::Trim { budget, by }),
+        8 => (budget(), who.clone()).prop_map(|(budget, by)| Act::TrimDone { budget, by }),
+        12 => every().prop_map(Act::Schedule),
+        8 => (budget(), who).prop_map(|(budget, by)| Act::EndRuns { budget, by }),
+        4 => way.prop_map(Act::Reload),
+        1 => Just(Act::Failover),
+        1 => Just(Act::Remake),
+    ]
+}
+
+#[allow(clippy::needless_update, reason = "a setting that is not drawn has its default")]
+fn settings() -> impl Strategy<Value = Settings> {
+    let backoff = prop::sample::select(vec![(0, 0), (10, 100), (1, 1_000), (7, 7), (1, DurationMs::MAX.as_ms())]);
+    let jitter = prop::sample::select(vec![0u8, 0, 30, 100]);
+    let rate = prop::sample::select(vec![(0u64, 0u64), (0, 0), (0, 0), (1, 30), (2, 1), (3, 200)]);
+    let later = (
+        prop::sample::select(vec![0u64, 0, 0, 0, 5, 300]),
+        prop::sample::select(vec![0u64, 0, 0, 0, 20, 5_000]),
+        rate,
+        prop::sample::select(vec![0u64, 0, 0, 10, 200, 100_000]),
+        prop::sample::select(vec![0u64, 0, 0, 5, 150, 50_000]),
+        prop::sample::select(vec![None, None, None, Some(0), Some(1), Some(3)]),
+        (prop::sample::select(vec![1u64, 1, 1, 0, 2, 3]), any::<bool>()),
+    );
+    (
+        prop::sample::select(vec![1u64, 5, 50, 1_000]),
+        -1i32..3,
+        (backoff, jitter),
+        prop::sample::select(vec![0u64, 0, 0, 20, 500]),
+        prop::sample::select(vec![0u64, 0, 0, 3, 8]),
+        prop::sample::select(vec![0u64, 0, 0, 1, 3]),
+        prop::sample::select(vec![None, None, Some(0), Some(1), Some(3)]),
+        later,
+    )
+        .prop_map(
+            |(
+                lease,
+                retries,
+                ((base, max), jitter),
+                ttl,
+                maxlen,
+                maxinflight,
+                deadlen,
+                (deadttl, maxpayload, (most, period), dedupe, retain, donelen, (groupinflight, by_turn)),
+            )| {
+                Settings {
+                    lease: DurationMs::new(lease),
+                    retries: Retries::new(retries).unwrap(),
+                    backoff: Backoff {
+                        base: DurationMs::new(base),
+                        max: DurationMs::new(max),
+                        jitter: Percent::new(jitter).unwrap(),
+                    },
+                    ttl: DurationMs::new(ttl),
+                    maxlen,
+                    maxinflight,
+                    deadlen,
+                    deadttl: DurationMs::new(deadttl),
+                    maxpayload,
+                    rate: Rate { most, period: DurationMs::new(period) },
+                    dedupe: DurationMs::new(dedupe),
+                    retain: DurationMs::new(retain),
+                    donelen,
+                    groupinflight,
+                    grouporder: if by_turn { GroupOrder::Turn } else { GroupOrder::Due },
+                    ..Settings::DEFAULT
+                }
+            },
+        )
+}
+
+/// Settings for histories in which a command may concern up to `copies` messages.
+fn limited(copies: usize) -> impl Strategy<Value = Settings> {
+    settings().prop_map(move |settings| {
+        // Low limits would refuse nearly every push of a large history.
+        let wide = |limit: u64| if copies > 1 { limit * 200 } else { limit };
+        Settings { maxlen: wide(settings.maxlen), maxinflight: wide(settings.maxinflight), ..settings }
+    })
+}
+
+/// A history with this many steps. A command may concern up to `copies` messages.
+pub fn history(steps: std::ops::Range<usize>, copies: usize) -> impl Strategy<Value = History> {
+    let start = prop_oneof![
+        10 => Just(1_760_000_000_000),
+        2 => Just(UnixMs::MIN_AT),
+        1 => Just(UnixMs::MAX_AT - 100_000_000),
+    ];
+    let skew = prop_oneof![Just(0), -3_000i64..3_000, Just(1_000_000)];
+    let step = (passed(), act(copies)).prop_map(|(passed, act)| Step { passed, act });
+    (limited(copies), start, skew, prop::collection::vec(step, steps))
+        .prop_map(|(settings, start, skew, steps)| History { settings, start, skew, steps })
+}

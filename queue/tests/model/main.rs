@@ -1,0 +1,65 @@
+//! The queue compared with a simple model of it, in random histories.
+//!
+//! `reference` implements the contract with a vector and linear scans. `history` draws the events. `world` applies them
+//! to the model, to two masters and to a replica, and compares all of them after each step. `damage` feeds the queue
+//! input that no queue wrote. `DQ_HISTORIES` is the number of histories (default: 10,000).
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+mod corpus;
+mod cron;
+mod damage;
+mod declaring;
+mod done;
+#[path = "../../../fuzz/exercise.rs"]
+mod exercise;
+mod frozen;
+mod golden;
+mod groups;
+mod history;
+mod loading;
+mod measured;
+mod piles;
+mod recurring;
+mod reference;
+mod replaced;
+mod week;
+mod window;
+mod world;
+
+use proptest::prelude::*;
+
+/// How many histories to draw.
+pub fn histories() -> u32 {
+    let asked = std::env::var("DQ_HISTORIES").ok().and_then(|count| count.parse().ok());
+    asked.unwrap_or(if cfg!(miri) { 4 } else { 10_000 })
+}
+
+/// A configuration with this many histories, which keeps no file of old failures.
+pub fn config(cases: u32) -> ProptestConfig {
+    // A failure prints the shortest history that fails. Such a history becomes a test with a name, so no file is kept.
+    ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 20_000, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(config(histories()))]
+
+    #[test]
+    fn every_history_goes_as_the_contract_says(history in history::history(1..80, 1)) {
+        world::run(&history);
+    }
+}
+
+proptest! {
+    #![proptest_config(config(histories() / 100))]
+
+    #[test]
+    fn a_history_of_thousands_of_messages_does_too(history in history::history(1..80, 200)) {
+        world::run(&history);
+    }
+}

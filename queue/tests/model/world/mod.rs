@@ -1,0 +1,380 @@
+//! Carries out a history on the reference model, on two masters that differ only in when they are advanced, and on a
+//! replica that receives only the bytes of their effects and has its own clock.
+
+mod acts;
+mod checks;
+mod completing;
+mod schedules;
+mod statistics;
+mod words;
+
+use crate::exercise::{digest, reload};
+use crate::history::{Act, History, Way, Who, ERRORS};
+use crate::recurring::End;
+use crate::reference::{Model, NEVER};
+use dq_queue::forward::Forward;
+use dq_queue::id::Floor;
+use dq_queue::time::UnixMs;
+use dq_queue::{Effect, NewMessage, Pop, Queue, Stamped};
+use statistics::Since;
+
+/// A master and the floor of its ids.
+struct Master {
+    queue: Queue,
+    floor: Floor,
+    since: Since,
+}
+
+pub struct World {
+    model: Model,
+    /// The master that is advanced to the current time before each act.
+    eager: Master,
+    /// The master that is advanced only when the history says so; otherwise its commands process what they need.
+    lazy: Master,
+    /// Whether `lazy` has counted its totals as a master since it was created.
+    lazy_counts: bool,
+    /// The replica; `None` until the first effect creates it.
+    replica: Option<Queue>,
+    replica_since: Since,
+    replica_seen: u64,
+    /// Whether the replica has never been ahead of its master and has never received an earlier time than its master's.
+    replica_counts: bool,
+    /// Where the queue forwards to.
+    forward: Option<Box<Forward>>,
+    /// The encoded effects since the queue was created or its AOF was rewritten.
+    log: Vec<Vec<u8>>,
+    /// The time of the clock, in ms. It may step back, but not to before the start of the server.
+    clock: u64,
+    started: u64,
+    skew: i64,
+    /// The highest sequence and the highest receipt that were issued.
+    given: (u64, u64),
+    /// The receipts that were issued, each with the id of its message.
+    receipts: Vec<(Vec<u8>, u64)>,
+    /// The ends of runs that the model has seen and the masters have not told of yet.
+    expected_ends: Vec<End>,
+    steps: usize,
+}
+
+pub fn run(history: &History) {
+    let mut world = World::new(history);
+    let last = history.steps.len();
+    for (nth, step) in history.steps.iter().enumerate() {
+        world.pass(step.passed);
+        world.act(&step.act);
+        world.check_state(nth + 1 == last || world.model.messages.len() < 50 || nth % 8 == 0);
+    }
+    world.drain();
+}
+
+fn ms(ms: u64) -> UnixMs {
+    UnixMs::new(ms)
+}
+
+/// The effects of a rewritten AOF.
+fn rewritten(queue: &Queue) -> Vec<Vec<u8>> {
+    let now = queue.viewed();
+    let begin = Effect::Begin(queue.header());
+    let messages = queue.chunks().map(Effect::Continue);
+    let parts = std::iter::once(begin).chain(messages).chain(queue.done_chunks().map(Effect::Keep));
+    let parts = parts.chain(queue.known_chunks().map(Effect::Recall));
+    let parts = parts.chain(queue.leaving_chunks().map(Effect::Resume));
+    let parts = parts.chain(queue.turn_chunks().map(Effect::Turns));
+    parts.map(|effect| encoded(&Stamped { now, effect })).collect()
+}
+
+fn encoded(stamped: &Stamped<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    stamped.encode(&mut bytes).unwrap();
+    bytes
+}
+
+/// Applies an effect as a server does: to the existing queue, or to the one that the effect creates.
+fn apply(queue: &mut Option<Queue>, bytes: &[u8]) {
+    let stamped = Stamped::decode(bytes).unwrap();
+    if queue.is_none() {
+        *queue = Queue::made_by(&stamped.effect);
+    }
+    queue.as_mut().expect("the first effect makes a queue").apply(&stamped).unwrap();
+}
+
+fn replayed(log: &[Vec<u8>]) -> Option<Queue> {
+    let mut queue = None;
+    log.iter().for_each(|bytes| apply(&mut queue, bytes));
+    queue
+}
+
+impl World {
+    fn new(history: &History) -> World {
+        let master =
+            || Master { queue: Queue::new(history.settings), floor: Floor::default(), since: Since::default() };
+        World {
+            model: Model::new(history.settings, history.start),
+            eager: master(),
+            lazy: master(),
+            lazy_counts: true,
+            replica: None,
+            replica_since: Since::default(),
+            replica_seen: 0,
+            replica_counts: true,
+            forward: None,
+            log: Vec::new(),
+            clock: history.start,
+            started: history.start,
+            skew: history.skew,
+            given: (0, 0),
+            receipts: Vec::new(),
+            expected_ends: Vec::new(),
+            steps: 0,
+        }
+    }
+
+    /// Moves the clock, the model and the eager master.
+    fn pass(&mut self, passed: i64) {
+        self.steps += 1;
+        if passed < 0 {
+            // Before a step back, the lazy master notices the latest time, so that its time does not run backwards
+            // either.
+            self.lazy.queue.advance(ms(self.clock), 0);
+        }
+        self.clock = self.clock.saturating_add_signed(passed).clamp(self.started, UnixMs::MAX.as_ms());
+        self.advance_eager();
+    }
+
+    fn advance_eager(&mut self) {
+        let wake = self.eager.queue.next_wake();
+        let moved = self.model.advance(self.clock);
+        let advanced = self.eager.queue.advance(ms(self.clock), usize::MAX);
+        assert!(advanced.done);
+        assert_eq!(advanced.died, moved.died);
+        assert!(advanced.ready >= moved.newly_ready, "{advanced:?} of {}", moved.newly_ready);
+        assert!(moved.events > 0 || advanced.moved() == 0, "{advanced:?}");
+        if moved.events > 0 {
+            // The queue had announced a wake-up that was not too late.
+            assert!(wake.is_some_and(|wake| wake <= ms(self.model.now)), "{wake:?}");
+        }
+        assert_eq!(advanced.next, self.eager.queue.next_wake());
+        assert_eq!(advanced.next, self.next_event(), "never late, never idle");
+    }
+
+    /// The next instant at which time does something to a message, ends a pause, or lets the rate limit allow a
+    /// delivery.
+    fn next_event(&self) -> Option<UnixMs> {
+        let opens = match self.model.paused_until {
+            NEVER => None,
+            end if end > self.model.now => Some(end),
+            _ => self.model.next_delivery(),
+        };
+        self.model.next_event().into_iter().chain(opens).min().map(ms)
+    }
+
+    fn act(&mut self, act: &Act) {
+        self.model.forget_groups();
+        match act {
+            Act::Push(push) => self.push(push),
+            Act::Pop { count, lease } => self.pop(*count, *lease),
+            Act::Ack(aims) => self.ack(aims),
+            Act::Complete { aim, result, retain } => self.complete(aim, *result, *retain),
+            Act::Nack { aim, delay, error, verdict } => self.nack(aim, *delay, error.map(|nth| ERRORS[nth]), *verdict),
+            Act::Bury { aim, error } => self.bury(aim, error.map(|nth| ERRORS[nth])),
+            Act::Promote { count } => self.promote(*count),
+            Act::Extend { aim, lease } => self.extend(aim, *lease),
+            Act::PushAll { of, names } => self.push_all(of, names.as_deref()),
+            Act::Cancel(aims) => self.cancel(aims),
+            Act::Reschedule { aim, due, priority } => self.reschedule(aim, *due, *priority),
+            Act::Redrive { which, delay } => self.redrive(which, *delay),
+            Act::Purge { states, count } => self.purge(states, *count),
+            Act::PurgeGroup { group, states, count } => self.purge_group(*group, states, *count),
+            Act::Alter { settings, by } => self.alter(*settings, *by),
+            Act::ForwardTo(to) => self.forward_to(*to),
+            Act::Forward { count, taken } => self.forward(*count, *taken),
+            Act::Suspend(length) => self.suspend(*length),
+            Act::Resume => self.resume(),
+            Act::Advance { budget } => self.advance_lazy(*budget),
+            Act::AdvanceReplica { ahead, budget } => self.advance_replica(*ahead, *budget),
+            Act::Trim { budget, by } => self.trim(*budget, *by),
+            Act::TrimDone { budget, by } => self.trim_done(*budget, *by),
+            Act::Schedule(every) => self.schedule(every),
+            Act::Beside { which, of } => self.act_beside(*which, of),
+            Act::EndRuns { budget, by } => self.end_runs(*budget, *by),
+            Act::Reload(way) => self.reload(*way),
+            Act::Failover => self.fail_over(),
+            Act::Remake => self.remake(),
+        }
+    }
+
+    /// Sends an effect that both masters agree on, stamped with the queue's own time.
+    fn send(&mut self, effect: Effect<'_>) {
+        let stamps = [&mut self.eager.queue, &mut self.lazy.queue].map(|queue| queue.stamp(ms(self.clock)));
+        assert_eq!(stamps, [ms(self.model.now); 2]);
+        self.send_at(self.model.now, effect);
+    }
+
+    fn send_at(&mut self, now: u64, effect: Effect<'_>) {
+        for effect in self.with_ends(effect) {
+            let bytes = encoded(&Stamped { now: ms(now), effect });
+            self.replica_counts &= self.clock == self.model.now;
+            if self.replica.is_none() {
+                self.replica_since = Since::default();
+            }
+            apply(&mut self.replica, &bytes);
+            self.log.push(bytes);
+        }
+    }
+
+    fn advance_lazy(&mut self, budget: usize) {
+        let before = digest(&self.lazy.queue);
+        let moved = |queue: &Queue| queue.totals().died + queue.totals().lease_expired;
+        let moved_before = moved(&self.lazy.queue);
+        let advanced = self.lazy.queue.advance(ms(self.clock), budget);
+        let moved = (moved(&self.lazy.queue) - moved_before) as usize;
+        assert!(moved <= 2 * budget.min(usize::MAX / 2), "a step ends one lease and may kill its message");
+        if advanced.done {
+            assert_eq!(self.lazy.queue.counts(), self.model.counts());
+            assert_eq!(advanced.next, self.next_event());
+        } else {
+            assert_eq!(advanced.next, Some(ms(self.model.now)));
+        }
+        assert!(advanced.done || budget < usize::MAX);
+        assert_eq!(digest(&self.lazy.queue), before, "time is no decision");
+    }
+
+    fn advance_replica(&mut self, ahead: i64, budget: usize) {
+        let now = self.clock.saturating_add_signed(self.skew + ahead).min(UnixMs::MAX.as_ms());
+        if let Some(replica) = &mut self.replica {
+            self.replica_seen = self.replica_seen.max(now);
+            self.replica_counts &= now <= self.model.now;
+            replica.advance_view(ms(now), budget);
+        }
+    }
+
+    /// One master drops the dead messages above `deadlen`, and the other one applies its effect.
+    fn trim(&mut self, budget: usize, by: Who) {
+        let excess = self.model.excess_dead();
+        let (trimmer, other) = match by {
+            Who::Eager => (&mut self.eager.queue, &mut self.lazy.queue),
+            Who::Lazy => (&mut self.lazy.queue, &mut self.eager.queue),
+        };
+        let had_excess = trimmer.has_excess_dead();
+        let bytes_before = trimmer.counts().payload_bytes;
+        let trimmed = trimmer.trim_dead(budget);
+        let finished = !trimmer.has_excess_dead();
+        let freed = (bytes_before - trimmer.counts().payload_bytes) as usize;
+        let dropped = self.model.drop_dead_in(&trimmed);
+        if dropped > 0 {
+            let effect = Effect::Trim(trimmed);
+            other.apply(&Stamped { now: ms(self.model.now), effect: effect.clone() }).unwrap();
+            self.send(effect);
+        }
+        assert!(dropped <= budget.min(excess));
+        match by {
+            // A large payload takes several steps.
+            Who::Eager => assert!(dropped == budget.min(excess) || dropped + freed / 8192 >= budget),
+            // The lazy master drops at least what it knows to be dead.
+            Who::Lazy => assert!(dropped > 0 || !had_excess || budget < usize::MAX),
+        }
+        assert!(finished || budget < usize::MAX);
+    }
+
+    fn reload(&mut self, way: Way) {
+        if self.replica.is_none() {
+            return;
+        }
+        let since = self.since_now();
+        for master in [&mut self.eager, &mut self.lazy] {
+            let before = digest(&master.queue);
+            let copy = match way {
+                Way::Save => reload(&master.queue),
+                Way::Rewrite => replayed(&rewritten(&master.queue)).unwrap(),
+                Way::Copy => master.queue.duplicate().unwrap(),
+                Way::Replay => replayed(&self.log).unwrap(),
+            };
+            assert_eq!(digest(&copy), before);
+            assert_eq!(copy.settings(), master.queue.settings());
+            assert_eq!(copy.forward(), self.forward.as_deref());
+            assert_eq!(copy.last_given(), master.queue.last_given());
+            // The totals of refused pushes are not in the AOF, so a replayed queue does not replace the master.
+            if !matches!(way, Way::Replay) {
+                assert_eq!(copy.header(), master.queue.header(), "what is saved is saved again");
+                master.queue = copy;
+                master.since = since;
+            }
+        }
+        if matches!(way, Way::Rewrite) {
+            self.log = rewritten(&self.lazy.queue);
+        }
+        self.restart_at(self.model.now);
+    }
+
+    /// Promotes the replica to a master, and makes a new replica of it.
+    fn fail_over(&mut self) {
+        let Some(replica) = self.replica.take() else { return };
+        self.replica = Some(reload(&replica));
+        self.lazy.queue = replica;
+        self.lazy.since = self.promoted_now(self.replica_since);
+        self.replica_since = self.since_now();
+        self.lazy_counts = false;
+        self.restart_at(self.model.now.max(self.replica_seen));
+    }
+
+    /// Starts a server that has seen no time yet.
+    fn restart_at(&mut self, now: u64) {
+        self.started = now;
+        self.clock = now;
+        self.advance_eager();
+    }
+
+    /// Deletes the queue; the next push creates a new one.
+    fn remake(&mut self) {
+        let settings = self.model.settings;
+        let given = self.model.given;
+        self.model = Model::new(settings, self.model.now);
+        self.model.given = given;
+        // As the server does after each command: a new queue repeats no id.
+        for master in [&mut self.eager, &mut self.lazy] {
+            let (sequence, receipt) = master.queue.last_given();
+            master.floor.raise(sequence, receipt);
+        }
+        self.eager.queue = Queue::new(settings);
+        self.lazy.queue = Queue::new(settings);
+        self.eager.since = Since::default();
+        self.lazy.since = Since::default();
+        self.lazy_counts = true;
+        self.replica = None;
+        self.forward = None;
+        self.replica_counts = true;
+        self.replica_seen = 0;
+        self.log.clear();
+        self.restart_at(self.model.now);
+    }
+}
+
+/// A delivery with owned data.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Popped {
+    pub sequence: u64,
+    pub name: Option<Vec<u8>>,
+    pub payload: Vec<u8>,
+    pub attempt: u32,
+    pub receipt: Option<u64>,
+}
+
+impl Master {
+    fn push<'a>(&mut self, clock: u64, message: &NewMessage<'a>) -> dq_queue::Pushed<'a> {
+        self.queue.push(ms(clock), &mut self.floor, message)
+    }
+
+    fn pop(&mut self, clock: u64, pop: &Pop) -> (Vec<Popped>, Vec<dq_queue::Grant>) {
+        let (mut delivered, mut grants) = (Vec::new(), Vec::new());
+        self.queue.pop(ms(clock), &mut self.floor, pop, &mut grants, |message| {
+            delivered.push(Popped {
+                sequence: message.grant.sequence.0,
+                name: message.name.map(<[u8]>::to_vec),
+                payload: message.payload.to_vec(),
+                attempt: message.grant.attempt,
+                receipt: message.leased.then_some(message.grant.receipt.0),
+            });
+        });
+        (delivered, grants)
+    }
+}

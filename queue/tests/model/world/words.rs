@@ -1,0 +1,97 @@
+//! Conversions between the types of the queue, of the model, and of a client.
+
+use super::ms;
+use crate::history::{Due, Push, GROUPS};
+use crate::reference::{self, after, Name, State};
+use dq_queue::id::{Id, Sequence, Target};
+use dq_queue::time::{DurationMs, UnixMs};
+use dq_queue::NewMessage;
+
+pub(super) fn id_of(message: &reference::Message) -> Vec<u8> {
+    message.name.clone().unwrap_or_else(|| Sequence(message.sequence).to_string().into_bytes())
+}
+
+/// A reference to a message as bytes, parsed for the queue and for the model.
+pub(super) fn parsed(text: &[u8]) -> (Target<'_>, Name, Option<u64>) {
+    let target = Target::parse(text).unwrap();
+    let receipt = target.receipt.map(|receipt| receipt.0);
+    let name = match target.id {
+        Id::Generated(sequence) => Name::Sequence(sequence.0),
+        Id::Named(name) => Name::Text(name.to_vec()),
+    };
+    (target, name, receipt)
+}
+
+/// The same for a reference that can only be an id.
+pub(super) fn named(text: &[u8]) -> Option<(Id<'_>, Name)> {
+    let id = Id::parse(text)?;
+    Some(match id {
+        Id::Generated(sequence) => (id, Name::Sequence(sequence.0)),
+        Id::Named(name) => (id, Name::Text(name.to_vec())),
+    })
+}
+
+/// A due time for the queue, and the instant that it stands for in the model. `more` is added to a delay.
+pub(super) fn due_of(due: Due, more: u64, now: u64) -> (dq_queue::Due, u64) {
+    match due {
+        Due::Now => (dq_queue::Due::Now, now),
+        Due::After(delay) => {
+            let delay = (delay + more).min(DurationMs::MAX.as_ms());
+            (dq_queue::Due::After(DurationMs::new(delay)), after(now, delay))
+        }
+        Due::At(from_now) => {
+            let instant = ms(now.saturating_add_signed(from_now));
+            (dq_queue::Due::At(instant), instant.as_ms())
+        }
+        Due::AtTheEnd => (dq_queue::Due::At(ms(UnixMs::MAX_AT)), UnixMs::MAX_AT),
+    }
+}
+
+/// A push for the queue and for the model.
+pub(super) fn asked<'a>(
+    push: &Push,
+    payload: &'a [u8],
+    name: Option<&'a [u8]>,
+    more: u64,
+    now: u64,
+) -> (NewMessage<'a>, reference::Push<'a>) {
+    let (due, instant) = due_of(push.due, more, now);
+    let message = NewMessage {
+        payload,
+        name,
+        due,
+        priority: push.priority,
+        retries: push.retries.map(|count| dq_queue::settings::Retries::new(count).unwrap()),
+        lease: push.lease.map(DurationMs::new),
+        ttl: push.ttl.map(DurationMs::new),
+        replace: push.replace,
+        maxwait: push.maxwait.map(DurationMs::new),
+        later: push.later,
+        retain: push.retain.map(DurationMs::new),
+        group: push.group.map(|nth| GROUPS[nth]),
+    };
+    let request = reference::Push {
+        payload,
+        name,
+        due: instant,
+        priority: push.priority,
+        retries: push.retries,
+        lease: push.lease,
+        ttl: push.ttl,
+        replace: push.replace,
+        maxwait: push.maxwait,
+        later: push.later,
+        retain: push.retain,
+        group: push.group.map(|nth| GROUPS[nth]),
+    };
+    (message, request)
+}
+
+pub(super) fn state_of(state: dq_queue::State, deadline: u64) -> State {
+    match state {
+        dq_queue::State::Delayed => State::Delayed,
+        dq_queue::State::Ready => State::Ready,
+        dq_queue::State::InFlight => State::InFlight { deadline },
+        dq_queue::State::Dead { died, reason } => State::Dead { died: died.as_ms(), reason },
+    }
+}
