@@ -35,7 +35,7 @@ impl Rule {
     pub fn next_after(&self, now: UnixMs) -> Option<UnixMs> {
         match self {
             Rule::Every { every, offset } => next_multiple(every.as_ms(), offset.as_ms(), now.as_ms()),
-            Rule::Cron { expression, zone } => Cron::parse(expression.as_bytes()).ok()?.next_after(zone, now),
+            Rule::Cron { expression, zone } => Cron::parse(expression.as_bytes()).ok()?.in_zone(zone)?.next_after(now),
         }
     }
 

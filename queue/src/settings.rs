@@ -45,10 +45,10 @@ impl Retries {
 
 /// Declares [`Settings`], its default values, and [`FIELDS`]: one row for each number in it.
 ///
-/// An entry reads `field: Type = default, [rows]`, and a row reads `path "name", given, unit, range`.
+/// An entry reads `field: Type = default, [rows]`, and a row reads `path code "name", given, unit, range`.
 macro_rules! settings {
     ($($(#[$doc:meta])* $setting:ident: $type:ty = $default:expr, [
-        $($head:ident $(. $tail:ident)* $name:literal, $given:expr, $unit:expr, $range:expr;)+
+        $($head:ident $(. $tail:ident)* $code:literal $name:literal, $given:expr, $unit:expr, $range:expr;)+
     ])+) => {
         /// The settings of one queue.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +64,7 @@ macro_rules! settings {
         pub const FIELDS: &[Field] = &[$($(
             Field {
                 name: $name,
+                code: $code,
                 given: $given,
                 unit: $unit,
                 range: $range,
@@ -74,74 +75,74 @@ macro_rules! settings {
     };
 }
 
-// Each setting stands here once. The options of `DQ.CREATE` and `DQ.ALTER`, the parameter `dq.default-<name>`, the
+// Each setting stands here once, with a new code. The options of `DQ.CREATE` and `DQ.ALTER`, the parameter `dq.default-<name>`, the
 // field of `DQ.INFO` and the check of what comes from a file are all made from these rows.
 settings! {
     /// The duration of a lease, at least 1 ms.
     lease: DurationMs = DurationMs::new(30_000), [
-        lease "lease", Given::Option(c"LEASE", c"lease-ms"), Unit::Ms, 1..=DURATION;
+        lease 1 "lease", Given::Option(c"LEASE", c"lease-ms"), Unit::Ms, 1..=DURATION;
     ]
     /// The number of redeliveries before a message becomes dead.
     retries: Retries = Retries(16), [
-        retries "retries", Given::Option(c"RETRIES", c"retries"), Unit::Plain, -1..=i32::MAX as i64;
+        retries 2 "retries", Given::Option(c"RETRIES", c"retries"), Unit::Plain, -1..=i32::MAX as i64;
     ]
     /// The delay after a nack that sets none.
     backoff: Backoff = Backoff {
         base: DurationMs::new(1_000), max: DurationMs::new(3_600_000), jitter: Percent::ZERO
     }, [
-        backoff.base "backoff-base", Given::First(c"BACKOFF", c"backoff", c"base-ms"), Unit::Ms, 0..=DURATION;
-        backoff.max "backoff-max", Given::Next(c"max-ms"), Unit::Ms, 0..=DURATION;
-        backoff.jitter "backoff-jitter", Given::Optional(c"JITTER", c"percent"), Unit::Plain, 0..=Percent::MAX as i64;
+        backoff.base 3 "backoff-base", Given::First(c"BACKOFF", c"backoff", c"base-ms"), Unit::Ms, 0..=DURATION;
+        backoff.max 4 "backoff-max", Given::Next(c"max-ms"), Unit::Ms, 0..=DURATION;
+        backoff.jitter 5 "backoff-jitter", Given::Optional(c"JITTER", c"percent"), Unit::Plain, 0..=Percent::MAX as i64;
     ]
     /// If a message is not completed within this time after it was due, it becomes dead. Zero is no limit.
     ttl: DurationMs = DurationMs::ZERO, [
-        ttl "ttl", Given::Option(c"TTL", c"ttl-ms"), Unit::Ms, 0..=DURATION;
+        ttl 6 "ttl", Given::Option(c"TTL", c"ttl-ms"), Unit::Ms, 0..=DURATION;
     ]
     /// The largest number of messages, not counting dead ones. Zero is no limit.
     maxlen: u64 = 0, [
-        maxlen "maxlen", Given::Option(c"MAXLEN", c"messages"), Unit::Plain, 0..=LENGTH;
+        maxlen 7 "maxlen", Given::Option(c"MAXLEN", c"messages"), Unit::Plain, 0..=LENGTH;
     ]
     /// The largest number of running leases. Zero is no limit.
     maxinflight: u64 = 0, [
-        maxinflight "maxinflight", Given::Option(c"MAXINFLIGHT", c"leases"), Unit::Plain, 0..=LENGTH;
+        maxinflight 8 "maxinflight", Given::Option(c"MAXINFLIGHT", c"leases"), Unit::Plain, 0..=LENGTH;
     ]
     /// At most so many deliveries begin in any span of the period.
     rate: Rate = Rate::OFF, [
-        rate.most "rate", Given::First(c"RATE", c"rate", c"deliveries"), Unit::Plain, 0..=RATE_MAX as i64;
-        rate.period "rate-period", Given::Next(c"period-ms"), Unit::Ms, 0..=RATE_PERIOD_MAX.as_ms() as i64;
+        rate.most 12 "rate", Given::First(c"RATE", c"rate", c"deliveries"), Unit::Plain, 0..=RATE_MAX as i64;
+        rate.period 13 "rate-period", Given::Next(c"period-ms"), Unit::Ms, 0..=RATE_PERIOD_MAX.as_ms() as i64;
     ]
     /// The largest number of dead messages; `None`, which clients write as -1, is no limit.
     deadlen: Option<u64> = None, [
-        deadlen "deadlen", Given::Option(c"DEADLEN", c"dead-messages"), Unit::Plain, -1..=LENGTH;
+        deadlen 9 "deadlen", Given::Option(c"DEADLEN", c"dead-messages"), Unit::Plain, -1..=LENGTH;
     ]
     /// How long a dead message is kept. Zero keeps it forever.
     deadttl: DurationMs = DurationMs::ZERO, [
-        deadttl "deadttl", Given::Option(c"DEADTTL", c"dead-ttl-ms"), Unit::Ms, 0..=DURATION;
+        deadttl 10 "deadttl", Given::Option(c"DEADTTL", c"dead-ttl-ms"), Unit::Ms, 0..=DURATION;
     ]
     /// How long a message is kept after its completion. Zero is not at all.
     retain: DurationMs = DurationMs::ZERO, [
-        retain "retain", Given::Option(c"RETAIN", c"retain-ms"), Unit::Ms, 0..=DURATION;
+        retain 15 "retain", Given::Option(c"RETAIN", c"retain-ms"), Unit::Ms, 0..=DURATION;
     ]
     /// The largest number of done messages; `None`, which clients write as -1, is no limit.
     donelen: Option<u64> = None, [
-        donelen "donelen", Given::Option(c"DONELEN", c"done-messages"), Unit::Plain, -1..=LENGTH;
+        donelen 16 "donelen", Given::Option(c"DONELEN", c"done-messages"), Unit::Plain, -1..=LENGTH;
     ]
     /// The largest payload that is accepted, in bytes, at most [`MAX_PAYLOAD`]. Zero is no limit.
     maxpayload: u64 = 0, [
-        maxpayload "maxpayload", Given::Option(c"MAXPAYLOAD", c"bytes"), Unit::Plain, 0..=MAX_PAYLOAD as i64;
+        maxpayload 11 "maxpayload", Given::Option(c"MAXPAYLOAD", c"bytes"), Unit::Plain, 0..=MAX_PAYLOAD as i64;
     ]
     /// How many messages of a group may be in flight or wait for a retry. Zero is no limit.
     groupinflight: u64 = 1, [
-        groupinflight "groupinflight", Given::Option(c"GROUPINFLIGHT", c"messages"), Unit::Plain, 0..=LENGTH;
+        groupinflight 17 "groupinflight", Given::Option(c"GROUPINFLIGHT", c"messages"), Unit::Plain, 0..=LENGTH;
     ]
     /// In which order groups are served.
     grouporder: GroupOrder = GroupOrder::Due, [
-        grouporder "grouporder", Given::Word(c"GROUPORDER", c"order", GroupOrder::WORDS), Unit::Plain, 0..=1;
+        grouporder 18 "grouporder", Given::Word(c"GROUPORDER", c"order", GroupOrder::WORDS), Unit::Plain, 0..=1;
     ]
     /// How long an accepted id stays known, even if its message is gone, at most [`MAX_DEDUPE`]. Zero is as long as
     /// its message is held.
     dedupe: DurationMs = DurationMs::ZERO, [
-        dedupe "dedupe", Given::Option(c"DEDUPE", c"window-ms"), Unit::Ms, 0..=MAX_DEDUPE as i64;
+        dedupe 14 "dedupe", Given::Option(c"DEDUPE", c"window-ms"), Unit::Ms, 0..=MAX_DEDUPE as i64;
     ]
 }
 
@@ -154,6 +155,9 @@ const LENGTH: i64 = MAX_LENGTH as i64;
 pub struct Field {
     /// Its name in `DQ.INFO`; the parameter of its default is `dq.default-<name>`.
     pub name: &'static str,
+    /// Its number in saved queues and effects, which no other setting ever gets. From 100 on, the hundreds say how many
+    /// versions of the format do not know it.
+    pub code: u8,
     /// The words by which a client gives it.
     pub given: Given,
     /// Its unit, for errors.

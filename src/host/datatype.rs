@@ -30,7 +30,7 @@ use crate::schedule::with_schedule;
 use dq_queue::settings::Settings;
 use dq_queue::time::UnixMs;
 use dq_queue::wire::Loader;
-use dq_queue::{Effect, Queue, Refused, Stamped};
+use dq_queue::{Queue, Refused};
 
 /// The encoding version of a saved value, which stays the same: the bytes begin with the version of their format, see
 /// [`dq_queue::wire`].
@@ -308,32 +308,18 @@ extern "C" fn aof_rewrite(io: *mut raw::RedisModuleIO, key: *mut raw::RedisModul
     guard("an AOF rewrite", (), || {
         // SAFETY: the server passes a value of this type, in a child process.
         let queue = unsafe { &held(value).queue };
-        let now = queue.viewed();
-        emit(io, key, &Stamped { now, effect: Effect::Begin(queue.header()) });
-        for chunk in queue.chunks() {
-            emit(io, key, &Stamped { now, effect: Effect::Continue(chunk) });
-        }
-        for chunk in queue.done_chunks() {
-            emit(io, key, &Stamped { now, effect: Effect::Keep(chunk) });
-        }
-        for chunk in queue.known_chunks() {
-            emit(io, key, &Stamped { now, effect: Effect::Recall(chunk) });
-        }
-        for chunk in queue.leaving_chunks() {
-            emit(io, key, &Stamped { now, effect: Effect::Resume(chunk) });
-        }
-        for chunk in queue.turn_chunks() {
-            emit(io, key, &Stamped { now, effect: Effect::Turns(chunk) });
+        let emitted = queue.save(|piece| {
+            emit(io, key, piece);
+            Ok(())
+        });
+        if let Err(refused) = emitted {
+            let refused: Refused = refused;
+            log(Level::Warning, &refused.to_string());
         }
     });
 }
 
-fn emit(io: *mut raw::RedisModuleIO, key: *mut raw::RedisModuleString, stamped: &Stamped<'_>) {
-    let mut blob = Vec::new();
-    if let Err(refused) = stamped.encode(&mut blob) {
-        log(Level::Warning, &refused.to_string());
-        return;
-    }
+fn emit(io: *mut raw::RedisModuleIO, key: *mut raw::RedisModuleString, blob: &[u8]) {
     // SAFETY: the static is read by value.
     if let Some(emit) = unsafe { raw::RedisModule_EmitAOF } {
         // SAFETY: the format names a string of the server and a buffer with its length, which are what follows.

@@ -1,48 +1,514 @@
-//! MessagePack as all versions of the format use it: structs are arrays without field names.
+//! How values become bytes: MessagePack, written and read field by field. Serde's form of it writes and reads numbers;
+//! lengths, which say how much follows, are read here, because nothing may be allocated on their word alone.
+//!
+//! A value that belongs together, such as a message, is a [`Record`]: an array whose trailing fields are left out if
+//! they have their default values. So a record grows by a field at its end, and what was written before is read with
+//! the default. What an older version of the module cannot read is refused by it, because whatever writes such a field
+//! calls [`Writer::needs`], and the bytes begin with the version that their reader needs.
 
-use super::Refused;
-use serde::{Deserialize, Serialize};
+use super::{Refused, FIRST};
+use crate::time::UnixMs;
+use serde::de::DeserializeOwned;
+use serde::Serialize;
 
-/// Appends a value to `buffer`.
-pub fn encode<T: Serialize>(buffer: &mut Vec<u8>, value: &T) -> Result<(), Refused> {
-    rmp_serde::encode::write(buffer, value).map_err(|_| Refused::Malformed)
+/// The byte of an absent value.
+const NIL: u8 = 0xc0;
+
+/// The largest number of fields of an array whose length fits into its first byte, and that byte without the length.
+const SHORT: usize = 15;
+const SHORT_ARRAY: u8 = 0x90;
+
+/// Something that can be written.
+pub(super) trait Encode {
+    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused>;
 }
 
-/// Reads a value. Returns an error if the bytes are damaged or if anything follows the value.
-pub fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Refused> {
-    let mut values = Values::new(bytes);
-    let value = values.next()?;
-    values.end()?;
-    Ok(value)
+/// Something that can be read; `'a` is the lifetime of the bytes.
+pub(super) trait Decode<'a>: Sized {
+    fn decode(from: &mut Reader<'a>) -> Result<Self, Refused>;
 }
 
-/// Reads values that were written one after the other.
-pub struct Values<'a>(rmp_serde::Deserializer<rmp_serde::decode::ReadRefReader<'a, [u8]>>);
+/// Appends values to a buffer.
+pub(super) struct Writer<'b> {
+    buffer: &'b mut Vec<u8>,
+    /// The instant of the decision, from which many numbers are distances.
+    pub now: UnixMs,
+    version: u8,
+}
 
-impl<'a> Values<'a> {
-    /// Reads from the first of `bytes` on.
-    pub fn new(bytes: &'a [u8]) -> Values<'a> {
-        Values(rmp_serde::Deserializer::from_read_ref(bytes))
+impl<'b> Writer<'b> {
+    pub fn new(buffer: &'b mut Vec<u8>, now: UnixMs) -> Writer<'b> {
+        Writer { buffer, now, version: FIRST }
     }
 
-    /// Reads the next value. Returns an error if the bytes are damaged, or if there is none.
-    pub fn next<T: Deserialize<'a>>(&mut self) -> Result<T, Refused> {
-        T::deserialize(&mut self.0).map_err(|_| Refused::Malformed)
+    /// The version of the format that a reader needs for what was written.
+    pub fn version(&self) -> u8 {
+        self.version
+    }
+
+    /// Records that the reader needs this version.
+    pub fn needs(&mut self, version: u8) {
+        self.version = self.version.max(version);
+    }
+
+    /// Appends bytes that are not MessagePack.
+    pub fn raw(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    #[inline]
+    pub fn put<T: Encode + ?Sized>(&mut self, value: &T) -> Result<(), Refused> {
+        value.encode(self)
+    }
+
+    #[inline]
+    fn number<T: Serialize>(&mut self, number: &T) -> Result<(), Refused> {
+        rmp_serde::encode::write(self.buffer, number).map_err(|_| Refused::Impossible)
+    }
+
+    /// Begins an array of this many values.
+    pub fn array(&mut self, length: usize) -> Result<(), Refused> {
+        let length = u32::try_from(length).map_err(|_| Refused::Impossible)?;
+        rmp::encode::write_array_len(self.buffer, length).map_err(|_| Refused::Impossible)?;
+        Ok(())
+    }
+
+    /// Writes an array of numbers.
+    pub fn numbers(&mut self, numbers: &[i64]) -> Result<(), Refused> {
+        self.array(numbers.len())?;
+        numbers.iter().try_for_each(|number| self.put(number))
+    }
+
+    /// Writes an array of the values that `each` writes.
+    pub fn list<T>(
+        &mut self,
+        values: &[T],
+        each: impl FnMut(&mut Writer<'b>, &T) -> Result<(), Refused>,
+    ) -> Result<(), Refused> {
+        let mut each = each;
+        self.array(values.len())?;
+        values.iter().try_for_each(|value| each(self, value))
+    }
+
+    /// Begins a record; [`RecordWriter::end`] must be called.
+    #[inline]
+    pub fn record(&mut self) -> RecordWriter<'_, 'b> {
+        let start = self.buffer.len();
+        self.buffer.push(SHORT_ARRAY);
+        RecordWriter { start, fields: 0, used: (0, start + 1), to: self }
+    }
+}
+
+/// Writes the fields of a record in their order.
+pub(super) struct RecordWriter<'w, 'b> {
+    to: &'w mut Writer<'b>,
+    /// Where the first byte of the record is.
+    start: usize,
+    fields: usize,
+    /// The number of fields up to the last one that is not its default, and where it ends.
+    used: (usize, usize),
+}
+
+impl RecordWriter<'_, '_> {
+    /// Writes the next field.
+    #[inline]
+    pub fn put<T: Encode + Default + PartialEq>(&mut self, field: &T) -> Result<(), Refused> {
+        let used = self.used;
+        self.require(field)?;
+        if *field == T::default() {
+            self.used = used;
+        }
+        Ok(())
+    }
+
+    /// Writes the next field, which versions before `version` do not have.
+    #[cfg_attr(not(test), expect(dead_code, reason = "no version but the first has added a field yet"))]
+    pub fn put_since<T: Encode + Default + PartialEq>(&mut self, version: u8, field: &T) -> Result<(), Refused> {
+        if *field != T::default() {
+            self.to.needs(version);
+        }
+        self.put(field)
+    }
+
+    /// Writes the next field, which no record lacks.
+    #[inline]
+    pub fn require<T: Encode>(&mut self, field: &T) -> Result<(), Refused> {
+        self.to.put(field)?;
+        self.fields += 1;
+        self.used = (self.fields, self.to.buffer.len());
+        Ok(())
+    }
+
+    /// Leaves out the trailing defaults, and writes how many fields remain.
+    #[inline]
+    pub fn end(self) -> Result<(), Refused> {
+        let (fields, end) = self.used;
+        let buffer = &mut *self.to.buffer;
+        buffer.truncate(end);
+        if fields <= SHORT {
+            if let Some(first) = buffer.get_mut(self.start) {
+                *first |= fields as u8;
+            }
+            return Ok(());
+        }
+        let mut length = Vec::new();
+        let fields = u32::try_from(fields).map_err(|_| Refused::Impossible)?;
+        rmp::encode::write_array_len(&mut length, fields).map_err(|_| Refused::Impossible)?;
+        buffer.splice(self.start..=self.start, length);
+        Ok(())
+    }
+}
+
+/// Reads what a [`Writer`] wrote.
+pub(super) struct Reader<'a> {
+    rest: &'a [u8],
+    /// The instant of the decision.
+    pub now: UnixMs,
+}
+
+impl<'a> Reader<'a> {
+    pub fn new(rest: &'a [u8], now: UnixMs) -> Reader<'a> {
+        Reader { rest, now }
+    }
+
+    #[inline]
+    pub fn get<T: Decode<'a>>(&mut self) -> Result<T, Refused> {
+        T::decode(self)
+    }
+
+    #[inline]
+    fn number<T: DeserializeOwned>(&mut self) -> Result<T, Refused> {
+        rmp_serde::from_read(&mut self.rest).map_err(|_| Refused::Malformed)
+    }
+
+    /// Reads this many bytes as they are.
+    fn raw(&mut self, length: u32) -> Result<&'a [u8], Refused> {
+        let (bytes, rest) = self.rest.split_at_checked(length as usize).ok_or(Refused::Malformed)?;
+        self.rest = rest;
+        Ok(bytes)
+    }
+
+    /// Reads the length of an array. Each of its values takes a byte at least, so a length that cannot be true is
+    /// refused before memory is taken for it.
+    pub fn array(&mut self) -> Result<usize, Refused> {
+        let length = rmp::decode::read_array_len(&mut self.rest).map_err(|_| Refused::Malformed)? as usize;
+        if length > self.rest.len() {
+            return Err(Refused::Malformed);
+        }
+        Ok(length)
+    }
+
+    /// Reads an array of numbers.
+    pub fn numbers(&mut self) -> Result<Vec<i64>, Refused> {
+        self.list(Reader::get)
+    }
+
+    /// Reads an array of values, each by `each`.
+    pub fn list<T>(&mut self, each: impl FnMut(&mut Reader<'a>) -> Result<T, Refused>) -> Result<Vec<T>, Refused> {
+        let mut each = each;
+        let length = self.array()?;
+        (0..length).map(|_| each(self)).collect()
+    }
+
+    /// Begins a record; [`RecordReader::end`] must be called.
+    #[inline]
+    pub fn record(&mut self) -> Result<RecordReader<'_, 'a>, Refused> {
+        let left = self.array()?;
+        Ok(RecordReader { from: self, left })
     }
 
     /// Returns an error unless all bytes were read.
-    pub fn end(mut self) -> Result<(), Refused> {
-        // If a byte is left, this read returns anything but the error for an input that ends before a value's first
-        // byte.
-        match <()>::deserialize(&mut self.0) {
-            Err(rmp_serde::decode::Error::InvalidMarkerRead(_)) => Ok(()),
-            _ => Err(Refused::Malformed),
+    pub fn end(self) -> Result<(), Refused> {
+        self.rest.is_empty().then_some(()).ok_or(Refused::Malformed)
+    }
+}
+
+/// Reads the fields of a record in their order.
+pub(super) struct RecordReader<'r, 'a> {
+    from: &'r mut Reader<'a>,
+    left: usize,
+}
+
+impl<'a> RecordReader<'_, 'a> {
+    /// Reads the next field: its default if it was left out.
+    #[inline]
+    pub fn get<T: Decode<'a> + Default>(&mut self) -> Result<T, Refused> {
+        if self.left == 0 {
+            return Ok(T::default());
+        }
+        self.required()
+    }
+
+    /// Reads the next field, which no record lacks.
+    #[inline]
+    pub fn required<T: Decode<'a>>(&mut self) -> Result<T, Refused> {
+        self.left = self.left.checked_sub(1).ok_or(Refused::Malformed)?;
+        self.from.get()
+    }
+
+    /// Returns an error if a field is left.
+    #[inline]
+    pub fn end(self) -> Result<(), Refused> {
+        if self.left == 0 {
+            Ok(())
+        } else {
+            Err(Refused::Malformed)
         }
     }
 }
 
-/// The version that the bytes begin with, and the bytes that follow it.
-pub fn version_of(bytes: &[u8]) -> Result<(u8, &[u8]), Refused> {
-    let (version, rest) = bytes.split_first().ok_or(Refused::Malformed)?;
-    Ok((*version, rest))
+macro_rules! numbers {
+    ($($type:ty),*) => {$(
+        impl Encode for $type {
+            #[inline]
+            fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+                to.number(self)
+            }
+        }
+
+        impl Decode<'_> for $type {
+            #[inline]
+            fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
+                from.number()
+            }
+        }
+    )*};
+}
+
+numbers!(u64, i64, u32, i32, u8, i8);
+
+impl<const N: usize> Encode for [i64; N] {
+    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+        to.numbers(self)
+    }
+}
+
+impl<const N: usize> Decode<'_> for [i64; N] {
+    fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
+        if from.array()? != N {
+            return Err(Refused::Malformed);
+        }
+        let mut numbers = [0; N];
+        for number in &mut numbers {
+            *number = from.get()?;
+        }
+        Ok(numbers)
+    }
+}
+
+impl Encode for [u8] {
+    #[inline]
+    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+        rmp::encode::write_bin(to.buffer, self).map_err(|_| Refused::Impossible)
+    }
+}
+
+impl Encode for str {
+    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+        rmp::encode::write_str(to.buffer, self).map_err(|_| Refused::Impossible)
+    }
+}
+
+impl<T: Encode + ?Sized> Encode for &T {
+    #[inline]
+    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+        to.put(*self)
+    }
+}
+
+impl<T: Encode + ?Sized> Encode for Box<T> {
+    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+        to.put(&**self)
+    }
+}
+
+impl<'a> Decode<'a> for &'a [u8] {
+    #[inline]
+    fn decode(from: &mut Reader<'a>) -> Result<Self, Refused> {
+        let length = rmp::decode::read_bin_len(&mut from.rest).map_err(|_| Refused::Malformed)?;
+        from.raw(length)
+    }
+}
+
+impl<'a> Decode<'a> for &'a str {
+    fn decode(from: &mut Reader<'a>) -> Result<Self, Refused> {
+        let length = rmp::decode::read_str_len(&mut from.rest).map_err(|_| Refused::Malformed)?;
+        std::str::from_utf8(from.raw(length)?).map_err(|_| Refused::Malformed)
+    }
+}
+
+impl Decode<'_> for Box<[u8]> {
+    fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
+        from.get::<&[u8]>().map(Box::from)
+    }
+}
+
+impl Decode<'_> for Box<str> {
+    fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
+        from.get::<&str>().map(Box::from)
+    }
+}
+
+impl<T: Encode> Encode for Option<T> {
+    #[inline]
+    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+        match self {
+            Some(value) => to.put(value),
+            None => {
+                to.raw(&[NIL]);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl<'a, T: Decode<'a>> Decode<'a> for Option<T> {
+    #[inline]
+    fn decode(from: &mut Reader<'a>) -> Result<Self, Refused> {
+        match from.rest.split_first() {
+            Some((&NIL, rest)) => {
+                from.rest = rest;
+                Ok(None)
+            }
+            _ => from.get().map(Some),
+        }
+    }
+}
+
+impl<'a, T: Decode<'a>> Decode<'a> for Box<T> {
+    fn decode(from: &mut Reader<'a>) -> Result<Self, Refused> {
+        from.get().map(Box::new)
+    }
+}
+
+impl Encode for Vec<&[u8]> {
+    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+        to.list(self, |to, bytes| to.put(bytes))
+    }
+}
+
+impl<'a> Decode<'a> for Vec<&'a [u8]> {
+    fn decode(from: &mut Reader<'a>) -> Result<Self, Refused> {
+        from.list(Reader::get)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What one version of this module writes of a record.
+    #[derive(Debug, Default, PartialEq)]
+    struct Older {
+        priority: i8,
+        name: Option<Box<[u8]>>,
+    }
+
+    /// The same record in the next version, which adds a field.
+    #[derive(Debug, Default, PartialEq)]
+    struct Newer {
+        older: Older,
+        colour: Option<u32>,
+    }
+
+    impl Encode for Newer {
+        fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+            let mut fields = to.record();
+            fields.put(&self.older.priority)?;
+            fields.put(&self.older.name)?;
+            fields.put_since(2, &self.colour)?;
+            fields.end()
+        }
+    }
+
+    impl Decode<'_> for Newer {
+        fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
+            let mut fields = from.record()?;
+            let older = Older { priority: fields.get()?, name: fields.get()? };
+            let newer = Newer { older, colour: fields.get()? };
+            fields.end().map(|()| newer)
+        }
+    }
+
+    impl Encode for Older {
+        fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+            let mut fields = to.record();
+            fields.put(&self.priority)?;
+            fields.put(&self.name)?;
+            fields.end()
+        }
+    }
+
+    impl Decode<'_> for Older {
+        fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
+            let mut fields = from.record()?;
+            let older = Older { priority: fields.get()?, name: fields.get()? };
+            fields.end().map(|()| older)
+        }
+    }
+
+    /// The bytes, and the version that their reader needs.
+    fn written(value: &impl Encode) -> (Vec<u8>, u8) {
+        let mut buffer = Vec::new();
+        let mut to = Writer::new(&mut buffer, UnixMs::EPOCH);
+        to.put(value).unwrap();
+        let version = to.version();
+        (buffer, version)
+    }
+
+    fn read<'a, T: Decode<'a>>(bytes: &'a [u8]) -> Result<T, Refused> {
+        let mut from = Reader::new(bytes, UnixMs::EPOCH);
+        let value = from.get()?;
+        from.end().map(|()| value)
+    }
+
+    fn older(priority: i8) -> Older {
+        Older { priority, name: Some(Box::from(&b"m"[..])) }
+    }
+
+    #[test]
+    fn a_field_that_is_not_used_changes_no_byte_for_older_modules() {
+        let newer = Newer { older: older(3), colour: None };
+        assert_eq!(written(&newer), written(&older(3)));
+        assert_eq!(written(&newer).1, FIRST);
+        assert_eq!(read::<Older>(&written(&newer).0), Ok(older(3)));
+    }
+
+    #[test]
+    fn what_an_older_module_wrote_has_the_default_of_the_field() {
+        assert_eq!(read(&written(&older(3)).0), Ok(Newer { older: older(3), colour: None }));
+        assert_eq!(read(&written(&Older::default()).0), Ok(Newer::default()));
+    }
+
+    #[test]
+    fn a_field_that_is_used_names_the_version_that_it_needs() {
+        let newer = Newer { older: Older::default(), colour: Some(7) };
+        let (bytes, version) = written(&newer);
+        assert_eq!(version, 2);
+        assert_eq!(read(&bytes), Ok(newer));
+        assert_eq!(read::<Older>(&bytes), Err(Refused::Malformed), "bytes that name too low a version");
+    }
+
+    /// Sixteen fields and more do not fit into the first byte of a record.
+    #[test]
+    fn a_record_may_have_many_fields() {
+        struct Wide(Vec<u8>);
+        impl Encode for Wide {
+            fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+                let mut fields = to.record();
+                self.0.iter().try_for_each(|field| fields.put(field))?;
+                fields.end()
+            }
+        }
+        for fields in [1, 14, 15, 16, 17, 300] {
+            let (bytes, _) = written(&Wide((0..fields).map(|nth| (nth % 7) as u8 + 1).collect()));
+            let mut from = Reader::new(&bytes, UnixMs::EPOCH);
+            let mut record = from.record().unwrap();
+            for nth in 0..fields {
+                assert_eq!(record.get::<u8>(), Ok((nth % 7) as u8 + 1));
+            }
+            record.end().unwrap();
+            from.end().unwrap();
+        }
+    }
 }

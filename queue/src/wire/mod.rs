@@ -1,21 +1,27 @@
 //! The bytes of queues and effects in RDB files, in the AOF, on the replication link and in `DUMP`.
 //!
-//! Each version of the format has structs of its own in a file of its own, with conversions to and from the live
-//! types, so a change of a live type cannot change the bytes. A version that was released is never edited again;
-//! a new layout is a new version with a new file, and its number is added to the `match` on versions below. The first
-//! byte of an effect, and of the first piece of a saved queue, is the version, and it is checked before anything else
-//! is read. `docs/decisions/0003-format.md` has the policy.
+//! The format grows, and its versions count the additions. Every effect begins with the version that its reader needs,
+//! which is the first one unless something is in it that a later version added. So this module reads what every earlier
+//! version wrote, and an earlier module reads what this one writes as long as nothing new is used; what it cannot read,
+//! it refuses by the number. `docs/decisions/0003-format.md` has the policy.
 
 mod codec;
+mod effects;
+mod image;
+mod numbers;
+mod pieces;
+mod recurring;
+mod settings;
 mod snapshot;
-mod v1;
 
 pub use snapshot::{Loader, QueueHeader};
 
-use super::effect::Stamped;
 use std::fmt;
 
-/// The version of the format that is written.
+/// The first version of the format.
+const FIRST: u8 = 1;
+
+/// The latest version of the format, up to which this module reads and writes.
 pub const VERSION: u8 = 1;
 
 /// Why bytes from outside were refused.
@@ -25,7 +31,7 @@ pub enum Refused {
     Malformed,
     /// No queue could have written them.
     Impossible,
-    /// They have this version of the format, which this module does not read.
+    /// They need this version of the format, which this module does not read.
     Version(u8),
 }
 
@@ -36,26 +42,9 @@ impl fmt::Display for Refused {
             Refused::Impossible => f.write_str("the bytes describe a state that no queue can be in"),
             Refused::Version(version) => write!(
                 f,
-                "the bytes are of format version {version}, and this version of the module reads version {VERSION}: \
+                "the bytes need format version {version}, and this version of the module reads up to version {VERSION}: \
                  load the version of the module that wrote them, or a newer one"
             ),
-        }
-    }
-}
-
-impl<'a> Stamped<'a> {
-    /// Appends the encoded effect to `buffer`.
-    pub fn encode(&self, buffer: &mut Vec<u8>) -> Result<(), Refused> {
-        buffer.push(VERSION);
-        v1::Stamped::from(self).write(buffer)
-    }
-
-    /// Decodes what [`Stamped::encode`] wrote. Payloads are not copied, and the result is no larger than a small
-    /// multiple of the input. Returns an error if the bytes are damaged or have another version.
-    pub fn decode(bytes: &'a [u8]) -> Result<Stamped<'a>, Refused> {
-        match codec::version_of(bytes)? {
-            (1, rest) => v1::Stamped::read(rest)?.try_into(),
-            (version, _) => Err(Refused::Version(version)),
         }
     }
 }

@@ -1,29 +1,28 @@
-//! A queue as bytes: a header, then chunks of messages in push order, then chunks of done messages, then chunks of known
-//! ids.
+//! A queue as pieces: the effects that make it again.
 //!
-//! A chunk holds about 64 KiB, so that a save is a stream and a load never needs more than one chunk at a time. The
+//! The first piece is the queue without its messages, the others are its messages in push order, what is left of those
+//! that are gone, and the turns of its groups. A saved queue, an AOF rewrite, a copy and a digest all consist of these
+//! pieces. Each holds about 64 KiB, so that a save is a stream and a load never needs more than one piece at a time. The
 //! orders are not saved: they follow from the records.
 
-use super::super::done::DoneMessage;
-use super::super::effect::Image;
-use super::super::forward::Forward;
-use super::super::gate::{Gate, Pause};
-use super::super::groups::{GroupNames, TurnState};
-use super::super::id::{Receipt, Sequence};
-use super::super::known::KnownId;
-use super::super::rate::RateLog;
-use super::super::record::State;
-use super::super::settings::{Settings, MAX_LENGTH};
-use super::super::time::UnixMs;
-use super::super::view::View;
-use super::super::{Queue, Reason, Totals};
-use super::{codec, v1, Refused, VERSION};
+use super::Refused;
+use crate::effect::{Effect, Stamped};
+use crate::forward::Forward;
+use crate::gate::{Gate, Pause};
+use crate::groups::{GroupNames, TurnState};
+use crate::id::{Receipt, Sequence};
+use crate::rate::RateLog;
+use crate::record::State;
+use crate::settings::{Settings, MAX_LENGTH};
+use crate::time::UnixMs;
+use crate::view::View;
+use crate::{Queue, Reason, Totals};
 
-/// A chunk is closed once it holds this many bytes: large enough to compress well and to make the cost per chunk
+/// A piece is closed once it holds this many bytes: large enough to compress well and to make the cost per piece
 /// negligible, small enough to copy.
-const CHUNK_BYTES: usize = 64 * 1024;
+const PIECE_BYTES: usize = 64 * 1024;
 
-/// The data of a queue beside its messages.
+/// The data of a queue without its messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueHeader {
     /// Its settings.
@@ -60,7 +59,7 @@ impl Queue {
         self.view.at()
     }
 
-    /// The data of the queue beside its messages.
+    /// The data of the queue without its messages.
     pub fn header(&self) -> QueueHeader {
         QueueHeader {
             settings: *self.settings,
@@ -91,96 +90,39 @@ impl Queue {
         totals
     }
 
-    /// Passes the queue to `sink` in pieces: first the header, then each chunk. Stops at the first error. O(n).
+    /// The pieces: effects which, applied in this order, make the queue. O(n).
+    pub fn pieces(&self) -> impl Iterator<Item = Effect<'_>> {
+        std::iter::once(Effect::Begin(self.header())).chain(self.contents())
+    }
+
+    /// The pieces without the first one.
+    fn contents(&self) -> impl Iterator<Item = Effect<'_>> {
+        // The approximate size of a record, and so on.
+        let messages = in_chunks(self.images(), |image| 48 + image.payload.len());
+        let done = in_chunks(self.done(), |message| {
+            32 + message.name.map_or(0, <[u8]>::len) + message.result.map_or(0, <[u8]>::len)
+        });
+        let known = in_chunks(self.known_ids(), |id| 8 + id.name.len());
+        let leaving = in_chunks(self.all_leaving(), |(_, image)| 48 + image.payload.len());
+        let turns = self.messages.groups().and_then(GroupNames::turns).into_iter().flat_map(in_turns);
+        let messages = messages.map(Effect::Continue).chain(done.map(Effect::Keep)).chain(known.map(Effect::Recall));
+        messages.chain(leaving.map(Effect::Resume)).chain(turns.map(Effect::Turns))
+    }
+
+    /// Passes the bytes of each piece to `sink`. Stops at the first error. O(n).
     pub fn save<E: From<Refused>>(&self, mut sink: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        let mut buffer = vec![VERSION];
-        codec::encode(&mut buffer, &v1::QueueHeader::from(&self.header()))?;
-        sink(&buffer)?;
-        let messages = self.chunks().map(|chunk| v1::Piece::Messages(v1::images(&chunk, 0)));
-        let known = self.known_chunks().map(|chunk| v1::Piece::Known(v1::known(&chunk)));
-        let done = self.done_chunks().map(|chunk| v1::Piece::Done(v1::done(&chunk, 0)));
-        let leaving = self.leaving_chunks().map(|chunk| v1::Piece::Leaving(v1::leaving(&chunk)));
-        let turns = self.turn_chunks().map(|chunk| v1::Piece::Turns(v1::turns(&chunk)));
-        for piece in messages.chain(done).chain(known).chain(leaving).chain(turns) {
-            buffer.clear();
-            codec::encode(&mut buffer, &piece)?;
-            sink(&buffer)?;
-        }
-        Ok(())
+        encoded(self.pieces(), self.view.at(), &mut sink)
     }
 
-    /// The messages in push order, in chunks.
-    pub fn chunks(&self) -> impl Iterator<Item = Vec<Image<'_>>> + '_ {
-        // The approximate size of a record.
-        in_chunks(self.images(), |image| 48 + image.payload.len())
-    }
-
-    /// The done messages, in chunks.
-    pub fn done_chunks(&self) -> impl Iterator<Item = Vec<DoneMessage<'_>>> + '_ {
-        in_chunks(self.done(), |message| {
-            let bytes = message.name.map_or(0, <[u8]>::len) + message.result.map_or(0, <[u8]>::len);
-            32 + bytes
-        })
-    }
-
-    /// The known ids whose messages are gone, in chunks.
-    pub fn known_chunks(&self) -> impl Iterator<Item = Vec<KnownId<'_>>> + '_ {
-        in_chunks(self.known_ids(), |id| 8 + id.name.len())
-    }
-
-    /// The messages that are still delivered beside kept ones, with the sequences of these, in chunks.
-    pub fn leaving_chunks(&self) -> impl Iterator<Item = Vec<(Sequence, Image<'_>)>> + '_ {
-        in_chunks(self.all_leaving(), |(_, image)| 48 + image.payload.len())
-    }
-
-    /// The turns of the groups, in chunks.
-    pub fn turn_chunks(&self) -> impl Iterator<Item = TurnState<'_>> + '_ {
-        let turns = self.messages.groups().and_then(GroupNames::turns);
-        turns.into_iter().flat_map(|TurnState { last, ungrouped, groups }| {
-            let mut chunks: Vec<_> = in_chunks(groups.into_iter(), |(name, _)| 12 + name.len())
-                .map(|groups| TurnState { last, ungrouped, groups })
-                .collect();
-            if chunks.is_empty() {
-                chunks.push(TurnState { last, ungrouped, groups: Vec::new() });
-            }
-            chunks
-        })
-    }
-
-    /// Passes to `sink` the pieces that distinguish this queue from every other, for a digest. Totals, counts, the view
+    /// Passes to `sink` the bytes that distinguish this queue from every other, for a digest. Totals, counts, the view
     /// and the time are left out.
     pub fn digest(&self, mut sink: impl FnMut(&[u8])) -> Result<(), Refused> {
-        let mut buffer = Vec::new();
-        // All other fields of the header are left at their defaults.
         let identity = QueueHeader { totals: Totals::default(), viewed: UnixMs::EPOCH, ..self.header() };
-        codec::encode(&mut buffer, &v1::QueueHeader::from(&identity))?;
-        sink(&buffer);
-        for image in self.images() {
-            buffer.clear();
-            codec::encode(&mut buffer, &v1::image(&image, 0))?;
-            sink(&buffer);
-        }
-        for message in self.done() {
-            buffer.clear();
-            codec::encode(&mut buffer, &v1::done(&[message], 0))?;
-            sink(&buffer);
-        }
-        for id in self.known_ids() {
-            buffer.clear();
-            codec::encode(&mut buffer, &v1::known(&[id]))?;
-            sink(&buffer);
-        }
-        for leaving in self.all_leaving() {
-            buffer.clear();
-            codec::encode(&mut buffer, &v1::leaving(&[leaving]))?;
-            sink(&buffer);
-        }
-        for turns in self.turn_chunks() {
-            buffer.clear();
-            codec::encode(&mut buffer, &v1::turns(&turns))?;
-            sink(&buffer);
-        }
-        Ok(())
+        let pieces = std::iter::once(Effect::Begin(identity)).chain(self.contents());
+        encoded(pieces, UnixMs::EPOCH, &mut |piece| {
+            sink(piece);
+            Ok(())
+        })
     }
 
     /// A queue with the settings and counters of a header, and no messages yet.
@@ -203,65 +145,61 @@ impl Queue {
         copy.clock = self.clock;
         Ok(copy)
     }
+
+    /// Adds a piece to a queue whose view is made when all pieces are there.
+    fn assemble(&mut self, piece: &Stamped<'_>) -> Result<(), Refused> {
+        match &piece.effect {
+            Effect::Continue(images) if self.may_continue_with(images) => {
+                for image in images {
+                    self.messages.add_image(image, self.membership(image.group, UnixMs::EPOCH));
+                }
+            }
+            Effect::Resume(leaving) if self.may_resume(leaving) => {
+                leaving.iter().for_each(|(sequence, image)| self.messages.resume(*sequence, image));
+            }
+            Effect::Turns(turns) if self.may_restore(turns) => self.messages.restore_turns(turns),
+            // They stand in no order of the view.
+            Effect::Keep(_) | Effect::Recall(_) => {
+                self.apply(piece)?;
+            }
+            _ => return Err(Refused::Impossible),
+        }
+        Ok(())
+    }
 }
 
-/// Adds the next messages of a queue that is being loaded.
-fn add(queue: &mut Queue, images: &[Image<'_>]) -> Result<(), Refused> {
-    if !queue.may_continue_with(images) {
-        return Err(Refused::Impossible);
-    }
-    for image in images {
-        queue.messages.add_image(image, queue.membership(image.group, UnixMs::EPOCH));
+/// Passes the bytes of each effect to `sink`, as decided at `now`.
+fn encoded<'a, E: From<Refused>>(
+    effects: impl Iterator<Item = Effect<'a>>,
+    now: UnixMs,
+    sink: &mut impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut buffer = Vec::new();
+    for effect in effects {
+        buffer.clear();
+        Stamped { now, effect }.encode(&mut buffer)?;
+        sink(&buffer)?;
     }
     Ok(())
 }
 
-/// Adds the next done messages of a queue that is being loaded.
-fn restore(queue: &mut Queue, messages: &[DoneMessage<'_>]) -> Result<(), Refused> {
-    if !queue.may_restore_done(messages) {
-        return Err(Refused::Impossible);
-    }
-    queue.restore_done(messages);
-    Ok(())
+/// Divides turns into pieces, of which there is at least one.
+fn in_turns(turns: TurnState<'_>) -> impl Iterator<Item = TurnState<'_>> {
+    let TurnState { last, ungrouped, groups } = turns;
+    let is_empty = groups.is_empty();
+    let chunks = in_chunks(groups.into_iter(), |(name, _)| 12 + name.len());
+    let none = is_empty.then(Vec::new);
+    chunks.chain(none).map(move |groups| TurnState { last, ungrouped, groups })
 }
 
-/// Adds the next known ids of a queue that is being loaded.
-fn recall(queue: &mut Queue, ids: &[KnownId<'_>]) -> Result<(), Refused> {
-    if !queue.may_recall(ids) {
-        return Err(Refused::Impossible);
-    }
-    queue.recall(ids);
-    Ok(())
-}
-
-/// Adds messages that are delivered beside kept ones to a queue that is being loaded.
-fn resume(queue: &mut Queue, leaving: &[(Sequence, Image<'_>)]) -> Result<(), Refused> {
-    if !queue.may_resume(leaving) {
-        return Err(Refused::Impossible);
-    }
-    for (sequence, image) in leaving {
-        queue.messages.resume(*sequence, image);
-    }
-    Ok(())
-}
-
-/// Restores the turns of the groups of a queue that is being loaded.
-fn take_turns(queue: &mut Queue, turns: &TurnState<'_>) -> Result<(), Refused> {
-    if !queue.may_restore(turns) {
-        return Err(Refused::Impossible);
-    }
-    queue.messages.restore_turns(turns);
-    Ok(())
-}
-
-/// Puts items together in chunks of [`CHUNK_BYTES`].
+/// Puts items together in chunks of [`PIECE_BYTES`].
 fn in_chunks<T>(items: impl Iterator<Item = T>, size: impl Fn(&T) -> usize) -> impl Iterator<Item = Vec<T>> {
     let mut items = items.peekable();
     std::iter::from_fn(move || {
         items.peek()?;
         let mut chunk = Vec::new();
         let mut bytes = 0;
-        while bytes < CHUNK_BYTES {
+        while bytes < PIECE_BYTES {
             let Some(item) = items.next() else { break };
             bytes += size(&item);
             chunk.push(item);
@@ -270,45 +208,32 @@ fn in_chunks<T>(items: impl Iterator<Item = T>, size: impl Fn(&T) -> usize) -> i
     })
 }
 
-/// Loads a queue from the pieces that [`Queue::save`] produced.
+/// Makes a queue of the pieces that [`Queue::save`] produced.
 #[derive(Debug, Default)]
 pub struct Loader {
-    /// The queue so far, and the version of its pieces.
-    begun: Option<(u8, Queue)>,
+    /// The queue so far.
+    begun: Option<Queue>,
 }
 
 impl Loader {
-    /// Takes the next piece. Returns an error if it is damaged, has another version, or could not have been saved by a
-    /// queue.
+    /// Takes the next piece. Returns an error if it is damaged, needs a later version of the format, or could not have
+    /// been saved by a queue.
     pub fn take(&mut self, piece: &[u8]) -> Result<(), Refused> {
-        let Some((version, queue)) = &mut self.begun else {
-            let (version, rest) = codec::version_of(piece)?;
-            let header: QueueHeader = match version {
-                1 => codec::decode::<v1::QueueHeader>(rest)?.try_into()?,
-                _ => return Err(Refused::Version(version)),
-            };
-            if !header.is_valid() {
-                return Err(Refused::Impossible);
+        let piece = Stamped::decode(piece)?;
+        match (&mut self.begun, &piece.effect) {
+            (Some(queue), _) => queue.assemble(&piece),
+            (None, Effect::Begin(header)) if header.is_valid() => {
+                self.begun = Some(Queue::begin(header));
+                Ok(())
             }
-            self.begun = Some((version, Queue::begin(&header)));
-            return Ok(());
-        };
-        match version {
-            1 => match codec::decode(piece)? {
-                v1::Piece::Messages(images) => add(queue, &v1::live_images(images, 0)?),
-                v1::Piece::Done(messages) => restore(queue, &v1::live_done(messages, 0)?),
-                v1::Piece::Known(ids) => recall(queue, &v1::live_known(ids)?),
-                v1::Piece::Leaving(leaving) => resume(queue, &v1::live_leaving(leaving)?),
-                v1::Piece::Turns(turns) => take_turns(queue, &v1::live_turns(turns)),
-            },
-            _ => Err(Refused::Version(*version)),
+            (None, _) => Err(Refused::Impossible),
         }
     }
 
     /// Returns the queue after all pieces were taken. Its view is that of the save, but not beyond `now`: the clock may
     /// have been ahead when it was saved. Returns an error if no piece was taken.
     pub fn finish(self, now: UnixMs) -> Result<Queue, Refused> {
-        let (_, mut queue) = self.begun.ok_or(Refused::Malformed)?;
+        let mut queue = self.begun.ok_or(Refused::Malformed)?;
         let viewed = queue.view.at();
         queue.view.rebuild(&mut queue.messages, viewed);
         if now < viewed {
@@ -320,10 +245,11 @@ impl Loader {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::id::{Floor, Target};
-    use super::super::super::time::DurationMs;
-    use super::super::super::{Effect, Lease, NewMessage, Pop, Stamped};
     use super::*;
+    use crate::id::{Floor, Target};
+    use crate::time::DurationMs;
+    use crate::wire::VERSION;
+    use crate::{Lease, NewMessage, Pop, Stamped};
 
     fn at(ms: u64) -> UnixMs {
         UnixMs::new(ms)

@@ -23,7 +23,7 @@ fn assert_golden(name: &str, lines: &[String]) {
     if std::env::var_os("DQ_BLESS").is_some() {
         std::fs::create_dir_all(folder()).unwrap();
         // Other tests read the file meanwhile.
-        let new = path.with_extension("new");
+        let new = folder().join(format!("{name}.new"));
         std::fs::write(&new, lines.join("\n") + "\n").unwrap();
         std::fs::rename(&new, &path).unwrap();
     }

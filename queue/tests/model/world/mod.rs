@@ -74,13 +74,7 @@ fn ms(ms: u64) -> UnixMs {
 /// The effects of a rewritten AOF.
 fn rewritten(queue: &Queue) -> Vec<Vec<u8>> {
     let now = queue.viewed();
-    let begin = Effect::Begin(queue.header());
-    let messages = queue.chunks().map(Effect::Continue);
-    let parts = std::iter::once(begin).chain(messages).chain(queue.done_chunks().map(Effect::Keep));
-    let parts = parts.chain(queue.known_chunks().map(Effect::Recall));
-    let parts = parts.chain(queue.leaving_chunks().map(Effect::Resume));
-    let parts = parts.chain(queue.turn_chunks().map(Effect::Turns));
-    parts.map(|effect| encoded(&Stamped { now, effect })).collect()
+    queue.pieces().map(|effect| encoded(&Stamped { now, effect })).collect()
 }
 
 fn encoded(stamped: &Stamped<'_>) -> Vec<u8> {

@@ -1,0 +1,225 @@
+//! The pieces of a whole queue besides its messages: what it is, its done messages, its known ids, the turns of its groups.
+
+use super::codec::{Decode, Encode, Reader, Writer};
+use super::numbers::{at_distance, distance, instant_of, ticks, time_at, time_distance};
+use super::{QueueHeader, Refused};
+use crate::done::DoneMessage;
+use crate::gate::Pause;
+use crate::groups::TurnState;
+use crate::id::Sequence;
+use crate::known::KnownId;
+use crate::rate::RateLog;
+use crate::time::UnixMs;
+use crate::Totals;
+
+impl Encode for QueueHeader {
+    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+        let mut fields = to.record();
+        fields.require(&self.settings)?;
+        fields.require(&self.last_sequence)?;
+        fields.require(&self.last_receipt)?;
+        fields.require(&self.viewed)?;
+        fields.put(&self.totals)?;
+        fields.put(&self.pause)?;
+        fields.put(&self.log)?;
+        fields.put(&self.forward)?;
+        fields.end()
+    }
+}
+
+impl Decode<'_> for QueueHeader {
+    fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
+        let mut fields = from.record()?;
+        let header = QueueHeader {
+            settings: fields.required()?,
+            last_sequence: fields.required()?,
+            last_receipt: fields.required()?,
+            viewed: fields.required()?,
+            totals: fields.get()?,
+            pause: fields.get()?,
+            log: fields.get()?,
+            forward: fields.get()?,
+        };
+        fields.end()?;
+        Ok(header)
+    }
+}
+
+impl Encode for Totals {
+    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+        let mut fields = to.record();
+        self.numbers().iter().try_for_each(|total| fields.put(total))?;
+        fields.end()
+    }
+}
+
+impl Decode<'_> for Totals {
+    fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
+        let mut fields = from.record()?;
+        let mut totals = Totals::default().numbers();
+        for total in &mut totals {
+            *total = fields.get()?;
+        }
+        fields.end()?;
+        Ok(Totals::from_numbers(totals))
+    }
+}
+
+/// The number that stands for a pause without an end.
+const ENDLESS: u64 = u64::MAX;
+
+/// The end of the pause in Unix ms; zero if there is none.
+impl Encode for Pause {
+    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+        to.put(&match self {
+            Pause::Off => 0,
+            // A pause until 1970 has ended, so it is the same as no pause.
+            Pause::Until(end) => end.as_ms(),
+            Pause::Endless => ENDLESS,
+        })
+    }
+}
+
+impl Decode<'_> for Pause {
+    fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
+        match from.get()? {
+            0 => Ok(Pause::Off),
+            ENDLESS => Ok(Pause::Endless),
+            end => UnixMs::checked(end).map(Pause::Until).ok_or(Refused::Malformed),
+        }
+    }
+}
+
+/// The deliveries that the rate limit counts: for each millisecond its distance from the one before, and their number.
+impl Encode for RateLog {
+    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+        let mut last = UnixMs::EPOCH;
+        let pairs = self
+            .pairs()
+            .flat_map(|(at, count)| [time_distance(at, std::mem::replace(&mut last, at)), distance(count, 0)]);
+        to.numbers(&pairs.collect::<Vec<_>>())
+    }
+}
+
+impl Decode<'_> for RateLog {
+    fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
+        let mut last = UnixMs::EPOCH;
+        let pair = |pair: &[i64]| {
+            let [distance, count] = *pair else { return Err(Refused::Malformed) };
+            last = time_at(distance, last)?;
+            Ok((last, at_distance(count, 0)))
+        };
+        let pairs = from.numbers()?.chunks(2).map(pair).collect::<Result<Vec<_>, _>>()?;
+        RateLog::from_pairs(pairs).ok_or(Refused::Malformed)
+    }
+}
+
+/// The sequence as a distance from that of the one before, the due time as a distance from the sequence's instant, the
+/// deliveries, the instant of completion as a distance from the due time, the end as a distance from that, the name, the
+/// result, and when its id was accepted, as a distance from the sequence's instant.
+impl Encode for Vec<DoneMessage<'_>> {
+    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+        let mut last = ticks(to.now);
+        to.list(self, |to, message| {
+            let sequence = message.sequence.0;
+            let created = instant_of(sequence);
+            let mut fields = to.record();
+            fields.require(&distance(sequence, std::mem::replace(&mut last, sequence)))?;
+            fields.require(&time_distance(message.due, created))?;
+            fields.require(&message.attempts)?;
+            fields.require(&time_distance(message.done, message.due))?;
+            fields.put(&time_distance(message.until, message.done))?;
+            fields.put(&message.name)?;
+            fields.put(&message.result)?;
+            fields.put(&time_distance(message.accepted, created))?;
+            fields.end()
+        })
+    }
+}
+
+impl<'a> Decode<'a> for Vec<DoneMessage<'a>> {
+    fn decode(from: &mut Reader<'a>) -> Result<Self, Refused> {
+        let mut last = ticks(from.now);
+        from.list(|from| {
+            let mut fields = from.record()?;
+            last = at_distance(fields.required()?, last);
+            let created = instant_of(last);
+            let due = time_at(fields.required()?, created)?;
+            let attempts = fields.required()?;
+            let done = time_at(fields.required()?, due)?;
+            let message = DoneMessage {
+                sequence: Sequence(last),
+                due,
+                attempts,
+                done,
+                until: time_at(fields.get()?, done)?,
+                name: fields.get()?,
+                result: fields.get()?,
+                accepted: time_at(fields.get()?, created)?,
+            };
+            fields.end()?;
+            Ok(message)
+        })
+    }
+}
+
+/// When each was accepted, as a distance from the one before, and the name.
+impl Encode for Vec<KnownId<'_>> {
+    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+        let mut last = to.now;
+        to.list(self, |to, id| {
+            let mut fields = to.record();
+            fields.require(&time_distance(id.accepted, std::mem::replace(&mut last, id.accepted)))?;
+            fields.require(&id.name)?;
+            fields.end()
+        })
+    }
+}
+
+impl<'a> Decode<'a> for Vec<KnownId<'a>> {
+    fn decode(from: &mut Reader<'a>) -> Result<Self, Refused> {
+        let mut last = from.now;
+        from.list(|from| {
+            let mut fields = from.record()?;
+            last = time_at(fields.required()?, last)?;
+            let id = KnownId { accepted: last, name: fields.required()? };
+            fields.end()?;
+            Ok(id)
+        })
+    }
+}
+
+/// The last turn of all and that of the messages without a group, as distances from the smallest turn of the instant,
+/// and the last turn of each group, as a distance from the last of all.
+impl Encode for TurnState<'_> {
+    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+        let base = ticks(to.now);
+        to.array(3)?;
+        to.put(&distance(self.last, base))?;
+        to.put(&distance(self.ungrouped, base))?;
+        to.list(&self.groups, |to, (name, turn)| {
+            let mut fields = to.record();
+            fields.require(name)?;
+            fields.put(&distance(*turn, self.last))?;
+            fields.end()
+        })
+    }
+}
+
+impl<'a> Decode<'a> for TurnState<'a> {
+    fn decode(from: &mut Reader<'a>) -> Result<Self, Refused> {
+        if from.array()? != 3 {
+            return Err(Refused::Malformed);
+        }
+        let base = ticks(from.now);
+        let last = at_distance(from.get()?, base);
+        let ungrouped = at_distance(from.get()?, base);
+        let groups = from.list(|from| {
+            let mut fields = from.record()?;
+            let group = (fields.required()?, at_distance(fields.get()?, last));
+            fields.end()?;
+            Ok(group)
+        })?;
+        Ok(TurnState { last, ungrouped, groups })
+    }
+}

@@ -1,0 +1,230 @@
+//! Schedules, the ends of their runs, and the fate of messages that were given back.
+
+use super::codec::{Decode, Encode, Reader, Writer};
+use super::Refused;
+use crate::id::Sequence;
+use crate::ops::give_back::Fate;
+use crate::record::Reason;
+use crate::recurring::{Declaration, Ended, Failure, Next, Recurring, RunEnd, Series};
+use crate::rule::Rule;
+use crate::settings::Retries;
+use crate::time::DurationMs;
+
+/// The number of a rule: an interval with its offset, or a cron expression with its time zone.
+const EVERY: u8 = 1;
+const CRON: u8 = 2;
+
+/// A rule, the last instant, the number of runs.
+impl Encode for Series {
+    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+        let mut fields = to.record();
+        match &self.rule {
+            Rule::Every { every, offset } => {
+                fields.put(&EVERY)?;
+                fields.put(&every.as_ms())?;
+                fields.put(&offset.as_ms())?;
+            }
+            Rule::Cron { expression, zone } => {
+                fields.put(&CRON)?;
+                fields.put(expression)?;
+                fields.put(zone)?;
+            }
+        }
+        fields.put(&self.until)?;
+        fields.put(&self.times)?;
+        fields.end()
+    }
+}
+
+impl Decode<'_> for Series {
+    fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
+        let mut fields = from.record()?;
+        let rule = match fields.get::<u8>()? {
+            EVERY => {
+                let every = DurationMs::checked(fields.get()?).ok_or(Refused::Malformed)?;
+                Rule::Every { every, offset: DurationMs::checked(fields.get()?).ok_or(Refused::Malformed)? }
+            }
+            CRON => Rule::Cron { expression: fields.get()?, zone: fields.get()? },
+            _ => return Err(Refused::Malformed),
+        };
+        let series = Series { rule, until: fields.get()?, times: fields.get()? };
+        fields.end()?;
+        Ok(series)
+    }
+}
+
+impl Encode for Declaration {
+    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+        let mut fields = to.record();
+        fields.require(&self.series)?;
+        fields.put(&self.first)?;
+        fields.put(&self.payload)?;
+        fields.put(&self.priority)?;
+        fields.put(&self.retries.count())?;
+        fields.put(&self.lease)?;
+        fields.put(&self.ttl.as_ms())?;
+        fields.put(&self.group)?;
+        fields.end()
+    }
+}
+
+impl Decode<'_> for Declaration {
+    fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
+        let mut fields = from.record()?;
+        let declaration = Declaration {
+            series: fields.required()?,
+            first: fields.get()?,
+            payload: fields.get()?,
+            priority: fields.get()?,
+            retries: Retries::new(fields.get()?).ok_or(Refused::Malformed)?,
+            lease: fields.get()?,
+            ttl: DurationMs::checked(fields.get()?).ok_or(Refused::Malformed)?,
+            group: fields.get()?,
+        };
+        fields.end()?;
+        Ok(declaration)
+    }
+}
+
+impl Encode for Recurring {
+    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+        let mut fields = to.record();
+        fields.put(&self.series)?;
+        fields.put(&self.priority)?;
+        fields.put(&self.times_left)?;
+        fields.put(&self.runs)?;
+        fields.put(&self.failed_runs)?;
+        fields.put(&self.last_run)?;
+        fields.put(&self.declared)?;
+        fields.end()
+    }
+}
+
+impl Decode<'_> for Recurring {
+    fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
+        let mut fields = from.record()?;
+        let recurring = Recurring {
+            series: fields.get()?,
+            priority: fields.get()?,
+            times_left: fields.get()?,
+            runs: fields.get()?,
+            failed_runs: fields.get()?,
+            last_run: fields.get()?,
+            declared: fields.get()?,
+        };
+        fields.end()?;
+        Ok(recurring)
+    }
+}
+
+/// How runs ended: a number, and the error of a nack or a burial.
+impl Encode for Ended<'_> {
+    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+        let (number, error): (u8, _) = match self {
+            Ended::Acked => (0, None),
+            Ended::Completed => (1, None),
+            Ended::Taken => (2, None),
+            Ended::Forwarded => (3, None),
+            Ended::Nacked(error) => (4, *error),
+            Ended::Buried(error) => (5, *error),
+            Ended::ByTime => (6, None),
+        };
+        let mut fields = to.record();
+        fields.put(&number)?;
+        fields.put(&error)?;
+        fields.end()
+    }
+}
+
+impl<'a> Decode<'a> for Ended<'a> {
+    fn decode(from: &mut Reader<'a>) -> Result<Self, Refused> {
+        let mut fields = from.record()?;
+        let (number, error) = (fields.get::<u8>()?, fields.get()?);
+        fields.end()?;
+        match (number, error) {
+            (4, error) => Ok(Ended::Nacked(error)),
+            (5, error) => Ok(Ended::Buried(error)),
+            (0, None) => Ok(Ended::Acked),
+            (1, None) => Ok(Ended::Completed),
+            (2, None) => Ok(Ended::Taken),
+            (3, None) => Ok(Ended::Forwarded),
+            (6, None) => Ok(Ended::ByTime),
+            _ => Err(Refused::Malformed),
+        }
+    }
+}
+
+/// The end of a run: the message; when and why it failed, and the dead copy; when the message is due next, and its new
+/// sequence.
+impl Encode for RunEnd {
+    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+        let (due, renewed) = match self.next {
+            Next::At(due) => (Some(due), None),
+            Next::Renewed(due, sequence) => (Some(due), Some(sequence)),
+            Next::Over => (None, None),
+        };
+        let mut fields = to.record();
+        fields.require(&self.sequence)?;
+        fields.put(&due)?;
+        fields.put(&renewed)?;
+        fields.put(&self.failure.map(|failure| failure.died))?;
+        fields.put(&self.failure.map(|failure| failure.reason))?;
+        fields.put(&self.failure.and_then(|failure| failure.copy))?;
+        fields.end()
+    }
+}
+
+impl Decode<'_> for RunEnd {
+    fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
+        let mut fields = from.record()?;
+        let sequence = fields.required()?;
+        let next = match (fields.get()?, fields.get::<Option<Sequence>>()?) {
+            (Some(due), None) => Next::At(due),
+            (Some(due), Some(renewed)) => Next::Renewed(due, renewed),
+            (None, None) => Next::Over,
+            (None, Some(_)) => return Err(Refused::Malformed),
+        };
+        let failure = match (fields.get()?, fields.get::<Option<Reason>>()?, fields.get()?) {
+            (Some(died), Some(reason), copy) => Some(Failure { died, reason, copy }),
+            (None, None, None) => None,
+            _ => return Err(Refused::Malformed),
+        };
+        fields.end()?;
+        Ok(RunEnd { sequence, failure, next })
+    }
+}
+
+impl Encode for Vec<RunEnd> {
+    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+        to.list(self, |to, end| to.put(end))
+    }
+}
+
+impl Decode<'_> for Vec<RunEnd> {
+    fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
+        from.list(Reader::get)
+    }
+}
+
+/// The fate of a message that was given back: when it is due again, or when and why it died.
+impl Encode for Fate {
+    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+        let (at, reason) = match self {
+            Fate::Due(due) => (*due, None),
+            Fate::Dead { died, reason } => (*died, Some(*reason)),
+        };
+        let mut fields = to.record();
+        fields.require(&at)?;
+        fields.put(&reason)?;
+        fields.end()
+    }
+}
+
+impl Decode<'_> for Fate {
+    fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
+        let mut fields = from.record()?;
+        let (at, reason) = (fields.required()?, fields.get::<Option<Reason>>()?);
+        fields.end()?;
+        Ok(reason.map_or(Fate::Due(at), |reason| Fate::Dead { died: at, reason }))
+    }
+}
