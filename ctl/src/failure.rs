@@ -1,6 +1,6 @@
 //! How a command ends: exit codes, and errors of one line that say what to do.
 
-use crate::output::visible;
+use crate::visible::visible;
 use std::fmt::{self, Display};
 use std::io::{self, Write};
 use std::process::ExitCode;

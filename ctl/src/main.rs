@@ -22,6 +22,7 @@ mod reply;
 mod time;
 mod top;
 mod transfer;
+mod visible;
 mod web;
 mod work;
 

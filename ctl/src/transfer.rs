@@ -117,5 +117,5 @@ pub fn key(name: &OsStr) -> &[u8] {
 
 /// A name as it is shown in a line of text.
 pub fn shown(name: &[u8]) -> String {
-    crate::output::visible(&String::from_utf8_lossy(name))
+    crate::visible::visible(&String::from_utf8_lossy(name))
 }

@@ -1,6 +1,7 @@
 //! URLs of servers, as `redis-cli -u` takes them, and their extensions for Sentinel, clusters and unix sockets.
 
 use crate::Error;
+use percent_encoding::percent_decode_str;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -100,7 +101,7 @@ pub(crate) fn parse(url: &str) -> Result<Target, Error> {
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (authority, path) = rest.split_once('/').map_or((rest, ""), |(authority, path)| (authority, path));
     let (credentials, hosts) = match authority.rsplit_once('@') {
-        Some((who, hosts)) => (credentials(who).ok_or_else(|| fail("invalid percent-encoding"))?, hosts),
+        Some((who, hosts)) => (credentials(who).ok_or_else(|| fail("bytes that are not UTF-8"))?, hosts),
         None => (Credentials::default(), authority),
     };
     let scheme = scheme.replace("valkey", "redis");
@@ -115,7 +116,7 @@ pub(crate) fn parse(url: &str) -> Result<Target, Error> {
     };
     let mut sentinel = Credentials::default();
     for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
-        let value = decode(value).ok_or_else(|| fail("invalid percent-encoding"))?;
+        let value = decode(value).ok_or_else(|| fail("bytes that are not UTF-8"))?;
         match name {
             "protocol" => target.resp3 = protocol(&value).ok_or_else(|| fail("a protocol that is not 2 or 3"))?,
             "db" => target.database = value.parse().map_err(|_| fail("an invalid database number"))?,
@@ -177,17 +178,7 @@ fn credentials(text: &str) -> Option<Credentials> {
 }
 
 fn decode(text: &str) -> Option<String> {
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        if byte == b'%' {
-            let digits = [rest.next()?, rest.next()?];
-            decoded.push(u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?);
-        } else {
-            decoded.push(byte);
-        }
-    }
-    String::from_utf8(decoded).ok()
+    Some(percent_decode_str(text).decode_utf8().ok()?.into_owned())
 }
 
 /// The URL as it may be shown.

@@ -4,9 +4,9 @@
 //! one a message. Payloads are base64. Names, ids, groups and errors are text; if they are not UTF-8, the key ends with
 //! `-base64` instead.
 
-use super::base64;
-use crate::reply::{self, Fields};
+use crate::reply::Fields;
 use crate::transfer::NewMessage;
+use base64::prelude::{Engine, BASE64_STANDARD};
 use dq_client::Value;
 use serde_json::{Map, Value as Json};
 
@@ -66,7 +66,7 @@ impl Writer {
     fn text(&mut self, name: &str, bytes: &[u8]) {
         match std::str::from_utf8(bytes) {
             Ok(text) => self.put(name, &Json::from(text)),
-            Err(_) => self.put(&format!("{name}-base64"), &Json::from(reply::base64(bytes))),
+            Err(_) => self.put(&format!("{name}-base64"), &Json::from(BASE64_STANDARD.encode(bytes))),
         }
     }
 
@@ -110,7 +110,7 @@ pub fn of_message(queue: &[u8], message: &Fields, queue_lease: Option<i64>) -> S
     let mut line = Writer::new(queue);
     line.text("id", message.bytes("id"));
     line.put("state", &Json::from(message.text("state")));
-    line.put("payload", &Json::from(reply::base64(message.bytes("payload"))));
+    line.put("payload", &Json::from(BASE64_STANDARD.encode(message.bytes("payload"))));
     for name in ["priority", "created", "due", "attempt", "retries", "ttl", "group"] {
         if let Some(value) = message.get(name) {
             line.value(name, value);
@@ -149,7 +149,7 @@ fn read_message(object: &Map<String, Json>) -> Result<What, String> {
     let state = object.get("state").map_or(Ok("ready"), |state| state.as_str().ok_or("its state is no text"))?;
     let message = NewMessage {
         id: bytes(object, "id")?.ok_or("it has no id")?,
-        payload: base64::decode(payload).ok_or("its payload is no base64")?,
+        payload: BASE64_STANDARD.decode(payload).map_err(|_| "its payload is not base64")?,
         due: number(object, "due")?,
         priority: number(object, "priority")?.unwrap_or(0),
         retries: number(object, "retries")?,
@@ -180,7 +180,7 @@ fn bytes(object: &Map<String, Json>, name: &str) -> Result<Option<Vec<u8>>, Stri
     match (object.get(name), object.get(&encoded)) {
         (Some(Json::String(text)), _) => Ok(Some(text.as_bytes().to_vec())),
         (None, Some(Json::String(text))) => {
-            base64::decode(text).map(Some).ok_or_else(|| format!("its {encoded} is no base64"))
+            BASE64_STANDARD.decode(text).map(Some).map_err(|_| format!("its {encoded} is not base64"))
         }
         (None, None) => Ok(None),
         _ => Err(format!("its {name} is no text")),
@@ -237,7 +237,7 @@ mod tests {
             ("{}", "it has no queue"),
             (r#"{"queue":"q"}"#, "it has no payload"),
             (r#"{"queue":"q","payload":"!!"}"#, "it has no id"),
-            (r#"{"queue":"q","id":"m","payload":"!!"}"#, "its payload is no base64"),
+            (r#"{"queue":"q","id":"m","payload":"!!"}"#, "its payload is not base64"),
             (r#"{"queue":"q","id":"m","payload":"","due":"x"}"#, "its due is no whole number"),
             (r#"{"queue":"q","id":"m","payload":"","state":"odd"}"#, "its state odd"),
             (r#"{"queue":"q","settings":{"rate":1}}"#, "its setting rate-period is missing"),

@@ -4,7 +4,6 @@
 //! pushes them in the order in which they were pushed: first the dead ones, in the order of their deaths, then the others.
 //! (The dead ones come first because a load needs room for each, for a moment, under the queue's MAXLEN.)
 
-mod base64;
 pub mod line;
 mod sort;
 

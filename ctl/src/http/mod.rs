@@ -2,6 +2,7 @@
 //!
 //! `serve` is for metrics: it answers `GET` from a function that knows the pages. `dqctl web` uses the parts below it.
 
+mod connection;
 mod request;
 mod response;
 mod server;

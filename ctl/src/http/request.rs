@@ -1,7 +1,7 @@
 //! Requests: the head is read and checked before anything is answered, the body only if the answer needs it.
 
+use super::connection::{Patient, Waiting};
 use super::response::Response;
-use super::server::{Patient, Waiting};
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ const HEAD: u64 = 16 * 1024;
 /// The most headers.
 const HEADERS: usize = 100;
 
-/// A request of which the head was read.
+/// A request whose head has been read.
 pub struct Request {
     pub method: String,
     /// As it was sent, without the query.
@@ -29,28 +29,22 @@ impl Request {
     /// Reads a head. The error is what to answer.
     pub(super) fn read(stream: Patient, local: SocketAddr, waiting: Waiting) -> Result<Request, Response> {
         let mut reader = BufReader::new(stream);
-        let mut left = HEAD;
-        let first = line(&mut reader, &mut left)?;
-        let mut words = first.split(' ');
-        let (method, target, version) = (words.next(), words.next(), words.next());
-        let (Some(method), Some(target), None) = (method, target, words.next()) else { return Err(malformed()) };
-        // A line without a version is one of HTTP/0.9, which has no headers. Nobody sends it.
-        if !version.is_some_and(|version| version.starts_with("HTTP/1.")) || !target.starts_with('/') {
+        let head = head(&mut reader)?;
+        let mut fields = [httparse::EMPTY_HEADER; HEADERS];
+        let mut parsed = httparse::Request::new(&mut fields);
+        let status = parsed.parse(&head).map_err(|_| malformed())?;
+        let (true, Some(method), Some(target)) = (status.is_complete(), parsed.method, parsed.path) else {
+            return Err(malformed());
+        };
+        if !target.starts_with('/') {
             return Err(malformed());
         }
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let mut headers = Vec::new();
-        loop {
-            let line = line(&mut reader, &mut left)?;
-            if line.is_empty() {
-                break;
-            }
-            let (name, value) = line.split_once(':').ok_or_else(malformed)?;
-            if name.is_empty() || name.contains(|c: char| c.is_whitespace()) || headers.len() >= HEADERS {
-                return Err(malformed());
-            }
-            headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
-        }
+        let header = |field: &httparse::Header| {
+            let value = std::str::from_utf8(field.value).map_err(|_| malformed())?;
+            Ok((field.name.to_ascii_lowercase(), value.to_owned()))
+        };
+        let headers = parsed.headers.iter().map(header).collect::<Result<_, _>>()?;
         let (method, path, query) = (method.to_owned(), path.to_owned(), query.to_owned());
         let mut request = Request { method, path, query, local, headers, reader, waiting: Some(waiting) };
         if request.length()? == 0 {
@@ -96,24 +90,22 @@ impl Request {
         let digits = self.header("content-length").filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
         digits.and_then(|digits| digits.parse().ok()).ok_or_else(malformed)
     }
-
-    /// The connection, after the request was handled.
-    pub(super) fn into_stream(self) -> Patient {
-        self.reader.into_inner()
-    }
 }
 
-/// A line of the head without its end.
-fn line(reader: &mut BufReader<Patient>, left: &mut u64) -> Result<String, Response> {
-    let mut bytes = Vec::new();
-    let read = reader.by_ref().take(*left).read_until(b'\n', &mut bytes).map_err(|_| too_slow())?;
-    *left -= read as u64;
-    if bytes.last() != Some(&b'\n') {
-        let is_too_long = *left == 0;
-        return Err(if is_too_long { Response::refusal(431, "the head is too long") } else { malformed() });
+/// Reads up to the empty line that ends the head.
+fn head(reader: &mut BufReader<Patient>) -> Result<Vec<u8>, Response> {
+    let mut head = Vec::new();
+    let mut reader = reader.take(HEAD);
+    loop {
+        let start = head.len();
+        reader.read_until(b'\n', &mut head).map_err(|_| too_slow())?;
+        match head.get(start..) {
+            Some(b"\r\n" | b"\n") => return Ok(head),
+            Some([.., b'\n']) => {}
+            _ if reader.limit() == 0 => return Err(Response::refusal(431, "the head is too long")),
+            _ => return Err(malformed()),
+        }
     }
-    let text = String::from_utf8(bytes).map_err(|_| malformed())?;
-    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
 fn malformed() -> Response {

@@ -1,6 +1,7 @@
 //! Answers.
 
 use std::io::{self, Write};
+use ureq::http::StatusCode;
 
 /// An answer: its status, its headers and its body.
 #[derive(Debug)]
@@ -33,7 +34,8 @@ impl Response {
 
     /// Writes it; for `HEAD` without the body.
     pub fn write(&self, out: &mut impl Write, is_head: bool) -> io::Result<()> {
-        let mut head = format!("HTTP/1.1 {} {}\r\n", self.status, reason(self.status));
+        let reason = StatusCode::from_u16(self.status).ok().and_then(|status| status.canonical_reason());
+        let mut head = format!("HTTP/1.1 {} {}\r\n", self.status, reason.unwrap_or_default());
         for (name, value) in &self.headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
@@ -43,25 +45,5 @@ impl Response {
             out.write_all(&self.body)?;
         }
         out.flush()
-    }
-}
-
-fn reason(status: u16) -> &'static str {
-    match status {
-        200 => "OK",
-        400 => "Bad Request",
-        401 => "Unauthorized",
-        403 => "Forbidden",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        408 => "Request Timeout",
-        409 => "Conflict",
-        411 => "Length Required",
-        413 => "Content Too Large",
-        421 => "Misdirected Request",
-        431 => "Request Header Fields Too Large",
-        502 => "Bad Gateway",
-        503 => "Service Unavailable",
-        _ => "Error",
     }
 }

@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::import::score::due;
 use crate::reply;
 use crate::transfer::{persistently, type_of, NewMessage};
+use base64::prelude::{Engine, BASE64_STANDARD};
 use dq_client::{cmd, Client, Cmd, Resend, Value};
 use serde_json::Value as Json;
 
@@ -190,7 +191,7 @@ pub fn fields_as_json(fields: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
         let name = String::from_utf8_lossy(name).into_owned();
         pairs.push(match std::str::from_utf8(value) {
             Ok(text) => (name, Json::from(text).to_string()),
-            Err(_) => (format!("{name}-base64"), Json::from(reply::base64(value)).to_string()),
+            Err(_) => (format!("{name}-base64"), Json::from(BASE64_STANDARD.encode(value)).to_string()),
         });
     }
     let mut names: Vec<&String> = pairs.iter().map(|(name, _)| name).collect();

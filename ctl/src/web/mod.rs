@@ -6,7 +6,6 @@
 
 mod api;
 mod args;
-mod encoding;
 mod find;
 mod guard;
 mod history;

@@ -1,6 +1,7 @@
 //! `workers.toml`: the workers of many queues in one file.
 
-use super::job::{Action, Job, Target, TIME};
+use super::job::{Action, Job, TIME};
+use super::post::Target;
 use crate::cli::{header_of, MOST_HANDS};
 use crate::time::parse_span;
 use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};

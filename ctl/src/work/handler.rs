@@ -3,8 +3,8 @@
 use super::head::{NoResult, RESULT_BYTES};
 use super::process::{End, Process};
 use crate::failure;
-use crate::output::visible;
 use crate::time;
+use crate::visible::visible;
 use dq_client::{Context, Failure, Raw};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};

@@ -1,7 +1,7 @@
 //! What a worker does with the messages of one queue.
 
 use super::handler::{Handler, Processes};
-use super::post::Post;
+use super::post::{Post, Target};
 use crate::cli::WorkArgs;
 use crate::failure::Failure;
 use dq_client::{Client, Context, Raw};
@@ -28,15 +28,6 @@ pub enum Action {
     /// A program and its arguments.
     Command(Vec<OsString>),
     Post(Target),
-}
-
-/// Where payloads are posted.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Target {
-    pub url: String,
-    pub headers: Vec<(String, String)>,
-    pub retry_on: Vec<u16>,
-    pub pause_on_429: bool,
 }
 
 /// What is done with each message. The value is its result; an empty one is none.

@@ -14,7 +14,7 @@ use crate::cli::WorkArgs;
 use crate::connection::Connection;
 use crate::failure::{Failure, Outcome};
 use crate::http::{self, Answer};
-use crate::output::visible;
+use crate::visible::visible;
 use crew::{Crew, News};
 use dq_client::Error;
 use job::Job;

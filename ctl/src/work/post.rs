@@ -1,10 +1,10 @@
 //! What is done with one message: it is posted to a URL, and the answer becomes an ack or a nack.
 
 use super::head::RESULT_BYTES;
-use super::job::Target;
 use crate::{failure, time};
 use dq_client::{Client, Context, Failure, Raw};
 use nix::sys::signal::{SigSet, Signal};
+use percent_encoding::{percent_encode, AsciiSet, CONTROLS};
 use std::io::Read;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -18,6 +18,15 @@ const TIME_LIMIT: Duration = Duration::from_secs(30);
 const LONGEST_DELAY: Duration = Duration::from_secs(3600);
 /// How much of an answer is kept as the error of the message.
 const KEPT: u64 = 900;
+
+/// Where payloads are posted.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Target {
+    pub url: String,
+    pub headers: Vec<(String, String)>,
+    pub retry_on: Vec<u16>,
+    pub pause_on_429: bool,
+}
 
 /// Posts each message to a URL.
 pub struct Post {
@@ -85,8 +94,8 @@ impl Post {
             request = request.header(name, value);
         }
         request = request
-            .header("DQ-Queue", visible(context.queue().as_bytes()))
-            .header("DQ-Id", visible(context.id().as_ref()))
+            .header("DQ-Queue", encoded(context.queue().as_bytes()))
+            .header("DQ-Id", encoded(context.id().as_ref()))
             .header("DQ-Attempt", context.attempt().to_string());
         match request.send(payload) {
             Ok(answer) => self.verdict(answer, context),
@@ -185,21 +194,14 @@ fn delay(value: &str, now: SystemTime) -> Option<Duration> {
 }
 
 /// Bytes as the value of a header: all but visible ASCII is percent-encoded.
-fn visible(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for byte in bytes {
-        if byte.is_ascii_graphic() && *byte != b'%' {
-            text.push(char::from(*byte));
-        } else {
-            text.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    text
+fn encoded(bytes: &[u8]) -> String {
+    const HIDDEN: &AsciiSet = &CONTROLS.add(b' ').add(b'%');
+    percent_encode(bytes, HIDDEN).to_string()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{delay, visible, LONGEST_DELAY};
+    use super::{delay, encoded, LONGEST_DELAY};
     use std::time::{Duration, UNIX_EPOCH};
 
     #[test]
@@ -215,6 +217,6 @@ mod tests {
 
     #[test]
     fn any_id_is_a_header() {
-        assert_eq!(visible("a b%\nü".as_bytes()), "a%20b%25%0A%C3%BC");
+        assert_eq!(encoded("a b%\nü".as_bytes()), "a%20b%25%0A%C3%BC");
     }
 }

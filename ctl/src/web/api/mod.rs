@@ -11,7 +11,7 @@ use super::find::Find;
 use super::history::{History, Sample};
 use crate::failure::Failure;
 use crate::http::{Request, Response};
-use crate::reply::base64;
+use base64::prelude::{Engine, BASE64_STANDARD};
 use dq_client::{Client, Error};
 use params::Params;
 use serde_json::{json, Map, Value as Json};
@@ -155,6 +155,6 @@ fn response(status: u16, answer: &Json) -> Response {
 fn put(object: &mut Map<String, Json>, name: &str, bytes: &[u8]) {
     match std::str::from_utf8(bytes) {
         Ok(text) => object.insert(name.to_owned(), Json::from(text)),
-        Err(_) => object.insert(format!("{name}-base64"), Json::from(base64(bytes))),
+        Err(_) => object.insert(format!("{name}-base64"), Json::from(BASE64_STANDARD.encode(bytes))),
     };
 }

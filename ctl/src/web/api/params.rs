@@ -1,7 +1,9 @@
 //! The parameters of a request: a query, or a body of JSON.
 
 use super::Problem;
-use crate::web::encoding;
+use base64::engine::general_purpose::{STANDARD_PAD_INDIFFERENT, URL_SAFE_PAD_INDIFFERENT};
+use base64::Engine;
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value as Json};
 
 /// The parameters by their names.
@@ -11,8 +13,14 @@ pub enum Params {
 }
 
 impl Params {
+    /// Not by a parser of forms, because names of queues and ids may be any bytes, not only UTF-8.
     pub fn of_query(query: &str) -> Params {
-        Params::Query(encoding::query(query))
+        let decoded = |text: &str| -> Vec<u8> { percent_decode_str(&text.replace('+', " ")).collect() };
+        let pair = |pair: &str| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (String::from_utf8_lossy(&decoded(name)).into_owned(), decoded(value))
+        };
+        Params::Query(query.split('&').filter(|part| !part.is_empty()).map(pair).collect())
     }
 
     pub fn of_body(body: &[u8]) -> Result<Params, Problem> {
@@ -112,6 +120,28 @@ impl Params {
     }
 }
 
+/// Reads base64 in either alphabet of RFC 4648, with or without padding.
 fn decoded(name: &str, text: &[u8]) -> Result<Vec<u8>, Problem> {
-    encoding::base64(text).ok_or_else(|| Problem::wrong(format!("{name}-base64 is not base64")))
+    let decoded = STANDARD_PAD_INDIFFERENT.decode(text).or_else(|_| URL_SAFE_PAD_INDIFFERENT.decode(text));
+    decoded.map_err(|_| Problem::wrong(format!("{name}-base64 is not base64")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Params;
+
+    #[test]
+    fn queries_carry_any_bytes() {
+        let params = Params::of_query("queue=a%20b+c&id=%ff%00&x&&y=%zz%4&z-base64=__79&w-base64=_w%3D%3D");
+        for (name, value) in [
+            ("queue", &b"a b c"[..]),
+            ("id", &[255, 0]),
+            ("x", b""),
+            ("y", b"%zz%4"),
+            ("z", &[255, 254, 253]),
+            ("w", &[255]),
+        ] {
+            assert_eq!(params.bytes(name).ok().flatten().as_deref(), Some(value), "{name}");
+        }
+    }
 }

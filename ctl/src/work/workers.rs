@@ -3,7 +3,7 @@
 use super::handler::Processes;
 use super::job::{Handle, Job};
 use crate::failure::{Failure, Outcome};
-use crate::output::visible;
+use crate::visible::visible;
 use dq_client::{Client, Context, Metrics, Pool, Raw, Running, Stopper, Worker};
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender};
