@@ -19,7 +19,7 @@ import (
 
 const (
 	queue = "orders:close"
-	hands = 4                // how many messages are worked on at the same time
+	concurrency = 4          // how many messages are worked on at the same time
 	lease = 30 * time.Second // if this process dies, its messages are delivered again after this time
 	block = 5 * time.Second
 )
@@ -107,8 +107,8 @@ func (c *consumer) pop() (m message, err error) {
 	return message{fields[0].(string), fields[1].(string), fields[3].(string), fields[2].(int64)}, nil
 }
 
-// hand takes one message at a time, so that no lease runs while its message waits in this process.
-func (c *consumer) hand() {
+// consume takes one message at a time, so that no lease runs while its message waits in this process.
+func (c *consumer) consume() {
 	for c.stopping.Err() == nil {
 		m, err := c.pop()
 		if err == nil {
@@ -121,7 +121,7 @@ func (c *consumer) hand() {
 	}
 }
 
-// unblock ends the waiting of idle hands. A message that has been delivered to one of them is not lost by it.
+// unblock ends the waiting of idle goroutines. A message that has been delivered to one of them is not lost by it.
 func (c *consumer) unblock() {
 	ctx := context.Background()
 	clients, err := c.rdb.ClientList(ctx).Result()
@@ -145,20 +145,20 @@ func main() {
 	c := &consumer{stopping: stopping, name: fmt.Sprintf("%s@%s:%d", queue, host, os.Getpid())} // no spaces
 	c.rdb = redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port})
 	// The read timeout must be longer than BLOCK. No retry: a pop that is sent again may lease a second message.
-	c.waiting = redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, ClientName: c.name, PoolSize: hands,
+	c.waiting = redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, ClientName: c.name, PoolSize: concurrency,
 		ReadTimeout: block + 5*time.Second, MaxRetries: -1})
 
 	var working sync.WaitGroup
-	for i := 0; i < hands; i++ {
+	for i := 0; i < concurrency; i++ {
 		working.Add(1)
-		go func() { defer working.Done(); c.hand() }()
+		go func() { defer working.Done(); c.consume() }()
 	}
 	<-stopping.Done()
 	fmt.Println("stopping")
 	finished := make(chan struct{})
 	go func() { working.Wait(); close(finished) }() // work that has begun is finished
 	for {
-		c.unblock() // again and again: a hand may have been about to wait
+		c.unblock() // again and again: a goroutine may have been about to wait
 		select {
 		case <-finished:
 			return

@@ -6,7 +6,7 @@ import { createClient } from 'redis';
 
 const PORT = process.argv[2] ?? 6379;
 const QUEUE = 'orders:close';
-const HANDS = 4; // how many messages are worked on at the same time
+const CONCURRENCY = 4; // how many messages are worked on at the same time
 const LEASE_MS = 30_000; // if this process dies, its messages are delivered again after this time
 const BLOCK_MS = 5_000;
 const NAME = `${QUEUE}@${hostname()}:${process.pid}`; // no spaces
@@ -61,7 +61,7 @@ async function handle([id, payload, attempt, receipt]) {
 }
 
 /** Takes one message at a time, so that no lease runs while its message waits in this process. */
-async function hand() {
+async function consume() {
   const waiting = await connect({ name: NAME });
   while (!stopping) {
     try {
@@ -76,23 +76,23 @@ async function hand() {
   waiting.destroy();
 }
 
-/** Ends the waiting of idle hands. A message that has been delivered to one of them is not lost by it. */
+/** Ends the waiting of idle workers. A message that has been delivered to one of them is not lost by it. */
 async function unblock() {
   for (const { id, name } of await client.clientList()) {
     if (name === NAME) await client.sendCommand(['CLIENT', 'UNBLOCK', String(id)]);
   }
 }
 
-let working = HANDS;
+let working = CONCURRENCY;
 for (const signal of ['SIGINT', 'SIGTERM']) {
   process.on(signal, async () => {
     console.log('stopping');
     stopping = true;
-    while (working > 0) { // again and again: a hand may have been about to wait
+    while (working > 0) { // again and again: a worker may have been about to wait
       await unblock().catch(console.error);
       await sleep(100);
     }
   });
 }
-await Promise.all(Array.from({ length: HANDS }, () => hand().finally(() => { working -= 1; })));
+await Promise.all(Array.from({ length: CONCURRENCY }, () => consume().finally(() => { working -= 1; })));
 client.destroy(); // work that had begun is finished

@@ -20,7 +20,7 @@ from redis.retry import Retry
 
 PORT = int(sys.argv[1]) if len(sys.argv) > 1 else 6379
 QUEUE = "orders:close"
-HANDS = 4  # how many messages are worked on at the same time
+CONCURRENCY = 4  # how many messages are worked on at the same time
 LEASE_MS = 30_000  # if this process dies, its messages are delivered again after this time
 BLOCK_MS = 5_000
 NAME = f"{QUEUE}@{socket.gethostname()}:{os.getpid()}"  # no spaces
@@ -85,7 +85,7 @@ def handle(id, payload, attempt, receipt):
             log.warning("%s was done too late: its lease was lost", id)
 
 
-def hand():
+def consume():
     """Takes one message at a time, so that no lease runs while its message waits in this process."""
     # The socket timeout must be longer than BLOCK. No retry: a pop that is sent again may lease a second message.
     waiting = connect(client_name=NAME, socket_timeout=BLOCK_MS / 1000 + 5, retry=Retry(NoBackoff(), 0))
@@ -100,7 +100,7 @@ def hand():
 
 
 def unblock():
-    """Ends the waiting of idle hands. A message that has been delivered to one of them is not lost by it."""
+    """Ends the waiting of idle threads. A message that has been delivered to one of them is not lost by it."""
     for client in r.client_list():
         if client["name"] == NAME:
             r.client_unblock(client["id"])
@@ -109,15 +109,15 @@ def unblock():
 signals = queue.SimpleQueue()  # its put() may be called in a signal handler
 for number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(number, lambda *received: signals.put(received))
-hands = [threading.Thread(target=hand) for _ in range(HANDS)]
-for thread in hands:
+threads = [threading.Thread(target=consume) for _ in range(CONCURRENCY)]
+for thread in threads:
     thread.start()
 
 signals.get()
 stopping.set()
 log.info("stopping")
-for thread in hands:  # work that has begun is finished
+for thread in threads:  # work that has begun is finished
     while thread.is_alive():
         with contextlib.suppress(redis.RedisError):
-            unblock()  # again and again: a hand may have been about to wait
+            unblock()  # again and again: a thread may have been about to wait
         thread.join(0.1)

@@ -16,7 +16,7 @@ fn main() {
         return;
     };
     let client = Client::open(&url).expect("a URL");
-    for hands in [1, 8, 64] {
+    for concurrency in [1, 8, 64] {
         let clear = || client.call(cmd("DEL").arg(QUEUE), Resend::Harmless).expect("a server");
         clear();
         let queue: Queue<Raw> = client.queue(QUEUE);
@@ -25,8 +25,10 @@ fn main() {
             queue.push_all(&batch).once().send().expect("pushed");
         }
         let (begun, cpu) = (Instant::now(), cpu());
-        let running =
-            Worker::new(client.clone()).queue(QUEUE, hands, |_: Raw, _: &Context| Ok(())).start().expect("started");
+        let running = Worker::new(client.clone())
+            .queue(QUEUE, concurrency, |_: Raw, _: &Context| Ok(()))
+            .start()
+            .expect("started");
         while queue.len(None).expect("a length") > 0 {
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -34,7 +36,10 @@ fn main() {
         running.stop();
         let _ = running.join();
         let rate = f64::from(MESSAGES) / time.as_secs_f64();
-        println!("{hands:3} at a time: {rate:.0} messages/s, {:.1} us of CPU each", cpu / f64::from(MESSAGES) * 1e6);
+        println!(
+            "{concurrency:3} at a time: {rate:.0} messages/s, {:.1} us of CPU each",
+            cpu / f64::from(MESSAGES) * 1e6
+        );
         clear();
     }
 }

@@ -35,11 +35,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 println!("{}: {} ready", queue.name(), info.map_or(0, |info| info.ready));
             }
         }
-        ["consume", hands] => {
-            let pool = Pool::new(hands.parse()?).partitions(&topic);
+        ["consume", concurrency] => {
+            let pool = Pool::new(concurrency.parse()?).partitions(&topic);
             Worker::new(client).pool(pool, close).run()?;
         }
-        _ => return Err("usage: partitions produce COUNT | consume HANDS".into()),
+        _ => return Err("usage: partitions produce COUNT | consume CONCURRENCY".into()),
     }
     Ok(())
 }

@@ -32,7 +32,7 @@ fn main() -> Result<(), Failed> {
         ["serve", topics @ ..] if !topics.is_empty() => serve(client, topics),
         ["push", topic, delay, payload] => push(&client, topic, delay.parse()?, payload),
         ["depth", topics @ ..] => depth(&client, topics),
-        _ => Err("usage: topics serve TOPIC=HANDS... | push TOPIC DELAY-MS PAYLOAD | depth TOPIC...".into()),
+        _ => Err("usage: topics serve TOPIC=CONCURRENCY... | push TOPIC DELAY-MS PAYLOAD | depth TOPIC...".into()),
     }
 }
 
@@ -44,8 +44,8 @@ fn queue(client: &Client, topic: &str) -> Queue<Job> {
 fn serve(client: Client, topics: &[&str]) -> Result<(), Failed> {
     let mut worker = Worker::new(client.clone());
     for topic in topics {
-        let (topic, hands) = topic.split_once('=').ok_or("a topic has the form NAME=HANDS")?;
-        worker = worker.queue(queue(&client, topic).key(), hands.parse()?, handle);
+        let (topic, concurrency) = topic.split_once('=').ok_or("a topic has the form NAME=CONCURRENCY")?;
+        worker = worker.queue(queue(&client, topic).key(), concurrency.parse()?, handle);
     }
     // Every ten seconds the depth of each topic, and what this server has done.
     let metrics = worker.metrics();

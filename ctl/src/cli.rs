@@ -22,8 +22,8 @@ const BY_HAND: Duration = Duration::from_secs(2);
 /// How long a page waits for it: long enough for a connection that the server has closed to be opened again.
 const FOR_A_PAGE: Duration = Duration::from_millis(500);
 
-/// The most hands of one queue: each is a thread.
-pub const MOST_HANDS: usize = 10_000;
+/// The highest concurrency of one queue: each message has a thread.
+pub const MOST_CONCURRENCY: usize = 10_000;
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 nothing was changed or found: a duplicate, or no such id or queue; 2 the command line is wrong; \
@@ -121,8 +121,8 @@ impl Command {
 #[command(group = ArgGroup::new("handler").args(["post", "command", "config"]).required(true))]
 pub struct WorkArgs {
     /// A queue, and how many of its messages are worked on at the same time, by default one; can be repeated
-    #[arg(short = 'q', long = "queue", value_name = "QUEUE=HANDS", required_unless_present = "config", value_parser = parse_hands)]
-    pub queues: Vec<Hands>,
+    #[arg(short = 'q', long = "queue", value_name = "QUEUE=CONCURRENCY", required_unless_present = "config", value_parser = parse_queue)]
+    pub queues: Vec<QueueArg>,
     /// A command that runs for longer is ended with its whole process group, and the message is retried
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     pub time_limit: Option<Duration>,
@@ -173,11 +173,11 @@ pub struct ExportArgs {
     pub every: Duration,
 }
 
-/// A queue and its hands.
+/// A queue and its concurrency.
 #[derive(Clone, Debug)]
-pub struct Hands {
+pub struct QueueArg {
     pub name: String,
-    pub hands: usize,
+    pub concurrency: usize,
 }
 
 /// Reads `NAME: VALUE`.
@@ -192,12 +192,12 @@ pub fn header_of(text: &str) -> Result<(String, String), String> {
     }
 }
 
-fn parse_hands(text: &str) -> Result<Hands, String> {
-    let (name, hands) = text.rsplit_once('=').unwrap_or((text, "1"));
-    let hands = hands.parse().ok().filter(|hands| (1..=MOST_HANDS).contains(hands));
-    match hands {
-        Some(hands) if !name.is_empty() => Ok(Hands { name: name.to_owned(), hands }),
-        _ => Err(format!("a queue is a name and a number from 1 to {MOST_HANDS}, such as mail=8")),
+fn parse_queue(text: &str) -> Result<QueueArg, String> {
+    let (name, concurrency) = text.rsplit_once('=').unwrap_or((text, "1"));
+    let concurrency = concurrency.parse().ok().filter(|number| (1..=MOST_CONCURRENCY).contains(number));
+    match concurrency {
+        Some(concurrency) if !name.is_empty() => Ok(QueueArg { name: name.to_owned(), concurrency }),
+        _ => Err(format!("a queue is a name and its concurrency from 1 to {MOST_CONCURRENCY}, such as mail=8")),
     }
 }
 

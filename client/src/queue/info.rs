@@ -136,7 +136,7 @@ totals! {
     acked "acked",
     /// Deliveries that were given back.
     nacked "nacked",
-    /// Leases that ended by themselves.
+    /// Leases that expired by themselves.
     lease_expired "lease-expired",
     /// Messages that became dead.
     died "died",

@@ -119,7 +119,7 @@ impl<'a, T> Pop<'a, T> {
     ///
     /// # Errors
     /// [`Error::Lost`] if the connection is lost: a pop is not repeated, and what it may have delivered comes again when
-    /// its lease has ended. And those of every command.
+    /// its lease has expired. And those of every command.
     pub fn one(self) -> Result<Option<Delivery<T>>, Error> {
         Ok(self.count(1).all()?.pop())
     }

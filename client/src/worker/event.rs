@@ -40,7 +40,7 @@ pub enum Event<'a> {
         /// The message's receipt.
         receipt: &'a str,
     },
-    /// The server refused to acknowledge, give back or extend: the messages are delivered again when their leases end.
+    /// The server refused to acknowledge, give back or extend: the messages are delivered again when their leases expire.
     Refused {
         /// The queue.
         queue: &'a str,

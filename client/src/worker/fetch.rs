@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a pop blocks if there are more queues than hands: then they take turns.
+/// How long a pop blocks if a pool has more queues than permits, so that they take turns.
 const TURN: Duration = Duration::from_millis(100);
 
 /// Pops until the pool is closed.

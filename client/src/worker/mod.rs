@@ -36,14 +36,14 @@ use std::thread;
 use std::time::Duration;
 use stop::Stop;
 
-/// How long a pop blocks. A worker notices after this time that its server has gone without a word.
+/// How long a pop blocks, so that a dead server is noticed.
 const BLOCK: Duration = Duration::from_secs(5);
 /// How long the lease of a message is after the death of its worker.
 const LEASE: Duration = Duration::from_secs(30);
 /// How long running handlers may go on after the request to stop.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// Which queues a pool of hands serves.
+/// A pool of threads, and the queues that it serves.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -56,15 +56,15 @@ const GRACE: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Pool {
-    hands: usize,
+    concurrency: usize,
     queues: Vec<(Vec<u8>, u32)>,
     lease: Duration,
 }
 
 impl Pool {
-    /// So many messages at a time, at least one.
-    pub fn new(hands: usize) -> Pool {
-        Pool { hands: hands.max(1), queues: Vec::new(), lease: LEASE }
+    /// Handles up to `concurrency` messages at a time, at least one.
+    pub fn new(concurrency: usize) -> Pool {
+        Pool { concurrency: concurrency.max(1), queues: Vec::new(), lease: LEASE }
     }
 
     /// Serves this queue, with weight 1.
@@ -72,14 +72,14 @@ impl Pool {
         self.weighted(name, 1)
     }
 
-    /// Serves this queue. While several queues have messages, each gets hands in proportion to its weight, at least 1.
+    /// Serves this queue. While several queues have messages, each gets threads in proportion to its weight, at least 1.
     pub fn weighted(mut self, name: impl AsRef<[u8]>, weight: u32) -> Pool {
         self.queues.push((name.as_ref().to_vec(), weight));
         self
     }
 
-    /// Serves all partitions of a topic, fairly. With fewer hands than partitions, idle partitions are looked at in turn,
-    /// every tenth of a second; with as many, messages are delivered as soon as they are due.
+    /// Serves all partitions of a topic, fairly. With fewer threads than partitions, idle partitions are looked at in
+    /// turn, every tenth of a second; with as many, messages are delivered as soon as they are due.
     pub fn partitions<T>(mut self, partitions: &Partitions<T>) -> Pool {
         self.queues.extend(partitions.queues().iter().map(|queue| (queue.key().to_vec(), 1)));
         self
@@ -121,9 +121,9 @@ impl Pool {
 ///   becomes its result, encoded as payloads are; `()` and an empty [`Raw`](crate::Raw) stand for none. A result beyond 65,536
 ///   bytes is a failure that says so, and rejects the message. A [`Failure`] gives it back: to be retried, retried after a time, or rejected. A panic
 ///   gives it back to be retried. A payload that cannot be decoded is rejected.
-/// - A pool pops no more messages than it has free hands, and extends leases while its handlers run. If a lease is lost,
+/// - A pool pops no more messages than it has idle threads, and extends leases while its handlers run. If a lease is lost,
 ///   [`Context::lease_lost`] tells the handler, and its ack does not count.
-/// - Each pool has a thread for each hand, one for each queue, and one for acks and leases; each queue has a blocked
+/// - Each pool has `concurrency` threads, one more for each queue, and one for acks and leases; each queue has a blocked
 ///   connection. An idle worker does nothing.
 /// - To stop at once, the user needs the right `+client|unblock`; without it a worker stops when its pops end, after up to
 ///   five seconds.
@@ -150,14 +150,14 @@ impl Worker {
         }
     }
 
-    /// Runs `handler` on the messages of a queue, up to `hands` at a time.
-    pub fn queue<T, R, F>(self, name: impl AsRef<[u8]>, hands: usize, handler: F) -> Worker
+    /// Runs `handler` on the messages of a queue, up to `concurrency` at a time.
+    pub fn queue<T, R, F>(self, name: impl AsRef<[u8]>, concurrency: usize, handler: F) -> Worker
     where
         T: Decode + 'static,
         R: Encode + 'static,
         F: Fn(T, &Context) -> Result<R, Failure> + Send + Sync + 'static,
     {
-        self.pool(Pool::new(hands).queue(name), handler)
+        self.pool(Pool::new(concurrency).queue(name), handler)
     }
 
     /// Runs `handler` on the messages of the queues of a pool.
@@ -179,7 +179,7 @@ impl Worker {
     }
 
     /// How long running handlers may go on after the request to stop, 30 seconds by default. Handlers that run longer are
-    /// abandoned: their messages are delivered again when their leases end.
+    /// abandoned: their messages are delivered again when their leases expire.
     pub fn grace(mut self, grace: Duration) -> Worker {
         self.grace = grace;
         self
@@ -240,7 +240,7 @@ impl Worker {
                 sources: spec.queues.iter().map(source).collect(),
                 handler,
                 observer: Arc::clone(&self.observer),
-                permits: Permits::new(spec.hands, &weights),
+                permits: Permits::new(spec.concurrency, &weights),
                 block: BLOCK,
                 stop: Arc::clone(&running.stop),
             };
@@ -249,8 +249,8 @@ impl Worker {
                 threads.pools.push(Arc::clone(&pool));
             }
             spawn("dq-settle", &pool, |pool| &pool.settling, settle::run)?;
-            for _ in 0..spec.hands {
-                spawn("dq-hand", &pool, |pool| &pool.hands, pool::Pool::work)?;
+            for _ in 0..spec.concurrency {
+                spawn("dq-handler", &pool, |pool| &pool.handlers, pool::Pool::work)?;
             }
             for number in 0..pool.sources.len() {
                 spawn("dq-fetch", &pool, |pool| &pool.fetchers, move |pool| fetch::run(pool, number))?;

@@ -1,12 +1,12 @@
-//! Free hands, shared among the queues of a pool.
+//! Permits to handle messages, one for each idle thread of a pool, shared among its queues.
 //!
-//! A pop may deliver no more messages than there are hands reserved for it, so each thread that pops takes hands first,
-//! and gives back what the pop did not use. Queues with messages get hands in proportion to their weights (start-time
-//! fair queueing: a queue's next turn begins later, the more it was given by its weight).
+//! A pop delivers at most as many messages as it holds permits, so each thread that pops acquires permits first, and
+//! returns those that the pop did not use. Queues with messages get permits in proportion to their weights (start-time
+//! fair queueing: the more a queue was given relative to its weight, the later its next turn begins).
 //!
 //! A queue is *hot* if its last pop returned all that it asked for, so there is probably more. While another queue is
-//! hot, an idle queue does not block a connection with a hand that is needed: it only probes now and then, and blocked
-//! pops are ended if a hot queue finds no free hand.
+//! hot, an idle queue does not block while it holds a permit: it only probes now and then, and blocked pops are ended if a
+//! hot queue finds no free permit.
 
 use crate::connect::lock;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 
 /// How often an idle queue is looked at while another one is hot.
 const PROBE: Duration = Duration::from_millis(50);
-/// How soon blocked pops are ended again if hands did not become free.
+/// How soon blocked pops are ended again if no permits became free.
 const RECLAIM: Duration = Duration::from_millis(20);
-/// A thread that waits for hands looks around after this time, even if nobody wakes it.
+/// A thread that waits for permits checks again after this time, even if it is not woken.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// Hands for one pop.
+/// Permits for one pop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Grant {
     pub count: usize,
@@ -36,7 +36,7 @@ pub(super) struct Permits {
 struct State {
     total: usize,
     free: usize,
-    /// Hands that are still at work although the pool has fewer now: they are not free when they have finished.
+    /// Permits in use beyond the present size of the pool: they vanish when they are released.
     excess: usize,
     closed: bool,
     /// The start of the turn that began last.
@@ -49,7 +49,7 @@ struct Turn {
     weight: f64,
     start: f64,
     finish: f64,
-    /// Set while the queue waits for hands: equal starts are served in this order.
+    /// Set while the queue waits for permits: equal starts are served in this order.
     ticket: Option<u64>,
     hot: bool,
     blocked: bool,
@@ -57,11 +57,11 @@ struct Turn {
 }
 
 impl State {
-    /// So many hands are free, unless the pool has fewer now.
-    fn add(&mut self, hands: usize) {
-        let gone = hands.min(self.excess);
+    /// Frees permits, except those in excess.
+    fn add(&mut self, permits: usize) {
+        let gone = permits.min(self.excess);
         self.excess -= gone;
-        self.free += hands - gone;
+        self.free += permits - gone;
     }
 
     fn is_contended(&self, queue: usize) -> bool {
@@ -85,7 +85,7 @@ impl State {
 }
 
 impl Permits {
-    pub fn new(hands: usize, weights: &[u32]) -> Permits {
+    pub fn new(total: usize, weights: &[u32]) -> Permits {
         let now = Instant::now();
         let turn = |weight: &u32| Turn {
             weight: f64::from((*weight).max(1)),
@@ -97,8 +97,8 @@ impl Permits {
             probe_at: now,
         };
         let state = State {
-            total: hands,
-            free: hands,
+            total,
+            free: total,
             excess: 0,
             closed: false,
             clock: 0.0,
@@ -108,20 +108,20 @@ impl Permits {
         Permits { state: Mutex::new(state), turns: weights.iter().map(|_| Condvar::new()).collect() }
     }
 
-    /// Whether every queue can have a hand while it blocks.
+    /// Whether there is a permit for each queue, so that all can block at once.
     pub fn suffice(&self) -> bool {
         self.turns.len() <= lock(&self.state).total
     }
 
-    /// The pool has so many hands from now on. Those that are at work beyond that finish what they do.
-    pub fn resize(&self, hands: usize) {
+    /// Changes the number of permits. Those in use beyond it vanish when they are released.
+    pub fn resize(&self, total: usize) {
         let mut state = lock(&self.state);
-        let (before, hands) = (state.total, hands.max(1));
-        state.total = hands;
-        if hands >= before {
-            state.add(hands - before);
+        let (before, total) = (state.total, total.max(1));
+        state.total = total;
+        if total >= before {
+            state.add(total - before);
         } else {
-            let fewer = before - hands;
+            let fewer = before - total;
             let taken = fewer.min(state.free);
             state.free -= taken;
             state.excess += fewer - taken;
@@ -129,7 +129,8 @@ impl Permits {
         self.wake_next(&state);
     }
 
-    /// Waits for hands. `None`: the pool is stopping. `end_pop` is called with queues whose blocked pop should end.
+    /// Waits for permits. Returns `None` if the pool is stopping. `end_pop` is called with each queue whose blocked pop should
+    /// end.
     pub fn acquire(&self, queue: usize, end_pop: impl Fn(usize)) -> Option<Grant> {
         let turn_of_mine = self.turns.get(queue)?;
         let mut state = lock(&self.state);
@@ -194,7 +195,7 @@ impl Permits {
         Some(Grant { count, block })
     }
 
-    /// After a pop: so many messages were delivered, and the other hands are free.
+    /// After a pop that delivered `delivered` messages: frees the other permits.
     pub fn popped(&self, queue: usize, grant: Grant, delivered: usize) {
         let mut state = lock(&self.state);
         state.add(grant.count.saturating_sub(delivered));
@@ -216,10 +217,10 @@ impl Permits {
         self.wake_next(&state);
     }
 
-    /// So many hands have finished.
-    pub fn release(&self, hands: usize) {
+    /// Frees the permits of handlers that have finished.
+    pub fn release(&self, permits: usize) {
         let mut state = lock(&self.state);
-        state.add(hands);
+        state.add(permits);
         self.wake_next(&state);
     }
 
@@ -238,7 +239,7 @@ impl Permits {
     }
 }
 
-/// A share of the free hands, at least one.
+/// A share of the free permits, at least one.
 #[allow(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -256,7 +257,7 @@ mod tests {
     fn never(_: usize) {}
 
     #[test]
-    fn one_queue_gets_all_free_hands() {
+    fn one_queue_gets_all_free_permits() {
         let permits = Permits::new(8, &[1]);
         assert_eq!(permits.acquire(0, never), Some(Grant { count: 8, block: true }));
         permits.popped(0, Grant { count: 8, block: true }, 5);
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_queues_block_with_a_part_of_the_hands_each() {
+    fn idle_queues_block_with_a_part_of_the_permits_each() {
         let permits = Permits::new(8, &[1, 1, 1]);
         for queue in 0..3 {
             assert_eq!(permits.acquire(queue, never), Some(Grant { count: 2, block: true }));
@@ -304,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_smaller_pool_waits_for_hands_that_are_at_work() {
+    fn a_smaller_pool_waits_for_permits_in_use() {
         let permits = Permits::new(4, &[1]);
         let all = permits.acquire(0, never).unwrap();
         permits.popped(0, all, 3);
@@ -321,11 +322,11 @@ mod tests {
     }
 
     #[test]
-    fn hot_queues_share_hands_by_their_weights() {
+    fn hot_queues_share_permits_by_their_weights() {
         let weights = [4, 1];
         let permits = Permits::new(1, &weights);
         let mut served = [0_u32; 2];
-        // Both always have messages, and one hand is free at a time.
+        // Both always have messages, and one permit is free at a time.
         let mut grant = permits.acquire(0, never).unwrap();
         permits.popped(0, grant, grant.count);
         permits.release(1);
@@ -343,7 +344,7 @@ mod tests {
                 });
             }
             for _ in 0..500 {
-                // Both wait before the hand is free.
+                // Both wait before the permit is free.
                 while super::lock(&permits.state).queues.iter().any(|turn| turn.ticket.is_none()) {
                     std::thread::yield_now();
                 }
@@ -356,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hot_queue_ends_blocked_pops_that_hold_the_hands() {
+    fn a_hot_queue_ends_blocked_pops_that_hold_the_permits() {
         let permits = Permits::new(2, &[1, 1]);
         let hot = permits.acquire(0, never).unwrap();
         let idle = permits.acquire(1, never).unwrap();

@@ -1,4 +1,4 @@
-//! One pool of hands and the queues that it serves, while it runs.
+//! One pool of threads and the queues that it serves, while it runs.
 
 use super::context::{Context, Failure, Lease};
 use super::event::Event;
@@ -19,9 +19,9 @@ use std::time::{Duration, Instant};
 /// A shorter lease could not be kept.
 const SHORTEST_LEASE: Duration = Duration::from_millis(100);
 
-/// What came of a payload.
+/// What a handler made of a payload.
 pub(super) enum Verdict {
-    /// With the result, which may be empty: none.
+    /// With the result; empty if there is none.
     Done(Vec<u8>),
     Failed(Failure),
     Undecodable(Error),
@@ -39,7 +39,7 @@ pub(super) struct Source {
     pub blocked: Mutex<Option<(Address, i64)>>,
 }
 
-/// A message that waits for a hand.
+/// A message that waits for a handler.
 pub(super) struct Job {
     pub number: u64,
     pub id: Id,
@@ -48,7 +48,7 @@ pub(super) struct Job {
     pub lease: Arc<Lease>,
 }
 
-/// A message that is done with, to be reported to the server.
+/// What became of a message, to be reported to the server.
 pub(super) struct Outcome {
     pub source: usize,
     pub id: Id,
@@ -57,8 +57,8 @@ pub(super) struct Outcome {
     pub report: Report,
     /// Whether the report was sent before, and may have been executed.
     pub repeated: bool,
-    /// Whether it had a hand, which is free now.
-    pub had_hand: bool,
+    /// Whether it holds a permit, which is to be released.
+    pub has_permit: bool,
 }
 
 pub(super) enum Report {
@@ -82,15 +82,15 @@ pub(super) struct Pool {
     pub jobs: Inbox<Job>,
     pub outcomes: Inbox<Outcome>,
     pub stop: Arc<Stop>,
-    /// The leases that have to be kept.
+    /// The leases to extend.
     pub leases: Mutex<HashMap<u64, Arc<Lease>>>,
     pub fetchers: AtomicUsize,
-    /// Threads that work, or wait for work.
-    pub hands: AtomicUsize,
+    /// Threads that run handlers, or wait for a message.
+    pub handlers: AtomicUsize,
     pub settling: AtomicUsize,
 }
 
-/// What a pool is made of that is not its own affair.
+/// What a pool is given.
 pub(super) struct Parts {
     pub client: Client,
     pub sources: Vec<Source>,
@@ -117,7 +117,7 @@ impl Pool {
             stop,
             leases: Mutex::default(),
             fetchers: AtomicUsize::new(0),
-            hands: AtomicUsize::new(0),
+            handlers: AtomicUsize::new(0),
             settling: AtomicUsize::new(0),
         };
         pool.set_lease(lease);
@@ -152,10 +152,10 @@ impl Pool {
     pub fn work(&self) {
         while let Some(job) = self.jobs.take() {
             let outcome = self.outcome(job);
-            // The inbox is closed only after all hands have left, or given up.
+            // The inbox is closed only after all of these threads have ended, or were given up.
             drop(self.outcomes.put(vec![outcome]));
         }
-        self.hands.fetch_sub(1, Ordering::AcqRel);
+        self.handlers.fetch_sub(1, Ordering::AcqRel);
     }
 
     fn outcome(&self, job: Job) -> Outcome {
@@ -201,7 +201,7 @@ impl Pool {
         self.end(job, Report::Nack { nack: Nack::give_back(), error: None })
     }
 
-    /// The lease of the message need not be kept any more.
+    /// No longer extends the lease of the message.
     fn end(&self, job: Job, report: Report) -> Outcome {
         lock(&self.leases).remove(&job.number);
         Outcome {
@@ -211,7 +211,7 @@ impl Pool {
             receipt: job.lease.receipt.clone(),
             report,
             repeated: false,
-            had_hand: true,
+            has_permit: true,
         }
     }
 
@@ -224,7 +224,7 @@ impl Pool {
         }
     }
 
-    /// No message is begun any more. Those that wait for a hand are given back.
+    /// Begins no more messages. Those that wait for a handler are given back.
     pub fn close(&self) {
         self.permits.close();
         let outcomes: Vec<Outcome> = self.jobs.close().into_iter().map(|job| self.give_back(job)).collect();

@@ -41,7 +41,7 @@ impl Stopper {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Stopped {
-    /// Handlers that still ran at the end of the grace period. Their messages are delivered again when their leases end.
+    /// Handlers that still ran at the end of the grace period. Their messages are delivered again when their leases expire.
     pub abandoned: usize,
 }
 
@@ -51,7 +51,7 @@ impl Running {
         self.stop.ask();
     }
 
-    /// Something that asks the worker to stop, to be given to another thread.
+    /// A handle with which another thread can ask the worker to stop.
     #[must_use]
     pub fn stopper(&self) -> Stopper {
         Stopper(Arc::clone(&self.stop))
@@ -63,25 +63,25 @@ impl Running {
         self.metrics.clone()
     }
 
-    /// The pool of this queue has so many hands from now on, at least one. Handlers that run beyond that go on. Nothing
-    /// changes if no pool serves the queue.
+    /// Resizes the pool of this queue to `concurrency`, at least one. Handlers that run beyond that finish their messages.
+    /// Does nothing if no pool serves the queue.
     ///
     /// # Errors
-    /// [`Error::System`] if the operating system refuses a thread; then the pool has as many hands as it could get.
-    pub fn set_hands(&self, queue: impl AsRef<[u8]>, hands: usize) -> Result<(), Error> {
+    /// [`Error::System`] if the operating system refuses a thread; then the pool has as many threads as it could get.
+    pub fn set_concurrency(&self, queue: impl AsRef<[u8]>, concurrency: usize) -> Result<(), Error> {
         let Some(pool) = self.pool_of(queue.as_ref()) else { return Ok(()) };
         let mut failure = None;
         // A pool that has become smaller keeps its threads, which wait.
-        while failure.is_none() && pool.hands.load(Ordering::Acquire) < hands {
-            failure = spawn("dq-hand", pool, |pool| &pool.hands, Pool::work).err();
+        while failure.is_none() && pool.handlers.load(Ordering::Acquire) < concurrency {
+            failure = spawn("dq-handler", pool, |pool| &pool.handlers, Pool::work).err();
         }
-        pool.permits.resize(hands.min(pool.hands.load(Ordering::Acquire)));
-        // A pop that is blocked was sent for as many messages as there were hands.
+        pool.permits.resize(concurrency.min(pool.handlers.load(Ordering::Acquire)));
+        // A blocked pop asked for as many messages as there were permits.
         (0..pool.sources.len()).for_each(|source| pool.end_pop(source));
         failure.map_or(Ok(()), Err)
     }
 
-    /// The pool of this queue has leases of this length from the next delivery or extension on: see [`Pool::lease`](crate::Pool::lease).
+    /// Sets the length of leases in the pool of this queue, from the next delivery or extension on: see [`Pool::lease`](crate::Pool::lease).
     pub fn set_lease(&self, queue: impl AsRef<[u8]>, lease: Duration) {
         if let Some(pool) = self.pool_of(queue.as_ref()) {
             pool.set_lease(lease);
@@ -113,11 +113,11 @@ impl Threads {
         let end = Instant::now() + self.grace;
         self.pools.iter().for_each(|pool| pool.close());
         self.end_pops(end);
-        let busy = |pool: &Pool| pool.hands.load(Ordering::Acquire);
+        let busy = |pool: &Pool| pool.handlers.load(Ordering::Acquire);
         self.until_none(end, busy, |pause| self.stop.pause(pause));
         let abandoned = self.pools.iter().map(|pool| busy(pool)).sum();
         self.pools.iter().for_each(|pool| pool.outcomes.end());
-        // What the handlers did is still to be reported, however long they took.
+        // The outcomes of the handlers are still to be reported, however long they took.
         let latest =
             Instant::now() + self.pools.first().map_or(Duration::ZERO, |pool| 2 * pool.client.response_timeout());
         let sleep = |pause| {
@@ -146,7 +146,7 @@ impl Threads {
         }
     }
 
-    /// Waits until no pool counts anything, until `end`, or until `enough` says that it is enough.
+    /// Waits until `count` is zero for all pools, but no longer than until `end` or until `enough` returns true.
     fn until_none(&self, end: Instant, count: impl Fn(&Pool) -> usize, enough: impl Fn(Duration) -> bool) {
         let mut pause = Duration::from_millis(1);
         while self.pools.iter().any(|pool| count(pool) > 0) && Instant::now() < end && !enough(pause) {
@@ -161,7 +161,7 @@ impl Drop for Running {
         if !self.stop.is_set() {
             self.stop.ask();
         }
-        // If there is no thread for it, the messages come back when their leases end.
+        // If there is no thread for it, the messages come back when their leases expire.
         let _ = thread::Builder::new().name("dq-stop".to_owned()).spawn(move || threads.shut_down());
     }
 }

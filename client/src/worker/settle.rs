@@ -67,7 +67,7 @@ impl Settler<'_> {
             };
             open = new.is_some();
             let mut outcomes: Vec<Outcome> = new.into_iter().flatten().collect();
-            self.pool.permits.release(outcomes.iter().filter(|outcome| outcome.had_hand).count());
+            self.pool.permits.release(outcomes.iter().filter(|outcome| outcome.has_permit).count());
             let now = Instant::now();
             if !open || self.try_again.is_some_and(|at| at <= now) {
                 outcomes.append(&mut self.failed);
@@ -216,7 +216,7 @@ impl Settler<'_> {
     fn completed(&mut self, outcome: Outcome, reply: Result<Value, Error>) {
         if let Err(error @ Error::NoPermission(_)) = &reply {
             self.refused(outcome.source, error);
-            self.failed.push(Outcome { report: Report::Ack, had_hand: false, ..outcome });
+            self.failed.push(Outcome { report: Report::Ack, has_permit: false, ..outcome });
             self.try_again = Some(Instant::now());
         } else {
             self.acked(vec![outcome], reply);
@@ -257,8 +257,8 @@ impl Settler<'_> {
 }
 
 impl Outcome {
-    /// To be sent again; its hand has been freed.
+    /// To be sent again; its permit has been released.
     fn again(self, repeated: bool) -> Outcome {
-        Outcome { repeated: self.repeated || repeated, had_hand: false, ..self }
+        Outcome { repeated: self.repeated || repeated, has_permit: false, ..self }
     }
 }

@@ -1,5 +1,5 @@
 //! A worker in a storm: the server is killed and restarted, connections are cut, handlers fail, panic and run for longer
-//! than their lease. Every message is handled at least once, none by two hands at the same time, and none is lost.
+//! than their lease. Every message is handled at least once, none by two handlers at the same time, and none is lost.
 
 use crate::support::Server;
 use dq_client::{Context, Failure, Options, Pool, Queue, Settings, Worker};
@@ -25,7 +25,7 @@ struct Witness {
 impl Witness {
     fn handle(&self, message: usize, context: &Context) -> Result<(), Failure> {
         let before = self.running.lock().unwrap().insert(message, context.clone());
-        // Another hand may have it only after this one was told that its lease is lost.
+        // Another handler may get it only after this one was told that its lease is lost.
         if before.is_some_and(|other| !other.lease_lost()) {
             self.overlaps.fetch_add(1, Ordering::SeqCst);
         }
@@ -124,7 +124,7 @@ fn a_worker_loses_nothing_and_doubles_nothing_in_a_storm() {
         if round % 3 == 2 {
             server.kill();
             if round % 6 == 2 {
-                // So long that leases end, and the hands are told.
+                // Long enough for leases to expire, and for handlers to be told.
                 std::thread::sleep(LEASE + LEASE / 4);
             }
             server.boot();
@@ -154,7 +154,7 @@ fn a_worker_loses_nothing_and_doubles_nothing_in_a_storm() {
     );
     assert!(round >= 3, "there was a storm");
     assert_eq!(witness.done(), MESSAGES, "every message was handled");
-    assert_eq!(witness.overlaps.load(Ordering::SeqCst), 0, "no message by two hands at the same time");
+    assert_eq!(witness.overlaps.load(Ordering::SeqCst), 0, "no message by two handlers at the same time");
     for queue in &queues {
         let info = queue.info().unwrap().unwrap();
         assert_eq!((info.ready, info.delayed, info.inflight, info.dead), (0, 0, 0, 0), "{}", queue.name());

@@ -117,7 +117,7 @@ fn a_lease_is_kept_however_long_the_work_takes() {
     // Two messages, each longer than two leases.
     eventually("the leases were extended", || metrics(&running).extended >= 10);
     let info = queue.info().unwrap().unwrap();
-    // No more than there are hands, and no lease has ended.
+    // No more than the concurrency, and no lease has expired.
     assert_eq!((info.inflight, info.ready, info.totals.delivered, info.totals.lease_expired), (2, 1, 2, 0));
     go_on.store(true, Ordering::Relaxed);
     eventually("all are done", || metrics(&running).acked == 3);
@@ -207,15 +207,15 @@ fn weights_decide_between_queues_and_none_starves() {
 }
 
 #[test]
-fn an_idle_partition_does_not_keep_hands_from_a_busy_one() {
+fn an_idle_partition_does_not_keep_threads_from_a_busy_one() {
     let server = Server::start();
     let topic: dq_client::Partitions<u8> = dq_client::Partitions::new(&server.client(), "t", 8);
     let (running_now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (now, peak) = (Arc::clone(&running_now), Arc::clone(&most));
     let busy = move |_: u8, _: &Context| {
         peak.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-        // Until all hands are at work.
-        eventually("all hands work", || peak.load(Ordering::SeqCst) == 8);
+        // Until all threads are busy.
+        eventually("all threads work", || peak.load(Ordering::SeqCst) == 8);
         now.fetch_sub(1, Ordering::SeqCst);
         Ok(())
     };
@@ -224,7 +224,7 @@ fn an_idle_partition_does_not_keep_hands_from_a_busy_one() {
     topic.queues()[3].push_all(&[0; 100]).send().unwrap();
     eventually("all are handled", || topic.queues()[3].len(None).unwrap() == 0);
     assert_eq!(most.load(Ordering::SeqCst), 8);
-    // With fewer hands than partitions every partition gets its turn.
+    // With fewer threads than partitions every partition gets its turn.
     end(running);
     let running = quiet(&server).pool(Pool::new(2).partitions(&topic), |_: u8, _: &Context| Ok(())).start().unwrap();
     topic.queues().iter().for_each(|queue| drop(queue.push_all(&[0; 10]).send().unwrap()));
@@ -233,7 +233,7 @@ fn an_idle_partition_does_not_keep_hands_from_a_busy_one() {
 }
 
 #[test]
-fn hands_and_leases_of_a_running_worker_can_be_changed() {
+fn concurrency_and_leases_of_a_running_worker_can_be_changed() {
     let server = Server::start();
     let queue: Queue<u8> = server.client().queue("q");
     let (go_on, now, most) =
@@ -247,10 +247,10 @@ fn hands_and_leases_of_a_running_worker_can_be_changed() {
     };
     let running = quiet(&server).pool(Pool::new(1).queue("q").lease(HOUR), handler).start().unwrap();
     server.until_blocked(1);
-    running.set_hands("q", 3).unwrap();
+    running.set_concurrency("q", 3).unwrap();
     queue.push_all(&[0; 10]).send().unwrap();
     eventually("three work", || now.load(Ordering::SeqCst) == 3);
-    running.set_hands("q", 1).unwrap();
+    running.set_concurrency("q", 1).unwrap();
     // A lease that is shorter than the time that the thread that keeps leases would have slept.
     running.set_lease("q", Duration::from_secs(1));
     go_on.store(true, Ordering::SeqCst);
@@ -328,7 +328,7 @@ fn sigterm_lets_running_handlers_finish_and_leaves_nothing_in_flight() {
     let worker = spawn_worker(&server);
     let queue: Queue<u8> = server.client().queue("slow");
     queue.push_all(&[0; 10]).send().unwrap();
-    eventually("both hands work", || server.client().queue::<u8>("begun").len(None).unwrap() == 2);
+    eventually("both threads work", || server.client().queue::<u8>("begun").len(None).unwrap() == 2);
     signal(&worker, "TERM");
     until_ended(worker);
     let info = queue.info().unwrap().unwrap();
@@ -346,7 +346,7 @@ fn a_worker_that_is_dropped_stops_and_leaves_nothing_in_flight() {
     };
     let running = quiet(&server).queue("q", 2, wait).start().unwrap();
     queue.push_all(&[0; 5]).send().unwrap();
-    eventually("both hands work", || metrics(&running).running == 2);
+    eventually("both threads work", || metrics(&running).running == 2);
     drop(running);
     eventually("two are done", || queue.info().unwrap().unwrap().totals.acked == 2);
     assert_eq!(queue.len(Some(State::Ready)).unwrap(), 3);

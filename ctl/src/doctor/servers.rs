@@ -160,7 +160,7 @@ fn timer(subject: &Subject, info: &ServerInfo, findings: &mut Findings) {
     let (runs, over) = (number("dq_timer_runs"), number("dq_timer_over_budget"));
     if over >= BUSY_RUNS && over >= runs / BUSY_SHARE {
         let what = format!("{over} of {runs} runs of the timer used up their budget");
-        let why = "leases and times to live end faster than the timer can process them, so messages are late";
+        let why = "leases and times to live expire faster than the timer can process them, so messages are late";
         findings.add(
             Warning,
             "timer",
@@ -218,7 +218,7 @@ pub fn compare(servers: &[(Address, ServerInfo)], findings: &mut Findings) {
             if difference.abs() > CLOCK + one.uncertain + other.uncertain {
                 let direction = if difference > 0 { "ahead of" } else { "behind" };
                 let what = format!("its clock is {} {direction} that of {first}", span(difference.unsigned_abs()));
-                let why = "after a failover, messages are due and leases end that much too early or too late";
+                let why = "after a failover, messages are due and leases expire that much too early or too late";
                 findings.add(
                     Warning,
                     "clocks",

@@ -2,7 +2,7 @@
 
 use super::job::{Action, Job, TIME};
 use super::post::Target;
-use crate::cli::{header_of, MOST_HANDS};
+use crate::cli::{header_of, MOST_CONCURRENCY};
 use crate::time::parse_span;
 use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::Deserialize;
@@ -36,7 +36,7 @@ struct File {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Entry {
     queue: Spanned<String>,
-    hands: Option<Spanned<usize>>,
+    concurrency: Option<Spanned<usize>>,
     command: Option<Spanned<Vec<String>>>,
     url: Option<Spanned<String>>,
     #[serde(alias = "time_limit")]
@@ -138,7 +138,7 @@ fn parse(text: &str) -> Result<Config, Problem> {
         let line = line_at(entry.queue.span().start);
         let job = entry.job(line_at)?;
         if !names.insert(job.queue.clone()) {
-            let problem = format!("the queue {} has a worker already: give it all its hands at once", job.queue);
+            let problem = format!("the queue {} has a worker already: give that one all of the concurrency", job.queue);
             return Err((Some(line), problem));
         }
         jobs.push(job);
@@ -157,11 +157,14 @@ impl Entry {
         if queue.contains('\0') {
             return wrong(line, "queue has a zero byte, which no environment can hold".to_owned());
         }
-        let hands = match self.hands {
+        let concurrency = match self.concurrency {
             None => 1,
-            Some(hands) if (1..=MOST_HANDS).contains(hands.get_ref()) => hands.into_inner(),
-            Some(hands) => {
-                return wrong(line_at(hands.span().start), format!("hands is a number from 1 to {MOST_HANDS}"));
+            Some(concurrency) if (1..=MOST_CONCURRENCY).contains(concurrency.get_ref()) => concurrency.into_inner(),
+            Some(concurrency) => {
+                return wrong(
+                    line_at(concurrency.span().start),
+                    format!("concurrency must be a number from 1 to {MOST_CONCURRENCY}"),
+                );
             }
         };
         let action = match (self.command, self.url) {
@@ -205,7 +208,7 @@ impl Entry {
         };
         let time = |span: Option<Span>| span.map(|Span(time)| time);
         let (grace, lease) = (time(self.grace).unwrap_or(TIME), time(self.lease).unwrap_or(TIME));
-        Ok(Job { queue, hands, action, time_limit: time(self.time_limit), grace, lease })
+        Ok(Job { queue, concurrency, action, time_limit: time(self.time_limit), grace, lease })
     }
 }
 
@@ -220,8 +223,18 @@ mod tests {
         let text = std::fs::read_to_string(path).unwrap();
         let config = parse(&text).unwrap();
         assert!(config.url.is_some() && config.listen.is_some() && config.jobs.len() >= 2, "{config:?}");
-        let keys =
-            ["queue", "hands", "command", "url", "time-limit", "grace", "lease", "headers", "retry-on", "pause-on-429"];
+        let keys = [
+            "queue",
+            "concurrency",
+            "command",
+            "url",
+            "time-limit",
+            "grace",
+            "lease",
+            "headers",
+            "retry-on",
+            "pause-on-429",
+        ];
         for key in keys {
             assert!(text.lines().any(|line| line.starts_with(&format!("{key} = "))), "{key}");
         }
@@ -231,7 +244,7 @@ mod tests {
     fn a_worker_has_the_defaults_of_the_options() {
         let config = parse("[[worker]]\nqueue = \"mail\"\ncommand = [\"true\"]\n").unwrap();
         let job = &config.jobs[0];
-        assert_eq!((job.queue.as_str(), job.hands, job.time_limit), ("mail", 1, None));
+        assert_eq!((job.queue.as_str(), job.concurrency, job.time_limit), ("mail", 1, None));
         assert_eq!((job.grace, job.lease), (Duration::from_secs(30), Duration::from_secs(30)));
         assert_eq!(job.action, Action::Command(vec!["true".into()]));
     }
@@ -254,7 +267,7 @@ mod tests {
     #[test]
     fn an_error_names_the_line_and_the_key() {
         for (text, line, word) in [
-            ("[[worker]]\nqueue = \"q\"\nhans = 3\ncommand = [\"true\"]", 3, "hans"),
+            ("[[worker]]\nqueue = \"q\"\nconcurency = 3\ncommand = [\"true\"]", 3, "concurency"),
             ("lissen = \"a\"\n[[worker]]\nqueue = \"q\"\ncommand = [\"true\"]", 1, "lissen"),
             ("[[worker]]\ncommand = [\"true\"]", 1, "queue"),
             ("[[worker]]\nqueue = \"q\"\n", 2, "command or url"),
@@ -263,7 +276,7 @@ mod tests {
             ("[[worker]]\nqueue = \"q\"\ncommand = [\"true\", \"a\\u0000b\"]", 3, "zero byte"),
             ("[[worker]]\nqueue = \"a\\u0000b\"\ncommand = [\"true\"]", 2, "zero byte"),
             ("[[worker]]\nqueue = \"q\"\ncommand = \"true\"", 3, "sequence"),
-            ("[[worker]]\nqueue = \"q\"\nhands = 0\ncommand = [\"true\"]", 3, "hands"),
+            ("[[worker]]\nqueue = \"q\"\nconcurrency = 0\ncommand = [\"true\"]", 3, "concurrency"),
             ("[[worker]]\nqueue = \"q\"\ncommand = [\"true\"]\ngrace = 30", 4, "unit"),
             ("[[worker]]\nqueue = \"q\"\ncommand = [\"true\"]\ngrace = \"30\"", 4, "unit"),
             ("[[worker]]\nqueue = \"q\"\ncommand = [\"true\"]\nretry-on = [404]", 4, "retry-on"),
@@ -280,7 +293,7 @@ mod tests {
             assert!(found == Some(line) && problem.contains(word), "{text}: {found:?} {problem}");
         }
         assert_eq!(parse("").unwrap_err().0, None);
-        let (_, problem) = parse("[[worker]]\nqueue = \"q\"\nhans = 3").unwrap_err();
+        let (_, problem) = parse("[[worker]]\nqueue = \"q\"\nconcurency = 3").unwrap_err();
         assert!(
             problem.ends_with("`headers`, `retry-on`, `pause-on-429`") && !problem.contains("time_limit"),
             "{problem}"

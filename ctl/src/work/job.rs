@@ -16,7 +16,7 @@ pub const TIME: Duration = Duration::from_secs(30);
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Job {
     pub queue: String,
-    pub hands: usize,
+    pub concurrency: usize,
     pub action: Action,
     pub time_limit: Option<Duration>,
     pub grace: Duration,
@@ -48,12 +48,13 @@ impl Job {
         let mut jobs: Vec<Job> = Vec::new();
         for queue in &args.queues {
             if jobs.iter().any(|job| job.queue == queue.name) {
-                let text = format!("the queue {} is named twice: give it all its hands at once", queue.name);
+                let text =
+                    format!("the queue {} is named twice: name it once, with all of its concurrency", queue.name);
                 return Err(Failure::usage(text));
             }
             jobs.push(Job {
                 queue: queue.name.clone(),
-                hands: queue.hands,
+                concurrency: queue.concurrency,
                 action: action.clone(),
                 time_limit: args.time_limit,
                 grace: args.grace,
@@ -71,7 +72,7 @@ impl Job {
                 Ok(Arc::new(move |payload, context| handler.handle(payload, context)))
             }
             Action::Post(target) => {
-                let post = Post::new(client, target, self.hands, self.time_limit)?;
+                let post = Post::new(client, target, self.concurrency, self.time_limit)?;
                 Ok(Arc::new(move |payload, context| post.handle(payload, context)))
             }
         }

@@ -1,7 +1,6 @@
 //! `dqctl work`: runs a command for each message, or posts it; for the queues of its options, or for those of a file.
 
 mod config;
-mod crew;
 mod handler;
 mod head;
 mod job;
@@ -9,13 +8,13 @@ mod post;
 mod process;
 mod relay;
 mod tail;
+mod workers;
 
 use crate::cli::WorkArgs;
 use crate::connection::Connection;
 use crate::failure::{Failure, Outcome};
 use crate::http::{self, Answer};
 use crate::visible::visible;
-use crew::{Crew, News};
 use dq_client::Error;
 use job::Job;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -24,6 +23,7 @@ use std::path::Path;
 use std::sync::mpsc::{channel, Sender};
 use std::thread;
 use std::time::Duration;
+use workers::{Notice, Workers};
 
 /// Works until SIGTERM or SIGINT. `patience`: how long a command is repeated if the server cannot be reached.
 pub fn work(connection: &Connection, args: &WorkArgs, patience: Duration) -> Result<Outcome, Failure> {
@@ -33,38 +33,38 @@ pub fn work(connection: &Connection, args: &WorkArgs, patience: Duration) -> Res
         None => (Job::of_args(args)?, None, None),
     };
     let client = connection.client_or(url.as_deref(), patience)?;
-    let (sender, news) = channel();
+    let (sender, notices) = channel();
     // From here on a signal does not end the process.
     forward_signals(args.config.is_some(), sender.clone())?;
-    let mut crew = Crew::new(&client, sender);
+    let mut workers = Workers::new(&client, sender);
     // The worker waits for a server that is not there yet, but not for a password that will never be right.
     if let Err(error @ (Error::Authentication(_) | Error::Config(_))) = client.ping() {
         return Err(error.into());
     }
     if let Some(address) = args.listen.as_ref().or(listen.as_ref()) {
-        let metrics = crew.metrics();
+        let metrics = workers.metrics();
         http::serve(address, move |path| match path {
             "/metrics" => Some(Answer::ok(metrics.prometheus())),
             "/healthz" => Some(Answer::ok("ok\n".to_owned())),
             _ => None,
         })?;
     }
-    crew.set(jobs)?;
-    let outcome = crew.run(&news, |crew| {
+    workers.set(jobs)?;
+    let outcome = workers.run(&notices, |workers| {
         if let Some(path) = &args.config {
-            reload(crew, path, (url.as_ref(), listen.as_ref()));
+            reload(workers, path, (url.as_ref(), listen.as_ref()));
         }
     });
     relay::flush();
     outcome
 }
 
-/// Turns signals into news. Without a file to be read again, SIGHUP is the end of the terminal, and stops the worker.
-fn forward_signals(with_reload: bool, news: Sender<News>) -> Result<(), Failure> {
+/// Turns signals into notices. Without a file to read again, SIGHUP means that the terminal was closed, and stops the worker.
+fn forward_signals(with_reload: bool, notices: Sender<Notice>) -> Result<(), Failure> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
     let forward = move || {
         for signal in signals.forever() {
-            let _ = news.send(if with_reload && signal == SIGHUP { News::Reload } else { News::Stop });
+            let _ = notices.send(if with_reload && signal == SIGHUP { Notice::Reload } else { Notice::Stop });
         }
     };
     thread::Builder::new().name("dq-signals".to_owned()).spawn(forward)?;
@@ -72,7 +72,7 @@ fn forward_signals(with_reload: bool, news: Sender<News>) -> Result<(), Failure>
 }
 
 /// Reads the file again. If there is anything wrong with it, the workers go on as they are.
-fn reload(crew: &mut Crew, path: &Path, (url, listen): (Option<&String>, Option<&String>)) {
+fn reload(workers: &mut Workers, path: &Path, (url, listen): (Option<&String>, Option<&String>)) {
     let file = match config::read(path) {
         Ok(file) => file,
         Err(problem) => return eprintln!("dqctl: {}; the workers go on as before", visible(&problem)),
@@ -80,7 +80,7 @@ fn reload(crew: &mut Crew, path: &Path, (url, listen): (Option<&String>, Option<
     if file.url.as_ref() != url || file.listen.as_ref() != listen {
         eprintln!("dqctl: {}: a new url or listen needs a restart", path.display());
     }
-    match crew.set(file.jobs) {
+    match workers.set(file.jobs) {
         Ok((started, changed, stopped)) => {
             eprintln!("dqctl: {}: {started} workers started, {changed} changed, {stopped} stopped", path.display());
         }

@@ -12,7 +12,7 @@ use ureq::http::{Response, Uri};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::{Agent, Body};
 
-/// The longest time for a post, unless `--time-limit` says otherwise: a server that never answers must not keep a hand.
+/// The longest time for a post, unless `--time-limit` says otherwise: a server that never answers must not keep a thread.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 /// The longest delay that a server can ask for with `Retry-After`.
 const LONGEST_DELAY: Duration = Duration::from_secs(3600);
@@ -44,7 +44,7 @@ impl Post {
     pub fn new(
         client: &Client,
         target: &Target,
-        hands: usize,
+        concurrency: usize,
         time_limit: Option<Duration>,
     ) -> Result<Post, failure::Failure> {
         let wrong = || {
@@ -66,8 +66,8 @@ impl Post {
             .max_redirects(0)
             .max_redirects_will_error(false)
             .http_status_as_error(false)
-            .max_idle_connections(hands)
-            .max_idle_connections_per_host(hands)
+            .max_idle_connections(concurrency)
+            .max_idle_connections_per_host(concurrency)
             .user_agent(concat!("dqctl/", env!("CARGO_PKG_VERSION")));
         if is_tls {
             config = config.tls_config(tls()?);

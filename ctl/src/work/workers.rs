@@ -14,31 +14,32 @@ use std::time::Duration;
 /// At the end of the grace period, handlers are ended and their messages given back, which takes a moment.
 const TO_GIVE_BACK: Duration = Duration::from_secs(5);
 
-/// What the crew is told.
-pub enum News {
+/// What [`Workers::run`] acts on.
+pub enum Notice {
     /// SIGHUP.
     Reload,
     /// SIGTERM or SIGINT.
     Stop,
-    /// A worker has stopped, and so many handlers were ended before their messages could be given back.
-    Left(usize),
+    /// A worker has stopped. This many of its handlers were ended before their messages could be given back.
+    Stopped(usize),
 }
 
 /// The workers of some queues.
-pub struct Crew {
+pub struct Workers {
     client: Client,
     metrics: Metrics,
-    news: Sender<News>,
-    members: BTreeMap<String, Member>,
-    /// The workers that are about to stop.
-    leaving: Vec<Stopper>,
+    notices: Sender<Notice>,
+    /// By queue.
+    running: BTreeMap<String, QueueWorker>,
+    /// Workers that were asked to stop, until all of them have stopped.
+    stoppers: Vec<Stopper>,
     /// How many of these have not stopped yet.
-    still_here: usize,
+    stopping: usize,
     abandoned: usize,
 }
 
 /// The worker of one queue.
-struct Member {
+struct QueueWorker {
     job: Job,
     running: Running,
     /// What is done with the next message.
@@ -53,16 +54,16 @@ struct Ready {
     processes: Arc<Processes>,
 }
 
-impl Crew {
-    /// No workers yet. The news are sent to whoever calls [`Crew::run`].
-    pub fn new(client: &Client, news: Sender<News>) -> Crew {
-        Crew {
+impl Workers {
+    /// No workers yet. Notices are received by [`Workers::run`].
+    pub fn new(client: &Client, notices: Sender<Notice>) -> Workers {
+        Workers {
             client: client.clone(),
             metrics: Metrics::default(),
-            news,
-            members: BTreeMap::new(),
-            leaving: Vec::new(),
-            still_here: 0,
+            notices,
+            running: BTreeMap::new(),
+            stoppers: Vec::new(),
+            stopping: 0,
             abandoned: 0,
         }
     }
@@ -71,73 +72,73 @@ impl Crew {
         self.metrics.clone()
     }
 
-    /// Lets these jobs be done and no others: starts, changes and stops workers. A job that cannot be done is an error, and
-    /// nothing changes. Returns how many were started, changed and stopped.
+    /// Starts, changes and stops workers, so that they do these jobs and no others. If a job cannot be done, returns an error
+    /// and changes nothing. Returns how many workers were started, changed and stopped.
     pub fn set(&mut self, jobs: Vec<Job>) -> Result<(usize, usize, usize), Failure> {
         let ready: Vec<Ready> = jobs.into_iter().map(|job| self.prepare(job)).collect::<Result<_, _>>()?;
         let is_wanted = |queue: &String| ready.iter().any(|ready| ready.job.queue == *queue);
-        let unwanted: Vec<String> = self.members.keys().filter(|queue| !is_wanted(queue)).cloned().collect();
+        let unwanted: Vec<String> = self.running.keys().filter(|queue| !is_wanted(queue)).cloned().collect();
         let (kept, new): (Vec<_>, Vec<_>) =
-            ready.into_iter().partition(|ready| self.members.contains_key(&ready.job.queue));
-        // The new ones first: if they cannot be started, for want of threads for example, those that are there go on.
+            ready.into_iter().partition(|ready| self.running.contains_key(&ready.job.queue));
+        // The new ones first: if they cannot be started, because there are no threads left for example, the others go on.
         let mut started: Vec<String> = Vec::new();
         for ready in new {
             let queue = ready.job.queue.clone();
             if let Err(failure) = self.start(ready) {
-                started.iter().for_each(|queue| self.dismiss(queue));
+                started.iter().for_each(|queue| self.stop(queue));
                 return Err(failure);
             }
             started.push(queue);
         }
         let mut changed = 0;
         for ready in kept {
-            if let Some(member) = self.members.get_mut(&ready.job.queue).filter(|member| member.job != ready.job) {
-                member.change(ready)?;
+            if let Some(worker) = self.running.get_mut(&ready.job.queue).filter(|worker| worker.job != ready.job) {
+                worker.change(ready)?;
                 changed += 1;
             }
         }
         for queue in &unwanted {
-            self.dismiss(queue);
+            self.stop(queue);
         }
         Ok((started.len(), changed, unwanted.len()))
     }
 
-    /// Works until it is told to stop, and all workers have stopped. `reload` says which jobs are to be done from now on.
-    pub fn run(mut self, news: &Receiver<News>, reload: impl Fn(&mut Crew)) -> Result<Outcome, Failure> {
-        let mut stopping = false;
-        // The crew itself holds a sender, so there will always be news.
-        while let Ok(new) = news.recv() {
-            match new {
-                News::Reload if !stopping => reload(&mut self),
-                News::Reload => {}
-                News::Stop if !stopping => {
-                    stopping = true;
-                    let all: Vec<String> = self.members.keys().cloned().collect();
-                    all.iter().for_each(|queue| self.dismiss(queue));
+    /// Runs until it is told to stop and all workers have stopped. `reload` sets new jobs.
+    pub fn run(mut self, notices: &Receiver<Notice>, reload: impl Fn(&mut Workers)) -> Result<Outcome, Failure> {
+        let mut ending = false;
+        // `self` holds a sender, so `recv` never fails.
+        while let Ok(notice) = notices.recv() {
+            match notice {
+                Notice::Reload if !ending => reload(&mut self),
+                Notice::Reload => {}
+                Notice::Stop if !ending => {
+                    ending = true;
+                    let all: Vec<String> = self.running.keys().cloned().collect();
+                    all.iter().for_each(|queue| self.stop(queue));
                 }
                 // The second time, running handlers are not waited for.
-                News::Stop => self.leaving.iter().for_each(Stopper::stop),
-                News::Left(abandoned) => {
-                    self.still_here -= 1;
+                Notice::Stop => self.stoppers.iter().for_each(Stopper::stop),
+                Notice::Stopped(abandoned) => {
+                    self.stopping -= 1;
                     self.abandoned += abandoned;
-                    if self.still_here == 0 {
-                        self.leaving.clear();
+                    if self.stopping == 0 {
+                        self.stoppers.clear();
                     }
                 }
             }
-            if stopping && self.still_here == 0 {
+            if ending && self.stopping == 0 {
                 break;
             }
         }
         if self.abandoned > 0 {
-            let text = "handlers were ended before their messages could be given back: they are delivered again when their leases end";
+            let text = "handlers were ended before their messages could be given back: they are delivered again when their leases expire";
             return Err(Failure::failed(format!("{} {text}", self.abandoned)));
         }
         Ok(Outcome::Done)
     }
 
     fn prepare(&self, job: Job) -> Result<Ready, Failure> {
-        let processes = self.members.get(&job.queue).map_or_else(Arc::default, |member| Arc::clone(&member.processes));
+        let processes = self.running.get(&job.queue).map_or_else(Arc::default, |worker| Arc::clone(&worker.processes));
         let handle = job.handle(&self.client, &processes)?;
         Ok(Ready { job, handle, processes })
     }
@@ -145,7 +146,7 @@ impl Crew {
     fn start(&mut self, Ready { job, handle, processes }: Ready) -> Result<(), Failure> {
         let handle = Arc::new(RwLock::new(handle));
         let current = Arc::clone(&handle);
-        let pool = Pool::new(job.hands).queue(&job.queue).lease(job.lease);
+        let pool = Pool::new(job.concurrency).queue(&job.queue).lease(job.lease);
         let running = Worker::new(self.client.clone())
             .metrics_in(&self.metrics)
             .grace(job.grace + TO_GIVE_BACK)
@@ -155,40 +156,40 @@ impl Crew {
                 handle(&payload, context)
             })
             .start()?;
-        self.members.insert(job.queue.clone(), Member { job, running, handle, processes });
+        self.running.insert(job.queue.clone(), QueueWorker { job, running, handle, processes });
         Ok(())
     }
 
-    /// Stops the worker of a queue. Its running handlers get their grace period, and nobody waits for that here.
-    fn dismiss(&mut self, queue: &str) {
-        let Some(Member { running, processes, .. }) = self.members.remove(queue) else { return };
+    /// Stops the worker of a queue. Its running handlers get their grace period; this does not wait for them.
+    fn stop(&mut self, queue: &str) {
+        let Some(QueueWorker { running, processes, .. }) = self.running.remove(queue) else { return };
         let stopper = running.stopper();
         stopper.stop();
-        self.leaving.push(stopper);
-        self.still_here += 1;
-        let news = self.news.clone();
-        let leave = move || {
+        self.stoppers.push(stopper);
+        self.stopping += 1;
+        let notices = self.notices.clone();
+        let join = move || {
             let stopped = running.join();
             processes.end_all();
-            let _ = news.send(News::Left(stopped.abandoned));
+            let _ = notices.send(Notice::Stopped(stopped.abandoned));
         };
-        if let Err(error) = thread::Builder::new().name("dq-leave".to_owned()).spawn(leave) {
+        if let Err(error) = thread::Builder::new().name("dq-join".to_owned()).spawn(join) {
             // The worker stops by itself when it is dropped.
             eprintln!("dqctl: {}: cannot wait for its handlers: {error}", visible(queue));
-            self.still_here -= 1;
+            self.stopping -= 1;
         }
     }
 }
 
-impl Member {
-    /// From the next message on. Handlers that run go on as they began.
+impl QueueWorker {
+    /// Takes effect from the next message on. Running handlers are not affected.
     fn change(&mut self, ready: Ready) -> Result<(), Failure> {
         let Ready { job, handle, .. } = ready;
         *self.handle.write().unwrap_or_else(PoisonError::into_inner) = handle;
         self.running.set_lease(&job.queue, job.lease);
         self.running.set_grace(job.grace + TO_GIVE_BACK);
-        let hands = self.running.set_hands(&job.queue, job.hands);
+        let resized = self.running.set_concurrency(&job.queue, job.concurrency);
         self.job = job;
-        Ok(hands?)
+        Ok(resized?)
     }
 }

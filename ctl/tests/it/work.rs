@@ -158,7 +158,7 @@ fn a_silent_failure_or_a_signal_is_named_in_the_error() {
 }
 
 #[test]
-fn no_more_handlers_run_than_there_are_hands() {
+fn no_more_handlers_run_than_the_concurrency() {
     let server = Server::start();
     let script = "touch $DIR/run-$$; while [ ! -e $DIR/go ]; do sleep 0.01; done; rm $DIR/run-$$";
     let work = Work::start(&server, &["-q", "q=2"], script);

@@ -15,9 +15,9 @@ fn configure(server: &Server, text: &str) -> String {
 }
 
 /// A worker whose handler writes its process number to `PREFIX-ID`, and runs until there is a file `go-ID`.
-fn worker(queue: &str, hands: usize, prefix: &str, more: &str) -> String {
+fn worker(queue: &str, concurrency: usize, prefix: &str, more: &str) -> String {
     let script = format!("echo $$ > $DIR/{prefix}-$DQ_ID; while [ ! -e $DIR/go-$DQ_ID ]; do sleep 0.01; done");
-    format!("[[worker]]\nqueue = \"{queue}\"\nhands = {hands}\ncommand = [\"sh\", \"-c\", '{script}']\n{more}\n")
+    format!("[[worker]]\nqueue = \"{queue}\"\nconcurrency = {concurrency}\ncommand = [\"sh\", \"-c\", '{script}']\n{more}\n")
 }
 
 fn start(server: &Server, text: &str) -> Work {
@@ -176,7 +176,7 @@ fn a_broken_file_keeps_the_old_workers_and_says_so() {
 }
 
 #[test]
-fn hands_are_raised_and_lowered() {
+fn concurrency_is_raised_and_lowered() {
     let server = Server::start();
     let work = start(&server, &worker("q", 1, "run", ""));
     push(&server, "q", &["a", "b", "c", "d", "e"]);
@@ -222,7 +222,7 @@ fn sigterm_ends_all_workers_and_leaves_nothing_in_flight() {
     let work = start(&server, &two(""));
     push(&server, "a", &["a1", "a2", "a3"]);
     push(&server, "b", &["b1", "b2", "b3"]);
-    eventually("all hands work", || begun(&server, "a") + begun(&server, "b") == 4);
+    eventually("all threads work", || begun(&server, "a") + begun(&server, "b") == 4);
     work.signal("TERM");
     for id in ["a1", "a2", "a3", "b1", "b2", "b3"] {
         go(&server, id);

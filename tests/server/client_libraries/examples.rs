@@ -13,15 +13,15 @@ use std::time::{Duration, Instant};
 
 const QUEUE: &str = "orders:close";
 /// How many messages one consumer works on at the same time.
-const HANDS: usize = 6;
+const CONCURRENCY: usize = 6;
 
 /// What is changed in an example: a lease of 4 seconds and work of 5, so that the lease must be extended; and a wait
-/// of a minute, so that nothing ends by itself. The shell's consumer has one hand: several of them are one consumer.
+/// of a minute, so that nothing ends by itself. The shell's consumer takes one message at a time, so several are run.
 const CHANGES: [(&str, &[(&str, &str)]); 4] = [
     (
         "consumer.py",
         &[
-            ("HANDS = 4", "HANDS = 6"),
+            ("CONCURRENCY = 4", "CONCURRENCY = 6"),
             ("LEASE_MS = 30_000", "LEASE_MS = 4_000"),
             ("BLOCK_MS = 5_000", "BLOCK_MS = 60_000"),
             ("lost.wait(timeout=1)", "lost.wait(timeout=5)"),
@@ -30,7 +30,7 @@ const CHANGES: [(&str, &[(&str, &str)]); 4] = [
     (
         "consumer.mjs",
         &[
-            ("HANDS = 4", "HANDS = 6"),
+            ("CONCURRENCY = 4", "CONCURRENCY = 6"),
             ("LEASE_MS = 30_000", "LEASE_MS = 4_000"),
             ("BLOCK_MS = 5_000", "BLOCK_MS = 60_000"),
             ("sleep(1_000, undefined", "sleep(5_000, undefined"),
@@ -39,7 +39,7 @@ const CHANGES: [(&str, &[(&str, &str)]); 4] = [
     (
         "consumer.go",
         &[
-            ("hands = 4 ", "hands = 6 "),
+            ("concurrency = 4 ", "concurrency = 6 "),
             ("lease = 30 *", "lease = 4 *"),
             ("block = 5 *", "block = 60 *"),
             ("time.After(time.Second): // stands", "time.After(5 * time.Second): // stands"),
@@ -61,7 +61,7 @@ fn examples() -> &'static [Example] {
     EXAMPLES.get_or_init(|| {
         let prepared = CHANGES.map(|(name, changes)| {
             let text = changed(name, changes);
-            let processes = if name == "consumer.sh" { HANDS } else { 1 };
+            let processes = if name == "consumer.sh" { CONCURRENCY } else { 1 };
             let command = prepare(name, &text);
             if command.is_none() {
                 left_out(&format!("examples/{name}"), "what it needs is not here");
@@ -111,18 +111,18 @@ fn prepare(name: &str, text: &str) -> Option<Vec<PathBuf>> {
     }
 }
 
-/// A running consumer of `HANDS` hands. Dropping it kills it.
+/// A running consumer that handles `CONCURRENCY` messages at a time. Dropping it kills it.
 struct Consumer {
     processes: Vec<Child>,
     output: PathBuf,
 }
 
 impl Consumer {
-    /// Starts one, and waits until all of its hands wait for a message.
+    /// Starts one, and waits until all of its threads wait for a message.
     fn start(example: &Example, server: &Server) -> Consumer {
         let consumer = Consumer::start_at_work(example, server);
         let mut c = server.client();
-        eventually("the consumer waits", || waiting(&mut c) == HANDS);
+        eventually("the consumer waits", || waiting(&mut c) == CONCURRENCY);
         consumer
     }
 
@@ -211,9 +211,9 @@ fn examples_execute_each_message_once_though_work_outlasts_the_lease() {
         let mut c = server.client();
         let busy = Consumer::start(example, server);
         let idle = Consumer::start_at_work(example, server);
-        eventually("both wait", || waiting(&mut c) == 2 * HANDS);
+        eventually("both wait", || waiting(&mut c) == 2 * CONCURRENCY);
         push(&mut c, 1..=10);
-        // Two hands are idle all the time: a message whose lease ends is theirs at once.
+        // Two threads are idle all the time: they get a message as soon as its lease expires.
         eventually("all is done", || c.ask(format!("DQ.LEN {QUEUE}")).int() == 0);
         busy.terminate();
         idle.terminate();
@@ -246,12 +246,12 @@ fn a_busy_example_finishes_and_leaves_nothing_in_flight() {
         let mut c = server.client();
         push(&mut c, 1..=10);
         let consumer = Consumer::start_at_work(example, server);
-        eventually("every hand works", || begun(&consumer.said()) == HANDS);
-        assert_eq!(count(&mut c, "inflight"), HANDS as i64, "no more was popped than there are free hands");
+        eventually("every thread works", || begun(&consumer.said()) == CONCURRENCY);
+        assert_eq!(count(&mut c, "inflight"), CONCURRENCY as i64, "no more was popped than there are idle threads");
         consumer.terminate();
         let said = consumer.end();
-        assert_eq!((count(&mut c, "inflight"), count(&mut c, "ready")), (0, 10 - HANDS as i64), "{said}");
-        assert_eq!(begun(&said), HANDS, "{said}");
+        assert_eq!((count(&mut c, "inflight"), count(&mut c, "ready")), (0, 10 - CONCURRENCY as i64), "{said}");
+        assert_eq!(begun(&said), CONCURRENCY, "{said}");
     });
 }
 
@@ -284,7 +284,7 @@ fn an_example_tells_its_work_that_the_lease_is_lost() {
         eventually("the work knows", || consumer.said().contains("lease was lost"));
         // What is done after its lease was lost is done too late, so the work was ended before.
         assert!(!consumer.said().contains("too late"), "{}", consumer.said());
-        eventually("all hands wait again", || waiting(&mut c) == HANDS);
+        eventually("all threads wait again", || waiting(&mut c) == CONCURRENCY);
         consumer.terminate();
         consumer.end();
     });
@@ -296,7 +296,7 @@ fn an_example_goes_on_after_a_broken_connection() {
         let mut c = server.client();
         let consumer = Consumer::start(example, server);
         c.ask("CLIENT KILL TYPE normal");
-        eventually("all hands wait again", || waiting(&mut c) == HANDS);
+        eventually("all threads wait again", || waiting(&mut c) == CONCURRENCY);
         push(&mut c, 1..=1);
         eventually("it works", || begun(&consumer.said()) == 1);
         consumer.terminate();

@@ -103,7 +103,7 @@ export function when(message) {
   switch (message.state) {
     case "delayed": return [`due ${distance(message.due)}`, message.due];
     case "ready": return [`due ${distance(message.due)}`, message.due];
-    case "inflight": return [`lease ends ${distance(message.deadline)}`, message.deadline];
+    case "inflight": return [`lease expires ${distance(message.deadline)}`, message.deadline];
     case "dead": return [`died ${distance(message.died)}`, message.died];
     case "done": return [`done ${distance(message.done)}`, message.done];
     default: return ["", null];
