@@ -1,15 +1,15 @@
-//! Commands in the making.
+//! Command builder.
 
 use redis::{Cmd, ToRedisArgs};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A command on a queue.
+/// A command, whose first argument is usually the key of a queue.
 pub(crate) struct Command(pub(crate) Cmd);
 
 impl Command {
-    pub fn new(name: &str, key: &[u8]) -> Command {
+    pub fn new(name: &str, first: impl ToRedisArgs) -> Command {
         let mut command = redis::cmd(name);
-        command.arg(key);
+        command.arg(first);
         Command(command)
     }
 
@@ -28,17 +28,17 @@ impl Command {
     }
 }
 
-/// A duration in the unit of the server. A part of a millisecond counts as one, so that nothing is early.
+/// A duration in the unit of the server. Rounded up, so that nothing is early.
 pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
-/// A time in the unit of the server. A time before 1970 is that of 1970, which the server refuses.
+/// A time in the unit of the server. A time before 1970 becomes 0, which the server refuses.
 pub(crate) fn unix_ms(time: SystemTime) -> u64 {
     millis(time.duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
-/// The time that the server says in milliseconds.
+/// A time that the server gives in milliseconds.
 pub(crate) fn time_of(unix_ms: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(unix_ms)
 }

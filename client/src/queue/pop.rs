@@ -75,84 +75,104 @@ fn delivery<T>(message: Value) -> Result<Delivery<T>, Error> {
     })
 }
 
+/// The options of a pop.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PopOptions {
+    pub count: u32,
+    pub lease: Option<Duration>,
+    pub block: Duration,
+    pub no_ack: bool,
+}
+
+impl Default for PopOptions {
+    fn default() -> PopOptions {
+        PopOptions { count: 1, lease: None, block: Duration::ZERO, no_ack: false }
+    }
+}
+
+impl PopOptions {
+    pub fn write(&self, command: &mut Command) {
+        if self.count != 1 {
+            command.option("COUNT", self.count);
+        }
+        command.maybe("LEASE", self.lease.map(millis));
+        if !self.block.is_zero() {
+            command.option("BLOCK", millis(self.block));
+        }
+        if self.no_ack {
+            command.word("NOACK");
+        }
+    }
+}
+
+/// The methods that set the options of [`Pop`] and [`PopAny`](super::PopAny).
+macro_rules! pop_options {
+    () => {
+        /// The most messages to deliver. 1 by default.
+        pub fn count(mut self, count: u32) -> Self {
+            self.options.count = count;
+            self
+        }
+
+        /// How long these deliveries may take, instead of the message's or the queue's lease.
+        pub fn lease(mut self, lease: Duration) -> Self {
+            self.options.lease = Some(lease);
+            self
+        }
+
+        /// Waits for up to this time until there is a message. Zero, the default: does not wait.
+        pub fn block(mut self, time: Duration) -> Self {
+            self.options.block = time;
+            self
+        }
+
+        /// Removes the messages when they are delivered, so that each is delivered at most once.
+        pub fn no_ack(mut self) -> Self {
+            self.options.no_ack = true;
+            self
+        }
+    };
+}
+pub(super) use pop_options;
+
 /// A pop: options, and then [`Pop::one`] or [`Pop::all`].
 #[must_use = "a pop does nothing until it is sent"]
 #[derive(Debug)]
 pub struct Pop<'a, T> {
     queue: &'a Queue<T>,
-    count: u32,
-    lease: Option<Duration>,
-    block: Duration,
-    no_ack: bool,
+    options: PopOptions,
 }
 
 impl<'a, T> Pop<'a, T> {
     pub(super) fn new(queue: &'a Queue<T>) -> Pop<'a, T> {
-        Pop { queue, count: 1, lease: None, block: Duration::ZERO, no_ack: false }
+        Pop { queue, options: PopOptions::default() }
     }
 
-    /// The most messages to deliver. 1 by default.
-    pub fn count(mut self, count: u32) -> Self {
-        self.count = count;
-        self
-    }
-
-    /// How long these deliveries may take, instead of the message's or the queue's lease.
-    pub fn lease(mut self, lease: Duration) -> Self {
-        self.lease = Some(lease);
-        self
-    }
-
-    /// Waits for up to this time until there is a message. Zero, the default: does not wait.
-    pub fn block(mut self, time: Duration) -> Self {
-        self.block = time;
-        self
-    }
-
-    /// Removes the messages when they are delivered, so that each is delivered at most once.
-    pub fn no_ack(mut self) -> Self {
-        self.no_ack = true;
-        self
-    }
+    pop_options!();
 
     /// Delivers one message, if there is one in time.
     ///
     /// # Errors
-    /// [`Error::Lost`] if the connection is lost: a pop is not repeated, and what it may have delivered comes again when
-    /// its lease has expired. And those of every command.
+    /// [`Error::Lost`] if the connection is lost: a pop is not repeated, and messages that it may have delivered come
+    /// back when their leases expire. Also those of every command.
     pub fn one(self) -> Result<Option<Delivery<T>>, Error> {
         Ok(self.count(1).all()?.pop())
     }
 
-    /// Delivers up to [`Pop::count`] messages. None: there was none in time.
+    /// Delivers up to [`Pop::count`] messages. The list is empty if there was none in time.
     ///
     /// # Errors
     /// As [`Pop::one`].
     pub fn all(self) -> Result<Vec<Delivery<T>>, Error> {
         let mut command = self.queue.command("DQ.POP");
-        write_options(&mut command, self.count, self.lease, self.block);
-        if self.no_ack {
-            command.word("NOACK");
-        }
-        deliveries(self.queue.client.answer(&command.0, Resend::Never, self.block)?.value)
-    }
-}
-
-fn write_options(command: &mut Command, count: u32, lease: Option<Duration>, block: Duration) {
-    if count != 1 {
-        command.option("COUNT", count);
-    }
-    if let Some(lease) = lease {
-        command.option("LEASE", millis(lease));
-    }
-    if !block.is_zero() {
-        command.option("BLOCK", millis(block));
+        self.options.write(&mut command);
+        deliveries(self.queue.client.answer(&command.0, Resend::Never, self.options.block)?.value)
     }
 }
 
 /// The pop of a worker.
 pub(crate) fn command(key: &[u8], count: u32, lease: Duration, block: Duration) -> redis::Cmd {
     let mut command = Command::new("DQ.POP", key);
-    write_options(&mut command, count, Some(lease), block);
+    PopOptions { count, lease: Some(lease), block, no_ack: false }.write(&mut command);
     command.0
 }

@@ -81,30 +81,9 @@ impl Finding {
 pub struct Findings(Vec<Finding>);
 
 impl Findings {
-    pub fn add(
-        &mut self,
-        severity: Severity,
-        check: &'static str,
-        subject: &Subject,
-        what: impl Into<String>,
-        [why, advice]: [&str; 2],
-    ) {
-        let (subject, what, why, advice) = (subject.clone(), what.into(), why.to_owned(), advice.to_owned());
-        self.0.push(Finding { severity, subject, check, what, why, advice });
-    }
-
-    /// Takes note that something could not be looked at, once for each thing.
-    pub fn not_checked(&mut self, check: &'static str, subject: &Subject, what: &str, right: &str) {
-        let is_known = |known: &Finding| known.severity == Severity::NotChecked && known.what == what;
-        if let Some(known) = self.0.iter_mut().find(|known| is_known(known)) {
-            if known.subject != *subject {
-                known.subject = Subject::All;
-            }
-            return;
-        }
-        let advice = if right.is_empty() { String::new() } else { format!("grant the user {right} with ACL SETUSER") };
-        let why = "the user or the network does not allow it";
-        self.add(Severity::NotChecked, check, subject, what, [why, &advice]);
+    /// The findings about one subject.
+    pub fn about(&mut self, subject: Subject) -> About<'_> {
+        About { findings: self, subject }
     }
 
     /// Whether a check found something critical.
@@ -127,6 +106,46 @@ impl Findings {
         }
         let is_sound = self.0.iter().all(|finding| finding.severity >= Severity::Note);
         Ok(Outcome::found(is_sound))
+    }
+}
+
+/// Collects findings about one subject.
+pub struct About<'a> {
+    findings: &'a mut Findings,
+    subject: Subject,
+}
+
+impl About<'_> {
+    pub fn critical(&mut self, check: &'static str, what: impl Into<String>, why: &str, advice: &str) {
+        self.add(Severity::Critical, check, what, why, advice);
+    }
+
+    pub fn warning(&mut self, check: &'static str, what: impl Into<String>, why: &str, advice: &str) {
+        self.add(Severity::Warning, check, what, why, advice);
+    }
+
+    pub fn note(&mut self, check: &'static str, what: impl Into<String>, why: &str, advice: &str) {
+        self.add(Severity::Note, check, what, why, advice);
+    }
+
+    /// Something could not be checked because of a missing `right`. Reported once for each `what`.
+    pub fn not_checked(&mut self, check: &'static str, what: &str, right: &str) {
+        let is_known = |known: &Finding| known.severity == Severity::NotChecked && known.what == what;
+        if let Some(known) = self.findings.0.iter_mut().find(|known| is_known(known)) {
+            if known.subject != self.subject {
+                known.subject = Subject::All;
+            }
+            return;
+        }
+        let why = "the user or the network does not allow it";
+        let advice = if right.is_empty() { String::new() } else { format!("grant the user {right} with ACL SETUSER") };
+        self.add(Severity::NotChecked, check, what, why, &advice);
+    }
+
+    pub fn add(&mut self, severity: Severity, check: &'static str, what: impl Into<String>, why: &str, advice: &str) {
+        let (subject, what) = (self.subject.clone(), what.into());
+        let (why, advice) = (why.to_owned(), advice.to_owned());
+        self.findings.0.push(Finding { severity, subject, check, what, why, advice });
     }
 }
 

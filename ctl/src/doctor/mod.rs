@@ -34,7 +34,8 @@ fn look_at_servers(client: &Client, findings: &mut Findings) -> Result<usize, Fa
         match read(client, server) {
             Ok(info) => seen.push((server.clone(), info)),
             Err(Error::NoPermission(_)) => {
-                findings.not_checked("info", &Subject::Server(server.to_string()), "the state of the server", "+info");
+                let subject = Subject::Server(server.to_string());
+                findings.about(subject).not_checked("info", "the state of the server", "+info");
             }
             Err(error) if client.is_cluster() && error.is_transient() => {
                 servers::unreachable(server, false, &error, findings);
@@ -69,12 +70,12 @@ fn read(client: &Client, server: &Address) -> Result<ServerInfo, Error> {
 fn look_at_queues(client: &Client, args: &DoctorArgs, findings: &mut Findings) -> Result<usize, Failure> {
     // Only what the servers say is known of a server without the module, or of one that does not answer.
     if findings.is_critical("module") || findings.is_critical("unreachable") {
-        findings.not_checked("queues", &Subject::All, "the queues, because a server does not have them", "");
+        findings.about(Subject::All).not_checked("queues", "the queues, because a server does not have them", "");
         return Ok(0);
     }
     for server in client.servers()? {
         if let Err(Error::NoPermission(_)) = client.call_on(&server, cmd("SCAN").arg(0).arg("COUNT").arg(1)) {
-            findings.not_checked("queues", &Subject::All, "the queues", "+scan");
+            findings.about(Subject::All).not_checked("queues", "the queues", "+scan");
             return Ok(0);
         }
     }

@@ -1,7 +1,6 @@
 //! What is wrong with a queue: nobody takes its messages, nobody looks at its dead ones, or it is full.
 
-use super::finding::Severity::{Critical, Note, Warning};
-use super::finding::{Findings, Subject};
+use super::finding::{About, Findings, Subject};
 use crate::cli::doctor::DoctorArgs;
 use crate::reply::{self, Fields};
 use crate::time::{now_ms, span};
@@ -28,10 +27,10 @@ impl Limits {
 /// Looks at one queue. Returns the total of its deliveries if its messages wait for a consumer: whether there is one
 /// shows only later.
 pub fn check(client: &Client, name: &[u8], limits: &Limits, findings: &mut Findings) -> Result<Option<i64>, Error> {
-    let subject = Subject::Queue(String::from_utf8_lossy(name).into_owned());
+    let about = &mut findings.about(Subject::Queue(String::from_utf8_lossy(name).into_owned()));
     let reply = match client.call(cmd("DQ.INFO").arg(name), Resend::Harmless) {
         Err(Error::NoPermission(_)) => {
-            findings.not_checked("queues", &subject, "the counts of queues", "+dq.info and the keys");
+            about.not_checked("queues", "the counts of queues", "+dq.info and the keys");
             return Ok(None);
         }
         // It was deleted or replaced since it was found.
@@ -39,16 +38,16 @@ pub fn check(client: &Client, name: &[u8], limits: &Limits, findings: &mut Findi
         reply => reply?,
     };
     let Ok(Some(info)) = Fields::read(reply) else { return Ok(None) };
-    settings(&subject, &info, findings);
-    let waits = delivery(&subject, &info, limits, findings);
-    expiry(client, name, &subject, findings)?;
-    dead(client, name, &subject, &info, limits, findings)?;
+    settings(&info, about);
+    let waits = delivery(&info, limits, about);
+    expiry(client, name, about)?;
+    dead(client, name, &info, limits, about)?;
     Ok(waits.then(|| number(&info, "delivered")))
 }
 
 /// Whether messages that `check` saw waiting still wait: nothing was delivered since.
 pub fn check_again(client: &Client, name: &[u8], delivered: i64, findings: &mut Findings) -> Result<(), Error> {
-    let subject = Subject::Queue(String::from_utf8_lossy(name).into_owned());
+    let about = &mut findings.about(Subject::Queue(String::from_utf8_lossy(name).into_owned()));
     let reply = client.call(cmd("DQ.INFO").arg(name), Resend::Harmless)?;
     let Ok(Some(info)) = Fields::read(reply) else { return Ok(()) };
     let Some(age) = age(&info) else { return Ok(()) };
@@ -58,17 +57,11 @@ pub fn check_again(client: &Client, name: &[u8], delivered: i64, findings: &mut 
     if is_served {
         let what = format!("{ready} messages are ready, the oldest for {age}, although there are consumers");
         let advice = "add consumers, or look at RATE, MAXINFLIGHT and groups that wait";
-        findings.add(Warning, "behind", &subject, what, ["messages arrive faster than they are completed", advice]);
+        about.warning("behind", what, "messages arrive faster than they are completed", advice);
     } else {
         let what = format!("{ready} messages are ready, the oldest for {age}, and nobody takes them");
         let why = "no client waits, nothing is in flight, and nothing is delivered";
-        findings.add(
-            Critical,
-            "no-consumer",
-            &subject,
-            what,
-            [why, "start its consumers, or purge or delete the queue"],
-        );
+        about.critical("no-consumer", what, why, "start its consumers, or purge or delete the queue");
     }
     Ok(())
 }
@@ -82,49 +75,42 @@ fn age(info: &Fields) -> Option<u64> {
     info.int("oldest-ready").and_then(|age| u64::try_from(age).ok())
 }
 
-fn settings(subject: &Subject, info: &Fields, findings: &mut Findings) {
+fn settings(info: &Fields, about: &mut About) {
     let held = number(info, "delayed") + number(info, "ready") + number(info, "inflight");
     let (limit, refused) = (number(info, "maxlen"), number(info, "rejected-full"));
     if limit > 0 && held >= limit {
         let what = format!("it is full: {held} of {limit} messages, and {refused} pushes were refused so far");
         let why = "producers are answered QUEUEFULL, and lose the message if they do not keep it";
-        findings.add(Critical, "full", subject, what, [why, "add consumers, or raise MAXLEN with DQ.ALTER"]);
+        about.critical("full", what, why, "add consumers, or raise MAXLEN with DQ.ALTER");
     } else if limit > 0 && held / 9 >= limit / 10 {
         let what = format!("it is nearly full: {held} of {limit} messages");
-        findings.add(
-            Warning,
+        about.warning(
             "full",
-            subject,
             what,
-            ["pushes are refused when it is full", "add consumers, or raise MAXLEN with DQ.ALTER"],
+            "pushes are refused when it is full",
+            "add consumers, or raise MAXLEN with DQ.ALTER",
         );
     } else if refused > 0 {
         let what = format!("{refused} pushes were refused since it was created, because it was full");
         let why = "a producer that does not push again has lost them";
-        findings.add(Note, "refused", subject, what, [why, "let producers try again, or raise MAXLEN with DQ.ALTER"]);
+        about.note("refused", what, why, "let producers try again, or raise MAXLEN with DQ.ALTER");
     }
     let (dead, kept) = (number(info, "dead"), number(info, "deadlen"));
     if kept > 0 && dead >= kept {
         let what = format!("it keeps {kept} dead messages, and has as many");
         let why = "each message that dies drops the oldest dead one";
-        findings.add(
-            Warning,
-            "dead-full",
-            subject,
-            what,
-            [why, "redrive or cancel them, or raise DEADLEN with DQ.ALTER"],
-        );
+        about.warning("dead-full", what, why, "redrive or cancel them, or raise DEADLEN with DQ.ALTER");
     }
     if let Some(since) = info.int("forward-failing-since") {
         let length = span(u64::try_from(now_ms().saturating_sub(since)).unwrap_or(0));
         let what = format!("forwarding has failed for {length}: {}", info.text("forward-error"));
         let advice = "mend the target, or choose another one with DQ.ALTER FORWARD";
-        findings.add(Critical, "forward", subject, what, ["its messages wait until it works again", advice]);
+        about.critical("forward", what, "its messages wait until it works again", advice);
     }
 }
 
 /// Whether somebody takes what is ready. True if that has to be looked at again.
-fn delivery(subject: &Subject, info: &Fields, limits: &Limits, findings: &mut Findings) -> bool {
+fn delivery(info: &Fields, limits: &Limits, about: &mut About) -> bool {
     let age = age(info);
     if number(info, "paused") == 1 {
         let until = match info.int("paused-until") {
@@ -134,10 +120,10 @@ fn delivery(subject: &Subject, info: &Fields, limits: &Limits, findings: &mut Fi
         let is_long = age.is_some_and(|age| u128::from(age) >= limits.paused.as_millis());
         if let (Some(age), true) = (age, is_long) {
             let what = format!("it is paused {until}, and its oldest message has been due for {}", span(age));
-            findings.add(Warning, "paused", subject, what, ["nothing is delivered", "resume it with dqctl resume"]);
+            about.warning("paused", what, "nothing is delivered", "resume it with dqctl resume");
         } else if info.int("paused-until").is_none() {
             let what = "it is paused until it is resumed";
-            findings.add(Note, "paused", subject, what, ["nothing is delivered", "resume it with dqctl resume"]);
+            about.note("paused", what, "nothing is delivered", "resume it with dqctl resume");
         }
         return false;
     }
@@ -146,38 +132,25 @@ fn delivery(subject: &Subject, info: &Fields, limits: &Limits, findings: &mut Fi
 }
 
 /// A key with a time to live takes all its messages along.
-fn expiry(client: &Client, name: &[u8], subject: &Subject, findings: &mut Findings) -> Result<(), Error> {
+fn expiry(client: &Client, name: &[u8], about: &mut About) -> Result<(), Error> {
     match client.call(cmd("PTTL").arg(name), Resend::Harmless) {
         Ok(reply) => {
             if let Some(left) = reply::int(&reply).and_then(|ms| u64::try_from(ms).ok()) {
                 let what = format!("its key expires in {}", span(left));
                 let why = "the queue is deleted then, with all its messages";
-                findings.add(
-                    Critical,
-                    "expires",
-                    subject,
-                    what,
-                    [why, "PERSIST the key; TTL of DQ.ALTER is what messages need"],
-                );
+                about.critical("expires", what, why, "PERSIST the key; TTL of DQ.ALTER is what messages need");
             }
             Ok(())
         }
         Err(Error::NoPermission(_)) => {
-            findings.not_checked("expires", subject, "whether keys of queues expire", "+pttl");
+            about.not_checked("expires", "whether keys of queues expire", "+pttl");
             Ok(())
         }
         Err(error) => Err(error),
     }
 }
 
-fn dead(
-    client: &Client,
-    name: &[u8],
-    subject: &Subject,
-    info: &Fields,
-    limits: &Limits,
-    findings: &mut Findings,
-) -> Result<(), Error> {
+fn dead(client: &Client, name: &[u8], info: &Fields, limits: &Limits, about: &mut About) -> Result<(), Error> {
     let count = |name: &str| u64::try_from(number(info, name)).unwrap_or(0);
     let dead = count("dead");
     if dead == 0 {
@@ -190,7 +163,7 @@ fn dead(
     let command = cmd("DQ.PEEK").arg(name).arg("dead").arg("COUNT").arg(read).clone();
     let messages = match client.call(&command, Resend::Harmless) {
         Err(Error::NoPermission(_)) => {
-            findings.not_checked("dead", subject, "the age of dead messages", "+dq.peek");
+            about.not_checked("dead", "the age of dead messages", "+dq.peek");
             return Ok(());
         }
         reply => reply::list(reply?).unwrap_or_default(),
@@ -202,16 +175,10 @@ fn dead(
         let at_least = if read < dead { "at least " } else { "" };
         let what = format!("it has {dead} dead messages, the oldest for {at_least}{}", span(age));
         let advice = "look at them with dqctl peek QUEUE dead; then redrive or cancel them, or set DEADTTL";
-        findings.add(Warning, "dead", subject, what, ["nobody looks at them, and they take memory", advice]);
+        about.warning("dead", what, "nobody looks at them, and they take memory", advice);
     } else if read < dead {
         let what = format!("it has {dead} dead messages, of which the newest {read} were looked at");
-        findings.add(
-            Note,
-            "dead",
-            subject,
-            what,
-            ["older ones may have been forgotten", "set DEADLEN or DEADTTL with DQ.ALTER"],
-        );
+        about.note("dead", what, "older ones may have been forgotten", "set DEADLEN or DEADTTL with DQ.ALTER");
     }
     Ok(())
 }

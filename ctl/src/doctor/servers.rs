@@ -1,7 +1,7 @@
 //! What is wrong with a server: persistence, eviction, replicas, clocks, and the timer of the module.
 
-use super::finding::Severity::{Critical, NotChecked, Note, Warning};
-use super::finding::{Findings, Subject};
+use super::finding::Severity::{Critical, NotChecked, Warning};
+use super::finding::{About, Findings, Subject};
 use super::info::{Clock, ServerInfo};
 use crate::time::span;
 use dq_client::Address;
@@ -12,7 +12,7 @@ const CLOCK: i64 = 1_000;
 const LAG: u64 = 10;
 /// A replica that has received less than this of what its master wrote is behind, in bytes.
 const BEHIND: u64 = 16 * 1024 * 1024;
-/// The timer has too much to do if more than one of so many runs, and at least so many, used up its budget.
+/// The timer has too much to do if 1/BUSY_SHARE of its runs, and at least BUSY_RUNS, used up their budget.
 const BUSY_SHARE: u64 = 10;
 const BUSY_RUNS: u64 = 10;
 /// A run of the timer that other clients noticed, in µs.
@@ -22,42 +22,46 @@ const SOME_RUNS: u64 = 100;
 
 /// All that one server says about itself.
 pub fn check(server: &Address, info: &ServerInfo, findings: &mut Findings) {
-    let subject = Subject::Server(server.to_string());
+    let about = &mut findings.about(Subject::Server(server.to_string()));
     if info.module.is_none() {
-        let advice =
-            ["no queue can be used or loaded on this server", "load it with loadmodule in its configuration file"];
-        findings.add(Critical, "module", &subject, "the module dq is not loaded", advice);
+        let why = "no queue can be used or loaded on this server";
+        about.critical(
+            "module",
+            "the module dq is not loaded",
+            why,
+            "load it with loadmodule in its configuration file",
+        );
     }
     if info.config.is_none() {
-        findings.not_checked("config", &subject, "snapshots, appendfsync and min-replicas-to-write", "+config|get");
+        about.not_checked("config", "snapshots, appendfsync and min-replicas-to-write", "+config|get");
     }
-    persistence(&subject, info, findings);
-    writes(&subject, info, findings);
-    memory(&subject, info, findings);
+    persistence(info, about);
+    writes(info, about);
+    memory(info, about);
     if info.text("role") == "slave" {
-        replica(&subject, info, findings);
+        replica(info, about);
     } else {
-        replicas(&subject, info, findings);
+        replicas(info, about);
     }
-    timer(&subject, info, findings);
-    local_clock(&subject, info.clock, findings);
+    timer(info, about);
+    local_clock(info.clock, about);
 }
 
 fn setting(info: &ServerInfo, name: &str) -> Option<String> {
     info.config.as_ref().map(|config| config.text(name))
 }
 
-fn persistence(subject: &Subject, info: &ServerInfo, findings: &mut Findings) {
+fn persistence(info: &ServerInfo, about: &mut About) {
     if info.text("aof_enabled") == "0" {
         let advice = "CONFIG SET appendonly yes, and write it into the configuration file";
         match setting(info, "save") {
             Some(save) if save.is_empty() => {
                 let why = "all queues are lost when the server stops";
-                findings.add(Critical, "persistence", subject, "neither the AOF nor snapshots are on", [why, advice]);
+                about.critical("persistence", "neither the AOF nor snapshots are on", why, advice);
             }
             _ => {
                 let why = "a crash forgets all that happened since the last snapshot";
-                findings.add(Warning, "aof", subject, "the AOF is off", [why, advice]);
+                about.warning("aof", "the AOF is off", why, advice);
             }
         }
         return;
@@ -65,16 +69,16 @@ fn persistence(subject: &Subject, info: &ServerInfo, findings: &mut Findings) {
     if setting(info, "appendfsync").as_deref() == Some("no") {
         let why = "the system decides when the AOF reaches the disk, so a power cut may lose half a minute";
         let advice = "CONFIG SET appendfsync everysec, or always";
-        findings.add(Warning, "appendfsync", subject, "appendfsync is no", [why, advice]);
+        about.warning("appendfsync", "appendfsync is no", why, advice);
     }
     if setting(info, "no-appendfsync-on-rewrite").as_deref() == Some("yes") {
         let why = "while the AOF is rewritten, a power cut may lose more than a second";
         let advice = "CONFIG SET no-appendfsync-on-rewrite no, if the disk is fast enough";
-        findings.add(Note, "appendfsync", subject, "no-appendfsync-on-rewrite is yes", [why, advice]);
+        about.note("appendfsync", "no-appendfsync-on-rewrite is yes", why, advice);
     }
 }
 
-fn writes(subject: &Subject, info: &ServerInfo, findings: &mut Findings) {
+fn writes(info: &ServerInfo, about: &mut About) {
     for (field, what) in [
         ("aof_last_write_status", "the last write of the AOF failed"),
         ("aof_last_bgrewrite_status", "the last rewrite of the AOF failed"),
@@ -83,12 +87,12 @@ fn writes(subject: &Subject, info: &ServerInfo, findings: &mut Findings) {
         if !matches!(info.text(field), "ok" | "") {
             let why = "the next crash loses more than expected, and the server may refuse writes";
             let advice = "look into the log of the server: the disk may be full, or memory for the fork missing";
-            findings.add(Critical, "writes", subject, what, [why, advice]);
+            about.critical("writes", what, why, advice);
         }
     }
 }
 
-fn memory(subject: &Subject, info: &ServerInfo, findings: &mut Findings) {
+fn memory(info: &ServerInfo, about: &mut About) {
     let (policy, limit) = (info.text("maxmemory_policy"), info.number("maxmemory").unwrap_or(0));
     if policy.starts_with("allkeys") {
         let (severity, why) = if limit > 0 {
@@ -97,45 +101,39 @@ fn memory(subject: &Subject, info: &ServerInfo, findings: &mut Findings) {
             (Warning, "whole queues would be deleted as soon as somebody sets maxmemory")
         };
         let what = format!("maxmemory-policy is {policy}");
-        findings.add(severity, "eviction", subject, what, [why, "CONFIG SET maxmemory-policy noeviction"]);
+        about.add(severity, "eviction", what, why, "CONFIG SET maxmemory-policy noeviction");
     } else if policy.starts_with("volatile") && limit > 0 {
         let why = "queues with a time to live (EXPIRE) may be deleted when the memory is used up";
         let what = format!("maxmemory-policy is {policy}");
-        findings.add(Note, "eviction", subject, what, [why, "CONFIG SET maxmemory-policy noeviction"]);
+        about.note("eviction", what, why, "CONFIG SET maxmemory-policy noeviction");
     }
     let used = info.number("used_memory").unwrap_or(0);
     if limit > 0 && used / 4 >= limit / 5 {
         let what = format!("{}% of maxmemory is used", used.saturating_mul(100) / limit);
         let why = "pushes are refused with OOM when it is used up";
-        findings.add(Warning, "memory", subject, what, [why, "raise maxmemory, or limit the queues with MAXLEN"]);
+        about.warning("memory", what, why, "raise maxmemory, or limit the queues with MAXLEN");
     }
 }
 
-fn replica(subject: &Subject, info: &ServerInfo, findings: &mut Findings) {
+fn replica(info: &ServerInfo, about: &mut About) {
     if info.text("master_link_status") != "up" {
         let why = "a failover to this replica would forget all that happened since";
         let advice = "look into its log, and whether it reaches its master";
-        findings.add(
-            Critical,
-            "replica-link",
-            subject,
-            "the link of this replica to its master is down",
-            [why, advice],
-        );
+        about.critical("replica-link", "the link of this replica to its master is down", why, advice);
     }
 }
 
-fn replicas(subject: &Subject, info: &ServerInfo, findings: &mut Findings) {
+fn replicas(info: &ServerInfo, about: &mut About) {
     let replicas = info.replicas();
     if replicas.is_empty() {
         let why = "if the machine is lost, its queues are lost; while it is down, nothing is delivered";
-        findings.add(Note, "replicas", subject, "there is no replica", [why, "add one with REPLICAOF"]);
+        about.note("replicas", "there is no replica", why, "add one with REPLICAOF");
         return;
     }
     if setting(info, "min-replicas-to-write").as_deref() == Some("0") {
         let why = "a master that is cut off goes on accepting messages, which are lost when another one takes over";
         let advice = "CONFIG SET min-replicas-to-write 1, if that matters more than accepting writes";
-        findings.add(Note, "min-replicas", subject, "min-replicas-to-write is 0", [why, advice]);
+        about.note("min-replicas", "min-replicas-to-write is 0", why, advice);
     }
     let written = info.number("master_repl_offset").unwrap_or(0);
     for replica in replicas {
@@ -151,47 +149,41 @@ fn replicas(subject: &Subject, info: &ServerInfo, findings: &mut Findings) {
             continue;
         };
         let why = "a failover to it would forget what it has not received";
-        findings.add(Warning, "replica-lag", subject, what, [why, "look at its load and at the network between them"]);
+        about.warning("replica-lag", what, why, "look at its load and at the network between them");
     }
 }
 
-fn timer(subject: &Subject, info: &ServerInfo, findings: &mut Findings) {
+fn timer(info: &ServerInfo, about: &mut About) {
     let number = |name: &str| info.number(name).unwrap_or(0);
     let (runs, over) = (number("dq_timer_runs"), number("dq_timer_over_budget"));
     if over >= BUSY_RUNS && over >= runs / BUSY_SHARE {
         let what = format!("{over} of {runs} runs of the timer used up their budget");
         let why = "leases and times to live expire faster than the timer can process them, so messages are late";
-        findings.add(
-            Warning,
-            "timer",
-            subject,
-            what,
-            [why, "raise dq.timer-budget, or spread the queues over servers"],
-        );
+        about.warning("timer", what, why, "raise dq.timer-budget, or spread the queues over servers");
     }
     let longest = number("dq_timer_longest_us");
     if longest > LONG_RUN {
         let what = format!("a run of the timer took {}", span(longest / 1_000));
         let why = "all clients of the server waited for it";
         let advice = "lower dq.timer-budget, and look whether the machine swaps or is overloaded";
-        findings.add(Warning, "timer", subject, what, [why, advice]);
+        about.warning("timer", what, why, advice);
     }
     if runs > SOME_RUNS && info.text("dq_timer_punctual") == "0" {
         let why = "messages are delivered up to 2 ms after they are due";
-        findings.add(Note, "timer", subject, "the precise timer is not available", [why, "run the server on Linux"]);
+        about.note("timer", "the precise timer is not available", why, "run the server on Linux");
     }
 }
 
-fn local_clock(subject: &Subject, clock: Option<Clock>, findings: &mut Findings) {
+fn local_clock(clock: Option<Clock>, about: &mut About) {
     let Some(clock) = clock else {
-        findings.not_checked("clock", subject, "the clock", "+time");
+        about.not_checked("clock", "the clock", "+time");
         return;
     };
     if clock.ahead.abs() > CLOCK + clock.uncertain {
         let direction = if clock.ahead > 0 { "ahead of" } else { "behind" };
         let what = format!("its clock is {} {direction} the clock of this machine", span(clock.ahead.unsigned_abs()));
         let why = "messages that are pushed with AT are delivered that much too early or too late";
-        findings.add(Warning, "clock", subject, what, [why, "synchronise both clocks with NTP"]);
+        about.warning("clock", what, why, "synchronise both clocks with NTP");
     }
 }
 
@@ -199,18 +191,12 @@ fn local_clock(subject: &Subject, clock: Option<Clock>, findings: &mut Findings)
 pub fn compare(servers: &[(Address, ServerInfo)], findings: &mut Findings) {
     let (Some((first, first_info)), true) = (servers.first(), servers.len() > 1) else { return };
     for (server, info) in servers.iter().skip(1) {
-        let subject = Subject::Server(server.to_string());
+        let about = &mut findings.about(Subject::Server(server.to_string()));
         if let (Some(one), Some(other)) = (first_info.module, info.module) {
             if one != other {
                 let what = format!("the module has version {other}, but {one} on {first}");
                 let why = "the older one may not understand what the newer one sends, and then drops the link";
-                findings.add(
-                    Warning,
-                    "module-version",
-                    &subject,
-                    what,
-                    [why, "upgrade the replicas first, then the masters"],
-                );
+                about.warning("module-version", what, why, "upgrade the replicas first, then the masters");
             }
         }
         if let (Some(one), Some(other)) = (first_info.clock, info.clock) {
@@ -219,13 +205,7 @@ pub fn compare(servers: &[(Address, ServerInfo)], findings: &mut Findings) {
                 let direction = if difference > 0 { "ahead of" } else { "behind" };
                 let what = format!("its clock is {} {direction} that of {first}", span(difference.unsigned_abs()));
                 let why = "after a failover, messages are due and leases expire that much too early or too late";
-                findings.add(
-                    Warning,
-                    "clocks",
-                    &subject,
-                    what,
-                    [why, "synchronise the clocks of all servers with NTP"],
-                );
+                about.warning("clocks", what, why, "synchronise the clocks of all servers with NTP");
             }
         }
     }
@@ -233,15 +213,15 @@ pub fn compare(servers: &[(Address, ServerInfo)], findings: &mut Findings) {
 
 /// A server that does not answer.
 pub fn unreachable(server: &Address, is_replica: bool, error: &dq_client::Error, findings: &mut Findings) {
-    let subject = Subject::Server(server.to_string());
+    let about = &mut findings.about(Subject::Server(server.to_string()));
     let what = format!("it does not answer: {error}");
     if is_replica {
         // Replicas may be in a network of their own.
         let why = "its clock and its module are unknown";
-        findings.add(NotChecked, "unreachable", &subject, what, [why, "run dqctl doctor where it can be reached"]);
+        about.add(NotChecked, "unreachable", what, why, "run dqctl doctor where it can be reached");
     } else {
         let why = "its queues neither accept nor deliver messages";
-        findings.add(Critical, "unreachable", &subject, what, [why, "start it, or let a replica take over"]);
+        about.critical("unreachable", what, why, "start it, or let a replica take over");
     }
 }
 
