@@ -25,7 +25,7 @@ fn main() -> Result<(), dq_client::Error> {
     for url in ["https://fine.example", "https://busy.example", "https://broken.example", "nonsense"] {
         calls.push(&Call { url: url.to_owned() }).send()?;
     }
-    // A message that is worth nothing after a second, whatever became of it.
+    // A message that is worthless after a second.
     calls.push(&Call { url: "https://broken.example/now".to_owned() }).ttl(Duration::from_secs(1)).send()?;
     Worker::new(client).queue("calls", 8, call).run()?;
     for dead in calls.peek(State::Dead, 10)? {

@@ -1,4 +1,4 @@
-//! What can go wrong, told apart by what a program does about it.
+//! Errors, distinguished by what a program can do about them.
 
 use crate::queue::Id;
 use std::fmt;
@@ -77,7 +77,7 @@ impl Error {
         matches!(self, Error::Lost(_))
     }
 
-    /// The error that a server's reply says, from its code and the text after it.
+    /// The error of a server's reply, from its code and the text after it.
     pub(crate) fn from_reply(code: &str, detail: &str) -> Error {
         let text = if detail.is_empty() { code.to_owned() } else { format!("{code} {detail}") };
         match code {

@@ -59,7 +59,7 @@ impl<T> Partitions<T> {
         &self.queues[self.number_of(key)]
     }
 
-    /// What `DQ.INFO` says of each queue, in the order of their numbers; `None` for those that do not exist.
+    /// The reply of `DQ.INFO` for each queue, in the order of their numbers; `None` for those that do not exist.
     ///
     /// # Errors
     /// Those of [`Queue::info`].

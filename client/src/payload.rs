@@ -1,4 +1,4 @@
-//! What messages carry: MessagePack of any type of serde, JSON, or raw bytes.
+//! Payloads: any type of serde in MessagePack, JSON, or raw bytes.
 
 use crate::Error;
 use serde::de::DeserializeOwned;
@@ -23,8 +23,7 @@ pub trait Decode: Sized {
     /// [`Error::Decode`] if they are not an encoding of this type.
     fn decode(bytes: &[u8]) -> Result<Self, Error>;
 
-    /// What stands for a result that was not given: the encoding of nothing, such as null in JSON. `()` and `Option` have
-    /// it.
+    /// The value that represents a missing result, such as null in JSON. `()` and `Option` have one.
     ///
     /// # Errors
     /// [`Error::Decode`] if this type has no such value.
@@ -33,7 +32,7 @@ pub trait Decode: Sized {
     }
 }
 
-/// A payload in JSON, for queues that other languages read or that people look into: `Queue<Json<Mail>>`.
+/// A payload in JSON, for queues that other languages or people read: `Queue<Json<Mail>>`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Json<T>(pub T);
 

@@ -5,7 +5,7 @@ use redis::Value;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-/// The reply, or the error that it is.
+/// The reply; an error if it is one.
 pub(crate) fn checked(value: Value) -> Result<Value, Error> {
     match value {
         Value::ServerError(error) => Err(Error::from_reply(error.code(), error.details().unwrap_or_default())),
@@ -50,7 +50,7 @@ pub(crate) fn text(value: &Value) -> Result<String, Error> {
     }
 }
 
-/// The parts of a page of an iteration: the cursor of the next page, `None` at the end, and what the page has.
+/// The parts of a page of an iteration: the cursor of the next page, `None` at the end, and the items.
 pub(crate) fn page(value: Value) -> Result<(Option<Vec<u8>>, Vec<Value>), Error> {
     let mut parts = list(value)?.into_iter();
     let cursor = bytes(parts.next().unwrap_or_default())?;
@@ -133,7 +133,7 @@ impl Fields {
         self.find(name).filter(|value| **value != Value::Nil).map(text).transpose()
     }
 
-    /// The fields that were neither taken nor read, as text: those that this version does not know.
+    /// The fields that were neither taken nor read, as text: those unknown to this version.
     pub fn unknown(&self) -> BTreeMap<String, String> {
         let as_text = |value: &Value| text(value).or_else(|_| int(value).map(|number| number.to_string()));
         let unknown = self.0.iter().filter(|(_, field)| !field.was_read.get());

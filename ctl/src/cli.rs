@@ -17,10 +17,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-/// How long a command by hand waits for a server that cannot be reached.
-const BY_HAND: Duration = Duration::from_secs(2);
-/// How long a page waits for it: long enough for a connection that the server has closed to be opened again.
-const FOR_A_PAGE: Duration = Duration::from_millis(500);
+/// How long an ordinary command tries to reach the server.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// The same for the page: long enough to reopen a connection that the server has closed.
+const PAGE_PATIENCE: Duration = Duration::from_millis(500);
 
 /// The highest concurrency of one queue: each message has a thread.
 pub const MOST_CONCURRENCY: usize = 10_000;
@@ -32,10 +32,10 @@ Exit codes: 0 done; 1 nothing was changed or found: a duplicate, or no such id o
 const HANDLERS: &str = "\
 The payload is the command's standard input; DQ_QUEUE, DQ_ID, DQ_ATTEMPT and DQ_RECEIPT are in its environment. \
 Exit code 0 acknowledges the message, 65 rejects it, and 75, any other code or a signal retries it; \
-the end of its standard error becomes the error, and its standard output the result where the queue retains.";
+the end of its standard error becomes the error, and its standard output the result if the queue retains.";
 
 const FOUND: &str = "\
-Exit code 1 says that something critical or a warning was found. Notes, and what a missing right hides, do not change it.";
+Exit code 1 says that something critical or a warning was found. Notes and checks that lack a right do not change it.";
 
 /// Delay queues of Redis and Valkey: the daily commands of the module dq, and workers
 #[derive(Parser, Debug)]
@@ -111,8 +111,8 @@ impl Command {
     pub fn patience(&self) -> Duration {
         match self {
             // A page that shows that the server is down is better than one that waits for it.
-            Command::Web(_) => FOR_A_PAGE,
-            _ => BY_HAND,
+            Command::Web(_) => PAGE_PATIENCE,
+            _ => PATIENCE,
         }
     }
 }
@@ -129,7 +129,7 @@ pub struct WorkArgs {
     /// How long running commands may go on after SIGTERM
     #[arg(long, value_name = "TIME", value_parser = parse_span, default_value = "30s")]
     pub grace: Duration,
-    /// How long after the death of this worker its messages are delivered again; no limit for the work
+    /// How long after the death of this worker its messages are delivered again; does not limit the work
     #[arg(long, value_name = "TIME", value_parser = parse_span, default_value = "30s")]
     pub lease: Duration,
     /// Where to serve /metrics and /healthz, such as 127.0.0.1:9900

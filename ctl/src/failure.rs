@@ -5,17 +5,17 @@ use std::fmt::{self, Display};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// What [`Outcome::Nothing`] says.
+/// The exit code of [`Outcome::Nothing`].
 const NOTHING: u8 = 1;
 /// The command line cannot be understood.
 const USAGE: u8 = 2;
 /// The server refused, could not be reached, or the system refused something.
 const FAILED: u8 = 3;
 
-/// How a command ended that the server answered.
+/// The outcome of a command that the server answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// It did what it was to do. Exit code 0.
+    /// It did what was asked. Exit code 0.
     Done,
     /// Nothing was changed or found: a duplicate push, or an id or a queue that does not exist. Exit code 1.
     Nothing,
@@ -59,7 +59,7 @@ impl Failure {
         Failure { text: text.to_string(), code: FAILED, is_quiet: false }
     }
 
-    /// What `clap` says, in one line. The help and the version are printed, which is no failure.
+    /// What `clap` says, in one line. Help and version are printed, which is not a failure.
     pub fn of_usage(error: &clap::Error) -> Failure {
         if !error.use_stderr() {
             let _ = error.print();
@@ -111,7 +111,7 @@ impl From<dq_client::Error> for Failure {
                 let text = format!("{error}; a queue is created by its first push, and dqctl ls lists them");
                 return Failure { text, code: NOTHING, is_quiet: false };
             }
-            Error::QueueFull(_) => "push again when messages were completed, or raise MAXLEN with DQ.ALTER",
+            Error::QueueFull(_) => "push again when messages have been completed, or raise MAXLEN with DQ.ALTER",
             Error::DeadId(_) => "redrive it or cancel it, or push with --replace",
             Error::TooLarge(_) => "push less, or raise MAXPAYLOAD with DQ.ALTER",
             Error::OutOfMemory(_) => "free memory, or raise maxmemory",
@@ -126,7 +126,7 @@ impl From<dq_client::Error> for Failure {
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Failure {
-        // A pipe that was closed by `head` is no failure.
+        // A pipe that was closed by `head` is not a failure.
         let is_quiet = error.kind() == io::ErrorKind::BrokenPipe;
         Failure { text: error.to_string(), code: if is_quiet { 0 } else { FAILED }, is_quiet }
     }

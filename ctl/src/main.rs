@@ -1,4 +1,4 @@
-//! `dqctl`: the command line of dq. Runs workers, exports metrics, and offers the daily commands by hand.
+//! `dqctl`: the command line of dq. Runs workers, exports metrics, and offers the daily commands.
 //!
 //! `cli` has the definitions of all commands. Each command ends in an [`Outcome`], which is the exit code, or in a
 //! [`Failure`], which is one line on standard error and an exit code.

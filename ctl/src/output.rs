@@ -58,7 +58,7 @@ impl Output {
         Ok(writeln!(io::stdout().lock(), "{line}")?)
     }
 
-    /// A result of which a person reads the text, and a program the object.
+    /// Prints a result: text for a person, an object for a program.
     pub fn result(&self, text: &str, object: Json) -> Result<(), Failure> {
         match object {
             Json::Object(object) if self.json => self.object(&object),

@@ -1,4 +1,4 @@
-//! How far long work is: a line on standard error that is rewritten, if that is a terminal.
+//! The progress of long work: a line on standard error that is rewritten, if that is a terminal.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// The verb is what was done to the things that are counted: `loaded`.
+    /// `verb` says what was done to the things that are counted, such as `loaded`.
     pub fn new(verb: &'static str) -> Progress {
         Progress { verb, is_shown: io::stderr().is_terminal(), written: None }
     }

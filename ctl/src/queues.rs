@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 /// The name of the data type, as `SCAN … TYPE` takes it and `TYPE` returns it.
 const TYPE: &str = "DQ--queue";
-/// How many keys the server looks at in one step, so that it is not busy for long.
+/// How many keys the server looks at in one step, so that each step is short.
 const PAGE: u32 = 1000;
 
 /// The names of the queues, sorted; at most `limit` of them.

@@ -34,12 +34,12 @@ impl Fields {
         self.0.iter().find(|(field, _)| field == name).map(|(_, value)| value)
     }
 
-    /// A number; `None` if it is null or not there.
+    /// A number; `None` if it is null or missing.
     pub fn int(&self, name: &str) -> Option<i64> {
         self.get(name).and_then(int)
     }
 
-    /// A text; empty if it is null or not there.
+    /// A text; empty if it is null or missing.
     pub fn text(&self, name: &str) -> String {
         self.get(name).and_then(text).unwrap_or_default()
     }
@@ -51,7 +51,7 @@ impl Fields {
         }
     }
 
-    /// An object with the server's names. Bytes that are no text are under `NAME-base64`.
+    /// An object with the server's names. Bytes that are not UTF-8 are under `NAME-base64`.
     pub fn json(&self) -> Map<String, Json> {
         let field = |(name, value): &(String, Value)| match value {
             Value::BulkString(bytes) if std::str::from_utf8(bytes).is_err() => {
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_base64_in_json() {
+    fn bytes_that_are_not_utf8_are_base64_in_json() {
         let field = |bytes: &[u8]| Fields(vec![("payload".to_owned(), Value::BulkString(bytes.to_vec()))]).json();
         assert_eq!(serde_json::to_string(&field(b"hello")).unwrap(), r#"{"payload":"hello"}"#);
         assert_eq!(serde_json::to_string(&field(&[255])).unwrap(), r#"{"payload-base64":"/w=="}"#);

@@ -1,4 +1,4 @@
-//! Pushing many messages under ids of their own, so that all of it can be repeated: what `load` and `import` share.
+//! Pushes many messages under ids of their own, so that `load` and `import` can be repeated.
 
 use crate::failure::Failure;
 use crate::reply::{self, Fields};
@@ -7,10 +7,10 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-/// The most messages, and about the most bytes, that are sent in one go: the server answers other clients in between.
+/// The most messages, and about the most bytes, of one batch: the server answers other clients in between.
 pub const BATCH: usize = 500;
 pub const BATCH_BYTES: usize = 4 << 20;
-/// How often a batch is sent again if the server cannot be reached, and how long between: ten seconds in all.
+/// How often a batch is sent again if the server cannot be reached, and the pause in between: ten seconds in all.
 const REPETITIONS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -22,7 +22,7 @@ pub struct NewMessage {
     /// In Unix ms; `None`: due at once.
     pub due: Option<i64>,
     pub priority: i64,
-    /// `None` for these: as the queue says.
+    /// `None`: the setting of the queue applies. The same holds for `lease` and `ttl`.
     pub retries: Option<i64>,
     pub lease: Option<i64>,
     pub ttl: Option<i64>,
@@ -39,7 +39,7 @@ pub enum Pushed {
     Dead,
 }
 
-/// A push that was refused, and what those before it did. Some behind it may have been made too.
+/// A push that was refused, and the outcomes of those before it. Some after it may have been made too.
 pub struct Refused {
     pub before: Vec<Pushed>,
     pub error: Error,
@@ -69,7 +69,7 @@ impl NewMessage {
     }
 }
 
-/// Pushes messages in their order. A batch that does not get through is sent again, which its ids make harmless.
+/// Pushes messages in their order. A batch that does not get through is sent again; its ids make that harmless.
 pub fn push_all(client: &Client, queue: &[u8], messages: &[NewMessage]) -> Result<Vec<Pushed>, Refused> {
     let commands: Vec<Cmd> = messages.iter().map(|message| message.push(queue)).collect();
     let mut outcomes = Vec::with_capacity(messages.len());
@@ -84,7 +84,7 @@ pub fn push_all(client: &Client, queue: &[u8], messages: &[NewMessage]) -> Resul
     Ok(outcomes)
 }
 
-/// Sends commands that may be executed more than once, and sends those again that did not get through.
+/// Sends commands that may be executed more than once, and repeats those that did not get through.
 pub fn persistently(client: &Client, commands: &[Cmd]) -> Vec<Result<Value, Error>> {
     let mut replies = client.batch(commands);
     for _ in 0..REPETITIONS {
@@ -110,7 +110,7 @@ pub fn type_of(client: &Client, key: &[u8]) -> Result<String, Failure> {
     Ok(reply::text(&reply).unwrap_or_default())
 }
 
-/// A key as it was given on the command line, which can be any bytes but zeros.
+/// A key from the command line, which can be any bytes except zeros.
 pub fn key(name: &OsStr) -> &[u8] {
     name.as_bytes()
 }

@@ -41,7 +41,7 @@ impl Link {
         if !options.name.is_empty() {
             hello.arg("SETNAME").arg(&options.name);
         }
-        // A lost connection here is no lost command.
+        // A connection that is lost here has lost no command.
         let lost = |error| match error {
             Error::Lost(text) => Error::Connect(text),
             other => other,
@@ -111,7 +111,7 @@ fn connection_info(address: &Address, options: &Options) -> Result<ConnectionInf
         Address::Tcp(host, port) if !options.target.tls => ConnectionAddr::Tcp(host.clone(), *port),
         Address::Tcp(host, port) => {
             static PROVIDER: Once = Once::new();
-            // Fails if the program has chosen another provider already, which is as good.
+            // Fails if the program has already chosen another provider, which is fine.
             PROVIDER.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
             let (host, port, insecure) = (host.clone(), *port, options.target.insecure);
             let plain = ConnectionAddr::TcpTls { host, port, insecure, tls_params: None };
@@ -125,7 +125,7 @@ fn connection_info(address: &Address, options: &Options) -> Result<ConnectionInf
             }
         }
     };
-    // The greeting is ours, because it tells the id of the connection without the right to `CLIENT ID`.
+    // We send HELLO ourselves, because its reply has the id of the connection, without the right to `CLIENT ID`.
     let settings = RedisConnectionInfo::default().set_skip_set_lib_name();
     let info = address.into_connection_info().map_err(config)?;
     Ok(info.set_redis_settings(settings))

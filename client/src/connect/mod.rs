@@ -1,4 +1,4 @@
-//! Clients: they find the server of a key, keep connections to it, and repeat commands that did not arrive.
+//! Clients: find the server of a key, pool connections to it, and repeat commands that did not arrive.
 
 mod backoff;
 mod link;
@@ -23,17 +23,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use url::Topology;
 
-/// Connections that are kept for each server while nobody uses them.
+/// The most idle connections that are kept for each server.
 const IDLE_KEPT: usize = 16;
-/// A connection that was idle for longer is tried before a command is sent that must not be repeated.
+/// A connection that was idle for longer is tested before it gets a command that must not be repeated.
 const DOUBTFUL_AFTER: Duration = Duration::from_secs(3);
-/// How often a command follows a redirection.
+/// How many redirections a command follows.
 const REDIRECTIONS: usize = 5;
 
 /// Whether a command may be sent again if it may have been executed already.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Resend {
-    /// A second execution does no harm: the command reads, or has no further effect.
+    /// A second execution is harmless: the command reads, or has no further effect.
     Harmless,
     /// The command must not be executed twice. If the connection is lost, that is an error.
     Never,
@@ -42,7 +42,7 @@ pub enum Resend {
 /// A client of a server, of a master that sentinels know, or of a cluster.
 ///
 /// A client is cheap to clone, and can be used by many threads at the same time: each command takes a connection of its
-/// own, which is kept for later ones.
+/// own, which is reused by later ones.
 #[derive(Clone)]
 pub struct Client {
     inner: Arc<Inner>,
@@ -53,7 +53,7 @@ struct Inner {
     idle: Mutex<HashMap<Address, Vec<Link>>>,
     /// The master that the sentinels named.
     master: Mutex<Option<Address>>,
-    /// Where the keys of a cluster are; `None` if that has to be asked.
+    /// Where the keys of a cluster are; `None` if a node must be asked.
     slots: Mutex<Option<Slots>>,
 }
 
@@ -74,7 +74,7 @@ impl Client {
     /// ```
     ///
     /// `valkey` stands for `redis`. The protocol is RESP3 unless the URL says otherwise. `#insecure` accepts any
-    /// certificate. Sentinels that want a password have it as `?sentinel_user=…&sentinel_password=…`.
+    /// certificate. For sentinels that want a password, add `?sentinel_user=…&sentinel_password=…`.
     ///
     /// # Errors
     /// [`Error::Config`] if the URL cannot be understood.
@@ -106,8 +106,8 @@ impl Client {
     /// go to any server; see [`Client::call_on`].
     ///
     /// # Errors
-    /// What the server answers; [`Error::Connect`], [`Error::Unavailable`] or [`Error::Lost`] once the command was repeated
-    /// for as long as [`Options::retry_for`] says.
+    /// The error of the server; [`Error::Connect`], [`Error::Unavailable`] or [`Error::Lost`] after the command was repeated
+    /// for the time of [`Options::retry_for`].
     pub fn call(&self, command: &Cmd, resend: Resend) -> Result<Value, Error> {
         Ok(self.answer(command, resend, Duration::ZERO)?.value)
     }
@@ -115,7 +115,7 @@ impl Client {
     /// Sends a command to one server, once.
     ///
     /// # Errors
-    /// What the server answers, or what happened to the connection.
+    /// The error of the server or of the connection.
     pub fn call_on(&self, server: &Address, command: &Cmd) -> Result<Value, Error> {
         let mut link = self.take(server, Resend::Harmless)?;
         let reply = link.ask(command, self.inner.options.response_timeout);
@@ -143,7 +143,7 @@ impl Client {
     /// Asks every server for an answer.
     ///
     /// # Errors
-    /// The first server's error that cannot answer.
+    /// The error of the first server that cannot answer.
     pub fn ping(&self) -> Result<(), Error> {
         self.servers()?.iter().try_for_each(|server| self.call_on(server, &redis::cmd("PING")).map(drop))
     }
@@ -153,7 +153,7 @@ impl Client {
         self.repeat(command, resend, wait).map_err(|(error, _)| error)
     }
 
-    /// As `answer`, and an error comes with whether the command was repeated after it may have been executed.
+    /// Like `answer`, but an error says whether the command was repeated after it may have been executed.
     pub(crate) fn answer_or_failure(&self, command: &Cmd, resend: Resend) -> Result<Answer, (Error, bool)> {
         self.repeat(command, resend, Duration::ZERO)
     }
@@ -266,7 +266,7 @@ impl Client {
     /// must be in one slot of a cluster. A reply can be an error of its command.
     ///
     /// # Errors
-    /// What the server answers if it refuses the transaction, or what happened to the connection.
+    /// The error of the server if it refuses the transaction, or that of the connection.
     pub fn transaction(&self, commands: &[Cmd]) -> Result<Vec<Result<Value, Error>>, Error> {
         let mut packed = redis::cmd("MULTI").get_packed_command();
         commands.iter().for_each(|command| command.write_packed_command(&mut packed));
@@ -275,7 +275,7 @@ impl Client {
         for _ in 0..REDIRECTIONS {
             let mut link = self.take(&address, Resend::Never)?;
             let mut moved = None;
-            // If a command is not accepted, EXEC says only that; the command's own reply says why.
+            // If a command is not accepted, EXEC reports only that; the reply to the command has the reason.
             let mut refused = None;
             let mut reply = link.send(&packed, self.inner.options.response_timeout).map(|()| Value::Nil);
             for _ in 0..commands.len() + 2 {
@@ -303,13 +303,13 @@ impl Client {
         Err(Error::Unavailable("MOVED too often: the nodes of the cluster do not agree".to_owned()))
     }
 
-    /// Opens a connection for the caller alone, to the server of the key.
+    /// Opens a connection to the server of the key, for the caller alone.
     pub(crate) fn link_for(&self, key: &[u8]) -> Result<Link, Error> {
         let address = self.route(Some(key))?;
         self.connect(&address)
     }
 
-    /// Takes note of where a command was redirected, or that the server has failed.
+    /// Notes where a command was redirected, or that the server has failed.
     pub(crate) fn heed(&self, address: &Address, reply: &Result<Value, Error>) -> bool {
         match reply {
             Ok(value) => {
@@ -348,12 +348,12 @@ impl Client {
         let link = Link::open(address, options, &options.target.credentials).inspect_err(|_| self.forget(address))?;
         if !link.is_master() && matches!(options.target.topology, Topology::Sentinel { .. }) {
             self.forget(address);
-            return Err(Error::Unavailable(format!("READONLY {address} is not the master any more")));
+            return Err(Error::Unavailable(format!("READONLY {address} is no longer the master")));
         }
         Ok(link)
     }
 
-    /// Keeps a connection, unless its command shows that it, or the server, is of no use any more.
+    /// Keeps a connection for reuse, unless the reply shows that it, or the server, is no longer usable.
     fn keep(&self, mut link: Link, reply: &Result<Value, Error>) {
         match reply {
             Err(Error::Lost(_)) => self.forget(link.address()),
@@ -369,7 +369,7 @@ impl Client {
         }
     }
 
-    /// After a failure: drops the connections to a server. Which server has the keys is asked again with the next command.
+    /// After a failure: drops the connections to a server. The next command asks again which server has the keys.
     fn forget(&self, address: &Address) {
         lock(&self.inner.idle).remove(address);
         *lock(&self.inner.master) = None;
@@ -408,14 +408,14 @@ impl Client {
         if let Some(slots) = lock(&self.inner.slots).as_ref() {
             return Ok(read(slots));
         }
-        // Asked without the lock, so that a node that does not answer stops only those who ask.
+        // Without the lock, so that a node that does not answer delays only the callers that ask.
         let slots = self.ask_slots()?;
         let found = read(&slots);
         *lock(&self.inner.slots) = Some(slots);
         Ok(found)
     }
 
-    /// Asks the nodes that are known, one after the other, who has which slots.
+    /// Asks the known nodes, one after the other, which node has which slots.
     fn ask_slots(&self) -> Result<Slots, Error> {
         let Topology::Cluster(seeds) = &self.inner.options.target.topology else { return Ok(Slots::default()) };
         let known: Vec<Address> = lock(&self.inner.idle).keys().cloned().collect();
@@ -435,7 +435,7 @@ impl Client {
         let options = &self.inner.options;
         let mut link = Link::open(address, options, &options.target.credentials)?;
         let reply = link.ask(redis::cmd("CLUSTER").arg("SLOTS"), options.connect_timeout);
-        // It also says that this node is known, for the next time.
+        // It also records this node, for the next time.
         if reply.is_ok() {
             self.keep(link, &reply);
         }
@@ -449,7 +449,7 @@ impl std::fmt::Debug for Client {
     }
 }
 
-/// Locks a mutex, also if a thread panicked while it had it: nothing here is left half done.
+/// Locks a mutex, even if a thread panicked while it held it: nothing here is left half done.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

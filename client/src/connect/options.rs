@@ -6,7 +6,7 @@ use crate::Error;
 use redis::{ClientTlsConfig, TlsCertificates};
 use std::time::Duration;
 
-/// The server's address and how to connect to it: what a URL says, and more.
+/// The server's address and how to connect to it: the contents of a URL, and more.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), dq_client::Error> {
@@ -102,7 +102,7 @@ impl Options {
         self
     }
 
-    /// Makes a client. The same as [`Client::with`].
+    /// Makes a client. Same as [`Client::with`].
     ///
     /// # Errors
     /// As [`Client::with`].
@@ -125,7 +125,7 @@ impl std::fmt::Debug for Options {
     }
 }
 
-/// A socket takes no timeout of zero.
+/// A socket does not accept a timeout of zero.
 fn at_least_a_millisecond(time: Duration) -> Duration {
     time.max(Duration::from_millis(1))
 }

@@ -4,7 +4,7 @@ use super::slots::redirection;
 use super::url::Address;
 use redis::{Arg, Cmd, Value};
 
-/// Commands of which no argument is a key.
+/// Commands without a key.
 const KEYLESS: [&str; 19] = [
     "INFO", "PING", "CLIENT", "CONFIG", "SCAN", "HELLO", "DBSIZE", "ACL", "TIME", "ROLE", "COMMAND", "MODULE",
     "LATENCY", "CLUSTER", "AUTH", "SELECT", "WAIT", "SAVE", "SLOWLOG",

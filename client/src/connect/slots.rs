@@ -26,7 +26,7 @@ fn crc16(bytes: &[u8]) -> u16 {
     })
 }
 
-/// What is known of a cluster: ranges of slots, each by its first slot.
+/// The known layout of a cluster: ranges of slots, each by its first slot.
 #[derive(Default)]
 pub(crate) struct Slots {
     ranges: BTreeMap<u16, (u16, Address)>,

@@ -45,7 +45,7 @@ impl Address {
     }
 }
 
-/// Who the client is.
+/// The user name and the password of the client.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Credentials {
     pub user: Option<String>,
@@ -73,7 +73,7 @@ pub(crate) enum Topology {
     Cluster(Vec<Address>),
 }
 
-/// What a URL says.
+/// The contents of a URL.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Target {
     pub topology: Topology,
@@ -181,7 +181,7 @@ fn decode(text: &str) -> Option<String> {
     Some(percent_decode_str(text).decode_utf8().ok()?.into_owned())
 }
 
-/// The URL as it may be shown.
+/// The URL without its password, for messages.
 pub(crate) fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return "…".to_owned() };
     let rest = rest.split(['?', '#']).next().unwrap_or_default();

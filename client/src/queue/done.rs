@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 /// The largest result that a queue keeps.
 pub(crate) const RESULT_BYTES: usize = 65_536;
-/// How long one command waits. Then the message is asked for again, so that a server that went without a word is noticed.
+/// How long one command waits. Then it is sent again, so that a dead server is noticed.
 const SLICE: Duration = Duration::from_secs(5);
-/// How long a result is kept at least for the one who waits for it, who may have to connect again.
+/// The shortest time to keep a result, because the client that waits for it may have to reconnect.
 const SHORTEST_RETAIN: Duration = Duration::from_secs(60);
 
 /// An acknowledgement with a result: options, and then [`Complete::send`].
@@ -32,7 +32,7 @@ impl<'a, T> Complete<'a, T> {
         Complete { queue, delivery: delivery.to_vec(), result: None, retain: None }
     }
 
-    /// What the work led to, of at most 65,536 bytes. It is encoded as payloads are.
+    /// The result of the work, of at most 65,536 bytes. It is encoded as payloads are.
     pub fn result<R: Encode>(mut self, result: &R) -> Self {
         self.result = Some(result.encode());
         self
@@ -46,7 +46,7 @@ impl<'a, T> Complete<'a, T> {
 
     /// Completes the delivery. False: the message was delivered again, or removed.
     ///
-    /// Without a time to be kept, of the message, the queue or this command, the result is lost.
+    /// If neither the message, the queue nor this command has a `RETAIN`, the result is lost.
     ///
     /// # Errors
     /// [`Error::TooLarge`] if the result is too large, [`Error::Encode`], and those of every command.
@@ -82,12 +82,12 @@ impl<T> Queue<T> {
         Complete::new(self, delivery.as_ref())
     }
 
-    /// Waits until a message is done or dead, and returns it then. A lost connection does not end the wait: the server is
+    /// Waits until a message is done or dead, and returns it. A lost connection does not end the wait: the server is
     /// asked again until the time is over.
     ///
     /// # Errors
     /// [`Error::TimedOut`] if the message is still to be completed when the time is over. [`Error::Gone`] as soon as the
-    /// queue does not hold it: it was cancelled, completed without being kept, or never pushed. And those of every command.
+    /// queue does not hold it: it was cancelled, completed without being kept, or never pushed. Also those of every command.
     pub fn wait(&self, id: impl AsRef<[u8]>, time: Duration) -> Result<Message<T>, Error> {
         let id = Id::from_bytes(id.as_ref().to_vec());
         let end = Instant::now() + time;
@@ -107,7 +107,8 @@ impl<T> Queue<T> {
         }
     }
 
-    /// The message once it is done or dead; after the time in whatever state it is in; `None` if the queue does not hold it.
+    /// Returns the message once it is done or dead, or in its present state after the time; `None` if the queue does not hold
+    /// it.
     fn ask_for(&self, id: &Id, time: Duration) -> Result<Option<Message<T>>, Error> {
         let mut command = self.command("DQ.AWAIT");
         command.word(id.as_ref());
@@ -119,7 +120,7 @@ impl<T> Queue<T> {
         if let Some(message) = reply::optional(message, Message::read)? {
             return Ok(Some(message));
         }
-        // Null is the answer for a message that is not held as well as for one that is not completed yet.
+        // Null is the answer both if the queue does not hold the message and if it is not completed yet.
         let mut command = self.command("DQ.GET");
         command.word(id.as_ref());
         reply::optional(self.client.attempt(&command.0, Resend::Harmless, Duration::ZERO)?, Message::read)
@@ -137,10 +138,10 @@ impl<T: Encode> Queue<T> {
 }
 
 impl<T> Push<'_, T> {
-    /// Pushes the message, and waits for its result: what its worker's handler returns, or what completes it with a result.
+    /// Pushes the message, and waits for its result: the value that its handler returns, or the result of its completion.
     ///
     /// The result is kept for as long as this may wait, and at least for a minute, unless [`Push::retain`] says otherwise.
-    /// If the queue has a message of the given id already, its result is waited for: so a program that was restarted can
+    /// If the queue already has a message of the given id, this waits for its result, so a program that was restarted can
     /// send its request again. A request that nobody needs after the time should have a [`Push::ttl`].
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Where the server itself hands on what is due: the setting `FORWARD`.
+//! The setting `FORWARD`: where the server itself writes messages that are due.
 
 use super::command::Command;
 
@@ -11,7 +11,7 @@ pub enum Forward {
     Stream {
         /// The key of the stream.
         target: String,
-        /// To about how many entries the stream is trimmed.
+        /// About how many entries the stream is trimmed to.
         trim: Option<u64>,
     },
     /// The payload is pushed to a list.
@@ -65,8 +65,8 @@ impl Forward {
         }
     }
 
-    /// Reads the setting as `DQ.INFO` shows it. `None` if a name has a space in it, because it cannot be told where such a
-    /// name ends.
+    /// Reads the setting as `DQ.INFO` shows it. `None` if a name contains a space, because the end of such a name is
+    /// ambiguous.
     pub(super) fn read(words: &str) -> Option<Forward> {
         let list = |target: &str, end, register: Option<(&str, &str)>| Forward::List {
             target: target.to_owned(),

@@ -51,7 +51,7 @@ impl<'a, T> Group<'a, T> {
     }
 }
 
-/// What a queue says of one of its groups.
+/// The counts of a group.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct GroupInfo {
@@ -61,7 +61,7 @@ pub struct GroupInfo {
     pub waiting: u64,
     /// Messages that are in flight or wait for a retry.
     pub occupied: u64,
-    /// The earliest due time of those that wait.
+    /// The earliest due time of the waiting messages.
     pub oldest_due: Option<SystemTime>,
 }
 

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id(Vec<u8>);
 
-/// Names one delivery of a message. It is stale once the message was delivered again.
+/// Names one delivery of a message. It is stale once the message has been delivered again.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Receipt(Vec<u8>);
 

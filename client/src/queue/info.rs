@@ -1,4 +1,4 @@
-//! What `DQ.INFO` and `DQ.STATS` say about a queue.
+//! The replies of `DQ.INFO` and `DQ.STATS`.
 
 use super::command::time_of;
 use super::settings::Settings;
@@ -54,7 +54,7 @@ pub struct Info {
     pub settings: Settings,
     /// What has happened since the queue was created.
     pub totals: Totals,
-    /// Fields that this version of the crate does not know, as text.
+    /// Fields that are unknown to this version of the crate, as text.
     pub other: BTreeMap<String, String>,
     numbers: Vec<(String, i64)>,
 }
@@ -158,7 +158,7 @@ pub struct Stats {
     pub lateness: Histogram,
     /// From a delivery to its ack.
     pub runtime: Histogram,
-    /// Pops that were answered with nothing.
+    /// Pops that returned no message.
     pub pops_empty: u64,
     /// Clients that are blocked on the queue.
     pub waiting_clients: u64,
@@ -170,7 +170,7 @@ pub struct Stats {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Histogram {
-    /// Upper bounds, and how many times were at most that long. The last bound is `None`: all.
+    /// Upper bounds, and how many of the times do not exceed them. The last bound is `None`: no limit.
     pub buckets: Vec<(Option<Duration>, u64)>,
     /// The sum of all times.
     pub sum: Duration,
@@ -183,8 +183,8 @@ impl Histogram {
         self.buckets.last().map_or(0, |(_, count)| *count)
     }
 
-    /// The upper bound of the bucket that has this share of the times below it, such as 0.99. `None` if there is no time,
-    /// or if it is beyond all bounds.
+    /// The upper bound of the bucket below which this share of the times lies, such as 0.99. `None` if there are no times, or
+    /// if it is beyond all bounds.
     #[must_use]
     pub fn quantile(&self, share: f64) -> Option<Duration> {
         #[allow(clippy::cast_precision_loss, reason = "an estimate by buckets")]

@@ -94,7 +94,7 @@ pub struct Message<T> {
     pub error: Option<String>,
     /// Dead: `rejected`, `expired` or `retries`.
     pub reason: Option<String>,
-    /// Dead: since when.
+    /// Dead: when it died.
     pub died: Option<SystemTime>,
     /// The group.
     pub group: Option<String>,
@@ -107,16 +107,16 @@ pub struct Message<T> {
     pub done: Option<SystemTime>,
     /// Done: until when it is kept.
     pub kept_until: Option<SystemTime>,
-    /// In a scan that asks for it: the place in the push order, larger for a message that was pushed later.
+    /// In a scan that asks for it: the position in the push order, larger for messages that were pushed later.
     pub sequence: Option<u64>,
-    /// Fields that this version of the crate does not know, as text.
+    /// Fields that are unknown to this version of the crate, as text.
     pub other: BTreeMap<String, String>,
     bytes: Vec<u8>,
     result: Option<Vec<u8>>,
     of: PhantomData<fn() -> T>,
 }
 
-/// What is known of a recurring message.
+/// The schedule of a recurring message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Recurring {
@@ -149,8 +149,8 @@ impl<T> Message<T> {
         self.result.as_deref()
     }
 
-    /// The result of a done message. If it was completed without one, that is the value for nothing, which `()` and `Option`
-    /// have.
+    /// The result of a done message. If it was completed without one, this is the value for a missing result, which `()` and
+    /// `Option` have.
     ///
     /// # Errors
     /// [`Error::Decode`] if the bytes are not an `R`.

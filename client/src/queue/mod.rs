@@ -41,12 +41,12 @@ use std::time::{Duration, SystemTime};
 
 /// A queue whose messages carry values of type `T`.
 ///
-/// Cheap to make and to clone, and usable by many threads. A queue comes into being with its first push.
+/// Cheap to make and to clone, and usable by many threads. The first push creates the queue.
 ///
 /// Every method can fail with [`Error::NoPermission`], [`Error::WrongType`], [`Error::NoModule`],
-/// [`Error::Authentication`], [`Error::Connect`], [`Error::Lost`] or [`Error::Unavailable`]; what else can happen is said
-/// at each. Commands of which a second execution does no harm are repeated for as long as [`crate::Options::retry_for`]
-/// says; so the reply may be that of the second: an ack that was repeated may count 0.
+/// [`Error::Authentication`], [`Error::Connect`], [`Error::Lost`] or [`Error::Unavailable`]; other errors are
+/// listed at each method. Commands whose second execution is harmless are repeated for the time of
+/// [`crate::Options::retry_for`], so the reply may be that of the second execution: an ack that was repeated may count 0.
 pub struct Queue<T> {
     client: Client,
     key: Vec<u8>,
@@ -99,8 +99,8 @@ impl<T> Queue<T> {
         &self.key
     }
 
-    /// Delivers messages under a lease: `queue.pop().block(second).one()?`. A [`Worker`](crate::Worker) does this, and what
-    /// has to be done then.
+    /// Delivers messages under a lease: `queue.pop().block(second).one()?`. A [`Worker`](crate::Worker) does this
+    /// and handles the messages.
     pub fn pop(&self) -> Pop<'_, T> {
         Pop::new(self)
     }
@@ -121,7 +121,7 @@ impl<T> Queue<T> {
         self.count_of(self.with_names("DQ.ACK", deliveries)?)
     }
 
-    /// Gives a delivery back. Returns the state of the message then; `None` if it is not in flight any more.
+    /// Gives a delivery back. Returns the new state of the message; `None` if it is no longer in flight.
     ///
     /// # Errors
     /// Those of every command.
@@ -206,7 +206,7 @@ impl<T> Queue<T> {
         self.state_of(Some(command))
     }
 
-    /// Makes the given dead messages live again. Returns how many there were.
+    /// Makes the given dead messages live again. Returns how many of them there were.
     ///
     /// # Errors
     /// Those of every command.
@@ -221,7 +221,7 @@ impl<T> Queue<T> {
         self.count_of(Some(command))
     }
 
-    /// Makes dead messages live again: the oldest ones, or all of them, after a delay. Returns how many. Sent once only.
+    /// Makes dead messages live again: the oldest ones, or all of them, after a delay. Returns how many. Sent only once.
     ///
     /// # Errors
     /// Those of every command.
@@ -236,7 +236,7 @@ impl<T> Queue<T> {
         self.count_once(&command)
     }
 
-    /// Makes delayed messages due now: the next ones, or all of them. Returns how many. Sent once only.
+    /// Makes delayed messages due now: the next ones, or all of them. Returns how many. Sent only once.
     ///
     /// # Errors
     /// Those of every command.
@@ -248,8 +248,8 @@ impl<T> Queue<T> {
         self.count_once(&command)
     }
 
-    /// Removes the messages in these states, in all states if there is none; at most so many. Returns how many. Sent once
-    /// only.
+    /// Removes messages in these states, or in all states if none is given; at most `count`. Returns how many. Sent only
+    /// once.
     ///
     /// # Errors
     /// Those of every command.
@@ -314,7 +314,7 @@ impl<T> Queue<T> {
         reply::optional(self.harmless(&command)?, Message::read)
     }
 
-    /// The first messages of a state, in the order in which they will leave it; of the dead and the done the newest.
+    /// The first messages of a state, in the order in which they will leave it; for the dead and the done, the newest.
     ///
     /// # Errors
     /// Those of every command.
@@ -363,7 +363,7 @@ impl<T> Queue<T> {
         reply::optional(self.harmless(&self.command("DQ.STATS"))?, Stats::read)
     }
 
-    /// Creates the queue with these settings, or changes them if it exists: what a process does at its start.
+    /// Creates the queue with these settings, or changes them if it exists. Processes call it at their start.
     ///
     /// # Errors
     /// [`Error::Server`] if a setting is out of its range.
@@ -400,7 +400,7 @@ impl<T> Queue<T> {
         Command::new(name, &self.key)
     }
 
-    /// `None` if there are no names, which would be no valid command.
+    /// `None` if there are no names, because the command would be invalid.
     fn with_names<N: AsRef<[u8]>>(
         &self,
         name: &str,

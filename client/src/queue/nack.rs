@@ -29,13 +29,13 @@ impl Nack {
         Nack::default()
     }
 
-    /// It must not be tried again: it becomes dead.
+    /// It must not be tried again, and becomes dead.
     #[must_use]
     pub fn reject() -> Nack {
         Nack { kind: NackKind::Dead, ..Nack::default() }
     }
 
-    /// It was not begun: the delivery does not count, and the message returns to its old place.
+    /// Work on it has not begun: the delivery does not count, and the message returns to its old place.
     #[must_use]
     pub fn give_back() -> Nack {
         Nack { kind: NackKind::NoCount, ..Nack::default() }
@@ -48,7 +48,7 @@ impl Nack {
         self
     }
 
-    /// Text that is kept with the message; its first 1,024 bytes.
+    /// A text to keep with the message, up to its first 1,024 bytes.
     #[must_use]
     pub fn error(mut self, text: impl Into<String>) -> Nack {
         let mut text = text.into();

@@ -18,7 +18,7 @@ pub struct Delivery<T> {
     pub id: Id,
     /// 1 on the first delivery.
     pub attempt: u32,
-    /// Names this delivery: what [`Queue::ack`] and the like take. `None` if it was popped without a lease.
+    /// Names this delivery in [`Queue::ack`] and similar methods. `None` if it was popped without a lease.
     pub receipt: Option<Receipt>,
     bytes: Vec<u8>,
     of: PhantomData<fn() -> T>,

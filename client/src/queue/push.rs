@@ -38,7 +38,7 @@ enum When {
     At(SystemTime),
 }
 
-/// The options that one message and a batch have in common.
+/// The options of both a single push and a batch.
 #[derive(Clone, Debug)]
 pub(super) struct Options {
     when: When,
@@ -125,7 +125,7 @@ macro_rules! push_options {
             self
         }
 
-        /// The message is due at this time, which may be past.
+        /// The message is due at this time, which may be in the past.
         pub fn at(mut self, time: SystemTime) -> Self {
             self.options.when = When::At(time);
             self
@@ -183,7 +183,7 @@ macro_rules! push_options {
             self
         }
 
-        /// As `replace`, but a message in flight is not replaced before its delivery ends: so the same id is never worked on
+        /// As `replace`, but a message in flight is not replaced before its delivery ends: so the same id is never handled
         /// twice at the same time, and the last payload wins. Can be combined with `replace_within`.
         pub fn replace_later(mut self) -> Self {
             self.options.replace = true;
@@ -229,8 +229,8 @@ impl<T> Push<'_, T> {
 
     /// Pushes the message.
     ///
-    /// If the push is repeated after a lost connection, and the queue then says that it has a message of this id, or a
-    /// dead one, it counts as [`Pushed::New`].
+    /// If the push is repeated after a lost connection, and the queue then reports a message of this id, live or dead, it
+    /// counts as [`Pushed::New`].
     ///
     /// # Errors
     /// [`Error::QueueFull`], [`Error::DeadId`], [`Error::TooLarge`], [`Error::OutOfMemory`], [`Error::Encode`]; and those

@@ -50,7 +50,7 @@ impl<'a, T> Scan<'a, T> {
         self
     }
 
-    /// Each message says its place in the push order; see [`Message::sequence`].
+    /// Each message has its position in the push order; see [`Message::sequence`].
     #[must_use]
     pub fn sequence(mut self) -> Self {
         self.sequence = true;

@@ -15,7 +15,7 @@ pub enum Declared {
     Created,
     /// The schedule is different now, or an ordinary message became one.
     Changed,
-    /// It was declared just so already.
+    /// It had been declared in the same way before.
     Unchanged,
 }
 

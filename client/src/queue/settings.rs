@@ -22,9 +22,9 @@ pub struct Settings {
     pub lease: Option<Duration>,
     /// The most redeliveries before a message becomes dead; -1: no limit.
     pub retries: Option<i32>,
-    /// How long a message waits after a nack: the first wait, which doubles, and the longest.
+    /// How long a message waits after a nack: the first wait, which doubles each time, and the longest.
     pub backoff: Option<(Duration, Duration)>,
-    /// The share in % by which that wait is shortened at most. Set only together with `backoff`.
+    /// The largest share in % by which that wait is shortened. Set only together with `backoff`.
     pub jitter: Option<u8>,
     /// A message that is not completed within this time becomes dead; zero: never.
     pub ttl: Option<Duration>,
@@ -50,7 +50,7 @@ pub struct Settings {
     pub group_inflight: Option<u64>,
     /// In which order groups are served.
     pub group_order: Option<GroupOrder>,
-    /// Where the server itself hands on what is due.
+    /// Where the server itself writes messages that are due.
     pub forward: Option<Forward>,
 }
 

@@ -1,4 +1,4 @@
-//! What a handler gets, and how it fails.
+//! The context of a handler, and its failures.
 
 use super::stop::Stop;
 use crate::queue::{Id, Nack, Receipt};
@@ -46,8 +46,8 @@ impl Context {
         &self.receipt
     }
 
-    /// Whether another worker may have the message, or will have it soon: it was cancelled or replaced, or the lease could
-    /// not be extended. Long work should look at this and stop; what it returns has no effect any more.
+    /// Whether the lease is lost, because the message was cancelled or replaced, or the lease could not be extended: another
+    /// worker may have the message, or get it soon. Long work should check this and stop; what it returns has no effect.
     ///
     /// Turns true a little before the end of a lease that could not be extended.
     #[must_use]
@@ -55,7 +55,7 @@ impl Context {
         self.lease.is_lost()
     }
 
-    /// Whether the worker is to stop. Work that takes longer than the grace period should stop and fail.
+    /// Whether the worker is stopping. Work that takes longer than the grace period should stop and fail.
     #[must_use]
     pub fn stopping(&self) -> bool {
         self.stop.is_set()
@@ -115,7 +115,7 @@ impl Lease {
         self.lost.store(true, Ordering::Relaxed);
     }
 
-    /// Once it is lost, it stays so: the handler may have stopped already.
+    /// A lost lease stays lost: the handler may have stopped already.
     pub fn is_lost(&self) -> bool {
         if self.lost.load(Ordering::Relaxed) {
             return true;
@@ -132,7 +132,7 @@ impl Lease {
     }
 }
 
-/// Why a handler did not complete a message, and what is to become of it.
+/// Why a handler did not complete a message, and what happens to the message.
 ///
 /// Any error converts into a failure that is retried, so `?` works in a handler.
 #[derive(Clone, PartialEq, Eq, Debug)]

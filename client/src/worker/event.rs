@@ -1,4 +1,4 @@
-//! What a worker reports while it runs.
+//! Events that a worker reports.
 
 use crate::queue::{Id, State};
 use crate::Error;
@@ -30,7 +30,7 @@ pub enum Event<'a> {
         attempt: u32,
         /// The error.
         error: &'a str,
-        /// What has become of it; `None` if its lease was lost.
+        /// The new state of the message; `None` if its lease was lost.
         state: Option<State>,
     },
     /// The lease of a message was lost while its handler ran.

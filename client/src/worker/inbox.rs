@@ -1,4 +1,4 @@
-//! A list that some threads fill and others empty.
+//! A queue between threads.
 
 use crate::connect::lock;
 use std::collections::VecDeque;
@@ -81,7 +81,7 @@ impl<T> Inbox<T> {
         self.filled.notify_all();
     }
 
-    /// Refuses further items, and returns those that nobody has taken.
+    /// Refuses further items, and returns those that have not been taken.
     pub fn close(&self) -> VecDeque<T> {
         let mut state = lock(&self.state);
         state.closed = true;
@@ -89,7 +89,7 @@ impl<T> Inbox<T> {
         std::mem::take(&mut state.items)
     }
 
-    /// Refuses further items. Those that are there can still be taken.
+    /// Refuses further items. Those in the inbox can still be taken.
     pub fn end(&self) {
         lock(&self.state).closed = true;
         self.filled.notify_all();

@@ -1,4 +1,4 @@
-//! What a worker counts.
+//! The counters of a worker.
 
 use crate::connect::lock;
 use crate::queue::Histogram;
@@ -12,7 +12,7 @@ const BOUNDS: usize = 23;
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// The counters of one queue, while they count.
+        /// The live counters of one queue.
         #[derive(Default)]
         pub(super) struct Counters {
             pub name: String,
@@ -22,7 +22,7 @@ macro_rules! counters {
             sum_us: AtomicU64,
         }
 
-        /// What a worker has done with one queue since it was started.
+        /// The counters of one queue since its worker was started.
         #[derive(Clone, PartialEq, Eq, Debug)]
         #[non_exhaustive]
         pub struct QueueMetrics {
@@ -76,7 +76,7 @@ counters! {
     extended,
     /// Leases that were lost while a handler ran.
     leases_lost,
-    /// Times that the connection was lost.
+    /// How often the connection was lost.
     interrupted,
 }
 

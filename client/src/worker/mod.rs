@@ -85,8 +85,8 @@ impl Pool {
         self
     }
 
-    /// How long after the death of a worker its messages are delivered again, 30 seconds by default. It is no limit for the
-    /// work: leases are extended at half time while handlers run. It takes the place of the `LEASE` of messages and of
+    /// How long after the death of a worker its messages are delivered again, 30 seconds by default. It does not
+    /// limit the work: leases are extended at half time while handlers run. It overrides the `LEASE` of messages and of
     /// queues.
     pub fn lease(mut self, lease: Duration) -> Pool {
         self.lease = lease;

@@ -1,7 +1,7 @@
-//! Reports to the server what has become of messages, and keeps the leases of those that are worked on.
+//! Reports the outcomes of messages to the server, and extends the leases of those that are being handled.
 //!
-//! One thread for each pool. While one batch of reports is on its way, the next one gathers, so under load a round trip
-//! carries many.
+//! Each pool has one thread for this. While one batch of reports is on its way, the next one accumulates, so under load a
+//! round trip carries many.
 
 use super::calm::block_child_signals;
 use super::context::Lease;
@@ -18,12 +18,12 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The most receipts of one ack, so that the server is not busy with it for long.
+/// The most receipts of one ack, so that each command is short.
 const ACKS: usize = 500;
-/// After the request to stop, how often a report is tried that the server did not take.
+/// How often a report is tried after the request to stop, if the server does not accept it.
 const LAST_ATTEMPTS: u32 = 5;
 
-/// Reports until there is nothing left to report.
+/// Reports until nothing is left to report.
 pub(super) fn run(pool: &Pool) {
     block_child_signals();
     Settler { pool, failed: Vec::new(), try_again: None, backoff: Backoff::new() }.run();
@@ -32,7 +32,7 @@ pub(super) fn run(pool: &Pool) {
 
 struct Settler<'a> {
     pool: &'a Pool,
-    /// Outcomes that the server has not taken, and when they are sent again.
+    /// Outcomes that the server has not accepted, and when they are sent again.
     failed: Vec<Outcome>,
     try_again: Option<Instant>,
     backoff: Backoff,
@@ -84,7 +84,7 @@ impl Settler<'_> {
         lock(&self.pool.leases).values().map(|lease| lease.extend_at()).min()
     }
 
-    /// The leases of which half is over.
+    /// The leases half of whose time is over.
     fn due(&self, now: Instant) -> Vec<Arc<Lease>> {
         lock(&self.pool.leases).values().filter(|lease| lease.extend_at() <= now).cloned().collect()
     }
@@ -98,7 +98,7 @@ impl Settler<'_> {
                 sent.push(Sent::Extend(lease, now, time));
             }
         }
-        // For each queue two lists: an ack that is sent again may find its message gone because of the first.
+        // Two lists for each queue: a repeated ack may find its message gone because the first one was executed.
         let mut acks: Vec<Vec<Outcome>> = (0..self.pool.sources.len() * 2).map(|_| Vec::new()).collect();
         for outcome in outcomes {
             match &outcome.report {
@@ -198,7 +198,7 @@ impl Settler<'_> {
         let all = u64::try_from(outcomes.len()).unwrap_or_default();
         match reply.and_then(|reply| reply::count(&reply)) {
             Ok(acked) => {
-                // Of a repeated ack it is not known which one the server counted.
+                // If an ack was repeated, the server may have counted the first one.
                 let acked = if first.repeated { all } else { acked.min(all) };
                 counters.add(|counters| &counters.acked, acked);
                 counters.add(|counters| &counters.late, all - acked);
@@ -211,8 +211,8 @@ impl Settler<'_> {
         }
     }
 
-    /// A user without the right to complete with a result has the right to acknowledge: the work is done, and is not done
-    /// again for want of a place for its result.
+    /// A user who may not complete with a result may still acknowledge: the work is done, and must not be repeated only
+    /// because its result cannot be stored.
     fn completed(&mut self, outcome: Outcome, reply: Result<Value, Error>) {
         if let Err(error @ Error::NoPermission(_)) = &reply {
             self.refused(outcome.source, error);

@@ -13,7 +13,7 @@ enum Wish {
     StopNow,
 }
 
-/// Set once by whoever asks a worker to stop.
+/// Set by the first request to stop.
 #[derive(Default)]
 pub(super) struct Stop {
     wish: Mutex<Wish>,
@@ -21,7 +21,7 @@ pub(super) struct Stop {
 }
 
 impl Stop {
-    /// Asks to stop; the second time, not to wait any longer.
+    /// Asks to stop; the second time, without waiting for handlers.
     pub fn ask(&self) {
         let mut wish = lock(&self.wish);
         *wish = if *wish == Wish::GoOn { Wish::Stop } else { Wish::StopNow };
@@ -32,7 +32,7 @@ impl Stop {
         *lock(&self.wish) != Wish::GoOn
     }
 
-    /// Waits until the worker is to stop.
+    /// Waits until the worker is asked to stop.
     pub fn wait(&self) {
         let mut wish = lock(&self.wish);
         while *wish == Wish::GoOn {
@@ -40,12 +40,12 @@ impl Stop {
         }
     }
 
-    /// Waits for this time, or until the worker is to stop. Returns whether it is.
+    /// Waits for this time, or until the worker is asked to stop. Returns whether it was.
     pub fn wait_for(&self, time: Duration) -> bool {
         self.wait_until(Wish::Stop, time)
     }
 
-    /// Waits for this time, or until the worker is to stop without waiting.
+    /// Waits for this time, or until the worker is asked to stop without waiting.
     pub fn pause(&self, time: Duration) -> bool {
         self.wait_until(Wish::StopNow, time)
     }

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-/// `cargo test` builds the examples beside the tests.
+/// `cargo test` builds the examples next to the tests.
 fn example(server: &Server, name: &str, args: &[&str]) -> Command {
     let target = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().to_owned();
     let tests = std::env::current_exe().unwrap();

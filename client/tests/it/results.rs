@@ -86,7 +86,7 @@ fn the_value_of_a_handler_is_the_reply() {
         assert_eq!(large.push_and_wait::<Raw>(&65_536, LONG).unwrap().0.len(), 65_536);
         let error = large.push_and_wait::<Raw>(&65_537, LONG).unwrap_err();
         assert!(matches!(&error, Error::Failed { error: Some(text), .. } if text.contains("65537 bytes")), "{error}");
-        // Nothing is kept where nothing says so.
+        // Nothing is kept without a RETAIN.
         let id = queue.push(&vec![1]).send().unwrap().id().unwrap();
         assert!(matches!(queue.wait(&id, LONG), Err(Error::Gone(_))));
         // The worker counts an ack after its reply, which may come after that of the client that waits.

@@ -118,7 +118,7 @@ fn a_worker_loses_nothing_and_doubles_nothing_in_a_storm() {
         .unwrap();
     let begun = Instant::now();
     let mut round = 0;
-    // Every round does harm while there is work; then the worker is left in peace until all is done.
+    // Each round disturbs the worker; then it is left alone until all work is done.
     while witness.done() < MESSAGES * 9 / 10 && begun.elapsed() < LIMIT {
         std::thread::sleep(Duration::from_millis(700));
         if round % 3 == 2 {

@@ -1,4 +1,4 @@
-//! The commands by hand.
+//! The daily commands, which a person types.
 
 pub mod change;
 pub mod done;
@@ -17,7 +17,7 @@ fn queue(client: &Client, name: &str) -> Queue<Raw> {
     client.queue(name)
 }
 
-/// The payload of an argument, or of standard input.
+/// The payload: the argument, or standard input.
 fn payload(argument: Option<&str>) -> Result<Raw, Failure> {
     let mut input = io::stdin();
     match argument {
@@ -40,7 +40,7 @@ fn no_such_queue(queue: &str) {
     eprintln!("dqctl: there is no queue {queue}; dqctl ls lists the queues");
 }
 
-/// Whether a queue exists in which a command found nothing. If it does not, that is reported on standard error.
+/// Whether the queue in which a command found nothing exists. Reports on standard error if it does not.
 fn exists(client: &Client, name: &str) -> Result<bool, Failure> {
     let exists = queue(client, name).info()?.is_some();
     if !exists {

@@ -15,7 +15,7 @@ use info::ServerInfo;
 use std::thread;
 use std::time::Duration;
 
-/// How long a queue is watched whose messages seem to wait for nobody.
+/// How long a queue is watched if its messages seem to have no consumer.
 const WATCH: Duration = Duration::from_secs(1);
 
 pub fn doctor(client: &Client, args: &DoctorArgs, output: &Output) -> Result<Outcome, Failure> {

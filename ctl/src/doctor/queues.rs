@@ -109,7 +109,7 @@ fn settings(info: &Fields, about: &mut About) {
     }
 }
 
-/// Whether somebody takes what is ready. True if that has to be looked at again.
+/// Whether ready messages are taken. Returns true if that must be checked again after a while.
 fn delivery(info: &Fields, limits: &Limits, about: &mut About) -> bool {
     let age = age(info);
     if number(info, "paused") == 1 {

@@ -31,13 +31,13 @@ pub struct Line {
 pub enum What {
     Queue(QueueLine),
     Message(NewMessage),
-    /// A message that was dead, with its error.
+    /// A dead message, with its error.
     Dead(NewMessage, Option<Vec<u8>>),
     /// A recurring message, with the options of its rule.
     Schedule(NewMessage, Vec<(&'static str, String)>),
 }
 
-/// The settings of a queue, in the words of DQ.CREATE, and its pause.
+/// The settings of a queue, as options of DQ.CREATE, and its pause.
 #[derive(Debug, Default)]
 pub struct QueueLine {
     pub settings: Vec<Vec<u8>>,
@@ -146,7 +146,7 @@ pub fn read(line: &[u8]) -> Result<Line, String> {
 
 fn read_message(object: &Map<String, Json>) -> Result<What, String> {
     let payload = object.get("payload").and_then(Json::as_str).ok_or("it has no payload")?;
-    let state = object.get("state").map_or(Ok("ready"), |state| state.as_str().ok_or("its state is no text"))?;
+    let state = object.get("state").map_or(Ok("ready"), |state| state.as_str().ok_or("its state is not text"))?;
     let message = NewMessage {
         id: bytes(object, "id")?.ok_or("it has no id")?,
         payload: BASE64_STANDARD.decode(payload).map_err(|_| "its payload is not base64")?,
@@ -163,7 +163,7 @@ fn read_message(object: &Map<String, Json>) -> Result<What, String> {
             None | Some(Json::Null) => {}
             Some(Json::String(text)) => rule.push((option, text.clone())),
             Some(Json::Number(number)) => rule.push((option, number.to_string())),
-            Some(_) => return Err(format!("its {name} is neither a text nor a number")),
+            Some(_) => return Err(format!("its {name} is neither text nor a number")),
         }
     }
     match state {
@@ -183,24 +183,24 @@ fn bytes(object: &Map<String, Json>, name: &str) -> Result<Option<Vec<u8>>, Stri
             BASE64_STANDARD.decode(text).map(Some).map_err(|_| format!("its {encoded} is not base64"))
         }
         (None, None) => Ok(None),
-        _ => Err(format!("its {name} is no text")),
+        _ => Err(format!("its {name} is not text")),
     }
 }
 
 fn number(object: &Map<String, Json>, name: &str) -> Result<Option<i64>, String> {
     match object.get(name) {
         None | Some(Json::Null) => Ok(None),
-        Some(value) => value.as_i64().map(Some).ok_or_else(|| format!("its {name} is no whole number")),
+        Some(value) => value.as_i64().map(Some).ok_or_else(|| format!("its {name} is not a whole number")),
     }
 }
 
-/// The settings as options of DQ.CREATE: the name of a field is that of the option, but for those with several values.
+/// The settings as options of DQ.CREATE: a field has the name of the option, except for options with several values.
 fn create_words(settings: &Map<String, Json>) -> Result<Vec<Vec<u8>>, String> {
     let shown = |name: &str| match settings.get(name) {
         Some(Json::String(text)) => Ok(Some(text.clone())),
         Some(Json::Number(number)) => Ok(Some(number.to_string())),
         None => Ok(None),
-        Some(_) => Err(format!("its setting {name} is neither a text nor a number")),
+        Some(_) => Err(format!("its setting {name} is neither text nor a number")),
     };
     let mut words = Vec::new();
     for name in settings.keys() {
@@ -238,7 +238,7 @@ mod tests {
             (r#"{"queue":"q"}"#, "it has no payload"),
             (r#"{"queue":"q","payload":"!!"}"#, "it has no id"),
             (r#"{"queue":"q","id":"m","payload":"!!"}"#, "its payload is not base64"),
-            (r#"{"queue":"q","id":"m","payload":"","due":"x"}"#, "its due is no whole number"),
+            (r#"{"queue":"q","id":"m","payload":"","due":"x"}"#, "its due is not a whole number"),
             (r#"{"queue":"q","id":"m","payload":"","state":"odd"}"#, "its state odd"),
             (r#"{"queue":"q","settings":{"rate":1}}"#, "its setting rate-period is missing"),
         ] {

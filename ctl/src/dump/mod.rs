@@ -2,7 +2,7 @@
 //!
 //! DQ.SCAN returns messages in no defined order, a page at a time. They are sorted before they are written, so that a load
 //! pushes them in the order in which they were pushed: first the dead ones, in the order of their deaths, then the others.
-//! (The dead ones come first because a load needs room for each, for a moment, under the queue's MAXLEN.)
+//! (The dead ones come first because a load briefly needs room for each of them under the queue's MAXLEN.)
 
 pub mod line;
 mod sort;
@@ -18,7 +18,7 @@ use std::io::{self, BufWriter, Write};
 
 /// The most messages that one step of the scan looks at.
 const PAGE: u64 = 1_000;
-/// About how many bytes the fields of a message take beside its payload.
+/// About how many bytes the fields of a message take in addition to its payload.
 const FIELDS: u64 = 300;
 
 pub fn dump(client: &Client, args: &DumpArgs) -> Result<Outcome, Failure> {
@@ -44,7 +44,7 @@ pub fn dump(client: &Client, args: &DumpArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// Returns the number of messages that cannot be read, because others are in their place until a delivery ends.
+/// Returns the number of messages that cannot be read, because others occupy their ids until a delivery ends.
 fn collect(client: &Client, queue: &[u8], info: &Fields, sorter: &mut Sorter) -> Result<u64, Failure> {
     let lease = info.int("lease");
     let mut size = Size::of(info);
@@ -90,7 +90,7 @@ impl Size {
         Size { messages, bytes: number("payload-bytes") }
     }
 
-    /// Recent messages count for more than those that were seen long ago.
+    /// Recent messages have more weight than earlier ones.
     fn see(&mut self, payload: usize) {
         if self.messages >= 2 * PAGE {
             self.bytes /= 2;

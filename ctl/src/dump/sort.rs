@@ -1,4 +1,4 @@
-//! Sorts more lines than fit into memory: full parts are sorted and written to a temporary file, and merged at the end.
+//! Sorts more lines than fit into memory: sorted parts are written to a temporary file, and merged at the end.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,7 +11,7 @@ const PART: usize = 32 << 20;
 /// How many bytes of a part are read at a time while the parts are merged.
 const BLOCK: usize = 64 << 10;
 
-/// By what lines are sorted: two numbers, the more important one first.
+/// The sort key of a line: two numbers, the more important one first.
 pub type Key = (u64, u64);
 
 pub struct Sorter {
@@ -94,7 +94,7 @@ impl Sorter {
     }
 }
 
-/// A file without a name, which is gone when the program ends in whatever way.
+/// A file without a name, which is gone when the program ends, in whatever way.
 fn temporary_file() -> io::Result<File> {
     let told = |error: io::Error, path: &std::path::Path| {
         io::Error::new(
@@ -122,11 +122,11 @@ fn temporary_file() -> io::Result<File> {
 /// A sorted part of the file.
 struct Part<'a> {
     file: &'a File,
-    /// What of the file was not read yet.
+    /// The part of the file that has not been read yet.
     next: u64,
     end: u64,
     block: Vec<u8>,
-    /// How much of the block was used.
+    /// How much of the block has been used.
     read: usize,
 }
 

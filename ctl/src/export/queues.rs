@@ -31,7 +31,7 @@ const STATES: [&str; 5] = ["delayed", "ready", "inflight", "dead", "done"];
 /// The totals are the last fields of `DQ.INFO`, from this one on. So a total of a newer server is an event as well.
 const FIRST_TOTAL: &str = "pushed";
 
-/// Fields of `INFO dq` about the timer, and what one unit of them is.
+/// Fields of `INFO dq` about the timer, and the value of one unit of each.
 const TIMER: [(&str, Metric, f64); 6] = [
     ("dq_timer_runs", ("dq_timer_runs_total", "counter", "Runs of the timer."), 1.0),
     ("dq_timer_punctual", ("dq_timer_punctual_total", "counter", "Runs that began at the due time."), 1.0),
@@ -63,7 +63,7 @@ impl Exporter {
         Exporter { client, pattern, max_queues, every, found: Mutex::default() }
     }
 
-    /// The metrics of this instant. If the server cannot be read, only that it is not up.
+    /// The metrics at this instant. If the server cannot be read, only that it is not up.
     pub fn metrics(&self) -> String {
         // Held for the whole reading, so that many readers do not multiply the work of the server.
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
@@ -88,7 +88,7 @@ impl Exporter {
         let known = fresh.map_or_else(|| self.find(), Ok)?;
         for name in &known.names {
             match self.queue(name, &mut text) {
-                // The key was deleted or replaced since it was found, or is not this user's.
+                // The key was deleted or replaced since it was found, or the user has no right to it.
                 Ok(()) | Err(Error::WrongType(_) | Error::NoPermission(_)) => {}
                 Err(error) => return Err(error.into()),
             }

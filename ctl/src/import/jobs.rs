@@ -1,5 +1,5 @@
-//! Libraries that keep each job in a hash, and its id in lists and sorted sets: RQ and BullMQ. The payload is JSON with what
-//! the hash says.
+//! Libraries that keep each job in a hash, and its id in lists and sorted sets: RQ and BullMQ. The payload is JSON with the
+//! fields of the hash.
 
 use super::ids::id;
 use super::libraries::{add_list, add_set, split};
@@ -109,14 +109,14 @@ fn bullmq_job(queue: &[u8], found: Found, key: &[u8], hash: &Hash) -> Element {
     }
     let text = |name| field(hash, name).map(|value| String::from_utf8_lossy(value).into_owned());
     let number = |name| text(name).and_then(|text| text.parse::<i64>().ok());
-    // As it is, since a number or the order of keys could change if it were read and written.
+    // As it is: parsing and writing it again could change a number or the order of keys.
     let json = |name| match field(hash, name).map(serde_json::from_slice::<&RawValue>) {
         Some(Ok(json)) => json.get().to_owned(),
         Some(Err(_)) | None => Json::from(text(name)).to_string(),
     };
     let opts: Json = field(hash, "opts").and_then(|opts| serde_json::from_slice(opts).ok()).unwrap_or(Json::Null);
     let made = number("atm").or_else(|| number("attemptsMade")).unwrap_or(0);
-    // 0 and 1, the default, are not to retry; but then a worker that dies would lose the job to the dead ones at once.
+    // 0 and 1, the default, mean no retries. With no retries, however, the death of a worker would make the job dead at once.
     let attempts = opts.get("attempts").and_then(Json::as_i64).filter(|attempts| *attempts > 1);
     let retries = attempts.map(|attempts| (attempts - 1 - made).max(0));
     let pairs = [

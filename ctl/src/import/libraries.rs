@@ -1,4 +1,4 @@
-//! Libraries whose jobs lie as JSON in lists and sorted sets: Sidekiq, Laravel and Celery. The payload is that JSON, as it is.
+//! Libraries whose jobs are JSON in lists and sorted sets: Sidekiq, Laravel and Celery. The payload is that JSON, as it is.
 
 use super::ids::id;
 use super::source::{bytes, exists, Convert, Element, Found, List, Reader, Score, SortedSet};
@@ -11,7 +11,8 @@ use dq_client::{cmd, Client, Resend, Value};
 use serde_json::value::RawValue;
 use serde_json::Value as Json;
 
-/// Splits the name of a queue, or of its key, at what the library puts before the name: what is before that, and the name.
+/// Splits the name of a queue, or of its key, at the prefix that the library puts before names. Returns what precedes that
+/// prefix, and the name.
 pub fn split<'a>(source: &'a [u8], marker: &[u8]) -> (&'a [u8], &'a [u8]) {
     let at = source.windows(marker.len()).position(|window| window == marker);
     let name = at.and_then(|at| Some((source.get(..at)?, source.get(at + marker.len()..)?)));
@@ -44,7 +45,7 @@ fn each(convert: impl Fn(Found) -> Element + 'static) -> Convert {
     Box::new(move |_, all| Ok(all.into_iter().map(&convert).collect()))
 }
 
-/// A job with the id that its JSON says. Without one it cannot be told from an equal job, and stays.
+/// A job with the id in its JSON. A job without one cannot be told from an equal job, and stays.
 fn job(kind: &'static str, own: Option<&str>, found: Found, priority: i64) -> Element {
     let Some(own) = own.filter(|own| !own.is_empty()) else {
         return Element::Broken(format!("a job of {kind} has no id, so that it cannot be told from an equal one"));
@@ -101,7 +102,7 @@ pub fn laravel(client: &Client, source: &[u8]) -> Result<Parts, Failure> {
     Ok(parts)
 }
 
-/// The steps of priority for which the Redis transport of Celery has lists of their own, beside 0. Low ones come first.
+/// The priorities besides 0 that have a list of their own in the Redis transport of Celery. Low ones come first.
 const CELERY_STEPS: [i64; 3] = [3, 6, 9];
 
 /// Celery: LPUSH and BRPOP of a list, and the hash `unacked`, in which workers keep what they have taken.
@@ -128,7 +129,7 @@ fn celery_task(message: Vec<u8>, json: &Json, priority: i64) -> Element {
     let header = |name| json.get("headers").and_then(|headers| headers.get(name)).and_then(Json::as_str);
     let correlation = || json.get("properties")?.get("correlation_id")?.as_str();
     let due = match header("eta").map(eta) {
-        Some(None) => return Element::Broken(format!("a task has an eta that is no time: {:?}", header("eta"))),
+        Some(None) => return Element::Broken(format!("a task has an eta that is not a time: {:?}", header("eta"))),
         Some(due) => due,
         None => None,
     };
@@ -136,7 +137,7 @@ fn celery_task(message: Vec<u8>, json: &Json, priority: i64) -> Element {
     job("celery", own.as_deref(), Found { value: message, due, score: None }, priority)
 }
 
-/// An instant in ISO 8601, in UTC if it has no offset. In Unix ms, not early.
+/// An instant in ISO 8601, in UTC if it has no offset. In Unix ms, rounded up.
 fn eta(text: &str) -> Option<i64> {
     let with_offset: Result<jiff::Timestamp, _> = text.parse();
     let instant = match with_offset {

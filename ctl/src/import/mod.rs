@@ -1,8 +1,8 @@
-//! `dqctl import`: takes over what another kind of queue holds.
+//! `dqctl import`: takes over the messages of another kind of queue.
 //!
 //! A page of elements is read, pushed under ids that follow from the elements, and only then, with `--move`, removed from
-//! the source. So whatever interrupts an import, each element is in the source or in the queue, and the next run goes on: what
-//! the queue has is not pushed again, but is removed if that was missing.
+//! the source. So whatever interrupts an import, each element is in the source or in the queue, and the next run continues: it
+//! does not push again what the queue has, but removes it from the source if that is still to be done.
 
 mod ids;
 mod jobs;
@@ -21,7 +21,7 @@ use dq_client::{Client, Cmd};
 use serde_json::json;
 use source::{exists, Element, Reader};
 
-/// How many elements are read first, before it is known how large they are.
+/// How many elements are read first, before their size is known.
 const FIRST_PAGE: u64 = 50;
 
 /// A source consists of one or more keys.
@@ -105,7 +105,7 @@ struct Counts {
     already: u64,
     removed: u64,
     failed: u64,
-    /// What was wrong with the first one that failed.
+    /// The error of the first element that failed.
     first_problem: Option<String>,
 }
 
@@ -148,7 +148,7 @@ struct Import<'a> {
     queue: &'a [u8],
     is_dry: bool,
     is_move: bool,
-    /// An id names one element of the source, and not a job that can be there again, at another time.
+    /// An id names one element of the source, and not a job that can be there again with another time.
     is_exact: bool,
     /// How many elements are read at a time.
     page: u64,
@@ -191,7 +191,7 @@ impl Import<'_> {
         }
     }
 
-    /// Counts what the queue does not hold. What it only remembers for its `DEDUPE` cannot be seen without a push.
+    /// Counts the elements that the queue does not hold. Ids that are only known for `DEDUPE` cannot be seen without a push.
     fn count(&mut self, messages: &[NewMessage]) -> Result<u64, Failure> {
         let now = crate::time::now_ms();
         let ids: Vec<&[u8]> = messages.iter().map(|message| message.id.as_slice()).collect();
@@ -280,7 +280,7 @@ enum Known {
 }
 
 /// A job is removed from the source only if it is certain that the queue has this one. A library can put a job of the same
-/// id there again, and of a message that is not waiting the queue does not say when it was due first.
+/// id there again, and for a message that is no longer waiting the queue does not tell its first due time.
 fn compare_job(message: &NewMessage, held: Option<&Fields>) -> Known {
     let Some(held) = held else {
         return Known::Other("the queue had a job of this id, which may be another one");
@@ -299,7 +299,7 @@ fn compare_job(message: &NewMessage, held: Option<&Fields>) -> Known {
 }
 
 /// A message that was retried or rescheduled has another due time, but one that was never delivered should have that of the
-/// source. If it has not, the element in the source is newer, and must not be removed.
+/// source. If it does not, the element in the source is newer, and must not be removed.
 fn compare(message: &NewMessage, held: &Fields, is_move: bool) -> Known {
     let state = held.text("state");
     if state == "done" {

@@ -1,9 +1,9 @@
-//! Sorted sets, lists and streams that a team reads with code of its own.
+//! Sorted sets, lists and streams that are read by code of one's own, not by a library.
 //!
 //! An element of a list has no id, and equal ones are different messages. So its id is made from the name of the list, the
 //! hash of the element, and its number among the equal ones, counted from the end from which the list is consumed. That
 //! number must not change because earlier ones were removed. So `--move` removes elements in transactions that also count
-//! them, in a key beside the list: the next run begins with these counts. The key also has a random epoch, which is part
+//! them, in a separate key: the next run begins with these counts. The key also has a random epoch, which is part
 //! of all ids, and which is replaced when the list is empty or when the key has expired: the numbers begin again then, and
 //! an equal element that is pushed to the list after that is a new one.
 
@@ -123,7 +123,7 @@ impl Reader for PlainList {
         Ok(Some(elements))
     }
 
-    /// Once and in one step: if its reply is lost, the next run finds out from the counts what was removed.
+    /// Once and in one step: if its reply is lost, the counts tell the next run what was removed.
     fn remove(&mut self, client: &Client, commands: &[Cmd]) -> Result<(), Failure> {
         let mut all = commands.to_vec();
         all.push(cmd("EXPIRE").arg(&self.counts).arg(KEPT).clone());
@@ -155,7 +155,7 @@ fn random() -> String {
     format!("{:016x}", RandomState::new().hash_one(0_u8))
 }
 
-/// A server without cluster support refuses to say in which slot a key is.
+/// A server without cluster support does not tell the slot of a key.
 fn is_cluster(client: &Client) -> Result<bool, Failure> {
     match client.call(cmd("CLUSTER").arg("KEYSLOT").arg("a"), Resend::Harmless) {
         Ok(_) => Ok(true),

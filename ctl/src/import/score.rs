@@ -6,8 +6,8 @@ use crate::cli::Unit;
 const FIRST: i64 = 100_000_000_000;
 const LAST: i64 = 8_796_093_022_207;
 
-/// The due time that a score says, in Unix ms. Without a unit, scores from `FIRST` on are ms, and others s. What was due
-/// before 1973, such as 0, is due at once, before all others.
+/// The due time of a score, in Unix ms. Without a unit, scores from `FIRST` on are ms, and others s. Scores before 1973,
+/// such as 0, are due at once, before all others.
 pub fn due(score: f64, unit: Option<Unit>) -> Result<i64, String> {
     #[allow(clippy::cast_precision_loss, reason = "both are below 2^53")]
     let (first, last) = (FIRST as f64, LAST as f64);
@@ -23,7 +23,7 @@ pub fn due(score: f64, unit: Option<Unit>) -> Result<i64, String> {
     if ms > last {
         return Err(format!("its score {score} is later than any message can be due"));
     }
-    // Up, so that it is not due early; but not because of the last bits, which are noise after a multiplication.
+    // Rounded up, so that it is not due early, except for the last bits, which are noise after a multiplication.
     #[allow(clippy::cast_possible_truncation, reason = "it is at most LAST")]
     Ok(((ms - 0.01).ceil() as i64).max(FIRST))
 }

@@ -11,11 +11,11 @@ use serde_json::Value as Json;
 
 /// An element of a source.
 pub enum Element {
-    /// A message, and the commands that remove it from the source. To execute these twice does no harm.
+    /// A message, and the commands that remove it from the source. Executing these twice is harmless.
     Message { message: NewMessage, remove: Vec<Cmd> },
     /// It belongs to another queue that shares the key.
     Foreign,
-    /// It cannot be imported, and why.
+    /// Why the element cannot be imported.
     Broken(String),
 }
 
@@ -24,7 +24,7 @@ pub trait Reader {
     /// Elements that follow the first `offset` ones, about `count` of them; `None` at the end. A page can be empty.
     fn page(&mut self, client: &Client, offset: u64, count: u64) -> Result<Option<Vec<Element>>, Failure>;
 
-    /// Removes messages from the source, which the queue has.
+    /// Removes messages that the queue has from the source.
     fn remove(&mut self, client: &Client, commands: &[Cmd]) -> Result<(), Failure> {
         for reply in persistently(client, commands) {
             reply?;
@@ -32,13 +32,13 @@ pub trait Reader {
         Ok(())
     }
 
-    /// Called once everything was imported and removed.
+    /// Called when everything has been imported and removed.
     fn finish(&mut self, _: &Client) -> Result<(), Failure> {
         Ok(())
     }
 }
 
-/// A value as it lies in a list or a sorted set, and its due time.
+/// A value of a list or a sorted set, and its due time.
 pub struct Found {
     pub value: Vec<u8>,
     pub due: Option<i64>,
@@ -88,7 +88,7 @@ pub fn range(client: &Client, key: &[u8], from: End, offset: u64, count: u64) ->
     Ok(values)
 }
 
-/// Removes one of the values of a list, the one next to the end.
+/// Removes one occurrence of a value from a list, the one nearest to the end.
 pub fn lrem(key: &[u8], from: End, value: &[u8]) -> Cmd {
     let count = if from == End::Left { 1 } else { -1 };
     cmd("LREM").arg(key).arg(count).arg(value).clone()
@@ -100,7 +100,7 @@ pub enum Score {
     Time(Option<Unit>),
     /// Unix ms times 4096, plus a counter.
     BullMq,
-    /// An order, and no time.
+    /// An order, not a time.
     Order,
 }
 
@@ -158,8 +158,10 @@ fn with_scores(reply: Value) -> Result<Vec<(Vec<u8>, f64)>, Failure> {
             Value::Double(score) => Some(*score),
             other => reply::text(other).and_then(|text| text.parse().ok()),
         };
-        members
-            .push((bytes(member)?, score.ok_or_else(|| Failure::failed("the server sent a score that is no number"))?));
+        members.push((
+            bytes(member)?,
+            score.ok_or_else(|| Failure::failed("the server sent a score that is not a number"))?,
+        ));
     }
     Ok(members)
 }

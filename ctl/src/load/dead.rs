@@ -1,8 +1,8 @@
 //! Pushes messages that are dead at once.
 //!
 //! No command pushes a dead message, and a consumer must not get it before it is buried. So it is first pushed with the
-//! last due time that there is; then one transaction gives it its own due time and buries it. What a crash leaves in
-//! between is recognised by that due time, and is buried by the next load.
+//! latest possible due time; then one transaction gives it its own due time and buries it. A message that a crash leaves
+//! in between is recognised by that due time, and is buried by the next load.
 
 use crate::failure::Failure;
 use crate::transfer::{get_all, push_all, NewMessage, Pushed, Refused};
@@ -20,7 +20,7 @@ pub struct Dead {
     pub error: Option<Vec<u8>>,
 }
 
-/// Pushes and buries messages. What is returned for each is what a push of it did.
+/// Pushes and buries messages. Returns for each what its push did.
 pub fn push_dead(client: &Client, queue: &[u8], all: &[Dead]) -> Result<Vec<Pushed>, Refused> {
     let never = |dead: &Dead| NewMessage { due: Some(NEVER), ..dead.message.clone() };
     let mut outcomes = Vec::new();
@@ -36,7 +36,7 @@ pub fn push_dead(client: &Client, queue: &[u8], all: &[Dead]) -> Result<Vec<Push
             Err(refused) => {
                 let progress = !refused.before.is_empty();
                 outcomes.extend(refused.before);
-                // Now that some are buried, there may be room again under the queue's MAXLEN.
+                // The buried ones no longer count for the queue's MAXLEN, so there may be room again.
                 if !progress || !matches!(refused.error, Error::QueueFull(_)) {
                     return Err(Refused { before: outcomes, error: refused.error });
                 }
@@ -46,8 +46,8 @@ pub fn push_dead(client: &Client, queue: &[u8], all: &[Dead]) -> Result<Vec<Push
     Ok(outcomes)
 }
 
-/// Buries those that wait at the end of time: they were pushed now, or an earlier load left them there. If all are known
-/// to be new, that is not looked up.
+/// Buries the messages with the latest due time: they were pushed now, or left by an earlier load. If all are known to be
+/// new, this is not looked up.
 fn bury(client: &Client, queue: &[u8], candidates: &[Dead], all_new: bool) -> Result<(), Error> {
     let mut last = None;
     for attempt in 0..TRIES {

@@ -12,8 +12,8 @@ pub fn is_generated(id: &[u8]) -> bool {
     }
 }
 
-/// The id under which such a message is pushed. The same message always gets the same one, so that a load can be repeated;
-/// the hash of the queue's name and the payload tells it from a message of another queue that got the same id there.
+/// The id under which such a message is pushed. A message always gets the same one, so that a load can be repeated; the hash
+/// of the queue's name and the payload distinguishes it from a message of another queue with the same generated id.
 pub fn derived(queue: &[u8], id: &[u8], payload: &[u8]) -> Vec<u8> {
     let mut hash = Context::new(&SHA256);
     hash.update(&(queue.len() as u64).to_le_bytes());

@@ -1,7 +1,7 @@
 //! `dqctl load`: pushes what `dqctl dump` wrote.
 //!
-//! Every message is pushed under an id, so a load that was interrupted is simply repeated: what the queue holds already is
-//! not pushed again. The lines are read and pushed a batch at a time.
+//! Every message is pushed under an id, so a load that was interrupted is simply repeated: messages that the queue already
+//! holds are not pushed again. The lines are read and pushed a batch at a time.
 
 mod dead;
 mod ids;
@@ -71,7 +71,7 @@ enum Batch {
 
 struct Load<'a> {
     client: &'a Client,
-    /// The queue into which everything is loaded, whatever the lines say.
+    /// The queue into which everything is loaded, instead of those that the lines name.
     target: Option<Vec<u8>>,
     queue: Vec<u8>,
     batch: Batch,

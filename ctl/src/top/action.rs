@@ -1,11 +1,11 @@
-//! What a person can do from the screen, each after a question.
+//! The actions of the screen, each of which asks for confirmation.
 
 use super::text::{cut, shown_bytes};
 use crate::reply;
 use dq_client::{cmd, Client, Error, Queue, Raw, Resend};
 use std::time::Duration;
 
-/// How many messages one command changes, so that the server is not busy for long.
+/// How many messages one command changes, so that each command is short.
 const STEP: u32 = 10_000;
 
 /// An action on a queue, or on one of its messages.
@@ -19,7 +19,7 @@ pub struct Action {
 pub enum Kind {
     Pause,
     Resume,
-    /// At most so many messages: those that were there when the question was asked.
+    /// The most messages to change: as many as there were when the question was asked.
     RedriveAll(u64),
     PromoteAll(u64),
     Purge(&'static str, u64),
@@ -29,7 +29,7 @@ pub enum Kind {
 }
 
 impl Action {
-    /// The question that is answered with `y`. Names take at most `width` columns together.
+    /// The question, to be answered with `y`. Names take at most `width` columns together.
     pub fn question(&self, width: usize) -> String {
         let width = width.max(24) / 2;
         let is_of_message = matches!(self.kind, Kind::Cancel(_) | Kind::Redrive(_) | Kind::RunNow(_));
@@ -48,7 +48,7 @@ impl Action {
     }
 }
 
-/// Does it. Returns what to say about it.
+/// Executes an action. Returns a line that reports its outcome.
 pub fn execute(client: &Client, action: &Action, progress: impl Fn(String)) -> String {
     match try_execute(client, action, progress) {
         Ok(said) => said,
@@ -64,7 +64,7 @@ fn try_execute(client: &Client, action: &Action, progress: impl Fn(String)) -> R
         if done {
             format!("{what} {}", shown_bytes(id))
         } else {
-            format!("{} is not there any more, or in another state", shown_bytes(id))
+            format!("{} no longer exists, or is in another state", shown_bytes(id))
         }
     };
     Ok(match &action.kind {
@@ -103,7 +103,7 @@ fn counted(client: &Client, command: &dq_client::Cmd) -> Result<u64, Error> {
     Ok(reply::int(&reply).and_then(|count| u64::try_from(count).ok()).unwrap_or(0))
 }
 
-/// Repeats a step until there is nothing left, but not for messages that came later.
+/// Repeats a step until nothing is left, but ignores messages that came later.
 fn in_steps(
     limit: u64,
     done: &str,

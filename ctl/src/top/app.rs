@@ -1,4 +1,4 @@
-//! What the screen shows, and what keys do to it.
+//! The state of the screen, and what keys do to it.
 
 use super::action::{Action, Kind};
 use super::queues::Queues;
@@ -27,7 +27,7 @@ pub struct QueuePage {
 /// The page of a message.
 pub struct MessagePage {
     pub id: Vec<u8>,
-    /// `None`: it has not been read yet. `Some(None)`: there is no such message any more.
+    /// `None`: it has not been read yet. `Some(None)`: the message no longer exists.
     pub message: Option<Option<Fields>>,
     pub scroll: usize,
 }
@@ -49,9 +49,9 @@ pub struct App {
     pub said: Option<(String, Instant)>,
     /// Why the server cannot be read.
     pub lost: Option<String>,
-    /// Lines for the list on the page that is shown.
+    /// The number of lines for the list on the current page.
     pub height: usize,
-    /// The last line of a message that scrolling may reach; the view finds it out.
+    /// The last line to which a message can be scrolled; computed by the view.
     pub lines: usize,
     pub server: String,
 }
@@ -80,7 +80,7 @@ impl App {
         }
     }
 
-    /// What has to be read for this screen.
+    /// What the source must read for this screen.
     pub fn wanted(&mut self) -> Wanted {
         let Some(page) = &self.queue else {
             return Wanted { queues: self.queues.visible(self.height), ..Wanted::default() };
@@ -89,7 +89,7 @@ impl App {
         if let Some(message) = &self.message {
             return Wanted { queues, message: Some((page.name.clone(), message.id.clone())), messages: None };
         }
-        // In steps, so that not every key reads the list anew.
+        // In steps, so that not every key press reads the list again.
         let count = (page.place.max(page.top) + self.height + 1).next_multiple_of(50);
         Wanted { queues, messages: Some((page.name.clone(), page.state.as_str(), count)), message: None }
     }
@@ -120,7 +120,7 @@ impl App {
         }
     }
 
-    /// Forgets what was said long ago. True if the screen changes by that.
+    /// Removes an old report. Returns true if that changes the screen.
     pub fn tick(&mut self) -> bool {
         let is_old = self.said.as_ref().is_some_and(|(_, at)| at.elapsed() > SAID);
         if is_old {
@@ -204,7 +204,7 @@ impl App {
         match &self.queue {
             None => {
                 if let Some(name) = self.queues.selected().cloned() {
-                    // The state that somebody would look at first.
+                    // The most interesting state comes first.
                     let number = |field: &str| self.queues.row(&name).map_or(0, |row| row.number(field));
                     let full = [State::Ready, State::Dead, State::Inflight, State::Delayed, State::Done];
                     let state = full.into_iter().find(|state| number(state.as_str()) > 0).unwrap_or(State::Ready);
@@ -238,7 +238,7 @@ impl App {
         }
     }
 
-    /// Turns to another state of the queue.
+    /// Switches to another state of the queue.
     fn turn(&mut self, by: usize) {
         if let (Some(page), None) = (&mut self.queue, &self.message) {
             let at = STATES.iter().position(|state| *state == page.state).unwrap_or(0);

@@ -1,7 +1,7 @@
 //! `dqctl top`: queues and their messages, live in the terminal.
 //!
-//! `source` reads the server in a thread of its own, `app` is what is known and what keys do, `view` makes lines of it, and
-//! `terminal` shows them. Only `terminal` writes to the terminal, and only what `text` made harmless.
+//! `source` reads the server in a thread of its own, `app` has the state and handles keys, `view` renders it as lines, and
+//! `terminal` shows them. Only `terminal` writes to the terminal, and only text that `text` has escaped.
 
 mod action;
 mod app;
@@ -27,18 +27,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 use terminal::Terminal;
 
-/// How long the screen waits for keys before it looks for news.
+/// How long the screen waits for keys before it looks for new data.
 const TURN: Duration = Duration::from_millis(50);
 /// How often it is checked that the terminal is still there.
 const WATCH: Duration = Duration::from_millis(500);
-/// How often ages on the screen are drawn anew.
+/// How often ages on the screen are redrawn.
 const REDRAW: Duration = Duration::from_secs(1);
 
 pub fn top(client: &Client, args: TopArgs, output: &Output) -> Result<Outcome, Failure> {
     if output.json {
         return Err(Failure::usage("top shows a screen and no JSON; use dqctl ls --json"));
     }
-    // A wrong address and a server without the module are errors, and not a screen.
+    // A wrong address and a server without the module are errors, before a screen is shown.
     let servers = client.servers()?;
     client.ping()?;
     if let Err(error @ Error::NoModule(_)) = client.call(cmd("DQ.INFO").arg("dq"), Resend::Harmless) {
@@ -61,7 +61,7 @@ pub fn top(client: &Client, args: TopArgs, output: &Output) -> Result<Outcome, F
     run(terminal, App::new(server), &asks, &news, &stop)
 }
 
-/// Ends the process if the terminal has gone: reading keys from it would not return, and take all of a processor.
+/// Ends the process if the terminal has gone: reading keys from it would never return, and use a whole core.
 fn watch(stop: Arc<AtomicBool>) -> Result<(), Failure> {
     let watch = move || loop {
         thread::sleep(WATCH);
@@ -70,7 +70,7 @@ fn watch(stop: Arc<AtomicBool>) -> Result<(), Failure> {
             stop.store(true, Ordering::Release);
             // If the screen still listens to its keys, it ends by itself.
             thread::sleep(WATCH);
-            // A terminal that takes no output has the main thread wait with the lock of it: that must not keep the process.
+            // If the terminal takes no output, the main thread waits and holds its lock; that must not keep the process alive.
             let (given, is_given) = mpsc::channel();
             let give_back = move || {
                 terminal::give_back();

@@ -1,4 +1,4 @@
-//! The list of queues: their numbers, their order, and which of them the filter leaves.
+//! The list of queues: their numbers, their order, and the filter.
 
 use super::source::Snapshot;
 use super::text::shown_bytes;
@@ -58,7 +58,7 @@ impl Row {
     }
 }
 
-/// `None` if the queue was deleted and made again, so that its totals are lower.
+/// `None` if the queue was deleted and created again, so that its totals are lower.
 #[allow(clippy::cast_precision_loss, reason = "a rate is shown with three digits")]
 fn rate(change: i64, seconds: f64) -> Option<f64> {
     (change >= 0 && seconds > 0.0).then(|| change as f64 / seconds)
@@ -121,7 +121,7 @@ pub struct Queues {
     pub sort: Sort,
     pub reverse: bool,
     pub filter: String,
-    /// Queues have been searched for.
+    /// Whether queues have been searched for.
     pub is_known: bool,
 }
 
@@ -160,7 +160,7 @@ impl Queues {
         self.arrange();
     }
 
-    /// Sorts and filters. The cursor stays on its queue, or at its place if the queue is gone.
+    /// Sorts and filters. The cursor stays on its queue, or on its line if the queue is gone.
     pub fn arrange(&mut self) {
         let place = self.place();
         let filter = self.filter.to_lowercase();
@@ -181,7 +181,7 @@ impl Queues {
         self.order.len()
     }
 
-    /// Of all queues, also those that the filter leaves out.
+    /// Of all queues, including those that the filter hides.
     pub fn all(&self) -> usize {
         self.rows.len()
     }
@@ -212,7 +212,7 @@ impl Queues {
         self.selected = self.order.get(place.min(self.order.len().saturating_sub(1))).cloned();
     }
 
-    /// The queues on a screen of so many lines, so that the cursor is one of them.
+    /// The queues on a screen of `lines` lines, scrolled so that the cursor is among them.
     pub fn visible(&mut self, height: usize) -> Vec<Vec<u8>> {
         let height = height.max(1);
         let place = self.place();
@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(at(0, 100, 0), (None, None));
         assert_eq!(at(100, 150, 0), (None, None));
         assert_eq!(at(2_000, 300, 50), (Some(100.0), Some(25.0)));
-        // It was made anew.
+        // It was created again.
         assert_eq!(at(4_000, 0, 0), (None, None));
     }
 }

@@ -1,7 +1,7 @@
 //! Reads what the screen shows, in a thread of its own: a server that does not answer must not stop the keys.
 //!
-//! Each second it reads the queues that are visible, and a part of the others, so that they can be sorted. What the screen
-//! wants to see arrives over a channel, and so does what it wants done.
+//! Each second it reads the queues that are visible, and a part of the others, so that they can be sorted. The screen
+//! sends over a channel what it shows and which actions to execute.
 
 use super::action::{self, Action};
 use crate::queues;
@@ -17,13 +17,13 @@ const REFRESH: Duration = Duration::from_secs(1);
 const FIND: Duration = Duration::from_secs(10);
 /// How many queues that are not visible are read in a refresh; the others have their turn later.
 const SWEEP: usize = 250;
-/// Until all have been read once, so many are read at a time, without a pause.
+/// How many queues are read at a time, without a pause, until all have been read once.
 const FIRST_SWEEP: usize = 100;
-/// The most messages of a list, and the most bytes of payloads that are read for it.
+/// The most messages in a list, and the most bytes of payloads that are read for it.
 const MESSAGES: i64 = 500;
 const BYTES: i64 = 4 * 1024 * 1024;
 
-/// The fields of `DQ.INFO` that are shown. Of thousands of queues, the others are not kept.
+/// The fields of `DQ.INFO` that are shown. The others are dropped, because there may be thousands of queues.
 const FIELDS: [&str; 14] = [
     "ready",
     "delayed",
@@ -57,7 +57,7 @@ enum Part {
 pub struct Wanted {
     /// The names of the queues on the screen.
     pub queues: Vec<Vec<u8>>,
-    /// The messages of a queue in a state, at least so many.
+    /// The messages of a queue in a state, at least this many.
     pub messages: Option<(Vec<u8>, &'static str, usize)>,
     /// A queue and the id of one of its messages.
     pub message: Option<(Vec<u8>, Vec<u8>)>,
@@ -82,11 +82,11 @@ pub struct Snapshot {
 pub enum Update {
     /// All queues there are.
     Names(Vec<Vec<u8>>),
-    /// Queues that were read; `None`: there is no such queue any more.
+    /// Queues that were read; `None`: the queue no longer exists.
     Queues(Vec<(Vec<u8>, Option<Snapshot>)>),
     Messages(Vec<u8>, &'static str, Vec<Fields>),
     Message(Vec<u8>, Vec<u8>, Option<Fields>),
-    /// What came of an action, or how far it is.
+    /// The outcome or the progress of an action.
     Said(String),
     /// The server cannot be read.
     Lost(String),
@@ -109,7 +109,7 @@ impl Source {
         Source { client, pattern, updates, wanted, turn: VecDeque::new(), unread: 0, found: None }
     }
 
-    /// Works until the screen has gone.
+    /// Runs until the screen has gone.
     pub fn run(mut self, asks: &Receiver<Ask>) {
         let mut refresh = Instant::now();
         loop {
@@ -140,7 +140,7 @@ impl Source {
     }
 
     fn tell(&self, update: Update) {
-        // The screen has gone: the next ask says so.
+        // The screen has gone: the next request reports that.
         let _ = self.updates.send(update);
     }
 
@@ -197,7 +197,7 @@ impl Source {
         let Some(mut info) = reply.and_then(|reply| Fields::read(reply).ok().flatten()) else { return Ok(None) };
         let place = |name: &str| FIELDS.iter().position(|field| *field == name);
         info.0.retain(|(name, _)| place(name).is_some());
-        // In this order, because fields are searched for from the first on.
+        // In this order, because fields are searched from the first.
         info.0.sort_by_key(|(name, _)| place(name));
         let queue: Queue<Raw> = self.client.queue(name);
         let late = if with_lateness {
@@ -234,7 +234,7 @@ impl Source {
     }
 }
 
-/// `None` if the user may not read it, or if the key is no queue any more.
+/// `None` if the user may not read it, or if the key is no longer a queue.
 fn granted<T>(reply: Result<T, Error>) -> Result<Option<T>, Error> {
     match reply {
         Ok(reply) => Ok(Some(reply)),

@@ -7,7 +7,7 @@ use crossterm::{cursor, queue, terminal};
 use std::io::{self, IsTerminal, Write};
 use std::panic;
 
-/// The terminal while `top` has it. Dropping it gives it back.
+/// The terminal while `top` uses it. Dropping this restores it.
 pub struct Terminal {
     colours: bool,
     /// What each line of the screen shows.
@@ -96,7 +96,7 @@ impl Drop for Terminal {
     }
 }
 
-/// Gives the terminal back. It does no harm to do that twice.
+/// Restores the terminal. Doing that twice is harmless.
 pub fn give_back() {
     // First, since a terminal that takes no output would not let the writes end.
     let _ = terminal::disable_raw_mode();

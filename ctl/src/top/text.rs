@@ -1,4 +1,4 @@
-//! Text on the screen: as wide as its place, and without anything that would move the cursor.
+//! Text on the screen: cut to its width, and without anything that would move the cursor.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -69,7 +69,7 @@ pub fn shown(text: &str) -> String {
     shown
 }
 
-/// Bytes as text: those that are no UTF-8 become the replacement character.
+/// Bytes as text: those that are not UTF-8 become the replacement character.
 pub fn shown_bytes(bytes: &[u8]) -> String {
     shown(&String::from_utf8_lossy(bytes))
 }
@@ -125,7 +125,7 @@ pub fn payload(bytes: &[u8], width: usize) -> Vec<String> {
     lines
 }
 
-/// Lines that are longer than the screen go on in the next one.
+/// Lines that are longer than the screen are wrapped.
 pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for line in text.split('\n') {

@@ -1,4 +1,4 @@
-//! The screen as lines: a function of what is known, and of the size.
+//! The screen as lines: a function of the state and of the size.
 
 use super::app::{App, MessagePage, Prompt, QueuePage, STATES};
 use super::queues::{Row, Sort};
@@ -13,7 +13,7 @@ use unicode_width::UnicodeWidthStr;
 /// Lines above the list, and below it.
 const HEAD: usize = 2;
 const FOOT: usize = 1;
-/// The columns of numbers: their name, their width, and by what they are sorted.
+/// The columns of numbers: name, width and sort key.
 type Column = (&'static str, usize, Option<Sort>);
 const COLUMNS: [Column; 9] = [
     ("READY", 6, Some(Sort::Ready)),
@@ -148,7 +148,7 @@ fn queues_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     lines
 }
 
-/// The width of the name, and the columns that fit beside it.
+/// The width of the name, and the columns that fit next to it.
 fn columns(width: usize, longest: usize) -> (usize, Vec<Column>) {
     let mut kept = COLUMNS.to_vec();
     for dispensable in ["LATE", "IN/s", "OUT/s", "STATE", "DELAY", "FLIGHT", "OLDEST", "DEAD", "READY"] {
@@ -291,7 +291,7 @@ fn message_line(message: &Fields, width: usize, page: &QueuePage) -> String {
     let mut text = shown_bytes(message.bytes(if page.state == State::Done { "result" } else { "payload" }));
     let error = message.text("error");
     if !error.is_empty() {
-        // Both are of use, so neither may hide the other.
+        // Both are useful, so neither may hide the other.
         text = format!("{}  {}", left(&text, rest / 2), shown(&error));
     }
     format!(
@@ -325,7 +325,7 @@ fn message_lines(page: &MessagePage, width: usize) -> Vec<Line> {
     let message = match &page.message {
         None => return vec![Line::new(Style::Dim, "Reading …")],
         Some(None) => {
-            return vec![Line::new(Style::Warning, "The message is not there any more: completed or cancelled.")]
+            return vec![Line::new(Style::Warning, "The message no longer exists: it was completed or cancelled.")]
         }
         Some(Some(message)) => message,
     };

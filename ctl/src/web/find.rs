@@ -1,7 +1,7 @@
 //! Which queues there are, and their order.
 //!
-//! Both are kept and read again only when somebody looks at the list, and then seldom enough that the server has little work
-//! with it. What a page shows of a queue is read for the queues on that page alone.
+//! Both are cached and read again only when somebody looks at the list, seldom enough that it costs the server little. What
+//! a page shows of a queue is read for the queues on that page alone.
 
 use super::refreshed::Refreshed;
 use crate::failure::Failure;
@@ -36,7 +36,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// The order of a word in a request.
+    /// The order that a request names.
     pub fn of(word: &str) -> Option<Order> {
         const NUMBERS: [&str; 5] = ["ready", "delayed", "inflight", "dead", "oldest-ready"];
         if word == "name" {
@@ -60,7 +60,7 @@ impl Find {
         Find { names, survey }
     }
 
-    /// The names of the queues; `None` while they are looked for the first time.
+    /// The names of the queues; `None` while they are being read for the first time.
     pub fn names(&self) -> Result<Option<Arc<Names>>, Failure> {
         self.names.get()
     }
@@ -74,7 +74,7 @@ impl Find {
         Ok(true)
     }
 
-    /// Takes note of a queue that was just created, or that is there no more.
+    /// Notes that a queue was just created, or no longer exists.
     pub fn learn(&self, name: &[u8], exists: bool) {
         self.names.change(|known| {
             let position = known.names.binary_search_by(|known| known.as_slice().cmp(name));

@@ -1,10 +1,11 @@
-//! Who is answered.
+//! Which requests are answered.
 //!
 //! A browser sends requests on behalf of any page that its user visits. So a page from elsewhere must neither read nor
 //! change anything here:
 //!
 //! - Host names that are not known are refused, because their owner may have pointed them here (DNS rebinding).
-//! - `Authorization` and `X-DQ` are headers that a page from elsewhere cannot send unless it is allowed to, and nobody is.
+//! - `Authorization` and `X-DQ` are headers that a page from elsewhere cannot send unless this server allows it, which it
+//!   never does.
 //! - `Origin` and `Sec-Fetch-Site`, in which browsers name the page, must be that of this server.
 
 use super::api::refusal;
@@ -14,7 +15,7 @@ use crate::http::{Request, Response};
 use std::hint::black_box;
 use std::net::{IpAddr, ToSocketAddrs};
 
-/// What is answered, and to whom.
+/// The rules by which requests are answered.
 pub struct Guard {
     /// Host names in lower case, without ports.
     hosts: Vec<String>,
@@ -111,7 +112,7 @@ impl Guard {
     }
 }
 
-/// Compares in a time that depends on the lengths alone.
+/// Compares in a time that depends only on the lengths.
 fn is_equal(one: &[u8], other: &[u8]) -> bool {
     let differing = one.iter().zip(other).fold(0, |differing, (one, other)| black_box(differing | (one ^ other)));
     one.len() == other.len() && differing == 0

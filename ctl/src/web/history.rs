@@ -1,4 +1,4 @@
-//! How the counts of queues developed in the last half hour: a small ring for each queue that somebody has looked at.
+//! The history of the counts of queues over the last half hour: a small ring for each queue that somebody has looked at.
 //!
 //! Nothing is read for queues that nobody looks at, and nothing at all if nobody looks at the page.
 
@@ -20,10 +20,10 @@ const EVERY: Duration = Duration::from_secs(5);
 const APART: i64 = 4_000;
 /// The samples of half an hour.
 const SAMPLES: usize = 360;
-/// The most queues that have a ring, and of how many of them samples are taken in the background.
+/// The most queues that have a ring, and the most that are sampled in the background.
 const RINGS: usize = 500;
 const SAMPLED: usize = 100;
-/// For how long after somebody has looked.
+/// How long sampling continues after somebody has looked.
 const INTEREST: Duration = Duration::from_secs(15 * 60);
 /// The time over which rates are measured, in ms.
 const RATE_OVER: i64 = 10_000;
@@ -111,7 +111,7 @@ impl History {
         Ok(history)
     }
 
-    /// Adds a sample that somebody has looked at.
+    /// Adds a sample that was read for a request.
     pub fn look(&self, queue: Option<&[u8]>, sample: Sample) {
         self.add(queue, sample, Some(Instant::now()));
     }
@@ -139,7 +139,7 @@ impl History {
             let Some(last) = samples.back() else { return Json::Null };
             let before = samples.iter().rev().find(|sample| sample.at <= last.at - RATE_OVER);
             let Some(first) = before.or(samples.front()).filter(|first| first.at < last.at) else { return Json::Null };
-            // A total that fell began again, with a restart for example.
+            // A total that fell was reset, by a restart for example.
             let rate = |total: fn(&Sample) -> i64| {
                 let per_second = (total(last) - total(first)).max(0) * 100_000 / (last.at - first.at);
                 #[allow(clippy::cast_precision_loss, reason = "JSON has floating point numbers only")]

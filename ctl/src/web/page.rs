@@ -1,8 +1,8 @@
-//! The files of the page, which are part of the program, and the headers that keep everything else out of it.
+//! The files of the page, which are part of the program, and the headers that keep foreign content out of it.
 
 use crate::http::{Request, Response};
 
-/// Only what this server sends is executed, shown or asked, nothing is inline, and no text can become markup.
+/// Only content from this server is executed, shown or requested, nothing is inline, and no text can become markup.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
                       trusted-types 'none'";
@@ -42,8 +42,8 @@ pub fn file(request: &Request) -> Response {
     }
 }
 
-/// The same answer with the headers that every answer has. Nothing is kept by browsers: the next version of the program
-/// has other files, and what the API says is not for the disk.
+/// The same answer with the headers that every answer has. Browsers cache nothing: the next version of the program has
+/// other files, and answers of the API must not be written to disk.
 pub fn secured(response: Response) -> Response {
     response
         .with("Content-Security-Policy", POLICY)

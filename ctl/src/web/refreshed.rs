@@ -1,15 +1,15 @@
-//! Values that take a while to read: kept, and read again in the background when somebody asks and they are old.
+//! Values that take a while to read: cached, and refreshed in the background when somebody asks for an old one.
 
 use crate::failure::Failure;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often a value is read again at most.
+/// The shortest time between two reads of a value.
 const PAUSE: Duration = Duration::from_millis(250);
-/// Reading takes at most one part in so many of the time.
+/// Reading uses at most 1/SHARE of the time.
 const SHARE: u32 = 20;
-/// How long who asks for an old value waits for a new one.
+/// How long a caller waits for a refresh.
 const WAIT: Duration = Duration::from_millis(1500);
 
 /// A value that is read by a function in a thread of its own.
@@ -87,7 +87,7 @@ impl<T> Shared<T> {
                 state.last = Some((Instant::now(), began.elapsed()));
                 (state.value, state.error) = (Some(Arc::new(value)), None);
             }
-            // The next one who asks tries again.
+            // The next caller tries again.
             Err(failure) => (state.error, state.last) = (Some(failure.to_string()), None),
         }
         drop(state);

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::Duration;
 use toml::Spanned;
 
-/// What the file says.
+/// The contents of the file.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Config {
     /// The server.

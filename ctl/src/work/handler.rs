@@ -1,4 +1,4 @@
-//! What is done with one message: a process is started, watched, and its end becomes an ack or a nack.
+//! Handles one message: starts a process, watches it, and turns its end into an ack or a nack.
 
 use super::head::{NoResult, RESULT_BYTES};
 use super::process::{End, Process};
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 const RETRY: i32 = 75;
 /// The exit code by which a handler says that no attempt can succeed: EX_DATAERR of sysexits.h.
 const REJECT: i32 = 65;
-/// How often a running handler is looked at: whether its lease is lost, or its time is over.
+/// How often a running handler is checked: whether its lease is lost, or its time is over.
 const LOOK: Duration = Duration::from_millis(50);
 /// How long a handler that was asked to end may take before it is killed.
 const TO_END: Duration = Duration::from_secs(2);
@@ -33,13 +33,13 @@ pub struct Handler {
     time_limit: Option<Duration>,
     grace: Duration,
     processes: Arc<Processes>,
-    /// Whether it was said that an output is too long for a result: once is enough.
+    /// Whether the warning that an output is too long for a result was logged.
     said_too_long: AtomicBool,
-    /// The same for an output whose end was not seen.
+    /// Whether the warning about an output whose end was not seen was logged.
     said_incomplete: AtomicBool,
 }
 
-/// The process groups of the handlers that run.
+/// The process groups of the running handlers.
 #[derive(Default)]
 pub struct Processes(Mutex<BTreeSet<i32>>);
 
@@ -54,7 +54,7 @@ impl Processes {
     }
 }
 
-/// Why a handler is ended before it has ended by itself.
+/// Why a handler is ended early.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cut {
     TimeLimit,
@@ -88,7 +88,7 @@ impl Handler {
         })
     }
 
-    /// Runs the command on a message: `Ok` acknowledges it, with what the command has written as its result.
+    /// Runs the command on a message. `Ok` acknowledges it, with the output of the command as its result.
     pub fn handle(&self, payload: &[u8], context: &Context) -> Result<Raw, Failure> {
         let mut command = Command::new(&self.program);
         command.args(&self.args).env("DQ_QUEUE", context.queue()).env("DQ_ATTEMPT", context.attempt().to_string());
@@ -108,12 +108,12 @@ impl Handler {
                 Err(Failure::retry(with_tail(&text, &end)))
             }
             Some(Cut::Stopped) => Err(Failure::retry(with_tail("ended because the worker stopped", &end))),
-            // The message is another worker's by now: what becomes of it is not said here.
+            // The message belongs to another worker by now, so this report is ignored.
             Some(Cut::LeaseLost) => Err(Failure::retry("the lease was lost")),
         }
     }
 
-    /// Waits for the end of a process, and brings it about if there is a reason to.
+    /// Waits for the end of a process, and ends it if there is a reason to.
     fn watch(&self, process: &mut Process, context: &Context) -> Option<Cut> {
         let begun = Instant::now();
         let mut stopping: Option<Instant> = None;
@@ -150,7 +150,7 @@ impl Handler {
         }
     }
 
-    /// A part of a result would be a wrong one, so a long or incomplete output is none. The work is done nevertheless.
+    /// A part of a result would be wrong, so a long or incomplete output is no result. The work is still done.
     fn result(&self, output: Result<Vec<u8>, NoResult>, context: &Context) -> Raw {
         let reason = match output {
             Ok(bytes) => return Raw(bytes),
@@ -175,7 +175,7 @@ impl Handler {
 
     fn not_started(&self, error: &io::Error, context: &Context) -> Failure {
         let text = format!("{} cannot be run: {error}", self.program.to_string_lossy());
-        // An id with a zero byte cannot be in an environment, at no attempt.
+        // An id with a zero byte can never be passed in an environment.
         let id: &[u8] = context.id().as_ref();
         if error.kind() == io::ErrorKind::InvalidInput && id.contains(&0) {
             Failure::reject(text)

@@ -1,9 +1,9 @@
-//! The first part of what a handler writes, which is its result unless it is too long or incomplete.
+//! The beginning of a handler's output, which is its result unless it is too long or incomplete.
 
 /// The largest result that a queue keeps.
 pub const RESULT_BYTES: usize = 65_536;
 
-/// What was added, as long as it is not too long.
+/// The output so far, unless it is too long.
 #[derive(Default)]
 pub struct Head {
     bytes: Vec<u8>,
@@ -11,10 +11,10 @@ pub struct Head {
     is_complete: bool,
 }
 
-/// Why what a handler wrote is no result.
+/// Why an output is not a result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NoResult {
-    /// It has so many bytes.
+    /// It has this many bytes.
     TooLong(usize),
     /// Its end was not seen.
     Incomplete,
@@ -24,7 +24,7 @@ impl Head {
     pub fn add(&mut self, bytes: &[u8]) {
         self.length = self.length.saturating_add(bytes.len());
         if self.length > RESULT_BYTES {
-            // A part of a result is none.
+            // A part of a result is not a result.
             self.bytes = Vec::new();
         } else {
             self.bytes.extend_from_slice(bytes);
@@ -36,7 +36,7 @@ impl Head {
         self.is_complete = true;
     }
 
-    /// All that was added.
+    /// Everything that was added.
     pub fn take(&mut self) -> Result<Vec<u8>, NoResult> {
         if self.length > RESULT_BYTES {
             Err(NoResult::TooLong(self.length))

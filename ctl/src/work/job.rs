@@ -1,4 +1,4 @@
-//! What a worker does with the messages of one queue.
+//! The job of a worker: what it does with the messages of one queue.
 
 use super::handler::{Handler, Processes};
 use super::post::{Post, Target};
@@ -30,7 +30,7 @@ pub enum Action {
     Post(Target),
 }
 
-/// What is done with each message. The value is its result; an empty one is none.
+/// Handles one message. The value is its result; an empty one means none.
 pub type Handle = Arc<dyn Fn(&[u8], &Context) -> Result<Raw, dq_client::Failure> + Send + Sync>;
 
 impl Job {

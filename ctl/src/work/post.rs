@@ -1,4 +1,4 @@
-//! What is done with one message: it is posted to a URL, and the answer becomes an ack or a nack.
+//! Handles one message: posts it to a URL, and turns the answer into an ack or a nack.
 
 use super::head::RESULT_BYTES;
 use crate::{failure, time};
@@ -49,7 +49,9 @@ impl Post {
     ) -> Result<Post, failure::Failure> {
         let wrong = || {
             let url = &target.url;
-            failure::Failure::usage(format!("{url} is no URL that can be posted to, such as https://example.org/hook"))
+            failure::Failure::usage(format!(
+                "{url} is not a URL that can be posted to, such as https://example.org/hook"
+            ))
         };
         let uri: Uri = target.url.parse().map_err(|_| wrong())?;
         let is_tls = match uri.scheme_str() {
@@ -158,7 +160,7 @@ fn tls() -> Result<TlsConfig, failure::Failure> {
         .build())
 }
 
-/// The text of an answer. One that is too long, or that breaks off, is no result: the message was accepted nevertheless.
+/// The text of an answer as a result. If it is too long or incomplete, there is no result; the message is still accepted.
 fn result_of(answer: Response<Body>) -> Raw {
     let mut text = Vec::new();
     let limit = u64::try_from(RESULT_BYTES).unwrap_or(u64::MAX).saturating_add(1);

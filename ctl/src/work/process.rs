@@ -1,7 +1,7 @@
 //! One process of a handler, in a process group of its own.
 //!
-//! The end of the process is awaited without freeing its number, so that its group can be ended afterwards and no other
-//! process is hit.
+//! Waits for the end of the process without freeing its number, so that its group can be ended afterwards without hitting
+//! another process.
 
 use super::head::{Head, NoResult};
 use super::relay;
@@ -16,9 +16,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// A pipe takes at least so many bytes at once, so a small payload needs no thread: PIPE_BUF.
+/// PIPE_BUF: a pipe takes at least this many bytes at once, so a small payload needs no thread.
 const PIPE: usize = 4096;
-/// How long the rest of the outputs is awaited after the end of a process. Its children may keep it open for ever.
+/// How long to wait for the rest of the outputs after the end of a process. Its children may keep them open for ever.
 const REST: Duration = Duration::from_millis(500);
 
 /// A process that runs.
@@ -27,7 +27,7 @@ pub struct Process {
     pid: Pid,
     /// Gets a message, or is closed, when the process has ended.
     ended: Receiver<()>,
-    /// Is closed when nobody can write to its outputs any more.
+    /// Is closed when nobody can write to its outputs any longer.
     closed: Receiver<()>,
     tail: Arc<Mutex<Tail>>,
     head: Arc<Mutex<Head>>,
@@ -69,7 +69,7 @@ impl Process {
         (ended, closed): (Sender<()>, Sender<()>),
     ) -> io::Result<()> {
         if let Some(mut input) = child.stdin.take() {
-            // A handler that does not read its input is no failure.
+            // A handler may ignore its input.
             if payload.len() <= PIPE {
                 let _ = input.write_all(payload);
             } else {

@@ -1,16 +1,16 @@
-//! Standard output of the handlers, passed on to that of this process without holding back whoever reads the handlers.
+//! Passes the standard output of the handlers on to that of this process, without blocking the threads that read it.
 
 use std::io::{self, Write};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// How much may wait to be written.
+/// The most bytes that wait to be written.
 const MOST: usize = 1 << 20;
-/// An output that takes nothing for so long is stalled. It is shorter than the rest of an output is awaited.
+/// An output that accepts nothing for this long is stalled. It is shorter than the wait for the rest of an output.
 const STALLED: Duration = Duration::from_millis(250);
 
-/// What is to be written by a thread of its own.
+/// Output that is written by a thread of its own.
 struct Relay {
     waiting: Mutex<Waiting>,
     changed: Condvar,

@@ -1,9 +1,9 @@
 //! The last part of a text that is too long to keep.
 
-/// The server keeps 1,024 bytes of an error; the rest is for what is said before it.
+/// The server keeps 1,024 bytes of an error; the rest is for the text before it.
 const KEPT: usize = 960;
 
-/// The last bytes of what was added.
+/// The last bytes that were added.
 #[derive(Default)]
 pub struct Tail {
     bytes: Vec<u8>,

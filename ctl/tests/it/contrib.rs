@@ -1,4 +1,4 @@
-//! What is in `contrib/` fits to what `dqctl` does.
+//! The files in `contrib/` match `dqctl`.
 
 use crate::dqctl::{ok, run, without_server};
 use crate::export::Export;

@@ -1,4 +1,4 @@
-//! The commands by hand.
+//! The daily commands.
 
 use crate::dqctl::{dqctl, json, ok, on_terminal, run, with_input, without_server};
 use crate::support::{eventually, Cluster, Server};

@@ -1,4 +1,4 @@
-//! Groups and done messages: by hand, and as results of workers.
+//! Groups and done messages: the commands, and the results of workers.
 
 use crate::dqctl::{command, dqctl, json, ok, with_input};
 use crate::support::{eventually, Server};
@@ -50,7 +50,7 @@ fn groups_lists_the_groups_of_a_queue() {
 }
 
 #[test]
-fn a_message_is_completed_and_awaited_by_hand() {
+fn a_message_is_completed_and_awaited() {
     let server = Server::start();
     for id in ["a", "b", "c"] {
         ok(&server, &["push", "q", "x", "--id", id, "--retain", "1h"]);
@@ -82,7 +82,7 @@ fn a_message_is_completed_and_awaited_by_hand() {
 }
 
 #[test]
-fn what_a_handler_writes_is_the_result_where_the_queue_retains() {
+fn what_a_handler_writes_is_the_result_if_the_queue_retains() {
     let server = Server::start();
     server.ask(&["DQ.CREATE", "q", "RETAIN", "3600000"]);
     let queue: Queue<Raw> = server.client().queue("q");

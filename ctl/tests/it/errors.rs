@@ -63,7 +63,7 @@ fn what_a_server_refuses_is_one_line_with_advice() {
 }
 
 #[test]
-fn help_and_version_are_no_errors() {
+fn help_and_version_are_not_errors() {
     for args in [&["--help"][..], &["push", "--help"], &["--version"]] {
         let ran = run(without_server(args));
         assert!(ran.code == 0 && ran.err.is_empty() && ran.out.contains("dqctl"), "{args:?}: {ran:?}");

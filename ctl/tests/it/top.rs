@@ -181,7 +181,7 @@ fn a_queue_shows_its_messages_and_one_in_full() {
     top.until("payload, 17 bytes\nline one\nline two");
     assert!(top.line("state").contains("ready"), "{}", top.text());
     ok(&server, &["cancel", "q", "first"]);
-    top.until("not there any more");
+    top.until("no longer exists");
     top.press(ESCAPE);
     top.until("There are no ready messages");
     top.press(ESCAPE);
@@ -251,7 +251,7 @@ fn messages_are_cancelled_redriven_and_run() {
     top.press("y");
     top.until("due now: a");
     assert!(state("a").contains("\"ready\""));
-    eventually("the list is read anew", || top.line("b ").contains("in 59m") && top.line("a ").is_empty());
+    eventually("the list is read again", || top.line("b ").contains("in 59m") && top.line("a ").is_empty());
     top.press(DOWN);
     top.press("c");
     top.until("Cancel c of q for good?");
@@ -435,7 +435,7 @@ fn sigterm_ends_it_though_the_terminal_takes_no_output() {
     let signal = |name: &str, pid: &str| {
         assert!(Command::new("kill").args([name, pid]).status().unwrap().success());
     };
-    // Whoever reads the terminal stops.
+    // The reader of the terminal stops.
     signal("-STOP", &script);
     let count = || {
         let io = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap();

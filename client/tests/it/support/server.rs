@@ -106,7 +106,7 @@ impl Server {
         line.unwrap_or_else(|| panic!("no {field} in {info}"))
     }
 
-    /// Waits until so many clients are blocked in a pop.
+    /// Waits until this many clients are blocked in a pop.
     pub fn until_blocked(&self, clients: usize) {
         let wanted = clients.to_string();
         eventually("clients are blocked", || self.info("dq", "dq_blocked_clients") == wanted);

@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// The longest body of a request.
 const BODY: usize = 4 * 1024 * 1024;
 
-/// What answers.
+/// Answers requests to the API.
 pub struct Api {
     client: Client,
     allow_writes: bool,
@@ -87,7 +87,7 @@ impl Api {
         }
     }
 
-    /// Takes note of a queue that was just read.
+    /// Notes the counts of a queue that was just read.
     fn seen(&self, queue: &[u8], sample: Option<Sample>) {
         self.find.learn(queue, sample.is_some());
         if let Some(sample) = sample {
@@ -96,7 +96,7 @@ impl Api {
     }
 }
 
-/// Why a request was not done: a status, and a text that says what to do.
+/// Why a request failed: a status, and a text that says what to do.
 #[derive(Debug)]
 pub struct Problem {
     status: u16,

@@ -1,4 +1,4 @@
-//! What is read: the servers, the queues, and their messages.
+//! Reads: the servers, the queues, and their messages.
 
 use super::{put, Answer, Api, Params, Problem};
 use crate::failure::Failure;
@@ -26,7 +26,7 @@ const FOUND: usize = 50;
 /// The fields of `INFO dq`, added up over all servers, without their prefix.
 pub type Totals = BTreeMap<String, i64>;
 
-/// The servers with their versions or errors, and what they have together.
+/// The servers with their versions or errors, and their totals.
 pub fn servers(client: &Client) -> Result<(Vec<Json>, Totals), Problem> {
     let (mut servers, mut totals) = (Vec::new(), Totals::new());
     for server in client.servers()? {
@@ -267,7 +267,7 @@ fn cut(mut message: Fields, limit: usize) -> Map<String, Json> {
             size = Some(payload.len());
             if payload.len() > limit {
                 payload.truncate(limit);
-                // No character is cut in two, so that a text stays one.
+                // No character is cut in two, so that text stays valid UTF-8.
                 if let Err(error) = std::str::from_utf8(payload) {
                     payload.truncate(if error.error_len().is_none() { error.valid_up_to() } else { limit });
                 }

@@ -1,5 +1,5 @@
-//! What is changed. Each action is one command, except those for many messages, which go in steps so that other clients of
-//! the server do not wait.
+//! Writes. Each action is one command, except those for many messages, which run in steps so that other clients of the
+//! server do not wait.
 
 use super::reads::{no_queue, state};
 use super::{put, Answer, Api, Params, Problem};
@@ -183,7 +183,7 @@ fn add_due(command: &mut Cmd, params: &Params) -> Result<bool, Problem> {
     Ok(true)
 }
 
-/// `None` is all of them, which has to be said.
+/// `None` means all of them, which must be asked for explicitly.
 fn count_or_all(params: &Params, choice: &str) -> Result<Option<i64>, Problem> {
     match (params.int("count", 1, MOST)?, params.flag("all")?) {
         (Some(_), true) => Err(Problem::wrong("give count or all, not both")),
@@ -192,8 +192,8 @@ fn count_or_all(params: &Params, choice: &str) -> Result<Option<i64>, Problem> {
     }
 }
 
-/// Sends a command for `wanted` messages of a state, or for all that there are now, in steps. Returns for how many it was
-/// done. Those that come to the state meanwhile may be among them, but do not make it go on.
+/// Sends a command in steps, for `wanted` messages of a state or for as many as there are now. Returns how many were changed.
+/// Messages that enter the state meanwhile may be among them, but do not prolong it.
 fn in_steps(
     api: &Api,
     params: &Params,

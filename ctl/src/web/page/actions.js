@@ -1,4 +1,4 @@
-// Everything that changes something: a question first, then the request, then a line about what was done.
+// Everything that changes something: a question, then the request, then a line about its outcome.
 
 import { write } from "./api.js";
 import { el, set, text } from "./dom.js";
@@ -143,7 +143,7 @@ function number(least, most) {
   };
 }
 
-/** Asks a question, and then runs what it is about. Errors stay in the question, so that it can be answered again. */
+/** Asks a question, and then runs the action. Errors are shown in the question, so that it can be answered again. */
 function ask({ title, words, fields = [], confirm, danger = false, run }) {
   const error = el("p", { class: "dialog-error", role: "alert" });
   const inputs = fields.map(input);

@@ -1,7 +1,7 @@
 // The API of this server. The token, if one is needed, is kept for this tab only.
 
 const TOKEN = "dq-token";
-/** After this time a request is given up, so that the page says that nothing answers. */
+/** Requests time out after this time, so that the page can report it. */
 const PATIENCE = 15000;
 
 export class Problem extends Error {

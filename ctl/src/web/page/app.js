@@ -1,4 +1,4 @@
-// The frame of the page: which view is shown, how it is kept up to date, and what is said if that fails.
+// The frame of the page: which view is shown, how it is kept up to date, and how failures are reported.
 //
 // A view is an element and a function that reads what it shows. The address has the view and its parameters after the #,
 // with the names that the API has.
@@ -19,13 +19,13 @@ const server = document.getElementById("server");
 const problem = document.getElementById("problem");
 const done = document.getElementById("done");
 
-/** What all views know: whether changes are allowed, and the last success. */
+/** State shared by all views: whether changes are allowed, and the last success. */
 const shared = { writes: false, known: false, refresh, say, learn };
 let current = null;
 let timer = 0;
 let lastGood = 0;
 
-/** Says what an action has done. */
+/** Reports the outcome of an action. */
 function say(words) {
   text(done, "");
   if (words) done.replaceChildren(el("p", {}, words, " ", el("button", { type: "button", class: "quiet", click: () => say("") }, "Dismiss")));
@@ -68,7 +68,7 @@ async function refresh() {
   if (!document.hidden && !main.querySelector("#token")) timer = setTimeout(refresh, EVERY);
 }
 
-/** Takes note of what the server allows. */
+/** Notes what the server allows. */
 function learn(answer) {
   shared.writes = answer.writes;
   shared.known = true;

@@ -65,7 +65,7 @@ export function sparkline() {
   return { node, update };
 }
 
-/** Rates per second between samples: `[at, total]` becomes `[at, rate]`. A total that fell began again. */
+/** Rates per second between samples: `[at, total]` becomes `[at, rate]`. A total that fell was reset. */
 export function rates(samples, column) {
   return samples.slice(1).map((sample, index) => {
     const before = samples[index];

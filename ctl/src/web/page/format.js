@@ -78,7 +78,7 @@ export function parseSpan(text) {
   return Math.round(total);
 }
 
-/** Text with all its characters to be seen. */
+/** Text in which all characters are visible. */
 export function visible(text) {
   return text.replace(HIDDEN, (mark) => `\\u{${mark.codePointAt(0).toString(16)}}`);
 }

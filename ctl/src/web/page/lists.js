@@ -1,4 +1,4 @@
-// What a queue holds: messages of a state, recurring messages, groups.
+// The contents of a queue: messages of a state, recurring messages, groups.
 
 import { read } from "./api.js";
 import { actions } from "./actions.js";
@@ -9,7 +9,7 @@ import { snippet } from "./payload.js";
 /** Messages at first, how many more at a time, and at most. */
 const STEP = 50;
 const MOST = 500;
-/** Pages of a walk through all messages for one reading, and how long a long walk rests, in ms. */
+/** The most pages of messages in one step of a walk, and the pause after a long walk, in ms. */
 const PAGES = 20;
 const REST = 60000;
 

@@ -51,7 +51,7 @@ export function overview(params, shared) {
     table.scrollIntoView({ block: "start" });
   }
 
-  /** The address follows, so that a link leads here again, but each letter is no step of its own. */
+  /** The address follows, so that it can be shared, but letters do not add steps to the history. */
   function remember() {
     const kept = Object.entries(state).filter(([name, value]) => value !== "" && value !== 0 && !(name === "sort" && value === "name"));
     history.replaceState(null, "", address("", Object.fromEntries(kept)));
@@ -62,7 +62,7 @@ export function overview(params, shared) {
     const query = { sort: asked.sort, offset: asked.offset, limit: PAGE };
     if (asked.contains) query.contains = asked.contains;
     const [server, queues] = await Promise.all([read("server"), read("queues", query)]);
-    // An answer to what was asked before is not shown.
+    // An answer to an earlier request is not shown.
     if (asked.contains !== state.contains || asked.sort !== state.sort || asked.offset !== state.offset) return;
     shared.learn(server);
     drawTotals(server);

@@ -3,7 +3,7 @@
 import { el, set, show, text } from "./dom.js";
 import { bytes, bytesOf, visible } from "./format.js";
 
-/** What is shown of bytes as hex. */
+/** How many bytes are shown as hex. */
 const HEX = 64 * 1024;
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 

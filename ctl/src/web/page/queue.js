@@ -110,7 +110,7 @@ function details() {
   return { node, read: async () => undefined, draw };
 }
 
-/** Settings of which a number means none or all. */
+/** Settings for which a number means none or all. */
 function meaning(field, value) {
   const none = ["ttl", "maxlen", "maxinflight", "maxpayload", "rate", "deadttl", "dedupe", "retain"];
   if (value === 0 && none.includes(field)) return field === "dedupe" || field === "retain" ? "off" : "no limit";

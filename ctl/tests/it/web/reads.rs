@@ -200,7 +200,7 @@ fn a_page_of_5000_queues_reads_only_its_own() {
         let page = web.read(&format!("/api/queues?limit=50&offset={offset}"));
         assert_eq!((page["queues"].as_array().unwrap().len(), &page["total"]), (50, &json!(5000)));
     }
-    // Those of the two pages, and the few of which the history is kept.
+    // Those of the two pages, and the few whose history is kept.
     assert!(calls() - before < 1_000, "{}", calls() - before);
     assert_eq!(web.read("/api/queues?offset=4999")["queues"][0]["queue"], "queue:4999");
     assert_eq!(web.read("/api/queues?contains=queue:123")["total"], 10);

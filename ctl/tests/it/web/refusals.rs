@@ -1,4 +1,4 @@
-//! Who is refused: foreign pages, those without a token, and clients that send too much or too slowly.
+//! Refusals: foreign pages, requests without a token, and clients that send too much or too slowly.
 
 use super::{answer, Web};
 use crate::dqctl::{dqctl, ok};
