@@ -114,7 +114,7 @@ func (c *consumer) consume() {
 		if err == nil {
 			err = c.handle(m)
 		}
-		if err != nil && !errors.Is(err, redis.Nil) { // the next command connects anew
+		if err != nil && !errors.Is(err, redis.Nil) { // the next command reconnects
 			log.Print(err)
 			time.Sleep(time.Second)
 		}

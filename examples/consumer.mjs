@@ -68,7 +68,7 @@ async function consume() {
       const pop = ['DQ.POP', QUEUE, 'LEASE', String(LEASE_MS), 'BLOCK', String(BLOCK_MS)];
       const messages = await waiting.sendCommand(pop);
       for (const message of messages ?? []) await handle(message); // null: nothing came in time
-    } catch (error) { // the client connects anew by itself
+    } catch (error) { // the client reconnects by itself
       console.error(error.message);
       await sleep(1_000);
     }

@@ -94,7 +94,7 @@ def consume():
             messages = waiting.execute_command("DQ.POP", QUEUE, "LEASE", LEASE_MS, "BLOCK", BLOCK_MS)
             for message in messages or []:  # None: nothing came in time
                 handle(*message)
-        except redis.RedisError as error:  # the next command connects anew
+        except redis.RedisError as error:  # the next command reconnects
             log.error(error)
             stopping.wait(1)
 

@@ -39,7 +39,7 @@ pub fn dump(client: &Client, args: &DumpArgs) -> Result<Outcome, Failure> {
         _ => Failure::failed(format!("standard output, or a temporary file in TMPDIR: {error}; the dump is not complete: free space, and dump again")),
     })?;
     if lost > 0 {
-        eprintln!("dqctl: not dumped: {lost} messages that are kept beside a delivery (REPLACE LATER)");
+        eprintln!("dqctl: not dumped: {lost} messages that wait for the end of a delivery (REPLACE LATER)");
     }
     Ok(Outcome::Done)
 }
