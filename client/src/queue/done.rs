@@ -56,9 +56,7 @@ impl<'a, T> Complete<'a, T> {
             return Err(too_large(result.len()));
         }
         let mut command = Command(command(self.queue.key(), &self.delivery, result.as_deref()));
-        if let Some(time) = self.retain {
-            command.option("RETAIN", millis(time));
-        }
+        command.maybe("RETAIN", self.retain.map(millis));
         self.queue.count_of(Some(command)).map(|completed| completed == 1)
     }
 }
@@ -70,9 +68,7 @@ pub(crate) fn too_large(bytes: usize) -> Error {
 pub(crate) fn command(key: &[u8], delivery: &[u8], result: Option<&[u8]>) -> redis::Cmd {
     let mut command = Command::new("DQ.COMPLETE", key);
     command.word(delivery);
-    if let Some(result) = result {
-        command.option("RESULT", result);
-    }
+    command.maybe("RESULT", result);
     command.0
 }
 

@@ -137,9 +137,7 @@ impl<T> Queue<T> {
     pub fn extend(&self, delivery: impl AsRef<[u8]>, lease: Option<Duration>) -> Result<Option<SystemTime>, Error> {
         let mut command = self.command("DQ.EXTEND");
         command.word(delivery.as_ref());
-        if let Some(lease) = lease {
-            command.option("LEASE", millis(lease));
-        }
+        command.maybe("LEASE", lease.map(millis));
         let value = self.harmless(&command)?;
         reply::optional(value, |value| reply::count(&value).map(time_of))
     }
@@ -200,9 +198,7 @@ impl<T> Queue<T> {
     pub fn bury(&self, id: impl AsRef<[u8]>, error: Option<&str>) -> Result<Option<State>, Error> {
         let mut command = self.command("DQ.BURY");
         command.word(id.as_ref());
-        if let Some(error) = error {
-            command.option("ERROR", error);
-        }
+        command.maybe("ERROR", error);
         self.state_of(Some(command))
     }
 
@@ -227,9 +223,7 @@ impl<T> Queue<T> {
     /// Those of every command.
     pub fn redrive_oldest(&self, count: Option<u32>, delay: Duration) -> Result<u64, Error> {
         let mut command = self.command("DQ.REDRIVE");
-        if let Some(count) = count {
-            command.option("COUNT", count);
-        }
+        command.maybe("COUNT", count);
         if !delay.is_zero() {
             command.option("DELAY", millis(delay));
         }
@@ -242,9 +236,7 @@ impl<T> Queue<T> {
     /// Those of every command.
     pub fn promote(&self, count: Option<u32>) -> Result<u64, Error> {
         let mut command = self.command("DQ.PROMOTE");
-        if let Some(count) = count {
-            command.option("COUNT", count);
-        }
+        command.maybe("COUNT", count);
         self.count_once(&command)
     }
 
@@ -260,9 +252,7 @@ impl<T> Queue<T> {
     fn purge_in(&self, states: &[State], count: Option<u32>, group: Option<&[u8]>) -> Result<u64, Error> {
         let mut command = self.command("DQ.PURGE");
         states.iter().for_each(|state| command.word(state.as_str()));
-        if let Some(count) = count {
-            command.option("COUNT", count);
-        }
+        command.maybe("COUNT", count);
         command.maybe("GROUP", group);
         self.count_once(&command)
     }
@@ -273,9 +263,7 @@ impl<T> Queue<T> {
     /// [`Error::NoQueue`] if it does not exist.
     pub fn pause(&self, time: Option<Duration>) -> Result<(), Error> {
         let mut command = self.command("DQ.PAUSE");
-        if let Some(time) = time {
-            command.option("FOR", millis(time));
-        }
+        command.maybe("FOR", time.map(millis));
         self.harmless(&command).map(drop)
     }
 

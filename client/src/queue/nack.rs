@@ -64,12 +64,8 @@ impl Nack {
     pub(crate) fn command(&self, key: &[u8], name: &[u8]) -> redis::Cmd {
         let mut command = Command::new("DQ.NACK", key);
         command.word(name);
-        if let Some(delay) = self.delay {
-            command.option("DELAY", millis(delay));
-        }
-        if let Some(error) = &self.error {
-            command.option("ERROR", error);
-        }
+        command.maybe("DELAY", self.delay.map(millis));
+        command.maybe("ERROR", self.error.as_deref());
         match self.kind {
             NackKind::Retry => {}
             NackKind::Dead => command.word("DEAD"),

@@ -81,30 +81,18 @@ impl Options {
         if self.priority != 0 {
             command.option("PRIORITY", self.priority);
         }
-        if let Some(retries) = self.retries {
-            command.option("RETRIES", retries);
-        }
-        if let Some(lease) = self.lease {
-            command.option("LEASE", millis(lease));
-        }
-        if let Some(ttl) = self.ttl {
-            command.option("TTL", millis(ttl));
-        }
+        command.maybe("RETRIES", self.retries);
+        command.maybe("LEASE", self.lease.map(millis));
+        command.maybe("TTL", self.ttl.map(millis));
         if self.replace {
             command.word("REPLACE");
         }
-        if let Some(wait) = self.max_wait {
-            command.option("MAXWAIT", millis(wait));
-        }
+        command.maybe("MAXWAIT", self.max_wait.map(millis));
         if self.later {
             command.word("LATER");
         }
-        if let Some(time) = self.retain {
-            command.option("RETAIN", millis(time));
-        }
-        if let Some(group) = &self.group {
-            command.option("GROUP", group);
-        }
+        command.maybe("RETAIN", self.retain.map(millis));
+        command.maybe("GROUP", self.group.as_deref());
     }
 
     /// A replacement is not repeated: if its first execution was delivered meanwhile, the second would be a new message.
@@ -243,9 +231,7 @@ impl<T> Push<'_, T> {
         let resend = if self.options.server_ids { Resend::Never } else { self.options.resend(id.is_some()) };
         let mut command = self.queue.command("DQ.PUSH");
         command.word(self.payload?);
-        if let Some(id) = &id {
-            command.option("ID", id.as_ref());
-        }
+        command.maybe("ID", id.as_ref().map(Id::as_ref));
         self.options.write(&mut command);
         let made = |id: Option<Id>| id.map_or(Pushed::Duplicate, Pushed::New);
         let (value, repeated) = match self.queue.answer(&command, resend) {

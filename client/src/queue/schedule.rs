@@ -155,28 +155,19 @@ impl<T> Schedule<'_, T> {
             }
             Some(Rule::Cron(expression, zone)) => {
                 command.option("CRON", expression);
-                if let Some(zone) = zone {
-                    command.option("TZ", zone);
-                }
+                command.maybe("TZ", zone);
             }
         }
-        let times =
-            [("AT", self.at.map(unix_ms)), ("UNTIL", self.until.map(unix_ms)), ("TIMES", self.times.map(u64::from))];
-        let spans = [("LEASE", self.lease.map(millis)), ("TTL", self.ttl.map(millis))];
-        for (name, value) in times.into_iter().chain(spans) {
-            if let Some(value) = value {
-                command.option(name, value);
-            }
-        }
+        command.maybe("AT", self.at.map(unix_ms));
+        command.maybe("UNTIL", self.until.map(unix_ms));
+        command.maybe("TIMES", self.times);
+        command.maybe("LEASE", self.lease.map(millis));
+        command.maybe("TTL", self.ttl.map(millis));
         if self.priority != 0 {
             command.option("PRIORITY", self.priority);
         }
-        if let Some(retries) = self.retries {
-            command.option("RETRIES", retries);
-        }
-        if let Some(group) = self.group {
-            command.option("GROUP", group);
-        }
+        command.maybe("RETRIES", self.retries);
+        command.maybe("GROUP", self.group);
         let answer = self.queue.answer(&command, Resend::Harmless).map_err(|failure| failure.error)?;
         match reply::text(&answer.value)?.as_str() {
             "created" => Ok(Declared::Created),

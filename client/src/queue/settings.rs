@@ -66,51 +66,30 @@ pub enum GroupOrder {
 
 impl Settings {
     pub(super) fn write(&self, command: &mut Command) {
-        let mut time = |name: &str, value: Option<Duration>| {
-            if let Some(value) = value {
-                command.option(name, millis(value));
-            }
-        };
-        time("LEASE", self.lease);
-        time("TTL", self.ttl);
-        time("DEADTTL", self.dead_ttl);
-        time("DEDUPE", self.dedupe);
-        time("RETAIN", self.retain);
-        if let Some(retries) = self.retries {
-            command.option("RETRIES", retries);
-        }
+        command.maybe("LEASE", self.lease.map(millis));
+        command.maybe("RETRIES", self.retries);
         if let Some((base, max)) = self.backoff {
             command.option("BACKOFF", millis(base));
             command.word(millis(max));
-            if let Some(jitter) = self.jitter {
-                command.option("JITTER", jitter);
-            }
+            command.maybe("JITTER", self.jitter);
         }
         if let Some((deliveries, period)) = self.rate {
             command.option("RATE", deliveries);
             command.word(millis(period));
         }
-        for (name, kept) in [("DEADLEN", self.dead_len), ("DONELEN", self.done_len)] {
-            if let Some(kept) = kept {
-                command.option(name, kept);
-            }
-        }
-        if let Some(order) = self.group_order {
-            command.option("GROUPORDER", order.as_str());
-        }
+        command.maybe("TTL", self.ttl.map(millis));
+        command.maybe("MAXLEN", self.max_len);
+        command.maybe("MAXINFLIGHT", self.max_inflight);
+        command.maybe("MAXPAYLOAD", self.max_payload);
+        command.maybe("DEADLEN", self.dead_len);
+        command.maybe("DEADTTL", self.dead_ttl.map(millis));
+        command.maybe("RETAIN", self.retain.map(millis));
+        command.maybe("DONELEN", self.done_len);
+        command.maybe("DEDUPE", self.dedupe.map(millis));
+        command.maybe("GROUPINFLIGHT", self.group_inflight);
+        command.maybe("GROUPORDER", self.group_order.map(GroupOrder::as_str));
         if let Some(forward) = &self.forward {
             forward.write(command);
-        }
-        let counts = [
-            ("MAXLEN", self.max_len),
-            ("MAXINFLIGHT", self.max_inflight),
-            ("MAXPAYLOAD", self.max_payload),
-            ("GROUPINFLIGHT", self.group_inflight),
-        ];
-        for (name, value) in counts {
-            if let Some(value) = value {
-                command.option(name, value);
-            }
         }
     }
 

@@ -1,10 +1,10 @@
 //! The programs in `examples/` do what their first lines say.
 
-use crate::support::{eventually, Server};
+use crate::support::{eventually, Process, Server};
 use dq_client::{Queue, Raw, State};
 use std::io::Read;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 /// `cargo test` builds the examples next to the tests.
 fn example(server: &Server, name: &str, args: &[&str]) -> Command {
@@ -23,28 +23,22 @@ fn run(server: &Server, name: &str, args: &[&str]) -> String {
 }
 
 /// An example that works until SIGTERM. It is killed if the test fails.
-struct Service(Child);
+struct Service(Process);
 
 impl Service {
     fn start(server: &Server, name: &str, args: &[&str]) -> Service {
-        Service(example(server, name, args).spawn().unwrap())
+        Service(Process(example(server, name, args).spawn().unwrap()))
     }
 
     /// Asks it to stop, and returns what it has written.
     fn stop(mut self) -> String {
-        let kill = format!("kill -TERM {}", self.0.id());
+        let child = &mut self.0 .0;
+        let kill = format!("kill -TERM {}", child.id());
         assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
         let mut text = String::new();
-        self.0.stdout.take().unwrap().read_to_string(&mut text).unwrap();
-        assert!(self.0.wait().unwrap().success());
+        child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+        assert!(child.wait().unwrap().success());
         text
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 

@@ -1,6 +1,6 @@
 //! Queues: each method does what its command does, in both protocols.
 
-use crate::support::{eventually, Server};
+use crate::support::{eventually, in_both_protocols, Server};
 use dq_client::{
     cmd, Client, Declared, Error, Forward, GroupOrder, Json, Nack, Pushed, Queue, Raw, Resend, Settings, State,
 };
@@ -17,13 +17,6 @@ struct Mail {
 
 fn mail(to: &str) -> Mail {
     Mail { to: to.to_owned(), urgent: false }
-}
-
-fn in_both_protocols(test: impl Fn(Client)) {
-    for protocol in [2, 3] {
-        let server = Server::start();
-        test(Client::open(&format!("{}?protocol={protocol}", server.url())).unwrap());
-    }
 }
 
 #[test]

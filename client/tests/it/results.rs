@@ -1,6 +1,6 @@
 //! Done messages and their results: completing, waiting, and what handlers return.
 
-use crate::support::{eventually, Server};
+use crate::support::{eventually, in_both_protocols, Server};
 use dq_client::{Client, Context, Error, Failure, Json, Options, Queue, Raw, Settings, State, Worker};
 use std::time::{Duration, SystemTime};
 
@@ -10,13 +10,6 @@ const LONG: Duration = Duration::from_secs(60);
 #[derive(serde::Serialize, serde::Deserialize, PartialEq, Debug)]
 struct Sum {
     total: u64,
-}
-
-fn in_both_protocols(test: impl Fn(Client)) {
-    for protocol in [2, 3] {
-        let server = Server::start();
-        test(Client::open(&format!("{}?protocol={protocol}", server.url())).unwrap());
-    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::cli::{IdsArgs, PauseArgs, QueueArgs, RedriveArgs, RescheduleArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 use crate::reply::{int, unexpected};
-use crate::time;
+use crate::time::{millis, span};
 use dq_client::{cmd, Client, Resend};
 use serde_json::json;
 use std::time::{Duration, UNIX_EPOCH};
@@ -65,7 +65,7 @@ pub fn redrive(client: &Client, args: &RedriveArgs, output: &Output) -> Result<O
 
 pub fn pause(client: &Client, args: &PauseArgs, output: &Output) -> Result<Outcome, Failure> {
     queue(client, &args.queue).pause(args.time)?;
-    let text = args.time.map_or_else(|| "paused".to_owned(), |time| format!("paused for {}", time::span(millis(time))));
+    let text = args.time.map_or_else(|| "paused".to_owned(), |time| format!("paused for {}", span(millis(time))));
     output.result(&text, json!({ "queue": args.queue, "paused": 1 }))?;
     Ok(Outcome::Done)
 }
@@ -74,8 +74,4 @@ pub fn resume(client: &Client, args: &QueueArgs, output: &Output) -> Result<Outc
     queue(client, &args.queue).resume()?;
     output.result("resumed", json!({ "queue": args.queue, "paused": 0 }))?;
     Ok(Outcome::Done)
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -7,7 +7,7 @@ use crate::message::with_distance;
 use crate::output::{Output, Table};
 use crate::queues;
 use crate::reply::Fields;
-use crate::time::span;
+use crate::time::{millis, span};
 use dq_client::{cmd, Client, Histogram, Resend};
 use serde_json::Value as Json;
 
@@ -97,7 +97,7 @@ pub fn stats(client: &Client, args: &QueueArgs, output: &Output) -> Result<Outco
     }
     pairs.push(("pops-empty".to_owned(), stats.pops_empty.to_string()));
     pairs.push(("waiting-clients".to_owned(), stats.waiting_clients.to_string()));
-    pairs.push(("rate-limited".to_owned(), span(u64::try_from(stats.rate_limited.as_millis()).unwrap_or(u64::MAX))));
+    pairs.push(("rate-limited".to_owned(), span(millis(stats.rate_limited))));
     output.pairs(&pairs)?;
     Ok(Outcome::Done)
 }

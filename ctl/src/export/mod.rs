@@ -5,7 +5,7 @@ mod text;
 
 use crate::cli::ExportArgs;
 use crate::failure::{Failure, Outcome};
-use crate::http::{self, Answer};
+use crate::http;
 use dq_client::Client;
 use queues::Exporter;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -17,10 +17,10 @@ pub fn export(client: &Client, args: ExportArgs) -> Result<Outcome, Failure> {
     let exporter = Exporter::new(client.clone(), args.pattern, args.max_queues, args.every);
     let client = client.clone();
     http::serve(&args.listen, move |path| match path {
-        "/metrics" => Some(Answer::ok(exporter.metrics())),
+        "/metrics" => Some(http::metrics(200, exporter.metrics())),
         "/healthz" => Some(match client.ping() {
-            Ok(()) => Answer::ok("ok\n".to_owned()),
-            Err(error) => Answer::unavailable(format!("{error}\n")),
+            Ok(()) => http::metrics(200, "ok\n"),
+            Err(error) => http::metrics(503, format!("{error}\n")),
         }),
         _ => None,
     })?;

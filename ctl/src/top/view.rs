@@ -5,7 +5,7 @@ use super::queues::{Row, Sort};
 use super::text::{count, cut, left, payload, right, shown, shown_bytes, wrapped, Line, Style};
 use crate::message;
 use crate::reply::Fields;
-use crate::time::span;
+use crate::time::{millis, span};
 use dq_client::State;
 use std::time::Duration;
 use unicode_width::UnicodeWidthStr;
@@ -194,7 +194,7 @@ fn rate(rate: Option<f64>) -> String {
 }
 
 fn late(late: Option<Duration>) -> String {
-    late.map_or_else(|| "-".to_owned(), |late| span(u64::try_from(late.as_millis()).unwrap_or(u64::MAX)))
+    late.map_or_else(|| "-".to_owned(), |late| span(millis(late)))
 }
 
 fn cell(column: &str, row: &Row) -> (Style, String) {

@@ -103,7 +103,7 @@ impl Handler {
         match cut {
             None => verdict(&end).map(|()| self.result(end.output, context)),
             Some(Cut::TimeLimit) => {
-                let limit = self.time_limit.map_or(0, |limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
+                let limit = self.time_limit.map_or(0, time::millis);
                 let text = format!("ended at the time limit of {}", time::span(limit));
                 Err(Failure::retry(with_tail(&text, &end)))
             }

@@ -13,7 +13,7 @@ mod workers;
 use crate::cli::WorkArgs;
 use crate::connection::Connection;
 use crate::failure::{Failure, Outcome};
-use crate::http::{self, Answer};
+use crate::http;
 use crate::visible::visible;
 use dq_client::Error;
 use job::Job;
@@ -44,8 +44,8 @@ pub fn work(connection: &Connection, args: &WorkArgs, patience: Duration) -> Res
     if let Some(address) = args.listen.as_ref().or(listen.as_ref()) {
         let metrics = workers.metrics();
         http::serve(address, move |path| match path {
-            "/metrics" => Some(Answer::ok(metrics.prometheus())),
-            "/healthz" => Some(Answer::ok("ok\n".to_owned())),
+            "/metrics" => Some(http::metrics(200, metrics.prometheus())),
+            "/healthz" => Some(http::metrics(200, "ok\n")),
             _ => None,
         })?;
     }

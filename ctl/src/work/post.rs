@@ -102,8 +102,8 @@ impl Post {
         match request.send(payload) {
             Ok(answer) => self.verdict(answer, context),
             Err(ureq::Error::Timeout(_)) => {
-                let limit = u64::try_from(self.time_limit.as_millis()).unwrap_or(u64::MAX);
-                Err(Failure::retry(format!("no answer within the time limit of {}", time::span(limit))))
+                let limit = time::span(time::millis(self.time_limit));
+                Err(Failure::retry(format!("no answer within the time limit of {limit}")))
             }
             Err(error) => Err(Failure::retry(format!("cannot post: {error}"))),
         }

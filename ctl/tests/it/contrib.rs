@@ -3,11 +3,11 @@
 use crate::dqctl::{ok, run, without_server};
 use crate::export::Export;
 use crate::http::get;
-use crate::support::{eventually, free_port, Server};
+use crate::support::{eventually, free_port, Process, Server};
 use serde_json::Value as Json;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 fn contrib(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../contrib").join(path)
@@ -191,16 +191,6 @@ fn promtool_accepts_the_alerts() {
     }
 }
 
-struct Prometheus(Child, PathBuf);
-
-impl Drop for Prometheus {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-        let _ = std::fs::remove_dir_all(&self.1);
-    }
-}
-
 #[test]
 #[ignore = "needs prometheus: make test-prometheus"]
 fn prometheus_scrapes_export_and_answers_the_dashboard() {
@@ -208,8 +198,7 @@ fn prometheus_scrapes_export_and_answers_the_dashboard() {
     ok(&server, &["push", "q\"1", "x", "--id", "m"]);
     server.ask(&["DQ.POP", "q\"1", "NOACK"]);
     let export = Export::start(&server, &[]);
-    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("prometheus-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).unwrap();
+    let dir = server.dir();
     let configuration = read("prometheus/prometheus.yml")
         .replace("15s", "200ms")
         .replace("export:9899", &export.address)
@@ -224,7 +213,7 @@ fn prometheus_scrapes_export_and_answers_the_dashboard() {
         .stdout(Stdio::null())
         .spawn()
         .expect("prometheus");
-    let _prometheus = Prometheus(child, dir);
+    let _prometheus = Process(child);
     let query = |expression: &str| {
         let encoded: String = expression.bytes().map(|byte| format!("%{byte:02X}")).collect();
         let (_, text) = get(&address, &format!("/api/v1/query?query={encoded}"))?;

@@ -1,13 +1,8 @@
 //! The daily commands.
 
-use crate::dqctl::{dqctl, json, ok, on_terminal, run, with_input, without_server};
+use crate::dqctl::{dqctl, field, json, ok, on_terminal, run, with_input, without_server};
 use crate::support::{eventually, Cluster, Server};
 use serde_json::json;
-
-/// A field of a message.
-fn field(server: &Server, id: &str, name: &str) -> serde_json::Value {
-    json(server, &["get", "q", id])[0][name].clone()
-}
 
 #[test]
 fn a_push_prints_the_id_and_keeps_its_options() {
@@ -23,10 +18,10 @@ fn a_push_prints_the_id_and_keeps_its_options() {
     );
     assert_eq!(message["due"].as_i64().unwrap() - message["created"].as_i64().unwrap(), 5_400_000);
     assert_eq!(ok(&server, &["push", "q", "x", "--id", "at", "--at", "2096-12-01T09:00+01:00"]), "at\n");
-    assert_eq!(field(&server, "at", "due"), json!(4_005_187_200_000_i64));
+    assert_eq!(field(&server, "q", "at", "due"), json!(4_005_187_200_000_i64));
     assert_eq!(json(&server, &["push", "q", "x", "--id", "j"]), [json!({ "id": "j" })]);
     let generated = ok(&server, &["push", "q", "x"]);
-    assert_eq!(field(&server, generated.trim(), "state"), "ready");
+    assert_eq!(field(&server, "q", generated.trim(), "state"), "ready");
 }
 
 #[test]
@@ -37,8 +32,8 @@ fn a_payload_is_read_from_standard_input_byte_for_byte() {
     assert_eq!(with_input(&server, &["push", "q", "-", "--id", "n"], b"dash").out, "n\n");
     let raw = crate::dqctl::command(&server, &["get", "q", "m", "--payload"]).output().unwrap();
     assert_eq!(raw.stdout, payload);
-    assert_eq!(field(&server, "m", "payload-base64"), "YQoA/w==");
-    assert_eq!(field(&server, "n", "payload"), "dash");
+    assert_eq!(field(&server, "q", "m", "payload-base64"), "YQoA/w==");
+    assert_eq!(field(&server, "q", "n", "payload"), "dash");
 }
 
 #[test]
@@ -48,7 +43,7 @@ fn a_duplicate_push_exits_with_1() {
     let again = dqctl(&server, &["push", "q", "two", "--id", "m"]);
     assert_eq!((again.code, again.out.as_str(), again.err.lines().count()), (1, "", 1), "{again:?}");
     assert_eq!(ok(&server, &["push", "q", "two", "--id", "m", "--replace"]), "m\n");
-    assert_eq!(field(&server, "m", "payload"), "two");
+    assert_eq!(field(&server, "q", "m", "payload"), "two");
 }
 
 #[test]
@@ -106,9 +101,12 @@ fn reschedule_changes_the_due_time_and_the_priority() {
     let server = Server::start();
     ok(&server, &["push", "q", "x", "--id", "m", "--in", "1h"]);
     ok(&server, &["reschedule", "q", "m", "--at", "2096-12-01T09:00+01:00", "--priority", "7"]);
-    assert_eq!((field(&server, "m", "due"), field(&server, "m", "priority")), (json!(4_005_187_200_000_i64), json!(7)));
+    assert_eq!(
+        (field(&server, "q", "m", "due"), field(&server, "q", "m", "priority")),
+        (json!(4_005_187_200_000_i64), json!(7))
+    );
     ok(&server, &["reschedule", "q", "m", "--in", "0"]);
-    eventually("the message is ready", || field(&server, "m", "state") == "ready");
+    eventually("the message is ready", || field(&server, "q", "m", "state") == "ready");
 }
 
 #[test]
@@ -118,10 +116,13 @@ fn redrive_makes_dead_messages_live_again() {
         ok(&server, &["push", "q", "x", "--id", id]);
         server.ask(&["DQ.BURY", "q", id, "ERROR", "no such user"]);
     }
-    assert_eq!(field(&server, "a", "error"), "no such user");
+    assert_eq!(field(&server, "q", "a", "error"), "no such user");
     assert_eq!(ok(&server, &["redrive", "q", "b"]), "1\n");
     assert_eq!(ok(&server, &["redrive", "q", "-n", "1", "--in", "1h"]), "1\n");
-    assert_eq!((field(&server, "a", "state"), field(&server, "b", "state")), (json!("delayed"), json!("ready")));
+    assert_eq!(
+        (field(&server, "q", "a", "state"), field(&server, "q", "b", "state")),
+        (json!("delayed"), json!("ready"))
+    );
     assert_eq!(json(&server, &["redrive", "q"]), [json!({ "redriven": 2 })]);
     assert_eq!(ok(&server, &["redrive", "q"]), "0\n");
 }
@@ -227,7 +228,7 @@ fn a_schedule_is_declared_once_and_listed() {
         .collect();
     rules.sort();
     assert_eq!(rules, ["report: 0 9 * * mon-fri Europe/Berlin", "tick: every 2h"]);
-    assert_eq!(field(&server, "report", "tz"), "Europe/Berlin");
+    assert_eq!(field(&server, "q", "report", "tz"), "Europe/Berlin");
 }
 
 #[test]

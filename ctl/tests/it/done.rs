@@ -1,8 +1,8 @@
 //! Groups and done messages: the commands, and the results of workers.
 
-use crate::dqctl::{command, dqctl, json, ok, with_input};
+use crate::dqctl::{command, dqctl, field, json, ok, with_input};
 use crate::support::{eventually, Server};
-use crate::work::{field, written, Work};
+use crate::work::{written, Work};
 use dq_client::{Queue, Raw};
 use serde_json::json;
 use std::process::Stdio;

@@ -48,6 +48,12 @@ pub fn json(server: &Server, args: &[&str]) -> Vec<serde_json::Value> {
     ok(server, &args).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
+/// A field of a message.
+#[track_caller]
+pub fn field(server: &Server, queue: &str, id: &str, name: &str) -> serde_json::Value {
+    json(server, &["get", queue, id]).remove(0)[name].take()
+}
+
 pub fn with_input(server: &Server, args: &[&str], input: &[u8]) -> Ran {
     let mut command = command(server, args);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

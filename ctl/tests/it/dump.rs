@@ -1,6 +1,6 @@
 //! `dqctl dump` and `dqctl load`.
 
-use crate::dqctl::{command, dqctl, ok, with_input};
+use crate::dqctl::{command, dqctl, field, ok, with_input};
 use crate::support::{eventually, Cluster, Server};
 use dq_client::Value;
 use serde_json::{json, Value as Json};
@@ -32,10 +32,6 @@ fn pop_all(server: &Server, queue: &str) -> Vec<String> {
         }
     }
     ids
-}
-
-fn field(server: &Server, queue: &str, id: &str, name: &str) -> Json {
-    crate::dqctl::json(server, &["get", queue, id])[0][name].clone()
 }
 
 /// The lines without what a load does not keep.

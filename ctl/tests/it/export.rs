@@ -2,13 +2,13 @@
 
 use crate::dqctl::{command, ok};
 use crate::http::get;
-use crate::support::{eventually, free_port, Server};
+use crate::support::{eventually, free_port, Process, Server};
 use crate::work::Work;
 use dq_client::Raw;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 pub struct Export {
-    child: Child,
+    child: Process,
     pub address: String,
 }
 
@@ -18,7 +18,7 @@ impl Export {
         let address = format!("127.0.0.1:{}", free_port());
         let args = [&["export", "--listen", &address], options].concat();
         let child = command(server, &args).stderr(Stdio::null()).spawn().unwrap();
-        let export = Export { child, address };
+        let export = Export { child: Process(child), address };
         eventually("it answers", || get(&export.address, "/healthz").is_some());
         export
     }
@@ -36,13 +36,6 @@ impl Export {
     /// The value of a metric with its labels, as `dq_paused{queue="q"}`.
     fn value(&self, name: &str) -> Option<f64> {
         value(&self.metrics(), name)
-    }
-}
-
-impl Drop for Export {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -207,9 +200,9 @@ fn export_needs_no_more_rights_than_the_page_says() {
 fn sigterm_ends_export_with_0() {
     let server = Server::start();
     let mut export = Export::start(&server, &[]);
-    let killed = Command::new("kill").arg(export.child.id().to_string()).status().unwrap();
+    let killed = Command::new("kill").arg(export.child.0.id().to_string()).status().unwrap();
     assert!(killed.success());
-    assert_eq!(export.child.wait().unwrap().code(), Some(0));
+    assert_eq!(export.child.0.wait().unwrap().code(), Some(0));
     let taken = crate::dqctl::dqctl(&server, &["export", "--listen", "256.0.0.1:1"]);
     assert_eq!((taken.code, taken.err.lines().count()), (3, 1), "{taken:?}");
 }

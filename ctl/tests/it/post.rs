@@ -1,10 +1,9 @@
 //! `dqctl work --post`: web servers that handle messages.
 
-use crate::dqctl::{command, json, ok, run};
+use crate::dqctl::{command, field, json, ok, run};
 use crate::http::Web;
 use crate::support::{eventually, free_port, Server};
 use crate::work::Work;
-use serde_json::Value;
 use std::time::Duration;
 
 fn server() -> Server {
@@ -18,10 +17,6 @@ fn until_answered(server: &Server) {
     eventually("all are answered", || {
         server.text(&["DQ.LEN", "q", "ready"]) == "0" && server.text(&["DQ.LEN", "q", "inflight"]) == "0"
     });
-}
-
-fn field(server: &Server, id: &str, name: &str) -> Value {
-    json(server, &["get", "q", id]).remove(0)[name].clone()
 }
 
 #[test]
@@ -52,15 +47,15 @@ fn answers_ack_retry_and_reject() {
     let work = Work::with(&server, &["-q", "q=4", "--post", &web.url, "--retry-on", "409,418"]);
     until_answered(&server);
     for answer in retried {
-        assert_eq!(field(&server, &answer[..3], "state"), "delayed", "{answer}");
+        assert_eq!(field(&server, "q", &answer[..3], "state"), "delayed", "{answer}");
     }
     for answer in rejected {
-        assert_eq!(field(&server, &answer[..3], "reason"), "rejected", "{answer}");
+        assert_eq!(field(&server, "q", &answer[..3], "reason"), "rejected", "{answer}");
     }
     assert_eq!(server.text(&["DQ.LEN", "q"]), retried.len().to_string());
-    let error = field(&server, "404", "error");
+    let error = field(&server, "q", "404", "error");
     assert_eq!(error, "404 Not Found: because of this");
-    assert!(field(&server, "302", "error").as_str().unwrap().starts_with("302"));
+    assert!(field(&server, "q", "302", "error").as_str().unwrap().starts_with("302"));
     assert!(web.requests().iter().all(|request| request.path == "/"));
     assert_eq!(work.stop().code, 0);
 }
@@ -74,7 +69,9 @@ fn a_server_can_ask_for_a_later_attempt() {
     ok(&server, &["push", "q", "503 A\nRetry-After: Fri, 31 Dec 2010 23:59:59 GMT", "--id", "past", "--retries", "0"]);
     let work = Work::with(&server, &["-q", "q", "--post", &web.url]);
     until_answered(&server);
-    let wait = |id: &str| field(&server, id, "due").as_i64().unwrap() - field(&server, id, "created").as_i64().unwrap();
+    let wait = |id: &str| {
+        field(&server, "q", id, "due").as_i64().unwrap() - field(&server, "q", id, "created").as_i64().unwrap()
+    };
     assert!((120_000..600_000).contains(&wait("429")), "{}", wait("429"));
     assert!((3_600_000..4_000_000).contains(&wait("503")), "{}", wait("503"));
     assert_eq!(json(&server, &["info", "q"])[0]["paused"], 0);
@@ -120,15 +117,15 @@ fn broken_connections_and_silence_are_retried() {
     let work = Work::with(&server, &["-q", "q=2", "--post", &web.url, "--time-limit", "1s"]);
     until_answered(&server);
     assert_eq!(
-        (field(&server, "drop", "state"), field(&server, "hang", "state")),
+        (field(&server, "q", "drop", "state"), field(&server, "q", "hang", "state")),
         ("delayed".into(), "delayed".into())
     );
-    assert_eq!(field(&server, "hang", "error"), "no answer within the time limit of 1s");
+    assert_eq!(field(&server, "q", "hang", "error"), "no answer within the time limit of 1s");
     assert_eq!(work.stop().code, 0);
     ok(&server, &["push", "q", "x", "--id", "refused"]);
     let work = Work::with(&server, &["-q", "q", "--post", &format!("http://127.0.0.1:{}", free_port())]);
     until_answered(&server);
-    assert!(field(&server, "refused", "error").as_str().unwrap().starts_with("cannot post: "));
+    assert!(field(&server, "q", "refused", "error").as_str().unwrap().starts_with("cannot post: "));
     assert_eq!(work.stop().code, 0);
 }
 

@@ -1,15 +1,15 @@
 //! `dqctl work`: commands that handle messages.
 
-use crate::dqctl::{command, ok, run, Ran};
-use crate::support::{eventually, Server};
+use crate::dqctl::{command, field, ok, run, Ran};
+use crate::support::{eventually, Process, Server};
 use std::io::Read;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A worker that runs. It is killed if the test fails.
 pub struct Work {
-    child: Child,
+    child: Process,
 }
 
 impl Work {
@@ -28,7 +28,7 @@ impl Work {
 
     pub fn of(mut command: Command) -> Work {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        Work { child: command.spawn().unwrap() }
+        Work { child: Process(command.spawn().unwrap()) }
     }
 
     /// The same, and what it writes to standard error goes to the file `log`.
@@ -37,20 +37,20 @@ impl Work {
         let mut command = command(server, &args);
         let log = std::fs::File::create(server.dir().join("log.dqctl")).unwrap();
         command.env("DIR", server.dir()).stdout(Stdio::null()).stderr(log);
-        Work { child: command.spawn().unwrap() }
+        Work { child: Process(command.spawn().unwrap()) }
     }
 
     pub fn id(&self) -> u32 {
-        self.child.id()
+        self.child.0.id()
     }
 
     /// Waits until it has ended with 0.
     pub fn until_ended(mut self) {
-        assert_eq!(self.child.wait().unwrap().code(), Some(0));
+        assert_eq!(self.child.0.wait().unwrap().code(), Some(0));
     }
 
     pub fn signal(&self, name: &str) {
-        let status = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
+        let status = Command::new("kill").args([&format!("-{name}"), &self.child.0.id().to_string()]).status();
         assert!(status.unwrap().success());
     }
 
@@ -62,18 +62,11 @@ impl Work {
 
     fn ended(mut self) -> Ran {
         let (mut out, mut err) = (String::new(), String::new());
-        let mut errors = self.child.stderr.take().unwrap();
-        self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+        let mut errors = self.child.0.stderr.take().unwrap();
+        self.child.0.stdout.take().unwrap().read_to_string(&mut out).unwrap();
         errors.read_to_string(&mut err).unwrap();
-        let code = self.child.wait().unwrap().code().expect("an exit code");
+        let code = self.child.0.wait().unwrap().code().expect("an exit code");
         Ran { code, out, err }
-    }
-}
-
-impl Drop for Work {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -83,10 +76,6 @@ pub fn written(server: &Server, name: &str) -> String {
 
 fn dir(server: &Server) -> PathBuf {
     server.dir().to_owned()
-}
-
-pub fn field(server: &Server, queue: &str, id: &str, name: &str) -> serde_json::Value {
-    crate::dqctl::json(server, &["get", queue, id]).remove(0)[name].clone()
 }
 
 /// Whether a process runs.

@@ -1,9 +1,9 @@
 //! `dqctl work --config`: many queues in one file, which is read again at SIGHUP.
 
-use crate::dqctl::{command, ok, run};
+use crate::dqctl::{command, field, ok, run};
 use crate::http::{get, Web};
 use crate::support::{eventually, free_port, Server};
-use crate::work::{field, is_alive, written, Work};
+use crate::work::{is_alive, written, Work};
 
 /// Writes the file.
 fn configure(server: &Server, text: &str) -> String {

@@ -175,6 +175,14 @@ impl Drop for Server {
     }
 }
 
+/// Runs a test with a client of RESP2 and with one of RESP3.
+pub fn in_both_protocols(test: impl Fn(Client)) {
+    for protocol in [2, 3] {
+        let server = Server::start();
+        test(Client::open(&format!("{}?protocol={protocol}", server.url())).expect("a client"));
+    }
+}
+
 pub fn free_port() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     listener.local_addr().expect("its address").port()

@@ -6,15 +6,15 @@ mod refusals;
 mod writes;
 
 use crate::dqctl::command;
-use crate::support::{eventually, free_port, Server};
+use crate::support::{eventually, free_port, Process, Server};
 use serde_json::Value as Json;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 
 /// A running `dqctl web`.
 struct Web {
-    child: Child,
+    child: Process,
     port: u16,
 }
 
@@ -53,7 +53,7 @@ impl Web {
         let address = format!("{host}:{port}");
         let args = [&["web", "--listen", &address], options].concat();
         let child = command(server, &args).stderr(Stdio::null()).spawn().unwrap();
-        let web = Web { child, port };
+        let web = Web { child: Process(child), port };
         eventually("it answers", || TcpStream::connect(("127.0.0.1", port)).is_ok());
         web
     }
@@ -100,13 +100,6 @@ impl Web {
         let answer = self.post(action, &body);
         assert_eq!(answer.status, 200, "{action} {body}: {answer:?}");
         answer.json()
-    }
-}
-
-impl Drop for Web {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

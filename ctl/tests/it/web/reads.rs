@@ -284,6 +284,6 @@ fn sigterm_ends_web_with_0() {
     let server = Server::start();
     let mut web = Web::start(&server, &[]);
     let _idle = web.connect();
-    assert!(Command::new("kill").arg(web.child.id().to_string()).status().unwrap().success());
-    assert_eq!(web.child.wait().unwrap().code(), Some(0));
+    assert!(Command::new("kill").arg(web.child.0.id().to_string()).status().unwrap().success());
+    assert_eq!(web.child.0.wait().unwrap().code(), Some(0));
 }
