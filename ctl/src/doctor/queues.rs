@@ -80,7 +80,7 @@ fn settings(info: &Fields, about: &mut About) {
     let (limit, refused) = (number(info, "maxlen"), number(info, "rejected-full"));
     if limit > 0 && held >= limit {
         let what = format!("it is full: {held} of {limit} messages, and {refused} pushes were refused so far");
-        let why = "producers are answered QUEUEFULL, and lose the message if they do not keep it";
+        let why = "producers get the error QUEUEFULL, and lose the message if they do not keep it";
         about.critical("full", what, why, "add consumers, or raise MAXLEN with DQ.ALTER");
     } else if limit > 0 && held / 9 >= limit / 10 {
         let what = format!("it is nearly full: {held} of {limit} messages");
@@ -104,7 +104,7 @@ fn settings(info: &Fields, about: &mut About) {
     if let Some(since) = info.int("forward-failing-since") {
         let length = span(u64::try_from(now_ms().saturating_sub(since)).unwrap_or(0));
         let what = format!("forwarding has failed for {length}: {}", info.text("forward-error"));
-        let advice = "mend the target, or choose another one with DQ.ALTER FORWARD";
+        let advice = "repair the target, or choose another one with DQ.ALTER FORWARD";
         about.critical("forward", what, "its messages wait until it works again", advice);
     }
 }
@@ -177,7 +177,7 @@ fn dead(client: &Client, name: &[u8], info: &Fields, limits: &Limits, about: &mu
         let advice = "look at them with dqctl peek QUEUE dead; then redrive or cancel them, or set DEADTTL";
         about.warning("dead", what, "nobody looks at them, and they take memory", advice);
     } else if read < dead {
-        let what = format!("it has {dead} dead messages, of which the newest {read} were looked at");
+        let what = format!("it has {dead} dead messages; only the newest {read} were read");
         about.note("dead", what, "older ones may have been forgotten", "set DEADLEN or DEADTTL with DQ.ALTER");
     }
     Ok(())

@@ -86,7 +86,7 @@ fn writes(info: &ServerInfo, about: &mut About) {
     ] {
         if !matches!(info.text(field), "ok" | "") {
             let why = "the next crash loses more than expected, and the server may refuse writes";
-            let advice = "look into the log of the server: the disk may be full, or memory for the fork missing";
+            let advice = "read the log of the server: the disk may be full, or there is too little memory for the fork";
             about.critical("writes", what, why, advice);
         }
     }
@@ -118,7 +118,7 @@ fn memory(info: &ServerInfo, about: &mut About) {
 fn replica(info: &ServerInfo, about: &mut About) {
     if info.text("master_link_status") != "up" {
         let why = "a failover to this replica would forget all that happened since";
-        let advice = "look into its log, and whether it reaches its master";
+        let advice = "read its log, and check whether it can reach its master";
         about.critical("replica-link", "the link of this replica to its master is down", why, advice);
     }
 }
@@ -165,7 +165,7 @@ fn timer(info: &ServerInfo, about: &mut About) {
     if longest > LONG_RUN {
         let what = format!("a run of the timer took {}", span(longest / 1_000));
         let why = "all clients of the server waited for it";
-        let advice = "lower dq.timer-budget, and look whether the machine swaps or is overloaded";
+        let advice = "lower dq.timer-budget, and check whether the machine swaps or is overloaded";
         about.warning("timer", what, why, advice);
     }
     if runs > SOME_RUNS && info.text("dq_timer_punctual") == "0" {

@@ -138,7 +138,7 @@ pub fn read(line: &[u8]) -> Result<Line, String> {
             is_paused: object.get("paused") == Some(&Json::from(true)),
             paused_until: number(&object, "paused-until")?,
         }),
-        Some(_) => return Err("its settings are no object".to_owned()),
+        Some(_) => return Err("its settings are not an object".to_owned()),
         None => read_message(&object)?,
     };
     Ok(Line { queue, what })

@@ -48,7 +48,7 @@ fn each(convert: impl Fn(Found) -> Element + 'static) -> Convert {
 /// A job with the id in its JSON. A job without one cannot be told from an equal job, and stays.
 fn job(kind: &'static str, own: Option<&str>, found: Found, priority: i64) -> Element {
     let Some(own) = own.filter(|own| !own.is_empty()) else {
-        return Element::Broken(format!("a job of {kind} has no id, so that it cannot be told from an equal one"));
+        return Element::Broken(format!("a job of {kind} has no id, so it cannot be told from an equal one"));
     };
     let id = id(kind, &[own.as_bytes()]);
     let message = NewMessage { id, payload: found.value, due: found.due, priority, ..NewMessage::default() };

@@ -191,7 +191,7 @@ impl<'a> Load<'a> {
 
     fn stopped(&self, line: u64, why: &dyn std::fmt::Display) -> Failure {
         Failure::failed(format!(
-            "line {line}: {why}; {} messages were loaded before it, and loading again goes on",
+            "line {line}: {why}; {} messages were loaded before it; repeat the load to continue",
             self.loaded
         ))
     }

@@ -39,7 +39,7 @@ const HELP: &[(&str, &str)] = &[
     ("R", "redrive all dead messages of the queue"),
     ("N", "run all delayed messages of the queue now"),
     ("X", "in a queue: purge the messages of the state that is shown"),
-    ("c r n", "cancel, redrive, or run now: the message of the cursor"),
+    ("c r n", "cancel, redrive, or run now: the message under the cursor"),
     ("q", "leave"),
     ("", ""),
     ("", "Each change is done only after a question that is answered with y."),

@@ -67,7 +67,7 @@ export function actions(shared, queue) {
     }),
     cancel: (id, shownId, found) => ask({
       title: `${found.state === "done" ? "Forget" : "Cancel"} ${shownId}?`,
-      words: found.state === "inflight" ? "It is with a consumer now, whose ack will come to nothing. The message is removed for good." : "The message is removed for good.",
+      words: found.state === "inflight" ? "A consumer is working on it; its ack will have no effect. The message is removed for good." : "The message is removed for good.",
       confirm: found.state === "done" ? "Forget message" : "Cancel message",
       danger: true,
       run: () => act("cancel", id, `Removed: ${shownId}.`),
