@@ -57,7 +57,7 @@ impl<'a, T> Complete<'a, T> {
         }
         let mut command = Command(command(self.queue.key(), &self.delivery, result.as_deref()));
         command.maybe("RETAIN", self.retain.map(millis));
-        self.queue.count_of(Some(command)).map(|completed| completed == 1)
+        self.queue.count(&command).map(|completed| completed == 1)
     }
 }
 

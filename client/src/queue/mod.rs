@@ -7,6 +7,7 @@ mod forward;
 mod group;
 mod id;
 mod info;
+mod look;
 mod message;
 mod nack;
 pub(crate) mod pop;
@@ -118,7 +119,7 @@ impl<T> Queue<T> {
     /// # Errors
     /// Those of every command.
     pub fn ack_all<R: AsRef<[u8]>>(&self, deliveries: impl IntoIterator<Item = R>) -> Result<u64, Error> {
-        self.count_of(self.with_names("DQ.ACK", deliveries)?)
+        self.with_names("DQ.ACK", deliveries).map_or(Ok(0), |command| self.count(&command))
     }
 
     /// Gives a delivery back. Returns the new state of the message; `None` if it is no longer in flight.
@@ -126,7 +127,7 @@ impl<T> Queue<T> {
     /// # Errors
     /// Those of every command.
     pub fn nack(&self, delivery: impl AsRef<[u8]>, how: &Nack) -> Result<Option<State>, Error> {
-        self.state_of(Some(Command(how.command(&self.key, delivery.as_ref()))))
+        self.state(&Command(how.command(&self.key, delivery.as_ref())))
     }
 
     /// Restarts the lease of a delivery from now: the given time, or else the message's or the queue's lease. Returns its
@@ -155,7 +156,7 @@ impl<T> Queue<T> {
     /// # Errors
     /// Those of every command.
     pub fn cancel_all<I: AsRef<[u8]>>(&self, ids: impl IntoIterator<Item = I>) -> Result<usize, Error> {
-        let Some(command) = self.with_names("DQ.CANCEL", ids)? else { return Ok(0) };
+        let Some(command) = self.with_names("DQ.CANCEL", ids) else { return Ok(0) };
         let states = reply::list(self.harmless(&command)?)?;
         Ok(states.into_iter().filter(|state| *state != Value::Nil).count())
     }
@@ -188,7 +189,7 @@ impl<T> Queue<T> {
         let mut command = self.command("DQ.RESCHEDULE");
         command.word(id);
         command.option(option, value);
-        self.count_of(Some(command)).map(|changed| changed == 1)
+        self.count(&command).map(|changed| changed == 1)
     }
 
     /// Makes a message dead. Returns the state it was in; `None` if there is none, or it is dead already.
@@ -199,7 +200,7 @@ impl<T> Queue<T> {
         let mut command = self.command("DQ.BURY");
         command.word(id.as_ref());
         command.maybe("ERROR", error);
-        self.state_of(Some(command))
+        self.state(&command)
     }
 
     /// Makes the given dead messages live again. Returns how many of them there were.
@@ -214,7 +215,7 @@ impl<T> Queue<T> {
         let mut command = self.command("DQ.REDRIVE");
         command.option("IDS", ids.len());
         ids.into_iter().for_each(|id| command.word(id));
-        self.count_of(Some(command))
+        self.count(&command)
     }
 
     /// Makes dead messages live again: the oldest ones, or all of them, after a delay. Returns how many. Sent only once.
@@ -275,88 +276,14 @@ impl<T> Queue<T> {
         self.harmless(&self.command("DQ.RESUME")).map(drop)
     }
 
-    /// How many messages are in a state; without one, how many are neither dead nor done.
-    ///
-    /// # Errors
-    /// Those of every command.
-    pub fn len(&self, state: Option<State>) -> Result<u64, Error> {
-        self.len_of(state, None)
-    }
-
-    fn len_of(&self, state: Option<State>, group: Option<&[u8]>) -> Result<u64, Error> {
-        let mut command = self.command("DQ.LEN");
-        if let Some(state) = state {
-            command.word(state.as_str());
-        }
-        command.maybe("GROUP", group);
-        self.count_of(Some(command))
-    }
-
-    /// A message with all its fields; `None` if there is none of this id.
-    ///
-    /// # Errors
-    /// Those of every command.
-    pub fn get(&self, id: impl AsRef<[u8]>) -> Result<Option<Message<T>>, Error> {
-        let mut command = self.command("DQ.GET");
-        command.word(id.as_ref());
-        reply::optional(self.harmless(&command)?, Message::read)
-    }
-
-    /// The first messages of a state, in the order in which they will leave it; for the dead and the done, the newest.
-    ///
-    /// # Errors
-    /// Those of every command.
-    pub fn peek(&self, state: State, count: u32) -> Result<Vec<Message<T>>, Error> {
-        self.peek_in(state, count, None)
-    }
-
-    fn peek_in(&self, state: State, count: u32, group: Option<&[u8]>) -> Result<Vec<Message<T>>, Error> {
-        let mut command = self.command("DQ.PEEK");
-        command.word(state.as_str());
-        command.option("COUNT", count);
-        command.maybe("GROUP", group);
-        reply::list(self.harmless(&command)?)?.into_iter().map(Message::read).collect()
-    }
-
-    /// All messages, page by page.
-    #[must_use]
-    pub fn scan(&self) -> Scan<'_, T> {
-        Scan::new(self)
-    }
-
-    /// One group of the queue.
-    pub fn group(&self, name: impl AsRef<[u8]>) -> Group<'_, T> {
-        Group::new(self, name.as_ref())
-    }
-
-    /// All groups, page by page.
-    #[must_use]
-    pub fn groups(&self) -> Groups<'_, T> {
-        Groups::new(self)
-    }
-
-    /// Counts, settings and totals; `None` if the queue does not exist.
-    ///
-    /// # Errors
-    /// Those of every command.
-    pub fn info(&self) -> Result<Option<Info>, Error> {
-        reply::optional(self.harmless(&self.command("DQ.INFO"))?, Info::read)
-    }
-
-    /// How late the queue delivers and how long consumers take; `None` if the queue does not exist.
-    ///
-    /// # Errors
-    /// Those of every command.
-    pub fn stats(&self) -> Result<Option<Stats>, Error> {
-        reply::optional(self.harmless(&self.command("DQ.STATS"))?, Stats::read)
-    }
-
     /// Creates the queue with these settings, or changes them if it exists. Processes call it at their start.
     ///
     /// # Errors
     /// [`Error::Server`] if a setting is out of its range.
     pub fn declare(&self, settings: &Settings) -> Result<(), Error> {
-        self.set("DQ.ALTER", true, settings)
+        let mut command = self.command("DQ.ALTER");
+        command.word("MKQUEUE");
+        self.set(command, settings)
     }
 
     /// Creates the queue with these settings.
@@ -364,7 +291,7 @@ impl<T> Queue<T> {
     /// # Errors
     /// [`Error::Server`] if it exists with others, or a setting is out of its range.
     pub fn create(&self, settings: &Settings) -> Result<(), Error> {
-        self.set("DQ.CREATE", false, settings)
+        self.set(self.command("DQ.CREATE"), settings)
     }
 
     /// Changes settings.
@@ -372,14 +299,10 @@ impl<T> Queue<T> {
     /// # Errors
     /// [`Error::NoQueue`] if it does not exist; [`Error::Server`] if a setting is out of its range.
     pub fn alter(&self, settings: &Settings) -> Result<(), Error> {
-        self.set("DQ.ALTER", false, settings)
+        self.set(self.command("DQ.ALTER"), settings)
     }
 
-    fn set(&self, name: &str, make: bool, settings: &Settings) -> Result<(), Error> {
-        let mut command = self.command(name);
-        if make {
-            command.word("MKQUEUE");
-        }
+    fn set(&self, mut command: Command, settings: &Settings) -> Result<(), Error> {
         settings.write(&mut command);
         self.harmless(&command).map(drop)
     }
@@ -389,17 +312,12 @@ impl<T> Queue<T> {
     }
 
     /// `None` if there are no names, because the command would be invalid.
-    fn with_names<N: AsRef<[u8]>>(
-        &self,
-        name: &str,
-        names: impl IntoIterator<Item = N>,
-    ) -> Result<Option<Command>, Error> {
-        let (mut command, mut count) = (self.command(name), 0);
-        for name in names {
-            command.word(name.as_ref());
-            count += 1;
-        }
-        Ok((count > 0).then_some(command))
+    fn with_names<N: AsRef<[u8]>>(&self, name: &str, names: impl IntoIterator<Item = N>) -> Option<Command> {
+        let mut names = names.into_iter().peekable();
+        names.peek()?;
+        let mut command = self.command(name);
+        names.for_each(|name| command.word(name.as_ref()));
+        Some(command)
     }
 
     fn answer(&self, command: &Command, resend: Resend) -> Result<Answer, Failure> {
@@ -410,17 +328,16 @@ impl<T> Queue<T> {
         self.client.call(&command.0, Resend::Harmless)
     }
 
-    fn count_of(&self, command: Option<Command>) -> Result<u64, Error> {
-        command.map_or(Ok(0), |command| reply::count(&self.harmless(&command)?))
+    fn count(&self, command: &Command) -> Result<u64, Error> {
+        reply::count(&self.harmless(command)?)
     }
 
     fn count_once(&self, command: &Command) -> Result<u64, Error> {
         reply::count(&self.client.call(&command.0, Resend::Never)?)
     }
 
-    fn state_of(&self, command: Option<Command>) -> Result<Option<State>, Error> {
-        let Some(command) = command else { return Ok(None) };
-        reply::optional(self.harmless(&command)?, |value| message::state(&value))
+    fn state(&self, command: &Command) -> Result<Option<State>, Error> {
+        reply::optional(self.harmless(command)?, |value| message::state(&value))
     }
 }
 
