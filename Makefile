@@ -20,21 +20,21 @@ build: ## build the module, target/release/libdq.so
 	@scripts/install-deps.sh build
 	$(BUILD)
 
-test: deps ## run all tests of the core, of the module on a real server, of the client and of dqctl, four to seven minutes
-	cargo test --locked
-	$(MAKE) test-client test-ctl
+# One build of the whole workspace: with a part of it, cargo would build shared crates again, with fewer features. The tests
+# load the module of this build into servers. They wait most of the time, so more of them run at once than there are cores.
+test: deps ## run all tests of the core, of the module on a real server, of the client and of dqctl
+	cargo build --locked --workspace
+	DQ_MODULE="$$(scripts/find-module.sh debug)" cargo test --locked --workspace -- --test-threads $(TEST_THREADS)
 
-# `cargo build` makes the module that the tests of the client load; after `cargo test` there is little left to build.
+TEST_THREADS = 4
+
 test-client: deps ## run the tests of the client, client/, on a real server with the module
-	cargo build --locked --lib
-	cargo test --locked --package dq-client -- --test-threads 4
+	cargo test --locked --package dq-client -- --test-threads $(TEST_THREADS)
 
 test-ctl: deps ## run the tests of dqctl, ctl/, on a real server with the module
-	cargo build --locked --lib
-	cargo test --locked --package dqctl -- --test-threads 4
+	cargo test --locked --package dqctl -- --test-threads $(TEST_THREADS)
 
 test-web: deps ## look at the page of dqctl web in a headless browser, chromium or DQ_BROWSER
-	cargo build --locked --lib
 	cargo test --locked --package dqctl --test it web::browser -- --ignored --test-threads 1
 
 test-workers: deps ## run unchanged workers of RQ, Celery (from PyPI) and Sidekiq (if it is installed) behind queues that forward
@@ -42,7 +42,6 @@ test-workers: deps ## run unchanged workers of RQ, Celery (from PyPI) and Sideki
 
 test-prometheus: deps ## scrape dqctl export with Prometheus, and check the alerts of contrib/ with promtool
 	@scripts/install-deps.sh prometheus
-	cargo build --locked --lib
 	cargo test --locked --package dqctl contrib -- --include-ignored --test-threads 2
 
 # The packages of PyPI and npm are installed once, into target/import.
@@ -53,7 +52,6 @@ test-import: deps ## let RQ, Celery (from PyPI), BullMQ (from npm) and Sidekiq (
 		&& touch $(IMPORT)/python/installed; }
 	@test -e $(IMPORT)/node/installed || { mkdir -p $(IMPORT)/node && echo '{}' >$(IMPORT)/node/package.json \
 		&& npm install --silent --ignore-scripts --prefix $(IMPORT)/node bullmq ioredis && touch $(IMPORT)/node/installed; }
-	cargo build --locked --lib
 	DQ_IMPORT_PYTHON=$(IMPORT)/python/bin/python DQ_IMPORT_NODE=$(IMPORT)/node \
 		cargo test --locked --package dqctl --test it import -- --ignored --test-threads 1
 

@@ -60,8 +60,7 @@ if [ "$triple" != "$host" ]; then
     export "BINDGEN_EXTRA_CLANG_ARGS_$name=-isystem /usr/$arch-linux-gnu/include"
 fi
 build=(--release --locked --target "$triple" --target-dir "$target/dist-build")
-cargo rustc "${build[@]}" --lib --crate-type cdylib
-cargo build "${build[@]}" --package dqctl
+cargo build "${build[@]}" --package dq --package dqctl
 
 built=$target/dist-build/$triple/release
 "${tools}strip" --strip-unneeded -o "$dist/libdq.so" "$built/libdq.so"

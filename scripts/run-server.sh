@@ -5,7 +5,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$(pwd -P)
-target=${CARGO_TARGET_DIR:-target}
 
 die() {
     echo "dq: $*" >&2
@@ -27,8 +26,7 @@ wanted=${DQ_PORT:-6379}
 case $wanted in 0* | *[!0-9]* | ??????*) die "DQ_PORT=$wanted is not a port, 1 to 65535" ;; esac
 [ "$wanted" -le 65535 ] || die "DQ_PORT=$wanted is not a port, 1 to 65535"
 
-case $(uname) in Darwin) library=libdq.dylib ;; *) library=libdq.so ;; esac
-module=${DQ_MODULE:-$target/release/$library}
+module=${DQ_MODULE:-$(scripts/find-module.sh release)}
 [ -f "$module" ] || die "$module does not exist. Build it with: make build"
 case $module in /*) ;; *) module=$root/$module ;; esac
 

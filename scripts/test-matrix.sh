@@ -22,6 +22,11 @@ if [ $# = 0 ]; then
     set -- "${all[@]}"
 fi
 
+# The same build as that of `make test`, with one module for all servers.
+cargo build --locked --workspace
+DQ_MODULE=$(scripts/find-module.sh debug)
+export DQ_MODULE
+
 summary="" failed=0 missing=0
 note() { summary="$summary$1"$'\n'; }
 for server in "$@"; do
@@ -37,7 +42,7 @@ for server in "$@"; do
     version=$(sed -E 's/^([A-Za-z]+).* v=([0-9.]+).*/\1 \2/' <<<"$version")
     echo "--- $server: $version"
     # shellcheck disable=SC2086 # a list of filters
-    if DQ_SERVER=$path cargo test --locked --test server -- $filters; then
+    if DQ_SERVER=$path cargo test --locked --workspace --test server -- --test-threads 4 $filters; then
         note "passed      $server: $version"
     else
         note "FAILED      $server: $version"

@@ -26,7 +26,7 @@ chmod +x "$here/server"
 
 code=0
 # Tests wait twenty times as long for a condition.
-DQ_SERVER="$here/server" DQ_PATIENCE=20 cargo test --locked --test server -- --test-threads 3 "$@" || code=$?
+DQ_SERVER="$here/server" DQ_PATIENCE=20 cargo test --locked --workspace --test server -- --test-threads 3 "$@" || code=$?
 if grep -l libdq "$here"/logs/* >"$here/reports"; then
     xargs cat <"$here/reports"
     echo "dq: valgrind reports errors with dq in their stack traces, see above" >&2
