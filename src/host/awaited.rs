@@ -19,7 +19,7 @@ use crate::module_api::alarms::BUG;
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::log::{log, Level};
 use dq_queue::id::{Id, Sequence};
-use dq_queue::{Effect, Fate, Image, Next, RunEnd};
+use dq_queue::{Effect, News};
 
 /// The number of clients that wait for a message.
 static CLIENTS: AtomicU64 = AtomicU64::new(0);
@@ -94,10 +94,6 @@ impl Key {
         found.is_some()
     }
 
-    fn end_all(&self, sequences: &[Sequence]) -> bool {
-        sequences.iter().fold(false, |any, sequence| self.end(*sequence) | any)
-    }
-
     /// Records that the awaited message has this sequence from now on.
     fn bind(&mut self, awaited: &Rc<Awaited>, sequence: Sequence) {
         let before = awaited.sequence.replace(sequence);
@@ -108,26 +104,6 @@ impl Key {
         self.by_sequence.insert(sequence, Rc::clone(awaited));
     }
 
-    /// Records that a message was pushed, in place of the awaited one if it has its name.
-    fn replace(&mut self, image: &Image<'_>) {
-        if let Some(awaited) = image.name.and_then(|name| self.by_name.get(name)).cloned() {
-            self.bind(&awaited, image.record.sequence);
-        }
-    }
-
-    fn end_run(&mut self, end: &RunEnd) -> bool {
-        match end.next {
-            Next::At(_) => false,
-            Next::Over => self.end(end.sequence),
-            Next::Renewed(_, sequence) => {
-                if let Some(awaited) = self.by_sequence.get(&end.sequence).cloned() {
-                    self.bind(&awaited, sequence);
-                }
-                false
-            }
-        }
-    }
-
     fn look_again(&self) -> bool {
         self.looks.set(self.looks.get().wrapping_add(1));
         true
@@ -135,35 +111,23 @@ impl Key {
 
     /// Takes note of an effect. Returns whether a client may have to be answered.
     fn note(&mut self, effect: &Effect<'_>) -> bool {
-        match effect {
-            Effect::Push(_, images) => {
-                images.iter().for_each(|image| self.replace(image));
-                false
-            }
-            Effect::Schedule(_, image) => {
-                self.replace(image);
-                false
-            }
-            Effect::Take(those) | Effect::Forward(those) | Effect::Ack(those) | Effect::Cancel(those, _) => {
-                self.end_all(those)
-            }
-            Effect::Complete(sequence, ..) | Effect::Bury(sequence, _) => self.end(*sequence),
-            Effect::Nack(sequence, Fate::Dead { .. }, ..) => self.end(*sequence),
-            Effect::EndRuns(_, others, ends) => {
-                let is_over = self.end_all(others);
-                ends.iter().fold(is_over, |any, end| self.end_run(end) | any)
-            }
-            // These remove many messages at once, or all of them.
-            Effect::Purge(..) | Effect::Begin(_) | Effect::Continue(_) => self.look_again(),
-            // These leave every message that somebody can wait for as it is, or do not end it.
-            Effect::Nack(_, Fate::Due(_), ..) | Effect::Deliver(_) | Effect::Extend(..) | Effect::Reschedule(..) => {
-                false
-            }
-            Effect::Promote(..) | Effect::Redrive(..) | Effect::Declare(..) | Effect::PullBack => false,
-            Effect::Turns(_) => false,
-            Effect::Trim(_) | Effect::TrimDone(_) | Effect::Keep(_) | Effect::Recall(_) | Effect::Resume(_) => false,
-            Effect::Create(..) | Effect::Alter(..) | Effect::Pause(_) => false,
+        let mut answers = false;
+        effect.news(|news| answers |= self.hear(news));
+        answers
+    }
+
+    /// Takes note of a part of an effect. Returns whether a client may have to be answered.
+    fn hear(&mut self, news: News<'_>) -> bool {
+        let (awaited, sequence) = match news {
+            News::Ended(sequence) => return self.end(sequence),
+            News::LookAgain => return self.look_again(),
+            News::Named(name, sequence) => (self.by_name.get(name), sequence),
+            News::Renewed(before, sequence) => (self.by_sequence.get(&before), sequence),
+        };
+        if let Some(awaited) = awaited.cloned() {
+            self.bind(&awaited, sequence);
         }
+        false
     }
 }
 
@@ -337,9 +301,7 @@ mod tests {
         let mut keys = Keys::default();
         let awaited = keys.enter(0, b"q", b"m", Sequence(5));
         let key = keys.get(0, b"q").unwrap();
-        let renewed =
-            RunEnd { sequence: Sequence(5), failure: None, next: Next::Renewed(Default::default(), Sequence(9)) };
-        assert!(!key.end_run(&renewed));
+        assert!(!key.hear(News::Renewed(Sequence(5), Sequence(9))));
         assert!(!key.note(&Effect::Ack(vec![Sequence(5)])), "nobody waits for it any more");
         assert!(key.note(&Effect::Ack(vec![Sequence(9)])));
         assert!(awaited.has_news(awaited.seen_now()));

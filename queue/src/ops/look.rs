@@ -13,6 +13,9 @@ use super::advance::PILED_MAX;
 /// A message as it is at an instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Message<'a> {
+    /// The sequence by which effects name it. If another message is kept beside its delivery, that is the one of the
+    /// kept message.
+    pub sequence: Sequence,
     /// The record.
     pub record: Record,
     /// Its state at that instant.
@@ -44,10 +47,10 @@ pub enum Shown<'a> {
 }
 
 impl Shown<'_> {
-    /// The sequence of the message.
+    /// The sequence by which effects name the message.
     pub fn sequence(&self) -> Sequence {
         match self {
-            Shown::Held(message) => message.record.sequence,
+            Shown::Held(message) => message.sequence,
             Shown::Done(message) => message.sequence,
         }
     }
@@ -109,6 +112,7 @@ impl Queue {
         let record = self.messages.record(at);
         let bytes = self.messages.bytes(at);
         let shown = Message {
+            sequence: record.sequence,
             record,
             state: record.state_at(now),
             name: bytes.name,

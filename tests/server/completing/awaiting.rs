@@ -157,6 +157,40 @@ fn a_client_waits_on_for_a_replacement_that_waits() {
 }
 
 #[test]
+fn waiting_may_begin_while_a_replacement_waits() {
+    for ending in [
+        &["DQ.ACK q m", "DQ.POP q", "DQ.COMPLETE q m RESULT new"][..],
+        &["DQ.NACK q m", "DQ.POP q", "DQ.ACK q m"],
+        &["DQ.CANCEL q m"],
+        &["DQ.PURGE q"],
+        &["DQ.PUSH q z ID m REPLACE RETAIN 600000", "DQ.POP q NOACK"],
+    ] {
+        let master = Server::start();
+        let replica = Server::replica_of(&master, &[]);
+        let mut c = master.client();
+        c.push("q old ID m RETAIN 600000");
+        let mut before = master.client();
+        wait(&mut before, &mut c, "m");
+        c.pop_one("q");
+        c.push("q new ID m REPLACE LATER RETAIN 600000");
+        eventually("the replica has the kept message", || {
+            let mut r = replica.client();
+            r.len("q") == 1 && r.get("q", "m").int("next") == 1
+        });
+        let (mut here, mut there, mut r) = (master.client(), replica.client(), replica.client());
+        here.send("DQ.AWAIT q m BLOCK 0");
+        there.send("DQ.AWAIT q m BLOCK 0");
+        c.until_blocked(2);
+        r.until_blocked(1);
+        ending.iter().for_each(|line| drop(c.ask(line)));
+        let shown = c.ask("DQ.GET q m");
+        for waiting in [&mut before, &mut here, &mut there] {
+            assert_eq!(waiting.receive(), shown, "{ending:?}");
+        }
+    }
+}
+
+#[test]
 fn a_client_waits_for_the_end_of_a_series() {
     let server = Server::start();
     let (mut waiting, mut c) = (server.client(), server.client());

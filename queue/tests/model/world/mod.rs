@@ -2,6 +2,7 @@
 //! replica that receives only the bytes of their effects and has its own clock.
 
 mod acts;
+mod awaits;
 mod checks;
 mod completing;
 mod schedules;
@@ -12,6 +13,7 @@ use crate::exercise::{digest, reload};
 use crate::history::{Act, History, Way, Who, ERRORS};
 use crate::recurring::End;
 use crate::reference::{Model, NEVER};
+use awaits::{AllClients, Awaits};
 use dq_queue::forward::Forward;
 use dq_queue::id::Floor;
 use dq_queue::time::UnixMs;
@@ -53,6 +55,8 @@ pub struct World {
     receipts: Vec<(Vec<u8>, u64)>,
     /// The ends of runs that the model has seen and the masters have not told of yet.
     expected_ends: Vec<End>,
+    /// The clients that wait for the end of a message.
+    clients: AllClients,
     steps: usize,
 }
 
@@ -61,7 +65,9 @@ pub fn run(history: &History) {
     let last = history.steps.len();
     for (nth, step) in history.steps.iter().enumerate() {
         world.pass(step.passed);
+        let dead = world.dead_ids();
         world.act(&step.act);
+        world.check_awaits(&dead);
         world.check_state(nth + 1 == last || world.model.messages.len() < 50 || nth % 8 == 0);
     }
     world.drain();
@@ -119,6 +125,7 @@ impl World {
             given: (0, 0),
             receipts: Vec::new(),
             expected_ends: Vec::new(),
+            clients: AllClients::default(),
             steps: 0,
         }
     }
@@ -141,6 +148,9 @@ impl World {
         let advanced = self.eager.queue.advance(ms(self.clock), usize::MAX);
         assert!(advanced.done);
         assert_eq!(advanced.died, moved.died);
+        if advanced.died > 0 {
+            self.clients.eager.each(Awaits::look_again);
+        }
         assert!(advanced.ready >= moved.newly_ready, "{advanced:?} of {}", moved.newly_ready);
         assert!(moved.events > 0 || advanced.moved() == 0, "{advanced:?}");
         if moved.events > 0 {
@@ -206,6 +216,7 @@ impl World {
 
     fn send_at(&mut self, now: u64, effect: Effect<'_>) {
         for effect in self.with_ends(effect) {
+            self.clients.each(|clients| clients.note(&effect));
             let bytes = encoded(&Stamped { now: ms(now), effect });
             self.replica_counts &= self.clock == self.model.now;
             if self.replica.is_none() {
@@ -221,6 +232,9 @@ impl World {
         let moved = |queue: &Queue| queue.totals().died + queue.totals().lease_expired;
         let moved_before = moved(&self.lazy.queue);
         let advanced = self.lazy.queue.advance(ms(self.clock), budget);
+        if advanced.died > 0 {
+            self.clients.lazy.each(Awaits::look_again);
+        }
         let moved = (moved(&self.lazy.queue) - moved_before) as usize;
         assert!(moved <= 2 * budget.min(usize::MAX / 2), "a step ends one lease and may kill its message");
         if advanced.done {
@@ -238,7 +252,9 @@ impl World {
         if let Some(replica) = &mut self.replica {
             self.replica_seen = self.replica_seen.max(now);
             self.replica_counts &= now <= self.model.now;
-            replica.advance_view(ms(now), budget);
+            if replica.advance_view(ms(now), budget).died > 0 {
+                self.clients.replica.each(Awaits::look_again);
+            }
         }
     }
 
@@ -315,6 +331,7 @@ impl World {
     fn restart_at(&mut self, now: u64) {
         self.started = now;
         self.clock = now;
+        self.clients.each(Awaits::look_again);
         self.advance_eager();
     }
 

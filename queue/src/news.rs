@@ -1,0 +1,60 @@
+//! What an effect says to those who wait for the end of a message (`DQ.AWAIT`).
+
+use super::effect::Effect;
+use super::id::Sequence;
+use super::ops::give_back::Fate;
+use super::recurring::{Next, RunEnd};
+
+/// One thing that an effect did to messages for whose end somebody may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News<'a> {
+    /// The message with this sequence was completed or removed, or became dead. If another message was kept beside its
+    /// delivery, that one has its id and its sequence from now on.
+    Ended(Sequence),
+    /// The message of this name has this sequence from now on.
+    Named(&'a [u8], Sequence),
+    /// The message with the first sequence has the second one from now on.
+    Renewed(Sequence, Sequence),
+    /// Messages may have ended that the effect does not name one by one.
+    LookAgain,
+}
+
+impl Effect<'_> {
+    /// Calls `tell` with what the effect says to those who wait for a message. What time alone ends, no effect tells.
+    pub fn news(&self, mut tell: impl FnMut(News<'_>)) {
+        match self {
+            Effect::Push(_, images) => {
+                for image in images {
+                    image.name.into_iter().for_each(|name| tell(News::Named(name, image.record.sequence)));
+                }
+            }
+            Effect::Schedule(_, image) => {
+                image.name.into_iter().for_each(|name| tell(News::Named(name, image.record.sequence)));
+            }
+            Effect::Take(those) | Effect::Forward(those) | Effect::Ack(those) | Effect::Cancel(those, _) => {
+                those.iter().for_each(|sequence| tell(News::Ended(*sequence)));
+            }
+            Effect::Complete(sequence, ..) | Effect::Bury(sequence, _) => tell(News::Ended(*sequence)),
+            Effect::Nack(sequence, Fate::Dead { .. }, ..) => tell(News::Ended(*sequence)),
+            Effect::EndRuns(_, others, ends) => {
+                others.iter().for_each(|sequence| tell(News::Ended(*sequence)));
+                ends.iter().filter_map(news_of_run).for_each(tell);
+            }
+            // These remove many messages at once, or all of them.
+            Effect::Purge(..) | Effect::Begin(_) | Effect::Continue(_) => tell(News::LookAgain),
+            // These leave every message that somebody can wait for as it is, or do not end it.
+            Effect::Nack(_, Fate::Due(_), ..) | Effect::Deliver(_) | Effect::Extend(..) | Effect::Reschedule(..) => {}
+            Effect::Promote(..) | Effect::Redrive(..) | Effect::Declare(..) | Effect::PullBack => {}
+            Effect::Trim(_) | Effect::TrimDone(_) | Effect::Keep(_) | Effect::Recall(_) | Effect::Resume(_) => {}
+            Effect::Create(..) | Effect::Alter(..) | Effect::Pause(_) | Effect::Turns(_) => {}
+        }
+    }
+}
+
+fn news_of_run(end: &RunEnd) -> Option<News<'static>> {
+    match end.next {
+        Next::At(_) => None,
+        Next::Over => Some(News::Ended(end.sequence)),
+        Next::Renewed(_, sequence) => Some(News::Renewed(end.sequence, sequence)),
+    }
+}
