@@ -10,7 +10,7 @@ use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::wire::Loader;
 use dq_queue::{
     Completion, Cursor, Due, Lease, Nack, NewMessage, Pause, Pop, Queue, Refused, Reschedule, ScanFilter, Schedule,
-    Scheduled, Series, Stamped, StateKind, States, Verdict, Which,
+    Scheduled, Series, Spare, Stamped, StateKind, States, Verdict, Which,
 };
 
 pub const NOW: u64 = 1_760_000_000_000;
@@ -265,7 +265,7 @@ pub fn change_and_remove(queue: &mut Queue, names: &[Vec<u8>], floor: &mut Floor
     let (all, rest) = queue.scan(now, Cursor::Start, usize::MAX, ScanFilter::default());
     let held = queue.images().count() + queue.counts_at(now).done as usize;
     assert_eq!((all.len(), rest), (held, None));
-    queue.purge(now, States::only(StateKind::Delayed));
+    queue.purge(now, States::only(StateKind::Delayed), Spare::Schedules);
     assert!(queue.peek(now, StateKind::Delayed, 1).is_empty());
     assert_eq!(digest(&reload(queue)), digest(queue));
 }

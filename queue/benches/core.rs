@@ -10,7 +10,7 @@ use dq_queue::id::{Floor, Id, Receipt, Sequence, Target};
 use dq_queue::settings::Settings;
 use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::wire::Loader;
-use dq_queue::{Due, Grant, Lease, NewMessage, Pop, Queue, Refused, Reschedule, StateKind, States, Which};
+use dq_queue::{Due, Grant, Lease, NewMessage, Pop, Queue, Refused, Reschedule, Spare, StateKind, States, Which};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::{c_int, c_long, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -357,9 +357,9 @@ fn second_thoughts(table: &Table) {
     bench.push_many(MILLION / 5, || Due::Now);
     let now = UnixMs::new(bench.now);
     let mut purged = 0;
-    let some = once(|| purged = bench.queue.purge(now, States::only(StateKind::Ready)).count);
+    let some = once(|| purged = bench.queue.purge(now, States::only(StateKind::Ready), Spare::Schedules).count);
     table.row("purge of 200,000 of them, those that are ready", &Cost { messages: purged, ..some });
-    let rest = once(|| purged = bench.queue.purge(now, States::ALL).count);
+    let rest = once(|| purged = bench.queue.purge(now, States::ALL, Spare::Schedules).count);
     table.row("purge of the others", &Cost { messages: purged, ..rest });
     let message = NewMessage { payload: &PAYLOAD, ttl: Some(DurationMs::new(1)), ..NewMessage::default() };
     for _ in 0..MILLION {

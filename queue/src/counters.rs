@@ -14,8 +14,10 @@ pub struct Totals {
     pub delivered: u64,
     /// Messages completed.
     pub acked: u64,
-    /// Deliveries given back or rejected.
+    /// Deliveries that failed or were rejected.
     pub nacked: u64,
+    /// Deliveries that were given back without being counted.
+    pub given_back: u64,
     /// Leases that expired.
     pub lease_expired: u64,
     /// Messages that became dead, for any reason.
@@ -34,12 +36,13 @@ pub struct Totals {
 
 impl Totals {
     /// The names under which clients see the totals, in the order of the replies.
-    pub const NAMES: [&'static str; 12] = [
+    pub const NAMES: [&'static str; 13] = [
         "pushed",
         "duplicates",
         "delivered",
         "acked",
         "nacked",
+        "given-back",
         "lease-expired",
         "died",
         "expired",
@@ -58,6 +61,7 @@ impl Totals {
             self.delivered,
             self.acked,
             self.nacked,
+            self.given_back,
             self.lease_expired,
             self.died,
             self.expired,
@@ -70,7 +74,7 @@ impl Totals {
 
     /// The totals that [`Totals::numbers`] returned.
     pub const fn from_numbers(numbers: [u64; Self::NAMES.len()]) -> Totals {
-        let [pushed, duplicates, delivered, acked, nacked, lease_expired, died, expired, redriven, cancelled, rejected_full, forwarded] =
+        let [pushed, duplicates, delivered, acked, nacked, given_back, lease_expired, died, expired, redriven, cancelled, rejected_full, forwarded] =
             numbers;
         Totals {
             pushed,
@@ -78,6 +82,7 @@ impl Totals {
             delivered,
             acked,
             nacked,
+            given_back,
             lease_expired,
             died,
             expired,
@@ -109,6 +114,7 @@ pub(super) struct Tally {
 pub(super) struct Rare {
     pub duplicates: u64,
     pub nacked: u64,
+    pub given_back: u64,
     pub lease_expired: u64,
     pub died: u64,
     pub expired: u64,
@@ -135,6 +141,13 @@ impl Tally {
         rare.expired = rare.expired.saturating_sub(uncounted.expired);
     }
 
+    /// Counts a nack after which a message has `left` attempts that had `attempts`.
+    pub fn count_nack(&mut self, attempts: u32, left: u32) {
+        let rare = self.rare();
+        let total = if left < attempts { &mut rare.given_back } else { &mut rare.nacked };
+        *total += 1;
+    }
+
     /// Counts a message that died.
     pub fn count_dead(&mut self, reason: Reason) {
         let rare = self.rare();
@@ -152,6 +165,7 @@ impl Tally {
             delivered: self.delivered,
             acked: self.acked,
             nacked: rare.nacked,
+            given_back: rare.given_back,
             lease_expired: rare.lease_expired,
             died: rare.died,
             expired: rare.expired,
@@ -173,6 +187,7 @@ impl From<Totals> for Tally {
         let rare = Rare {
             duplicates: totals.duplicates,
             nacked: totals.nacked,
+            given_back: totals.given_back,
             lease_expired: totals.lease_expired,
             died: totals.died,
             expired: totals.expired,

@@ -71,7 +71,7 @@ pub use ops::finish::{Acked, Completed, Completion};
 pub use ops::forward::{Health, Outgoing};
 pub use ops::give_back::{Buried, Fate, Nack, Nacked, Verdict};
 pub use ops::look::{Message, Shown};
-pub use ops::purge::Purged;
+pub use ops::purge::{Purged, Spare};
 pub use ops::push::{Due, NewMessage, NotPushed, Pushed};
 pub use ops::redrive::{Redriven, Which};
 pub use ops::reschedule::{Promoted, Reschedule, Rescheduled};

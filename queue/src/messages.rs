@@ -197,11 +197,11 @@ impl Messages {
         spans
     }
 
-    /// The spans that name the messages for whose place in the view and due time `chosen` returns `true`. O(n).
-    pub fn spans_where(&self, chosen: impl Fn(Placement, UnixMs) -> bool) -> Spans {
+    /// The spans that name the messages at the places for which `chosen` returns `true`. O(n).
+    pub fn spans_where(&self, chosen: impl Fn(&Messages, At) -> bool) -> Spans {
         let (mut spans, mut joins) = (Spans::default(), false);
         for at in self.store.iter_after(None) {
-            let is_chosen = chosen(self.store.placement(at), self.store.due(at));
+            let is_chosen = chosen(self, at);
             if is_chosen {
                 spans.add(self.store.sequence(at), joins);
             }
@@ -308,6 +308,11 @@ impl Messages {
         self.store.leaving(at)
     }
 
+    /// Whether a message is kept beside a delivery, or was until that ended. O(1).
+    pub fn keeps_any(&self) -> bool {
+        self.all_leaving().next().is_some()
+    }
+
     /// The messages that are still delivered beside kept ones, with the sequences of these.
     pub fn all_leaving(&self) -> impl Iterator<Item = (Sequence, &Leaving)> {
         self.store.all_leaving()
@@ -360,6 +365,17 @@ impl Messages {
     /// [`Messages::recurring`], to change it.
     pub fn recurring_mut(&mut self, at: At) -> Option<&mut Recurring> {
         self.store.recurring_mut(at)
+    }
+
+    /// The number of recurring messages. O(1).
+    pub fn recurring_count(&self) -> usize {
+        self.store.recurring_count()
+    }
+
+    /// When the message is due.
+    #[inline]
+    pub fn due(&self, at: At) -> UnixMs {
+        self.store.due(at)
     }
 
     /// Stores what a recurring message has beside its record, and marks the message as recurring. It must not be in any

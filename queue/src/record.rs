@@ -227,7 +227,7 @@ impl Record {
             Phase::Leased { deadline, .. } if now < deadline => return State::InFlight,
             Phase::Leased { deadline, .. } => Some(deadline),
             Phase::Kept { deadline, .. } if now < deadline => return State::InFlight,
-            Phase::Kept { deadline, .. } => return self.after_keeping(deadline, now),
+            Phase::Kept { .. } => return self.after_keeping(now),
             Phase::Waiting => None,
         };
         let expired = self.ttl.map(|ttl| ttl.end).filter(|end| *end <= now);
@@ -242,9 +242,10 @@ impl Record {
         }
     }
 
-    /// The state of a kept message after the delivery before it ended at `since`. It has not been delivered itself.
-    fn after_keeping(&self, since: UnixMs, now: UnixMs) -> State {
-        match self.ttl.map(|ttl| ttl.end.max(since)).filter(|end| *end <= now) {
+    /// The state of a kept message after the delivery before it ended. It has not been delivered itself, so its TTL ends as
+    /// that of a message that waits, whenever and however that delivery ended.
+    fn after_keeping(&self, now: UnixMs) -> State {
+        match self.ttl.map(|ttl| ttl.end).filter(|end| *end <= now) {
             Some(died) => State::Dead { died, reason: Reason::Expired },
             None if now < self.due => State::Delayed,
             None => State::Ready,

@@ -162,6 +162,8 @@ pub struct Failure {
     pub died: UnixMs,
     /// Why it failed.
     pub reason: Reason,
+    /// The deliveries that count: one less than there were if the last one was given back uncounted.
+    pub attempts: u32,
     /// The sequence of the dead copy that is kept of it; `None` if none is kept.
     pub copy: Option<Sequence>,
 }

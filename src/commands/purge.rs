@@ -1,4 +1,4 @@
-//! `DQ.PURGE key [state ...] [COUNT n] [GROUP name]`
+//! `DQ.PURGE key [state ...] [COUNT n] [GROUP name] [RECURRING]`
 
 use super::error::Error;
 use super::len::{state, STATES};
@@ -7,7 +7,7 @@ use super::{change_queue, key_name, now, serve};
 use crate::host::event::Event;
 use crate::host::write;
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
-use dq_queue::{Effect, States};
+use dq_queue::{Effect, Spare, States};
 
 /// The command.
 pub struct Purge;
@@ -37,19 +37,20 @@ options! {
     enum PurgeOption {
         Count => Arg::token_int(c"COUNT", c"count"),
         Group => Arg::token_string(c"GROUP", c"group"),
+        Recurring => Arg::token(c"recurring", c"RECURRING"),
     }
 }
 
 fn purge(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let name = key_name(call)?;
-    let (states, count, group) = parse(call)?;
+    let Chosen { states, count, group, spare } = parse(call)?;
     let now = now(ctx);
     let outcome = change_queue(ctx, name, now, |queue| {
         let purged = match (group, count) {
-            (Some(group), count) => queue.purge_group(now, group, states, count),
-            (None, None) => queue.purge(now, states),
-            (None, Some(count)) => queue.purge_first(now, states, count),
+            (Some(group), count) => queue.purge_group(now, group, states, count, spare),
+            (None, None) => queue.purge(now, states, spare),
+            (None, Some(count)) => queue.purge_first(now, states, count, spare),
         };
         (purged.count > 0).then_some((purged.count, Effect::Purge(purged.spans, purged.done)))
     })?;
@@ -63,10 +64,15 @@ fn purge(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The states, the number and the group of the messages to remove.
-type Chosen<'a> = (States, Option<usize>, Option<&'a [u8]>);
+/// Which messages are to be removed.
+pub(super) struct Chosen<'a> {
+    states: States,
+    count: Option<usize>,
+    group: Option<&'a [u8]>,
+    spare: Spare,
+}
 
-/// Parses the states, the number and the group of the messages to remove.
+/// Parses which messages are to be removed.
 pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Chosen<'a>, Error> {
     let mut named: Option<States> = None;
     while let Some(word) = call.args.peek().filter(|word| PurgeOption::find(word).is_none()) {
@@ -74,13 +80,14 @@ pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Chosen<'a>, Error> {
         named = Some(named.map_or(state, |named| named.and(state)));
         call.args.next();
     }
-    let (mut count, mut group) = (None, None);
+    let (mut count, mut group, mut spare) = (None, None, Spare::Schedules);
     let mut options = Options::new(&mut call.args);
     while let Some(option) = options.next()? {
         match option {
             PurgeOption::Count => count = Some(options.count()?),
             PurgeOption::Group => group = Some(options.group()?),
+            PurgeOption::Recurring => spare = Spare::Nothing,
         }
     }
-    Ok((named.unwrap_or(States::ALL), count, group))
+    Ok(Chosen { states: named.unwrap_or(States::ALL), count, group, spare })
 }

@@ -47,7 +47,9 @@ impl<'a, T> Group<'a, T> {
     /// # Errors
     /// Those of every command.
     pub fn purge(&self, states: &[State], count: Option<u32>) -> Result<u64, Error> {
-        self.queue.purge_in(states, count, Some(&self.name))
+        let mut command = self.queue.purge_command(states, count);
+        command.option("GROUP", &*self.name);
+        self.queue.count_once(&command)
     }
 }
 

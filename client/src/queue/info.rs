@@ -134,8 +134,10 @@ totals! {
     forwarded "forwarded",
     /// Deliveries that were acknowledged.
     acked "acked",
-    /// Deliveries that were given back.
+    /// Deliveries that failed or were rejected.
     nacked "nacked",
+    /// Deliveries that were given back without being counted.
+    given_back "given-back",
     /// Leases that expired by themselves.
     lease_expired "lease-expired",
     /// Messages that became dead.

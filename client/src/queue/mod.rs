@@ -241,21 +241,30 @@ impl<T> Queue<T> {
         self.count_once(&command)
     }
 
-    /// Removes messages in these states, or in all states if none is given; at most `count`. Returns how many. Sent only
-    /// once.
+    /// Removes messages in these states, or in all states if none is given; at most `count`. Schedules stay. Returns how
+    /// many. Sent only once.
     ///
     /// # Errors
     /// Those of every command.
     pub fn purge(&self, states: &[State], count: Option<u32>) -> Result<u64, Error> {
-        self.purge_in(states, count, None)
+        self.count_once(&self.purge_command(states, count))
     }
 
-    fn purge_in(&self, states: &[State], count: Option<u32>, group: Option<&[u8]>) -> Result<u64, Error> {
+    /// [`Queue::purge`] that removes schedules too.
+    ///
+    /// # Errors
+    /// Those of every command.
+    pub fn purge_with_schedules(&self, states: &[State], count: Option<u32>) -> Result<u64, Error> {
+        let mut command = self.purge_command(states, count);
+        command.word("RECURRING");
+        self.count_once(&command)
+    }
+
+    fn purge_command(&self, states: &[State], count: Option<u32>) -> Command {
         let mut command = self.command("DQ.PURGE");
         states.iter().for_each(|state| command.word(state.as_str()));
         command.maybe("COUNT", count);
-        command.maybe("GROUP", group);
-        self.count_once(&command)
+        command
     }
 
     /// Suspends delivery, for a time or until [`Queue::resume`].

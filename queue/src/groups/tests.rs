@@ -1,6 +1,7 @@
 //! Groups through the operations of a queue.
 
 use super::super::id::{Floor, Id, Target};
+use super::super::ops::purge::Spare;
 use super::super::record::{StateKind, States};
 use super::super::settings::{GroupOrder, Settings};
 use super::super::time::{DurationMs, UnixMs};
@@ -237,7 +238,7 @@ fn limits_altered_while_no_group_is_left_hold_for_the_next_one() {
     pair.pop(0, 11, LEASED);
     pair.push(0, "", "kept");
     // In bulk: the orders of the groups are built again, and no message has one.
-    let purged = pair.queue.purge(at(1), States::only(StateKind::InFlight));
+    let purged = pair.queue.purge(at(1), States::only(StateKind::InFlight), Spare::Schedules);
     assert_eq!(purged.count, 11);
     pair.queue.stamp(at(1));
     pair.replica.apply(&Stamped { now: at(1), effect: Effect::Purge(purged.spans, purged.done) }).unwrap();

@@ -17,7 +17,8 @@ impl Queue {
 
     /// Ends the chain of a message whose attempts are counted from zero again, so that its record no longer tells it.
     pub(crate) fn end_chain(&mut self, at: At) {
-        if self.messages.is_named(at) {
+        // A recurring message is in no chain.
+        if self.messages.is_named(at) && self.messages.recurring(at).is_none() {
             let origin = self.origin(at);
             self.messages.set_origin(at, Origin { chain: None, ..origin });
         }

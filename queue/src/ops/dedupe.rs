@@ -61,6 +61,30 @@ impl Queue {
         }
     }
 
+    /// When the id of a message was accepted, if a push did that: a schedule begins no window, but goes on with the one of
+    /// the message whose place it took.
+    pub(crate) fn accepted_of(&self, at: At) -> Option<UnixMs> {
+        let is_series = self.messages.recurring(at).is_some_and(|state| state.series.is_some());
+        match self.messages.bytes(at).origin {
+            None if is_series => None,
+            _ => Some(self.origin(at).accepted),
+        }
+    }
+
+    /// When an id was accepted whose message is done or gone, if its window has not ended. O(log n).
+    pub(crate) fn accepted_of_gone(&self, name: &[u8], now: UnixMs) -> Option<UnixMs> {
+        let known = self.extras.known.as_ref().and_then(|known| known.accepted(name));
+        let done = || Some(self.extras.done.as_ref()?.find_named(name)?.accepted);
+        known.or_else(done).filter(|accepted| self.over_by(now).is_none_or(|over| over < *accepted))
+    }
+
+    /// Keeps the id of a schedule whose series is over, if a push had accepted it and its window has not ended.
+    pub(crate) fn remember_series(&mut self, at: At, now: UnixMs) {
+        if !self.settings.dedupe.is_zero() && self.accepted_of(at).is_some() {
+            self.learn(at, now);
+        }
+    }
+
     #[cold]
     fn learn(&mut self, at: At, now: UnixMs) {
         let over = self.over_by(now);

@@ -2,7 +2,7 @@
 
 use super::super::id::{Id, Sequence, Target};
 use super::super::record::{Phase, Reason, Record, State, StateKind};
-use super::super::recurring::Ended;
+use super::super::recurring::{Ended, Failure};
 use super::super::store::At;
 use super::super::time::{DurationMs, UnixMs};
 use super::super::Queue;
@@ -89,13 +89,18 @@ impl Queue {
     pub fn nack<'a>(&mut self, now: UnixMs, target: &Target<'_>, nack: &Nack<'a>) -> Option<Nacked<'a>> {
         let now = self.observe(now);
         let (at, record) = self.in_flight(target, now)?;
+        let left = |attempts: u32| match nack.verdict {
+            Verdict::Failed | Verdict::Rejected => attempts,
+            Verdict::NotCounted => attempts.saturating_sub(1),
+        };
         if record.is_kept_at(now) {
-            let state = self.pass_on(at, &record, now);
+            let attempts = left(self.attempts_beside(at));
+            let state = self.pass_on(at, &record, attempts, now);
             let fate = match state {
                 State::Dead { died, reason } => Fate::Dead { died, reason },
                 State::Delayed | State::Ready | State::InFlight => Fate::Due(record.due),
             };
-            return Some(Nacked { sequence: record.sequence, fate, attempts: 0, error: None, state });
+            return Some(Nacked { sequence: record.sequence, fate, attempts, error: None, state });
         }
         let dead = |reason| Fate::Dead { died: now, reason };
         let expired = record.ttl.is_some_and(|ttl| ttl.end <= now);
@@ -109,13 +114,11 @@ impl Queue {
             }
             Verdict::NotCounted => Fate::Due(nack.delay.map_or(record.due, |delay| now.after(delay))),
         };
-        let attempts = match nack.verdict {
-            Verdict::Failed | Verdict::Rejected => record.attempts,
-            Verdict::NotCounted => record.attempts.saturating_sub(1),
-        };
+        let attempts = left(record.attempts);
         let error = nack.error.map(kept);
         if let (true, Fate::Dead { died, reason }) = (record.recurring, fate) {
-            self.end_run(at, &record, Ended::Nacked(error), Some((died, reason)), now);
+            let failure = Failure { died, reason, attempts, copy: None };
+            self.end_run(at, &record, Ended::Nacked(error), Some(failure), now);
             let state = State::Dead { died, reason };
             return Some(Nacked { sequence: record.sequence, fate, attempts, error, state });
         }
@@ -134,7 +137,7 @@ impl Queue {
         now: UnixMs,
     ) -> State {
         if record.is_kept_at(now) {
-            return self.pass_on(at, record, now);
+            return self.pass_on(at, record, attempts, now);
         }
         let new = match fate {
             Fate::Due(due) => Record { due, attempts, phase: Phase::Waiting, ..*record },
@@ -148,7 +151,7 @@ impl Queue {
             self.messages.mark_given_back(at);
             self.end_chain(at);
         }
-        self.tally.rare().nacked += 1;
+        self.tally.count_nack(record.attempts, attempts);
         let state = new.state_at(now);
         if let State::Dead { reason, .. } = state {
             self.tally.count_dead(reason);
@@ -156,10 +159,16 @@ impl Queue {
         state
     }
 
-    /// Applies a nack of a delivery beside which a message is kept. Returns the state of that one.
-    fn pass_on(&mut self, at: At, record: &Record, now: UnixMs) -> State {
-        self.tally.rare().nacked += 1;
+    /// Applies a nack of a delivery beside which a message is kept, and which leaves `attempts`. Returns the state of that
+    /// message.
+    fn pass_on(&mut self, at: At, record: &Record, attempts: u32, now: UnixMs) -> State {
+        self.tally.count_nack(self.attempts_beside(at), attempts);
         self.succeed(at, record, now)
+    }
+
+    /// The attempts of the message that is delivered beside a kept one.
+    fn attempts_beside(&self, at: At) -> u32 {
+        self.messages.leaving(at).map_or(0, |leaving| leaving.record.attempts)
     }
 
     /// Makes a live message dead, whether or not it was delivered; a recurring message fails its run. If another message
@@ -175,7 +184,8 @@ impl Queue {
         }
         let error = error.map(kept);
         let died = if record.recurring && !record.is_kept_at(now) {
-            self.end_run(at, &record, Ended::Buried(error), Some((now, Reason::Rejected)), now);
+            let failure = Failure { died: now, reason: Reason::Rejected, attempts: record.attempts, copy: None };
+            self.end_run(at, &record, Ended::Buried(error), Some(failure), now);
             true
         } else {
             self.reject(at, &record, error, now)

@@ -7,7 +7,7 @@ use super::super::spans::Spans;
 use super::super::time::UnixMs;
 use super::super::{Counts, Queue};
 use super::advance::PILED_MAX;
-use super::purge::Purged;
+use super::purge::{Purged, Spare};
 
 /// The result of one step of a scan of groups: what it found, and the cursor of the next step.
 pub type GroupPage<'a> = (Vec<Group<'a>>, Option<u64>);
@@ -115,8 +115,15 @@ impl Queue {
     }
 
     /// Removes the messages of a group that are in one of `states`, or the first `count` of them, in the order of the
-    /// states. O(m log n), where m is the number of messages removed.
-    pub fn purge_group(&mut self, now: UnixMs, name: &[u8], states: States, count: Option<usize>) -> Purged {
+    /// states, except those that `spare` says. O(m log n), where m is the number of messages removed.
+    pub fn purge_group(
+        &mut self,
+        now: UnixMs,
+        name: &[u8],
+        states: States,
+        count: Option<usize>,
+        spare: Spare,
+    ) -> Purged {
         let now = self.observe(now);
         self.catch_up(now);
         let most = count.unwrap_or(usize::MAX);
@@ -125,23 +132,12 @@ impl Queue {
         if let (Some(id), Some(states)) = (self.group(name), states.within(States::HELD)) {
             for kind in StateKind::ALL.into_iter().filter(|kind| states.contain(*kind)) {
                 let left = most - chosen.len();
-                // A recurring message whose run has failed is shown as dead: a purge of the dead does not end its
-                // series.
-                let kept = if kind == StateKind::Dead && states != States::HELD { self.view.failed() } else { 0 };
-                let mut found = self.first_of_group(id, now, kind, left.saturating_add(kept));
-                if kept > 0 {
-                    found.retain(|sequence| !self.is_recurring(*sequence));
-                }
-                found.truncate(left);
-                chosen.extend(found);
+                let found = self.first_of_group(id, now, kind, left.saturating_add(self.count_spared(spare)));
+                chosen.extend(self.spare_of(found, left, spare));
             }
         }
         let spans = self.messages.spans_of(chosen);
         Purged { count: self.remove_spans(&spans, now, false), spans, done: Spans::default() }
-    }
-
-    fn is_recurring(&self, sequence: Sequence) -> bool {
-        self.messages.locate(sequence).is_some_and(|at| self.messages.record(at).recurring)
     }
 
     fn group(&self, name: &[u8]) -> Option<GroupId> {

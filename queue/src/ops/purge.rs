@@ -16,6 +16,15 @@ use super::super::Queue;
 /// Fewer messages than this are removed one by one.
 const BULK: usize = 8;
 
+/// What a purge passes over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spare {
+    /// Recurring messages, also while a run of theirs is in flight or has failed.
+    Schedules,
+    /// Nothing.
+    Nothing,
+}
+
 /// The result of a purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Purged {
@@ -28,12 +37,12 @@ pub struct Purged {
 }
 
 impl Queue {
-    /// Removes all messages that are in one of `states`. O(m log n), where m is the number of messages removed, and
+    /// Removes all messages that are in one of `states`, except those that `spare` says. O(m log n), where m is the number of messages removed, and
     /// O(n) at most.
-    pub fn purge(&mut self, now: UnixMs, states: States) -> Purged {
+    pub fn purge(&mut self, now: UnixMs, states: States, spare: Spare) -> Purged {
         let now = self.observe(now);
         self.catch_up(now);
-        let spans = states.within(States::HELD).map_or_else(Spans::default, |states| self.spans_in(now, states));
+        let spans = states.within(States::HELD).map_or_else(Spans::default, |states| self.spans_in(now, states, spare));
         let (ended, done) = match states.contain(StateKind::Done) {
             true => self.done_to_purge(now, None),
             false => Default::default(),
@@ -43,16 +52,16 @@ impl Queue {
         Purged { count, spans, done }
     }
 
-    /// Removes the first `count` messages that are in one of `states`. The states are taken in the order of
+    /// [`Queue::purge`] for the first `count` messages. The states are taken in the order of
     /// [`StateKind::ALL`], the messages of a state in the order in which [`Queue::peek`] returns them. O(m log n),
     /// where m is the number of messages removed.
-    pub fn purge_first(&mut self, now: UnixMs, states: States, count: usize) -> Purged {
+    pub fn purge_first(&mut self, now: UnixMs, states: States, count: usize, spare: Spare) -> Purged {
         let now = self.observe(now);
         self.catch_up(now);
         let mut chosen: Vec<Sequence> = Vec::new();
         if let Some(states) = states.within(States::HELD) {
             for kind in StateKind::ALL.into_iter().filter(|kind| states.contain(*kind)) {
-                chosen.extend(self.first_to_purge(now, states, kind, count - chosen.len()));
+                chosen.extend(self.first_to_purge(now, kind, count - chosen.len(), spare));
             }
         }
         let (ended, done) = match states.contain(StateKind::Done) {
@@ -66,44 +75,55 @@ impl Queue {
     }
 
     /// The messages that are in one of `states`, without done, as far as the view knows.
-    fn spans_in(&mut self, now: UnixMs, states: States) -> Spans {
+    fn spans_in(&mut self, now: UnixMs, states: States, spare: Spare) -> Spans {
         let kinds = || StateKind::ALL.into_iter().filter(|kind| states.contain(*kind));
         let counts = self.counts();
-        let mut concerned = kinds().map(|kind| counts.of(kind)).sum::<u64>() as usize;
-        if states != States::HELD && states.contain(StateKind::Dead) {
-            concerned -= self.view.failed();
-        }
+        let concerned = kinds().map(|kind| counts.of(kind)).sum::<u64>() as usize;
+        let spared = self.count_spared(spare);
         if concerned == 0 {
             return Spans::default();
         }
-        if concerned == self.messages.len() {
+        if concerned == self.messages.len() && spared == 0 {
             return Spans::up_to(self.last_sequence);
         }
         // Where the view is behind the time, the record of each message decides.
-        if self.view.first_end(now).is_some() || self.view.failed() > 0 || !self.is_bulk(concerned) {
-            let chosen = kinds().flat_map(|kind| self.first_to_purge(now, states, kind, usize::MAX)).collect();
+        if self.view.first_end(now).is_some() || !self.is_bulk(concerned) {
+            let chosen = kinds().flat_map(|kind| self.first_to_purge(now, kind, usize::MAX, spare)).collect();
             return self.messages.spans_of(chosen);
         }
-        self.messages.spans_where(|placement, due| {
-            states.contain(match placement {
-                Placement::Waiting if due > now => StateKind::Delayed,
+        self.messages.spans_where(|messages, at| {
+            let kind = match messages.placement(at) {
+                Placement::Waiting if messages.due(at) > now => StateKind::Delayed,
                 Placement::Waiting => StateKind::Ready,
                 Placement::InFlight => StateKind::InFlight,
                 Placement::Dead => StateKind::Dead,
-            })
+            };
+            states.contain(kind) && (spared == 0 || messages.recurring(at).is_none())
         })
     }
 
-    /// The first `count` messages of a state that a purge of `states` removes. A recurring message whose run has failed
-    /// is shown as dead until its next run is decided: a purge of the dead does not end its series.
-    fn first_to_purge(&self, now: UnixMs, states: States, kind: StateKind, count: usize) -> Vec<Sequence> {
-        if kind != StateKind::Dead || states == States::HELD || self.view.failed() == 0 {
-            return self.first_in(now, kind, count);
+    /// How many messages a purge passes over at most.
+    pub(crate) fn count_spared(&self, spare: Spare) -> usize {
+        match spare {
+            Spare::Schedules => self.messages.recurring_count(),
+            Spare::Nothing => 0,
         }
-        let is_ordinary =
-            |sequence: &Sequence| self.messages.locate(*sequence).is_some_and(|at| !self.messages.record(at).recurring);
-        let seen = self.first_in(now, kind, count.saturating_add(self.view.failed()));
-        seen.into_iter().filter(is_ordinary).take(count).collect()
+    }
+
+    /// Takes out those of `found` that a purge passes over, and all but the first `count` others.
+    pub(crate) fn spare_of(&self, mut found: Vec<Sequence>, count: usize, spare: Spare) -> Vec<Sequence> {
+        if self.count_spared(spare) > 0 {
+            let is_recurring = |at| self.messages.recurring(at).is_some();
+            found.retain(|sequence| !self.messages.locate(*sequence).is_some_and(is_recurring));
+        }
+        found.truncate(count);
+        found
+    }
+
+    /// The first `count` messages of a state that a purge removes.
+    fn first_to_purge(&self, now: UnixMs, kind: StateKind, count: usize, spare: Spare) -> Vec<Sequence> {
+        let seen = self.first_in(now, kind, count.saturating_add(self.count_spared(spare)));
+        self.spare_of(seen, count, spare)
     }
 
     /// Removes the messages in `spans` that the queue holds, and returns how many there were. What time has done to

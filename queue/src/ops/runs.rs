@@ -8,7 +8,8 @@
 use super::super::effect::Image;
 use super::super::id::Sequence;
 use super::super::order::Key;
-use super::super::record::{Phase, Reason, Record, State, StateKind, Ttl};
+use super::super::origin::Origin;
+use super::super::record::{Phase, Record, State, StateKind, Ttl};
 use super::super::recurring::{Ended, Failure, Next, Recurring, RunEnd, Series};
 use super::super::rule::Rule;
 use super::super::store::{At, Bytes};
@@ -44,7 +45,8 @@ impl Queue {
     /// Ends the run of a recurring message if time has made it fail. Returns whether it has.
     pub(crate) fn end_overdue_run(&mut self, at: At, record: &Record, now: UnixMs) -> bool {
         let State::Dead { died, reason } = record.state_at(now) else { return false };
-        self.end_run(at, record, Ended::ByTime, Some((died, reason)), now);
+        let failure = Failure { died, reason, attempts: record.attempts, copy: None };
+        self.end_run(at, record, Ended::ByTime, Some(failure), now);
         true
     }
 
@@ -53,24 +55,18 @@ impl Queue {
         self.extras.take(|parts| &mut parts.unsent).map_or_else(Vec::new, |unsent| unsent.0)
     }
 
-    /// Decides what follows the end of a run, and applies it. `failure` is when and why the run failed, if it did.
-    pub(crate) fn end_run(
-        &mut self,
-        at: At,
-        record: &Record,
-        how: Ended<'_>,
-        failure: Option<(UnixMs, Reason)>,
-        now: UnixMs,
-    ) {
+    /// Decides what follows the end of a run, and applies it. `failure` is how the run failed, if it did; whether a copy is
+    /// kept is decided here.
+    pub(crate) fn end_run(&mut self, at: At, record: &Record, how: Ended<'_>, failure: Option<Failure>, now: UnixMs) {
         let mut last = self.last_sequence;
         let mut given = || {
             last = Sequence::next(last, now)?;
             Some(last)
         };
         let keeps_copies = self.settings.deadlen != Some(0);
-        let failure = failure.map(|(died, reason)| {
+        let failure = failure.map(|failure| {
             let copy = if keeps_copies { given() } else { None };
-            Failure { died, reason, copy }
+            Failure { copy, ..failure }
         });
         let next = match self.messages.recurring(at).and_then(|state| self.following(state, record, how, now)) {
             None => Next::Over,
@@ -119,34 +115,41 @@ impl Queue {
     pub(crate) fn apply_end(&mut self, at: At, record: &Record, how: Ended<'_>, end: &RunEnd, now: UnixMs) {
         match how {
             Ended::Acked | Ended::Completed => self.tally.acked += 1,
-            Ended::Nacked(_) => self.tally.rare().nacked += 1,
+            Ended::Nacked(_) => {
+                let left = end.failure.map_or(record.attempts, |failure| failure.attempts);
+                self.tally.count_nack(record.attempts, left);
+            }
             Ended::Taken | Ended::Forwarded | Ended::Buried(_) | Ended::ByTime => {}
         }
         if let (Some(failure), Ended::Nacked(_) | Ended::Buried(_)) = (end.failure, how) {
             // The death of a run that time has ended is counted when time moves the message.
             self.tally.count_dead(failure.reason);
         }
-        if let Some(Failure { died, reason, copy: Some(copy) }) = end.failure {
-            self.keep_copy(at, record, copy, Phase::Dead { died, reason }, how.error(), now);
+        if let Some(Failure { died, reason, attempts, copy: Some(sequence) }) = end.failure {
+            let phase = Phase::Dead { died, reason };
+            let copy = Record { sequence, phase, attempts, recurring: false, ..*record };
+            self.keep_copy(at, &copy, how.error(), now);
         }
         let Some(at) = self.messages.find_sequence(record.sequence) else { return };
         match end.next {
-            Next::Over => self.remove(at, record),
+            Next::Over => {
+                self.remember_series(at, now);
+                self.remove(at, record);
+            }
             Next::At(due) => self.begin_run(at, record, how, end, due, now),
             Next::Renewed(due, sequence) => self.renew(at, record, how, end, due, sequence, now),
         }
     }
 
-    /// Adds a dead copy of a message whose run has failed.
-    fn keep_copy(&mut self, at: At, record: &Record, copy: Sequence, phase: Phase, error: Option<&[u8]>, now: UnixMs) {
+    /// Adds a dead copy of a message whose run has failed, with this record.
+    fn keep_copy(&mut self, at: At, dead: &Record, error: Option<&[u8]>, now: UnixMs) {
         let bytes = self.messages.bytes(at);
         let payload = bytes.payload.to_vec();
         let error = error.or(bytes.error).map(<[u8]>::to_vec);
         let group = self.messages.group_name(at).map(<[u8]>::to_vec);
-        let dead = Record { sequence: copy, phase, recurring: false, ..*record };
         let bytes = Bytes { name: None, payload: &payload, error: error.as_deref(), origin: None };
-        self.insert(&dead, bytes, group.as_deref(), now);
-        self.last_sequence = self.last_sequence.max(copy);
+        self.insert(dead, bytes, group.as_deref(), now);
+        self.last_sequence = self.last_sequence.max(dead.sequence);
     }
 
     /// Lets a message wait for its next run.
@@ -175,6 +178,7 @@ impl Queue {
         now: UnixMs,
     ) {
         let Some(mut state) = self.messages.recurring(at).cloned() else { return };
+        let origin = self.accepted_of(at).map(|accepted| Origin { accepted, chain: None });
         let name = self.messages.bytes(at).name.map(<[u8]>::to_vec);
         let Some(declared) = state.declared.take() else { return };
         count_run(&mut state, how, end, now);
@@ -198,7 +202,7 @@ impl Queue {
             payload: &declared.payload,
             error: None,
             group: declared.group.as_deref(),
-            origin: None,
+            origin,
             retain: None,
             recurring: Some(Box::new(state)),
         };

@@ -7,6 +7,7 @@
 
 use super::super::effect::Image;
 use super::super::id::{Floor, Sequence};
+use super::super::origin::Origin;
 use super::super::record::{Phase, Record, StateKind, Ttl};
 use super::super::recurring::{Declaration, Recurring, Series};
 use super::super::settings::Retries;
@@ -227,13 +228,17 @@ impl Queue {
             phase: held_at.and_then(|at| self.kept_beside(at, now)).unwrap_or(Phase::Waiting),
             recurring: true,
         };
+        let accepted = match held_at {
+            Some(at) => self.accepted_of(at),
+            None => self.accepted_of_gone(schedule.name, now),
+        };
         let image = Image {
             record,
             name: Some(schedule.name),
             payload: schedule.payload,
             error: None,
             group: schedule.group,
-            origin: None,
+            origin: accepted.map(|accepted| Origin { accepted, chain: None }),
             retain: None,
             recurring: Some(Box::new(state)),
         };

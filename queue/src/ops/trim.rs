@@ -18,8 +18,10 @@ impl Queue {
             let Some(oldest) = self.view.oldest_dead().filter(|_| self.has_excess_dead()) else { break };
             steps += 1;
             // A message that died before the oldest one is dropped before it, even if this view has not moved it to the
-            // dead yet.
-            if self.view.first_end(oldest.time()).is_some() {
+            // dead yet. A kept message has died at the end of its TTL, which may be earlier than the end of the lease that
+            // moves it.
+            let by = if self.messages.keeps_any() { self.clock.max(oldest.time()) } else { oldest.time() };
+            if self.view.first_end(by).is_some() {
                 self.end_first(self.clock.max(oldest.time()));
             } else {
                 steps += self.drop_dead(oldest) / BYTES_OF_A_STEP;

@@ -120,6 +120,8 @@ impl Stand {
     fn moved_at(self, record: &Record) -> Option<UnixMs> {
         match (self, record.phase) {
             (Stand::InFlight(_), _) | (Stand::Waiting, Phase::Waiting) | (_, Phase::Dead { .. }) => None,
+            // The TTL of a kept message may have ended before the delivery, but it counts only from the end of that on.
+            (Stand::Dead(key) | Stand::Failed(key), Phase::Kept { deadline, .. }) => Some(key.time().max(deadline)),
             (Stand::Dead(key) | Stand::Failed(key), _) => Some(key.time()),
             (Stand::Waiting, Phase::Leased { deadline, .. } | Phase::Kept { deadline, .. }) => Some(deadline),
         }

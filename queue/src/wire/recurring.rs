@@ -154,8 +154,8 @@ impl<'a> Decode<'a> for Ended<'a> {
     }
 }
 
-/// The end of a run: the message; when and why it failed, and the dead copy; when the message is due next, and its new
-/// sequence.
+/// The end of a run: the message; when it is due next, and its new sequence; when and why the run failed, the dead copy, and
+/// the deliveries that count.
 impl Encode for RunEnd {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
         let (due, renewed) = match self.next {
@@ -170,6 +170,7 @@ impl Encode for RunEnd {
         fields.put(&self.failure.map(|failure| failure.died))?;
         fields.put(&self.failure.map(|failure| failure.reason))?;
         fields.put(&self.failure.and_then(|failure| failure.copy))?;
+        fields.put(&self.failure.map_or(0, |failure| failure.attempts))?;
         fields.end()
     }
 }
@@ -184,9 +185,9 @@ impl Decode<'_> for RunEnd {
             (None, None) => Next::Over,
             (None, Some(_)) => return Err(Refused::Malformed),
         };
-        let failure = match (fields.get()?, fields.get::<Option<Reason>>()?, fields.get()?) {
-            (Some(died), Some(reason), copy) => Some(Failure { died, reason, copy }),
-            (None, None, None) => None,
+        let failure = match (fields.get()?, fields.get::<Option<Reason>>()?, fields.get()?, fields.get()?) {
+            (Some(died), Some(reason), copy, attempts) => Some(Failure { died, reason, attempts, copy }),
+            (None, None, None, 0) => None,
             _ => return Err(Refused::Malformed),
         };
         fields.end()?;

@@ -99,7 +99,7 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
     let (waiting, running) = (named(b"every-50").record.sequence, named(b"every-70").record.sequence);
     let scheduled =
         Image { record: Record { sequence: next, ..named(b"every-50").record }, ..named(b"every-50").clone() };
-    let failure = Failure { died: at(NOW), reason: Reason::Rejected, copy: Some(next) };
+    let failure = Failure { died: at(NOW), reason: Reason::Rejected, attempts: 1, copy: Some(next) };
     let end = |sequence, failure| RunEnd { sequence, failure, next: Next::At(at(NOW + 50)) };
     let failed = RunEnd { next: Next::Renewed(at(NOW + 7), Sequence(next.0 + 1)), ..end(running, Some(failure)) };
     let done = queue.done().next().unwrap();
@@ -542,6 +542,7 @@ fn forge(queue: &mut Queue, forged: &Forged) {
                 failure: failure.map(|(died, copy)| Failure {
                     died: at(died),
                     reason: Reason::Expired,
+                    attempts: 0,
                     copy: copy.map(|copy| copy.sequence(queue)),
                 }),
                 next: match next {

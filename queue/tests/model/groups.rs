@@ -2,7 +2,7 @@
 
 use crate::reference::{Message, Model, State};
 use dq_queue::settings::GroupOrder;
-use dq_queue::StateKind;
+use dq_queue::{Spare, StateKind};
 use std::collections::BTreeMap;
 
 /// When groups, and the messages without one, had their last turns.
@@ -200,11 +200,11 @@ impl Model {
     }
 
     /// Removes the first messages of a group in these states. Returns their sequences.
-    pub fn purge_group(&mut self, group: &[u8], kinds: &[StateKind], count: Option<usize>) -> Vec<u64> {
-        let held = || kinds.iter().filter(|kind| **kind != StateKind::Done);
-        let mut chosen: Vec<u64> = held().flat_map(|kind| self.peek_group(group, *kind)).collect();
-        let kept = if held().count() == 4 { Vec::new() } else { self.failed_runs() };
-        chosen.retain(|sequence| !kept.contains(sequence));
+    pub fn purge_group(&mut self, group: &[u8], kinds: &[StateKind], count: Option<usize>, spare: Spare) -> Vec<u64> {
+        let held = kinds.iter().filter(|kind| **kind != StateKind::Done);
+        let mut chosen: Vec<u64> = held.flat_map(|kind| self.peek_group(group, *kind)).collect();
+        let spared = self.spared(spare);
+        chosen.retain(|sequence| !spared.contains(sequence));
         chosen.truncate(count.unwrap_or(usize::MAX));
         self.messages.retain(|message| !chosen.contains(&message.sequence));
         chosen

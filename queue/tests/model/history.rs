@@ -5,7 +5,7 @@ use dq_queue::forward::{Forward, ListEnd, Register};
 use dq_queue::rate::Rate;
 use dq_queue::settings::{GroupOrder, Retries, Settings, MAX_LENGTH};
 use dq_queue::time::{DurationMs, UnixMs};
-use dq_queue::Verdict;
+use dq_queue::{Spare, Verdict};
 use proptest::prelude::*;
 
 /// A random history: the settings, the clocks, and the steps.
@@ -77,11 +77,13 @@ pub enum Act {
         group: usize,
         states: Vec<usize>,
         count: Option<usize>,
+        spare: Spare,
     },
     /// Purges messages in these states, given by their numbers, and at most `count` of them.
     Purge {
         states: Vec<usize>,
         count: Option<usize>,
+        spare: Spare,
     },
     Alter {
         settings: Settings,
@@ -372,6 +374,7 @@ fn act(copies: usize) -> impl Strategy<Value = Act> {
         3 => prop::collection::vec(aim(), 1..4).prop_map(Redriven::Named),
     ];
     let states = prop::sample::subsequence((0..5).collect::<Vec<usize>>(), 1..=5);
+    let spare = prop_oneof![2 => Just(Spare::Schedules), 1 => Just(Spare::Nothing)];
     let changes = prop_oneof![
         8 => prop::collection::vec(aim(), 1..=acks.min(8)).prop_map(Act::Cancel),
         8 => (aim(), prop::option::weighted(0.8, due()), prop::option::weighted(0.5, -1i8..=1))
@@ -379,9 +382,10 @@ fn act(copies: usize) -> impl Strategy<Value = Act> {
         6 => (aim(), prop::option::of(0..ERRORS.len())).prop_map(|(aim, error)| Act::Bury { aim, error }),
         3 => prop_oneof![Just(usize::MAX), 1..=pops].prop_map(|count| Act::Promote { count }),
         6 => (which, prop_oneof![Just(0), span()]).prop_map(|(which, delay)| Act::Redrive { which, delay }),
-        2 => (0..GROUPS.len(), states.clone(), prop::option::weighted(0.5, 1..=pops))
-            .prop_map(|(group, states, count)| Act::PurgeGroup { group, states, count }),
-        2 => (states, prop::option::weighted(0.5, 1..=pops)).prop_map(|(states, count)| Act::Purge { states, count }),
+        2 => (0..GROUPS.len(), states.clone(), prop::option::weighted(0.5, 1..=pops), spare.clone())
+            .prop_map(|(group, states, count, spare)| Act::PurgeGroup { group, states, count, spare }),
+        2 => (states, prop::option::weighted(0.5, 1..=pops), spare)
+            .prop_map(|(states, count, spare)| Act::Purge { states, count, spare }),
         5 => (limited(copies), who.clone()).prop_map(|(settings, by)| Act::Alter { settings, by }),
         2 => prop::option::weighted(0.7, span()).prop_map(Act::Suspend),
         3 => Just(Act::Resume),

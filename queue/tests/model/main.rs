@@ -16,6 +16,7 @@ mod cron;
 mod damage;
 mod declaring;
 mod done;
+mod endings;
 #[path = "../../../fuzz/exercise.rs"]
 mod exercise;
 mod frozen;

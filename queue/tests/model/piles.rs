@@ -6,7 +6,7 @@ use dq_queue::id::{Floor, Id, Sequence, Target};
 use dq_queue::settings::{Retries, Settings};
 use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::{
-    Due, Effect, Grant, Lease, Message, Nack, NewMessage, Pop, Purged, Queue, Redriven, Shown, Spans, Stamped,
+    Due, Effect, Grant, Lease, Message, Nack, NewMessage, Pop, Purged, Queue, Redriven, Shown, Spans, Spare, Stamped,
     StateKind, States, Which,
 };
 
@@ -166,8 +166,8 @@ fn replicas_take_what_their_master_took() {
                 // The replica has processed more or less than its master.
                 pair.replica.advance_view(at(1_000), nth * 2_500);
                 let Purged { count: purged, spans, done } = match count {
-                    None => pair.master.purge(at(1_000), states),
-                    Some(count) => pair.master.purge_first(at(1_000), states, count),
+                    None => pair.master.purge(at(1_000), states, Spare::Schedules),
+                    Some(count) => pair.master.purge_first(at(1_000), states, count, Spare::Schedules),
                 };
                 let left = pair.master.images().count();
                 assert_eq!(left + purged, MESSAGES);

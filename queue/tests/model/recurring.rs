@@ -156,13 +156,14 @@ impl Model {
             }
         }
         recurs.plan = Some(plan.clone());
-        // The id is held again, and a schedule leaves no known id behind.
+        // The id is held again. The window of what had it goes on, and a schedule begins none.
+        let accepted = before.as_ref().map_or_else(|| self.accepted_of_gone(name), |before| before.accepted);
         self.known.retain(|(known, _)| known != name);
         self.drop_done_named(name);
         self.enter_group(plan.group.as_deref());
         let sequence = self.give();
         let message = Message {
-            accepted: self.now,
+            accepted,
             chain: None,
             sequence,
             name: Some(name.to_vec()),
@@ -217,8 +218,7 @@ impl Model {
         let mut recurs = old.recurs.clone().unwrap();
         match how {
             How::Acked => self.totals.acked += 1,
-            How::Nacked => self.totals.nacked += 1,
-            How::Taken | How::Buried | How::ByTime => {}
+            How::Nacked | How::Taken | How::Buried | How::ByTime => {}
         }
         if let (Some((_, reason)), How::Nacked | How::Buried) = (failure, how) {
             self.totals.died += 1;
@@ -290,7 +290,7 @@ impl Model {
             }
             let ttl = if renewed { plan.ttl } else { old.ttl };
             self.messages.push(Message {
-                accepted: self.now,
+                accepted: old.accepted,
                 chain: None,
                 sequence,
                 error: None,
@@ -314,6 +314,9 @@ impl Model {
             });
             (due, sequence)
         });
+        if next.is_none() && old.accepted > 0 {
+            self.remember(&old);
+        }
         self.advance(now);
         End { sequence: old.sequence, copy, next }
     }

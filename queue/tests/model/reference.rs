@@ -8,7 +8,7 @@ use crate::recurring::{End, How, Recurs};
 use dq_queue::id::Sequence;
 use dq_queue::settings::{GroupOrder, Settings};
 use dq_queue::time::UnixMs;
-use dq_queue::{Counts, Reason, Spans, StateKind, Totals, Verdict};
+use dq_queue::{Counts, Reason, Spans, Spare, StateKind, Totals, Verdict};
 
 /// An instant that never comes.
 pub const NEVER: u64 = u64::MAX;
@@ -39,7 +39,7 @@ pub struct Message {
     pub ttl: u64,
     pub expires: u64,
     pub attempts: u32,
-    /// When its id was accepted.
+    /// When its id was accepted; 0 if it is a schedule that took it from no message.
     pub accepted: u64,
     /// When the first message of its chain of replacements was pushed, until a delivery or death ends the chain.
     pub chain: Option<u64>,
@@ -291,7 +291,8 @@ impl Model {
         self.messages[nth] = *self.messages[nth].next.take().expect("a kept message");
         let died = self.messages[nth].expires <= at;
         if died {
-            self.messages[nth].state = State::Dead { died: at, reason: Reason::Expired };
+            let died = self.messages[nth].expires;
+            self.messages[nth].state = State::Dead { died, reason: Reason::Expired };
             self.messages[nth].chain = None;
             self.count_death(Reason::Expired);
         }
@@ -454,6 +455,14 @@ impl Model {
         is_ended || self.known.iter().any(|(known, accepted)| known == name && self.window_holds(*accepted))
     }
 
+    /// When an id was accepted whose message is done or gone, if its window has not ended; else 0.
+    pub fn accepted_of_gone(&self, name: &[u8]) -> u64 {
+        let known = self.known.iter().filter(|(known, _)| known == name).map(|(_, accepted)| *accepted);
+        let done = self.done.iter().filter(|finished| finished.name.as_deref() == Some(name));
+        let accepted = known.chain(done.map(|finished| finished.accepted));
+        accepted.filter(|accepted| self.window_holds(*accepted)).max().unwrap_or(0)
+    }
+
     /// Whether a done message has the id, or it is known.
     fn is_taken(&self, name: &[u8]) -> bool {
         self.is_done(name) || self.is_known(name)
@@ -609,11 +618,11 @@ impl Model {
     }
 
     /// Removes the first messages in these states, in the order of the states. Returns their sequences.
-    pub fn purge_first(&mut self, kinds: &[StateKind], count: usize) -> Vec<u64> {
-        let held = || kinds.iter().filter(|kind| **kind != StateKind::Done);
-        let mut chosen: Vec<u64> = held().flat_map(|kind| self.peek(*kind)).collect();
-        let kept = if held().count() == 4 { Vec::new() } else { self.failed_runs() };
-        chosen.retain(|sequence| !kept.contains(sequence));
+    pub fn purge_first(&mut self, kinds: &[StateKind], count: usize, spare: Spare) -> Vec<u64> {
+        let held = kinds.iter().filter(|kind| **kind != StateKind::Done);
+        let mut chosen: Vec<u64> = held.flat_map(|kind| self.peek(*kind)).collect();
+        let spared = self.spared(spare);
+        chosen.retain(|sequence| !spared.contains(sequence));
         chosen.truncate(count);
         self.messages.retain(|message| !chosen.contains(&message.sequence));
         if kinds.contains(&StateKind::Done) {
@@ -622,16 +631,19 @@ impl Model {
         chosen
     }
 
-    pub fn purge(&mut self, kinds: &[StateKind]) -> usize {
+    pub fn purge(&mut self, kinds: &[StateKind], spare: Spare) -> usize {
         let before = self.messages.len();
         let done = if kinds.contains(&StateKind::Done) { self.purge_done(None).len() } else { 0 };
-        let kept = if kinds.iter().filter(|kind| **kind != StateKind::Done).count() == 4 {
-            Vec::new()
-        } else {
-            self.failed_runs()
-        };
-        self.messages.retain(|message| kept.contains(&message.sequence) || !kinds.contains(&message.kind()));
+        let spared = self.spared(spare);
+        self.messages.retain(|message| spared.contains(&message.sequence) || !kinds.contains(&message.kind()));
         before - self.messages.len() + done
+    }
+
+    /// The messages that a purge passes over.
+    pub fn spared(&self, spare: Spare) -> Vec<u64> {
+        let recurring = self.messages.iter().filter(|message| message.schedule().is_some());
+        let spared = recurring.filter(|_| spare == Spare::Schedules);
+        spared.map(|message| message.sequence).collect()
     }
 
     /// The sequences in a state, in the order in which the messages leave it. Dead messages are newest first.
@@ -797,7 +809,7 @@ impl Model {
     ) -> Option<(u64, NackedTo, State, Option<End>)> {
         let at = self.in_flight(name, receipt)?;
         if self.messages[at].next.is_some() {
-            self.totals.nacked += 1;
+            self.count_nack(verdict);
             self.succeed_now(at);
             let message = &self.messages[at];
             let to = match message.state {
@@ -820,6 +832,8 @@ impl Model {
         };
         if let Some(reason) = reason.filter(|_| message.recurs.is_some()) {
             let sequence = message.sequence;
+            self.count_nack(verdict);
+            self.messages[at].attempts -= u32::from(verdict == Verdict::NotCounted);
             let end = self.end_run(at, How::Nacked, Some((now, reason)), error);
             return Some((sequence, NackedTo::Dead(reason), State::Dead { died: now, reason }, Some(end)));
         }
@@ -833,7 +847,8 @@ impl Model {
         if let Some(error) = error {
             message.error = Some(error[..error.len().min(1024)].to_vec());
         }
-        self.totals.nacked += 1;
+        self.count_nack(verdict);
+        let message = &mut self.messages[at];
         let to = match reason {
             Some(reason) => {
                 message.state = State::Dead { died: now, reason };
@@ -853,6 +868,13 @@ impl Model {
         };
         let message = &self.messages[at];
         Some((message.sequence, to, message.state, None))
+    }
+
+    fn count_nack(&mut self, verdict: Verdict) {
+        match verdict {
+            Verdict::NotCounted => self.totals.given_back += 1,
+            Verdict::Failed | Verdict::Rejected => self.totals.nacked += 1,
+        }
     }
 
     pub fn extend(&mut self, name: &Name, receipt: Option<u64>, lease: Option<u64>) -> Option<(u64, u64)> {

@@ -27,6 +27,7 @@ const COUNTS: [&str; 31] = [
     "delivered",
     "acked",
     "nacked",
+    "given-back",
     "lease-expired",
     "died",
     "expired",

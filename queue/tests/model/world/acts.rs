@@ -7,7 +7,7 @@ use crate::reference::{self, NackedTo, State};
 use dq_queue::id::{Id, Sequence};
 use dq_queue::settings::Settings;
 use dq_queue::time::DurationMs;
-use dq_queue::{Effect, Fate, Nack, NewMessage, Pop, Stamped, StateKind, States, Verdict, Which};
+use dq_queue::{Effect, Fate, Nack, NewMessage, Pop, Spare, Stamped, StateKind, States, Verdict, Which};
 
 impl World {
     pub(super) fn push(&mut self, push: &Push) {
@@ -189,21 +189,21 @@ impl World {
         }
     }
 
-    pub(super) fn purge(&mut self, states: &[usize], count: Option<usize>) {
+    pub(super) fn purge(&mut self, states: &[usize], count: Option<usize>, spare: Spare) {
         let kinds: Vec<StateKind> = states.iter().map(|nth| StateKind::ALL[*nth]).collect();
         let states = kinds.iter().map(|kind| States::only(*kind)).reduce(States::and).unwrap();
         let Some(count) = count else {
-            let purged = self.eager.queue.purge(ms(self.clock), states);
-            assert_eq!(self.lazy.queue.purge(ms(self.clock), states), purged);
-            assert_eq!(purged.count, self.model.purge(&kinds));
+            let purged = self.eager.queue.purge(ms(self.clock), states, spare);
+            assert_eq!(self.lazy.queue.purge(ms(self.clock), states, spare), purged);
+            assert_eq!(purged.count, self.model.purge(&kinds, spare));
             if purged.count > 0 {
                 self.send(Effect::Purge(purged.spans, purged.done));
             }
             return;
         };
-        let purged = self.eager.queue.purge_first(ms(self.clock), states, count);
-        assert_eq!(self.lazy.queue.purge_first(ms(self.clock), states, count), purged);
-        let expected = self.model.purge_first(&kinds, count);
+        let purged = self.eager.queue.purge_first(ms(self.clock), states, count, spare);
+        assert_eq!(self.lazy.queue.purge_first(ms(self.clock), states, count, spare), purged);
+        let expected = self.model.purge_first(&kinds, count, spare);
         assert_eq!(purged.count, expected.len());
         let named = |sequence| purged.spans.contain(sequence) || purged.done.contain(sequence);
         assert!(expected.iter().all(|sequence| named(Sequence(*sequence))));
@@ -212,12 +212,12 @@ impl World {
         }
     }
 
-    pub(super) fn purge_group(&mut self, group: usize, states: &[usize], count: Option<usize>) {
+    pub(super) fn purge_group(&mut self, group: usize, states: &[usize], count: Option<usize>, spare: Spare) {
         let kinds: Vec<StateKind> = states.iter().map(|nth| StateKind::ALL[*nth]).collect();
         let states = kinds.iter().map(|kind| States::only(*kind)).reduce(States::and).unwrap();
-        let purged = self.eager.queue.purge_group(ms(self.clock), GROUPS[group], states, count);
-        assert_eq!(self.lazy.queue.purge_group(ms(self.clock), GROUPS[group], states, count), purged);
-        let expected = self.model.purge_group(GROUPS[group], &kinds, count);
+        let purged = self.eager.queue.purge_group(ms(self.clock), GROUPS[group], states, count, spare);
+        assert_eq!(self.lazy.queue.purge_group(ms(self.clock), GROUPS[group], states, count, spare), purged);
+        let expected = self.model.purge_group(GROUPS[group], &kinds, count, spare);
         assert_eq!(purged.count, expected.len());
         assert!(expected.iter().all(|sequence| purged.spans.contain(Sequence(*sequence))));
         if purged.count > 0 {
