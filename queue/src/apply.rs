@@ -87,8 +87,7 @@ impl Queue {
                 self.count_begun(sequences.len(), now);
             }
             Effect::Forward(sequences) => {
-                let turn = self.messages.begin_turn(now);
-                self.take_all(sequences, turn, now);
+                self.take_each(sequences, &[], now);
                 self.count_forwarded(sequences.len(), now);
             }
             Effect::Ack(sequences) => return Ok(self.finish_all(sequences, now)),
@@ -113,7 +112,7 @@ impl Queue {
                     self.drop_done_named(name, now);
                     self.unlearn(name);
                 }
-                self.for_each_refreshed(sequences, now, |queue, at, record| queue.drop_cancelled(at, record));
+                self.for_each_refreshed(sequences, now, |queue, at, record| queue.drop_cancelled(at, record, now));
                 sequences.iter().for_each(|sequence| self.drop_cancelled_done(*sequence, now));
             }
             Effect::Reschedule(sequence, due, priority) => {
@@ -152,10 +151,10 @@ impl Queue {
             }
             Effect::EndRuns(how, others, ends) => {
                 let mut applied = Applied::Done;
-                let taken = matches!(how, Ended::Taken | Ended::Forwarded);
-                let turn = if taken { self.messages.begin_turn(now) } else { None };
+                let turn = if *how == Ended::Taken { self.messages.begin_turn(now) } else { None };
                 match how {
-                    Ended::Taken | Ended::Forwarded => self.take_all(others, turn, now),
+                    Ended::Taken => self.take_all(others, turn, now),
+                    Ended::Forwarded => self.take_each(others, ends, now),
                     _ => applied = self.finish_all(others, now),
                 }
                 for end in ends {
@@ -166,7 +165,7 @@ impl Queue {
                 }
                 match how {
                     Ended::Taken => self.count_begun(others.len() + ends.len(), now),
-                    Ended::Forwarded => self.count_forwarded(others.len() + ends.len(), now),
+                    Ended::Forwarded => self.count_forwarded(others.len(), now),
                     Ended::Acked | Ended::Completed | Ended::Nacked(_) | Ended::Buried(_) | Ended::ByTime => {}
                 }
                 return Ok(applied);
@@ -200,6 +199,18 @@ impl Queue {
         self.for_each_refreshed(sequences, now, |queue, at, record| {
             queue.give_turn(queue.messages.group(at), turn);
             queue.take(at, record, now);
+        });
+    }
+
+    /// Removes messages that were forwarded one after the other, which gives each group a turn of its own. The runs that
+    /// `ends` names are among them; their ends are applied afterwards.
+    fn take_each(&mut self, sequences: &[Sequence], ends: &[RunEnd], now: UnixMs) {
+        self.for_each_refreshed(sequences, now, |queue, at, record| {
+            let turn = queue.messages.begin_turn(now);
+            queue.give_turn(queue.messages.group(at), turn);
+            if ends.iter().all(|end| end.sequence != record.sequence) {
+                queue.take(at, record, now);
+            }
         });
     }
 

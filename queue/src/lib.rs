@@ -62,7 +62,7 @@ pub use counters::{Counts, Totals};
 pub use done::{DoneMessage, RESULT_MAX};
 pub use effect::{Effect, Grant, Image, Stamped};
 pub use gate::Pause;
-pub use groups::{is_group_name, Group, TurnState, GROUP_NAME_MAX};
+pub use groups::{is_group_name, Claim, Group, TurnState, GROUP_NAME_MAX};
 pub use known::KnownId;
 pub use news::News;
 pub use ops::advance::Advanced;

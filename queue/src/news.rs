@@ -37,7 +37,9 @@ impl Effect<'_> {
             Effect::Complete(sequence, ..) | Effect::Bury(sequence, _) => tell(News::Ended(*sequence)),
             Effect::Nack(sequence, Fate::Dead { .. }, ..) => tell(News::Ended(*sequence)),
             Effect::EndRuns(_, others, ends) => {
-                others.iter().for_each(|sequence| tell(News::Ended(*sequence)));
+                // Forwarded messages are told in their order, with those whose runs have ended among them.
+                let is_other = |sequence: &&Sequence| ends.iter().all(|end| end.sequence != **sequence);
+                others.iter().filter(is_other).for_each(|sequence| tell(News::Ended(*sequence)));
                 ends.iter().filter_map(news_of_run).for_each(tell);
             }
             // These remove many messages at once, or all of them.

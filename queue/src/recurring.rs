@@ -204,10 +204,8 @@ impl<'a> Effect<'a> {
                 let others = others(all);
                 (Effect::EndRuns(Ended::Taken, others, ends), None)
             }
-            Effect::Forward(all) => {
-                let others = others(all);
-                (Effect::EndRuns(Ended::Forwarded, others, ends), None)
-            }
+            // Their order tells the turns of their groups, so it is kept.
+            Effect::Forward(all) => (Effect::EndRuns(Ended::Forwarded, all, ends), None),
             Effect::Nack(_, _, _, error) => (Effect::EndRuns(Ended::Nacked(error), Vec::new(), ends), None),
             Effect::Bury(_, error) => (Effect::EndRuns(Ended::Buried(error), Vec::new(), ends), None),
             effect => (Effect::EndRuns(Ended::ByTime, Vec::new(), ends), Some(effect)),

@@ -138,6 +138,7 @@ impl Run<'_> {
                 let effect = if ends.is_empty() { effect } else { effect.with_ends(ends).0 };
                 answers |= awaited::note(ctx, name, &effect);
                 write::replicate(ctx, name, held, now, effect);
+                write::keep_limits(ctx, name, held, now);
             }
             match refused {
                 None => held.queue.forwarding_works(),

@@ -83,6 +83,14 @@ pub fn record<'e>(
         // There is no AOF and no replica: this only marks the dataset as changed, for the next save.
         ctx.replicate_verbatim();
     }
+    keep_limits(ctx, name, held, now);
+    let Announcement { wakes } = rearm(ctx, name, held, now, wake);
+    Announcement { wakes: wakes || answers }
+}
+
+/// Drops dead and done messages that a change has made too many, and replicates that. If one write may not drop all of
+/// them, the timer drops the rest.
+pub fn keep_limits(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) {
     if held.queue.has_excess_dead() || held.queue.has_excess_done() {
         let trimmed = held.queue.trim_dead(TRIMMED);
         replicate_trim(ctx, name, held, now, trimmed);
@@ -92,8 +100,6 @@ pub fn record<'e>(
             with_schedule(|schedule| schedule.look_at(&ctx, now, ctx.selected_db(), name.bytes()));
         }
     }
-    let Announcement { wakes } = rearm(ctx, name, held, now, wake);
-    Announcement { wakes: wakes || answers }
 }
 
 /// Takes note of an effect that was applied to the queue at `name`, and calls [`rearm`].

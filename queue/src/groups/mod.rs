@@ -31,10 +31,10 @@ mod tests;
 mod turns;
 mod upcoming;
 
-pub use names::TurnState;
+pub use names::{Claim, TurnState};
 pub(super) use names::{GroupNames, Membership};
 pub(super) use standing::Standing;
-pub(super) use upcoming::Upcoming;
+pub(super) use upcoming::{Pops, Upcoming};
 
 use super::settings::{GroupOrder, Settings};
 use super::time::UnixMs;

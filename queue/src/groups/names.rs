@@ -9,9 +9,9 @@ use super::super::messages::hash_of;
 use super::super::order::{Key, OrderedKeys};
 use super::super::time::UnixMs;
 use super::slab::Slab;
-use super::{last_turn_at, turn_at, GroupId, GroupLimits};
+use super::{last_turn_at, place_in_round, turn_at, GroupId, GroupLimits};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 /// The groups of a queue.
 #[derive(Debug)]
@@ -29,8 +29,23 @@ pub(crate) struct GroupNames {
     last: u64,
     /// The last turn of the messages without a group.
     ungrouped: u64,
+    /// The claims of groups, and under `None` that of the messages without one.
+    claims: BTreeMap<Option<GroupId>, Claim>,
+    /// The latest instant at which a claim was noted.
+    claimed: UnixMs,
     /// Groups that have lost their last message since the last [`GroupNames::end_effect`].
     left: Vec<GroupId>,
+}
+
+/// A group had work since an instant and was not served, although the message that it would have been served with was
+/// taken away: it was cancelled, buried, moved, replaced or purged. A message of the group that was due by then has the
+/// place in the round that this message had. The next turn of the group ends its claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// Since when it had work.
+    pub since: UnixMs,
+    /// When the last of these messages was taken away.
+    pub until: UnixMs,
 }
 
 #[derive(Debug, Default)]
@@ -62,10 +77,10 @@ pub(crate) struct Membership<'a> {
 pub struct TurnState<'a> {
     /// The last turn that was given.
     pub last: u64,
-    /// The last turn of the messages without a group.
-    pub ungrouped: u64,
-    /// The last turn of groups, by their names.
-    pub groups: Vec<(&'a [u8], u64)>,
+    /// The last turn of the messages without a group, and their claim.
+    pub ungrouped: (u64, Option<Claim>),
+    /// The last turns and the claims of groups, by their names.
+    pub groups: Vec<(&'a [u8], u64, Option<Claim>)>,
 }
 
 impl GroupNames {
@@ -79,6 +94,8 @@ impl GroupNames {
             joined: 0,
             last: 0,
             ungrouped: 0,
+            claims: BTreeMap::new(),
+            claimed: UnixMs::EPOCH,
             left: Vec::new(),
         }
     }
@@ -135,6 +152,7 @@ impl GroupNames {
             };
             self.index.remove(Key::hashed(hash_of(&entry.name), Sequence(id.0.into())));
             self.entries.vacate(id.0);
+            self.claims.remove(&Some(id));
             self.free.push(Reverse(id.0));
         }
     }
@@ -181,8 +199,31 @@ impl GroupNames {
         id.map_or(self.ungrouped, |id| self.entries.get(id.0).map_or(0, |entry| entry.turn))
     }
 
+    /// When the turn of a group comes, or of the messages without one, whose first message is due at `due`.
+    #[inline]
+    pub fn place(&self, id: Option<GroupId>, due: UnixMs) -> u64 {
+        let claim = if self.claims.is_empty() { None } else { self.claims.get(&id) };
+        let since = claim.filter(|claim| due <= claim.until).map_or(due, |claim| due.min(claim.since));
+        place_in_round(since, self.turn(id))
+    }
+
+    /// Notes that a message which was due at `due` is taken away at `now` without a turn of its group. O(log n).
+    pub fn claim(&mut self, id: Option<GroupId>, due: UnixMs, now: UnixMs) {
+        if !self.limits.by_turn {
+            return;
+        }
+        let claim = self.claims.entry(id).or_insert(Claim { since: due, until: now });
+        // Between the two the group may have had no work.
+        let since = if due <= claim.until { claim.since.min(due) } else { due };
+        *claim = Claim { since, until: claim.until.max(now) };
+        self.claimed = self.claimed.max(now);
+    }
+
     /// Sets the last turn of a group, or of the messages without one.
     pub fn set_turn(&mut self, id: Option<GroupId>, turn: u64) {
+        if !self.claims.is_empty() {
+            self.claims.remove(&id);
+        }
         match id {
             None => self.ungrouped = turn,
             Some(id) => {
@@ -208,6 +249,7 @@ impl GroupNames {
     pub fn set_limits(&mut self, limits: GroupLimits) {
         if !limits.by_turn {
             (self.last, self.ungrouped) = (0, 0);
+            self.claims.clear();
             for number in 0..self.next {
                 self.entries.get_mut(number).into_iter().for_each(|entry| entry.turn = 0);
             }
@@ -215,14 +257,20 @@ impl GroupNames {
         self.limits = limits;
     }
 
-    /// Whether a turn was given later than `now`, because another clock was ahead.
+    /// Whether a turn was given, or a claim noted, later than `now`, because another clock was ahead.
     pub fn is_ahead_of(&self, now: UnixMs) -> bool {
-        self.last > last_turn_at(now)
+        self.last > last_turn_at(now) || self.claimed > now && !self.claims.is_empty()
     }
 
-    /// Makes turns that are later than `now` count as if they had been given at `now`, in the same order.
+    /// Makes turns that are later than `now` count as if they had been given at `now`, in the same order. Claims that are
+    /// later end: a message must not have its turn before it is due.
     pub fn pull_back_to(&mut self, now: UnixMs) {
+        self.claims.retain(|_, claim| claim.until <= now);
+        self.claimed = self.claimed.min(now);
         let limit = last_turn_at(now);
+        if self.last <= limit {
+            return;
+        }
         let groups = self.entries.iter().filter(|(_, entry)| entry.is_used());
         let all = groups.map(|(number, entry)| (entry.turn, &entry.name[..], Some(GroupId(number))));
         let mut all: Vec<_> = all.chain([(self.ungrouped, &b""[..], None)]).collect();
@@ -243,31 +291,52 @@ impl GroupNames {
         if !self.limits.by_turn || groups.next().is_none() {
             return None;
         }
-        let groups = self.entries.iter().filter(|(_, entry)| entry.members > 0 && entry.turn > 0);
-        let mut groups: Vec<_> = groups.map(|(_, entry)| (&entry.name[..], entry.turn)).collect();
-        groups.sort_unstable();
-        Some(TurnState { last: self.last, ungrouped: self.ungrouped, groups })
+        let claim = |id| self.claims.get(&id).copied();
+        let groups = self.entries.iter().filter(|(_, entry)| entry.members > 0);
+        let groups = groups.map(|(id, entry)| (&entry.name[..], entry.turn, claim(Some(GroupId(id)))));
+        let mut groups: Vec<_> = groups.filter(|(_, turn, claim)| *turn > 0 || claim.is_some()).collect();
+        groups.sort_unstable_by_key(|(name, ..)| *name);
+        Some(TurnState { last: self.last, ungrouped: (self.ungrouped, claim(None)), groups })
     }
 
     /// Restores turns that were saved.
     pub fn restore(&mut self, turns: &TurnState<'_>) {
-        (self.last, self.ungrouped) = (self.last.max(turns.last), turns.ungrouped);
-        for (name, turn) in &turns.groups {
+        self.last = self.last.max(turns.last);
+        self.restore_one(None, turns.ungrouped.0, turns.ungrouped.1);
+        for (name, turn, claim) in &turns.groups {
             if let Some(id) = self.find(name) {
-                self.set_turn(Some(id), *turn);
+                self.restore_one(Some(id), *turn, *claim);
             }
+        }
+    }
+
+    fn restore_one(&mut self, id: Option<GroupId>, turn: u64, claim: Option<Claim>) {
+        self.set_turn(id, turn);
+        if let Some(claim) = claim {
+            self.claims.insert(id, claim);
+            self.claimed = self.claimed.max(claim.until);
         }
     }
 
     /// Whether a queue with these groups could have saved these turns.
     pub fn may_restore(&self, turns: &TurnState<'_>) -> bool {
-        let is_ours = |(name, turn): &(&[u8], u64)| (1..=turns.last).contains(turn) && self.find(name).is_some();
-        self.limits.by_turn && turns.ungrouped <= turns.last && turns.groups.iter().all(is_ours)
+        let may_be = |turn: u64, claim: Option<Claim>| {
+            turn <= turns.last && claim.is_none_or(|claim| claim.since <= claim.until)
+        };
+        self.limits.by_turn
+            && may_be(turns.ungrouped.0, turns.ungrouped.1)
+            && turns.groups.iter().all(|(name, turn, claim)| {
+                may_be(*turn, *claim) && (*turn > 0 || claim.is_some()) && self.find(name).is_some()
+            })
     }
 
     pub fn heap_bytes(&self) -> usize {
         let names: usize = self.entries.iter().map(|(_, entry)| entry.name.len()).sum();
-        self.entries.heap_bytes() + names + self.index.heap_bytes() + self.free.capacity() * size_of::<u32>()
+        self.entries.heap_bytes()
+            + names
+            + self.index.heap_bytes()
+            + self.free.capacity() * size_of::<u32>()
+            + self.claims.len() * (size_of::<Option<GroupId>>() + size_of::<Claim>()) * 2
     }
 
     pub fn allocations(&self) -> usize {
@@ -290,7 +359,7 @@ impl GroupNames {
                 if self.find(&entry.name) != Some(GroupId(number)) {
                     return Err("a group is not found by its name");
                 }
-                if entry.turn > 0 && !self.limits.by_turn {
+                if !self.limits.by_turn && (entry.turn > 0 || !self.claims.is_empty()) {
                     return Err("a group remembers a turn although groups take none");
                 }
             }

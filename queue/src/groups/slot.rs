@@ -73,10 +73,12 @@ impl Slot {
         }
     }
 
-    /// The first open message behind `key`.
-    pub fn open_after(&self, key: Key) -> Option<Key> {
-        let next = [self.admitted.first_after(key), self.retries.first_after(key)];
-        next.into_iter().flatten().min()
+    /// The first message behind `key` that was never delivered, open or not; the first of all if it is `None`.
+    pub fn fresh_after(&self, key: Option<Key>) -> Option<Key> {
+        match key {
+            None => self.admitted.first().or_else(|| self.parked.first()),
+            Some(key) => self.admitted.first_after(key).or_else(|| self.parked.first_after(key)),
+        }
     }
 
     /// The number of waiting messages that are due by `now`.

@@ -11,7 +11,7 @@ use super::super::waiting::Waiting;
 use super::slab::Slab;
 use super::slot::{Head, Slot};
 use super::turns::Turns;
-use super::{last_turn_at, place_in_round, GroupId, GroupLimits};
+use super::{last_turn_at, GroupId, GroupLimits};
 
 /// The orders of the messages that have a group.
 #[derive(Debug)]
@@ -328,14 +328,19 @@ impl Standing {
         self.turns.first(last_turn_at(now)).or_else(late)
     }
 
-    /// When the turn of the messages without a group comes, whose first one is due at `due`, if their last turn was at
-    /// `last`; the due time if groups take no turns.
-    pub fn place_of_ungrouped(&self, due: UnixMs, last: u64) -> u64 {
+    /// When the turn of the messages without a group comes, whose first one is due at `due`; the due time if groups take no
+    /// turns.
+    pub fn place_of_ungrouped(&self, due: UnixMs, messages: &Messages) -> u64 {
         if self.by_turn {
-            place_in_round(due, last)
+            messages.place_in_round(None, due)
         } else {
             due.as_ms()
         }
+    }
+
+    /// How many messages may occupy a group.
+    pub(super) fn limit(&self) -> usize {
+        self.limit
     }
 
     pub fn by_turn(&self) -> bool {
@@ -389,5 +394,5 @@ fn limit_of(limits: GroupLimits) -> usize {
 
 /// When the turn of a group comes whose head has this key.
 fn turn_of(head: Key, messages: &Messages, id: GroupId) -> u64 {
-    place_in_round(head.time(), messages.turn(Some(id)))
+    messages.place_in_round(Some(id), head.time())
 }

@@ -5,12 +5,21 @@ use super::super::ops::purge::Spare;
 use super::super::record::{StateKind, States};
 use super::super::settings::{GroupOrder, Settings};
 use super::super::time::{DurationMs, UnixMs};
-use super::super::{Effect, Lease, Nack, NewMessage, Pop, Queue, Stamped, Verdict};
+use super::super::wire::Loader;
+use super::super::{Due, Effect, Lease, Nack, NewMessage, Pop, Queue, Reschedule, Stamped, Verdict};
 use super::slab::Slab;
+use super::Pops;
 use proptest::prelude::*;
 
 fn at(ms: u64) -> UnixMs {
     UnixMs::new(1_760_000_000_000 + ms)
+}
+
+/// The queue as a server has it that loads it at `now`.
+fn reloaded(queue: &Queue, now: u64) -> Queue {
+    let mut loader = Loader::default();
+    queue.save(|piece| loader.take(piece)).unwrap();
+    loader.finish(at(now)).unwrap()
 }
 
 struct Pair {
@@ -41,6 +50,16 @@ impl Pair {
         self.replica.apply(&Stamped { now: at(now), effect: Effect::Push(None, vec![image]) }).unwrap();
     }
 
+    /// Pops one message from the queue alone. Returns its name.
+    fn pop_alone(&mut self, now: u64) -> String {
+        let mut name = String::new();
+        let pop = Pop { count: 1, lease: Lease::For(DurationMs::new(1_000)) };
+        self.queue.pop(at(now), &mut self.floor, &pop, &mut Vec::new(), |message| {
+            name = String::from_utf8(message.name.unwrap().to_vec()).unwrap();
+        });
+        name
+    }
+
     /// Pops, and tells the replica. Returns the names.
     fn pop(&mut self, now: u64, count: usize, lease: Lease) -> String {
         let (mut names, mut grants) = (Vec::new(), Vec::new());
@@ -50,7 +69,7 @@ impl Pair {
         let pop = Pop { count, lease };
         let expected: Vec<_> = {
             let count = self.queue.deliverable(at(now), &pop);
-            let upcoming = self.queue.view.upcoming(&self.queue.messages, at(now));
+            let upcoming = self.queue.view.upcoming(&self.queue.messages, at(now), Pops::One);
             upcoming.map(|upcoming| upcoming.take(count).collect()).unwrap_or_default()
         };
         self.queue.pop(at(now), &mut self.floor, &pop, &mut grants, |message| {
@@ -160,6 +179,63 @@ fn a_pop_without_leases_takes_no_more_of_a_group_than_its_limit() {
     ["a1", "a2", "a3"].into_iter().for_each(|name| pair.push(0, "a", name));
     assert_eq!([0; 2].map(|_| pair.pop(0, 9, Lease::NoAck)), ["a1 a2", "a3"]);
     assert_eq!(pair.queue.groups(), 0);
+}
+
+#[test]
+fn a_group_that_never_lacked_work_keeps_its_turn() {
+    type Away = fn(&mut Pair, Id<'_>);
+    let ways: [Away; 5] = [
+        |pair, id| drop(pair.queue.cancel(at(30), &id)),
+        |pair, id| assert!(pair.queue.bury(at(30), &id, None).is_some()),
+        |pair, id| {
+            let to = Reschedule { due: Some(Due::After(DurationMs::new(500))), priority: None };
+            assert!(pair.queue.reschedule(at(30), &id, &to).is_some());
+        },
+        |pair, _| {
+            pair.push_with(30, "a1", NewMessage { replace: true, group: Some(b"other"), ..NewMessage::default() })
+        },
+        |pair, _| assert_eq!(pair.queue.purge_first(at(30), States::ALL, 1, Spare::Nothing).count, 1),
+    ];
+    for (nth, away) in ways.into_iter().enumerate() {
+        for group in ["a", ""] {
+            let mut pair = Pair::new(1, GroupOrder::Turn);
+            for (name, now, group) in [("a1", 0, group), ("b1", 10, "b"), ("a2", 20, group)] {
+                pair.push(now, group, name);
+            }
+            away(&mut pair, Id::Named(b"a1"));
+            pair.push(40, "c", "c1");
+            let order: Vec<String> = (0..2).map(|_| pair.pop_alone(50)).collect();
+            assert_eq!(order, ["a2", "b1"], "way {nth} in group {group:?}");
+        }
+    }
+    // A group that had no work for a time is owed nothing.
+    let mut pair = Pair::new(1, GroupOrder::Turn);
+    for (name, now, group) in [("a1", 0, "a"), ("b1", 10, "b")] {
+        pair.push(now, group, name);
+    }
+    pair.queue.cancel(at(15), &Id::Named(b"a1"));
+    pair.push(20, "a", "a2");
+    assert_eq!([pair.pop_alone(50), pair.pop_alone(50)], ["b1", "a2"]);
+    // One that is blocked has work.
+    pair.push(60, "a", "a3");
+    pair.push(70, "c", "c1");
+    assert!(pair.queue.ack(at(80), &Target::parse(b"a2").unwrap()).is_some());
+    assert_eq!([pair.pop_alone(90), pair.pop_alone(90)], ["a3", "c1"]);
+}
+
+#[test]
+fn a_claim_of_a_clock_that_was_ahead_delivers_nothing_early() {
+    let mut pair = Pair::new(1, GroupOrder::Turn);
+    pair.push(1_000, "a", "a1");
+    let later = Due::At(at(9_000));
+    pair.push_with(1_000, "a9", NewMessage { group: Some(b"a"), due: later, ..NewMessage::default() });
+    pair.queue.cancel(at(2_000), &Id::Named(b"a1"));
+    // The next server is behind.
+    let mut pair = Pair { queue: reloaded(&pair.queue, 1_100), ..pair };
+    let due = Due::At(at(1_900));
+    pair.push_with(1_100, "a2", NewMessage { group: Some(b"a"), due, ..NewMessage::default() });
+    assert!(pair.queue.correct_clock(at(1_100)).is_some());
+    assert_eq!(pair.pop_alone(1_100), "");
 }
 
 #[test]

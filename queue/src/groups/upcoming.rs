@@ -1,7 +1,8 @@
 //! The messages that the next deliveries would take, in their order, without taking them.
 //!
 //! A delivery changes which message of a group is its head, and the group's place in the round. This is followed for
-//! the groups that it concerns, beside the orders, which stay as they are.
+//! the groups that it concerns, beside the orders, which stay as they are. In one pop all messages that were taken occupy
+//! their groups until it is complete; between single pops without a lease each makes room for the next one.
 
 use super::super::id::Sequence;
 use super::super::messages::Messages;
@@ -10,7 +11,7 @@ use super::super::time::UnixMs;
 use super::super::waiting::Waiting;
 use super::{place_in_round, turn_at, GroupId, Standing};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::iter::Peekable;
 
 /// The place of a message in the order of delivery; the smallest is delivered first.
@@ -23,8 +24,30 @@ struct Place {
     due: UnixMs,
 }
 
+/// How the messages are delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pops {
+    /// By one pop.
+    One,
+    /// By a pop without a lease for each, so that each message has left its group before the next one is delivered.
+    Single,
+}
+
+/// What was taken of one group.
+#[derive(Clone, Copy, Debug, Default)]
+struct Taken {
+    /// The last message that had never been delivered, and the last retry.
+    last_fresh: Option<Key>,
+    last_retry: Option<Key>,
+    fresh: usize,
+    retries: usize,
+}
+
 /// An iterator over the messages that would be delivered one after the other.
 pub(crate) struct Upcoming<'a> {
+    pops: Pops,
+    /// What was taken of the groups that have more than their head.
+    taken: BTreeMap<GroupId, Taken>,
     standing: &'a Standing,
     messages: &'a Messages,
     now: UnixMs,
@@ -35,15 +58,23 @@ pub(crate) struct Upcoming<'a> {
     next: BinaryHeap<Reverse<Place>>,
     /// The last turn that would have been given.
     last: u64,
-    /// The turn that the messages without a group would have had.
-    ungrouped_turn: u64,
+    /// The turn that the messages without a group would have had; `None` before the first one.
+    ungrouped_turn: Option<u64>,
 }
 
 impl<'a> Upcoming<'a> {
     /// What is delivered from `now` on.
-    pub fn new(standing: &'a Standing, ungrouped: &'a Waiting, messages: &'a Messages, now: UnixMs) -> Upcoming<'a> {
+    pub fn new(
+        standing: &'a Standing,
+        ungrouped: &'a Waiting,
+        messages: &'a Messages,
+        now: UnixMs,
+        pops: Pops,
+    ) -> Upcoming<'a> {
         let ungrouped: Box<dyn Iterator<Item = (i8, Key)> + 'a> = Box::new(ungrouped.iter_due(now));
         Upcoming {
+            pops,
+            taken: BTreeMap::new(),
             standing,
             messages,
             now,
@@ -51,15 +82,44 @@ impl<'a> Upcoming<'a> {
             heads: standing.iter_heads(now).peekable(),
             next: BinaryHeap::new(),
             last: messages.last_turn().max(turn_at(now)),
-            ungrouped_turn: messages.turn(None),
+            ungrouped_turn: None,
         }
     }
 
-    /// The place of a message whose group, or the messages without one, had its last turn at `turn`.
-    fn place(&self, priority: i8, key: Key, turn: u64) -> Place {
+    /// The place of the first message of a group, or of those without one, that would have had its last turn at `turn`;
+    /// `None` if it is still to be served.
+    fn place(&self, priority: i8, key: Key, id: Option<GroupId>, turn: Option<u64>) -> Place {
         let due = key.time();
-        let time = if self.standing.by_turn() { place_in_round(due, turn) } else { due.as_ms() };
+        let time = match turn {
+            _ if !self.standing.by_turn() => due.as_ms(),
+            Some(turn) => place_in_round(due, turn),
+            None => self.messages.place_in_round(id, due),
+        };
         Place { priority: Reverse(priority), time, sequence: key.sequence(), due }
+    }
+
+    /// The message that is the head of a group once its head `key` was taken too.
+    fn open_after(&mut self, id: GroupId, key: Key) -> Option<Key> {
+        let slot = self.standing.slot(id)?;
+        let taken = self.taken.entry(id).or_default();
+        if slot.retries.contains(key) {
+            taken.last_retry = Some(key);
+            taken.retries += 1;
+        } else {
+            taken.last_fresh = Some(key);
+            taken.fresh += 1;
+        }
+        let occupied = match self.pops {
+            Pops::One => slot.occupied() + taken.fresh,
+            Pops::Single => slot.occupied() - taken.retries,
+        };
+        let has_room = occupied < self.standing.limit();
+        let fresh = slot.fresh_after(taken.last_fresh).filter(|_| has_room);
+        let retry = match taken.last_retry {
+            None => slot.retries.first(),
+            Some(last) => slot.retries.first_after(last),
+        };
+        [fresh, retry].into_iter().flatten().min()
     }
 }
 
@@ -68,19 +128,19 @@ impl Iterator for Upcoming<'_> {
 
     fn next(&mut self) -> Option<Sequence> {
         let ungrouped = self.ungrouped.peek().copied();
-        let ungrouped = ungrouped.map(|(priority, key)| self.place(priority, key, self.ungrouped_turn));
+        let ungrouped = ungrouped.map(|(priority, key)| self.place(priority, key, None, self.ungrouped_turn));
         let group_of = |sequence: Sequence| Some(self.messages.group(self.messages.locate(sequence)?)).flatten();
         let head = self.heads.peek().copied().and_then(|(_, key)| {
             let id = group_of(key.sequence())?;
             let head = self.standing.slot(id)?.head?;
-            Some(self.place(head.priority, head.key, self.messages.turn(Some(id))))
+            Some(self.place(head.priority, head.key, Some(id), None))
         });
         let again = self.next.peek().map(|Reverse(place)| *place);
         let first = [ungrouped, head, again].into_iter().flatten().min()?;
         self.last = self.last.saturating_add(1);
         if Some(first) == ungrouped {
             self.ungrouped.next();
-            self.ungrouped_turn = self.last;
+            self.ungrouped_turn = Some(self.last);
             return Some(first.sequence);
         }
         let id: Option<GroupId> = group_of(first.sequence);
@@ -89,10 +149,9 @@ impl Iterator for Upcoming<'_> {
         } else {
             self.heads.next();
         }
-        let after = Key::at(first.due, first.sequence);
-        let open = id.and_then(|id| self.standing.slot(id)?.open_after(after)).filter(|key| key.time() <= self.now);
-        if let Some(key) = open {
-            let place = self.place(self.messages.priority_of(key.sequence()), key, self.last);
+        let open = id.and_then(|id| self.open_after(id, Key::at(first.due, first.sequence)));
+        if let Some(key) = open.filter(|key| key.time() <= self.now) {
+            let place = self.place(self.messages.priority_of(key.sequence()), key, id, Some(self.last));
             self.next.push(Reverse(place));
         }
         Some(first.sequence)

@@ -40,15 +40,20 @@ impl Messages {
         self.groups.as_mut().into_iter().for_each(|groups| groups.set_limits(limits));
     }
 
-    /// The last turn of a group, or of the messages without one. Zero if there was none.
-    #[inline]
-    pub fn turn(&self, id: Option<GroupId>) -> u64 {
-        self.groups.as_ref().map_or(0, |groups| groups.turn(id))
-    }
-
     /// The last turn that was given to any group.
     pub fn last_turn(&self) -> u64 {
         self.groups.as_ref().map_or(0, |groups| groups.last_turn())
+    }
+
+    /// When the turn of a group comes, or of the messages without one, whose first message is due at `due`.
+    #[inline]
+    pub fn place_in_round(&self, id: Option<GroupId>, due: UnixMs) -> u64 {
+        self.groups.as_ref().map_or(0, |groups| groups.place(id, due))
+    }
+
+    /// Notes that a message which was due at `due` is taken away at `now` without a turn of its group. O(log n).
+    pub fn claim_turn(&mut self, id: Option<GroupId>, due: UnixMs, now: UnixMs) {
+        self.groups.as_mut().into_iter().for_each(|groups| groups.claim(id, due, now));
     }
 
     /// Sets the last turn of a group, or of the messages without one.

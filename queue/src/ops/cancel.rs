@@ -16,12 +16,13 @@ impl Queue {
             return Some((done, StateKind::Done));
         };
         let record = self.refresh(at, now);
-        self.drop_cancelled(at, &record);
+        self.drop_cancelled(at, &record, now);
         Some((record.sequence, record.state_at(now).kind()))
     }
 
     /// Applies a cancellation.
-    pub(crate) fn drop_cancelled(&mut self, at: At, record: &Record) {
+    pub(crate) fn drop_cancelled(&mut self, at: At, record: &Record, now: UnixMs) {
+        self.keep_turn(at, record, now);
         self.remove(at, record);
         self.tally.rare().cancelled += 1;
     }

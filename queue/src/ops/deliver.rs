@@ -1,7 +1,7 @@
 //! Delivery: the first messages in delivery order are leased to a consumer, or delivered without a lease and removed.
 
 use super::super::effect::Grant;
-use super::super::groups::GroupId;
+use super::super::groups::{GroupId, Pops};
 use super::super::id::{Floor, Receipt, Sequence};
 use super::super::record::{Phase, Record, State, StateKind};
 use super::super::recurring::Ended;
@@ -49,6 +49,11 @@ pub struct Delivered<'a> {
 }
 
 impl Queue {
+    /// How many messages the limits of the queue allow to deliver at `now` without a lease.
+    pub(crate) fn room_to_take(&self, now: UnixMs) -> usize {
+        self.gate.room(&self.settings, self.view.inflight(), Lease::NoAck, now)
+    }
+
     /// Returns how many messages `pop` would deliver at `now`. O(log n), plus O(log n) for each lease and TTL that
     /// ended since the last advance, of which one call processes a bounded number.
     pub fn deliverable(&mut self, now: UnixMs, pop: &Pop) -> usize {
@@ -119,7 +124,7 @@ impl Queue {
             let is_expired = |sequence: &Sequence| {
                 self.messages.locate(*sequence).is_some_and(|at| self.messages.record(at).state_at(now) != State::Ready)
             };
-            let Some(upcoming) = self.view.upcoming(&self.messages, now) else {
+            let Some(upcoming) = self.view.upcoming(&self.messages, now, Pops::One) else {
                 return self.clear_expired(now, count, expired_max);
             };
             let mut seen = 0;

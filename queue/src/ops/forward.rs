@@ -1,16 +1,18 @@
 //! Forwarding: the first messages in delivery order are handed on by the server itself.
 //!
-//! It is a delivery without a lease in two steps. The server first learns which messages are next
+//! It is a delivery without a lease, of one message after the other, in two steps. The server first learns which messages are next
 //! ([`Queue::next_to_forward`]) and writes them to their target. It then removes those that it has written
 //! ([`Queue::forwarded`]). If the target refuses a message, nothing has happened to it, and the queue tries again later
 //! ([`Queue::forwarding_failed`]).
 
 use super::super::forward::{Failing, Forward, Forwarding, RETRY};
+use super::super::groups::Pops;
 use super::super::id::Sequence;
-use super::super::record::StateKind;
+use super::super::record::{State, StateKind};
 use super::super::recurring::Ended;
 use super::super::time::{DurationMs, UnixMs};
 use super::super::Queue;
+use super::advance::PILED_MAX;
 use super::deliver::{Lease, Pop};
 
 /// A message that is to be forwarded.
@@ -88,20 +90,43 @@ impl Queue {
         })
     }
 
-    /// Passes to `sink` the first messages in delivery order that may be forwarded at `now`, at most `count`, until it
+    /// Passes to `sink` the messages that single pops without a lease would deliver at `now`, at most `count`, until it
     /// returns `false`. O(log n) and O(1) for each message, beside what [`Queue::deliverable`] costs.
     pub fn next_to_forward(&mut self, now: UnixMs, count: usize, mut sink: impl FnMut(Outgoing<'_>) -> bool) {
-        let count = self.deliverable(now, &Pop { count, lease: Lease::NoAck });
+        let open = self.deliverable(now, &Pop { count, lease: Lease::NoAck });
         let now = self.own_time(now);
-        let next = match self.view.upcoming(&self.messages, now) {
-            Some(upcoming) => upcoming.take(count).collect(),
-            None => self.view.in_state(now, StateKind::Ready, count),
+        let next = match self.messages.has_groups() {
+            true if open > 0 => self.next_of_groups(now, count.min(self.room_to_take(now))),
+            _ => self.view.in_state(now, StateKind::Ready, open),
         };
         for sequence in next {
             let Some((at, record)) = self.messages.of(sequence) else { break };
             let bytes = self.messages.bytes(at);
             if !sink(Outgoing { sequence, due: record.due, name: bytes.name, payload: bytes.payload }) {
                 break;
+            }
+        }
+    }
+
+    /// [`Queue::next_to_forward`] for a queue with groups. A message whose TTL has ended is made dead first, as it may let
+    /// another one come first. If too many had to be passed over, there may be fewer.
+    fn next_of_groups(&mut self, now: UnixMs, count: usize) -> Vec<Sequence> {
+        let mut steps = count.saturating_mul(4).saturating_add(PILED_MAX);
+        loop {
+            let Some(upcoming) = self.view.upcoming(&self.messages, now, Pops::Single) else {
+                return self.view.in_state(now, StateKind::Ready, count);
+            };
+            let mut next: Vec<Sequence> = upcoming.take(count).collect();
+            let is_ready = |sequence: &Sequence| {
+                self.messages.locate(*sequence).is_some_and(|at| self.messages.record(at).state_at(now) == State::Ready)
+            };
+            let Some(nth) = next.iter().position(|sequence| !is_ready(sequence)) else { return next };
+            let expired = next.get(nth).copied();
+            expired.and_then(|expired| self.refreshed(expired, now));
+            steps = steps.saturating_sub(next.len());
+            if steps == 0 {
+                next.truncate(nth);
+                return next;
             }
         }
     }
@@ -115,21 +140,23 @@ impl Queue {
         mut sink: impl FnMut(DurationMs),
     ) -> Vec<Sequence> {
         let now = self.observe(now);
-        let mut removed = Vec::with_capacity(sequences.len());
-        let mut turn = None;
+        let (mut removed, mut runs) = (Vec::with_capacity(sequences.len()), Vec::new());
         for sequence in sequences {
             let Some((at, record)) = self.refreshed(*sequence, now) else { continue };
-            if removed.is_empty() {
-                turn = self.messages.begin_turn(now);
-            }
+            let turn = self.messages.begin_turn(now);
             self.give_turn(self.messages.group(at), turn);
             self.count_lateness(at, &record, now).into_iter().for_each(&mut sink);
             if record.recurring {
-                self.end_run(at, &record, Ended::Forwarded, None, now);
+                runs.push(*sequence);
             } else {
                 self.take(at, &record, now);
             }
             removed.push(*sequence);
+        }
+        for run in runs {
+            if let Some((at, record)) = self.refreshed(run, now) {
+                self.end_run(at, &record, Ended::Forwarded, None, now);
+            }
         }
         self.count_forwarded(removed.len(), now);
         removed
@@ -175,7 +202,7 @@ impl Queue {
 mod tests {
     use super::super::super::id::{Floor, Target};
     use super::super::super::rate::Rate;
-    use super::super::super::settings::Settings;
+    use super::super::super::settings::{GroupOrder, Settings};
     use super::super::super::{Due, NewMessage};
     use super::*;
 
@@ -217,6 +244,45 @@ mod tests {
         assert_eq!(queue.forwarded(at(2), &first[..2], |_| ()), [], "each once");
         let totals = queue.totals();
         assert_eq!((totals.delivered, totals.forwarded, totals.acked), (2, 2, 0));
+    }
+
+    #[test]
+    fn groups_are_forwarded_in_the_order_of_single_pops() {
+        for by_turn in [GroupOrder::Due, GroupOrder::Turn] {
+            let settings = Settings { grouporder: by_turn, ..Settings::default() };
+            let filled = || {
+                let (mut queue, mut floor) = (Queue::new(settings), Floor::default());
+                for (payload, due, group) in
+                    [("a1", 0, "a"), ("a2", 1, "a"), ("a3", 2, "a"), ("z", 9, "z"), ("b1", 1, "b"), ("b2", 10, "b")]
+                {
+                    let (payload, group, due) = (payload.as_bytes(), Some(group.as_bytes()), Due::At(at(due)));
+                    queue.push(at(0), &mut floor, &NewMessage { payload, due, group, ..NewMessage::default() });
+                }
+                queue
+            };
+            let mut popped = Vec::new();
+            let mut singly = filled();
+            for _ in 0..6 {
+                let pop = Pop { count: 1, lease: Lease::NoAck };
+                let sink = |message: super::super::deliver::Delivered<'_>| popped.push(message.payload.to_vec());
+                singly.pop(at(20), &mut Floor::default(), &pop, &mut Vec::new(), sink);
+            }
+            for (batch, taken) in [(6, 6), (6, 1), (3, 2), (2, 2)] {
+                let (mut queue, mut forwarded) = (filled(), Vec::new());
+                while forwarded.len() < 6 {
+                    let (mut payloads, mut sequences) = (Vec::new(), Vec::new());
+                    queue.next_to_forward(at(20), batch, |next| {
+                        payloads.push(next.payload.to_vec());
+                        sequences.push(next.sequence);
+                        true
+                    });
+                    let taken = taken.min(sequences.len());
+                    queue.forwarded(at(20), &sequences[..taken], |_| ());
+                    forwarded.extend_from_slice(&payloads[..taken]);
+                }
+                assert_eq!(forwarded, popped, "in batches of {batch}, of which {taken} are accepted");
+            }
+        }
     }
 
     #[test]

@@ -201,6 +201,7 @@ impl Queue {
         if error.is_some() {
             self.messages.set_error(at, error);
         }
+        self.keep_turn(at, record, now);
         let phase = Phase::Dead { died: now, reason: Reason::Rejected };
         self.rewrite(at, record, &Record { phase, ..*record }, now);
         self.tally.count_dead(Reason::Rejected);

@@ -2,8 +2,9 @@
 
 use super::super::groups::{Group, GroupId, GroupLimits, TurnState};
 use super::super::id::Sequence;
-use super::super::record::{StateKind, States};
+use super::super::record::{Record, State, StateKind, States};
 use super::super::spans::Spans;
+use super::super::store::At;
 use super::super::time::UnixMs;
 use super::super::{Counts, Queue};
 use super::advance::PILED_MAX;
@@ -21,6 +22,15 @@ impl Queue {
         self.messages.set_turn(group, turn);
         if let Some(id) = group {
             self.view.retune(&self.messages, id);
+        }
+    }
+
+    /// A message is taken away without having been delivered. If it was due, its group has had work since then, and keeps
+    /// its turn if its next message is due too. O(log n).
+    #[inline]
+    pub(crate) fn keep_turn(&mut self, at: At, record: &Record, now: UnixMs) {
+        if self.messages.has_groups() && record.state_at(now) == State::Ready {
+            self.messages.claim_turn(self.messages.group(at), record.due, now);
         }
     }
 

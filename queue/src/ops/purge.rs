@@ -142,6 +142,13 @@ impl Queue {
                 }
             }
         }
+        if !remembered && self.messages.has_groups() {
+            for sequence in &doomed {
+                if let Some((at, record)) = self.messages.of(*sequence) {
+                    self.keep_turn(at, &record, now);
+                }
+            }
+        }
         if !in_bulk {
             self.for_each_refreshed(&doomed, now, |queue, at, record| queue.remove(at, record));
         } else if ends_first {

@@ -297,6 +297,7 @@ impl Queue {
             if matches!(image.record.phase, Phase::Kept { .. }) {
                 leaving = self.leaving(at);
             }
+            self.keep_turn(at, &record, now);
             self.replace_with_image(at, &record, image, now);
         } else {
             if let Some(name) = image.name {

@@ -113,6 +113,9 @@ impl Queue {
 
     /// Applies the end of a run.
     pub(crate) fn apply_end(&mut self, at: At, record: &Record, how: Ended<'_>, end: &RunEnd, now: UnixMs) {
+        if matches!(how, Ended::Buried(_)) {
+            self.keep_turn(at, record, now);
+        }
         match how {
             Ended::Acked | Ended::Completed => self.tally.acked += 1,
             Ended::Nacked(_) => {

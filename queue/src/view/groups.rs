@@ -1,6 +1,6 @@
 //! The messages that have a group, as far as the view is concerned: their delivery order is that of their groups.
 
-use super::super::groups::{GroupId, GroupLimits, Standing, Upcoming};
+use super::super::groups::{GroupId, GroupLimits, Pops, Standing, Upcoming};
 use super::super::id::Sequence;
 use super::super::messages::Messages;
 use super::super::order::Key;
@@ -124,7 +124,7 @@ impl View {
         let ungrouped = self.waiting.first_due(now);
         let head = groups.first(now);
         let ungrouped_place = ungrouped.map(|(priority, key)| {
-            let time = groups.place_of_ungrouped(key.time(), messages.turn(None));
+            let time = groups.place_of_ungrouped(key.time(), messages);
             (Reverse(priority), time, key.sequence())
         });
         let head_place = head.map(|(priority, key)| (Reverse(priority), key.hash(), key.sequence()));
@@ -190,8 +190,8 @@ impl View {
     }
 
     /// The messages that would be delivered one after the other; `None` if no message has a group.
-    pub fn upcoming<'a>(&'a self, messages: &'a Messages, now: UnixMs) -> Option<Upcoming<'a>> {
-        self.groups.as_ref().map(|groups| Upcoming::new(groups, &self.waiting, messages, now))
+    pub fn upcoming<'a>(&'a self, messages: &'a Messages, now: UnixMs, pops: Pops) -> Option<Upcoming<'a>> {
+        self.groups.as_ref().map(|groups| Upcoming::new(groups, &self.waiting, messages, now, pops))
     }
 }
 

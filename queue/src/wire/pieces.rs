@@ -5,7 +5,7 @@ use super::numbers::{at_distance, distance, instant_of, ticks, time_at, time_dis
 use super::{QueueHeader, Refused};
 use crate::done::DoneMessage;
 use crate::gate::Pause;
-use crate::groups::TurnState;
+use crate::groups::{Claim, TurnState};
 use crate::id::Sequence;
 use crate::known::KnownId;
 use crate::rate::RateLog;
@@ -189,34 +189,49 @@ impl<'a> Decode<'a> for Vec<KnownId<'a>> {
     }
 }
 
-/// The last turn of all and that of the messages without a group, as distances from the smallest turn of the instant,
-/// and the last turn of each group, as a distance from the last of all.
+/// The last turn of all and that of the messages without a group, as distances from the smallest turn of the instant, the
+/// claim of these, and the last turn of each group, as a distance from the last of all, with its claim.
 impl Encode for TurnState<'_> {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
         let base = ticks(to.now);
-        to.array(3)?;
+        let (ungrouped, claim) = self.ungrouped;
+        to.array(5)?;
         to.put(&distance(self.last, base))?;
-        to.put(&distance(self.ungrouped, base))?;
-        to.list(&self.groups, |to, (name, turn)| {
+        to.put(&distance(ungrouped, base))?;
+        to.put(&claim.map(|claim| claim.since))?;
+        to.put(&claim.map(|claim| claim.until))?;
+        to.list(&self.groups, |to, (name, turn, claim)| {
             let mut fields = to.record();
             fields.require(name)?;
             fields.put(&distance(*turn, self.last))?;
+            fields.put(&claim.map(|claim| claim.since))?;
+            fields.put(&claim.map(|claim| claim.until))?;
             fields.end()
         })
     }
 }
 
+/// A claim, if both of its instants are there.
+fn claim(since: Option<UnixMs>, until: Option<UnixMs>) -> Result<Option<Claim>, Refused> {
+    match (since, until) {
+        (None, None) => Ok(None),
+        (Some(since), Some(until)) => Ok(Some(Claim { since, until })),
+        _ => Err(Refused::Malformed),
+    }
+}
+
 impl<'a> Decode<'a> for TurnState<'a> {
     fn decode(from: &mut Reader<'a>) -> Result<Self, Refused> {
-        if from.array()? != 3 {
+        if from.array()? != 5 {
             return Err(Refused::Malformed);
         }
         let base = ticks(from.now);
         let last = at_distance(from.get()?, base);
-        let ungrouped = at_distance(from.get()?, base);
+        let ungrouped = (at_distance(from.get()?, base), claim(from.get()?, from.get()?)?);
         let groups = from.list(|from| {
             let mut fields = from.record()?;
-            let group = (fields.required()?, at_distance(fields.get()?, last));
+            let (name, turn) = (fields.required()?, at_distance(fields.get()?, last));
+            let group = (name, turn, claim(fields.get()?, fields.get()?)?);
             fields.end()?;
             Ok(group)
         })?;

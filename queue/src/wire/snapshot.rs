@@ -187,7 +187,7 @@ fn encoded<'a, E: From<Refused>>(
 fn in_turns(turns: TurnState<'_>) -> impl Iterator<Item = TurnState<'_>> {
     let TurnState { last, ungrouped, groups } = turns;
     let is_empty = groups.is_empty();
-    let chunks = in_chunks(groups.into_iter(), |(name, _)| 12 + name.len());
+    let chunks = in_chunks(groups.into_iter(), |(name, ..)| 24 + name.len());
     let none = is_empty.then(Vec::new);
     chunks.chain(none).map(move |groups| TurnState { last, ungrouped, groups })
 }

@@ -14,8 +14,8 @@ use dq_queue::settings::{GroupOrder, Retries, Settings};
 use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::wire::{Loader, QueueHeader, VERSION};
 use dq_queue::{
-    Declaration, DoneMessage, Effect, Ended, Failure, Fate, Grant, Image, KnownId, Lease, Next, Origin, Pause, Phase,
-    Queue, Reason, Record, Recurring, Refused, RunEnd, Series, Span, Spans, Stamped, Totals, Ttl, TurnState,
+    Claim, Declaration, DoneMessage, Effect, Ended, Failure, Fate, Grant, Image, KnownId, Lease, Next, Origin, Pause,
+    Phase, Queue, Reason, Record, Recurring, Refused, RunEnd, Series, Span, Spans, Stamped, Totals, Ttl, TurnState,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -134,8 +134,8 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
         encoded(Effect::Recall(vec![KnownId { name: b"recalled", accepted: at(NOW) }])),
         encoded(Effect::Turns(TurnState {
             last: NOW << 21,
-            ungrouped: NOW << 20,
-            groups: vec![(b"group", NOW << 20 | 7)],
+            ungrouped: (NOW << 20, None),
+            groups: vec![(b"group", NOW << 20 | 7, Some(Claim { since: at(NOW - 9), until: at(NOW) }))],
         })),
         encoded(Effect::Schedule(None, scheduled)),
         encoded(Effect::Declare(waiting, Some(Box::new(declaration(50))))),
@@ -502,8 +502,8 @@ fn forge(queue: &mut Queue, forged: &Forged) {
         ),
         Forged::Turns(last, ungrouped, turn) => Effect::Turns(TurnState {
             last: last << 20,
-            ungrouped: ungrouped << 20,
-            groups: vec![(b"group", turn << 20)],
+            ungrouped: (ungrouped << 20, None),
+            groups: vec![(b"group", turn << 20, Some(Claim { since: at(*turn), until: at(*last) }))],
         }),
         Forged::Reschedule(of, due) => Effect::Reschedule(of.sequence(queue), Some(at(*due)), None),
         Forged::Redrive(of, due) => Effect::Redrive(spans(of), at(*due)),

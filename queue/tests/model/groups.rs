@@ -11,6 +11,9 @@ pub struct Rounds {
     turns: BTreeMap<Vec<u8>, u64>,
     ungrouped: u64,
     last: u64,
+    /// Since when groups, and under `None` the messages without one, had work that was taken from them before their turn,
+    /// and when that was.
+    claims: BTreeMap<Option<Vec<u8>>, (u64, u64)>,
     /// The groups that existed when the current effect began.
     began: Vec<Vec<u8>>,
 }
@@ -54,7 +57,9 @@ impl Model {
     /// An effect is complete: the groups that exist no more are forgotten.
     pub fn forget_groups(&mut self) {
         let messages = &self.messages;
-        self.rounds.turns.retain(|group, _| messages.iter().any(|message| message.is_in(group)));
+        let exists = |group: &[u8]| messages.iter().any(|message| message.is_in(group));
+        self.rounds.turns.retain(|group, _| exists(group));
+        self.rounds.claims.retain(|group, _| group.as_deref().is_none_or(exists));
         if messages.iter().all(|message| message.group_now().is_none()) {
             self.rounds = Rounds::default();
         }
@@ -73,6 +78,14 @@ impl Model {
         }
     }
 
+    /// [`Model::keep_turn`] for messages that are about to be purged, in push order.
+    pub fn keep_turns(&mut self, chosen: &[u64]) {
+        let mut gone: Vec<Message> =
+            self.messages.iter().filter(|message| chosen.contains(&message.sequence)).cloned().collect();
+        gone.sort_by_key(|message| message.sequence);
+        gone.iter().for_each(|message| self.keep_turn(message));
+    }
+
     pub fn begin_round(&mut self, count: usize) -> Round {
         let has_groups = self.messages.iter().any(|message| message.group_now().is_some());
         let turn = (count > 0 && has_groups && self.by_turn()).then(|| self.rounds.last.max(self.now << 20) + 1);
@@ -86,7 +99,20 @@ impl Model {
         }
     }
 
+    /// A message is about to be taken away without a turn of its group.
+    pub fn keep_turn(&mut self, message: &Message) {
+        let has_groups = !self.rounds.began.is_empty() || self.messages.iter().any(|held| held.group_now().is_some());
+        if message.state != State::Ready || !self.by_turn() || !has_groups {
+            return;
+        }
+        let (due, now) = (message.due, self.now);
+        let (since, until) = *self.rounds.claims.get(&message.group).unwrap_or(&(due, now));
+        let since = if due <= until { since.min(due) } else { due };
+        self.rounds.claims.insert(message.group.clone(), (since, now));
+    }
+
     fn give_turn(&mut self, group: Option<Vec<u8>>, turn: u64) {
+        self.rounds.claims.remove(&group);
         match group {
             None => self.rounds.ungrouped = turn,
             Some(group) => drop(self.rounds.turns.insert(group, turn)),
@@ -125,7 +151,9 @@ impl Model {
                 None => self.rounds.ungrouped,
                 Some(group) => self.rounds.turns.get(group).copied().unwrap_or(0),
             };
-            let time = if self.by_turn() && round.turn.is_some() { turn.max(message.due << 20) } else { message.due };
+            let claim = self.rounds.claims.get(&group.map(<[u8]>::to_vec)).filter(|(_, until)| message.due <= *until);
+            let since = claim.map_or(message.due, |(since, _)| message.due.min(*since));
+            let time = if self.by_turn() && round.turn.is_some() { turn.max(since << 20) } else { message.due };
             (-i32::from(message.priority), time, message.sequence)
         };
         let (group, next) = firsts.into_iter().min_by_key(|(group, message)| place((*group, message))).unwrap();
@@ -206,6 +234,7 @@ impl Model {
         let spared = self.spared(spare);
         chosen.retain(|sequence| !spared.contains(sequence));
         chosen.truncate(count.unwrap_or(usize::MAX));
+        self.keep_turns(&chosen);
         self.messages.retain(|message| !chosen.contains(&message.sequence));
         chosen
     }

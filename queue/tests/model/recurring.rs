@@ -142,6 +142,9 @@ impl Model {
             Some(held) => self.messages[held].next.as_deref().cloned(),
             None => held.map(|held| self.messages.remove(held)),
         };
+        if let Some(replaced) = before.as_ref().filter(|_| beside.is_none()) {
+            self.keep_turn(replaced);
+        }
         let mut recurs = Recurs { left: plan.times, ..Recurs::default() };
         let mut due = first.unwrap();
         if let Some(message) = &before {
@@ -216,6 +219,9 @@ impl Model {
         let now = self.now;
         let old = self.messages[at].clone();
         let mut recurs = old.recurs.clone().unwrap();
+        if how == How::Buried {
+            self.keep_turn(&old);
+        }
         match how {
             How::Acked => self.totals.acked += 1,
             How::Nacked | How::Taken | How::Buried | How::ByTime => {}

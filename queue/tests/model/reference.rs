@@ -399,7 +399,10 @@ impl Model {
                 self.keep_beside(held, message);
             }
             _ => {
-                held.map(|held| self.messages.remove(held));
+                if let Some(held) = held {
+                    let replaced = self.messages.remove(held);
+                    self.keep_turn(&replaced);
+                }
                 self.messages.push(message);
             }
         }
@@ -510,6 +513,7 @@ impl Model {
         };
         self.totals.cancelled += 1;
         let message = self.messages.remove(at);
+        self.keep_turn(&message);
         Some((message.sequence, message.kind()))
     }
 
@@ -525,6 +529,7 @@ impl Model {
             let end = self.end_run(at, How::Buried, Some((self.now, Reason::Rejected)), error);
             return Some((sequence, was, Some(end)));
         }
+        self.keep_turn(&self.messages[at].clone());
         let (now, message) = (self.now, &mut self.messages[at]);
         let was = message.kind();
         message.receipt = None;
@@ -573,6 +578,7 @@ impl Model {
 
     pub fn reschedule(&mut self, name: &Name, due: Option<u64>, priority: Option<i8>) -> Option<u64> {
         let at = self.find(name)?;
+        self.keep_turn(&self.messages[at].clone());
         let (now, message) = (self.now, &mut self.messages[at]);
         if !matches!(message.kind(), StateKind::Delayed | StateKind::Ready) {
             return None;
@@ -624,6 +630,7 @@ impl Model {
         let spared = self.spared(spare);
         chosen.retain(|sequence| !spared.contains(sequence));
         chosen.truncate(count);
+        self.keep_turns(&chosen);
         self.messages.retain(|message| !chosen.contains(&message.sequence));
         if kinds.contains(&StateKind::Done) {
             chosen.extend(self.purge_done(Some(count - chosen.len())));
@@ -635,6 +642,9 @@ impl Model {
         let before = self.messages.len();
         let done = if kinds.contains(&StateKind::Done) { self.purge_done(None).len() } else { 0 };
         let spared = self.spared(spare);
+        let is_chosen = |message: &&Message| !spared.contains(&message.sequence) && kinds.contains(&message.kind());
+        let chosen: Vec<u64> = self.messages.iter().filter(is_chosen).map(|message| message.sequence).collect();
+        self.keep_turns(&chosen);
         self.messages.retain(|message| spared.contains(&message.sequence) || !kinds.contains(&message.kind()));
         before - self.messages.len() + done
     }
@@ -689,6 +699,11 @@ impl Model {
 
     /// The number of messages that a pop of `count` delivers.
     pub fn deliverable(&self, count: usize, no_ack: bool) -> usize {
+        (self.open() as u64).min(self.room(no_ack)).min(count as u64) as usize
+    }
+
+    /// The number of messages that a pop may deliver.
+    fn room(&self, no_ack: bool) -> u64 {
         if self.is_paused() {
             return 0;
         }
@@ -698,9 +713,7 @@ impl Model {
             _ if no_ack => u64::MAX,
             most => most - self.inflight(),
         };
-        let room = room.min(self.rate_room());
-        let ready = self.open() as u64;
-        ready.min(room).min(count as u64) as usize
+        room.min(self.rate_room())
     }
 
     /// Pops messages. Returns them in order, as they were before. `lease` is `None` for a delivery without
@@ -749,10 +762,40 @@ impl Model {
         delivered
     }
 
-    /// Forwards messages. Returns them in order, as they were before.
+    /// Forwards up to `count` messages one after the other, each as by a pop without a lease. Returns them in order, as they
+    /// were before. Runs end once all are forwarded.
     pub fn forward(&mut self, count: usize, ends: &mut Vec<End>) -> Vec<Message> {
-        let forwarded = self.pop(count, None, &[], ends);
+        let most = self.room(true).min(count as u64);
+        let (mut forwarded, mut runs) = (Vec::new(), Vec::new());
+        while (forwarded.len() as u64) < most && self.open() > 0 {
+            self.begin(1);
+            let mut round = self.begin_round(1);
+            let next = self.serve_next(&mut round, true);
+            self.end_round(round);
+            if next.attempts == 0 {
+                let ms = self.now.saturating_sub(next.due);
+                self.measured.lateness.push(First { ms, given_back: next.given_back });
+            }
+            let at = self.messages.iter().position(|message| message.sequence == next.sequence).unwrap();
+            if next.recurs.is_some() {
+                // It is out of the way until all are forwarded.
+                runs.push(next.clone());
+                self.messages[at].state = State::InFlight { deadline: NEVER };
+                self.messages[at].attempts = 0;
+            } else {
+                let taken = self.messages.remove(at);
+                self.leave(&taken, taken.attempts + 1, None, None);
+            }
+            forwarded.push(next);
+        }
+        for run in runs {
+            let at = self.messages.iter().position(|message| message.sequence == run.sequence).unwrap();
+            self.messages[at] = run;
+            ends.push(self.end_run(at, How::Taken, None, None));
+        }
+        self.totals.delivered += forwarded.len() as u64;
         self.totals.forwarded += forwarded.len() as u64;
+        self.advance(self.now);
         forwarded
     }
 

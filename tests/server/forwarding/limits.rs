@@ -223,3 +223,14 @@ fn a_setting_that_is_none_is_refused_and_changes_nothing() {
         assert!(c.ask("DQ.ALTER none FORWARD NONE").error().starts_with("ERR no such key"));
     });
 }
+
+#[test]
+fn forwarding_keeps_no_more_done_messages_than_donelen() {
+    let server = Server::start();
+    let mut c = server.client();
+    c.create("q FORWARD STREAM s RETAIN 600000 DONELEN 2");
+    let at = c.now() + 50;
+    c.push_many(format!("q 5 a b c d e AT {at}"));
+    eventually("all are forwarded", || c.ask("XLEN s").int() == 5);
+    eventually("two are kept", || c.about("q").int("done") == 2);
+}

@@ -278,7 +278,7 @@ impl World {
     /// Forwards up to `count` messages, of which the target takes only the first `taken`.
     pub(super) fn forward(&mut self, count: usize, taken: usize) {
         let now = ms(self.clock);
-        let expected = self.model.deliverable(count, true);
+        let expected = self.model.clone().forward(count, &mut Vec::new()).len();
         let is_due = self.eager.queue.next_forward().is_some();
         assert_eq!(is_due, self.forward.is_some() && self.model.deliverable(usize::MAX, true) > 0);
         let [next, same] = [&mut self.eager.queue, &mut self.lazy.queue].map(|queue| {
