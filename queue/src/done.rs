@@ -8,6 +8,7 @@
 //! of the master in bounded steps, so that all servers hold the same done messages.
 
 use super::id::{Id, Sequence};
+use super::memory::{given, of_tree};
 use super::messages::hash_of;
 use super::order::{Key, OrderedKeys};
 use super::spans::Spans;
@@ -58,7 +59,7 @@ pub(super) struct Done {
     ages: OrderedKeys,
     /// All of them by (until, sequence).
     ends: OrderedKeys,
-    /// The bytes of all names and results.
+    /// The memory of all names and results.
     bytes: usize,
 }
 
@@ -136,14 +137,14 @@ impl Done {
         self.ages.insert(Key::at(message.done, message.sequence));
         self.ends.insert(Key::at(message.until, message.sequence));
         let entry = Entry::of(message);
-        self.bytes += entry.bytes.len();
+        self.bytes += given(entry.bytes.len());
         self.entries.insert(message.sequence, entry);
     }
 
     /// Removes a message. Returns the length of its result; `None` if there is no such message. O(log n).
     pub fn remove(&mut self, sequence: Sequence) -> Option<usize> {
         let entry = self.entries.remove(&sequence)?;
-        self.bytes -= entry.bytes.len();
+        self.bytes -= given(entry.bytes.len());
         let message = entry.message(sequence);
         if let Some(name) = message.name {
             self.names.remove(Key::hashed(hash_of(name), sequence));
@@ -226,11 +227,9 @@ impl Done {
         spans
     }
 
-    /// The number of bytes on the heap. O(n / 64).
+    /// The number of bytes on the heap, an estimate. O(n / 64).
     pub fn heap_bytes(&self) -> usize {
-        // A node of std's B-tree holds up to eleven entries and is two thirds full on average.
-        let node = (size_of::<Sequence>() + size_of::<Entry>()) * 3 / 2;
-        let entries = self.len() * node + self.bytes;
+        let entries = of_tree(self.len(), size_of::<(Sequence, Entry)>()) + self.bytes;
         entries + [&self.names, &self.ages, &self.ends].into_iter().map(OrderedKeys::heap_bytes).sum::<usize>()
     }
 
@@ -245,7 +244,7 @@ impl Done {
         let (mut named, mut bytes) = (0, 0);
         for message in self.iter() {
             named += usize::from(message.name.is_some());
-            bytes += message.name.map_or(0, <[u8]>::len) + message.result.map_or(0, <[u8]>::len);
+            bytes += given(message.name.map_or(0, <[u8]>::len) + message.result.map_or(0, <[u8]>::len));
             let is_found = match message.name {
                 Some(name) => self.find_named(name) == Some(message),
                 None => self.find(&Id::Generated(message.sequence)) == Some(message),

@@ -11,6 +11,7 @@
 //! would take more than the search costs.
 
 use super::id::Sequence;
+use super::memory::{given, of_tree};
 use super::messages::hash_of;
 use super::order::{Key, OrderedKeys};
 use super::time::UnixMs;
@@ -319,9 +320,8 @@ impl Ids {
     }
 
     fn heap_bytes(&self) -> usize {
-        // A node of std's B-tree holds up to eleven entries and is two thirds full on average.
-        let node = (size_of::<u64>() + size_of::<Vec<u8>>()) * 3 / 2;
-        self.times.heap_bytes() + self.leaves.values().map(|leaf| leaf.capacity() + node).sum::<usize>()
+        let leaves = self.leaves.values().map(|leaf| given(leaf.capacity())).sum::<usize>();
+        self.times.heap_bytes() + leaves + of_tree(self.leaves.len(), size_of::<(u64, Vec<u8>)>())
     }
 }
 

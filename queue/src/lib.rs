@@ -37,6 +37,7 @@ mod gate;
 mod groups;
 pub mod id;
 mod known;
+mod memory;
 mod messages;
 mod news;
 mod ops;

@@ -8,6 +8,7 @@ use super::gate::{Gate, Pause};
 use super::groups::{GroupLimits, Membership};
 use super::id::{Receipt, Sequence};
 use super::known::Known;
+use super::memory::given;
 use super::messages::Messages;
 use super::record::Record;
 use super::settings::Settings;
@@ -134,7 +135,10 @@ impl Queue {
 
     /// The number of bytes on the heap. O(n / 64).
     pub fn heap_bytes(&self) -> usize {
-        let own_settings = if Arc::strong_count(&self.settings) == 1 { size_of::<Settings>() } else { 0 };
+        // The two counts of an `Arc`.
+        const OWNED: usize = 2 * size_of::<usize>();
+        let own_settings =
+            if Arc::strong_count(&self.settings) == 1 { given(OWNED + size_of::<Settings>()) } else { 0 };
         let stats = self.stats.as_deref().map_or(0, |stats| size_of::<Stats>() + stats.heap_bytes());
         let known = self.extras.known.as_deref().map_or(0, |known| size_of::<Known>() + known.heap_bytes());
         let forwarding = self.extras.forwarding.as_ref().map_or(0, |forwarding| forwarding.heap_bytes());

@@ -7,6 +7,7 @@
 use super::effect::Effect;
 use super::groups::is_group_name;
 use super::id::Sequence;
+use super::memory::given;
 use super::record::Reason;
 use super::rule::Rule;
 use super::settings::{Retries, MAX_LENGTH};
@@ -97,11 +98,14 @@ impl Recurring {
     /// The number of bytes on the heap.
     pub(super) fn heap_bytes(&self) -> usize {
         let declared = self.declared.as_ref();
-        size_of::<Recurring>()
+        given(size_of::<Recurring>())
             + self.series.as_ref().map_or(0, |series| series.rule.heap_bytes())
             + declared.map_or(0, |declared| {
-                let group = declared.group.as_ref().map_or(0, |group| group.len());
-                size_of::<Declaration>() + declared.payload.len() + group + declared.series.rule.heap_bytes()
+                let group = declared.group.as_ref().map_or(0, |group| given(group.len()));
+                given(size_of::<Declaration>())
+                    + given(declared.payload.len())
+                    + group
+                    + declared.series.rule.heap_bytes()
             })
     }
 }

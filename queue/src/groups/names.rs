@@ -5,6 +5,7 @@
 //! removed it: the order in which one effect removes and adds messages then does not matter.
 
 use super::super::id::Sequence;
+use super::super::memory::{given, of_tree};
 use super::super::messages::hash_of;
 use super::super::order::{Key, OrderedKeys};
 use super::super::time::UnixMs;
@@ -331,12 +332,13 @@ impl GroupNames {
     }
 
     pub fn heap_bytes(&self) -> usize {
-        let names: usize = self.entries.iter().map(|(_, entry)| entry.name.len()).sum();
+        let names: usize = self.entries.iter().map(|(_, entry)| given(entry.name.len())).sum();
         self.entries.heap_bytes()
             + names
             + self.index.heap_bytes()
             + self.free.capacity() * size_of::<u32>()
-            + self.claims.len() * (size_of::<Option<GroupId>>() + size_of::<Claim>()) * 2
+            + self.left.capacity() * size_of::<GroupId>()
+            + of_tree(self.claims.len(), size_of::<(Option<GroupId>, Claim)>())
     }
 
     pub fn allocations(&self) -> usize {

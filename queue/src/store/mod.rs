@@ -22,6 +22,7 @@ mod tests;
 
 use super::groups::GroupId;
 use super::id::{Receipt, Sequence};
+use super::memory::{given, of_tree};
 use super::origin::Origin;
 use super::record::{Phase, Record};
 use super::time::{DurationMs, UnixMs};
@@ -384,20 +385,25 @@ impl Store {
     /// The number of bytes on the heap. O(segments).
     pub fn heap_bytes(&self) -> usize {
         let aside = |map: &BTreeMap<Sequence, Box<[u8]>>| {
-            // A node of std's B-tree holds up to eleven entries and is two thirds full on average.
-            map.values().map(|bytes| bytes.len() + 16 + 16 * 3 / 2).sum::<usize>()
+            let bytes = map.values().map(|bytes| given(bytes.len())).sum::<usize>();
+            bytes + of_tree(map.len(), size_of::<(Sequence, Box<[u8]>)>())
         };
+        let boxes = |len| of_tree(len, size_of::<(Sequence, Box<Leaving>)>());
         self.segments.heap_bytes()
             + self.aside.as_ref().map_or(0, |maps| {
-                let recurring = maps.recurring.values().map(|recurring| recurring.heap_bytes() + 16 + 16 * 3 / 2);
-                let origins = maps.origins.len() * (size_of::<Sequence>() + size_of::<Origin>()) * 3 / 2;
-                let leaving = maps.leaving.values().map(|leaving| size_of::<Leaving>() + leaving.payload.len() + 40);
-                let retains = maps.retains.len() * (size_of::<Sequence>() + size_of::<DurationMs>()) * 3 / 2;
-                aside(&maps.large)
+                let recurring = maps.recurring.values().map(|recurring| recurring.heap_bytes());
+                let leaving = maps.leaving.values().map(|leaving| {
+                    let error = leaving.error.as_ref().map_or(0, |error| given(error.len()));
+                    given(size_of::<Leaving>()) + given(leaving.payload.len()) + error
+                });
+                given(size_of::<Aside>())
+                    + aside(&maps.large)
                     + aside(&maps.errors)
-                    + origins
-                    + retains
+                    + of_tree(maps.origins.len(), size_of::<(Sequence, Origin)>())
+                    + of_tree(maps.retains.len(), size_of::<(Sequence, DurationMs)>())
+                    + boxes(maps.recurring.len())
                     + recurring.sum::<usize>()
+                    + boxes(maps.leaving.len())
                     + leaving.sum::<usize>()
             })
     }

@@ -1,12 +1,13 @@
 //! How messages and runs end in rare cases, as the pages say.
 
+use dq_queue::forward::Forward;
 use dq_queue::id::{Floor, Id, Target};
 use dq_queue::rule::Rule;
 use dq_queue::settings::{Retries, Settings};
 use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::{
-    Lease, Nack, NewMessage, Pop, Pushed, Queue, Schedule, Scheduled, Series, Shown, Spare, State, StateKind, States,
-    Verdict,
+    Due, Lease, Nack, NewMessage, Pop, Pushed, Queue, Reschedule, Schedule, Scheduled, Series, Shown, Spare, State,
+    StateKind, States, Verdict,
 };
 
 fn at(ms: u64) -> UnixMs {
@@ -184,4 +185,108 @@ fn a_purge_passes_over_schedules_unless_it_names_them() {
         assert_eq!(server.queue.purge(at(3), States::only(StateKind::Ready), Spare::Nothing).count, 2);
         assert_eq!(server.queue.purge(at(3), States::ALL, Spare::Nothing).count, 1);
     }
+}
+
+#[test]
+fn a_burial_of_a_waiting_schedule_skips_its_next_time() {
+    let mut server = Server::new(Settings::default());
+    server.schedule(0, b"s", None);
+    server.pop(0, Lease::NoAck);
+    let due = |server: &Server| server.queue.get(at(1), &Id::Named(b"s")).unwrap().record.due;
+    assert_eq!(due(&server), at(1_000));
+    assert!(server.queue.bury(at(1), &Id::Named(b"s"), None).is_some());
+    assert_eq!(due(&server), at(2_000));
+}
+
+#[test]
+fn a_priority_given_to_a_schedule_holds_for_one_run() {
+    let mut server = Server::new(Settings::default());
+    server.schedule(0, b"s", None);
+    let to = Reschedule { due: None, priority: Some(7) };
+    assert!(server.queue.reschedule(at(0), &Id::Named(b"s"), &to).is_some());
+    let priority = |server: &Server| server.queue.get(at(1), &Id::Named(b"s")).unwrap().record.priority;
+    assert_eq!(priority(&server), 7);
+    server.pop(0, Lease::NoAck);
+    assert_eq!(priority(&server), 0);
+}
+
+#[test]
+fn a_replacement_of_a_kept_message_goes_on_with_its_chain() {
+    let mut server = Server::new(Settings::default());
+    server.push(0, &named(b"m"));
+    server.pop(0, Lease::For(ms(1_000)));
+    let due = Due::After(ms(500));
+    server.push(100, &NewMessage { replace: true, later: true, due, ..named(b"m") });
+    server.push(200, &NewMessage { replace: true, due, maxwait: Some(ms(300)), ..named(b"m") });
+    let message = server.queue.get(at(200), &Id::Named(b"m")).unwrap();
+    assert_eq!((message.record.due, message.next), (at(400), false), "300 after the first that was kept");
+}
+
+#[test]
+fn a_pop_takes_all_retries_of_a_group_whose_limit_was_lowered() {
+    let mut server = Server::new(Settings { groupinflight: 3, ..Settings::default() });
+    for _ in 0..4 {
+        server.push(0, &NewMessage { group: Some(b"g"), ..NewMessage::default() });
+    }
+    let all = Pop { count: 9, lease: Lease::For(ms(10)) };
+    let mut popped = |now| {
+        let mut grants = Vec::new();
+        server.queue.pop(at(now), &mut server.floor, &all, &mut grants, |_| ());
+        server.queue.alter(at(now), Settings { groupinflight: 1, ..Settings::default() });
+        grants.len()
+    };
+    assert_eq!((popped(0), popped(9), popped(10)), (3, 0, 3));
+}
+
+#[test]
+fn a_group_without_a_limit_shows_no_deliveries() {
+    let mut server = Server::new(Settings { groupinflight: 0, ..Settings::default() });
+    for _ in 0..2 {
+        server.push(0, &NewMessage { group: Some(b"g"), ..NewMessage::default() });
+    }
+    server.pop(0, Lease::Default);
+    let (groups, _) = server.queue.scan_groups(None, 9);
+    assert_eq!((groups[0].waiting, groups[0].occupied), (1, 0));
+    assert_eq!(server.queue.counts_of_group(at(0), b"g").inflight, 1);
+}
+
+#[test]
+fn a_delivery_is_shown_in_the_group_of_the_message_kept_beside_it() {
+    let mut server = Server::new(Settings::default());
+    server.push(0, &NewMessage { group: Some(b"old"), ..named(b"m") });
+    server.pop(0, Lease::For(ms(10)));
+    server.push(0, &NewMessage { group: Some(b"new"), replace: true, later: true, ..named(b"m") });
+    assert_eq!(server.queue.get(at(0), &Id::Named(b"m")).unwrap().group, Some(&b"new"[..]));
+    assert_eq!(server.queue.peek_group(at(0), b"old", StateKind::InFlight, 9), []);
+    assert_eq!(server.queue.peek_group(at(0), b"new", StateKind::InFlight, 9).len(), 1);
+    assert_eq!(server.queue.scan_groups(None, 9).0.len(), 1);
+}
+
+#[test]
+fn a_forwarded_message_is_kept_as_done() {
+    let mut server = Server::new(Settings { retain: ms(100), ..Settings::default() });
+    server.queue.forward_to(at(0), Some(Forward::Channel { name: Box::default() }));
+    server.push(0, &named(b"m"));
+    let mut next = Vec::new();
+    server.queue.next_to_forward(at(0), 9, |message| {
+        next.push(message.sequence);
+        true
+    });
+    assert_eq!(server.queue.forwarded(at(0), &next, |_| ()), next);
+    assert!(server.queue.get_done(at(99), &Id::Named(b"m")).is_some());
+    assert!(!server.push(99, &named(b"m")) && server.push(100, &named(b"m")));
+}
+
+#[test]
+fn an_ended_done_message_is_refused_before_it_is_dropped() {
+    let mut server = Server::new(Settings { retain: ms(10), dedupe: ms(100), ..Settings::default() });
+    server.push(0, &named(b"m"));
+    server.pop(0, Lease::NoAck);
+    assert_eq!(server.queue.find(at(10), &Id::Named(b"m")), None);
+    assert!(!server.push(10, &named(b"m")));
+    assert_eq!((server.queue.known(at(10)), server.queue.counts_at(at(10)).done), (0, 0));
+    server.queue.notice(at(10));
+    server.queue.trim_done(9);
+    assert_eq!(server.queue.known(at(10)), 1);
+    assert!(!server.push(99, &named(b"m")) && server.push(100, &named(b"m")));
 }

@@ -112,6 +112,101 @@ fn memory_usage_is_what_the_server_gave_within_a_tenth() {
     }
 }
 
+/// The commands that make a queue whose memory is mostly in one part of it, each given the number of a round.
+type Part = fn(&mut Client, &str, usize);
+
+#[test]
+fn memory_usage_is_accurate_for_every_part_of_a_queue() {
+    let parts: &[(&str, Part)] = &[
+        ("done", |c, q, _| {
+            fill(c, q, 100, 30, "RETAIN 600000");
+            c.pop(format!("{q} COUNT 100 NOACK"));
+        }),
+        ("done with names and results", |c, q, round| {
+            for id in ids(round) {
+                c.push(format!("{q} x ID {id}"));
+                c.pop_one(q);
+                c.ask(format!("DQ.COMPLETE {q} {id} RESULT {} RETAIN 600000", "r".repeat(50)));
+            }
+        }),
+        ("chains of replacements", |c, q, round| {
+            for id in ids(round) {
+                c.push(format!("{q} x ID {id} DELAY 600000"));
+                c.push(format!("{q} x ID {id} DELAY 600000 REPLACE MAXWAIT 700000"));
+            }
+        }),
+        ("errors", |c, q, _| {
+            fill(c, q, 100, 10, "");
+            for message in c.pop(format!("{q} COUNT 100")) {
+                c.nack(format!("{q} {} DELAY 600000 ERROR {}", message.id, "e".repeat(60)));
+            }
+        }),
+        ("many groups", |c, q, round| {
+            for id in ids(round) {
+                c.push_many(format!("{q} 2 x y GROUP {id}"));
+            }
+        }),
+        ("few groups", |c, q, round| {
+            fill(c, q, 100, 10, &format!("GROUP {}", round % 3));
+        }),
+        ("groups with deliveries", |c, q, round| {
+            for id in ids(round) {
+                c.push_many(format!("{q} 3 x y z GROUP {id}"));
+            }
+            c.pop(format!("{q} COUNT 100"));
+        }),
+        ("times to keep", |c, q, _| fill(c, q, 100, 10, "RETAIN 600000 DELAY 600000")),
+        ("schedules", |c, q, round| {
+            for id in ids(round) {
+                c.ask(format!("DQ.SCHEDULE {q} {id} x EVERY 600000"));
+            }
+        }),
+        ("kept messages", |c, q, round| {
+            for id in ids(round) {
+                c.push(format!("{q} {} ID {id}", "x".repeat(100)));
+                c.pop_one(format!("{q} LEASE 600000"));
+                c.push(format!("{q} {} ID {id} REPLACE LATER", "y".repeat(100)));
+            }
+        }),
+        ("known ids", |c, q, round| {
+            c.ask(format!("DQ.ALTER {q} MKQUEUE DEDUPE 600000"));
+            for id in ids(round) {
+                c.push(format!("{q} x ID {id}"));
+            }
+            c.pop(format!("{q} COUNT 100 NOACK"));
+        }),
+        ("settings", |c, q, round| {
+            c.ask(format!("DQ.CREATE {q}{round} MAXLEN {}", round + 1));
+        }),
+    ];
+    let mut wrong = Vec::new();
+    for (what, part) in parts {
+        let server = Server::start();
+        let mut c = server.client();
+        let rounds = 60;
+        (0..rounds).for_each(|round| part(&mut c, "warm", round));
+        let keys = |c: &mut Client, key: &str| {
+            let keys = c.ask(format!("KEYS {key}*"));
+            keys.items().iter().map(|key| key.text()).collect::<Vec<_>>()
+        };
+        let warm = keys(&mut c, "warm");
+        warm.iter().for_each(|key| drop(c.ask(format!("DEL {key}"))));
+        eventually("it is freed", || c.info("memory", "lazyfree_pending_objects") == "0");
+        let before = used(&mut c);
+        (0..rounds).for_each(|round| part(&mut c, "q", round));
+        let truth = used(&mut c) - before;
+        let told: i64 = keys(&mut c, "q").iter().map(|key| c.ask(format!("MEMORY USAGE {key}")).int()).sum();
+        if (told - truth).abs() * 10 >= truth {
+            wrong.push(format!("{what}: {told} and not {truth}, {:.2}", told as f64 / truth as f64));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+fn ids(round: usize) -> impl Iterator<Item = String> {
+    (0..100).map(move |nth| format!("order-{}", round * 100 + nth))
+}
+
 #[test]
 fn active_defragmentation_does_no_harm() {
     let server = Server::start();

@@ -109,7 +109,7 @@ fn transactions_and_scripts_declare_schedules() {
 }
 
 #[test]
-fn a_schedule_ignores_the_deduplication_window() {
+fn a_schedule_takes_a_known_id_whose_window_goes_on() {
     in_both_protocols(|c| {
         c.create("q DEDUPE 600000000");
         c.push("q x ID s");
@@ -117,7 +117,10 @@ fn a_schedule_ignores_the_deduplication_window() {
         assert_eq!(c.ask("DQ.PUSH q x ID s"), c.null());
         assert_eq!(c.ask("DQ.SCHEDULE q s x EVERY 5 AT 100000000001 TIMES 1"), Reply::bulk("created"));
         assert_eq!(c.pop_ids("q NOACK"), ["s"]);
-        assert_eq!((c.state("q", "s").as_str(), c.about("q").int("known")), ("absent", 0), "it sets none");
-        assert_eq!(c.push("q x ID s"), "s");
+        assert_eq!((c.state("q", "s").as_str(), c.about("q").int("known")), ("absent", 1));
+        assert_eq!(c.ask("DQ.PUSH q x ID s"), c.null(), "it was accepted before");
+        assert_eq!(c.ask("DQ.SCHEDULE q new x EVERY 5 AT 100000000001 TIMES 1"), Reply::bulk("created"));
+        assert_eq!(c.pop_ids("q NOACK"), ["new"]);
+        assert_eq!((c.about("q").int("known"), c.push("q x ID new")), (1, "new".to_owned()), "it begins none");
     });
 }

@@ -115,10 +115,12 @@ impl World {
 
     /// Cancels all recurring messages, everywhere.
     pub(super) fn end_all_series(&mut self) -> Option<Effect<'static>> {
-        let recurring: Vec<u64> = {
+        let mut recurring: Vec<u64> = {
             let those = self.model.messages.iter().filter(|message| message.schedule().is_some());
             those.map(|message| message.sequence).collect()
         };
+        recurring.sort_unstable();
+        self.model.keep_turns(&recurring);
         self.model.messages.retain(|message| message.schedule().is_none());
         let sequences: Vec<Sequence> = recurring.into_iter().map(Sequence).collect();
         (!sequences.is_empty()).then_some(Effect::Cancel(sequences, Vec::new()))
