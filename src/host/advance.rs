@@ -9,10 +9,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use super::datatype::{self, Held};
 use super::event::Event;
 use super::floor::raise_floor;
-use super::{awaited, forward, imports, write};
+use super::{authority, awaited, forward, write};
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::key::{Content, OpenKey};
 use crate::schedule::agenda::{Grounds, Taken};
+use crate::schedule::walk::Cause;
 use crate::schedule::with_schedule;
 use dq_queue::time::UnixMs;
 use dq_queue::{Effect, Ended, Spans};
@@ -106,11 +107,11 @@ fn advance(
         (Grounds::Asked, _) => false,
     };
     if is_lost {
-        with_schedule(|schedule| schedule.walk.request(now));
+        with_schedule(|schedule| schedule.walk.request(now, Cause::Lost));
     }
     let Content::Holds(held) = content else { return within_budget() };
     // Only the server that decides about a queue deletes messages and moves the queue's own clock.
-    let decides = ctx.flags().master() && !imports::covers(name);
+    let decides = authority::decides_about(name);
     let mut lasted = true;
     if decides {
         // Clients may be blocked already, so the correction does not wait for the next pop.

@@ -15,7 +15,7 @@ use super::awaited::{self, Awaited, Seen};
 use super::blocked_keys::{with_blocked, Names};
 use super::datatype;
 use super::gauges::BLOCKED_CLIENTS;
-use super::prompt;
+use super::punctuality;
 use crate::module_api::args::Args;
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::guard::guard;
@@ -56,7 +56,7 @@ pub fn block(ctx: Ctx, name: Name<'_>, id: &[u8], sequence: Sequence, reply: Rep
     let keys = Names::new(db, [name.bytes()]);
     with_blocked(|blocked| blocked.enter(&keys));
     BLOCKED_CLIENTS.fetch_add(1, Relaxed);
-    prompt::ask(ctx);
+    punctuality::require(ctx);
     let seen = Cell::new(awaited.seen_now());
     let private = Box::into_raw(Box::new(Waiter { db, keys, awaited, seen, reply })).cast::<c_void>();
     // SAFETY: `private` is a box of a `Waiter`, which the callbacks only read and `on_end` frees.

@@ -20,7 +20,7 @@ use super::datatype;
 use super::datatype::Held;
 use super::event::Event;
 use super::gauges::BLOCKED_CLIENTS;
-use super::prompt;
+use super::punctuality;
 use super::write::{self, Announcement, Wake};
 use crate::module_api::args::Args;
 use crate::module_api::ctx::{Ctx, Name};
@@ -54,7 +54,7 @@ pub fn block(ctx: Ctx, names: &[Name<'_>], request: Box<dyn Request>, timeout: D
     let keys = Names::new(ctx.selected_db(), names.iter().map(|name| name.bytes()));
     with_blocked(|blocked| blocked.enter(&keys));
     BLOCKED_CLIENTS.fetch_add(1, Relaxed);
-    prompt::ask(ctx);
+    punctuality::require(ctx);
     let private = Box::into_raw(Box::new(Blocked { request, keys })).cast::<c_void>();
     // SAFETY: `private` is a box of a `Blocked`, which the callbacks only read and `on_end` frees.
     let blocked = unsafe { ctx.block_on_keys(on_ready, on_timeout, Some(on_end), timeout.as_ms(), names, private) };

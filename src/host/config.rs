@@ -17,6 +17,9 @@ use redis_module::raw;
 
 use crate::module_api::api::api;
 use crate::module_api::ctx::{is_ok, Ctx};
+use crate::module_api::guard::guard;
+use crate::module_api::log::{log, Level};
+use crate::schedule::walk;
 use dq_queue::settings::{Conflict, Settings, Word, FIELDS};
 
 /// The defaults of the settings of new queues, one for each of [`FIELDS`]. [`register`] sets them.
@@ -46,7 +49,7 @@ pub fn timer_budget_us() -> u64 {
     u64::try_from(TIMER_BUDGET.load(Ordering::Relaxed)).unwrap_or(0)
 }
 
-/// Whether ordinary clients may send effect commands.
+/// Whether ordinary clients may send effect commands. This server decides nothing by time then; see [`super::authority`].
 #[inline]
 pub fn allow_effects() -> bool {
     ALLOW_EFFECTS.load(Ordering::Relaxed) != 0
@@ -66,13 +69,19 @@ pub fn register(ctx: Ctx) -> Result<(), String> {
         }
     }
     number(ctx, c"timer-budget", TIMER_BUDGETS, TIMER_BUDGET_DEFAULT, &TIMER_BUDGET, None)?;
-    yes_or_no(ctx, c"allow-effects", &ALLOW_EFFECTS)?;
+    yes_or_no(ctx, c"allow-effects", &ALLOW_EFFECTS, Some(apply_allow_effects))?;
     // SAFETY: the context is the load's own.
     if !is_ok(unsafe { api!(RedisModule_LoadConfigs)(ctx.as_ptr()) }) {
         return Err("a dq.* setting is not valid, see above".to_owned());
     }
+    if allow_effects() {
+        log(Level::Notice, DECIDES_NOTHING);
+    }
     check(&defaults())
 }
+
+/// What the log says while clients may send effects.
+const DECIDES_NOTHING: &str = "dq.allow-effects is yes: this server decides nothing by time until it is no again";
 
 /// Registers a number.
 fn number(
@@ -126,7 +135,12 @@ fn choice(ctx: Ctx, name: &CStr, words: &[Word], default: i64, value: &'static A
 }
 
 /// Registers a boolean whose default is `no`.
-fn yes_or_no(ctx: Ctx, name: &CStr, value: &'static AtomicI64) -> Result<(), String> {
+fn yes_or_no(
+    ctx: Ctx,
+    name: &CStr,
+    value: &'static AtomicI64,
+    apply: raw::RedisModuleConfigApplyFunc,
+) -> Result<(), String> {
     // SAFETY: as in `number`.
     let status = unsafe {
         api!(RedisModule_RegisterBoolConfig)(
@@ -136,7 +150,7 @@ fn yes_or_no(ctx: Ctx, name: &CStr, value: &'static AtomicI64) -> Result<(), Str
             raw::REDISMODULE_CONFIG_DEFAULT,
             Some(get_place),
             Some(set_place),
-            None,
+            apply,
             ptr::from_ref(value).cast_mut().cast(),
         )
     };
@@ -222,6 +236,23 @@ extern "C" fn apply_defaults(
         }
     }
     raw::REDISMODULE_ERR as c_int
+}
+
+/// Called after a change of `dq.allow-effects`. If it is `no`, every queue is looked at: this server decides again.
+extern "C" fn apply_allow_effects(
+    ctx: *mut raw::RedisModuleCtx,
+    _value: *mut c_void,
+    _error: *mut *mut raw::RedisModuleString,
+) -> c_int {
+    guard("CONFIG SET", (), || {
+        if allow_effects() {
+            log(Level::Notice, DECIDES_NOTHING);
+        } else {
+            // SAFETY: the server passes a context that is valid during this call.
+            walk::start(unsafe { Ctx::from_raw(ctx) });
+        }
+    });
+    raw::REDISMODULE_OK as c_int
 }
 
 #[cfg(test)]

@@ -13,12 +13,12 @@ use lazy_static::lazy_static;
 use redis_module::native_types::RedisType;
 use redis_module::raw;
 
+use super::authority;
 use super::awaited;
 use super::disposal;
 use super::floor::raise_floor;
 use super::gauges::{self, Home, Share};
-use super::imports;
-use super::prompt;
+use super::punctuality;
 use super::write::EFFECT_COMMAND;
 use crate::module_api::alarms::BUG;
 use crate::module_api::ctx::{now_ms, Ctx, Name};
@@ -26,6 +26,7 @@ use crate::module_api::guard::{guard, plant};
 use crate::module_api::key::{holds, TypeHandle, Value};
 use crate::module_api::log::{detached, log, Level};
 use crate::schedule::agenda::{Armed, Taken};
+use crate::schedule::walk::Cause;
 use crate::schedule::with_schedule;
 use dq_queue::settings::Settings;
 use dq_queue::time::UnixMs;
@@ -99,7 +100,10 @@ impl Held {
     /// Ensures that the timer looks at this queue, which is at `name`, when it has something to do.
     #[inline]
     pub fn arm(&mut self, ctx: Ctx, db: i32, name: Name<'_>) {
-        let Some(at) = self.next_look(ctx, name) else { return };
+        if self.queue.forward().is_some() {
+            punctuality::require_to_forward(ctx);
+        }
+        let Some(at) = self.next_look(name) else { return };
         if self.armed.as_ref().is_some_and(|armed| armed.suffices(at, db, name.bytes())) {
             return;
         }
@@ -116,17 +120,33 @@ impl Held {
     /// or done message is to be dropped, a run that failed is to be ended or a message is to be forwarded, which only the
     /// server that decides about the queue does.
     #[inline]
-    fn next_look(&self, ctx: Ctx, name: Name<'_>) -> Option<UnixMs> {
-        let wake = self.queue.next_wake();
-        let drop = earlier(self.queue.next_drop(), self.queue.next_done_end());
-        let failed = self.queue.first_failed_run();
-        let forward = self.queue.next_forward();
-        if forward.is_some() {
-            prompt::ask_to_forward(ctx);
+    fn next_look(&self, name: Name<'_>) -> Option<UnixMs> {
+        let queue = &self.queue;
+        let wake = queue.next_wake();
+        let drop = earlier(queue.next_drop(), queue.next_done_end());
+        let forward = queue.next_forward();
+        let (forward, retry) = if queue.failing().is_some() { (None, forward) } else { (forward, None) };
+        let decided = earlier(earlier(drop, queue.first_failed_run()), forward);
+        let is_ours = (decided.is_some() || retry.is_some()) && authority::decides_about(name);
+        if !is_ours {
+            return wake.map(|wake| self.by_clock(wake, name));
         }
-        match earlier(earlier(drop, failed), forward) {
-            Some(own) if ctx.flags().master() && !imports::covers(name) => earlier(wake, Some(own)),
-            _ => wake,
+        earlier(earlier(wake, decided).map(|at| self.by_clock(at, name)), retry)
+    }
+
+    /// The time by the clock of the server for a time of the queue: what the queue's own time has reached is due at once,
+    /// even if the clock was set back since.
+    #[inline]
+    fn by_clock(&self, at: UnixMs, name: Name<'_>) -> UnixMs {
+        if at > self.queue.own_time(UnixMs::EPOCH) {
+            return at;
+        }
+        let now = UnixMs::new(now_ms());
+        // A server that does not decide leaves the queue's own time as it is.
+        if now < at && authority::decides_about(name) {
+            now
+        } else {
+            at
         }
     }
 }
@@ -368,6 +388,9 @@ extern "C" fn unlink(_: *mut raw::RedisModuleKeyOptCtx, value: *const c_void) {
         awaited::values_replaced();
         if let Some(home) = &mut held.home {
             home.unlink(&held.queue);
+        }
+        if let Some(ctx) = detached() {
+            with_schedule(|schedule| schedule.start_walk(&ctx, UnixMs::new(now_ms()), Cause::Unlinked));
         }
     });
 }

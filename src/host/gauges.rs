@@ -12,16 +12,9 @@
 //! The totals of what queues have done, and the lateness of deliveries, start with the server and only grow.
 
 use std::collections::BTreeMap;
-use std::ffi::c_void;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use redis_module::raw;
-
-use super::awaited;
-use crate::module_api::ctx::Ctx;
-use crate::module_api::guard::guard;
-use crate::schedule::walk;
 use dq_queue::time::DurationMs;
 use dq_queue::{Counts, Histogram, Queue, Totals};
 
@@ -154,7 +147,7 @@ impl Home {
 }
 
 /// Drops the tally of a database that was emptied; a negative number means all databases.
-fn forget(db: i32) {
+pub fn forget(db: i32) {
     let here = &mut tallies().here;
     if db < 0 {
         here.clear();
@@ -163,8 +156,15 @@ fn forget(db: i32) {
     }
 }
 
+/// Whether a queue was unlinked from its key, has got another key and was not opened there yet.
+pub fn is_any_unlinked() -> bool {
+    let tallies = tallies();
+    let number = |sums: &Sums| sums.queues.load(Relaxed);
+    tallies.here.get(&NOWHERE).is_some_and(|tally| number(&tally.came) != number(&tally.went))
+}
+
 /// Swaps the tallies of two databases.
-fn swap(first: i32, second: i32) {
+pub fn swap(first: i32, second: i32) {
     let here = &mut tallies().here;
     let (was_first, was_second) = (here.remove(&first), here.remove(&second));
     for (db, tally) in [(first, was_second), (second, was_first)] {
@@ -175,46 +175,22 @@ fn swap(first: i32, second: i32) {
     }
 }
 
-/// The event `SWAPDB`: two databases were swapped, so all queues in them have other names.
-pub extern "C" fn on_swap(ctx: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, _: u64, info: *mut c_void) {
-    // SAFETY: the server passes a context that is valid during this call.
-    let ctx = unsafe { Ctx::from_raw(ctx) };
-    guard("SWAPDB", (), || {
-        // SAFETY: the server passes this structure with this event, and it is valid during the call.
-        if let Some(info) = unsafe { info.cast::<raw::RedisModuleSwapDbInfo>().as_ref() } {
-            swap(info.dbnum_first, info.dbnum_second);
-            awaited::values_replaced();
-        }
-        walk::start(ctx);
-    });
+/// Records that a replica loads its master's data beside its own.
+pub fn begin_load_beside() {
+    tallies().loaded = Some(BTreeMap::new());
 }
 
-/// The event that a database, or all of them, is about to be emptied.
-pub extern "C" fn on_flush(_: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, stage: u64, info: *mut c_void) {
-    guard("a flush", (), || {
-        // SAFETY: the server passes this structure with this event, and it is valid during the call.
-        let info = unsafe { info.cast::<raw::RedisModuleFlushInfo>().as_ref() };
-        if let Some(info) = info.filter(|_| stage == raw::REDISMODULE_SUBEVENT_FLUSHDB_START) {
-            forget(info.dbnum);
-            awaited::values_replaced();
-        }
-    });
+/// Records that the data loaded beside has replaced the other.
+pub fn complete_load_beside() {
+    let mut tallies = tallies();
+    if let Some(loaded) = tallies.loaded.take() {
+        tallies.here = loaded;
+    }
 }
 
-/// The event of an asynchronous load: a replica loads its master's data beside its own.
-pub extern "C" fn on_load_beside(_: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, stage: u64, _: *mut c_void) {
-    guard("a load", (), || {
-        let mut tallies = tallies();
-        match stage {
-            raw::REDISMODULE_SUBEVENT_REPL_ASYNC_LOAD_STARTED => tallies.loaded = Some(BTreeMap::new()),
-            raw::REDISMODULE_SUBEVENT_REPL_ASYNC_LOAD_COMPLETED => {
-                if let Some(loaded) = tallies.loaded.take() {
-                    tallies.here = loaded;
-                }
-            }
-            _ => tallies.loaded = None,
-        }
-    });
+/// Records that the data loaded beside was discarded.
+pub fn abort_load_beside() {
+    tallies().loaded = None;
 }
 
 /// The number of blocked clients.

@@ -18,10 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use redis_module::raw;
 
-use super::listeners;
-use crate::module_api::ctx::{Ctx, Name};
-use crate::module_api::guard::guard;
-use crate::schedule::walk;
+use crate::module_api::ctx::{Ctx, EventCallback, Name};
 
 /// Valkey's number of the event. The `redis-module` crate does not know it, and Redis 8.4 uses the same number for an
 /// event with other data.
@@ -64,7 +61,7 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 static TOLD: AtomicBool = AtomicBool::new(false);
 
 /// Subscribes to the event of slot migrations, if this server has it.
-pub fn watch(ctx: Ctx) {
+pub fn watch(ctx: Ctx, on_stage: EventCallback) {
     let is_valkey = ctx.server_info(c"server", c"valkey_version").is_some();
     TOLD.store(is_valkey && ctx.subscribe(EVENT, on_stage), Relaxed);
 }
@@ -111,27 +108,23 @@ fn slot_of(name: Name<'_>) -> Option<c_int> {
     c_int::try_from(unsafe { key_slot(name.as_ptr()) }).ok()
 }
 
-extern "C" fn on_stage(ctx: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, stage: u64, data: *mut c_void) {
-    guard("a slot migration", (), || {
-        // SAFETY: the server passes a context that is valid during this call, and for this event its information,
-        // whose ranges are as many as it says.
-        let (ctx, import) = unsafe {
-            let Some(info) = data.cast::<MigrationInfo>().as_ref().filter(|info| info.version >= 1) else { return };
-            let count = if info.ranges.is_null() { 0 } else { info.range_count as usize };
-            let ranges = (0..count).map(|n| *info.ranges.add(n)).collect();
-            (Ctx::from_raw(ctx), Import { job: info.job, ranges })
-        };
-        match stage {
-            STARTED => change(|imports| imports.push(import)),
-            ABORTED | COMPLETED => change(|imports| imports.retain(|running| running.job != import.job)),
-            _ => {}
-        }
-        // From the first import on, commands may come from another node.
-        listeners::forget();
-        if stage == COMPLETED {
-            walk::start(ctx);
-        }
-    });
+/// Takes note of the stage of a migration. Returns whether an import has completed.
+///
+/// # Safety
+/// `data` came with the event of [`watch`].
+pub unsafe fn note_stage(stage: u64, data: *mut c_void) -> bool {
+    // SAFETY: the caller vouches for it; the ranges are as many as the information says.
+    let import = unsafe {
+        let Some(info) = data.cast::<MigrationInfo>().as_ref().filter(|info| info.version >= 1) else { return false };
+        let count = if info.ranges.is_null() { 0 } else { info.range_count as usize };
+        Import { job: info.job, ranges: (0..count).map(|n| *info.ranges.add(n)).collect() }
+    };
+    match stage {
+        STARTED => change(|imports| imports.push(import)),
+        ABORTED | COMPLETED => change(|imports| imports.retain(|running| running.job != import.job)),
+        _ => {}
+    }
+    stage == COMPLETED
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use redis_module::raw;
 
-use super::{advance, gauges};
+use super::{advance, authority, gauges};
 use crate::module_api::ctx::Ctx;
 use crate::module_api::guard::guard;
 use crate::schedule::{timer, wakeup};
@@ -38,6 +38,7 @@ extern "C" fn on_info(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report: c_in
             unsafe { field(ctx, name.as_ptr(), value) };
         };
         let (queues, counts) = gauges::held();
+        add("decides_by_time", authority::decides().into());
         add("queues", queues);
         add("delayed", counts.delayed);
         add("ready", counts.ready);

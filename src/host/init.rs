@@ -7,17 +7,14 @@ use redis_module::raw;
 
 use super::datatype::QUEUE_TYPE;
 use super::disposal;
-use super::gauges;
-use super::imports;
 use super::info;
-use super::listeners;
-use super::prompt;
-use super::{advance, config, datatype};
+use super::{advance, config, datatype, server_events};
+use super::{gauges, punctuality};
 use crate::module_api::api::missing_api;
 use crate::module_api::ctx::Ctx;
 use crate::module_api::guard::{guard, install_panic_hook};
 use crate::module_api::log::{self, Level};
-use crate::schedule::{self, timer, wakeup};
+use crate::schedule::{self, wakeup};
 
 /// The module's options: it handles errors while it reads an RDB, signals modified keys itself, and allows replicas to
 /// serve old data during an asynchronous load.
@@ -50,17 +47,13 @@ pub fn load(
         }
         ctx.set_options(OPTIONS as c_int);
         config::register(ctx)?;
-        listeners::watch(ctx)?;
+        server_events::watch(ctx)?;
         info::register(ctx)?;
-        ctx.subscribe(raw::REDISMODULE_EVENT_SWAPDB, gauges::on_swap);
-        ctx.subscribe(raw::REDISMODULE_EVENT_FLUSHDB, gauges::on_flush);
-        ctx.subscribe(raw::REDISMODULE_EVENT_REPL_ASYNC_LOAD, gauges::on_load_beside);
-        ctx.subscribe(raw::REDISMODULE_EVENT_CRON_LOOP, timer::on_cron);
-        imports::watch(ctx);
         schedule::register(schedule::Callbacks {
-            is_awaited: prompt::is_asked_for,
+            is_awaited: punctuality::is_required,
             look_at: advance::look_at,
             budget: || Duration::from_micros(config::timer_budget_us()),
+            is_any_lost: gauges::is_any_unlinked,
             is_concerned: datatype::is_queue,
         });
         register_commands(ctx)?;

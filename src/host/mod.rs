@@ -7,6 +7,7 @@
 
 pub mod admission;
 pub mod advance;
+pub mod authority;
 pub mod awaited;
 pub mod awaiting;
 pub mod blocked;
@@ -23,6 +24,7 @@ pub mod info;
 pub mod init;
 pub mod listeners;
 pub mod origin;
-pub mod prompt;
+pub mod punctuality;
+pub mod server_events;
 pub mod slot;
 pub mod write;

@@ -74,7 +74,6 @@ required! {
     RedisModule_StopTimer
     RedisModule_SubscribeToServerEvent
     RedisModule_GetServerInfo
-    RedisModule_ServerInfoGetFieldUnsigned
     RedisModule_ServerInfoGetFieldC
     RedisModule_FreeServerInfo
     RedisModule_OpenKey
@@ -89,9 +88,6 @@ required! {
     RedisModule_CallReplyStringPtr
     RedisModule_FreeCallReply
     RedisModule_ReplyWithCallReply
-    RedisModule_RegisterCommandFilter
-    RedisModule_CommandFilterArgsCount
-    RedisModule_CommandFilterArgGet
     RedisModule_CreateCommand
     RedisModule_GetCommand
     RedisModule_IsKeysPositionRequest

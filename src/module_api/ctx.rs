@@ -216,6 +216,12 @@ impl Ctx {
     }
 }
 
+/// Returns the state of the server, without that of a client. It costs what [`Ctx::flags`] costs.
+pub fn server_flags() -> Flags {
+    // SAFETY: the server takes null for a call that concerns no client.
+    Flags(unsafe { api!(RedisModule_GetContextFlags)(ptr::null_mut()) })
+}
+
 /// Returns whether the server publishes keyspace events of modules.
 pub fn publishes_events() -> bool {
     // SAFETY: takes no arguments.

@@ -25,7 +25,7 @@ use crate::module_api::log::{log, Level};
 use agenda::{Agenda, Taken};
 use dq_queue::time::UnixMs;
 use timer::Timer;
-use walk::Walk;
+use walk::{Cause, Walk};
 
 /// What the schedule needs from the server.
 pub trait Clockwork {
@@ -73,6 +73,8 @@ pub struct Callbacks {
     pub budget: fn() -> Duration,
     /// Returns whether somebody waits for what the timer does. If nobody does, the timer may be a few milliseconds late.
     pub is_awaited: fn() -> bool,
+    /// Returns whether a value was unlinked from its key, still exists, and was not looked at since.
+    pub is_any_lost: fn() -> bool,
     /// Returns whether an open key holds a value that the timer must look at.
     ///
     /// # Safety
@@ -113,8 +115,8 @@ impl Schedule {
     }
 
     /// Requests a walk through the keyspace.
-    pub fn start_walk(&mut self, server: &impl Clockwork, now: UnixMs) {
-        self.walk.request(now);
+    pub fn start_walk(&mut self, server: &impl Clockwork, now: UnixMs, cause: Cause) {
+        self.walk.request(now, cause);
         self.rearm(server, now);
     }
 

@@ -8,7 +8,7 @@
 
 use super::agenda::{Agenda, Armed, Grounds};
 use super::timer::Timer;
-use super::walk::{Walk, PAUSE};
+use super::walk::{Cause, Walk, PAUSE};
 use super::{Clockwork, Schedule};
 use crate::module_api::ctx::TimerId;
 use dq_queue::time::UnixMs;
@@ -185,7 +185,7 @@ impl Simulation {
             Step::SwapDatabases => {
                 let values = std::mem::take(&mut self.values);
                 self.values = values.into_iter().map(|((db, name), value)| ((1 - db, name), value)).collect();
-                self.schedule.start_walk(&self.server, UnixMs::new(self.now));
+                self.schedule.start_walk(&self.server, UnixMs::new(self.now), Cause::Lost);
             }
             Step::Free { key } => {
                 if let Some(value) = self.values.remove(&key_of(key)) {
@@ -265,7 +265,7 @@ impl Simulation {
                 Grounds::Asked => false,
             };
             if is_lost {
-                self.schedule.walk.request(now);
+                self.schedule.walk.request(now, Cause::Lost);
             }
             if let Some(value) = value {
                 value.wake = value.wake.filter(|wake| *wake > now);

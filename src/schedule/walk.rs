@@ -3,16 +3,16 @@
 //! The server tells nobody that a value now has another name (after `RENAME`, `MOVE`, `SWAPDB` or the end of a
 //! replica's asynchronous load). The next command on the key notices it, and so does every client that is blocked on
 //! it, but a value that nobody accesses would be forgotten. So the whole keyspace is walked once, in small steps, and
-//! every relevant key gets a hint. A walk starts if the hint of a value that still exists leads nowhere, if databases
-//! were swapped, if the role of the server changes (a new master must drop what its former master can no longer drop),
-//! and if a slot import completes.
+//! every relevant key gets a hint. A walk starts if a value was unlinked from its key and not freed, if the hint of a value
+//! that still exists leads nowhere, if databases were swapped, and if this server begins to decide about queues that
+//! another server decided about: its role changes, a slot import completes, or `dq.allow-effects` is switched off.
 
 use std::ffi::c_void;
 use std::time::{Duration, Instant};
 
 use redis_module::raw;
 
-use super::{with_schedule, CALLBACKS};
+use super::{with_schedule, Callbacks, CALLBACKS};
 use crate::module_api::api::api;
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::guard::guard;
@@ -24,23 +24,36 @@ pub const PAUSE: DurationMs = DurationMs::new(10);
 /// The duration of one step.
 const STEP: Duration = Duration::from_micros(200);
 
+/// Why a walk is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// A value was unlinked from its key. It is not lost if it was freed then, or was found again.
+    #[default]
+    Unlinked,
+    /// A value has lost its hint, or all values are to be looked at.
+    Lost,
+}
+
 /// The progress of the walk.
 #[derive(Default)]
 pub struct Walk {
     /// When the next step is due, or `None` if no walk is requested.
     next: Option<UnixMs>,
-    /// Whether another walk was requested since this one began. If so, it follows.
-    again: bool,
+    cause: Cause,
+    /// Why another walk was requested since this one began. If so, it follows.
+    again: Option<Cause>,
     position: Option<Position>,
 }
 
 impl Walk {
     /// Requests a walk.
-    pub fn request(&mut self, now: UnixMs) {
+    pub fn request(&mut self, now: UnixMs, cause: Cause) {
         if self.next.is_none() {
-            self.next = Some(now.after(PAUSE));
+            (self.next, self.cause) = (Some(now.after(PAUSE)), cause);
+        } else if self.position.is_none() {
+            self.cause = self.cause.max(cause);
         } else {
-            self.again = true;
+            self.again = self.again.max(Some(cause));
         }
     }
 
@@ -52,14 +65,21 @@ impl Walk {
     }
 
     /// Returns the position at which to continue, or `None` if no step is due.
-    fn begin_step(&mut self, now: UnixMs) -> Option<Position> {
+    fn begin_step(&mut self, now: UnixMs, is_any_lost: fn() -> bool) -> Option<Position> {
         let due = self.next_step(now).is_some_and(|next| next <= now);
+        if due && self.position.is_none() && self.cause == Cause::Unlinked && !is_any_lost() {
+            self.end_step(now, None);
+            return None;
+        }
         due.then(|| self.position.take().unwrap_or_else(|| Position { db: 0, cursor: KeyspaceCursor::new() }))
     }
 
     /// Records where a step ended; `None` is the end of the keyspace.
     pub(super) fn end_step(&mut self, now: UnixMs, position: Option<Position>) {
-        let goes_on = position.is_some() || std::mem::take(&mut self.again);
+        if position.is_none() {
+            self.cause = self.again.unwrap_or_default();
+        }
+        let goes_on = position.is_some() || self.again.take().is_some();
         self.position = position;
         self.next = goes_on.then(|| now.after(PAUSE));
     }
@@ -90,7 +110,8 @@ impl Drop for KeyspaceCursor {
 
 /// Makes the next step, if one is due.
 pub(super) fn step(ctx: Ctx, now: UnixMs) {
-    if let Some(position) = with_schedule(|schedule| schedule.walk.begin_step(now)).flatten() {
+    let Some(Callbacks { is_any_lost, .. }) = CALLBACKS.get() else { return };
+    if let Some(position) = with_schedule(|schedule| schedule.walk.begin_step(now, *is_any_lost)).flatten() {
         let position = scan(ctx, position);
         with_schedule(|schedule| schedule.walk.end_step(now, position));
     }
@@ -139,5 +160,5 @@ extern "C" fn on_key(
 /// Requests a walk and arms the timer for it.
 pub fn start(ctx: Ctx) {
     let now = UnixMs::new(ctx.now_ms());
-    with_schedule(|schedule| schedule.start_walk(&ctx, now));
+    with_schedule(|schedule| schedule.start_walk(&ctx, now, Cause::Lost));
 }

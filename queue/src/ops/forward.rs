@@ -69,19 +69,19 @@ impl Queue {
         }
     }
 
-    /// When the queue has messages to forward: the instant of the view if it has some now, and the time of the next
-    /// attempt if the last one failed. `None` if there are none, or if a command or time must first let one be
+    /// When the queue has messages to forward: the instant of the view if it has some now, or the time of the next
+    /// attempt, by the clock of the server, if the last one failed. `None` if there are none, or if a command or time must first let one be
     /// delivered; the latter is part of [`Queue::next_wake`]. O(1), and O(priorities in use) for a queue that forwards.
     #[inline]
     pub fn next_forward(&self) -> Option<UnixMs> {
         let forwarding = self.extras.forwarding.as_ref()?;
         let at = self.view.at();
-        self.has_deliverable(at).then(|| forwarding.failing.as_ref().map_or(at, |failing| failing.retry.max(at)))
+        self.has_deliverable(at).then(|| forwarding.failing.as_ref().map_or(at, |failing| failing.retry))
     }
 
-    /// Whether the queue may try to forward at `now`: it forwards, and it does not wait after a failure.
+    /// Whether the queue may try to forward at `now`: it forwards, and it does not wait after a failure. An attempt waits
+    /// by the clock of the server and not by the queue's own time, which stands still if the clock was set back.
     pub fn may_forward(&self, now: UnixMs) -> bool {
-        let now = self.own_time(now);
         self.extras.forwarding.as_ref().is_some_and(|forwarding| {
             forwarding.failing.as_ref().is_none_or(|failing| {
                 // A time beyond the next attempt was planned under a clock that has stepped back since.
@@ -184,7 +184,6 @@ impl Queue {
 
     /// Records that a message could not be forwarded, with the server's text. The queue tries again after [`RETRY`].
     pub fn forwarding_failed(&mut self, now: UnixMs, error: &str) -> Health {
-        let now = self.own_time(now);
         let Some(forwarding) = self.forwarding_mut() else { return Health::Same };
         let before = forwarding.failing.take();
         let is_same = before.as_ref().is_some_and(|before| &*before.error == error);

@@ -98,3 +98,29 @@ fn a_deleted_queue_forwards_nothing() {
     until_forwarded(&mut c, "r", 1);
     assert_eq!(c.ask("EXISTS l"), Reply::Int(0));
 }
+
+/// Returns how many milliseconds after its due time a queue forwards, on a fresh server, if the queue goes elsewhere
+/// without a later command on it.
+fn lateness_after(way: &[&str]) -> i64 {
+    let server = Server::start();
+    let mut c = server.client();
+    c.create("q FORWARD STREAM s");
+    let due = c.now() + 200;
+    c.push(format!("q x AT {due}"));
+    // The timer rests after the runs for this queue if nobody waits for what it does.
+    c.push_many(format!("other 3 x y z AT {}", due - 4));
+    way.iter().for_each(|line| assert!(!c.ask(line).is_error(), "{line}"));
+    eventually("it is forwarded", || c.ask("XLEN s").int() == 1);
+    let entry = c.ask("XRANGE s - +").items()[0].items()[0].text();
+    entry.split('-').next().and_then(|ms| ms.parse::<i64>().ok()).expect("a time") - due
+}
+
+#[test]
+fn a_queue_that_goes_elsewhere_forwards_on_time() {
+    let ways: [&[&str]; 5] =
+        [&[], &["RENAME q r"], &["MOVE q 1", "SELECT 1"], &["SWAPDB 0 1", "SELECT 1"], &["COPY q r", "DEL q"]];
+    for way in ways {
+        // The machine may be busy, so one of several attempts has to be punctual.
+        eventually("it is on time", || lateness_after(way) <= 3);
+    }
+}

@@ -25,13 +25,25 @@ fn decide(server: &Server) {
 /// The number of effects of these commands.
 const DECISIONS: usize = 10;
 
-/// The names of the commands that a replica is told which has missed all since the backlog began.
-fn told(server: &Server) -> Vec<String> {
+/// Where the backlog begins.
+fn begin(server: &Server) -> i64 {
+    server.client().info("replication", "repl_backlog_first_byte_offset").parse().expect("an offset")
+}
+
+/// Where a replica resumes that has loaded the file of a `SAVE`.
+fn after_save(server: &Server) -> i64 {
+    let mut c = server.client();
+    c.ask("SAVE").ok();
+    c.info("replication", "master_repl_offset").parse::<i64>().expect("an offset") + 1
+}
+
+/// The names of the commands that a replica is told which resumes from `offset`.
+fn told(server: &Server, offset: i64) -> Vec<String> {
     let mut c = server.client();
     static ENDS: AtomicUsize = AtomicUsize::new(0);
     let end = format!("end-{}", ENDS.fetch_add(1, Ordering::Relaxed));
     c.ask(format!("SET {end} x")).ok();
-    let [id, offset] = ["master_replid", "repl_backlog_first_byte_offset"].map(|field| c.info("replication", field));
+    let id = c.info("replication", "master_replid");
     let mut replica = server.client();
     let answer = replica.ask(format!("PSYNC {id} {offset}"));
     assert!(matches!(&answer, Reply::Simple(text) if text.starts_with("CONTINUE")), "{answer:?}");
@@ -45,21 +57,21 @@ fn told(server: &Server) -> Vec<String> {
     }
 }
 
-/// Checks that decisions reach a listener as effects, all of them and nothing else. Looks only afterwards: who looks
-/// is a listener too.
+/// Checks that decisions reach a listener that resumes from `offset` as effects, all of them and nothing else. Looks only
+/// afterwards: who looks is a listener too.
 #[track_caller]
-fn expect_effects(server: &Server) {
+fn expect_effects(server: &Server, offset: i64) {
     decide(server);
-    let before = effects(server);
+    let before = effects(server, offset);
     assert!(before >= DECISIONS, "{before} effects");
     decide(server);
-    assert_eq!(effects(server) - before, DECISIONS);
+    assert_eq!(effects(server, offset) - before, DECISIONS);
 }
 
-/// Counts the effects since the backlog began, and checks that there is no other command of a queue.
+/// Counts the effects after `offset`, and checks that there is no other command of a queue.
 #[track_caller]
-fn effects(server: &Server) -> usize {
-    let mut names = told(server);
+fn effects(server: &Server, offset: i64) -> usize {
+    let mut names = told(server, offset);
     names.retain(|name| name.starts_with("DQ."));
     assert!(names.iter().all(|name| name == "DQ.E"), "{names:?}");
     names.len()
@@ -94,11 +106,11 @@ fn ask_and_leave(server: &Server, line: &str) {
 }
 
 #[test]
-fn a_replica_that_leaves_early_leaves_a_backlog_of_effects() {
+fn a_snapshot_after_a_replica_that_left_early_is_followed_by_effects() {
     for line in ["PSYNC ? -1", "psync ? -1 and more", "SYNC"] {
         let server = unheard(&NEVER_SERVED);
         ask_and_leave(&server, line);
-        expect_effects(&server);
+        expect_effects(&server, after_save(&server));
     }
 }
 
@@ -125,19 +137,19 @@ fn a_never_served_replica_resumes_from_a_copied_file() {
 }
 
 #[test]
-fn a_fork_that_fails_leaves_a_backlog_of_effects() {
+fn a_snapshot_after_a_failed_fork_is_followed_by_effects() {
     for diskless in ["yes", "no"] {
         let server = Server::without_fork(&["--repl-diskless-sync", diskless]);
         decide(&server);
         let (mut c, mut replica) = (server.client(), server.client());
         replica.send("PSYNC ? -1");
         eventually("no child could be had", || has_backlog(&mut c) && c.info("replication", "connected_slaves") == "0");
-        expect_effects(&server);
+        expect_effects(&server, after_save(&server));
     }
 }
 
 #[test]
-fn a_replica_whose_request_was_put_off_hears_effects() {
+fn a_snapshot_after_a_request_put_off_is_followed_by_effects() {
     let server = unheard(&NEVER_SERVED);
     let mut clients: Vec<_> = (0..20).map(|_| server.client()).collect();
     let mut replica = replica_to_be(&server);
@@ -155,14 +167,14 @@ fn a_replica_whose_request_was_put_off_hears_effects() {
     }
     assert!(has_backlog(&mut clients[0]));
     drop(replica);
-    expect_effects(&server);
+    expect_effects(&server, after_save(&server));
 }
 
 #[test]
 fn a_replica_that_asks_under_another_name_hears_effects() {
     let server = unheard(&[&NEVER_SERVED[..], &["--rename-command", "SYNC", "LISTEN"]].concat());
     ask_and_leave(&server, "LISTEN");
-    expect_effects(&server);
+    expect_effects(&server, after_save(&server));
 }
 
 #[test]
@@ -172,7 +184,7 @@ fn a_promoted_replica_goes_on_with_effects() {
     decide(&master);
     assert_eq!(master.client().ask("WAIT 1 20000"), Reply::Int(1));
     replica.client().ask("REPLICAOF NO ONE").ok();
-    expect_effects(&replica);
+    expect_effects(&replica, begin(&replica));
 }
 
 #[test]
@@ -183,7 +195,7 @@ fn a_master_that_was_briefly_a_replica_sends_effects() {
     c.ask(format!("REPLICAOF 127.0.0.1 {}", master.port())).ok();
     eventually("it follows", || c.info("replication", "master_link_status") == "up");
     c.ask("REPLICAOF NO ONE").ok();
-    expect_effects(&server);
+    expect_effects(&server, begin(&server));
 }
 
 #[test]
@@ -194,7 +206,7 @@ fn a_master_restarted_with_its_replication_id_sends_effects() {
     drop(replica);
     master.restart_from_rdb();
     assert!(has_backlog(&mut master.client()));
-    expect_effects(&master);
+    expect_effects(&master, begin(&master));
 }
 
 #[test]
@@ -236,7 +248,7 @@ fn a_server_works_on_if_its_aof_cannot_start() {
     assert!(c.ask("CONFIG SET appendonly yes").is_error());
     decide(&server);
     ask_and_leave_without_child(&server);
-    expect_effects(&server);
+    expect_effects(&server, after_save(&server));
 }
 
 fn ask_and_leave_without_child(server: &Server) {

@@ -6,5 +6,6 @@ mod following;
 mod listening;
 mod promotion;
 mod raw_writes;
+mod replaying;
 mod replication_ways;
 mod sentinel;

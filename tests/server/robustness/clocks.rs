@@ -153,3 +153,36 @@ fn a_server_with_a_slow_clock_counts_no_lease_twice() {
     clock.set(HOUR);
     eventually("time has ended them", || totals(&mut c) == [0, 2, 2, 2, 1]);
 }
+
+/// A server whose queue `q` forwards to the stream `s` and has seen a time that is an hour ahead of the clock now.
+fn forwarding_behind(clock: &Clock) -> (Server, Client) {
+    clock.set(HOUR);
+    let server = Server::with_clock(clock, &[]);
+    let mut c = server.client();
+    c.create("q FORWARD STREAM s");
+    c.push("q x ID first");
+    eventually("it is forwarded", || c.ask("XLEN s").int() == 1);
+    let started = c.now();
+    clock.set(0);
+    until_set(&mut c, started, -HOUR);
+    (server, c)
+}
+
+#[test]
+fn a_clock_set_back_does_not_stop_forwarding() {
+    let clock = Clock::new();
+    let (_server, mut c) = forwarding_behind(&clock);
+    c.push("q x ID second");
+    eventually("it is forwarded", || c.ask("XLEN s").int() == 2);
+}
+
+#[test]
+fn a_clock_set_back_does_not_delay_another_attempt() {
+    let clock = Clock::new();
+    let (_server, mut c) = forwarding_behind(&clock);
+    c.ask("SET s text").ok();
+    c.push("q x ID second");
+    eventually("it cannot forward", || !c.about("q").get("forward-error").is_null());
+    c.ask("DEL s");
+    eventually("it is forwarded", || c.ask("XLEN s").int() == 1);
+}

@@ -19,13 +19,17 @@ pub fn effects_of_every_state() -> (Vec<Vec<u8>>, String) {
 pub fn effects_of(act: impl FnOnce(&mut Client)) -> Vec<Vec<u8>> {
     let server = Server::with_aof(&[]);
     act(&mut server.client());
+    let mut commands = writes_in_aof(&server);
+    commands.retain(|args| args[0].eq_ignore_ascii_case(b"DQ.E"));
+    commands.into_iter().map(|mut args| args.pop().unwrap()).collect()
+}
+
+/// Returns the commands that a server has written to its AOF since it started.
+pub fn writes_in_aof(server: &Server) -> Vec<Vec<Vec<u8>>> {
     let dir = server.dir().join("appendonlydir");
     let mut files: Vec<_> = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.to_string_lossy().ends_with(".incr.aof"));
-    let log = std::fs::read(&files[0]).unwrap();
-    let mut commands = commands(&log);
-    commands.retain(|args| args[0].eq_ignore_ascii_case(b"DQ.E"));
-    commands.into_iter().map(|mut args| args.pop().unwrap()).collect()
+    commands(&std::fs::read(&files[0]).unwrap())
 }
 
 /// Returns the commands in an AOF without an RDB preamble.

@@ -22,7 +22,7 @@ mod trouble;
 mod wait;
 mod watching;
 
-pub use aof::{effects_of, effects_of_every_state};
+pub use aof::{effects_of, effects_of_every_state, writes_in_aof};
 pub use client::{encode, Client, Protocol};
 pub use clock::Clock;
 pub use cluster::Cluster;

@@ -9,24 +9,25 @@ use crate::module_api::ctx::{publishes_events, Ctx};
 use crate::schedule::with_schedule;
 use dq_queue::time::UnixMs;
 
-/// Whether a queue has forwarded since the server started. It is never reset: a server that forwards once does so again.
+/// Whether a queue that forwards has been seen since the server started. It is never reset: a server on which one queue
+/// forwards usually goes on to forward.
 static FORWARDS: AtomicBool = AtomicBool::new(false);
 
 /// Whether the timer has to be punctual.
-pub fn is_asked_for() -> bool {
+pub fn is_required() -> bool {
     gauges::blocked_clients() > 0 || FORWARDS.load(Relaxed) || publishes_events()
 }
 
 /// Makes the timer punctual: somebody waits from now on.
-pub fn ask(ctx: Ctx) {
+pub fn require(ctx: Ctx) {
     with_schedule(|schedule| schedule.hurry(&ctx, UnixMs::new(ctx.now_ms())));
 }
 
-/// Makes the timer punctual for ever, because a queue has something to forward.
+/// Makes the timer punctual for ever, because there is a queue that forwards.
 #[inline]
-pub fn ask_to_forward(ctx: Ctx) {
+pub fn require_to_forward(ctx: Ctx) {
     if !FORWARDS.load(Relaxed) {
         FORWARDS.store(true, Relaxed);
-        ask(ctx);
+        require(ctx);
     }
 }
