@@ -7,8 +7,9 @@ use super::options::{options, Options};
 use super::settings::Setting;
 use super::{key_name, now, serve};
 use crate::host::config;
-use crate::host::datatype::{self, Held};
+use crate::host::datatype;
 use crate::host::event::Event;
+use crate::host::held::Held;
 use crate::host::write::{self, Announcement, Wake};
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::key::{Content, OpenKey};
@@ -64,7 +65,7 @@ fn alter(call: &mut Call<'_>) -> Result<(), Error> {
     let now = now(ctx);
     let mut key = OpenKey::open_write(ctx, name, datatype::handle());
     let done = match key.content() {
-        Content::WrongType => return Err(Error::WrongType),
+        Content::Refused(why) => return Err(why.into()),
         Content::Holds(held) => change(ctx, name, held, now, wanted).map(|done| (done, Event::Alter)),
         Content::Missing if !makes_queue => return Err(Error::NoSuchKey),
         // The command itself is allowed when memory is low, since it may free some. A new queue needs memory.

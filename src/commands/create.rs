@@ -6,8 +6,9 @@ use super::options::Options;
 use super::settings::{Change, Setting};
 use super::{key_name, now, serve};
 use crate::host::config;
-use crate::host::datatype::{self, Held};
+use crate::host::datatype;
 use crate::host::event::Event;
+use crate::host::held::Held;
 use crate::host::write::{self, Announcement, Wake};
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::key::{Content, OpenKey};
@@ -59,7 +60,7 @@ fn create(call: &mut Call<'_>) -> Result<(), Error> {
             return Ok(());
         }
         Content::Holds(_) => return Err(Error::QueueExists),
-        Content::WrongType => return Err(Error::WrongType),
+        Content::Refused(why) => return Err(why.into()),
     }
     let announcement = make(ctx, name, &mut key, now, settings, forward)?;
     drop(key);

@@ -7,8 +7,9 @@ use super::error::Error;
 use super::{key_name, now, serve, word};
 use crate::host::admission;
 use crate::host::config;
-use crate::host::datatype::{self, Held};
+use crate::host::datatype;
 use crate::host::event::Event;
+use crate::host::held::Held;
 use crate::host::origin::Origin;
 use crate::host::write;
 use crate::module_api::key::{Content, OpenKey};
@@ -54,7 +55,7 @@ fn effect(call: &mut Call<'_>) -> Result<(), Error> {
 
     let mut key = OpenKey::open_write(ctx, name, datatype::handle());
     let outcome = match key.content() {
-        Content::WrongType => return Err(Error::WrongType),
+        Content::Refused(why) => return Err(why.into()),
         Content::Holds(held) => Some(held.queue.apply(&stamped)),
         Content::Missing => match Queue::made_by(&stamped.effect) {
             Some(mut queue) => {
@@ -76,7 +77,7 @@ fn effect(call: &mut Call<'_>) -> Result<(), Error> {
     let applied = outcome.transpose().map_err(|refused| Error::BadEffect(refused.to_string()))?;
     let announcement = match key.content() {
         Content::Holds(held) => write::applied(ctx, name, held, now(ctx), &stamped.effect),
-        Content::Missing | Content::WrongType => write::Announcement::default(),
+        Content::Missing | Content::Refused(_) => write::Announcement::default(),
     };
     drop(key);
     ctx.replicate_verbatim();

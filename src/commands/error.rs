@@ -1,6 +1,7 @@
 //! Every error that a command replies with. All texts stand here, in one voice: what was wrong and, where it helps,
 //! what would be right.
 
+use crate::module_api::key::Refusal;
 use crate::module_api::register::Row;
 use dq_queue::cron::{BadCron, CRON_MAX};
 use dq_queue::settings::{Conflict, Field, Unit, Word, FIELDS};
@@ -75,6 +76,8 @@ pub enum Error {
     QueueExists,
     /// The key holds a value of another type.
     WrongType,
+    /// A bug has left the queue half changed.
+    Unsound,
     /// The queue has reached its maximum length; holds the number of its messages.
     Full(u64),
     /// A dead message of the queue has this id.
@@ -97,6 +100,15 @@ pub enum Error {
     ForwardsToItself,
     /// The effect is not valid.
     BadEffect(String),
+}
+
+impl From<Refusal> for Error {
+    fn from(why: Refusal) -> Error {
+        match why {
+            Refusal::WrongType => Error::WrongType,
+            Refusal::Unsound => Error::Unsound,
+        }
+    }
 }
 
 impl fmt::Display for Error {
@@ -159,6 +171,10 @@ impl fmt::Display for Error {
                 write!(f, "ERR {option} is Unix time in milliseconds; {seconds} looks like seconds")
             }
             Error::QueueExists => f.write_str("ERR queue exists with other settings: DQ.ALTER changes them"),
+            Error::Unsound => f.write_str(
+                "ERR a bug in the module may have left this queue half changed, so it is not served. DEBUG RELOAD or a \
+                 restart reloads it; read \"A queue that is not served\" in docs/operations.md before",
+            ),
             Error::WrongType => f.write_str("WRONGTYPE Operation against a key holding the wrong kind of value"),
             Error::Full(held) => {
                 let messages = plural(usize::try_from(*held).unwrap_or(usize::MAX), "message");

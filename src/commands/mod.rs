@@ -38,10 +38,12 @@ mod settings;
 mod stats;
 mod wait;
 
-use crate::host::datatype::{self, Held};
+use crate::host::datatype;
+use crate::host::held::Held;
 use crate::host::origin::OnlyClients;
 use crate::host::write::{self, Announcement, Wake};
 use crate::module_api::ctx::{Ctx, Name};
+use crate::module_api::guard::plant;
 use crate::module_api::key::{Content, OpenKey, Touch};
 use crate::module_api::register::{self, add_acl_category, Call, Row};
 use dq_queue::id::{IdBuffer, Sequence};
@@ -133,7 +135,7 @@ fn with_queue<R>(ctx: Ctx, name: Name<'_>, change: impl FnOnce(&mut Held) -> R) 
     match key.content() {
         Content::Missing => Ok(None),
         Content::Holds(held) => Ok(Some(change(held))),
-        Content::WrongType => Err(Error::WrongType),
+        Content::Refused(why) => Err(why.into()),
     }
 }
 
@@ -146,7 +148,7 @@ fn change_queue<'e, R>(
     now: UnixMs,
     change: impl FnOnce(&mut Queue) -> Option<(R, Effect<'e>)>,
 ) -> Result<Option<(R, Announcement)>, Error> {
-    let outcome = with_queue(ctx, name, |held| match change(&mut held.queue) {
+    let outcome = with_queue(ctx, name, |held| match change(&mut held.queue).inspect(|_| plant("a change")) {
         Some((outcome, effect)) => Some((outcome, write::record(ctx, name, held, now, Wake::IfDeliverable, || effect))),
         None => {
             let _ = write::rearm(ctx, name, held, now, Wake::Nobody);
@@ -189,7 +191,7 @@ fn look_after<R>(
             prepare(held);
             Ok(Some(look(held)))
         }
-        Content::WrongType => Err(Error::WrongType),
+        Content::Refused(why) => Err(why.into()),
     }
 }
 

@@ -69,6 +69,6 @@ fn may_be_popped(ctx: Ctx, name: Name<'_>) -> Result<(), Error> {
     match key.content() {
         Content::Missing => Ok(()),
         Content::Holds(held) => refuse_forwarding(held),
-        Content::WrongType => Err(Error::WrongType),
+        Content::Refused(why) => Err(why.into()),
     }
 }

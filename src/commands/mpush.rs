@@ -5,9 +5,10 @@ use super::options::{count_of_words, options, Options};
 use super::push::{dead_id, MessageOption, Template};
 use super::{key_name, now, reply_id, serve};
 use crate::host::config;
-use crate::host::datatype::{self, Held};
+use crate::host::datatype;
 use crate::host::event::Event;
 use crate::host::floor::floor;
+use crate::host::held::Held;
 use crate::host::write::{self, Wake};
 use crate::module_api::ctx::Ctx;
 use crate::module_api::key::{Content, OpenKey};
@@ -57,7 +58,7 @@ fn mpush(call: &mut Call<'_>) -> Result<(), Error> {
     let mut push_to = |queue: &mut Queue| queue.push_all(now, &mut floor(), &messages, |outcome| pushed.note(outcome));
     let mut made_with = None;
     let outcome = match key.content() {
-        Content::WrongType => return Err(Error::WrongType),
+        Content::Refused(why) => return Err(why.into()),
         Content::Holds(held) => {
             // A dead message that the settings no longer keep does not hold its id.
             for id in messages.iter().filter(|message| !message.replace).filter_map(|message| message.name) {

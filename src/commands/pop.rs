@@ -4,10 +4,10 @@ use super::error::Error;
 use super::options::{options, Options};
 use super::{key_name, now, serve, with_queue};
 use crate::host::blocked;
-use crate::host::datatype::Held;
 use crate::host::event::Event;
 use crate::host::floor::floor;
 use crate::host::gauges;
+use crate::host::held::Held;
 use crate::host::listeners;
 use crate::host::write::{self, Announcement, Wake};
 use crate::module_api::ctx::{Ctx, Name};
@@ -85,7 +85,7 @@ fn pop(call: &mut Call<'_>) -> Result<(), Error> {
         if served.is_none() && block.is_none() {
             held.queue.count_empty_pop();
         }
-        Ok(served)
+        Ok::<_, Error>(served)
     })?;
     match (delivered.transpose()?.flatten(), block) {
         (Some(announcement), _) => write::announce(ctx, name, announcement, &[Event::Pop]),

@@ -5,9 +5,10 @@ use super::error::Error;
 use super::options::{options, Options, DUE};
 use super::{key_name, now, reply_id, serve, word};
 use crate::host::config;
-use crate::host::datatype::{self, Held};
+use crate::host::datatype;
 use crate::host::event::Event;
 use crate::host::floor::floor;
+use crate::host::held::Held;
 use crate::host::write::{self, Wake};
 use crate::module_api::ctx::Ctx;
 use crate::module_api::key::{Content, OpenKey};
@@ -72,7 +73,7 @@ fn push(call: &mut Call<'_>) -> Result<(), Error> {
     let mut key = OpenKey::open_write(ctx, key_name, datatype::handle());
     let mut made_with = None;
     let pushed = match key.content() {
-        Content::WrongType => return Err(Error::WrongType),
+        Content::Refused(why) => return Err(why.into()),
         Content::Holds(held) => match held.queue.push(now, &mut floor(), &message) {
             // A dead message that the settings no longer keep does not hold its id.
             Pushed::HeldDead if message.name.is_some_and(|id| write::drop_excess(ctx, key_name, held, now, id)) => {

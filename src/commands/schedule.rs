@@ -5,9 +5,10 @@ use super::error::Error;
 use super::options::{self, options, Options};
 use super::{key_name, now, serve, word};
 use crate::host::config;
-use crate::host::datatype::{self, Held};
+use crate::host::datatype;
 use crate::host::event::Event;
 use crate::host::floor::floor;
+use crate::host::held::Held;
 use crate::host::write::{self, Wake};
 use crate::module_api::key::{Content, OpenKey};
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
@@ -83,7 +84,7 @@ fn schedule(call: &mut Call<'_>) -> Result<(), Error> {
     let mut key = OpenKey::open_write(ctx, key_name, datatype::handle());
     let mut made_with = None;
     let scheduled = match key.content() {
-        Content::WrongType => return Err(Error::WrongType),
+        Content::Refused(why) => return Err(why.into()),
         Content::Holds(held) => held.queue.schedule(now, &mut floor(), &wanted),
         Content::Missing => {
             // A declaration that is refused does not create a queue.

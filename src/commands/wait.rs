@@ -50,7 +50,7 @@ fn wait(call: &mut Call<'_>) -> Result<(), Error> {
     {
         let mut key = OpenKey::open_read(ctx, name, datatype::handle(), Touch::Yes);
         match key.content() {
-            Content::WrongType => return Err(Error::WrongType),
+            Content::Refused(why) => return Err(why.into()),
             Content::Missing => {}
             Content::Holds(held) => {
                 held.queue.notice(now);

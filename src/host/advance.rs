@@ -6,12 +6,13 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::datatype::{self, Held};
+use super::datatype;
 use super::event::Event;
 use super::floor::raise_floor;
+use super::held::Held;
 use super::{authority, awaited, forward, write};
 use crate::module_api::ctx::{Ctx, Name};
-use crate::module_api::key::{Content, OpenKey};
+use crate::module_api::key::{Content, OpenKey, Refusal};
 use crate::schedule::agenda::{Grounds, Taken};
 use crate::schedule::walk::Cause;
 use crate::schedule::with_schedule;
@@ -103,6 +104,7 @@ fn advance(
         // A queue that was freed has no hint any more. So the queue of this hint still exists under another name,
         // whatever the key holds now.
         (Grounds::Armed, Content::Holds(held)) => !held.had(taken),
+        (Grounds::Armed | Grounds::Met, Content::Refused(Refusal::Unsound)) => false,
         (Grounds::Armed | Grounds::Met, _) => !matches!(content, Content::Holds(_)),
         (Grounds::Asked, _) => false,
     };

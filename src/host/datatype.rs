@@ -7,28 +7,21 @@
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
-use std::sync::{Arc, Mutex, PoisonError};
 
-use lazy_static::lazy_static;
 use redis_module::native_types::RedisType;
 use redis_module::raw;
 
-use super::authority;
 use super::awaited;
 use super::disposal;
-use super::floor::raise_floor;
-use super::gauges::{self, Home, Share};
-use super::punctuality;
-use super::write::EFFECT_COMMAND;
+use super::effect_command::EFFECT_COMMAND;
+use super::held::Held;
 use crate::module_api::alarms::BUG;
-use crate::module_api::ctx::{now_ms, Ctx, Name};
+use crate::module_api::ctx::{now_ms, Name};
 use crate::module_api::guard::{guard, plant};
 use crate::module_api::key::{holds, TypeHandle, Value};
 use crate::module_api::log::{detached, log, Level};
-use crate::schedule::agenda::{Armed, Taken};
 use crate::schedule::walk::Cause;
 use crate::schedule::with_schedule;
-use dq_queue::settings::Settings;
 use dq_queue::time::UnixMs;
 use dq_queue::wire::Loader;
 use dq_queue::{Queue, Refused};
@@ -39,159 +32,6 @@ const ENCODING: c_int = 1;
 
 /// The data type, with the name that `TYPE` returns.
 pub static QUEUE_TYPE: RedisType = RedisType::new("DQ--queue", ENCODING, METHODS);
-
-/// The value of a key: a queue, and what the host keeps beside it.
-pub struct Held {
-    /// The queue.
-    pub queue: Queue,
-    armed: Option<Armed>,
-    /// The tally in which the queue is counted; `None` once it is being freed.
-    home: Option<Home>,
-}
-
-// Each queue takes a place of this size from the server's allocator; the next larger one has 384 bytes. (In tests the
-// hint of a queue has a field more.)
-#[cfg(not(test))]
-const _: () = assert!(size_of::<Held>() <= 320);
-
-lazy_static! {
-    /// The settings of the queue that was created or loaded last. Most queues have the same settings and share them.
-    static ref COMMON_SETTINGS: Mutex<Arc<Settings>> = Mutex::default();
-}
-
-impl Held {
-    /// Wraps a queue that was created on this server.
-    pub fn new(queue: Queue) -> Box<Held> {
-        let home = Home::nowhere(&queue);
-        Held::at(home, queue)
-    }
-
-    /// Wraps a queue that was loaded into a database or copied to one.
-    fn loaded(queue: Queue, db: i32) -> Box<Held> {
-        let home = Home::loaded(&queue, db);
-        Held::at(home, queue)
-    }
-
-    fn at(home: Home, mut queue: Queue) -> Box<Held> {
-        queue.share_settings(&mut COMMON_SETTINGS.lock().unwrap_or_else(PoisonError::into_inner));
-        raise_floor(queue.last_given());
-        Box::new(Held { queue, armed: None, home: Some(home) })
-    }
-
-    /// Wraps a queue that was created by an operation, and adds what it has done so far to the totals.
-    pub fn made(queue: Queue) -> Box<Held> {
-        gauges::count(&queue);
-        Held::new(queue)
-    }
-
-    /// Removes the queue from the sums and drops its hint, because it is about to be freed.
-    pub fn withdraw(&mut self) {
-        if let Some(home) = self.home.take() {
-            home.leave(&self.queue);
-        }
-        self.armed = None;
-    }
-
-    /// Returns whether the hint that was taken out belonged to this queue.
-    pub fn had(&self, taken: &Taken) -> bool {
-        self.armed.as_ref().is_some_and(|armed| taken.was(armed))
-    }
-
-    /// Ensures that the timer looks at this queue, which is at `name`, when it has something to do.
-    #[inline]
-    pub fn arm(&mut self, ctx: Ctx, db: i32, name: Name<'_>) {
-        if self.queue.forward().is_some() {
-            punctuality::require_to_forward(ctx);
-        }
-        let Some(at) = self.next_look(name) else { return };
-        if self.armed.as_ref().is_some_and(|armed| armed.suffices(at, db, name.bytes())) {
-            return;
-        }
-        with_schedule(|schedule| {
-            if schedule.agenda.arm(&mut self.armed, at, db, name.bytes()) {
-                schedule.rearm(&ctx, UnixMs::new(ctx.now_ms()));
-            }
-        });
-    }
-}
-
-impl Held {
-    /// The next time at which the timer has something to do for this queue: a message changes its state, or a dead
-    /// or done message is to be dropped, a run that failed is to be ended or a message is to be forwarded, which only the
-    /// server that decides about the queue does.
-    #[inline]
-    fn next_look(&self, name: Name<'_>) -> Option<UnixMs> {
-        let queue = &self.queue;
-        let wake = queue.next_wake();
-        let drop = earlier(queue.next_drop(), queue.next_done_end());
-        let forward = queue.next_forward();
-        let (forward, retry) = if queue.failing().is_some() { (None, forward) } else { (forward, None) };
-        let decided = earlier(earlier(drop, queue.first_failed_run()), forward);
-        let is_ours = (decided.is_some() || retry.is_some()) && authority::decides_about(name);
-        if !is_ours {
-            return wake.map(|wake| self.by_clock(wake, name));
-        }
-        earlier(earlier(wake, decided).map(|at| self.by_clock(at, name)), retry)
-    }
-
-    /// The time by the clock of the server for a time of the queue: what the queue's own time has reached is due at once,
-    /// even if the clock was set back since.
-    #[inline]
-    fn by_clock(&self, at: UnixMs, name: Name<'_>) -> UnixMs {
-        if at > self.queue.own_time(UnixMs::EPOCH) {
-            return at;
-        }
-        let now = UnixMs::new(now_ms());
-        // A server that does not decide leaves the queue's own time as it is.
-        if now < at && authority::decides_about(name) {
-            now
-        } else {
-            at
-        }
-    }
-}
-
-/// The earlier of two times, if there is any.
-#[inline]
-fn earlier(one: Option<UnixMs>, other: Option<UnixMs>) -> Option<UnixMs> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
-    }
-}
-
-/// Debug builds check the invariants of a queue after each command if it has at most this many messages. Larger queues
-/// would take too long.
-const CHECKED_MAX: u64 = 64;
-
-impl Value for Held {
-    type Opened = Share;
-
-    // Every command takes a share twice. Out of line, it would be copied each time.
-    #[inline(always)]
-    fn opened(&self) -> Share {
-        Share::of(&self.queue)
-    }
-
-    #[inline]
-    fn closed(&mut self, opened: &Share, db: i32) {
-        if cfg!(debug_assertions) && self.queue.counts().total() <= CHECKED_MAX {
-            if let Err(why) = self.queue.check() {
-                log(Level::Warning, &format!("{why}, {BUG}"));
-            }
-        }
-        if let Some(home) = &mut self.home {
-            home.publish(&self.queue, opened);
-            home.move_to(&self.queue, db);
-        }
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.withdraw();
-    }
-}
 
 /// The id of the data type, for opening keys.
 #[inline]
@@ -243,29 +83,49 @@ unsafe fn held<'a>(value: *const c_void) -> &'a Held {
 /// The piece that terminates a saved value.
 const END: &[u8] = b"";
 
+/// The first piece of a queue that a bug had left half changed when it was saved. What follows is what could be rebuilt
+/// of it, or nothing. No format version begins with these bytes.
+const UNSOUND: &[u8] = b"unsound";
+
 extern "C" fn rdb_save(io: *mut raw::RedisModuleIO, value: *mut c_void) {
     guard("a save", (), || {
         // SAFETY: the server passes a value of this type, in a child process or while it does nothing else.
-        let queue = unsafe { &held(value).queue };
-        let write = |piece: &[u8]| {
-            raw::save_slice(io, piece);
-            Ok(())
-        };
-        match queue.save(write) {
-            Ok(()) => raw::save_slice(io, END),
-            Err(refused) => {
-                let refused: Refused = refused;
-                log(Level::Warning, &refused.to_string());
-            }
+        let held = unsafe { held(value) };
+        if held.is_sound() {
+            return save(io, &held.queue);
+        }
+        raw::save_slice(io, UNSOUND);
+        match held.rebuilt() {
+            Some(queue) => save(io, &queue),
+            None => raw::save_slice(io, END),
         }
     });
+}
+
+fn save(io: *mut raw::RedisModuleIO, queue: &Queue) {
+    if write_pieces(queue, |piece| raw::save_slice(io, piece)) {
+        raw::save_slice(io, END);
+    }
+}
+
+/// Passes the pieces of a saved queue to `write`. Returns whether these are all; if not, the log says why.
+fn write_pieces(queue: &Queue, mut write: impl FnMut(&[u8])) -> bool {
+    let written: Result<(), Refused> = queue.save(|piece| {
+        write(piece);
+        Ok(())
+    });
+    written.inspect_err(|refused| log(Level::Warning, &refused.to_string())).is_ok()
 }
 
 extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, encoding: c_int) -> *mut c_void {
     guard("a load", ptr::null_mut(), || match load(io, encoding) {
         Ok(queue) => {
             look_at_later(io);
-            Box::into_raw(Held::loaded(queue, database_of(io))).cast()
+            let held = match queue {
+                Some(queue) => Held::loaded(queue, database_of(io)),
+                None => Held::unsound(database_of(io)),
+            };
+            Box::into_raw(held).cast()
         }
         Err(why) => {
             log(Level::Warning, &format!("a queue was refused: {why}"));
@@ -274,19 +134,27 @@ extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, encoding: c_int) -> *mut c_v
     })
 }
 
-fn load(io: *mut raw::RedisModuleIO, encoding: c_int) -> Result<Queue, String> {
+/// Returns `None` for a queue of which nothing could be rebuilt after a bug.
+fn load(io: *mut raw::RedisModuleIO, encoding: c_int) -> Result<Option<Queue>, String> {
     if encoding != ENCODING {
         return Err(format!("it has encoding {encoding}, and this version of the module reads encoding {ENCODING}"));
     }
+    let next = || raw::load_string_buffer(io).map_err(|_| "it is cut off or damaged".to_owned());
     let mut loader = Loader::default();
-    loop {
-        let piece = raw::load_string_buffer(io).map_err(|_| "it is cut off or damaged".to_owned())?;
-        if piece.as_ref().is_empty() {
-            break;
+    let mut piece = next()?;
+    if piece.as_ref() == UNSOUND {
+        piece = next()?;
+        let what = if piece.as_ref() == END { "is still not served" } else { "was rebuilt from its messages" };
+        log(Level::Warning, &format!("a queue that had been left half changed by {BUG} {what}"));
+        if piece.as_ref() == END {
+            return Ok(None);
         }
-        loader.take(piece.as_ref()).map_err(|refused| refused.to_string())?;
     }
-    loader.finish(UnixMs::new(now_ms())).map_err(|refused| refused.to_string())
+    while piece.as_ref() != END {
+        loader.take(piece.as_ref()).map_err(|refused| refused.to_string())?;
+        piece = next()?;
+    }
+    loader.finish(UnixMs::new(now_ms())).map(Some).map_err(|refused| refused.to_string())
 }
 
 /// The database into which a value is being loaded.
@@ -327,15 +195,14 @@ fn request_look(db: i32, name: Name<'_>) {
 extern "C" fn aof_rewrite(io: *mut raw::RedisModuleIO, key: *mut raw::RedisModuleString, value: *mut c_void) {
     guard("an AOF rewrite", (), || {
         // SAFETY: the server passes a value of this type, in a child process.
-        let queue = unsafe { &held(value).queue };
-        let emitted = queue.save(|piece| {
-            emit(io, key, piece);
-            Ok(())
-        });
-        if let Err(refused) = emitted {
-            let refused: Refused = refused;
-            log(Level::Warning, &refused.to_string());
-        }
+        let held = unsafe { held(value) };
+        let rebuilt = if held.is_sound() { None } else { Some(held.rebuilt()) };
+        let queue = match &rebuilt {
+            None => &held.queue,
+            Some(Some(queue)) => queue,
+            Some(None) => return log(Level::Warning, "a queue that was left half changed is not in the new AOF"),
+        };
+        let _ = write_pieces(queue, |piece| emit(io, key, piece));
     });
 }
 
@@ -386,9 +253,7 @@ extern "C" fn unlink(_: *mut raw::RedisModuleKeyOptCtx, value: *const c_void) {
         // SAFETY: the server passes a value of this type, on the main thread, while no key of it is open.
         let held = unsafe { &mut *value.cast_mut().cast::<Held>() };
         awaited::values_replaced();
-        if let Some(home) = &mut held.home {
-            home.unlink(&held.queue);
-        }
+        held.unlink();
         if let Some(ctx) = detached() {
             with_schedule(|schedule| schedule.start_walk(&ctx, UnixMs::new(now_ms()), Cause::Unlinked));
         }
@@ -409,8 +274,11 @@ extern "C" fn free_effort(_: *mut raw::RedisModuleKeyOptCtx, value: *const c_voi
 extern "C" fn copy(options: *mut raw::RedisModuleKeyOptCtx, value: *const c_void) -> *mut c_void {
     guard("COPY", ptr::null_mut(), || {
         // SAFETY: the server passes a value of this type and does nothing else meanwhile.
-        let copied = unsafe { held(value).queue.duplicate() };
-        match copied {
+        let held = unsafe { held(value) };
+        if !held.is_sound() {
+            return ptr::null_mut();
+        }
+        match held.queue.duplicate() {
             Ok(queue) => {
                 let held = match look_at_copy(options) {
                     Some(db) => Held::loaded(queue, db),

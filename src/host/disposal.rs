@@ -13,7 +13,7 @@ use std::sync::mpsc::{channel, Sender};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
 
-use super::datatype::Held;
+use super::held::Held;
 use crate::module_api::guard::guard;
 
 /// A queue with fewer allocations than this is freed immediately, which takes at most half a millisecond.

@@ -9,9 +9,10 @@
 //! This runs on the server that decides about the queue, and never while writes are paused; see [`super::advance`].
 
 use super::admission;
-use super::datatype::{self, Held};
+use super::datatype;
 use super::event::Event;
 use super::floor::raise_floor;
+use super::held::Held;
 use super::{awaited, gauges, slot, write};
 use crate::module_api::call::Word;
 use crate::module_api::ctx::{Ctx, Name};
@@ -87,7 +88,7 @@ impl Run<'_> {
         let mut key = OpenKey::open_write_untouched(self.ctx, self.name, datatype::handle());
         match key.content() {
             Content::Holds(held) => Some(change(held)),
-            Content::Missing | Content::WrongType => None,
+            Content::Missing | Content::Refused(_) => None,
         }
     }
 

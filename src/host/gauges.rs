@@ -29,6 +29,8 @@ static TALLIES: Mutex<Tallies> = Mutex::new(Tallies { here: BTreeMap::new(), loa
 
 /// The pseudo-database of queues whose database is not yet known.
 const NOWHERE: i32 = -1;
+/// The pseudo-database of queues that a panic may have left half changed. They stay in it, wherever their keys are.
+const UNSOUND: i32 = -2;
 
 type ByDatabase = BTreeMap<i32, Arc<Tally>>;
 
@@ -91,32 +93,32 @@ impl Tally {
     }
 }
 
-/// The tally in which a queue is counted. The owner of the queue must call [`Home::leave`] before it drops the queue.
+/// The tally in which a queue is counted. The owner of the queue must call [`TallyEntry::leave`] before it drops the queue.
 #[derive(Debug)]
-pub struct Home(Arc<Tally>);
+pub struct TallyEntry(Arc<Tally>);
 
-impl Home {
+impl TallyEntry {
     /// Counts a queue that is about to be stored in a database that is not yet known.
-    pub fn nowhere(queue: &Queue) -> Home {
-        Home::enter(of_database(&mut tallies().here, NOWHERE), queue)
+    pub fn nowhere(queue: &Queue) -> TallyEntry {
+        TallyEntry::enter(of_database(&mut tallies().here, NOWHERE), queue)
     }
 
     /// Counts a queue that was loaded into a database, from a file or by `RESTORE`, or copied to one.
-    pub fn loaded(queue: &Queue, db: i32) -> Home {
+    pub fn loaded(queue: &Queue, db: i32) -> TallyEntry {
         let mut tallies = tallies();
         let Tallies { here, loaded } = &mut *tallies;
-        Home::enter(of_database(loaded.as_mut().unwrap_or(here), db), queue)
+        TallyEntry::enter(of_database(loaded.as_mut().unwrap_or(here), db), queue)
     }
 
-    fn enter(tally: Arc<Tally>, queue: &Queue) -> Home {
+    fn enter(tally: Arc<Tally>, queue: &Queue) -> TallyEntry {
         tally.enter(queue);
-        Home(tally)
+        TallyEntry(tally)
     }
 
     /// Moves the queue to the tally of this database, unless it is already counted there.
     #[inline]
     pub fn move_to(&mut self, queue: &Queue, db: i32) {
-        if self.0.db.load(Relaxed) != db {
+        if self.0.db.load(Relaxed) != db && !self.is_unsound() {
             self.change(queue, db);
         }
     }
@@ -124,13 +126,24 @@ impl Home {
     /// The queue was unlinked from its key. It is either freed at once or gets another key, whose database is not
     /// known.
     pub fn unlink(&mut self, queue: &Queue) {
-        self.change(queue, NOWHERE);
+        self.move_to(queue, NOWHERE);
+    }
+
+    /// A panic may have left the queue half changed.
+    pub fn set_unsound(&mut self, queue: &Queue) {
+        self.change(queue, UNSOUND);
+    }
+
+    /// Whether a panic may have left the queue half changed.
+    #[inline]
+    pub fn is_unsound(&self) -> bool {
+        self.0.db.load(Relaxed) == UNSOUND
     }
 
     #[cold]
     fn change(&mut self, queue: &Queue, db: i32) {
         self.leave(queue);
-        *self = Home::enter(of_database(&mut tallies().here, db), queue);
+        *self = TallyEntry::enter(of_database(&mut tallies().here, db), queue);
     }
 
     /// Removes the share of the queue. May be called on any thread.
@@ -158,9 +171,19 @@ pub fn forget(db: i32) {
 
 /// Whether a queue was unlinked from its key, has got another key and was not opened there yet.
 pub fn is_any_unlinked() -> bool {
-    let tallies = tallies();
+    queues_of(NOWHERE) > 0
+}
+
+/// The number of queues that are not served, because a panic may have left them half changed.
+pub fn unsound_queues() -> u64 {
+    queues_of(UNSOUND)
+}
+
+fn queues_of(db: i32) -> u64 {
+    // A crash report may be written while the tallies are locked.
+    let Ok(tallies) = TALLIES.try_lock() else { return 0 };
     let number = |sums: &Sums| sums.queues.load(Relaxed);
-    tallies.here.get(&NOWHERE).is_some_and(|tally| number(&tally.came) != number(&tally.went))
+    tallies.here.get(&db).map_or(0, |tally| number(&tally.came).wrapping_sub(number(&tally.went)))
 }
 
 /// Swaps the tallies of two databases.

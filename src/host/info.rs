@@ -40,6 +40,7 @@ extern "C" fn on_info(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report: c_in
         let (queues, counts) = gauges::held();
         add("decides_by_time", authority::decides().into());
         add("queues", queues);
+        add("unsound_queues", gauges::unsound_queues());
         add("delayed", counts.delayed);
         add("ready", counts.ready);
         add("inflight", counts.inflight);

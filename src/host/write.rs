@@ -5,12 +5,11 @@
 //! watchers, then blocked clients, then subscribers to keyspace events. Subscribers come last because other modules may
 //! run inside their callbacks.
 
-use std::ffi::CStr;
-
 use super::awaited;
-use super::datatype::Held;
+use super::effect_command::EFFECT_COMMAND;
 use super::event::Event;
 use super::floor::raise_floor;
+use super::held::Held;
 use super::listeners;
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::log::{log, Level};
@@ -20,10 +19,6 @@ use dq_queue::{Effect, Spans, Stamped};
 
 /// The maximum number of excess dead messages, and of excess done messages, that one command drops. The timer drops the rest.
 const TRIMMED: usize = 64;
-
-/// The command that carries an effect to the replicas and the AOF. Its name is short because it is written with each
-/// effect.
-pub const EFFECT_COMMAND: &CStr = c"DQ.E";
 
 /// What [`announce`] has to do once the key is closed.
 #[must_use]

@@ -27,6 +27,12 @@ pub trait Value {
     /// Called when the key is opened.
     fn opened(&self) -> Self::Opened;
 
+    /// Whether the value may be used. If not, the key is refused.
+    fn is_sound(&self) -> bool;
+
+    /// Called after [`closed`](Self::closed) if a panic ended the call that had the key open.
+    fn abandoned(&mut self, name: Name<'_>);
+
     /// Called when the key, which is in database `db`, is closed. Every open is followed by this call, even if the code
     /// in between panicked.
     fn closed(&mut self, opened: &Self::Opened, db: i32);
@@ -83,15 +89,24 @@ pub enum Content<'k, T> {
     Missing,
     /// The key holds a value of the module's data type.
     Holds(&'k mut T),
-    /// The key holds a value of another type.
+    /// The value of the key cannot be used.
+    Refused(Refusal),
+}
+
+/// Why a value cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// It is of another type.
     WrongType,
+    /// It is not sound, see [`Value::is_sound`].
+    Unsound,
 }
 
 /// What the key held when it was opened, or what was stored in it since.
 enum Found<T> {
     Missing,
     Value(*mut T),
-    WrongType,
+    Refused(Refusal),
 }
 
 /// Whether a value is open. Keys are opened on the main thread only, so this is a flag and not a lock.
@@ -106,7 +121,7 @@ pub struct OpenKey<'a, T: Value> {
     /// The state from [`Value::opened`]; `Some` if the key holds a value.
     opened: Option<T::Opened>,
     db: i32,
-    name: PhantomData<Name<'a>>,
+    name: Name<'a>,
 }
 
 impl<'a, T: Value> OpenKey<'a, T> {
@@ -134,8 +149,7 @@ impl<'a, T: Value> OpenKey<'a, T> {
     fn open(ctx: Ctx, name: Name<'a>, of: TypeHandle<T>, mode: c_int) -> Self {
         // SAFETY: the context and the name are valid; the server takes a reference of its own to the name.
         let key = unsafe { api!(RedisModule_OpenKey)(ctx.as_ptr(), name.as_ptr(), mode) };
-        let mut open =
-            OpenKey { key, of, found: Found::Missing, opened: None, db: ctx.selected_db(), name: PhantomData };
+        let mut open = OpenKey { key, of, found: Found::Missing, opened: None, db: ctx.selected_db(), name };
         open.look();
         open
     }
@@ -147,15 +161,23 @@ impl<'a, T: Value> OpenKey<'a, T> {
         if id.is_null() {
             // SAFETY: as above.
             if unsafe { api!(RedisModule_KeyType)(self.key) } != raw::REDISMODULE_KEYTYPE_EMPTY as c_int {
-                self.found = Found::WrongType;
+                self.found = Found::Refused(Refusal::WrongType);
             }
         } else if id != self.of.id {
-            self.found = Found::WrongType;
+            self.found = Found::Refused(Refusal::WrongType);
         } else if VALUE_OPEN.load(Ordering::Relaxed) {
             self.found = refuse_second();
         } else {
-            // SAFETY: as above; values of this type are boxes of `T`, see `TypeHandle::new`.
-            self.hold(unsafe { api!(RedisModule_ModuleTypeGetValue)(self.key) }.cast());
+            // SAFETY: as above; values of this type are boxes of `T`, see `TypeHandle::new`, and no other is open.
+            let (value, is_sound) = unsafe {
+                let value = api!(RedisModule_ModuleTypeGetValue)(self.key).cast::<T>();
+                (value, (*value).is_sound())
+            };
+            if is_sound {
+                self.hold(value);
+            } else {
+                self.found = Found::Refused(Refusal::Unsound);
+            }
         }
     }
 
@@ -173,7 +195,7 @@ impl<'a, T: Value> OpenKey<'a, T> {
     pub fn content(&mut self) -> Content<'_, T> {
         match self.found {
             Found::Missing => Content::Missing,
-            Found::WrongType => Content::WrongType,
+            Found::Refused(why) => Content::Refused(why),
             // SAFETY: the value lives in the key while nothing else runs, and this is the only open value, so the
             // borrow, which ends with that of `self`, is the only one.
             Found::Value(value) => Content::Holds(unsafe { &mut *value }),
@@ -186,7 +208,7 @@ impl<'a, T: Value> OpenKey<'a, T> {
     /// The server retries the clients that are blocked on the key after this command. Nothing is replicated.
     pub fn create(&mut self, value: Box<T>) -> Result<&mut T, Box<T>> {
         match self.found {
-            Found::WrongType | Found::Value(..) => return Err(value),
+            Found::Refused(_) | Found::Value(..) => return Err(value),
             Found::Missing if VALUE_OPEN.load(Ordering::Relaxed) => {
                 self.found = refuse_second();
                 return Err(value);
@@ -216,7 +238,11 @@ impl<T: Value> Drop for OpenKey<'_, T> {
         if let (Found::Value(value), Some(opened)) = (&self.found, &self.opened) {
             VALUE_OPEN.store(false, Ordering::Relaxed);
             // SAFETY: as in `content`; what `content` lent has ended.
-            unsafe { (**value).closed(opened, self.db) };
+            let value = unsafe { &mut **value };
+            value.closed(opened, self.db);
+            if std::thread::panicking() {
+                value.abandoned(self.name);
+            }
         }
         // SAFETY: the key was opened by `open` and is closed once; null is allowed.
         unsafe { api!(RedisModule_CloseKey)(self.key) }
@@ -236,5 +262,5 @@ pub unsafe fn holds<T>(key: *mut raw::RedisModuleKey, of: TypeHandle<T>) -> bool
 #[cold]
 fn refuse_second<T>() -> Found<T> {
     log(Level::Warning, &format!("a queue was asked for while another is in use, {BUG}; the call was refused"));
-    Found::WrongType
+    Found::Refused(Refusal::WrongType)
 }

@@ -13,10 +13,10 @@ pub mod wakeup;
 pub mod walk;
 
 use std::cell::RefCell;
+use std::mem::ManuallyDrop;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use lazy_static::lazy_static;
 use redis_module::raw;
 
 use crate::module_api::alarms::BUG;
@@ -141,25 +141,19 @@ impl Schedule {
     }
 }
 
-/// A value that only the server's main thread uses.
-struct MainThread<T>(T);
-
-// SAFETY: every path to this value is called by the server on its main thread: commands, timers, server events, loads.
-// The freeing of values, which the server may do on other threads, uses only the ledger of the agenda and atomic sums.
-unsafe impl<T> Sync for MainThread<T> {}
-
-lazy_static! {
-    /// Borrowed only for one small step and never while the server is called, so it is always free.
-    static ref SCHEDULE: MainThread<RefCell<Schedule>> = MainThread(RefCell::default());
+thread_local! {
+    /// Every path to it is called by the server on its main thread: commands, timers, server events, loads. It is borrowed
+    /// only for one small step and never while the server is called, so it is always free. It is not freed at the exit.
+    static SCHEDULE: ManuallyDrop<RefCell<Schedule>> = ManuallyDrop::default();
 }
 
 /// Runs `step` on the schedule. Returns `None`, and does nothing, if the schedule is in use; that would be a bug.
 #[inline]
 pub fn with_schedule<R>(step: impl FnOnce(&mut Schedule) -> R) -> Option<R> {
-    match SCHEDULE.0.try_borrow_mut() {
+    SCHEDULE.with(|schedule| match schedule.try_borrow_mut() {
         Ok(mut schedule) => Some(step(&mut schedule)),
         Err(_) => in_use(),
-    }
+    })
 }
 
 #[cold]

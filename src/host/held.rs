@@ -1,0 +1,217 @@
+//! The value of a key: a queue, the hint with which the timer finds it, and the tally in which it is counted.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use super::authority;
+use super::floor::raise_floor;
+use super::gauges::{self, Share, TallyEntry};
+use super::punctuality;
+use crate::module_api::alarms::BUG;
+use crate::module_api::ctx::{now_ms, Ctx, Name};
+use crate::module_api::guard::guard;
+use crate::module_api::key::Value;
+use crate::module_api::log::{log, Level};
+use crate::schedule::agenda::{Armed, Taken};
+use crate::schedule::with_schedule;
+use dq_queue::settings::Settings;
+use dq_queue::time::UnixMs;
+use dq_queue::wire::Loader;
+use dq_queue::Queue;
+
+/// The value of a key: a queue, and what the host keeps beside it.
+pub struct Held {
+    /// The queue.
+    pub queue: Queue,
+    armed: Option<Armed>,
+    /// The tally in which the queue is counted; `None` once it is being freed.
+    counted: Option<TallyEntry>,
+}
+
+// Each queue takes a place of this size from the server's allocator; the next larger one has 384 bytes. (In tests the
+// hint of a queue has a field more.)
+#[cfg(not(test))]
+const _: () = assert!(size_of::<Held>() <= 320);
+
+thread_local! {
+    /// The settings of the queue that was created or loaded last. Most queues have the same settings and share them.
+    /// Queues are created and loaded on the server's main thread.
+    static COMMON_SETTINGS: RefCell<Arc<Settings>> = RefCell::default();
+}
+
+impl Held {
+    /// Wraps a queue that was created on this server.
+    pub fn new(queue: Queue) -> Box<Held> {
+        Held::counted_in(TallyEntry::nowhere(&queue), queue)
+    }
+
+    /// Wraps a queue that was loaded into a database or copied to one.
+    pub fn loaded(queue: Queue, db: i32) -> Box<Held> {
+        Held::counted_in(TallyEntry::loaded(&queue, db), queue)
+    }
+
+    /// Stands for a queue that was loaded into a database and of which nothing could be rebuilt after a bug.
+    pub fn unsound(db: i32) -> Box<Held> {
+        let mut held = Held::loaded(Queue::new(Settings::DEFAULT), db);
+        held.set_unsound();
+        held
+    }
+
+    fn counted_in(tally: TallyEntry, mut queue: Queue) -> Box<Held> {
+        COMMON_SETTINGS.with_borrow_mut(|settings| queue.share_settings(settings));
+        raise_floor(queue.last_given());
+        Box::new(Held { queue, armed: None, counted: Some(tally) })
+    }
+
+    /// Wraps a queue that was created by an operation, and adds what it has done so far to the totals.
+    pub fn made(queue: Queue) -> Box<Held> {
+        gauges::count(&queue);
+        Held::new(queue)
+    }
+
+    /// Removes the queue from the sums and drops its hint, because it is about to be freed.
+    pub fn withdraw(&mut self) {
+        if let Some(counted) = self.counted.take() {
+            counted.leave(&self.queue);
+        }
+        self.armed = None;
+    }
+
+    /// Records that the queue may be half changed. It is counted apart, and refused when its key is opened.
+    fn set_unsound(&mut self) {
+        if let Some(counted) = &mut self.counted {
+            counted.set_unsound(&self.queue);
+        }
+    }
+
+    /// The queue was unlinked from its key. It is either freed at once or gets another key.
+    pub fn unlink(&mut self) {
+        if let Some(counted) = &mut self.counted {
+            counted.unlink(&self.queue);
+        }
+    }
+
+    /// The queue made anew from its messages, for one that may be half changed. `None` if they contradict each other.
+    pub fn rebuilt(&self) -> Option<Queue> {
+        guard("a rebuild", None, || {
+            let mut loader = Loader::default();
+            self.queue.save(|piece| loader.take(piece)).ok()?;
+            loader.finish(UnixMs::new(now_ms())).ok().filter(|queue| queue.check().is_ok())
+        })
+    }
+
+    /// Returns whether the hint that was taken out belonged to this queue.
+    pub fn had(&self, taken: &Taken) -> bool {
+        self.armed.as_ref().is_some_and(|armed| taken.was(armed))
+    }
+
+    /// Ensures that the timer looks at this queue, which is at `name`, when it has something to do.
+    #[inline]
+    pub fn arm(&mut self, ctx: Ctx, db: i32, name: Name<'_>) {
+        if self.queue.forward().is_some() {
+            punctuality::require_to_forward(ctx);
+        }
+        let Some(at) = self.next_look(name) else { return };
+        if self.armed.as_ref().is_some_and(|armed| armed.suffices(at, db, name.bytes())) {
+            return;
+        }
+        with_schedule(|schedule| {
+            if schedule.agenda.arm(&mut self.armed, at, db, name.bytes()) {
+                schedule.rearm(&ctx, UnixMs::new(ctx.now_ms()));
+            }
+        });
+    }
+}
+
+impl Held {
+    /// The next time at which the timer has something to do for this queue: a message changes its state, or a dead
+    /// or done message is to be dropped, a run that failed is to be ended or a message is to be forwarded, which only the
+    /// server that decides about the queue does.
+    #[inline]
+    fn next_look(&self, name: Name<'_>) -> Option<UnixMs> {
+        let queue = &self.queue;
+        let wake = queue.next_wake();
+        let drop = earlier(queue.next_drop(), queue.next_done_end());
+        let forward = queue.next_forward();
+        let (forward, retry) = if queue.failing().is_some() { (None, forward) } else { (forward, None) };
+        let decided = earlier(earlier(drop, queue.first_failed_run()), forward);
+        let is_ours = (decided.is_some() || retry.is_some()) && authority::decides_about(name);
+        if !is_ours {
+            return wake.map(|wake| self.by_clock(wake, name));
+        }
+        earlier(earlier(wake, decided).map(|at| self.by_clock(at, name)), retry)
+    }
+
+    /// The time by the clock of the server for a time of the queue: what the queue's own time has reached is due at once,
+    /// even if the clock was set back since.
+    #[inline]
+    fn by_clock(&self, at: UnixMs, name: Name<'_>) -> UnixMs {
+        if at > self.queue.own_time(UnixMs::EPOCH) {
+            return at;
+        }
+        let now = UnixMs::new(now_ms());
+        // A server that does not decide leaves the queue's own time as it is.
+        if now < at && authority::decides_about(name) {
+            now
+        } else {
+            at
+        }
+    }
+}
+
+/// The earlier of two times, if there is any.
+#[inline]
+fn earlier(one: Option<UnixMs>, other: Option<UnixMs>) -> Option<UnixMs> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+/// Debug builds check the invariants of a queue after each command if it has at most this many messages. Larger queues
+/// would take too long.
+const CHECKED_MAX: u64 = 64;
+
+impl Value for Held {
+    type Opened = Share;
+
+    // Every command takes a share twice. Out of line, it would be copied each time.
+    #[inline(always)]
+    fn opened(&self) -> Share {
+        Share::of(&self.queue)
+    }
+
+    #[inline]
+    fn closed(&mut self, opened: &Share, db: i32) {
+        if cfg!(debug_assertions) && !std::thread::panicking() && self.queue.counts().total() <= CHECKED_MAX {
+            if let Err(why) = self.queue.check() {
+                log(Level::Warning, &format!("{why}, {BUG}"));
+            }
+        }
+        if let Some(counted) = &mut self.counted {
+            counted.publish(&self.queue, opened);
+            counted.move_to(&self.queue, db);
+        }
+    }
+
+    #[inline]
+    fn is_sound(&self) -> bool {
+        self.counted.as_ref().is_none_or(|counted| !counted.is_unsound())
+    }
+
+    #[cold]
+    fn abandoned(&mut self, name: Name<'_>) {
+        self.set_unsound();
+        let name = String::from_utf8_lossy(name.bytes());
+        log(
+            Level::Warning,
+            &format!("queue {name} may be half changed by {BUG}: it is not served until it is reloaded"),
+        );
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.withdraw();
+    }
+}
