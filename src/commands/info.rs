@@ -2,7 +2,7 @@
 
 use super::error::Error;
 use super::{key_name, look_caught_up, now, serve};
-use crate::host::blocked;
+use crate::host::waiting;
 use crate::module_api::ctx::Ctx;
 use crate::module_api::guard::plant;
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
@@ -38,7 +38,7 @@ fn info(call: &mut Call<'_>) -> Result<(), Error> {
     let name = key_name(call)?;
     let now = now(ctx);
     plant("command");
-    let waiting = blocked::clients_blocked_on(ctx, name);
+    let waiting = waiting::clients_at(ctx, name);
     if look_caught_up(ctx, name, now, |held| reply_queue(ctx, &held.queue, waiting, now))?.is_none() {
         ctx.null_array();
     }

@@ -2,7 +2,7 @@
 
 use super::error::Error;
 use super::{key_name, look_at, now, serve};
-use crate::host::blocked;
+use crate::host::waiting;
 use crate::module_api::ctx::Ctx;
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use dq_queue::time::UnixMs;
@@ -35,7 +35,7 @@ fn stats(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let name = key_name(call)?;
     let now = now(ctx);
-    let waiting = blocked::clients_blocked_on(ctx, name);
+    let waiting = waiting::clients_at(ctx, name);
     let nothing = Measured::default();
     let found = look_at(ctx, name, now, |held| {
         reply_stats(ctx, held.queue.stats().unwrap_or(&nothing), waiting, held.queue.own_time(now));

@@ -10,7 +10,7 @@ use super::datatype;
 use super::event::Event;
 use super::floor::raise_floor;
 use super::held::Held;
-use super::{authority, awaited, forward, write};
+use super::{authority, forward, waiting, write};
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::key::{Content, OpenKey, Refusal};
 use crate::schedule::agenda::{Grounds, Taken};
@@ -84,7 +84,7 @@ fn end_failed_runs(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, moved
     raise_floor(held.queue.last_given());
     let ends = held.queue.take_ends();
     let effect = Effect::EndRuns(Ended::ByTime, Vec::new(), ends);
-    moved.wakes |= awaited::note(ctx, name, &effect);
+    moved.wakes |= waiting::note(ctx, name, &effect);
     write::replicate(ctx, name, held, now, effect);
     true
 }
@@ -153,8 +153,8 @@ fn advance(
     }
     MOVED.fetch_add((moved.ready + moved.died) as u64, Relaxed);
     moved.wakes |= write::serves(held, hint.db, name, now);
-    moved.wakes |= moved.died > 0 && awaited::note_deaths(hint.db, name.bytes());
-    moved.wakes |= awaited::take_postponed(hint.db, name.bytes());
+    moved.wakes |= moved.died > 0 && waiting::note_deaths(hint.db, name.bytes());
+    moved.wakes |= waiting::take_postponed(hint.db, name.bytes());
     moved.announced = decides;
     if decides {
         held.queue.note_rate_limit(now);

@@ -1,26 +1,23 @@
 //! Blocked clients of `DQ.AWAIT`: each waits until one message is done, dead or gone.
 //!
 //! Awaiting is a read: it is served on replicas and while writes are refused, and it never replicates. A client is
-//! answered in the step of the effect that ends its message. See [`awaited`] for how it is found.
+//! answered in the step of the effect that ends its message. See [`awaited`](super::awaited) for how it is found.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use redis_module::raw;
 
 use super::admission::{self, Admission};
-use super::awaited::{self, Awaited, Seen};
-use super::blocked_keys::{with_blocked, Names};
+use super::awaited::{Awaited, Seen};
 use super::datatype;
-use super::gauges::BLOCKED_CLIENTS;
 use super::punctuality;
+use super::waiting;
 use crate::module_api::args::Args;
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::guard::guard;
 use crate::module_api::key::{Content, OpenKey, Touch};
-use crate::schedule::with_schedule;
 use dq_queue::id::{Id, Sequence};
 use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::Shown;
@@ -34,16 +31,10 @@ pub type Reply = fn(Ctx, &Shown<'_>);
 /// The private data of a blocked client.
 struct Waiter {
     db: i32,
-    keys: Names,
+    key: Box<[u8]>,
     awaited: Rc<Awaited>,
     seen: Cell<Seen>,
     reply: Reply,
-}
-
-impl Waiter {
-    fn key(&self) -> &[u8] {
-        self.keys.iter().next().unwrap_or_default()
-    }
 }
 
 /// Blocks the client until the message with the id `id`, which has this sequence at present, is done, dead or gone, for
@@ -52,13 +43,11 @@ impl Waiter {
 /// If the server does not allow the client to block, the client gets the reply of a timeout at once.
 pub fn block(ctx: Ctx, name: Name<'_>, id: &[u8], sequence: Sequence, reply: Reply, timeout: DurationMs) {
     let db = ctx.selected_db();
-    let Some(awaited) = awaited::enter(db, name.bytes(), id, sequence) else { return ctx.null_array() };
-    let keys = Names::new(db, [name.bytes()]);
-    with_blocked(|blocked| blocked.enter(&keys));
-    BLOCKED_CLIENTS.fetch_add(1, Relaxed);
+    let Some(awaited) = waiting::enter_awaiting(db, name.bytes(), id, sequence) else { return ctx.null_array() };
     punctuality::require(ctx);
     let seen = Cell::new(awaited.seen_now());
-    let private = Box::into_raw(Box::new(Waiter { db, keys, awaited, seen, reply })).cast::<c_void>();
+    let private =
+        Box::into_raw(Box::new(Waiter { db, key: name.bytes().into(), awaited, seen, reply })).cast::<c_void>();
     // SAFETY: `private` is a box of a `Waiter`, which the callbacks only read and `on_end` frees.
     let blocked = unsafe { ctx.block_on_keys(on_ready, on_timeout, Some(on_end), timeout.as_ms(), &[name], private) };
     if blocked.is_none() {
@@ -99,13 +88,8 @@ fn try_answer(ctx: Ctx, words: &Args<'_>, waiter: &Waiter) -> bool {
     match admission::ask_reader(ctx, words) {
         Admission::Granted => {}
         Admission::Refused => {
-            awaited::postpone(waiter.db, waiter.key());
-            if let Some(at) = with_blocked(|blocked| blocked.plan_retry(waiter.db, waiter.key(), now)).flatten() {
-                with_schedule(|schedule| {
-                    schedule.agenda.look_at(at, waiter.db, waiter.key());
-                    schedule.rearm(&ctx, now);
-                });
-            }
+            waiting::postpone(waiter.db, &waiter.key);
+            waiting::retry(ctx, waiter.db, &waiter.key, now);
             return false;
         }
         Admission::Denied(denial) => {
@@ -131,7 +115,7 @@ fn waits_on(ctx: Ctx, name: Name<'_>, now: UnixMs, waiter: &Waiter) -> bool {
     let Some(shown) = held.queue.find(now, &id).filter(|shown| !shown.is_over()) else { return false };
     let sequence = shown.sequence();
     waiter.seen.set(waiter.awaited.seen_now());
-    awaited::bind(waiter.db, waiter.key(), &waiter.awaited, sequence);
+    waiting::bind(waiter.db, &waiter.key, &waiter.awaited, sequence);
     held.arm(ctx, waiter.db, name);
     true
 }
@@ -157,7 +141,5 @@ extern "C" fn on_end(_: *mut raw::RedisModuleCtx, private: *mut c_void) {
 unsafe fn end(private: *mut c_void) {
     // SAFETY: the caller vouches for it.
     let waiter = unsafe { Box::from_raw(private.cast::<Waiter>()) };
-    BLOCKED_CLIENTS.fetch_sub(1, Relaxed);
-    with_blocked(|blocked| blocked.leave(&waiter.keys));
-    awaited::leave(waiter.db, waiter.key(), &waiter.awaited);
+    waiting::leave_awaiting(waiter.db, &waiter.key, &waiter.awaited);
 }

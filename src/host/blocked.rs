@@ -10,23 +10,20 @@
 //! is blocked and there is a message for it.
 
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::Ordering::Relaxed;
 
 use redis_module::raw;
 
 use super::admission::{self, Admission};
-use super::blocked_keys::{with_blocked, Names};
 use super::datatype;
 use super::event::Event;
-use super::gauges::BLOCKED_CLIENTS;
 use super::held::Held;
 use super::punctuality;
+use super::waiting::{self, Names};
 use super::write::{self, Announcement, Wake};
 use crate::module_api::args::Args;
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::guard::{guard, plant};
 use crate::module_api::key::{Content, OpenKey, Touch};
-use crate::schedule::with_schedule;
 use dq_queue::time::{DurationMs, UnixMs};
 
 const SERVED: c_int = raw::REDISMODULE_OK as c_int;
@@ -52,8 +49,7 @@ struct Blocked {
 /// If the server does not allow the client to block, the client gets the reply of a timeout at once.
 pub fn block(ctx: Ctx, names: &[Name<'_>], request: Box<dyn Request>, timeout: DurationMs) {
     let keys = Names::new(ctx.selected_db(), names.iter().map(|name| name.bytes()));
-    with_blocked(|blocked| blocked.enter(&keys));
-    BLOCKED_CLIENTS.fetch_add(1, Relaxed);
+    waiting::enter(&keys);
     punctuality::require(ctx);
     let private = Box::into_raw(Box::new(Blocked { request, keys })).cast::<c_void>();
     // SAFETY: `private` is a box of a `Blocked`, which the callbacks only read and `on_end` frees.
@@ -84,11 +80,6 @@ fn count_empty_pops(ctx: Ctx, keys: &Names) {
     }
 }
 
-/// The number of clients that are blocked on a key of the selected database.
-pub fn clients_blocked_on(ctx: Ctx, name: Name<'_>) -> u64 {
-    with_blocked(|blocked| blocked.clients(ctx.selected_db(), name.bytes())).unwrap_or(0)
-}
-
 extern "C" fn on_ready(ctx: *mut raw::RedisModuleCtx, argv: *mut *mut raw::RedisModuleString, argc: c_int) -> c_int {
     // SAFETY: the server passes a context that is valid during this call.
     let ctx = unsafe { Ctx::from_raw(ctx) };
@@ -112,12 +103,7 @@ fn try_serve(ctx: Ctx, words: &Args<'_>) -> bool {
     let db = ctx.selected_db();
     let now = UnixMs::new(ctx.now_ms());
     let retry = || {
-        if let Some(at) = with_blocked(|blocked| blocked.plan_retry(db, name.bytes(), now)).flatten() {
-            with_schedule(|schedule| {
-                schedule.agenda.look_at(at, db, name.bytes());
-                schedule.rearm(&ctx, now);
-            });
-        }
+        waiting::retry(ctx, db, name.bytes(), now);
         false
     };
     if ctx.avoid_replication_traffic() {
@@ -186,7 +172,6 @@ extern "C" fn on_end(_: *mut raw::RedisModuleCtx, private: *mut c_void) {
 unsafe fn end(private: *mut c_void) -> Names {
     // SAFETY: the caller vouches for it.
     let blocked = unsafe { Box::from_raw(private.cast::<Blocked>()) };
-    BLOCKED_CLIENTS.fetch_sub(1, Relaxed);
-    with_blocked(|keys| keys.leave(&blocked.keys));
+    waiting::leave(&blocked.keys);
     blocked.keys
 }

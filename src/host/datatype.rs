@@ -186,7 +186,8 @@ fn request_look(db: i32, name: Name<'_>) {
     with_schedule(|schedule| {
         schedule.agenda.look_at(UnixMs::EPOCH, db, name.bytes());
         // Timers that are created while the server is loading fire after the load.
-        if let Some(ctx) = detached() {
+        // SAFETY: the server loads and copies values on its main thread.
+        if let Some(ctx) = unsafe { detached() } {
             schedule.rearm(&ctx, UnixMs::new(now_ms()));
         }
     });
@@ -254,7 +255,8 @@ extern "C" fn unlink(_: *mut raw::RedisModuleKeyOptCtx, value: *const c_void) {
         let held = unsafe { &mut *value.cast_mut().cast::<Held>() };
         awaited::values_replaced();
         held.unlink();
-        if let Some(ctx) = detached() {
+        // SAFETY: the server unlinks values on its main thread.
+        if let Some(ctx) = unsafe { detached() } {
             with_schedule(|schedule| schedule.start_walk(&ctx, UnixMs::new(now_ms()), Cause::Unlinked));
         }
     });

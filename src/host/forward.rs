@@ -13,7 +13,7 @@ use super::datatype;
 use super::event::Event;
 use super::floor::raise_floor;
 use super::held::Held;
-use super::{awaited, gauges, slot, write};
+use super::{gauges, slot, waiting, write};
 use crate::module_api::call::Word;
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::key::{Content, OpenKey};
@@ -57,7 +57,7 @@ pub fn run(ctx: Ctx, db: i32, name: Name<'_>, now: UnixMs, within_budget: &dyn F
 
 /// The forwarding of one queue in one run of the timer.
 struct Run<'a> {
-    ctx: Ctx,
+    ctx: Ctx<'a>,
     name: Name<'a>,
     now: UnixMs,
     /// The target, once it is known that it may be written to.
@@ -137,7 +137,7 @@ impl Run<'_> {
                 let ends = held.queue.take_ends();
                 let effect = Effect::Forward(forwarded);
                 let effect = if ends.is_empty() { effect } else { effect.with_ends(ends).0 };
-                answers |= awaited::note(ctx, name, &effect);
+                answers |= waiting::note(ctx, name, &effect);
                 write::replicate(ctx, name, held, now, effect);
                 write::keep_limits(ctx, name, held, now);
             }

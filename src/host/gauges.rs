@@ -12,7 +12,7 @@
 //! The totals of what queues have done, and the lateness of deliveries, start with the server and only grow.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dq_queue::time::DurationMs;
@@ -216,9 +216,6 @@ pub fn abort_load_beside() {
     tallies().loaded = None;
 }
 
-/// The number of blocked clients.
-pub static BLOCKED_CLIENTS: AtomicI64 = AtomicI64::new(0);
-
 fn numbers(counts: &Counts) -> [u64; 6] {
     [counts.delayed, counts.ready, counts.inflight, counts.dead, counts.done, counts.payload_bytes]
 }
@@ -249,11 +246,6 @@ fn add<const N: usize>(sums: &[AtomicU64], now: [u64; N], before: [u64; N]) {
 /// Adds to the totals what a new queue did while it was created on this server.
 pub fn count(queue: &Queue) {
     add(&TOTALS, queue.totals().numbers(), [0; Totals::NAMES.len()]);
-}
-
-/// The number of blocked clients.
-pub fn blocked_clients() -> u64 {
-    u64::try_from(BLOCKED_CLIENTS.load(Relaxed)).unwrap_or(0)
 }
 
 /// The number of queues and the sums of what they hold, each as of its last advance.

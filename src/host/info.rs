@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use redis_module::raw;
 
-use super::{advance, authority, gauges};
+use super::{advance, authority, gauges, waiting};
 use crate::module_api::ctx::Ctx;
 use crate::module_api::guard::guard;
 use crate::schedule::{timer, wakeup};
@@ -56,7 +56,7 @@ extern "C" fn on_info(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report: c_in
             // SAFETY: the context is valid during this call, name and value are C strings that the server copies.
             unsafe { text(ctx, c"tzdata".as_ptr(), version.as_ptr()) };
         }
-        add("blocked_clients", gauges::blocked_clients());
+        add("blocked_clients", waiting::clients());
         let shown = |sum: &AtomicU64| sum.load(Relaxed);
         with_lateness(ctx, || {
             for (bound, count) in gauges::lateness() {

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use super::gauges;
+use super::waiting;
 use crate::module_api::ctx::{publishes_events, Ctx};
 use crate::schedule::with_schedule;
 use dq_queue::time::UnixMs;
@@ -15,7 +15,7 @@ static FORWARDS: AtomicBool = AtomicBool::new(false);
 
 /// Whether the timer has to be punctual.
 pub fn is_required() -> bool {
-    gauges::blocked_clients() > 0 || FORWARDS.load(Relaxed) || publishes_events()
+    waiting::clients() > 0 || FORWARDS.load(Relaxed) || publishes_events()
 }
 
 /// Makes the timer punctual: somebody waits from now on.

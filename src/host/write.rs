@@ -5,12 +5,12 @@
 //! watchers, then blocked clients, then subscribers to keyspace events. Subscribers come last because other modules may
 //! run inside their callbacks.
 
-use super::awaited;
 use super::effect_command::EFFECT_COMMAND;
 use super::event::Event;
 use super::floor::raise_floor;
 use super::held::Held;
 use super::listeners;
+use super::waiting;
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::log::{log, Level};
 use crate::schedule::with_schedule;
@@ -61,13 +61,13 @@ pub fn record<'e>(
     wake: Wake,
     effect: impl FnOnce() -> Effect<'e>,
 ) -> Announcement {
-    let (heard, is_awaited) = (listeners::any(ctx), awaited::on(ctx, name));
+    let (heard, is_awaited) = (listeners::any(ctx), waiting::is_awaited(ctx, name));
     let ends = held.queue.take_ends();
     let mut answers = false;
     if heard || is_awaited {
         let (first, second) = if ends.is_empty() { (effect(), None) } else { effect().with_ends(ends) };
         for effect in std::iter::once(first).chain(second) {
-            answers |= is_awaited && awaited::note(ctx, name, &effect);
+            answers |= is_awaited && waiting::note(ctx, name, &effect);
             if heard {
                 replicate(ctx, name, held, now, effect);
             }
@@ -99,7 +99,7 @@ pub fn keep_limits(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) {
 
 /// Takes note of an effect that was applied to the queue at `name`, and calls [`rearm`].
 pub fn applied(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, effect: &Effect<'_>) -> Announcement {
-    let answers = awaited::note(ctx, name, effect);
+    let answers = waiting::note(ctx, name, effect);
     let Announcement { wakes } = rearm(ctx, name, held, now, Wake::IfDeliverable);
     Announcement { wakes: wakes || answers }
 }
@@ -108,7 +108,7 @@ pub fn applied(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, effect: &
 /// for a message.
 #[inline]
 pub fn is_heard(ctx: Ctx, name: Name<'_>) -> bool {
-    listeners::any(ctx) || awaited::on(ctx, name)
+    listeners::any(ctx) || waiting::is_awaited(ctx, name)
 }
 
 /// Drops dead and done messages that the settings no longer keep, as far as one command may, after a change of the
@@ -164,7 +164,7 @@ pub fn rearm(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, wake: Wake)
 /// served. A queue that forwards serves nobody.
 #[inline]
 pub fn serves(held: &Held, db: i32, name: Name<'_>, now: UnixMs) -> bool {
-    awaited::may_wait_for_delivery(db, name.bytes())
+    waiting::may_wait_for_delivery(db, name.bytes())
         && held.queue.forward().is_none()
         && held.queue.has_deliverable(now)
 }

@@ -73,7 +73,7 @@ impl Drop for CallReply {
 /// script would be refused and where memory is low, an array of strings.
 const WRITE: &CStr = c"!ESMv";
 
-impl Ctx {
+impl Ctx<'_> {
     /// Calls a command that writes, in the selected database, and replicates it. It is refused if the server refuses
     /// writes at present. Returns the error's text if it is not executed. No key may be open.
     ///

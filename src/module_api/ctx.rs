@@ -34,19 +34,19 @@ pub fn now_ms() -> u64 {
     u64::try_from(now).unwrap_or(0)
 }
 
-/// The server's context for one call. It must not be kept after the callback returns, nor sent to another thread.
+/// The server's context for one call, which lasts for `'a`.
 #[derive(Clone, Copy)]
-pub struct Ctx(*mut raw::RedisModuleCtx);
+pub struct Ctx<'a>(*mut raw::RedisModuleCtx, PhantomData<&'a raw::RedisModuleCtx>);
 
-impl Ctx {
+impl<'a> Ctx<'a> {
     /// Wraps the context that the server passed to a callback.
     ///
     /// # Safety
-    /// `ctx` is valid, [`missing_api`](super::api::missing_api) returned `None`, and neither the value nor a copy
-    /// is used after the callback returns or on another thread.
+    /// `ctx` is valid, [`missing_api`](super::api::missing_api) returned `None`, and the callback does
+    /// not return before the end of `'a`.
     #[inline]
     pub unsafe fn from_raw(ctx: *mut raw::RedisModuleCtx) -> Self {
-        Ctx(ctx)
+        Ctx(ctx, PhantomData)
     }
 
     /// The pointer, for API calls that have no wrapper here.
@@ -159,7 +159,7 @@ impl Ctx {
 }
 
 /// Reporting a change: to the replicas and the AOF, to watchers, to blocked clients and to subscribers.
-impl Ctx {
+impl Ctx<'_> {
     /// Sends `command key blob` to the replicas and the AOF, in the selected database, and counts one change. It copies
     /// the blob. Returns `false` if the server does not know the command.
     ///
@@ -230,7 +230,7 @@ pub fn publishes_events() -> bool {
 }
 
 /// Callbacks at a later time: blocked clients, timers and server events.
-impl Ctx {
+impl Ctx<'_> {
     /// Blocks the client until one of `keys` can serve it. Returns the server's handle.
     ///
     /// The server calls `on_ready` at each signal for a key, for one client after the other in the order in which they

@@ -48,9 +48,12 @@ pub fn attach(ctx: Ctx) {
 }
 
 /// The context under which lines are logged, for callers that have no context of their own.
-pub fn detached() -> Option<Ctx> {
+///
+/// # Safety
+/// The caller is on the server's main thread, and the context is used only there.
+pub unsafe fn detached<'a>() -> Option<Ctx<'a>> {
     let origin = ORIGIN.load(Ordering::Acquire);
-    // SAFETY: it lives until the process ends, and callers are on the main thread.
+    // SAFETY: it lives until the process ends; the caller vouches for the thread.
     (!origin.is_null()).then(|| unsafe { Ctx::from_raw(origin) })
 }
 

@@ -43,7 +43,7 @@ pub trait Wall {
 /// One call of a command.
 pub struct Call<'a> {
     /// The server's context for this call.
-    pub ctx: Ctx,
+    pub ctx: Ctx<'a>,
     /// The command's arguments, positioned after its name. Their number matches the row's arity.
     pub args: Args<'a>,
 }

@@ -10,7 +10,7 @@ use super::api::api;
 use super::ctx::Ctx;
 use super::log::{Charset, Line};
 
-impl Ctx {
+impl Ctx<'_> {
     /// Replies with an integer.
     #[inline]
     pub fn integer(&self, value: i64) {

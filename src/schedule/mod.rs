@@ -42,7 +42,7 @@ pub trait Clockwork {
     fn wake_after(&self, wait: Duration);
 }
 
-impl Clockwork for Ctx {
+impl Clockwork for Ctx<'_> {
     fn instant(&self) -> Instant {
         Instant::now()
     }

@@ -63,7 +63,8 @@ extern "C" fn on_wake(_: c_int, _: *mut c_void, _: c_int) {
         if let Some(descriptor) = DESCRIPTOR.get() {
             descriptor.acknowledge();
         }
-        let Some(ctx) = log::detached() else { return };
+        // SAFETY: the server calls this in its event loop, which runs on the main thread.
+        let Some(ctx) = (unsafe { log::detached() }) else { return };
         let now = UnixMs::new(ctx.now_ms());
         if with_schedule(|schedule| schedule.wake(&ctx, now)).unwrap_or(false) {
             PUNCTUAL.fetch_add(1, Relaxed);

@@ -1,0 +1,277 @@
+//! The keys at which clients wait: for a delivery ([`blocked`](super::blocked)) or for one message to be done
+//! ([`awaiting`](super::awaiting)). For each key the table says how many clients wait, which messages are awaited, and when
+//! an answer that the server refused is tried again.
+//!
+//! A key is a database and a name, as the server keeps it for a blocked client: `SWAPDB`, `RENAME` and `MOVE` move
+//! values, but blocked clients remain where they are.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::awaited::{Awaited, AwaitedMessages};
+use crate::module_api::alarms::BUG;
+use crate::module_api::ctx::{Ctx, Name};
+use crate::module_api::log::{log, Level};
+use crate::schedule::with_schedule;
+use dq_queue::id::Sequence;
+use dq_queue::time::{DurationMs, UnixMs};
+use dq_queue::Effect;
+
+/// The delay before an answer that the server refused is tried again. No event tells a module that the server accepts
+/// commands again. One attempt costs a few microseconds for each client that is blocked on the key.
+const RETRY: DurationMs = DurationMs::new(50);
+
+/// The number of clients that wait for a delivery.
+static POPPING: AtomicU64 = AtomicU64::new(0);
+/// The number of clients that wait for a message to be done.
+static AWAITING: AtomicU64 = AtomicU64::new(0);
+
+/// The keys that a client named, without duplicates.
+#[derive(Debug)]
+pub struct Names {
+    db: i32,
+    names: Box<[Box<[u8]>]>,
+}
+
+impl Names {
+    /// Collects the distinct names in a database. O(k log k).
+    pub fn new<'a>(db: i32, names: impl IntoIterator<Item = &'a [u8]>) -> Names {
+        let mut names: Vec<Box<[u8]>> = names.into_iter().map(Into::into).collect();
+        names.sort_unstable();
+        names.dedup();
+        Names { db, names: names.into() }
+    }
+
+    /// Each name once.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        self.names.iter().map(|name| &**name)
+    }
+}
+
+/// What waits at a key.
+#[derive(Debug, Default)]
+struct Key {
+    /// How many clients wait for a delivery.
+    popping: u64,
+    /// How many clients wait for a message to be done.
+    awaiting: u64,
+    messages: AwaitedMessages,
+    /// When the timer is going to look at the key, if an answer was refused.
+    retry: Option<UnixMs>,
+    /// Whether a client of `DQ.AWAIT` was to be answered, but the server refused its command.
+    is_postponed: bool,
+}
+
+/// All keys at which clients wait.
+#[derive(Debug, Default)]
+struct Table(HashMap<i32, HashMap<Box<[u8]>, Key>>);
+
+impl Table {
+    fn get(&mut self, db: i32, name: &[u8]) -> Option<&mut Key> {
+        self.0.get_mut(&db)?.get_mut(name)
+    }
+
+    fn get_or_add(&mut self, db: i32, name: &[u8]) -> &mut Key {
+        self.0.entry(db).or_default().entry(name.into()).or_default()
+    }
+
+    /// Changes what waits at a key, and removes the key if nothing does any more.
+    fn reduce(&mut self, db: i32, name: &[u8], change: impl FnOnce(&mut Key)) {
+        let Some(names) = self.0.get_mut(&db) else { return };
+        let Some(key) = names.get_mut(name) else { return };
+        change(key);
+        if key.popping == 0 && key.awaiting == 0 {
+            names.remove(name);
+        }
+        if names.is_empty() {
+            self.0.remove(&db);
+        }
+    }
+
+    fn enter(&mut self, keys: &Names) {
+        keys.iter().for_each(|name| self.get_or_add(keys.db, name).popping += 1);
+    }
+
+    fn leave(&mut self, keys: &Names) {
+        for name in keys.iter() {
+            self.reduce(keys.db, name, |key| key.popping = key.popping.saturating_sub(1));
+        }
+    }
+
+    fn clients(&mut self, db: i32, name: &[u8]) -> u64 {
+        self.get(db, name).map_or(0, |key| key.popping + key.awaiting)
+    }
+
+    /// Schedules another attempt to answer. Returns its time, or `None` if one is already scheduled: one attempt serves
+    /// all clients of the key, however many were refused.
+    fn plan_retry(&mut self, db: i32, name: &[u8], now: UnixMs) -> Option<UnixMs> {
+        let key = self.get(db, name)?;
+        let at = now.after(RETRY);
+        // A time after `at` was scheduled before the clock stepped back.
+        if key.retry.is_some_and(|planned| now < planned && planned <= at) {
+            return None;
+        }
+        key.retry = Some(at);
+        key.retry
+    }
+}
+
+thread_local! {
+    /// Clients block, are answered and are freed on the server's main thread.
+    static TABLE: RefCell<Table> = RefCell::default();
+}
+
+/// Returns `None`, and does nothing, if the table is in use; that would be a bug.
+fn with_table<R>(step: impl FnOnce(&mut Table) -> R) -> Option<R> {
+    TABLE.with(|table| match table.try_borrow_mut() {
+        Ok(mut table) => Some(step(&mut table)),
+        Err(_) => {
+            log(Level::Warning, &format!("the keys of blocked clients were asked for while in use, {BUG}"));
+            None
+        }
+    })
+}
+
+/// The number of blocked clients.
+pub fn clients() -> u64 {
+    POPPING.load(Relaxed) + AWAITING.load(Relaxed)
+}
+
+/// The number of clients that are blocked on a key of the selected database.
+pub fn clients_at(ctx: Ctx, name: Name<'_>) -> u64 {
+    with_table(|table| table.clients(ctx.selected_db(), name.bytes())).unwrap_or(0)
+}
+
+/// Counts a client that waits for a delivery at these keys.
+pub fn enter(keys: &Names) {
+    with_table(|table| table.enter(keys));
+    POPPING.fetch_add(1, Relaxed);
+}
+
+/// Reverts [`enter`].
+pub fn leave(keys: &Names) {
+    with_table(|table| table.leave(keys));
+    POPPING.fetch_sub(1, Relaxed);
+}
+
+/// Counts a client that waits for the message with the id `id`, which has this sequence at present.
+pub fn enter_awaiting(db: i32, name: &[u8], id: &[u8], sequence: Sequence) -> Option<Rc<Awaited>> {
+    let awaited = with_table(|table| {
+        let key = table.get_or_add(db, name);
+        key.awaiting += 1;
+        key.messages.enter(id, sequence)
+    });
+    AWAITING.fetch_add(u64::from(awaited.is_some()), Relaxed);
+    awaited
+}
+
+/// Reverts [`enter_awaiting`].
+pub fn leave_awaiting(db: i32, name: &[u8], awaited: &Rc<Awaited>) {
+    with_table(|table| {
+        table.reduce(db, name, |key| {
+            key.awaiting = key.awaiting.saturating_sub(1);
+            key.messages.leave(awaited);
+        });
+    });
+    AWAITING.fetch_sub(1, Relaxed);
+}
+
+/// Makes the timer signal the key again, because the server refused to answer a client at present.
+pub fn retry(ctx: Ctx, db: i32, name: &[u8], now: UnixMs) {
+    if let Some(at) = with_table(|table| table.plan_retry(db, name, now)).flatten() {
+        with_schedule(|schedule| {
+            schedule.agenda.look_at(at, db, name);
+            schedule.rearm(&ctx, now);
+        });
+    }
+}
+
+/// Runs `step` on a key at which clients wait for messages to be done. Costs nothing if there is no such client.
+#[inline]
+fn with_awaited<R>(db: impl FnOnce() -> i32, name: &[u8], step: impl FnOnce(&mut Key) -> R) -> Option<R> {
+    if AWAITING.load(Relaxed) == 0 {
+        return None;
+    }
+    with_table(|table| table.get(db(), name).filter(|key| key.awaiting > 0).map(step)).flatten()
+}
+
+/// Records that the awaited message is held, and has this sequence at present.
+pub fn bind(db: i32, name: &[u8], awaited: &Rc<Awaited>, sequence: Sequence) {
+    with_awaited(|| db, name, |key| key.messages.bind(awaited, sequence));
+}
+
+/// Whether a client waits for a message of this key to be done.
+#[inline]
+pub fn is_awaited(ctx: Ctx, name: Name<'_>) -> bool {
+    AWAITING.load(Relaxed) > 0 && with_awaited(|| ctx.selected_db(), name.bytes(), |_| ()).is_some()
+}
+
+/// Takes note of an effect on a key. Returns whether the key must be signalled.
+#[inline]
+pub fn note(ctx: Ctx, name: Name<'_>, effect: &Effect<'_>) -> bool {
+    AWAITING.load(Relaxed) > 0
+        && with_awaited(|| ctx.selected_db(), name.bytes(), |key| key.messages.note(effect)).unwrap_or(false)
+}
+
+/// Takes note that time has made messages of a key dead. Returns whether the key must be signalled.
+pub fn note_deaths(db: i32, name: &[u8]) -> bool {
+    with_awaited(|| db, name, |key| key.messages.look_again()).unwrap_or(false)
+}
+
+/// Records that a client of this key is to be answered as soon as the server accepts its command.
+pub fn postpone(db: i32, name: &[u8]) {
+    with_awaited(|| db, name, |key| key.is_postponed = true);
+}
+
+/// Whether a client of this key was to be answered later. The key must be signalled then.
+pub fn take_postponed(db: i32, name: &[u8]) -> bool {
+    with_awaited(|| db, name, |key| std::mem::take(&mut key.is_postponed)).unwrap_or(false)
+}
+
+/// Whether a client may be blocked on this key that waits for a delivery.
+#[inline]
+pub fn may_wait_for_delivery(db: i32, name: &[u8]) -> bool {
+    POPPING.load(Relaxed) > 0 && (AWAITING.load(Relaxed) == 0 || waits_for_delivery(db, name))
+}
+
+#[cold]
+fn waits_for_delivery(db: i32, name: &[u8]) -> bool {
+    with_table(|table| table.get(db, name).is_some_and(|key| key.popping > 0)).unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(db: i32, names: &[&str]) -> Names {
+        Names::new(db, names.iter().map(|name| name.as_bytes()))
+    }
+
+    #[test]
+    fn a_client_counts_once_on_each_of_its_keys() {
+        let mut table = Table::default();
+        let (first, second) = (names(0, &["b", "a", "b"]), names(0, &["b"]));
+        table.enter(&first);
+        table.enter(&second);
+        assert_eq!([table.clients(0, b"a"), table.clients(0, b"b"), table.clients(1, b"b")], [1, 2, 0]);
+        table.leave(&first);
+        assert_eq!([table.clients(0, b"a"), table.clients(0, b"b")], [0, 1]);
+        table.leave(&second);
+        assert!(table.0.is_empty());
+    }
+
+    #[test]
+    fn clients_that_are_refused_share_one_retry() {
+        let at = UnixMs::new;
+        let mut table = Table::default();
+        table.enter(&names(0, &["a"]));
+        let planned = table.plan_retry(0, b"a", at(1_000));
+        assert_eq!(planned, Some(at(1_000).after(RETRY)));
+        assert_eq!(table.plan_retry(0, b"a", at(1_001)), None);
+        assert!(table.plan_retry(0, b"a", planned.unwrap()).is_some(), "its time has come");
+        assert!(table.plan_retry(0, b"a", at(5)).is_some(), "the clock has stepped back");
+        assert_eq!(table.plan_retry(0, b"nobody", at(1_000)), None);
+    }
+}
