@@ -2,11 +2,11 @@
 
 use super::error::Error;
 use super::{key_name, now, serve, with_queue};
-use crate::host::event::Event;
+use crate::host::event::{Death, Event};
 use crate::host::write::{self, Wake};
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use dq_queue::id::Target;
-use dq_queue::{Effect, State, StateKind};
+use dq_queue::{Effect, State};
 
 /// The command.
 pub struct Ack;
@@ -39,12 +39,12 @@ fn ack(call: &mut Call<'_>) -> Result<(), Error> {
         let heard = write::is_heard(ctx, name);
         let mut done = Vec::with_capacity(if heard { call.args.remaining() } else { 0 });
         let mut count = 0;
-        let (mut made_ready, mut died) = (false, false);
+        let (mut made_ready, mut death) = (false, Death::None);
         while let Some(text) = call.args.next() {
             if let Some(acked) = Target::parse(text).and_then(|target| held.queue.ack(now, &target)) {
                 count += 1;
                 made_ready |= acked.next == Some(State::Ready);
-                died |= acked.next.is_some_and(|next| next.kind() == StateKind::Dead);
+                death = death.max(Death::of_next(acked.next));
                 if heard {
                     done.push(acked.sequence);
                 }
@@ -59,12 +59,12 @@ fn ack(call: &mut Call<'_>) -> Result<(), Error> {
         } else {
             write::record(ctx, name, held, now, wake, || Effect::Ack(done))
         };
-        (count, died, announcement)
+        (count, death, announcement)
     })?;
     match outcome {
-        Some((count, died, announcement)) if count > 0 => {
+        Some((count, death, announcement)) if count > 0 => {
             ctx.integer(count);
-            write::announce(ctx, name, announcement, Event::of_acks(died));
+            write::announce(ctx, name, announcement, Event::of_acks(death));
         }
         _ => ctx.integer(0),
     }

@@ -3,7 +3,7 @@
 use super::error::Error;
 use super::options::{options, Options};
 use super::{change_queue, key_name, now, serve, word};
-use crate::host::event::Event;
+use crate::host::event::{Death, Event};
 use crate::host::write;
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use dq_queue::id::Id;
@@ -52,7 +52,8 @@ fn bury(call: &mut Call<'_>) -> Result<(), Error> {
     match outcome {
         Some((buried, announcement)) => {
             ctx.bulk(buried.was.as_str().as_bytes());
-            write::announce(ctx, name, announcement, Event::of_burial(buried.died));
+            let death = if buried.died { Death::Some } else { Death::None };
+            write::announce(ctx, name, announcement, Event::of_burial(death));
         }
         None => ctx.null(),
     }

@@ -3,11 +3,11 @@
 use super::error::Error;
 use super::options::{options, Options};
 use super::{change_queue, key_name, now, serve, word};
-use crate::host::event::Event;
+use crate::host::event::{Death, Event};
 use crate::host::write;
 use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
 use dq_queue::id::Target;
-use dq_queue::{Completion, Effect, State, RESULT_MAX};
+use dq_queue::{Completion, Effect, RESULT_MAX};
 
 /// The command.
 pub struct Complete;
@@ -48,13 +48,12 @@ fn complete(call: &mut Call<'_>) -> Result<(), Error> {
     let now = now(ctx);
     let outcome = change_queue(ctx, name, now, |queue| {
         let completed = queue.complete(now, &target?, &how)?;
-        let died = matches!(completed.next, Some(State::Dead { .. }));
-        Some((died, Effect::Complete(completed.sequence, completed.until, how.result)))
+        Some((Death::of_next(completed.next), Effect::Complete(completed.sequence, completed.until, how.result)))
     })?;
     match outcome {
-        Some((died, announcement)) => {
+        Some((death, announcement)) => {
             ctx.integer(1);
-            write::announce(ctx, name, announcement, Event::of_completion(died));
+            write::announce(ctx, name, announcement, Event::of_completion(death));
         }
         None => ctx.integer(0),
     }

@@ -54,7 +54,8 @@ fn mpush(call: &mut Call<'_>) -> Result<(), Error> {
     let now = now(ctx);
 
     let mut key = OpenKey::open_write(ctx, key_name, datatype::handle());
-    let mut pushed = AllPushed::of(messages.len(), write::is_heard(ctx, key_name));
+    let mut pushed = AllPushed::of(messages.len());
+    pushed.images = write::is_heard(ctx, key_name).then(|| Vec::with_capacity(messages.len()));
     let mut push_to = |queue: &mut Queue| queue.push_all(now, &mut floor(), &messages, |outcome| pushed.note(outcome));
     let mut made_with = None;
     let outcome = match key.content() {
@@ -77,7 +78,7 @@ fn mpush(call: &mut Call<'_>) -> Result<(), Error> {
         }
     };
     let Content::Holds(held) = key.content() else { return Err(Error::WrongType) };
-    let images = std::mem::take(&mut pushed.images);
+    let images = pushed.images.take().unwrap_or_default();
     let announcement = if pushed.event.is_some() {
         write::record(ctx, key_name, held, now, Wake::IfDeliverable, || Effect::Push(made_with, images))
     } else {
@@ -109,16 +110,14 @@ struct AllPushed<'a> {
     /// The outcome for each message, in order.
     outcomes: Vec<One>,
     /// The messages to replicate, if there is a listener.
-    images: Vec<Image<'a>>,
-    heard: bool,
+    images: Option<Vec<Image<'a>>>,
     /// The keyspace event: a push if any of the messages was new.
     event: Option<Event>,
 }
 
 impl<'a> AllPushed<'a> {
-    fn of(count: usize, heard: bool) -> Self {
-        let images = Vec::with_capacity(if heard { count } else { 0 });
-        AllPushed { outcomes: Vec::with_capacity(count), images, heard, event: None }
+    fn of(count: usize) -> Self {
+        AllPushed { outcomes: Vec::with_capacity(count), images: None, event: None }
     }
 
     fn note(&mut self, outcome: Pushed<'a>) {
@@ -130,8 +129,8 @@ impl<'a> AllPushed<'a> {
             }
         };
         self.outcomes.push(One::Pushed(image.record.sequence));
-        if self.heard {
-            self.images.push(image);
+        if let Some(images) = &mut self.images {
+            images.push(image);
         }
         if !replaced {
             self.event = Some(Event::Push);
@@ -173,7 +172,7 @@ pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Vec<NewMessage<'a>>, Erro
             MPushOption::MessageOption(option) => template.read(option, &mut options)?,
         }
     }
-    template.check("IDS", names.is_some())?;
+    template.check("IDS", names.as_ref())?;
     let Some(names) = names else {
         return Ok(payloads.map(|payload| template.message(payload, None)).collect());
     };

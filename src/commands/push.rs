@@ -140,7 +140,7 @@ pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<NewMessage<'a>, Error> {
             PushOption::MessageOption(option) => template.read(option, &mut options)?,
         }
     }
-    template.check("ID", name.is_some())?;
+    template.check("ID", name.as_ref())?;
     Ok(template.message(payload, name))
 }
 
@@ -160,14 +160,15 @@ pub struct Template<'a> {
 }
 
 impl<'a> Template<'a> {
-    /// Checks that options which depend on others are not alone; `ids` is the option that names the messages.
-    pub fn check(&self, ids: &'static str, named: bool) -> Result<(), Error> {
+    /// Checks that options which depend on others are not alone; `ids` is the option that names the messages, and
+    /// `names` is its value.
+    pub fn check<N>(&self, ids: &'static str, names: Option<&N>) -> Result<(), Error> {
         for (option, given) in [("MAXWAIT", self.maxwait.is_some()), ("LATER", self.later)] {
             if given && !self.replace {
                 return Err(Error::Needs(option, "REPLACE"));
             }
         }
-        if self.replace && !named {
+        if self.replace && names.is_none() {
             return Err(Error::Needs("REPLACE", ids));
         }
         Ok(())

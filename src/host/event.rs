@@ -5,7 +5,7 @@
 
 use std::ffi::CStr;
 
-use dq_queue::{Applied, Effect, Ended, Fate, Pause};
+use dq_queue::{Applied, Effect, Ended, Fate, Pause, State};
 
 /// What happened to a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +54,33 @@ pub enum Event {
     Resume,
 }
 
+/// Whether a message is dead after a command that ended another one: the one that took its place, or the one that was
+/// buried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Death {
+    /// No message is.
+    None,
+    /// A message is.
+    Some,
+}
+
+impl Death {
+    /// By the state of the message that took the place.
+    pub fn of_next(next: Option<State>) -> Death {
+        match next {
+            Some(State::Dead { .. }) => Death::Some,
+            _ => Death::None,
+        }
+    }
+
+    fn of_successor(applied: Applied) -> Death {
+        match applied {
+            Applied::SuccessorDied => Death::Some,
+            Applied::Done | Applied::OnlyReplaced | Applied::Succeeded => Death::None,
+        }
+    }
+}
+
 impl Event {
     /// The name of the event that subscribers receive.
     pub const fn name(self) -> &'static CStr {
@@ -90,30 +117,27 @@ impl Event {
         }
     }
 
-    /// The events of acks. `died` says whether a kept message has taken the place of a completed one and is dead.
-    pub const fn of_acks(died: bool) -> &'static [Event] {
-        if died {
-            &[Event::Ack, Event::Dead]
-        } else {
-            &[Event::Ack]
+    /// The events of acks.
+    pub const fn of_acks(death: Death) -> &'static [Event] {
+        match death {
+            Death::None => &[Event::Ack],
+            Death::Some => &[Event::Ack, Event::Dead],
         }
     }
 
-    /// The events of a completion with a result. `died` says whether the message that took the place is dead.
-    pub const fn of_completion(died: bool) -> &'static [Event] {
-        if died {
-            &[Event::Ack, Event::Complete, Event::Dead]
-        } else {
-            &[Event::Ack, Event::Complete]
+    /// The events of a completion with a result.
+    pub const fn of_completion(death: Death) -> &'static [Event] {
+        match death {
+            Death::None => &[Event::Ack, Event::Complete],
+            Death::Some => &[Event::Ack, Event::Complete, Event::Dead],
         }
     }
 
-    /// The events of a burial. `died` says whether a message is dead now.
-    pub const fn of_burial(died: bool) -> &'static [Event] {
-        if died {
-            &[Event::Bury, Event::Dead]
-        } else {
-            &[Event::Bury]
+    /// The events of a burial.
+    pub const fn of_burial(death: Death) -> &'static [Event] {
+        match death {
+            Death::None => &[Event::Bury],
+            Death::Some => &[Event::Bury, Event::Dead],
         }
     }
 
@@ -126,8 +150,8 @@ impl Event {
             },
             Effect::Schedule(..) | Effect::Declare(..) => &[Event::Schedule],
             Effect::EndRuns(how, _, _) => match how {
-                Ended::Acked => Event::of_acks(applied == Applied::SuccessorDied),
-                Ended::Completed => Event::of_completion(applied == Applied::SuccessorDied),
+                Ended::Acked => Event::of_acks(Death::of_successor(applied)),
+                Ended::Completed => Event::of_completion(Death::of_successor(applied)),
                 Ended::Taken => &[Event::Pop],
                 Ended::Forwarded => &[Event::Forward],
                 Ended::Nacked(_) => &[Event::Nack, Event::Dead],
@@ -137,14 +161,15 @@ impl Event {
             },
             Effect::Deliver(_) | Effect::Take(_) => &[Event::Pop],
             Effect::Forward(_) => &[Event::Forward],
-            Effect::Ack(_) => Event::of_acks(applied == Applied::SuccessorDied),
-            Effect::Complete(..) => Event::of_completion(applied == Applied::SuccessorDied),
+            Effect::Ack(_) => Event::of_acks(Death::of_successor(applied)),
+            Effect::Complete(..) => Event::of_completion(Death::of_successor(applied)),
             Effect::Nack(_, fate, _, _) => Event::of_nack(*fate),
             Effect::Extend(..) => &[Event::Extend],
             Effect::Cancel(..) => &[Event::Cancel],
             Effect::Reschedule(..) => &[Event::Reschedule],
             Effect::Promote(..) => &[Event::Promote],
-            Effect::Bury(..) => Event::of_burial(applied != Applied::Succeeded),
+            Effect::Bury(..) if applied == Applied::Succeeded => Event::of_burial(Death::None),
+            Effect::Bury(..) => Event::of_burial(Death::Some),
             Effect::Redrive(..) => &[Event::Redrive],
             Effect::Purge(..) => &[Event::Purge],
             Effect::Create(..) => &[Event::Create],

@@ -18,30 +18,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHasher;
 
-use super::packed::{PackedHint, PackedId};
+pub use super::hint::{Grounds, Hint};
+use super::hint::{HintId, PackedHint, PackedId};
 use dq_queue::time::UnixMs;
-
-/// A key to look at.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hint {
-    /// The database of the key.
-    pub db: i32,
-    /// The name of the key.
-    pub key: Box<[u8]>,
-    /// What is known about the key.
-    pub grounds: Grounds,
-}
-
-/// Why a hint was added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Grounds {
-    /// The queue at the key was armed with this hint. If it is not there when the time comes, it has moved elsewhere.
-    Armed,
-    /// The walk met a queue at the key. If there is none when the time comes, it has moved elsewhere.
-    Met,
-    /// The timer was asked to look at the key, and nothing is known about it.
-    Asked,
-}
 
 /// A hint that was taken out of the agenda because its time has come.
 #[derive(Debug, PartialEq, Eq)]
@@ -57,9 +36,6 @@ impl Taken {
         self.id == armed.id()
     }
 }
-
-/// The time of a hint and its number.
-pub(super) type HintId = (UnixMs, NonZeroU32);
 
 /// What a queue knows about its own hint. It is dropped together with the queue.
 #[derive(Debug)]

@@ -5,7 +5,7 @@
 //! only four calls to the server ([`Clockwork`]), so tests can run it on a simulated server; see `simulation`.
 
 pub mod agenda;
-mod packed;
+mod hint;
 #[cfg(test)]
 mod simulation;
 pub mod timer;

@@ -1,4 +1,4 @@
-//! A hint as the agenda stores it.
+//! A hint, and how the agenda stores it.
 //!
 //! Each queue that has something to do has a hint, so it is most of what a small queue takes outside its own value.
 //! The place of a hint in the order takes 12 bytes and its address 16: so a node of std's B-tree, which holds eleven,
@@ -6,8 +6,32 @@
 
 use std::num::NonZeroU32;
 
-use super::agenda::{Grounds, Hint, HintId};
 use dq_queue::time::UnixMs;
+
+/// A key to look at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hint {
+    /// The database of the key.
+    pub db: i32,
+    /// The name of the key.
+    pub key: Box<[u8]>,
+    /// What is known about the key.
+    pub grounds: Grounds,
+}
+
+/// Why a hint was added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grounds {
+    /// The queue at the key was armed with this hint. If it is not there when the time comes, it has moved elsewhere.
+    Armed,
+    /// The walk met a queue at the key. If there is none when the time comes, it has moved elsewhere.
+    Met,
+    /// The timer was asked to look at the key, and nothing is known about it.
+    Asked,
+}
+
+/// The time of a hint and its number.
+pub(super) type HintId = (UnixMs, NonZeroU32);
 
 /// The time of a hint and its number, in this order. Two halves of the time need no alignment to 8 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
