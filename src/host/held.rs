@@ -1,7 +1,8 @@
 //! The value of a key: a queue, the hint with which the timer finds it, and the tally in which it is counted.
 
-use std::cell::RefCell;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lazy_static::lazy_static;
 
 use super::authority;
 use super::floor::raise_floor;
@@ -33,10 +34,9 @@ pub struct Held {
 #[cfg(not(test))]
 const _: () = assert!(size_of::<Held>() <= 320);
 
-thread_local! {
+lazy_static! {
     /// The settings of the queue that was created or loaded last. Most queues have the same settings and share them.
-    /// Queues are created and loaded on the server's main thread.
-    static COMMON_SETTINGS: RefCell<Arc<Settings>> = RefCell::default();
+    static ref COMMON_SETTINGS: Mutex<Arc<Settings>> = Mutex::default();
 }
 
 impl Held {
@@ -58,7 +58,7 @@ impl Held {
     }
 
     fn counted_in(tally: TallyEntry, mut queue: Queue) -> Box<Held> {
-        COMMON_SETTINGS.with_borrow_mut(|settings| queue.share_settings(settings));
+        queue.share_settings(&mut COMMON_SETTINGS.lock().unwrap_or_else(PoisonError::into_inner));
         raise_floor(queue.last_given());
         Box::new(Held { queue, armed: None, counted: Some(tally) })
     }
