@@ -257,6 +257,35 @@ impl<'a> RecordReader<'_, 'a> {
     }
 }
 
+/// Declares the record of a type: the fields that no record lacks, those that are left out if they have their defaults,
+/// and those that a later version added, with that version.
+macro_rules! record {
+    ($type:ty { $($required:ident),* ; $($field:ident),* $(; $($version:literal $new:ident),+)? }) => {
+        impl Encode for $type {
+            fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+                let mut fields = to.record();
+                $(fields.require(&self.$required)?;)*
+                $(fields.put(&self.$field)?;)*
+                $($(fields.put_since($version, &self.$new)?;)+)?
+                fields.end()
+            }
+        }
+
+        impl Decode<'_> for $type {
+            fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
+                let mut fields = from.record()?;
+                let record = Self {
+                    $($required: fields.required()?,)*
+                    $($field: fields.get()?,)*
+                    $($($new: fields.get()?,)+)?
+                };
+                fields.end().map(|()| record)
+            }
+        }
+    };
+}
+pub(super) use record;
+
 macro_rules! numbers {
     ($($type:ty),*) => {$(
         impl Encode for $type {
@@ -407,45 +436,13 @@ mod tests {
     /// The same record in the next version, which adds a field.
     #[derive(Debug, Default, PartialEq)]
     struct Newer {
-        older: Older,
+        priority: i8,
+        name: Option<Box<[u8]>>,
         colour: Option<u32>,
     }
 
-    impl Encode for Newer {
-        fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-            let mut fields = to.record();
-            fields.put(&self.older.priority)?;
-            fields.put(&self.older.name)?;
-            fields.put_since(2, &self.colour)?;
-            fields.end()
-        }
-    }
-
-    impl Decode<'_> for Newer {
-        fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
-            let mut fields = from.record()?;
-            let older = Older { priority: fields.get()?, name: fields.get()? };
-            let newer = Newer { older, colour: fields.get()? };
-            fields.end().map(|()| newer)
-        }
-    }
-
-    impl Encode for Older {
-        fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-            let mut fields = to.record();
-            fields.put(&self.priority)?;
-            fields.put(&self.name)?;
-            fields.end()
-        }
-    }
-
-    impl Decode<'_> for Older {
-        fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
-            let mut fields = from.record()?;
-            let older = Older { priority: fields.get()?, name: fields.get()? };
-            fields.end().map(|()| older)
-        }
-    }
+    record!(Older { ; priority, name });
+    record!(Newer { ; priority, name; 2 colour });
 
     /// The bytes, and the version that their reader needs.
     fn written(value: &impl Encode) -> (Vec<u8>, u8) {
@@ -468,7 +465,7 @@ mod tests {
 
     #[test]
     fn a_field_that_is_not_used_changes_no_byte_for_older_modules() {
-        let newer = Newer { older: older(3), colour: None };
+        let newer = Newer { priority: 3, name: older(3).name, colour: None };
         assert_eq!(written(&newer), written(&older(3)));
         assert_eq!(written(&newer).1, FIRST);
         assert_eq!(read::<Older>(&written(&newer).0), Ok(older(3)));
@@ -476,13 +473,13 @@ mod tests {
 
     #[test]
     fn what_an_older_module_wrote_has_the_default_of_the_field() {
-        assert_eq!(read(&written(&older(3)).0), Ok(Newer { older: older(3), colour: None }));
+        assert_eq!(read(&written(&older(3)).0), Ok(Newer { priority: 3, name: older(3).name, colour: None }));
         assert_eq!(read(&written(&Older::default()).0), Ok(Newer::default()));
     }
 
     #[test]
     fn a_field_that_is_used_names_the_version_that_it_needs() {
-        let newer = Newer { older: Older::default(), colour: Some(7) };
+        let newer = Newer { colour: Some(7), ..Newer::default() };
         let (bytes, version) = written(&newer);
         assert_eq!(version, 2);
         assert_eq!(read(&bytes), Ok(newer));

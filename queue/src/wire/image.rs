@@ -7,7 +7,6 @@ use crate::effect::Image;
 use crate::id::{Receipt, Sequence};
 use crate::origin::Origin;
 use crate::record::{Phase, Record, Ttl};
-use crate::settings::Retries;
 use crate::time::{DurationMs, UnixMs};
 
 /// The numbers of the phases. A waiting message has none.
@@ -38,7 +37,7 @@ pub(super) fn put_image(to: &mut Writer<'_>, image: &Image<'_>, base: u64) -> Re
     fields.require(&distance(sequence, base))?;
     fields.require(&time_distance(record.due, created))?;
     fields.require(&image.payload)?;
-    fields.require(&record.retries.count())?;
+    fields.require(&record.retries)?;
     fields.put(&image.name)?;
     fields.put(&record.priority)?;
     fields.put(&record.attempts)?;
@@ -61,7 +60,7 @@ pub(super) fn get_image<'a>(from: &mut Reader<'a>, base: u64) -> Result<Image<'a
     let created = instant_of(sequence);
     let due = time_at(fields.required()?, created)?;
     let payload = fields.required()?;
-    let retries = Retries::new(fields.required()?).ok_or(Refused::Malformed)?;
+    let retries = fields.required()?;
     let name = fields.get()?;
     let priority = fields.get()?;
     let attempts = fields.get()?;

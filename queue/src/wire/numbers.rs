@@ -7,6 +7,7 @@ use super::Refused;
 use crate::effect::Grant;
 use crate::id::{Receipt, Sequence};
 use crate::record::Reason;
+use crate::settings::Retries;
 use crate::spans::{Span, Spans};
 use crate::time::{DurationMs, UnixMs};
 
@@ -83,6 +84,18 @@ impl Encode for DurationMs {
 impl Decode<'_> for DurationMs {
     fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
         DurationMs::checked(from.get()?).ok_or(Refused::Malformed)
+    }
+}
+
+impl Encode for Retries {
+    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+        to.put(&self.count())
+    }
+}
+
+impl Decode<'_> for Retries {
+    fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
+        Retries::new(from.get()?).ok_or(Refused::Malformed)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The pieces of a whole queue besides its messages: what it is, its done messages, its known ids, the turns of its groups.
 
-use super::codec::{Decode, Encode, Reader, Writer};
+use super::codec::{record, Decode, Encode, Reader, Writer};
 use super::numbers::{at_distance, distance, instant_of, ticks, time_at, time_distance};
 use super::{QueueHeader, Refused};
 use crate::done::DoneMessage;
@@ -12,38 +12,7 @@ use crate::rate::RateLog;
 use crate::time::UnixMs;
 use crate::Totals;
 
-impl Encode for QueueHeader {
-    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-        let mut fields = to.record();
-        fields.require(&self.settings)?;
-        fields.require(&self.last_sequence)?;
-        fields.require(&self.last_receipt)?;
-        fields.require(&self.viewed)?;
-        fields.put(&self.totals)?;
-        fields.put(&self.pause)?;
-        fields.put(&self.log)?;
-        fields.put(&self.forward)?;
-        fields.end()
-    }
-}
-
-impl Decode<'_> for QueueHeader {
-    fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
-        let mut fields = from.record()?;
-        let header = QueueHeader {
-            settings: fields.required()?,
-            last_sequence: fields.required()?,
-            last_receipt: fields.required()?,
-            viewed: fields.required()?,
-            totals: fields.get()?,
-            pause: fields.get()?,
-            log: fields.get()?,
-            forward: fields.get()?,
-        };
-        fields.end()?;
-        Ok(header)
-    }
-}
+record!(QueueHeader { settings, last_sequence, last_receipt, viewed; totals, pause, log, forward });
 
 impl Encode for Totals {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {

@@ -1,13 +1,12 @@
 //! Schedules, the ends of their runs, and the fate of messages that were given back.
 
-use super::codec::{Decode, Encode, Reader, Writer};
+use super::codec::{record, Decode, Encode, Reader, Writer};
 use super::Refused;
 use crate::id::Sequence;
 use crate::ops::give_back::Fate;
 use crate::record::Reason;
 use crate::recurring::{Declaration, Ended, Failure, Next, Recurring, RunEnd, Series};
 use crate::rule::Rule;
-use crate::settings::Retries;
 use crate::time::DurationMs;
 
 /// The number of a rule: an interval with its offset, or a cron expression with its time zone.
@@ -53,69 +52,8 @@ impl Decode<'_> for Series {
     }
 }
 
-impl Encode for Declaration {
-    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-        let mut fields = to.record();
-        fields.require(&self.series)?;
-        fields.put(&self.first)?;
-        fields.put(&self.payload)?;
-        fields.put(&self.priority)?;
-        fields.put(&self.retries.count())?;
-        fields.put(&self.lease)?;
-        fields.put(&self.ttl.as_ms())?;
-        fields.put(&self.group)?;
-        fields.end()
-    }
-}
-
-impl Decode<'_> for Declaration {
-    fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
-        let mut fields = from.record()?;
-        let declaration = Declaration {
-            series: fields.required()?,
-            first: fields.get()?,
-            payload: fields.get()?,
-            priority: fields.get()?,
-            retries: Retries::new(fields.get()?).ok_or(Refused::Malformed)?,
-            lease: fields.get()?,
-            ttl: DurationMs::checked(fields.get()?).ok_or(Refused::Malformed)?,
-            group: fields.get()?,
-        };
-        fields.end()?;
-        Ok(declaration)
-    }
-}
-
-impl Encode for Recurring {
-    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-        let mut fields = to.record();
-        fields.put(&self.series)?;
-        fields.put(&self.priority)?;
-        fields.put(&self.times_left)?;
-        fields.put(&self.runs)?;
-        fields.put(&self.failed_runs)?;
-        fields.put(&self.last_run)?;
-        fields.put(&self.declared)?;
-        fields.end()
-    }
-}
-
-impl Decode<'_> for Recurring {
-    fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
-        let mut fields = from.record()?;
-        let recurring = Recurring {
-            series: fields.get()?,
-            priority: fields.get()?,
-            times_left: fields.get()?,
-            runs: fields.get()?,
-            failed_runs: fields.get()?,
-            last_run: fields.get()?,
-            declared: fields.get()?,
-        };
-        fields.end()?;
-        Ok(recurring)
-    }
-}
+record!(Declaration { series, payload, retries, ttl; first, priority, lease, group });
+record!(Recurring { ; series, priority, times_left, runs, failed_runs, last_run, declared });
 
 /// How runs ended: a number, and the error of a nack or a burial.
 impl Encode for Ended<'_> {
