@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-const MESSAGES: usize = 100_000;
+const MESSAGES: usize = 30_000;
 const LEASE: Duration = Duration::from_secs(4);
 /// Longer than any slow machine should need.
 const LIMIT: Duration = Duration::from_secs(400);
