@@ -1,10 +1,10 @@
 //! `DQ.ACK key id|receipt [id|receipt ...]`
 
 use super::error::Error;
-use super::{key_name, now, serve, with_queue};
+use super::{key_name, now, with_queue, Command, Handler};
 use crate::host::event::{Death, Event};
 use crate::host::write::{self, Wake};
-use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::id::Target;
 use dq_queue::{Effect, State};
 
@@ -17,18 +17,12 @@ impl Command for Ack {
         flags: c"write fast",
         arity: -3,
         keys: Keys::First(Access::DELETE),
-        acl: c"write fast",
         summary: c"Acknowledges delivered messages, which removes them. Returns the number of messages removed",
         complexity: c"O(M * log N) where M is the number of ids and receipts and N the number of messages in the queue",
-        since: c"0.2.0",
-        tips: c"",
         args: &[Arg::key(c"key"), Arg::string(c"id-or-receipt").multiple()],
-        options: &[],
+        ..Row::BASE
     };
-
-    fn run(call: Call<'_>) {
-        serve(call, &Self::ROW, ack);
-    }
+    const HANDLER: Handler = ack;
 }
 
 fn ack(call: &mut Call<'_>) -> Result<(), Error> {

@@ -5,7 +5,7 @@ use super::error::Error;
 use super::forward::{self, QueueSetting};
 use super::options::{options, Options};
 use super::settings::Setting;
-use super::{key_name, now, serve};
+use super::{key_name, now, Command, Handler};
 use crate::host::config;
 use crate::host::datatype;
 use crate::host::event::Event;
@@ -13,7 +13,7 @@ use crate::host::held::Held;
 use crate::host::write::{self, Announcement, Wake};
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::key::{Content, OpenKey};
-use crate::module_api::register::{Access, Arg, Call, Command, Row};
+use crate::module_api::register::{Access, Arg, Call, Row};
 use dq_queue::time::UnixMs;
 use dq_queue::Effect;
 
@@ -26,19 +26,14 @@ impl Command for Alter {
         flags: c"write",
         arity: -2,
         keys: forward::keys(Access::UPDATE),
-        acl: c"write slow",
         summary: c"Changes the settings of a queue. With MKQUEUE it creates the queue if it does not exist",
         complexity:
             c"O(1), and O(M * log N) if M of N messages of groups are blocked or admitted, or M dead messages dropped; the timer drops what would take long",
-        since: c"0.2.0",
-        tips: c"",
         args: &[Arg::key(c"key")],
         options: &[AlterOption::ARGS, Setting::ARGS, QueueSetting::ARGS],
+        ..Row::BASE
     };
-
-    fn run(call: Call<'_>) {
-        serve(call, &Self::ROW, alter);
-    }
+    const HANDLER: Handler = alter;
 }
 
 options! {

@@ -1,10 +1,10 @@
 //! `DQ.CANCEL key id [id ...]`
 
 use super::error::Error;
-use super::{change_queue, key_name, now, serve};
+use super::{change_queue, key_name, now, Command, Handler};
 use crate::host::event::Event;
 use crate::host::write;
-use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::id::Id;
 use dq_queue::Effect;
 
@@ -17,18 +17,12 @@ impl Command for Cancel {
         flags: c"write fast",
         arity: -3,
         keys: Keys::First(Access::DELETE),
-        acl: c"write fast",
         summary: c"Removes messages in any state, and forgets known ids. Returns the state that each was in",
         complexity: c"O(M * log N) where M is the number of ids and N the number of messages in the queue",
-        since: c"0.2.0",
-        tips: c"",
         args: &[Arg::key(c"key"), Arg::string(c"id").multiple()],
-        options: &[],
+        ..Row::BASE
     };
-
-    fn run(call: Call<'_>) {
-        serve(call, &Self::ROW, cancel);
-    }
+    const HANDLER: Handler = cancel;
 }
 
 /// The reply for an id that was known although its message was gone.

@@ -4,7 +4,7 @@ use super::error::Error;
 use super::forward::{self, QueueSetting};
 use super::options::Options;
 use super::settings::{Change, Setting};
-use super::{key_name, now, serve};
+use super::{key_name, now, Command, Handler};
 use crate::host::config;
 use crate::host::datatype;
 use crate::host::event::Event;
@@ -12,7 +12,7 @@ use crate::host::held::Held;
 use crate::host::write::{self, Announcement, Wake};
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::key::{Content, OpenKey};
-use crate::module_api::register::{Access, Arg, Call, Command, Row};
+use crate::module_api::register::{Access, Arg, Call, Row};
 use dq_queue::forward::Forward;
 use dq_queue::settings::Settings;
 use dq_queue::time::UnixMs;
@@ -27,18 +27,13 @@ impl Command for Create {
         flags: c"write fast",
         arity: -2,
         keys: forward::keys(Access::INSERT),
-        acl: c"write fast",
         summary: c"Creates an empty queue with its own settings. Succeeds too if the queue exists with exactly these settings",
         complexity: c"O(1)",
-        since: c"0.2.0",
-        tips: c"",
         args: &[Arg::key(c"key")],
         options: &[Setting::ARGS, QueueSetting::ARGS],
+        ..Row::BASE
     };
-
-    fn run(call: Call<'_>) {
-        serve(call, &Self::ROW, create);
-    }
+    const HANDLER: Handler = create;
 }
 
 fn create(call: &mut Call<'_>) -> Result<(), Error> {

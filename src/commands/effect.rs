@@ -4,7 +4,7 @@
 //! send it unless `dq.allow-effects` allows it, and its content is validated in every case.
 
 use super::error::Error;
-use super::{key_name, now, serve, word};
+use super::{key_name, now, word, Command, Handler};
 use crate::host::admission;
 use crate::host::config;
 use crate::host::datatype;
@@ -13,7 +13,7 @@ use crate::host::held::Held;
 use crate::host::origin::Origin;
 use crate::host::write;
 use crate::module_api::key::{Content, OpenKey};
-use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::{Effect as Decided, Queue, Stamped};
 
 /// The command.
@@ -25,19 +25,14 @@ impl Command for Effect {
         flags: c"write",
         arity: 3,
         keys: Keys::First(Access::UPDATE),
-        acl: c"write slow dangerous",
+        acl: c"dangerous",
         summary: c"Applies an effect that another server wrote. Internal to replication and persistence",
         complexity:
             c"O(M * log N) where M is the number of messages in the effect and N the number of messages in the queue",
-        since: c"0.2.0",
-        tips: c"",
         args: &[Arg::key(c"key"), Arg::string(c"effect")],
-        options: &[],
+        ..Row::BASE
     };
-
-    fn run(call: Call<'_>) {
-        serve(call, &Self::ROW, effect);
-    }
+    const HANDLER: Handler = effect;
 }
 
 fn effect(call: &mut Call<'_>) -> Result<(), Error> {

@@ -1,9 +1,9 @@
 //! `DQ.GET key id`
 
 use super::error::Error;
-use super::{key_name, look_at, now, reply_id, serve, word};
+use super::{key_name, look_at, now, reply_id, word, Command, Handler};
 use crate::module_api::ctx::Ctx;
-use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::id::{Id, IdBuffer, Sequence};
 use dq_queue::rule::Rule;
 use dq_queue::time::UnixMs;
@@ -18,18 +18,12 @@ impl Command for Get {
         flags: c"readonly fast",
         arity: 3,
         keys: Keys::First(Access::READ),
-        acl: c"read fast",
         summary: c"Returns a message with all its fields",
         complexity: c"O(log N) where N is the number of messages in the queue",
-        since: c"0.2.0",
-        tips: c"",
         args: &[Arg::key(c"key"), Arg::string(c"id")],
-        options: &[],
+        ..Row::BASE
     };
-
-    fn run(call: Call<'_>) {
-        serve(call, &Self::ROW, get);
-    }
+    const HANDLER: Handler = get;
 }
 
 fn get(call: &mut Call<'_>) -> Result<(), Error> {

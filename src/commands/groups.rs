@@ -2,9 +2,9 @@
 
 use super::error::Error;
 use super::options::{self, options, Options};
-use super::{key_name, look_caught_up, now, serve, word};
+use super::{key_name, look_caught_up, now, word, Command, Handler};
 use crate::module_api::ctx::Ctx;
-use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::time::UnixMs;
 use dq_queue::{Cursor, Queue};
 
@@ -17,18 +17,13 @@ impl Command for Groups {
         flags: c"readonly",
         arity: -3,
         keys: Keys::First(Access::READ),
-        acl: c"read slow",
         summary: c"Iterates over the groups of a queue with a cursor. Returns how many messages of each wait and how many occupy it",
         complexity: c"O(M * log N) for each call, where M is the number of groups looked at and N the number of messages in the queue",
-        since: c"0.2.0",
-        tips: c"",
         args: &[Arg::key(c"key"), Arg::string(c"cursor")],
         options: &[GroupsOption::ARGS],
+        ..Row::BASE
     };
-
-    fn run(call: Call<'_>) {
-        serve(call, &Self::ROW, groups);
-    }
+    const HANDLER: Handler = groups;
 }
 
 options! {

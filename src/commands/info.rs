@@ -1,11 +1,11 @@
 //! `DQ.INFO key`
 
 use super::error::Error;
-use super::{key_name, look_caught_up, now, serve};
+use super::{key_name, look_caught_up, now, Command, Handler};
 use crate::host::waiting;
 use crate::module_api::ctx::Ctx;
 use crate::module_api::guard::plant;
-use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::settings::FIELDS;
 use dq_queue::time::UnixMs;
 use dq_queue::{Pause, Queue, Totals};
@@ -19,18 +19,12 @@ impl Command for Info {
         flags: c"readonly fast",
         arity: 2,
         keys: Keys::First(Access::PEEK),
-        acl: c"read fast",
         summary: c"Returns the counts, settings and totals of a queue",
         complexity: c"O(log N) where N is the number of messages in the queue",
-        since: c"0.2.0",
-        tips: c"",
         args: &[Arg::key(c"key")],
-        options: &[],
+        ..Row::BASE
     };
-
-    fn run(call: Call<'_>) {
-        serve(call, &Self::ROW, info);
-    }
+    const HANDLER: Handler = info;
 }
 
 fn info(call: &mut Call<'_>) -> Result<(), Error> {

@@ -2,8 +2,8 @@
 
 use super::error::Error;
 use super::options::{options, OptionSet, Options};
-use super::{key_name, look_caught_up, now, serve};
-use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
+use super::{key_name, look_caught_up, now, Command, Handler};
+use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::StateKind;
 
 /// The command.
@@ -27,18 +27,13 @@ impl Command for Len {
         flags: c"readonly fast",
         arity: -2,
         keys: Keys::First(Access::PEEK),
-        acl: c"read fast",
         summary: c"Returns the number of messages in one state, or of all messages that are to be completed. Optionally of one group",
         complexity: c"O(log N) where N is the number of messages in the queue",
-        since: c"0.2.0",
-        tips: c"",
         args: &[Arg::key(c"key"), STATES.optional()],
         options: &[LenOption::ARGS],
+        ..Row::BASE
     };
-
-    fn run(call: Call<'_>) {
-        serve(call, &Self::ROW, len);
-    }
+    const HANDLER: Handler = len;
 }
 
 options! {

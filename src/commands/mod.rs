@@ -106,11 +106,24 @@ commands! {
     effect::Effect,
 }
 
-/// Runs the handler of the command that `row` describes, and replies with its error if it fails. This function is not
-/// generic, so that each handler remains a function of its own in profiles.
-fn serve(mut call: Call<'_>, row: &'static Row, handler: fn(&mut Call<'_>) -> Result<(), Error>) {
-    if let Err(error) = handler(&mut call) {
-        call.ctx.error(&error.in_reply_to(row));
+/// Serves one call, and sends the reply unless it returns an error.
+type Handler = fn(&mut Call<'_>) -> Result<(), Error>;
+
+/// A command of clients.
+trait Command {
+    /// Everything that the server is told about the command.
+    const ROW: Row;
+    /// The function that serves it.
+    const HANDLER: Handler;
+}
+
+impl<C: Command> register::Command for C {
+    const ROW: Row = <C as Command>::ROW;
+
+    fn run(mut call: Call<'_>) {
+        if let Err(error) = C::HANDLER(&mut call) {
+            call.ctx.error(&error.in_reply_to(const { &<C as Command>::ROW }));
+        }
     }
 }
 

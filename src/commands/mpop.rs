@@ -3,14 +3,14 @@
 use super::error::Error;
 use super::options::count_of_words;
 use super::pop::{parse, refuse_forwarding, serve_now, PopOption};
-use super::{now, serve, with_queue};
+use super::{now, with_queue, Command, Handler};
 use crate::host::blocked;
 use crate::host::datatype;
 use crate::host::event::Event;
 use crate::host::write;
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::key::{Content, OpenKey, Touch};
-use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 
 /// The command.
 pub struct MPop;
@@ -21,18 +21,14 @@ impl Command for MPop {
         flags: c"write blocking",
         arity: -3,
         keys: Keys::Counted(Access::READ.and(Access::UPDATE)),
-        acl: c"write slow blocking",
         summary: c"Delivers the next ready messages of the first of several queues that has any. Optionally blocks until one is due",
         complexity: c"O(K + M * log N) where K is the number of keys, M the number of messages delivered and N the number of messages in a queue",
-        since: c"0.2.0",
         tips: c"nondeterministic_output",
         args: &[Arg::int(c"numkeys"), Arg::key(c"key").multiple()],
         options: &[PopOption::ARGS],
+        ..Row::BASE
     };
-
-    fn run(call: Call<'_>) {
-        serve(call, &Self::ROW, mpop);
-    }
+    const HANDLER: Handler = mpop;
 }
 
 fn mpop(call: &mut Call<'_>) -> Result<(), Error> {

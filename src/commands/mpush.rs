@@ -3,7 +3,7 @@
 use super::error::Error;
 use super::options::{count_of_words, options, Options};
 use super::push::{dead_id, MessageOption, Template};
-use super::{key_name, now, reply_id, serve};
+use super::{key_name, now, reply_id, Command, Handler};
 use crate::host::config;
 use crate::host::datatype;
 use crate::host::event::Event;
@@ -12,7 +12,7 @@ use crate::host::held::Held;
 use crate::host::write::{self, Wake};
 use crate::module_api::ctx::Ctx;
 use crate::module_api::key::{Content, OpenKey};
-use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::id::{Id, Sequence};
 use dq_queue::{Effect, Image, NewMessage, NotPushed, Pushed, Queue};
 
@@ -25,18 +25,13 @@ impl Command for MPush {
         flags: c"write deny-oom",
         arity: -4,
         keys: Keys::First(Access::INSERT),
-        acl: c"write slow",
         summary: c"Adds several messages to a queue in one step. Creates the queue if it does not exist",
         complexity: c"O(M * log N) where M is the number of messages pushed and N the number of messages in the queue",
-        since: c"0.2.0",
-        tips: c"",
         args: &[Arg::key(c"key"), Arg::int(c"count"), Arg::string(c"payload").multiple()],
         options: &[MPushOption::ARGS, MessageOption::ARGS],
+        ..Row::BASE
     };
-
-    fn run(call: Call<'_>) {
-        serve(call, &Self::ROW, mpush);
-    }
+    const HANDLER: Handler = mpush;
 }
 
 options! {

@@ -2,10 +2,10 @@
 
 use super::error::Error;
 use super::options::{options, Options};
-use super::{change_queue, key_name, now, serve, word};
+use super::{change_queue, key_name, now, word, Command, Handler};
 use crate::host::event::Event;
 use crate::host::write;
-use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::id::Target;
 use dq_queue::{Effect, Nack as Wanted, Verdict};
 
@@ -18,18 +18,13 @@ impl Command for Nack {
         flags: c"write fast",
         arity: -3,
         keys: Keys::First(Access::UPDATE),
-        acl: c"write fast",
         summary: c"Gives back a message in flight, to be delivered again or to become dead",
         complexity: c"O(log N) where N is the number of messages in the queue",
-        since: c"0.2.0",
-        tips: c"",
         args: &[Arg::key(c"key"), Arg::string(c"id-or-receipt")],
         options: &[NackOption::ARGS],
+        ..Row::BASE
     };
-
-    fn run(call: Call<'_>) {
-        serve(call, &Self::ROW, nack);
-    }
+    const HANDLER: Handler = nack;
 }
 
 options! {

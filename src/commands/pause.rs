@@ -2,11 +2,11 @@
 
 use super::error::Error;
 use super::options::{options, Options};
-use super::{key_name, now, serve, with_queue};
+use super::{key_name, now, with_queue, Command, Handler};
 use crate::host::event::Event;
 use crate::host::write::{self, Wake};
 use crate::module_api::ctx::Name;
-use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::{Effect, Pause as Suspended, Queue};
 
@@ -21,30 +21,22 @@ const ROW: Row = Row {
     flags: c"write fast",
     arity: -2,
     keys: Keys::First(Access::UPDATE),
-    acl: c"write fast",
     summary: c"Suspends delivery from a queue, for a given time or until it is resumed",
     complexity: c"O(1)",
-    since: c"0.2.0",
-    tips: c"",
     args: &[Arg::key(c"key")],
     options: &[PauseOption::ARGS],
+    ..Row::BASE
 };
 
 impl Command for Pause {
     const ROW: Row = ROW;
-
-    fn run(call: Call<'_>) {
-        serve(call, &Self::ROW, pause);
-    }
+    const HANDLER: Handler = pause;
 }
 
 impl Command for Resume {
     const ROW: Row =
         Row { name: c"DQ.RESUME", arity: 2, summary: c"Resumes delivery from a paused queue", options: &[], ..ROW };
-
-    fn run(call: Call<'_>) {
-        serve(call, &Self::ROW, resume);
-    }
+    const HANDLER: Handler = resume;
 }
 
 options! {

@@ -4,8 +4,8 @@ use super::error::Error;
 use super::get::reply_shown;
 use super::len::{state, STATES};
 use super::options::{options, OptionSet, Options};
-use super::{key_name, look_caught_up, now, serve};
-use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
+use super::{key_name, look_caught_up, now, Command, Handler};
+use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::StateKind;
 
 /// The command.
@@ -17,18 +17,13 @@ impl Command for Peek {
         flags: c"readonly",
         arity: -2,
         keys: Keys::First(Access::READ),
-        acl: c"read slow",
         summary: c"Returns the first messages of a state in the order in which they will leave it. Dead and done messages are returned newest first",
         complexity: c"O(M * log N) where M is the number of messages returned and N the number of messages in the queue",
-        since: c"0.2.0",
-        tips: c"",
         args: &[Arg::key(c"key"), STATES.optional()],
         options: &[PeekOption::ARGS],
+        ..Row::BASE
     };
-
-    fn run(call: Call<'_>) {
-        serve(call, &Self::ROW, peek);
-    }
+    const HANDLER: Handler = peek;
 }
 
 options! {

@@ -2,7 +2,7 @@
 
 use super::error::Error;
 use super::options::{options, Options};
-use super::{key_name, now, serve, with_queue};
+use super::{key_name, now, with_queue, Command, Handler};
 use crate::host::blocked;
 use crate::host::event::Event;
 use crate::host::floor::floor;
@@ -11,7 +11,7 @@ use crate::host::held::Held;
 use crate::host::listeners;
 use crate::host::write::{self, Announcement, Wake};
 use crate::module_api::ctx::{Ctx, Name};
-use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::id::IdBuffer;
 use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::{Delivered, Effect, Grant, Lease, Pop as Wanted};
@@ -25,19 +25,15 @@ impl Command for Pop {
         flags: c"write blocking",
         arity: -2,
         keys: Keys::First(Access::READ.and(Access::UPDATE)),
-        acl: c"write slow blocking",
         summary: c"Delivers the next ready messages of a queue under a lease. Optionally blocks until one is due",
         complexity:
             c"O(M * log N) where M is the number of messages delivered and N the number of messages in the queue",
-        since: c"0.2.0",
         tips: c"nondeterministic_output",
         args: &[Arg::key(c"key")],
         options: &[PopOption::ARGS],
+        ..Row::BASE
     };
-
-    fn run(call: Call<'_>) {
-        serve(call, &Self::ROW, pop);
-    }
+    const HANDLER: Handler = pop;
 }
 
 options! {

@@ -2,10 +2,10 @@
 
 use super::error::Error;
 use super::options::{options, Options};
-use super::{change_queue, key_name, now, serve};
+use super::{change_queue, key_name, now, Command, Handler};
 use crate::host::event::Event;
 use crate::host::write;
-use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::Effect;
 
 /// The command.
@@ -17,20 +17,15 @@ impl Command for Promote {
         flags: c"write",
         arity: -2,
         keys: Keys::First(Access::UPDATE),
-        acl: c"write slow",
         summary:
             c"Makes delayed messages due now, all of them or the next ones. Returns the number of messages promoted",
         complexity:
             c"O(M * log N) where M is the number of messages promoted and N the number of messages in the queue",
-        since: c"0.2.0",
-        tips: c"",
         args: &[Arg::key(c"key")],
         options: &[PromoteOption::ARGS],
+        ..Row::BASE
     };
-
-    fn run(call: Call<'_>) {
-        serve(call, &Self::ROW, promote);
-    }
+    const HANDLER: Handler = promote;
 }
 
 options! {

@@ -3,10 +3,10 @@
 use super::error::Error;
 use super::len::{state, STATES};
 use super::options::{options, OptionSet, Options};
-use super::{change_queue, key_name, now, serve};
+use super::{change_queue, key_name, now, Command, Handler};
 use crate::host::event::Event;
 use crate::host::write;
-use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::{Effect, Spare, States};
 
 /// The command.
@@ -18,18 +18,13 @@ impl Command for Purge {
         flags: c"write",
         arity: -2,
         keys: Keys::First(Access::DELETE),
-        acl: c"write slow",
         summary: c"Removes the messages of a queue: all of them, those in some states or of one group, or the first ones. Returns the number of messages removed",
         complexity: c"O(M * log N) where M is the number of messages removed and N the number of messages in the queue",
-        since: c"0.2.0",
-        tips: c"",
         args: &[Arg::key(c"key"), STATES.optional().multiple()],
         options: &[PurgeOption::ARGS],
+        ..Row::BASE
     };
-
-    fn run(call: Call<'_>) {
-        serve(call, &Self::ROW, purge);
-    }
+    const HANDLER: Handler = purge;
 }
 
 options! {

@@ -3,7 +3,7 @@
 
 use super::error::Error;
 use super::options::{options, Options, DUE};
-use super::{key_name, now, reply_id, serve, word};
+use super::{key_name, now, reply_id, word, Command, Handler};
 use crate::host::config;
 use crate::host::datatype;
 use crate::host::event::Event;
@@ -12,7 +12,7 @@ use crate::host::held::Held;
 use crate::host::write::{self, Wake};
 use crate::module_api::ctx::Ctx;
 use crate::module_api::key::{Content, OpenKey};
-use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::settings::Retries;
 use dq_queue::time::DurationMs;
 use dq_queue::{Due, Effect, NewMessage, Pushed, Queue};
@@ -26,18 +26,13 @@ impl Command for Push {
         flags: c"write deny-oom fast",
         arity: -3,
         keys: Keys::First(Access::INSERT),
-        acl: c"write fast",
         summary: c"Adds a message to a queue, to be delivered at its due time. Creates the queue if it does not exist",
         complexity: c"O(log N) where N is the number of messages in the queue",
-        since: c"0.2.0",
-        tips: c"",
         args: &[Arg::key(c"key"), Arg::string(c"payload")],
         options: &[PushOption::ARGS, MessageOption::ARGS],
+        ..Row::BASE
     };
-
-    fn run(call: Call<'_>) {
-        serve(call, &Self::ROW, push);
-    }
+    const HANDLER: Handler = push;
 }
 
 options! {

@@ -2,10 +2,10 @@
 
 use super::error::Error;
 use super::options::{count_of_words, options, Options};
-use super::{change_queue, key_name, now, serve};
+use super::{change_queue, key_name, now, Command, Handler};
 use crate::host::event::Event;
 use crate::host::write;
-use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::id::Id;
 use dq_queue::{Due, Effect, Which};
 
@@ -18,18 +18,13 @@ impl Command for Redrive {
         flags: c"write",
         arity: -2,
         keys: Keys::First(Access::UPDATE),
-        acl: c"write slow",
         summary: c"Makes dead messages live again, as if they had never been delivered. Returns the number of messages redriven",
         complexity: c"O(M * log N) where M is the number of messages redriven or named and N the number of messages in the queue",
-        since: c"0.2.0",
-        tips: c"",
         args: &[Arg::key(c"key")],
         options: &[RedriveOption::ARGS],
+        ..Row::BASE
     };
-
-    fn run(call: Call<'_>) {
-        serve(call, &Self::ROW, redrive);
-    }
+    const HANDLER: Handler = redrive;
 }
 
 options! {

@@ -2,10 +2,10 @@
 
 use super::error::Error;
 use super::options::{options, Options, DUE};
-use super::{change_queue, key_name, now, serve, word};
+use super::{change_queue, key_name, now, word, Command, Handler};
 use crate::host::event::Event;
 use crate::host::write;
-use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::id::Id;
 use dq_queue::{Effect, Reschedule as To};
 
@@ -18,18 +18,13 @@ impl Command for Reschedule {
         flags: c"write fast",
         arity: -4,
         keys: Keys::First(Access::UPDATE),
-        acl: c"write fast",
         summary: c"Changes the due time, the priority, or both, of a delayed or ready message",
         complexity: c"O(log N) where N is the number of messages in the queue",
-        since: c"0.2.0",
-        tips: c"",
         args: &[Arg::key(c"key"), Arg::string(c"id")],
         options: &[RescheduleOption::ARGS],
+        ..Row::BASE
     };
-
-    fn run(call: Call<'_>) {
-        serve(call, &Self::ROW, reschedule);
-    }
+    const HANDLER: Handler = reschedule;
 }
 
 options! {

@@ -4,9 +4,9 @@ use super::error::Error;
 use super::get::{reply_shown_with, Extra};
 use super::len::{state, STATES};
 use super::options::{self, options, Options};
-use super::{key_name, look_at, now, serve, word};
+use super::{key_name, look_at, now, word, Command, Handler};
 use crate::module_api::ctx::Ctx;
-use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::time::UnixMs;
 use dq_queue::{Cursor, Queue, ScanFilter};
 
@@ -19,18 +19,13 @@ impl Command for Scan {
         flags: c"readonly",
         arity: -3,
         keys: Keys::First(Access::READ),
-        acl: c"read slow",
         summary: c"Iterates over the messages of a queue with a cursor",
         complexity: c"O(M + log N) for each call, where M is the number of messages looked at and N the number of messages in the queue",
-        since: c"0.2.0",
-        tips: c"",
         args: &[Arg::key(c"key"), Arg::string(c"cursor")],
         options: &[ScanOption::ARGS],
+        ..Row::BASE
     };
-
-    fn run(call: Call<'_>) {
-        serve(call, &Self::ROW, scan);
-    }
+    const HANDLER: Handler = scan;
 }
 
 options! {

@@ -3,7 +3,7 @@
 
 use super::error::Error;
 use super::options::{self, options, Options};
-use super::{key_name, now, serve, word};
+use super::{key_name, now, word, Command, Handler};
 use crate::host::config;
 use crate::host::datatype;
 use crate::host::event::Event;
@@ -11,7 +11,7 @@ use crate::host::floor::floor;
 use crate::host::held::Held;
 use crate::host::write::{self, Wake};
 use crate::module_api::key::{Content, OpenKey};
-use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::cron::{zone_name, BadCron, Cron};
 use dq_queue::rule::Rule;
 use dq_queue::settings::{Retries, Unit};
@@ -27,18 +27,13 @@ impl Command for Schedule {
         flags: c"write deny-oom",
         arity: -5,
         keys: Keys::First(Access::UPDATE),
-        acl: c"write slow",
         summary: c"Declares a recurring message. Returns whether it was created, changed or left unchanged",
         complexity: c"O(log N) where N is the number of messages in the queue",
-        since: c"0.2.0",
-        tips: c"",
         args: &[Arg::key(c"key"), Arg::string(c"id"), Arg::string(c"payload"), RULE],
         options: &[ScheduleOption::ARGS],
+        ..Row::BASE
     };
-
-    fn run(call: Call<'_>) {
-        serve(call, &Self::ROW, schedule);
-    }
+    const HANDLER: Handler = schedule;
 }
 
 /// The rule. The parser takes its parts in any order among the options.

@@ -1,10 +1,10 @@
 //! `DQ.STATS key`
 
 use super::error::Error;
-use super::{key_name, look_at, now, serve};
+use super::{key_name, look_at, now, Command, Handler};
 use crate::host::waiting;
 use crate::module_api::ctx::Ctx;
-use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::time::UnixMs;
 use dq_queue::{Histogram, Stats as Measured};
 
@@ -17,18 +17,13 @@ impl Command for Stats {
         flags: c"readonly fast",
         arity: 2,
         keys: Keys::First(Access::PEEK),
-        acl: c"read fast",
         summary: c"Returns how late a queue delivers its messages and how long its consumers take, as measured by this server",
         complexity: c"O(1)",
-        since: c"0.2.0",
         tips: c"nondeterministic_output",
         args: &[Arg::key(c"key")],
-        options: &[],
+        ..Row::BASE
     };
-
-    fn run(call: Call<'_>) {
-        serve(call, &Self::ROW, stats);
-    }
+    const HANDLER: Handler = stats;
 }
 
 fn stats(call: &mut Call<'_>) -> Result<(), Error> {

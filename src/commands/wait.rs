@@ -3,11 +3,11 @@
 use super::error::Error;
 use super::get::reply_shown;
 use super::options::{options, Options};
-use super::{key_name, now, serve, word};
+use super::{key_name, now, word, Command, Handler};
 use crate::host::awaiting;
 use crate::host::datatype;
 use crate::module_api::key::{Content, OpenKey, Touch};
-use crate::module_api::register::{Access, Arg, Call, Command, Keys, Row};
+use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::id::Id;
 use dq_queue::time::DurationMs;
 
@@ -20,18 +20,13 @@ impl Command for Await {
         flags: c"readonly blocking",
         arity: -3,
         keys: Keys::First(Access::READ),
-        acl: c"read slow blocking",
         summary: c"Returns a message that is done or dead. Optionally blocks until it is",
         complexity: c"O(log N) where N is the number of messages in the queue",
-        since: c"0.2.0",
-        tips: c"",
         args: &[Arg::key(c"key"), Arg::string(c"id")],
         options: &[AwaitOption::ARGS],
+        ..Row::BASE
     };
-
-    fn run(call: Call<'_>) {
-        serve(call, &Self::ROW, wait);
-    }
+    const HANDLER: Handler = wait;
 }
 
 options! {

@@ -142,9 +142,11 @@ fn categorise(command: *mut raw::RedisModuleCommand, row: &Row) {
     let Some(set) = (unsafe { raw::RedisModule_SetCommandACLCategories }) else {
         return;
     };
-    let own = if HAS_CATEGORY.load(Ordering::Relaxed) { CATEGORY } else { c"" };
+    let own = HAS_CATEGORY.load(Ordering::Relaxed).then_some(CATEGORY);
+    let further = [row.acl].into_iter().chain(own).filter_map(|words| words.to_str().ok());
+    let words = row.categories().chain(further).collect::<Vec<_>>().join(" ");
     // The parts are C strings, so the result contains no NUL.
-    let words = CString::new([row.acl.to_bytes(), own.to_bytes()].join(&b' ')).unwrap_or_default();
+    let words = CString::new(words).unwrap_or_default();
     // SAFETY: the command is the server's, the words a C string that it reads during the call.
     if !is_ok(unsafe { set(command, words.as_ptr()) }) {
         log(Level::Warning, &format!("the server did not put {} into the ACL categories {words:?}", name_of(row)));

@@ -31,7 +31,8 @@ pub struct Row {
     pub arity: i32,
     /// Which arguments are keys.
     pub keys: Keys,
-    /// The ACL categories besides the module's own, separated by spaces and without `@`: `write fast`.
+    /// The ACL categories besides the module's own and those that follow from the flags, separated by spaces and without
+    /// `@`: `dangerous`.
     pub acl: &'static CStr,
     /// The summary, one or two sentences without a final full stop.
     pub summary: &'static CStr,
@@ -57,6 +58,30 @@ impl fmt::Display for Row {
 }
 
 impl Row {
+    /// What most commands have in common.
+    pub const BASE: Row = Row {
+        name: c"",
+        flags: c"",
+        arity: 2,
+        keys: Keys::First(Access::READ),
+        acl: c"",
+        summary: c"",
+        complexity: c"",
+        since: c"0.2.0",
+        tips: c"",
+        args: &[],
+        options: &[],
+    };
+
+    /// The ACL categories that follow from the flags: a command that is not fast is slow.
+    pub fn categories(&self) -> impl Iterator<Item = &'static str> {
+        let flags = || self.flags.to_str().unwrap_or_default().split(' ');
+        let has = |flag: &str| flags().any(|own| own == flag);
+        let access = if has("write") { "write" } else { "read" };
+        let speed = if has("fast") { "fast" } else { "slow" };
+        [access, speed].into_iter().chain(has("blocking").then_some("blocking"))
+    }
+
     /// Whether `word` is a token anywhere in the syntax of the command, ignoring case.
     pub fn has_token(&self, word: &[u8]) -> bool {
         self.args.iter().chain(self.options.iter().copied().flatten()).any(|argument| argument.has_token(word))
