@@ -374,6 +374,38 @@ fn second_thoughts(table: &Table) {
     table.row("redrive of all the dead", &redrive);
 }
 
+/// Messages with names that are pushed again, in memory that is not cached.
+fn replacements(table: &Table) {
+    table.head("1,000,000 named messages with random delays");
+    let mut random = Random(5);
+    let names: Vec<String> = (0..MILLION).map(|nth| format!("order-{nth:014}")).collect();
+    let mut bench = Bench::new();
+    let mut push = |calls: usize, batch: usize, name: &mut dyn FnMut() -> usize, bench: &mut Bench| {
+        let mut cost = Cost::default();
+        cost.add(calls, batch, |_| {
+            bench.now += 1;
+            let messages: Vec<NewMessage<'_>> = (0..batch)
+                .map(|_| NewMessage {
+                    payload: &PAYLOAD,
+                    name: Some(names[name()].as_bytes()),
+                    due: Due::After(DurationMs::new(random.below(HOUR_MS))),
+                    replace: true,
+                    ..NewMessage::default()
+                })
+                .collect();
+            let now = UnixMs::new(bench.now);
+            assert!(bench.queue.push_all(now, &mut bench.floor, &messages, |_| ()).is_ok());
+        });
+        cost
+    };
+    let (mut next, mut any) = (0..MILLION, Random(6));
+    table.row("push, by 100", &push(MILLION / 100, 100, &mut || next.next().unwrap(), &mut bench));
+    let mut any = || any.below(MILLION as u64) as usize;
+    table.row("replace at random, by 100", &push(MILLION / 100, 100, &mut any, &mut bench));
+    table.row("replace at random, one by one", &push(MILLION / 5, 1, &mut any, &mut bench));
+    table.bytes("beyond the payload", bench.overhead(MILLION, 0));
+}
+
 fn whole_queue(table: &Table) {
     table.head("1,000,000 messages, the whole queue");
     let mut random = Random(7);
@@ -431,5 +463,6 @@ fn main() {
     }
     bursts(&table);
     second_thoughts(&table);
+    replacements(&table);
     whole_queue(&table);
 }
