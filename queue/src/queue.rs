@@ -205,7 +205,7 @@ impl Queue {
         let record = self.messages.record(at);
         if let Some(refreshed) = self.view.refresh(&mut self.messages, at, &record, now) {
             if refreshed.lease_ended {
-                self.tally.rare().lease_expired += 1;
+                self.tally.others().lease_expired += 1;
             }
             if let Some(reason) = refreshed.died {
                 self.tally.count_dead(reason);

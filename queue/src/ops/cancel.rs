@@ -24,14 +24,14 @@ impl Queue {
     pub(crate) fn drop_cancelled(&mut self, at: At, record: &Record, now: UnixMs) {
         self.keep_turn(at, record, now);
         self.remove(at, record);
-        self.tally.rare().cancelled += 1;
+        self.tally.others().cancelled += 1;
     }
 
     /// Applies a cancellation of a message that may be a done one.
     pub(crate) fn drop_cancelled_done(&mut self, sequence: Sequence, now: UnixMs) {
         if self.done_at(now, sequence).is_some() {
             self.drop_done(sequence, false, now);
-            self.tally.rare().cancelled += 1;
+            self.tally.others().cancelled += 1;
         }
     }
 }

@@ -166,7 +166,7 @@ impl Queue {
     pub(crate) fn count_forwarded(&mut self, count: usize, now: UnixMs) {
         self.count_begun(count, now);
         if count > 0 {
-            self.tally.rare().forwarded += count as u64;
+            self.tally.others().forwarded += count as u64;
         }
     }
 

@@ -116,7 +116,7 @@ impl Queue {
         }
         let makes_room = held.is_some_and(|at| self.is_live(at, now));
         if let (false, Some(held)) = (makes_room, self.full(now, 1)) {
-            self.tally.rare().rejected_full += 1;
+            self.tally.others().rejected_full += 1;
             return Pushed::Full { held };
         }
         self.enter(now, floor, message, held)
@@ -143,7 +143,7 @@ impl Queue {
         if self.settings.maxlen != 0 {
             let added = self.count_added(now, messages);
             if let Some(held) = self.full(now, added) {
-                self.tally.rare().rejected_full += messages.len() as u64;
+                self.tally.others().rejected_full += messages.len() as u64;
                 return Err(NotPushed::Full(held));
             }
         }
@@ -170,7 +170,7 @@ impl Queue {
     }
 
     fn refused_id<'a>(&mut self) -> Pushed<'a> {
-        self.tally.rare().duplicates += 1;
+        self.tally.others().duplicates += 1;
         Pushed::Duplicate
     }
 

@@ -66,6 +66,6 @@ impl Queue {
             self.messages.set_error(at, None);
         }
         self.end_chain(at);
-        self.tally.rare().redriven += 1;
+        self.tally.others().redriven += 1;
     }
 }

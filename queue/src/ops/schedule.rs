@@ -90,7 +90,7 @@ impl Queue {
         }
         let makes_room = held.is_some_and(|at| self.is_live(at, now));
         if let (false, Some(held)) = (makes_room, self.full(now, 1)) {
-            self.tally.rare().rejected_full += 1;
+            self.tally.others().rejected_full += 1;
             return Scheduled::Full { held };
         }
         if let Some(at) = held {
