@@ -3,7 +3,6 @@
 //! A message is found by its sequence, which every message has, or by its name, which is unique among the messages that
 //! the queue holds. Clients refer to a named message by its name only.
 
-mod fetch;
 mod groups;
 
 use super::effect::Image;

@@ -13,7 +13,7 @@ mod bands;
 mod tests;
 
 use super::id::Sequence;
-use super::order::{Key, Keys, Whereabouts};
+use super::order::{Key, Keys};
 use super::time::UnixMs;
 use bands::{first_of, Band, Bands, NextDue};
 use std::cmp::Reverse;
@@ -95,11 +95,6 @@ impl Waiting {
 
     fn band(&self, priority: i8) -> Option<&Band> {
         self.bands.all().iter().find(|band| band.priority == priority)
-    }
-
-    /// About where this message is, for [`fetch`](super::order::fetch).
-    pub fn whereabouts(&self, priority: i8, due: UnixMs, sequence: Sequence) -> Option<Whereabouts<'_>> {
-        self.band(priority)?.keys.whereabouts(Key::at(due, sequence))
     }
 
     /// Whether it holds this message. O(log n).

@@ -2,7 +2,6 @@
 
 use super::super::effect::Image;
 use super::super::id::{Floor, Sequence};
-use super::super::order::FETCH_MAX;
 use super::super::origin::Origin;
 use super::super::record::{Phase, Record, StateKind, Ttl};
 use super::super::settings::Retries;
@@ -147,16 +146,13 @@ impl Queue {
                 return Err(NotPushed::Full(held));
             }
         }
-        for messages in messages.chunks(FETCH_MAX) {
-            self.fetch_named(messages.iter().filter_map(|message| message.name));
-            for message in messages {
-                let held = message.name.and_then(|name| self.messages.find_named(name));
-                sink(match held.filter(|_| !message.replace) {
-                    Some(at) => self.refuse_duplicate(at, now),
-                    None if self.is_refused_as_taken(message, now) => self.refused_id(),
-                    None => self.enter(now, floor, message, held),
-                });
-            }
+        for message in messages {
+            let held = message.name.and_then(|name| self.messages.find_named(name));
+            sink(match held.filter(|_| !message.replace) {
+                Some(at) => self.refuse_duplicate(at, now),
+                None if self.is_refused_as_taken(message, now) => self.refused_id(),
+                None => self.enter(now, floor, message, held),
+            });
         }
         Ok(())
     }
@@ -266,20 +262,7 @@ impl Queue {
 
     /// Applies the push of a batch. Returns how many of the messages replaced none.
     pub(crate) fn take_in_all(&mut self, now: UnixMs, images: &[Image<'_>]) -> usize {
-        let mut added = 0;
-        for images in images.chunks(FETCH_MAX) {
-            self.fetch_named(images.iter().filter_map(|image| image.name));
-            added += images.iter().filter(|image| !self.take_in(now, image)).count();
-        }
-        added
-    }
-
-    /// Loads what the replacement of messages with these names is going to touch into the cache. It changes nothing.
-    fn fetch_named<'a>(&self, names: impl Iterator<Item = &'a [u8]>) {
-        let places = self.messages.fetch_named(names);
-        if !places.is_empty() {
-            self.view.fetch(&self.messages, &places);
-        }
+        images.iter().filter(|image| !self.take_in(now, image)).count()
     }
 
     /// Applies a push: adds the message in place of one of the same name. Returns whether there was one.

@@ -11,20 +11,20 @@ use std::hint::black_box;
 
 /// The most keys that are worth loading at once: enough for their waits to overlap, and few enough that what was loaded
 /// is still cached when it is used.
-pub const FETCH_MAX: usize = 64;
+pub(super) const FETCH_MAX: usize = 64;
 
 /// The number of keys in a cache line of 64 bytes.
 const KEYS_A_LINE: usize = 4;
 
 /// About where a key is in a set: its leaf, and the position in that leaf, from 0 to 1.
 #[derive(Clone, Copy, Debug)]
-pub struct Whereabouts<'a> {
-    pub(super) leaf: &'a Leaf,
-    pub(super) share: f64,
+pub(super) struct Whereabouts<'a> {
+    pub leaf: &'a Leaf,
+    pub share: f64,
 }
 
 /// Loads the keys around these places, of which there are [`FETCH_MAX`] at most.
-pub fn fetch<'a>(places: impl Iterator<Item = Whereabouts<'a>>) {
+pub(super) fn fetch<'a>(places: impl Iterator<Item = Whereabouts<'a>>) {
     let places: SmallVec<[Whereabouts<'_>; FETCH_MAX]> = places.collect();
     black_box(places.iter().map(|place| place.leaf.0.len()).sum::<usize>());
     for nth in (0..GUESS_WIDTH).step_by(KEYS_A_LINE).chain([GUESS_WIDTH - 1]) {

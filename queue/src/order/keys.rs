@@ -3,7 +3,6 @@
 // Every index below comes from a search in the same vector, or is checked next to its use.
 #![allow(clippy::indexing_slicing)]
 
-use super::fetch::Whereabouts;
 use super::node::{Leaf, LEAF_MAX};
 use super::tree::Tree;
 use super::Key;
@@ -113,15 +112,6 @@ impl Keys {
     /// Whether the key is in the set.
     pub fn contains(&self, key: Key) -> bool {
         self.iter_after(key.just_before()).next() == Some(key)
-    }
-
-    /// About where `key` is, for [`fetch`]; `None` if the set is small.
-    #[inline]
-    pub fn whereabouts(&self, key: Key) -> Option<Whereabouts<'_>> {
-        match &self.0 {
-            Root::Leaf(_) => None,
-            Root::Tree(tree) => Some(tree.whereabouts(key)),
-        }
     }
 
     /// The number of keys <= `key`.

@@ -19,10 +19,8 @@ mod node;
 mod tests;
 mod tree;
 
-pub use fetch::{fetch, Whereabouts, FETCH_MAX};
 pub use key::Key;
 pub use keys::Keys;
-pub use tree::FAR;
 
 use std::mem::size_of;
 
@@ -82,12 +80,6 @@ impl OrderedKeys {
     /// Whether the key is in the set.
     pub fn contains(&self, key: Key) -> bool {
         self.0.as_ref().is_some_and(|keys| keys.contains(key))
-    }
-
-    /// About where `key` is, for [`fetch`]; `None` if the set is small.
-    #[inline]
-    pub fn whereabouts(&self, key: Key) -> Option<Whereabouts<'_>> {
-        self.0.as_ref()?.whereabouts(key)
     }
 
     /// The number of keys <= `key`.

@@ -17,9 +17,9 @@ use std::mem::size_of;
 
 /// The number of buffered keys that are inserted at once.
 const NEWCOMERS_MAX: usize = FETCH_MAX;
-/// A tree of fewer keys fits into some cache, so it gains nothing from a buffer, or from [`super::fetch`]. The limit is
+/// A tree of fewer keys fits into some cache, so it gains nothing from a buffer, or from [`fetch`]. The limit is
 /// low in debug builds, since the sets of tests are small.
-pub const FAR: usize = if cfg!(debug_assertions) { 200 } else { 128 * 1024 };
+const FAR: usize = if cfg!(debug_assertions) { 200 } else { 128 * 1024 };
 
 /// The root: inner nodes with a lower bound for each, and the buffered keys.
 #[derive(Debug, Default)]

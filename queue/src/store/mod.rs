@@ -13,7 +13,6 @@
 mod aside;
 mod deliveries;
 mod directory;
-mod fetch;
 mod header;
 mod packing;
 mod segment;

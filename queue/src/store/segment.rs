@@ -230,20 +230,6 @@ impl Segment {
         None
     }
 
-    /// Reads the header that [`Segment::find`] looks at first, so that it is cached.
-    #[inline]
-    pub fn touch_header(&self, sequence: Sequence, first: u64, last: u64) -> u64 {
-        let room = self.headers.len().saturating_sub(1);
-        let index = guess(room, sequence.0.saturating_sub(first), last.saturating_sub(sequence.0));
-        self.headers.get(index).map_or(0, Header::low)
-    }
-
-    /// Reads the first byte of a message, so that it is cached.
-    #[inline]
-    pub fn touch_bytes(&self, index: usize) -> u8 {
-        self.data.get(self.span(index).start).copied().unwrap_or_default()
-    }
-
     /// The lower bits of a sequence as a header of this segment has them; `None` if this segment cannot have it.
     #[inline]
     fn low_of(&self, sequence: Sequence) -> Option<u64> {

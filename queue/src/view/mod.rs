@@ -12,7 +12,6 @@
 //! Only the operations of [`View`] change where a message stands. Its fields are private, and [`View::check`] verifies
 //! its invariants.
 
-mod fetch;
 mod groups;
 mod look;
 mod time;
