@@ -9,7 +9,7 @@
 
 use super::id::{Id, Sequence};
 use super::memory::{given, of_tree};
-use super::messages::hash_of;
+use super::name_index::{NameHash, NameIndex};
 use super::order::{Key, OrderedKeys};
 use super::spans::Spans;
 use super::time::UnixMs;
@@ -53,8 +53,7 @@ impl DoneMessage<'_> {
 #[derive(Debug, Default)]
 pub(super) struct Done {
     entries: BTreeMap<Sequence, Entry>,
-    /// Those with a name, by (hash of the name, sequence).
-    names: OrderedKeys,
+    names: NameIndex<Sequence>,
     /// All of them by (done, sequence).
     ages: OrderedKeys,
     /// All of them by (until, sequence).
@@ -132,7 +131,7 @@ impl Done {
     /// Adds a message whose sequence and name no other has. O(log n).
     pub fn insert(&mut self, message: &DoneMessage<'_>) {
         if let Some(name) = message.name {
-            self.names.insert(Key::hashed(hash_of(name), message.sequence));
+            self.names.insert(name, message.sequence);
         }
         self.ages.insert(Key::at(message.done, message.sequence));
         self.ends.insert(Key::at(message.until, message.sequence));
@@ -147,7 +146,7 @@ impl Done {
         self.bytes -= given(entry.bytes.len());
         let message = entry.message(sequence);
         if let Some(name) = message.name {
-            self.names.remove(Key::hashed(hash_of(name), sequence));
+            self.names.remove(name, sequence);
         }
         self.ages.remove(Key::at(entry.done, sequence));
         self.ends.remove(Key::at(entry.until, sequence));
@@ -169,10 +168,7 @@ impl Done {
 
     /// The message with this name. O(log n).
     pub fn find_named(&self, name: &[u8]) -> Option<DoneMessage<'_>> {
-        let hash = hash_of(name);
-        let before = hash.checked_sub(1).map(|less| Key::hashed(less, Sequence(u64::MAX)));
-        let candidates = self.names.iter_after(before).take_while(|key| key.hash() == hash);
-        candidates.filter_map(|key| self.get(key.sequence())).find(|message| message.name == Some(name))
+        self.names.find(name, |sequence| self.get(sequence).filter(|message| message.name == Some(name)))
     }
 
     /// The message whose time ends first, as (until, sequence). O(1).
@@ -201,9 +197,9 @@ impl Done {
         below.rev().map(|(sequence, entry)| entry.message(*sequence))
     }
 
-    /// The named messages after `key`, ordered by the hash of their names.
-    pub fn names_after(&self, key: Option<Key>) -> impl Iterator<Item = Key> + '_ {
-        self.names.iter_after(key)
+    /// The named messages behind a hash, ordered by the hash of their names.
+    pub fn names_behind(&self, hash: Option<NameHash>) -> impl Iterator<Item = (NameHash, Sequence)> + '_ {
+        self.names.iter_behind(hash)
     }
 
     /// The messages in `spans`, in push order. O(m log n).
@@ -230,13 +226,7 @@ impl Done {
     /// The number of bytes on the heap, an estimate. O(n / 64).
     pub fn heap_bytes(&self) -> usize {
         let entries = of_tree(self.len(), size_of::<(Sequence, Entry)>()) + self.bytes;
-        entries + [&self.names, &self.ages, &self.ends].into_iter().map(OrderedKeys::heap_bytes).sum::<usize>()
-    }
-
-    /// The number of allocations to free, an estimate.
-    pub fn allocations(&self) -> usize {
-        let orders = [&self.names, &self.ages, &self.ends].into_iter().filter(|keys| !keys.is_empty());
-        self.len() * 9 / 8 + orders.map(OrderedKeys::allocations).sum::<usize>()
+        entries + self.names.heap_bytes() + self.ages.heap_bytes() + self.ends.heap_bytes()
     }
 
     /// Checks that each message stands in its orders, and nothing else does. O(n log n), for tests.

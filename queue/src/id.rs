@@ -284,6 +284,10 @@ impl Default for IdBuffer {
     }
 }
 
+/// A group of one queue. The number is local to a server and is used again after the last message of the group is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct GroupId(pub u32);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,9 +10,8 @@
 //! the ids by the hash of their names, about fifty in each, and are searched from front to back: a pointer for each id
 //! would take more than the search costs.
 
-use super::id::Sequence;
 use super::memory::{given, of_tree};
-use super::messages::hash_of;
+use super::name_index::NameHash;
 use super::order::{Key, OrderedKeys};
 use super::time::UnixMs;
 use std::collections::BTreeMap;
@@ -38,9 +37,9 @@ pub(super) struct Known(Vec<Ids>);
 #[derive(Debug, Default)]
 struct Ids {
     /// The ids, in leaves by the least hash that a name in the leaf may have.
-    leaves: BTreeMap<u64, Vec<u8>>,
+    leaves: BTreeMap<NameHash, Vec<u8>>,
     /// The same ids as (accepted, hash of the name).
-    times: OrderedKeys,
+    times: OrderedKeys<UnixMs, NameHash>,
     /// The ids that were accepted by this instant are forgotten: they only wait to be freed.
     forgotten: Option<UnixMs>,
 }
@@ -57,7 +56,7 @@ pub struct KnownId<'a> {
 impl Known {
     /// When the id was accepted; `None` if it was forgotten or never known. O(log n).
     pub fn accepted(&self, name: &[u8]) -> Option<UnixMs> {
-        let hash = hash_of(name);
+        let hash = NameHash::of(name);
         self.0.iter().find_map(|ids| ids.accepted(name, hash).filter(|accepted| ids.remember(*accepted)))
     }
 
@@ -76,7 +75,7 @@ impl Known {
 
     /// Removes an id, and returns whether it was known. O(log n).
     pub fn remove(&mut self, name: &[u8]) -> bool {
-        let hash = hash_of(name);
+        let hash = NameHash::of(name);
         let mut known = false;
         for ids in &mut self.0 {
             if let Some(accepted) = ids.accepted(name, hash) {
@@ -90,7 +89,7 @@ impl Known {
     /// Forgets the ids that were accepted by `instant`. O(1).
     pub fn forget_up_to(&mut self, instant: UnixMs) {
         for ids in &mut self.0 {
-            if ids.times.first().is_some_and(|first| first.time() <= instant) {
+            if ids.times.first().is_some_and(|first| first.major() <= instant) {
                 ids.forgotten = ids.forgotten.max(Some(instant));
             }
         }
@@ -106,12 +105,12 @@ impl Known {
     pub fn sweep(&mut self, mut budget: usize) {
         for ids in &mut self.0 {
             while let Some(forgotten) = ids.forgotten {
-                match ids.times.first().filter(|first| first.time() <= forgotten) {
+                match ids.times.first().filter(|first| first.major() <= forgotten) {
                     None => ids.forgotten = None,
                     Some(_) if budget == 0 => return,
                     Some(first) => {
                         budget -= 1;
-                        ids.remove(first.time(), first.hash_of_name(), None);
+                        ids.remove(first.major(), first.minor(), None);
                     }
                 }
             }
@@ -127,7 +126,7 @@ impl Known {
     /// The number of ids that were accepted after `instant` and not forgotten. O(log n).
     pub fn count_after(&self, instant: Option<UnixMs>) -> usize {
         let after = |ids: &Ids| {
-            let gone = instant.max(ids.forgotten).map_or(0, |instant| ids.times.rank(Key::end_of(instant)));
+            let gone = instant.max(ids.forgotten).map_or(0, |instant| ids.times.rank(Key::last_of(instant)));
             ids.times.len() - gone
         };
         self.0.iter().map(after).sum()
@@ -148,11 +147,6 @@ impl Known {
         self.0.capacity() * size_of::<Ids>() + self.0.iter().map(Ids::heap_bytes).sum::<usize>()
     }
 
-    /// The number of allocations to free, an estimate.
-    pub fn allocations(&self) -> usize {
-        self.0.iter().map(|ids| ids.leaves.len() * 9 / 8 + ids.times.allocations()).sum()
-    }
-
     /// Checks that every id is where its hash says, once, and in the order of acceptance. O(n log n), for tests.
     pub fn check(&self) -> Result<(), &'static str> {
         let mut seen = Vec::new();
@@ -162,11 +156,11 @@ impl Known {
             for (least, leaf) in &ids.leaves {
                 let above = above.next();
                 for id in entries(leaf) {
-                    let hash = hash_of(id.name);
+                    let hash = NameHash::of(id.name);
                     if hash < *least || above.is_some_and(|above| hash >= above) {
                         return Err("a known id is in the wrong leaf");
                     }
-                    if !ids.times.contains(Key::of_id(id.accepted, hash)) {
+                    if !ids.times.contains(Key::new(id.accepted, hash)) {
                         return Err("a known id is not in the order of acceptance");
                     }
                     count += 1;
@@ -190,18 +184,6 @@ impl Known {
     }
 }
 
-impl Key {
-    /// The key of a known id.
-    fn of_id(accepted: UnixMs, hash: u64) -> Key {
-        Key::at(accepted, Sequence(hash))
-    }
-
-    /// The hash in the key of a known id.
-    fn hash_of_name(self) -> u64 {
-        self.sequence().0
-    }
-}
-
 impl Ids {
     /// Whether an id that was accepted then is not forgotten.
     fn remember(&self, accepted: UnixMs) -> bool {
@@ -209,11 +191,11 @@ impl Ids {
     }
 
     /// The leaf in which a name with this hash stands.
-    fn leaf(&self, hash: u64) -> Option<&Vec<u8>> {
+    fn leaf(&self, hash: NameHash) -> Option<&Vec<u8>> {
         self.leaves.range(..=hash).next_back().map(|(_, leaf)| leaf)
     }
 
-    fn accepted(&self, name: &[u8], hash: u64) -> Option<UnixMs> {
+    fn accepted(&self, name: &[u8], hash: NameHash) -> Option<UnixMs> {
         entries(self.leaf(hash)?).find(|id| id.name == name).map(|id| id.accepted)
     }
 
@@ -223,10 +205,10 @@ impl Ids {
     }
 
     fn insert(&mut self, id: KnownId<'_>) {
-        let hash = hash_of(id.name);
-        self.times.insert(Key::of_id(id.accepted, hash));
+        let hash = NameHash::of(id.name);
+        self.times.insert(Key::new(id.accepted, hash));
         if self.leaves.is_empty() {
-            self.leaves.insert(0, Vec::new());
+            self.leaves.insert(NameHash(0), Vec::new());
         }
         let Some((least, leaf)) = self.leaves.range_mut(..=hash).next_back() else { return };
         let size = TIME_BYTES + 1 + id.name.len();
@@ -246,15 +228,15 @@ impl Ids {
     }
 
     /// Moves the upper half of a leaf to one of its own.
-    fn divide(&mut self, least: u64) {
+    fn divide(&mut self, least: NameHash) {
         let Some(leaf) = self.leaves.get_mut(&least) else { return };
-        let mut hashes: Vec<u64> = entries(leaf).map(|id| hash_of(id.name)).collect();
+        let mut hashes: Vec<NameHash> = entries(leaf).map(|id| NameHash::of(id.name)).collect();
         hashes.sort_unstable();
         let middle = hashes.get(hashes.len() / 2).copied().unwrap_or_default();
         let [mut lower, mut upper] = [Vec::with_capacity(LEAF_BYTES), Vec::with_capacity(LEAF_BYTES)];
         let mut rest = &leaf[..];
         while let Some((id, entry, behind)) = first_entry(rest) {
-            let half = if hash_of(id.name) < middle { &mut lower } else { &mut upper };
+            let half = if NameHash::of(id.name) < middle { &mut lower } else { &mut upper };
             half.extend_from_slice(entry);
             rest = behind;
         }
@@ -270,12 +252,12 @@ impl Ids {
     }
 
     /// Removes the id with this name, or whichever was accepted then and has this hash.
-    fn remove(&mut self, accepted: UnixMs, hash: u64, name: Option<&[u8]>) {
-        self.times.remove(Key::of_id(accepted, hash));
+    fn remove(&mut self, accepted: UnixMs, hash: NameHash, name: Option<&[u8]>) {
+        self.times.remove(Key::new(accepted, hash));
         let Some((least, leaf)) = self.leaves.range_mut(..=hash).next_back() else { return };
         let is_meant = |id: &KnownId<'_>| match name {
             Some(name) => id.name == name,
-            None => id.accepted == accepted && hash_of(id.name) == hash,
+            None => id.accepted == accepted && NameHash::of(id.name) == hash,
         };
         let mut at = 0;
         let found = entries(leaf).find(|id| {
@@ -295,7 +277,7 @@ impl Ids {
     }
 
     /// Merges a sparse leaf with the one before it, if both fit in one with room to grow.
-    fn merge(&mut self, least: u64) {
+    fn merge(&mut self, least: NameHash) {
         let Some(leaf) = self.leaves.get(&least) else { return };
         let size = leaf.len();
         let before = self.leaves.range(..least).next_back().map(|(first, before)| (*first, before.len()));
@@ -312,7 +294,7 @@ impl Ids {
                 self.leaves.remove(&least);
                 // The next leaf becomes the first, for all smaller hashes too.
                 if let Some((_, next)) = self.leaves.pop_first() {
-                    self.leaves.insert(0, next);
+                    self.leaves.insert(NameHash(0), next);
                 }
             }
             _ => {}
@@ -321,7 +303,7 @@ impl Ids {
 
     fn heap_bytes(&self) -> usize {
         let leaves = self.leaves.values().map(|leaf| given(leaf.capacity())).sum::<usize>();
-        self.times.heap_bytes() + leaves + of_tree(self.leaves.len(), size_of::<(u64, Vec<u8>)>())
+        self.times.heap_bytes() + leaves + of_tree(self.leaves.len(), size_of::<(NameHash, Vec<u8>)>())
     }
 }
 
@@ -348,7 +330,7 @@ fn entries(leaf: &[u8]) -> impl Iterator<Item = KnownId<'_>> {
 
 /// The ids by the hash of their names.
 fn sorted(mut ids: Vec<KnownId<'_>>) -> Vec<KnownId<'_>> {
-    ids.sort_by_cached_key(|id| (hash_of(id.name), id.name));
+    ids.sort_by_cached_key(|id| (NameHash::of(id.name), id.name));
     ids
 }
 

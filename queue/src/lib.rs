@@ -39,6 +39,7 @@ pub mod id;
 mod known;
 mod memory;
 mod messages;
+mod name_index;
 mod news;
 mod ops;
 pub mod order;

@@ -6,23 +6,21 @@
 mod groups;
 
 use super::effect::Image;
-use super::groups::{GroupId, GroupNames, Membership};
-use super::id::{Id, Receipt, Sequence};
-use super::order::{Key, OrderedKeys};
+use super::groups::{GroupNames, Membership};
+use super::id::{GroupId, Id, Receipt, Sequence};
+use super::name_index::{NameHash, NameIndex};
 use super::origin::Origin;
 use super::record::{Phase, Record};
 use super::recurring::Recurring;
 use super::spans::Spans;
 use super::store::{At, Bytes, Leaving, Placement, Store};
 use super::time::{DurationMs, UnixMs};
-use std::hash::Hasher;
 
 /// The messages of a queue.
 #[derive(Debug, Default)]
 pub(super) struct Messages {
     store: Store,
-    /// Named messages, by (hash of the name, sequence).
-    names: OrderedKeys,
+    names: NameIndex<Sequence>,
     /// Whether a message was ever marked as given back. Few queues have such messages, and the others need not look at
     /// the mark of each message.
     marked: bool,
@@ -53,7 +51,7 @@ impl Messages {
     pub fn add(&mut self, record: &Record, bytes: Bytes<'_>, group: Option<Membership<'_>>) {
         self.store(record, bytes, group);
         if let Some(name) = bytes.name {
-            self.names.insert(Key::hashed(hash_of(name), record.sequence));
+            self.names.insert(name, record.sequence);
         }
     }
 
@@ -72,11 +70,10 @@ impl Messages {
     /// the view. O(log n).
     pub fn replace(&mut self, at: At, image: &Image<'_>, group: Option<Membership<'_>>) {
         let before = self.store.sequence(at);
-        let hash = image.name.map(hash_of);
         self.discard(at);
         self.store(&image.record, Bytes::from(image), group);
-        if let Some(hash) = hash {
-            self.names.replace(Key::hashed(hash, before), Key::hashed(hash, image.record.sequence));
+        if let Some(name) = image.name {
+            self.names.replace(name, before, image.record.sequence);
         }
         self.add_aside(image);
     }
@@ -99,7 +96,7 @@ impl Messages {
     pub fn remove(&mut self, at: At) {
         if self.is_named(at) {
             if let Some(name) = self.store.bytes(at).name {
-                self.names.remove(Key::hashed(hash_of(name), self.store.sequence(at)));
+                self.names.remove(name, self.store.sequence(at));
             }
         }
         self.discard(at);
@@ -123,11 +120,9 @@ impl Messages {
         if self.names.is_empty() {
             return;
         }
-        let named = self.store.iter_after(None).filter_map(|at| {
-            let name = self.store.bytes(at).name?;
-            Some(Key::hashed(hash_of(name), self.store.sequence(at)))
-        });
-        self.names = OrderedKeys::from_unsorted(named.collect());
+        let all = self.store.iter_after(None);
+        self.names =
+            NameIndex::of_all(all.filter_map(|at| Some((self.store.bytes(at).name?, self.store.sequence(at)))));
     }
 
     /// The place of the message that `id` refers to; `None` if there is none. O(log n).
@@ -152,12 +147,8 @@ impl Messages {
 
     /// The place of the message with this name; `None` if there is none. O(log n).
     pub fn find_named(&self, name: &[u8]) -> Option<At> {
-        let hash = hash_of(name);
-        let before = hash.checked_sub(1).map(|less| Key::hashed(less, Sequence(u64::MAX)));
-        let candidates = self.names.iter_after(before).take_while(|key| key.hash() == hash);
-        candidates
-            .filter_map(|key| self.store.locate(key.sequence()))
-            .find(|at| self.store.bytes(*at).name == Some(name))
+        self.names
+            .find(name, |sequence| self.store.locate(sequence).filter(|at| self.store.bytes(*at).name == Some(name)))
     }
 
     /// The place of the message with `sequence`. O(log n), and O(1) for the one behind the last one found.
@@ -393,21 +384,15 @@ impl Messages {
         self.store.iter_before(before)
     }
 
-    /// The named messages after `key`, ordered by the hash of their names.
-    pub fn names_after(&self, key: Option<Key>) -> impl Iterator<Item = Key> + '_ {
-        self.names.iter_after(key)
+    /// The named messages behind a hash, ordered by the hash of their names.
+    pub fn names_behind(&self, hash: Option<NameHash>) -> impl Iterator<Item = (NameHash, Sequence)> + '_ {
+        self.names.iter_behind(hash)
     }
 
     /// The number of bytes on the heap. O(n / 64).
     pub fn heap_bytes(&self) -> usize {
         let groups = self.groups.as_ref().map_or(0, |groups| size_of::<GroupNames>() + groups.heap_bytes());
         self.store.heap_bytes() + self.names.heap_bytes() + groups
-    }
-
-    /// The number of allocations to free, an estimate.
-    pub fn allocations(&self) -> usize {
-        let groups = self.groups.as_ref().map_or(0, |groups| groups.allocations());
-        groups + self.store.allocations() + if self.names.is_empty() { 0 } else { self.names.allocations() }
     }
 
     /// Checks that each name leads to its message and that each message is found by its sequence. O(n log n), for
@@ -454,11 +439,4 @@ impl Messages {
             None => Ok(()),
         }
     }
-}
-
-/// SipHash with a fixed key, since the cursor of a scan contains such hashes. Nobody can make it collide in bulk.
-pub(super) fn hash_of(name: &[u8]) -> u64 {
-    let mut hasher = std::hash::DefaultHasher::new();
-    hasher.write(name);
-    hasher.finish()
 }

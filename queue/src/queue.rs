@@ -156,13 +156,6 @@ impl Queue {
             + forwarding
     }
 
-    /// The number of allocations to free, an estimate. O(priorities in use).
-    pub fn allocations(&self) -> usize {
-        let known = self.extras.known.as_ref().map_or(0, |known| known.allocations());
-        let done = self.extras.done.as_ref().map_or(0, |done| done.allocations());
-        self.messages.allocations() + self.view.allocations() + known + done
-    }
-
     /// Checks that the messages, their names and their orders agree, for every message. The error names what does not.
     /// O(n log n), for tests, and for debug builds after each command.
     pub fn check(&self) -> Result<(), &'static str> {

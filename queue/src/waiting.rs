@@ -263,10 +263,6 @@ impl Waiting {
         beside + self.bands.all().iter().map(|band| band.keys.heap_bytes()).sum::<usize>()
     }
 
-    pub fn allocations(&self) -> usize {
-        self.bands.all().iter().map(|band| band.keys.allocations()).sum()
-    }
-
     /// Checks that the counts agree with the sets, that the bands are in order, and that none is empty. O(n), for
     /// tests.
     pub fn check(&self) -> Result<(), &'static str> {

@@ -16,8 +16,8 @@ use std::thread::{self, ThreadId};
 use super::held::Held;
 use crate::module_api::guard::guard;
 
-/// A queue with fewer allocations than this is freed immediately, which takes at most half a millisecond.
-const LARGE: usize = 4096;
+/// A queue that takes less memory than this is freed immediately, which takes at most half a millisecond.
+const LARGE_BYTES: usize = 1024 * 1024;
 
 /// The queue for which the server last asked for the effort to free it. The server would free it in the background if
 /// the effort were large.
@@ -47,7 +47,7 @@ pub fn dispose(mut held: Box<Held>) {
     // On any other thread the server is freeing a whole database.
     let on_main = MAIN.get() == Some(&thread::current().id());
     let may_wait = on_main && ptr::eq(ASKED.swap(ptr::null_mut(), Relaxed), &raw const *held);
-    if !may_wait || held.queue.allocations() < LARGE {
+    if !may_wait || held.queue.heap_bytes() < LARGE_BYTES {
         return drop(held);
     }
     match THREAD.get_or_init(start) {

@@ -54,7 +54,7 @@ impl Line {
     /// Removes a key. Returns whether it was in the set.
     pub fn remove(&mut self, key: Key) -> bool {
         if self.first == Some(key) {
-            self.first = self.rest.pop_first(Key::hashed(u64::MAX, super::super::id::Sequence(u64::MAX)));
+            self.first = self.rest.pop_first(Key::end_of(super::super::time::UnixMs::MAX));
             return true;
         }
         self.rest.remove(key)

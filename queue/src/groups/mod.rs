@@ -36,6 +36,7 @@ pub(super) use names::{GroupNames, Membership};
 pub(super) use standing::Standing;
 pub(super) use upcoming::{Pops, Upcoming};
 
+use super::id::GroupId;
 use super::settings::{GroupOrder, Settings};
 use super::time::UnixMs;
 
@@ -46,10 +47,6 @@ pub const GROUP_NAME_MAX: usize = 255;
 pub fn is_group_name(name: &[u8]) -> bool {
     (1..=GROUP_NAME_MAX).contains(&name.len())
 }
-
-/// A group of one queue. The number is local to a server and is used again after the last message of the group is gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct GroupId(pub u32);
 
 /// The settings that groups follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

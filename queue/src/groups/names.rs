@@ -4,10 +4,8 @@
 //! all servers have the same groups and the same turns. A group that has lost its last message ends with the effect that
 //! removed it: the order in which one effect removes and adds messages then does not matter.
 
-use super::super::id::Sequence;
 use super::super::memory::{given, of_tree};
-use super::super::messages::hash_of;
-use super::super::order::{Key, OrderedKeys};
+use super::super::name_index::{NameHash, NameIndex};
 use super::super::time::UnixMs;
 use super::slab::Slab;
 use super::{last_turn_at, place_in_round, turn_at, GroupId, GroupLimits};
@@ -22,8 +20,7 @@ pub(crate) struct GroupNames {
     /// The numbers below `next` that are free.
     free: BinaryHeap<Reverse<u32>>,
     next: u32,
-    /// The groups by (hash of the name, number).
-    index: OrderedKeys,
+    index: NameIndex<GroupId>,
     /// The group that was joined last: the next message is often of the same one.
     joined: u32,
     /// The last turn that was given. Zero if groups do not take turns, as all turns are then.
@@ -91,7 +88,7 @@ impl GroupNames {
             entries: Slab::default(),
             free: BinaryHeap::new(),
             next: 0,
-            index: OrderedKeys::default(),
+            index: NameIndex::default(),
             joined: 0,
             last: 0,
             ungrouped: 0,
@@ -132,7 +129,7 @@ impl GroupNames {
         if let Some(entry) = self.entries.occupy(number) {
             *entry = Entry { name: of.name.into(), members: 0, turn };
         }
-        self.index.insert(Key::hashed(hash_of(of.name), Sequence(number.into())));
+        self.index.insert(of.name, GroupId(number));
         GroupId(number)
     }
 
@@ -151,7 +148,7 @@ impl GroupNames {
             let Some(entry) = self.entries.get(id.0).filter(|entry| entry.members == 0 && entry.is_used()) else {
                 continue;
             };
-            self.index.remove(Key::hashed(hash_of(&entry.name), Sequence(id.0.into())));
+            self.index.remove(&entry.name, id);
             self.entries.vacate(id.0);
             self.claims.remove(&Some(id));
             self.free.push(Reverse(id.0));
@@ -178,10 +175,7 @@ impl GroupNames {
 
     /// The group with this name. O(log n).
     pub fn find(&self, name: &[u8]) -> Option<GroupId> {
-        let hash = hash_of(name);
-        let before = hash.checked_sub(1).map(|less| Key::hashed(less, Sequence(u64::MAX)));
-        let candidates = self.index.iter_after(before).take_while(|key| key.hash() == hash);
-        candidates.map(group_of).find(|id| self.name(*id) == name)
+        self.index.find(name, |id| (self.name(id) == name).then_some(id))
     }
 
     pub fn name(&self, id: GroupId) -> &[u8] {
@@ -189,9 +183,8 @@ impl GroupNames {
     }
 
     /// The groups by the hash of their names, from the one behind `hash` on.
-    pub fn iter_behind(&self, hash: Option<u64>) -> impl Iterator<Item = (u64, GroupId)> + '_ {
-        let start = hash.map(|hash| Key::hashed(hash, Sequence(u64::MAX)));
-        self.index.iter_after(start).map(|key| (key.hash(), group_of(key)))
+    pub fn iter_behind(&self, hash: Option<NameHash>) -> impl Iterator<Item = (NameHash, GroupId)> + '_ {
+        self.index.iter_behind(hash)
     }
 
     /// The last turn of a group, or of the messages without one.
@@ -341,10 +334,6 @@ impl GroupNames {
             + of_tree(self.claims.len(), size_of::<(Option<GroupId>, Claim)>())
     }
 
-    pub fn allocations(&self) -> usize {
-        self.entries.used() + self.index.allocations()
-    }
-
     /// Checks that each group has as many members as `members` says, and that it is found by its name. O(n log n).
     pub fn check(&self, members: impl Iterator<Item = GroupId>) -> Result<(), &'static str> {
         let mut counts = vec![0usize; self.next as usize];
@@ -373,8 +362,4 @@ impl GroupNames {
         }
         Ok(())
     }
-}
-
-fn group_of(key: Key) -> GroupId {
-    GroupId(key.sequence().0 as u32)
 }

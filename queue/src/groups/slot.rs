@@ -4,6 +4,7 @@ use super::super::order::{Key, OrderedKeys};
 use super::super::record::StateKind;
 use super::super::time::UnixMs;
 use super::line::Line;
+use super::turns::Turn;
 
 /// The messages of one group. Waiting messages stand under (due, sequence), and are ordered by it.
 #[derive(Debug, Default)]
@@ -37,8 +38,8 @@ pub(super) struct Head {
 
 impl Head {
     /// Its key in the order of turns.
-    pub fn turn_key(&self) -> Key {
-        Key::hashed(self.turn, self.key.sequence())
+    pub fn turn_key(&self) -> Key<Turn> {
+        Key::new(Turn(self.turn), self.key.sequence())
     }
 }
 

@@ -3,6 +3,7 @@
 mod look;
 mod rebuild;
 
+use super::super::id::Sequence;
 use super::super::messages::Messages;
 use super::super::order::Key;
 use super::super::record::Record;
@@ -315,17 +316,18 @@ impl Standing {
 
 /// Delivery.
 impl Standing {
-    /// The head that is delivered first of those that are due by `now`: its priority, its key among the turns if groups
-    /// take turns, and otherwise by due time. O(priorities in use).
+    /// The head that is delivered first of those that are due by `now`: its priority, its turn if groups take turns and
+    /// its due time otherwise, and its sequence. O(priorities in use).
     #[inline]
-    pub fn first(&self, now: UnixMs) -> Option<(i8, Key)> {
+    pub fn first(&self, now: UnixMs) -> Option<(i8, u64, Sequence)> {
         let first_due = || self.heads.first_due(now);
         if !self.by_turn {
-            return first_due();
+            return first_due().map(|(priority, key)| (priority, key.time().as_ms(), key.sequence()));
         }
         // After the clock has stepped back, a turn may lie in the future; its group waits for no other then.
-        let late = || first_due().map(|(priority, key)| (priority, Key::hashed(u64::MAX, key.sequence())));
-        self.turns.first(last_turn_at(now)).or_else(late)
+        let late = || first_due().map(|(priority, key)| (priority, u64::MAX, key.sequence()));
+        let first = self.turns.first(last_turn_at(now));
+        first.map(|(priority, key)| (priority, key.major().0, key.sequence())).or_else(late)
     }
 
     /// When the turn of the messages without a group comes, whose first one is due at `due`; the due time if groups take no

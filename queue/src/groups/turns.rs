@@ -1,15 +1,21 @@
 //! The order of the heads when groups take turns: by priority, and among equal priorities by when the group's turn came.
 
-use super::super::order::{Key, OrderedKeys};
+use super::super::order::{word, Key, OrderedKeys};
 use std::cmp::Reverse;
+
+/// When the turn of a group comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Turn(pub u64);
+
+word!(Turn);
 
 /// The heads of all groups, by (priority, turn, sequence).
 #[derive(Debug, Default)]
-pub(super) struct Turns(Vec<(i8, OrderedKeys)>);
+pub(super) struct Turns(Vec<(i8, OrderedKeys<Turn>)>);
 
 impl Turns {
     /// Adds a head. O(log n).
-    pub fn insert(&mut self, priority: i8, key: Key) {
+    pub fn insert(&mut self, priority: i8, key: Key<Turn>) {
         let place = self.0.binary_search_by_key(&Reverse(priority), |(priority, _)| Reverse(*priority));
         let at = place.unwrap_or_else(|at| {
             self.0.insert(at, (priority, OrderedKeys::default()));
@@ -21,7 +27,7 @@ impl Turns {
     }
 
     /// Removes a head. Returns whether it was there. O(log n).
-    pub fn remove(&mut self, priority: i8, key: Key) -> bool {
+    pub fn remove(&mut self, priority: i8, key: Key<Turn>) -> bool {
         let Ok(at) = self.0.binary_search_by_key(&Reverse(priority), |(priority, _)| Reverse(*priority)) else {
             return false;
         };
@@ -34,15 +40,15 @@ impl Turns {
     }
 
     /// The first head whose turn has come by `horizon`. O(priorities in use).
-    pub fn first(&self, horizon: u64) -> Option<(i8, Key)> {
+    pub fn first(&self, horizon: u64) -> Option<(i8, Key<Turn>)> {
         let firsts = self.0.iter().filter_map(|(priority, keys)| Some((*priority, keys.first()?)));
-        firsts.into_iter().find(|(_, key)| key.hash() <= horizon)
+        firsts.into_iter().find(|(_, key)| key.major() <= Turn(horizon))
     }
 
     /// The heads whose turn has come by `horizon`, in their order.
-    pub fn iter(&self, horizon: u64) -> impl Iterator<Item = (i8, Key)> + '_ {
+    pub fn iter(&self, horizon: u64) -> impl Iterator<Item = (i8, Key<Turn>)> + '_ {
         self.0.iter().flat_map(move |(priority, keys)| {
-            keys.iter_after(None).take_while(move |key| key.hash() <= horizon).map(|key| (*priority, key))
+            keys.iter_after(None).take_while(move |key| key.major() <= Turn(horizon)).map(|key| (*priority, key))
         })
     }
 
@@ -50,12 +56,12 @@ impl Turns {
         self.0.iter().map(|(_, keys)| keys.len()).sum()
     }
 
-    pub fn contains(&self, priority: i8, key: Key) -> bool {
+    pub fn contains(&self, priority: i8, key: Key<Turn>) -> bool {
         self.0.iter().any(|(band, keys)| *band == priority && keys.contains(key))
     }
 
     pub fn heap_bytes(&self) -> usize {
-        self.0.capacity() * size_of::<(i8, OrderedKeys)>()
+        self.0.capacity() * size_of::<(i8, OrderedKeys<Turn>)>()
             + self.0.iter().map(|(_, keys)| keys.heap_bytes()).sum::<usize>()
     }
 }

@@ -53,7 +53,7 @@ pub(crate) struct Upcoming<'a> {
     now: UnixMs,
     ungrouped: Peekable<Box<dyn Iterator<Item = (i8, Key)> + 'a>>,
     /// The heads as they stand.
-    heads: Peekable<Box<dyn Iterator<Item = (i8, Key)> + 'a>>,
+    heads: Peekable<Box<dyn Iterator<Item = Sequence> + 'a>>,
     /// The messages that would be heads after the deliveries so far.
     next: BinaryHeap<Reverse<Place>>,
     /// The last turn that would have been given.
@@ -130,8 +130,8 @@ impl Iterator for Upcoming<'_> {
         let ungrouped = self.ungrouped.peek().copied();
         let ungrouped = ungrouped.map(|(priority, key)| self.place(priority, key, None, self.ungrouped_turn));
         let group_of = |sequence: Sequence| Some(self.messages.group(self.messages.locate(sequence)?)).flatten();
-        let head = self.heads.peek().copied().and_then(|(_, key)| {
-            let id = group_of(key.sequence())?;
+        let head = self.heads.peek().copied().and_then(|sequence| {
+            let id = group_of(sequence)?;
             let head = self.standing.slot(id)?.head?;
             Some(self.place(head.priority, head.key, Some(id), None))
         });

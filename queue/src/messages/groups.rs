@@ -1,6 +1,7 @@
 //! The groups of the messages, and their turns.
 
-use super::super::groups::{GroupId, GroupLimits, GroupNames, TurnState};
+use super::super::groups::{GroupLimits, GroupNames, TurnState};
+use super::super::id::GroupId;
 use super::super::store::At;
 use super::super::time::UnixMs;
 use super::Messages;

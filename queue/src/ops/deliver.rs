@@ -1,8 +1,8 @@
 //! Delivery: the first messages in delivery order are leased to a consumer, or delivered without a lease and removed.
 
 use super::super::effect::Grant;
-use super::super::groups::{GroupId, Pops};
-use super::super::id::{Floor, Receipt, Sequence};
+use super::super::groups::Pops;
+use super::super::id::{Floor, GroupId, Receipt, Sequence};
 use super::super::record::{Phase, Record, State, StateKind};
 use super::super::recurring::Ended;
 use super::super::time::{DurationMs, UnixMs};

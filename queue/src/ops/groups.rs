@@ -1,7 +1,8 @@
 //! Groups: their turns, their settings, and what clients see of them.
 
-use super::super::groups::{Group, GroupId, GroupLimits, TurnState};
-use super::super::id::Sequence;
+use super::super::groups::{Group, GroupLimits, TurnState};
+use super::super::id::{GroupId, Sequence};
+use super::super::name_index::NameHash;
 use super::super::record::{Record, State, StateKind, States};
 use super::super::spans::Spans;
 use super::super::store::At;
@@ -88,9 +89,9 @@ impl Queue {
     pub fn scan_groups(&self, cursor: Option<u64>, count: usize) -> GroupPage<'_> {
         let Some(groups) = self.messages.groups() else { return (Vec::new(), None) };
         let (mut page, mut left, mut last) = (Vec::new(), count, None);
-        for (hash, id) in groups.iter_behind(cursor.map(|hash| hash << 1 | 1)) {
+        for (hash, id) in groups.iter_behind(cursor.map(|hash| NameHash(hash << 1 | 1))) {
             // A cursor holds the first 63 bits of a hash. Names that have these in common are returned together.
-            let hash = hash >> 1;
+            let hash = hash.0 >> 1;
             if left == 0 && last != Some(hash) {
                 return (page, last);
             }

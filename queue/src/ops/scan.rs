@@ -8,7 +8,7 @@
 
 use super::super::done::DoneMessage;
 use super::super::id::Sequence;
-use super::super::order::Key;
+use super::super::name_index::NameHash;
 use super::super::record::StateKind;
 use super::super::store::At;
 use super::super::time::UnixMs;
@@ -126,27 +126,27 @@ impl Queue {
     }
 
     fn scan_named(&self, page: &mut Page, behind: Option<u64>, wanted: &Wanted<'_>) -> Option<Cursor> {
-        let start = behind.map(|hash| Key::hashed(hash << 1 | 1, Sequence(u64::MAX)));
-        let held = self.messages.names_after(start).map(|key| {
-            let is_wanted = self.messages.locate(key.sequence()).is_some_and(wanted.held);
+        let start = behind.map(|hash| NameHash(hash << 1 | 1));
+        let held = self.messages.names_behind(start).map(|key| {
+            let is_wanted = self.messages.locate(key.1).is_some_and(wanted.held);
             (key, is_wanted)
         });
         let done = self
             .extras
             .done
             .iter()
-            .flat_map(|done| done.names_after(start).filter_map(|key| Some((key, done.get(key.sequence())?))));
+            .flat_map(|done| done.names_behind(start).filter_map(|key| Some((key, done.get(key.1)?))));
         let done = done.map(|(key, message)| (key, (wanted.done)(&message)));
         let mut last = None;
-        for (key, is_wanted) in merged(held, done, |(held, _), (done, _)| held < done) {
-            let hash = key.hash() >> 1;
+        for ((hash, sequence), is_wanted) in merged(held, done, |(held, _), (done, _)| held < done) {
+            let hash = hash.0 >> 1;
             // Names with the same hash are returned together: a cursor cannot distinguish them.
             if page.left == 0 && last != Some(hash) {
                 return Some(last.map_or(Cursor::Before(Sequence(1)), Cursor::Behind));
             }
             page.left = page.left.saturating_sub(1);
             last = Some(hash);
-            page.found.extend(is_wanted.then_some(key.sequence()));
+            page.found.extend(is_wanted.then_some(sequence));
         }
         None
     }

@@ -1,104 +1,186 @@
-//! The keys of the sorted sets: a time or a hash, and a sequence.
+//! The keys of the sorted sets: two numbers, the kinds of which the type of a key names.
 
 use super::super::id::Sequence;
 use super::super::time::UnixMs;
 use std::cmp::Ordering;
+use std::marker::PhantomData;
 
-/// A time (or a hash) and a sequence, compared in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Key {
-    hash: u64,
-    sequence: u64,
+/// What a key consists of: an instant, a sequence, a hash, a turn.
+pub trait Word: Copy + Ord + 'static {
+    /// Its number, which has the same order.
+    fn word(self) -> u64;
+    /// What has this number.
+    fn of_word(word: u64) -> Self;
+}
+
+impl Word for UnixMs {
+    #[inline]
+    fn word(self) -> u64 {
+        self.as_ms()
+    }
+
+    #[inline]
+    fn of_word(word: u64) -> UnixMs {
+        UnixMs::new(word)
+    }
+}
+
+/// Makes a number in a type of its own a [`Word`].
+macro_rules! word {
+    ($kind:ident) => {
+        impl $crate::order::Word for $kind {
+            #[inline]
+            fn word(self) -> u64 {
+                self.0.into()
+            }
+
+            #[inline]
+            fn of_word(word: u64) -> $kind {
+                $kind(word as _)
+            }
+        }
+    };
+}
+
+pub(crate) use word;
+
+word!(Sequence);
+
+/// An `A` and a `B`, compared in this order. Most keys are an instant and the sequence of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key<A = UnixMs, B = Sequence> {
+    pub(super) words: Words,
+    of: PhantomData<(A, B)>,
 }
 
 const _: () = assert!(size_of::<Key>() == 16);
 
+impl<A: Word, B: Word> Key<A, B> {
+    /// The key of these two.
+    #[inline]
+    pub fn new(major: A, minor: B) -> Self {
+        Self::of(Words { major: major.word(), minor: minor.word() })
+    }
+
+    /// A key that is no smaller than any key that begins with `major`, and before all others behind it.
+    #[inline]
+    pub fn last_of(major: A) -> Self {
+        Self::of(Words { major: major.word(), minor: u64::MAX })
+    }
+
+    #[inline]
+    pub(super) fn of(words: Words) -> Self {
+        Key { words, of: PhantomData }
+    }
+
+    /// The first part.
+    #[inline]
+    pub fn major(self) -> A {
+        A::of_word(self.words.major)
+    }
+
+    /// The second part.
+    #[inline]
+    pub fn minor(self) -> B {
+        B::of_word(self.words.minor)
+    }
+}
+
 impl Key {
-    /// The smallest key.
-    pub(super) const LEAST: Key = Key { hash: 0, sequence: 0 };
-
-    /// The largest key.
-    pub(super) const GREATEST: Key = Key { hash: u64::MAX, sequence: u64::MAX };
-
     /// The key of `sequence` at `time`.
     #[inline]
     pub fn at(time: UnixMs, sequence: Sequence) -> Key {
-        Key::hashed(time.as_ms(), sequence)
+        Key::new(time, sequence)
     }
 
     /// A key after every key of `time` and before any later one.
     #[inline]
     pub fn end_of(time: UnixMs) -> Key {
-        Key::at(time, Sequence(u64::MAX))
+        Key::last_of(time)
     }
 
-    /// The key of `sequence` under a hash.
+    /// The time.
     #[inline]
-    pub fn hashed(hash: u64, sequence: Sequence) -> Key {
-        Key { hash, sequence: sequence.0 }
+    pub fn time(self) -> UnixMs {
+        self.major()
+    }
+}
+
+impl<A: Word> Key<A> {
+    /// The sequence.
+    #[inline]
+    pub fn sequence(self) -> Sequence {
+        self.minor()
+    }
+}
+
+/// The numbers of a key, as the tree has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Words {
+    major: u64,
+    minor: u64,
+}
+
+impl Words {
+    /// The smallest key.
+    pub const LEAST: Words = Words { major: 0, minor: 0 };
+    /// The largest key.
+    pub const GREATEST: Words = Words { major: u64::MAX, minor: u64::MAX };
+
+    /// The smallest key with the same first number.
+    pub fn first_of(self) -> Words {
+        Words { minor: 0, ..self }
     }
 
     /// The key directly before this one; `None` for the smallest key.
-    pub fn just_before(self) -> Option<Key> {
-        match self.sequence.checked_sub(1) {
-            Some(sequence) => Some(Key { sequence, ..self }),
-            None => Some(Key { hash: self.hash.checked_sub(1)?, sequence: u64::MAX }),
+    pub fn just_before(self) -> Option<Words> {
+        match self.minor.checked_sub(1) {
+            Some(minor) => Some(Words { minor, ..self }),
+            None => Some(Words { major: self.major.checked_sub(1)?, minor: u64::MAX }),
         }
     }
 
-    /// The time of a key made by [`Key::at`].
+    /// The first number.
     #[inline]
-    pub fn time(self) -> UnixMs {
-        UnixMs::new(self.hash())
-    }
-
-    /// The hash, or the time in milliseconds.
-    #[inline]
-    pub fn hash(self) -> u64 {
-        self.hash
+    pub fn major(self) -> u64 {
+        self.major
     }
 
     /// Both parts as one number, which is compared with two instructions and without a branch that could be
     /// mispredicted.
     #[inline]
     fn whole(self) -> u128 {
-        u128::from(self.hash) << 64 | u128::from(self.sequence)
+        u128::from(self.major) << 64 | u128::from(self.minor)
     }
 
-    /// The position between `low` and `high`, from 0 to 1: by time, or by sequence if both have the same time.
+    /// The position between `low` and `high`, from 0 to 1: by the first number, or by the second if the first is equal.
     #[inline]
-    pub(super) fn share_of(self, low: Key, high: Key) -> f64 {
-        let (at, all) = if low.hash == high.hash {
-            (self.sequence.saturating_sub(low.sequence), high.sequence.saturating_sub(low.sequence))
+    pub fn share_of(self, low: Words, high: Words) -> f64 {
+        let (at, all) = if low.major == high.major {
+            (self.minor.saturating_sub(low.minor), high.minor.saturating_sub(low.minor))
         } else {
-            (self.hash.saturating_sub(low.hash), high.hash.saturating_sub(low.hash))
+            (self.major.saturating_sub(low.major), high.major.saturating_sub(low.major))
         };
         (at as f64 / all.max(1) as f64).min(1.0)
     }
-
-    /// The sequence.
-    #[inline]
-    pub fn sequence(self) -> Sequence {
-        Sequence(self.sequence)
-    }
 }
 
-impl PartialOrd for Key {
+impl PartialOrd for Words {
     #[inline]
-    fn partial_cmp(&self, other: &Key) -> Option<Ordering> {
+    fn partial_cmp(&self, other: &Words) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 
     // A search calls this for every key; by way of `cmp` it takes twice as long.
     #[inline]
-    fn le(&self, other: &Key) -> bool {
+    fn le(&self, other: &Words) -> bool {
         self.whole() <= other.whole()
     }
 }
 
-impl Ord for Key {
+impl Ord for Words {
     #[inline]
-    fn cmp(&self, other: &Key) -> Ordering {
+    fn cmp(&self, other: &Words) -> Ordering {
         self.whole().cmp(&other.whole())
     }
 }

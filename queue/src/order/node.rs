@@ -3,7 +3,7 @@
 // Every index below comes from a search in the same vector, or is checked next to its use.
 #![allow(clippy::indexing_slicing)]
 
-use super::Key;
+use super::key::Words;
 use std::collections::VecDeque;
 use std::mem::size_of;
 use std::ops::Range;
@@ -27,12 +27,12 @@ pub(super) const GUESS_WIDTH: usize = 16;
 
 /// Sorted keys, in a deque because queues are emptied from the front.
 #[derive(Debug, Default)]
-pub(super) struct Leaf(pub(super) VecDeque<Key>);
+pub(super) struct Leaf(pub(super) VecDeque<Words>);
 
 /// Leaves, with a lower bound for each.
 #[derive(Debug, Default)]
 pub(super) struct Inner {
-    pub(super) bounds: Vec<Key>,
+    pub(super) bounds: Vec<Words>,
     pub(super) leaves: Vec<Leaf>,
     pub(super) len: usize,
 }
@@ -40,7 +40,7 @@ pub(super) struct Inner {
 /// The index of the child under which `key` belongs: the last child whose bound is not above `key`, or else the first.
 /// The bound of the first child is not checked, since keys below it may have been added.
 #[inline]
-pub(super) fn child_of(bounds: &[Key], key: Key) -> usize {
+pub(super) fn child_of(bounds: &[Words], key: Words) -> usize {
     match bounds {
         // The ends are checked first, since queues add and remove there most often.
         [] | [_] => 0,
@@ -54,7 +54,7 @@ pub(super) fn child_of(bounds: &[Key], key: Key) -> usize {
 /// [`rank_in`], for keys of which the first is not above `key`. Looks first where `key` would be if they were evenly
 /// distributed, as [`Leaf::rank_near`] does.
 #[inline]
-fn rank_about(keys: &[Key], key: Key) -> usize {
+fn rank_about(keys: &[Words], key: Words) -> usize {
     let (Some(low), Some(high)) = (keys.first(), keys.last()) else { return 0 };
     let counted = |near: Range<usize>| keys[near].iter().map(|held| usize::from(*held <= key)).sum();
     let share = key.share_of(*low, *high);
@@ -94,20 +94,20 @@ fn window(len: usize, share: f64) -> Range<usize> {
 /// for memory before it knows the next address. Here the processor can fetch all samples at once, and then all keys
 /// between two of them.
 #[inline]
-fn rank_in(keys: &[Key], key: Key) -> usize {
+fn rank_in(keys: &[Words], key: Words) -> usize {
     let chunks = keys.chunks_exact(STRIDE);
     let below = STRIDE * chunks.map(|chunk| usize::from(chunk[STRIDE - 1] <= key)).sum::<usize>();
     below + keys[below..].iter().take(STRIDE).map(|held| usize::from(*held <= key)).sum::<usize>()
 }
 
 impl Leaf {
-    pub(super) fn from_sorted(keys: &[Key]) -> Leaf {
+    pub(super) fn from_sorted(keys: &[Words]) -> Leaf {
         Leaf(VecDeque::from(keys.to_vec()))
     }
 
     /// The number of keys <= `key`.
     #[inline]
-    pub(super) fn rank(&self, key: Key) -> usize {
+    pub(super) fn rank(&self, key: Words) -> usize {
         match self.0.back() {
             Some(last) if *last > key => self.rank_within(key, 0, self.0.len()),
             _ => self.0.len(),
@@ -118,7 +118,7 @@ impl Leaf {
     /// from 0 to 1. In a tree larger than the caches every cache line costs a wait, and this usually touches only the
     /// few lines where the key belongs (Peterson's interpolation search, 1957, with a single guess).
     #[inline]
-    fn rank_near(&self, key: Key, share: f64) -> usize {
+    fn rank_near(&self, key: Words, share: f64) -> usize {
         let counted = |near| self.0.range(near).map(|held| usize::from(*held <= key)).sum();
         rank_guessed(self.0.len(), share, counted, |part| self.rank_within(key, part.start, part.end))
     }
@@ -130,7 +130,7 @@ impl Leaf {
     }
 
     /// [`Leaf::rank`] if the result is known to lie between the two indices.
-    fn rank_within(&self, key: Key, from: usize, to: usize) -> usize {
+    fn rank_within(&self, key: Words, from: usize, to: usize) -> usize {
         let (head, tail) = self.0.as_slices();
         let (from_tail, to_tail) = (from.saturating_sub(head.len()), to.saturating_sub(head.len()));
         let in_head = &head[from.min(head.len())..to.min(head.len())];
@@ -140,12 +140,12 @@ impl Leaf {
         }
     }
 
-    pub(super) fn insert(&mut self, key: Key) {
+    pub(super) fn insert(&mut self, key: Words) {
         self.insert_at(self.rank(key), key);
     }
 
     #[inline]
-    pub(super) fn insert_at(&mut self, at: usize, key: Key) {
+    pub(super) fn insert_at(&mut self, at: usize, key: Words) {
         debug_assert!(at == 0 || self.0[at - 1] != key, "a key is inserted twice");
         if self.0.len() == self.0.capacity() {
             self.0.reserve_exact(self.0.len().clamp(1, LEAF_STEP));
@@ -157,13 +157,13 @@ impl Leaf {
         }
     }
 
-    pub(super) fn remove(&mut self, key: Key) -> bool {
+    pub(super) fn remove(&mut self, key: Words) -> bool {
         self.remove_before(self.rank(key), key)
     }
 
     /// Puts `new` in the place of `old` if that is the key before index `after`, and `new` belongs there as well. `end` is
     /// above all keys that this leaf may have. Returns whether it did.
-    pub(super) fn replace(&mut self, after: usize, old: Key, new: Key, end: Key) -> bool {
+    pub(super) fn replace(&mut self, after: usize, old: Words, new: Words, end: Words) -> bool {
         let next = self.0.get(after).copied().unwrap_or(end);
         match after.checked_sub(1).and_then(|at| self.0.get_mut(at)) {
             Some(held) if *held == old && old < new && new < next => {
@@ -176,7 +176,7 @@ impl Leaf {
 
     /// Removes `key` if it is the one before index `end`. Returns whether it was.
     #[inline]
-    fn remove_before(&mut self, end: usize, key: Key) -> bool {
+    fn remove_before(&mut self, end: usize, key: Words) -> bool {
         match end.checked_sub(1) {
             Some(at) if self.0[at] == key => {
                 if at == 0 {
@@ -192,7 +192,7 @@ impl Leaf {
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        self.0.capacity() * size_of::<Key>()
+        self.0.capacity() * size_of::<Words>()
     }
 
     /// Gives storage back once more than a fifth of it, plus a few keys, is unused.
@@ -206,7 +206,7 @@ impl Leaf {
 
     /// Splits a full leaf and returns its upper part. That is half of its keys, or none if `key` goes to its end. If
     /// this is also the last leaf of its node, the new one gets room for the keys that will follow.
-    pub(super) fn split(&mut self, key: Key, is_last: bool) -> Leaf {
+    pub(super) fn split(&mut self, key: Words, is_last: bool) -> Leaf {
         let at = if self.rank(key) == self.0.len() { self.0.len() } else { self.0.len() / 2 };
         if at == self.0.len() {
             return Leaf(VecDeque::with_capacity(if is_last { LEAF_MAX } else { LEAF_STEP }));
@@ -221,21 +221,21 @@ impl Inner {
     /// The index of the leaf under which `key` belongs, and the approximate position in that leaf, from 0 to 1. `end`
     /// is above all keys of this node.
     #[inline]
-    pub(super) fn descend(&self, key: Key, end: Key) -> (usize, f64) {
+    pub(super) fn descend(&self, key: Words, end: Words) -> (usize, f64) {
         let at = child_of(&self.bounds, key);
         (at, key.share_of(self.bounds[at], self.bounds.get(at + 1).copied().unwrap_or(end)))
     }
 
     /// The index of the leaf under which `key` belongs, and how many of the keys of that leaf are <= `key`.
     #[inline]
-    pub(super) fn find(&self, key: Key, end: Key) -> (usize, usize) {
+    pub(super) fn find(&self, key: Words, end: Words) -> (usize, usize) {
         let (at, share) = self.descend(key, end);
         (at, self.leaves[at].rank_near(key, share))
     }
 
     /// Adds a key behind all others if it belongs there and the last leaf has room. Returns whether it did.
     #[inline]
-    pub(super) fn push_last(&mut self, key: Key) -> bool {
+    pub(super) fn push_last(&mut self, key: Words) -> bool {
         let Some(leaf) = self.leaves.last_mut() else { return false };
         let is_last = leaf.0.len() < LEAF_MAX && leaf.0.back().is_some_and(|last| *last < key);
         if is_last {
@@ -246,7 +246,7 @@ impl Inner {
     }
 
     /// Inserts a key. If the node is full, splits it and returns the upper part with its bound.
-    pub(super) fn insert(&mut self, key: Key, end: Key) -> Option<(Key, Inner)> {
+    pub(super) fn insert(&mut self, key: Words, end: Words) -> Option<(Words, Inner)> {
         self.len += 1;
         let (at, rank) = self.find(key, end);
         let is_last = at + 1 == self.leaves.len();
@@ -264,7 +264,7 @@ impl Inner {
     }
 
     /// Splits the node in half, or before the last leaf if that is the one just added.
-    pub(super) fn split(&mut self, added: usize) -> (Key, Inner) {
+    pub(super) fn split(&mut self, added: usize) -> (Words, Inner) {
         let at = if added + 1 == self.leaves.len() { added } else { self.leaves.len() / 2 };
         let bounds = self.bounds.split_off(at);
         let leaves = self.leaves.split_off(at);
@@ -285,7 +285,7 @@ impl Inner {
         small
     }
 
-    pub(super) fn remove(&mut self, key: Key, end: Key) -> bool {
+    pub(super) fn remove(&mut self, key: Words, end: Words) -> bool {
         let (at, rank) = self.find(key, end);
         let removed = self.leaves[at].remove_before(rank, key);
         if removed {
@@ -296,7 +296,7 @@ impl Inner {
     }
 
     /// Puts `new` in the place of `old`. Returns whether `old` was here and `new` belongs there as well.
-    pub(super) fn replace(&mut self, old: Key, new: Key, end: Key) -> bool {
+    pub(super) fn replace(&mut self, old: Words, new: Words, end: Words) -> bool {
         let (at, rank) = self.find(old, end);
         let end = self.bounds.get(at + 1).copied().unwrap_or(end);
         self.leaves[at].replace(rank, old, new, end)
@@ -318,7 +318,7 @@ impl Inner {
     }
 
     /// The number of keys <= `key`. Counting stops once it reaches `limit`.
-    pub(super) fn rank(&self, key: Key, end: Key, limit: usize) -> usize {
+    pub(super) fn rank(&self, key: Words, end: Words, limit: usize) -> usize {
         let (at, rank_below) = self.find(key, end);
         let mut rank = 0;
         for leaf in &self.leaves[..at] {
@@ -331,7 +331,7 @@ impl Inner {
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        self.bounds.capacity() * size_of::<Key>()
+        self.bounds.capacity() * size_of::<Words>()
             + self.leaves.capacity() * size_of::<Leaf>()
             + self.leaves.iter().map(Leaf::heap_bytes).sum::<usize>()
     }

@@ -41,7 +41,7 @@ proptest! {
                 9 => {
                     let Some(old) = model.range(key(time, 0)..).next().copied() else { continue };
                     // Some of the replacements stay where the old key was, and others do not.
-                    let new = if nth % 4 == 0 { key(time + 7, nth as u64) } else { key(old.hash(), nth as u64) };
+                    let new = if nth % 4 == 0 { key(time + 7, nth as u64) } else { key(old.time().as_ms(), nth as u64) };
                     keys.replace(old, new);
                     model.remove(&old);
                     model.insert(new);

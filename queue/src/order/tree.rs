@@ -11,8 +11,8 @@
 #![allow(clippy::indexing_slicing)]
 
 use super::fetch::{fetch, Whereabouts, FETCH_MAX};
+use super::key::Words;
 use super::node::{child_of, Inner, Leaf, INNER_MAX, LEAF_MAX, LEAF_STEP};
-use super::Key;
 use std::mem::size_of;
 
 /// The number of buffered keys that are inserted at once.
@@ -27,7 +27,7 @@ pub(super) struct Tree {
     pub(super) len: usize,
     newcomers: Leaf,
     /// `bounds[i]` is <= every key of `inners[i]` (except for the first node) and > every key before them.
-    bounds: Vec<Key>,
+    bounds: Vec<Words>,
     inners: Vec<Inner>,
 }
 
@@ -35,12 +35,12 @@ impl Tree {
     /// A tree with one leaf.
     pub(super) fn above(leaf: Leaf) -> Tree {
         let len = leaf.0.len();
-        let inner = Inner { bounds: vec![Key::LEAST], leaves: vec![leaf], len };
-        Tree { len, bounds: vec![Key::LEAST], inners: vec![inner], ..Tree::default() }
+        let inner = Inner { bounds: vec![Words::LEAST], leaves: vec![leaf], len };
+        Tree { len, bounds: vec![Words::LEAST], inners: vec![inner], ..Tree::default() }
     }
 
     /// A tree of sorted keys. Each leaf has room for a few more, so that the next insertions do not split them all.
-    pub(super) fn from_sorted(keys: &[Key]) -> Tree {
+    pub(super) fn from_sorted(keys: &[Words]) -> Tree {
         let mut tree = Tree { len: keys.len(), ..Tree::default() };
         for keys in keys.chunks((LEAF_MAX - LEAF_STEP) * (INNER_MAX - INNER_MAX / 8)) {
             let mut inner = Inner { len: keys.len(), ..Inner::default() };
@@ -56,12 +56,12 @@ impl Tree {
 
     /// The index of the inner node under which `key` belongs, and the first key of the next one.
     #[inline]
-    fn descend(&self, key: Key) -> (usize, Key) {
+    fn descend(&self, key: Words) -> (usize, Words) {
         let at = child_of(&self.bounds, key);
-        (at, self.bounds.get(at + 1).copied().unwrap_or(Key::GREATEST))
+        (at, self.bounds.get(at + 1).copied().unwrap_or(Words::GREATEST))
     }
 
-    pub(super) fn insert(&mut self, key: Key) {
+    pub(super) fn insert(&mut self, key: Words) {
         self.len += 1;
         // Keys that arrive in order go where the last one went, which is cached.
         if self.inners.last_mut().is_some_and(|inner| inner.push_last(key)) {
@@ -77,7 +77,7 @@ impl Tree {
         self.newcomers.insert(key);
     }
 
-    fn take_in(&mut self, key: Key) {
+    fn take_in(&mut self, key: Words) {
         let (at, end) = self.descend(key);
         if let Some((bound, upper)) = self.inners[at].insert(key, end) {
             self.bounds.insert(at + 1, bound);
@@ -95,7 +95,7 @@ impl Tree {
 
     /// About where `key` is in the tree.
     #[inline]
-    pub(super) fn whereabouts(&self, key: Key) -> Whereabouts<'_> {
+    pub(super) fn whereabouts(&self, key: Words) -> Whereabouts<'_> {
         let (inner, end) = self.descend(key);
         let inner = &self.inners[inner];
         let (leaf, share) = inner.descend(key, end);
@@ -103,12 +103,12 @@ impl Tree {
     }
 
     /// Puts `new` in the place of `old` if it belongs there as well. Returns whether it did.
-    pub(super) fn replace(&mut self, old: Key, new: Key) -> bool {
+    pub(super) fn replace(&mut self, old: Words, new: Words) -> bool {
         let (at, end) = self.descend(old);
         self.inners[at].replace(old, new, end)
     }
 
-    pub(super) fn remove(&mut self, key: Key) -> bool {
+    pub(super) fn remove(&mut self, key: Words) -> bool {
         // The first key is usually the first to be removed.
         if self.first_below() == Some(key) {
             self.pop_first_below();
@@ -125,7 +125,7 @@ impl Tree {
     }
 
     #[inline]
-    pub(super) fn first(&self) -> Option<Key> {
+    pub(super) fn first(&self) -> Option<Words> {
         let below = self.first_below();
         match self.newcomers.0.front() {
             None => below,
@@ -134,7 +134,7 @@ impl Tree {
     }
 
     #[inline]
-    fn first_below(&self) -> Option<Key> {
+    fn first_below(&self) -> Option<Words> {
         self.inners.first()?.leaves.first()?.0.front().copied()
     }
 
@@ -186,7 +186,7 @@ impl Tree {
     }
 
     /// The number of keys <= `key`. Counting stops once it reaches `limit`.
-    pub(super) fn rank(&self, key: Key, limit: usize) -> usize {
+    pub(super) fn rank(&self, key: Words, limit: usize) -> usize {
         let (at, end) = self.descend(key);
         let mut rank = self.newcomers.rank(key);
         for inner in &self.inners[..at] {
@@ -199,7 +199,7 @@ impl Tree {
     }
 
     /// The keys above `key` in order, or all keys if it is `None`.
-    pub(super) fn iter_after(&self, key: Option<Key>) -> impl Iterator<Item = Key> + '_ {
+    pub(super) fn iter_after(&self, key: Option<Words>) -> impl Iterator<Item = Words> + '_ {
         let (first_inner, first_leaf, skip) = key.map_or((0, 0, 0), |key| {
             let (inner, end) = self.descend(key);
             let (leaf, rank) = self.inners[inner].find(key, end);
@@ -209,20 +209,20 @@ impl Tree {
         let leaves = inners.flat_map(move |(nth, inner)| &inner.leaves[if nth == 0 { first_leaf } else { 0 }..]);
         let keys = leaves.enumerate().flat_map(move |(nth, leaf)| leaf.0.range(if nth == 0 { skip } else { 0 }..));
         let newcomers = self.newcomers.0.range(key.map_or(0, |key| self.newcomers.rank(key))..);
-        merged(keys.copied(), newcomers.copied(), Key::lt)
+        merged(keys.copied(), newcomers.copied(), Words::lt)
     }
 
     /// The keys from the largest to the smallest.
-    pub(super) fn iter_backwards(&self) -> impl Iterator<Item = Key> + '_ {
+    pub(super) fn iter_backwards(&self) -> impl Iterator<Item = Words> + '_ {
         let leaves = self.inners.iter().rev().flat_map(|inner| inner.leaves.iter().rev());
         let keys = leaves.flat_map(|leaf| leaf.0.iter().rev());
-        merged(keys.copied(), self.newcomers.0.iter().rev().copied(), Key::gt)
+        merged(keys.copied(), self.newcomers.0.iter().rev().copied(), Words::gt)
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
         size_of::<Tree>()
             + self.newcomers.heap_bytes()
-            + self.bounds.capacity() * size_of::<Key>()
+            + self.bounds.capacity() * size_of::<Words>()
             + self.inners.capacity() * size_of::<Inner>()
             + self.inners.iter().map(Inner::heap_bytes).sum::<usize>()
     }
@@ -230,10 +230,10 @@ impl Tree {
 
 /// Merges two sorted iterators; `is_before` tells which of two keys comes first.
 fn merged(
-    left: impl Iterator<Item = Key>,
-    right: impl Iterator<Item = Key>,
-    is_before: impl Fn(&Key, &Key) -> bool,
-) -> impl Iterator<Item = Key> {
+    left: impl Iterator<Item = Words>,
+    right: impl Iterator<Item = Words>,
+    is_before: impl Fn(&Words, &Words) -> bool,
+) -> impl Iterator<Item = Words> {
     let (mut left, mut right) = (left.peekable(), right.peekable());
     std::iter::from_fn(move || match (left.peek(), right.peek()) {
         (Some(next), Some(other)) if is_before(other, next) => right.next(),

@@ -19,8 +19,7 @@ mod segment;
 #[cfg(test)]
 mod tests;
 
-use super::groups::GroupId;
-use super::id::{Receipt, Sequence};
+use super::id::{GroupId, Receipt, Sequence};
 use super::memory::{given, of_tree};
 use super::origin::Origin;
 use super::record::{Phase, Record};
@@ -405,19 +404,6 @@ impl Store {
                     + boxes(maps.leaving.len())
                     + leaving.sum::<usize>()
             })
-    }
-
-    /// The number of allocations to free, an estimate.
-    pub fn allocations(&self) -> usize {
-        let aside = |aside: &Aside| {
-            aside.large.len()
-                + aside.errors.len()
-                + aside.origins.len() / 8
-                + aside.retains.len() / 8
-                + 3 * aside.recurring.len()
-                + 2 * aside.leaving.len()
-        };
-        3 * self.segments.len() + self.aside.as_deref().map_or(0, aside)
     }
 }
 

@@ -8,8 +8,7 @@
 // Indices are those of headers that the caller found in this segment; offsets are written by `append` only.
 #![allow(clippy::indexing_slicing)]
 
-use super::super::groups::GroupId;
-use super::super::id::Sequence;
+use super::super::id::{GroupId, Sequence};
 use super::super::origin::Origin;
 use super::super::record::{Record, Ttl};
 use super::super::settings::Retries;

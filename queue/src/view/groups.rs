@@ -1,7 +1,7 @@
 //! The messages that have a group, as far as the view is concerned: their delivery order is that of their groups.
 
-use super::super::groups::{GroupId, GroupLimits, Pops, Standing, Upcoming};
-use super::super::id::Sequence;
+use super::super::groups::{GroupLimits, Pops, Standing, Upcoming};
+use super::super::id::{GroupId, Sequence};
 use super::super::messages::Messages;
 use super::super::order::Key;
 use super::super::record::{Record, StateKind};
@@ -127,7 +127,7 @@ impl View {
             let time = groups.place_of_ungrouped(key.time(), messages);
             (Reverse(priority), time, key.sequence())
         });
-        let head_place = head.map(|(priority, key)| (Reverse(priority), key.hash(), key.sequence()));
+        let head_place = head.map(|(priority, place, sequence)| (Reverse(priority), place, sequence));
         let ungrouped_first = match (ungrouped_place, head_place) {
             (Some(ungrouped), Some(head)) => ungrouped < head,
             (ungrouped, _) => ungrouped.is_some(),
@@ -137,8 +137,8 @@ impl View {
             self.forget_rest(messages, at, &record);
             return Some((at, record));
         }
-        let (_, key) = head?;
-        let (at, record) = messages.of(key.sequence())?;
+        let (.., sequence) = head?;
+        let (at, record) = messages.of(sequence)?;
         let id = messages.group(at)?;
         groups.take(messages, id, &record);
         self.forget_rest(messages, at, &record);

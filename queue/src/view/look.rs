@@ -150,13 +150,6 @@ impl View {
             + self.rare.as_ref().map_or(0, |rare| size_of::<Rare>() + rare.failed.heap_bytes())
     }
 
-    /// The number of allocations to free, an estimate. O(priorities in use).
-    pub fn allocations(&self) -> usize {
-        let sets = [&self.inflight, &self.expiring, &self.dead].into_iter().filter(|set| !set.is_empty());
-        let groups = self.groups().map_or(0, Standing::allocations);
-        groups + self.waiting.allocations() + sets.map(OrderedKeys::allocations).sum::<usize>()
-    }
-
     /// Checks that each message stands in the one order that its record and its placement name, that no order holds
     /// anything else, and that the counts agree. O(n log n), for tests.
     pub fn check(&self, messages: &Messages) -> Result<(), &'static str> {

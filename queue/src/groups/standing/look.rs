@@ -1,5 +1,6 @@
 //! What the orders of the messages of groups show, and whether they keep their promises.
 
+use super::super::super::id::Sequence;
 use super::super::super::messages::Messages;
 use super::super::super::order::Key;
 use super::super::super::record::StateKind;
@@ -40,16 +41,12 @@ impl Standing {
             + self.turns.heap_bytes()
     }
 
-    pub fn allocations(&self) -> usize {
-        self.slots.used() + self.waiting().iter().map(|waiting| waiting.allocations()).sum::<usize>()
-    }
-
     /// The heads in delivery order, as far as they are due by `now`.
-    pub(in crate::groups) fn iter_heads(&self, now: UnixMs) -> Box<dyn Iterator<Item = (i8, Key)> + '_> {
+    pub(in crate::groups) fn iter_heads(&self, now: UnixMs) -> Box<dyn Iterator<Item = Sequence> + '_> {
         if self.by_turn {
-            Box::new(self.turns.iter(last_turn_at(now)))
+            Box::new(self.turns.iter(last_turn_at(now)).map(|(_, key)| key.sequence()))
         } else {
-            Box::new(self.heads.iter_due(now))
+            Box::new(self.heads.iter_ready(now))
         }
     }
 
