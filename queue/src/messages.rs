@@ -21,9 +21,6 @@ use super::time::{DurationMs, UnixMs};
 pub(super) struct Messages {
     store: Store,
     names: NameIndex<Sequence>,
-    /// Whether a message was ever marked as given back. Few queues have such messages, and the others need not look at
-    /// the mark of each message.
-    marked: bool,
     /// Allocated with the first message that has a group.
     groups: Option<Box<GroupNames>>,
 }
@@ -283,14 +280,13 @@ impl Messages {
     /// Marks a message that waits again because its only delivery was given back without being counted. The mark is not
     /// part of the record and is not saved; the next [`Messages::update`] or [`Messages::lend`] removes it.
     pub fn mark_given_back(&mut self, at: At) {
-        self.marked = true;
         self.store.mark_given_back(at);
     }
 
     /// Whether the message has the mark of [`Messages::mark_given_back`].
     #[inline]
     pub fn was_given_back(&self, at: At) -> bool {
-        self.marked && self.store.was_given_back(at)
+        self.store.was_given_back(at)
     }
 
     /// The message that is still delivered beside the kept one at a place.

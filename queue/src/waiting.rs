@@ -8,93 +8,93 @@
 //! Each band keeps the number of its messages up to the boundary and the next due time beyond it, so an operation on
 //! one message searches only the set of its own priority, and reads one number of each of the others.
 
-mod bands;
+mod band;
 #[cfg(test)]
 mod tests;
 
 use super::id::Sequence;
 use super::order::{Key, Keys};
 use super::time::UnixMs;
-use bands::{first_of, Band, Bands, NextDue};
+use band::Band;
+use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// All waiting messages.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    bands: Bands,
+    /// A band for each priority in use, highest priority first. There is almost always one, which is stored in place. The
+    /// last one stays when it is empty, since its storage is soon needed again.
+    bands: SmallVec<[Band; 1]>,
     /// Messages due up to this instant are counted as ready.
     boundary: UnixMs,
 }
 
 // A part of every queue, and most of what a queue takes that holds nothing.
-const _: () = assert!(size_of::<Waiting>() == 64);
+const _: () = assert!(size_of::<Waiting>() == 72);
 
 impl Waiting {
+    /// The number of messages. O(priorities in use), as all that has no other cost.
     #[inline]
     pub fn len(&self) -> usize {
-        match &self.bands {
-            Bands::One(band) => band.keys.len(),
-            Bands::Many(many) => many.len,
-        }
+        self.bands.iter().map(|band| band.keys.len()).sum()
     }
 
-    /// The number of messages that are due no later than the last [`Waiting::advance`]. O(1).
+    /// The number of messages that are due no later than the last [`Waiting::advance`].
     #[inline]
     pub fn ready(&self) -> usize {
-        match &self.bands {
-            Bands::One(band) => band.ready,
-            Bands::Many(many) => many.ready,
-        }
+        self.bands.iter().map(|band| band.ready).sum()
     }
 
-    /// The earliest due time after the last [`Waiting::advance`]. O(1), and O(priorities in use) after the removal of
-    /// the message that had it.
+    /// The earliest due time after the last [`Waiting::advance`].
     #[inline]
     pub fn next_due(&self) -> Option<UnixMs> {
-        match &self.bands {
-            Bands::One(band) => band.next_due,
-            Bands::Many(many) => match many.next_due {
-                NextDue::Nothing => None,
-                NextDue::At(due) => Some(due),
-                NextDue::Unknown => first_of(&many.bands),
-            },
-        }
+        self.bands.iter().filter_map(|band| band.next_due).min()
     }
 
     /// Adds a message. O(log n + priorities in use).
+    #[inline]
     pub fn insert(&mut self, priority: i8, due: UnixMs, sequence: Sequence) {
-        match &mut self.bands {
-            Bands::One(band) if band.priority == priority || band.keys.is_empty() => {
+        match self.bands.as_mut_slice() {
+            [band] if band.priority == priority || band.keys.is_empty() => {
                 band.priority = priority;
                 band.insert(due, sequence, self.boundary);
             }
-            bands @ Bands::One(_) => bands.insert_second(priority, due, sequence, self.boundary),
-            Bands::Many(many) => many.insert(priority, due, sequence, self.boundary),
+            _ => self.insert_among(priority, due, sequence),
         }
+    }
+
+    #[cold]
+    fn insert_among(&mut self, priority: i8, due: UnixMs, sequence: Sequence) {
+        let at = self.bands.partition_point(|band| band.priority > priority);
+        if self.bands.get(at).is_none_or(|band| band.priority != priority) {
+            self.bands.insert(at, Band::new(priority, Keys::default()));
+        }
+        self.bands.get_mut(at).into_iter().for_each(|band| band.insert(due, sequence, self.boundary));
     }
 
     /// Removes a message. O(log n + priorities in use).
     pub fn remove(&mut self, priority: i8, due: UnixMs, sequence: Sequence) {
-        let key = Key::at(due, sequence);
-        match &mut self.bands {
-            Bands::One(band) => {
-                if band.priority == priority && band.keys.remove(key) {
-                    band.removed(due, self.boundary);
-                }
-            }
-            Bands::Many(many) => {
-                let Some(at) = many.bands.iter().position(|band| band.priority == priority) else { return };
-                if many.bands.get_mut(at).is_some_and(|band| band.keys.remove(key)) {
-                    many.removed(at, due, self.boundary);
-                    self.bands.mend();
-                }
-            }
+        let Some(at) = self.bands.iter().position(|band| band.priority == priority) else { return };
+        if self.bands.get_mut(at).is_some_and(|band| band.keys.remove(Key::at(due, sequence))) {
+            self.removed(at, due);
+        }
+    }
+
+    /// Takes note that a message with this due time was removed from the band at an index.
+    #[inline]
+    fn removed(&mut self, at: usize, due: UnixMs) {
+        let sole = self.bands.len() == 1;
+        let Some(band) = self.bands.get_mut(at) else { return };
+        band.removed(due, self.boundary);
+        if !sole && band.keys.is_empty() {
+            self.bands.remove(at);
+            self.bands.shrink_to_fit();
         }
     }
 
     fn band(&self, priority: i8) -> Option<&Band> {
-        self.bands.all().iter().find(|band| band.priority == priority)
+        self.bands.iter().find(|band| band.priority == priority)
     }
 
     /// Whether it holds this message. O(log n).
@@ -110,11 +110,6 @@ impl Waiting {
             return 0;
         }
         let before = std::mem::replace(&mut self.boundary, now);
-        if let Bands::Many(many) = &mut self.bands {
-            if many.next_due == NextDue::Unknown {
-                many.next_due = first_of(&many.bands).into();
-            }
-        }
         if now < before || self.next_due().is_some_and(|next| next <= now) {
             return self.recount(before);
         }
@@ -124,15 +119,9 @@ impl Waiting {
     /// Recomputes what is due by the boundary, and returns how many messages became ready since it was at `before`.
     fn recount(&mut self, before: UnixMs) -> usize {
         let (now, was_ready) = (self.boundary, self.ready());
-        match &mut self.bands {
-            Bands::One(band) => band.recount(now),
-            Bands::Many(many) => {
-                for band in &mut many.bands {
-                    if now < before || band.next_due.is_some_and(|next| next <= now) {
-                        band.recount(now);
-                    }
-                }
-                many.sum_up();
+        for band in &mut self.bands {
+            if now < before || band.next_due.is_some_and(|next| next <= now) {
+                band.recount(now);
             }
         }
         // Messages that were ready before the first advance did not become ready by it.
@@ -145,27 +134,16 @@ impl Waiting {
     /// The number of messages due no later than `now`, counted up to `limit`. O(limit / 64 + log n).
     pub fn due_by(&self, now: UnixMs, limit: usize) -> usize {
         let end = Key::end_of(now);
-        self.bands.all().iter().fold(0, |count, band| count + band.keys.rank_up_to(end, limit - count))
+        self.bands.iter().fold(0, |count, band| count + band.keys.rank_up_to(end, limit - count))
     }
 
     /// Removes and returns the first message in delivery order that is due by `now`; `None` if there is none.
     /// O(log n + priorities in use).
     pub fn pop(&mut self, now: UnixMs) -> Option<Sequence> {
         let end = Key::end_of(now);
-        let key = match &mut self.bands {
-            Bands::One(band) => {
-                let key = band.keys.pop_first(end)?;
-                band.removed(key.time(), self.boundary);
-                key
-            }
-            Bands::Many(many) => {
-                let mut bands = many.bands.iter_mut().enumerate();
-                let (at, key) = bands.find_map(|(at, band)| Some((at, band.keys.pop_first(end)?)))?;
-                many.removed(at, key.time(), self.boundary);
-                self.bands.mend();
-                key
-            }
-        };
+        let mut bands = self.bands.iter_mut().enumerate();
+        let (at, key) = bands.find_map(|(at, band)| Some((at, band.keys.pop_first(end)?)))?;
+        self.removed(at, key.time());
         Some(key.sequence())
     }
 
@@ -173,7 +151,7 @@ impl Waiting {
     #[inline]
     pub fn first_due(&self, now: UnixMs) -> Option<(i8, Key)> {
         let end = Key::end_of(now);
-        self.bands.all().iter().find_map(|band| Some((band.priority, band.keys.first().filter(|first| *first <= end)?)))
+        self.bands.iter().find_map(|band| Some((band.priority, band.keys.first().filter(|first| *first <= end)?)))
     }
 
     /// The instant up to which messages count as ready.
@@ -183,15 +161,12 @@ impl Waiting {
 
     /// Removes the messages for whose key (due, sequence) `keep` returns `false`. O(n).
     pub fn retain(&mut self, keep: impl Fn(Key) -> bool) {
-        let mut bands = match std::mem::take(&mut self.bands) {
-            Bands::One(band) => vec![band],
-            Bands::Many(many) => many.bands,
-        };
-        for band in &mut bands {
+        for band in &mut self.bands {
             band.keys.retain(&keep);
             band.recount(self.boundary);
         }
-        self.bands = Bands::of(bands);
+        self.bands.retain(|band| !band.keys.is_empty());
+        self.bands.shrink_to_fit();
     }
 
     /// The messages that are due by `now`, in delivery order.
@@ -203,7 +178,7 @@ impl Waiting {
     pub fn iter_due(&self, now: UnixMs) -> impl Iterator<Item = (i8, Key)> + '_ {
         let end = Key::end_of(now);
         let due = move |band| Keys::iter_after(band, None).take_while(move |key| *key <= end);
-        self.bands.all().iter().flat_map(move |band| due(&band.keys).map(|key| (band.priority, key)))
+        self.bands.iter().flat_map(move |band| due(&band.keys).map(|key| (band.priority, key)))
     }
 
     /// The messages that are due after `now`, in the order in which they become due, and in delivery order at the same
@@ -216,7 +191,7 @@ impl Waiting {
     pub fn iter_due_after(&self, now: UnixMs) -> impl Iterator<Item = (i8, Key)> + '_ {
         let end = Key::end_of(now);
         let mut bands: Vec<_> =
-            self.bands.all().iter().map(|band| (band.priority, band.keys.iter_after(Some(end)))).collect();
+            self.bands.iter().map(|band| (band.priority, band.keys.iter_after(Some(end)))).collect();
         // The head of each band. Of equal due times that of the first band wins, which has the highest priority.
         let mut heads: BinaryHeap<Reverse<(UnixMs, usize, u64)>> = BinaryHeap::with_capacity(bands.len());
         for (nth, (_, band)) in bands.iter_mut().enumerate() {
@@ -232,18 +207,18 @@ impl Waiting {
 
     /// The earliest due time. O(priorities in use).
     pub fn earliest(&self) -> Option<UnixMs> {
-        self.bands.all().iter().filter_map(|band| band.keys.first()).min().map(Key::time)
+        self.bands.iter().filter_map(|band| band.keys.first()).min().map(Key::time)
     }
 
     /// The earliest due time after `now`.
     pub fn due_after(&self, now: UnixMs) -> Option<UnixMs> {
-        self.bands.all().iter().filter_map(|band| band.due_after(now)).min()
+        self.bands.iter().filter_map(|band| band.due_after(now)).min()
     }
 
     /// The waiting messages of a queue that is loaded, each with its priority. O(n log n).
     pub fn from_unsorted(mut keys: Vec<(i8, Key)>) -> Waiting {
         keys.sort_unstable_by_key(|(priority, key)| (Reverse(*priority), *key));
-        let mut bands = Vec::new();
+        let mut bands = SmallVec::new();
         for of_one in keys.chunk_by(|(left, _), (right, _)| left == right) {
             if let Some((priority, _)) = of_one.first() {
                 let sorted: Vec<Key> = of_one.iter().map(|(_, key)| *key).collect();
@@ -252,35 +227,23 @@ impl Waiting {
                 bands.push(band);
             }
         }
-        Waiting { bands: Bands::of(bands), boundary: UnixMs::EPOCH }
+        Waiting { bands, boundary: UnixMs::EPOCH }
     }
 
     pub fn heap_bytes(&self) -> usize {
-        let beside = match &self.bands {
-            Bands::One(_) => 0,
-            Bands::Many(many) => size_of_val(&**many) + many.bands.capacity() * size_of::<Band>(),
-        };
-        beside + self.bands.all().iter().map(|band| band.keys.heap_bytes()).sum::<usize>()
+        let beside = if self.bands.spilled() { self.bands.capacity() * size_of::<Band>() } else { 0 };
+        beside + self.bands.iter().map(|band| band.keys.heap_bytes()).sum::<usize>()
     }
 
     /// Checks that the counts agree with the sets, that the bands are in order, and that none is empty. O(n), for
     /// tests.
     pub fn check(&self) -> Result<(), &'static str> {
-        let bands = self.bands.all();
+        let bands = &self.bands;
         let sorted = bands.iter().zip(bands.iter().skip(1)).all(|(one, next)| one.priority > next.priority);
         let counted = bands.iter().all(|band| {
             band.ready == band.keys.rank(Key::end_of(self.boundary)) && band.next_due == band.due_after(self.boundary)
         });
-        let summed = match &self.bands {
-            Bands::One(_) => true,
-            Bands::Many(many) => {
-                many.bands.len() > 1
-                    && many.bands.iter().all(|band| !band.keys.is_empty())
-                    && many.len == bands.iter().map(|band| band.keys.len()).sum::<usize>()
-                    && many.ready == bands.iter().map(|band| band.ready).sum::<usize>()
-                    && self.next_due() == first_of(bands)
-            }
-        };
-        (sorted && counted && summed).then_some(()).ok_or("the waiting messages are miscounted")
+        let filled = bands.len() < 2 || bands.iter().all(|band| !band.keys.is_empty());
+        (sorted && counted && filled).then_some(()).ok_or("the waiting messages are miscounted")
     }
 }
