@@ -17,7 +17,7 @@
 //! message, and `recurring` what a recurring message has beside it; [`rule`] and [`cron`] say when that is due.
 //! `messages` holds the messages of a queue, in a `store` of segments; `groups` knows which of them belong together;
 //! `done` keeps what is left of those that were completed, and `known` the ids of those that are gone;
-//! `view` keeps the order in which each message stands, on top of [`order`], `waiting` and `begun`; `gate` says how many
+//! `view` keeps the order in which each message stands, on top of [`order`], `waiting` and `delivery_starts`; `gate` says how many
 //! messages may be delivered now, and [`forward`] where the server itself takes them; `counters` and `stats` count what happens. `queue` combines these parts, and `ops` has
 //! a file for each family of operations. `effect` defines what is replicated, `apply` applies it, and
 //! [`wire`] defines its bytes.
@@ -26,12 +26,11 @@
 
 mod apply;
 pub mod backoff;
-mod begun;
 mod counters;
 pub mod cron;
+mod delivery_starts;
 mod done;
 mod effect;
-mod extras;
 pub mod forward;
 mod gate;
 mod groups;
@@ -42,6 +41,7 @@ mod messages;
 mod name_index;
 mod news;
 mod ops;
+mod optional;
 pub mod order;
 mod origin;
 #[allow(clippy::module_inception, reason = "the file of the type that this module is named after")]

@@ -60,7 +60,7 @@ impl Messages {
     /// [`Messages::add`] for a whole message.
     pub fn add_image(&mut self, image: &Image<'_>, group: Option<Membership<'_>>) {
         self.add(&image.record, Bytes::from(image), group);
-        self.add_aside(image);
+        self.add_attachments(image);
     }
 
     /// [`Messages::add_image`] in place of the message of the same name at `at`, which must no longer be in any order of
@@ -72,10 +72,10 @@ impl Messages {
         if let Some(name) = image.name {
             self.names.replace(name, before, image.record.sequence);
         }
-        self.add_aside(image);
+        self.add_attachments(image);
     }
 
-    fn add_aside(&mut self, image: &Image<'_>) {
+    fn add_attachments(&mut self, image: &Image<'_>) {
         if image.recurring.is_none() && image.retain.is_none() {
             return;
         }

@@ -3,13 +3,13 @@
 use super::counters::{Counts, Tally, Totals};
 use super::done::Done;
 use super::effect::Image;
-use super::extras::{Extras, Parts};
 use super::gate::{Gate, Pause};
 use super::groups::{GroupLimits, Membership};
 use super::id::{Receipt, Sequence};
 use super::known::Known;
 use super::memory::given;
 use super::messages::Messages;
+use super::optional::{Optional, OptionalParts};
 use super::record::Record;
 use super::settings::Settings;
 use super::stats::Stats;
@@ -58,7 +58,7 @@ pub struct Queue {
     pub(super) clock: UnixMs,
     pub(super) messages: Messages,
     pub(super) view: View,
-    pub(super) extras: Extras,
+    pub(super) optional: Optional,
 }
 
 impl Queue {
@@ -74,7 +74,7 @@ impl Queue {
             clock: UnixMs::EPOCH,
             messages: Messages::default(),
             view: View::default(),
-            extras: Extras::default(),
+            optional: Optional::default(),
         }
     }
 
@@ -107,7 +107,7 @@ impl Queue {
     /// The number of messages in each state, as of the last advance. O(1).
     #[inline(always)]
     pub fn counts(&self) -> Counts {
-        let done = self.extras.done.as_ref().map_or(0, |done| done.len() as u64);
+        let done = self.optional.done.as_ref().map_or(0, |done| done.len() as u64);
         Counts { done, ..self.view.counts(&self.messages) }
     }
 
@@ -140,12 +140,12 @@ impl Queue {
         let own_settings =
             if Arc::strong_count(&self.settings) == 1 { given(OWNED + size_of::<Settings>()) } else { 0 };
         let stats = self.stats.as_deref().map_or(0, |stats| size_of::<Stats>() + stats.heap_bytes());
-        let known = self.extras.known.as_deref().map_or(0, |known| size_of::<Known>() + known.heap_bytes());
-        let forwarding = self.extras.forwarding.as_ref().map_or(0, |forwarding| forwarding.heap_bytes());
-        let done = self.extras.done.as_deref().map_or(0, |done| size_of::<Done>() + done.heap_bytes());
-        let extras = self.extras.held().map_or(0, |_| size_of::<Parts>());
+        let known = self.optional.known.as_deref().map_or(0, |known| size_of::<Known>() + known.heap_bytes());
+        let forwarding = self.optional.forwarding.as_ref().map_or(0, |forwarding| forwarding.heap_bytes());
+        let done = self.optional.done.as_deref().map_or(0, |done| size_of::<Done>() + done.heap_bytes());
+        let optional = self.optional.held().map_or(0, |_| size_of::<OptionalParts>());
         own_settings
-            + extras
+            + optional
             + done
             + self.gate.heap_bytes()
             + self.tally.heap_bytes()
@@ -162,7 +162,7 @@ impl Queue {
         self.messages.check()?;
         self.view.check(&self.messages)?;
         self.check_done()?;
-        let Some(known) = &self.extras.known else { return Ok(()) };
+        let Some(known) = &self.optional.known else { return Ok(()) };
         known.check()?;
         match known.iter().find(|id| self.messages.find_named(id.name).is_some()) {
             Some(_) => Err("an id is remembered although a message has it"),

@@ -14,7 +14,7 @@ impl Queue {
     /// The number of ids that are known at `now` and whose message is gone. O(log n).
     pub fn known(&self, now: UnixMs) -> usize {
         let over = self.over_by(self.own_time(now));
-        self.extras.known.as_ref().map_or(0, |known| known.count_after(over))
+        self.optional.known.as_ref().map_or(0, |known| known.count_after(over))
     }
 
     /// Forgets an id whose message is gone, and returns whether it was known. O(log n).
@@ -40,10 +40,10 @@ impl Queue {
     /// Whether an id is known whose message is gone. O(log n).
     #[inline]
     pub(crate) fn is_known(&self, name: &[u8], now: UnixMs) -> bool {
-        if self.extras.known.is_none() && self.extras.done.is_none() {
+        if self.optional.known.is_none() && self.optional.done.is_none() {
             return false;
         }
-        let known = self.extras.known.as_ref().and_then(|known| known.accepted(name));
+        let known = self.optional.known.as_ref().and_then(|known| known.accepted(name));
         let accepted = known.or_else(|| self.accepted_of_ended(name, now));
         accepted.is_some_and(|accepted| self.over_by(now).is_none_or(|over| over < accepted))
     }
@@ -73,8 +73,8 @@ impl Queue {
 
     /// When an id was accepted whose message is done or gone, if its window has not ended. O(log n).
     pub(crate) fn accepted_of_gone(&self, name: &[u8], now: UnixMs) -> Option<UnixMs> {
-        let known = self.extras.known.as_ref().and_then(|known| known.accepted(name));
-        let done = || Some(self.extras.done.as_ref()?.find_named(name)?.accepted);
+        let known = self.optional.known.as_ref().and_then(|known| known.accepted(name));
+        let done = || Some(self.optional.done.as_ref()?.find_named(name)?.accepted);
         known.or_else(done).filter(|accepted| self.over_by(now).is_none_or(|over| over < *accepted))
     }
 
@@ -91,7 +91,7 @@ impl Queue {
         let accepted = self.origin(at).accepted;
         let Some(name) = self.messages.bytes(at).name else { return };
         if over.is_none_or(|over| over < accepted) {
-            self.extras.for_adding().known.get_or_insert_default().insert(KnownId { name, accepted });
+            self.optional.for_adding().known.get_or_insert_default().insert(KnownId { name, accepted });
         }
     }
 
@@ -107,7 +107,7 @@ impl Queue {
     /// Forgets the ids whose window has ended by `now`, and frees the memory of some.
     #[inline]
     pub(crate) fn forget_ended(&mut self, now: UnixMs) {
-        if self.extras.known.is_some() {
+        if self.optional.known.is_some() {
             self.forget_ended_names(now);
         }
     }
@@ -133,23 +133,23 @@ impl Queue {
     /// Whether memory of forgotten ids is still to be freed.
     #[inline]
     pub(crate) fn must_sweep_known(&self) -> bool {
-        self.extras.known.as_ref().is_some_and(|known| !known.is_swept())
+        self.optional.known.as_ref().is_some_and(|known| !known.is_swept())
     }
 
     #[inline]
     fn known_mut(&mut self) -> Option<&mut Known> {
-        self.extras.held_mut()?.known.as_deref_mut()
+        self.optional.held_mut()?.known.as_deref_mut()
     }
 
     fn free_known(&mut self) {
-        if self.extras.known.as_deref().is_some_and(Known::is_empty) {
-            self.extras.take(|parts| &mut parts.known);
+        if self.optional.known.as_deref().is_some_and(Known::is_empty) {
+            self.optional.take(|parts| &mut parts.known);
         }
     }
 
     /// The ids that were known when the last effect was decided, by the hash of their names.
     pub(crate) fn known_ids(&self) -> impl Iterator<Item = KnownId<'_>> + '_ {
-        self.extras.known.iter().flat_map(|known| known.iter())
+        self.optional.known.iter().flat_map(|known| known.iter())
     }
 
     /// Whether these ids may be known beside the messages and the ids that the queue holds while it is loaded.
@@ -168,13 +168,13 @@ impl Queue {
 
     /// Whether the id was known when the last effect was decided.
     pub(crate) fn remembers(&self, name: &[u8]) -> bool {
-        self.extras.known.as_ref().is_some_and(|known| known.accepted(name).is_some())
+        self.optional.known.as_ref().is_some_and(|known| known.accepted(name).is_some())
     }
 
     /// Adds the ids that a queue knew when it was saved.
     pub(crate) fn recall(&mut self, ids: &[KnownId<'_>]) {
         for id in ids {
-            self.extras.for_adding().known.get_or_insert_default().insert(*id);
+            self.optional.for_adding().known.get_or_insert_default().insert(*id);
         }
     }
 }

@@ -67,7 +67,7 @@ impl Queue {
             result,
             accepted: self.origin(at).accepted,
         };
-        self.extras.for_adding().done.get_or_insert_default().insert(&message);
+        self.optional.for_adding().done.get_or_insert_default().insert(&message);
     }
 }
 
@@ -76,47 +76,47 @@ impl Queue {
     /// The done message that `id` refers to, if its time has not ended. O(log n).
     pub fn get_done(&self, now: UnixMs, id: &Id<'_>) -> Option<DoneMessage<'_>> {
         let now = self.own_time(now);
-        self.extras.done.as_ref()?.find(id).filter(|message| now < message.until)
+        self.optional.done.as_ref()?.find(id).filter(|message| now < message.until)
     }
 
     /// The done message with `sequence`, if its time has not ended. O(log n).
     pub(crate) fn done_at(&self, now: UnixMs, sequence: Sequence) -> Option<DoneMessage<'_>> {
-        self.extras.done.as_ref()?.get(sequence).filter(|message| now < message.until)
+        self.optional.done.as_ref()?.get(sequence).filter(|message| now < message.until)
     }
 
     /// Whether the queue holds a done message of this name whose time has not ended. O(log n).
     #[inline]
     pub(crate) fn is_done(&self, name: &[u8], now: UnixMs) -> bool {
-        self.extras.done.is_some() && self.get_done(now, &Id::Named(name)).is_some()
+        self.optional.done.is_some() && self.get_done(now, &Id::Named(name)).is_some()
     }
 
     /// When the id was accepted of a done message whose time has ended, which is still to be dropped.
     pub(crate) fn accepted_of_ended(&self, name: &[u8], now: UnixMs) -> Option<UnixMs> {
-        let message = self.extras.done.as_ref()?.find_named(name)?;
+        let message = self.optional.done.as_ref()?.find_named(name)?;
         (message.until <= now).then_some(message.accepted)
     }
 
     /// The number of done messages whose time has not ended. O(log n).
     pub(crate) fn count_done(&self, now: UnixMs) -> u64 {
-        self.extras.done.as_ref().map_or(0, |done| done.count_at(now) as u64)
+        self.optional.done.as_ref().map_or(0, |done| done.count_at(now) as u64)
     }
 
     /// The done messages that were completed last, at most `count`. At most [`PILED_MAX`] whose time has ended are
     /// passed over.
     pub(crate) fn newest_done(&self, now: UnixMs, count: usize) -> Vec<Sequence> {
-        let Some(done) = &self.extras.done else { return Vec::new() };
+        let Some(done) = &self.optional.done else { return Vec::new() };
         let seen = done.newest().take(count.saturating_add(PILED_MAX));
         seen.filter(|message| now < message.until).take(count).map(|message| message.sequence).collect()
     }
 
     /// All done messages, in push order.
     pub fn done(&self) -> impl Iterator<Item = DoneMessage<'_>> + '_ {
-        self.extras.done.iter().flat_map(|done| done.iter())
+        self.optional.done.iter().flat_map(|done| done.iter())
     }
 
     /// Checks the done messages and that none is beside a message of the same id. O(n log n), for tests.
     pub(crate) fn check_done(&self) -> Result<(), &'static str> {
-        let Some(done) = &self.extras.done else { return Ok(()) };
+        let Some(done) = &self.optional.done else { return Ok(()) };
         done.check()?;
         if done.is_empty() {
             return Err("memory is kept for done messages although there are none");
@@ -138,7 +138,7 @@ impl Queue {
     /// or there are more than `DONELEN`. O(1), and O(log n) with `DONELEN`.
     #[inline]
     pub fn has_excess_done(&self) -> bool {
-        self.extras.done.as_ref().is_some_and(|done| {
+        self.optional.done.as_ref().is_some_and(|done| {
             done.first_end().is_some_and(|first| first.time() <= self.clock)
                 || self.settings.donelen.is_some_and(|kept| done.count_at(self.clock) as u64 > kept)
         })
@@ -147,7 +147,7 @@ impl Queue {
     /// The instant at which the time of a done message ends next; `None` if there is no done message. O(1).
     #[inline]
     pub fn next_done_end(&self) -> Option<UnixMs> {
-        Some(self.extras.done.as_ref()?.first_end()?.time())
+        Some(self.optional.done.as_ref()?.first_end()?.time())
     }
 
     /// Drops done messages whose time has ended, then the oldest beyond `DONELEN`, in about `budget` steps, and returns
@@ -160,7 +160,7 @@ impl Queue {
             dropped.push(sequence);
         }
         let none = Done::default();
-        self.extras.done.as_deref().unwrap_or(&none).spans_of(dropped)
+        self.optional.done.as_deref().unwrap_or(&none).spans_of(dropped)
     }
 
     /// [`Queue::trim_done`] as far as one call may, after a change of the settings.
@@ -171,7 +171,7 @@ impl Queue {
 
     /// The done message that is to be dropped next.
     fn first_excess_done(&self) -> Option<Sequence> {
-        let done = self.extras.done.as_ref()?;
+        let done = self.optional.done.as_ref()?;
         let ended = done.first_end().filter(|first| first.time() <= self.clock);
         // No message is left whose time has ended, so all of them count.
         let oldest = || done.oldest().filter(|_| self.settings.donelen.is_some_and(|kept| done.len() as u64 > kept));
@@ -181,7 +181,7 @@ impl Queue {
     /// Drops a done message, and returns the number of bytes of its result. Its id stays known for as long as `DEDUPE`
     /// says if `remembered`, or if the time of the message has ended.
     pub(crate) fn drop_done(&mut self, sequence: Sequence, remembered: bool, now: UnixMs) -> usize {
-        let Some(parts) = self.extras.held_mut() else { return 0 };
+        let Some(parts) = self.optional.held_mut() else { return 0 };
         let Some(done) = &mut parts.done else { return 0 };
         if let Some(message) = done.get(sequence).filter(|_| !self.settings.dedupe.is_zero()) {
             let over = super::dedupe::over_by(self.settings.dedupe, now);
@@ -192,7 +192,7 @@ impl Queue {
         }
         let size = done.remove(sequence).unwrap_or(0);
         if done.is_empty() {
-            self.extras.take(|parts| &mut parts.done);
+            self.optional.take(|parts| &mut parts.done);
         }
         size
     }
@@ -201,17 +201,17 @@ impl Queue {
     /// time had not ended. O(log n).
     #[inline]
     pub(crate) fn drop_done_named(&mut self, name: &[u8], now: UnixMs) -> bool {
-        self.extras.done.is_some() && self.drop_named(name, now)
+        self.optional.done.is_some() && self.drop_named(name, now)
     }
 
     #[cold]
     fn drop_named(&mut self, name: &[u8], now: UnixMs) -> bool {
-        let Some(done) = self.extras.held_mut().and_then(|parts| parts.done.as_mut()) else { return false };
+        let Some(done) = self.optional.held_mut().and_then(|parts| parts.done.as_mut()) else { return false };
         let Some(message) = done.find_named(name) else { return false };
         let (sequence, is_kept) = (message.sequence, now < message.until);
         done.remove(sequence);
         if done.is_empty() {
-            self.extras.take(|parts| &mut parts.done);
+            self.optional.take(|parts| &mut parts.done);
         }
         is_kept
     }
@@ -219,10 +219,10 @@ impl Queue {
     /// Drops the done messages in `spans` that the queue holds. Their ids stay known for as long as `DEDUPE` says if
     /// `remembered`.
     pub(crate) fn drop_done_spans(&mut self, spans: &Spans, remembered: bool, now: UnixMs) {
-        let Some(done) = &self.extras.done else { return };
+        let Some(done) = &self.optional.done else { return };
         let doomed = done.in_spans(spans);
         if doomed.len() == done.len() && self.settings.dedupe.is_zero() {
-            self.extras.take(|parts| &mut parts.done);
+            self.optional.take(|parts| &mut parts.done);
             return;
         }
         for sequence in doomed {
@@ -233,7 +233,7 @@ impl Queue {
     /// Chooses the done messages that a purge removes: all of them, or the `count` newest. Returns how many of those are
     /// within their time, and names them.
     pub(crate) fn done_to_purge(&self, now: UnixMs, count: Option<usize>) -> (usize, Spans) {
-        let Some(done) = &self.extras.done else { return Default::default() };
+        let Some(done) = &self.optional.done else { return Default::default() };
         match count {
             None => match done.count_at(now) {
                 0 => Default::default(),
@@ -252,7 +252,7 @@ impl Queue {
     /// Adds done messages that a queue held when it was saved.
     pub(crate) fn restore_done(&mut self, messages: &[DoneMessage<'_>]) {
         for message in messages {
-            self.extras.for_adding().done.get_or_insert_default().insert(message);
+            self.optional.for_adding().done.get_or_insert_default().insert(message);
         }
     }
 
@@ -273,7 +273,7 @@ impl Queue {
 
     /// Whether a done message has this sequence or this name, whether or not its time has ended.
     pub(crate) fn holds_done(&self, sequence: Sequence, name: Option<&[u8]>) -> bool {
-        self.extras.done.as_ref().is_some_and(|done| {
+        self.optional.done.as_ref().is_some_and(|done| {
             done.get(sequence).is_some() || name.is_some_and(|name| done.find_named(name).is_some())
         })
     }

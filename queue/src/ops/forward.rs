@@ -43,12 +43,12 @@ impl Queue {
     /// Where the queue forwards its messages; `None` if they wait for a pop.
     #[inline]
     pub fn forward(&self) -> Option<&Forward> {
-        self.extras.forwarding.as_ref().map(|forwarding| &forwarding.to)
+        self.optional.forwarding.as_ref().map(|forwarding| &forwarding.to)
     }
 
     /// Why the queue cannot forward at present; `None` if it can, or does not forward at all.
     pub fn failing(&self) -> Option<&Failing> {
-        self.extras.forwarding.as_ref()?.failing.as_ref()
+        self.optional.forwarding.as_ref()?.failing.as_ref()
     }
 
     /// Sets where the queue forwards its messages. What was wrong with another target is forgotten. O(1).
@@ -62,9 +62,9 @@ impl Queue {
         if self.forward() != to.as_ref() {
             match to {
                 Some(to) => {
-                    self.extras.for_adding().forwarding = Some(Box::new(Forwarding { to, failing: None }));
+                    self.optional.for_adding().forwarding = Some(Box::new(Forwarding { to, failing: None }));
                 }
-                None => drop(self.extras.take(|parts| &mut parts.forwarding)),
+                None => drop(self.optional.take(|parts| &mut parts.forwarding)),
             }
         }
     }
@@ -74,7 +74,7 @@ impl Queue {
     /// delivered; the latter is part of [`Queue::next_wake`]. O(1), and O(priorities in use) for a queue that forwards.
     #[inline]
     pub fn next_forward(&self) -> Option<UnixMs> {
-        let forwarding = self.extras.forwarding.as_ref()?;
+        let forwarding = self.optional.forwarding.as_ref()?;
         let at = self.view.at();
         self.has_deliverable(at).then(|| forwarding.failing.as_ref().map_or(at, |failing| failing.retry))
     }
@@ -82,7 +82,7 @@ impl Queue {
     /// Whether the queue may try to forward at `now`: it forwards, and it does not wait after a failure. An attempt waits
     /// by the clock of the server and not by the queue's own time, which stands still if the clock was set back.
     pub fn may_forward(&self, now: UnixMs) -> bool {
-        self.extras.forwarding.as_ref().is_some_and(|forwarding| {
+        self.optional.forwarding.as_ref().is_some_and(|forwarding| {
             forwarding.failing.as_ref().is_none_or(|failing| {
                 // A time beyond the next attempt was planned under a clock that has stepped back since.
                 failing.retry <= now || failing.retry > now.after(RETRY)
@@ -171,7 +171,7 @@ impl Queue {
     }
 
     fn forwarding_mut(&mut self) -> Option<&mut Forwarding> {
-        self.extras.held_mut()?.forwarding.as_deref_mut()
+        self.optional.held_mut()?.forwarding.as_deref_mut()
     }
 
     /// Records that the target has accepted messages.

@@ -52,7 +52,7 @@ impl Queue {
 
     /// The ends of runs that operations have brought about since the last call, for replication.
     pub fn take_ends(&mut self) -> Vec<RunEnd> {
-        self.extras.take(|parts| &mut parts.unsent).map_or_else(Vec::new, |unsent| unsent.0)
+        self.optional.take(|parts| &mut parts.unsent).map_or_else(Vec::new, |unsent| unsent.0)
     }
 
     /// Decides what follows the end of a run, and applies it. `failure` is how the run failed, if it did; whether a copy is
@@ -76,7 +76,7 @@ impl Queue {
         };
         let end = RunEnd { sequence: record.sequence, failure, next };
         self.apply_end(at, record, how, &end, now);
-        self.extras.for_adding().unsent.get_or_insert_default().0.push(end);
+        self.optional.for_adding().unsent.get_or_insert_default().0.push(end);
     }
 
     /// The due time of the run that follows the current one; `None` if the series is over.

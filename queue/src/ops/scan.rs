@@ -94,12 +94,12 @@ impl Queue {
     }
 
     fn has_unnamed(&self) -> bool {
-        let done = self.extras.done.as_ref().map_or(0, |done| done.len() - done.named());
+        let done = self.optional.done.as_ref().map_or(0, |done| done.len() - done.named());
         self.messages.len() - self.messages.named() + done > 0
     }
 
     fn has_named(&self) -> bool {
-        self.messages.named() > 0 || self.extras.done.as_ref().is_some_and(|done| done.named() > 0)
+        self.messages.named() > 0 || self.optional.done.as_ref().is_some_and(|done| done.named() > 0)
     }
 
     fn scan_unnamed(&self, page: &mut Page, before: Option<Sequence>, wanted: &Wanted<'_>) -> Option<Cursor> {
@@ -107,7 +107,7 @@ impl Queue {
             let sequence = self.messages.sequence(at);
             (sequence, !self.messages.is_named(at) && (wanted.held)(at))
         });
-        let done = self.extras.done.iter().flat_map(|done| done.iter_before(before));
+        let done = self.optional.done.iter().flat_map(|done| done.iter_before(before));
         let done = done.map(|message| (message.sequence, message.name.is_none() && (wanted.done)(&message)));
         let mut last = None;
         for (sequence, is_wanted) in merged(held, done, |(held, _), (done, _)| held > done) {
@@ -132,7 +132,7 @@ impl Queue {
             (key, is_wanted)
         });
         let done = self
-            .extras
+            .optional
             .done
             .iter()
             .flat_map(|done| done.names_behind(start).filter_map(|key| Some((key, done.get(key.1)?))));

@@ -18,7 +18,7 @@ pub(super) enum Directory {
     #[default]
     Empty,
     One(Box<Segment>),
-    Many(Box<Many>),
+    Several(Box<SegmentList>),
 }
 
 // Each queue has a segment, so it fills a place of the server's allocator exactly.
@@ -26,7 +26,7 @@ const _: () = assert!(size_of::<Segment>() == 64);
 
 /// Two segments or more, none of which is empty: an emptied segment is kept only if it is the last one left.
 #[derive(Debug, Default)]
-pub(super) struct Many {
+pub(super) struct SegmentList {
     /// The first sequence of each segment, or one below it if messages were removed.
     firsts: VecDeque<u64>,
     segments: VecDeque<Segment>,
@@ -39,7 +39,7 @@ impl Directory {
         match self {
             Directory::Empty => 0,
             Directory::One(_) => 1,
-            Directory::Many(many) => many.segments.len(),
+            Directory::Several(list) => list.segments.len(),
         }
     }
 
@@ -47,8 +47,8 @@ impl Directory {
     #[inline(always)]
     pub fn get(&self, nth: usize) -> Option<&Segment> {
         // Every command comes here several times. One test at first makes it cheaper than three cases.
-        if let Directory::Many(many) = self {
-            return many.segments.get(nth);
+        if let Directory::Several(list) = self {
+            return list.segments.get(nth);
         }
         match self {
             Directory::One(segment) if nth == 0 => Some(segment),
@@ -59,7 +59,7 @@ impl Directory {
     #[inline(always)]
     fn get_mut(&mut self, nth: usize) -> Option<&mut Segment> {
         match self {
-            Directory::Many(many) => many.segments.get_mut(nth),
+            Directory::Several(list) => list.segments.get_mut(nth),
             Directory::One(segment) if nth == 0 => Some(segment),
             _ => None,
         }
@@ -71,7 +71,7 @@ impl Directory {
         match self {
             Directory::Empty => None,
             Directory::One(segment) => Some(segment),
-            Directory::Many(many) => many.segments.back_mut(),
+            Directory::Several(list) => list.segments.back_mut(),
         }
     }
 
@@ -82,53 +82,53 @@ impl Directory {
 
     /// The segments from an index on, which is at most their number.
     pub fn from(&self, nth: usize) -> impl DoubleEndedIterator<Item = &Segment> {
-        let (one, many) = match self {
+        let (one, list) = match self {
             Directory::Empty => (None, None),
             Directory::One(segment) => ((nth == 0).then_some(&**segment), None),
-            Directory::Many(many) => (None, Some(many.segments.range(nth..))),
+            Directory::Several(list) => (None, Some(list.segments.range(nth..))),
         };
-        one.into_iter().chain(many.into_iter().flatten())
+        one.into_iter().chain(list.into_iter().flatten())
     }
 
     /// The segments in push order, to change them.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Segment> {
-        let (one, many) = match self {
+        let (one, list) = match self {
             Directory::Empty => (None, None),
             Directory::One(segment) => (Some(&mut **segment), None),
-            Directory::Many(many) => (None, Some(&mut many.segments)),
+            Directory::Several(list) => (None, Some(&mut list.segments)),
         };
-        one.into_iter().chain(many.into_iter().flatten())
+        one.into_iter().chain(list.into_iter().flatten())
     }
 
     /// Adds a segment behind all others. It is empty, and `first` will be its first sequence.
     pub fn push(&mut self, first: Sequence, segment: Segment) {
         match self {
             Directory::Empty => *self = Directory::One(Box::new(segment)),
-            Directory::Many(many) => {
-                many.firsts.push_back(first.0);
-                many.segments.push_back(segment);
+            Directory::Several(list) => {
+                list.firsts.push_back(first.0);
+                list.segments.push_back(segment);
             }
             Directory::One(_) => {
                 let mut segments = std::mem::take(self).into_segments();
                 segments.push_back(segment);
-                let mut many = Many::of(segments);
-                many.firsts.back_mut().into_iter().for_each(|last| *last = first.0);
-                *self = Directory::Many(Box::new(many));
+                let mut list = SegmentList::of(segments);
+                list.firsts.back_mut().into_iter().for_each(|last| *last = first.0);
+                *self = Directory::Several(Box::new(list));
             }
         }
     }
 
     /// Removes a segment. Gives memory back that is no longer needed.
     pub fn remove(&mut self, nth: usize) -> Option<Segment> {
-        let Directory::Many(many) = self else {
+        let Directory::Several(list) = self else {
             return std::mem::take(self).into_segments().pop_front();
         };
-        many.firsts.remove(nth);
-        let removed = many.segments.remove(nth);
-        if many.segments.len() < 2 {
-            *self = Directory::of(std::mem::take(&mut many.segments));
+        list.firsts.remove(nth);
+        let removed = list.segments.remove(nth);
+        if list.segments.len() < 2 {
+            *self = Directory::of(std::mem::take(&mut list.segments));
         } else {
-            many.shrink();
+            list.shrink();
         }
         removed
     }
@@ -142,13 +142,13 @@ impl Directory {
                 let first = segment.first().filter(|first| *first <= sequence)?;
                 Some((0, first.0, segment.last()?.0))
             }
-            Directory::Many(many) => {
-                let nth = many.firsts.partition_point(|first| *first <= sequence.0).checked_sub(1)?;
-                let last = match many.firsts.get(nth + 1) {
+            Directory::Several(list) => {
+                let nth = list.firsts.partition_point(|first| *first <= sequence.0).checked_sub(1)?;
+                let last = match list.firsts.get(nth + 1) {
                     Some(next) => next - 1,
-                    None => many.segments[nth].last()?.0,
+                    None => list.segments[nth].last()?.0,
                 };
-                Some((nth, many.firsts[nth], last))
+                Some((nth, list.firsts[nth], last))
             }
         }
     }
@@ -158,14 +158,14 @@ impl Directory {
         match self {
             Directory::Empty => 0,
             Directory::One(segment) => usize::from(segment.first().is_some_and(|first| first < sequence)),
-            Directory::Many(many) => many.firsts.partition_point(|first| *first < sequence.0),
+            Directory::Several(list) => list.firsts.partition_point(|first| *first < sequence.0),
         }
     }
 
     /// A directory of these segments.
     pub fn of(mut segments: VecDeque<Segment>) -> Directory {
         if segments.len() > 1 {
-            return Directory::Many(Box::new(Many::of(segments)));
+            return Directory::Several(Box::new(SegmentList::of(segments)));
         }
         segments.pop_front().map_or(Directory::Empty, |only| Directory::One(Box::new(only)))
     }
@@ -175,7 +175,7 @@ impl Directory {
         match self {
             Directory::Empty => VecDeque::new(),
             Directory::One(segment) => VecDeque::from([*segment]),
-            Directory::Many(many) => many.segments,
+            Directory::Several(list) => list.segments,
         }
     }
 
@@ -184,19 +184,22 @@ impl Directory {
         let segments = match self {
             Directory::Empty => 0,
             Directory::One(_) => size_of::<Segment>(),
-            Directory::Many(many) => {
-                size_of::<Many>()
-                    + many.segments.capacity() * size_of::<Segment>()
-                    + many.firsts.capacity() * size_of::<u64>()
+            Directory::Several(list) => {
+                size_of::<SegmentList>()
+                    + list.segments.capacity() * size_of::<Segment>()
+                    + list.firsts.capacity() * size_of::<u64>()
             }
         };
         segments + self.iter().map(Segment::heap_bytes).sum::<usize>()
     }
 }
 
-impl Many {
-    fn of(segments: VecDeque<Segment>) -> Many {
-        Many { firsts: segments.iter().map(|segment| segment.first().map_or(0, |first| first.0)).collect(), segments }
+impl SegmentList {
+    fn of(segments: VecDeque<Segment>) -> SegmentList {
+        SegmentList {
+            firsts: segments.iter().map(|segment| segment.first().map_or(0, |first| first.0)).collect(),
+            segments,
+        }
     }
 
     fn shrink(&mut self) {

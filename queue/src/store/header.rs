@@ -166,7 +166,7 @@ impl Header {
     }
 
     /// Whether something of the message is stored apart from its segment.
-    pub fn has_aside(&self) -> bool {
+    pub fn has_attachment(&self) -> bool {
         self.has(LARGE | ERROR | RECURRING)
     }
 

@@ -10,7 +10,7 @@
 // Indices come from `find` in the same call, or from a search in the vector that they index.
 #![allow(clippy::indexing_slicing)]
 
-mod aside;
+mod attachments;
 mod deliveries;
 mod directory;
 mod header;
@@ -24,7 +24,7 @@ use super::memory::{given, of_tree};
 use super::origin::Origin;
 use super::record::{Phase, Record};
 use super::time::{DurationMs, UnixMs};
-use aside::Aside;
+use attachments::Attachments;
 use deliveries::Delivery;
 use directory::Directory;
 use header::{Header, PhaseTag};
@@ -32,7 +32,7 @@ use segment::{Parts, Segment};
 use std::collections::{BTreeMap, VecDeque};
 use std::mem::size_of;
 
-pub(super) use aside::Leaving;
+pub(super) use attachments::Leaving;
 pub(super) use header::Placement;
 pub(super) use segment::Bytes;
 
@@ -69,7 +69,7 @@ impl At {
 pub(super) struct Store {
     segments: Directory,
     /// Allocated with the first message that needs it.
-    aside: Option<Box<Aside>>,
+    attachments: Option<Box<Attachments>>,
     len: usize,
     payload_bytes: u64,
     /// The place of the last message found: the next one to be found is most often the one behind it.
@@ -93,7 +93,7 @@ impl Store {
     /// Adds a message behind all others. Its sequence must be above theirs.
     pub fn append(&mut self, record: &Record, bytes: Bytes<'_>, group: Option<GroupId>) {
         let inline = if bytes.payload.len() > INLINE_MAX {
-            self.aside.get_or_insert_default().large.insert(record.sequence, bytes.payload.into());
+            self.attachments.get_or_insert_default().large.insert(record.sequence, bytes.payload.into());
             None
         } else {
             Some(bytes.payload)
@@ -112,11 +112,11 @@ impl Store {
         if let Some(last) = self.segments.last_mut() {
             last.append(record, &parts, delivery_of(record));
             if let Some(error) = bytes.error {
-                self.aside.get_or_insert_default().errors.insert(record.sequence, error.into());
+                self.attachments.get_or_insert_default().errors.insert(record.sequence, error.into());
                 last.set_error(last.headers.len() - 1, true);
             }
             if let Some(origin) = bytes.origin {
-                self.aside.get_or_insert_default().origins.insert(record.sequence, origin);
+                self.attachments.get_or_insert_default().origins.insert(record.sequence, origin);
             }
         }
         self.len += 1;
@@ -186,13 +186,17 @@ impl Store {
         let sequence = segment.sequence(at.index());
         let (name, inline) = segment.bytes(at.index());
         let payload = if segment.headers[at.index()].is_large() {
-            self.aside.as_ref().and_then(|aside| aside.large.get(&sequence)).map_or(&[][..], |payload| payload)
+            self.attachments
+                .as_ref()
+                .and_then(|attachments| attachments.large.get(&sequence))
+                .map_or(&[][..], |payload| payload)
         } else {
             inline
         };
         let has_error = segment.headers[at.index()].has_error();
-        let error = self.aside.as_ref().filter(|_| has_error).and_then(|aside| aside.errors.get(&sequence));
-        let origin = self.aside.as_ref().and_then(|aside| aside.origins.get(&sequence));
+        let error =
+            self.attachments.as_ref().filter(|_| has_error).and_then(|attachments| attachments.errors.get(&sequence));
+        let origin = self.attachments.as_ref().and_then(|attachments| attachments.origins.get(&sequence));
         Bytes { name, payload, error: error.map(|error| &**error), origin: origin.copied() }
     }
 
@@ -282,11 +286,11 @@ impl Store {
         self.payload_bytes -= payload as u64;
         self.len -= 1;
         self.take_leaving(at);
-        let is_aside = |aside: &&mut Box<Aside>| header.has_aside() || aside.has_unmarked();
-        if let Some(aside) = self.aside.as_mut().filter(is_aside) {
-            aside.remove(sequence);
-            if aside.is_empty() {
-                self.aside = None;
+        let is_attached = |attachments: &&mut Box<Attachments>| header.has_attachment() || attachments.has_unmarked();
+        if let Some(attachments) = self.attachments.as_mut().filter(is_attached) {
+            attachments.remove(sequence);
+            if attachments.is_empty() {
+                self.attachments = None;
             }
         }
         let sole = self.segments.len() == 1;
@@ -304,16 +308,16 @@ impl Store {
 
     /// Removes all messages for which `doomed`, called in push order, returns `true`. O(n), with little work for each.
     pub fn remove_where(&mut self, mut doomed: impl FnMut(Sequence) -> bool) {
-        let mut aside = self.aside.take();
+        let mut attachments = self.attachments.take();
         let (mut removed, mut payload_bytes) = (0, 0);
         let mut kept: VecDeque<Segment> = VecDeque::new();
         for mut segment in std::mem::take(&mut self.segments).into_segments() {
             segment.remove_where(&mut doomed, |sequence, inline| {
-                let leaving = aside.as_ref().and_then(|aside| aside.leaving.get(&sequence));
+                let leaving = attachments.as_ref().and_then(|attachments| attachments.leaving.get(&sequence));
                 payload_bytes += leaving.map_or(0, |leaving| leaving.payload.len() as u64);
-                let aside = aside.as_mut().and_then(|aside| aside.remove(sequence));
+                let payload = attachments.as_mut().and_then(|attachments| attachments.remove(sequence));
                 removed += 1;
-                payload_bytes += aside.unwrap_or(inline) as u64;
+                payload_bytes += payload.unwrap_or(inline) as u64;
             });
             if segment.live == 0 {
                 continue;
@@ -327,7 +331,7 @@ impl Store {
             }
         }
         self.segments = Directory::of(kept);
-        self.aside = aside.filter(|aside| !aside.is_empty());
+        self.attachments = attachments.filter(|attachments| !attachments.is_empty());
         self.len -= removed;
         self.payload_bytes -= payload_bytes;
         self.hint = At::default();
@@ -382,21 +386,21 @@ impl Store {
 
     /// The number of bytes on the heap. O(segments).
     pub fn heap_bytes(&self) -> usize {
-        let aside = |map: &BTreeMap<Sequence, Box<[u8]>>| {
+        let texts = |map: &BTreeMap<Sequence, Box<[u8]>>| {
             let bytes = map.values().map(|bytes| given(bytes.len())).sum::<usize>();
             bytes + of_tree(map.len(), size_of::<(Sequence, Box<[u8]>)>())
         };
         let boxes = |len| of_tree(len, size_of::<(Sequence, Box<Leaving>)>());
         self.segments.heap_bytes()
-            + self.aside.as_ref().map_or(0, |maps| {
+            + self.attachments.as_ref().map_or(0, |maps| {
                 let recurring = maps.recurring.values().map(|recurring| recurring.heap_bytes());
                 let leaving = maps.leaving.values().map(|leaving| {
                     let error = leaving.error.as_ref().map_or(0, |error| given(error.len()));
                     given(size_of::<Leaving>()) + given(leaving.payload.len()) + error
                 });
-                given(size_of::<Aside>())
-                    + aside(&maps.large)
-                    + aside(&maps.errors)
+                given(size_of::<Attachments>())
+                    + texts(&maps.large)
+                    + texts(&maps.errors)
                     + of_tree(maps.origins.len(), size_of::<(Sequence, Origin)>())
                     + of_tree(maps.retains.len(), size_of::<(Sequence, DurationMs)>())
                     + boxes(maps.recurring.len())

@@ -1,6 +1,6 @@
 //! What the view shows: counts, the first messages of a state, and whether it keeps its promises.
 
-use super::super::begun::Begun;
+use super::super::delivery_starts::DeliveryStarts;
 use super::super::groups::Standing;
 use super::super::id::Sequence;
 use super::super::messages::Messages;
@@ -93,7 +93,7 @@ impl View {
         let end = Key::end_of(now);
         let ended = self.inflight.iter_after(None).take(ended_max).take_while(|lease| *lease <= end);
         let record = |lease: Key| messages.locate(lease.sequence()).map(|at| messages.record(at));
-        self.begun.earliest_but(ended.filter_map(|lease| record(lease)?.receipt()).collect())
+        self.starts.earliest_but(ended.filter_map(|lease| record(lease)?.receipt()).collect())
     }
 
     /// The first `count` messages of a state, in the order in which they leave it; dead messages are returned newest
@@ -145,7 +145,7 @@ impl View {
         let sets = [&self.inflight, &self.expiring, &self.dead];
         self.waiting.heap_bytes()
             + self.groups().map_or(0, |groups| size_of::<Standing>() + groups.heap_bytes())
-            + self.begun.heap_bytes()
+            + self.starts.heap_bytes()
             + sets.iter().map(|set| set.heap_bytes()).sum::<usize>()
             + self.rare.as_ref().map_or(0, |rare| size_of::<Rare>() + rare.failed.heap_bytes())
     }
@@ -201,7 +201,7 @@ impl View {
         if self.over() != self.payloads_left(messages) {
             return Err("the payloads of ended deliveries are miscounted");
         }
-        if self.begun.earliest_but(Vec::new()) != Begun::from_receipts(receipts).earliest_but(Vec::new()) {
+        if self.starts.earliest_but(Vec::new()) != DeliveryStarts::from_receipts(receipts).earliest_but(Vec::new()) {
             return Err("the earliest running delivery is wrong");
         }
         Ok(())

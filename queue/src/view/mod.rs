@@ -16,7 +16,7 @@ mod groups;
 mod look;
 mod time;
 
-use super::begun::Begun;
+use super::delivery_starts::DeliveryStarts;
 use super::effect::Grant;
 use super::groups::Standing;
 use super::messages::Messages;
@@ -37,7 +37,7 @@ pub(super) struct View {
     /// Leases, by (deadline, sequence).
     inflight: OrderedKeys,
     /// The instants at which the deliveries of these leases began.
-    begun: Begun,
+    starts: DeliveryStarts,
     /// The ends of the TTLs of waiting messages, by (end, sequence).
     expiring: OrderedKeys,
     /// Dead messages, by (died, sequence).
@@ -154,7 +154,7 @@ impl View {
             }
             Stand::InFlight(key) => {
                 self.inflight.insert(key);
-                record.receipt().into_iter().for_each(|receipt| self.begun.begin(receipt));
+                record.receipt().into_iter().for_each(|receipt| self.starts.begin(receipt));
             }
             Stand::Dead(key) => self.dead.insert(key),
             Stand::Failed(key) => self.rare.get_or_insert_default().failed.insert(key),
@@ -195,7 +195,7 @@ impl View {
                 }
             }
             (Placement::InFlight, Phase::Leased { deadline, receipt } | Phase::Kept { deadline, receipt }) => {
-                self.begun.end(receipt);
+                self.starts.end(receipt);
                 self.inflight.remove(Key::at(deadline, record.sequence));
             }
             // Only messages with a delivery stand among the leases.
@@ -237,7 +237,7 @@ impl View {
         messages.lend(at, grant.attempt, grant.deadline, grant.receipt);
         let key = Key::at(grant.deadline, grant.sequence);
         self.inflight.insert(key);
-        self.begun.begin(grant.receipt);
+        self.starts.begin(grant.receipt);
         if let (Some(groups), Some(id)) = (&mut self.groups, messages.group(at)) {
             groups.lend(id, key);
         }
@@ -301,7 +301,7 @@ impl View {
         if self.inflight.len() < inflight {
             let record = |lease: Key| messages.locate(lease.sequence()).map(|at| messages.record(at));
             let running = self.inflight.iter_after(None).filter_map(|lease| record(lease)?.receipt());
-            self.begun = Begun::from_receipts(running.collect());
+            self.starts = DeliveryStarts::from_receipts(running.collect());
         }
         if self.groups.is_some() {
             self.groups = Standing::rebuilt(messages, self.waiting.boundary());

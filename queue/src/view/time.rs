@@ -1,7 +1,7 @@
 //! What time does to the view: due times come, leases and TTLs end, and a view that another clock brought too far
 //! forward is built again.
 
-use super::super::begun::Begun;
+use super::super::delivery_starts::DeliveryStarts;
 use super::super::groups::Standing;
 use super::super::messages::Messages;
 use super::super::order::{Key, OrderedKeys};
@@ -162,7 +162,7 @@ impl View {
             waiting: Waiting::from_unsorted(waiting),
             groups: Standing::rebuilt(messages, UnixMs::EPOCH),
             inflight: OrderedKeys::from_unsorted(inflight),
-            begun: Begun::from_receipts(receipts),
+            starts: DeliveryStarts::from_receipts(receipts),
             expiring: OrderedKeys::from_unsorted(expiring),
             dead: OrderedKeys::from_unsorted(dead),
             rare: (over > 0 || !failed.is_empty())

@@ -9,11 +9,11 @@ use std::ops::Deref;
 /// The parts that few queues have, in an allocation that exists while there is one of them. So a queue without any
 /// spends one word on all.
 #[derive(Debug, Default)]
-pub(super) struct Extras(Option<Box<Parts>>);
+pub(super) struct Optional(Option<Box<OptionalParts>>);
 
 /// One word for each part; each is allocated by itself.
 #[derive(Debug, Default)]
-pub(super) struct Parts {
+pub(super) struct OptionalParts {
     /// Allocated with the first id that outlives its message.
     pub known: Option<Box<Known>>,
     /// Allocated with the first message that is kept after its completion.
@@ -25,41 +25,41 @@ pub(super) struct Parts {
 }
 
 /// The parts of a queue that has none.
-static NONE: Parts = Parts { known: None, done: None, unsent: None, forwarding: None };
+static NONE: OptionalParts = OptionalParts { known: None, done: None, unsent: None, forwarding: None };
 
 /// For reading.
-impl Deref for Extras {
-    type Target = Parts;
+impl Deref for Optional {
+    type Target = OptionalParts;
 
     #[inline]
-    fn deref(&self) -> &Parts {
+    fn deref(&self) -> &OptionalParts {
         self.0.as_deref().unwrap_or(&NONE)
     }
 }
 
-impl Extras {
+impl Optional {
     /// The parts, if there are any.
-    pub fn held(&self) -> Option<&Parts> {
+    pub fn held(&self) -> Option<&OptionalParts> {
         self.0.as_deref()
     }
 
     /// The parts, for a change of those that there are.
     #[inline]
-    pub fn held_mut(&mut self) -> Option<&mut Parts> {
+    pub fn held_mut(&mut self) -> Option<&mut OptionalParts> {
         self.0.as_deref_mut()
     }
 
     /// The parts, for adding one.
     #[inline]
-    pub fn for_adding(&mut self) -> &mut Parts {
+    pub fn for_adding(&mut self) -> &mut OptionalParts {
         self.0.get_or_insert_default()
     }
 
     /// Takes a part out, which `of` selects.
-    pub fn take<T>(&mut self, of: impl FnOnce(&mut Parts) -> &mut Option<Box<T>>) -> Option<Box<T>> {
+    pub fn take<T>(&mut self, of: impl FnOnce(&mut OptionalParts) -> &mut Option<Box<T>>) -> Option<Box<T>> {
         let parts = self.0.as_deref_mut()?;
         let taken = of(parts).take();
-        if let Parts { known: None, done: None, unsent: None, forwarding: None } = parts {
+        if let OptionalParts { known: None, done: None, unsent: None, forwarding: None } = parts {
             self.0 = None;
         }
         taken

@@ -23,9 +23,9 @@ pub struct Leaving {
     pub error: Option<Box<[u8]>>,
 }
 
-/// The data that few messages have.
+/// The data that few messages have, by the sequences of these.
 #[derive(Debug, Default)]
-pub(super) struct Aside {
+pub(super) struct Attachments {
     pub(super) large: BTreeMap<Sequence, Box<[u8]>>,
     pub(super) errors: BTreeMap<Sequence, Box<[u8]>>,
     pub(super) origins: BTreeMap<Sequence, Origin>,
@@ -35,7 +35,7 @@ pub(super) struct Aside {
     pub(super) leaving: BTreeMap<Sequence, Box<Leaving>>,
 }
 
-impl Aside {
+impl Attachments {
     /// Removes what is stored of a message. Returns the length of its payload, if that is stored here.
     pub(super) fn remove(&mut self, sequence: Sequence) -> Option<usize> {
         self.leaving.remove(&sequence);
@@ -64,7 +64,7 @@ impl Store {
     /// Stores `error` with the message, or clears the stored error.
     pub fn set_error(&mut self, at: At, error: Option<&[u8]>) {
         let sequence = self.sequence(at);
-        let errors = &mut self.aside.get_or_insert_default().errors;
+        let errors = &mut self.attachments.get_or_insert_default().errors;
         match error {
             Some(error) => errors.insert(sequence, error.into()),
             None => errors.remove(&sequence),
@@ -74,13 +74,13 @@ impl Store {
 
     /// The message that is still delivered beside the kept one at a place.
     pub fn leaving(&self, at: At) -> Option<&Leaving> {
-        let aside = self.aside.as_ref()?;
-        aside.leaving.get(&self.sequence(at)).map(|leaving| &**leaving)
+        let attachments = self.attachments.as_ref()?;
+        attachments.leaving.get(&self.sequence(at)).map(|leaving| &**leaving)
     }
 
     /// The messages that are still delivered beside kept ones, with the sequences of these.
     pub fn all_leaving(&self) -> impl Iterator<Item = (Sequence, &Leaving)> {
-        let leaving = self.aside.iter().flat_map(|aside| &aside.leaving);
+        let leaving = self.attachments.iter().flat_map(|attachments| &attachments.leaving);
         leaving.map(|(sequence, leaving)| (*sequence, &**leaving))
     }
 
@@ -89,19 +89,19 @@ impl Store {
         self.take_leaving(at);
         let sequence = self.sequence(at);
         self.payload_bytes += leaving.payload.len() as u64;
-        self.aside.get_or_insert_default().leaving.insert(sequence, Box::new(leaving));
+        self.attachments.get_or_insert_default().leaving.insert(sequence, Box::new(leaving));
     }
 
     /// Removes the message that is still delivered beside the one at a place, and returns it if there was one.
     #[inline]
     pub fn take_leaving(&mut self, at: At) -> Option<Leaving> {
-        self.aside.as_ref().filter(|aside| !aside.leaving.is_empty())?;
+        self.attachments.as_ref().filter(|attachments| !attachments.leaving.is_empty())?;
         let sequence = self.sequence(at);
-        let aside = self.aside.as_mut()?;
-        let leaving = aside.leaving.remove(&sequence)?;
+        let attachments = self.attachments.as_mut()?;
+        let leaving = attachments.leaving.remove(&sequence)?;
         self.payload_bytes -= leaving.payload.len() as u64;
-        if aside.is_empty() {
-            self.aside = None;
+        if attachments.is_empty() {
+            self.attachments = None;
         }
         Some(*leaving)
     }
@@ -110,48 +110,48 @@ impl Store {
     pub fn set_origin(&mut self, at: At, origin: Origin) {
         let sequence = self.sequence(at);
         let Some(origin) = origin.unless_told_by(sequence) else { return };
-        self.aside.get_or_insert_default().origins.insert(sequence, origin);
+        self.attachments.get_or_insert_default().origins.insert(sequence, origin);
     }
 
     /// How long the message is kept after its completion, if it says so itself.
     pub fn retain(&self, at: At) -> Option<DurationMs> {
-        self.aside.as_ref()?.retains.get(&self.sequence(at)).copied()
+        self.attachments.as_ref()?.retains.get(&self.sequence(at)).copied()
     }
 
     /// Whether any message says how long it is kept.
     #[inline]
     pub fn has_retain(&self) -> bool {
-        self.aside.as_ref().is_some_and(|aside| !aside.retains.is_empty())
+        self.attachments.as_ref().is_some_and(|attachments| !attachments.retains.is_empty())
     }
 
     /// Stores how long the message is kept after its completion.
     pub fn set_retain(&mut self, at: At, retain: DurationMs) {
         let sequence = self.sequence(at);
-        self.aside.get_or_insert_default().retains.insert(sequence, retain);
+        self.attachments.get_or_insert_default().retains.insert(sequence, retain);
     }
 
     /// What a recurring message has beside its record; `None` for an ordinary message.
     pub fn recurring(&self, at: At) -> Option<&Recurring> {
-        let aside = self.aside.as_ref().filter(|_| self.header(at).is_recurring())?;
-        aside.recurring.get(&self.sequence(at)).map(|recurring| &**recurring)
+        let attachments = self.attachments.as_ref().filter(|_| self.header(at).is_recurring())?;
+        attachments.recurring.get(&self.sequence(at)).map(|recurring| &**recurring)
     }
 
     /// [`Store::recurring`], to change it.
     pub fn recurring_mut(&mut self, at: At) -> Option<&mut Recurring> {
         let (sequence, recurs) = (self.sequence(at), self.header(at).is_recurring());
-        let aside = self.aside.as_mut().filter(|_| recurs)?;
-        aside.recurring.get_mut(&sequence).map(|recurring| &mut **recurring)
+        let attachments = self.attachments.as_mut().filter(|_| recurs)?;
+        attachments.recurring.get_mut(&sequence).map(|recurring| &mut **recurring)
     }
 
     /// Stores what a recurring message has beside its record, and marks the message as recurring.
     pub fn set_recurring(&mut self, at: At, recurring: Box<Recurring>) {
         let sequence = self.sequence(at);
-        self.aside.get_or_insert_default().recurring.insert(sequence, recurring);
+        self.attachments.get_or_insert_default().recurring.insert(sequence, recurring);
         self.segments[at.segment()].set_recurring(at.index());
     }
 
     /// The number of recurring messages.
     pub fn recurring_count(&self) -> usize {
-        self.aside.as_ref().map_or(0, |aside| aside.recurring.len())
+        self.attachments.as_ref().map_or(0, |attachments| attachments.recurring.len())
     }
 }

@@ -17,7 +17,7 @@ const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 /// The number of running deliveries by the millisecond in which they began. At most 8 bytes per delivery, and usually
 /// far less. Allocated with the first delivery.
 #[derive(Debug, Default)]
-pub(super) struct Begun(Option<Box<Entries>>);
+pub(super) struct DeliveryStarts(Option<Box<Entries>>);
 
 /// One word of (millisecond, count) for each millisecond, sorted by millisecond. Some counts may be zero.
 #[derive(Debug, Default)]
@@ -32,13 +32,13 @@ const fn count_of(entry: u64) -> u64 {
     entry & COUNT_MASK
 }
 
-impl Begun {
+impl DeliveryStarts {
     /// Counts the deliveries with these receipts. O(n log n).
-    pub fn from_receipts(mut receipts: Vec<Receipt>) -> Begun {
+    pub fn from_receipts(mut receipts: Vec<Receipt>) -> DeliveryStarts {
         receipts.sort_unstable();
-        let mut begun = Begun::default();
-        receipts.into_iter().for_each(|receipt| begun.begin(receipt));
-        begun
+        let mut starts = DeliveryStarts::default();
+        receipts.into_iter().for_each(|receipt| starts.begin(receipt));
+        starts
     }
 
     /// Counts a delivery. O(1) if it is the latest one.
@@ -151,39 +151,39 @@ mod tests {
         Receipt(ms << COUNT_BITS | count)
     }
 
-    fn earliest(begun: &Begun) -> Option<u64> {
-        begun.earliest_but(Vec::new()).map(UnixMs::as_ms)
+    fn earliest(starts: &DeliveryStarts) -> Option<u64> {
+        starts.earliest_but(Vec::new()).map(UnixMs::as_ms)
     }
 
     #[test]
     fn the_earliest_running_delivery_is_known_in_any_order_of_ends() {
-        let mut begun = Begun::default();
+        let mut starts = DeliveryStarts::default();
         let all = [receipt(5, 0), receipt(5, 1), receipt(7, 0), receipt(9, 0)];
-        all.into_iter().for_each(|receipt| begun.begin(receipt));
+        all.into_iter().for_each(|receipt| starts.begin(receipt));
         for (ended, left) in [(all[2], Some(5)), (all[0], Some(5)), (all[1], Some(9)), (all[3], None)] {
-            begun.end(ended);
-            assert_eq!(earliest(&begun), left);
+            starts.end(ended);
+            assert_eq!(earliest(&starts), left);
         }
-        begun.end(all[0]);
-        begun.begin(receipt(8, 0));
-        assert_eq!(earliest(&begun), Some(8), "a second end of the same delivery changes nothing");
+        starts.end(all[0]);
+        starts.begin(receipt(8, 0));
+        assert_eq!(earliest(&starts), Some(8), "a second end of the same delivery changes nothing");
     }
 
     #[test]
     fn a_delivery_whose_deadline_moved_keeps_its_beginning() {
-        let mut begun = Begun::from_receipts(vec![receipt(9, 0), receipt(3, 0), receipt(6, 2)]);
-        assert_eq!(earliest(&begun), Some(3));
-        begun.end(receipt(3, 0));
-        begun.begin(receipt(3, 0));
-        assert_eq!(earliest(&begun), Some(3));
-        begun.begin(receipt(1, 0));
-        assert_eq!(earliest(&begun), Some(1), "a forged receipt lies before all others");
+        let mut starts = DeliveryStarts::from_receipts(vec![receipt(9, 0), receipt(3, 0), receipt(6, 2)]);
+        assert_eq!(earliest(&starts), Some(3));
+        starts.end(receipt(3, 0));
+        starts.begin(receipt(3, 0));
+        assert_eq!(earliest(&starts), Some(3));
+        starts.begin(receipt(1, 0));
+        assert_eq!(earliest(&starts), Some(1), "a forged receipt lies before all others");
     }
 
     #[test]
     fn expired_deliveries_are_left_out_before_they_are_noticed() {
-        let begun = Begun::from_receipts(vec![receipt(3, 0), receipt(3, 1), receipt(6, 0)]);
-        let but = |ended: &[Receipt]| begun.earliest_but(ended.to_vec()).map(UnixMs::as_ms);
+        let starts = DeliveryStarts::from_receipts(vec![receipt(3, 0), receipt(3, 1), receipt(6, 0)]);
+        let but = |ended: &[Receipt]| starts.earliest_but(ended.to_vec()).map(UnixMs::as_ms);
         assert_eq!(but(&[receipt(3, 0)]), Some(3));
         assert_eq!(but(&[receipt(3, 1), receipt(3, 0)]), Some(6));
         assert_eq!(but(&[receipt(3, 0), receipt(6, 0), receipt(3, 1)]), None);
@@ -191,13 +191,13 @@ mod tests {
 
     #[test]
     fn ended_deliveries_take_no_memory() {
-        let mut begun = Begun::default();
-        begun.begin(receipt(1, 0));
+        let mut starts = DeliveryStarts::default();
+        starts.begin(receipt(1, 0));
         for ms in 2..10_000 {
-            begun.begin(receipt(ms, 0));
-            begun.end(receipt(ms, 0));
+            starts.begin(receipt(ms, 0));
+            starts.end(receipt(ms, 0));
         }
-        assert_eq!(earliest(&begun), Some(1));
-        assert!(begun.heap_bytes() <= 256, "{}", begun.heap_bytes());
+        assert_eq!(earliest(&starts), Some(1));
+        assert!(starts.heap_bytes() <= 256, "{}", starts.heap_bytes());
     }
 }
