@@ -5,11 +5,9 @@
 //! panics.
 
 use super::done::RESULT_MAX;
-use super::effect::{Effect, Image, Stamped};
+use super::effect::{Effect, Fate, Image, Stamped, ERROR_MAX};
 use super::gate::Pause;
 use super::id::Sequence;
-use super::ops::give_back::Fate;
-use super::ops::give_back::ERROR_MAX;
 use super::record::{Phase, State};
 use super::recurring::{Declaration, Ended, Next, RunEnd};
 use super::time::UnixMs;

@@ -1,7 +1,6 @@
 //! Totals since the queue was created, and the number of messages that it holds now.
 
 use super::record::{Reason, StateKind};
-use super::view::Uncounted;
 
 /// Declares each total once: its meaning, the name under which clients see it, and its field.
 macro_rules! totals {
@@ -127,6 +126,14 @@ impl From<Totals> for Tally {
         let others = (others != Totals::default()).then(|| Box::new(others));
         Tally { pushed: totals.pushed, delivered: totals.delivered, acked: totals.acked, others }
     }
+}
+
+/// What the totals had counted beyond the instant to which a view was taken back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Uncounted {
+    pub lease_expired: u64,
+    pub died: u64,
+    pub expired: u64,
 }
 
 /// The number of messages that a queue holds in each state, as of its last advance.

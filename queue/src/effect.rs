@@ -6,21 +6,24 @@
 //! It carries the instant of the decision, which is the only clock of a server that applies it. [`apply`](super::apply)
 //! applies it, and [`wire`](super::wire) defines its bytes.
 
+use super::counters::Totals;
 use super::done::DoneMessage;
 use super::forward::Forward;
 use super::gate::Pause;
 use super::groups::{is_group_name, TurnState};
 use super::id::{Id, Receipt, Sequence};
 use super::known::KnownId;
-use super::ops::give_back::{Fate, ERROR_MAX};
 use super::origin::Origin;
-use super::record::{Phase, Record};
+use super::rate::RateLog;
+use super::record::{Phase, Reason, Record};
 use super::recurring::{Declaration, Ended, Recurring, RunEnd};
-use super::settings::Settings;
+use super::settings::{Settings, MAX_LENGTH};
 use super::spans::Spans;
 use super::store::Bytes;
 use super::time::{DurationMs, UnixMs};
-use super::wire::QueueHeader;
+
+/// The longest error text that is stored, in bytes.
+pub const ERROR_MAX: usize = 1024;
 
 /// A whole message: its record and its bytes.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,6 +88,52 @@ pub struct Grant {
     pub deadline: UnixMs,
     /// Its receipt.
     pub receipt: Receipt,
+}
+
+/// What becomes of a message that was given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// The message is due again at this instant.
+    Due(UnixMs),
+    /// The message is dead.
+    Dead {
+        /// The instant of death. It is explicit, since the queue's own time may be ahead of the instant with which the
+        /// effect is stamped.
+        died: UnixMs,
+        /// The reason.
+        reason: Reason,
+    },
+}
+
+/// The data of a queue without its messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueHeader {
+    /// Its settings.
+    pub settings: Settings,
+    /// The pause that was last set; it may have ended.
+    pub pause: Pause,
+    /// The last sequence that the queue assigned.
+    pub last_sequence: Sequence,
+    /// The last receipt that the queue assigned.
+    pub last_receipt: Receipt,
+    /// The totals since the queue was created.
+    pub totals: Totals,
+    /// The instant of the view: `totals` count what time did up to it.
+    pub viewed: UnixMs,
+    /// The recent deliveries that the rate limit counts.
+    pub log: RateLog,
+    /// Where its messages are forwarded.
+    pub forward: Option<Box<Forward>>,
+}
+
+impl QueueHeader {
+    /// Whether a queue could have written this header.
+    pub fn is_valid(&self) -> bool {
+        self.settings.are_valid()
+            && self.totals.numbers().iter().all(|total| *total <= MAX_LENGTH)
+            && (self.log.is_empty() || !self.settings.rate.is_off())
+            && self.forward.as_ref().is_none_or(|forward| forward.is_valid())
+    }
 }
 
 /// What one command did to a queue.
@@ -152,6 +201,35 @@ pub enum Effect<'a> {
     /// These are the messages that are still delivered beside kept ones, with the sequences of these, of a queue that
     /// [`Effect::Begin`] started.
     Resume(Vec<(Sequence, Image<'a>)>),
+}
+
+impl<'a> Effect<'a> {
+    /// This effect of an operation that also ended these runs.
+    ///
+    /// Returns up to two effects, in the order in which they are applied. An effect that completes messages, or that
+    /// gives one back, becomes one that ends runs. Before any other effect, time had ended the runs.
+    #[must_use]
+    pub fn with_ends(self, ends: Vec<RunEnd>) -> (Effect<'a>, Option<Effect<'a>>) {
+        let others = |all: Vec<Sequence>| {
+            all.into_iter().filter(|sequence| ends.iter().all(|end| end.sequence != *sequence)).collect()
+        };
+        match self {
+            Effect::Ack(all) => {
+                let others = others(all);
+                (Effect::EndRuns(Ended::Acked, others, ends), None)
+            }
+            Effect::Complete(..) => (Effect::EndRuns(Ended::Completed, Vec::new(), ends), None),
+            Effect::Take(all) => {
+                let others = others(all);
+                (Effect::EndRuns(Ended::Taken, others, ends), None)
+            }
+            // Their order tells the turns of their groups, so it is kept.
+            Effect::Forward(all) => (Effect::EndRuns(Ended::Forwarded, all, ends), None),
+            Effect::Nack(_, _, _, error) => (Effect::EndRuns(Ended::Nacked(error), Vec::new(), ends), None),
+            Effect::Bury(_, error) => (Effect::EndRuns(Ended::Buried(error), Vec::new(), ends), None),
+            effect => (Effect::EndRuns(Ended::ByTime, Vec::new(), ends), Some(effect)),
+        }
+    }
 }
 
 /// An effect with the instant of the decision.

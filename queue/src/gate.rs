@@ -5,7 +5,6 @@
 //! rate limit allows. A limit that time lifts, such as a pause with an end or a rate, is part of the queue's next
 //! wake-up, so blocked clients are served as soon as it is lifted, and nothing runs before.
 
-use super::ops::deliver::Lease;
 use super::rate::{Rate, RateLog};
 use super::settings::Settings;
 use super::time::{DurationMs, UnixMs};
@@ -49,6 +48,17 @@ impl Pause {
             Pause::Until(end) => Some(end),
         }
     }
+}
+
+/// The lease that a consumer asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lease {
+    /// The lease of the message, or that of the queue if the message has none of its own.
+    Default,
+    /// A lease of this duration.
+    For(DurationMs),
+    /// No lease: the message is removed when it is delivered.
+    NoAck,
 }
 
 /// The state that, beside the settings and the running leases, decides how many messages may be delivered.

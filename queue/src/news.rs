@@ -1,8 +1,7 @@
 //! What an effect says to those who wait for the end of a message (`DQ.AWAIT`).
 
-use super::effect::Effect;
+use super::effect::{Effect, Fate};
 use super::id::Sequence;
-use super::ops::give_back::Fate;
 use super::recurring::{Next, RunEnd};
 
 /// One thing that an effect did to messages for whose end somebody may wait.

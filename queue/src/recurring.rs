@@ -4,7 +4,6 @@
 //! run ends when the message is completed or fails for good; the message then waits for the next time of its rule, or
 //! is removed if the series is over. Only the few messages that recur have this state, in the store's side map.
 
-use super::effect::Effect;
 use super::groups::is_group_name;
 use super::id::Sequence;
 use super::memory::given;
@@ -187,32 +186,3 @@ pub enum Next {
 /// the first one.
 #[derive(Debug, Default)]
 pub(super) struct UnsentEnds(pub Vec<RunEnd>);
-
-impl<'a> Effect<'a> {
-    /// This effect of an operation that also ended these runs.
-    ///
-    /// Returns up to two effects, in the order in which they are applied. An effect that completes messages, or that
-    /// gives one back, becomes one that ends runs. Before any other effect, time had ended the runs.
-    #[must_use]
-    pub fn with_ends(self, ends: Vec<RunEnd>) -> (Effect<'a>, Option<Effect<'a>>) {
-        let others = |all: Vec<Sequence>| {
-            all.into_iter().filter(|sequence| ends.iter().all(|end| end.sequence != *sequence)).collect()
-        };
-        match self {
-            Effect::Ack(all) => {
-                let others = others(all);
-                (Effect::EndRuns(Ended::Acked, others, ends), None)
-            }
-            Effect::Complete(..) => (Effect::EndRuns(Ended::Completed, Vec::new(), ends), None),
-            Effect::Take(all) => {
-                let others = others(all);
-                (Effect::EndRuns(Ended::Taken, others, ends), None)
-            }
-            // Their order tells the turns of their groups, so it is kept.
-            Effect::Forward(all) => (Effect::EndRuns(Ended::Forwarded, all, ends), None),
-            Effect::Nack(_, _, _, error) => (Effect::EndRuns(Ended::Nacked(error), Vec::new(), ends), None),
-            Effect::Bury(_, error) => (Effect::EndRuns(Ended::Buried(error), Vec::new(), ends), None),
-            effect => (Effect::EndRuns(Ended::ByTime, Vec::new(), ends), Some(effect)),
-        }
-    }
-}

@@ -5,11 +5,7 @@
 //! was ever popped has none. Counting is part of every delivery and every ack, so it is cheap: a histogram has one
 //! counter for each power of two, and allocates only those up to the largest value that it has seen.
 
-use super::ops::deliver::Lease;
-use super::record::Record;
-use super::store::At;
 use super::time::{DurationMs, UnixMs};
-use super::Queue;
 
 /// The number of durations by their size, and their sum. At most 192 bytes on the heap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -92,13 +88,13 @@ pub struct Stats {
     /// The time in ms in which the rate limit alone held a message back, up to `limited`.
     rate_limited_ms: u64,
     /// Since when the rate limit alone holds a message back, and when it will allow a delivery.
-    limited: Option<(UnixMs, UnixMs)>,
+    pub(super) limited: Option<(UnixMs, UnixMs)>,
 }
 
 impl Stats {
     /// Takes note that from `now` on the rate limit alone holds a message back until `until`, or that it does not if
     /// `until` is `None`.
-    fn note_limited(&mut self, now: UnixMs, until: Option<UnixMs>) {
+    pub(super) fn note_limited(&mut self, now: UnixMs, until: Option<UnixMs>) {
         self.rate_limited_ms = self.rate_limited_ms(now);
         self.limited = until.map(|until| (now, until));
     }
@@ -114,68 +110,12 @@ impl Stats {
     }
 }
 
-impl Queue {
-    /// The statistics; `None` if there is nothing to show.
-    pub fn stats(&self) -> Option<&Stats> {
-        self.stats.as_deref()
-    }
-
-    /// Counts a pop that was answered with null.
-    pub fn count_empty_pop(&mut self) {
-        self.stats.get_or_insert_default().pops_empty += 1;
-    }
-
-    /// Counts the lateness of a delivery that begins now, if it is the first one of its message, and returns it. The
-    /// delivery after one that was given back without being counted is not the first.
-    #[inline]
-    pub(super) fn count_lateness(&mut self, at: At, record: &Record, now: UnixMs) -> Option<DurationMs> {
-        if record.attempts > 0 || self.messages.was_given_back(at) {
-            return None;
-        }
-        let lateness = now.since(record.due);
-        self.stats.get_or_insert_default().lateness.record(lateness);
-        Some(lateness)
-    }
-
-    /// Takes note of whether the rate limit alone holds a message back, after anything that may have changed that.
-    /// O(1) without a rate limit, and O(log n) with one.
-    #[inline]
-    pub fn note_rate_limit(&mut self, now: UnixMs) {
-        if !self.settings().rate.is_off() || self.stats().is_some_and(|stats| stats.limited.is_some()) {
-            self.note_limited(self.own_time(now));
-        }
-    }
-
-    #[cold]
-    fn note_limited(&mut self, now: UnixMs) {
-        let until = self.limited_until(now);
-        if until.is_some() || self.stats.is_some() {
-            self.stats.get_or_insert_default().note_limited(now, until);
-        }
-    }
-
-    /// When the rate limit will allow a delivery, if it alone holds a message back at `now`.
-    fn limited_until(&self, now: UnixMs) -> Option<UnixMs> {
-        let is_ready = self.view.earliest_due().is_some_and(|due| due <= now);
-        let lets_pass = self.gate.room_but_for_rate(&self.settings, self.view.inflight(), Lease::Default, now) > 0;
-        self.gate.next_delivery(&self.settings, now).filter(|_| is_ready && lets_pass)
-    }
-
-    /// Counts the runtime of a delivery that is completed now.
-    #[inline]
-    pub(super) fn count_runtime(&mut self, record: &Record, now: UnixMs) {
-        if let Some(receipt) = record.receipt() {
-            self.stats.get_or_insert_default().runtime.record(now.since(receipt.began()));
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::id::{Floor, Target};
     use super::super::rate::Rate;
     use super::super::settings::Settings;
-    use super::super::{Due, Lease, Nack, NewMessage, Pop, Verdict};
+    use super::super::{Due, Lease, Nack, NewMessage, Pop, Queue, Verdict};
     use super::*;
 
     const START: u64 = 1_760_000_000_000;

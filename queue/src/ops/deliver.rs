@@ -1,6 +1,7 @@
 //! Delivery: the first messages in delivery order are leased to a consumer, or delivered without a lease and removed.
 
 use super::super::effect::Grant;
+use super::super::gate::Lease;
 use super::super::groups::Pops;
 use super::super::id::{Floor, GroupId, Receipt, Sequence};
 use super::super::record::{Phase, Record, State, StateKind};
@@ -20,17 +21,6 @@ pub struct Pop {
     pub count: usize,
     /// How the messages are leased.
     pub lease: Lease,
-}
-
-/// The lease that a consumer asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lease {
-    /// The lease of the message, or that of the queue if the message has none of its own.
-    Default,
-    /// A lease of this duration.
-    For(DurationMs),
-    /// No lease: the message is removed when it is delivered.
-    NoAck,
 }
 
 /// A message as it is handed to a consumer.

@@ -6,6 +6,7 @@
 //! ([`Queue::forwarding_failed`]).
 
 use super::super::forward::{Failing, Forward, Forwarding, RETRY};
+use super::super::gate::Lease;
 use super::super::groups::Pops;
 use super::super::id::Sequence;
 use super::super::record::{State, StateKind};
@@ -13,7 +14,7 @@ use super::super::recurring::Ended;
 use super::super::time::{DurationMs, UnixMs};
 use super::super::Queue;
 use super::advance::PILED_MAX;
-use super::deliver::{Lease, Pop};
+use super::deliver::Pop;
 
 /// A message that is to be forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,14 +1,12 @@
 //! Nacks and burials: a delivery ends without an ack, or a command makes a message dead.
 
+use super::super::effect::{Fate, ERROR_MAX};
 use super::super::id::{Id, Sequence, Target};
 use super::super::record::{Phase, Reason, Record, State, StateKind};
 use super::super::recurring::{Ended, Failure};
 use super::super::store::At;
 use super::super::time::{DurationMs, UnixMs};
 use super::super::Queue;
-
-/// The longest error text that is stored, in bytes.
-pub const ERROR_MAX: usize = 1024;
 
 /// How a consumer gives a message back.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,21 +29,6 @@ pub enum Verdict {
     NotCounted,
     /// The last attempt: the message becomes dead.
     Rejected,
-}
-
-/// What becomes of a message that was given back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// The message is due again at this instant.
-    Due(UnixMs),
-    /// The message is dead.
-    Dead {
-        /// The instant of death. It is explicit, since the queue's own time may be ahead of the instant with which the
-        /// effect is stamped.
-        died: UnixMs,
-        /// The reason.
-        reason: Reason,
-    },
 }
 
 /// The result of a nack.

@@ -25,4 +25,5 @@ pub mod reschedule;
 pub mod runs;
 pub mod scan;
 pub mod schedule;
+pub mod stats;
 pub mod trim;

@@ -77,14 +77,6 @@ pub(super) struct Refreshed {
     pub died: Option<Reason>,
 }
 
-/// What the totals had counted beyond the instant to which a view was taken back.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Uncounted {
-    pub lease_expired: u64,
-    pub died: u64,
-    pub expired: u64,
-}
-
 /// The order in which a message stands at an instant, and its key there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stand {

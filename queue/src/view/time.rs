@@ -1,6 +1,7 @@
 //! What time does to the view: due times come, leases and TTLs end, and a view that another clock brought too far
 //! forward is built again.
 
+use super::super::counters::Uncounted;
 use super::super::delivery_starts::DeliveryStarts;
 use super::super::groups::Standing;
 use super::super::messages::Messages;
@@ -9,7 +10,7 @@ use super::super::record::{Reason, Record, State};
 use super::super::store::{At, Placement};
 use super::super::time::UnixMs;
 use super::super::waiting::Waiting;
-use super::{MovedByTime, Rare, Refreshed, Stand, Uncounted, View};
+use super::{MovedByTime, Rare, Refreshed, Stand, View};
 
 impl View {
     /// The latest instant to which the view was brought.

@@ -14,7 +14,7 @@ mod recurring;
 mod settings;
 mod snapshot;
 
-pub use snapshot::{Loader, QueueHeader};
+pub use snapshot::Loader;
 
 use std::fmt;
 

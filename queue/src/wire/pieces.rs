@@ -2,8 +2,9 @@
 
 use super::codec::{record, Decode, Encode, Reader, Writer};
 use super::numbers::{at_distance, distance, instant_of, ticks, time_at, time_distance};
-use super::{QueueHeader, Refused};
+use super::Refused;
 use crate::done::DoneMessage;
+use crate::effect::QueueHeader;
 use crate::gate::Pause;
 use crate::groups::{Claim, TurnState};
 use crate::id::Sequence;

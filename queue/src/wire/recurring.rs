@@ -2,8 +2,8 @@
 
 use super::codec::{record, Decode, Encode, Reader, Writer};
 use super::Refused;
+use crate::effect::Fate;
 use crate::id::Sequence;
-use crate::ops::give_back::Fate;
 use crate::record::Reason;
 use crate::recurring::{Declaration, Ended, Failure, Next, Recurring, RunEnd, Series};
 use crate::rule::Rule;

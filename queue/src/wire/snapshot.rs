@@ -6,14 +6,10 @@
 //! orders are not saved: they follow from the records.
 
 use super::Refused;
-use crate::effect::{Effect, Stamped};
-use crate::forward::Forward;
-use crate::gate::{Gate, Pause};
+use crate::effect::{Effect, QueueHeader, Stamped};
+use crate::gate::Gate;
 use crate::groups::{GroupNames, TurnState};
-use crate::id::{Receipt, Sequence};
-use crate::rate::RateLog;
 use crate::record::State;
-use crate::settings::{Settings, MAX_LENGTH};
 use crate::time::UnixMs;
 use crate::view::View;
 use crate::{Queue, Reason, Totals};
@@ -21,37 +17,6 @@ use crate::{Queue, Reason, Totals};
 /// A piece is closed once it holds this many bytes: large enough to compress well and to make the cost per piece
 /// negligible, small enough to copy.
 const PIECE_BYTES: usize = 64 * 1024;
-
-/// The data of a queue without its messages.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QueueHeader {
-    /// Its settings.
-    pub settings: Settings,
-    /// The pause that was last set; it may have ended.
-    pub pause: Pause,
-    /// The last sequence that the queue assigned.
-    pub last_sequence: Sequence,
-    /// The last receipt that the queue assigned.
-    pub last_receipt: Receipt,
-    /// The totals since the queue was created.
-    pub totals: Totals,
-    /// The instant of the view: `totals` count what time did up to it.
-    pub viewed: UnixMs,
-    /// The recent deliveries that the rate limit counts.
-    pub log: RateLog,
-    /// Where its messages are forwarded.
-    pub forward: Option<Box<Forward>>,
-}
-
-impl QueueHeader {
-    /// Whether a queue could have written this header.
-    pub fn is_valid(&self) -> bool {
-        self.settings.are_valid()
-            && self.totals.numbers().iter().all(|total| *total <= MAX_LENGTH)
-            && (self.log.is_empty() || !self.settings.rate.is_off())
-            && self.forward.as_ref().is_none_or(|forward| forward.is_valid())
-    }
-}
 
 impl Queue {
     /// The instant of the view, which is the latest time to which it was brought, here or before it was saved.
@@ -247,6 +212,7 @@ impl Loader {
 mod tests {
     use super::*;
     use crate::id::{Floor, Target};
+    use crate::settings::Settings;
     use crate::time::DurationMs;
     use crate::wire::VERSION;
     use crate::{Lease, NewMessage, Pop, Stamped};

@@ -12,10 +12,11 @@ use dq_queue::rate::{Rate, RateLog};
 use dq_queue::rule::Rule;
 use dq_queue::settings::{GroupOrder, Retries, Settings};
 use dq_queue::time::{DurationMs, UnixMs};
-use dq_queue::wire::{Loader, QueueHeader, VERSION};
+use dq_queue::wire::{Loader, VERSION};
 use dq_queue::{
     Claim, Declaration, DoneMessage, Effect, Ended, Failure, Fate, Grant, Image, KnownId, Lease, Next, Origin, Pause,
-    Phase, Queue, Reason, Record, Recurring, Refused, RunEnd, Series, Span, Spans, Stamped, Totals, Ttl, TurnState,
+    Phase, Queue, QueueHeader, Reason, Record, Recurring, Refused, RunEnd, Series, Span, Spans, Stamped, Totals, Ttl,
+    TurnState,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
