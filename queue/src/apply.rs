@@ -8,6 +8,7 @@ use super::done::RESULT_MAX;
 use super::effect::{Effect, Fate, Image, Stamped, ERROR_MAX};
 use super::gate::Pause;
 use super::id::Sequence;
+use super::ops::dedupe::Ids;
 use super::record::{Phase, State};
 use super::recurring::{Declaration, Ended, Next, RunEnd};
 use super::time::UnixMs;
@@ -89,13 +90,13 @@ impl Queue {
                 self.count_forwarded(sequences.len(), now);
             }
             Effect::Ack(sequences) => return Ok(self.finish_all(sequences, now)),
-            Effect::Complete(sequence, until, result) => {
+            Effect::Complete { sequence, until, result } => {
                 if let Some((at, record)) = self.refreshed(*sequence, now) {
                     let next = self.finish_with(at, &record, *until, *result, now);
                     return Ok(Applied::of_ack(next));
                 }
             }
-            Effect::Nack(sequence, fate, attempts, error) => {
+            Effect::Nack { sequence, fate, attempts, error } => {
                 if let Some((at, record)) = self.refreshed(*sequence, now) {
                     self.give_back(at, &record, *fate, *attempts, *error, now);
                 }
@@ -113,7 +114,7 @@ impl Queue {
                 self.for_each_refreshed(sequences, now, |queue, at, record| queue.drop_cancelled(at, record, now));
                 sequences.iter().for_each(|sequence| self.drop_cancelled_done(*sequence, now));
             }
-            Effect::Reschedule(sequence, due, priority) => {
+            Effect::Reschedule { sequence, due, priority } => {
                 if let Some((at, record)) = self.refreshed(*sequence, now) {
                     self.move_to(at, &record, *due, *priority, now);
                 }
@@ -131,14 +132,14 @@ impl Queue {
             Effect::Redrive(spans, due) => {
                 self.redrive_spans(spans, *due, now);
             }
-            Effect::Purge(spans, done) => {
-                self.remove_spans(spans, now, false);
-                self.drop_done_spans(done, false, now);
+            Effect::Purge { messages, done } => {
+                self.remove_spans(messages, now, Ids::Forgotten);
+                self.drop_done_spans(done, Ids::Forgotten, now);
             }
             Effect::Trim(spans) => {
-                self.remove_spans(spans, now, true);
+                self.remove_spans(spans, now, Ids::Remembered);
             }
-            Effect::TrimDone(spans) => self.drop_done_spans(spans, true, now),
+            Effect::TrimDone(spans) => self.drop_done_spans(spans, Ids::Remembered, now),
             Effect::Schedule(_, image) => {
                 self.take_in_series(now, image);
             }
@@ -147,7 +148,7 @@ impl Queue {
                     self.set_declared(at, declared.clone());
                 }
             }
-            Effect::EndRuns(how, others, ends) => {
+            Effect::EndRuns { how, others, ends } => {
                 let mut applied = Applied::Done;
                 let turn = if *how == Ended::Taken { self.messages.begin_turn(now) } else { None };
                 match how {
@@ -237,7 +238,7 @@ impl Queue {
                     })
             }
             Effect::Deliver(grants) => grants.iter().all(|grant| grant.attempt > 0),
-            Effect::Nack(sequence, fate, _, error) => {
+            Effect::Nack { sequence, fate, error, .. } => {
                 let is_dead = matches!(fate, Fate::Dead { .. });
                 error.is_none_or(|error| error.len() <= ERROR_MAX)
                     && self.messages.locate(*sequence).is_none_or(|at| {
@@ -253,7 +254,7 @@ impl Queue {
                         !record.recurring || record.is_kept_at(now)
                     })
             }
-            Effect::Complete(sequence, until, result) => {
+            Effect::Complete { sequence, until, result } => {
                 until.is_none_or(|until| now <= until)
                     && result.is_none_or(|result| result.len() <= RESULT_MAX)
                     && self.messages.locate(*sequence).is_none_or(|at| {
@@ -272,7 +273,7 @@ impl Queue {
             Effect::Declare(sequence, declared) => {
                 declared.as_ref().is_none_or(|declared| declared.is_valid()) && self.may_declare(*sequence, declared)
             }
-            Effect::EndRuns(how, _, ends) => self.may_end(*how, ends),
+            Effect::EndRuns { how, ends, .. } => self.may_end(*how, ends),
             Effect::Begin(header) => header.is_valid(),
             Effect::Continue(images) => self.may_continue_with(images),
             Effect::Keep(messages) => self.may_restore_done(messages),
@@ -288,8 +289,8 @@ impl Queue {
             | Effect::Extend(..)
             | Effect::Cancel(..)
             | Effect::Pause(_) => true,
-            Effect::Reschedule(..) | Effect::Promote(..) | Effect::Redrive(..) => true,
-            Effect::Purge(..) | Effect::Trim(_) | Effect::TrimDone(_) | Effect::PullBack => true,
+            Effect::Reschedule { .. } | Effect::Promote(..) | Effect::Redrive(..) => true,
+            Effect::Purge { .. } | Effect::Trim(_) | Effect::TrimDone(_) | Effect::PullBack => true,
         };
         possible.then_some(()).ok_or(Refused::Impossible)
     }

@@ -150,24 +150,52 @@ pub enum Effect<'a> {
     Forward(Vec<Sequence>),
     /// These messages were completed.
     Ack(Vec<Sequence>),
-    /// This message was completed, and is kept until this instant with this result; `None` if it is not kept.
-    Complete(Sequence, Option<UnixMs>, Option<&'a [u8]>),
-    /// This message was given back: its fate, its attempts from now on, and the error.
-    Nack(Sequence, Fate, u32, Option<&'a [u8]>),
+    /// A message was completed.
+    Complete {
+        /// The message.
+        sequence: Sequence,
+        /// Until when it is retained; `None` if it is not.
+        until: Option<UnixMs>,
+        /// What it is retained with.
+        result: Option<&'a [u8]>,
+    },
+    /// A message was given back.
+    Nack {
+        /// The message.
+        sequence: Sequence,
+        /// What becomes of it.
+        fate: Fate,
+        /// Its attempts from now on.
+        attempts: u32,
+        /// The error that is stored with it.
+        error: Option<&'a [u8]>,
+    },
     /// The lease of this message ends at this instant from now on.
     Extend(Sequence, UnixMs),
     /// These messages were cancelled, and these ids forgotten whose messages were gone.
     Cancel(Vec<Sequence>, Vec<&'a [u8]>),
-    /// This message was given this due time, this priority, or both.
-    Reschedule(Sequence, Option<UnixMs>, Option<i8>),
+    /// A message was given another due time, another priority, or both.
+    Reschedule {
+        /// The message.
+        sequence: Sequence,
+        /// The due time.
+        due: Option<UnixMs>,
+        /// The priority.
+        priority: Option<i8>,
+    },
     /// These messages are due at this instant from now on.
     Promote(UnixMs, Spans),
     /// This message became dead at the instant of the decision, with this error.
     Bury(Sequence, Option<&'a [u8]>),
     /// These dead messages became live again, due at this instant.
     Redrive(Spans, UnixMs),
-    /// These messages were removed at once, and these done messages.
-    Purge(Spans, Spans),
+    /// Messages were removed at once.
+    Purge {
+        /// Those that were not done.
+        messages: Spans,
+        /// The done ones.
+        done: Spans,
+    },
     /// The queue was created with these settings.
     Create(Settings, Option<Box<Forward>>),
     /// The settings of the queue were replaced by these.
@@ -179,8 +207,16 @@ pub enum Effect<'a> {
     Schedule(Option<Settings>, Image<'a>),
     /// This declaration applies to the message from its next run on; `None` takes back the one that was to apply.
     Declare(Sequence, Option<Box<Declaration>>),
-    /// These messages were completed or taken like the runs that follow, which ended.
-    EndRuns(Ended<'a>, Vec<Sequence>, Vec<RunEnd>),
+    /// Runs ended, and ordinary messages with them.
+    EndRuns {
+        /// How they ended.
+        how: Ended<'a>,
+        /// The messages that were completed or taken in the same way. Of forwarded ones, the runs are among them, because
+        /// their order tells the turns of the groups.
+        others: Vec<Sequence>,
+        /// The runs.
+        ends: Vec<RunEnd>,
+    },
     /// These dead messages were dropped, because the settings no longer keep them.
     Trim(Spans),
     /// These done messages were dropped, because their time has ended or the settings no longer keep them.
@@ -210,25 +246,18 @@ impl<'a> Effect<'a> {
     /// gives one back, becomes one that ends runs. Before any other effect, time had ended the runs.
     #[must_use]
     pub fn with_ends(self, ends: Vec<RunEnd>) -> (Effect<'a>, Option<Effect<'a>>) {
-        let others = |all: Vec<Sequence>| {
-            all.into_iter().filter(|sequence| ends.iter().all(|end| end.sequence != *sequence)).collect()
+        let is_other = |sequence: &Sequence| ends.iter().all(|end| end.sequence != *sequence);
+        let others_of = |all: Vec<Sequence>| all.into_iter().filter(is_other).collect();
+        let (how, others, then) = match self {
+            Effect::Ack(all) => (Ended::Acked, others_of(all), None),
+            Effect::Complete { .. } => (Ended::Completed, Vec::new(), None),
+            Effect::Take(all) => (Ended::Taken, others_of(all), None),
+            Effect::Forward(all) => (Ended::Forwarded, all, None),
+            Effect::Nack { error, .. } => (Ended::Nacked(error), Vec::new(), None),
+            Effect::Bury(_, error) => (Ended::Buried(error), Vec::new(), None),
+            effect => (Ended::ByTime, Vec::new(), Some(effect)),
         };
-        match self {
-            Effect::Ack(all) => {
-                let others = others(all);
-                (Effect::EndRuns(Ended::Acked, others, ends), None)
-            }
-            Effect::Complete(..) => (Effect::EndRuns(Ended::Completed, Vec::new(), ends), None),
-            Effect::Take(all) => {
-                let others = others(all);
-                (Effect::EndRuns(Ended::Taken, others, ends), None)
-            }
-            // Their order tells the turns of their groups, so it is kept.
-            Effect::Forward(all) => (Effect::EndRuns(Ended::Forwarded, all, ends), None),
-            Effect::Nack(_, _, _, error) => (Effect::EndRuns(Ended::Nacked(error), Vec::new(), ends), None),
-            Effect::Bury(_, error) => (Effect::EndRuns(Ended::Buried(error), Vec::new(), ends), None),
-            effect => (Effect::EndRuns(Ended::ByTime, Vec::new(), ends), Some(effect)),
-        }
+        (Effect::EndRuns { how, others, ends }, then)
     }
 }
 

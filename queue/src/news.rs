@@ -33,18 +33,21 @@ impl Effect<'_> {
             Effect::Take(those) | Effect::Forward(those) | Effect::Ack(those) | Effect::Cancel(those, _) => {
                 those.iter().for_each(|sequence| tell(News::Ended(*sequence)));
             }
-            Effect::Complete(sequence, ..) | Effect::Bury(sequence, _) => tell(News::Ended(*sequence)),
-            Effect::Nack(sequence, Fate::Dead { .. }, ..) => tell(News::Ended(*sequence)),
-            Effect::EndRuns(_, others, ends) => {
+            Effect::Complete { sequence, .. } | Effect::Bury(sequence, _) => tell(News::Ended(*sequence)),
+            Effect::Nack { sequence, fate: Fate::Dead { .. }, .. } => tell(News::Ended(*sequence)),
+            Effect::EndRuns { others, ends, .. } => {
                 // Forwarded messages are told in their order, with those whose runs have ended among them.
                 let is_other = |sequence: &&Sequence| ends.iter().all(|end| end.sequence != **sequence);
                 others.iter().filter(is_other).for_each(|sequence| tell(News::Ended(*sequence)));
                 ends.iter().filter_map(news_of_run).for_each(tell);
             }
             // These remove many messages at once, or all of them.
-            Effect::Purge(..) | Effect::Begin(_) | Effect::Continue(_) => tell(News::LookAgain),
+            Effect::Purge { .. } | Effect::Begin(_) | Effect::Continue(_) => tell(News::LookAgain),
             // These leave every message that somebody can wait for as it is, or do not end it.
-            Effect::Nack(_, Fate::Due(_), ..) | Effect::Deliver(_) | Effect::Extend(..) | Effect::Reschedule(..) => {}
+            Effect::Nack { fate: Fate::Due(_), .. }
+            | Effect::Deliver(_)
+            | Effect::Extend(..)
+            | Effect::Reschedule { .. } => {}
             Effect::Promote(..) | Effect::Redrive(..) | Effect::Declare(..) | Effect::PullBack => {}
             Effect::Trim(_) | Effect::TrimDone(_) | Effect::Keep(_) | Effect::Recall(_) | Effect::Resume(_) => {}
             Effect::Create(..) | Effect::Alter(..) | Effect::Pause(_) | Effect::Turns(_) => {}

@@ -43,7 +43,10 @@ fn complete(call: &mut Call<'_>) -> Result<(), Error> {
     let now = now(ctx);
     let outcome = change_queue(ctx, name, now, |queue| {
         let completed = queue.complete(now, &target?, &how)?;
-        Some((Death::of_next(completed.next), Effect::Complete(completed.sequence, completed.until, how.result)))
+        Some((
+            Death::of_next(completed.next),
+            Effect::Complete { sequence: completed.sequence, until: completed.until, result: how.result },
+        ))
     })?;
     match outcome {
         Some((death, announcement)) => {

@@ -44,7 +44,12 @@ fn nack(call: &mut Call<'_>) -> Result<(), Error> {
     let now = now(ctx);
     let outcome = change_queue(ctx, name, now, |queue| {
         let nacked = queue.nack(now, &target?, &wanted)?;
-        let effect = Effect::Nack(nacked.sequence, nacked.fate, nacked.attempts, nacked.error);
+        let effect = Effect::Nack {
+            sequence: nacked.sequence,
+            fate: nacked.fate,
+            attempts: nacked.attempts,
+            error: nacked.error,
+        };
         Some(((nacked.state, nacked.fate), effect))
     })?;
     match outcome {

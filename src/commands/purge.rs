@@ -47,7 +47,7 @@ fn purge(call: &mut Call<'_>) -> Result<(), Error> {
             (None, None) => queue.purge(now, states, spare),
             (None, Some(count)) => queue.purge_first(now, states, count, spare),
         };
-        (purged.count > 0).then_some((purged.count, Effect::Purge(purged.spans, purged.done)))
+        (purged.count > 0).then_some((purged.count, Effect::Purge { messages: purged.messages, done: purged.done }))
     })?;
     match outcome {
         Some((purged, announcement)) => {

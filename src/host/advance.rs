@@ -83,7 +83,7 @@ fn end_failed_runs(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, moved
     // Dead copies have ids of their own.
     raise_floor(held.queue.last_given());
     let ends = held.queue.take_ends();
-    let effect = Effect::EndRuns(Ended::ByTime, Vec::new(), ends);
+    let effect = Effect::EndRuns { how: Ended::ByTime, others: Vec::new(), ends };
     moved.wakes |= waiting::note(ctx, name, &effect);
     write::replicate(ctx, name, held, now, effect);
     true

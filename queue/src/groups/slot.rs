@@ -25,6 +25,8 @@ pub(super) struct Slot {
     pub taken: u32,
     /// Whether the slot belongs to a group.
     pub in_use: bool,
+    /// Whether the group is counted among those that have a message that is not dead.
+    pub counted: bool,
 }
 
 /// The head of a group.

@@ -198,27 +198,27 @@ impl Standing {
 impl Standing {
     /// Admits as many messages of a group as there is room for, chooses its head, and gives the head its place in the
     /// round. O(log n) for each message that is admitted or blocked.
-    pub fn settle(&mut self, messages: &Messages, id: GroupId, was_live: bool) {
+    pub fn settle(&mut self, messages: &Messages, id: GroupId) {
         self.elect(messages, id);
         self.admit(messages, id);
         if self.by_turn {
             self.take_place(messages, id);
         }
-        let Some(slot) = self.slots.get(id.0) else { return };
-        let is_live = slot.is_live();
-        match (was_live, is_live) {
-            (false, true) => self.live += 1,
-            (true, false) => self.live -= 1,
-            _ => {}
-        }
-        if slot.in_use && slot.is_vacant() {
+        self.count(id);
+        if self.slots.get(id.0).is_some_and(|slot| slot.in_use && slot.is_vacant()) {
             self.slots.vacate(id.0);
         }
     }
 
-    /// Whether the group has a message that is not dead, to be passed to [`Standing::settle`] after a change.
-    pub fn is_live(&self, id: GroupId) -> bool {
-        self.slots.get(id.0).is_some_and(Slot::is_live)
+    /// Counts the group if it has a message that is not dead.
+    fn count(&mut self, id: GroupId) {
+        let Some(slot) = self.slots.get_mut(id.0) else { return };
+        match (slot.counted, slot.is_live()) {
+            (false, true) => self.live += 1,
+            (true, false) => self.live -= 1,
+            (true, true) | (false, false) => {}
+        }
+        slot.counted = slot.is_live();
     }
 
     /// Makes the first open message of a group its head, if it has none.
@@ -307,8 +307,7 @@ impl Standing {
                 head.turn = 0;
             }
             if self.slots.get(id.0).is_some_and(|slot| slot.in_use) {
-                let was_live = self.is_live(id);
-                self.settle(messages, id, was_live);
+                self.settle(messages, id);
             }
         }
     }
@@ -352,22 +351,20 @@ impl Standing {
     /// Takes the head of a group for a delivery. It occupies the group until [`Standing::lend`] leases it or
     /// [`Standing::release`] ends the pop that removes it. O(log n).
     pub fn take(&mut self, messages: &Messages, id: GroupId, record: &Record) {
-        let was_live = self.is_live(id);
         self.leave_waiting(id, record);
         if let Some(slot) = self.slots.get_mut(id.0) {
             slot.taken += 1;
         }
-        self.settle(messages, id, was_live);
+        self.settle(messages, id);
     }
 
     /// Leases a message that [`Standing::take`] took.
     pub fn lend(&mut self, id: GroupId, key: Key) {
         if let Some(slot) = self.slots.get_mut(id.0) {
-            let was_live = slot.is_live();
             slot.taken = slot.taken.saturating_sub(1);
             slot.leased.insert(key);
-            self.live += usize::from(!was_live);
         }
+        self.count(id);
     }
 
     /// Lets a message that was taken, and is removed, occupy its group until the pop is complete.
@@ -378,11 +375,10 @@ impl Standing {
     /// Ends a pop. O(log n) for each message that was held.
     pub fn release(&mut self, messages: &Messages) {
         for id in std::mem::take(&mut self.held) {
-            let was_live = self.is_live(id);
             if let Some(slot) = self.slots.get_mut(id.0) {
                 slot.taken = slot.taken.saturating_sub(1);
             }
-            self.settle(messages, id, was_live);
+            self.settle(messages, id);
         }
     }
 }

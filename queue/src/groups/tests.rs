@@ -317,7 +317,9 @@ fn limits_altered_while_no_group_is_left_hold_for_the_next_one() {
     let purged = pair.queue.purge(at(1), States::only(StateKind::InFlight), Spare::Schedules);
     assert_eq!(purged.count, 11);
     pair.queue.stamp(at(1));
-    pair.replica.apply(&Stamped { now: at(1), effect: Effect::Purge(purged.spans, purged.done) }).unwrap();
+    pair.replica
+        .apply(&Stamped { now: at(1), effect: Effect::Purge { messages: purged.messages, done: purged.done } })
+        .unwrap();
     pair.alter(1, 0, GroupOrder::Due);
     ["b1", "b2", "b3"].into_iter().for_each(|name| pair.push(1, "b", name));
     assert_eq!(pair.pop(1, 9, LEASED), "kept b1 b2 b3");
@@ -378,7 +380,7 @@ proptest! {
                     let delay = Some(DurationMs::new(passed * 3));
                     let nacked = pair.queue.nack(at(now), &target, &Nack { delay, ..Nack::default() });
                     if let Some(nacked) = nacked {
-                        let effect = Effect::Nack(nacked.sequence, nacked.fate, nacked.attempts, None);
+                        let effect = Effect::Nack { sequence: nacked.sequence, fate: nacked.fate, attempts: nacked.attempts, error: None };
                         pair.replica.apply(&Stamped { now: at(now), effect }).unwrap();
                     }
                 }

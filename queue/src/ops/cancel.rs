@@ -5,6 +5,7 @@ use super::super::record::{Record, StateKind};
 use super::super::store::At;
 use super::super::time::UnixMs;
 use super::super::Queue;
+use super::dedupe::Ids;
 
 impl Queue {
     /// Removes a message and returns its sequence and its last state; `None` if there is no such message. O(log n).
@@ -30,7 +31,7 @@ impl Queue {
     /// Applies a cancellation of a message that may be a done one.
     pub(crate) fn drop_cancelled_done(&mut self, sequence: Sequence, now: UnixMs) {
         if self.done_at(now, sequence).is_some() {
-            self.drop_done(sequence, false, now);
+            self.drop_done(sequence, Ids::Forgotten, now);
             self.tally.others().cancelled += 1;
         }
     }

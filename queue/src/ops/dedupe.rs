@@ -10,6 +10,15 @@ use super::super::Queue;
 /// average, so the timer is needed only if many end at once.
 const SWEPT: usize = 16;
 
+/// What becomes of the ids of messages that are removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ids {
+    /// They stay known for as long as `DEDUPE` says.
+    Remembered,
+    /// They may be used again at once.
+    Forgotten,
+}
+
 impl Queue {
     /// The number of ids that are known at `now` and whose message is gone. O(log n).
     pub fn known(&self, now: UnixMs) -> usize {

@@ -12,6 +12,7 @@ use super::super::store::At;
 use super::super::time::{DurationMs, UnixMs};
 use super::super::Queue;
 use super::advance::{BYTES_OF_A_STEP, PILED_MAX};
+use super::dedupe::{over_by, Ids};
 use std::collections::BTreeSet;
 
 /// Keeping.
@@ -156,7 +157,7 @@ impl Queue {
         let (mut steps, mut dropped) = (0, Vec::new());
         while steps < budget {
             let Some(sequence) = self.first_excess_done() else { break };
-            steps += 1 + self.drop_done(sequence, true, self.clock) / BYTES_OF_A_STEP;
+            steps += 1 + self.drop_done(sequence, Ids::Remembered, self.clock) / BYTES_OF_A_STEP;
             dropped.push(sequence);
         }
         let none = Done::default();
@@ -178,15 +179,17 @@ impl Queue {
         ended.or_else(oldest).map(|key| key.sequence())
     }
 
-    /// Drops a done message, and returns the number of bytes of its result. Its id stays known for as long as `DEDUPE`
-    /// says if `remembered`, or if the time of the message has ended.
-    pub(crate) fn drop_done(&mut self, sequence: Sequence, remembered: bool, now: UnixMs) -> usize {
+    /// Drops a done message, and returns the number of bytes of its result. If the time of the message has ended, its id
+    /// stays known for as long as `DEDUPE` says, whatever `ids` says.
+    pub(crate) fn drop_done(&mut self, sequence: Sequence, ids: Ids, now: UnixMs) -> usize {
         let Some(parts) = self.optional.held_mut() else { return 0 };
         let Some(done) = &mut parts.done else { return 0 };
         if let Some(message) = done.get(sequence).filter(|_| !self.settings.dedupe.is_zero()) {
-            let over = super::dedupe::over_by(self.settings.dedupe, now);
+            let over = over_by(self.settings.dedupe, now);
             let is_in_window = over.is_none_or(|over| over < message.accepted);
-            if let Some(name) = message.name.filter(|_| is_in_window && (remembered || message.until <= now)) {
+            if let Some(name) =
+                message.name.filter(|_| is_in_window && (ids == Ids::Remembered || message.until <= now))
+            {
                 parts.known.get_or_insert_default().insert(KnownId { name, accepted: message.accepted });
             }
         }
@@ -216,9 +219,8 @@ impl Queue {
         is_kept
     }
 
-    /// Drops the done messages in `spans` that the queue holds. Their ids stay known for as long as `DEDUPE` says if
-    /// `remembered`.
-    pub(crate) fn drop_done_spans(&mut self, spans: &Spans, remembered: bool, now: UnixMs) {
+    /// Drops the done messages in `spans` that the queue holds.
+    pub(crate) fn drop_done_spans(&mut self, spans: &Spans, ids: Ids, now: UnixMs) {
         let Some(done) = &self.optional.done else { return };
         let doomed = done.in_spans(spans);
         if doomed.len() == done.len() && self.settings.dedupe.is_zero() {
@@ -226,7 +228,7 @@ impl Queue {
             return;
         }
         for sequence in doomed {
-            self.drop_done(sequence, remembered, now);
+            self.drop_done(sequence, ids, now);
         }
     }
 

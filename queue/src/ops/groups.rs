@@ -9,6 +9,7 @@ use super::super::store::At;
 use super::super::time::UnixMs;
 use super::super::{Counts, Queue};
 use super::advance::PILED_MAX;
+use super::dedupe::Ids;
 use super::purge::{Purged, Spare};
 
 /// The result of one step of a scan of groups: what it found, and the cursor of the next step.
@@ -148,7 +149,7 @@ impl Queue {
             }
         }
         let spans = self.messages.spans_of(chosen);
-        Purged { count: self.remove_spans(&spans, now, false), spans, done: Spans::default() }
+        Purged { count: self.remove_spans(&spans, now, Ids::Forgotten), messages: spans, done: Spans::default() }
     }
 
     fn group(&self, name: &[u8]) -> Option<GroupId> {

@@ -12,6 +12,7 @@ use super::super::spans::Spans;
 use super::super::store::Placement;
 use super::super::time::UnixMs;
 use super::super::Queue;
+use super::dedupe::Ids;
 
 /// Fewer messages than this are removed one by one.
 const BULK: usize = 8;
@@ -31,7 +32,7 @@ pub struct Purged {
     /// The number of messages that were removed.
     pub count: usize,
     /// The messages that were not done.
-    pub spans: Spans,
+    pub messages: Spans,
     /// The done messages.
     pub done: Spans,
 }
@@ -47,9 +48,9 @@ impl Queue {
             true => self.done_to_purge(now, None),
             false => Default::default(),
         };
-        let count = self.remove_spans(&spans, now, false) + ended;
-        self.drop_done_spans(&done, false, now);
-        Purged { count, spans, done }
+        let count = self.remove_spans(&spans, now, Ids::Forgotten) + ended;
+        self.drop_done_spans(&done, Ids::Forgotten, now);
+        Purged { count, messages: spans, done }
     }
 
     /// [`Queue::purge`] for the first `count` messages. The states are taken in the order of
@@ -69,9 +70,9 @@ impl Queue {
             false => Default::default(),
         };
         let spans = self.messages.spans_of(chosen);
-        let count = self.remove_spans(&spans, now, false) + ended;
-        self.drop_done_spans(&done, false, now);
-        Purged { count, spans, done }
+        let count = self.remove_spans(&spans, now, Ids::Forgotten) + ended;
+        self.drop_done_spans(&done, Ids::Forgotten, now);
+        Purged { count, messages: spans, done }
     }
 
     /// The messages that are in one of `states`, without done, as far as the view knows.
@@ -127,22 +128,22 @@ impl Queue {
     }
 
     /// Removes the messages in `spans` that the queue holds, and returns how many there were. What time has done to
-    /// them by `now` is counted first. If `remembered`, their ids stay known as long as `DEDUPE` says.
-    pub(crate) fn remove_spans(&mut self, spans: &Spans, now: UnixMs, remembered: bool) -> usize {
+    /// them by `now` is counted first.
+    pub(crate) fn remove_spans(&mut self, spans: &Spans, now: UnixMs, ids: Ids) -> usize {
         let ends_first = self.view.first_end(now).is_some();
-        if !remembered && !ends_first && self.messages.all_in(spans) {
+        if ids == Ids::Forgotten && !ends_first && self.messages.all_in(spans) {
             return self.remove_all();
         }
         let doomed = self.messages.in_spans(spans);
         let in_bulk = self.is_bulk(doomed.len());
-        if remembered && !self.settings.dedupe.is_zero() {
+        if ids == Ids::Remembered && !self.settings.dedupe.is_zero() {
             for sequence in &doomed {
                 if let Some(at) = self.messages.find_sequence(*sequence) {
                     self.remember(at, now);
                 }
             }
         }
-        if !remembered && self.messages.has_groups() {
+        if ids == Ids::Forgotten && self.messages.has_groups() {
             for sequence in &doomed {
                 if let Some((at, record)) = self.messages.of(*sequence) {
                     self.keep_turn(at, &record, now);

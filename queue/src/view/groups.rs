@@ -22,9 +22,9 @@ impl View {
     }
 
     /// Ends a change of a group.
-    fn settle(&mut self, messages: &Messages, id: GroupId, was_live: bool) {
+    fn settle(&mut self, messages: &Messages, id: GroupId) {
         let Some(groups) = &mut self.groups else { return };
-        groups.settle(messages, id, was_live);
+        groups.settle(messages, id);
         if groups.is_vacant() {
             self.groups = None;
         }
@@ -33,17 +33,15 @@ impl View {
     /// [`View::place`] for a message of a group.
     #[cold]
     pub(super) fn place_in(&mut self, id: GroupId, messages: &mut Messages, at: At, record: &Record, now: UnixMs) {
-        let was_live = self.groups.as_ref().is_some_and(|groups| groups.is_live(id));
         self.enter_in(id, messages, at, record, now);
-        self.settle(messages, id, was_live);
+        self.settle(messages, id);
     }
 
     /// [`View::unplace`] for a message of a group.
     #[cold]
     pub(super) fn unplace_from(&mut self, id: GroupId, messages: &Messages, at: At, record: &Record) {
-        let was_live = self.groups.as_ref().is_some_and(|groups| groups.is_live(id));
         self.leave_from(id, messages, at, record);
-        self.settle(messages, id, was_live);
+        self.settle(messages, id);
     }
 
     /// Puts a message from where it stood with its `old` record to where it stands with its `new` one. O(log n).
@@ -56,11 +54,10 @@ impl View {
             }
             Some(id) => {
                 // The group settles once, so that nobody is admitted in between.
-                let was_live = self.groups.as_ref().is_some_and(|groups| groups.is_live(id));
                 self.leave_from(id, messages, at, old);
                 messages.update(at, new);
                 self.enter_in(id, messages, at, new, now);
-                self.settle(messages, id, was_live);
+                self.settle(messages, id);
             }
         }
     }
@@ -73,18 +70,17 @@ impl View {
                 self.place(messages, at, record, now);
             }
             Some(id) => {
-                let was_live = self.groups.as_ref().is_some_and(|groups| groups.is_live(id));
                 self.leave_from(id, messages, at, record);
                 self.enter_in(id, messages, at, record, now);
-                self.settle(messages, id, was_live);
+                self.settle(messages, id);
             }
         }
     }
 
     fn enter_in(&mut self, id: GroupId, messages: &mut Messages, at: At, record: &Record, now: UnixMs) {
-        self.enter(messages, at, record, now, false);
+        let stand = self.enter(messages, at, record, now);
         let Some(groups) = self.standing(messages) else { return };
-        match Stand::of(record, now) {
+        match stand {
             Stand::Waiting => groups.enter_waiting(id, record),
             Stand::InFlight(key) => groups.enter_leased(id, key),
             Stand::Dead(key) | Stand::Failed(key) => groups.enter_dead(id, key),
@@ -92,9 +88,9 @@ impl View {
     }
 
     fn leave_from(&mut self, id: GroupId, messages: &Messages, at: At, record: &Record) {
-        self.leave(messages, at, record, false);
+        let placement = self.leave(messages, at, record);
         let Some(groups) = &mut self.groups else { return };
-        match messages.placement(at) {
+        match placement {
             Placement::Waiting => groups.leave_waiting(id, record),
             Placement::InFlight => record.lease_key().into_iter().for_each(|key| groups.leave_leased(id, key)),
             Placement::Dead => record.death_key().into_iter().for_each(|key| groups.leave_dead(id, key)),
@@ -108,9 +104,8 @@ impl View {
         }
         let Some(id) = messages.find_sequence(key.sequence()).and_then(|at| messages.group(at)) else { return };
         if let Some(groups) = &mut self.groups {
-            let was_live = groups.is_live(id);
             groups.leave_dead(id, key);
-            self.settle(messages, id, was_live);
+            self.settle(messages, id);
         }
     }
 }

@@ -128,18 +128,16 @@ impl View {
                 return self.place_in(id, messages, at, record, now);
             }
         }
-        self.enter(messages, at, record, now, true);
+        if self.enter(messages, at, record, now) == Stand::Waiting {
+            self.waiting.insert(record.priority, record.due, record.sequence);
+        }
     }
 
-    /// Puts a message into the orders in which it stands at `now`. If it has a group, its delivery order is that of
-    /// the group, and it is not `ungrouped`.
-    fn enter(&mut self, messages: &mut Messages, at: At, record: &Record, now: UnixMs, ungrouped: bool) {
+    /// Puts a message into the orders in which it stands at `now`, but for the delivery order. Returns where it stands.
+    fn enter(&mut self, messages: &mut Messages, at: At, record: &Record, now: UnixMs) -> Stand {
         let stand = Stand::of(record, now);
         match stand {
             Stand::Waiting => {
-                if ungrouped {
-                    self.waiting.insert(record.priority, record.due, record.sequence);
-                }
                 if let Some(ttl) = record.ttl {
                     self.expiring.insert(Key::at(ttl.end, record.sequence));
                 }
@@ -156,6 +154,7 @@ impl View {
         }
         self.moved_to = self.moved_to.max(stand.moved_at(record).unwrap_or_default());
         messages.set_placement(at, stand.placement());
+        stand
     }
 
     /// Removes a message from the order in which it stands. `record` must be the record with which it was placed.
@@ -167,21 +166,20 @@ impl View {
                 return self.unplace_from(id, messages, at, record);
             }
         }
-        self.leave(messages, at, record, true);
+        if self.leave(messages, at, record) == Placement::Waiting {
+            self.waiting.remove(record.priority, record.due, record.sequence);
+        }
     }
 
-    /// Removes a message from the orders in which it stands. If it has a group, it is not `ungrouped`.
+    /// Removes a message from the orders in which it stands, but for the delivery order. Returns where it stood.
     #[inline]
-    fn leave(&mut self, messages: &Messages, at: At, record: &Record, ungrouped: bool) {
+    fn leave(&mut self, messages: &Messages, at: At, record: &Record) -> Placement {
         let placement = messages.placement(at);
         if placement != Placement::InFlight {
             self.subtract_over(payload_left(messages, at, record));
         }
         match (placement, record.phase) {
             (Placement::Waiting, _) => {
-                if ungrouped {
-                    self.waiting.remove(record.priority, record.due, record.sequence);
-                }
                 if let Some(ttl) = record.ttl {
                     self.expiring.remove(Key::at(ttl.end, record.sequence));
                 }
@@ -204,6 +202,7 @@ impl View {
                 }
             }
         }
+        placement
     }
 
     /// Removes the first message in delivery order that is due by `now` from the view, for a delivery. The caller

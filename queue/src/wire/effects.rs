@@ -15,16 +15,22 @@ const INSTANT: usize = 6;
 /// a later version adds stands behind a semicolon with that version. The letters are part of the format, and are listed
 /// in the reference of the commands.
 macro_rules! effects {
-    ($($since:literal $letter:literal $name:ident $(($($field:ident),+ $(; $($version:literal $new:ident),+)?))?;)*) => {
+    ($($since:literal $letter:literal $name:ident
+        $(($($field:ident),+ $(; $($version:literal $new:ident),+)?))?
+        $({$($part:ident),+ $(; $($part_version:literal $new_part:ident),+)?})?;)*) => {
         impl Writer<'_> {
             fn effect(&mut self, effect: &Effect<'_>) -> Result<(), Refused> {
                 match effect {
-                    $(Effect::$name $(($($field,)+ $($($new),+)?))? => {
+                    $(Effect::$name $(($($field,)+ $($($new),+)?))? $({$($part,)+ $($($new_part),+)?})? => {
                         self.needs($since);
                         self.head($letter)?;
                         $(let mut fields = self.record();
                         $(fields.require($field)?;)+
                         $($(fields.put_since($version, $new)?;)+)?
+                        fields.end()?;)?
+                        $(let mut fields = self.record();
+                        $(fields.require($part)?;)+
+                        $($(fields.put_since($part_version, $new_part)?;)+)?
                         fields.end()?;)?
                     })*
                 }
@@ -40,7 +46,11 @@ macro_rules! effects {
                         $(let $field = fields.required()?;)+
                         $($(let $new = fields.get()?;)+)?
                         fields.end()?;)?
-                        Ok(Effect::$name $(($($field,)+ $($($new),+)?))?)
+                        $(let mut fields = self.record()?;
+                        $(let $part = fields.required()?;)+
+                        $($(let $new_part = fields.get()?;)+)?
+                        fields.end()?;)?
+                        Ok(Effect::$name $(($($field,)+ $($($new),+)?))? $({$($part,)+ $($($new_part),+)?})?)
                     })*
                     ONE_PUSHED => Ok(Effect::Push(None, vec![self.get()?])),
                     ONE_DELIVERED => self.one_delivered(),
@@ -58,21 +68,21 @@ effects! {
     1 b't' Take(those);
     1 b'w' Forward(those);
     1 b'a' Ack(those);
-    1 b'v' Complete(sequence, until, result);
-    1 b'n' Nack(sequence, fate, attempts, error);
+    1 b'v' Complete {sequence, until, result};
+    1 b'n' Nack {sequence, fate, attempts, error};
     1 b'e' Extend(sequence, deadline);
     1 b'k' Cancel(those, known);
-    1 b's' Reschedule(sequence, due, priority);
+    1 b's' Reschedule {sequence, due, priority};
     1 b'f' Promote(due, those);
     1 b'b' Bury(sequence, error);
     1 b'r' Redrive(those, due);
-    1 b'u' Purge(those, done);
+    1 b'u' Purge {messages, done};
     1 b'm' Create(settings, forward);
     1 b'o' Alter(settings, forward);
     1 b'z' Pause(pause);
     1 b'g' Schedule(settings, message);
     1 b'j' Declare(sequence, declared);
-    1 b'q' EndRuns(how, others, ends);
+    1 b'q' EndRuns {how, others, ends};
     1 b'x' Trim(those);
     1 b'X' TrimDone(those);
     1 b'y' PullBack;

@@ -112,18 +112,28 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
         encoded(Effect::Take(sequences.clone())),
         encoded(Effect::Ack(vec![sequences[7]])),
         encoded(Effect::Ack(sequences.clone())),
-        encoded(Effect::Nack(sequences[2], Fate::Due(at(NOW + 7)), 1, Some(b"why"))),
-        encoded(Effect::Nack(sequences[3], Fate::Dead { died: at(NOW), reason: Reason::Rejected }, 1, None)),
+        encoded(Effect::Nack {
+            sequence: sequences[2],
+            fate: Fate::Due(at(NOW + 7)),
+            attempts: 1,
+            error: Some(b"why"),
+        }),
+        encoded(Effect::Nack {
+            sequence: sequences[3],
+            fate: Fate::Dead { died: at(NOW), reason: Reason::Rejected },
+            attempts: 1,
+            error: None,
+        }),
         encoded(Effect::Extend(sequences[4], at(NOW + 77))),
         encoded(Effect::Trim(Spans::up_to(sequences[3]))),
         encoded(Effect::Cancel(sequences.clone(), vec![b"gone"])),
-        encoded(Effect::Reschedule(sequences[5], Some(at(NOW + 5)), Some(-3))),
+        encoded(Effect::Reschedule { sequence: sequences[5], due: Some(at(NOW + 5)), priority: Some(-3) }),
         encoded(Effect::Promote(at(NOW + 5), spans(&[(1, 3), (5, 5)]))),
         encoded(Effect::Bury(sequences[1], Some(b"why"))),
         encoded(Effect::Pause(Pause::Until(at(NOW + 8)))),
         encoded(Effect::Redrive(Spans::up_to(last), at(NOW + 6))),
-        encoded(Effect::Purge(spans(&[(0, 2), (4, 5)]), Spans::up_to(last))),
-        encoded(Effect::Complete(sequences[4], Some(at(NOW + 70)), Some(b"result"))),
+        encoded(Effect::Purge { messages: spans(&[(0, 2), (4, 5)]), done: Spans::up_to(last) }),
+        encoded(Effect::Complete { sequence: sequences[4], until: Some(at(NOW + 70)), result: Some(b"result") }),
         encoded(Effect::TrimDone(Spans::up_to(last))),
         encoded(Effect::Keep(vec![DoneMessage { name: None, sequence: Sequence(last.0 - 1), ..done }])),
         encoded(Effect::Create(*queue.settings(), None)),
@@ -141,13 +151,25 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
         encoded(Effect::Schedule(None, scheduled)),
         encoded(Effect::Declare(waiting, Some(Box::new(declaration(50))))),
         encoded(Effect::Declare(running, None)),
-        encoded(Effect::EndRuns(Ended::Acked, sequences[2..4].to_vec(), vec![end(waiting, None)])),
-        encoded(Effect::EndRuns(Ended::Completed, Vec::new(), vec![end(waiting, None)])),
-        encoded(Effect::EndRuns(Ended::Taken, vec![sequences[2]], vec![end(waiting, None)])),
-        encoded(Effect::EndRuns(Ended::Nacked(Some(b"why")), Vec::new(), vec![failed])),
-        encoded(Effect::EndRuns(Ended::Buried(None), Vec::new(), vec![end(waiting, Some(failure))])),
-        encoded(Effect::EndRuns(Ended::ByTime, Vec::new(), vec![RunEnd { next: Next::Over, ..failed }])),
-        encoded(Effect::EndRuns(Ended::Forwarded, vec![sequences[2]], vec![end(waiting, None)])),
+        encoded(Effect::EndRuns {
+            how: Ended::Acked,
+            others: sequences[2..4].to_vec(),
+            ends: vec![end(waiting, None)],
+        }),
+        encoded(Effect::EndRuns { how: Ended::Completed, others: Vec::new(), ends: vec![end(waiting, None)] }),
+        encoded(Effect::EndRuns { how: Ended::Taken, others: vec![sequences[2]], ends: vec![end(waiting, None)] }),
+        encoded(Effect::EndRuns { how: Ended::Nacked(Some(b"why")), others: Vec::new(), ends: vec![failed] }),
+        encoded(Effect::EndRuns {
+            how: Ended::Buried(None),
+            others: Vec::new(),
+            ends: vec![end(waiting, Some(failure))],
+        }),
+        encoded(Effect::EndRuns {
+            how: Ended::ByTime,
+            others: Vec::new(),
+            ends: vec![RunEnd { next: Next::Over, ..failed }],
+        }),
+        encoded(Effect::EndRuns { how: Ended::Forwarded, others: vec![sequences[2]], ends: vec![end(waiting, None)] }),
         encoded(Effect::Forward(sequences)),
         encoded(Effect::Create(*queue.settings(), forward(0))),
         encoded(Effect::Alter(*queue.settings(), forward(3))),
@@ -474,9 +496,11 @@ fn forge(queue: &mut Queue, forged: &Forged) {
         Forged::Take(of) => Effect::Take(sequences(of)),
         Forged::Forward(of) => Effect::Forward(sequences(of)),
         Forged::Ack(of) => Effect::Ack(sequences(of)),
-        Forged::Complete(of, until, result) => {
-            Effect::Complete(of.sequence(queue), until.map(at), result.then_some(&b"result"[..]))
-        }
+        Forged::Complete(of, until, result) => Effect::Complete {
+            sequence: of.sequence(queue),
+            until: until.map(at),
+            result: result.then_some(&b"result"[..]),
+        },
         Forged::TrimDone(of) => Effect::TrimDone(spans(of)),
         Forged::Keep(of) => {
             let done = |(of, done, until, name): &(Named, u64, u64, Option<u8>)| DoneMessage {
@@ -493,7 +517,12 @@ fn forge(queue: &mut Queue, forged: &Forged) {
         }
         Forged::Nack(of, due, died) => {
             let dead = Fate::Dead { died: at(*died), reason: Reason::Expired };
-            Effect::Nack(of.sequence(queue), due.map_or(dead, |due| Fate::Due(at(due))), 0, None)
+            Effect::Nack {
+                sequence: of.sequence(queue),
+                fate: due.map_or(dead, |due| Fate::Due(at(due))),
+                attempts: 0,
+                error: None,
+            }
         }
         Forged::Extend(of, deadline) => Effect::Extend(of.sequence(queue), at(*deadline)),
         Forged::Trim(of) => Effect::Trim(spans(of)),
@@ -506,9 +535,11 @@ fn forge(queue: &mut Queue, forged: &Forged) {
             ungrouped: (ungrouped << 20, None),
             groups: vec![(b"group", turn << 20, Some(Claim { since: at(*turn), until: at(*last) }))],
         }),
-        Forged::Reschedule(of, due) => Effect::Reschedule(of.sequence(queue), Some(at(*due)), None),
+        Forged::Reschedule(of, due) => {
+            Effect::Reschedule { sequence: of.sequence(queue), due: Some(at(*due)), priority: None }
+        }
         Forged::Redrive(of, due) => Effect::Redrive(spans(of), at(*due)),
-        Forged::Purge(of) => Effect::Purge(spans(of), spans(of)),
+        Forged::Purge(of) => Effect::Purge { messages: spans(of), done: spans(of) },
         Forged::Alter(of, limit) => {
             let limit = limit.map(|limit| Box::new(Forward::Stream { key: Box::default(), trim: Some(limit) }));
             Effect::Alter(settings(of), limit)
@@ -552,7 +583,7 @@ fn forge(queue: &mut Queue, forged: &Forged) {
                     Some((due, Some(sequence))) => Next::Renewed(at(*due), sequence.sequence(queue)),
                 },
             };
-            Effect::EndRuns(how, sequences(others), ends.iter().map(end).collect())
+            Effect::EndRuns { how, others: sequences(others), ends: ends.iter().map(end).collect() }
         }
         Forged::Advance(budget) => {
             queue.advance(at(NOW + 10), *budget);

@@ -137,7 +137,7 @@ impl Week {
         self.queue.end_failed_runs(self.clock(), usize::MAX);
         let ends = self.queue.take_ends();
         if !ends.is_empty() {
-            let effect = dq_queue::Effect::EndRuns(dq_queue::Ended::ByTime, Vec::new(), ends);
+            let effect = dq_queue::Effect::EndRuns { how: dq_queue::Ended::ByTime, others: Vec::new(), ends };
             self.send(effect);
         }
     }
@@ -178,10 +178,14 @@ impl Week {
             let effect = match verdict {
                 None => self.queue.ack(now, &target).map(|acked| dq_queue::Effect::Ack(vec![acked.sequence])),
                 // A retry is due at once, so that the due time of a run is always one of its rule or already past.
-                Some(verdict) => self
-                    .queue
-                    .nack(now, &target, &Nack { verdict, ..Nack::default() })
-                    .map(|nacked| dq_queue::Effect::Nack(nacked.sequence, nacked.fate, nacked.attempts, nacked.error)),
+                Some(verdict) => self.queue.nack(now, &target, &Nack { verdict, ..Nack::default() }).map(|nacked| {
+                    dq_queue::Effect::Nack {
+                        sequence: nacked.sequence,
+                        fate: nacked.fate,
+                        attempts: nacked.attempts,
+                        error: nacked.error,
+                    }
+                }),
             };
             if let Some(effect) = effect {
                 return self.send(effect);

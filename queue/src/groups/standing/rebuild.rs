@@ -70,11 +70,9 @@ impl Standing {
             let Some(group) = of_one.first().map(|placed| placed.group) else { continue };
             let (limit, by_turn) = (self.limit, self.by_turn);
             let Some(slot) = self.slot_mut(group) else { continue };
-            let keys = |retries: bool| {
-                of_one.iter().filter(|placed| placed.is_retry == retries).map(|placed| placed.key).collect::<Vec<_>>()
-            };
-            slot.retries = OrderedKeys::from_sorted(&keys(true));
-            let fresh = keys(false);
+            let (retries, fresh): (Vec<&Placed>, Vec<&Placed>) = of_one.iter().partition(|placed| placed.is_retry);
+            let [retries, fresh] = [retries, fresh].map(|of| of.iter().map(|placed| placed.key).collect::<Vec<_>>());
+            slot.retries = OrderedKeys::from_sorted(&retries);
             let room = limit.saturating_sub(slot.occupied()).min(fresh.len());
             let (admitted, parked) = fresh.split_at(room);
             slot.admitted = Line::from_sorted(admitted);
@@ -99,6 +97,7 @@ impl Standing {
         self.heads = Waiting::from_unsorted(heads);
         self.behind = Waiting::from_unsorted(behind);
         self.blocked = Waiting::from_unsorted(blocked);
-        self.live = self.slots.iter().filter(|(_, slot)| slot.is_live()).count();
+        let all: Vec<u32> = self.slots.iter().map(|(number, _)| number).collect();
+        all.into_iter().for_each(|number| self.count(GroupId(number)));
     }
 }

@@ -138,7 +138,7 @@ impl World {
         assert_eq!(moved.map(|moved| moved.sequence.0), expected);
         if let Some(moved) = moved {
             assert_eq!((moved.due.map(|due| due.as_ms()), moved.priority), (instant, priority));
-            self.send(Effect::Reschedule(moved.sequence, moved.due, moved.priority));
+            self.send(Effect::Reschedule { sequence: moved.sequence, due: moved.due, priority: moved.priority });
         }
     }
 
@@ -197,7 +197,7 @@ impl World {
             assert_eq!(self.lazy.queue.purge(ms(self.clock), states, spare), purged);
             assert_eq!(purged.count, self.model.purge(&kinds, spare));
             if purged.count > 0 {
-                self.send(Effect::Purge(purged.spans, purged.done));
+                self.send(Effect::Purge { messages: purged.messages, done: purged.done });
             }
             return;
         };
@@ -205,10 +205,10 @@ impl World {
         assert_eq!(self.lazy.queue.purge_first(ms(self.clock), states, count, spare), purged);
         let expected = self.model.purge_first(&kinds, count, spare);
         assert_eq!(purged.count, expected.len());
-        let named = |sequence| purged.spans.contain(sequence) || purged.done.contain(sequence);
+        let named = |sequence| purged.messages.contain(sequence) || purged.done.contain(sequence);
         assert!(expected.iter().all(|sequence| named(Sequence(*sequence))));
         if purged.count > 0 {
-            self.send(Effect::Purge(purged.spans, purged.done));
+            self.send(Effect::Purge { messages: purged.messages, done: purged.done });
         }
     }
 
@@ -219,9 +219,9 @@ impl World {
         assert_eq!(self.lazy.queue.purge_group(ms(self.clock), GROUPS[group], states, count, spare), purged);
         let expected = self.model.purge_group(GROUPS[group], &kinds, count, spare);
         assert_eq!(purged.count, expected.len());
-        assert!(expected.iter().all(|sequence| purged.spans.contain(Sequence(*sequence))));
+        assert!(expected.iter().all(|sequence| purged.messages.contain(Sequence(*sequence))));
         if purged.count > 0 {
-            self.send(Effect::Purge(purged.spans, purged.done));
+            self.send(Effect::Purge { messages: purged.messages, done: purged.done });
         }
     }
 
@@ -479,7 +479,12 @@ impl World {
             }
             (fate, to) => panic!("{fate:?} and not {to:?}"),
         }
-        self.send(Effect::Nack(nacked.sequence, nacked.fate, nacked.attempts, nacked.error));
+        self.send(Effect::Nack {
+            sequence: nacked.sequence,
+            fate: nacked.fate,
+            attempts: nacked.attempts,
+            error: nacked.error,
+        });
     }
 
     pub(super) fn extend(&mut self, aim: &Aim, lease: Option<u64>) {

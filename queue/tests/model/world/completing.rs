@@ -20,7 +20,11 @@ impl World {
         assert_eq!(completed.map(|completed| completed.sequence.0), expected.map(|(sequence, _)| sequence));
         self.expect_end(expected.and_then(|(_, end)| end));
         if let Some(completed) = completed {
-            self.send(Effect::Complete(completed.sequence, completed.until, result.as_deref()));
+            self.send(Effect::Complete {
+                sequence: completed.sequence,
+                until: completed.until,
+                result: result.as_deref(),
+            });
         }
     }
 

@@ -88,7 +88,7 @@ impl World {
             assert_end(end, &expected);
         }
         self.given.0 = self.model.given;
-        let effect = Effect::EndRuns(Ended::ByTime, Vec::new(), ends);
+        let effect = Effect::EndRuns { how: Ended::ByTime, others: Vec::new(), ends };
         other.apply(&Stamped { now: ms(self.model.now), effect: effect.clone() }).unwrap();
         self.send(effect);
     }
