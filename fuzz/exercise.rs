@@ -9,8 +9,8 @@ use dq_queue::settings::{GroupOrder, Retries, Settings};
 use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::wire::Loader;
 use dq_queue::{
-    Completion, Cursor, Due, Lease, Nack, NewMessage, Pause, Pop, Queue, Refused, Reschedule, ScanFilter, Schedule,
-    Scheduled, Series, Spare, Stamped, StateKind, States, Verdict, Which,
+    Completion, Cursor, Due, Lease, Nack, NewMessage, OnDuplicate, Pause, Pop, Queue, Refused, Reschedule, ScanFilter,
+    Schedule, Scheduled, Series, Spare, Stamped, StateKind, States, Verdict, Which,
 };
 
 pub const NOW: u64 = 1_760_000_000_000;
@@ -48,9 +48,8 @@ pub fn lively() -> Queue {
             retries: (nth % 2 == 0).then_some(Retries::new(1).unwrap()),
             lease: (nth % 5 == 0).then_some(DurationMs::new(50)),
             ttl: (nth % 4 == 1).then_some(DurationMs::new(100)),
-            replace: false,
+            on_duplicate: OnDuplicate::Refuse,
             maxwait: None,
-            later: false,
             retain: (nth % 5 == 1).then_some(DurationMs::new(90 * nth)),
             group: (nth > 8).then_some(b"group"),
         };
@@ -79,7 +78,11 @@ fn replaced_later(queue: &mut Queue, floor: &mut Floor) {
         queue.push(at(NOW + 1), floor, &flying);
         pop(queue, NOW + 1, floor, 1, Lease::Default);
         let ttl = Some(DurationMs::new(45));
-        queue.push(at(NOW + 1), floor, &NewMessage { payload: b"kept", replace: true, later: true, ttl, ..flying });
+        queue.push(
+            at(NOW + 1),
+            floor,
+            &NewMessage { payload: b"kept", on_duplicate: OnDuplicate::ReplaceLater, ttl, ..flying },
+        );
     }
     let every = Rule::Every { every: DurationMs::new(60), offset: DurationMs::ZERO };
     let kept = Schedule {
@@ -188,15 +191,23 @@ pub fn survive(mut queue: Queue) {
             _ => {}
         }
     }
-    let message = NewMessage { payload: b"fresh", name: Some(b"fresh"), replace: true, ..NewMessage::default() };
+    let message = NewMessage {
+        payload: b"fresh",
+        name: Some(b"fresh"),
+        on_duplicate: OnDuplicate::Replace,
+        ..NewMessage::default()
+    };
     queue.push(at(NOW + 43), &mut floor, &message);
     for id in names.iter().step_by(2).filter_map(|name| Id::parse(name)) {
         if let Id::Named(name) = id {
-            queue.push(at(NOW + 43), &mut floor, &NewMessage { name: Some(name), later: true, ..message });
+            queue.push(
+                at(NOW + 43),
+                &mut floor,
+                &NewMessage { name: Some(name), on_duplicate: OnDuplicate::ReplaceLater, ..message },
+            );
         }
     }
-    queue.trim_dead(1);
-    queue.trim_done(1);
+    queue.trim(1);
     queue.end_failed_runs(at(NOW + 43), 2);
     queue.take_ends();
     change_and_remove(&mut queue, &names, &mut floor);
@@ -221,9 +232,8 @@ pub fn survive(mut queue: Queue) {
         assert_eq!(queue.images().count() as u64, counts.dead);
         assert_eq!(queue.images().map(|image| image.payload.len() as u64).sum::<u64>(), counts.payload_bytes);
     }
-    queue.trim_dead(usize::MAX);
-    queue.trim_done(usize::MAX);
-    assert!(!queue.has_excess_dead() && !queue.has_excess_done());
+    queue.trim(usize::MAX);
+    assert!(!queue.has_excess());
     assert_eq!(digest(&reload(&queue)), digest(&queue));
 }
 

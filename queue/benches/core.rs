@@ -10,7 +10,9 @@ use dq_queue::id::{Floor, Id, Receipt, Sequence, Target};
 use dq_queue::settings::Settings;
 use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::wire::Loader;
-use dq_queue::{Due, Grant, Lease, NewMessage, Pop, Queue, Refused, Reschedule, Spare, StateKind, States, Which};
+use dq_queue::{
+    Due, Grant, Lease, NewMessage, OnDuplicate, Pop, Queue, Refused, Reschedule, Spare, StateKind, States, Which,
+};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::{c_int, c_long, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -389,7 +391,7 @@ fn replacements(table: &Table) {
                     payload: &PAYLOAD,
                     name: Some(names[name()].as_bytes()),
                     due: Due::After(DurationMs::new(random.below(HOUR_MS))),
-                    replace: true,
+                    on_duplicate: OnDuplicate::Replace,
                     ..NewMessage::default()
                 })
                 .collect();

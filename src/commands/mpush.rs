@@ -14,7 +14,7 @@ use crate::module_api::ctx::Ctx;
 use crate::module_api::key::{Content, OpenKey};
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::id::{Id, Sequence};
-use dq_queue::{Effect, Image, NewMessage, NotPushed, Pushed, Queue};
+use dq_queue::{Effect, Image, NewMessage, NotPushed, OnDuplicate, Pushed, Queue};
 
 /// The command.
 pub struct MPush;
@@ -57,7 +57,11 @@ fn mpush(call: &mut Call<'_>) -> Result<(), Error> {
         Content::Refused(why) => return Err(why.into()),
         Content::Holds(held) => {
             // A dead message that the settings no longer keep does not hold its id.
-            for id in messages.iter().filter(|message| !message.replace).filter_map(|message| message.name) {
+            for id in messages
+                .iter()
+                .filter(|message| message.on_duplicate == OnDuplicate::Refuse)
+                .filter_map(|message| message.name)
+            {
                 write::drop_excess(ctx, key_name, held, now, id);
             }
             push_to(&mut held.queue)

@@ -15,7 +15,7 @@ use crate::module_api::key::{Content, OpenKey};
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::settings::Retries;
 use dq_queue::time::DurationMs;
-use dq_queue::{Due, Effect, NewMessage, Pushed, Queue};
+use dq_queue::{Due, Effect, NewMessage, OnDuplicate, Pushed, Queue};
 
 /// The command.
 pub struct Push;
@@ -147,7 +147,7 @@ pub struct Template<'a> {
     retries: Option<Retries>,
     lease: Option<DurationMs>,
     ttl: Option<DurationMs>,
-    pub replace: bool,
+    replace: bool,
     maxwait: Option<DurationMs>,
     later: bool,
     retain: Option<DurationMs>,
@@ -197,9 +197,12 @@ impl<'a> Template<'a> {
             retries: self.retries,
             lease: self.lease,
             ttl: self.ttl,
-            replace: self.replace,
+            on_duplicate: match (self.replace, self.later) {
+                (false, _) => OnDuplicate::Refuse,
+                (true, false) => OnDuplicate::Replace,
+                (true, true) => OnDuplicate::ReplaceLater,
+            },
             maxwait: self.maxwait,
-            later: self.later,
             retain: self.retain,
             group: self.group,
         }

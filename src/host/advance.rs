@@ -17,7 +17,7 @@ use crate::schedule::agenda::{Grounds, Taken};
 use crate::schedule::walk::Cause;
 use crate::schedule::with_schedule;
 use dq_queue::time::UnixMs;
-use dq_queue::{Effect, Ended, Spans};
+use dq_queue::{Effect, Ended, Trimmed};
 
 /// How many leases and TTLs end between two checks of the time budget: about 10 µs of work.
 const STEP: usize = 64;
@@ -126,22 +126,16 @@ fn advance(
         let advanced = if decides { held.queue.advance(now, STEP) } else { held.queue.advance_view(now, STEP) };
         moved.ready += advanced.ready;
         moved.died += advanced.died;
-        let trimmed = if decides { held.queue.trim_dead(STEP) } else { Spans::default() };
-        if !trimmed.is_empty() {
+        let trimmed = if decides { held.queue.trim(STEP) } else { Trimmed::default() };
+        for effect in trimmed.effects() {
             moved.changed = true;
-            write::replicate(ctx, name, held, now, Effect::Trim(trimmed));
-        }
-        let trimmed = if decides { held.queue.trim_done(STEP) } else { Spans::default() };
-        if !trimmed.is_empty() {
-            moved.changed = true;
-            write::replicate(ctx, name, held, now, Effect::TrimDone(trimmed));
+            write::replicate(ctx, name, held, now, effect);
         }
         if decides && end_failed_runs(ctx, name, held, now, moved) {
             moved.changed = true;
         }
         lasted = lasted && within_budget();
-        let has_more =
-            held.queue.has_excess_dead() || held.queue.has_excess_done() || held.queue.first_failed_run().is_some();
+        let has_more = held.queue.has_excess() || held.queue.first_failed_run().is_some();
         if advanced.done && !(decides && has_more) {
             break;
         }

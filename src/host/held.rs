@@ -131,10 +131,9 @@ impl Held {
     fn next_look(&self, name: Name<'_>) -> Option<UnixMs> {
         let queue = &self.queue;
         let wake = queue.next_wake();
-        let drop = earlier(queue.next_drop(), queue.next_done_end());
         let forward = queue.next_forward();
         let (forward, retry) = if queue.failing().is_some() { (None, forward) } else { (forward, None) };
-        let decided = earlier(earlier(drop, queue.first_failed_run()), forward);
+        let decided = earlier(earlier(queue.next_drop(), queue.first_failed_run()), forward);
         let is_ours = (decided.is_some() || retry.is_some()) && authority::decides_about(name);
         if !is_ours {
             return wake.map(|wake| self.by_clock(wake, name));

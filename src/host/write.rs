@@ -15,9 +15,9 @@ use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::log::{log, Level};
 use crate::schedule::with_schedule;
 use dq_queue::time::UnixMs;
-use dq_queue::{Effect, Spans, Stamped};
+use dq_queue::{Effect, Stamped, Trimmed};
 
-/// The maximum number of excess dead messages, and of excess done messages, that one command drops. The timer drops the rest.
+/// The maximum number of excess dead and done messages that one command drops. The timer drops the rest.
 const TRIMMED: usize = 64;
 
 /// What [`announce`] has to do once the key is closed.
@@ -86,12 +86,10 @@ pub fn record<'e>(
 /// Drops dead and done messages that a change has made too many, and replicates that. If one write may not drop all of
 /// them, the timer drops the rest.
 pub fn keep_limits(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) {
-    if held.queue.has_excess_dead() || held.queue.has_excess_done() {
-        let trimmed = held.queue.trim_dead(TRIMMED);
+    if held.queue.has_excess() {
+        let trimmed = held.queue.trim(TRIMMED);
         replicate_trim(ctx, name, held, now, trimmed);
-        let trimmed = held.queue.trim_done(TRIMMED);
-        replicate_trim_done(ctx, name, held, now, trimmed);
-        if held.queue.has_excess_dead() || held.queue.has_excess_done() {
+        if held.queue.has_excess() {
             with_schedule(|schedule| schedule.look_at(&ctx, now, ctx.selected_db(), name.bytes()));
         }
     }
@@ -114,36 +112,21 @@ pub fn is_heard(ctx: Ctx, name: Name<'_>) -> bool {
 /// Drops dead and done messages that the settings no longer keep, as far as one command may, after a change of the
 /// settings. The timer drops the rest.
 pub fn trim(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) {
-    if !held.queue.settings().keep_all_dead() {
-        let trimmed = held.queue.trim_dead_now(now);
-        replicate_trim(ctx, name, held, now, trimmed);
-    }
-    if held.queue.has_excess_done() {
-        let trimmed = held.queue.trim_done_now(now);
-        replicate_trim_done(ctx, name, held, now, trimmed);
-    }
+    let trimmed = held.queue.trim_now(now);
+    replicate_trim(ctx, name, held, now, trimmed);
 }
 
 /// Drops the message with the id `id` if it is a dead message that the settings no longer keep, for a push of that id.
 /// Returns whether it was one.
 pub fn drop_excess(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, id: &[u8]) -> bool {
-    if held.queue.settings().keep_all_dead() {
-        return false;
-    }
     let Some(dropped) = held.queue.drop_excess(now, id) else { return false };
     replicate_trim(ctx, name, held, now, dropped);
     true
 }
 
-fn replicate_trim(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, trimmed: Spans) {
-    if !trimmed.is_empty() && listeners::any(ctx) {
-        replicate(ctx, name, held, now, Effect::Trim(trimmed));
-    }
-}
-
-fn replicate_trim_done(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, trimmed: Spans) {
-    if !trimmed.is_empty() && listeners::any(ctx) {
-        replicate(ctx, name, held, now, Effect::TrimDone(trimmed));
+fn replicate_trim(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, trimmed: Trimmed) {
+    if listeners::any(ctx) {
+        trimmed.effects().for_each(|effect| replicate(ctx, name, held, now, effect));
     }
 }
 

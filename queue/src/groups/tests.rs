@@ -6,7 +6,7 @@ use super::super::record::{StateKind, States};
 use super::super::settings::{GroupOrder, Settings};
 use super::super::time::{DurationMs, UnixMs};
 use super::super::wire::Loader;
-use super::super::{Due, Effect, Lease, Nack, NewMessage, Pop, Queue, Reschedule, Stamped, Verdict};
+use super::super::{Due, Effect, Lease, Nack, NewMessage, OnDuplicate, Pop, Queue, Reschedule, Stamped, Verdict};
 use super::slab::Slab;
 use super::Pops;
 use proptest::prelude::*;
@@ -192,7 +192,11 @@ fn a_group_that_never_lacked_work_keeps_its_turn() {
             assert!(pair.queue.reschedule(at(30), &id, &to).is_some());
         },
         |pair, _| {
-            pair.push_with(30, "a1", NewMessage { replace: true, group: Some(b"other"), ..NewMessage::default() })
+            pair.push_with(
+                30,
+                "a1",
+                NewMessage { on_duplicate: OnDuplicate::Replace, group: Some(b"other"), ..NewMessage::default() },
+            )
         },
         |pair, _| assert_eq!(pair.queue.purge_first(at(30), States::ALL, 1, Spare::Nothing).count, 1),
     ];

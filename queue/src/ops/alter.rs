@@ -9,7 +9,7 @@ use std::sync::Arc;
 impl Queue {
     /// Replaces the settings. They apply from now on: messages keep the retries and the TTL with which they were
     /// pushed. Dead messages that a lower `DEADLEN` or `DEADTTL` no longer keeps are dropped by
-    /// [`Queue::trim_dead_now`]. O(1), and O(n log n) at most if the settings of groups change.
+    /// [`Queue::trim_now`]. O(1), and O(n log n) at most if the settings of groups change.
     pub fn alter(&mut self, now: UnixMs, settings: Settings) {
         let now = self.observe(now);
         self.change_settings(now, settings);

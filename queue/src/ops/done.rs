@@ -3,7 +3,7 @@
 //! A done message is gone, for every operation that names it, from the end of its time on. Dropping it is a write, so
 //! only a master does it, in bounded steps.
 
-use super::super::done::{Done, DoneMessage};
+use super::super::done::DoneMessage;
 use super::super::id::{Id, Sequence};
 use super::super::known::KnownId;
 use super::super::record::Record;
@@ -11,7 +11,7 @@ use super::super::spans::Spans;
 use super::super::store::At;
 use super::super::time::{DurationMs, UnixMs};
 use super::super::Queue;
-use super::advance::{BYTES_OF_A_STEP, PILED_MAX};
+use super::advance::PILED_MAX;
 use super::dedupe::{over_by, Ids};
 use std::collections::BTreeSet;
 
@@ -135,10 +135,10 @@ impl Queue {
 
 /// Dropping.
 impl Queue {
-    /// Whether [`Queue::trim_done`] has something to do: the time of a done message has ended by the queue's own time,
-    /// or there are more than `DONELEN`. O(1), and O(log n) with `DONELEN`.
+    /// Whether the time of a done message has ended by the queue's own time, or there are more than `DONELEN`. O(1), and
+    /// O(log n) with `DONELEN`.
     #[inline]
-    pub fn has_excess_done(&self) -> bool {
+    pub(crate) fn has_excess_done(&self) -> bool {
         self.optional.done.as_ref().is_some_and(|done| {
             done.first_end().is_some_and(|first| first.time() <= self.clock)
                 || self.settings.donelen.is_some_and(|kept| done.count_at(self.clock) as u64 > kept)
@@ -147,31 +147,12 @@ impl Queue {
 
     /// The instant at which the time of a done message ends next; `None` if there is no done message. O(1).
     #[inline]
-    pub fn next_done_end(&self) -> Option<UnixMs> {
+    pub(crate) fn next_done_end(&self) -> Option<UnixMs> {
         Some(self.optional.done.as_ref()?.first_end()?.time())
     }
 
-    /// Drops done messages whose time has ended, then the oldest beyond `DONELEN`, in about `budget` steps, and returns
-    /// them. A message takes one step, and one more for each [`BYTES_OF_A_STEP`] of its result. O(budget × log n).
-    pub fn trim_done(&mut self, budget: usize) -> Spans {
-        let (mut steps, mut dropped) = (0, Vec::new());
-        while steps < budget {
-            let Some(sequence) = self.first_excess_done() else { break };
-            steps += 1 + self.drop_done(sequence, Ids::Remembered, self.clock) / BYTES_OF_A_STEP;
-            dropped.push(sequence);
-        }
-        let none = Done::default();
-        self.optional.done.as_deref().unwrap_or(&none).spans_of(dropped)
-    }
-
-    /// [`Queue::trim_done`] as far as one call may, after a change of the settings.
-    pub fn trim_done_now(&mut self, now: UnixMs) -> Spans {
-        self.observe(now);
-        self.trim_done(PILED_MAX)
-    }
-
     /// The done message that is to be dropped next.
-    fn first_excess_done(&self) -> Option<Sequence> {
+    pub(crate) fn first_excess_done(&self) -> Option<Sequence> {
         let done = self.optional.done.as_ref()?;
         let ended = done.first_end().filter(|first| first.time() <= self.clock);
         // No message is left whose time has ended, so all of them count.

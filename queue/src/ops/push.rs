@@ -51,16 +51,35 @@ pub struct NewMessage<'a> {
     pub lease: Option<DurationMs>,
     /// The time to live, in place of the queue's setting; zero is no limit.
     pub ttl: Option<DurationMs>,
-    /// Whether it replaces a message of the same name, whatever the state of that message.
-    pub replace: bool,
+    /// What happens if its name is taken.
+    pub on_duplicate: OnDuplicate,
     /// The latest due time, counted from the first push of the chain of replacements.
     pub maxwait: Option<DurationMs>,
-    /// Whether it lets a running delivery of the message that it replaces go on, and takes its place when that ends.
-    pub later: bool,
     /// How long it is kept after its completion, in place of the queue's setting; zero is not at all.
     pub retain: Option<DurationMs>,
     /// The name of its group.
     pub group: Option<&'a [u8]>,
+}
+
+/// What a push does if a message of the same name is held, or its id is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnDuplicate {
+    /// It is refused.
+    #[default]
+    Refuse,
+    /// It replaces the message, whatever the state of that.
+    Replace,
+    /// It replaces the message, but lets a running delivery go on and takes its place when that ends.
+    ReplaceLater,
+}
+
+impl OnDuplicate {
+    const fn replaces(self) -> bool {
+        match self {
+            OnDuplicate::Refuse => false,
+            OnDuplicate::Replace | OnDuplicate::ReplaceLater => true,
+        }
+    }
 }
 
 /// The outcome of a push.
@@ -104,7 +123,7 @@ impl Queue {
     pub fn push<'a>(&mut self, now: UnixMs, floor: &mut Floor, message: &NewMessage<'a>) -> Pushed<'a> {
         let now = self.observe(now);
         let held = message.name.and_then(|name| self.messages.find_named(name));
-        if let Some(at) = held.filter(|_| !message.replace) {
+        if let Some(at) = held.filter(|_| !message.on_duplicate.replaces()) {
             return self.refuse_duplicate(at, now);
         }
         if self.is_refused_as_taken(message, now) {
@@ -148,7 +167,7 @@ impl Queue {
         }
         for message in messages {
             let held = message.name.and_then(|name| self.messages.find_named(name));
-            sink(match held.filter(|_| !message.replace) {
+            sink(match held.filter(|_| !message.on_duplicate.replaces()) {
                 Some(at) => self.refuse_duplicate(at, now),
                 None if self.is_refused_as_taken(message, now) => self.refused_id(),
                 None => self.enter(now, floor, message, held),
@@ -172,7 +191,7 @@ impl Queue {
 
     /// Whether the id is taken although no message that is to be completed, or dead, has it.
     fn is_refused_as_taken(&self, message: &NewMessage<'_>, now: UnixMs) -> bool {
-        !message.replace && message.name.is_some_and(|name| self.is_taken(name, now))
+        !message.on_duplicate.replaces() && message.name.is_some_and(|name| self.is_taken(name, now))
     }
 
     /// Whether a done message has this id, or the id is known although its message is gone.
@@ -193,7 +212,7 @@ impl Queue {
         messages.iter().find_map(|message| {
             let is_duplicate = message.name.is_some_and(|name| {
                 let is_taken = || self.messages.find_named(name).is_some() || self.is_taken(name, now);
-                !message.replace && (!named.insert(name) || is_taken())
+                !message.on_duplicate.replaces() && (!named.insert(name) || is_taken())
             });
             (!is_duplicate && self.is_too_large(message.payload)).then_some(message.payload.len())
         })
@@ -209,8 +228,8 @@ impl Queue {
                 // The second message of a name is a duplicate of the first, or replaces it.
                 Some(name) if !named.insert(name) => false,
                 Some(name) => match self.messages.find_named(name) {
-                    None => message.replace || !self.is_taken(name, now),
-                    Some(at) => message.replace && !self.is_live(at, now),
+                    None => message.on_duplicate.replaces() || !self.is_taken(name, now),
+                    Some(at) => message.on_duplicate.replaces() && !self.is_live(at, now),
                 },
             };
             added += u64::from(adds);
@@ -233,6 +252,8 @@ impl Queue {
         let latest = message.maxwait.map_or(UnixMs::MAX, |wait| chain.after(wait));
         let due = message.due.from(now).min(latest);
         let ttl = message.ttl.unwrap_or(self.settings.ttl);
+        let waits = held.filter(|_| message.on_duplicate == OnDuplicate::ReplaceLater);
+        let phase = waits.and_then(|at| self.kept_beside(at, now)).unwrap_or(Phase::Waiting);
         let record = Record {
             sequence,
             due,
@@ -241,7 +262,7 @@ impl Queue {
             lease: message.lease,
             ttl: (!ttl.is_zero()).then(|| Ttl::starting(ttl, due, now)),
             attempts: 0,
-            phase: held.filter(|_| message.later).and_then(|at| self.kept_beside(at, now)).unwrap_or(Phase::Waiting),
+            phase,
             recurring: false,
         };
         let origin = message.name.and_then(|_| Origin { accepted: now, chain: Some(chain) }.unless_told_by(sequence));

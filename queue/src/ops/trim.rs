@@ -1,46 +1,79 @@
-//! Dropping dead messages that the settings no longer keep, the oldest first. This is a write, so only a master does
-//! it, in bounded steps.
+//! Dropping dead and done messages that the settings no longer keep, the oldest first. This is a write, so only a master
+//! does it, in bounded steps.
 
+use super::super::done::Done;
+use super::super::effect::Effect;
 use super::super::order::Key;
 use super::super::record::State;
 use super::super::spans::Spans;
 use super::super::time::UnixMs;
 use super::super::Queue;
 use super::advance::{BYTES_OF_A_STEP, PILED_MAX};
+use super::dedupe::Ids;
+
+/// What was dropped.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trimmed {
+    /// The dead messages.
+    pub dead: Spans,
+    /// The done messages.
+    pub done: Spans,
+}
+
+impl Trimmed {
+    /// What others need to know: nothing if nothing was dropped.
+    pub fn effects(self) -> impl Iterator<Item = Effect<'static>> {
+        let dead = (!self.dead.is_empty()).then_some(Effect::Trim(self.dead));
+        dead.into_iter().chain((!self.done.is_empty()).then_some(Effect::TrimDone(self.done)))
+    }
+}
 
 impl Queue {
-    /// Drops the oldest of the dead messages that the settings no longer keep, in about `budget` steps, and returns
-    /// them. A message takes one step, and one more for each [`BYTES_OF_A_STEP`] of its payload.
-    /// O(budget × log n).
-    pub fn trim_dead(&mut self, budget: usize) -> Spans {
-        let (mut steps, mut dropped) = (0, Vec::new());
+    /// Drops dead messages that the settings no longer keep, then done messages whose time has ended or that are more
+    /// than `DONELEN`, the oldest first, in about `budget` steps. A message takes one step, and one more for each
+    /// [`BYTES_OF_A_STEP`] of its payload or result. O(budget × log n).
+    pub fn trim(&mut self, budget: usize) -> Trimmed {
+        let (mut steps, mut dead, mut done) = (0, Vec::new(), Vec::new());
         while steps < budget {
-            let Some(oldest) = self.view.oldest_dead().filter(|_| self.has_excess_dead()) else { break };
             steps += 1;
-            // A message that died before the oldest one is dropped before it, even if this view has not moved it to the
-            // dead yet. A kept message has died at the end of its TTL, which may be earlier than the end of the lease that
-            // moves it.
-            let by = if self.messages.keeps_any() { self.clock.max(oldest.time()) } else { oldest.time() };
-            if self.view.first_end(by).is_some() {
-                self.end_first(self.clock.max(oldest.time()));
+            if let Some(oldest) = self.view.oldest_dead().filter(|_| self.has_excess_dead()) {
+                // A message that died before the oldest one is dropped before it, even if this view has not moved it to
+                // the dead yet. A kept message has died at the end of its TTL, which may be earlier than the end of the
+                // lease that moves it.
+                let by = if self.messages.keeps_any() { self.clock.max(oldest.time()) } else { oldest.time() };
+                if self.view.first_end(by).is_some() {
+                    self.end_first(self.clock.max(oldest.time()));
+                } else {
+                    steps += self.drop_dead(oldest) / BYTES_OF_A_STEP;
+                    dead.push(oldest.sequence());
+                }
+            } else if let Some(sequence) = self.first_excess_done() {
+                steps += self.drop_done(sequence, Ids::Remembered, self.clock) / BYTES_OF_A_STEP;
+                done.push(sequence);
             } else {
-                steps += self.drop_dead(oldest) / BYTES_OF_A_STEP;
-                dropped.push(oldest.sequence());
+                break;
             }
         }
-        self.messages.spans_of_removed(dropped)
+        let none = Done::default();
+        let done = self.optional.done.as_deref().unwrap_or(&none).spans_of(done);
+        Trimmed { dead: self.messages.spans_of_removed(dead), done }
     }
 
-    /// Drops dead messages that the settings no longer keep, as far as one call may, and returns them.
-    pub fn trim_dead_now(&mut self, now: UnixMs) -> Spans {
+    /// [`Queue::trim`] as far as one call may, after a change of the settings.
+    pub fn trim_now(&mut self, now: UnixMs) -> Trimmed {
         let now = self.observe(now);
-        self.catch_up(now);
-        self.trim_dead(PILED_MAX)
+        if !self.settings.keep_all_dead() {
+            self.catch_up(now);
+        }
+        self.trim(PILED_MAX)
     }
 
     /// Drops the message with this name if it is a dead message that the settings no longer keep, however many older
     /// ones there are. Returns what was dropped. O(log n).
-    pub fn drop_excess(&mut self, now: UnixMs, name: &[u8]) -> Option<Spans> {
+    pub fn drop_excess(&mut self, now: UnixMs, name: &[u8]) -> Option<Trimmed> {
+        if self.settings.keep_all_dead() {
+            return None;
+        }
         let now = self.observe(now);
         self.catch_up(now);
         let at = self.messages.find_named(name)?;
@@ -52,22 +85,39 @@ impl Queue {
         let key = Key::at(died, record.sequence);
         (self.view.count_dead_up_to(key) <= self.excess_dead()).then(|| {
             self.drop_dead(key);
-            self.messages.spans_of_removed(vec![record.sequence])
+            let dead = self.messages.spans_of_removed(vec![record.sequence]);
+            Trimmed { dead, ..Trimmed::default() }
         })
     }
 
-    /// Whether [`Queue::trim_dead`] has something to do: there are more dead messages than `DEADLEN`, or one is older
-    /// than `DEADTTL` by the queue's own time. O(1).
+    /// Whether [`Queue::trim`] has something to do. O(1), and O(log n) with `DONELEN`.
     #[inline]
-    pub fn has_excess_dead(&self) -> bool {
+    pub fn has_excess(&self) -> bool {
+        self.has_excess_dead() || self.has_excess_done()
+    }
+
+    /// Whether there are more dead messages than `DEADLEN`, or one is older than `DEADTTL` by the queue's own time. O(1).
+    #[inline]
+    fn has_excess_dead(&self) -> bool {
         self.settings.deadlen.is_some_and(|kept| self.view.dead() as u64 > kept)
-            || self.next_drop().is_some_and(|drop| drop <= self.clock)
+            || self.next_dead_end().is_some_and(|end| end <= self.clock)
+    }
+
+    /// The next instant at which the age of a dead or a done message makes [`Queue::trim`] drop it. O(1).
+    #[inline]
+    pub fn next_drop(&self) -> Option<UnixMs> {
+        let ends = (self.next_dead_end(), self.next_done_end());
+        if let (Some(dead), Some(done)) = ends {
+            Some(dead.min(done))
+        } else {
+            ends.0.or(ends.1)
+        }
     }
 
     /// The instant at which the oldest dead message exceeds `DEADTTL`; `None` if no dead message will be dropped
     /// because of its age. O(1).
     #[inline]
-    pub fn next_drop(&self) -> Option<UnixMs> {
+    fn next_dead_end(&self) -> Option<UnixMs> {
         if self.settings.deadttl.is_zero() {
             return None;
         }

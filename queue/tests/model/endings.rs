@@ -6,8 +6,8 @@ use dq_queue::rule::Rule;
 use dq_queue::settings::{Retries, Settings};
 use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::{
-    Due, Lease, Nack, NewMessage, Pop, Pushed, Queue, Reschedule, Schedule, Scheduled, Series, Shown, Spare, State,
-    StateKind, States, Verdict,
+    Due, Lease, Nack, NewMessage, OnDuplicate, Pop, Pushed, Queue, Reschedule, Schedule, Scheduled, Series, Shown,
+    Spare, State, StateKind, States, Verdict,
 };
 
 fn at(ms: u64) -> UnixMs {
@@ -96,7 +96,7 @@ fn a_kept_message_dies_when_its_ttl_ends_however_the_delivery_ends() {
         let mut server = Server::new(Settings::default());
         server.push(0, &named(b"m"));
         server.pop(0, Lease::For(ms(50)));
-        server.push(0, &NewMessage { replace: true, later: true, ttl: Some(ms(10)), ..named(b"m") });
+        server.push(0, &NewMessage { on_duplicate: OnDuplicate::ReplaceLater, ttl: Some(ms(10)), ..named(b"m") });
         assert_eq!(server.state(49, b"m"), State::InFlight);
         ending(&mut server);
         assert!(matches!(server.state(50, b"m"), State::Dead { died, .. } if died == at(10)));
@@ -155,7 +155,7 @@ fn what_is_given_back_uncounted_is_no_failure() {
         server.push(0, &named(b"m"));
         server.pop(0, Lease::Default);
         if later {
-            server.push(0, &NewMessage { replace: true, later, ..named(b"m") });
+            server.push(0, &NewMessage { on_duplicate: OnDuplicate::ReplaceLater, ..named(b"m") });
         }
         server.nack(0, b"m", Verdict::NotCounted);
         server.pop(0, Lease::Default);
@@ -216,8 +216,8 @@ fn a_replacement_of_a_kept_message_goes_on_with_its_chain() {
     server.push(0, &named(b"m"));
     server.pop(0, Lease::For(ms(1_000)));
     let due = Due::After(ms(500));
-    server.push(100, &NewMessage { replace: true, later: true, due, ..named(b"m") });
-    server.push(200, &NewMessage { replace: true, due, maxwait: Some(ms(300)), ..named(b"m") });
+    server.push(100, &NewMessage { on_duplicate: OnDuplicate::ReplaceLater, due, ..named(b"m") });
+    server.push(200, &NewMessage { on_duplicate: OnDuplicate::Replace, due, maxwait: Some(ms(300)), ..named(b"m") });
     let message = server.queue.get(at(200), &Id::Named(b"m")).unwrap();
     assert_eq!((message.record.due, message.next), (at(400), false), "300 after the first that was kept");
 }
@@ -255,7 +255,7 @@ fn a_delivery_is_shown_in_the_group_of_the_message_kept_beside_it() {
     let mut server = Server::new(Settings::default());
     server.push(0, &NewMessage { group: Some(b"old"), ..named(b"m") });
     server.pop(0, Lease::For(ms(10)));
-    server.push(0, &NewMessage { group: Some(b"new"), replace: true, later: true, ..named(b"m") });
+    server.push(0, &NewMessage { group: Some(b"new"), on_duplicate: OnDuplicate::ReplaceLater, ..named(b"m") });
     assert_eq!(server.queue.get(at(0), &Id::Named(b"m")).unwrap().group, Some(&b"new"[..]));
     assert_eq!(server.queue.peek_group(at(0), b"old", StateKind::InFlight, 9), []);
     assert_eq!(server.queue.peek_group(at(0), b"new", StateKind::InFlight, 9).len(), 1);
@@ -286,7 +286,7 @@ fn an_ended_done_message_is_refused_before_it_is_dropped() {
     assert!(!server.push(10, &named(b"m")));
     assert_eq!((server.queue.known(at(10)), server.queue.counts_at(at(10)).done), (0, 0));
     server.queue.notice(at(10));
-    server.queue.trim_done(9);
+    server.queue.trim(9);
     assert_eq!(server.queue.known(at(10)), 1);
     assert!(!server.push(99, &named(b"m")) && server.push(100, &named(b"m")));
 }

@@ -110,11 +110,6 @@ pub enum Act {
         budget: usize,
         by: Who,
     },
-    /// Drops done messages that are no longer kept.
-    TrimDone {
-        budget: usize,
-        by: Who,
-    },
     Schedule(Every),
     /// A push with `REPLACE LATER`, or a declaration, of the name of a message in flight.
     Beside {
@@ -413,8 +408,7 @@ fn act(copies: usize) -> impl Strategy<Value = Act> {
         8 => budget().prop_map(|budget| Act::Advance { budget }),
         4 => (prop_oneof![Just(0), -500i64..500], budget())
             .prop_map(|(ahead, budget)| Act::AdvanceReplica { ahead, budget }),
-        8 => (budget(), who.clone()).prop_map(|(budget, by)| Act::Trim { budget, by }),
-        8 => (budget(), who.clone()).prop_map(|(budget, by)| Act::TrimDone { budget, by }),
+        16 => (budget(), who.clone()).prop_map(|(budget, by)| Act::Trim { budget, by }),
         12 => every().prop_map(Act::Schedule),
         8 => (budget(), who).prop_map(|(budget, by)| Act::EndRuns { budget, by }),
         4 => way.prop_map(Act::Reload),

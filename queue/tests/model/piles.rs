@@ -190,12 +190,12 @@ fn dead_messages_over_the_limit_are_dropped_step_by_step() {
     let kept = Settings { deadlen: Some(10), ..settings };
     pair.master.alter(at(1_000), kept);
     pair.send(at(1_000), Effect::Alter(kept, None));
-    let dropped = pair.master.trim_dead_now(at(1_000));
+    let dropped = pair.master.trim_now(at(1_000)).dead;
     assert!(pair.master.images().count() > MESSAGES / 2, "a bounded number at once");
     pair.send(at(1_000), Effect::Trim(dropped));
     let mut steps = 0;
-    while !pair.master.advance(at(1_001), 64).done || pair.master.has_excess_dead() {
-        let dropped = pair.master.trim_dead(64);
+    while !pair.master.advance(at(1_001), 64).done || pair.master.has_excess() {
+        let dropped = pair.master.trim(64).dead;
         pair.send(at(1_001), Effect::Trim(dropped));
         steps += 1;
     }
@@ -221,9 +221,9 @@ fn large_payloads_are_dropped_a_few_at_a_time() {
         queue.push(at(0), &mut floor, &NewMessage { payload: &payload, ..NewMessage::default() });
     }
     queue.advance(at(5), usize::MAX);
-    queue.trim_dead(64);
+    queue.trim(64);
     assert_eq!(queue.images().count(), 19, "a mebibyte is more than 64 steps");
-    queue.trim_dead(300);
+    queue.trim(300);
     assert_eq!(queue.images().count(), 16);
 }
 
@@ -237,7 +237,7 @@ fn a_dead_message_over_the_limit_does_not_hold_its_id() {
         |pair: &Pair, nth: usize| pair.master.images().nth(nth).map(|image| image.name.unwrap().to_vec()).unwrap();
     let (excess, kept) = (name(&pair, MESSAGES / 2), name(&pair, MESSAGES - 1));
     assert!(pair.master.drop_excess(at(1_000), &kept).is_none());
-    let dropped = pair.master.drop_excess(at(1_000), &excess).unwrap();
+    let dropped = pair.master.drop_excess(at(1_000), &excess).unwrap().dead;
     assert_eq!(dropped.iter().count(), 1);
     assert_ne!(dropped, Spans::default());
     assert!(pair.master.get(at(1_000), &Id::parse(&excess).unwrap()).is_none());
@@ -268,8 +268,8 @@ fn done_messages_end_at_their_time_and_are_dropped_in_steps() {
     assert_eq!(pushed, dq_queue::Pushed::Duplicate, "the window outlasts the message");
     let mut steps = 0;
     pair.master.notice(at(510));
-    while pair.master.has_excess_done() {
-        let dropped = pair.master.trim_done(64);
+    while pair.master.has_excess() {
+        let dropped = pair.master.trim(64).done;
         assert!(dropped.iter().count() <= 64);
         pair.send(at(510), Effect::TrimDone(dropped));
         steps += 1;

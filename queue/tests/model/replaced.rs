@@ -4,7 +4,7 @@ use crate::exercise::digest;
 use dq_queue::id::Floor;
 use dq_queue::settings::Settings;
 use dq_queue::time::{DurationMs, UnixMs};
-use dq_queue::{Due, Effect, Lease, NewMessage, Pop, Pushed, Queue, Stamped};
+use dq_queue::{Due, Effect, Lease, NewMessage, OnDuplicate, Pop, Pushed, Queue, Stamped};
 
 const HELD: usize = 3_000;
 
@@ -41,7 +41,7 @@ fn a_batch_replaces_as_single_pushes_do() {
         name: Some(name.as_bytes()),
         due: Due::After(DurationMs::new((nth % 700) as u64)),
         priority: (nth % 5) as i8,
-        replace: true,
+        on_duplicate: OnDuplicate::Replace,
         ..NewMessage::default()
     };
     let messages: Vec<NewMessage<'_>> =

@@ -5,7 +5,7 @@ use dq_queue::id::{Floor, Id, Target};
 use dq_queue::settings::Settings;
 use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::wire::Loader;
-use dq_queue::{Effect, Lease, NewMessage, Pop, Pushed, Queue, Refused, Stamped};
+use dq_queue::{Effect, Lease, NewMessage, OnDuplicate, Pop, Pushed, Queue, Refused, Stamped};
 
 const START: UnixMs = UnixMs::new(1_760_000_000_000);
 const WINDOW: u64 = 1_000;
@@ -114,7 +114,7 @@ fn a_longer_window_brings_no_forgotten_id_back() {
     assert!(pair.push(at(0), b"held"));
     let held =
         NewMessage { name: Some(b"held"), due: dq_queue::Due::After(DurationMs::new(9_000)), ..NewMessage::default() };
-    let replaced = pair.master.push(at(0), &mut pair.floor, &NewMessage { replace: true, ..held });
+    let replaced = pair.master.push(at(0), &mut pair.floor, &NewMessage { on_duplicate: OnDuplicate::Replace, ..held });
     let Pushed::Added { image, .. } = replaced else { panic!("{replaced:?}") };
     pair.send(at(0), Effect::Push(None, vec![image]));
     pair.take_all(at(1));
@@ -213,7 +213,7 @@ fn debounced(pair: &mut Pair, now: u64, delay: u64, maxwait: Option<u64>) -> Uni
     let message = NewMessage {
         name: Some(b"m"),
         due: dq_queue::Due::After(DurationMs::new(delay)),
-        replace: true,
+        on_duplicate: OnDuplicate::Replace,
         maxwait: maxwait.map(DurationMs::new),
         ..NewMessage::default()
     };

@@ -7,7 +7,7 @@ use crate::reference::{self, NackedTo, State};
 use dq_queue::id::{Id, Sequence};
 use dq_queue::settings::Settings;
 use dq_queue::time::DurationMs;
-use dq_queue::{Effect, Fate, Nack, NewMessage, Pop, Spare, Stamped, StateKind, States, Verdict, Which};
+use dq_queue::{Effect, Fate, Nack, NewMessage, Pop, Spare, StateKind, States, Verdict, Which};
 
 impl World {
     pub(super) fn push(&mut self, push: &Push) {
@@ -236,30 +236,12 @@ impl World {
             return self.send(Effect::Create(settings, self.forward.clone()));
         }
         self.send(Effect::Alter(settings, self.forward.clone()));
-        let (trimmer, other) = match by {
-            Who::Eager => (&mut self.eager.queue, &mut self.lazy.queue),
-            Who::Lazy => (&mut self.lazy.queue, &mut self.eager.queue),
+        let trimmed = match by {
+            Who::Eager => self.eager.queue.trim_now(now),
+            Who::Lazy => self.lazy.queue.trim_now(now),
         };
-        let done = trimmer.trim_done_now(now);
-        let excess = self.model.excess_done().len();
-        assert_eq!(self.model.drop_done_in(&done), excess);
-        if excess > 0 {
-            let effect = Effect::TrimDone(done);
-            other.apply(&Stamped { now: ms(self.model.now), effect: effect.clone() }).unwrap();
-            self.send(effect);
-        }
-        let (trimmer, other) = match by {
-            Who::Eager => (&mut self.eager.queue, &mut self.lazy.queue),
-            Who::Lazy => (&mut self.lazy.queue, &mut self.eager.queue),
-        };
-        let trimmed = trimmer.trim_dead_now(now);
-        let excess = self.model.excess_dead();
-        assert_eq!(self.model.drop_dead_in(&trimmed), excess);
-        if excess > 0 {
-            let effect = Effect::Trim(trimmed);
-            other.apply(&Stamped { now: ms(self.model.now), effect: effect.clone() }).unwrap();
-            self.send(effect);
-        }
+        let excess = self.model.excess_dead() + self.model.excess_done().len();
+        assert_eq!(self.note_trimmed(trimmed, by), excess);
     }
 
     /// Sets where the queue forwards to.

@@ -3,10 +3,10 @@
 use super::words::*;
 use super::{ms, World};
 use crate::done::Finished;
-use crate::history::{Aim, Who};
+use crate::history::Aim;
 use dq_queue::id::{Id, Sequence};
 use dq_queue::time::DurationMs;
-use dq_queue::{Completion, DoneMessage, Effect, Queue, Shown, Stamped};
+use dq_queue::{Completion, DoneMessage, Effect, Queue, Shown};
 
 impl World {
     pub(super) fn complete(&mut self, aim: &Aim, size: Option<usize>, retain: Option<u64>) {
@@ -28,27 +28,6 @@ impl World {
         }
     }
 
-    /// One master drops done messages that are no longer kept, and the other one applies its effect.
-    pub(super) fn trim_done(&mut self, budget: usize, by: Who) {
-        let (trimmer, other) = match by {
-            Who::Eager => (&mut self.eager.queue, &mut self.lazy.queue),
-            Who::Lazy => (&mut self.lazy.queue, &mut self.eager.queue),
-        };
-        trimmer.notice(ms(self.clock));
-        let excess = self.model.excess_done().len();
-        assert_eq!(trimmer.has_excess_done(), excess > 0);
-        let trimmed = trimmer.trim_done(budget);
-        assert!(budget < usize::MAX || !trimmer.has_excess_done());
-        let dropped = self.model.drop_done_in(&trimmed);
-        assert!(dropped <= budget && (dropped == excess || budget < usize::MAX));
-        assert!(dropped > 0 || excess == 0 || budget == 0);
-        if dropped > 0 {
-            let effect = Effect::TrimDone(trimmed);
-            other.apply(&Stamped { now: ms(self.model.now), effect: effect.clone() }).unwrap();
-            self.send(effect);
-        }
-    }
-
     /// Checks that each done message is found until its time ends, and that the next of these ends is known.
     pub(super) fn check_done(&self) {
         let now = ms(self.clock);
@@ -58,7 +37,12 @@ impl World {
             }
             assert_eq!(queue.counts_at(now).done, self.model.kept().len() as u64);
             let ends = self.model.done.iter().map(|finished| finished.until);
-            assert_eq!(queue.next_done_end().map(|end| end.as_ms()), ends.min());
+            let (end, next) = (ends.min(), queue.next_drop().map(|drop| drop.as_ms()));
+            match self.model.settings.deadttl.is_zero() {
+                true => assert_eq!(next, end),
+                // It may be a dead message that is dropped next.
+                false => assert!(end.is_none_or(|end| next.is_some_and(|next| next <= end))),
+            }
         }
         let sequences = |queue: &Queue| queue.done().map(|message| message.sequence.0).collect::<Vec<_>>();
         let mut all: Vec<u64> = self.model.done.iter().map(|finished| finished.sequence).collect();

@@ -17,7 +17,7 @@ use awaits::{AllClients, Awaits};
 use dq_queue::forward::Forward;
 use dq_queue::id::Floor;
 use dq_queue::time::UnixMs;
-use dq_queue::{Effect, NewMessage, Pop, Queue, Stamped};
+use dq_queue::{Effect, NewMessage, Pop, Queue, Stamped, Trimmed};
 use statistics::Since;
 
 /// A master and the floor of its ids.
@@ -197,7 +197,6 @@ impl World {
             Act::Advance { budget } => self.advance_lazy(*budget),
             Act::AdvanceReplica { ahead, budget } => self.advance_replica(*ahead, *budget),
             Act::Trim { budget, by } => self.trim(*budget, *by),
-            Act::TrimDone { budget, by } => self.trim_done(*budget, *by),
             Act::Schedule(every) => self.schedule(every),
             Act::Beside { which, of } => self.act_beside(*which, of),
             Act::EndRuns { budget, by } => self.end_runs(*budget, *by),
@@ -258,32 +257,44 @@ impl World {
         }
     }
 
-    /// One master drops the dead messages above `deadlen`, and the other one applies its effect.
+    /// One master drops dead and done messages that are no longer kept, and the other one applies its effects.
     fn trim(&mut self, budget: usize, by: Who) {
-        let excess = self.model.excess_dead();
-        let (trimmer, other) = match by {
-            Who::Eager => (&mut self.eager.queue, &mut self.lazy.queue),
-            Who::Lazy => (&mut self.lazy.queue, &mut self.eager.queue),
+        let (dead, done) = (self.model.excess_dead(), self.model.excess_done().len());
+        let trimmer = match by {
+            Who::Eager => &mut self.eager.queue,
+            Who::Lazy => &mut self.lazy.queue,
         };
-        let had_excess = trimmer.has_excess_dead();
+        trimmer.notice(ms(self.clock));
+        let had_excess = trimmer.has_excess();
         let bytes_before = trimmer.counts().payload_bytes;
-        let trimmed = trimmer.trim_dead(budget);
-        let finished = !trimmer.has_excess_dead();
+        let trimmed = trimmer.trim(budget);
+        let finished = !trimmer.has_excess();
         let freed = (bytes_before - trimmer.counts().payload_bytes) as usize;
-        let dropped = self.model.drop_dead_in(&trimmed);
-        if dropped > 0 {
-            let effect = Effect::Trim(trimmed);
-            other.apply(&Stamped { now: ms(self.model.now), effect: effect.clone() }).unwrap();
-            self.send(effect);
-        }
-        assert!(dropped <= budget.min(excess));
+        let dropped = self.note_trimmed(trimmed, by);
+        assert!(dropped <= budget.min(dead + done));
         match by {
             // A large payload takes several steps.
-            Who::Eager => assert!(dropped == budget.min(excess) || dropped + freed / 8192 >= budget),
+            Who::Eager => assert!(dropped == budget.min(dead + done) || dropped + freed / 8192 >= budget),
             // The lazy master drops at least what it knows to be dead.
             Who::Lazy => assert!(dropped > 0 || !had_excess || budget < usize::MAX),
         }
         assert!(finished || budget < usize::MAX);
+    }
+
+    /// Takes note of what one master dropped, and lets the other one apply its effects. Returns how many messages that
+    /// were.
+    pub(super) fn note_trimmed(&mut self, trimmed: Trimmed, by: Who) -> usize {
+        let dropped = self.model.drop_done_in(&trimmed.done) + self.model.drop_dead_in(&trimmed.dead);
+        let now = ms(self.model.now);
+        for effect in trimmed.effects() {
+            let other = match by {
+                Who::Eager => &mut self.lazy.queue,
+                Who::Lazy => &mut self.eager.queue,
+            };
+            other.apply(&Stamped { now, effect: effect.clone() }).unwrap();
+            self.send(effect);
+        }
+        dropped
     }
 
     fn reload(&mut self, way: Way) {

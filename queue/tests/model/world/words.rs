@@ -5,7 +5,7 @@ use crate::history::{Due, Push, GROUPS};
 use crate::reference::{self, after, Name, State};
 use dq_queue::id::{Id, Sequence, Target};
 use dq_queue::time::{DurationMs, UnixMs};
-use dq_queue::NewMessage;
+use dq_queue::{NewMessage, OnDuplicate};
 
 pub(super) fn id_of(message: &reference::Message) -> Vec<u8> {
     message.name.clone().unwrap_or_else(|| Sequence(message.sequence).to_string().into_bytes())
@@ -64,9 +64,12 @@ pub(super) fn asked<'a>(
         retries: push.retries.map(|count| dq_queue::settings::Retries::new(count).unwrap()),
         lease: push.lease.map(DurationMs::new),
         ttl: push.ttl.map(DurationMs::new),
-        replace: push.replace,
+        on_duplicate: match (push.replace, push.later) {
+            (false, _) => OnDuplicate::Refuse,
+            (true, false) => OnDuplicate::Replace,
+            (true, true) => OnDuplicate::ReplaceLater,
+        },
         maxwait: push.maxwait.map(DurationMs::new),
-        later: push.later,
         retain: push.retain.map(DurationMs::new),
         group: push.group.map(|nth| GROUPS[nth]),
     };
