@@ -23,14 +23,14 @@ pub enum Applied {
     Done,
     /// It was a push, and each of its messages replaced another of the same name.
     OnlyReplaced,
-    /// It was a burial, and a kept message has taken the place of the one that was to be buried.
+    /// It was a burial, and the successor of the message that was to be buried has taken its place.
     Succeeded,
-    /// It was an ack, and a kept message has taken the place of a completed one, and is dead because its TTL had ended.
+    /// It was an ack, and the successor of a completed message has taken its place, and is dead because its TTL had ended.
     SuccessorDied,
 }
 
 impl Applied {
-    /// The outcome of an ack after which the message that was kept beside the delivery is in this state.
+    /// The outcome of an ack after which the successor of the message is in this state.
     fn of_ack(next: Option<State>) -> Applied {
         match next {
             Some(State::Dead { .. }) => Applied::SuccessorDied,
@@ -63,7 +63,7 @@ impl Queue {
         let now = stamped.now;
         self.accept(&stamped.effect, now)?;
         let is_piece =
-            matches!(stamped.effect, Effect::Continue(_) | Effect::Keep(_) | Effect::Recall(_) | Effect::Resume(_));
+            matches!(stamped.effect, Effect::Continue(_) | Effect::Done(_) | Effect::Recall(_) | Effect::Leaving(_));
         if !is_piece && !matches!(stamped.effect, Effect::Begin(_) | Effect::Turns(_)) {
             self.forget_ended(now);
         }
@@ -182,9 +182,9 @@ impl Queue {
             Effect::PullBack => self.pull_back(now),
             Effect::Begin(header) => *self = Queue::begin(header),
             Effect::Continue(images) => self.continue_with(images),
-            Effect::Keep(messages) => self.restore_done(messages),
+            Effect::Done(messages) => self.restore_done(messages),
             Effect::Recall(ids) => self.recall(ids),
-            Effect::Resume(leaving) => self.resume_beside(leaving),
+            Effect::Leaving(leaving) => self.add_leaving(leaving),
             Effect::Turns(turns) => {
                 self.messages.restore_turns(turns);
                 self.view.retune_all(&self.messages);
@@ -243,7 +243,7 @@ impl Queue {
                 error.is_none_or(|error| error.len() <= ERROR_MAX)
                     && self.messages.locate(*sequence).is_none_or(|at| {
                         let record = self.messages.record(at);
-                        let ends_a_run = record.recurring && is_dead && !record.is_kept_at(now);
+                        let ends_a_run = record.recurring && is_dead && !record.is_successor_at(now);
                         record.receipt().is_some() && !ends_a_run
                     })
             }
@@ -251,7 +251,7 @@ impl Queue {
                 error.is_none_or(|error| error.len() <= ERROR_MAX)
                     && self.messages.locate(*sequence).is_none_or(|at| {
                         let record = self.messages.record(at);
-                        !record.recurring || record.is_kept_at(now)
+                        !record.recurring || record.is_successor_at(now)
                     })
             }
             Effect::Complete { sequence, until, result } => {
@@ -259,7 +259,7 @@ impl Queue {
                     && result.is_none_or(|result| result.len() <= RESULT_MAX)
                     && self.messages.locate(*sequence).is_none_or(|at| {
                         let record = self.messages.record(at);
-                        !record.recurring || record.is_kept_at(now)
+                        !record.recurring || record.is_successor_at(now)
                     })
             }
             Effect::Schedule(settings, image) => {
@@ -276,10 +276,10 @@ impl Queue {
             Effect::EndRuns { how, ends, .. } => self.may_end(*how, ends),
             Effect::Begin(header) => header.is_valid(),
             Effect::Continue(images) => self.may_continue_with(images),
-            Effect::Keep(messages) => self.may_restore_done(messages),
+            Effect::Done(messages) => self.may_restore_done(messages),
             Effect::Recall(ids) => self.may_recall(ids),
             Effect::Turns(turns) => self.may_restore(turns),
-            Effect::Resume(leaving) => self.may_resume(leaving),
+            Effect::Leaving(leaving) => self.may_add_leaving(leaving),
             Effect::Create(settings, forward) | Effect::Alter(settings, forward) => {
                 settings.are_valid() && forward.as_ref().is_none_or(|forward| forward.is_valid())
             }
@@ -295,7 +295,7 @@ impl Queue {
         possible.then_some(()).ok_or(Refused::Impossible)
     }
 
-    /// Whether this queue has assigned the receipt of a message that was delivered, or that is kept beside a delivery.
+    /// Whether this queue has assigned the receipt of a message that was delivered, or whose predecessor is.
     fn gave_receipt_of(&self, image: &Image<'_>) -> bool {
         image.record.receipt().is_none_or(|receipt| receipt <= self.last_receipt)
     }

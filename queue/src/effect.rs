@@ -40,7 +40,7 @@ pub struct Image<'a> {
     pub group: Option<&'a [u8]>,
     /// Where it comes from, unless its sequence tells.
     pub origin: Option<Origin>,
-    /// How long it is kept after its completion, in place of the queue's setting; zero is not at all.
+    /// How long it is retained after its completion, in place of the queue's setting; zero is not at all.
     pub retain: Option<DurationMs>,
     /// Its schedule, if it is a recurring message.
     pub recurring: Option<Box<Recurring>>,
@@ -49,8 +49,8 @@ pub struct Image<'a> {
 impl Image<'_> {
     /// Whether a push could have created this message.
     pub(super) fn is_new(&self) -> bool {
-        let is_kept = matches!(self.record.phase, Phase::Kept { .. }) && self.name.is_some();
-        (self.record.phase == Phase::Waiting || is_kept)
+        let is_successor = matches!(self.record.phase, Phase::Successor { .. }) && self.name.is_some();
+        (self.record.phase == Phase::Waiting || is_successor)
             && self.record.attempts == 0
             && self.error.is_none()
             && self.recurring.as_ref().is_none_or(|state| state.series.is_some() && state.declared.is_none())
@@ -229,14 +229,14 @@ pub enum Effect<'a> {
     /// These are the next messages of a queue that [`Effect::Begin`] started.
     Continue(Vec<Image<'a>>),
     /// These are done messages of a queue that [`Effect::Begin`] started.
-    Keep(Vec<DoneMessage<'a>>),
+    Done(Vec<DoneMessage<'a>>),
     /// These are turns of groups of a queue that [`Effect::Begin`] started.
     Turns(TurnState<'a>),
     /// These are known ids, whose messages are gone, of a queue that [`Effect::Begin`] started.
     Recall(Vec<KnownId<'a>>),
-    /// These are the messages that are still delivered beside kept ones, with the sequences of these, of a queue that
+    /// These are the messages that are still delivered and have a successor, with its sequence, of a queue that
     /// [`Effect::Begin`] started.
-    Resume(Vec<(Sequence, Image<'a>)>),
+    Leaving(Vec<(Sequence, Image<'a>)>),
 }
 
 impl<'a> Effect<'a> {

@@ -295,7 +295,7 @@ impl Messages {
     }
 
     /// Whether a message is kept beside a delivery, or was until that ended. O(1).
-    pub fn keeps_any(&self) -> bool {
+    pub fn has_successors(&self) -> bool {
         self.all_leaving().next().is_some()
     }
 
@@ -310,7 +310,7 @@ impl Messages {
     }
 
     /// Stores a message that is delivered beside a kept one, while a queue is loaded.
-    pub fn resume(&mut self, kept: Sequence, image: &Image<'_>) {
+    pub fn add_leaving(&mut self, kept: Sequence, image: &Image<'_>) {
         if let Some(at) = self.store.locate(kept) {
             let Image { record, payload, error, .. } = *image;
             self.store.set_leaving(at, Leaving { record, payload: payload.into(), error: error.map(Box::from) });
@@ -417,7 +417,7 @@ impl Messages {
         }
         let is_sound = |(kept, leaving): (Sequence, &Leaving)| {
             let record = self.store.locate(kept).map(|at| self.store.record(at));
-            record.is_some_and(|record| matches!(record.phase, Phase::Kept { .. }))
+            record.is_some_and(|record| matches!(record.phase, Phase::Successor { .. }))
                 && matches!(leaving.record.phase, Phase::Leased { .. })
                 && !leaving.record.recurring
         };

@@ -49,7 +49,7 @@ impl Effect<'_> {
             | Effect::Extend(..)
             | Effect::Reschedule { .. } => {}
             Effect::Promote(..) | Effect::Redrive(..) | Effect::Declare(..) | Effect::PullBack => {}
-            Effect::Trim(_) | Effect::TrimDone(_) | Effect::Keep(_) | Effect::Recall(_) | Effect::Resume(_) => {}
+            Effect::Trim(_) | Effect::TrimDone(_) | Effect::Done(_) | Effect::Recall(_) | Effect::Leaving(_) => {}
             Effect::Create(..) | Effect::Alter(..) | Effect::Pause(_) | Effect::Turns(_) => {}
         }
     }

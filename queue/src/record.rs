@@ -39,7 +39,7 @@ pub enum State {
     Ready,
     /// Leased to a consumer.
     InFlight,
-    /// Kept for inspection since `died`, because of `reason`.
+    /// Successor for inspection since `died`, because of `reason`.
     Dead {
         /// The instant of death, which may lie before the instant at which it was noticed.
         died: UnixMs,
@@ -76,7 +76,7 @@ pub enum StateKind {
     Ready,
     /// Leased to a consumer.
     InFlight,
-    /// Kept for inspection.
+    /// Successor for inspection.
     Dead,
     /// Completed, and kept for a time.
     Done,
@@ -160,9 +160,9 @@ pub enum Phase {
         /// The delivery's receipt.
         receipt: Receipt,
     },
-    /// It is kept beside a delivery of the message that it replaces (`REPLACE LATER`), and takes the place of that one
-    /// as the delivery ends.
-    Kept {
+    /// It is the successor of a message that is delivered (`REPLACE LATER`), and takes the place of that one as the
+    /// delivery ends.
+    Successor {
         /// When the lease of that delivery ends or ended.
         deadline: UnixMs,
         /// The receipt of that delivery.
@@ -226,9 +226,9 @@ impl Record {
             Phase::Dead { died, reason } => return State::Dead { died, reason },
             Phase::Leased { deadline, .. } if now < deadline => return State::InFlight,
             Phase::Leased { deadline, .. } => Some(deadline),
-            Phase::Kept { deadline, .. } if now < deadline => return State::InFlight,
-            Phase::Kept { .. } => return self.after_keeping(now),
-            Phase::Waiting => None,
+            Phase::Successor { deadline, .. } if now < deadline => return State::InFlight,
+            // It was not delivered itself, so it is as if it had waited, however the delivery ended.
+            Phase::Successor { .. } | Phase::Waiting => None,
         };
         let expired = self.ttl.map(|ttl| ttl.end).filter(|end| *end <= now);
         match (waits_since, expired) {
@@ -242,19 +242,9 @@ impl Record {
         }
     }
 
-    /// The state of a kept message after the delivery before it ended. It has not been delivered itself, so its TTL ends as
-    /// that of a message that waits, whenever and however that delivery ended.
-    fn after_keeping(&self, now: UnixMs) -> State {
-        match self.ttl.map(|ttl| ttl.end).filter(|end| *end <= now) {
-            Some(died) => State::Dead { died, reason: Reason::Expired },
-            None if now < self.due => State::Delayed,
-            None => State::Ready,
-        }
-    }
-
-    /// Whether it is kept beside a delivery that runs at `now`.
-    pub fn is_kept_at(&self, now: UnixMs) -> bool {
-        matches!(self.phase, Phase::Kept { deadline, .. } if now < deadline)
+    /// Whether it is a successor, and the delivery that it waits for runs at `now`.
+    pub fn is_successor_at(&self, now: UnixMs) -> bool {
+        matches!(self.phase, Phase::Successor { deadline, .. } if now < deadline)
     }
 
     /// The same message, waiting to be delivered at `due`, with its time to live restarted at `now`.
@@ -267,7 +257,9 @@ impl Record {
     /// The key under which the message stands among the leases: (deadline, sequence).
     pub(super) fn lease_key(&self) -> Option<Key> {
         match self.phase {
-            Phase::Leased { deadline, .. } | Phase::Kept { deadline, .. } => Some(Key::at(deadline, self.sequence)),
+            Phase::Leased { deadline, .. } | Phase::Successor { deadline, .. } => {
+                Some(Key::at(deadline, self.sequence))
+            }
             Phase::Waiting | Phase::Dead { .. } => None,
         }
     }
@@ -289,7 +281,7 @@ impl Record {
             && !(self.recurring && matches!(self.phase, Phase::Dead { .. }))
             && match self.phase {
                 Phase::Leased { .. } => self.attempts > 0,
-                Phase::Kept { .. } => self.attempts == 0,
+                Phase::Successor { .. } => self.attempts == 0,
                 Phase::Waiting | Phase::Dead { .. } => true,
             }
     }
@@ -298,15 +290,15 @@ impl Record {
     /// delivery whose place another message has taken.
     pub fn receipt_at(&self, now: UnixMs) -> Option<Receipt> {
         match self.phase {
-            Phase::Kept { deadline, .. } if deadline <= now => None,
-            Phase::Waiting | Phase::Leased { .. } | Phase::Kept { .. } | Phase::Dead { .. } => self.receipt(),
+            Phase::Successor { deadline, .. } if deadline <= now => None,
+            Phase::Waiting | Phase::Leased { .. } | Phase::Successor { .. } | Phase::Dead { .. } => self.receipt(),
         }
     }
 
     /// The receipt of the last delivery, whether or not its lease has ended.
     pub fn receipt(&self) -> Option<Receipt> {
         match self.phase {
-            Phase::Leased { receipt, .. } | Phase::Kept { receipt, .. } => Some(receipt),
+            Phase::Leased { receipt, .. } | Phase::Successor { receipt, .. } => Some(receipt),
             Phase::Waiting | Phase::Dead { .. } => None,
         }
     }

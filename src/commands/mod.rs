@@ -6,6 +6,7 @@
 
 mod ack;
 mod alter;
+mod r#await;
 mod bury;
 mod cancel;
 mod complete;
@@ -36,7 +37,6 @@ mod scan;
 mod schedule;
 mod settings;
 mod stats;
-mod wait;
 
 use crate::host::datatype;
 use crate::host::held::Held;
@@ -93,7 +93,7 @@ commands! {
     get::Get,
     peek::Peek (parse),
     scan::Scan (parse),
-    wait::Await (parse),
+    r#await::Await (parse),
     groups::Groups (parse),
     info::Info,
     stats::Stats,

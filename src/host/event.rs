@@ -178,8 +178,8 @@ impl Event {
             Effect::Pause(_) => &[Event::Pause],
             // These are housekeeping, or a queue that arrives as a whole. No client's command caused them.
             Effect::Trim(_) | Effect::TrimDone(_) | Effect::PullBack => &[],
-            Effect::Begin(_) | Effect::Continue(_) | Effect::Keep(_) | Effect::Recall(_) => &[],
-            Effect::Resume(_) | Effect::Turns(_) => &[],
+            Effect::Begin(_) | Effect::Continue(_) | Effect::Done(_) | Effect::Recall(_) => &[],
+            Effect::Leaving(_) | Effect::Turns(_) => &[],
         }
     }
 }

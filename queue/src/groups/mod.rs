@@ -18,23 +18,23 @@
 //! ```
 //!
 //! [`names`] knows which groups there are, by whom they are referred to, and when each had its last turn: it belongs to
-//! the messages and is saved. [`standing`] says where each message of a group stands: it belongs to the view and
+//! the messages and is saved. [`view`] says where each message of a group stands: it belongs to the view and
 //! follows from the records and the time.
 
 mod line;
 mod names;
 mod slab;
 mod slot;
-mod standing;
 #[cfg(test)]
 mod tests;
 mod turns;
 mod upcoming;
+mod view;
 
 pub use names::{Claim, TurnState};
 pub(super) use names::{GroupNames, Membership};
-pub(super) use standing::Standing;
 pub(super) use upcoming::{Pops, Upcoming};
+pub(super) use view::GroupView;
 
 use super::id::GroupId;
 use super::settings::{GroupOrder, Settings};

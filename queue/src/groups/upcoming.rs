@@ -9,7 +9,7 @@ use super::super::messages::Messages;
 use super::super::order::Key;
 use super::super::time::UnixMs;
 use super::super::waiting::Waiting;
-use super::{place_in_round, turn_at, GroupId, Standing};
+use super::{place_in_round, turn_at, GroupId, GroupView};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::iter::Peekable;
@@ -48,7 +48,7 @@ pub(crate) struct Upcoming<'a> {
     pops: Pops,
     /// What was taken of the groups that have more than their head.
     taken: BTreeMap<GroupId, Taken>,
-    standing: &'a Standing,
+    view: &'a GroupView,
     messages: &'a Messages,
     now: UnixMs,
     ungrouped: Peekable<Box<dyn Iterator<Item = (i8, Key)> + 'a>>,
@@ -65,7 +65,7 @@ pub(crate) struct Upcoming<'a> {
 impl<'a> Upcoming<'a> {
     /// What is delivered from `now` on.
     pub fn new(
-        standing: &'a Standing,
+        view: &'a GroupView,
         ungrouped: &'a Waiting,
         messages: &'a Messages,
         now: UnixMs,
@@ -75,11 +75,11 @@ impl<'a> Upcoming<'a> {
         Upcoming {
             pops,
             taken: BTreeMap::new(),
-            standing,
+            view,
             messages,
             now,
             ungrouped: ungrouped.peekable(),
-            heads: standing.iter_heads(now).peekable(),
+            heads: view.iter_heads(now).peekable(),
             next: BinaryHeap::new(),
             last: messages.last_turn().max(turn_at(now)),
             ungrouped_turn: None,
@@ -91,7 +91,7 @@ impl<'a> Upcoming<'a> {
     fn place(&self, priority: i8, key: Key, id: Option<GroupId>, turn: Option<u64>) -> Place {
         let due = key.time();
         let time = match turn {
-            _ if !self.standing.by_turn() => due.as_ms(),
+            _ if !self.view.by_turn() => due.as_ms(),
             Some(turn) => place_in_round(due, turn),
             None => self.messages.place_in_round(id, due),
         };
@@ -100,7 +100,7 @@ impl<'a> Upcoming<'a> {
 
     /// The message that is the head of a group once its head `key` was taken too.
     fn open_after(&mut self, id: GroupId, key: Key) -> Option<Key> {
-        let slot = self.standing.slot(id)?;
+        let slot = self.view.slot(id)?;
         let taken = self.taken.entry(id).or_default();
         if slot.retries.contains(key) {
             taken.last_retry = Some(key);
@@ -113,7 +113,7 @@ impl<'a> Upcoming<'a> {
             Pops::One => slot.occupied() + taken.fresh,
             Pops::Single => slot.occupied() - taken.retries,
         };
-        let has_room = occupied < self.standing.limit();
+        let has_room = occupied < self.view.limit();
         let fresh = slot.fresh_after(taken.last_fresh).filter(|_| has_room);
         let retry = match taken.last_retry {
             None => slot.retries.first(),
@@ -132,7 +132,7 @@ impl Iterator for Upcoming<'_> {
         let group_of = |sequence: Sequence| Some(self.messages.group(self.messages.locate(sequence)?)).flatten();
         let head = self.heads.peek().copied().and_then(|sequence| {
             let id = group_of(sequence)?;
-            let head = self.standing.slot(id)?.head?;
+            let head = self.view.slot(id)?.head?;
             Some(self.place(head.priority, head.key, Some(id), None))
         });
         let again = self.next.peek().map(|Reverse(place)| *place);

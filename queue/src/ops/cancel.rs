@@ -23,7 +23,7 @@ impl Queue {
 
     /// Applies a cancellation.
     pub(crate) fn drop_cancelled(&mut self, at: At, record: &Record, now: UnixMs) {
-        self.keep_turn(at, record, now);
+        self.claim_turn(at, record, now);
         self.remove(at, record);
         self.tally.others().cancelled += 1;
     }

@@ -20,7 +20,7 @@ impl Queue {
     /// Until when a message that is completed at `now` is kept; `None` if it is not kept. O(1) in a queue that keeps
     /// none.
     #[inline]
-    pub(crate) fn kept_until(&self, at: At, now: UnixMs) -> Option<UnixMs> {
+    pub(crate) fn retained_until(&self, at: At, now: UnixMs) -> Option<UnixMs> {
         if self.settings.retain.is_zero() && !self.messages.has_retain() {
             return None;
         }
@@ -29,16 +29,16 @@ impl Queue {
 
     /// Removes a message that was delivered without a lease: the delivery completes it.
     pub(crate) fn take(&mut self, at: At, record: &Record, now: UnixMs) {
-        self.keep_taken(at, record, now);
+        self.retain_taken(at, record, now);
         self.remove(at, record);
     }
 
     /// Keeps what is left of a message that is delivered without a lease. The caller removes the message.
     #[inline]
-    pub(crate) fn keep_taken(&mut self, at: At, record: &Record, now: UnixMs) {
-        let until = self.kept_until(at, now);
+    pub(crate) fn retain_taken(&mut self, at: At, record: &Record, now: UnixMs) {
+        let until = self.retained_until(at, now);
         let attempts = record.attempts.saturating_add(1);
-        self.keep(at, &Record { attempts, ..*record }, until, None, now);
+        self.retain(at, &Record { attempts, ..*record }, until, None, now);
     }
 
     /// Until when a message is kept that is completed at `now` and kept for `retain`.
@@ -49,15 +49,22 @@ impl Queue {
     /// Keeps what is left of a message that was completed, or only its id for as long as `DEDUPE` says. The caller
     /// removes the message.
     #[inline]
-    pub(crate) fn keep(&mut self, at: At, record: &Record, until: Option<UnixMs>, result: Option<&[u8]>, now: UnixMs) {
+    pub(crate) fn retain(
+        &mut self,
+        at: At,
+        record: &Record,
+        until: Option<UnixMs>,
+        result: Option<&[u8]>,
+        now: UnixMs,
+    ) {
         match until {
             None => self.remember(at, now),
-            Some(until) => self.keep_done(at, record, until, result, now),
+            Some(until) => self.retain_done(at, record, until, result, now),
         }
     }
 
     #[cold]
-    fn keep_done(&mut self, at: At, record: &Record, until: UnixMs, result: Option<&[u8]>, now: UnixMs) {
+    fn retain_done(&mut self, at: At, record: &Record, until: UnixMs, result: Option<&[u8]>, now: UnixMs) {
         let message = DoneMessage {
             sequence: record.sequence,
             name: self.messages.bytes(at).name,

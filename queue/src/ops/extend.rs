@@ -29,7 +29,7 @@ impl Queue {
     pub(crate) fn move_deadline(&mut self, at: At, record: &Record, deadline: UnixMs, now: UnixMs) {
         let phase = match record.phase {
             Phase::Leased { receipt, .. } => Phase::Leased { deadline, receipt },
-            Phase::Kept { receipt, .. } => Phase::Kept { deadline, receipt },
+            Phase::Successor { receipt, .. } => Phase::Successor { deadline, receipt },
             Phase::Waiting | Phase::Dead { .. } => return,
         };
         self.rewrite(at, record, &Record { phase, ..*record }, now);

@@ -14,7 +14,7 @@ use super::super::recurring::Ended;
 use super::super::time::{DurationMs, UnixMs};
 use super::super::Queue;
 use super::advance::PILED_MAX;
-use super::deliver::Pop;
+use super::pop::Pop;
 
 /// A message that is to be forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -264,7 +264,7 @@ mod tests {
             let mut singly = filled();
             for _ in 0..6 {
                 let pop = Pop { count: 1, lease: Lease::NoAck };
-                let sink = |message: super::super::deliver::Delivered<'_>| popped.push(message.payload.to_vec());
+                let sink = |message: super::super::pop::Delivered<'_>| popped.push(message.payload.to_vec());
                 singly.pop(at(20), &mut Floor::default(), &pop, &mut Vec::new(), sink);
             }
             for (batch, taken) in [(6, 6), (6, 1), (3, 2), (2, 2)] {

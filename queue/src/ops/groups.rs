@@ -30,7 +30,7 @@ impl Queue {
     /// A message is taken away without having been delivered. If it was due, its group has had work since then, and keeps
     /// its turn if its next message is due too. O(log n).
     #[inline]
-    pub(crate) fn keep_turn(&mut self, at: At, record: &Record, now: UnixMs) {
+    pub(crate) fn claim_turn(&mut self, at: At, record: &Record, now: UnixMs) {
         if self.messages.has_groups() && record.state_at(now) == State::Ready {
             self.messages.claim_turn(self.messages.group(at), record.due, now);
         }

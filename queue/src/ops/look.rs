@@ -123,7 +123,7 @@ impl Queue {
             group: self.messages.group_name(at),
             next: false,
         };
-        let Phase::Kept { deadline, receipt } = record.phase else { return shown };
+        let Phase::Successor { deadline, receipt } = record.phase else { return shown };
         match self.messages.leaving(at) {
             Some(leaving) if now < deadline => Message {
                 record: Record { phase: Phase::Leased { deadline, receipt }, ..leaving.record },
@@ -133,7 +133,7 @@ impl Queue {
                 next: true,
                 ..shown
             },
-            // The delivery is over, and the kept message has taken the place.
+            // The delivery is over, and the successor has taken the place.
             _ => Message { record: Record { phase: Phase::Waiting, ..record }, ..shown },
         }
     }

@@ -1,23 +1,28 @@
-//! The operations on a queue, with a file for each family of them.
+//! The operations on a queue, with a file for each command or capability.
+//!
+//! `DQ.COMPLETE` is in [`ack`], `DQ.PROMOTE` in [`reschedule`], `DQ.RESUME` in [`pause`]; `DQ.GET`, `DQ.PEEK` and `DQ.LEN`
+//! are in [`look`]. `REPLACE LATER` is [`successor`], `RETAIN` is [`done`], and [`runs`] are those of schedules.
+//! [`advance`] is what time does, and [`trim`] drops what `DEADLEN`, `DEADTTL` and `DONELEN` no longer keep.
 //!
 //! Every operation takes `now`, first records the time ([`Queue::observe`](super::Queue)), decides, applies the
 //! decision, and returns what the [`Effect`](super::Effect) that replicates it needs. The part that applies a decision
 //! is a method of its own, which `apply` calls for a decision that was made elsewhere.
 
+pub mod ack;
 pub mod advance;
 pub mod alter;
+pub mod bury;
 pub mod cancel;
-pub mod debounce;
 pub mod dedupe;
-pub mod deliver;
 pub mod done;
 pub mod extend;
-pub mod finish;
 pub mod forward;
-pub mod give_back;
 pub mod groups;
-pub mod keep;
 pub mod look;
+pub mod maxwait;
+pub mod nack;
+pub mod pause;
+pub mod pop;
 pub mod purge;
 pub mod push;
 pub mod redrive;
@@ -26,4 +31,5 @@ pub mod runs;
 pub mod scan;
 pub mod schedule;
 pub mod stats;
+pub mod successor;
 pub mod trim;

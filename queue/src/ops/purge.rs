@@ -146,7 +146,7 @@ impl Queue {
         if ids == Ids::Forgotten && self.messages.has_groups() {
             for sequence in &doomed {
                 if let Some((at, record)) = self.messages.of(*sequence) {
-                    self.keep_turn(at, &record, now);
+                    self.claim_turn(at, &record, now);
                 }
             }
         }

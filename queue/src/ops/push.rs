@@ -55,7 +55,7 @@ pub struct NewMessage<'a> {
     pub on_duplicate: OnDuplicate,
     /// The latest due time, counted from the first push of the chain of replacements.
     pub maxwait: Option<DurationMs>,
-    /// How long it is kept after its completion, in place of the queue's setting; zero is not at all.
+    /// How long it is retained after its completion, in place of the queue's setting; zero is not at all.
     pub retain: Option<DurationMs>,
     /// The name of its group.
     pub group: Option<&'a [u8]>,
@@ -253,7 +253,7 @@ impl Queue {
         let due = message.due.from(now).min(latest);
         let ttl = message.ttl.unwrap_or(self.settings.ttl);
         let waits = held.filter(|_| message.on_duplicate == OnDuplicate::ReplaceLater);
-        let phase = waits.and_then(|at| self.kept_beside(at, now)).unwrap_or(Phase::Waiting);
+        let phase = waits.and_then(|at| self.as_successor_of(at, now)).unwrap_or(Phase::Waiting);
         let record = Record {
             sequence,
             due,
@@ -298,10 +298,10 @@ impl Queue {
         let mut leaving = None;
         if let Some(at) = held {
             let record = self.refresh(at, now);
-            if matches!(image.record.phase, Phase::Kept { .. }) {
+            if matches!(image.record.phase, Phase::Successor { .. }) {
                 leaving = self.leaving(at);
             }
-            self.keep_turn(at, &record, now);
+            self.claim_turn(at, &record, now);
             self.replace_with_image(at, &record, image, now);
         } else {
             if let Some(name) = image.name {

@@ -60,7 +60,7 @@ impl Queue {
         let moved = due.map_or(Record { phase: Phase::Waiting, ..*record }, |due| record.moved_to(due, now));
         let priority = priority.unwrap_or(record.priority);
         let was_given_back = self.messages.was_given_back(at);
-        self.keep_turn(at, record, now);
+        self.claim_turn(at, record, now);
         self.rewrite(at, record, &Record { priority, ..moved }, now);
         if was_given_back {
             self.messages.mark_given_back(at);

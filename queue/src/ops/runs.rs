@@ -114,7 +114,7 @@ impl Queue {
     /// Applies the end of a run.
     pub(crate) fn apply_end(&mut self, at: At, record: &Record, how: Ended<'_>, end: &RunEnd, now: UnixMs) {
         if matches!(how, Ended::Buried(_)) {
-            self.keep_turn(at, record, now);
+            self.claim_turn(at, record, now);
         }
         match how {
             Ended::Acked | Ended::Completed => self.tally.acked += 1,
@@ -131,7 +131,7 @@ impl Queue {
         if let Some(Failure { died, reason, attempts, copy: Some(sequence) }) = end.failure {
             let phase = Phase::Dead { died, reason };
             let copy = Record { sequence, phase, attempts, recurring: false, ..*record };
-            self.keep_copy(at, &copy, how.error(), now);
+            self.add_copy(at, &copy, how.error(), now);
         }
         let Some(at) = self.messages.find_sequence(record.sequence) else { return };
         match end.next {
@@ -145,7 +145,7 @@ impl Queue {
     }
 
     /// Adds a dead copy of a message whose run has failed, with this record.
-    fn keep_copy(&mut self, at: At, dead: &Record, error: Option<&[u8]>, now: UnixMs) {
+    fn add_copy(&mut self, at: At, dead: &Record, error: Option<&[u8]>, now: UnixMs) {
         let bytes = self.messages.bytes(at);
         let payload = bytes.payload.to_vec();
         let error = error.or(bytes.error).map(<[u8]>::to_vec);

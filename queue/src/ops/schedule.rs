@@ -224,8 +224,8 @@ impl Queue {
             lease: wanted.lease,
             ttl: (!wanted.ttl.is_zero()).then(|| Ttl::starting(wanted.ttl, due, now)),
             attempts: 0,
-            // If an ordinary message is kept beside a delivery, the schedule is kept in its place.
-            phase: held_at.and_then(|at| self.kept_beside(at, now)).unwrap_or(Phase::Waiting),
+            // If an ordinary message waits for a delivery as its successor, the schedule does so in its place.
+            phase: held_at.and_then(|at| self.as_successor_of(at, now)).unwrap_or(Phase::Waiting),
             recurring: true,
         };
         let accepted = match held_at {

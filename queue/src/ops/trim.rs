@@ -38,9 +38,9 @@ impl Queue {
             steps += 1;
             if let Some(oldest) = self.view.oldest_dead().filter(|_| self.has_excess_dead()) {
                 // A message that died before the oldest one is dropped before it, even if this view has not moved it to
-                // the dead yet. A kept message has died at the end of its TTL, which may be earlier than the end of the
+                // the dead yet. A successor has died at the end of its TTL, which may be earlier than the end of the
                 // lease that moves it.
-                let by = if self.messages.keeps_any() { self.clock.max(oldest.time()) } else { oldest.time() };
+                let by = if self.messages.has_successors() { self.clock.max(oldest.time()) } else { oldest.time() };
                 if self.view.first_end(by).is_some() {
                     self.end_first(self.clock.max(oldest.time()));
                 } else {

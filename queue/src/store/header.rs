@@ -208,7 +208,7 @@ impl Header {
             2 => PhaseTag::Dead(Reason::Rejected),
             3 => PhaseTag::Dead(Reason::Expired),
             4 => PhaseTag::Dead(Reason::Retries),
-            5 => PhaseTag::Kept,
+            5 => PhaseTag::Successor,
             7 => PhaseTag::GivenBack,
             _ => PhaseTag::Waiting,
         }
@@ -221,7 +221,7 @@ impl Header {
             PhaseTag::Dead(Reason::Rejected) => 2,
             PhaseTag::Dead(Reason::Expired) => 3,
             PhaseTag::Dead(Reason::Retries) => 4,
-            PhaseTag::Kept => 5,
+            PhaseTag::Successor => 5,
             PhaseTag::GivenBack => 7,
         };
         self.set_word(self.word() & !PHASE_MASK | bits << PHASE_SHIFT);
@@ -234,7 +234,7 @@ pub(super) fn phase_of(tag: PhaseTag, delivery: Delivery) -> Phase {
     match tag {
         PhaseTag::Waiting | PhaseTag::GivenBack => Phase::Waiting,
         PhaseTag::Leased => Phase::Leased { deadline: moment, receipt: Receipt(delivery.receipt) },
-        PhaseTag::Kept => Phase::Kept { deadline: moment, receipt: Receipt(delivery.receipt) },
+        PhaseTag::Successor => Phase::Successor { deadline: moment, receipt: Receipt(delivery.receipt) },
         PhaseTag::Dead(reason) => Phase::Dead { died: moment, reason },
     }
 }
@@ -247,7 +247,7 @@ pub(super) enum PhaseTag {
     /// remembered so that the statistics count no second first delivery.
     GivenBack,
     Leased,
-    Kept,
+    Successor,
     Dead(Reason),
 }
 
@@ -256,7 +256,7 @@ impl From<Phase> for PhaseTag {
         match phase {
             Phase::Waiting => PhaseTag::Waiting,
             Phase::Leased { .. } => PhaseTag::Leased,
-            Phase::Kept { .. } => PhaseTag::Kept,
+            Phase::Successor { .. } => PhaseTag::Successor,
             Phase::Dead { reason, .. } => PhaseTag::Dead(reason),
         }
     }

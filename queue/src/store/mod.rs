@@ -250,7 +250,7 @@ impl Store {
 
     /// Writes those fields of a record that can change: due time, priority, the end of its TTL, attempts and phase.
     pub fn update(&mut self, at: At, record: &Record) {
-        if !matches!(record.phase, Phase::Kept { .. }) {
+        if !matches!(record.phase, Phase::Successor { .. }) {
             self.take_leaving(at);
         }
         self.segments[at.segment()].update(at.index(), record, delivery_of(record));
@@ -416,7 +416,7 @@ fn delivery_of(record: &Record) -> Option<Delivery> {
     let (receipt, moment) = match record.phase {
         Phase::Waiting if record.attempts == 0 => return None,
         Phase::Waiting => (0, 0),
-        Phase::Leased { deadline, receipt } | Phase::Kept { deadline, receipt } => (receipt.0, deadline.as_ms()),
+        Phase::Leased { deadline, receipt } | Phase::Successor { deadline, receipt } => (receipt.0, deadline.as_ms()),
         Phase::Dead { died, .. } => (0, died.as_ms()),
     };
     Some(Delivery { receipt, moment, attempts: record.attempts })

@@ -1,6 +1,6 @@
 //! The messages that have a group, as far as the view is concerned: their delivery order is that of their groups.
 
-use super::super::groups::{GroupLimits, Pops, Standing, Upcoming};
+use super::super::groups::{GroupLimits, GroupView, Pops, Upcoming};
 use super::super::id::{GroupId, Sequence};
 use super::super::messages::Messages;
 use super::super::order::Key;
@@ -13,16 +13,16 @@ use std::cmp::Reverse;
 
 impl View {
     /// Where the messages of groups stand; allocated if the queue has groups.
-    fn standing(&mut self, messages: &Messages) -> Option<&mut Standing> {
+    fn group_view(&mut self, messages: &Messages) -> Option<&mut GroupView> {
         if self.groups.is_none() {
-            let standing = Standing::new(messages.group_limits()?, self.waiting.boundary());
-            self.groups = Some(Box::new(standing));
+            let view = GroupView::new(messages.group_limits()?, self.waiting.boundary());
+            self.groups = Some(Box::new(view));
         }
         self.groups.as_deref_mut()
     }
 
     /// Ends a change of a group.
-    fn settle(&mut self, messages: &Messages, id: GroupId) {
+    pub(super) fn settle(&mut self, messages: &Messages, id: GroupId) {
         let Some(groups) = &mut self.groups else { return };
         groups.settle(messages, id);
         if groups.is_vacant() {
@@ -44,42 +44,9 @@ impl View {
         self.settle(messages, id);
     }
 
-    /// Puts a message from where it stood with its `old` record to where it stands with its `new` one. O(log n).
-    pub fn replace(&mut self, messages: &mut Messages, at: At, old: &Record, new: &Record, now: UnixMs) {
-        match messages.group(at) {
-            None => {
-                self.unplace(messages, at, old);
-                messages.update(at, new);
-                self.place(messages, at, new, now);
-            }
-            Some(id) => {
-                // The group settles once, so that nobody is admitted in between.
-                self.leave_from(id, messages, at, old);
-                messages.update(at, new);
-                self.enter_in(id, messages, at, new, now);
-                self.settle(messages, id);
-            }
-        }
-    }
-
-    /// Puts a message from where it stands to where it stands at `now`. O(log n).
-    pub(super) fn restand(&mut self, messages: &mut Messages, at: At, record: &Record, now: UnixMs) {
-        match messages.group(at) {
-            None => {
-                self.unplace(messages, at, record);
-                self.place(messages, at, record, now);
-            }
-            Some(id) => {
-                self.leave_from(id, messages, at, record);
-                self.enter_in(id, messages, at, record, now);
-                self.settle(messages, id);
-            }
-        }
-    }
-
-    fn enter_in(&mut self, id: GroupId, messages: &mut Messages, at: At, record: &Record, now: UnixMs) {
+    pub(super) fn enter_in(&mut self, id: GroupId, messages: &mut Messages, at: At, record: &Record, now: UnixMs) {
         let stand = self.enter(messages, at, record, now);
-        let Some(groups) = self.standing(messages) else { return };
+        let Some(groups) = self.group_view(messages) else { return };
         match stand {
             Stand::Waiting => groups.enter_waiting(id, record),
             Stand::InFlight(key) => groups.enter_leased(id, key),
@@ -87,7 +54,7 @@ impl View {
         }
     }
 
-    fn leave_from(&mut self, id: GroupId, messages: &Messages, at: At, record: &Record) {
+    pub(super) fn leave_from(&mut self, id: GroupId, messages: &Messages, at: At, record: &Record) {
         let placement = self.leave(messages, at, record);
         let Some(groups) = &mut self.groups else { return };
         match placement {
@@ -178,7 +145,7 @@ impl View {
     pub fn set_group_limits(&mut self, messages: &Messages, limits: GroupLimits) {
         let Some(groups) = &mut self.groups else { return };
         if groups.changes_all(limits) {
-            self.groups = Standing::rebuilt(messages, self.waiting.boundary());
+            self.groups = GroupView::rebuilt(messages, self.waiting.boundary());
         } else {
             groups.set_limits(messages, limits);
         }
@@ -192,7 +159,7 @@ impl View {
 
 /// Looks.
 impl View {
-    pub(super) fn groups(&self) -> Option<&Standing> {
+    pub(super) fn groups(&self) -> Option<&GroupView> {
         self.groups.as_deref()
     }
 

@@ -1,7 +1,7 @@
 //! What the view shows: counts, the first messages of a state, and whether it keeps its promises.
 
 use super::super::delivery_starts::DeliveryStarts;
-use super::super::groups::Standing;
+use super::super::groups::GroupView;
 use super::super::id::Sequence;
 use super::super::messages::Messages;
 use super::super::order::{Key, OrderedKeys};
@@ -144,7 +144,7 @@ impl View {
     pub fn heap_bytes(&self) -> usize {
         let sets = [&self.inflight, &self.expiring, &self.dead];
         self.waiting.heap_bytes()
-            + self.groups().map_or(0, |groups| size_of::<Standing>() + groups.heap_bytes())
+            + self.groups().map_or(0, |groups| size_of::<GroupView>() + groups.heap_bytes())
             + self.starts.heap_bytes()
             + sets.iter().map(|set| set.heap_bytes()).sum::<usize>()
             + self.rare.as_ref().map_or(0, |rare| size_of::<Rare>() + rare.failed.heap_bytes())

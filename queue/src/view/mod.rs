@@ -18,7 +18,7 @@ mod time;
 
 use super::delivery_starts::DeliveryStarts;
 use super::effect::Grant;
-use super::groups::Standing;
+use super::groups::GroupView;
 use super::messages::Messages;
 use super::order::{Key, OrderedKeys};
 use super::record::{Phase, Reason, Record, State};
@@ -33,7 +33,7 @@ pub(super) struct View {
     /// Waiting messages, in delivery order; without those that have a group.
     waiting: Waiting,
     /// Where the messages stand that have a group. Allocated with the first one.
-    groups: Option<Box<Standing>>,
+    groups: Option<Box<GroupView>>,
     /// Leases, by (deadline, sequence).
     inflight: OrderedKeys,
     /// The instants at which the deliveries of these leases began.
@@ -90,7 +90,7 @@ enum Stand {
 impl Stand {
     fn of(record: &Record, now: UnixMs) -> Stand {
         match (record.state_at(now), record.phase) {
-            (State::InFlight, Phase::Leased { deadline, .. } | Phase::Kept { deadline, .. }) => {
+            (State::InFlight, Phase::Leased { deadline, .. } | Phase::Successor { deadline, .. }) => {
                 Stand::InFlight(Key::at(deadline, record.sequence))
             }
             (State::Dead { died, .. }, _) if record.recurring => Stand::Failed(Key::at(died, record.sequence)),
@@ -111,10 +111,12 @@ impl Stand {
     fn moved_at(self, record: &Record) -> Option<UnixMs> {
         match (self, record.phase) {
             (Stand::InFlight(_), _) | (Stand::Waiting, Phase::Waiting) | (_, Phase::Dead { .. }) => None,
-            // The TTL of a kept message may have ended before the delivery, but it counts only from the end of that on.
-            (Stand::Dead(key) | Stand::Failed(key), Phase::Kept { deadline, .. }) => Some(key.time().max(deadline)),
+            // The TTL of a successor may have ended before the delivery, but it counts only from the end of that on.
+            (Stand::Dead(key) | Stand::Failed(key), Phase::Successor { deadline, .. }) => {
+                Some(key.time().max(deadline))
+            }
             (Stand::Dead(key) | Stand::Failed(key), _) => Some(key.time()),
-            (Stand::Waiting, Phase::Leased { deadline, .. } | Phase::Kept { deadline, .. }) => Some(deadline),
+            (Stand::Waiting, Phase::Leased { deadline, .. } | Phase::Successor { deadline, .. }) => Some(deadline),
         }
     }
 }
@@ -184,7 +186,7 @@ impl View {
                     self.expiring.remove(Key::at(ttl.end, record.sequence));
                 }
             }
-            (Placement::InFlight, Phase::Leased { deadline, receipt } | Phase::Kept { deadline, receipt }) => {
+            (Placement::InFlight, Phase::Leased { deadline, receipt } | Phase::Successor { deadline, receipt }) => {
                 self.starts.end(receipt);
                 self.inflight.remove(Key::at(deadline, record.sequence));
             }
@@ -203,6 +205,39 @@ impl View {
             }
         }
         placement
+    }
+
+    /// Puts a message from where it stood with its `old` record to where it stands with its `new` one. O(log n).
+    pub fn replace(&mut self, messages: &mut Messages, at: At, old: &Record, new: &Record, now: UnixMs) {
+        match messages.group(at) {
+            None => {
+                self.unplace(messages, at, old);
+                messages.update(at, new);
+                self.place(messages, at, new, now);
+            }
+            Some(id) => {
+                // The group settles once, so that nobody is admitted in between.
+                self.leave_from(id, messages, at, old);
+                messages.update(at, new);
+                self.enter_in(id, messages, at, new, now);
+                self.settle(messages, id);
+            }
+        }
+    }
+
+    /// Puts a message from where it stands to where it stands at `now`. O(log n).
+    pub(super) fn restand(&mut self, messages: &mut Messages, at: At, record: &Record, now: UnixMs) {
+        match messages.group(at) {
+            None => {
+                self.unplace(messages, at, record);
+                self.place(messages, at, record, now);
+            }
+            Some(id) => {
+                self.leave_from(id, messages, at, record);
+                self.enter_in(id, messages, at, record, now);
+                self.settle(messages, id);
+            }
+        }
     }
 
     /// Removes the first message in delivery order that is due by `now` from the view, for a delivery. The caller
@@ -295,7 +330,7 @@ impl View {
             self.starts = DeliveryStarts::from_receipts(running.collect());
         }
         if self.groups.is_some() {
-            self.groups = Standing::rebuilt(messages, self.waiting.boundary());
+            self.groups = GroupView::rebuilt(messages, self.waiting.boundary());
         }
     }
 
@@ -307,11 +342,11 @@ impl View {
     }
 }
 
-/// The size of the payload of a message that was delivered beside a kept one, if that delivery has ended.
+/// The size of the payload of a message that has a successor, if that delivery has ended.
 #[inline]
 fn payload_left(messages: &Messages, at: At, record: &Record) -> u64 {
     match record.phase {
-        Phase::Kept { .. } => messages.leaving(at).map_or(0, |leaving| leaving.payload.len() as u64),
+        Phase::Successor { .. } => messages.leaving(at).map_or(0, |leaving| leaving.payload.len() as u64),
         Phase::Waiting | Phase::Leased { .. } | Phase::Dead { .. } => 0,
     }
 }

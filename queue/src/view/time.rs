@@ -3,7 +3,7 @@
 
 use super::super::counters::Uncounted;
 use super::super::delivery_starts::DeliveryStarts;
-use super::super::groups::Standing;
+use super::super::groups::GroupView;
 use super::super::messages::Messages;
 use super::super::order::{Key, OrderedKeys};
 use super::super::record::{Reason, Record, State};
@@ -161,7 +161,7 @@ impl View {
         let over = self.payloads_left(messages);
         *self = View {
             waiting: Waiting::from_unsorted(waiting),
-            groups: Standing::rebuilt(messages, UnixMs::EPOCH),
+            groups: GroupView::rebuilt(messages, UnixMs::EPOCH),
             inflight: OrderedKeys::from_unsorted(inflight),
             starts: DeliveryStarts::from_receipts(receipts),
             expiring: OrderedKeys::from_unsorted(expiring),

@@ -88,9 +88,9 @@ effects! {
     1 b'y' PullBack;
     1 b'h' Begin(header);
     1 b'c' Continue(messages);
-    1 b'K' Keep(messages);
+    1 b'K' Done(messages);
     1 b'i' Recall(ids);
-    1 b'l' Resume(leaving);
+    1 b'l' Leaving(leaving);
     1 b'T' Turns(turns);
 }
 

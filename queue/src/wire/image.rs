@@ -12,7 +12,7 @@ use crate::time::{DurationMs, UnixMs};
 /// The numbers of the phases. A waiting message has none.
 const LEASED: i64 = 1;
 const DEAD: i64 = 2;
-const KEPT: i64 = 3;
+const SUCCESSOR: i64 = 3;
 
 /// Writes a message, with its sequence as a distance from `base`. Its due time is a distance from the instant of the
 /// sequence, and the times that follow from the due time or from the receipt are distances from these.
@@ -26,7 +26,7 @@ pub(super) fn put_image(to: &mut Writer<'_>, image: &Image<'_>, base: u64) -> Re
     let phase = match record.phase {
         Phase::Waiting => None,
         Phase::Leased { deadline, receipt } => Some(held(LEASED, receipt, deadline)),
-        Phase::Kept { deadline, receipt } => Some(held(KEPT, receipt, deadline)),
+        Phase::Successor { deadline, receipt } => Some(held(SUCCESSOR, receipt, deadline)),
         Phase::Dead { died, reason } => Some([DEAD, time_distance(died, record.due), reason_code(reason).into()]),
     };
     let ttl = record.ttl.map(|ttl| [distance(ttl.duration.as_ms(), 0), time_distance(ttl.end, record.due)]);
@@ -89,8 +89,8 @@ fn get_phase(phase: Option<[i64; 3]>, sequence: u64, due: UnixMs) -> Result<Phas
         Some([LEASED, receipt, deadline]) => {
             held(receipt, deadline).map(|(deadline, receipt)| Phase::Leased { deadline, receipt })
         }
-        Some([KEPT, receipt, deadline]) => {
-            held(receipt, deadline).map(|(deadline, receipt)| Phase::Kept { deadline, receipt })
+        Some([SUCCESSOR, receipt, deadline]) => {
+            held(receipt, deadline).map(|(deadline, receipt)| Phase::Successor { deadline, receipt })
         }
         Some([DEAD, died, code]) => {
             let code = u8::try_from(code).map_err(|_| Refused::Malformed)?;
@@ -148,14 +148,14 @@ impl<'a> Decode<'a> for Vec<Image<'a>> {
     }
 }
 
-/// Messages that are still delivered besides kept ones: the sequence of the kept one, and the message, whose sequence is
+/// Messages that are still delivered and have a successor: the sequence of that, and the message, whose sequence is
 /// a distance from that.
 impl Encode for Vec<(Sequence, Image<'_>)> {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-        to.list(self, |to, (kept, image)| {
+        to.list(self, |to, (successor, image)| {
             to.array(2)?;
-            to.put(kept)?;
-            put_image(to, image, kept.0)
+            to.put(successor)?;
+            put_image(to, image, successor.0)
         })
     }
 }
@@ -166,8 +166,8 @@ impl<'a> Decode<'a> for Vec<(Sequence, Image<'a>)> {
             if from.array()? != 2 {
                 return Err(Refused::Malformed);
             }
-            let kept: Sequence = from.get()?;
-            Ok((kept, get_image(from, kept.0)?))
+            let successor: Sequence = from.get()?;
+            Ok((successor, get_image(from, successor.0)?))
         })
     }
 }

@@ -70,8 +70,8 @@ impl Queue {
         let known = in_chunks(self.known_ids(), |id| 8 + id.name.len());
         let leaving = in_chunks(self.all_leaving(), |(_, image)| 48 + image.payload.len());
         let turns = self.messages.groups().and_then(GroupNames::turns).into_iter().flat_map(in_turns);
-        let messages = messages.map(Effect::Continue).chain(done.map(Effect::Keep)).chain(known.map(Effect::Recall));
-        messages.chain(leaving.map(Effect::Resume)).chain(turns.map(Effect::Turns))
+        let messages = messages.map(Effect::Continue).chain(done.map(Effect::Done)).chain(known.map(Effect::Recall));
+        messages.chain(leaving.map(Effect::Leaving)).chain(turns.map(Effect::Turns))
     }
 
     /// Passes the bytes of each piece to `sink`. Stops at the first error. O(n).
@@ -119,12 +119,12 @@ impl Queue {
                     self.messages.add_image(image, self.membership(image.group, UnixMs::EPOCH));
                 }
             }
-            Effect::Resume(leaving) if self.may_resume(leaving) => {
-                leaving.iter().for_each(|(sequence, image)| self.messages.resume(*sequence, image));
+            Effect::Leaving(leaving) if self.may_add_leaving(leaving) => {
+                leaving.iter().for_each(|(sequence, image)| self.messages.add_leaving(*sequence, image));
             }
             Effect::Turns(turns) if self.may_restore(turns) => self.messages.restore_turns(turns),
             // They stand in no order of the view.
-            Effect::Keep(_) | Effect::Recall(_) => {
+            Effect::Done(_) | Effect::Recall(_) => {
                 self.apply(piece)?;
             }
             _ => return Err(Refused::Impossible),

@@ -87,10 +87,11 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
         retain: Some(DurationMs::new(70)),
         recurring: None,
     };
-    let kept = queue.images().find(|image| matches!(image.record.phase, Phase::Kept { .. })).unwrap().record.sequence;
+    let kept =
+        queue.images().find(|image| matches!(image.record.phase, Phase::Successor { .. })).unwrap().record.sequence;
     let phase = Phase::Leased { deadline: at(NOW + 8), receipt: Receipt(receipt.0 - 1) };
     let leaving = Image { record: Record { attempts: 1, phase, ..record }, name: None, origin: None, ..image.clone() };
-    let later = Phase::Kept { deadline: at(NOW + 9), receipt };
+    let later = Phase::Successor { deadline: at(NOW + 9), receipt };
     let later = Image { record: Record { phase: later, ..record }, name: Some(b"every-70"), ..image.clone() };
     let grant = |sequence| Grant { sequence, attempt: 2, deadline: at(NOW + 9), receipt: Receipt(receipt.0 + 1) };
     let images: Vec<Image<'_>> = queue.images().collect();
@@ -135,13 +136,13 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
         encoded(Effect::Purge { messages: spans(&[(0, 2), (4, 5)]), done: Spans::up_to(last) }),
         encoded(Effect::Complete { sequence: sequences[4], until: Some(at(NOW + 70)), result: Some(b"result") }),
         encoded(Effect::TrimDone(Spans::up_to(last))),
-        encoded(Effect::Keep(vec![DoneMessage { name: None, sequence: Sequence(last.0 - 1), ..done }])),
+        encoded(Effect::Done(vec![DoneMessage { name: None, sequence: Sequence(last.0 - 1), ..done }])),
         encoded(Effect::Create(*queue.settings(), None)),
         encoded(Effect::Alter(*queue.settings(), None)),
         encoded(Effect::PullBack),
         encoded(Effect::Begin(queue.header())),
         encoded(Effect::Continue(images)),
-        encoded(Effect::Resume(vec![(kept, leaving)])),
+        encoded(Effect::Leaving(vec![(kept, leaving)])),
         encoded(Effect::Recall(vec![KnownId { name: b"recalled", accepted: at(NOW) }])),
         encoded(Effect::Turns(TurnState {
             last: NOW << 21,
@@ -411,7 +412,7 @@ impl ForgedImage {
                 2 => Phase::Dead { died: at(moment), reason: Reason::Rejected },
                 3 => Phase::Dead { died: at(moment), reason: Reason::Expired },
                 4 => Phase::Dead { died: at(moment), reason: Reason::Retries },
-                _ => Phase::Kept { deadline: at(moment), receipt: receipt.receipt(queue) },
+                _ => Phase::Successor { deadline: at(moment), receipt: receipt.receipt(queue) },
             },
             recurring: false,
         };
@@ -513,7 +514,7 @@ fn forge(queue: &mut Queue, forged: &Forged) {
                 result: None,
                 accepted: at(*done),
             };
-            Effect::Keep(of.iter().map(done).collect())
+            Effect::Done(of.iter().map(done).collect())
         }
         Forged::Nack(of, due, died) => {
             let dead = Fate::Dead { died: at(*died), reason: Reason::Expired };

@@ -78,12 +78,12 @@ impl Model {
         }
     }
 
-    /// [`Model::keep_turn`] for messages that are about to be purged, in push order.
+    /// [`Model::claim_turn`] for messages that are about to be purged, in push order.
     pub fn keep_turns(&mut self, chosen: &[u64]) {
         let mut gone: Vec<Message> =
             self.messages.iter().filter(|message| chosen.contains(&message.sequence)).cloned().collect();
         gone.sort_by_key(|message| message.sequence);
-        gone.iter().for_each(|message| self.keep_turn(message));
+        gone.iter().for_each(|message| self.claim_turn(message));
     }
 
     pub fn begin_round(&mut self, count: usize) -> Round {
@@ -100,7 +100,7 @@ impl Model {
     }
 
     /// A message is about to be taken away without a turn of its group.
-    pub fn keep_turn(&mut self, message: &Message) {
+    pub fn claim_turn(&mut self, message: &Message) {
         let has_groups = !self.rounds.began.is_empty() || self.messages.iter().any(|held| held.group_now().is_some());
         if message.state != State::Ready || !self.by_turn() || !has_groups {
             return;

@@ -143,7 +143,7 @@ impl Model {
             None => held.map(|held| self.messages.remove(held)),
         };
         if let Some(replaced) = before.as_ref().filter(|_| beside.is_none()) {
-            self.keep_turn(replaced);
+            self.claim_turn(replaced);
         }
         let mut recurs = Recurs { left: plan.times, ..Recurs::default() };
         let mut due = first.unwrap();
@@ -220,7 +220,7 @@ impl Model {
         let old = self.messages[at].clone();
         let mut recurs = old.recurs.clone().unwrap();
         if how == How::Buried {
-            self.keep_turn(&old);
+            self.claim_turn(&old);
         }
         match how {
             How::Acked => self.totals.acked += 1,

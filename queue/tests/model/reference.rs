@@ -401,7 +401,7 @@ impl Model {
             _ => {
                 if let Some(held) = held {
                     let replaced = self.messages.remove(held);
-                    self.keep_turn(&replaced);
+                    self.claim_turn(&replaced);
                 }
                 self.messages.push(message);
             }
@@ -513,7 +513,7 @@ impl Model {
         };
         self.totals.cancelled += 1;
         let message = self.messages.remove(at);
-        self.keep_turn(&message);
+        self.claim_turn(&message);
         Some((message.sequence, message.kind()))
     }
 
@@ -529,7 +529,7 @@ impl Model {
             let end = self.end_run(at, How::Buried, Some((self.now, Reason::Rejected)), error);
             return Some((sequence, was, Some(end)));
         }
-        self.keep_turn(&self.messages[at].clone());
+        self.claim_turn(&self.messages[at].clone());
         let (now, message) = (self.now, &mut self.messages[at]);
         let was = message.kind();
         message.receipt = None;
@@ -578,7 +578,7 @@ impl Model {
 
     pub fn reschedule(&mut self, name: &Name, due: Option<u64>, priority: Option<i8>) -> Option<u64> {
         let at = self.find(name)?;
-        self.keep_turn(&self.messages[at].clone());
+        self.claim_turn(&self.messages[at].clone());
         let (now, message) = (self.now, &mut self.messages[at]);
         if !matches!(message.kind(), StateKind::Delayed | StateKind::Ready) {
             return None;

@@ -268,7 +268,7 @@ fn check_message(queue: &Queue, now: UnixMs, expected: &reference::Message) {
     let record = found.record;
     let deadline = match record.phase {
         dq_queue::Phase::Leased { deadline, .. } => deadline.as_ms(),
-        dq_queue::Phase::Waiting | dq_queue::Phase::Kept { .. } | dq_queue::Phase::Dead { .. } => 0,
+        dq_queue::Phase::Waiting | dq_queue::Phase::Successor { .. } | dq_queue::Phase::Dead { .. } => 0,
     };
     assert_eq!(state_of(found.state, deadline), expected.state, "{expected:?} is {found:?}");
     assert_eq!(record.sequence.0, expected.own.unwrap_or(expected.sequence));

@@ -1,4 +1,4 @@
-//! Acknowledging: a delivered message is removed because it is completed. Something of it may be kept for a time.
+//! Acknowledging: a delivered message is removed because it is completed. Something of it may be retained for a time.
 
 use super::super::done::RESULT_MAX;
 use super::super::id::{Sequence, Target};
@@ -13,7 +13,7 @@ use super::super::Queue;
 pub struct Acked {
     /// The message.
     pub sequence: Sequence,
-    /// The state of the message that was kept beside it and has taken its place; `None` if there was none.
+    /// The state of its successor, which has taken its place; `None` if there was none.
     pub next: Option<State>,
 }
 
@@ -22,7 +22,7 @@ pub struct Acked {
 pub struct Completion<'a> {
     /// The result to keep, of at most [`RESULT_MAX`] bytes.
     pub result: Option<&'a [u8]>,
-    /// How long the message is kept, in place of its own setting and that of the queue; zero is not at all.
+    /// How long the message is retained, in place of its own setting and that of the queue; zero is not at all.
     pub retain: Option<DurationMs>,
 }
 
@@ -33,7 +33,7 @@ pub struct Completed {
     pub sequence: Sequence,
     /// Until when it is kept; `None` if it is not kept.
     pub until: Option<UnixMs>,
-    /// The state of the message that was kept beside it and has taken its place; `None` if there was none.
+    /// The state of its successor, which has taken its place; `None` if there was none.
     pub next: Option<State>,
 }
 
@@ -45,7 +45,7 @@ impl Queue {
         let now = self.observe(now);
         let (at, record) = self.last_delivery(target, now)?;
         self.count_runtime(&record, now);
-        let next = if record.recurring && !record.is_kept_at(now) {
+        let next = if record.recurring && !record.is_successor_at(now) {
             self.end_run(at, &record, Ended::Acked, None, now);
             None
         } else {
@@ -61,14 +61,14 @@ impl Queue {
         let (at, record) = self.last_delivery(target, now)?;
         self.count_runtime(&record, now);
         let (mut until, mut next) = (None, None);
-        if record.is_kept_at(now) {
+        if record.is_successor_at(now) {
             next = self.finish_with(at, &record, None, None, now);
         } else if record.recurring {
             self.end_run(at, &record, Ended::Completed, None, now);
         } else {
             until = match how.retain {
                 Some(retain) => self.end_of(retain, now),
-                None => self.kept_until(at, now),
+                None => self.retained_until(at, now),
             };
             let result = how.result.and_then(|result| result.get(..result.len().min(RESULT_MAX)));
             self.finish_with(at, &record, until, result, now);
@@ -76,9 +76,9 @@ impl Queue {
         Some(Completed { sequence: record.sequence, until, next })
     }
 
-    /// Applies an ack. Returns the state of the message that was kept beside the delivery, if there was one.
+    /// Applies an ack. Returns the state of its successor, if there was one.
     pub(crate) fn finish(&mut self, at: At, record: &Record, now: UnixMs) -> Option<State> {
-        let until = self.kept_until(at, now);
+        let until = self.retained_until(at, now);
         self.finish_with(at, record, until, None, now)
     }
 
@@ -94,10 +94,10 @@ impl Queue {
         now: UnixMs,
     ) -> Option<State> {
         self.tally.acked += 1;
-        if record.is_kept_at(now) {
+        if record.is_successor_at(now) {
             return Some(self.succeed(at, record, now));
         }
-        self.keep(at, record, until, result, now);
+        self.retain(at, record, until, result, now);
         self.remove(at, record);
         None
     }

@@ -8,9 +8,9 @@ use super::super::super::store::Placement;
 use super::super::super::time::UnixMs;
 use super::super::super::waiting::Waiting;
 use super::super::{last_turn_at, GroupId};
-use super::{turn_of, Standing};
+use super::{turn_of, GroupView};
 
-impl Standing {
+impl GroupView {
     /// The first `count` messages of a group that stand in a state.
     pub fn first_in(&self, id: GroupId, kind: StateKind, now: UnixMs, count: usize) -> Vec<Key> {
         self.slot(id).map_or_else(Vec::new, |slot| slot.first_in(kind, now, count))

@@ -199,7 +199,7 @@ impl Queue {
                 continue;
             }
             if lease.is_none() {
-                self.keep_taken(at, &record, now);
+                self.retain_taken(at, &record, now);
                 self.messages.remove(at);
                 continue;
             }

@@ -1,11 +1,11 @@
-//! `REPLACE LATER`: a message is kept beside the delivery that it replaces, and takes its place when that ends.
+//! `REPLACE LATER`: a message waits for the end of a delivery that it does not disturb, and takes its place then.
 //!
-//! The kept message is the message of the id: it has the place in push order, and its record says what it will be. In
+//! The successor is the message of the id: it has the place in push order, and its record says what it will be. In
 //! its phase stand the deadline and the receipt of the delivery that still runs, so its state follows from the time
 //! alone: in flight until the deadline, and then whatever a message that was never delivered would be. The message that
 //! is being delivered is stored beside it, to be shown until then. If that was a run of a schedule, the series has ended.
 //!
-//! A schedule that is declared for such an id is kept in the same way: it replaces what is kept, not what is delivered.
+//! A schedule that is declared for such an id waits in the same way: it replaces the successor, not what is delivered.
 
 use super::super::effect::Image;
 use super::super::id::Sequence;
@@ -17,16 +17,16 @@ use super::super::Queue;
 impl Queue {
     /// The phase of a message that replaces the one at `at` later; `None` if that one is not in flight, and is replaced
     /// at once.
-    pub(crate) fn kept_beside(&self, at: At, now: UnixMs) -> Option<Phase> {
+    pub(crate) fn as_successor_of(&self, at: At, now: UnixMs) -> Option<Phase> {
         match self.messages.record(at).phase {
-            Phase::Leased { deadline, receipt } | Phase::Kept { deadline, receipt } if now < deadline => {
-                Some(Phase::Kept { deadline, receipt })
+            Phase::Leased { deadline, receipt } | Phase::Successor { deadline, receipt } if now < deadline => {
+                Some(Phase::Successor { deadline, receipt })
             }
-            Phase::Waiting | Phase::Leased { .. } | Phase::Kept { .. } | Phase::Dead { .. } => None,
+            Phase::Waiting | Phase::Leased { .. } | Phase::Successor { .. } | Phase::Dead { .. } => None,
         }
     }
 
-    /// What is being delivered of the message at `at`, which is about to be replaced by a kept one; `None` if it is not
+    /// What is being delivered of the message at `at`, which is about to get a successor; `None` if it is not
     /// delivered, which only a forged effect can bring about.
     pub(crate) fn leaving(&self, at: At) -> Option<Leaving> {
         let record = self.messages.record(at);
@@ -38,16 +38,16 @@ impl Queue {
         Some(Leaving { record, payload: bytes.payload.into(), error: bytes.error.map(Box::from) })
     }
 
-    /// Stores what is being delivered beside a kept message. O(log n).
-    pub(crate) fn set_leaving(&mut self, kept: Sequence, leaving: Leaving, now: UnixMs) {
-        let Some((at, record)) = self.messages.of(kept) else { return };
+    /// Stores what is being delivered beside its successor. O(log n).
+    pub(crate) fn set_leaving(&mut self, successor: Sequence, leaving: Leaving, now: UnixMs) {
+        let Some((at, record)) = self.messages.of(successor) else { return };
         // The view counts the payload of a delivery that has ended.
         self.view.unplace(&self.messages, at, &record);
         self.messages.set_leaving(at, leaving);
         self.view.place(&mut self.messages, at, &record, now);
     }
 
-    /// Ends the delivery beside a kept message, which takes its place. Returns the state of that one: if its TTL has ended
+    /// Ends the delivery that a successor waits for, which takes the place. Returns its state: if its TTL has ended
     /// meanwhile, it is dead. O(log n).
     pub(crate) fn succeed(&mut self, at: At, record: &Record, now: UnixMs) -> State {
         let new = Record { phase: Phase::Waiting, ..*record };
@@ -59,7 +59,7 @@ impl Queue {
         state
     }
 
-    /// The messages that are still delivered beside kept ones, with the sequences of these.
+    /// The messages that are still delivered and have a successor, with its sequence.
     pub(crate) fn all_leaving(&self) -> impl Iterator<Item = (Sequence, Image<'_>)> + '_ {
         self.messages.all_leaving().map(|(sequence, leaving)| {
             let Leaving { record, payload, error } = leaving;
@@ -80,19 +80,19 @@ impl Queue {
         })
     }
 
-    /// Whether these messages may be delivered beside kept ones of a queue that is being loaded.
-    pub(crate) fn may_resume(&self, leaving: &[(Sequence, Image<'_>)]) -> bool {
+    /// Whether these messages may have these successors in a queue that is being loaded.
+    pub(crate) fn may_add_leaving(&self, leaving: &[(Sequence, Image<'_>)]) -> bool {
         leaving.iter().all(|(sequence, image)| {
             let at = self.messages.locate(*sequence);
-            let is_kept = at.is_some_and(|at| matches!(self.messages.record(at).phase, Phase::Kept { .. }));
+            let is_successor = at.is_some_and(|at| matches!(self.messages.record(at).phase, Phase::Successor { .. }));
             let is_alone =
                 image.name.is_none() && image.origin.is_none() && image.recurring.is_none() && image.group.is_none();
-            is_kept && is_alone && image.is_valid() && matches!(image.record.phase, Phase::Leased { .. })
+            is_successor && is_alone && image.is_valid() && matches!(image.record.phase, Phase::Leased { .. })
         })
     }
 
-    /// Stores messages that are delivered beside kept ones.
-    pub(crate) fn resume_beside(&mut self, leaving: &[(Sequence, Image<'_>)]) {
+    /// Stores messages that are delivered and have a successor.
+    pub(crate) fn add_leaving(&mut self, leaving: &[(Sequence, Image<'_>)]) {
         for (sequence, image) in leaving {
             let Image { record, payload, error, .. } = *image;
             let leaving = Leaving { record, payload: payload.into(), error: error.map(Box::from) };

@@ -9,7 +9,7 @@ use super::super::super::waiting::Waiting;
 use super::super::line::Line;
 use super::super::slot::Head;
 use super::super::GroupId;
-use super::{turn_of, Standing};
+use super::{turn_of, GroupView};
 
 /// A waiting message while all orders are built again.
 struct Placed {
@@ -19,10 +19,10 @@ struct Placed {
     is_retry: bool,
 }
 
-impl Standing {
+impl GroupView {
     /// The orders of the messages that have a group, as they are placed; `None` if none has. O(n log n).
-    pub fn rebuilt(messages: &Messages, boundary: UnixMs) -> Option<Box<Standing>> {
-        let mut standing = Standing::new(messages.group_limits()?, UnixMs::EPOCH);
+    pub fn rebuilt(messages: &Messages, boundary: UnixMs) -> Option<Box<GroupView>> {
+        let mut view = GroupView::new(messages.group_limits()?, UnixMs::EPOCH);
         let mut waiting = Vec::new();
         let mut leased: Vec<(GroupId, Key)> = Vec::new();
         let mut dead: Vec<(GroupId, Key)> = Vec::new();
@@ -45,22 +45,22 @@ impl Standing {
         dead.sort_unstable();
         let keys = |of: &[(GroupId, Key)]| of.iter().map(|(_, key)| *key).collect::<Vec<_>>();
         for of_one in leased.chunk_by(|one, next| one.0 == next.0) {
-            if let Some(slot) = of_one.first().and_then(|(id, _)| standing.slot_mut(*id)) {
+            if let Some(slot) = of_one.first().and_then(|(id, _)| view.slot_mut(*id)) {
                 slot.leased = Line::from_sorted(&keys(of_one));
             }
         }
         for of_one in dead.chunk_by(|one, next| one.0 == next.0) {
-            if let Some(slot) = of_one.first().and_then(|(id, _)| standing.slot_mut(*id)) {
+            if let Some(slot) = of_one.first().and_then(|(id, _)| view.slot_mut(*id)) {
                 slot.dead = OrderedKeys::from_sorted(&keys(of_one));
             }
         }
-        standing.build(messages, &waiting);
-        if standing.is_vacant() {
+        view.build(messages, &waiting);
+        if view.is_vacant() {
             // The groups are about to end. What is kept of them would keep limits that may be altered meanwhile.
             return None;
         }
-        standing.advance(boundary);
-        Some(Box::new(standing))
+        view.advance(boundary);
+        Some(Box::new(view))
     }
 
     /// Builds the orders of the waiting messages, sorted by group and key, around those that are in flight.

@@ -16,7 +16,7 @@ use super::{last_turn_at, GroupId, GroupLimits};
 
 /// The orders of the messages that have a group.
 #[derive(Debug)]
-pub(crate) struct Standing {
+pub(crate) struct GroupView {
     /// How many messages may occupy a group.
     limit: usize,
     by_turn: bool,
@@ -35,10 +35,10 @@ pub(crate) struct Standing {
     held: Vec<GroupId>,
 }
 
-impl Standing {
+impl GroupView {
     /// The orders of a queue whose messages have no group yet. Messages that are due by `boundary` count as ready.
-    pub fn new(limits: GroupLimits, boundary: UnixMs) -> Standing {
-        let mut standing = Standing {
+    pub fn new(limits: GroupLimits, boundary: UnixMs) -> GroupView {
+        let mut view = GroupView {
             limit: limit_of(limits),
             by_turn: limits.by_turn,
             slots: Slab::default(),
@@ -49,8 +49,8 @@ impl Standing {
             live: 0,
             held: Vec::new(),
         };
-        standing.advance(boundary);
-        standing
+        view.advance(boundary);
+        view
     }
 
     /// Whether no message stands here.
@@ -98,8 +98,8 @@ impl Standing {
     }
 }
 
-/// Changes of one message. Each is followed by [`Standing::settle`].
-impl Standing {
+/// Changes of one message. Each is followed by [`GroupView::settle`].
+impl GroupView {
     /// Adds a waiting message. O(log n).
     pub fn enter_waiting(&mut self, id: GroupId, record: &Record) {
         let key = Key::at(record.due, record.sequence);
@@ -195,7 +195,7 @@ impl Standing {
 }
 
 /// What follows from the changes of a group.
-impl Standing {
+impl GroupView {
     /// Admits as many messages of a group as there is room for, chooses its head, and gives the head its place in the
     /// round. O(log n) for each message that is admitted or blocked.
     pub fn settle(&mut self, messages: &Messages, id: GroupId) {
@@ -314,7 +314,7 @@ impl Standing {
 }
 
 /// Delivery.
-impl Standing {
+impl GroupView {
     /// The head that is delivered first of those that are due by `now`: its priority, its turn if groups take turns and
     /// its due time otherwise, and its sequence. O(priorities in use).
     #[inline]
@@ -348,8 +348,8 @@ impl Standing {
         self.by_turn
     }
 
-    /// Takes the head of a group for a delivery. It occupies the group until [`Standing::lend`] leases it or
-    /// [`Standing::release`] ends the pop that removes it. O(log n).
+    /// Takes the head of a group for a delivery. It occupies the group until [`GroupView::lend`] leases it or
+    /// [`GroupView::release`] ends the pop that removes it. O(log n).
     pub fn take(&mut self, messages: &Messages, id: GroupId, record: &Record) {
         self.leave_waiting(id, record);
         if let Some(slot) = self.slots.get_mut(id.0) {
@@ -358,7 +358,7 @@ impl Standing {
         self.settle(messages, id);
     }
 
-    /// Leases a message that [`Standing::take`] took.
+    /// Leases a message that [`GroupView::take`] took.
     pub fn lend(&mut self, id: GroupId, key: Key) {
         if let Some(slot) = self.slots.get_mut(id.0) {
             slot.taken = slot.taken.saturating_sub(1);

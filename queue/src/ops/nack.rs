@@ -1,8 +1,8 @@
-//! Nacks and burials: a delivery ends without an ack, or a command makes a message dead.
+//! Nacks: a delivery ends without an ack.
 
 use super::super::effect::{Fate, ERROR_MAX};
-use super::super::id::{Id, Sequence, Target};
-use super::super::record::{Phase, Reason, Record, State, StateKind};
+use super::super::id::{Sequence, Target};
+use super::super::record::{Phase, Reason, Record, State};
 use super::super::recurring::{Ended, Failure};
 use super::super::store::At;
 use super::super::time::{DurationMs, UnixMs};
@@ -46,22 +46,8 @@ pub struct Nacked<'a> {
     pub state: State,
 }
 
-/// The result of a burial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Buried<'a> {
-    /// The message.
-    pub sequence: Sequence,
-    /// The state that it was in.
-    pub was: StateKind,
-    /// Whether a message is dead now: this one, or the one that was kept beside it and has taken its place after the end
-    /// of its own TTL.
-    pub died: bool,
-    /// The part of the error that is stored.
-    pub error: Option<&'a [u8]>,
-}
-
 /// The part of an error that is stored.
-fn kept(error: &[u8]) -> &[u8] {
+pub(super) fn stored(error: &[u8]) -> &[u8] {
     error.get(..ERROR_MAX).unwrap_or(error)
 }
 
@@ -76,7 +62,7 @@ impl Queue {
             Verdict::Failed | Verdict::Rejected => attempts,
             Verdict::NotCounted => attempts.saturating_sub(1),
         };
-        if record.is_kept_at(now) {
+        if record.is_successor_at(now) {
             let attempts = left(self.attempts_beside(at));
             let state = self.pass_on(at, &record, attempts, now);
             let fate = match state {
@@ -98,7 +84,7 @@ impl Queue {
             Verdict::NotCounted => Fate::Due(nack.delay.map_or(record.due, |delay| now.after(delay))),
         };
         let attempts = left(record.attempts);
-        let error = nack.error.map(kept);
+        let error = nack.error.map(stored);
         if let (true, Fate::Dead { died, reason }) = (record.recurring, fate) {
             let failure = Failure { died, reason, attempts, copy: None };
             self.end_run(at, &record, Ended::Nacked(error), Some(failure), now);
@@ -119,7 +105,7 @@ impl Queue {
         error: Option<&[u8]>,
         now: UnixMs,
     ) -> State {
-        if record.is_kept_at(now) {
+        if record.is_successor_at(now) {
             return self.pass_on(at, record, attempts, now);
         }
         let new = match fate {
@@ -142,52 +128,15 @@ impl Queue {
         state
     }
 
-    /// Applies a nack of a delivery beside which a message is kept, and which leaves `attempts`. Returns the state of that
+    /// Applies a nack of a delivery for which a successor waits, and which leaves `attempts`. Returns the state of that
     /// message.
     fn pass_on(&mut self, at: At, record: &Record, attempts: u32, now: UnixMs) -> State {
         self.tally.count_nack(self.attempts_beside(at), attempts);
         self.succeed(at, record, now)
     }
 
-    /// The attempts of the message that is delivered beside a kept one.
+    /// The attempts of the message that is delivered and has a successor.
     fn attempts_beside(&self, at: At) -> u32 {
         self.messages.leaving(at).map_or(0, |leaving| leaving.record.attempts)
-    }
-
-    /// Makes a live message dead, whether or not it was delivered; a recurring message fails its run. If another message
-    /// is kept beside a delivery, that one takes the place instead. Returns `None` if there is no such message or if it
-    /// is dead already. O(log n).
-    pub fn bury<'a>(&mut self, now: UnixMs, id: &Id<'_>, error: Option<&'a [u8]>) -> Option<Buried<'a>> {
-        let now = self.observe(now);
-        let at = self.messages.find(id)?;
-        let record = self.refresh(at, now);
-        let was = record.state_at(now).kind();
-        if was == StateKind::Dead {
-            return None;
-        }
-        let error = error.map(kept);
-        let died = if record.recurring && !record.is_kept_at(now) {
-            let failure = Failure { died: now, reason: Reason::Rejected, attempts: record.attempts, copy: None };
-            self.end_run(at, &record, Ended::Buried(error), Some(failure), now);
-            true
-        } else {
-            self.reject(at, &record, error, now)
-        };
-        Some(Buried { sequence: record.sequence, was, error, died })
-    }
-
-    /// Applies a burial. Returns whether a message is dead now: if another one is kept, that one takes its place instead.
-    pub(crate) fn reject(&mut self, at: At, record: &Record, error: Option<&[u8]>, now: UnixMs) -> bool {
-        if record.is_kept_at(now) {
-            return self.succeed(at, record, now).kind() == StateKind::Dead;
-        }
-        if error.is_some() {
-            self.messages.set_error(at, error);
-        }
-        self.keep_turn(at, record, now);
-        let phase = Phase::Dead { died: now, reason: Reason::Rejected };
-        self.rewrite(at, record, &Record { phase, ..*record }, now);
-        self.tally.count_dead(Reason::Rejected);
-        true
     }
 }
