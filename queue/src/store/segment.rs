@@ -167,9 +167,6 @@ impl Segment {
             Some(payload) => self.data.extend_from_slice(payload),
             None => header.set(LARGE, true),
         }
-        if record.recurring {
-            header.set(RECURRING, true);
-        }
         self.headers.push(header);
         self.live += 1;
         self.live_bytes += size as u16;

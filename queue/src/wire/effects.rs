@@ -12,25 +12,24 @@ use crate::time::UnixMs;
 const INSTANT: usize = 6;
 
 /// Declares the effects: for each the version of the format that introduced it, its letter, and its fields. A field that
-/// a later version adds stands behind a semicolon with that version. The letters are part of the format, and are listed
+/// a later version adds stands behind a semicolon with that version, in an effect that names its fields. The letters are part of the format, and are listed
 /// in the reference of the commands.
 macro_rules! effects {
     ($($since:literal $letter:literal $name:ident
-        $(($($field:ident),+ $(; $($version:literal $new:ident),+)?))?
-        $({$($part:ident),+ $(; $($part_version:literal $new_part:ident),+)?})?;)*) => {
+        $(($($field:ident),+))?
+        $({$($part:ident),+ $(; $($version:literal $new:ident),+)?})?;)*) => {
         impl Writer<'_> {
             fn effect(&mut self, effect: &Effect<'_>) -> Result<(), Refused> {
                 match effect {
-                    $(Effect::$name $(($($field,)+ $($($new),+)?))? $({$($part,)+ $($($new_part),+)?})? => {
+                    $(Effect::$name $(($($field),+))? $({$($part,)+ $($($new),+)?})? => {
                         self.needs($since);
                         self.head($letter)?;
                         $(let mut fields = self.record();
                         $(fields.require($field)?;)+
-                        $($(fields.put_since($version, $new)?;)+)?
                         fields.end()?;)?
                         $(let mut fields = self.record();
                         $(fields.require($part)?;)+
-                        $($(fields.put_since($part_version, $new_part)?;)+)?
+                        $($(fields.put_since($version, $new)?;)+)?
                         fields.end()?;)?
                     })*
                 }
@@ -44,13 +43,12 @@ macro_rules! effects {
                     $($letter => {
                         $(let mut fields = self.record()?;
                         $(let $field = fields.required()?;)+
-                        $($(let $new = fields.get()?;)+)?
                         fields.end()?;)?
                         $(let mut fields = self.record()?;
                         $(let $part = fields.required()?;)+
-                        $($(let $new_part = fields.get()?;)+)?
+                        $($(let $new = fields.get()?;)+)?
                         fields.end()?;)?
-                        Ok(Effect::$name $(($($field,)+ $($($new),+)?))? $({$($part,)+ $($($new_part),+)?})?)
+                        Ok(Effect::$name $(($($field),+))? $({$($part,)+ $($($new),+)?})?)
                     })*
                     ONE_PUSHED => Ok(Effect::Push(None, vec![self.get()?])),
                     ONE_DELIVERED => self.one_delivered(),
