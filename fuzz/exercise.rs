@@ -275,7 +275,7 @@ pub fn change_and_remove(queue: &mut Queue, names: &[Vec<u8>], floor: &mut Floor
     let (all, rest) = queue.scan(now, Cursor::Start, usize::MAX, ScanFilter::default());
     let held = queue.images().count() + queue.counts_at(now).done as usize;
     assert_eq!((all.len(), rest), (held, None));
-    queue.purge(now, States::only(StateKind::Delayed), Spare::Nothing);
+    queue.purge(now, States::only(StateKind::Delayed), None, Spare::Nothing);
     assert!(queue.peek(now, StateKind::Delayed, 1).is_empty());
     assert_eq!(digest(&reload(queue)), digest(queue));
 }

@@ -359,9 +359,9 @@ fn second_thoughts(table: &Table) {
     bench.push_many(MILLION / 5, || Due::Now);
     let now = UnixMs::new(bench.now);
     let mut purged = 0;
-    let some = once(|| purged = bench.queue.purge(now, States::only(StateKind::Ready), Spare::Schedules).count);
+    let some = once(|| purged = bench.queue.purge(now, States::only(StateKind::Ready), None, Spare::Schedules).count);
     table.row("purge of 200,000 of them, those that are ready", &Cost { messages: purged, ..some });
-    let rest = once(|| purged = bench.queue.purge(now, States::ALL, Spare::Schedules).count);
+    let rest = once(|| purged = bench.queue.purge(now, States::ALL, None, Spare::Schedules).count);
     table.row("purge of the others", &Cost { messages: purged, ..rest });
     let message = NewMessage { payload: &PAYLOAD, ttl: Some(DurationMs::new(1)), ..NewMessage::default() };
     for _ in 0..MILLION {

@@ -42,10 +42,9 @@ fn purge(call: &mut Call<'_>) -> Result<(), Error> {
     let Chosen { states, count, group, spare } = parse(call)?;
     let now = now(ctx);
     let outcome = change_queue(ctx, name, now, |queue| {
-        let purged = match (group, count) {
-            (Some(group), count) => queue.purge_group(now, group, states, count, spare),
-            (None, None) => queue.purge(now, states, spare),
-            (None, Some(count)) => queue.purge_first(now, states, count, spare),
+        let purged = match group {
+            Some(group) => queue.purge_group(now, group, states, count, spare),
+            None => queue.purge(now, states, count, spare),
         };
         (purged.count > 0).then_some((purged.count, Effect::Purge { messages: purged.messages, done: purged.done }))
     })?;

@@ -198,7 +198,7 @@ fn a_group_that_never_lacked_work_keeps_its_turn() {
                 NewMessage { on_duplicate: OnDuplicate::Replace, group: Some(b"other"), ..NewMessage::default() },
             )
         },
-        |pair, _| assert_eq!(pair.queue.purge_first(at(30), States::ALL, 1, Spare::Nothing).count, 1),
+        |pair, _| assert_eq!(pair.queue.purge(at(30), States::ALL, Some(1), Spare::Nothing).count, 1),
     ];
     for (nth, away) in ways.into_iter().enumerate() {
         for group in ["a", ""] {
@@ -318,7 +318,7 @@ fn limits_altered_while_no_group_is_left_hold_for_the_next_one() {
     pair.pop(0, 11, LEASED);
     pair.push(0, "", "kept");
     // In bulk: the orders of the groups are built again, and no message has one.
-    let purged = pair.queue.purge(at(1), States::only(StateKind::InFlight), Spare::Schedules);
+    let purged = pair.queue.purge(at(1), States::only(StateKind::InFlight), None, Spare::Schedules);
     assert_eq!(purged.count, 11);
     pair.queue.stamp(at(1));
     pair.replica

@@ -10,7 +10,7 @@ use super::super::time::UnixMs;
 use super::super::{Counts, Queue};
 use super::advance::PILED_MAX;
 use super::dedupe::Ids;
-use super::purge::{Purged, Spare};
+use super::purge::{first_of_all, Purged, Spare};
 
 /// The result of one step of a scan of groups: what it found, and the cursor of the next step.
 pub type GroupPage<'a> = (Vec<Group<'a>>, Option<u64>);
@@ -138,16 +138,14 @@ impl Queue {
     ) -> Purged {
         let now = self.observe(now);
         self.catch_up(now);
-        let most = count.unwrap_or(usize::MAX);
-        let mut chosen: Vec<Sequence> = Vec::new();
         // Done messages belong to no group.
-        if let (Some(id), Some(states)) = (self.group(name), states.within(States::HELD)) {
-            for kind in StateKind::ALL.into_iter().filter(|kind| states.contain(*kind)) {
-                let left = most - chosen.len();
+        let chosen = match (self.group(name), states.within(States::HELD)) {
+            (Some(id), Some(states)) => first_of_all(states, count.unwrap_or(usize::MAX), |kind, left| {
                 let found = self.first_of_group(id, now, kind, left.saturating_add(self.count_spared(spare)));
-                chosen.extend(self.spare_of(found, left, spare));
-            }
-        }
+                self.spare_of(found, left, spare)
+            }),
+            (None, _) | (_, None) => Vec::new(),
+        };
         let spans = self.messages.spans_of(chosen);
         Purged { count: self.remove_spans(&spans, now, Ids::Forgotten), messages: spans, done: Spans::default() }
     }

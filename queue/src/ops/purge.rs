@@ -38,48 +38,36 @@ pub struct Purged {
 }
 
 impl Queue {
-    /// Removes all messages that are in one of `states`, except those that `spare` says. O(m log n), where m is the number of messages removed, and
-    /// O(n) at most.
-    pub fn purge(&mut self, now: UnixMs, states: States, spare: Spare) -> Purged {
+    /// Removes the messages that are in one of `states`, except those that `spare` says; only the first `count` of them if
+    /// it is given. The states are taken in the order of [`StateKind::ALL`], the messages of a state in the order in which
+    /// [`Queue::peek`] returns them. O(m log n), where m is the number of messages removed, and O(n) at most.
+    pub fn purge(&mut self, now: UnixMs, states: States, count: Option<usize>, spare: Spare) -> Purged {
         let now = self.observe(now);
         self.catch_up(now);
-        let spans = states.within(States::HELD).map_or_else(Spans::default, |states| self.spans_in(now, states, spare));
-        let (ended, done) = match states.contain(StateKind::Done) {
-            true => self.done_to_purge(now, None),
-            false => Default::default(),
-        };
-        let count = self.remove_spans(&spans, now, Ids::Forgotten) + ended;
-        self.drop_done_spans(&done, Ids::Forgotten, now);
-        Purged { count, messages: spans, done }
-    }
-
-    /// [`Queue::purge`] for the first `count` messages. The states are taken in the order of
-    /// [`StateKind::ALL`], the messages of a state in the order in which [`Queue::peek`] returns them. O(m log n),
-    /// where m is the number of messages removed.
-    pub fn purge_first(&mut self, now: UnixMs, states: States, count: usize, spare: Spare) -> Purged {
-        let now = self.observe(now);
-        self.catch_up(now);
-        let mut chosen: Vec<Sequence> = Vec::new();
-        if let Some(states) = states.within(States::HELD) {
-            for kind in StateKind::ALL.into_iter().filter(|kind| states.contain(*kind)) {
-                chosen.extend(self.first_to_purge(now, kind, count - chosen.len(), spare));
+        let mut left = count;
+        let messages = match (states.within(States::HELD), count) {
+            (None, _) => Spans::default(),
+            (Some(held), None) => self.spans_in(now, held, spare),
+            (Some(held), Some(count)) => {
+                let chosen = first_of_all(held, count, |kind, left| self.first_to_purge(now, kind, left, spare));
+                left = Some(count - chosen.len());
+                self.messages.spans_of(chosen)
             }
-        }
+        };
         let (ended, done) = match states.contain(StateKind::Done) {
-            true => self.done_to_purge(now, Some(count - chosen.len())),
+            true => self.done_to_purge(now, left),
             false => Default::default(),
         };
-        let spans = self.messages.spans_of(chosen);
-        let count = self.remove_spans(&spans, now, Ids::Forgotten) + ended;
+        let count = self.remove_spans(&messages, now, Ids::Forgotten) + ended;
         self.drop_done_spans(&done, Ids::Forgotten, now);
-        Purged { count, messages: spans, done }
+        Purged { count, messages, done }
     }
 
     /// The messages that are in one of `states`, without done, as far as the view knows.
     fn spans_in(&mut self, now: UnixMs, states: States, spare: Spare) -> Spans {
-        let kinds = || StateKind::ALL.into_iter().filter(|kind| states.contain(*kind));
         let counts = self.counts();
-        let concerned = kinds().map(|kind| counts.of(kind)).sum::<u64>() as usize;
+        let kinds = StateKind::ALL.into_iter().filter(|kind| states.contain(*kind));
+        let concerned = kinds.map(|kind| counts.of(kind)).sum::<u64>() as usize;
         let spared = self.count_spared(spare);
         if concerned == 0 {
             return Spans::default();
@@ -89,7 +77,7 @@ impl Queue {
         }
         // Where the view is behind the time, the record of each message decides.
         if self.view.first_end(now).is_some() || !self.is_bulk(concerned) {
-            let chosen = kinds().flat_map(|kind| self.first_to_purge(now, kind, usize::MAX, spare)).collect();
+            let chosen = first_of_all(states, usize::MAX, |kind, left| self.first_to_purge(now, kind, left, spare));
             return self.messages.spans_of(chosen);
         }
         self.messages.spans_where(|messages, at| {
@@ -176,4 +164,17 @@ impl Queue {
     fn is_bulk(&self, concerned: usize) -> bool {
         concerned >= BULK && concerned >= self.messages.len() / 8
     }
+}
+
+/// The first `count` messages in these states; `first` finds those in one of them, of which it returns a number at most.
+pub(super) fn first_of_all(
+    states: States,
+    count: usize,
+    first: impl Fn(StateKind, usize) -> Vec<Sequence>,
+) -> Vec<Sequence> {
+    let kinds = StateKind::ALL.into_iter().filter(|kind| states.contain(*kind));
+    kinds.fold(Vec::new(), |mut chosen, kind| {
+        chosen.extend(first(kind, count - chosen.len()));
+        chosen
+    })
 }

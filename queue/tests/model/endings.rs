@@ -176,14 +176,14 @@ fn a_purge_passes_over_schedules_unless_it_names_them() {
         }
         (0..others).for_each(|_| assert!(server.push(2, &NewMessage::default())));
         let mut first = Server { queue: server.queue.duplicate().unwrap(), floor: server.floor };
-        let purged = first.queue.purge_first(at(2), States::ALL, 1_000, Spare::Schedules);
+        let purged = first.queue.purge(at(2), States::ALL, Some(1_000), Spare::Schedules);
         assert_eq!(purged.count, others);
-        assert_eq!(server.queue.purge(at(2), States::ALL, Spare::Schedules), purged);
+        assert_eq!(server.queue.purge(at(2), States::ALL, None, Spare::Schedules), purged);
         assert_eq!(server.queue.counts().total(), 3);
-        assert_eq!(server.queue.purge(at(2), States::ALL, Spare::Schedules).count, 0);
+        assert_eq!(server.queue.purge(at(2), States::ALL, None, Spare::Schedules).count, 0);
         assert_eq!(server.queue.ack(at(3), &target(b"runs")).map(|acked| acked.next), Some(None));
-        assert_eq!(server.queue.purge(at(3), States::only(StateKind::Ready), Spare::Nothing).count, 2);
-        assert_eq!(server.queue.purge(at(3), States::ALL, Spare::Nothing).count, 1);
+        assert_eq!(server.queue.purge(at(3), States::only(StateKind::Ready), None, Spare::Nothing).count, 2);
+        assert_eq!(server.queue.purge(at(3), States::ALL, None, Spare::Nothing).count, 1);
     }
 }
 

@@ -165,10 +165,8 @@ fn replicas_take_what_their_master_took() {
                 let (mut pair, _) = all_leases_ended(settings);
                 // The replica has processed more or less than its master.
                 pair.replica.advance_view(at(1_000), nth * 2_500);
-                let Purged { count: purged, messages, done } = match count {
-                    None => pair.master.purge(at(1_000), states, Spare::Schedules),
-                    Some(count) => pair.master.purge_first(at(1_000), states, count, Spare::Schedules),
-                };
+                let purged = pair.master.purge(at(1_000), states, count, Spare::Schedules);
+                let Purged { count: purged, messages, done } = purged;
                 let left = pair.master.images().count();
                 assert_eq!(left + purged, MESSAGES);
                 pair.send(at(1_000), Effect::Purge { messages, done });

@@ -193,16 +193,16 @@ impl World {
         let kinds: Vec<StateKind> = states.iter().map(|nth| StateKind::ALL[*nth]).collect();
         let states = kinds.iter().map(|kind| States::only(*kind)).reduce(States::and).unwrap();
         let Some(count) = count else {
-            let purged = self.eager.queue.purge(ms(self.clock), states, spare);
-            assert_eq!(self.lazy.queue.purge(ms(self.clock), states, spare), purged);
+            let purged = self.eager.queue.purge(ms(self.clock), states, None, spare);
+            assert_eq!(self.lazy.queue.purge(ms(self.clock), states, None, spare), purged);
             assert_eq!(purged.count, self.model.purge(&kinds, spare));
             if purged.count > 0 {
                 self.send(Effect::Purge { messages: purged.messages, done: purged.done });
             }
             return;
         };
-        let purged = self.eager.queue.purge_first(ms(self.clock), states, count, spare);
-        assert_eq!(self.lazy.queue.purge_first(ms(self.clock), states, count, spare), purged);
+        let purged = self.eager.queue.purge(ms(self.clock), states, Some(count), spare);
+        assert_eq!(self.lazy.queue.purge(ms(self.clock), states, Some(count), spare), purged);
         let expected = self.model.purge_first(&kinds, count, spare);
         assert_eq!(purged.count, expected.len());
         let named = |sequence| purged.messages.contain(sequence) || purged.done.contain(sequence);
