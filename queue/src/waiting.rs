@@ -37,19 +37,31 @@ impl Waiting {
     /// The number of messages. O(priorities in use), as all that has no other cost.
     #[inline]
     pub fn len(&self) -> usize {
-        self.bands.iter().map(|band| band.keys.len()).sum()
+        self.sum(|band| band.keys.len())
     }
 
     /// The number of messages that are due no later than the last [`Waiting::advance`].
     #[inline]
     pub fn ready(&self) -> usize {
-        self.bands.iter().map(|band| band.ready).sum()
+        self.sum(|band| band.ready)
     }
 
     /// The earliest due time after the last [`Waiting::advance`].
     #[inline]
     pub fn next_due(&self) -> Option<UnixMs> {
-        self.bands.iter().filter_map(|band| band.next_due).min()
+        match self.bands.as_slice() {
+            [band] => band.next_due,
+            bands => bands.iter().filter_map(|band| band.next_due).min(),
+        }
+    }
+
+    /// The sum of a number of each band. Asked for several times in each command, most often of one band.
+    #[inline]
+    fn sum(&self, number: impl Fn(&Band) -> usize) -> usize {
+        match self.bands.as_slice() {
+            [band] => number(band),
+            bands => bands.iter().map(number).sum(),
+        }
     }
 
     /// Adds a message. O(log n + priorities in use).
