@@ -1,9 +1,9 @@
 //! `dq`: the delay queue as a native data type of Redis and Valkey.
 //!
-//! The heart is the crate [`dq_queue`]: a pure state machine that knows no clock and no server. `module_api` wraps the
-//! server's module API and knows no queue. `schedule` knows when something is to be looked at, `host` holds queues in a
-//! server, and `commands` is what clients say, one file a command. Each room uses only those named before it. This file
-//! is the face: what the server calls as it loads the module. ARCHITECTURE.md has the map.
+//! The core is the crate [`dq_queue`]: a pure state machine that reads no clock and knows no server. `module_api` wraps
+//! the server's module API and knows nothing about queues. `schedule` decides when to look at which key, `host` holds
+//! queues in a server, and `commands` has a file for each command. Each room uses only those named before it. This file
+//! is the entry point that the server calls when it loads the module. ARCHITECTURE.md has the map.
 
 mod commands;
 mod host;
@@ -25,7 +25,8 @@ const VERSION: c_int = two_digits(env!("CARGO_PKG_VERSION_MAJOR")) * 10_000
     + two_digits(env!("CARGO_PKG_VERSION_MINOR")) * 100
     + two_digits(env!("CARGO_PKG_VERSION_PATCH"));
 
-/// Two lines that load the module are easily written, because CONFIG REWRITE does not look into included files.
+/// A configuration easily ends up with two lines that load the module, because CONFIG REWRITE does not look into
+/// included files.
 const LOADED_ALREADY: &str = "dq is loaded already: remove one of the two loadmodule lines. CONFIG REWRITE, which \
     Sentinel and failovers use too, writes one into the main file, so do not have another in an included file";
 
@@ -43,8 +44,8 @@ const fn two_digits(part: &str) -> c_int {
 #[global_allocator]
 static ALLOCATOR: ServerAlloc = ServerAlloc;
 
-/// What the server calls as it loads the module. Written by hand: the crate's macro registers what this module does
-/// not use, and warns in the log that the server lacks some of it.
+/// The entry point that the server calls when it loads the module. It is written by hand, because the crate's macro
+/// registers what this module does not use, and warns in the log that the server lacks some of it.
 ///
 /// # Safety
 /// The server calls it once, with a context and `argc` strings that are valid during the call.
@@ -60,7 +61,7 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
     let known =
         unsafe { raw::Export_RedisModule_Init(ctx, NAME.as_ptr(), VERSION, raw::REDISMODULE_APIVER_1 as c_int) };
     if known != raw::Status::Ok as c_int {
-        // The one reason for which the server refuses the name.
+        // This is the only reason for which the server refuses the name.
         log(Level::Warning, LOADED_ALREADY);
         return raw::Status::Err as c_int;
     }

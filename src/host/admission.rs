@@ -40,7 +40,7 @@ pub fn is_trial() -> bool {
 pub enum Admission {
     /// The server would execute the command.
     Granted,
-    /// The server would refuse the command at present, whoever sends it.
+    /// The server would refuse the command at present, from any client.
     Refused,
     /// The server would refuse the command for lack of permissions, with this error.
     Denied(Denial),

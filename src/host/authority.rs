@@ -1,8 +1,8 @@
-//! Whether this server decides what time does to a queue: which runs end, what is dropped, what is forwarded.
+//! Whether this server makes the decisions that time causes in a queue: which runs end, what is dropped and forwarded.
 //!
-//! A replica leaves these decisions to its master, and a node that imports a slot to the node that still owns it. A server
-//! with `dq.allow-effects` leaves them to whoever sends the effects, such as an AOF that is piped into it: the decisions
-//! of time are among those effects, and the same decision must not be made twice.
+//! A replica leaves these decisions to its master, and a node that imports a slot to the node that still owns it. A
+//! server with `dq.allow-effects` leaves them to the sender of the effects, such as an AOF that is piped into it: these
+//! effects include the decisions, and none must be made twice.
 
 use super::{config, imports};
 use crate::module_api::ctx::{server_flags, Name};

@@ -1,12 +1,13 @@
-//! The messages of a key that clients wait for with `DQ.AWAIT`, so that whoever changes a queue knows whether to signal its key.
+//! The messages of a key that clients wait for with `DQ.AWAIT`. They tell whether a change of a queue must signal its
+//! key.
 //!
 //! The server wakes clients by key, and a key may have many of them. An effect names its messages, so a look-up here
 //! tells whether one of them is awaited: only then is the key signalled. The server then calls every client of the key,
 //! and each of them sees in two comparisons whether its own message is concerned.
 //!
 //! A message is known here by its sequence, and also by its name, since a replacement has the name but another
-//! sequence. What no effect tells (a key was loaded, renamed, swapped, flushed; time made messages dead) makes all
-//! clients of the key look again.
+//! sequence. A change without an effect (a key was loaded, renamed, swapped or flushed; time made messages dead) makes
+//! all clients of the key look again.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -47,7 +48,7 @@ pub struct Seen {
 }
 
 impl Awaited {
-    /// What a client sees that looks now.
+    /// What a client that looks now sees.
     #[inline]
     pub fn seen_now(&self) -> Seen {
         Seen { key_looks: self.key_looks.get(), replaced: REPLACED.load(Relaxed) }

@@ -64,7 +64,7 @@ extern "C" fn on_ready(ctx: *mut raw::RedisModuleCtx, argv: *mut *mut raw::Redis
     guard("an awaiting client", WAITS_ON, || {
         // SAFETY: the server returns the pointer that `block` passed, and frees it only after this call.
         let Some(waiter) = (unsafe { ctx.blocked_private_data().cast::<Waiter>().as_ref() }) else { return WAITS_ON };
-        // The key was signalled for another client, as most often: a thousand clients may wait on one key.
+        // Usually the key was signalled for another client: a thousand clients may wait on one key.
         if !waiter.awaited.has_news(waiter.seen.get()) {
             return WAITS_ON;
         }

@@ -135,8 +135,8 @@ fn finds(ctx: Ctx, name: Name<'_>, now: UnixMs, request: &dyn Request) -> bool {
     let mut key = OpenKey::open_write(ctx, name, datatype::handle());
     // The key is missing or holds another type. A queue may still be created there.
     let Content::Holds(held) = key.content() else { return false };
-    // Usually the clients before this one have taken all messages that a pop could deliver, and the timer will signal the key when more become
-    // ready. With a thousand blocked clients, all but one end here.
+    // Usually the clients before this one have taken all messages that a pop could deliver, and the timer will signal
+    // the key when more become ready. With a thousand blocked clients, all but one end here.
     if held.queue.has_nothing_open() {
         held.arm(ctx, ctx.selected_db(), name);
         return false;

@@ -1,10 +1,10 @@
 //! The module's parameters: `CONFIG GET/SET/REWRITE dq.*` and the lines of redis.conf.
 //!
-//! The parameters `dq.default-*` are the rows of [`FIELDS`]; the two others stand below. The server checks the range,
-//! calls `set_number` for each parameter that a `CONFIG SET` names, and calls `apply_defaults` after all of them. A
-//! constraint between two of them (the base of the backoff must not exceed its maximum) is checked there, so their order
-//! does not matter. If it is refused, the server restores the old values. For the settings of redis.conf the server does
-//! not call it, so the check is repeated after the load.
+//! The parameters `dq.default-*` are the rows of [`FIELDS`]; the two others are defined below. The server checks the
+//! range, calls `set_number` for each parameter that a `CONFIG SET` names, and calls `apply_defaults` after all of
+//! them. A constraint between two of them (the base of the backoff must not exceed its maximum) is checked there, so
+//! their order does not matter. If it is refused, the server restores the old values. For the settings of redis.conf
+//! the server does not call it, so the check is repeated after the load.
 //!
 //! Reading a parameter costs one relaxed load. Only the main thread writes.
 
@@ -31,7 +31,7 @@ const TIMER_BUDGET_DEFAULT: i64 = 1_000;
 /// The budgets that the timer can have, in microseconds.
 const TIMER_BUDGETS: RangeInclusive<i64> = 100..=1_000_000;
 
-/// 1 if it is `yes`, otherwise 0.
+/// The value of `dq.allow-effects`: 1 for `yes`, 0 for `no`.
 static ALLOW_EFFECTS: AtomicI64 = AtomicI64::new(0);
 
 /// The settings of a queue that is created without settings of its own.
@@ -238,7 +238,8 @@ extern "C" fn apply_defaults(
     raw::REDISMODULE_ERR as c_int
 }
 
-/// Called after a change of `dq.allow-effects`. If it is `no`, every queue is looked at: this server decides again.
+/// Called after a change of `dq.allow-effects`. If it is now `no`, this server decides again, so it looks at every
+/// queue.
 extern "C" fn apply_allow_effects(
     ctx: *mut raw::RedisModuleCtx,
     _value: *mut c_void,

@@ -134,7 +134,7 @@ extern "C" fn rdb_load(io: *mut raw::RedisModuleIO, encoding: c_int) -> *mut c_v
     })
 }
 
-/// Returns `None` for a queue of which nothing could be rebuilt after a bug.
+/// Returns `None` for a queue that could not be rebuilt after a bug.
 fn load(io: *mut raw::RedisModuleIO, encoding: c_int) -> Result<Option<Queue>, String> {
     if encoding != ENCODING {
         return Err(format!("it has encoding {encoding}, and this version of the module reads encoding {ENCODING}"));

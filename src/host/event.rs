@@ -156,7 +156,7 @@ impl Event {
                 Ended::Forwarded => &[Event::Forward],
                 Ended::Nacked(_) => &[Event::Nack, Event::Dead],
                 Ended::Buried(_) => &[Event::Bury, Event::Dead],
-                // A master announces what time did.
+                // Only a master announces the changes that time makes.
                 Ended::ByTime => &[],
             },
             Effect::Deliver(_) | Effect::Take(_) => &[Event::Pop],
@@ -176,7 +176,7 @@ impl Event {
             Effect::Alter(..) => &[Event::Alter],
             Effect::Pause(Pause::Off) => &[Event::Resume],
             Effect::Pause(_) => &[Event::Pause],
-            // These are housekeeping, or a queue that arrives as a whole. No client's command caused them.
+            // These are housekeeping, or transfer a whole queue. No client's command caused them.
             Effect::Trim(_) | Effect::TrimDone(_) | Effect::PullBack => &[],
             Effect::Begin(_) | Effect::Continue(_) | Effect::Done(_) | Effect::Recall(_) => &[],
             Effect::Leaving(_) | Effect::Turns(_) => &[],

@@ -1,10 +1,10 @@
 //! Forwards the messages of a queue that are due: the timer writes them to a stream, a list or a channel.
 //!
-//! A batch goes in three steps. The queue says which messages are next; the server writes them to the target, as it
-//! would for a client; and the queue removes those that were written. The effect of the removal is replicated in the
-//! third step only, so if the target refuses a message, nothing has happened to it. The server puts all that one run of
-//! the timer replicates into one transaction, so the AOF and the replicas have both the removal and the write, or
-//! neither. While the server writes, no key is open, because other modules may run inside the call.
+//! A batch takes three steps. The queue says which messages are next; the server writes them to the target, as it would
+//! for a client; and the queue removes those that were written. The effect of the removal is replicated in the third
+//! step only, so a message that the target refuses is unchanged. The server puts all that one run of the timer
+//! replicates into one transaction, so the AOF and the replicas have both the removal and the write, or neither. While
+//! the server writes, no key is open, because other modules may run inside the call.
 //!
 //! This runs on the server that decides about the queue, and never while writes are paused; see [`super::advance`].
 
@@ -123,7 +123,7 @@ impl Run<'_> {
         self.target.as_ref().map_or((0, None), |target| target.write(self.ctx, &batch.messages))
     }
 
-    /// Removes the messages that were written, and takes note of what the server said.
+    /// Removes the messages that were written, and records the server's answer.
     fn record(&mut self, batch: &Batch, written: usize, refused: Option<&str>) {
         let (ctx, name, now) = (self.ctx, self.name, self.now);
         let written: Vec<Sequence> = batch.messages.iter().take(written).map(|message| message.sequence).collect();
@@ -151,7 +151,7 @@ impl Run<'_> {
     }
 }
 
-/// Logs a change of what the server says.
+/// Logs a change of the server's answer.
 fn tell(name: Name<'_>, to: &Forward, health: Health, refused: Option<&str>) {
     let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (queue, kind, target) = (shown(name.bytes()), to.kind(), shown(to.target()));
@@ -175,7 +175,8 @@ enum Target {
 }
 
 impl Target {
-    /// Checks what is checked once in a run, and adds the member to the set. Returns the error if the server refuses it.
+    /// Makes the checks that are needed once per run, and adds the member to the set. Returns the error if the server
+    /// refuses it.
     fn prepare(ctx: Ctx, queue: Name<'_>, to: &Forward) -> Result<Target, String> {
         if ctx.flags().cluster() && to.keys().any(|key| slot::of(key) != slot::of(queue.bytes())) {
             // The server itself compares a key with the slots of this node only.
@@ -196,14 +197,15 @@ impl Target {
                 })
             }
             Forward::List { key, end, register } => {
-                // The set comes first, as in a consumer's own client: a list that it does not name is not looked at.
+                // The set comes first, as in a consumer's own client: consumers ignore a list that the set does not
+                // name.
                 if let Some(Register { set, member }) = register {
                     ctx.call_write(c"SADD", &[Word::new(set), Word::new(member)])?;
                 }
                 Ok(Target::List { key: Word::new(key), is_left: ListEnd::is_left(*end) })
             }
             Forward::Channel { name } => match admission::refusal(ctx, queue) {
-                // To publish is no write, but to remove what was published is.
+                // Publishing is not a write, but removing the published messages is.
                 Some(refused) => Err(refused),
                 None => Ok(Target::Channel { name: Word::new(name) }),
             },

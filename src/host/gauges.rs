@@ -6,8 +6,8 @@
 //!
 //! The server may free a whole database in the background. So when a database is emptied, its tally is not corrected
 //! but dropped from the list, together with the queues that are still counted in it: they no longer count from that
-//! moment on. A replica that loads its master's data beside its own (an asynchronous load) counts the loaded queues in
-//! separate tallies, and switches to these when the server switches.
+//! moment on. A replica that loads its master's data while it keeps its own (an asynchronous load) counts the loaded
+//! queues in separate tallies, and switches to these when the server switches.
 //!
 //! The totals of what queues have done, and the lateness of deliveries, start with the server and only grow.
 
@@ -36,7 +36,7 @@ type ByDatabase = BTreeMap<i32, Arc<Tally>>;
 
 struct Tallies {
     here: ByDatabase,
-    /// The tallies of the data that a replica loads beside its own.
+    /// The tallies of the data that a replica loads while it keeps its own.
     loaded: Option<ByDatabase>,
 }
 
@@ -198,12 +198,12 @@ pub fn swap(first: i32, second: i32) {
     }
 }
 
-/// Records that a replica loads its master's data beside its own.
+/// Records that a replica has begun to load its master's data while it keeps its own.
 pub fn begin_load_beside() {
     tallies().loaded = Some(BTreeMap::new());
 }
 
-/// Records that the data loaded beside has replaced the other.
+/// Records that the loaded data has replaced the replica's own.
 pub fn complete_load_beside() {
     let mut tallies = tallies();
     if let Some(loaded) = tallies.loaded.take() {
@@ -211,7 +211,7 @@ pub fn complete_load_beside() {
     }
 }
 
-/// Records that the data loaded beside was discarded.
+/// Records that the loaded data was discarded.
 pub fn abort_load_beside() {
     tallies().loaded = None;
 }

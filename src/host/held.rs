@@ -20,7 +20,7 @@ use dq_queue::time::UnixMs;
 use dq_queue::wire::Loader;
 use dq_queue::Queue;
 
-/// The value of a key: a queue, and what the host keeps beside it.
+/// The value of a key: a queue, and what the host keeps with it.
 pub struct Held {
     /// The queue.
     pub queue: Queue,
@@ -29,8 +29,8 @@ pub struct Held {
     counted: Option<TallyEntry>,
 }
 
-// Each queue takes a place of this size from the server's allocator; the next larger one has 384 bytes. (In tests the
-// hint of a queue has a field more.)
+// This is a size class of the server's allocator; the next one is 384 bytes. (In tests the hint of a queue has one more
+// field.)
 #[cfg(not(test))]
 const _: () = assert!(size_of::<Held>() <= 320);
 
@@ -50,7 +50,7 @@ impl Held {
         Held::counted_in(TallyEntry::loaded(&queue, db), queue)
     }
 
-    /// Stands for a queue that was loaded into a database and of which nothing could be rebuilt after a bug.
+    /// Stands for a queue that was loaded into a database but could not be rebuilt after a bug.
     pub fn unsound(db: i32) -> Box<Held> {
         let mut held = Held::loaded(Queue::new(Settings::DEFAULT), db);
         held.set_unsound();
@@ -91,7 +91,7 @@ impl Held {
         }
     }
 
-    /// The queue made anew from its messages, for one that may be half changed. `None` if they contradict each other.
+    /// Rebuilds a queue that may be half changed from its messages. Returns `None` if they contradict each other.
     pub fn rebuilt(&self) -> Option<Queue> {
         guard("a rebuild", None, || {
             let mut loader = Loader::default();
@@ -124,9 +124,8 @@ impl Held {
 }
 
 impl Held {
-    /// The next time at which the timer has something to do for this queue: a message changes its state, or a dead
-    /// or done message is to be dropped, a run that failed is to be ended or a message is to be forwarded, which only the
-    /// server that decides about the queue does.
+    /// The next time at which the timer has something to do for this queue: a message changes its state, or, on the
+    /// server that decides about the queue, it drops a dead or done message, ends a failed run or forwards a message.
     #[inline]
     fn next_look(&self, name: Name<'_>) -> Option<UnixMs> {
         let queue = &self.queue;
@@ -141,8 +140,8 @@ impl Held {
         earlier(earlier(wake, decided).map(|at| self.by_clock(at, name)), retry)
     }
 
-    /// The time by the clock of the server for a time of the queue: what the queue's own time has reached is due at once,
-    /// even if the clock was set back since.
+    /// Converts a time of the queue to the server's clock: what the queue's own time has reached is due at once, even
+    /// if the clock has been set back since.
     #[inline]
     fn by_clock(&self, at: UnixMs, name: Name<'_>) -> UnixMs {
         if at > self.queue.own_time(UnixMs::EPOCH) {
@@ -174,7 +173,7 @@ const CHECKED_MAX: u64 = 64;
 impl Value for Held {
     type Opened = Share;
 
-    // Every command takes a share twice. Out of line, it would be copied each time.
+    // Every command takes a share twice. Without inlining it would be copied each time.
     #[inline(always)]
     fn opened(&self) -> Share {
         Share::of(&self.queue)

@@ -73,7 +73,7 @@ extern "C" fn on_info(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report: c_in
     });
 }
 
-/// Starts the field of the lateness, whose parts `add_parts` adds.
+/// Starts the field of the lateness; `add_parts` adds its parts.
 fn with_lateness(ctx: *mut raw::RedisModuleInfoCtx, add_parts: impl FnOnce()) {
     let (Some(begin), Some(end)) =
         // SAFETY: the statics are read by value.

@@ -38,7 +38,7 @@ extern "C" fn on_listener(_: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent,
     listeners::forget();
 }
 
-/// The role of this server changed: a new master has to decide what its former master can no longer decide.
+/// The role of this server changed: a new master has to make the decisions that its former master can no longer make.
 extern "C" fn on_role(ctx: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, _: u64, _: *mut c_void) {
     listeners::forget();
     // SAFETY: the server passes a context that is valid during this call.
@@ -87,7 +87,7 @@ extern "C" fn on_flush(_: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, st
     });
 }
 
-/// A replica loads its master's data beside its own.
+/// A replica loads its master's data while it keeps its own.
 extern "C" fn on_load_beside(_: *mut raw::RedisModuleCtx, _: raw::RedisModuleEvent, stage: u64, _: *mut c_void) {
     guard("a load", (), || match stage {
         raw::REDISMODULE_SUBEVENT_REPL_ASYNC_LOAD_STARTED => gauges::begin_load_beside(),

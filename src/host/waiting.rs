@@ -58,7 +58,7 @@ struct Key {
     /// How many clients wait for a message to be done.
     awaiting: u64,
     messages: AwaitedMessages,
-    /// When the timer is going to look at the key, if an answer was refused.
+    /// When the timer will look at the key, if the server refused to answer a client.
     retry: Option<UnixMs>,
     /// Whether a client of `DQ.AWAIT` was to be answered, but the server refused its command.
     is_postponed: bool,
@@ -230,7 +230,7 @@ pub fn take_postponed(db: i32, name: &[u8]) -> bool {
     with_awaited(|| db, name, |key| std::mem::take(&mut key.is_postponed)).unwrap_or(false)
 }
 
-/// Whether a client may be blocked on this key that waits for a delivery.
+/// Whether a client that waits for a delivery may be blocked on this key.
 #[inline]
 pub fn may_wait_for_delivery(db: i32, name: &[u8]) -> bool {
     POPPING.load(Relaxed) > 0 && (AWAITING.load(Relaxed) == 0 || waits_for_delivery(db, name))

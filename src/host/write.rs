@@ -83,8 +83,8 @@ pub fn record<'e>(
     Announcement { wakes: wakes || answers }
 }
 
-/// Drops dead and done messages that a change has made too many, and replicates that. If one write may not drop all of
-/// them, the timer drops the rest.
+/// Drops the dead and done messages that exceed the limits after a change, and replicates that. If one write may not
+/// drop all of them, the timer drops the rest.
 pub fn keep_limits(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) {
     if held.queue.has_excess() {
         let trimmed = held.queue.trim(TRIMMED);
@@ -117,7 +117,7 @@ pub fn trim(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) {
 }
 
 /// Drops the message with the id `id` if it is a dead message that the settings no longer keep, for a push of that id.
-/// Returns whether it was one.
+/// Returns whether it did.
 pub fn drop_excess(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, id: &[u8]) -> bool {
     let Some(dropped) = held.queue.drop_excess(now, id) else { return false };
     replicate_trim(ctx, name, held, now, dropped);

@@ -96,7 +96,7 @@ pub fn with_words<R>(words: &[&[u8]], parse: impl FnOnce(super::ctx::Ctx, Args<'
         raw::RedisModule_StringPtrLen = Some(bytes_of);
         raw::RedisModule_GetContextFlags = Some(no_flags);
     }
-    // The first argument is the command's name, which nobody reads.
+    // The first argument is the command's name, which is never read.
     let mut strings: Vec<*mut raw::RedisModuleString> = vec![std::ptr::null_mut()];
     strings.extend(words.iter().map(|word| std::ptr::from_ref(word).cast_mut().cast()));
     let argc = c_int::try_from(strings.len()).unwrap_or(0);

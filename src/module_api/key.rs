@@ -144,7 +144,7 @@ impl<'a, T: Value> OpenKey<'a, T> {
         Self::open(ctx, name, of, mode | Touch::No.bits())
     }
 
-    // In each command, so that what is kept for the open key is written in place and not copied.
+    // Inlined into each command, so that the state of the open key is written in place and not copied.
     #[inline(always)]
     fn open(ctx: Ctx, name: Name<'a>, of: TypeHandle<T>, mode: c_int) -> Self {
         // SAFETY: the context and the name are valid; the server takes a reference of its own to the name.

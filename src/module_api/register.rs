@@ -1,4 +1,4 @@
-//! A command as one row: its name, flags, arity, keys and documentation stand beside its handler, and everything the
+//! A command as one row: its name, flags, arity, keys and documentation stand next to its handler, and everything the
 //! server learns about the command is derived from the row.
 //!
 //! Registration has three steps, and only the first two must succeed: create the command; describe it (`COMMAND DOCS`,

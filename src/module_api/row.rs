@@ -1,6 +1,6 @@
 //! The row of a command: constants that read like its syntax, and their representation in the server's API.
 //!
-//! A row stands once, beside the handler:
+//! A row stands once, next to the handler:
 //! ```text
 //! const ROW: Row = Row {
 //!     name: c"DQ.LEN",
@@ -152,7 +152,7 @@ pub enum Keys {
         first: Access,
         /// The words that precede the other keys, and the accesses to these.
         after: &'static [(&'static CStr, Access)],
-        /// Finds the other keys, and channels, among all words of a call, exactly.
+        /// Finds exactly the other keys, and the channels, among all words of a call.
         find: fn(&[Name<'_>]) -> Vec<Found>,
     },
 }

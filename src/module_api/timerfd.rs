@@ -2,8 +2,8 @@
 //!
 //! The server's own timers count whole milliseconds, and the event loop rounds its waits up again, so they fire up to
 //! two milliseconds late. A `timerfd` fires within microseconds. It only wakes the loop: file events are handled before
-//! timers, so a timer of the server that its callback creates with a period of 0 fires in the same iteration, with all
-//! that a timer's callback may do.
+//! timers, so a timer of the server that its callback creates with a period of 0 fires in the same iteration, and its
+//! callback may do all that a timer's callback may.
 //!
 //! The descriptor follows the time of day and not a monotonic clock. If the time of day is set, it wakes the loop too.
 
@@ -17,7 +17,7 @@ use std::time::Duration;
 #[cfg(target_os = "linux")]
 use redis_module::raw;
 
-/// The callback of a descriptor: the descriptor, the data, which is always null, and what it is ready for.
+/// The callback of a descriptor: the descriptor, the data, which is always null, and the events for which it is ready.
 pub type EventLoopCallback = unsafe extern "C" fn(c_int, *mut c_void, c_int);
 
 /// A descriptor that becomes readable when its time has come. It is closed when it is dropped.
@@ -50,7 +50,7 @@ impl TimerFd {
     }
 
     /// Sets the timer to a time of day, as Unix time in milliseconds, instead of any earlier setting; 0 disarms it. A
-    /// time in the past has come at once.
+    /// time in the past fires at once.
     pub fn set(&self, at_ms: u64) -> io::Result<()> {
         self.settime(libc::TFD_TIMER_ABSTIME | libc::TFD_TIMER_CANCEL_ON_SET, Duration::from_millis(at_ms))
     }
@@ -73,7 +73,7 @@ impl TimerFd {
             return Ok(());
         }
         match io::Error::last_os_error() {
-            // The timer is set all the same. This reports that the time of day was set since the last read.
+            // The timer is set despite this error, which reports that the time of day was set since the last read.
             error if error.raw_os_error() == Some(libc::ECANCELED) => Ok(()),
             error => Err(error),
         }

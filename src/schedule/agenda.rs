@@ -89,8 +89,8 @@ impl Armed {
 pub struct Ledger {
     /// The latest time of any hint that was taken out, as Unix time in milliseconds.
     taken: AtomicU64,
-    /// The hints of queues that were freed and that are still to be removed. It is the only thing that a free on a
-    /// background thread passes to the main thread.
+    /// The hints of queues that were freed and that are still to be removed. Nothing else passes from a free on a
+    /// background thread to the main thread.
     struck_out: Mutex<Vec<HintId>>,
 }
 
@@ -148,7 +148,7 @@ impl Agenda {
             return false;
         }
         let (at, number) = self.add(at, PackedHint::new(db, key, Grounds::Armed));
-        // Dropping the queue's previous hint, under whatever name, removes it.
+        // Assigning drops and so removes the queue's previous hint, under whatever name.
         *armed = Some(Armed {
             at,
             number,

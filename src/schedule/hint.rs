@@ -1,8 +1,8 @@
 //! A hint, and how the agenda stores it.
 //!
-//! Each queue that has something to do has a hint, so it is most of what a small queue takes outside its own value.
-//! The place of a hint in the order takes 12 bytes and its address 16: so a node of std's B-tree, which holds eleven,
-//! fills a place of the server's allocator exactly.
+//! Each queue that has something to do has a hint, so hints are most of the memory that a small queue takes outside its
+//! value. The sort key of a hint takes 12 bytes and its address 16, so a node of std's B-tree, which holds eleven,
+//! exactly fills a size class of the server's allocator.
 
 use std::num::NonZeroU32;
 
@@ -62,12 +62,12 @@ impl PackedId {
     }
 }
 
-/// What a hint says. One byte has the database and the grounds, and behind it is the name; a database whose number does
-/// not fit in that byte has four more.
+/// What a hint says. One byte has the database and the grounds, and the name follows; a database number that does not
+/// fit into that byte takes four more.
 #[derive(Debug)]
 pub(super) struct PackedHint(Box<[u8]>);
 
-/// Stands for a database that has bytes of its own.
+/// Stands for a database whose number takes four more bytes.
 const LARGE_DB: u8 = 63;
 
 impl PackedHint {

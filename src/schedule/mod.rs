@@ -73,7 +73,7 @@ pub struct Callbacks {
     pub budget: fn() -> Duration,
     /// Returns whether somebody waits for what the timer does. If nobody does, the timer may be a few milliseconds late.
     pub is_awaited: fn() -> bool,
-    /// Returns whether a value was unlinked from its key, still exists, and was not looked at since.
+    /// Returns whether a value was unlinked from its key, still exists, and has not been looked at since.
     pub is_any_lost: fn() -> bool,
     /// Returns whether an open key holds a value that the timer must look at.
     ///
@@ -129,9 +129,9 @@ impl Schedule {
         }
     }
 
-    /// The event loop was woken, because the time of day is what was asked for, or because it was set. If the time of
-    /// the timer has come, the timer fires in this iteration of the event loop; otherwise it stays armed, and is armed
-    /// again if it would fire too late. Returns whether it fires now.
+    /// The event loop was woken, because the requested time of day has come, or because the time of day was set. If the
+    /// time of the timer has come, the timer fires in this iteration of the event loop; otherwise it stays armed, and
+    /// is armed again if it would fire too late. Returns whether it fires now.
     pub fn wake(&mut self, server: &impl Clockwork, now: UnixMs) -> bool {
         let fires = self.timer.wake(server, now);
         if !fires {

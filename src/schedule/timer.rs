@@ -21,8 +21,8 @@ const PAUSED: Duration = Duration::from_millis(10);
 /// The longest delay before the next run after the budget was spent. The delay is a quarter of the budget, so that a
 /// fifth of the time is left to other clients; the event loop also serves each of them between two runs.
 const BREATH: Duration = Duration::from_millis(1);
-/// The delay before the next run while nobody waits for what the timer does: no answer depends on it, so many messages
-/// that are due one after the other are moved in one run.
+/// The delay before the next run while nobody waits for what the timer does: one run then moves many messages that fall
+/// due one after the other.
 const LAZY: Duration = Duration::from_millis(10);
 /// How much later than its hint the timer may fire. It allows for two clocks that are compared in whole milliseconds.
 const SLACK: Duration = Duration::from_millis(2);
@@ -99,7 +99,7 @@ impl Timer {
             return false;
         }
         if !rest.is_zero() {
-            // The descriptor is set to one instant only: this one came in place of the end of the rest.
+            // The descriptor holds only one instant, and this one had replaced the end of the rest.
             server.wake_after(rest);
             return false;
         }
@@ -110,7 +110,7 @@ impl Timer {
         true
     }
 
-    /// How much longer the timer must not fire.
+    /// How long the timer must still wait before it may fire.
     fn rest(&self, instant: Instant) -> Duration {
         self.not_before.map_or(Duration::ZERO, |until| until.saturating_duration_since(instant))
     }
@@ -188,7 +188,7 @@ fn run(ctx: Ctx) {
     let started = Instant::now();
     let budget = budget();
     let within_budget = || started.elapsed() < budget;
-    // First, so that what it meets is looked at in this run: between two runs a value may move again.
+    // This comes first, so that the values it meets are looked at in this run: a value may move again between two runs.
     walk::step(ctx, now);
     let mut lasted = true;
     while lasted {

@@ -4,8 +4,8 @@
 //! kernel is set to the same time. When it wakes the event loop, the armed timer is replaced by one that fires at once.
 //! All work stays in the callback of the timer.
 //!
-//! Nothing depends on the descriptor. The timer stays armed beside it, and fires alone if there is no descriptor or if
-//! the kernel's clock and that of the server differ. A wake-up that comes too early or for nothing changes nothing.
+//! Nothing depends on the descriptor. The timer stays armed as well, and fires by itself if there is no descriptor or
+//! if the kernel's clock and that of the server differ. A wake-up that comes too early or for nothing changes nothing.
 
 use std::ffi::{c_int, c_void};
 use std::io;
@@ -42,14 +42,14 @@ fn create() -> io::Result<()> {
     Ok(())
 }
 
-/// Sets the descriptor to `at`, if there is one. If that fails, the timer fires alone.
+/// Sets the descriptor to `at`, if there is one. If that fails, the timer fires by itself.
 pub(super) fn wake_at(at: UnixMs) {
     if let Some(descriptor) = DESCRIPTOR.get() {
         let _ = descriptor.set(at.as_ms());
     }
 }
 
-/// Sets the descriptor to the instant after `wait`, if there is one. If that fails, the timer fires alone.
+/// Sets the descriptor to the instant after `wait`, if there is one. If that fails, the timer fires by itself.
 pub(super) fn wake_after(wait: Duration) {
     if let Some(descriptor) = DESCRIPTOR.get() {
         let _ = descriptor.set_after(wait);

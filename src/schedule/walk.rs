@@ -3,9 +3,10 @@
 //! The server tells nobody that a value now has another name (after `RENAME`, `MOVE`, `SWAPDB` or the end of a
 //! replica's asynchronous load). The next command on the key notices it, and so does every client that is blocked on
 //! it, but a value that nobody accesses would be forgotten. So the whole keyspace is walked once, in small steps, and
-//! every relevant key gets a hint. A walk starts if a value was unlinked from its key and not freed, if the hint of a value
-//! that still exists leads nowhere, if databases were swapped, and if this server begins to decide about queues that
-//! another server decided about: its role changes, a slot import completes, or `dq.allow-effects` is switched off.
+//! every relevant key gets a hint. A walk starts if a value was unlinked from its key and not freed, if the hint of a
+//! value that still exists leads nowhere, if databases were swapped, and if this server begins to decide about queues
+//! about which another server decided: its role changes, a slot import completes, or `dq.allow-effects` is switched
+//! off.
 
 use std::ffi::c_void;
 use std::time::{Duration, Instant};
@@ -27,7 +28,7 @@ const STEP: Duration = Duration::from_micros(200);
 /// Why a walk is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
-    /// A value was unlinked from its key. It is not lost if it was freed then, or was found again.
+    /// A value was unlinked from its key. It is not lost if it was then freed or found again.
     #[default]
     Unlinked,
     /// A value has lost its hint, or all values are to be looked at.
