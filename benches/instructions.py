@@ -68,7 +68,7 @@ class Profiled(Loaded):
             "valgrind", "--tool=callgrind", f"--callgrind-out-file={self.profile.name}"))
 
     def shut_down(self):
-        """Ends the server by its own will: callgrind writes the profile as the process ends."""
+        """Shuts the server down cleanly: callgrind writes the profile when the process exits."""
         self.connection.send(encode("SHUTDOWN", "NOSAVE"))
         self.process.wait()
         self.stop()
@@ -216,7 +216,7 @@ def built_limit():
 
 
 def compare(counted, before, title):
-    """Prints the figures beside those of before; returns those that have grown too much."""
+    """Prints the figures next to the earlier ones; returns those that have grown too much."""
     print(f"{title:48}now   before")
     for name, now in counted.items():
         print(f"  {name:38}{now:11,}{before.get(name, 'new'):>9}")

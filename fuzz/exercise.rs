@@ -71,7 +71,7 @@ pub fn lively() -> Queue {
     queue
 }
 
-/// Adds two messages in flight: a message is kept beside one of them, and a schedule beside the other.
+/// Adds two messages in flight: a message is kept to replace one of them, and a schedule to replace the other.
 fn replaced_later(queue: &mut Queue, floor: &mut Floor) {
     for name in [&b"flying-1"[..], b"flying-2"] {
         let flying = NewMessage { payload: b"flying", name: Some(name), priority: 127, ..NewMessage::default() };
@@ -113,7 +113,7 @@ fn done(queue: &mut Queue, floor: &mut Floor, delivered: u64) {
     }
 }
 
-/// Adds a recurring message that waits for a run, and one of which a run has begun and another form was declared.
+/// Adds a recurring message that waits for a run, and one whose run has begun before another form was declared.
 fn schedules(queue: &mut Queue, floor: &mut Floor) {
     let every = |ms| Rule::Every { every: DurationMs::new(ms), offset: DurationMs::new(ms / 3) };
     let waiting = Schedule {

@@ -84,7 +84,7 @@ find "$tree" -name __pycache__ -prune -exec rm -r {} +
 
 python3 packaging/licenses.py "$triple" >"$tree/THIRD-PARTY-LICENSES"
 
-# The example names the module of a build; here it lies beside it.
+# The example names the module of a build; here it is in the same folder.
 example() {
     sed -e "s|^loadmodule .*|loadmodule $1|" -e "s|^# A configuration .*|# A configuration for Redis 7.0+ or Valkey with dq. $2|" \
         redis.conf.example >"$3"

@@ -4,7 +4,7 @@
     python3 scripts/docs.py [DIRECTORY]      by default target/docs; the site is in DIRECTORY/book
 
 The pages in docs/ link to files outside it, as GitHub expects. mdbook knows only what lies in one folder. So book.toml
-is copied to DIRECTORY first, and the pages to DIRECTORY/src: those of the root of the repository beside those of docs/,
+is copied to DIRECTORY first, and the pages to DIRECTORY/src: those of the root of the repository next to those of docs/,
 and the examples below them. Links follow. A link to a file that is not part of the site, such as a source file, becomes
 plain text.
 """
@@ -88,7 +88,7 @@ def rewrite(text, page):
 
 def name_blocks(text):
     """The text of a page whose blocks without a language are named: as syntax, whose lines may be broken, or as a
-    drawing of so many columns. Without a name, the site guesses a language and colours their words."""
+    drawing of a given number of columns. Without a name, the site guesses a language and colours their words."""
     def name(match):
         lines = match.group(1).splitlines()
         columns = max(map(len, lines), default=0)

@@ -1,4 +1,4 @@
-"""Makes what is published from benches/results.json, and from what other benches wrote beside it: the charts in
+"""Makes what is published from benches/results.json, and from what other benches wrote next to it: the charts in
 docs/charts/, and the tables between the markers <!-- bench:NAME --> and <!-- /bench:NAME --> of README.md,
 docs/performance.md and docs/targets.md. The name `run` stands for a sentence that says when and on what the figures
 were measured.

@@ -17,7 +17,7 @@ class Table:
 
 
 def number(value, digits=None):
-    """Three digits that mean something, or so many after the point; a dash for what was not measured."""
+    """Three significant digits, or a fixed number of decimals; a dash if the figure was not measured."""
     if value is None:
         return NONE
     if digits is None:

@@ -88,7 +88,7 @@ def life_in_groups(dq, way):
 
 
 def versus(results, peer, ours, theirs):
-    """A figure of dq over one of a peer. Both are relative to SET + GET + DEL, measured beside them on the same server: the
-    speed of a shared machine changes between one contender and the next."""
+    """A figure of dq over one of a peer. Both are relative to SET + GET + DEL, measured at the same time on the same
+    server: the speed of a shared machine changes between one contender and the next."""
     mine, other = results.get("life", "dq", ours), results.get("life", peer, theirs)
     return mine / other if mine and other else None

@@ -13,7 +13,7 @@ HEADINGS = {"command_ms": "longest command", "turn_ms": "turn of a blocked clien
 
 
 def limit_ms(asked):
-    """The limit of a command that was asked to touch so many messages."""
+    """The limit of a command that was asked to touch this many messages."""
     return LIMIT_MS + asked * US_A_MESSAGE / 1000
 
 

@@ -114,7 +114,7 @@ def patiently(deadline, reason):
 
 
 class BlockedClients:
-    """So many clients in a process of their own, each of which blocks again after it was served."""
+    """A number of clients in a process of their own, each of which blocks again after it was served."""
 
     def __init__(self, server, count):
         self.server, self.count, self.process = server, count, None

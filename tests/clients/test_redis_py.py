@@ -1,4 +1,4 @@
-"""What a Python programmer relies on, said with redis-py and nothing else.
+"""What a Python programmer relies on, shown with redis-py and nothing else.
 
 usage: test_redis_py.py PORT PROTOCOL
 
@@ -22,7 +22,7 @@ def connect(**options):
 
 
 def as_map(reply):
-    """A map in RESP3, a flat list in RESP2: the same to whoever reads it."""
+    """Returns a map as a dict: it is a map in RESP3 and a flat list in RESP2."""
     return reply if isinstance(reply, dict) else dict(zip(reply[::2], reply[1::2]))
 
 

@@ -69,7 +69,7 @@ def the_session_of_the_page_survives_a_restart(shell, root=""):
 
 
 def the_unpacked_package_works_with_the_lines_that_it_has(dist, server):
-    """What can be tried with every server, without root and beside another package of that name."""
+    """Tests that need no root, and also run if another package of that name is installed."""
     with Shell(server) as shell:
         root = os.path.join(shell.dir, "unpacked")
         run("dpkg-deb", "--extract", files.only(dist, "*.deb"), root)
@@ -78,7 +78,8 @@ def the_unpacked_package_works_with_the_lines_that_it_has(dist, server):
 
 
 def an_older_one(deb, directory):
-    """The same package as version 0.1.0, with another module: strip has left nothing, so a note is added."""
+    """The same package as version 0.1.0, with a different module: a note is added to it, since strip left nothing to
+    remove."""
     tree = os.path.join(directory, "older")
     run("dpkg-deb", "--raw-extract", deb, tree)
     control = os.path.join(tree, "DEBIAN", "control")
@@ -160,7 +161,7 @@ def an_upgrade_keeps_the_data_and_the_running_server(dist, server):
             remove()
 
 
-# Those that take each server, and need dpkg-deb alone.
+# The tests that run with each server and need only dpkg-deb.
 UNPACKED = [the_unpacked_package_works_with_the_lines_that_it_has]
 TESTS = [
     the_package_installs_works_and_leaves_nothing,

@@ -29,7 +29,7 @@ class Contender:
     delays = True
     batches = True  # it has commands for many messages at once
     whole_seconds = False  # delays are whole seconds
-    polled = True  # consumers ask again and again; else the server serves those who wait
+    polled = True  # consumers ask again and again; otherwise the server serves waiting consumers
     on_redis = True
     acks_with_take = False  # a taken message is done: take and ack are one cost
     share = 1.0  # of a workload's messages, where all of them would take too long

@@ -14,7 +14,7 @@ const body = (number, size) => String(number).padStart(10, '0').padEnd(size, 'x'
 const job = (number, delay, size) => ({ name: 'm', data: body(number, size), opts: { delay, removeOnComplete: true } });
 
 const commands = {
-  // messages: [number, due in Unix ms or 0]; bulk: addBulk of so many, else `depth` single adds in flight.
+  // messages: [number, due in Unix ms or 0]; bulk: addBulk of this many, else `depth` single adds in flight.
   async push({ messages, size, bulk, depth }) {
     const jobs = (some) => some.map(([n, due]) => job(n, due ? Math.max(due - Date.now(), 0) : 0, size));
     const step = bulk ? BULK : depth;
@@ -26,7 +26,7 @@ const commands = {
     return {};
   },
 
-  // One worker of 100 until so many jobs are done, or `seconds` have passed.
+  // One worker of 100 until this many jobs are done, or `seconds` have passed.
   async work({ count, seconds }) {
     const bodies = [], late = [];
     let done;

@@ -11,7 +11,7 @@ from messages import CheckFailed
 from process import running, stopped
 
 VERSION = "6.7.0"
-CLIENT_VERSION = "5.11.1"  # of ioredis, which BullMQ wants beside it
+CLIENT_VERSION = "5.11.1"  # of ioredis, which BullMQ requires
 WORK_SECONDS = 600
 
 

@@ -25,7 +25,7 @@ class Life(Workload):
 
     @classmethod
     def in_rounds(cls, one, count, times):
-        """The medians of so many rounds, and their ratios to the control on the same server."""
+        """The medians of a number of rounds, and their ratios to the control on the same server."""
         rounds, batched, controls = [], [], []
         cls.live(one, count // 4, 1, 64)  # warms up
         for _ in range(times):
@@ -47,7 +47,7 @@ class Life(Workload):
         return figures
 
     def of_many(self, one, count):
-        """The same where so many wait at once that no cache holds them, nor as many keys."""
+        """The same with more messages, and as many keys, than any cache holds."""
         base = control.three_commands_us(one.server, count)
         alone, batched = self.live(one, count, 1, 64), self.live(one, count, BATCH, BATCH_DEPTH)
         return {"large_messages": count, "large_control_us": base, "large_life_us": alone["life_us"],
@@ -55,7 +55,7 @@ class Life(Workload):
 
     @staticmethod
     def live(one, count, batch, depth):
-        """Pushes all, then takes and acks so many at a time as a consumer may well have in hand."""
+        """Pushes all, then takes and acks as many at a time as a consumer may well hold."""
         with one.server.cost(count) as push:
             one.push(messages.due_now(count), batch, depth)
         bodies, take, ack = [], [], []

@@ -12,7 +12,7 @@ import messages
 from process import prefer
 from workloads.base import Workload, percentile
 
-SLOT_MS = 5  # the producer sends what is due to be pushed each so many ms
+SLOT_MS = 5  # the interval at which the producer sends what is due to be pushed
 LEAD_MS = 500  # before the first push
 GIVE_UP_SECONDS = 30
 

@@ -1,4 +1,4 @@
-//! Groups in the reference model: whoever may be delivered is found by looking at all messages.
+//! Groups in the reference model: the next message to deliver is found by looking at all messages.
 
 use crate::reference::{Message, Model, State};
 use dq_queue::settings::GroupOrder;
@@ -31,7 +31,7 @@ pub struct Round {
 type Shown = (Vec<u8>, usize, usize, Option<u64>);
 
 impl Message {
-    /// Its group: while another message is kept beside its delivery, that of the other one.
+    /// Its group; while another message is kept during its delivery, the group of that one.
     pub fn group_now(&self) -> Option<&[u8]> {
         self.next.as_ref().map_or(&self.group, |next| &next.group).as_deref()
     }

@@ -91,7 +91,7 @@ pub enum Act {
     },
     /// Sets the target of forwarding, by its number.
     ForwardTo(Option<usize>),
-    /// Forwards messages, of which the target takes only the first.
+    /// Forwards messages; the target accepts only the first ones.
     Forward {
         count: usize,
         taken: usize,

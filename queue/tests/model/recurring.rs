@@ -37,7 +37,7 @@ impl Plan {
     }
 }
 
-/// What a recurring message has beside what every message has.
+/// The state of a recurring message besides that of every message.
 #[derive(Clone, Debug, Default)]
 pub struct Recurs {
     pub plan: Option<Plan>,
@@ -101,7 +101,7 @@ impl Model {
             held.is_some_and(|held| held.rule() == plan.rule())
         };
         let waits = |message: &Message| matches!(message.state, State::Delayed | State::Ready) && !begun(message);
-        // What is kept beside a delivery waits, and is replaced like what waits.
+        // A message that is kept during a delivery waits, and is replaced like any waiting message.
         let replaced = held.map(|held| &self.messages[held]).map(|held| held.next.as_deref().unwrap_or(held));
         let kept = replaced.filter(|held| waits(held) && same_rule(held));
         let first = kept.map(|held| held.due).or(at).or_else(|| plan.next_after(now));

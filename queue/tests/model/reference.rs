@@ -65,7 +65,7 @@ impl Message {
         self.next.as_ref().map_or(self.recurs.as_ref(), |next| next.recurs.as_ref())
     }
 
-    /// The size of its payload and that of a message that is kept beside it.
+    /// The size of its payload and that of the message that is kept to replace it.
     fn payload_bytes(&self) -> u64 {
         (self.payload.len() + self.next.as_ref().map_or(0, |next| next.payload.len())) as u64
     }
@@ -277,7 +277,7 @@ impl Model {
         true
     }
 
-    /// Keeps a message beside the delivery of another one. If that is a run, its series has ended.
+    /// Keeps a message until the delivery of another one ends. If that delivery is a run, its series has ended.
     pub fn keep_beside(&mut self, nth: usize, message: Message) {
         let delivered = &mut self.messages[nth];
         delivered.own.get_or_insert(delivered.sequence);

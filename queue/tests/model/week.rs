@@ -24,11 +24,11 @@ enum Turn {
     Deploy,
     /// A server restarts.
     Restart,
-    /// A replica whose clock differs by so much takes over.
+    /// A replica whose clock differs by this much takes over.
     Failover(i64),
     Pause(u64),
     Resume,
-    /// A consumer pops a message with a lease of so many minutes.
+    /// A consumer pops a message with a lease of this many minutes.
     Pop(u64),
     /// It waits until the next message is due, and pops it at that instant.
     Wait(u64),

@@ -6,7 +6,7 @@ use super::messages::{Message, Messages};
 use super::report::{Fault, Report};
 use std::collections::{HashMap, HashSet};
 
-/// Checks what was seen of the target, of which the last look saw everything when the queue was empty.
+/// Checks what was seen of the target. The last look saw all of it, when the queue was empty.
 pub fn check(history: &History, messages: &Messages<'_>, report: &mut Report) {
     let Some(last) = history.looks.last() else { return };
     report.forwarded = last.target.len();

@@ -1,4 +1,5 @@
-//! Checks groups: only so many messages of each are out at a time, and they come in the order of due time and push.
+//! Checks groups: the number of messages of a group that are out at a time is limited, and they come in the order of
+//! due time and push.
 //!
 //! A message occupies its group from its first delivery until it is removed. An ended lease, a retry and a reschedule
 //! do not change that; a first delivery that was given back uncounted does. Runs with groups leave out `DQ.PROMOTE`,
@@ -91,8 +92,8 @@ fn forgotten(messages: &Messages<'_>, held: &Seen<'_>, seen: &Seen<'_>) -> bool 
     messages.may_be_forgotten(held.op, seen.op.span.answered)
 }
 
-/// A message is delivered for the first time only if no other message of its group waits that is due before it, or that
-/// is due with it and was pushed before it.
+/// A message is delivered for the first time only if no other message of its group waits that is due earlier, or due at
+/// the same time and pushed earlier.
 fn it_is_its_turn(
     messages: &Messages<'_>,
     members: &[Member<'_>],

@@ -42,7 +42,7 @@ impl Due {
         Due { from: at, to: at }
     }
 
-    /// So long after an instant between the replies to two `TIME`s, each of which may be lost.
+    /// `delay` after an instant between the replies to two `TIME`s, each of which may be lost.
     pub fn after(delay: i64, earliest: Option<i64>, latest: Option<i64>) -> Due {
         let (from, to) = (earliest.map_or(i64::MIN, |at| at + delay), latest.map_or(i64::MAX, |at| at + delay));
         Due { from, to }
@@ -155,7 +155,7 @@ pub struct Entry {
 #[derive(Clone, Debug)]
 pub struct Look {
     pub span: Span,
-    /// It was made before this instant on the server's clock.
+    /// The look was made before this instant on the server's clock.
     pub latest: i64,
     /// The payloads in the queue. If it is `None`, only the newest entries of the target were read.
     pub queue: Option<Vec<String>>,

@@ -1,4 +1,4 @@
-//! Checks what the settings of a queue promise beside: its rate limit and its deduplication window.
+//! Checks the other promises of the settings of a queue: its rate limit and its deduplication window.
 
 use super::history::{Act, History, Rate};
 use super::messages::{Message, Messages};

@@ -45,7 +45,8 @@ pub fn watch(mut link: Link<'_>, target: Target) -> Vec<Look> {
     while !link.stage.over() {
         let whole = link.chance.below(12) == 0;
         looks.extend(look(&mut link, target, whole));
-        // Nobody pushes there: this only waits, and leaves a server that is no longer the master.
+        // Nobody pushes to this queue, so the pop only waits, and the client leaves a server that is no longer the
+        // master.
         let pause = 1 + link.chance.below(20);
         link.say(&[format!("DQ.POP nobody BLOCK {pause}")]);
     }

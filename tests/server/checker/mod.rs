@@ -78,7 +78,8 @@ const RATE: Rate = Rate { most: 50, period: 60 };
 /// A deduplication window that is longer than a run, in ms.
 const WINDOW: u64 = 600_000_000;
 
-/// The settings of the queue, some of which are drawn, what they mean for its history, and where it forwards.
+/// The settings of the queue, some of which are drawn, their meaning for its history, and the target to which it
+/// forwards.
 fn settings(queue: Queue, chance: &mut Random) -> (String, History, Option<Target>) {
     let (mut history, mut target) = (History::default(), None);
     let more = match queue {

@@ -20,7 +20,7 @@ const GROUPS: [&str; 8] = ["g0", "g1", "g2", "g3", "g4", "g5", "g6", "g7"];
 /// The distance of the due times that messages of groups share, in ms.
 const TICK: i64 = 50;
 
-/// What a producer does beside pushing.
+/// What a producer does besides pushing.
 #[derive(Clone, Copy, Debug)]
 pub struct Habits {
     /// It waits for a replica after each push.
@@ -72,7 +72,7 @@ impl<'a> Producer<'a> {
         self.own.len().checked_sub(from_the_end).map(|place| self.own[place].clone())
     }
 
-    /// Pushes again what this producer named at any time before. Most of these messages are gone.
+    /// Pushes a message again that this producer has named before. Most of these messages are gone.
     fn repeat(&mut self) {
         let id = self.link.chance.one_of(&self.own).clone();
         if sequence(&id).is_none() {

@@ -41,7 +41,7 @@ pub fn declare(mut link: Link<'_>, boot: &Barrier, goes_on: bool) -> Done {
         if !goes_on || link.stage.over() {
             return done;
         }
-        // Nobody pushes there: this only waits.
+        // Nobody pushes to this queue, so the pop only waits.
         link.say(&["DQ.POP nobody BLOCK 20"]);
     }
 }

@@ -81,12 +81,12 @@ fn changed(name: &str, changes: &[(&str, &str)]) -> String {
     text
 }
 
-/// The command that runs an example; None if its language or its client cannot be had here.
+/// The command that runs an example; `None` if its language or its client is not available here.
 fn prepare(name: &str, text: &str) -> Option<Vec<PathBuf>> {
     let write = |folder: &Path| {
         let script = folder.join("examples").join(name);
         std::fs::create_dir_all(folder.join("examples")).expect("a folder");
-        // A run beside this one may be using it: a shell reads its script while it runs.
+        // A concurrent test run may be using it: a shell reads its script while it runs.
         if std::fs::read_to_string(&script).ok().as_deref() != Some(text) {
             std::fs::write(&script, text).expect("written");
         }
@@ -200,7 +200,7 @@ fn push(c: &mut Client, orders: std::ops::RangeInclusive<usize>) {
     }
 }
 
-/// How often work began, of all orders.
+/// How often work on an order began.
 fn begun(said: &str) -> usize {
     said.matches("closing order-").count()
 }
@@ -282,7 +282,7 @@ fn an_example_tells_its_work_that_the_lease_is_lost() {
         eventually("it works", || begun(&consumer.said()) == 1);
         c.ask(format!("DQ.CANCEL {QUEUE} m1"));
         eventually("the work knows", || consumer.said().contains("lease was lost"));
-        // What is done after its lease was lost is done too late, so the work was ended before.
+        // Work that is finished after its lease was lost is too late, so the consumer had stopped it before.
         assert!(!consumer.said().contains("too late"), "{}", consumer.said());
         eventually("all threads wait again", || waiting(&mut c) == CONCURRENCY);
         consumer.terminate();

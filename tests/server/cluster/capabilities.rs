@@ -1,4 +1,4 @@
-//! Slot migration of rate limits, deduplication windows and schedules: nothing is forgotten, lost or made twice.
+//! Slot migration of rate limits, deduplication windows and schedules: nothing is forgotten, lost or repeated.
 
 use super::slots::{move_slot, move_slot_at_once, slots_can_move_at_once, PATIENT_MS};
 use crate::support::{eventually, Client, Cluster, Reply};

@@ -4,7 +4,7 @@ use crate::support::{eventually, Cluster, Load, Reply, SAMPLES};
 
 /// A lease that outlives the test.
 const LONG_MS: u64 = 600_000;
-/// So long that no node is marked as failed, however slow the machine.
+/// Long enough that no node is marked as failed, however slow the machine.
 const PATIENT_MS: u32 = 60_000;
 
 #[test]

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// A way to move a slot from one node to another.
 type Move = fn(&Cluster, usize, usize, usize);
 
-/// Moves a queue with groups to and fro while two consumers work on it, who record the order of what they complete.
+/// Moves a queue with groups to and fro while two consumers work on it and record the order in which they complete
+/// messages.
 fn expect_order_to_hold(move_slot: Move) {
     const GROUPS: usize = 4;
     const MESSAGES: usize = 400;
@@ -35,7 +36,7 @@ fn expect_order_to_hold(move_slot: Move) {
                     for message in reply.items() {
                         let [_, payload, attempt, receipt] = message.items() else { panic!("a message: {message:?}") };
                         assert_eq!(attempt.int(), 1, "no message is delivered twice");
-                        // Before the ack: the next one of the group cannot be delivered yet.
+                        // This precedes the ack: the next one of the group cannot be delivered yet.
                         completed.lock().expect("a list").push(payload.text().parse::<usize>().expect("a number"));
                         assert_eq!(c.ask(&format!("DQ.ACK {key} {}", receipt.text())), Reply::Int(1));
                         done.fetch_add(1, Ordering::Relaxed);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// A lease that outlives the test.
 const LONG_MS: u64 = 600_000;
-/// So long that no node is marked as failed, however slow the machine.
+/// Long enough that no node is marked as failed, however slow the machine.
 pub(super) const PATIENT_MS: u32 = 60_000;
 
 /// Hands a slot from one node to another, key by key, as resharding tools do.
@@ -49,7 +49,7 @@ fn expect_to_follow(move_slot: impl Fn(&Cluster, usize, usize, usize)) {
         ["busy", "quiet", "dying", "idle", "absent"].map(|name| format!("{tag}{name}"));
     let mut owner = cluster.client(0);
     let cast = every_state(&mut owner, &quiet);
-    // Its timer has something to say to others, or to keep to itself, all the time.
+    // Its timer always has changes that it must replicate, or must not replicate.
     owner.create(format!("{dying} DEADLEN 0"));
     owner.push(format!("{idle} x DELAY 600000"));
     let digest = owner.digest(&quiet);
@@ -102,7 +102,7 @@ pub(super) fn slots_can_move_at_once() -> bool {
     can
 }
 
-/// Moves a queue whose messages die of time on their new node, where nobody touches it.
+/// Moves a queue whose messages become dead by time on the new node, where no command names it.
 fn expect_dead_dropped(move_slot: impl Fn(&Cluster, usize, usize, usize)) {
     let cluster = Cluster::of(2, PATIENT_MS);
     let (tag, slot) = cluster.tag_of(0);
@@ -119,7 +119,7 @@ fn expect_dead_dropped(move_slot: impl Fn(&Cluster, usize, usize, usize)) {
     assert_eq!(target.state(&key, "m2"), "dead");
 }
 
-/// Moves queues of which some message falls due at every moment before, while and after they move.
+/// Moves queues whose messages fall due at every moment before, during and after the move.
 fn expect_to_go_on_untouched(move_slot: impl Fn(&Cluster, usize, usize, usize)) {
     const QUEUES: usize = 300;
     let cluster = Cluster::of(2, PATIENT_MS);
@@ -210,7 +210,7 @@ fn during_a_move_each_queue_is_on_one_node() {
     target.ask("ASKING").ok();
     assert_eq!(target.reschedule(format!("{there} b DELAY 30")), 1);
     assert_eq!(waiting.served().id, "b");
-    // A client that is blocked there after the move stays blocked: it is at the right node.
+    // A client that blocks there after the move stays blocked, because it is at the right node.
     waiting.ask("ASKING").ok();
     waiting.wait_for_message(&made);
     target.until_blocked(1);
@@ -231,8 +231,8 @@ fn an_atomic_target_drops_surplus_dead_messages() {
     }
 }
 
-/// One who does all kinds of things to queues of its own, goes after them, and compares what is known of them there
-/// with what was known before. Counts the times.
+/// A client that changes queues of its own in all ways, follows them to their new node, and compares their content with
+/// that before the move. Returns the number of comparisons.
 fn compare_on_the_way(nodes: &mut [Client], keys: [&str; 2], seed: u64, stop: &AtomicBool, compared: &AtomicUsize) {
     let (mut random, mut at) = (Random::seeded(seed), 0);
     let digests = format!("DEBUG DIGEST-VALUE {}", keys.join(" "));
@@ -240,7 +240,7 @@ fn compare_on_the_way(nodes: &mut [Client], keys: [&str; 2], seed: u64, stop: &A
     while !stop.load(Ordering::Relaxed) {
         let line = any_command(&mut random, &keys);
         if line.contains("DEADLEN") {
-            // Dropping the dead changes the digest, at a time of its own.
+            // Dropping dead messages changes the digest at an unknown time.
             continue;
         }
         let c = &mut nodes[at];
@@ -295,7 +295,7 @@ fn an_atomic_move_under_every_command_keeps_each_queue() {
     }
 }
 
-/// Begins to move a slot, which goes on until `PREVENT-PAUSE` no longer holds the node that gives it away.
+/// Begins to move a slot. The migration lasts until `PREVENT-PAUSE` no longer holds the source node.
 fn begin_to_move(cluster: &Cluster, slot: usize, from: usize, to: usize) {
     let mut source = cluster.client(from);
     source.ask("DEBUG SLOTMIGRATION PREVENT-PAUSE 1").ok();
@@ -346,18 +346,18 @@ impl TwoImports {
         TwoImports { cluster, clock, held, other }
     }
 
-    /// Lets the other import come to its end. Then, by the target's clock, the leases of both messages end.
+    /// Lets the other import complete. Then, by the target's clock, the leases of both messages expire.
     fn complete_other(&self) {
         let (mut source, mut target) = (self.cluster.client(OTHER), self.cluster.client(TARGET));
         source.ask("DEBUG SLOTMIGRATION PREVENT-PAUSE 0").ok();
         eventually("one slot has moved", || state_of_migration(&mut source) == "success");
         assert_eq!(target.state(&self.other.1, "m"), "inflight");
         self.clock.set(2 * LONG_MS as i64);
-        // The other came first, and so its end was noticed before.
+        // The lease of the other queue's message came first, so its expiry was noticed first.
         eventually("the target drops what is its own", || target.counts(&self.other.1) == [0; 4]);
     }
 
-    /// Lets the import that was held come to its end too, after a change that the source made meanwhile.
+    /// Lets the import that was held complete too, after a change that the source made meanwhile.
     fn expect_message_kept(&self) {
         let (mut source, mut target) = (self.cluster.client(HOLDING), self.cluster.client(TARGET));
         let key = &self.held.1;

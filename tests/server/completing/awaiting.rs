@@ -2,7 +2,7 @@
 
 use crate::support::{eventually, in_both_protocols, Client, Protocol, Reply, Server};
 
-/// Runs a test with a client that waits, in RESP2 and in RESP3, and another one.
+/// Runs a test with a client that waits, in RESP2 and in RESP3, and another client.
 fn with_two(test: impl Fn(&mut Client, &mut Client)) {
     for protocol in [Protocol::Resp2, Protocol::Resp3] {
         let server = Server::start();

@@ -51,7 +51,7 @@ fn the_answer_comes_in_the_step_of_the_ack() {
     waiting.send("DQ.AWAIT q m BLOCK 0");
     c.until_blocked(1);
     c.pop("q");
-    // The purge follows the ack in one pipeline, and comes too late to take the message away.
+    // The purge follows the ack in one pipeline, and comes too late to remove the message.
     c.send("DQ.ACK q m");
     c.send("DQ.PURGE q");
     assert_eq!((c.receive(), c.receive()), (Reply::Int(1), Reply::Int(1)));
@@ -103,7 +103,7 @@ fn a_user_who_may_not_read_the_key_may_not_wait() {
     let rechecks = c.info("server", "redis_version").as_str() >= "7.2";
     c.ask("ACL SETUSER reader resetkeys ~other").ok();
     c.pop("q NOACK");
-    // Redis 7.0 checks the permissions of a blocked client no second time.
+    // Redis 7.0 does not check the permissions of a blocked client again.
     let reply = waiting.receive();
     match reply {
         Reply::Error(text) => assert!(rechecks && text.starts_with("NOPERM"), "{text}"),

@@ -94,7 +94,7 @@ fn consumers_that_fail_lose_nothing() {
         for message in c.pop("q COUNT 20 BLOCK 20 LEASE 200") {
             let number: usize = message.id[1..].parse().expect("a number");
             match (message.attempt, number % 5) {
-                (1, 0) => (), // It is forgotten: its lease must bring it back.
+                (1, 0) => (), // It is abandoned: it must return when its lease expires.
                 (1, 1) => drop(c.ask(format!("DQ.NACK q {} DELAY 5", message.receipt()))),
                 _ => {
                     if c.ack(format!("q {}", message.receipt())) == 1 {

@@ -57,7 +57,8 @@ fn no_state_is_told_before_its_time() {
     let mut c = server.client();
     c.push("q x ID m DELAY 100");
     let due = c.get("q", "m").int("due");
-    // What is read as ready was read at or after its due time, and what is read as delayed before it.
+    // A message that reads as ready was read at or after its due time, and one that reads as delayed was read before
+    // it.
     eventually("it is ready", || {
         let before = c.now();
         let state = c.state("q", "m");
@@ -221,7 +222,7 @@ fn an_ack_of_many_counts_those_it_removed() {
     }
     let popped = c.pop("q COUNT 3");
     let (a, b) = (popped[0].receipt(), popped[1].receipt());
-    // a by its receipt, twice; b both ways; c by its id; d was not delivered; the rest was never there.
+    // `a` by its receipt, twice; `b` both ways; `c` by its id; `d` was not delivered; the rest never existed.
     assert_eq!(c.ack(format!("q {a} {a} {b} b c d nobody nobody#1")), 3);
     assert_eq!((c.len("q"), c.about("q").int("acked")), (1, 3));
     assert_eq!(c.state("q", "d"), "ready");

@@ -111,7 +111,7 @@ fn a_message_cancelled_in_flight_makes_its_receipt_stale() {
         c.push(format!("q x ID m{round}"));
         holder.wait_for_message("q");
         let receipt = holder.served().receipt().to_owned();
-        // Both at the same time: whichever is first, the message is delivered once.
+        // Both are sent at the same time: whichever comes first, the message is delivered once.
         holder.send(format!("DQ.ACK q {receipt}"));
         c.send(format!("DQ.CANCEL q m{round}"));
         let (acked, cancelled) = (holder.receive().int(), c.receive());
@@ -244,7 +244,7 @@ fn what_makes_no_message_ready_wakes_nobody() {
     assert_eq!(clients[0].served().id, "d");
 }
 
-/// What can happen to a key while clients wait for it. Afterwards no queue stands there, or an empty one.
+/// What can happen to a key while clients wait for it. Afterwards it holds no queue, or an empty one.
 const UPHEAVALS: [(&str, &[&str]); 10] = [
     ("deleted", &["DEL q"]),
     ("deleted and made again", &["DEL q", "DQ.CREATE q", "DEL q", "DQ.CREATE q"]),
@@ -273,7 +273,7 @@ fn whatever_happens_to_the_key_every_blocked_client_is_served() {
             assert!(!matches!(other.ask(line), Reply::Error(_)), "{upheaval}: {line}");
         }
         c.until_blocked(CLIENTS + 1);
-        // Half of them at once, half as they fall due.
+        // Half of them are due at once, the others later.
         for n in 0..=CLIENTS {
             c.push(format!("q x ID m{n} DELAY {}", n % 2 * 20));
         }

@@ -12,7 +12,7 @@ fn two_blocked(server: &Server) -> (Client, Client, Client) {
     (first, second, c)
 }
 
-/// Waits until the message is due and its delivery was tried a few times.
+/// Waits until the message is due and its delivery has been tried a few times.
 fn until_refused(c: &mut Client) {
     eventually("the message is due", || c.len("q ready") == 1);
     let runs = |c: &mut Client| c.info("dq", "dq_timer_runs").parse::<u64>().expect("a number");

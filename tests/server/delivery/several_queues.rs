@@ -445,7 +445,7 @@ fn a_queue_from_elsewhere_serves_a_blocked_mpop() {
             c.ask("SELECT 2").ok();
             c.push(format!("from x ID m DELAY {delay}"));
             let due = c.get("from", "m").int("due");
-            // Seen from the waiting client's database, it is there from one moment to the next.
+            // For the waiting client's database, the queue appears without any command there.
             c.multi(&["MOVE from 0", "SELECT 0", lines[0], lines[1]]);
             assert_eq!(waiting.served_from_any().1.id, "m", "{lines:?}");
             c.until_after(due - 1);

@@ -144,7 +144,7 @@ fn a_key_of_another_type_is_not_waited_for() {
     assert_eq!(c.ask("DQ.POP q BLOCK 0").error(), wrong);
 }
 
-/// The ways in which a queue made elsewhere (key `from`, or database 1) comes to stand under the name `q`.
+/// The ways in which a queue made elsewhere (key `from`, or database 1) gets the name `q`.
 const ARRIVALS: [(&str, &[&str]); 6] = [
     ("RENAME", &["RENAME from q"]),
     ("COPY", &["COPY from q"]),

@@ -11,11 +11,11 @@ const WORKERS: usize = 3;
 /// What one connection knows for certain when the server is gone.
 #[derive(Default)]
 struct Known {
-    /// Pushes whose id came back.
+    /// Pushes whose reply had the id.
     pushed: Vec<String>,
-    /// Acks that were said; the server may have done the last of them or not.
+    /// Acks that were sent; the server may have executed the last of them or not.
     ack_said: Vec<String>,
-    /// Acks whose 1 came back.
+    /// Acks whose reply was 1.
     acked: Vec<String>,
 }
 
@@ -79,7 +79,7 @@ fn a_kill_loses_nothing_answered_and_returns_nothing_completed() {
         }
         crate::support::eventually("work is going on", || done.load(Ordering::Relaxed) > 600);
         if round == 1 {
-            // The next crash comes around a rewrite of the AOF.
+            // The next crash comes close to a rewrite of the AOF.
             server.client().ask("BGREWRITEAOF");
         }
         server.kill9();

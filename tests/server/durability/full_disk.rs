@@ -8,7 +8,7 @@ use std::process::Command;
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// None where this user may not mount one.
+    /// Returns `None` if this user may not mount one.
     fn mount(name: &str) -> Option<SmallDisk> {
         let path = std::env::temp_dir().join(format!("dq-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&path).expect("a folder");
@@ -51,7 +51,7 @@ fn work_goes_on_when_a_full_disk_has_room_again() {
         false
     });
     assert!(refusal.starts_with("MISCONF"), "{refusal}");
-    // Looking works, changing does not, and leaves everything as it was.
+    // Reads work; writes are refused and change nothing.
     let digest = c.digest("q");
     assert!(c.ask("DQ.POP q").is_error());
     assert!(c.ask("DQ.PURGE q").is_error());

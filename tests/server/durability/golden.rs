@@ -24,7 +24,7 @@ fn digest(folder: &str) -> String {
     std::fs::read_to_string(golden(folder, DIGEST)).expect("a golden digest").trim().to_owned()
 }
 
-/// The folders of all versions and releases, after the golden files were written anew if that is asked for.
+/// The folders of all versions and releases. Writes the golden files again first if `DQ_BLESS` is set.
 fn folders() -> Vec<String> {
     bless();
     let folders = std::fs::read_dir(golden("", "")).unwrap();
@@ -33,7 +33,7 @@ fn folders() -> Vec<String> {
     names
 }
 
-/// Writes the golden files again, if that is asked for. Once for all tests of this file.
+/// Writes the golden files again if `DQ_BLESS` is set. Does so once for all tests of this file.
 fn bless() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
@@ -72,7 +72,7 @@ fn an_aof_of_each_version_replays_to_its_digest() {
     for folder in folders() {
         let mut server = Server::with_aof(&[]);
         server.kill9();
-        // An AOF of a server before 7.0: it is taken over as the base file.
+        // Servers take an AOF of a version before 7.0 as the base file.
         std::fs::remove_dir_all(server.dir().join("appendonlydir")).unwrap();
         std::fs::copy(golden(&folder, AOF), server.dir().join("appendonly.aof")).unwrap();
         server.boot();

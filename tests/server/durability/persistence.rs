@@ -2,7 +2,7 @@
 
 use crate::support::{eventually, every_command, every_state, known_of_every_command, Client, Server};
 
-/// Waits until a rewrite of the AOF is done, and done well.
+/// Waits until a rewrite of the AOF has succeeded.
 fn rewrite_aof(c: &mut Client) {
     eventually("no rewrite runs", || c.info("persistence", "aof_rewrite_in_progress") == "0");
     c.ask("BGREWRITEAOF");
@@ -10,11 +10,11 @@ fn rewrite_aof(c: &mut Client) {
     assert_eq!(c.info("persistence", "aof_last_bgrewrite_status"), "ok");
 }
 
-/// Fills a queue, takes `way` through a stop and a start, and checks that nothing is different.
+/// Fills a queue, restarts the server in the given way, and checks that nothing is different.
 fn expect_survival(mut server: Server, totals_too: bool, way: impl FnOnce(&mut Server)) {
     let mut c = server.client();
     let cast = every_state(&mut c, "q");
-    // A queue that is empty has settings and ids to keep.
+    // An empty queue has settings and ids that must survive.
     c.configure("dq.default-lease", 4321);
     c.push("empty x");
     c.pop_one("empty NOACK");
@@ -167,7 +167,7 @@ fn the_timer_finds_by_itself_what_was_loaded() {
         let extend = format!("DQ.EXTEND a {id} LEASE 1000");
         c.at_once(["DQ.PUSH a x ID m DELAY 1000", "DQ.PUSH b x ID m DELAY 1000", "MOVE b 3", &extend]);
         way(&mut server);
-        // Nobody names a key: the counts of the whole server follow all the same.
+        // No command names a key, and the counts of the whole server still change.
         let mut c = server.client();
         let counts = |c: &mut Client| ["dq_delayed", "dq_ready", "dq_inflight"].map(|field| c.info("dq", field));
         eventually("time goes on", || counts(&mut c) == ["0", "3", "2"]);

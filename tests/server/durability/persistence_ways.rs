@@ -4,12 +4,13 @@ use crate::support::{any_command, history, Client, Random, Reply, Server};
 
 const KEYS: [&str; 3] = ["a", "b", "c"];
 
-/// So many commands at random.
+/// Sends a number of random commands.
 fn go_on(c: &mut Client, random: &mut Random, commands: usize) {
     history::go_on(c, random, commands, |random| any_command(random, &KEYS));
 }
 
-/// The digests of all queues. None drops its dead by itself meanwhile: that would be a decision, and change them.
+/// The digests of all queues. No queue drops its dead messages by itself: that would be a decision, and change its
+/// digest.
 fn digests(c: &mut Client) -> Reply {
     for key in KEYS {
         c.ask(format!("DQ.ALTER {key} DEADLEN -1"));

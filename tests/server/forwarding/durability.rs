@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
-/// Pushes until the server is gone. Returns the ids that came back.
+/// Pushes until the server is gone. Returns the ids in its replies.
 fn produce(mut c: Client, writer: usize, round: usize, done: &AtomicUsize) -> Vec<String> {
     let mut pushed = Vec::new();
     for n in 0.. {

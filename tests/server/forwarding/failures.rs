@@ -47,7 +47,7 @@ fn messages_wait_while_the_target_has_another_type() {
 #[test]
 fn messages_wait_while_memory_is_low() {
     let server = Server::start();
-    // A resume is accepted although memory is low.
+    // A resume is accepted even if memory is low.
     kept_while(&server, &["CONFIG SET maxmemory 1"], "OOM", |c| c.configure("maxmemory", 0));
 }
 

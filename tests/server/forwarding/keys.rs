@@ -1,4 +1,4 @@
-//! The target is a key of the queue's own database, wherever the queue goes.
+//! The target is a key of the queue's own database, even after the queue was moved.
 
 use super::{elements, error_of, ids, until_forwarded};
 use crate::support::{eventually, Reply, Server};
@@ -99,8 +99,8 @@ fn a_deleted_queue_forwards_nothing() {
     assert_eq!(c.ask("EXISTS l"), Reply::Int(0));
 }
 
-/// Returns how many milliseconds after its due time a queue forwards, on a fresh server, if the queue goes elsewhere
-/// without a later command on it.
+/// Returns how many milliseconds after its due time a queue forwards, on a fresh server, if the queue is moved without
+/// a later command on it.
 fn lateness_after(way: &[&str]) -> i64 {
     let server = Server::start();
     let mut c = server.client();

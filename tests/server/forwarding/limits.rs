@@ -1,4 +1,4 @@
-//! What holds forwarding back, what sets it going, and what consumers of the queue itself see of it.
+//! What delays forwarding, what starts it, and what consumers of the queue itself see of it.
 
 use super::{elements, ids, until_forwarded};
 use crate::support::{eventually, in_both_protocols, Client, Server};

@@ -1,4 +1,4 @@
-//! Forwarding: the server hands on what falls due to a stream, a list or a channel.
+//! Forwarding: the server writes due messages to a stream, a list or a channel.
 
 mod access;
 mod durability;
@@ -25,13 +25,13 @@ fn elements(c: &mut Client, list: &str) -> Vec<String> {
     c.ask(format!("LRANGE {list} 0 -1")).items().iter().map(|element| element.text()).collect()
 }
 
-/// Waits until a queue has forwarded so many messages.
+/// Waits until a queue has forwarded this many messages.
 #[track_caller]
 fn until_forwarded(c: &mut Client, queue: &str, count: i64) {
     eventually("they are forwarded", || c.about(queue).int("forwarded") == count);
 }
 
-/// The error of a queue that cannot forward; waits for one.
+/// Waits until a queue cannot forward, and returns its error.
 fn error_of(c: &mut Client, queue: &str) -> String {
     eventually("it cannot forward", || !c.about(queue).get("forward-error").is_null());
     c.about(queue).text("forward-error")

@@ -1,4 +1,4 @@
-//! Each kind of target gets what falls due, in order, with what its consumers need.
+//! Each kind of target gets due messages, in order, in the form that its consumers need.
 
 use super::{elements, entries, ids, until_forwarded};
 use crate::support::{in_both_protocols, late_ms, Protocol, Reply, Server};
@@ -217,7 +217,7 @@ fn many_due_at_once_are_forwarded_in_portions() {
         let words: Vec<String> = (start..start + 1_000).map(|n| n.to_string()).collect();
         c.push_many(format!("q 1000 {}", words.join(" ")));
     }
-    // Another client asks all the time, and does not depend on when it gets to run.
+    // Another client sends commands all the time, and does not depend on when it gets to run.
     let lines = ["DQ.RESUME q"].into_iter().chain(["XLEN s"; 10_000]).collect::<Vec<_>>();
     let seen: Vec<i64> = c.replies_to(&lines)[1..].iter().map(Reply::int).collect();
     until_forwarded(&mut c, "q", MANY);

@@ -1,4 +1,4 @@
-//! Delivery of messages that have a group: so many of each at a time, and in order.
+//! Delivery of messages that have a group: a limited number of each group at a time, and in order.
 
 use crate::support::{eventually, in_both_protocols, Client, Reply, Server};
 
@@ -155,14 +155,14 @@ fn a_blocked_client_is_served_when_a_group_is_released() {
         assert!(!c.ask(release).is_error(), "{how}");
         assert_eq!(waiter.served().id, "a2", "{how}");
     }
-    // What time does: the last lease of a message ends.
+    // The last lease of a message expires.
     c.purge("q");
     c.push("q x ID a1 GROUP a RETRIES 0");
     push_each(&mut c, &["a2"]);
     c.pop_one("q LEASE 50");
     waiter.wait_for_message("q");
     assert_eq!(waiter.served().id, "a2", "death by time");
-    // More room.
+    // The group has room for more.
     push_each(&mut c, &["a3"]);
     waiter.wait_for_any(&["other", "q"]);
     c.until_blocked(1);

@@ -1,4 +1,4 @@
-//! GROUPORDER turn: groups are served in turn, whoever has more messages.
+//! GROUPORDER turn: groups are served in turn, however many messages each has.
 
 use super::delivering::push_each;
 use crate::support::{in_both_protocols, Clock, Server};

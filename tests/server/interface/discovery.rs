@@ -38,7 +38,7 @@ fn every_command_is_documented() {
             assert!(docs.text(field).len() > 3, "{name}: {field}");
         }
         assert!(docs.text("since").starts_with("0."), "{name}");
-        // The keys come first, or right behind their number.
+        // The keys come first, or directly after their number.
         let place = usize::from(name == "dq.mpop");
         let key = docs.get("arguments").items()[place].fields();
         assert_eq!((key.text("name"), key.text("type")), ("key".into(), "key".into()), "{name}");
@@ -164,7 +164,7 @@ fn a_caching_client_is_invalidated_by_changes_only() {
             cache.ask("CLIENT TRACKING ON").ok();
             cache.ask(look);
             assert!(!matches!(c.ask(line), Reply::Error(_)) || !changes, "{line}");
-            // What was invalidated is said before the answer to whatever the client asks next.
+            // An invalidation arrives before the reply to the client's next command.
             let mut invalidated = false;
             cache.send("PING");
             loop {

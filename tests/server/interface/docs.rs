@@ -19,7 +19,7 @@ const HEADINGS: [&str; 10] = [
     "## Example",
 ];
 
-/// The effects that any write may bring about besides its own: dead and done messages that are too many are dropped.
+/// The effects that any write may cause besides its own: the dead and done messages above the limits are dropped.
 const DROPS: [char; 2] = ['x', 'w'];
 
 /// What the server says of a command.
@@ -62,7 +62,7 @@ fn a_page_says_of_its_command_what_the_server_says() {
         assert_eq!(page.section("Complexity"), docs.text("complexity") + ".", "{}", page.name);
         let info = c.ask(format!("COMMAND INFO {}", page.name));
         let arity = info.items()[0].items()[1].int();
-        // The value of an option does not count: where it is missing, the error shall name the option.
+        // The value of an option does not count: if it is missing, the error must name the option.
         let required = page.required();
         let options = required.iter().skip(1).filter(|word| is_token(word)).count();
         assert_eq!((required.len() - options) as u64, arity.unsigned_abs(), "{}: {required:?}", page.name);
@@ -166,10 +166,10 @@ fn call(page: &Page, replaced: &str, value: &str, option: &str) -> String {
     format!("{} {option}", words.join(" "))
 }
 
-/// The options that are part of another one, and what stands before them.
+/// The options that are part of another one, and the words before them.
 const OPTIONS_OF_OPTIONS: [(&str, &str); 2] = [("JITTER", "BACKOFF 1 1"), ("TRIM", "FORWARD STREAM s")];
 
-/// A call in which `value` is given for what a row describes.
+/// A call that gives `value` to the option or argument of a row.
 fn call_with(page: &Page, row: &OptionRow, value: &str) -> String {
     let Some(token) = row.token() else { return call(page, &row.usage, value, "") };
     let all = row.range_text.contains("each");
@@ -179,7 +179,7 @@ fn call_with(page: &Page, row: &OptionRow, value: &str) -> String {
     call(page, "", "", &option.join(" "))
 }
 
-/// The error of a call, where there is one. In a transaction, so that nothing waits, and on a queue that is new.
+/// The error of a call, if it has one. It runs in a transaction, so that nothing waits, and on a new queue.
 fn error_of(c: &mut Client, line: &str) -> Option<String> {
     c.ask("FLUSHALL").ok();
     match &c.multi(&[line])[0] {
@@ -286,7 +286,7 @@ fn all_pages() -> Vec<PathBuf> {
     folders.iter().flat_map(|folder| markdown_files(folder)).collect()
 }
 
-/// Where the links of a document lead, but for those to other sites.
+/// The targets of the links of a document, except those to other sites.
 fn links(text: &str) -> Vec<String> {
     let targets = prose(text).flat_map(|line| line.split("](").skip(1)).filter_map(|after| after.split(')').next());
     targets.filter(|target| !target.contains("://")).map(str::to_owned).collect()

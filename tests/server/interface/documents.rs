@@ -70,7 +70,7 @@ fn a_wrong_reply_in_a_session_is_found() {
     for reply in wrong {
         assert!(is_refused(&mut c, &format!("{push}{reply}")), "{reply:?}");
     }
-    // What varies from run to run must still have its form.
+    // Values that vary from run to run must still have the right form.
     let get = "127.0.0.1:6379> DQ.INFO q\n1) \"delayed\"\n2) (integer) 0\n...\n";
     assert!(is_refused(&mut c, get), "redis-cli aligns the numbers");
 }

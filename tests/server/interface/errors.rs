@@ -4,11 +4,11 @@ use crate::support::{every_state, in_both_protocols, Reply, Server, SAMPLES};
 
 /// What an error must say.
 enum Says {
-    /// This and nothing else.
+    /// Exactly this text.
     Exactly(&'static str),
-    /// This, and more that the contract leaves open.
+    /// This text, followed by more that the contract leaves open.
     Starts(&'static str),
-    /// The option, and the range from and to.
+    /// The option, and both ends of the range.
     Range(&'static str, &'static str, &'static str),
 }
 use Says::{Exactly, Range, Starts};
@@ -21,9 +21,9 @@ const EARLIEST: &str = "100000000000";
 const MOST: &str = "2147483647";
 const LARGEST: &str = "9007199254740991";
 
-/// Every error that a wrong word makes, on a queue `q` that holds a message `held` in flight.
+/// Every error that a wrong word causes, on a queue `q` that holds a message `held` in flight.
 const TABLE: &[(&str, Says)] = &[
-    // Too few words, too many.
+    // Too few words, or too many.
     ("DQ.PUSH", ARITY),
     ("DQ.PUSH q", ARITY),
     ("DQ.POP", ARITY),
@@ -94,7 +94,7 @@ const TABLE: &[(&str, Says)] = &[
     ("DQ.SCHEDULE q a#1 x EVERY 5", Starts("ERR ID must be")),
     ("DQ.SCAN q 0 RECURRING RECURRING", SYNTAX),
     ("DQ.SCAN q 0 SEQUENCE SEQUENCE", SYNTAX),
-    // A state that is none, or where none is expected.
+    // A word that is not a state, or a state where none is expected.
     ("DQ.PURGE q sleeping", Starts("ERR ")),
     ("DQ.PURGE q dead sleeping", Starts("ERR ")),
     ("DQ.PEEK q sleeping", Starts("ERR ")),
@@ -115,7 +115,7 @@ const TABLE: &[(&str, Says)] = &[
     ("DQ.REDRIVE q IDS 3 a b", SYNTAX),
     ("DQ.REDRIVE q IDS 1 a b", SYNTAX),
     ("DQ.REDRIVE q IDS 1", SYNTAX),
-    // An option that is none, twice, or without its value.
+    // An option that does not exist, is given twice, or has no value.
     ("DQ.PUSH q x BOGUS", SYNTAX),
     ("DQ.PUSH q x DELAY 1 more", SYNTAX),
     ("DQ.PUSH q x DELAY", SYNTAX),
@@ -231,7 +231,7 @@ const TABLE: &[(&str, Says)] = &[
     ("DQ.ALTER q LEASE 1 LEASE 1", SYNTAX),
     ("DQ.ALTER q DEADLEN 0 DEADLEN 0", SYNTAX),
     ("DQ.ALTER q PRIORITY 1", SYNTAX),
-    // A number that is none, or is out of range.
+    // A number that is malformed or out of range.
     ("DQ.PUSH q x DELAY -1", Exactly("ERR DELAY must be a whole number of milliseconds from 0 to 4398046511103")),
     ("DQ.PUSH q x delay 1.5", Exactly("ERR DELAY must be a whole number of milliseconds from 0 to 4398046511103")),
     ("DQ.NACK q held DELAY x", Exactly("ERR DELAY must be a whole number of milliseconds from 0 to 4398046511103")),
@@ -327,7 +327,7 @@ const TABLE: &[(&str, Says)] = &[
     ("DQ.PUSH q x AT 99999999999", Exactly("ERR AT is Unix time in milliseconds; 99999999999 looks like seconds")),
     ("DQ.MPUSH q 1 x AT 1763700000", Exactly("ERR AT is Unix time in milliseconds; 1763700000 looks like seconds")),
     ("DQ.RESCHEDULE q later AT 5", Exactly("ERR AT is Unix time in milliseconds; 5 looks like seconds")),
-    // What came with the second set of commands and options.
+    // Commands and options that were added later.
     ("DQ.BURY q", ARITY),
     ("DQ.BURY q held ERROR", Exactly("ERR syntax error, ERROR needs a value")),
     ("DQ.BURY q held ERROR a ERROR b", Exactly("ERR syntax error, ERROR is given twice")),

@@ -50,7 +50,7 @@ fn a_bad_setting_is_refused_with_its_name() {
         let log = log_of_a_failed_start(&["--loadmodule", &path, "--dq.default-lease", value]);
         assert!(log.contains("dq.default-lease"), "{value}: {log}");
     }
-    // Redis 7.0 does not say which setting it is that nobody knows.
+    // Redis 7.0 does not name the setting that it does not know.
     let log = log_of_a_failed_start(&["--loadmodule", &path, "--dq.default-leas", "5"]);
     assert!(log.contains("Module Configuration detected without loadmodule directive"), "{log}");
 }

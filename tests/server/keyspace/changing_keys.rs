@@ -8,7 +8,7 @@ use crate::support::{eventually, Client, Reply, Server};
 /// A lease that outlives the test.
 const LONG_MS: i64 = 600_000;
 
-/// A server, its replica, and one who says commands.
+/// A server, its replica, and a client that sends commands.
 struct Stage {
     server: Server,
     replica: Server,
@@ -23,7 +23,7 @@ impl Stage {
         Stage { server, replica, c }
     }
 
-    /// Says lines that must be accepted.
+    /// Sends commands that must be accepted.
     #[track_caller]
     fn say(&mut self, lines: &[&str]) {
         for line in lines {
@@ -32,7 +32,7 @@ impl Stage {
         }
     }
 
-    /// One who waits for `q`, and one who waits for several, behind the first.
+    /// A client that waits for `q`, and behind it one that waits for several queues.
     fn waiting(&mut self, db: &str) -> [Client; 2] {
         let mut waiting = [self.server.client(), self.server.client()];
         for (n, client) in waiting.iter_mut().enumerate() {
@@ -47,7 +47,7 @@ impl Stage {
         waiting
     }
 
-    /// Checks that the replica comes to hold the same under `q`, and makes room for the next way.
+    /// Checks that the replica's `q` becomes equal, and clears the stage for the next way.
     #[track_caller]
     fn expect_followed(&mut self, way: &str) {
         let mut r = self.replica.client();
@@ -58,8 +58,8 @@ impl Stage {
     }
 }
 
-/// Makes a queue `q` that delivers nothing yet but would soon: by a lease's end and a due time. The lease's receipt,
-/// and the instant by which all of that would have come.
+/// Makes a queue `q` that would deliver soon: a lease expires and a message falls due. Returns the receipt of the
+/// lease, and the instant by which both have happened.
 fn about_to_deliver(c: &mut Client) -> (String, i64) {
     c.push("q x ID held");
     let receipt = c.pop_one(format!("q LEASE {LONG_MS}")).receipt().to_owned();
@@ -68,7 +68,7 @@ fn about_to_deliver(c: &mut Client) -> (String, i64) {
     (receipt, by)
 }
 
-/// Ways to be rid of a queue. Some keep it, elsewhere.
+/// Ways to remove a queue from `q`. Some keep it elsewhere.
 const WAYS_TO_GO: [(&str, &[&str]); 15] = [
     ("DEL", &["DEL q"]),
     ("UNLINK", &["UNLINK q"]),
@@ -97,12 +97,12 @@ fn nothing_of_a_deleted_queue_comes_back() {
         stage.say(lines);
         let c = &mut stage.c;
         eventually(&format!("{way}: it is gone"), || c.ask("EXISTS q") == Reply::Int(0));
-        // Its times come, and are nobody's.
+        // Its times pass, and no queue is left to notice.
         c.until_after(by + 30);
         assert_eq!(c.ask("EXISTS q"), Reply::Int(0), "{way}");
         c.until_blocked(2);
         assert_eq!(c.ack(format!("q {receipt}")), 0, "{way}");
-        // Another of that name is another: not paused, its ids are free, its receipts its own.
+        // A new queue of that name is independent: it is not paused, its ids are free, and its receipts are its own.
         let due = c.now() + 40;
         assert_eq!(c.push(format!("q x ID held AT {due}")), "held");
         let message = waiting[0].served();
@@ -135,7 +135,7 @@ const WAYS_TO_REPLACE: [(&str, &[&str]); 7] = [
 fn a_queue_that_replaces_another_serves_its_blocked_clients() {
     let mut stage = Stage::new();
     for (way, lines) in WAYS_TO_REPLACE {
-        // The other queue is as far as the one whose place it takes, and a little later.
+        // The other queue is in the same state as the one that it replaces, with slightly later times.
         about_to_deliver(&mut stage.c);
         stage.say(&["RENAME q other", "DQ.ACK other held", "DQ.CANCEL other late"]);
         stage.c.push("other x ID lent");
@@ -180,7 +180,7 @@ fn a_moved_queue_serves_clients_blocked_on_its_new_name() {
     let mut stage = Stage::new();
     for (way, lines, db) in WAYS_TO_MOVE {
         let mut waiting = stage.waiting(db);
-        // Under another name: it must serve nobody before it goes.
+        // It has another name, so that it serves nobody before it moves.
         let c = &mut stage.c;
         c.push("made x ID lent");
         let held = c.pop_one(format!("made LEASE {LONG_MS}"));

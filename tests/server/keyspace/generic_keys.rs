@@ -66,7 +66,7 @@ fn an_expiry_outlives_what_happens_in_the_queue() {
     assert!(c.ask("TTL q").int() > 0);
 }
 
-/// Says the lines, then checks that the queue goes on under `key`.
+/// Sends the lines, then checks that the queue continues to work under `key`.
 fn expect_moved(lines: &[&str], key: &str) {
     let server = Server::start();
     let mut c = server.client();

@@ -2,7 +2,7 @@
 
 use crate::support::{eventually, in_both_protocols, Client, Reply, Server};
 
-/// What every command but a push answers where there is no queue.
+/// What every command except a push replies if there is no queue.
 fn expect_answers_of_nothing(c: &mut Client, key: &str) {
     let (null, null_array) = (c.null(), c.null_array());
     let (two_nulls, nothing) = (Reply::Array(vec![null.clone(), null.clone()]), Reply::Array(vec![]));

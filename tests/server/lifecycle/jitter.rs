@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 const MESSAGES: usize = 60;
 
-/// Nacks many messages of a new queue at one instant; how long each of them waits.
+/// Nacks many messages of a new queue at one instant. Returns how long each of them waits.
 fn waits(c: &mut Client, settings: &str) -> Vec<i64> {
     c.ask("DEL q");
     c.create(format!("q {settings}"));
@@ -26,7 +26,7 @@ fn waits(c: &mut Client, settings: &str) -> Vec<i64> {
 fn jitter_shortens_a_backoff_by_its_share_at_most() {
     let server = Server::start();
     let mut c = server.client();
-    // What passes between the look at the clock and the nacks themselves.
+    // The time that may pass between the look at the clock and the nacks.
     let slack = 0..=5_000;
     for (jitter, shortest) in [(0, 600_000), (40, 360_000), (100, 0)] {
         let waits = waits(&mut c, &format!("BACKOFF 600000 600000 JITTER {jitter}"));

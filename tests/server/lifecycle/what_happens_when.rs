@@ -18,7 +18,7 @@ enum Start {
     Rejected,
     /// Dead because its last lease ran out.
     Spent,
-    /// Dead because its time to live ended as it waited.
+    /// Dead because its time to live ended while it waited.
     Expired,
     Absent,
 }
@@ -43,8 +43,8 @@ use Answer::*;
 /// The error of a push whose id belongs to a dead message.
 const DEAD_ID: &str = "DEADID message m is dead: REPLACE it, or DQ.REDRIVE or DQ.CANCEL it first";
 
-/// A cell: from where, by what (`{r}` is the receipt of the last delivery), the answer, where it stands then, and how
-/// many acks of that receipt count after it.
+/// A cell of the table: the state before, the command (`{r}` is the receipt of the last delivery), the reply, the state
+/// after, and how many acks of that receipt then still count.
 type Cell = (Start, &'static str, Answer, &'static str, i64);
 
 const TABLE: &[Cell] = &[
@@ -265,7 +265,7 @@ impl Answer {
                 reply.is_null()
                     || matches!(reply, Reply::Array(items) if matches!(items.as_slice(), [one] if one.is_null()))
             }
-            // A script appends where the error was raised.
+            // A script appends the place where the error was raised.
             Refused(text) => matches!(reply, Reply::Error(error) if error.starts_with(text)),
             Ahead(ms) => matches!(reply, Reply::Int(instant) if now.contains(&(instant - ms))),
         }
@@ -327,7 +327,7 @@ fn in_a_script_too() {
     expect_table(Protocol::Resp3, IN_A_SCRIPT);
 }
 
-/// What time does: the commands before, all at one go, and where `m` stands when its time has come.
+/// A change that time makes: the commands before it, sent in one transaction, and the state of `m` after it.
 struct Event {
     commands: &'static [&'static str],
     /// The state at first
@@ -361,7 +361,7 @@ const BY_TIME: &[Event] = &[
     event(&["DQ.PUSH q x ID m RETRIES 1", POP], "inflight", "ready", None, 1),
     event(&["DQ.PUSH q x ID m RETRIES -1", POP], "inflight", "ready", None, 1),
     event(&["DQ.PUSH q x ID m RETRIES 0", POP], "inflight", "dead", Some("retries"), 1),
-    // Its time to live ends where it waits.
+    // Its time to live ends while it waits.
     event(&["DQ.PUSH q x ID m TTL 400"], "ready", "dead", Some("expired"), 0),
     event(&["DQ.PUSH q x ID m TTL 400", POP, "DQ.NACK q m DELAY 600000"], "delayed", "dead", Some("expired"), 0),
     event(&["DQ.PUSH q x ID m TTL 400", POP, "DQ.NACK q m DELAY 0"], "ready", "dead", Some("expired"), 0),
@@ -369,7 +369,7 @@ const BY_TIME: &[Event] = &[
     event(&["DQ.PUSH q x ID m TTL 300 RETRIES 5", POP], "inflight", "dead", Some("expired"), 1),
 ];
 
-/// Goes through what time does, looking in the way given.
+/// Checks all changes that time makes, reading the state in the given way.
 fn expect_by_time(protocol: Protocol, look: Way) {
     let server = Server::start();
     let mut c = server.client_with(protocol);
@@ -401,7 +401,7 @@ fn receipt_in(reply: &Reply) -> Option<String> {
     Some(message[3].text())
 }
 
-/// Checks that what was seen was seen at or after its time, by the server's clock.
+/// Checks that a change was seen at or after its time, by the server's clock.
 #[track_caller]
 fn expect_never_early(c: &mut Client, first: &Fields, last: &Fields) {
     let now = c.now();

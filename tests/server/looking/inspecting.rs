@@ -386,7 +386,7 @@ fn server_totals_are_the_sums_however_queues_come_and_go() {
     };
     for line in COMINGS_AND_GOINGS {
         assert!(!c.ask(line).is_error(), "{line}");
-        // What is freed in the background, and what time does, takes a moment.
+        // Changes by time and frees in the background take a moment.
         eventually(line, || told.map(|field| c.info("dq", &format!("dq_{field}"))) == sums(&mut c));
         assert_eq!(c.ask("WAIT 1 20000"), Reply::Int(1));
         eventually(line, || told.map(|field| r.info("dq", &format!("dq_{field}"))) == sums(&mut r));

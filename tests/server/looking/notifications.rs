@@ -2,7 +2,7 @@
 
 use crate::support::{eventually, Client, Reply, Server};
 
-/// Two connections: one that listens to the key `q`, and one that acts.
+/// Two connections: one that listens to the key `q`, and one that sends commands.
 fn listening(server: &Server) -> (Client, Client) {
     let (mut ear, mut c) = (server.client(), server.client());
     c.configure("notify-keyspace-events", "Kd");

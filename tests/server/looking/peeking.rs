@@ -72,7 +72,7 @@ fn ready_messages_are_shown_in_the_order_of_delivery() {
 fn delayed_messages_are_shown_by_their_due_time() {
     let server = Server::start();
     let mut c = server.client();
-    // Priority says who comes first among the ready, not who is ready first.
+    // Priority orders ready messages; it does not decide which is ready first.
     for (id, delay, priority) in
         [("c", 900_000, 127), ("a", 700_000, -128), ("d", 1_000_000, 5), ("b", 800_000, 0), ("e", 1_100_000, 127)]
     {
@@ -193,7 +193,7 @@ fn it_works_in_transactions_and_scripts() {
         assert_eq!(replies[4].items()[0].fields().text("state"), "inflight");
         let script = "redis.setresp(3) return redis.call('DQ.PEEK', KEYS[1], 'inflight')[1].map.id";
         assert_eq!(c.cmd(&["EVAL", script, "1", "q"]), Reply::bulk("a"), "a script that asks for maps gets them");
-        // Else a map is the flat array of RESP2 there.
+        // Otherwise a map is the flat array of RESP2 there.
         assert_eq!(c.script("DQ.PEEK q inflight").items()[0].fields().text("id"), "a");
     });
 }

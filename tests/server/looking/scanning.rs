@@ -3,7 +3,7 @@
 use crate::support::{eventually, every_state, in_both_protocols, Client, Fields, Protocol, Random, Reply, Server};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A whole round in which others act before each page; what was seen of each message, by id.
+/// Scans a queue once, and calls `act` before each page. Returns what was seen of each message, by id.
 #[track_caller]
 fn round(
     c: &mut Client,
@@ -127,7 +127,7 @@ fn who_stays_is_shown_whatever_the_others_do() {
         let server = Server::start();
         let mut c = server.client();
         let mut random = Random::seeded(count as u64);
-        // Those who stay, among those who will go: in between, before and after.
+        // The messages that stay are before, between and after those that will be removed.
         let number = count.max(10) * 30;
         c.pipeline((0..number).flat_map(|n| {
             [
@@ -138,7 +138,7 @@ fn who_stays_is_shown_whatever_the_others_do() {
         let work = |c: &mut Client, page: usize| {
             let n = random.below(number);
             match random.below(6) {
-                // Pushes end some time: a round over what grows as fast as it is read may never end.
+                // The pushes stop at some page: a scan of a queue that grows as fast as it is read may never end.
                 0 if page < 500 => drop(c.push_many("q 5 x x x x x PRIORITY 3")),
                 1 => drop(c.cancel(format!("q goes{n} goes{} goes{}", (n + 1) % number, (n + 2) % number))),
                 2 => drop(c.reschedule(format!("q goes{n} DELAY {}", n % 2 * 700_000))),
@@ -169,7 +169,7 @@ fn a_round_ends_while_as_much_comes_as_goes() {
         let mut c = server.client();
         c.pipeline((0..100).map(|n| format!("DQ.PUSH q x ID stays{n} DELAY 600000")));
         let mut pages = 0;
-        // As for every SCAN: what stays bounded in size is gone through in a bounded number of pages.
+        // As with every SCAN, a queue of bounded size is scanned in a bounded number of pages.
         let seen = round(&mut c, &format!("COUNT {count}"), count, |c, page| {
             pages = page;
             assert!(pages < 2_000, "COUNT {count}: the round runs after what is pushed, and never ends");
@@ -360,7 +360,7 @@ fn an_id_that_is_constantly_replaced_is_shown_once() {
             loop {
                 let (next, page) = c.scan(format!("q {cursor} COUNT {count}"));
                 shown.extend(page.iter().map(|message| message.text("id")));
-                // Two that are debounced after each page, and one that is new.
+                // Two messages are replaced after each page, and one is new.
                 for id in ["n0", "n39"] {
                     c.push(format!("q y ID {id} REPLACE DELAY 600000"));
                 }

@@ -21,7 +21,7 @@ fn make_large_set(c: &mut Client) {
     assert!(!c.cmd(&["EVAL", script, "1", "large"]).is_error());
 }
 
-/// What the sums are when `line` has just been answered, while the background thread is busy.
+/// The sums right after the reply to `line`, while the background thread is busy.
 fn sums_after(c: &mut Client, line: &str) -> [u64; 2] {
     make_large_set(c);
     let replies = c.pipeline(["UNLINK large", line, SUMS]);
@@ -90,7 +90,7 @@ fn a_replica_counts_the_queues_of_its_master_alone() {
         let replica = Server::with(&["--repl-diskless-load", load]);
         let mut c = replica.client();
         c.pipeline((0..300).map(|n| format!("DQ.PUSH own{} x DELAY 600000", n % 7)));
-        // The second time the data that it has is its master's own.
+        // The second time, the data that it already has is its master's.
         for _ in 0..2 {
             c.ask(format!("REPLICAOF 127.0.0.1 {}", master.port())).ok();
             eventually("the replica's link is up", || c.info("replication", "master_link_status") == "up");

@@ -1,4 +1,4 @@
-//! DEDUPE: an id that was accepted is refused for a time, whatever became of its message.
+//! DEDUPE: an id that was accepted is refused for a time, whatever happened to its message.
 
 use crate::support::{effects_of, eventually, in_both_protocols, Client, Reply, Server};
 
@@ -256,7 +256,7 @@ fn a_known_id_takes_little_more_than_its_own_bytes() {
     assert!(each <= 56.0, "{each} bytes for an id of 20 bytes");
     let usage = c.ask("MEMORY USAGE q").int() as f64 / IDS as f64;
     assert!((0.8..1.2).contains(&(usage / each)), "{usage} of {each}");
-    // Freed step by step, by the timer, when an effect finds that the window has ended.
+    // The timer frees it step by step, once an effect finds that the window has ended.
     c.alter("q DEDUPE 0");
     eventually("the memory is free", || c.ask("MEMORY USAGE q").int() < 4_000);
     assert_eq!(c.about("q").int("known"), 0);

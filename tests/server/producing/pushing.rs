@@ -289,13 +289,13 @@ fn a_dead_duplicate_is_told_apart_and_changes_nothing() {
         assert_eq!(c.ask("DQ.PUSH q x ID m DELAY 5").error(), dead);
         assert_eq!(c.ask("DQ.MPUSH q 1 x IDS m"), Reply::Array(vec![Reply::Error(dead.to_owned())]));
         assert_eq!((c.digest("q"), c.changes(), c.about_but_time("q")), (digest, changes, about));
-        // A batch goes on without it, wherever it comes from.
+        // The rest of the batch is pushed, however the batch is sent.
         let expected = Reply::Array(vec![Reply::bulk("a"), Reply::Error(dead.to_owned()), Reply::bulk("b")]);
         assert_eq!(c.multi(&["DQ.MPUSH q 3 1 2 3 IDS a m b"]), [expected]);
         let script = "local r = redis.call('DQ.MPUSH', 'q', '2', '1', '2', 'IDS', 'm', 'c') \
                       return {type(r[1]), r[1].err, r[2]}";
         match c.cmd(&["EVAL", script, "0"]) {
-            // Valkey 9.1 takes a reply with an error in it for an error. The batch was pushed all the same.
+            // Valkey 9.1 treats a reply that contains an error as an error. The batch was pushed nevertheless.
             Reply::Error(error) => assert!(error.starts_with(dead), "{error}"),
             reply => {
                 let [kind, error, id] = reply.items() else { panic!("{reply:?}") };

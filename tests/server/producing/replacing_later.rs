@@ -1,8 +1,8 @@
-//! `REPLACE LATER`: a message waits beside the delivery that it replaces, and takes its place when that ends.
+//! `REPLACE LATER`: a message waits while the delivery that it replaces runs, and takes its place when that ends.
 
 use crate::support::{eventually, in_both_protocols, Client, Reply, Server};
 
-/// A message in flight with another one kept beside it, and the receipt of the delivery.
+/// Puts a message in flight, and keeps another one that replaces it later. Returns the receipt of the delivery.
 fn keep_later(c: &mut Client) -> String {
     c.push("q old ID m PRIORITY 3 RETRIES 0");
     let receipt = c.pop_one("q LEASE 600000").receipt().to_owned();

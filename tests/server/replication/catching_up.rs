@@ -1,4 +1,4 @@
-//! A replica that connects or reconnects, or an AOF that is switched on, during work misses nothing.
+//! A replica that connects or reconnects during work, or an AOF that is switched on, misses nothing.
 
 use crate::support::{effects_of, eventually, Client, Reply, Server};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -98,7 +98,7 @@ fn a_replica_that_comes_during_a_save_misses_nothing() {
 
 #[test]
 fn a_replica_that_comes_back_misses_nothing() {
-    // Room for all that is missed, however fast the machine.
+    // The backlog has room for everything that is missed, however fast the machine.
     let master = Server::with(&["--repl-backlog-size", "256mb"]);
     let replica = Server::replica_of(&master, &[]);
     let mut c = master.client();
@@ -144,7 +144,7 @@ fn an_aof_switched_on_during_work_misses_nothing() {
         let digest = c.digest("q");
         c.ask("DEBUG LOADAOF").ok();
         assert_eq!(c.digest("q"), digest);
-        // Switched off, some work that is not written, and switched on again.
+        // The AOF is switched off, some work is not written, and it is switched on again.
         c.configure("appendonly", "no");
         c.ask("DEL q");
     }
@@ -174,12 +174,13 @@ fn an_old_effect_is_delivered_when_it_is_due() {
         due = c.get("q", "m").int("due");
     })
     .remove(0);
-    // Behind the version and the letter it bears the instant of the decision, in six bytes. An hour is gone.
+    // After the version and the letter it has the instant of the decision, in six bytes. The clock is set back by an
+    // hour.
     assert_eq!(effect[..2], [1, b'p']);
     let hour = 3_600_000u64;
     let stamp = effect[2..8].iter().fold(0, |stamp, byte| stamp << 8 | u64::from(*byte));
     effect[2..8].copy_from_slice(&(stamp - hour).to_be_bytes()[2..]);
-    // The one message keeps its sequence, which stands there as its distance from that instant.
+    // The one message keeps its sequence, which is written as its distance from that instant.
     let image =
         effect.windows(3).position(|bytes| bytes == [0x91, 0x95, 0x00]).expect("a message pushed at that instant");
     let distance = [&[0xcf][..], &(hour << 20).to_be_bytes()].concat();

@@ -53,7 +53,7 @@ fn everything_wait_confirmed_is_delivered_though_the_master_dies() {
     load.end().expect_confirmed_delivered();
 }
 
-/// What a server gives to those who push and pop now: ids and numbers of receipts, of queues old and new.
+/// The ids and receipt numbers that a server issues now, in old and new queues.
 fn given(c: &mut Client, seen: &mut HashSet<String>) {
     c.ask("DEL deleted");
     for key in ["q", "deleted", "made-later"] {
@@ -77,7 +77,7 @@ fn ids_and_receipts_do_not_repeat_though_writes_were_lost() {
     c.push("deleted x");
     given(&mut c, &mut seen);
     assert_eq!(c.ask("WAIT 1 20000"), Reply::Int(1));
-    // From here on it hears nothing any more: nobody listens there.
+    // From here on it receives nothing, because nobody listens on that port.
     next.ask("REPLICAOF 127.0.0.1 1").ok();
     eventually("the link is cut", || c.info("replication", "connected_slaves") == "0");
     given(&mut c, &mut seen);
@@ -97,10 +97,11 @@ fn ids_and_receipts_do_not_repeat_though_writes_were_lost() {
     given(&mut c, &mut seen);
 }
 
-/// A master in which, by `due`, messages fall due for clients that wait, leases end, and the dead become too many.
+/// A master in which, by `due`, messages fall due for clients that wait, leases expire, and the dead messages exceed
+/// their limit.
 struct Pending {
     waiting: Vec<Client>,
-    /// When the first lease ends.
+    /// When the first lease expires.
     first: i64,
     due: i64,
 }
@@ -132,7 +133,7 @@ impl Pending {
         Pending { waiting, first, due }
     }
 
-    /// The same, held back by a pause that began in time.
+    /// The same master, held back by a pause that began in time.
     fn held_back(master: &Server, pause: impl Fn(&mut Client), go_on: impl Fn(&mut Client)) -> Pending {
         let mut c = master.client();
         let mut ms = 200;
@@ -151,7 +152,7 @@ impl Pending {
         }
     }
 
-    /// Checks that nothing happens although it is time; looking shows what time does.
+    /// Checks that nothing happens although the time has come; reads show the changes that time makes.
     #[track_caller]
     fn expect_held_back(&self, c: &mut Client) {
         c.until_after(self.due + 100);
@@ -163,7 +164,7 @@ impl Pending {
         assert_eq!(c.info("replication", "master_repl_offset"), offset, "not a byte was sent");
     }
 
-    /// Checks that all that was held back happens, none of it before `not_before`.
+    /// Checks that everything that was held back happens, and not before `not_before`.
     #[track_caller]
     fn expect_to_happen(mut self, c: &mut Client, not_before: i64) {
         assert_eq!(self.waiting[0].served().id, "a");
@@ -225,7 +226,7 @@ fn an_aborted_failover_loses_nothing() {
     let replica = Server::replica_of(&master, &[]);
     let mut c = master.client();
     until_replica_is_online(&mut c);
-    // A replica that hangs does not come to have it all, and the failover does not come to an end.
+    // While the replica hangs it never has everything, so the failover does not complete.
     let pause = |c: &mut Client| {
         replica.signal("STOP");
         c.push("q x ID unseen DELAY 600000");

@@ -208,7 +208,7 @@ fn the_timer_of_a_replica_finds_fully_synchronised_queues() {
     c.pop_one("q LEASE 600000");
     c.extend("q leased LEASE 2500");
     let replica = Server::replica_of(&master, &[]);
-    // No command names the key at the replica, and its counts follow nevertheless.
+    // No command names the key on the replica, and its counts still change.
     let mut r = replica.client();
     let counts = |c: &mut Client| ["dq_delayed", "dq_ready", "dq_inflight"].map(|field| c.info("dq", field));
     eventually("time goes on", || counts(&mut r) == ["0", "2", "0"]);
@@ -301,7 +301,7 @@ fn paused_writes_hold_everything_back_and_lose_nothing() {
     let replica = Server::replica_of(&master, &[]);
     let mut c = master.client();
     let mut waiting = [master.client(), master.client()];
-    // A queue that drops its dead has something to say to the replica while it must not.
+    // A queue that drops dead messages has something to replicate while it must not.
     c.configure("dq.default-deadlen", 0);
     c.push("dying x ID spent RETRIES 0");
     c.pop_one("dying LEASE 200");

@@ -3,10 +3,10 @@
 use crate::support::{eventually, Client, Reply, Server};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A replica that asks is not served while a test runs, so no child process and no event follow.
+/// A replica that asks for a synchronization is not served during a test, so no child process and no event follow.
 const NEVER_SERVED: [&str; 4] = ["--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "3600"];
 
-/// Decisions of every kind; after the first of them a server knows whether it must tell somebody.
+/// Makes decisions of every kind; after the first one the server knows whether anybody listens.
 fn decide(server: &Server) {
     let (mut c, mut waiting) = (server.client(), server.client());
     c.push("q x PRIORITY 9");
@@ -25,19 +25,19 @@ fn decide(server: &Server) {
 /// The number of effects of these commands.
 const DECISIONS: usize = 10;
 
-/// Where the backlog begins.
+/// The offset at which the backlog begins.
 fn begin(server: &Server) -> i64 {
     server.client().info("replication", "repl_backlog_first_byte_offset").parse().expect("an offset")
 }
 
-/// Where a replica resumes that has loaded the file of a `SAVE`.
+/// The offset at which a replica resumes that has loaded the file of a `SAVE`.
 fn after_save(server: &Server) -> i64 {
     let mut c = server.client();
     c.ask("SAVE").ok();
     c.info("replication", "master_repl_offset").parse::<i64>().expect("an offset") + 1
 }
 
-/// The names of the commands that a replica is told which resumes from `offset`.
+/// The names of the commands that a replica receives if it resumes from `offset`.
 fn told(server: &Server, offset: i64) -> Vec<String> {
     let mut c = server.client();
     static ENDS: AtomicUsize = AtomicUsize::new(0);
@@ -57,8 +57,8 @@ fn told(server: &Server, offset: i64) -> Vec<String> {
     }
 }
 
-/// Checks that decisions reach a listener that resumes from `offset` as effects, all of them and nothing else. Looks only
-/// afterwards: who looks is a listener too.
+/// Checks that decisions reach a listener that resumes from `offset` as effects, all of them and nothing else. It looks
+/// only afterwards, because this client is a listener too.
 #[track_caller]
 fn expect_effects(server: &Server, offset: i64) {
     decide(server);
@@ -89,7 +89,8 @@ fn unheard(args: &[&str]) -> Server {
     server
 }
 
-/// A connection that has said what a replica can do: without that it would be served at once, by a child process.
+/// A connection that has announced the capabilities of a replica: otherwise it would be served at once, by a child
+/// process.
 fn replica_to_be(server: &Server) -> Client {
     let mut replica = server.client();
     replica.ask("REPLCONF capa eof capa psync2").ok();
@@ -154,7 +155,7 @@ fn a_snapshot_after_a_request_put_off_is_followed_by_effects() {
     let mut clients: Vec<_> = (0..20).map(|_| server.client()).collect();
     let mut replica = replica_to_be(&server);
     clients[0].ask("CLIENT PAUSE 1500 ALL").ok();
-    // They are carried out in this order when the pause is over.
+    // They are executed in this order when the pause is over.
     for client in &mut clients[..10] {
         client.send("DQ.PUSH q x");
     }

@@ -135,7 +135,7 @@ fn a_promoted_replica_drops_dead_that_its_master_kept() {
     let replica = Server::replica_of(&master, &[]);
     let mut c = master.client();
     c.push("q x ID m RETRIES 0");
-    // From its delivery on the master may not write, so that it is not the one who drops the message.
+    // After the delivery the master may not write, so it cannot be the server that drops the message.
     c.pipeline(["DQ.POP q LEASE 50", "CLIENT PAUSE 600000 WRITE"]);
     assert_eq!(c.ask("WAIT 1 20000"), Reply::Int(1));
     master.kill9();

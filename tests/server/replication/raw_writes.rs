@@ -2,16 +2,16 @@
 
 use crate::support::{effects_of_every_state, encode, eventually, writes, Cluster, Reply, Server};
 
-/// Every command that is replicated as effects, in its raw form, which no master sends to its replicas.
+/// Every command that is replicated as effects, in the client's form, which no master sends to its replicas.
 fn raw() -> impl Iterator<Item = &'static str> {
     let more = ["DQ.PUSH new x", "DQ.CREATE new", "DQ.POP q", "DQ.POP nothing BLOCK 0", "DQ.MPOP 2 nothing q BLOCK 0"];
     writes().chain(more)
 }
 
-/// So long that no node is marked as failed, however slow the machine.
+/// Long enough that no node is marked as failed, however slow the machine.
 const PATIENT_MS: u32 = 60_000;
 
-/// The server's own answer to an error in such a stream, as an operator may choose it.
+/// The setting with which an operator tells the server to ignore an error in such a stream.
 const GOES_ON: [&str; 2] = ["--propagation-error-behavior", "ignore"];
 
 #[test]
@@ -71,7 +71,7 @@ fn an_import_that_brings_raw_writes_fails_and_loses_nothing() {
     eventually("an effect is carried out", || target.info("dq", "dq_queues") == "1");
     source.send(format!("DQ.PUSH {key} x"));
     source.send(format!("DQ.POP {key} BLOCK 0"));
-    // The server gives such an import up and deletes what came: the node that the slot is at still has all.
+    // The server aborts such an import and deletes what it received: the node that owns the slot still has everything.
     eventually("the import has failed", || target.info("dq", "dq_queues") == "0");
     let imports = target.ask("CLUSTER GETSLOTMIGRATIONS");
     assert_eq!(imports.items()[0].fields().text("state"), "failed");

@@ -1,12 +1,13 @@
-//! An AOF that is piped into another server: while that server takes effects from clients, it decides nothing by time.
+//! An AOF that is piped into another server: while that server accepts effects from clients, it decides nothing by
+//! time.
 
 use crate::support::{eventually, writes_in_aof, Client, Server};
 
 /// The queues of the source, and the stream to which one of them forwards.
 const KEYS: [&str; 4] = ["forwards", "runs", "dying", "s"];
 
-/// Does what time and clients decide in turn. At the end nothing changes any more, and a run has failed that time could
-/// not end yet.
+/// Makes decisions of clients and of time in turn. At the end nothing changes any more, and a run has failed that time
+/// could not end yet.
 fn live(c: &mut Client) {
     c.create("forwards FORWARD STREAM s");
     c.create("dying DEADLEN 1 RETRIES 0");

@@ -12,7 +12,7 @@ fn digests(c: &mut Client) -> Reply {
     c.ask(format!("DEBUG DIGEST-VALUE {}", KEYS.join(" ")))
 }
 
-/// Waits until all of the replicas hold the same as the master. It may still drop what died a moment ago.
+/// Waits until all replicas equal the master, which may still drop messages that died a moment ago.
 #[track_caller]
 fn expect_same(master: &Server, replicas: &[&Server], what: &str) {
     let mut c = master.client();
@@ -22,7 +22,7 @@ fn expect_same(master: &Server, replicas: &[&Server], what: &str) {
     }
 }
 
-/// Any command on a queue, and now and then one on its key.
+/// A random command on a queue or, sometimes, on its key.
 fn line(random: &mut Random) -> String {
     match random.below(24) {
         0 => {
@@ -32,7 +32,7 @@ fn line(random: &mut Random) -> String {
     }
 }
 
-/// This many commands.
+/// Sends this many commands.
 fn go_on(c: &mut Client, random: &mut Random, commands: usize) {
     history::go_on(c, random, commands, line);
 }
@@ -59,7 +59,8 @@ fn replicas_of_every_kind_follow_a_random_history() {
                 eventually("they came back", || c.info("stats", "sync_partial_ok") != told);
             }
             2 => {
-                // Nobody knows the master any more: they begin again, from a stream and from a file in turn.
+                // The master has a new replication id, so they synchronize in full, in turn from a stream and from a
+                // file.
                 let begun = c.info("stats", "sync_full");
                 c.configure("repl-diskless-sync", if round == 2 { "no" } else { "yes" });
                 c.ask("DEBUG CHANGE-REPL-ID").ok();
@@ -78,7 +79,7 @@ fn replicas_of_every_kind_follow_a_random_history() {
     for total in ["pushed", "duplicates", "delivered", "acked", "nacked", "died", "expired", "redriven", "cancelled"] {
         assert_ne!(c.info("dq", &format!("dq_total_{total}")), "0", "a history without {total}");
     }
-    // What the log holds is the same too, without a master to ask.
+    // The AOF holds the same too, without a master to ask.
     logging.client().until_rewritten();
     let mut l = logging.client();
     l.ask("REPLICAOF NO ONE").ok();
@@ -95,7 +96,7 @@ fn a_replica_loading_in_background_switches_to_the_new_data() {
     c.push("a x ID old DELAY 600000");
     c.push("b x ID falls-due DELAY 1500");
     assert_eq!(c.ask("WAIT 1 20000"), Reply::Int(1));
-    // It misses more than its master remembers, and so has to begin again with the same master.
+    // It misses more than its master's backlog holds, so it has to synchronize in full with the same master.
     r.ask("REPLICAOF 127.0.0.1 1").ok();
     eventually("the link is cut", || c.info("replication", "connected_slaves") == "0");
     let payload = "p".repeat(1_000);
@@ -103,7 +104,7 @@ fn a_replica_loading_in_background_switches_to_the_new_data() {
     c.pipeline((0..50).map(|n| format!("DQ.PUSH other{n} {payload} DELAY 600000")));
     assert_eq!(c.cancel("a old"), ["delayed"]);
     c.push("a x ID new DELAY 600000");
-    // Slow enough to be seen on any machine.
+    // The load is slow enough to be observed on any machine.
     r.configure("loading-process-events-interval-bytes", 1024);
     r.configure("key-load-delay", 200_000);
     r.ask(format!("REPLICAOF 127.0.0.1 {}", master.port())).ok();
@@ -126,7 +127,7 @@ fn a_hundred_thousand_that_fall_due_at_once_send_nothing() {
     let replica = Server::replica_of(&master, &[]);
     let (mut c, mut r) = (master.client(), replica.client());
     let total = (BATCHES * BATCH) as i64;
-    // Later than the last push, but on a very slow machine: there the test proves less, and fails no more.
+    // This is after the last push, except on a very slow machine, where the test proves less but still passes.
     let due = c.now() + 2_000;
     c.pipeline((0..BATCHES).map(|_| format!("DQ.MPUSH a {BATCH} {} AT {due}", "x ".repeat(BATCH))));
     assert_eq!(c.ask("WAIT 1 20000"), Reply::Int(1));

@@ -1,4 +1,4 @@
-//! Sentinel: when it replaces a dead master, clients that ask it for the master continue.
+//! Sentinel: after it replaces a dead master, clients that ask it for the master continue.
 
 use crate::support::{eventually, Load, Reply, Sentinels, Server};
 

@@ -2,7 +2,7 @@
 
 use crate::support::{eventually, Client, Server};
 
-/// Runs `act` on a server whose module panics at a place, and expects the alarm. The server is well afterwards.
+/// Runs `act` on a server whose module panics at a place, and expects the alarm. The server works afterwards.
 fn expect_alarm(place: &str, act: impl FnOnce(&Server, &mut Client)) {
     let Some(server) = Server::with_panic_in(place, &[]) else {
         return eprintln!("the module is no debug build: not tested");
@@ -27,7 +27,7 @@ fn a_panic_in_a_command_raises_the_alarm() {
 fn a_panic_in_the_timer_raises_the_alarm() {
     expect_alarm("timer", |_, c| {
         c.push("q x ID m DELAY 20");
-        eventually("the message is due all the same", || c.pop_ids("q") == ["m"]);
+        eventually("the message is still due", || c.pop_ids("q") == ["m"]);
     });
 }
 

@@ -4,8 +4,8 @@ use crate::support::{eventually, Client, Clock, Server};
 
 const HOUR: i64 = 3_600_000;
 
-/// Waits until the server goes by a clock that was set so far: some read the time of day only now and then, and count
-/// on from there.
+/// Waits until the server uses the clock that was set: some servers read the time of day only sometimes, and advance it
+/// themselves in between.
 fn until_set(c: &mut Client, before: i64, ms: i64) {
     eventually("the server has noticed", || {
         c.ask("DEL probe");
@@ -33,7 +33,7 @@ fn a_clock_set_ahead_does_not_delay_other_queues() {
     let clock = Clock::new();
     let server = Server::with_clock(&clock, &[]);
     let (mut c, mut waiting) = (server.client(), server.client());
-    // The timer is armed a while ahead, and then that while is over by the time of day alone.
+    // The timer is armed for a distant time, and then only the time of day reaches that time.
     c.push("far x DELAY 3000000");
     let started = c.now();
     clock.set(HOUR);
@@ -154,7 +154,7 @@ fn a_server_with_a_slow_clock_counts_no_lease_twice() {
     eventually("time has ended them", || totals(&mut c) == [0, 2, 2, 2, 1]);
 }
 
-/// A server whose queue `q` forwards to the stream `s` and has seen a time that is an hour ahead of the clock now.
+/// A server whose queue `q` forwards to the stream `s` and has seen a time that is an hour ahead of its clock.
 fn forwarding_behind(clock: &Clock) -> (Server, Client) {
     clock.set(HOUR);
     let server = Server::with_clock(clock, &[]);

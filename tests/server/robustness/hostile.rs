@@ -69,10 +69,10 @@ fn exercise(c: &mut Client, key: &str) {
     }
 }
 
-/// Checks that what a key has become can be written and read again: a server must never keep what it cannot load.
+/// Checks that the value of a key can be saved and loaded: a server must never keep what it cannot load.
 #[track_caller]
 fn expect_storable(c: &mut Client, key: &str, made_by: &[u8]) {
-    // Between two looks the timer may drop what is dead and more than the damaged settings keep.
+    // Between two looks the timer may drop dead messages above the limit in the damaged settings.
     eventually(&format!("what was made by {made_by:02x?} is stored as it is"), || {
         let dump = c.ask(format!("DUMP {key}"));
         if dump.is_null() {
@@ -112,7 +112,7 @@ fn a_dump_cut_short_anywhere_is_refused() {
     let mut c = server.client();
     for dump in dumps(&mut c) {
         let (body, footer) = dump.split_at(dump.len() - FOOTER);
-        // Byte by byte where the structure is, with longer steps through the large payload.
+        // This goes byte by byte through the structure, and with longer steps through the large payload.
         let step = |at: usize| if body.len() > 5_000 && (2_000..body.len() - 2_000).contains(&at) { 997 } else { 1 };
         let mut len = 0;
         while len < body.len() {
@@ -267,7 +267,7 @@ fn an_effect_of_noise_is_refused() {
         apply(&mut c, "absent", &noise);
     }
     for first in 0..=255 {
-        // Huge lengths of every MessagePack form, with no data behind them.
+        // Huge lengths of every MessagePack form, with no data after them.
         apply(&mut c, "q", &[first, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]);
         apply(&mut c, "q", &[1, 0x92, first, 0xdd, 0xff, 0xff, 0xff, 0xff, 0xc6, 0xff, 0xff, 0xff, 0xff]);
     }

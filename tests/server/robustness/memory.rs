@@ -25,7 +25,7 @@ fn the_memory_limit_refuses_pushes_and_lets_consumers_work() {
     let mut c = server.client();
     c.configure("maxmemory-policy", "noeviction");
     fill(&mut c, "q", 4_000, 1_000, "");
-    // Less than the memory in use, by more than the size of the server's own buffers.
+    // The limit is below the memory in use, by more than the size of the server's own buffers.
     let limit = used(&mut c) - 400_000;
     c.configure("maxmemory", limit);
     eventually("a push is refused", || c.ask("DQ.PUSH q x DELAY 1000").is_error());
@@ -55,7 +55,7 @@ fn memory_returns_to_its_level_after_a_mixed_load() {
     let server = Server::start();
     let mut c = server.client();
     let mut random = Random::seeded(11);
-    // Once before, so that what the server keeps for good (buffers, tables) is there.
+    // This runs once before, so that everything that the server never frees (buffers, tables) exists.
     let mut baseline = 0;
     for round in 0..4 {
         for nth in 0..20 {
@@ -94,7 +94,7 @@ fn memory_usage_is_what_the_server_gave_within_a_tenth() {
     ] {
         let server = Server::start();
         let mut c = server.client();
-        // The same command once before: its buffers stay.
+        // The same command runs once before, because its buffers stay.
         fill(&mut c, "warm", messages, size, terms);
         c.ask("DEL warm");
         // Some servers free it in the background.

@@ -1,8 +1,8 @@
-//! Schedules while something happens to their key or to their server.
+//! Schedules whose key or server changes.
 
 use crate::support::{eventually, in_both_protocols, touches, Client, Clock, Reply, Server};
 
-/// A schedule whose runs fail by themselves, so that the timer has something to do.
+/// Declares a schedule whose runs fail by themselves, so that the timer has something to do.
 fn declare_failing(c: &mut Client, key: &str) {
     assert_eq!(c.ask(format!("DQ.SCHEDULE {key} s x EVERY 20 TTL 1")), Reply::bulk("created"));
     expect_runs(c, key);
@@ -71,7 +71,7 @@ fn a_promoted_replica_ends_the_run_that_its_master_left() {
     c.ask("DQ.SCHEDULE q s x EVERY 86400000 AT 100000000001 TTL 600000");
     c.push("q x ID told");
     eventually("the replica has it", || r.len("q") > 0 && r.state("q", "told") == "ready");
-    // By the clock of the replica the run has failed, but its master has not said so.
+    // By the clock of the replica the run has failed, but its master has not ended it.
     r.until_state("q", "s", "dead");
     eventually("its timer has seen it", || r.len("q dead") == 1);
     assert_eq!(failed(&mut r, "q"), 0);

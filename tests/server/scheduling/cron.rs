@@ -50,11 +50,11 @@ fn a_run_waits_for_the_next_time_of_its_expression() {
     let mut due = c.get("q", "s").int("due");
     for day in 1..=3 {
         clock.set(day * 86_400_000);
-        // Some servers read the time of day only now and then.
+        // Some servers read the time of day only from time to time.
         eventually("the next day", || c.pop_ids("q") == ["s"]);
         assert_eq!(c.ack("q s"), 1);
         let next = c.get("q", "s").int("due");
-        // A day, but for clock changes.
+        // A day, except for clock changes.
         assert!((23 * 3_600_000..=25 * 3_600_000).contains(&(next - due)), "{due} then {next}");
         assert!(c.pop("q").is_empty());
         due = next;

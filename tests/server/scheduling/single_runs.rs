@@ -1,4 +1,4 @@
-//! What is done to one run of a schedule concerns that run only: the runs after it follow the rule again.
+//! A command on one run of a schedule affects only that run: the runs after it follow the rule again.
 
 use crate::support::{in_both_protocols, Reply};
 

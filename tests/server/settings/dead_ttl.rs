@@ -38,7 +38,7 @@ fn a_dead_message_is_kept_until_its_time() {
     c.create("q DEADTTL 1000");
     c.bury("q", &["m"]);
     let died = c.get("q", "m").int("died");
-    // What is seen as gone must not have gone early by the server's own clock.
+    // A message that is gone must not have been dropped early by the server's own clock.
     eventually("it is gone", || c.state("q", "m") == "absent");
     assert!(c.now() >= died + 1_000);
 }

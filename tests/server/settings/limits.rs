@@ -110,7 +110,7 @@ fn a_queue_that_keeps_no_dead_drops_them_at_once() {
         c.configure("dq.default-deadlen", 0);
         c.push("q x ID m");
         c.pop_one("q");
-        assert_eq!(c.ask("DQ.NACK q m DEAD"), Reply::bulk("dead"), "the answer is dead all the same");
+        assert_eq!(c.ask("DQ.NACK q m DEAD"), Reply::bulk("dead"), "the reply is still dead");
         assert_eq!(c.state("q", "m"), "absent");
         let about = c.about("q");
         assert_eq!((about.int("dead"), about.int("died")), (0, 1));

@@ -2,7 +2,7 @@
 
 use crate::support::{effects_of, eventually, in_both_protocols, Client, Fields, Reply, Server};
 
-/// Every setting: the words that set it, and what the queue shows then.
+/// Every setting: the words that set it, and the fields that the queue then shows.
 const SETTINGS: [(&str, &[(&str, i64)]); 13] = [
     ("LEASE 7001", &[("lease", 7001)]),
     ("RETRIES 3", &[("retries", 3)]),
@@ -45,7 +45,7 @@ fn settings(about: &Fields) -> [i64; 15] {
 
 const DEFAULTS: [i64; 15] = [30_000, 16, 1_000, 3_600_000, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 1];
 
-/// All settings at once, and what the queue shows then.
+/// All settings at once, and the fields that the queue then shows.
 const ALL: &str =
     "Dedupe 6666 GroupInflight 55 MAXPAYLOAD 66 DEADTTL 777777 DEADLEN 7 MAXINFLIGHT 9 MAXLEN 99 ttl 888888 BACKOFF 50 5000 jitter 12 \
                    RETRIES 3 Lease 7001 rate 13 1300";

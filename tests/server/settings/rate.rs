@@ -1,8 +1,9 @@
-//! RATE: at most n deliveries begin in any span of the period, whoever asks for them and whatever happens to the server.
+//! RATE: at most n deliveries begin in any span of the period, for all consumers together and whatever happens to the
+//! server.
 
 use crate::support::{eventually, in_both_protocols, Client, Clock, Reply, Server};
 
-/// When the rate limit allows a delivery again; `None` if it does now.
+/// When the rate limit allows the next delivery; `None` if it allows one now.
 fn next_delivery(c: &mut Client, key: &str) -> Option<i64> {
     let about = c.about(key);
     let next = about.get("next-delivery");

@@ -1,4 +1,4 @@
-/* A clock that tests can set: preloaded into a server, it adds to the time of day the milliseconds that stand in the
+/* A clock that tests can set: preloaded into a server, it adds to the time of day the milliseconds that are in the
    file named by DQ_CLOCK. The monotonic clock is left alone, as it is where an administrator sets the time. */
 #define _GNU_SOURCE
 #include <fcntl.h>

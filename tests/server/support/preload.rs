@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-/// The library with this name, compiled once a run from the source beside this file.
+/// The library with this name, compiled once per run from the source in the folder of this file.
 pub fn library(name: &str) -> PathBuf {
     static LIBRARIES: Mutex<Option<HashMap<String, PathBuf>>> = Mutex::new(None);
     let mut libraries = LIBRARIES.lock().unwrap_or_else(PoisonError::into_inner);

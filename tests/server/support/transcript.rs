@@ -2,7 +2,8 @@
 //!
 //! In a `console` block, lines that begin with the prompt are sent, and what follows is the expected reply. Ids,
 //! receipts, cursors and times differ from run to run, so only their form is compared. If a later line uses one that
-//! was shown earlier, it sends the one that this run returned. A reply that ends in the line `...` is shown only so far.
+//! was shown earlier, it sends the one that this run returned. If a shown reply ends in the line `...`, only the part
+//! before that line is compared.
 
 use super::client::Client;
 use super::reply::Reply;

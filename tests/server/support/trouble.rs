@@ -3,7 +3,8 @@
 use super::{eventually, Client, Server};
 use std::path::PathBuf;
 
-/// As long as this stands in the way, saving fails; the server accepts writes until `stop-writes-on-bgsave-error` is set.
+/// As long as this directory exists, saving fails; the server accepts writes until `stop-writes-on-bgsave-error` is
+/// set.
 pub struct NoSave {
     /// A save cannot replace a directory.
     in_the_way: PathBuf,

@@ -257,7 +257,7 @@ impl World {
         self.send(Effect::Alter(self.model.settings, self.forward.clone()));
     }
 
-    /// Forwards up to `count` messages, of which the target takes only the first `taken`.
+    /// Forwards up to `count` messages; the target accepts only the first `taken`.
     pub(super) fn forward(&mut self, count: usize, taken: usize) {
         let now = ms(self.clock);
         let expected = self.model.clone().forward(count, &mut Vec::new()).len();

@@ -1,4 +1,4 @@
-//! Clients that wait for the end of a message: whoever begins to wait at any time is told when that message ends.
+//! Clients that wait for the end of a message: each of them, whenever it began to wait, is told when that message ends.
 //!
 //! The tables are those of the server in their simplest form: a client is found by the sequence that the queue showed
 //! when it last looked, or by the name, and looks again only if an effect or a death by time tells it to.
@@ -40,8 +40,8 @@ impl Awaits {
         self.0.values_mut().for_each(|waiting| waiting.told = true);
     }
 
-    /// Lets those look who were told to, as at `now`. Those whose message has ended leave. If the timer of the server may
-    /// be still to tell what time has ended, `untold` has the ids of messages that are gone because of it.
+    /// Lets the clients that were told to look do so at `now`. Those whose message has ended leave. If the timer of the
+    /// server may be still to tell what time has ended, `untold` has the ids of messages that are gone because of it.
     fn look(&mut self, queue: &Queue, now: u64, untold: Option<&BTreeSet<Vec<u8>>>) {
         self.0.retain(|id, waiting| {
             let shown = queue.find(ms(now), &Id::parse(id).unwrap());
@@ -76,7 +76,7 @@ fn is_dead_by_time(shown: Option<Shown<'_>>) -> bool {
     message.state.kind() == StateKind::Dead && !matches!(message.record.phase, Phase::Dead { .. })
 }
 
-/// Who begins to wait.
+/// Which clients begin to wait.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Entering {
     First,

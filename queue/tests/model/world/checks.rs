@@ -28,7 +28,7 @@ impl World {
         self.check_statistics();
         assert_eq!(eager.known(now), self.model.count_known());
         assert_eq!(self.lazy.queue.known(now), self.model.count_known());
-        // A delivery beside a kept message may have ended unnoticed: its payload is still counted.
+        // A delivery that a kept message will replace may have ended unnoticed: its payload is still counted.
         assert!(self.lazy.queue.counts().payload_bytes >= self.model.counts().payload_bytes);
         let lazy = self.lazy.queue.counts_at(now);
         assert_eq!(lazy.delayed + lazy.ready + lazy.inflight + lazy.dead, self.model.messages.len() as u64);

@@ -65,7 +65,7 @@ impl World {
         self.send(effect);
     }
 
-    /// One master ends runs that time has made fail, the other is told.
+    /// One master ends runs that time has made fail, and the other one applies its effect.
     pub(super) fn end_runs(&mut self, budget: usize, by: Who) {
         let now = ms(self.clock);
         let (decider, other) = match by {

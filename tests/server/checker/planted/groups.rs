@@ -16,7 +16,7 @@ trait Grouped {
 }
 
 impl Grouped for Script {
-    /// A queue in which so many messages of a group may be out.
+    /// A queue in which at most `room` messages of a group may be out.
     fn group(room: usize) -> Script {
         let mut s = Script::default();
         s.history.group_room = room;
@@ -78,7 +78,7 @@ fn a_second_message_of_a_group_is_found() {
     let ack = Act::Ack { receipt: "a#1".into() };
     let later = Act::Reschedule { id: "a".into(), due: Due::at(9_000) };
     let found = &[Fault::Group];
-    // The lease has ended, which is no end of the occupation, and neither is a retry.
+    // The lease has expired, which does not end the occupation, and neither does a retry.
     between(&[], found);
     between(&[(Done, backoff("a#1"))], found);
     between(&[(Done, later)], found);
