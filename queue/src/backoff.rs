@@ -43,7 +43,7 @@ impl Backoff {
     }
 }
 
-/// Returns a number of which each bit depends on all bits of `seed` (the finalizer of SplitMix64; Steele et al., 2014).
+/// Returns a number whose bits each depend on all bits of `seed` (the finalizer of SplitMix64; Steele et al., 2014).
 fn mixed(seed: u64) -> u64 {
     let once = (seed ^ seed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let twice = (once ^ once >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,6 +1,6 @@
 //! Cron expressions: five fields in a time zone, and the instants at which they fire.
 //!
-//! A fixed time, of which minute and hour are single numbers or lists of them, means a time of day: if the clocks skip
+//! A fixed time, whose minute and hour are single numbers or lists of them, means a time of day: if the clocks skip
 //! it, it fires at the first instant after the gap, and if they show it twice, it fires the first time. Every other
 //! expression follows real time: it fires whenever the clocks show a time that matches, so never in a gap, and both
 //! times in an hour that is repeated.

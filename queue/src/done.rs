@@ -62,7 +62,7 @@ pub(super) struct Done {
     bytes: usize,
 }
 
-/// What is stored of a done message beside its sequence.
+/// What is stored of a done message besides its sequence.
 #[derive(Debug)]
 struct Entry {
     due: UnixMs,

@@ -61,7 +61,7 @@ pub enum Lease {
     NoAck,
 }
 
-/// The state that, beside the settings and the running leases, decides how many messages may be delivered.
+/// The state that, besides the settings and the running leases, decides how many messages may be delivered.
 /// The gate of most queues is open, and takes one word.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Gate(Option<Box<Bars>>);

@@ -6,7 +6,7 @@
 //! that is decided after its end, on every server by the same one. [`Known::forget_up_to`] is that moment, and costs
 //! nothing; [`Known::sweep`] frees the memory later, in bounded steps.
 //!
-//! An id takes seven bytes beside its own in a leaf, and a key of 16 bytes in the order of acceptance. The leaves hold
+//! An id takes seven bytes besides its own in a leaf, and a key of 16 bytes in the order of acceptance. The leaves hold
 //! the ids by the hash of their names, about fifty in each, and are searched from front to back: a pointer for each id
 //! would take more than the search costs.
 

@@ -14,7 +14,7 @@
 //!
 //! # The modules
 //! [`time`], [`id`], `spans`, [`backoff`], [`rate`] and [`settings`] define the basic types; `record` describes one
-//! message, and `recurring` what a recurring message has beside it; [`rule`] and [`cron`] say when that is due.
+//! message, and `recurring` what a recurring message has besides it; [`rule`] and [`cron`] say when that is due.
 //! `messages` holds the messages of a queue, in a `store` of segments; `groups` knows which of them belong together;
 //! `done` keeps what is left of those that were completed, and `known` the ids of those that are gone;
 //! `view` keeps the order in which each message stands, on top of [`order`], `waiting` and `delivery_starts`; `gate` says how many

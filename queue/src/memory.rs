@@ -12,7 +12,7 @@ pub(super) const fn given(bytes: usize) -> usize {
 
 /// The keys of a full node of std's B-tree.
 const NODE_KEYS: usize = 11;
-/// What a node has beside its keys: the address of its parent, its place there, and its length.
+/// What a node has besides its keys: the address of its parent, its place there, and its length.
 const NODE_HEAD: usize = 16;
 /// The keys for each leaf, with those that stand in the nodes above. A tree that is filled in rising order has leaves with
 /// six keys, and one more key above for each; a tree that is filled in random order has about as many.

@@ -289,27 +289,27 @@ impl Messages {
         self.store.was_given_back(at)
     }
 
-    /// The message that is still delivered beside the kept one at a place.
+    /// The message that is still delivered before its successor at a place.
     pub fn leaving(&self, at: At) -> Option<&Leaving> {
         self.store.leaving(at)
     }
 
-    /// Whether a message is kept beside a delivery, or was until that ended. O(1).
+    /// Whether a message is kept during a delivery, or was until that ended. O(1).
     pub fn has_successors(&self) -> bool {
         self.all_leaving().next().is_some()
     }
 
-    /// The messages that are still delivered beside kept ones, with the sequences of these.
+    /// The messages that are still delivered before successors, with the sequences of these.
     pub fn all_leaving(&self) -> impl Iterator<Item = (Sequence, &Leaving)> {
         self.store.all_leaving()
     }
 
-    /// Stores the message that is still delivered beside the kept one at a place.
+    /// Stores the message that is still delivered before its successor at a place.
     pub fn set_leaving(&mut self, at: At, leaving: Leaving) {
         self.store.set_leaving(at, leaving);
     }
 
-    /// Stores a message that is delivered beside a kept one, while a queue is loaded.
+    /// Stores a message that is delivered before its successor, while a queue is loaded.
     pub fn add_leaving(&mut self, kept: Sequence, image: &Image<'_>) {
         if let Some(at) = self.store.locate(kept) {
             let Image { record, payload, error, .. } = *image;
@@ -343,7 +343,7 @@ impl Messages {
         self.store.set_error(at, error);
     }
 
-    /// What a recurring message has beside its record; `None` for an ordinary message.
+    /// What a recurring message has besides its record; `None` for an ordinary message.
     pub fn recurring(&self, at: At) -> Option<&Recurring> {
         self.store.recurring(at)
     }
@@ -364,8 +364,8 @@ impl Messages {
         self.store.due(at)
     }
 
-    /// Stores what a recurring message has beside its record, and marks the message as recurring. It must not be in any
-    /// order of the view.
+    /// Stores what a recurring message has besides its record, and marks the message as recurring. It must not be in
+    /// any order of the view.
     pub fn set_recurring(&mut self, at: At, recurring: Box<Recurring>) {
         self.store.set_recurring(at, recurring);
     }

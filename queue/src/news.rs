@@ -1,4 +1,4 @@
-//! What an effect says to those who wait for the end of a message (`DQ.AWAIT`).
+//! What an effect says to clients that wait for the end of a message (`DQ.AWAIT`).
 
 use super::effect::{Effect, Fate};
 use super::id::Sequence;
@@ -7,7 +7,7 @@ use super::recurring::{Next, RunEnd};
 /// One thing that an effect did to messages for whose end somebody may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News<'a> {
-    /// The message with this sequence was completed or removed, or became dead. If another message was kept beside its
+    /// The message with this sequence was completed or removed, or became dead. If another message was kept during its
     /// delivery, that one has its id and its sequence from now on.
     Ended(Sequence),
     /// The message of this name has this sequence from now on.
@@ -19,7 +19,8 @@ pub enum News<'a> {
 }
 
 impl Effect<'_> {
-    /// Calls `tell` with what the effect says to those who wait for a message. What time alone ends, no effect tells.
+    /// Calls `tell` with what the effect says to clients that wait for a message. No effect reports what time alone
+    /// ends.
     pub fn news(&self, mut tell: impl FnMut(News<'_>)) {
         match self {
             Effect::Push(_, images) => {

@@ -1,4 +1,4 @@
-//! What few queues have beside their messages.
+//! What few queues have besides their messages.
 
 use super::done::Done;
 use super::forward::Forwarding;

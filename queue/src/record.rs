@@ -212,8 +212,8 @@ pub struct Record {
     pub attempts: u32,
     /// The last decision about it.
     pub phase: Phase,
-    /// Whether it is a recurring message, which has more state beside its record: the store tells. Such a message never
-    /// becomes dead by a decision: its run ends instead.
+    /// Whether it is a recurring message, which has more state besides its record: the store tells. Such a message
+    /// never becomes dead by a decision: its run ends instead.
     pub recurring: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Recurring messages: what a queue holds of a schedule beside the record of its message.
+//! Recurring messages: what a queue holds of a schedule besides the record of its message.
 //!
 //! A recurring message is one message that becomes due again and again. Each time at which it is due is a run of it. A
 //! run ends when the message is completed or fails for good; the message then waits for the next time of its rule, or
@@ -55,7 +55,7 @@ pub struct Declaration {
     pub group: Option<Box<[u8]>>,
 }
 
-/// What a recurring message has beside its record.
+/// What a recurring message has besides its record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recurring {
     /// The times; `None` if the message is still an ordinary one, which becomes recurring once it is completed or fails.

@@ -39,7 +39,7 @@ impl Rule {
         }
     }
 
-    /// How many steps of work it takes to evaluate the rule once, beside those of the end of a run.
+    /// How many steps of work it takes to evaluate the rule once, besides those of the end of a run.
     pub(super) fn steps(&self) -> usize {
         match self {
             Rule::Every { .. } => 0,

@@ -106,7 +106,7 @@ settings! {
     maxinflight: u64 = 0, [
         maxinflight 8 "maxinflight", Given::Option(c"MAXINFLIGHT", c"leases"), Unit::Plain, 0..=LENGTH;
     ]
-    /// At most so many deliveries begin in any span of the period.
+    /// The largest number of deliveries that begin in any span of the period.
     rate: Rate = Rate::OFF, [
         rate.most 12 "rate", Given::First(c"RATE", c"rate", c"deliveries"), Unit::Plain, 0..=RATE_MAX as i64;
         rate.period 13 "rate-period", Given::Next(c"period-ms"), Unit::Ms, 0..=RATE_PERIOD_MAX.as_ms() as i64;

@@ -45,7 +45,7 @@ fn ack(call: &mut Call<'_>) -> Result<(), Error> {
             }
         }
         // If the number of leases is limited, in the queue or in a group, each lease that ends makes room for another
-        // one. A message that was kept beside a delivery may have become ready.
+        // one. A message that was kept during a delivery may have become ready.
         let limited = held.queue.settings().maxinflight != 0 || held.queue.groups() > 0;
         let wake = if limited || made_ready { Wake::IfDeliverable } else { Wake::Nobody };
         let announcement = if count == 0 {

@@ -41,7 +41,7 @@ fn get(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// What a reply says beside the fields of `DQ.GET`.
+/// What a reply says besides the fields of `DQ.GET`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Extra {
     Nothing,

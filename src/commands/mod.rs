@@ -2,7 +2,7 @@
 //!
 //! A handler parses its arguments, opens its key, reads the clock once, asks the queue, and passes the outcome to
 //! [`crate::host::write`], which replicates it. Then it replies. The command's row, with its syntax and documentation,
-//! stands beside the handler.
+//! stands next to the handler.
 
 mod ack;
 mod alter;

@@ -6,7 +6,7 @@
 //! Blocked messages must cost a delivery nothing, so they do not stand in the delivery order. The waiting messages of a
 //! group are divided into those that the group would deliver (they are *open*: as many as there is room for, and all
 //! that occupy the group already) and those that wait for the group (they are *blocked*). The first open message, by
-//! due time and push order, is the *head* of its group. Only heads stand in the delivery order, beside the messages
+//! due time and push order, is the *head* of its group. Only heads stand in the delivery order, next to the messages
 //! without a group. A delivery or the end of an occupation moves the head of one group and admits at most a few
 //! messages; a due time that comes moves nothing, since every key is fixed between two changes.
 //!

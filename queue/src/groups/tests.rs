@@ -344,7 +344,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 200 }))]
 
     /// Groups with one message at a time deliver in (due, push) order, whatever else happens, on the master and on
-    /// whoever takes over from it.
+    /// the server that takes over from it.
     #[test]
     fn the_order_within_a_group_survives_all_that_time_and_clients_do(
         steps in prop::collection::vec((0u8..10, 0u64..40, 0usize..6), 1..200),

@@ -1,8 +1,8 @@
 //! The messages that the next deliveries would take, in their order, without taking them.
 //!
 //! A delivery changes which message of a group is its head, and the group's place in the round. This is followed for
-//! the groups that it concerns, beside the orders, which stay as they are. In one pop all messages that were taken occupy
-//! their groups until it is complete; between single pops without a lease each makes room for the next one.
+//! the groups that it concerns, besides the orders, which stay as they are. In one pop all messages that were taken
+//! occupy their groups until it is complete; between single pops without a lease each makes room for the next one.
 
 use super::super::id::Sequence;
 use super::super::messages::Messages;

@@ -39,7 +39,7 @@ pub struct Completed {
 
 impl Queue {
     /// Removes a message as completed if `target` refers to its last delivery, even if the lease of that delivery has
-    /// ended. A recurring message waits for its next run instead, and a message that is kept beside the delivery takes
+    /// ended. A recurring message waits for its next run instead, and a message that is kept during the delivery takes
     /// its place. Returns `None` if there is no such delivery. O(log n).
     pub fn ack(&mut self, now: UnixMs, target: &Target<'_>) -> Option<Acked> {
         let now = self.observe(now);

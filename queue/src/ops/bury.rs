@@ -24,7 +24,7 @@ pub struct Buried<'a> {
 
 impl Queue {
     /// Makes a live message dead, whether or not it was delivered; a recurring message fails its run. If another message
-    /// is kept beside a delivery, that one takes the place instead. Returns `None` if there is no such message or if it
+    /// is kept during a delivery, that one takes the place instead. Returns `None` if there is no such message or if it
     /// is dead already. O(log n).
     pub fn bury<'a>(&mut self, now: UnixMs, id: &Id<'_>, error: Option<&'a [u8]>) -> Option<Buried<'a>> {
         let now = self.observe(now);

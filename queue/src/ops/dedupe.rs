@@ -161,7 +161,7 @@ impl Queue {
         self.optional.known.iter().flat_map(|known| known.iter())
     }
 
-    /// Whether these ids may be known beside the messages and the ids that the queue holds while it is loaded.
+    /// Whether these ids may be known in addition to the messages and the ids that the queue holds while it is loaded.
     pub(crate) fn may_recall(&self, ids: &[KnownId<'_>]) -> bool {
         let mut names = std::collections::BTreeSet::new();
         ids.is_empty()

@@ -122,7 +122,7 @@ impl Queue {
         self.optional.done.iter().flat_map(|done| done.iter())
     }
 
-    /// Checks the done messages and that none is beside a message of the same id. O(n log n), for tests.
+    /// Checks the done messages and that none exists together with a message of the same id. O(n log n), for tests.
     pub(crate) fn check_done(&self) -> Result<(), &'static str> {
         let Some(done) = &self.optional.done else { return Ok(()) };
         done.check()?;
@@ -246,7 +246,8 @@ impl Queue {
         }
     }
 
-    /// Whether these done messages may be held beside the messages and the ids that the queue holds while it is loaded.
+    /// Whether these done messages may be held in addition to the messages and the ids that the queue holds while it is
+    /// loaded.
     pub(crate) fn may_restore_done(&self, messages: &[DoneMessage<'_>]) -> bool {
         let (mut sequences, mut names) = (BTreeSet::new(), BTreeSet::new());
         messages.iter().all(|message| {

@@ -92,7 +92,7 @@ impl Queue {
     }
 
     /// Passes to `sink` the messages that single pops without a lease would deliver at `now`, at most `count`, until it
-    /// returns `false`. O(log n) and O(1) for each message, beside what [`Queue::deliverable`] costs.
+    /// returns `false`. O(log n) and O(1) for each message, besides what [`Queue::deliverable`] costs.
     pub fn next_to_forward(&mut self, now: UnixMs, count: usize, mut sink: impl FnMut(Outgoing<'_>) -> bool) {
         let open = self.deliverable(now, &Pop { count, lease: Lease::NoAck });
         let now = self.own_time(now);

@@ -13,7 +13,7 @@ use super::advance::PILED_MAX;
 /// A message as it is at an instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Message<'a> {
-    /// The sequence by which effects name it. If another message is kept beside its delivery, that is the one of the
+    /// The sequence by which effects name it. If another message is kept during its delivery, that is the one of the
     /// kept message.
     pub sequence: Sequence,
     /// The record.

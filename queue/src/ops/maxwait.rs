@@ -1,4 +1,4 @@
-//! Chains of replacements: a message that is replaced again and again is due at some time all the same (`MAXWAIT`).
+//! Chains of replacements: a message that is replaced again and again is still due at a bounded time (`MAXWAIT`).
 
 use super::super::origin::Origin;
 use super::super::record::StateKind;

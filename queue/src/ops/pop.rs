@@ -45,7 +45,7 @@ impl Queue {
     }
 
     /// Returns how many messages `pop` would deliver at `now`. O(log n), plus O(log n) for each lease and TTL that
-    /// ended since the last advance, of which one call processes a bounded number.
+    /// ended since the last advance; one call processes a bounded number of them.
     pub fn deliverable(&mut self, now: UnixMs, pop: &Pop) -> usize {
         let now = self.observe(now);
         // This comes before the catch-up: a queue that is paused delivers nothing, so its messages need not be brought
@@ -238,7 +238,8 @@ impl Queue {
 /// The deliveries of one pop, as far as groups are concerned.
 ///
 /// The deliveries of one effect are one turn of each group that they serve, so that their order within the effect does
-/// not matter to whoever applies it. Within the pop, a group that was served goes to the end of the round each time.
+/// not matter to the server that applies it. Within the pop, a group that was served goes to the end of the round each
+/// time.
 struct Round {
     /// The turn that the effect gives; `None` if groups take no turns.
     turn: Option<u64>,

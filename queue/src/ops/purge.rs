@@ -166,7 +166,7 @@ impl Queue {
     }
 }
 
-/// The first `count` messages in these states; `first` finds those in one of them, of which it returns a number at most.
+/// The first `count` messages in these states; `first` finds those in one of them, and returns at most a given number.
 pub(super) fn first_of_all(
     states: States,
     count: usize,

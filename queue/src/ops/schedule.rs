@@ -2,7 +2,7 @@
 //!
 //! A declaration says what a recurring message is to be like. If the queue holds that message already, nothing changes.
 //! If it holds the message in another form, what was declared applies at once while the message waits for a run, and
-//! from the next run on if a run has begun. What is kept beside a running delivery waits like a message that was never
+//! from the next run on if a run has begun. What is kept during a running delivery waits like a message that was never
 //! delivered, so a declaration replaces it. So every process may declare its schedules when it starts.
 
 use super::super::effect::Image;

@@ -3,7 +3,7 @@
 //! The successor is the message of the id: it has the place in push order, and its record says what it will be. In
 //! its phase stand the deadline and the receipt of the delivery that still runs, so its state follows from the time
 //! alone: in flight until the deadline, and then whatever a message that was never delivered would be. The message that
-//! is being delivered is stored beside it, to be shown until then. If that was a run of a schedule, the series has ended.
+//! is being delivered is stored with it, to be shown until then. If that was a run of a schedule, the series has ended.
 //!
 //! A schedule that is declared for such an id waits in the same way: it replaces the successor, not what is delivered.
 
@@ -38,7 +38,7 @@ impl Queue {
         Some(Leaving { record, payload: bytes.payload.into(), error: bytes.error.map(Box::from) })
     }
 
-    /// Stores what is being delivered beside its successor. O(log n).
+    /// Stores what is being delivered before its successor. O(log n).
     pub(crate) fn set_leaving(&mut self, successor: Sequence, leaving: Leaving, now: UnixMs) {
         let Some((at, record)) = self.messages.of(successor) else { return };
         // The view counts the payload of a delivery that has ended.

@@ -23,7 +23,7 @@ pub(super) struct Whereabouts<'a> {
     pub share: f64,
 }
 
-/// Loads the keys around these places, of which there are [`FETCH_MAX`] at most.
+/// Loads the keys around these places, at most [`FETCH_MAX`] of them.
 pub(super) fn fetch<'a>(places: impl Iterator<Item = Whereabouts<'a>>) {
     let places: SmallVec<[Whereabouts<'_>; FETCH_MAX]> = places.collect();
     black_box(places.iter().map(|place| place.leaf.0.len()).sum::<usize>());

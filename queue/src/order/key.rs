@@ -1,4 +1,4 @@
-//! The keys of the sorted sets: two numbers, the kinds of which the type of a key names.
+//! The keys of the sorted sets: two numbers, whose kinds the type of a key names.
 
 use super::super::id::Sequence;
 use super::super::time::UnixMs;

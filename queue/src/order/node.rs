@@ -51,7 +51,7 @@ pub(super) fn child_of(bounds: &[Words], key: Words) -> usize {
     }
 }
 
-/// [`rank_in`], for keys of which the first is not above `key`. Looks first where `key` would be if they were evenly
+/// [`rank_in`], for keys whose first is not above `key`. Looks first where `key` would be if they were evenly
 /// distributed, as [`Leaf::rank_near`] does.
 #[inline]
 fn rank_about(keys: &[Words], key: Words) -> usize {

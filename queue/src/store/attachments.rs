@@ -1,5 +1,5 @@
 //! What few messages have, stored apart from their headers: an error, an origin, a schedule, a time to keep what is left of
-//! them, a delivery beside a kept message, and large payloads.
+//! them, a delivery before its successor, and large payloads.
 
 // The segment of a place comes from a search in the same call.
 #![allow(clippy::indexing_slicing)]
@@ -31,7 +31,7 @@ pub(super) struct Attachments {
     pub(super) origins: BTreeMap<Sequence, Origin>,
     pub(super) retains: BTreeMap<Sequence, DurationMs>,
     pub(super) recurring: BTreeMap<Sequence, Box<Recurring>>,
-    /// The messages that are still delivered beside a kept one, by the sequence of the kept one.
+    /// The messages that are still delivered, by the sequences of their successors.
     pub(super) leaving: BTreeMap<Sequence, Box<Leaving>>,
 }
 
@@ -72,19 +72,19 @@ impl Store {
         self.segments[at.segment()].set_error(at.index(), error.is_some());
     }
 
-    /// The message that is still delivered beside the kept one at a place.
+    /// The message that is still delivered before its successor at a place.
     pub fn leaving(&self, at: At) -> Option<&Leaving> {
         let attachments = self.attachments.as_ref()?;
         attachments.leaving.get(&self.sequence(at)).map(|leaving| &**leaving)
     }
 
-    /// The messages that are still delivered beside kept ones, with the sequences of these.
+    /// The messages that are still delivered before successors, with the sequences of these.
     pub fn all_leaving(&self) -> impl Iterator<Item = (Sequence, &Leaving)> {
         let leaving = self.attachments.iter().flat_map(|attachments| &attachments.leaving);
         leaving.map(|(sequence, leaving)| (*sequence, &**leaving))
     }
 
-    /// Stores the message that is still delivered beside the kept one at a place.
+    /// Stores the message that is still delivered before its successor at a place.
     pub fn set_leaving(&mut self, at: At, leaving: Leaving) {
         self.take_leaving(at);
         let sequence = self.sequence(at);
@@ -92,7 +92,7 @@ impl Store {
         self.attachments.get_or_insert_default().leaving.insert(sequence, Box::new(leaving));
     }
 
-    /// Removes the message that is still delivered beside the one at a place, and returns it if there was one.
+    /// Removes the message that is still delivered before the successor at a place, and returns it if there was one.
     #[inline]
     pub fn take_leaving(&mut self, at: At) -> Option<Leaving> {
         self.attachments.as_ref().filter(|attachments| !attachments.leaving.is_empty())?;
@@ -130,7 +130,7 @@ impl Store {
         self.attachments.get_or_insert_default().retains.insert(sequence, retain);
     }
 
-    /// What a recurring message has beside its record; `None` for an ordinary message.
+    /// What a recurring message has besides its record; `None` for an ordinary message.
     pub fn recurring(&self, at: At) -> Option<&Recurring> {
         let attachments = self.attachments.as_ref().filter(|_| self.header(at).is_recurring())?;
         attachments.recurring.get(&self.sequence(at)).map(|recurring| &**recurring)
@@ -143,7 +143,7 @@ impl Store {
         attachments.recurring.get_mut(&sequence).map(|recurring| &mut **recurring)
     }
 
-    /// Stores what a recurring message has beside its record, and marks the message as recurring.
+    /// Stores what a recurring message has besides its record, and marks the message as recurring.
     pub fn set_recurring(&mut self, at: At, recurring: Box<Recurring>) {
         let sequence = self.sequence(at);
         self.attachments.get_or_insert_default().recurring.insert(sequence, recurring);

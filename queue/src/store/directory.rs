@@ -1,6 +1,6 @@
 //! The directory of a store: its segments in push order, and which of them a sequence belongs to.
 //!
-//! Most queues have a single segment, and need no directory beside it. With the second segment come two lists: the
+//! Most queues have a single segment, and need no directory. With the second segment come two lists: the
 //! segments, and apart from them the first sequence of each, so that a search stays in few cache lines.
 
 // Indices come from a search in the same list, or from the caller, who found them here.

@@ -13,7 +13,7 @@ pub(crate) enum Placement {
     Dead,
 }
 
-/// What is stored of every message beside its bytes.
+/// What is stored of every message besides its bytes.
 ///
 /// The numbers are arrays of bytes, since a `u64` would align the header to 8 bytes and so take 24.
 #[derive(Clone, Copy, Debug)]

@@ -352,7 +352,7 @@ fn payload_left(messages: &Messages, at: At, record: &Record) -> u64 {
 }
 
 impl View {
-    /// The size of all payloads of deliveries beside kept messages that have ended. O(m log n).
+    /// The size of all payloads of deliveries before successors that have ended. O(m log n).
     fn payloads_left(&self, messages: &Messages) -> u64 {
         let over = messages.all_leaving().filter(|(sequence, _)| {
             messages.locate(*sequence).is_some_and(|at| messages.placement(at) != Placement::InFlight)

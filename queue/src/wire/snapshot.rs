@@ -148,7 +148,7 @@ fn encoded<'a, E: From<Refused>>(
     Ok(())
 }
 
-/// Divides turns into pieces, of which there is at least one.
+/// Divides turns into one or more pieces.
 fn in_turns(turns: TurnState<'_>) -> impl Iterator<Item = TurnState<'_>> {
     let TurnState { last, ungrouped, groups } = turns;
     let is_empty = groups.is_empty();
