@@ -26,7 +26,7 @@ test: deps ## run all tests of the core, of the module on a real server, of the 
 	cargo build --locked --workspace
 	DQ_MODULE="$$(scripts/find-module.sh debug)" cargo test --locked --workspace -- --test-threads $(TEST_THREADS)
 
-TEST_THREADS = 4
+TEST_THREADS = 6
 
 test-client: deps ## run the tests of the client, client/, on a real server with the module
 	cargo test --locked --package dq-client -- --test-threads $(TEST_THREADS)
