@@ -422,7 +422,7 @@ impl Messages {
                 && !leaving.record.recurring
         };
         if !self.store.all_leaving().all(is_sound) {
-            return Err("a message is delivered beside none that is kept");
+            return Err("a message is being delivered for a successor that does not exist");
         }
         if named != self.names.len() || count != self.store.len() || recurring != self.store.recurring_count() {
             return Err("the messages, their names or their schedules are miscounted");

@@ -1,6 +1,6 @@
 //! An index of names: which messages, done messages or groups of a queue have a name.
 //!
-//! It holds the hashes of the names only. Whoever looks for a name compares it with those of the few that are found.
+//! It holds the hashes of the names only. A caller that looks for a name compares it with those of the few that are found.
 
 use super::id::GroupId;
 use super::order::{word, Key, OrderedKeys, Word};

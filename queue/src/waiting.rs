@@ -243,8 +243,8 @@ impl Waiting {
     }
 
     pub fn heap_bytes(&self) -> usize {
-        let beside = if self.bands.spilled() { self.bands.capacity() * size_of::<Band>() } else { 0 };
-        beside + self.bands.iter().map(|band| band.keys.heap_bytes()).sum::<usize>()
+        let list = if self.bands.spilled() { self.bands.capacity() * size_of::<Band>() } else { 0 };
+        list + self.bands.iter().map(|band| band.keys.heap_bytes()).sum::<usize>()
     }
 
     /// Checks that the counts agree with the sets, that the bands are in order, and that none is empty. O(n), for

@@ -82,8 +82,8 @@ impl Queue {
         self.finish_with(at, record, until, None, now)
     }
 
-    /// Applies a completion after which the message is kept until `until`, or not at all. A message that is kept beside
-    /// the delivery takes its place instead.
+    /// Applies a completion after which the message is retained until `until`, or not at all. If a successor waits for
+    /// the end of the delivery, it takes the place instead.
     #[inline]
     pub(crate) fn finish_with(
         &mut self,

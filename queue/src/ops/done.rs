@@ -134,7 +134,7 @@ impl Queue {
                 || message.name.is_some_and(|name| self.messages.find_named(name).is_some() || self.remembers(name))
         };
         match done.iter().any(is_beside) {
-            true => Err("a done message is beside another one of its id"),
+            true => Err("a done message and another one have the same id"),
             false => Ok(()),
         }
     }

@@ -52,8 +52,8 @@ pub(super) fn stored(error: &[u8]) -> &[u8] {
 }
 
 impl Queue {
-    /// Gives back a message in flight. If a recurring message becomes dead, only its run ends. If another message is kept
-    /// beside the delivery, that one takes the place. Returns `None` if the message is not in flight or the receipt is
+    /// Gives back a message in flight. If a recurring message becomes dead, only its run ends. If a successor
+    /// waits for the end of the delivery, it takes the place. Returns `None` if the message is not in flight or the receipt is
     /// stale. O(log n).
     pub fn nack<'a>(&mut self, now: UnixMs, target: &Target<'_>, nack: &Nack<'a>) -> Option<Nacked<'a>> {
         let now = self.observe(now);

@@ -248,7 +248,7 @@ struct Round {
 }
 
 impl Round {
-    /// A pop of `count` messages begins. Whoever applies its effect gives a turn if there are groups before it.
+    /// A pop of `count` messages begins. Where its effect is applied, a turn is given if there are groups before it.
     #[inline]
     fn begin(queue: &mut Queue, now: UnixMs, count: usize) -> Round {
         let turn = if count > 0 { queue.messages.begin_turn(now) } else { None };
