@@ -144,7 +144,8 @@ fn categorise(command: *mut raw::RedisModuleCommand, row: &Row) {
     };
     let own = HAS_CATEGORY.load(Ordering::Relaxed).then_some(CATEGORY);
     let further = [row.acl].into_iter().chain(own).filter_map(|words| words.to_str().ok());
-    let words = row.categories().chain(further).collect::<Vec<_>>().join(" ");
+    // The server refuses two spaces in a row.
+    let words = row.categories().chain(further).filter(|words| !words.is_empty()).collect::<Vec<_>>().join(" ");
     // The parts are C strings, so the result contains no NUL.
     let words = CString::new(words).unwrap_or_default();
     // SAFETY: the command is the server's, the words a C string that it reads during the call.
