@@ -16,7 +16,7 @@ use crate::module_api::log::{log, Level};
 use crate::schedule::agenda::{Armed, Taken};
 use crate::schedule::with_schedule;
 use dq_queue::settings::Settings;
-use dq_queue::time::UnixMs;
+use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::wire::Loader;
 use dq_queue::Queue;
 
@@ -50,9 +50,11 @@ impl Held {
         Held::counted_in(TallyEntry::loaded(&queue, db), queue)
     }
 
-    /// Stands for a queue that was loaded into a database but could not be rebuilt after a bug.
+    /// Stands for a queue that was loaded into a database but could not be rebuilt after a bug. It has settings that no
+    /// queue can have, so it can never be rebuilt itself, and is saved as what it is.
     pub fn unsound(db: i32) -> Box<Held> {
-        let mut held = Held::loaded(Queue::new(Settings::DEFAULT), db);
+        let impossible = Settings { lease: DurationMs::ZERO, ..Settings::DEFAULT };
+        let mut held = Held::loaded(Queue::new(impossible), db);
         held.set_unsound();
         held
     }
