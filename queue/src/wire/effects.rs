@@ -12,8 +12,8 @@ use crate::time::UnixMs;
 const INSTANT: usize = 6;
 
 /// Declares the effects: for each the version of the format that introduced it, its letter, and its fields. A field that
-/// a later version adds stands behind a semicolon with that version, in an effect that names its fields. The letters are part of the format, and are listed
-/// in the reference of the commands.
+/// a later version adds stands behind a semicolon with that version, in an effect that names its fields. The letters are
+/// part of the format, and are listed in the reference of the commands.
 macro_rules! effects {
     ($($since:literal $letter:literal $name:ident
         $(($($field:ident),+))?

@@ -2,7 +2,7 @@
 
 use crate::damage::every_effect;
 use crate::exercise::{self, lively};
-use dq_queue::{Queue, Refused};
+use crate::golden::saved;
 use std::path::{Path, PathBuf};
 
 fn folder(target: &str) -> PathBuf {
@@ -47,22 +47,13 @@ fn seeds_for_the_fuzzer() {
         std::fs::create_dir_all(folder(target)).unwrap();
         std::fs::write(folder(target).join(name), framed.collect::<Vec<u8>>()).unwrap();
     };
-    let pieces_of = |queue: &Queue| {
-        let mut pieces = Vec::new();
-        let saved: Result<(), Refused> = queue.save(|piece| {
-            pieces.push(piece.to_vec());
-            Ok(())
-        });
-        saved.unwrap();
-        pieces
-    };
-    write("snapshot", "seed-lively", &pieces_of(&lively()));
+    write("snapshot", "seed-lively", &saved(&lively()));
     let effects = every_effect(&lively());
     for (nth, effect) in effects.iter().enumerate() {
         write("effects", &format!("seed-{nth}"), std::slice::from_ref(effect));
         let mut queue = lively();
         exercise::apply(&mut queue, effect);
-        write("snapshot", &format!("seed-after-{nth}"), &pieces_of(&queue));
+        write("snapshot", &format!("seed-after-{nth}"), &saved(&queue));
     }
     write("effects", "seed-all", &effects);
     for (nth, id) in ["1-1", "a", "a#7", "1760000000000-0#18446744073709551615", "", "01-1"].iter().enumerate() {

@@ -44,7 +44,8 @@ pub fn unhex(line: &str) -> Vec<u8> {
     line.as_bytes().chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
 }
 
-fn saved(queue: &Queue) -> Vec<Vec<u8>> {
+/// The pieces of a saved queue.
+pub fn saved(queue: &Queue) -> Vec<Vec<u8>> {
     let mut pieces = Vec::new();
     let saved: Result<(), Refused> = queue.save(|piece| {
         pieces.push(piece.to_vec());
