@@ -107,6 +107,12 @@ impl Tally {
         others.expired += u64::from(reason == Reason::Expired);
     }
 
+    /// Those that are counted in place, in the order of the fields, and the others once one of them was counted.
+    #[inline]
+    pub fn parts(&self) -> ([u64; 3], Option<&Totals>) {
+        ([self.pushed, self.delivered, self.acked], self.others.as_deref())
+    }
+
     /// All totals.
     #[inline]
     pub fn totals(&self) -> Totals {

@@ -44,42 +44,43 @@ impl Messages {
         self.store.last()
     }
 
-    /// Adds a message behind all others. Its sequence must be above theirs, and no other may have its name. O(log n).
-    pub fn add(&mut self, record: &Record, bytes: Bytes<'_>, group: Option<Membership<'_>>) {
-        self.store(record, bytes, group);
+    /// Adds a message behind all others, and returns its place. Its sequence must be above theirs, and no other may have
+    /// its name. O(log n).
+    pub fn add(&mut self, record: &Record, bytes: Bytes<'_>, group: Option<Membership<'_>>) -> At {
+        let at = self.store(record, bytes, group);
         if let Some(name) = bytes.name {
             self.names.insert(name, record.sequence);
         }
+        at
     }
 
-    fn store(&mut self, record: &Record, bytes: Bytes<'_>, group: Option<Membership<'_>>) {
+    fn store(&mut self, record: &Record, bytes: Bytes<'_>, group: Option<Membership<'_>>) -> At {
         let group = group.map(|of| self.groups.get_or_insert_with(|| Box::new(GroupNames::new(of.limits))).join(&of));
-        self.store.append(record, bytes, group);
+        self.store.append(record, bytes, group)
     }
 
     /// [`Messages::add`] for a whole message.
-    pub fn add_image(&mut self, image: &Image<'_>, group: Option<Membership<'_>>) {
-        self.add(&image.record, Bytes::from(image), group);
-        self.add_attachments(image);
+    pub fn add_image(&mut self, image: &Image<'_>, group: Option<Membership<'_>>) -> At {
+        let at = self.add(&image.record, Bytes::from(image), group);
+        self.add_attachments(at, image);
+        at
     }
 
     /// [`Messages::add_image`] in place of the message of the same name at `at`, which must no longer be in any order of
-    /// the view. O(log n).
-    pub fn replace(&mut self, at: At, image: &Image<'_>, group: Option<Membership<'_>>) {
+    /// the view. Returns its place. O(log n).
+    pub fn replace(&mut self, at: At, image: &Image<'_>, group: Option<Membership<'_>>) -> At {
         let before = self.store.sequence(at);
         self.discard(at);
-        self.store(&image.record, Bytes::from(image), group);
+        let at = self.store(&image.record, Bytes::from(image), group);
         if let Some(name) = image.name {
             self.names.replace(name, before, image.record.sequence);
         }
-        self.add_attachments(image);
+        self.add_attachments(at, image);
+        at
     }
 
-    fn add_attachments(&mut self, image: &Image<'_>) {
-        if image.recurring.is_none() && image.retain.is_none() {
-            return;
-        }
-        let Some(at) = self.store.find(image.record.sequence) else { return };
+    #[inline]
+    fn add_attachments(&mut self, at: At, image: &Image<'_>) {
         if let Some(state) = &image.recurring {
             self.store.set_recurring(at, state.clone());
         }

@@ -99,6 +99,13 @@ impl Queue {
         self.tally.totals()
     }
 
+    /// The totals as they are stored: those of messages pushed, delivered and acked, and the others, in which these are
+    /// zero, once one of them was counted. O(1).
+    #[inline]
+    pub fn tally(&self) -> ([u64; 3], Option<&Totals>) {
+        self.tally.parts()
+    }
+
     /// The last sequence and the last receipt that this queue assigned.
     pub fn last_given(&self) -> (Sequence, Receipt) {
         (self.last_sequence, self.last_receipt)
@@ -230,10 +237,8 @@ impl Queue {
 
     /// Adds a message behind all others. O(log n).
     pub(super) fn insert(&mut self, record: &Record, bytes: Bytes<'_>, group: Option<&[u8]>, now: UnixMs) {
-        self.messages.add(record, bytes, self.membership(group, now));
-        if let Some(at) = self.messages.find_sequence(record.sequence) {
-            self.view.place(&mut self.messages, at, record, now);
-        }
+        let at = self.messages.add(record, bytes, self.membership(group, now));
+        self.view.place(&mut self.messages, at, record, now);
     }
 
     /// [`Queue::insert`] for a whole message.
@@ -243,22 +248,16 @@ impl Queue {
 
     /// [`Queue::insert_image`]. If the message brings its group with it, the group enters the round at `entered`.
     pub(super) fn insert_entering(&mut self, image: &Image<'_>, entered: UnixMs, now: UnixMs) {
-        self.messages.add_image(image, self.membership(image.group, entered));
-        self.place_image(image, now);
+        let at = self.messages.add_image(image, self.membership(image.group, entered));
+        self.view.place(&mut self.messages, at, &image.record, now);
     }
 
     /// Adds a message in place of the one of the same name at `at`, whose record is `record`. O(log n).
     pub(super) fn replace_with_image(&mut self, at: At, record: &Record, image: &Image<'_>, now: UnixMs) {
         self.view.unplace(&self.messages, at, record);
         self.view.advance_due(now);
-        self.messages.replace(at, image, self.membership(image.group, now));
-        self.place_image(image, now);
-    }
-
-    fn place_image(&mut self, image: &Image<'_>, now: UnixMs) {
-        if let Some(at) = self.messages.find_sequence(image.record.sequence) {
-            self.view.place(&mut self.messages, at, &image.record, now);
-        }
+        let at = self.messages.replace(at, image, self.membership(image.group, now));
+        self.view.place(&mut self.messages, at, &image.record, now);
     }
 
     /// Removes a message. O(log n).

@@ -87,8 +87,12 @@ impl Waiting {
 
     /// Removes a message. O(log n + priorities in use).
     pub fn remove(&mut self, priority: i8, due: UnixMs, sequence: Sequence) {
-        let Some(at) = self.bands.iter().position(|band| band.priority == priority) else { return };
-        if self.bands.get_mut(at).is_some_and(|band| band.keys.remove(Key::at(due, sequence))) {
+        let at = match self.bands.as_slice() {
+            [_] => Some(0),
+            bands => bands.iter().position(|band| band.priority == priority),
+        };
+        let Some((at, band)) = at.and_then(|at| Some((at, self.bands.get_mut(at)?))) else { return };
+        if band.priority == priority && band.keys.remove(Key::at(due, sequence)) {
             self.removed(at, due);
         }
     }

@@ -18,8 +18,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use dq_queue::time::DurationMs;
 use dq_queue::{Counts, Histogram, Queue, Totals};
 
-/// The totals, in the order of [`Totals::NAMES`]. Changed by the main thread only.
-static TOTALS: [AtomicU64; Totals::NAMES.len()] = [const { AtomicU64::new(0) }; Totals::NAMES.len()];
+/// How many messages were pushed, delivered and acked. Changed by the main thread only.
+static FREQUENT: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
+
+/// The other totals, in the order of [`Totals::NAMES`]. Changed by the main thread only, and looked at only for queues
+/// that have counted one of them.
+static OTHERS: [AtomicU64; Totals::NAMES.len()] = [const { AtomicU64::new(0) }; Totals::NAMES.len()];
 
 /// The number of first deliveries by their lateness, in the buckets of a [`Histogram`]. Changed by the main thread only.
 static LATENESS: [AtomicU64; Histogram::BUCKETS] = [const { AtomicU64::new(0) }; Histogram::BUCKETS];
@@ -155,7 +159,11 @@ impl TallyEntry {
     #[inline]
     pub fn publish(&self, queue: &Queue, since: &Share) {
         add(&self.0.came.counts, numbers(&queue.counts()), numbers(&since.counts));
-        add(&TOTALS, queue.totals().numbers(), since.totals.numbers());
+        let (frequent, others) = queue.tally();
+        add(&FREQUENT, frequent, since.frequent);
+        if let Some(others) = others {
+            add(&OTHERS, others.numbers(), since.others.unwrap_or_default().numbers());
+        }
     }
 }
 
@@ -224,14 +232,16 @@ fn numbers(counts: &Counts) -> [u64; 6] {
 #[derive(Clone, Copy, Debug)]
 pub struct Share {
     counts: Counts,
-    totals: Totals,
+    frequent: [u64; 3],
+    others: Option<Totals>,
 }
 
 impl Share {
     /// The share of a queue whose last change has been added.
     #[inline(always)]
     pub fn of(queue: &Queue) -> Share {
-        Share { counts: queue.counts(), totals: queue.totals() }
+        let (frequent, others) = queue.tally();
+        Share { counts: queue.counts(), frequent, others: others.copied() }
     }
 }
 
@@ -245,7 +255,9 @@ fn add<const N: usize>(sums: &[AtomicU64], now: [u64; N], before: [u64; N]) {
 
 /// Adds to the totals what a new queue did while it was created on this server.
 pub fn count(queue: &Queue) {
-    add(&TOTALS, queue.totals().numbers(), [0; Totals::NAMES.len()]);
+    let (frequent, others) = queue.tally();
+    add(&FREQUENT, frequent, [0; 3]);
+    add(&OTHERS, others.copied().unwrap_or_default().numbers(), [0; Totals::NAMES.len()]);
 }
 
 /// The number of queues and the sums of what they hold, each as of its last advance.
@@ -266,7 +278,9 @@ pub fn held() -> (u64, Counts) {
 
 /// The totals since the server started, with the names that `DQ.INFO` uses for the totals of one queue.
 pub fn totals() -> impl Iterator<Item = (&'static str, u64)> {
-    Totals::NAMES.into_iter().zip(TOTALS.iter().map(|sum| sum.load(Relaxed)))
+    let [pushed, delivered, acked] = FREQUENT.each_ref().map(|sum| sum.load(Relaxed));
+    let others = Totals::from_numbers(OTHERS.each_ref().map(|sum| sum.load(Relaxed)));
+    Totals::NAMES.into_iter().zip(Totals { pushed, delivered, acked, ..others }.numbers())
 }
 
 /// Counts a first delivery.

@@ -203,7 +203,7 @@ pub fn bind(db: i32, name: &[u8], awaited: &Rc<Awaited>, sequence: Sequence) {
 }
 
 /// Whether a client waits for a message of this key to be done.
-#[inline]
+#[inline(always)]
 pub fn is_awaited(ctx: Ctx, name: Name<'_>) -> bool {
     AWAITING.load(Relaxed) > 0 && with_awaited(|| ctx.selected_db(), name.bytes(), |_| ()).is_some()
 }

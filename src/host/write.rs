@@ -85,13 +85,19 @@ pub fn record<'e>(
 
 /// Drops the dead and done messages that exceed the limits after a change, and replicates that. If one write may not
 /// drop all of them, the timer drops the rest.
+#[inline]
 pub fn keep_limits(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) {
     if held.queue.has_excess() {
-        let trimmed = held.queue.trim(TRIMMED);
-        replicate_trim(ctx, name, held, now, trimmed);
-        if held.queue.has_excess() {
-            with_schedule(|schedule| schedule.look_at(&ctx, now, ctx.selected_db(), name.bytes()));
-        }
+        trim_excess(ctx, name, held, now);
+    }
+}
+
+#[cold]
+fn trim_excess(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) {
+    let trimmed = held.queue.trim(TRIMMED);
+    replicate_trim(ctx, name, held, now, trimmed);
+    if held.queue.has_excess() {
+        with_schedule(|schedule| schedule.look_at(&ctx, now, ctx.selected_db(), name.bytes()));
     }
 }
 

@@ -39,6 +39,7 @@ impl Queue {
 
     /// The instant with which an effect that was decided at `now` must be stamped. An operation calls this once for each
     /// effect: the ids whose window has ended by then are forgotten, here and where the effect is applied.
+    #[inline]
     pub fn stamp(&mut self, now: UnixMs) -> UnixMs {
         let now = self.own_time(now);
         self.forget_ended(now);

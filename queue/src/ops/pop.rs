@@ -72,6 +72,7 @@ impl Queue {
 
     /// How many messages `pop` would deliver of those that the view, which must be at `now`, has as ready.
     /// At most `expired_max` messages whose TTL has ended are passed over.
+    #[inline]
     fn available(&mut self, now: UnixMs, pop: &Pop, expired_max: usize) -> usize {
         let room = self.gate.room(&self.settings, self.view.inflight(), pop.lease, now);
         // The view is at `now`, so the messages that it counts as open are those that are due and do not wait for their

@@ -51,6 +51,7 @@ impl Queue {
     }
 
     /// The ends of runs that operations have brought about since the last call, for replication.
+    #[inline]
     pub fn take_ends(&mut self) -> Vec<RunEnd> {
         self.optional.take(|parts| &mut parts.unsent).map_or_else(Vec::new, |unsent| unsent.0)
     }

@@ -175,8 +175,11 @@ impl Tree {
     /// Takes out the only leaf that is left, if all keys fit into it: then no tree is needed.
     #[inline]
     pub(super) fn sole_leaf(&mut self) -> Option<Leaf> {
+        if self.len > LEAF_MAX {
+            return None;
+        }
         match self.inners.as_mut_slice() {
-            [inner] if inner.leaves.len() == 1 && self.len <= LEAF_MAX => {
+            [inner] if inner.leaves.len() == 1 => {
                 let mut leaf = inner.leaves.pop()?;
                 self.newcomers.0.iter().for_each(|key| leaf.insert(*key));
                 Some(leaf)

@@ -47,20 +47,29 @@ impl Attachments {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.large.is_empty()
-            && self.errors.is_empty()
-            && !self.has_unmarked()
-            && self.recurring.is_empty()
-            && self.leaving.is_empty()
+        self.large.is_empty() && self.errors.is_empty() && !self.has_unmarked() && self.recurring.is_empty()
     }
 
     /// Whether anything is stored of messages whose headers do not say so.
     pub(super) fn has_unmarked(&self) -> bool {
-        !self.origins.is_empty() || !self.retains.is_empty()
+        !self.origins.is_empty() || !self.retains.is_empty() || !self.leaving.is_empty()
     }
 }
 
 impl Store {
+    /// Removes what is stored of a message apart from its segment.
+    #[inline(never)]
+    pub(super) fn remove_attachments(&mut self, at: At) {
+        self.take_leaving(at);
+        let sequence = self.sequence(at);
+        if let Some(attachments) = &mut self.attachments {
+            attachments.remove(sequence);
+            if attachments.is_empty() {
+                self.attachments = None;
+            }
+        }
+    }
+
     /// Stores `error` with the message, or clears the stored error.
     pub fn set_error(&mut self, at: At, error: Option<&[u8]>) {
         let sequence = self.sequence(at);
@@ -92,8 +101,15 @@ impl Store {
         self.attachments.get_or_insert_default().leaving.insert(sequence, Box::new(leaving));
     }
 
-    /// Removes the message that is still delivered before the successor at a place, and returns it if there was one.
+    /// Removes the message that is still delivered before the successor at a place, if there is one.
     #[inline]
+    pub(super) fn drop_leaving(&mut self, at: At) {
+        if self.attachments.is_some() {
+            self.take_leaving(at);
+        }
+    }
+
+    /// [`Store::drop_leaving`], which returns the message.
     pub fn take_leaving(&mut self, at: At) -> Option<Leaving> {
         self.attachments.as_ref().filter(|attachments| !attachments.leaving.is_empty())?;
         let sequence = self.sequence(at);

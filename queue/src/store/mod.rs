@@ -90,8 +90,8 @@ impl Store {
         self.segments.iter().rev().find_map(Segment::last)
     }
 
-    /// Adds a message behind all others. Its sequence must be above theirs.
-    pub fn append(&mut self, record: &Record, bytes: Bytes<'_>, group: Option<GroupId>) {
+    /// Adds a message behind all others, and returns its place. Its sequence must be above theirs.
+    pub fn append(&mut self, record: &Record, bytes: Bytes<'_>, group: Option<GroupId>) -> At {
         let inline = if bytes.payload.len() > INLINE_MAX {
             self.attachments.get_or_insert_default().large.insert(record.sequence, bytes.payload.into());
             None
@@ -121,6 +121,8 @@ impl Store {
         }
         self.len += 1;
         self.payload_bytes += bytes.payload.len() as u64;
+        let index = self.segments.last_mut().map_or(0, |last| last.headers.len().saturating_sub(1));
+        At::new(self.segments.len().saturating_sub(1), index)
     }
 
     /// The place of the message with `sequence`; `None` if it is not here. O(log n), and O(1) for the one behind the
@@ -251,7 +253,7 @@ impl Store {
     /// Writes those fields of a record that can change: due time, priority, the end of its TTL, attempts and phase.
     pub fn update(&mut self, at: At, record: &Record) {
         if !matches!(record.phase, Phase::Successor { .. }) {
-            self.take_leaving(at);
+            self.drop_leaving(at);
         }
         self.segments[at.segment()].update(at.index(), record, delivery_of(record));
     }
@@ -259,7 +261,7 @@ impl Store {
     /// Writes those fields of a record that a delivery changes, and marks the message as leased. This does the work of
     /// [`Store::update`] and [`Store::set_placement`] at once, because every message is delivered.
     pub fn lend(&mut self, at: At, attempts: u32, deadline: UnixMs, receipt: Receipt) {
-        self.take_leaving(at);
+        self.drop_leaving(at);
         let delivery = Delivery { receipt: receipt.0, moment: deadline.as_ms(), attempts };
         self.segments[at.segment()].lend(at.index(), delivery);
     }
@@ -278,20 +280,15 @@ impl Store {
     /// Removes the message at a place.
     pub fn remove(&mut self, at: At) {
         let segment = &self.segments[at.segment()];
-        let (header, sequence) = (segment.headers[at.index()], segment.sequence(at.index()));
+        let header = segment.headers[at.index()];
         let payload = match header.is_large() {
             true => self.bytes(at).payload.len(),
             false => segment.inline_len(at.index()),
         };
         self.payload_bytes -= payload as u64;
         self.len -= 1;
-        self.take_leaving(at);
-        let is_attached = |attachments: &&mut Box<Attachments>| header.has_attachment() || attachments.has_unmarked();
-        if let Some(attachments) = self.attachments.as_mut().filter(is_attached) {
-            attachments.remove(sequence);
-            if attachments.is_empty() {
-                self.attachments = None;
-            }
+        if self.attachments.as_ref().is_some_and(|attachments| header.has_attachment() || attachments.has_unmarked()) {
+            self.remove_attachments(at);
         }
         let sole = self.segments.len() == 1;
         let segment = &mut self.segments[at.segment()];
