@@ -75,10 +75,12 @@ impl Queue {
                     return Ok(Applied::OnlyReplaced);
                 }
             }
-            Effect::Deliver(grants) => {
+            Effect::Deliver { grants, acked } => {
+                let applied = self.finish_all(acked, now);
                 let turn = self.messages.begin_turn(now);
                 grants.iter().for_each(|grant| self.lend(grant, turn, now));
                 self.count_begun(grants.len(), now);
+                return Ok(applied);
             }
             Effect::Take(sequences) => {
                 let turn = self.messages.begin_turn(now);
@@ -237,7 +239,7 @@ impl Queue {
                         follows && is_ordinary && image.is_valid() && image.is_new() && self.gave_receipt_of(image)
                     })
             }
-            Effect::Deliver(grants) => grants.iter().all(|grant| grant.attempt > 0),
+            Effect::Deliver { grants, .. } => grants.iter().all(|grant| grant.attempt > 0),
             Effect::Nack { sequence, fate, error, .. } => {
                 let is_dead = matches!(fate, Fate::Dead { .. });
                 error.is_none_or(|error| error.len() <= ERROR_MAX)

@@ -142,8 +142,13 @@ pub enum Effect<'a> {
     /// These messages were pushed, and each replaced the message of its name if there was one. The settings are present
     /// if the push created the queue.
     Push(Option<Settings>, Vec<Image<'a>>),
-    /// These messages were leased.
-    Deliver(Vec<Grant>),
+    /// These messages were leased, after others were completed.
+    Deliver {
+        /// The messages that were leased.
+        grants: Vec<Grant>,
+        /// The messages that were completed.
+        acked: Vec<Sequence>,
+    },
     /// These messages were delivered without a lease, and removed.
     Take(Vec<Sequence>),
     /// These messages were forwarded, and removed.
@@ -243,13 +248,17 @@ impl<'a> Effect<'a> {
     /// This effect of an operation that also ended these runs.
     ///
     /// Returns up to two effects, in the order in which they are applied. An effect that completes messages, or that
-    /// gives one back, becomes one that ends runs. Before any other effect, time had ended the runs.
+    /// gives one back, becomes one that ends runs. What was delivered after the acks of a call is the second one. Before
+    /// any other effect, time had ended the runs.
     #[must_use]
     pub fn with_ends(self, ends: Vec<RunEnd>) -> (Effect<'a>, Option<Effect<'a>>) {
         let is_other = |sequence: &Sequence| ends.iter().all(|end| end.sequence != *sequence);
         let others_of = |all: Vec<Sequence>| all.into_iter().filter(is_other).collect();
         let (how, others, then) = match self {
             Effect::Ack(all) => (Ended::Acked, others_of(all), None),
+            Effect::Deliver { grants, acked } if !acked.is_empty() => {
+                (Ended::Acked, others_of(acked), Some(Effect::Deliver { grants, acked: Vec::new() }))
+            }
             Effect::Complete { .. } => (Ended::Completed, Vec::new(), None),
             Effect::Take(all) => (Ended::Taken, others_of(all), None),
             Effect::Forward(all) => (Ended::Forwarded, all, None),

@@ -31,7 +31,11 @@ impl Effect<'_> {
             Effect::Schedule(_, image) => {
                 image.name.into_iter().for_each(|name| tell(News::Named(name, image.record.sequence)));
             }
-            Effect::Take(those) | Effect::Forward(those) | Effect::Ack(those) | Effect::Cancel(those, _) => {
+            Effect::Deliver { acked: those, .. }
+            | Effect::Take(those)
+            | Effect::Forward(those)
+            | Effect::Ack(those)
+            | Effect::Cancel(those, _) => {
                 those.iter().for_each(|sequence| tell(News::Ended(*sequence)));
             }
             Effect::Complete { sequence, .. } | Effect::Bury(sequence, _) => tell(News::Ended(*sequence)),
@@ -45,10 +49,7 @@ impl Effect<'_> {
             // These remove many messages at once, or all of them.
             Effect::Purge { .. } | Effect::Begin(_) | Effect::Continue(_) => tell(News::LookAgain),
             // These leave every message that somebody can wait for as it is, or do not end it.
-            Effect::Nack { fate: Fate::Due(_), .. }
-            | Effect::Deliver(_)
-            | Effect::Extend(..)
-            | Effect::Reschedule { .. } => {}
+            Effect::Nack { fate: Fate::Due(_), .. } | Effect::Extend(..) | Effect::Reschedule { .. } => {}
             Effect::Promote(..) | Effect::Redrive(..) | Effect::Declare(..) | Effect::PullBack => {}
             Effect::Trim(_) | Effect::TrimDone(_) | Effect::Done(_) | Effect::Recall(_) | Effect::Leaving(_) => {}
             Effect::Create(..) | Effect::Alter(..) | Effect::Pause(_) | Effect::Turns(_) => {}

@@ -5,6 +5,7 @@
 //! stands next to the handler.
 
 mod ack;
+mod ackpop;
 mod alter;
 mod r#await;
 mod bury;
@@ -78,6 +79,7 @@ commands! {
     pop::Pop (parse),
     mpop::MPop,
     ack::Ack,
+    ackpop::AckPop (parse),
     complete::Complete (parse),
     nack::Nack (parse),
     extend::Extend,

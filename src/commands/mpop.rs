@@ -2,7 +2,7 @@
 
 use super::error::Error;
 use super::options::count_of_words;
-use super::pop::{parse, refuse_forwarding, serve_now, PopOption};
+use super::pop::{parse, refuse_forwarding, serve_now, Head, PopOption, TakeOption};
 use super::{now, with_queue, Command, Handler};
 use crate::host::blocked;
 use crate::host::datatype;
@@ -25,7 +25,7 @@ impl Command for MPop {
         complexity: c"O(K + M * log N) where K is the number of keys, M the number of messages delivered and N the number of messages in a queue",
         tips: c"nondeterministic_output",
         args: &[Arg::int(c"numkeys"), Arg::key(c"key").multiple()],
-        options: &[PopOption::ARGS],
+        options: &[PopOption::ARGS, TakeOption::ARGS],
         ..Row::BASE
     };
     const HANDLER: Handler = mpop;
@@ -38,7 +38,7 @@ fn mpop(call: &mut Call<'_>) -> Result<(), Error> {
     let too_few = Error::TooFew { count: "numkeys", wanted: count, given, of: "keys" };
     let names = call.args.take_names(count).ok_or(too_few)?;
     let (mut request, block) = parse(call)?;
-    request.names_queue = true;
+    request.head = Head::Queue;
     let now = now(ctx);
     // If one of the keys cannot be popped, the command fails, and nothing may have been popped by then.
     names.iter().try_for_each(|name| may_be_popped(ctx, *name))?;

@@ -1,5 +1,6 @@
 //! `DQ.POP key [COUNT n] [LEASE ms] [BLOCK ms] [NOACK]`
 
+use super::ack::Acks;
 use super::error::Error;
 use super::options::{options, Options};
 use super::{key_name, now, with_queue, Command, Handler};
@@ -30,19 +31,26 @@ impl Command for Pop {
             c"O(M * log N) where M is the number of messages delivered and N the number of messages in the queue",
         tips: c"nondeterministic_output",
         args: &[Arg::key(c"key")],
-        options: &[PopOption::ARGS],
+        options: &[PopOption::ARGS, TakeOption::ARGS],
         ..Row::BASE
     };
     const HANDLER: Handler = pop;
 }
 
 options! {
-    /// The options of `DQ.POP` and `DQ.MPOP`.
+    /// The options of each command that delivers.
     pub enum PopOption {
         Count => Arg::token_int(c"COUNT", c"count"),
         Lease => Arg::token_int(c"LEASE", c"lease-ms"),
         Block => Arg::token_int(c"BLOCK", c"block-ms"),
+    }
+}
+
+options! {
+    /// The options of `DQ.POP` and `DQ.MPOP`.
+    pub enum TakeOption {
         NoAck => Arg::token(c"noack", c"NOACK"),
+        ..PopOption,
     }
 }
 
@@ -50,8 +58,19 @@ options! {
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
     wanted: Wanted,
-    /// Whether the reply names the queue, as `DQ.MPOP` does.
-    pub names_queue: bool,
+    /// What the reply says before the messages.
+    pub head: Head,
+}
+
+/// What a reply says before the messages.
+#[derive(Clone, Copy, Debug)]
+pub enum Head {
+    /// Nothing.
+    None,
+    /// The queue that delivers, if one does.
+    Queue,
+    /// How many messages were acked.
+    Acked(i64),
 }
 
 impl blocked::Request for Request {
@@ -66,7 +85,15 @@ impl blocked::Request for Request {
         }
         correct_clock(ctx, name, held, now);
         let count = held.queue.deliverable_as_viewed(now, &self.wanted);
-        deliver(ctx, name, held, now, self, count)
+        deliver(ctx, name, held, now, self, count, Acks::NONE).ok()
+    }
+
+    fn reply_none(&self, ctx: Ctx) {
+        if let Head::Acked(count) = self.head {
+            ctx.array(2);
+            ctx.integer(count);
+        }
+        ctx.null_array();
     }
 }
 
@@ -84,7 +111,7 @@ fn pop(call: &mut Call<'_>) -> Result<(), Error> {
         Ok::<_, Error>(served)
     })?;
     match (delivered.transpose()?.flatten(), block) {
-        (Some(announcement), _) => write::announce(ctx, name, announcement, &[Event::Pop]),
+        (Some(announcement), _) => write::announce(ctx, name, announcement, Event::of_delivery(None)),
         (None, Some(timeout)) => blocked::block(ctx, &[name], Box::new(request), timeout),
         (None, None) => ctx.null_array(),
     }
@@ -99,38 +126,84 @@ pub fn refuse_forwarding(held: &Held) -> Result<(), Error> {
     }
 }
 
+/// What the options of a call ask for.
+struct Asked {
+    wanted: Wanted,
+    block: Option<DurationMs>,
+}
+
+impl Asked {
+    const NOTHING: Asked = Asked { wanted: Wanted { count: 1, lease: Lease::Default }, block: None };
+
+    /// Reads the value of an option.
+    #[inline]
+    fn read(&mut self, option: PopOption, options: &mut Options<'_, '_>) -> Result<(), Error> {
+        match option {
+            PopOption::Count => self.wanted.count = options.count()?,
+            PopOption::Lease => self.wanted.lease = Lease::For(options.positive_duration()?),
+            PopOption::Block => self.block = Some(options.duration()?),
+        }
+        Ok(())
+    }
+
+    /// The request, and the timeout if the client asked to block and may be blocked.
+    fn request(self, ctx: Ctx) -> (Request, Option<DurationMs>) {
+        // Inside a transaction or a script a client cannot block. The pop then returns what is ready.
+        let block = self.block.filter(|_| !ctx.flags().deny_blocking());
+        (Request { wanted: self.wanted, head: Head::None }, block)
+    }
+}
+
 /// Parses the options. Returns the timeout too, if the client asked to block and may be blocked.
 pub fn parse(call: &mut Call<'_>) -> Result<(Request, Option<DurationMs>), Error> {
-    let mut wanted = Wanted { count: 1, lease: Lease::Default };
-    let mut block = None;
+    let mut asked = Asked::NOTHING;
     let mut no_ack = false;
     let mut options = Options::new(&mut call.args);
     while let Some(option) = options.next()? {
         match option {
-            PopOption::Count => wanted.count = options.count()?,
-            PopOption::Lease => wanted.lease = Lease::For(options.positive_duration()?),
-            PopOption::Block => block = Some(options.duration()?),
-            PopOption::NoAck => no_ack = true,
+            TakeOption::NoAck => no_ack = true,
+            TakeOption::PopOption(option) => asked.read(option, &mut options)?,
         }
     }
     if no_ack {
-        wanted.lease = Lease::NoAck;
+        asked.wanted.lease = Lease::NoAck;
     }
-    // Inside a transaction or a script a client cannot block. The pop then returns what is ready.
-    let block = block.filter(|_| !call.ctx.flags().deny_blocking());
-    Ok((Request { wanted, names_queue: false }, block))
+    Ok(asked.request(call.ctx))
+}
+
+/// [`parse`] for a command that delivers only under a lease.
+pub fn parse_leased(call: &mut Call<'_>) -> Result<(Request, Option<DurationMs>), Error> {
+    let mut asked = Asked::NOTHING;
+    let mut options = Options::new(&mut call.args);
+    while let Some(option) = options.next()? {
+        asked.read(option, &mut options)?;
+    }
+    Ok(asked.request(call.ctx))
 }
 
 /// Delivers the messages that `request` asks for and replies with them. Returns `None`, and sends no reply, if there is
 /// none.
 pub fn serve_now(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, request: &Request) -> Option<Announcement> {
     correct_clock(ctx, name, held, now);
+    serve_after(ctx, name, held, now, request, Acks::NONE).ok()
+}
+
+/// [`serve_now`] after the acks of the same command, as one effect. Returns the acks if there is no message. The caller
+/// has corrected the clock before the acks.
+pub fn serve_after(
+    ctx: Ctx,
+    name: Name<'_>,
+    held: &mut Held,
+    now: UnixMs,
+    request: &Request,
+    acks: Acks,
+) -> Result<Announcement, Acks> {
     let count = held.queue.deliverable(now, &request.wanted);
-    deliver(ctx, name, held, now, request, count)
+    deliver(ctx, name, held, now, request, count, acks)
 }
 
 /// Corrects what a clock that was ahead of this one has recorded. That is a write.
-fn correct_clock(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) {
+pub fn correct_clock(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) {
     if let Some(now) = held.queue.correct_clock(now) {
         if listeners::any(ctx) {
             write::replicate(ctx, name, held, now, Effect::PullBack);
@@ -139,6 +212,7 @@ fn correct_clock(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) {
 }
 
 /// Delivers `count` messages, which the queue has promised, and replies with them.
+#[inline]
 fn deliver(
     ctx: Ctx,
     name: Name<'_>,
@@ -146,14 +220,24 @@ fn deliver(
     now: UnixMs,
     request: &Request,
     count: usize,
-) -> Option<Announcement> {
+    acks: Acks,
+) -> Result<Announcement, Acks> {
     if count == 0 {
-        let _ = write::rearm(ctx, name, held, now, Wake::Nobody);
-        return None;
+        if acks.count == 0 {
+            let _ = write::rearm(ctx, name, held, now, Wake::Nobody);
+        }
+        return Err(acks);
     }
-    if request.names_queue {
-        ctx.array(2);
-        ctx.bulk(name.bytes());
+    match request.head {
+        Head::None => {}
+        Head::Queue => {
+            ctx.array(2);
+            ctx.bulk(name.bytes());
+        }
+        Head::Acked(count) => {
+            ctx.array(2);
+            ctx.integer(count);
+        }
     }
     ctx.array(count);
     let heard = write::is_heard(ctx, name);
@@ -171,14 +255,14 @@ fn deliver(
     // The queue delivers as many messages as it promised. If it ever did not, the reply must still have the announced
     // length.
     (sent..count).for_each(|_| ctx.null());
-    let effect = || match request.wanted.lease {
-        Lease::NoAck => Effect::Take(grants.iter().map(|grant| grant.sequence).collect()),
-        Lease::Default | Lease::For(_) => Effect::Deliver(grants),
-    };
     // A message that is removed at once leaves room in its group for the next one.
     let leaves_room = request.wanted.lease == Lease::NoAck && held.queue.groups() > 0;
-    let wake = if leaves_room { Wake::IfDeliverable } else { Wake::Nobody };
-    Some(write::record(ctx, name, held, now, wake, effect))
+    let wake = if leaves_room { Wake::IfDeliverable } else { acks.wake(held) };
+    let effect = || match request.wanted.lease {
+        Lease::NoAck => Effect::Take(grants.iter().map(|grant| grant.sequence).collect()),
+        Lease::Default | Lease::For(_) => Effect::Deliver { grants, acked: acks.sequences },
+    };
+    Ok(write::record(ctx, name, held, now, wake, effect))
 }
 
 /// Replies with a message as its consumer receives it: id, payload, attempt, receipt.

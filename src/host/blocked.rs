@@ -1,4 +1,4 @@
-//! Blocked clients: `DQ.POP … BLOCK` and `DQ.MPOP … BLOCK`.
+//! Blocked clients: `DQ.POP … BLOCK`, `DQ.MPOP … BLOCK` and `DQ.ACKPOP … BLOCK`.
 //!
 //! The server keeps them in the order in which they blocked. It retries each of them whenever one of its keys is
 //! signalled: by a command that made a message deliverable, by the timer, or by the server itself when a value is
@@ -36,6 +36,9 @@ pub trait Request {
 
     /// Delivers the messages and sends the reply. Returns `None`, and sends no reply, if there is no message.
     fn deliver(&self, ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) -> Option<Announcement>;
+
+    /// Sends the reply to a client that has received no message.
+    fn reply_none(&self, ctx: Ctx);
 }
 
 /// The private data of a blocked client.
@@ -56,10 +59,10 @@ pub fn block(ctx: Ctx, names: &[Name<'_>], request: Box<dyn Request>, timeout: D
     let blocked = unsafe { ctx.block_on_keys(on_ready, on_timeout, Some(on_end), timeout.as_ms(), names, private) };
     if blocked.is_none() {
         // SAFETY: nothing was blocked, so the box is still ours.
-        let keys = unsafe { end(private) };
+        let Blocked { request, keys } = unsafe { end(private) };
         count_empty_pops(ctx, &keys);
         // The server has not replied; see `block_on_keys`.
-        ctx.null_array();
+        request.reply_none(ctx);
     }
 }
 
@@ -151,9 +154,9 @@ extern "C" fn on_timeout(ctx: *mut raw::RedisModuleCtx, _: *mut *mut raw::RedisM
     // SAFETY: the server passes a context that is valid during this call.
     let ctx = unsafe { Ctx::from_raw(ctx) };
     guard("a client's timeout", SERVED, || {
-        ctx.null_array();
         // SAFETY: the server returns the pointer that `block` passed, and frees it only after this call.
-        if let Some(Blocked { keys, .. }) = unsafe { ctx.blocked_private_data().cast::<Blocked>().as_ref() } {
+        if let Some(Blocked { request, keys }) = unsafe { ctx.blocked_private_data().cast::<Blocked>().as_ref() } {
+            request.reply_none(ctx);
             count_empty_pops(ctx, keys);
         }
         SERVED
@@ -165,13 +168,13 @@ extern "C" fn on_end(_: *mut raw::RedisModuleCtx, private: *mut c_void) {
     guard("a client's end", (), || drop(unsafe { end(private) }));
 }
 
-/// Frees the private data of a blocked client, and returns its keys.
+/// Takes the private data of a client that is no longer blocked.
 ///
 /// # Safety
 /// `private` was made by `block` and is not used again.
-unsafe fn end(private: *mut c_void) -> Names {
+unsafe fn end(private: *mut c_void) -> Blocked {
     // SAFETY: the caller vouches for it.
     let blocked = unsafe { Box::from_raw(private.cast::<Blocked>()) };
     waiting::leave(&blocked.keys);
-    blocked.keys
+    *blocked
 }

@@ -125,6 +125,15 @@ impl Event {
         }
     }
 
+    /// The events of a delivery, after the acks of the same command if it made any.
+    pub const fn of_delivery(acks: Option<Death>) -> &'static [Event] {
+        match acks {
+            None => &[Event::Pop],
+            Some(Death::None) => &[Event::Ack, Event::Pop],
+            Some(Death::Some) => &[Event::Ack, Event::Dead, Event::Pop],
+        }
+    }
+
     /// The events of a completion with a result.
     pub const fn of_completion(death: Death) -> &'static [Event] {
         match death {
@@ -159,7 +168,10 @@ impl Event {
                 // Only a master announces the changes that time makes.
                 Ended::ByTime => &[],
             },
-            Effect::Deliver(_) | Effect::Take(_) => &[Event::Pop],
+            Effect::Take(_) => &[Event::Pop],
+            Effect::Deliver { acked, .. } => {
+                Event::of_delivery((!acked.is_empty()).then_some(Death::of_successor(applied)))
+            }
             Effect::Forward(_) => &[Event::Forward],
             Effect::Ack(_) => Event::of_acks(Death::of_successor(applied)),
             Effect::Complete { .. } => Event::of_completion(Death::of_successor(applied)),

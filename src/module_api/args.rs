@@ -61,8 +61,15 @@ impl<'a> Args<'a> {
     }
 
     /// Reads the next `count` arguments. Returns `None`, and reads nothing, if there are fewer.
-    pub fn take(&mut self, count: usize) -> Option<impl Iterator<Item = &'a [u8]>> {
+    pub fn take(&mut self, count: usize) -> Option<impl ExactSizeIterator<Item = &'a [u8]>> {
         self.take_names(count).map(|words| words.iter().map(|word| word.bytes()))
+    }
+
+    /// Reads all arguments that have not been read.
+    pub fn rest(&mut self) -> impl ExactSizeIterator<Item = &'a [u8]> {
+        let words = self.words.get(self.at..).unwrap_or_default();
+        self.at = self.words.len();
+        words.iter().map(|word| word.bytes())
     }
 
     /// All arguments from the command's name on, whether or not they have been read.

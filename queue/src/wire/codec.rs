@@ -122,7 +122,6 @@ impl RecordWriter<'_, '_> {
     }
 
     /// Writes the next field, which versions before `version` do not have.
-    #[cfg_attr(not(test), expect(dead_code, reason = "no version but the first has added a field yet"))]
     pub fn put_since<T: Encode + Default + PartialEq>(&mut self, version: u8, field: &T) -> Result<(), Refused> {
         if *field != T::default() {
             self.to.needs(version);

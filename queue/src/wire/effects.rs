@@ -51,7 +51,11 @@ macro_rules! effects {
                         Ok(Effect::$name $(($($field),+))? $({$($part,)+ $($($new),+)?})?)
                     })*
                     ONE_PUSHED => Ok(Effect::Push(None, vec![self.get()?])),
-                    ONE_DELIVERED => self.one_delivered(),
+                    ONE_DELIVERED => self.one_delivered(Vec::new()),
+                    ONE_ACKED_ONE_DELIVERED => {
+                        let acked = vec![self.one()?];
+                        self.one_delivered(acked)
+                    }
                     ONE_ACKED => Ok(Effect::Ack(vec![self.one()?])),
                     _ => Err(Refused::Malformed),
                 }
@@ -62,7 +66,7 @@ macro_rules! effects {
 
 effects! {
     1 b'p' Push(settings, messages);
-    1 b'd' Deliver(grants);
+    1 b'd' Deliver {grants; 1 acked};
     1 b't' Take(those);
     1 b'w' Forward(those);
     1 b'a' Ack(those);
@@ -92,10 +96,12 @@ effects! {
     1 b'T' Turns(turns);
 }
 
-/// Shorter forms of what is written most often, the effects on one message: without the record, and without the list.
+/// Shorter forms of what is written most often, the effects on one message, and on one after another: without the record,
+/// and without the lists.
 const ONE_PUSHED: u8 = b'P';
 const ONE_DELIVERED: u8 = b'D';
 const ONE_ACKED: u8 = b'A';
+const ONE_ACKED_ONE_DELIVERED: u8 = b'B';
 
 impl Writer<'_> {
     fn head(&mut self, letter: u8) -> Result<(), Refused> {
@@ -117,10 +123,10 @@ impl<'a> Reader<'a> {
         Ok(Sequence(at_distance(distance, ticks(self.now))))
     }
 
-    fn one_delivered(&mut self) -> Result<Effect<'a>, Refused> {
+    fn one_delivered(&mut self, acked: Vec<Sequence>) -> Result<Effect<'a>, Refused> {
         let sequence = self.one()?;
         let (deadline, receipt, attempt) = (self.get()?, self.get::<Receipt>()?, self.get()?);
-        Ok(Effect::Deliver(vec![Grant { sequence, attempt, deadline, receipt }]))
+        Ok(Effect::Deliver { grants: vec![Grant { sequence, attempt, deadline, receipt }], acked })
     }
 }
 
@@ -135,8 +141,9 @@ impl<'a> Stamped<'a> {
                 to.head(ONE_PUSHED)?;
                 messages.iter().try_for_each(|message| to.put(message))?;
             }
-            Effect::Deliver(grants) if grants.len() == 1 => {
-                to.head(ONE_DELIVERED)?;
+            Effect::Deliver { grants, acked } if grants.len() == 1 && acked.len() <= 1 => {
+                to.head(if acked.is_empty() { ONE_DELIVERED } else { ONE_ACKED_ONE_DELIVERED })?;
+                acked.iter().try_for_each(|sequence| to.one(*sequence))?;
                 for grant in grants {
                     to.one(grant.sequence)?;
                     to.put(&grant.deadline)?;

@@ -108,8 +108,10 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
     vec![
         encoded(Effect::Push(Some(*queue.settings()), vec![image])),
         encoded(Effect::Push(None, vec![later])),
-        encoded(Effect::Deliver(vec![grant(sequences[0])])),
-        encoded(Effect::Deliver(sequences.iter().copied().map(grant).collect())),
+        encoded(Effect::Deliver { grants: vec![grant(sequences[0])], acked: Vec::new() }),
+        encoded(Effect::Deliver { grants: vec![grant(sequences[0])], acked: vec![sequences[7]] }),
+        encoded(Effect::Deliver { grants: sequences.iter().copied().map(grant).collect(), acked: Vec::new() }),
+        encoded(Effect::Deliver { grants: sequences.iter().copied().map(grant).collect(), acked: sequences.clone() }),
         encoded(Effect::Take(sequences.clone())),
         encoded(Effect::Ack(vec![sequences[7]])),
         encoded(Effect::Ack(sequences.clone())),
@@ -269,7 +271,7 @@ type ForgedEnd = (Named, Option<(u64, Option<Named>)>, Option<(u64, Option<Named
 enum Forged {
     Push(Vec<ForgedImage>),
     Continue(Vec<ForgedImage>),
-    Deliver(Vec<(Named, u32, u64, Named)>),
+    Deliver(Vec<(Named, u32, u64, Named)>, Vec<Named>),
     Take(Vec<Named>),
     Forward(Vec<Named>),
     Ack(Vec<Named>),
@@ -358,7 +360,8 @@ fn forged() -> impl Strategy<Value = Forged> {
     prop_oneof![
         4 => prop::collection::vec(image(), 1..4).prop_map(Forged::Push),
         3 => prop::collection::vec(image(), 1..4).prop_map(Forged::Continue),
-        3 => prop::collection::vec((sequence(), 0u32..3, number(), sequence()), 1..4).prop_map(Forged::Deliver),
+        3 => (prop::collection::vec((sequence(), 0u32..3, number(), sequence()), 1..4), prop::collection::vec(sequence(), 0..3))
+            .prop_map(|(grants, acked)| Forged::Deliver(grants, acked)),
         1 => few().prop_map(Forged::Take),
         1 => few().prop_map(Forged::Forward),
         1 => few().prop_map(Forged::Ack),
@@ -483,8 +486,8 @@ fn forge(queue: &mut Queue, forged: &Forged) {
     let effect = match forged {
         Forged::Push(images) => Effect::Push(None, images.iter().map(|image| image.image(queue)).collect()),
         Forged::Continue(images) => Effect::Continue(images.iter().map(|image| image.image(queue)).collect()),
-        Forged::Deliver(grants) => Effect::Deliver(
-            grants
+        Forged::Deliver(grants, acked) => Effect::Deliver {
+            grants: grants
                 .iter()
                 .map(|(of, attempt, deadline, receipt)| Grant {
                     sequence: of.sequence(queue),
@@ -493,7 +496,8 @@ fn forge(queue: &mut Queue, forged: &Forged) {
                     receipt: receipt.receipt(queue),
                 })
                 .collect(),
-        ),
+            acked: sequences(acked),
+        },
         Forged::Take(of) => Effect::Take(sequences(of)),
         Forged::Forward(of) => Effect::Forward(sequences(of)),
         Forged::Ack(of) => Effect::Ack(sequences(of)),

@@ -124,6 +124,12 @@ pub enum Act {
     Reload(Way),
     Failover,
     Remake,
+    /// Acks messages, and pops in the same command.
+    AckPop {
+        aims: Vec<Aim>,
+        count: usize,
+        lease: Option<u64>,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -414,6 +420,8 @@ fn act(copies: usize) -> impl Strategy<Value = Act> {
         4 => way.prop_map(Act::Reload),
         1 => Just(Act::Failover),
         1 => Just(Act::Remake),
+        10 => (prop::collection::vec(aim(), 1..=acks), 1..=pops, prop::option::of(span()))
+            .prop_map(|(aims, count, lease)| Act::AckPop { aims, count, lease }),
     ]
 }
 

@@ -153,7 +153,7 @@ impl Week {
         if grants.is_empty() {
             return;
         }
-        self.send(dq_queue::Effect::Deliver(grants));
+        self.send(dq_queue::Effect::Deliver { grants, acked: Vec::new() });
         if let Some(name) = first {
             let nth = rules().iter().position(|(other, _)| *other == name).unwrap();
             let due = before[nth];

@@ -322,6 +322,17 @@ impl World {
     }
 
     pub(super) fn pop(&mut self, count: usize, lease: Lease) {
+        self.pop_after(Vec::new(), count, lease);
+    }
+
+    /// Acks messages and pops in one command.
+    pub(super) fn ack_pop(&mut self, aims: &[Aim], count: usize, lease: Option<u64>) {
+        let acked = self.ack_each(aims);
+        self.pop_after(acked, count, lease.map_or(Lease::Default, Lease::For));
+    }
+
+    /// Pops after these messages were acked.
+    fn pop_after(&mut self, acked: Vec<Sequence>, count: usize, lease: Lease) {
         let pop = Pop {
             count,
             lease: match lease {
@@ -368,10 +379,14 @@ impl World {
                 self.receipts.push((id_of(message), receipt));
             }
         }
-        if !grants.is_empty() {
+        if grants.is_empty() {
+            if !acked.is_empty() {
+                self.send(Effect::Ack(acked));
+            }
+        } else {
             self.send(match lease {
                 Lease::NoAck => Effect::Take(grants.iter().map(|grant| grant.sequence).collect()),
-                Lease::Default | Lease::For(_) => Effect::Deliver(grants),
+                Lease::Default | Lease::For(_) => Effect::Deliver { grants, acked },
             });
         }
     }
@@ -411,6 +426,14 @@ impl World {
     }
 
     pub(super) fn ack(&mut self, aims: &[Aim]) {
+        let acked = self.ack_each(aims);
+        if !acked.is_empty() {
+            self.send(Effect::Ack(acked));
+        }
+    }
+
+    /// Acks messages, and returns their sequences.
+    fn ack_each(&mut self, aims: &[Aim]) -> Vec<Sequence> {
         let mut acked = Vec::new();
         for aim in aims {
             let text = self.text(aim);
@@ -426,9 +449,7 @@ impl World {
             self.expect_end(expected.and_then(|(_, end)| end));
             acked.extend(done.map(|done| done.sequence));
         }
-        if !acked.is_empty() {
-            self.send(Effect::Ack(acked));
-        }
+        acked
     }
 
     pub(super) fn nack(&mut self, aim: &Aim, delay: Option<u64>, error: Option<&[u8]>, verdict: Verdict) {

@@ -203,6 +203,7 @@ impl World {
             Act::Reload(way) => self.reload(*way),
             Act::Failover => self.fail_over(),
             Act::Remake => self.remake(),
+            Act::AckPop { aims, count, lease } => self.ack_pop(aims, *count, *lease),
         }
     }
 
