@@ -21,7 +21,7 @@ impl Command for AckPop {
         name: c"DQ.ACKPOP",
         flags: c"write blocking",
         arity: -4,
-        keys: Keys::First(Access::READ.and(Access::UPDATE).and(Access::DELETE)),
+        keys: Keys::First(Access::READ.and(Access::UPDATE)),
         summary: c"Acknowledges delivered messages, and delivers the next ready ones under a lease. Optionally blocks until one is due",
         complexity: c"O(M * log N) where M is the number of messages acknowledged and delivered and N the number of messages in the queue",
         tips: c"nondeterministic_output",
@@ -100,7 +100,7 @@ pub(super) fn parse<'a>(
 ) -> Result<(impl ExactSizeIterator<Item = &'a [u8]> + use<'a>, Request, Option<DurationMs>), Error> {
     let count = count_of_words(&mut call.args, "count")?;
     let given = call.args.remaining();
-    let too_few = Error::TooFew { count: "count", wanted: count, given, of: "ids or receipts" };
+    let too_few = Error::TooFew { count: "count", wanted: count, given, of: "receipts" };
     let targets = call.args.take(count).ok_or(too_few)?;
     let (mut request, block) = parse_leased(call)?;
     request.head = Head::Acked(0);

@@ -1,6 +1,7 @@
 //! Delivery: every message goes to exactly one consumer, when it is due and in the documented order, and no blocked
 //! client is forgotten.
 
+mod acks_and_pops;
 mod blocking;
 mod concurrency;
 mod popping;

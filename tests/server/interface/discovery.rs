@@ -126,7 +126,7 @@ fn the_commands_are_a_category_where_the_server_can() {
 #[test]
 fn a_pop_is_known_to_block() {
     let server = Server::start();
-    for name in ["dq.pop", "dq.mpop"] {
+    for name in ["dq.pop", "dq.mpop", "dq.ackpop"] {
         let reply = server.client().ask(format!("COMMAND INFO {name}"));
         let flags = reply.items()[0].items()[2].items();
         assert!(flags.iter().any(|flag| flag.text() == "blocking"), "{name}: {flags:?}");

@@ -7,6 +7,7 @@ fn expect_answers_of_nothing(c: &mut Client, key: &str) {
     let (null, null_array) = (c.null(), c.null_array());
     let (two_nulls, nothing) = (Reply::Array(vec![null.clone(), null.clone()]), Reply::Array(vec![]));
     let last_page = Reply::Array(vec![Reply::bulk("0"), nothing.clone()]);
+    let no_ack = Reply::Array(vec![Reply::Int(0), null_array.clone()]);
     let no_key = Reply::Error("ERR no such key".into());
     for (line, expected) in [
         ("DQ.POP {q}", &null_array),
@@ -28,6 +29,8 @@ fn expect_answers_of_nothing(c: &mut Client, key: &str) {
         ("DQ.INFO {q}", &null_array),
         ("DQ.STATS {q}", &null_array),
         ("DQ.MPOP 1 {q}", &null_array),
+        ("DQ.ACKPOP {q} 1 m COUNT 5", &no_ack),
+        ("DQ.ACKPOP {q} 2 m 1-1 BLOCK 1", &no_ack),
         ("DQ.MPOP 2 {q} {q} NOACK COUNT 5", &null_array),
         ("DQ.MPOP 1 {q} BLOCK 1", &null_array),
         ("DQ.CANCEL {q} m 1-1", &two_nulls),

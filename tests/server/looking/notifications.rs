@@ -88,6 +88,14 @@ const CHANGES: &[(&str, &str)] = &[
     ("DQ.POP q", "dq.pop"),
     ("DQ.PUSH q z ID k PRIORITY 99 REPLACE LATER", "dq.replace"),
     ("DQ.ACK q k", "dq.ack"),
+    ("DQ.ACKPOP q 1 nobody", "dq.pop"),
+    ("DQ.MPUSH q 2 x y IDS l m PRIORITY 99", "dq.push"),
+    ("DQ.ACKPOP q 1 k", "dq.ack dq.pop"),
+    ("DQ.SCHEDULE q s x EVERY 600000 PRIORITY 100", "dq.schedule"),
+    ("DQ.PROMOTE q", "dq.promote"),
+    ("DQ.POP q", "dq.pop"),
+    ("DQ.ACKPOP q 2 s l", "dq.ack dq.pop"),
+    ("DQ.ACKPOP q 1 m", "dq.ack"),
     ("DQ.PAUSE q FOR 600000", "dq.pause"),
     ("DQ.PAUSE q", "dq.pause"),
     ("DQ.RESUME q", "dq.resume"),
@@ -183,7 +191,15 @@ fn what_changed_nothing_is_not_announced() {
     let (mut ear, mut c) = listening(&server);
     c.push("q x ID m DELAY 600000");
     heard(&mut ear, &mut c);
-    for line in ["DQ.POP q", "DQ.ACK q m", "DQ.NACK q m", "DQ.EXTEND q m", "DQ.PUSH q x ID m", "DQ.PUSH q x DELAY -1"] {
+    for line in [
+        "DQ.POP q",
+        "DQ.ACK q m",
+        "DQ.ACKPOP q 1 m",
+        "DQ.NACK q m",
+        "DQ.EXTEND q m",
+        "DQ.PUSH q x ID m",
+        "DQ.PUSH q x DELAY -1",
+    ] {
         c.ask(line);
     }
     for line in [

@@ -44,6 +44,7 @@ pub const SAMPLES: &[Sample] = &[
     sample(Kind::Changes, "DQ.POP q COUNT 5 BLOCK 0"),
     sample(Kind::Changes, "DQ.MPOP 1 q COUNT 5 BLOCK 0"),
     sample(Kind::Changes, "DQ.ACK q m n"),
+    sample(Kind::Changes, "DQ.ACKPOP q 2 m n COUNT 5 BLOCK 0"),
     sample(Kind::Changes, "DQ.COMPLETE q m RESULT r RETAIN 5"),
     sample(Kind::Changes, "DQ.NACK q m DELAY 5"),
     sample(Kind::Changes, "DQ.EXTEND q m"),
