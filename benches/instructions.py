@@ -41,12 +41,18 @@ AOF = ("--appendonly", "yes", "--appendfsync", "everysec", "--auto-aof-rewrite-p
 CPU_ROUNDS = 21
 LIMIT_SOURCE = os.path.join(HERE, "limit", "limit.c")
 
+# Each is taken by the ack of one that was delivered before.
+IN_HAND = 64
+
 # Figures of the whole server. In GOALS: a figure, what it is divided by, and the upper limit of the ratio.
 LIFE, LIFE_AOF = "life", "life with AOF"
+WORKER, WORKER_AOF = "life by ACKPOP", "life by ACKPOP with AOF"
+WORKER_HUNDREDS = "life by ACKPOP in hundreds"
 HUNDREDS, HUNDREDS_AOF = "life in hundreds", "life in hundreds with AOF"
 EMPTY, KEYS, KEYS_AOF = "three empty commands", "SET + GET + DEL", "SET + GET + DEL with AOF"
 GOALS = [(LIFE, EMPTY, 1.25), (LIFE, KEYS, None), (HUNDREDS, KEYS, 0.22), (LIFE_AOF, KEYS_AOF, 1.4),
-         (HUNDREDS_AOF, KEYS_AOF, 0.3)]
+         (HUNDREDS_AOF, KEYS_AOF, 0.3), (WORKER, LIFE, 0.78), (WORKER, KEYS, 1.2), (WORKER_AOF, KEYS_AOF, 1.15),
+         (WORKER_HUNDREDS, KEYS, 0.25)]
 
 
 class Loaded(RedisServer):
@@ -127,6 +133,25 @@ def in_hundreds(server):
             "ack of 100": (batches, HUNDRED)}
 
 
+def by_worker(server):
+    server.run(*[("DQ.PUSH", "q", PAYLOAD)] * MESSAGES)
+    held = receipts(server.run(("DQ.POP", "q", "COUNT", IN_HAND)))
+    while held:
+        replies = server.run(*[("DQ.ACKPOP", "q", 1, receipt) for receipt in held])
+        held = receipts([reply[1] for reply in replies if reply[1]])
+    return {"ack and pop": (MESSAGES, 1)}
+
+
+def by_worker_in_hundreds(server):
+    batches = MESSAGES // HUNDRED
+    server.run(*[("DQ.MPUSH", "q", HUNDRED, *[PAYLOAD] * HUNDRED)] * (batches + 1))
+    held = receipts(server.run(("DQ.POP", "q", "COUNT", HUNDRED)))
+    for _ in range(batches):
+        (acked, messages), = server.run(("DQ.ACKPOP", "q", HUNDRED, *held, "COUNT", HUNDRED))
+        held = receipts([messages])
+    return {"ack and pop of 100": (batches, HUNDRED)}
+
+
 def delayed(server):
     # Scattered over an hour, the same in every run.
     server.run(*[("DQ.PUSH", "q", PAYLOAD, "DELAY", 1 + n * 48_271 % 3_600_000) for n in range(1, MESSAGES + 1)])
@@ -161,8 +186,9 @@ def nothing(_):
 
 
 # The sums by what the server is started with; what it takes to start and to end is subtracted.
-WHOLE = [("dq", (), {LIFE: one_by_one, HUNDREDS: in_hundreds, KEYS: keys}),
-         ("dq", AOF, {LIFE_AOF: one_by_one, HUNDREDS_AOF: in_hundreds, KEYS_AOF: keys}),
+WHOLE = [("dq", (), {LIFE: one_by_one, HUNDREDS: in_hundreds, WORKER: by_worker,
+                    WORKER_HUNDREDS: by_worker_in_hundreds, KEYS: keys}),
+         ("dq", AOF, {LIFE_AOF: one_by_one, HUNDREDS_AOF: in_hundreds, WORKER_AOF: by_worker, KEYS_AOF: keys}),
          ("limit", (), {EMPTY: empty_commands})]
 
 

@@ -40,58 +40,59 @@ pub struct Acks {
 }
 
 impl Acks {
-    /// No ack.
+    /// Before the first ack.
     pub const NONE: Acks = Acks { count: 0, death: Death::None, made_ready: false, sequences: Vec::new() };
 
     /// Acks the deliveries that `targets` name.
-    #[inline]
-    pub fn of<'a>(
+    #[inline(always)]
+    pub fn make<'a>(
+        &mut self,
         ctx: Ctx,
         name: Name<'_>,
         held: &mut Held,
         now: UnixMs,
         targets: impl ExactSizeIterator<Item = &'a [u8]>,
-    ) -> Acks {
+    ) {
         let heard = write::is_heard(ctx, name);
-        let mut acks = Acks::NONE;
         if heard {
-            acks.sequences.reserve_exact(targets.len());
+            self.sequences.reserve_exact(targets.len());
         }
+        let mut count = 0;
         for text in targets {
             if let Some(acked) = Target::parse(text).and_then(|target| held.queue.ack(now, &target)) {
-                acks.count += 1;
-                acks.made_ready |= acked.next == Some(State::Ready);
-                acks.death = acks.death.max(Death::of_next(acked.next));
+                count += 1;
+                if acked.next.is_some() {
+                    self.made_ready |= acked.next == Some(State::Ready);
+                    self.death = self.death.max(Death::of_next(acked.next));
+                }
                 if heard {
-                    acks.sequences.push(acked.sequence);
+                    self.sequences.push(acked.sequence);
                 }
             }
         }
-        acks
+        self.count = count;
     }
 
-    /// Whether the acks may have made a message deliverable. If the number of leases is limited, in the queue or in a
-    /// group, each lease that ends makes room for another one. A message that was kept during a delivery may have become
-    /// ready.
-    #[inline]
+    /// Whom acks wake, if there were any. If the number of leases is limited, in the queue or in a group, each lease that
+    /// ends makes room for another one. A message that was kept during a delivery may have become ready.
+    #[inline(always)]
     pub fn wake(&self, held: &Held) -> Wake {
-        let makes_room = || held.queue.settings().maxinflight != 0 || held.queue.groups() > 0;
-        if self.count > 0 && (self.made_ready || makes_room()) {
+        let limited = held.queue.settings().maxinflight != 0 || held.queue.groups() > 0;
+        if limited || self.made_ready {
             Wake::IfDeliverable
         } else {
             Wake::Nobody
         }
     }
 
-    /// Records the acks if they are all that a command did.
-    #[inline]
-    pub fn record(self, ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) -> Announcement {
+    /// Records the acks, if they are all that a command did.
+    #[inline(always)]
+    pub fn record(&mut self, ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) -> Announcement {
         if self.count == 0 {
-            write::rearm(ctx, name, held, now, Wake::Nobody)
-        } else {
-            let wake = self.wake(held);
-            write::record(ctx, name, held, now, wake, || Effect::Ack(self.sequences))
+            return write::rearm(ctx, name, held, now, Wake::Nobody);
         }
+        let wake = self.wake(held);
+        write::record(ctx, name, held, now, wake, || Effect::Ack(std::mem::take(&mut self.sequences)))
     }
 }
 
@@ -100,16 +101,17 @@ fn ack(call: &mut Call<'_>) -> Result<(), Error> {
     let name = key_name(call)?;
     let now = now(ctx);
     let targets = call.args.rest();
-    let outcome = with_queue(ctx, name, |held| {
-        let acks = Acks::of(ctx, name, held, now, targets);
-        (acks.count, acks.death, acks.record(ctx, name, held, now))
+    let mut acks = Acks::NONE;
+    let announcement = with_queue(ctx, name, |held| {
+        acks.make(ctx, name, held, now, targets);
+        acks.record(ctx, name, held, now)
     })?;
-    match outcome {
-        Some((count, death, announcement)) if count > 0 => {
-            ctx.integer(count);
-            write::announce(ctx, name, announcement, Event::of_acks(death));
+    ctx.integer(acks.count);
+    match announcement {
+        Some(announcement) if acks.count > 0 => {
+            write::announce(ctx, name, announcement, Event::of_acks(acks.death));
         }
-        _ => ctx.integer(0),
+        _ => {}
     }
     Ok(())
 }

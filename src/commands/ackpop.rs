@@ -6,12 +6,10 @@ use super::options::count_of_words;
 use super::pop::{correct_clock, parse_leased, refuse_forwarding, serve_after, Head, PopOption, Request};
 use super::{key_name, now, with_queue, Command, Handler};
 use crate::host::blocked::{self, Request as _};
-use crate::host::event::{Death, Event};
-use crate::host::held::Held;
-use crate::host::write::{self, Announcement};
-use crate::module_api::ctx::{Ctx, Name};
+use crate::host::event::Event;
+use crate::host::write;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
-use dq_queue::time::{DurationMs, UnixMs};
+use dq_queue::time::DurationMs;
 
 /// The command.
 pub struct AckPop;
@@ -32,65 +30,40 @@ impl Command for AckPop {
     const HANDLER: Handler = ackpop;
 }
 
-/// What was done at once.
-enum Outcome {
-    /// Messages were delivered, and these acks, if any, were made.
-    Delivered(Option<Death>, Announcement),
-    /// No message was delivered, and this many acks were made.
-    Acked(i64, Death, Announcement),
-}
-
 fn ackpop(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let name = key_name(call)?;
     let (targets, mut request, block) = parse(call)?;
     let now = now(ctx);
-    let outcome = with_queue(ctx, name, |held| {
+    let mut acks = Acks::NONE;
+    let served = with_queue(ctx, name, |held| {
         refuse_forwarding(held)?;
-        let outcome = serve(ctx, name, held, now, &mut request, targets);
-        if block.is_none() && matches!(outcome, Outcome::Acked(..)) {
-            held.queue.count_empty_pop();
-        }
-        Ok::<_, Error>(outcome)
+        correct_clock(ctx, name, held, now);
+        acks.make(ctx, name, held, now, targets);
+        request.head = Head::Acked(acks.count);
+        let served = serve_after(ctx, name, held, now, &request, &mut acks);
+        Ok::<_, Error>(served.ok_or_else(|| {
+            if block.is_none() {
+                held.queue.count_empty_pop();
+            }
+            acks.record(ctx, name, held, now)
+        }))
     })?;
-    let acked = match outcome.transpose()? {
-        Some(Outcome::Delivered(acks, announcement)) => {
-            write::announce(ctx, name, announcement, Event::of_delivery(acks));
-            return Ok(());
+    let acked = (acks.count > 0).then_some(acks.death);
+    match (served.transpose()?, block) {
+        (Some(Ok(announcement)), _) => write::announce(ctx, name, announcement, Event::of_delivery(acked)),
+        (none, block) => {
+            match block {
+                Some(timeout) => blocked::block(ctx, &[name], Box::new(request), timeout),
+                None => request.reply_none(ctx),
+            }
+            // The acks hold, whatever becomes of a client that is blocked now.
+            if let (Some(Err(announcement)), Some(death)) = (none, acked) {
+                write::announce(ctx, name, announcement, Event::of_acks(death));
+            }
         }
-        Some(Outcome::Acked(count, death, announcement)) => (count > 0).then_some((death, announcement)),
-        None => None,
-    };
-    match block {
-        Some(timeout) => blocked::block(ctx, &[name], Box::new(request), timeout),
-        None => request.reply_none(ctx),
-    }
-    // The acks hold, whatever becomes of a client that is blocked now.
-    if let Some((death, announcement)) = acked {
-        write::announce(ctx, name, announcement, Event::of_acks(death));
     }
     Ok(())
-}
-
-/// Acks the deliveries that `targets` name, delivers the messages that can be delivered then, and replies if there are
-/// any. `request` learns how many were acked.
-fn serve<'a>(
-    ctx: Ctx,
-    name: Name<'_>,
-    held: &mut Held,
-    now: UnixMs,
-    request: &mut Request,
-    targets: impl ExactSizeIterator<Item = &'a [u8]>,
-) -> Outcome {
-    correct_clock(ctx, name, held, now);
-    let acks = Acks::of(ctx, name, held, now, targets);
-    let (count, death) = (acks.count, acks.death);
-    request.head = Head::Acked(count);
-    match serve_after(ctx, name, held, now, request, acks) {
-        Ok(announcement) => Outcome::Delivered((count > 0).then_some(death), announcement),
-        Err(acks) if count > 0 => Outcome::Acked(count, death, acks.record(ctx, name, held, now)),
-        Err(_) => Outcome::Acked(0, Death::None, Announcement::default()),
-    }
 }
 
 /// Parses the arguments after the key. Returns the timeout too, if the client asked to block and may be blocked.

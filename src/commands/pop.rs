@@ -85,7 +85,7 @@ impl blocked::Request for Request {
         }
         correct_clock(ctx, name, held, now);
         let count = held.queue.deliverable_as_viewed(now, &self.wanted);
-        deliver(ctx, name, held, now, self, count, Acks::NONE).ok()
+        deliver(ctx, name, held, now, self, count, None)
     }
 
     fn reply_none(&self, ctx: Ctx) {
@@ -185,21 +185,22 @@ pub fn parse_leased(call: &mut Call<'_>) -> Result<(Request, Option<DurationMs>)
 /// none.
 pub fn serve_now(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, request: &Request) -> Option<Announcement> {
     correct_clock(ctx, name, held, now);
-    serve_after(ctx, name, held, now, request, Acks::NONE).ok()
+    let count = held.queue.deliverable(now, &request.wanted);
+    deliver(ctx, name, held, now, request, count, None)
 }
 
-/// [`serve_now`] after the acks of the same command, as one effect. Returns the acks if there is no message. The caller
-/// has corrected the clock before the acks.
+/// [`serve_now`] after the acks of the same command, which become part of the effect of the delivery. If there is no
+/// message, the acks remain to be recorded. The caller has corrected the clock before the acks.
 pub fn serve_after(
     ctx: Ctx,
     name: Name<'_>,
     held: &mut Held,
     now: UnixMs,
     request: &Request,
-    acks: Acks,
-) -> Result<Announcement, Acks> {
+    acks: &mut Acks,
+) -> Option<Announcement> {
     let count = held.queue.deliverable(now, &request.wanted);
-    deliver(ctx, name, held, now, request, count, acks)
+    deliver(ctx, name, held, now, request, count, Some(acks).filter(|acks| acks.count > 0))
 }
 
 /// Corrects what a clock that was ahead of this one has recorded. That is a write.
@@ -212,7 +213,6 @@ pub fn correct_clock(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) {
 }
 
 /// Delivers `count` messages, which the queue has promised, and replies with them.
-#[inline]
 fn deliver(
     ctx: Ctx,
     name: Name<'_>,
@@ -220,13 +220,13 @@ fn deliver(
     now: UnixMs,
     request: &Request,
     count: usize,
-    acks: Acks,
-) -> Result<Announcement, Acks> {
+    acks: Option<&mut Acks>,
+) -> Option<Announcement> {
     if count == 0 {
-        if acks.count == 0 {
+        if acks.is_none() {
             let _ = write::rearm(ctx, name, held, now, Wake::Nobody);
         }
-        return Err(acks);
+        return None;
     }
     match request.head {
         Head::None => {}
@@ -257,12 +257,17 @@ fn deliver(
     (sent..count).for_each(|_| ctx.null());
     // A message that is removed at once leaves room in its group for the next one.
     let leaves_room = request.wanted.lease == Lease::NoAck && held.queue.groups() > 0;
-    let wake = if leaves_room { Wake::IfDeliverable } else { acks.wake(held) };
+    let mut wake = if leaves_room { Wake::IfDeliverable } else { Wake::Nobody };
+    let mut acked = Vec::new();
+    if let Some(acks) = acks {
+        wake = acks.wake(held);
+        acked = std::mem::take(&mut acks.sequences);
+    }
     let effect = || match request.wanted.lease {
         Lease::NoAck => Effect::Take(grants.iter().map(|grant| grant.sequence).collect()),
-        Lease::Default | Lease::For(_) => Effect::Deliver { grants, acked: acks.sequences },
+        Lease::Default | Lease::For(_) => Effect::Deliver { grants, acked },
     };
-    Ok(write::record(ctx, name, held, now, wake, effect))
+    Some(write::record(ctx, name, held, now, wake, effect))
 }
 
 /// Replies with a message as its consumer receives it: id, payload, attempt, receipt.

@@ -13,6 +13,7 @@ from workloads.persistence import Persistence
 from workloads.punctuality import Punctuality
 from workloads.pushing import Pushing
 from workloads.waiters import Waiters
+from workloads.worker import Worker
 
-WORKLOADS = [Life, DurableLife, Pushing, Memory, Burst, Punctuality, Growth, Persistence, FallingDue, Deletion,
+WORKLOADS = [Life, Worker, DurableLife, Pushing, Memory, Burst, Punctuality, Growth, Persistence, FallingDue, Deletion,
              ManyQueues, Waiters, Capabilities, PayloadSizes]
