@@ -9,8 +9,8 @@ use dq_queue::settings::{GroupOrder, Retries, Settings};
 use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::wire::Loader;
 use dq_queue::{
-    Completion, Cursor, Due, Lease, Nack, NewMessage, OnDuplicate, Pause, Pop, Queue, Refused, Reschedule, ScanFilter,
-    Schedule, Scheduled, Series, Spare, Stamped, StateKind, States, Verdict, Which,
+    Completion, Cursor, Due, HeaderBlock, Lease, Nack, NewMessage, OnDuplicate, Pause, Pop, Queue, Refused, Reschedule,
+    ScanFilter, Schedule, Scheduled, Series, Spare, Stamped, StateKind, States, Verdict, Which,
 };
 
 pub const NOW: u64 = 1_760_000_000_000;
@@ -38,6 +38,7 @@ pub fn lively() -> Queue {
     let (mut queue, mut floor) = (Queue::new(settings), Floor::default());
     queue.push(at(NOW), &mut floor, &NewMessage { name: Some(b"known"), ..NewMessage::default() });
     pop(&mut queue, NOW, &mut floor, 1, Lease::NoAck);
+    let headers = HeaderBlock::of(vec![(b"type", b"text"), (b"trace", b"1f")]).unwrap();
     for nth in 0..12u64 {
         let name = format!("name-{nth}");
         let message = NewMessage {
@@ -52,6 +53,7 @@ pub fn lively() -> Queue {
             maxwait: None,
             retain: (nth % 5 == 1).then_some(DurationMs::new(90 * nth)),
             group: (nth > 8).then_some(b"group"),
+            headers: (nth == 7 || nth == 8).then_some(headers.headers()),
         };
         queue.push(at(NOW), &mut floor, &message);
     }
@@ -95,6 +97,7 @@ fn replaced_later(queue: &mut Queue, floor: &mut Floor) {
         lease: None,
         ttl: None,
         group: None,
+        headers: None,
     };
     assert!(matches!(queue.schedule(at(NOW + 1), floor, &kept), Scheduled::Changed(_)));
 }
@@ -116,6 +119,7 @@ fn done(queue: &mut Queue, floor: &mut Floor, delivered: u64) {
 /// Adds a recurring message that waits for a run, and one whose run has begun before another form was declared.
 fn schedules(queue: &mut Queue, floor: &mut Floor) {
     let every = |ms| Rule::Every { every: DurationMs::new(ms), offset: DurationMs::new(ms / 3) };
+    let headers = HeaderBlock::of(vec![(b"of", b"schedule")]).unwrap();
     let waiting = Schedule {
         name: b"every-50",
         payload: b"waiting",
@@ -126,6 +130,7 @@ fn schedules(queue: &mut Queue, floor: &mut Floor) {
         lease: None,
         ttl: Some(DurationMs::new(20)),
         group: Some(b"scheduled"),
+        headers: Some(headers.headers()),
     };
     queue.schedule(at(NOW + 1), floor, &waiting);
     let running = Schedule {

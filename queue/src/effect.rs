@@ -11,6 +11,7 @@ use super::done::DoneMessage;
 use super::forward::Forward;
 use super::gate::Pause;
 use super::groups::{is_group_name, TurnState};
+use super::headers::Headers;
 use super::id::{Id, Receipt, Sequence};
 use super::known::KnownId;
 use super::origin::Origin;
@@ -44,6 +45,8 @@ pub struct Image<'a> {
     pub retain: Option<DurationMs>,
     /// Its schedule, if it is a recurring message.
     pub recurring: Option<Box<Recurring>>,
+    /// Its headers.
+    pub headers: Option<Headers<'a>>,
 }
 
 impl Image<'_> {
@@ -73,7 +76,8 @@ impl Image<'_> {
 
 impl<'a> From<&Image<'a>> for Bytes<'a> {
     fn from(image: &Image<'a>) -> Self {
-        Bytes { name: image.name, payload: image.payload, error: image.error, origin: image.origin }
+        let Image { name, payload, error, origin, headers, .. } = *image;
+        Bytes { name, payload, error, origin, headers }
     }
 }
 

@@ -14,7 +14,7 @@
 //!
 //! # The modules
 //! [`time`], [`id`], `spans`, [`backoff`], [`rate`] and [`settings`] define the basic types; `record` describes one
-//! message, and `recurring` what a recurring message has besides it; [`rule`] and [`cron`] say when that is due.
+//! message, [`Headers`] what a producer says about it, and `recurring` what a recurring message has besides it; [`rule`] and [`cron`] say when that is due.
 //! `messages` holds the messages of a queue, in a `store` of segments; `groups` knows which of them belong together;
 //! `done` keeps what is left of those that were completed, and `known` the ids of those that are gone;
 //! `view` keeps the order in which each message stands, on top of [`order`], `waiting` and `delivery_starts`; `gate` says how many
@@ -34,6 +34,7 @@ mod effect;
 pub mod forward;
 mod gate;
 mod groups;
+mod headers;
 pub mod id;
 mod known;
 mod memory;
@@ -65,6 +66,9 @@ pub use done::{DoneMessage, RESULT_MAX};
 pub use effect::{Effect, Fate, Grant, Image, QueueHeader, Stamped};
 pub use gate::{Lease, Pause};
 pub use groups::{is_group_name, Claim, Group, TurnState, GROUP_NAME_MAX};
+pub use headers::{
+    BadHeaders, HeaderBlock, Headers, HEADERS_BYTES_MAX, HEADERS_MAX, HEADER_NAME_MAX, HEADER_VALUE_MAX,
+};
 pub use known::KnownId;
 pub use news::News;
 pub use ops::ack::{Acked, Completed, Completion};

@@ -313,8 +313,7 @@ impl Messages {
     /// Stores a message that is delivered before its successor, while a queue is loaded.
     pub fn add_leaving(&mut self, kept: Sequence, image: &Image<'_>) {
         if let Some(at) = self.store.locate(kept) {
-            let Image { record, payload, error, .. } = *image;
-            self.store.set_leaving(at, Leaving { record, payload: payload.into(), error: error.map(Box::from) });
+            self.store.set_leaving(at, Leaving::of(image.record, &Bytes::from(image)));
         }
     }
 

@@ -5,6 +5,7 @@
 //! is removed if the series is over. Only the few messages that recur have this state, in the store's side map.
 
 use super::groups::is_group_name;
+use super::headers::HeaderBlock;
 use super::id::Sequence;
 use super::memory::given;
 use super::record::Reason;
@@ -53,6 +54,8 @@ pub struct Declaration {
     pub ttl: DurationMs,
     /// The name of its group.
     pub group: Option<Box<[u8]>>,
+    /// Its headers.
+    pub headers: Option<HeaderBlock>,
 }
 
 /// What a recurring message has besides its record.
@@ -104,6 +107,7 @@ impl Recurring {
                 given(size_of::<Declaration>())
                     + given(declared.payload.len())
                     + group
+                    + declared.headers.as_ref().map_or(0, HeaderBlock::heap_bytes)
                     + declared.series.rule.heap_bytes()
             })
     }

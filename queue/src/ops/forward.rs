@@ -8,9 +8,11 @@
 use super::super::forward::{Failing, Forward, Forwarding, RETRY};
 use super::super::gate::Lease;
 use super::super::groups::Pops;
+use super::super::headers::Headers;
 use super::super::id::Sequence;
 use super::super::record::{State, StateKind};
 use super::super::recurring::Ended;
+use super::super::store::Bytes;
 use super::super::time::{DurationMs, UnixMs};
 use super::super::Queue;
 use super::advance::PILED_MAX;
@@ -27,6 +29,8 @@ pub struct Outgoing<'a> {
     pub name: Option<&'a [u8]>,
     /// The payload.
     pub payload: &'a [u8],
+    /// Its headers.
+    pub headers: Option<Headers<'a>>,
 }
 
 /// What an attempt to forward has changed.
@@ -102,8 +106,8 @@ impl Queue {
         };
         for sequence in next {
             let Some((at, record)) = self.messages.of(sequence) else { break };
-            let bytes = self.messages.bytes(at);
-            if !sink(Outgoing { sequence, due: record.due, name: bytes.name, payload: bytes.payload }) {
+            let Bytes { name, payload, headers, .. } = self.messages.bytes(at);
+            if !sink(Outgoing { sequence, due: record.due, name, payload, headers }) {
                 break;
             }
         }

@@ -2,6 +2,7 @@
 
 use super::super::done::DoneMessage;
 use super::super::effect::Image;
+use super::super::headers::{HeaderBlock, Headers};
 use super::super::id::{Id, Sequence};
 use super::super::record::{Phase, Record, State, StateKind};
 use super::super::recurring::Recurring;
@@ -35,6 +36,8 @@ pub struct Message<'a> {
     pub next: bool,
     /// The name of its group.
     pub group: Option<&'a [u8]>,
+    /// Its headers.
+    pub headers: Option<Headers<'a>>,
 }
 
 /// What a queue holds under an id.
@@ -122,6 +125,7 @@ impl Queue {
             recurring: self.messages.recurring(at),
             group: self.messages.group_name(at),
             next: false,
+            headers: bytes.headers,
         };
         let Phase::Successor { deadline, receipt } = record.phase else { return shown };
         match self.messages.leaving(at) {
@@ -131,6 +135,7 @@ impl Queue {
                 error: leaving.error.as_deref(),
                 lease: leaving.record.lease.unwrap_or(self.settings.lease),
                 next: true,
+                headers: leaving.headers.as_ref().map(HeaderBlock::headers),
                 ..shown
             },
             // The delivery is over, and the successor has taken the place.
@@ -179,10 +184,10 @@ impl Queue {
     }
 
     fn image(&self, at: At) -> Image<'_> {
-        let Bytes { name, payload, error, origin } = self.messages.bytes(at);
+        let Bytes { name, payload, error, origin, headers } = self.messages.bytes(at);
         let recurring = self.messages.recurring(at).map(|state| Box::new(state.clone()));
         let retain = self.messages.retain(at);
         let group = self.messages.group_name(at);
-        Image { record: self.messages.record(at), name, payload, error, group, origin, retain, recurring }
+        Image { record: self.messages.record(at), name, payload, error, group, origin, retain, recurring, headers }
     }
 }

@@ -1,6 +1,7 @@
 //! Pushing one message or a batch.
 
 use super::super::effect::Image;
+use super::super::headers::Headers;
 use super::super::id::{Floor, Sequence};
 use super::super::origin::Origin;
 use super::super::record::{Phase, Record, StateKind, Ttl};
@@ -59,6 +60,8 @@ pub struct NewMessage<'a> {
     pub retain: Option<DurationMs>,
     /// The name of its group.
     pub group: Option<&'a [u8]>,
+    /// Its headers.
+    pub headers: Option<Headers<'a>>,
 }
 
 /// What a push does if a message of the same name is held, or its id is known.
@@ -275,6 +278,7 @@ impl Queue {
             origin,
             retain: message.retain,
             recurring: None,
+            headers: message.headers,
         };
         let replaced = self.take_in_for(held, now, &image);
         floor.raise(self.last_sequence, self.last_receipt);

@@ -6,6 +6,7 @@
 //! about are collected until [`Queue::take_ends`] hands them over for replication.
 
 use super::super::effect::Image;
+use super::super::headers::HeaderBlock;
 use super::super::id::Sequence;
 use super::super::order::Key;
 use super::super::origin::Origin;
@@ -150,8 +151,10 @@ impl Queue {
         let bytes = self.messages.bytes(at);
         let payload = bytes.payload.to_vec();
         let error = error.or(bytes.error).map(<[u8]>::to_vec);
+        let headers = bytes.headers.map(HeaderBlock::from);
+        let headers = headers.as_ref().map(HeaderBlock::headers);
         let group = self.messages.group_name(at).map(<[u8]>::to_vec);
-        let bytes = Bytes { name: None, payload: &payload, error: error.as_deref(), origin: None };
+        let bytes = Bytes { name: None, payload: &payload, error: error.as_deref(), origin: None, headers };
         self.insert(dead, bytes, group.as_deref(), now);
         self.last_sequence = self.last_sequence.max(dead.sequence);
     }
@@ -209,6 +212,7 @@ impl Queue {
             origin,
             retain: None,
             recurring: Some(Box::new(state)),
+            headers: declared.headers.as_ref().map(HeaderBlock::headers),
         };
         self.replace_with_image(at, record, &image, now);
         self.last_sequence = self.last_sequence.max(sequence);

@@ -6,6 +6,7 @@
 //! delivered, so a declaration replaces it. So every process may declare its schedules when it starts.
 
 use super::super::effect::Image;
+use super::super::headers::{HeaderBlock, Headers};
 use super::super::id::{Floor, Sequence};
 use super::super::origin::Origin;
 use super::super::record::{Phase, Record, StateKind, Ttl};
@@ -37,6 +38,8 @@ pub struct Schedule<'a> {
     pub ttl: Option<DurationMs>,
     /// The name of its group.
     pub group: Option<&'a [u8]>,
+    /// Its headers.
+    pub headers: Option<Headers<'a>>,
 }
 
 /// The outcome of a declaration. Every outcome but the first three changes nothing but a total.
@@ -119,6 +122,7 @@ impl Queue {
             lease: schedule.lease,
             ttl: schedule.ttl.unwrap_or(self.settings.ttl),
             group: schedule.group.map(Box::from),
+            headers: schedule.headers.map(HeaderBlock::from),
         }
     }
 
@@ -141,6 +145,7 @@ impl Queue {
             && record.ttl.map_or(DurationMs::ZERO, |ttl| ttl.duration) == wanted.ttl
             && self.messages.group_name(at) == wanted.group.as_deref()
             && *self.messages.bytes(at).payload == *wanted.payload
+            && self.messages.bytes(at).headers == wanted.headers.as_ref().map(HeaderBlock::headers)
     }
 
     /// The due time of a message that waits for a run of the same rule: it stays.
@@ -241,6 +246,7 @@ impl Queue {
             origin: accepted.map(|accepted| Origin { accepted, chain: None }),
             retain: None,
             recurring: Some(Box::new(state)),
+            headers: schedule.headers,
         };
         let is_new = self.take_in_series(now, &image);
         floor.raise(self.last_sequence, self.last_receipt);

@@ -10,7 +10,7 @@
 use super::super::effect::Image;
 use super::super::id::Sequence;
 use super::super::record::{Phase, Record, State};
-use super::super::store::{At, Leaving};
+use super::super::store::{At, Bytes, Leaving};
 use super::super::time::UnixMs;
 use super::super::Queue;
 
@@ -33,9 +33,7 @@ impl Queue {
         if !matches!(record.phase, Phase::Leased { .. }) {
             return self.messages.leaving(at).cloned();
         }
-        let bytes = self.messages.bytes(at);
-        let record = Record { recurring: false, ..record };
-        Some(Leaving { record, payload: bytes.payload.into(), error: bytes.error.map(Box::from) })
+        Some(Leaving::of(Record { recurring: false, ..record }, &self.messages.bytes(at)))
     }
 
     /// Stores what is being delivered before its successor. O(log n).
@@ -61,23 +59,7 @@ impl Queue {
 
     /// The messages that are still delivered and have a successor, with its sequence.
     pub(crate) fn all_leaving(&self) -> impl Iterator<Item = (Sequence, Image<'_>)> + '_ {
-        self.messages.all_leaving().map(|(sequence, leaving)| {
-            let Leaving { record, payload, error } = leaving;
-            let error = error.as_deref();
-            (
-                sequence,
-                Image {
-                    record: *record,
-                    name: None,
-                    payload,
-                    error,
-                    group: None,
-                    origin: None,
-                    retain: None,
-                    recurring: None,
-                },
-            )
-        })
+        self.messages.all_leaving().map(|(sequence, leaving)| (sequence, leaving.image()))
     }
 
     /// Whether these messages may have these successors in a queue that is being loaded.
@@ -94,9 +76,7 @@ impl Queue {
     /// Stores messages that are delivered and have a successor.
     pub(crate) fn add_leaving(&mut self, leaving: &[(Sequence, Image<'_>)]) {
         for (sequence, image) in leaving {
-            let Image { record, payload, error, .. } = *image;
-            let leaving = Leaving { record, payload: payload.into(), error: error.map(Box::from) };
-            self.set_leaving(*sequence, leaving, self.view.at());
+            self.set_leaving(*sequence, Leaving::of(image.record, &Bytes::from(image)), self.view.at());
         }
     }
 }

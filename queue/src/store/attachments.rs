@@ -4,12 +4,15 @@
 // The segment of a place comes from a search in the same call.
 #![allow(clippy::indexing_slicing)]
 
+use super::super::effect::Image;
+use super::super::headers::HeaderBlock;
 use super::super::id::Sequence;
+use super::super::memory::given;
 use super::super::origin::Origin;
 use super::super::record::Record;
 use super::super::recurring::Recurring;
 use super::super::time::DurationMs;
-use super::{At, Store};
+use super::{At, Bytes, Store};
 use std::collections::BTreeMap;
 
 /// A message that is still delivered while another one is kept to take its place (`REPLACE LATER`).
@@ -21,6 +24,43 @@ pub struct Leaving {
     pub payload: Box<[u8]>,
     /// The error text that was last stored with it.
     pub error: Option<Box<[u8]>>,
+    /// Its headers.
+    pub headers: Option<HeaderBlock>,
+}
+
+impl Leaving {
+    /// A message with this record and these bytes.
+    pub fn of(record: Record, bytes: &Bytes<'_>) -> Leaving {
+        Leaving {
+            record,
+            payload: bytes.payload.into(),
+            error: bytes.error.map(Box::from),
+            headers: bytes.headers.map(HeaderBlock::from),
+        }
+    }
+
+    /// Its image, without what its successor has of it.
+    pub fn image(&self) -> Image<'_> {
+        Image {
+            record: self.record,
+            name: None,
+            payload: &self.payload,
+            error: self.error.as_deref(),
+            group: None,
+            origin: None,
+            retain: None,
+            recurring: None,
+            headers: self.headers.as_ref().map(HeaderBlock::headers),
+        }
+    }
+
+    /// The number of bytes on the heap, with its own.
+    pub(super) fn heap_bytes(&self) -> usize {
+        given(size_of::<Leaving>())
+            + given(self.payload.len())
+            + self.error.as_ref().map_or(0, |error| given(error.len()))
+            + self.headers.as_ref().map_or(0, HeaderBlock::heap_bytes)
+    }
 }
 
 /// The data that few messages have, by the sequences of these.
@@ -36,14 +76,14 @@ pub(super) struct Attachments {
 }
 
 impl Attachments {
-    /// Removes what is stored of a message. Returns the length of its payload, if that is stored here.
-    pub(super) fn remove(&mut self, sequence: Sequence) -> Option<usize> {
+    /// Removes what is stored of a message. Returns its headers and its payload, if these are stored here.
+    pub(super) fn remove(&mut self, sequence: Sequence) -> Option<Box<[u8]>> {
         self.leaving.remove(&sequence);
         self.errors.remove(&sequence);
         self.origins.remove(&sequence);
         self.retains.remove(&sequence);
         self.recurring.remove(&sequence);
-        self.large.remove(&sequence).map(|payload| payload.len())
+        self.large.remove(&sequence)
     }
 
     pub(super) fn is_empty(&self) -> bool {

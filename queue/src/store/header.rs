@@ -24,7 +24,7 @@ pub(super) struct Header {
     word: [u8; 8],
     /// Where the bytes of the message begin.
     pub(super) offset: u16,
-    /// The place of the delivery in the lower 12 bits, 0 for none, and [`GROUPED`].
+    /// The place of the delivery in the lower 12 bits, 0 for none, and [`GROUPED`] and [`HEADED`].
     place: u16,
 }
 
@@ -75,6 +75,9 @@ const _: () = assert!(DELIVERIES_MAX < 1 << 12);
 
 /// Set in `place` for a message that has a group.
 const GROUPED: u16 = 1 << 15;
+
+/// Set in `place` for a message that has headers.
+const HEADED: u16 = 1 << 14;
 
 impl Header {
     /// The header of a waiting message that has nothing but a due time and a priority.
@@ -135,6 +138,10 @@ impl Header {
         self.place |= GROUPED;
     }
 
+    pub fn set_headed(&mut self) {
+        self.place |= HEADED;
+    }
+
     /// Marks the message as removed.
     pub fn set_removed(&mut self) {
         self.set(PLACEMENT_MASK, false);
@@ -163,6 +170,17 @@ impl Header {
 
     pub fn is_grouped(&self) -> bool {
         self.place & GROUPED != 0
+    }
+
+    /// Whether headers stand in front of the payload.
+    pub fn is_headed(&self) -> bool {
+        self.place & HEADED != 0
+    }
+
+    /// Whether the bytes in the segment are nothing but the payload, or a part of a message that has no payload there.
+    #[inline]
+    pub(super) fn is_plain(&self) -> bool {
+        !self.has(NAMED | RETRIES | LEASE | TTL) && self.place & (GROUPED | HEADED) == 0
     }
 
     /// Whether something of the message is stored apart from its segment.

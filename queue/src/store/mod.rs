@@ -5,7 +5,7 @@
 //! while a child process saves). There is no index from a sequence to a place, and there are no allocations per
 //! message: two binary searches find a message. A segment that is full of gaps is packed, so memory shrinks as messages
 //! are removed. A place is valid during one call only: orders and names refer to sequences. Data that few messages have
-//! (a delivery, an error, a schedule, a payload above [`INLINE_MAX`]) is stored apart.
+//! (a delivery, an error, a schedule, headers with a payload above [`INLINE_MAX`]) is stored apart.
 
 // Indices come from `find` in the same call, or from a search in the vector that they index.
 #![allow(clippy::indexing_slicing)]
@@ -19,6 +19,7 @@ mod segment;
 #[cfg(test)]
 mod tests;
 
+use super::headers::Headers;
 use super::id::{GroupId, Receipt, Sequence};
 use super::memory::{given, of_tree};
 use super::origin::Origin;
@@ -28,7 +29,7 @@ use attachments::Attachments;
 use deliveries::Delivery;
 use directory::Directory;
 use header::{Header, PhaseTag};
-use segment::{Parts, Segment};
+use segment::{split, Parts, Segment};
 use std::collections::{BTreeMap, VecDeque};
 use std::mem::size_of;
 
@@ -36,7 +37,7 @@ pub(super) use attachments::Leaving;
 pub(super) use header::Placement;
 pub(super) use segment::Bytes;
 
-/// The largest payload that is stored in a segment, in bytes; a larger one has an allocation of its own.
+/// The largest payload that is stored in a segment, with its headers, in bytes; a larger one has an allocation of its own.
 pub(super) const INLINE_MAX: usize = 8 * 1024;
 
 /// The place of a message, which is valid until the next insertion or removal.
@@ -92,13 +93,13 @@ impl Store {
 
     /// Adds a message behind all others, and returns its place. Its sequence must be above theirs.
     pub fn append(&mut self, record: &Record, bytes: Bytes<'_>, group: Option<GroupId>) -> At {
-        let inline = if bytes.payload.len() > INLINE_MAX {
-            self.attachments.get_or_insert_default().large.insert(record.sequence, bytes.payload.into());
+        let inline = if bytes.payload.len() + bytes.headers.map_or(0, Headers::stored_len) > INLINE_MAX {
+            self.attachments.get_or_insert_default().large.insert(record.sequence, large(&bytes));
             None
         } else {
             Some(bytes.payload)
         };
-        let parts = Parts { name: bytes.name, group, inline };
+        let parts = Parts { name: bytes.name, group, headers: bytes.headers, inline };
         if !self.segments.last_mut().is_some_and(|last| last.has_room(record, &parts)) {
             let fresh = match self.segments.last_mut() {
                 Some(last) => {
@@ -187,19 +188,20 @@ impl Store {
         let segment = &self.segments[at.segment()];
         let sequence = segment.sequence(at.index());
         let (name, inline) = segment.bytes(at.index());
-        let payload = if segment.headers[at.index()].is_large() {
+        let stored = if segment.headers[at.index()].is_large() {
             self.attachments
                 .as_ref()
                 .and_then(|attachments| attachments.large.get(&sequence))
-                .map_or(&[][..], |payload| payload)
+                .map_or(&[][..], |stored| stored)
         } else {
             inline
         };
+        let (headers, payload) = split(&segment.headers[at.index()], stored);
         let has_error = segment.headers[at.index()].has_error();
         let error =
             self.attachments.as_ref().filter(|_| has_error).and_then(|attachments| attachments.errors.get(&sequence));
         let origin = self.attachments.as_ref().and_then(|attachments| attachments.origins.get(&sequence));
-        Bytes { name, payload, error: error.map(|error| &**error), origin: origin.copied() }
+        Bytes { name, payload, error: error.map(|error| &**error), origin: origin.copied(), headers }
     }
 
     /// The sequence of the message at a place.
@@ -309,12 +311,12 @@ impl Store {
         let (mut removed, mut payload_bytes) = (0, 0);
         let mut kept: VecDeque<Segment> = VecDeque::new();
         for mut segment in std::mem::take(&mut self.segments).into_segments() {
-            segment.remove_where(&mut doomed, |sequence, inline| {
+            segment.remove_where(&mut doomed, |sequence, header, inline| {
                 let leaving = attachments.as_ref().and_then(|attachments| attachments.leaving.get(&sequence));
                 payload_bytes += leaving.map_or(0, |leaving| leaving.payload.len() as u64);
-                let payload = attachments.as_mut().and_then(|attachments| attachments.remove(sequence));
+                let large = attachments.as_mut().and_then(|attachments| attachments.remove(sequence));
                 removed += 1;
-                payload_bytes += payload.unwrap_or(inline) as u64;
+                payload_bytes += large.map_or(inline, |stored| split(header, &stored).1.len()) as u64;
             });
             if segment.live == 0 {
                 continue;
@@ -391,10 +393,7 @@ impl Store {
         self.segments.heap_bytes()
             + self.attachments.as_ref().map_or(0, |maps| {
                 let recurring = maps.recurring.values().map(|recurring| recurring.heap_bytes());
-                let leaving = maps.leaving.values().map(|leaving| {
-                    let error = leaving.error.as_ref().map_or(0, |error| given(error.len()));
-                    given(size_of::<Leaving>()) + given(leaving.payload.len()) + error
-                });
+                let leaving = maps.leaving.values().map(|leaving| leaving.heap_bytes());
                 given(size_of::<Attachments>())
                     + texts(&maps.large)
                     + texts(&maps.errors)
@@ -406,6 +405,16 @@ impl Store {
                     + leaving.sum::<usize>()
             })
     }
+}
+
+/// What is stored of a payload that does not fit into a segment: its headers, and the payload.
+#[cold]
+fn large(bytes: &Bytes<'_>) -> Box<[u8]> {
+    let Some(headers) = bytes.headers else { return bytes.payload.into() };
+    let mut stored = Vec::with_capacity(headers.stored_len() + bytes.payload.len());
+    headers.store(&mut stored);
+    stored.extend_from_slice(bytes.payload);
+    stored.into()
 }
 
 /// The part of a record that is stored apart from its header; `None` if the message was never delivered.

@@ -1,13 +1,14 @@
 //! One segment of the store: the headers of its messages in push order in one vector, and their bytes in another.
 //!
 //! The bytes of a message start at the offset in its header. They consist of these parts, each only if it is present:
-//! the name (after a length byte), the retries, the lease, the TTL, the group, and last the payload, which ends where the next
-//! message begins. Retries that equal those of the segment's first message are left out, since all messages of most
+//! the name (after a length byte), the retries, the lease, the TTL, the group, the headers, and last the payload, which ends
+//! where the next message begins. Retries that equal those of the segment's first message are left out, since all messages of most
 //! queues have the same.
 
 // Indices are those of headers that the caller found in this segment; offsets are written by `append` only.
 #![allow(clippy::indexing_slicing)]
 
+use super::super::headers::Headers;
 use super::super::id::{GroupId, Sequence};
 use super::super::origin::Origin;
 use super::super::record::{Record, Ttl};
@@ -45,6 +46,8 @@ pub(crate) struct Bytes<'a> {
     pub error: Option<&'a [u8]>,
     /// Where it comes from, unless its sequence tells.
     pub origin: Option<Origin>,
+    /// Its headers.
+    pub headers: Option<Headers<'a>>,
 }
 
 /// The parts of a message that a segment stores behind its record.
@@ -52,7 +55,8 @@ pub(crate) struct Bytes<'a> {
 pub(super) struct Parts<'a> {
     pub name: Option<&'a [u8]>,
     pub group: Option<GroupId>,
-    /// The payload; `None` if it is stored elsewhere.
+    pub headers: Option<Headers<'a>>,
+    /// The payload; `None` if it is stored elsewhere, with the headers.
     pub inline: Option<&'a [u8]>,
 }
 
@@ -122,19 +126,19 @@ impl Segment {
             && (self.headers.len() < self.headers.capacity() || self.data.len() < NEARLY_FULL_BYTES)
     }
 
-    fn size_of(&self, record: &Record, Parts { name, group, inline }: &Parts<'_>) -> usize {
+    fn size_of(&self, record: &Record, Parts { name, group, headers, inline }: &Parts<'_>) -> usize {
         name.map_or(0, |name| 1 + name.len())
             + if record.retries == self.retries.get() { 0 } else { size_of::<i32>() }
             + if record.lease.is_some() { size_of::<u64>() } else { 0 }
             + if record.ttl.is_some() { 2 * size_of::<u64>() } else { 0 }
             + if group.is_some() { size_of::<u32>() } else { 0 }
-            + inline.map_or(0, <[u8]>::len)
+            + inline.map_or(0, |payload| headers.map_or(0, Headers::stored_len) + payload.len())
     }
 
     /// Adds a message.
     pub fn append(&mut self, record: &Record, parts: &Parts<'_>, delivery: Option<Delivery>) {
         let size = self.size_of(record, parts);
-        let Parts { name, group, inline } = *parts;
+        let Parts { name, group, headers, inline } = *parts;
         self.make_room(size);
         if self.headers.is_empty() {
             self.era = Era::of(record.sequence);
@@ -163,8 +167,14 @@ impl Segment {
             header.set_grouped();
             self.data.extend_from_slice(&group.to_le_bytes());
         }
+        if headers.is_some() {
+            header.set_headed();
+        }
         match inline {
-            Some(payload) => self.data.extend_from_slice(payload),
+            Some(payload) => {
+                headers.into_iter().for_each(|headers| headers.store(&mut self.data));
+                self.data.extend_from_slice(payload);
+            }
             None => header.set(LARGE, true),
         }
         self.headers.push(header);
@@ -282,7 +292,7 @@ impl Segment {
         }
     }
 
-    /// The name, and the payload unless it is stored elsewhere.
+    /// The name, and the payload with the headers in front of it, unless these are stored elsewhere.
     pub fn bytes(&self, index: usize) -> (Option<&[u8]>, &[u8]) {
         let (name, rest) = self.behind_name(index);
         let header = &self.headers[index];
@@ -306,9 +316,9 @@ impl Segment {
     #[inline]
     pub fn inline_len(&self, index: usize) -> usize {
         let header = &self.headers[index];
-        match header.has(NAMED | RETRIES | LEASE | TTL) || header.is_grouped() {
-            false => self.span(index).len(),
-            true => self.bytes(index).1.len(),
+        match header.is_plain() {
+            true => self.span(index).len(),
+            false => split(header, self.bytes(index).1).1.len(),
         }
     }
 
@@ -412,13 +422,17 @@ impl Segment {
         }
     }
 
-    /// Removes the messages for which `doomed` returns `true`. `gone` gets the sequence of each, and the length of its
-    /// payload unless that is stored elsewhere.
-    pub fn remove_where(&mut self, mut doomed: impl FnMut(Sequence) -> bool, mut gone: impl FnMut(Sequence, usize)) {
+    /// Removes the messages for which `doomed` returns `true`. `gone` gets the sequence of each, its header, and the length
+    /// of its payload unless that is stored elsewhere.
+    pub fn remove_where(
+        &mut self,
+        mut doomed: impl FnMut(Sequence) -> bool,
+        mut gone: impl FnMut(Sequence, &Header, usize),
+    ) {
         for index in 0..self.headers.len() {
             let sequence = self.sequence(index);
             if self.headers[index].is_present() && doomed(sequence) {
-                gone(sequence, self.bytes(index).1.len());
+                gone(sequence, &self.headers[index], self.inline_len(index));
                 self.remove(index);
             }
         }
@@ -426,6 +440,15 @@ impl Segment {
 
     pub fn heap_bytes(&self) -> usize {
         self.headers.capacity() * size_of::<Header>() + self.data.capacity() + self.deliveries.heap_bytes()
+    }
+}
+
+/// The headers and the payload in bytes that are stored for the message with this header.
+#[inline]
+pub(super) fn split<'a>(header: &Header, stored: &'a [u8]) -> (Option<Headers<'a>>, &'a [u8]) {
+    match header.is_headed() {
+        true => Headers::split(stored),
+        false => (None, stored),
     }
 }
 

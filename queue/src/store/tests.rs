@@ -1,5 +1,6 @@
 //! The store compared with a sorted map.
 
+use super::super::headers::HeaderBlock;
 use super::super::id::Receipt;
 use super::super::record::Reason;
 use super::super::record::Ttl;
@@ -18,11 +19,19 @@ struct Expected {
     error: Option<Vec<u8>>,
     placement: Placement,
     group: Option<GroupId>,
+    headers: Option<HeaderBlock>,
 }
 
 impl Expected {
     fn bytes(&self) -> Bytes<'_> {
-        Bytes { name: self.name.as_deref(), payload: &self.payload, error: self.error.as_deref(), origin: None }
+        let headers = self.headers.as_ref().map(HeaderBlock::headers);
+        Bytes {
+            name: self.name.as_deref(),
+            payload: &self.payload,
+            error: self.error.as_deref(),
+            origin: None,
+            headers,
+        }
     }
 }
 
@@ -51,6 +60,7 @@ fn message(sequence: u64, size: usize, seed: u8) -> Expected {
         error: has(6).then(|| number.to_string().into_bytes()),
         placement: Placement::Waiting,
         group: has(7).then_some(GroupId(sequence as u32)),
+        headers: (seed > 0 && size % 3 == 1).then(|| HeaderBlock::of(vec![(&[seed], &number.to_le_bytes())]).unwrap()),
     }
 }
 

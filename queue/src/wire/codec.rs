@@ -197,6 +197,12 @@ impl<'a> Reader<'a> {
         Ok(length)
     }
 
+    /// Whether the next value is an array of few values.
+    #[inline]
+    pub fn begins_array(&self) -> bool {
+        self.rest.first().is_some_and(|byte| byte & !(SHORT as u8) == SHORT_ARRAY)
+    }
+
     /// Reads an array of numbers.
     pub fn numbers(&mut self) -> Result<Vec<i64>, Refused> {
         self.list(Reader::get)

@@ -4,6 +4,7 @@ use super::codec::{Decode, Encode, Reader, Writer};
 use super::numbers::{at_distance, distance, instant_of, reason, reason_code, ticks, time_at, time_distance};
 use super::Refused;
 use crate::effect::Image;
+use crate::headers::{HeaderBlock, Headers};
 use crate::id::{Receipt, Sequence};
 use crate::origin::Origin;
 use crate::record::{Phase, Record, Ttl};
@@ -36,7 +37,7 @@ pub(super) fn put_image(to: &mut Writer<'_>, image: &Image<'_>, base: u64) -> Re
     let mut fields = to.record();
     fields.require(&distance(sequence, base))?;
     fields.require(&time_distance(record.due, created))?;
-    fields.require(&image.payload)?;
+    fields.require(&Content { payload: image.payload, headers: image.headers })?;
     fields.require(&record.retries)?;
     fields.put(&image.name)?;
     fields.put(&record.priority)?;
@@ -59,7 +60,7 @@ pub(super) fn get_image<'a>(from: &mut Reader<'a>, base: u64) -> Result<Image<'a
     let sequence = at_distance(fields.required()?, base);
     let created = instant_of(sequence);
     let due = time_at(fields.required()?, created)?;
-    let payload = fields.required()?;
+    let Content { payload, headers } = fields.required()?;
     let retries = fields.required()?;
     let name = fields.get()?;
     let priority = fields.get()?;
@@ -76,7 +77,61 @@ pub(super) fn get_image<'a>(from: &mut Reader<'a>, base: u64) -> Result<Image<'a
     let sequence = Sequence(sequence);
     let is_recurring = recurring.is_some();
     let record = Record { sequence, due, priority, retries, lease, ttl, attempts, phase, recurring: is_recurring };
-    Ok(Image { record, name, payload, error, group, origin, retain, recurring })
+    Ok(Image { record, name, payload, error, group, origin, retain, recurring, headers })
+}
+
+/// The payload, or an array of the headers and the payload. A field at the end would need a byte for each optional field
+/// before it.
+struct Content<'a> {
+    payload: &'a [u8],
+    headers: Option<Headers<'a>>,
+}
+
+impl Encode for Content<'_> {
+    #[inline]
+    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+        if let Some(headers) = &self.headers {
+            to.array(2)?;
+            to.put(headers)?;
+        }
+        to.put(self.payload)
+    }
+}
+
+impl<'a> Decode<'a> for Content<'a> {
+    #[inline]
+    fn decode(from: &mut Reader<'a>) -> Result<Self, Refused> {
+        let headers = match from.begins_array() {
+            true if from.array()? == 2 => Some(from.get()?),
+            true => return Err(Refused::Malformed),
+            false => None,
+        };
+        Ok(Content { payload: from.get()?, headers })
+    }
+}
+
+impl Encode for Headers<'_> {
+    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+        to.put(self.block())
+    }
+}
+
+impl<'a> Decode<'a> for Headers<'a> {
+    fn decode(from: &mut Reader<'a>) -> Result<Self, Refused> {
+        Headers::parse(from.get()?).ok_or(Refused::Malformed)
+    }
+}
+
+impl Encode for HeaderBlock {
+    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+        to.put(&self.headers())
+    }
+}
+
+impl Decode<'_> for HeaderBlock {
+    fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
+        from.get().map(|headers: Headers<'_>| HeaderBlock::from(headers))
+    }
 }
 
 fn get_phase(phase: Option<[i64; 3]>, sequence: u64, due: UnixMs) -> Result<Phase, Refused> {

@@ -52,7 +52,7 @@ impl Decode<'_> for Series {
     }
 }
 
-record!(Declaration { series, payload, retries, ttl; first, priority, lease, group });
+record!(Declaration { series, payload, retries, ttl; first, priority, lease, group, headers });
 record!(Recurring { ; series, priority, times_left, runs, failed_runs, last_run, declared });
 
 /// How runs ended: a number, and the error of a nack or a burial.

@@ -6,7 +6,7 @@
 //! orders are not saved: they follow from the records.
 
 use super::Refused;
-use crate::effect::{Effect, QueueHeader, Stamped};
+use crate::effect::{Effect, Image, QueueHeader, Stamped};
 use crate::gate::Gate;
 use crate::groups::{GroupNames, TurnState};
 use crate::record::State;
@@ -62,13 +62,12 @@ impl Queue {
 
     /// The pieces without the first one.
     fn contents(&self) -> impl Iterator<Item = Effect<'_>> {
-        // The approximate size of a record, and so on.
-        let messages = in_chunks(self.images(), |image| 48 + image.payload.len());
+        let messages = in_chunks(self.images(), size);
         let done = in_chunks(self.done(), |message| {
             32 + message.name.map_or(0, <[u8]>::len) + message.result.map_or(0, <[u8]>::len)
         });
         let known = in_chunks(self.known_ids(), |id| 8 + id.name.len());
-        let leaving = in_chunks(self.all_leaving(), |(_, image)| 48 + image.payload.len());
+        let leaving = in_chunks(self.all_leaving(), |(_, image)| size(image));
         let turns = self.messages.groups().and_then(GroupNames::turns).into_iter().flat_map(in_turns);
         let messages = messages.map(Effect::Continue).chain(done.map(Effect::Done)).chain(known.map(Effect::Recall));
         messages.chain(leaving.map(Effect::Leaving)).chain(turns.map(Effect::Turns))
@@ -131,6 +130,11 @@ impl Queue {
         }
         Ok(())
     }
+}
+
+/// The approximate size of a message in a piece.
+fn size(image: &Image<'_>) -> usize {
+    48 + image.payload.len() + image.headers.map_or(0, |headers| headers.block().len())
 }
 
 /// Passes the bytes of each effect to `sink`, as decided at `now`.

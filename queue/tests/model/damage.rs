@@ -4,7 +4,7 @@
 //! every operation, and can be drained. Nothing panics (the debug build also checks sums) or hangs.
 
 use crate::exercise::{apply, at, lively, pop, reload, survive, NOW};
-use crate::history::targets;
+use crate::history::{headers, targets, HEADERS};
 use dq_queue::backoff::{Backoff, Percent};
 use dq_queue::forward::Forward;
 use dq_queue::id::{Floor, Receipt, Sequence};
@@ -86,6 +86,7 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
         origin: Some(Origin { accepted: at(NOW - 1), chain: Some(at(NOW - 2)) }),
         retain: Some(DurationMs::new(70)),
         recurring: None,
+        headers: Some(headers(1)),
     };
     let kept =
         queue.images().find(|image| matches!(image.record.phase, Phase::Successor { .. })).unwrap().record.sequence;
@@ -199,6 +200,7 @@ fn declaration(every: u64) -> Declaration {
         lease: Some(DurationMs::new(every)),
         ttl: DurationMs::ZERO,
         group: (every % 2 == 0).then(|| b"declared".as_slice().into()),
+        headers: (every % 3 == 0).then(|| headers(0).into()),
     }
 }
 
@@ -262,6 +264,7 @@ struct ForgedImage {
     accepted: Option<u64>,
     group: Option<u8>,
     size: usize,
+    headers: Option<usize>,
 }
 
 /// The message, when it failed and its copy, when it is due next and its new sequence.
@@ -321,6 +324,7 @@ fn image() -> impl Strategy<Value = ForgedImage> {
             prop_oneof![9 => 0usize..20, 1 => Just(9_000)],
             prop::option::weighted(0.2, number()),
             prop::option::weighted(0.5, 0u8..3),
+            prop::option::weighted(0.3, 0..HEADERS.len()),
         ),
     )
         .prop_map(
@@ -332,7 +336,7 @@ fn image() -> impl Strategy<Value = ForgedImage> {
                 phase,
                 name,
                 error,
-                (size, accepted, group),
+                (size, accepted, group, headers),
             )| {
                 ForgedImage {
                     sequence,
@@ -348,6 +352,7 @@ fn image() -> impl Strategy<Value = ForgedImage> {
                     accepted,
                     group,
                     size,
+                    headers,
                 }
             },
         )
@@ -431,6 +436,7 @@ impl ForgedImage {
             }),
             retain: self.accepted.map(DurationMs::new),
             recurring: None,
+            headers: self.headers.map(headers),
         }
     }
 }

@@ -32,6 +32,7 @@ fn schedule<'a>(name: &'a [u8], payload: &'a [u8], rule: Rule, first: Option<Uni
         lease: None,
         ttl: Some(DurationMs::new(1)),
         group: None,
+        headers: None,
     }
 }
 

@@ -49,6 +49,7 @@ impl Server {
             lease: None,
             ttl: None,
             group: None,
+            headers: None,
         };
         let scheduled = self.queue.schedule(at(now), &mut self.floor, &schedule);
         assert!(matches!(scheduled, Scheduled::Created(_) | Scheduled::Changed(_)), "{scheduled:?}");

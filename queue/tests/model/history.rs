@@ -5,8 +5,9 @@ use dq_queue::forward::{Forward, ListEnd, Register};
 use dq_queue::rate::Rate;
 use dq_queue::settings::{GroupOrder, Retries, Settings, MAX_LENGTH};
 use dq_queue::time::{DurationMs, UnixMs};
-use dq_queue::{Spare, Verdict};
+use dq_queue::{HeaderBlock, Headers, Spare, Verdict};
 use proptest::prelude::*;
+use std::sync::LazyLock;
 
 /// A random history: the settings, the clocks, and the steps.
 #[derive(Clone, Debug)]
@@ -153,6 +154,7 @@ pub struct Every {
     pub lease: Option<u64>,
     pub ttl: Option<u64>,
     pub group: Option<usize>,
+    pub headers: Option<usize>,
 }
 
 #[derive(Clone, Debug)]
@@ -171,6 +173,7 @@ pub struct Push {
     pub later: bool,
     pub retain: Option<u64>,
     pub group: Option<usize>,
+    pub headers: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -239,7 +242,21 @@ pub enum Way {
 
 pub const NAMES: [&[u8]; 4] = [b"a", b"order-1001", &[b'n'; 255], &[0, 255, b' ']];
 pub const GROUPS: [&[u8]; 3] = [b"g", &[b'g'; 255], &[255, 0]];
+/// Headers in the order of their names. The last ones do not fit into a segment with a payload of a few KiB.
+pub const HEADERS: [&[(&[u8], &[u8])]; 4] = [
+    &[(b"a", b"")],
+    &[(b"content-type", b"text/plain"), (b"trace", &[b't'; 55])],
+    &[(&[0], &[0, 255]), (&[b'n'; 255], b" "), (&[255; 255], b"1")],
+    &[(b"1", &[b'v'; 4096]), (b"2", &[b'v'; 2000])],
+];
 pub const ERRORS: [&[u8]; 4] = [b"", b"timeout", &[b'e'; 1024], &[b'f'; 3000]];
+
+/// The headers with a number, as a client gives them.
+pub fn headers(nth: usize) -> Headers<'static> {
+    static BLOCKS: LazyLock<Vec<HeaderBlock>> =
+        LazyLock::new(|| HEADERS.iter().map(|headers| HeaderBlock::of(headers.to_vec()).unwrap()).collect());
+    BLOCKS[nth].headers()
+}
 
 /// Targets of every kind.
 pub fn targets() -> Vec<Forward> {
@@ -301,9 +318,11 @@ fn push(copies: usize) -> impl Strategy<Value = Push> {
         prop::option::weighted(0.3, span()),
         prop::option::weighted(0.3, ttl),
         (any::<bool>(), prop::option::weighted(0.4, prop_oneof![Just(0), span()]), any::<bool>(), retain(), group()),
+        header_set(),
     )
-        .prop_map(
-            |(copies, name, size, due, priority, retries, lease, ttl, (replace, maxwait, later, retain, group))| Push {
+        .prop_map(|(copies, name, size, due, priority, retries, lease, ttl, with, headers)| {
+            let (replace, maxwait, later, retain, group) = with;
+            Push {
                 copies,
                 name,
                 size,
@@ -317,8 +336,13 @@ fn push(copies: usize) -> impl Strategy<Value = Push> {
                 later,
                 retain,
                 group,
-            },
-        )
+                headers,
+            }
+        })
+}
+
+fn header_set() -> impl Strategy<Value = Option<usize>> {
+    prop::option::weighted(0.3, prop_oneof![8 => 0..HEADERS.len() - 1, 1 => Just(HEADERS.len() - 1)])
 }
 
 fn group() -> impl Strategy<Value = Option<usize>> {
@@ -340,11 +364,14 @@ fn every() -> impl Strategy<Value = Every> {
         (
             prop::option::weighted(0.3, prop::sample::select(vec![0u64, 1, 20, 500])),
             prop::option::weighted(0.5, 0..2usize),
+            prop::sample::select(vec![None, None, Some(0), Some(3)]),
         ),
     )
-        .prop_map(|((name, size), (every, offset), at, until, times, priority, retries, lease, (ttl, group))| {
-            Every { name, size, every, offset, at, until, times, priority, retries, lease, ttl, group }
-        })
+        .prop_map(
+            |((name, size), (every, offset), at, until, times, priority, retries, lease, (ttl, group, headers))| {
+                Every { name, size, every, offset, at, until, times, priority, retries, lease, ttl, group, headers }
+            },
+        )
 }
 
 fn aim() -> impl Strategy<Value = Aim> {

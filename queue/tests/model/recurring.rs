@@ -17,6 +17,7 @@ pub struct Plan {
     pub lease: Option<u64>,
     pub ttl: u64,
     pub group: Option<Vec<u8>>,
+    pub headers: Option<usize>,
 }
 
 impl Plan {
@@ -185,6 +186,7 @@ impl Model {
             retain: None,
             recurs: Some(recurs),
             group: plan.group.clone(),
+            headers: plan.headers,
             next: None,
             own: None,
         };
@@ -317,6 +319,7 @@ impl Model {
                 own: None,
                 name: old.name.clone(),
                 group: if renewed { plan.group.clone() } else { old.group.clone() },
+                headers: if renewed { plan.headers } else { old.headers },
             });
             (due, sequence)
         });

@@ -57,6 +57,8 @@ pub struct Message {
     /// Its own sequence, if it has the place of another message.
     pub own: Option<u64>,
     pub group: Option<Vec<u8>>,
+    /// The number of its headers.
+    pub headers: Option<usize>,
 }
 
 impl Message {
@@ -147,6 +149,7 @@ pub struct Push<'a> {
     pub later: bool,
     pub retain: Option<u64>,
     pub group: Option<&'a [u8]>,
+    pub headers: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -391,6 +394,7 @@ impl Model {
             retain: push.retain,
             recurs: None,
             group: push.group.map(<[u8]>::to_vec),
+            headers: push.headers,
             next: None,
             own: None,
         };

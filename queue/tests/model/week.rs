@@ -96,6 +96,7 @@ impl Week {
                 lease: None,
                 ttl: None,
                 group: None,
+                headers: None,
             };
             match self.queue.schedule(self.clock(), &mut self.floor, &schedule) {
                 Scheduled::Unchanged => {}

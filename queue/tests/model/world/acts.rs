@@ -2,7 +2,7 @@
 
 use super::words::*;
 use super::{ms, World};
-use crate::history::{targets, Aim, Beside, Due, Every, Lease, Push, Redriven, Who, GROUPS, NAMES};
+use crate::history::{headers, targets, Aim, Beside, Due, Every, Lease, Push, Redriven, Who, GROUPS, NAMES};
 use crate::reference::{self, NackedTo, State};
 use dq_queue::id::{Id, Sequence};
 use dq_queue::settings::Settings;
@@ -266,7 +266,8 @@ impl World {
         let [next, same] = [&mut self.eager.queue, &mut self.lazy.queue].map(|queue| {
             let mut next = Vec::new();
             queue.next_to_forward(now, count, |message| {
-                next.push((message.sequence, message.payload.to_vec(), message.due));
+                let headers = message.headers.map(|headers| headers.block().to_vec());
+                next.push((message.sequence, message.payload.to_vec(), message.due, headers));
                 true
             });
             next
@@ -274,7 +275,7 @@ impl World {
         assert_eq!(next, same);
         assert_eq!(next.len(), expected);
         let taken = taken.min(expected);
-        let sequences: Vec<Sequence> = next.iter().take(taken).map(|(sequence, _, _)| *sequence).collect();
+        let sequences: Vec<Sequence> = next.iter().take(taken).map(|(sequence, ..)| *sequence).collect();
         for queue in [&mut self.eager.queue, &mut self.lazy.queue] {
             assert_eq!(queue.forwarded(now, &sequences, |_| ()), sequences);
             assert_eq!(queue.forwarded(now, &sequences[..0], |_| ()), []);
@@ -282,8 +283,9 @@ impl World {
         let mut ends = Vec::new();
         let delivered = self.model.forward(taken, &mut ends);
         self.expected_ends.extend(ends);
-        for ((sequence, payload, due), message) in next.iter().zip(&delivered) {
+        for ((sequence, payload, due, found), message) in next.iter().zip(&delivered) {
             assert_eq!((sequence.0, payload, due.as_ms()), (message.sequence, &message.payload, message.due));
+            assert_eq!(found.as_deref(), message.headers.map(|nth| headers(nth).block()));
         }
         if !sequences.is_empty() {
             self.send(Effect::Forward(sequences));

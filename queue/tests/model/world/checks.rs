@@ -5,7 +5,7 @@ use super::statistics::Since;
 use super::words::*;
 use super::{ms, replayed, rewritten, Master, World};
 use crate::exercise::{digest, reload};
-use crate::history::GROUPS;
+use crate::history::{GROUPS, HEADERS};
 use crate::reference::{self, State};
 use dq_queue::id::{Floor, Id, IdBuffer, Receipt, Target};
 use dq_queue::time::{DurationMs, UnixMs};
@@ -276,6 +276,8 @@ fn check_message(queue: &Queue, now: UnixMs, expected: &reference::Message) {
     assert_eq!(found.name, expected.name.as_deref());
     assert_eq!(found.payload, expected.payload);
     assert_eq!(found.group, expected.group_now());
+    let headers = |nth: usize| HEADERS[nth].to_vec();
+    assert_eq!(found.headers.map(|found| found.iter().collect()), expected.headers.map(headers));
     assert_eq!(found.error, expected.error.as_deref());
     assert_eq!(record.priority, expected.priority);
     assert_eq!(record.due.as_ms(), expected.due);

@@ -1,13 +1,13 @@
 //! Recurring messages: what clients declare, and how runs end.
 
 use super::{ms, World};
-use crate::history::{Every, Who, GROUPS, NAMES};
+use crate::history::{headers, Every, Who, GROUPS, NAMES};
 use crate::recurring::{End, Plan, Recurs, Scheduled};
 use dq_queue::id::Sequence;
 use dq_queue::rule::Rule;
 use dq_queue::settings::Retries;
 use dq_queue::time::{DurationMs, UnixMs};
-use dq_queue::{Effect, Ended, Next, Recurring, RunEnd, Schedule, Series, Stamped};
+use dq_queue::{Effect, Ended, HeaderBlock, Next, Recurring, RunEnd, Schedule, Series, Stamped};
 
 impl World {
     pub(super) fn schedule(&mut self, every: &Every) {
@@ -28,6 +28,7 @@ impl World {
             lease: every.lease,
             ttl: every.ttl.unwrap_or(settings.ttl.as_ms()),
             group: every.group.map(|nth| GROUPS[nth].to_vec()),
+            headers: every.headers,
         };
         let wanted = Schedule {
             name,
@@ -39,6 +40,7 @@ impl World {
             lease: every.lease.map(DurationMs::new),
             ttl: every.ttl.map(DurationMs::new),
             group: every.group.map(|nth| GROUPS[nth]),
+            headers: every.headers.map(headers),
         };
         let scheduled = self.eager.queue.schedule(ms(self.clock), &mut self.eager.floor, &wanted);
         assert_eq!(self.lazy.queue.schedule(ms(self.clock), &mut self.lazy.floor, &wanted), scheduled);
@@ -157,6 +159,7 @@ pub(super) fn check_schedule(found: Option<&Recurring>, expected: Option<&Recurs
             assert_eq!(declared.first.map(UnixMs::as_ms), *first);
             assert_eq!(*declared.payload, plan.payload[..]);
             assert_eq!(declared.group.as_deref(), plan.group.as_deref());
+            assert_eq!(declared.headers.as_ref().map(HeaderBlock::headers), plan.headers.map(headers));
             assert_eq!((declared.priority, declared.retries.count()), (plan.priority, plan.retries));
         }
         (declared, next) => panic!("{declared:?} and not {next:?}"),

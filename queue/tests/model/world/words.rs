@@ -1,7 +1,7 @@
 //! Conversions between the types of the queue, of the model, and of a client.
 
 use super::ms;
-use crate::history::{Due, Push, GROUPS};
+use crate::history::{headers, Due, Push, GROUPS};
 use crate::reference::{self, after, Name, State};
 use dq_queue::id::{Id, Sequence, Target};
 use dq_queue::time::{DurationMs, UnixMs};
@@ -72,6 +72,7 @@ pub(super) fn asked<'a>(
         maxwait: push.maxwait.map(DurationMs::new),
         retain: push.retain.map(DurationMs::new),
         group: push.group.map(|nth| GROUPS[nth]),
+        headers: push.headers.map(headers),
     };
     let request = reference::Push {
         payload,
@@ -86,6 +87,7 @@ pub(super) fn asked<'a>(
         later: push.later,
         retain: push.retain,
         group: push.group.map(|nth| GROUPS[nth]),
+        headers: push.headers,
     };
     (message, request)
 }
