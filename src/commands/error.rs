@@ -5,7 +5,7 @@ use crate::module_api::key::Refusal;
 use crate::module_api::register::Row;
 use dq_queue::cron::{BadCron, CRON_MAX};
 use dq_queue::settings::{Conflict, Field, Unit, Word, FIELDS};
-use dq_queue::{GROUP_NAME_MAX, RESULT_MAX};
+use dq_queue::{GROUP_NAME_MAX, HEADERS_BYTES_MAX, HEADER_NAME_MAX, HEADER_VALUE_MAX, RESULT_MAX};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -58,6 +58,16 @@ pub enum Error {
     IdsMissing(usize),
     /// An option has fewer values than it needs; holds the option and the names of the values.
     NoValues(String, String),
+    /// There are fewer headers than the number of them says; holds that number.
+    HeadersMissing(usize),
+    /// The name of a header is empty or too long.
+    HeaderName,
+    /// The value of a header is too long; holds its name.
+    HeaderValue(String),
+    /// Two headers have the same name.
+    HeaderTwice(String),
+    /// Headers are too long together; holds their number of bytes.
+    HeadersTooLong(usize),
     /// Settings contradict each other.
     Conflict(Conflict),
     /// The cursor was not returned by a scan.
@@ -162,6 +172,18 @@ impl fmt::Display for Error {
                 write!(f, "ERR syntax error, {count} is {wanted} but {given} {of} {follow}")
             }
             Error::IdsMissing(count) => write!(f, "ERR syntax error, IDS needs {count} {}", plural(*count, "id")),
+            Error::HeadersMissing(count) => {
+                write!(f, "ERR syntax error, HEADERS needs {count} {}, each with a value", plural(*count, "name"))
+            }
+            Error::HeaderName => write!(f, "ERR the name of a header must be 1 to {HEADER_NAME_MAX} bytes"),
+            Error::HeaderValue(name) => {
+                write!(f, "ERR the value of the header '{name}' must be at most {HEADER_VALUE_MAX} bytes")
+            }
+            Error::HeaderTwice(name) => write!(f, "ERR the header '{name}' is given twice"),
+            Error::HeadersTooLong(bytes) => write!(
+                f,
+                "ERR the names and values of HEADERS must be at most {HEADERS_BYTES_MAX} bytes together, and have {bytes}"
+            ),
             Error::NoValues(option, names) => write!(f, "ERR syntax error, {option} needs the values {names}"),
             Error::Conflict(Conflict::Backoff) => f.write_str("ERR BACKOFF base must not be above its max"),
             Error::Conflict(Conflict::Rate) => f.write_str("ERR RATE takes two numbers from 1, or 0 0 for no limit"),

@@ -7,7 +7,7 @@ use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::id::{Id, IdBuffer, Sequence};
 use dq_queue::rule::Rule;
 use dq_queue::time::UnixMs;
-use dq_queue::{DoneMessage, Message, Phase, Recurring, Shown, State, StateKind};
+use dq_queue::{DoneMessage, Headers, Message, Phase, Recurring, Shown, State, StateKind};
 
 /// The command.
 pub struct Get;
@@ -110,6 +110,7 @@ fn reply_message(ctx: Ctx, message: &Message<'_>, extra: Extra) {
         + usize::from(message.error.is_some())
         + 2 * usize::from(death.is_some())
         + usize::from(message.group.is_some())
+        + usize::from(message.headers.is_some())
         + message.recurring.map_or(0, schedule_fields)
         + usize::from(extra == Extra::Sequence);
     let number = |field: &str, value: u64| {
@@ -154,10 +155,23 @@ fn reply_message(ctx: Ctx, message: &Message<'_>, extra: Extra) {
         ctx.bulk(b"group");
         ctx.bulk(group);
     }
+    if let Some(headers) = message.headers {
+        ctx.bulk(b"headers");
+        reply_headers(ctx, headers);
+    }
     if let Some(state) = message.recurring {
         reply_schedule(ctx, state);
     }
     extra.reply(ctx, record.sequence);
+}
+
+/// Replies with headers as a map.
+pub fn reply_headers(ctx: Ctx, headers: Headers<'_>) {
+    ctx.map(headers.count());
+    for (name, value) in headers.iter() {
+        ctx.bulk(name);
+        ctx.bulk(value);
+    }
 }
 
 /// The number of fields that [`reply_schedule`] adds to the map of a message.

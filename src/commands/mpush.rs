@@ -14,7 +14,7 @@ use crate::module_api::ctx::Ctx;
 use crate::module_api::key::{Content, OpenKey};
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::id::{Id, Sequence};
-use dq_queue::{Effect, Image, NewMessage, NotPushed, OnDuplicate, Pushed, Queue};
+use dq_queue::{Effect, HeaderBlock, Image, NewMessage, NotPushed, OnDuplicate, Pushed, Queue};
 
 /// The command.
 pub struct MPush;
@@ -45,7 +45,10 @@ options! {
 fn mpush(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let key_name = key_name(call)?;
-    let messages = parse(call)?;
+    let (mut messages, headers) = parse(call)?;
+    if let Some(headers) = &headers {
+        messages.iter_mut().for_each(|message| message.headers = Some(headers.headers()));
+    }
     let now = now(ctx);
 
     let mut key = OpenKey::open_write(ctx, key_name, datatype::handle());
@@ -158,7 +161,8 @@ fn reply(ctx: Ctx, messages: &[NewMessage<'_>], outcomes: &[One]) {
     }
 }
 
-pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Vec<NewMessage<'a>>, Error> {
+/// Parses the arguments. The headers of the messages come apart from them, as for `DQ.PUSH`.
+pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<(Vec<NewMessage<'a>>, Option<HeaderBlock>), Error> {
     let count = count_of_words(&mut call.args, "count")?;
     let given = call.args.remaining();
     let too_few = Error::TooFew { count: "count", wanted: count, given, of: "payloads" };
@@ -173,13 +177,14 @@ pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Vec<NewMessage<'a>>, Erro
     }
     template.check("IDS", names.as_ref())?;
     let Some(names) = names else {
-        return Ok(payloads.map(|payload| template.message(payload, None)).collect());
+        return Ok((payloads.map(|payload| template.message(payload, None)).collect(), template.headers));
     };
-    payloads
+    let messages = payloads
         .zip(names)
         .map(|(payload, name)| match Id::is_name(name) {
             true => Ok(template.message(payload, Some(name))),
             false => Err(Error::BadId),
         })
-        .collect()
+        .collect::<Result<_, _>>()?;
+    Ok((messages, template.headers))
 }

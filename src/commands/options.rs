@@ -11,7 +11,7 @@ use crate::module_api::register::Arg;
 use dq_queue::id::Id;
 use dq_queue::settings::{Field, Retries, Unit, Word, MAX_LENGTH};
 use dq_queue::time::{DurationMs, UnixMs};
-use dq_queue::{is_group_name, Cursor, Due};
+use dq_queue::{is_group_name, BadHeaders, Cursor, Due, HeaderBlock, HEADERS_MAX};
 
 /// The durations that a client may give, in milliseconds.
 const DURATION: RangeInclusive<i64> = 0..=DurationMs::MAX.as_ms() as i64;
@@ -24,6 +24,13 @@ const COUNT_MAX: i64 = i32::MAX as i64;
 
 /// The due time of a message, as an argument.
 pub const DUE: Arg = Arg::oneof(c"due", &[Arg::token_int(c"DELAY", c"ms"), Arg::token_time(c"AT", c"unix-ms")]);
+
+/// Headers, as an argument.
+pub const HEADERS: Arg = Arg::block(
+    c"headers",
+    &[Arg::int(c"n"), Arg::block(c"header", &[Arg::string(c"name"), Arg::string(c"value")]).multiple()],
+)
+.after(c"HEADERS");
 
 /// The options of a command.
 pub trait OptionSet: Copy {
@@ -216,6 +223,20 @@ impl<'a, 'o> Options<'a, 'o> {
     /// Reads the name of a group.
     pub fn group(&mut self) -> Result<&'a [u8], Error> {
         self.value().and_then(|word| Some(word).filter(|name| is_group_name(name)).ok_or(Error::BadGroup))
+    }
+
+    /// Reads the number of headers, and the headers.
+    pub fn headers(&mut self) -> Result<HeaderBlock, Error> {
+        let count = self.number(Unit::Plain, 1..=HEADERS_MAX as i64)?.unsigned_abs() as usize;
+        let mut words = self.args.take(2 * count).ok_or(Error::HeadersMissing(count))?;
+        let pairs = std::iter::from_fn(|| words.next().zip(words.next())).collect();
+        HeaderBlock::of(pairs).map_err(|bad| match bad {
+            BadHeaders::Count => Error::HeadersMissing(count),
+            BadHeaders::Name => Error::HeaderName,
+            BadHeaders::Value(name) => Error::HeaderValue(Error::shown(name)),
+            BadHeaders::Twice(name) => Error::HeaderTwice(Error::shown(name)),
+            BadHeaders::TooLong(bytes) => Error::HeadersTooLong(bytes),
+        })
     }
 
     /// Reads an id that a producer has chosen.

@@ -1,8 +1,8 @@
 //! `DQ.PUSH key payload [ID id] [DELAY ms | AT unix-ms] [PRIORITY n] [RETRIES n] [LEASE ms] [TTL ms] [REPLACE]
-//! [MAXWAIT ms] [LATER] [RETAIN ms] [GROUP name]`
+//! [MAXWAIT ms] [LATER] [RETAIN ms] [GROUP name] [HEADERS n name value [name value ...]]`
 
 use super::error::Error;
-use super::options::{options, Options, DUE};
+use super::options::{options, Options, DUE, HEADERS};
 use super::{key_name, now, reply_id, word, Command, Handler};
 use crate::host::config;
 use crate::host::datatype;
@@ -15,7 +15,7 @@ use crate::module_api::key::{Content, OpenKey};
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::settings::Retries;
 use dq_queue::time::DurationMs;
-use dq_queue::{Due, Effect, NewMessage, OnDuplicate, Pushed, Queue};
+use dq_queue::{Due, Effect, HeaderBlock, NewMessage, OnDuplicate, Pushed, Queue};
 
 /// The command.
 pub struct Push;
@@ -56,13 +56,15 @@ options! {
         Later => Arg::token(c"later", c"LATER"),
         Retain => Arg::token_int(c"RETAIN", c"retain-ms"),
         Group => Arg::token_string(c"GROUP", c"group"),
+        Headers => HEADERS,
     }
 }
 
 fn push(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let key_name = key_name(call)?;
-    let message = parse(call)?;
+    let (mut message, headers) = parse(call)?;
+    message.headers = headers.as_ref().map(HeaderBlock::headers);
     let now = now(ctx);
 
     let mut key = OpenKey::open_write(ctx, key_name, datatype::handle());
@@ -125,7 +127,8 @@ pub(super) fn dead_id(message: &NewMessage<'_>) -> Error {
     Error::DeadId(String::from_utf8_lossy(message.name.unwrap_or_default()).into_owned())
 }
 
-pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<NewMessage<'a>, Error> {
+/// Parses the arguments. The headers, which are put together here, come apart from the message.
+pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<(NewMessage<'a>, Option<HeaderBlock>), Error> {
     let payload = word(call);
     let (mut template, mut name) = (Template::default(), None);
     let mut options = Options::new(&mut call.args);
@@ -136,11 +139,11 @@ pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<NewMessage<'a>, Error> {
         }
     }
     template.check("ID", name.as_ref())?;
-    Ok(template.message(payload, name))
+    Ok((template.message(payload, name), template.headers))
 }
 
 /// A message without its payload and its name: the values of the options that `DQ.PUSH` and `DQ.MPUSH` have in common.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Template<'a> {
     due: Option<Due>,
     priority: i8,
@@ -152,6 +155,8 @@ pub struct Template<'a> {
     later: bool,
     retain: Option<DurationMs>,
     group: Option<&'a [u8]>,
+    /// The headers of each message.
+    pub headers: Option<HeaderBlock>,
 }
 
 impl<'a> Template<'a> {
@@ -183,11 +188,12 @@ impl<'a> Template<'a> {
             MessageOption::MaxWait => self.maxwait = Some(options.duration()?),
             MessageOption::Retain => self.retain = Some(options.duration()?),
             MessageOption::Group => self.group = Some(options.group()?),
+            MessageOption::Headers => self.headers = Some(options.headers()?),
         }
         Ok(())
     }
 
-    /// Makes a message with these values.
+    /// Makes a message with these values, but without the headers.
     pub fn message(&self, payload: &'a [u8], name: Option<&'a [u8]>) -> NewMessage<'a> {
         NewMessage {
             payload,
@@ -205,6 +211,7 @@ impl<'a> Template<'a> {
             maxwait: self.maxwait,
             retain: self.retain,
             group: self.group,
+            headers: None,
         }
     }
 }

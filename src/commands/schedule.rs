@@ -1,8 +1,8 @@
 //! `DQ.SCHEDULE key id payload EVERY ms [OFFSET ms] | CRON expression [TZ zone] [AT unix-ms] [UNTIL unix-ms] [TIMES n]
-//! [PRIORITY n] [RETRIES n] [LEASE ms] [TTL ms]`
+//! [PRIORITY n] [RETRIES n] [LEASE ms] [TTL ms] [GROUP name] [HEADERS n name value [name value ...]]`
 
 use super::error::Error;
-use super::options::{self, options, Options};
+use super::options::{self, options, Options, HEADERS};
 use super::{key_name, now, word, Command, Handler};
 use crate::host::config;
 use crate::host::datatype;
@@ -16,7 +16,7 @@ use dq_queue::cron::{zone_name, BadCron, Cron};
 use dq_queue::rule::Rule;
 use dq_queue::settings::{Retries, Unit};
 use dq_queue::time::{DurationMs, UnixMs};
-use dq_queue::{Effect, Queue, Schedule as Wanted, Scheduled, Series};
+use dq_queue::{Effect, HeaderBlock, Queue, Schedule as Wanted, Scheduled, Series};
 
 /// The command.
 pub struct Schedule;
@@ -67,13 +67,15 @@ options! {
         Lease => Arg::token_int(c"LEASE", c"lease-ms"),
         Ttl => Arg::token_int(c"TTL", c"ttl-ms"),
         Group => Arg::token_string(c"GROUP", c"group"),
+        Headers => HEADERS,
     }
 }
 
 fn schedule(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let key_name = key_name(call)?;
-    let wanted = parse(call)?;
+    let (mut wanted, headers) = parse(call)?;
+    wanted.headers = headers.as_ref().map(HeaderBlock::headers);
     let now = now(ctx);
 
     let mut key = OpenKey::open_write(ctx, key_name, datatype::handle());
@@ -144,6 +146,7 @@ struct Template<'a> {
     lease: Option<DurationMs>,
     ttl: Option<DurationMs>,
     group: Option<&'a [u8]>,
+    headers: Option<HeaderBlock>,
 }
 
 impl<'a> Template<'a> {
@@ -157,12 +160,14 @@ impl<'a> Template<'a> {
             ScheduleOption::Lease => self.lease = Some(options.positive_duration()?),
             ScheduleOption::Ttl => self.ttl = Some(options.duration()?),
             ScheduleOption::Group => self.group = Some(options.group()?),
+            ScheduleOption::Headers => self.headers = Some(options.headers()?),
         }
         Ok(())
     }
 }
 
-pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Wanted<'a>, Error> {
+/// Parses the arguments. The headers come apart from the schedule, as for `DQ.PUSH`.
+pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<(Wanted<'a>, Option<HeaderBlock>), Error> {
     let name = options::message_name(word(call))?;
     let payload = word(call);
     let (mut every, mut offset, mut expression, mut zone) = (None, None, None, None);
@@ -188,7 +193,7 @@ pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Wanted<'a>, Error> {
     if template.at.zip(template.until).is_some_and(|(at, until)| at > until) {
         return Err(Error::AfterUntil);
     }
-    Ok(Wanted {
+    let wanted = Wanted {
         name,
         payload,
         series: Series { rule, until: template.until, times: template.times },
@@ -198,7 +203,9 @@ pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Wanted<'a>, Error> {
         lease: template.lease,
         ttl: template.ttl,
         group: template.group,
-    })
+        headers: None,
+    };
+    Ok((wanted, template.headers))
 }
 
 /// The rule of an interval, whose offset must be less than the interval.

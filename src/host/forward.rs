@@ -21,7 +21,7 @@ use crate::module_api::log::{log, Level};
 use dq_queue::forward::{Forward, ListEnd, Register};
 use dq_queue::id::{IdBuffer, Sequence};
 use dq_queue::time::UnixMs;
-use dq_queue::{Effect, Health};
+use dq_queue::{Effect, Headers, Health};
 
 /// The number of messages between two checks of the time budget: about 200 µs of work.
 const BATCH: usize = 64;
@@ -78,8 +78,8 @@ struct Batch {
 struct Outgoing {
     sequence: Sequence,
     payload: Word,
-    /// The id and the due time, for a stream.
-    fields: Option<(Word, Word)>,
+    /// For a stream: the id, the due time, and the fields and values that follow these.
+    fields: Option<(Word, Word, Vec<Word>)>,
 }
 
 impl Run<'_> {
@@ -102,7 +102,9 @@ impl Run<'_> {
                 bytes += next.payload.len();
                 let fields = is_stream.then(|| {
                     let id = buffer.id(next.sequence, next.name);
-                    (Word::new(buffer.text(id)), Word::new(next.due.as_ms().to_string().as_bytes()))
+                    bytes += next.headers.map_or(0, |headers| headers.block().len());
+                    let headers = next.headers.map_or_else(Vec::new, header_fields);
+                    (Word::new(buffer.text(id)), Word::new(next.due.as_ms().to_string().as_bytes()), headers)
                 });
                 messages.push(Outgoing { sequence: next.sequence, payload: Word::new(next.payload), fields });
                 bytes < BATCH_BYTES
@@ -149,6 +151,11 @@ impl Run<'_> {
         self.answers |= answers;
         tell(name, &batch.to, health.unwrap_or(Health::Same), refused);
     }
+}
+
+/// The fields of a stream for headers: for each its name after `header:`, and its value.
+fn header_fields(headers: Headers<'_>) -> Vec<Word> {
+    headers.iter().flat_map(|(name, value)| [Word::new(&[b"header:", name].concat()), Word::new(value)]).collect()
 }
 
 /// Logs a change of the server's answer.
@@ -221,7 +228,9 @@ impl Target {
         match self {
             Target::Stream { before, id, payload, due } => each(&|message| {
                 let fields = message.fields.iter();
-                let words = fields.flat_map(|(its_id, its_due)| [id, its_id, payload, &message.payload, due, its_due]);
+                let words = fields.flat_map(|(its_id, its_due, headers)| {
+                    [id, its_id, payload, &message.payload, due, its_due].into_iter().chain(headers)
+                });
                 ctx.call_write(c"XADD", before.iter().chain(words))
             }),
             Target::List { key, is_left } => {

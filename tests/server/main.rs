@@ -34,3 +34,4 @@ mod replication;
 mod robustness;
 mod scheduling;
 mod settings;
+mod travelling;

@@ -1,0 +1,3 @@
+//! What travels with a message besides its payload.
+
+mod headers;
