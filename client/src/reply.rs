@@ -67,6 +67,18 @@ pub(crate) fn list(value: Value) -> Result<Vec<Value>, Error> {
     }
 }
 
+/// The pairs of a map, or in RESP2 of the flat array that stands for one.
+pub(crate) fn pairs(value: Value) -> Result<Vec<(Value, Value)>, Error> {
+    match value {
+        Value::Map(pairs) => Ok(pairs),
+        Value::Array(items) => {
+            let mut items = items.into_iter();
+            Ok(std::iter::from_fn(|| Some((items.next()?, items.next()?))).collect())
+        }
+        value => Err(unexpected(&value)),
+    }
+}
+
 /// `None` if the value is null.
 pub(crate) fn optional<T>(value: Value, read: impl FnOnce(Value) -> Result<T, Error>) -> Result<Option<T>, Error> {
     if value == Value::Nil {
@@ -88,17 +100,8 @@ struct Field {
 
 impl Fields {
     pub fn from(value: Value) -> Result<Fields, Error> {
-        let pairs = match value {
-            Value::Map(pairs) => pairs,
-            Value::Array(items) => {
-                let mut items = items.into_iter();
-                let next = || Some((items.next()?, items.next()?));
-                std::iter::from_fn(next).collect()
-            }
-            value => return Err(unexpected(&value)),
-        };
         let field = |(name, value)| Ok((text(&name)?, Field { value, was_read: Cell::new(false) }));
-        pairs.into_iter().map(field).collect::<Result<_, _>>().map(Fields)
+        pairs(value)?.into_iter().map(field).collect::<Result<_, _>>().map(Fields)
     }
 
     pub fn take(&mut self, name: &str) -> Option<Value> {

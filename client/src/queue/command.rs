@@ -23,7 +23,7 @@ impl Command {
         }
     }
 
-    pub fn option(&mut self, name: &str, value: impl ToRedisArgs) {
+    pub fn option(&mut self, name: impl ToRedisArgs, value: impl ToRedisArgs) {
         self.0.arg(name).arg(value);
     }
 }

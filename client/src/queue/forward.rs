@@ -7,7 +7,8 @@ use super::command::Command;
 /// The keys are in the queue's own database, and in a cluster in the slot of the queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Forward {
-    /// Each message becomes an entry of a stream, with the fields `id`, `payload` and `due`.
+    /// Each message becomes an entry of a stream, with the fields `id`, `payload` and `due`, and `header:<name>` for
+    /// each header.
     Stream {
         /// The key of the stream.
         target: String,

@@ -1,6 +1,7 @@
 //! Messages as `DQ.GET`, `DQ.PEEK` and `DQ.SCAN` show them.
 
 use super::command::time_of;
+use super::headers::Headers;
 use super::id::{Id, Receipt};
 use crate::payload::Decode;
 use crate::reply::{self, Fields};
@@ -98,6 +99,8 @@ pub struct Message<T> {
     pub died: Option<SystemTime>,
     /// The group.
     pub group: Option<String>,
+    /// The headers.
+    pub headers: Headers,
     /// In flight: whether another message takes its place when this delivery ends, because it was pushed with
     /// [`replace_later`](super::Push::replace_later).
     pub has_next: bool,
@@ -180,6 +183,7 @@ impl<T> Message<T> {
         let kept_until = if done.is_some() { number("until")?.map(time) } else { None };
         let sequence = number("sequence")?.map(unsigned);
         let schedule = Recurring::read(&mut fields)?;
+        let headers = Headers::read(fields.take("headers"))?;
         let mut text = |name: &str| fields.take(name).as_ref().map(reply::text).transpose();
         let state = text("state")?.ok_or_else(|| missing("state"))?.parse()?;
         let (error, reason, group) = (text("error")?, text("reason")?, text("group")?);
@@ -200,6 +204,7 @@ impl<T> Message<T> {
             reason,
             died,
             group,
+            headers,
             has_next,
             schedule,
             done,

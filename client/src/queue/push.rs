@@ -1,5 +1,6 @@
 //! Pushing messages, one or many.
 
+use super::headers::Headers;
 use super::id::Id;
 use super::Queue;
 use crate::connect::Resend;
@@ -51,6 +52,7 @@ pub(super) struct Options {
     later: bool,
     pub retain: Option<Duration>,
     group: Option<Vec<u8>>,
+    headers: Headers,
     /// Whether the server chooses the ids.
     server_ids: bool,
 }
@@ -68,6 +70,7 @@ impl Options {
             later: false,
             retain: None,
             group: None,
+            headers: Headers::default(),
             server_ids: false,
         }
     }
@@ -93,6 +96,7 @@ impl Options {
         }
         command.maybe("RETAIN", self.retain.map(millis));
         command.maybe("GROUP", self.group.as_deref());
+        self.headers.write(command);
     }
 
     /// A replacement is not repeated: if its first execution was delivered meanwhile, the second would be a new message.
@@ -147,6 +151,19 @@ macro_rules! push_options {
         /// [`Settings::group_inflight`](crate::Settings::group_inflight).
         pub fn group(mut self, name: impl AsRef<[u8]>) -> Self {
             self.options.group = Some(name.as_ref().to_vec());
+            self
+        }
+
+        /// Adds a header: a name of 1 to 255 bytes and a value of up to 4096 bytes. A message has up to 64 headers of
+        /// 16384 bytes together.
+        pub fn header(mut self, name: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Self {
+            self.options.headers.set(name, value);
+            self
+        }
+
+        /// The headers, in place of those that were set before. See `header`.
+        pub fn headers(mut self, headers: Headers) -> Self {
+            self.options.headers = headers;
             self
         }
 

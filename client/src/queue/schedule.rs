@@ -1,6 +1,7 @@
 //! Recurring messages.
 
 use super::command::{millis, unix_ms};
+use super::headers::Headers;
 use super::Queue;
 use crate::connect::Resend;
 use crate::payload::Encode;
@@ -38,6 +39,7 @@ pub struct Schedule<'a, T> {
     lease: Option<Duration>,
     ttl: Option<Duration>,
     group: Option<Vec<u8>>,
+    headers: Headers,
 }
 
 #[derive(Debug)]
@@ -61,6 +63,7 @@ impl<'a, T: Encode> Schedule<'a, T> {
             lease: None,
             ttl: None,
             group: None,
+            headers: Headers::default(),
         }
     }
 }
@@ -137,6 +140,18 @@ impl<T> Schedule<'_, T> {
         self
     }
 
+    /// See [`Push::header`](super::Push::header).
+    pub fn header(mut self, name: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Self {
+        self.headers.set(name, value);
+        self
+    }
+
+    /// See [`Push::headers`](super::Push::headers).
+    pub fn headers(mut self, headers: Headers) -> Self {
+        self.headers = headers;
+        self
+    }
+
     /// Declares the schedule.
     ///
     /// # Errors
@@ -168,6 +183,7 @@ impl<T> Schedule<'_, T> {
         }
         command.maybe("RETRIES", self.retries);
         command.maybe("GROUP", self.group);
+        self.headers.write(&mut command);
         let answer = self.queue.answer(&command, Resend::Harmless).map_err(|failure| failure.error)?;
         match reply::text(&answer.value)?.as_str() {
             "created" => Ok(Declared::Created),

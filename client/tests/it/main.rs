@@ -18,4 +18,5 @@ mod queues;
 mod results;
 mod storm;
 mod support;
+mod travelling;
 mod worker;

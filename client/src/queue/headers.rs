@@ -1,0 +1,62 @@
+//! Headers: what is said about a message besides its payload.
+
+use super::command::Command;
+use crate::reply;
+use crate::Error;
+use redis::Value;
+use std::collections::BTreeMap;
+
+/// The headers of a message: values by their names. Both are any bytes.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Headers(BTreeMap<Vec<u8>, Vec<u8>>);
+
+impl Headers {
+    /// The value of the header with this name.
+    #[must_use]
+    pub fn get(&self, name: impl AsRef<[u8]>) -> Option<&[u8]> {
+        self.0.get(name.as_ref()).map(Vec::as_slice)
+    }
+
+    /// The value of the header with this name, if it is UTF-8.
+    #[must_use]
+    pub fn text(&self, name: impl AsRef<[u8]>) -> Option<&str> {
+        self.get(name).and_then(|value| std::str::from_utf8(value).ok())
+    }
+
+    /// The names and values, in the order of the names.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.0.iter().map(|(name, value)| (name.as_slice(), value.as_slice()))
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Sets a header. The last value of a name counts.
+    pub fn set(&mut self, name: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
+        self.0.insert(name.as_ref().to_vec(), value.as_ref().to_vec());
+    }
+
+    pub(super) fn write(&self, command: &mut Command) {
+        if !self.is_empty() {
+            command.option("HEADERS", self.0.len());
+            self.iter().for_each(|(name, value)| command.option(name, value));
+        }
+    }
+
+    /// Reads a map, or the flat array that stands for it in RESP2; no headers if it is missing.
+    pub(super) fn read(value: Option<Value>) -> Result<Headers, Error> {
+        let pairs = value.map_or_else(|| Ok(Vec::new()), reply::pairs)?;
+        pairs.into_iter().map(|(name, value)| Ok((reply::bytes(name)?, reply::bytes(value)?))).collect()
+    }
+}
+
+impl<N: AsRef<[u8]>, V: AsRef<[u8]>> FromIterator<(N, V)> for Headers {
+    fn from_iter<I: IntoIterator<Item = (N, V)>>(pairs: I) -> Headers {
+        let mut headers = Headers::default();
+        pairs.into_iter().for_each(|(name, value)| headers.set(name, value));
+        headers
+    }
+}

@@ -1,0 +1,26 @@
+//! What travels with a message besides its payload.
+
+use crate::support::Server;
+use dq_client::{Client, Headers, Queue};
+use std::time::Duration;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+#[test]
+fn headers_are_pushed_declared_and_read() {
+    for protocol in [2, 3] {
+        let server = Server::start();
+        let client = Client::open(&format!("{}?protocol={protocol}", server.url())).unwrap();
+        let queue: Queue<u8> = client.queue("q");
+        queue.push(&1).id("one").header("trace", "1f").header([0, 255], "").header("trace", "2f").send().unwrap();
+        let headers = queue.get("one").unwrap().unwrap().headers;
+        assert_eq!((headers.text("trace"), headers.get([0, 255])), (Some("2f"), Some(&[][..])));
+        assert_eq!(headers.iter().map(|(name, _)| name).collect::<Vec<_>>(), [&[0, 255][..], b"trace"]);
+        queue.push_all(&[2, 3]).headers(headers.clone()).ids(["two", "three"]).send().unwrap();
+        queue.schedule("tick", &4).every(HOUR).headers(headers.clone()).header("a", "1").declare().unwrap();
+        assert_eq!(queue.get("three").unwrap().unwrap().headers, headers);
+        assert_eq!(queue.get("tick").unwrap().unwrap().headers.text("a"), Some("1"));
+        queue.push(&5).id("none").headers(Headers::default()).send().unwrap();
+        assert!(queue.get("none").unwrap().unwrap().headers.is_empty());
+    }
+}
