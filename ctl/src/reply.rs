@@ -15,16 +15,10 @@ pub struct Fields(pub Vec<(String, Value)>);
 impl Fields {
     /// `None` if the reply is null.
     pub fn read(reply: Value) -> Result<Option<Fields>, Failure> {
-        let pairs = match reply {
-            Value::Nil => return Ok(None),
-            Value::Map(pairs) => pairs,
-            Value::Array(items) => {
-                let mut items = items.into_iter();
-                let pair = || Some((items.next()?, items.next()?));
-                std::iter::from_fn(pair).collect()
-            }
-            other => return Err(unexpected(&other)),
-        };
+        if reply == Value::Nil {
+            return Ok(None);
+        }
+        let pairs = pairs(reply)?;
         let named =
             |(name, value): (Value, Value)| text(&name).map(|name| (name, value)).ok_or_else(|| unexpected(&name));
         Ok(Some(Fields(pairs.into_iter().map(named).collect::<Result<_, _>>()?)))
@@ -60,6 +54,18 @@ impl Fields {
             value => (name.clone(), as_json(value)),
         };
         self.0.iter().map(field).collect()
+    }
+}
+
+/// The pairs of a map, or in RESP2 of the list that stands for one.
+pub fn pairs(reply: Value) -> Result<Vec<(Value, Value)>, Failure> {
+    match reply {
+        Value::Map(pairs) => Ok(pairs),
+        Value::Array(items) => {
+            let mut items = items.into_iter();
+            Ok(std::iter::from_fn(|| Some((items.next()?, items.next()?))).collect())
+        }
+        other => Err(unexpected(&other)),
     }
 }
 

@@ -27,6 +27,8 @@ pub struct NewMessage {
     pub lease: Option<i64>,
     pub ttl: Option<i64>,
     pub group: Option<Vec<u8>>,
+    /// The names and values of the headers.
+    pub headers: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 /// What a push did.
@@ -58,14 +60,26 @@ impl NewMessage {
         if self.priority != 0 {
             command.arg("PRIORITY").arg(self.priority);
         }
-        if let Some(group) = &self.group {
-            command.arg("GROUP").arg(group);
-        }
+        self.write_marks(&mut command);
         command
     }
 
+    /// Adds the group and the headers to a command that pushes or declares the message.
+    pub fn write_marks(&self, command: &mut Cmd) {
+        if let Some(group) = &self.group {
+            command.arg("GROUP").arg(group);
+        }
+        if !self.headers.is_empty() {
+            command.arg("HEADERS").arg(self.headers.len());
+            for (name, value) in &self.headers {
+                command.arg(name).arg(value);
+            }
+        }
+    }
+
     pub fn size(&self) -> usize {
-        self.payload.len() + self.id.len()
+        let headers: usize = self.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+        self.payload.len() + self.id.len() + headers
     }
 }
 

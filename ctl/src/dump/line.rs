@@ -2,9 +2,9 @@
 //!
 //! Each names its queue. A line with `settings` describes the queue, one with `every` or `cron` a schedule, and any other
 //! one a message. Payloads are base64. Names, ids, groups and errors are text; if they are not UTF-8, the key ends with
-//! `-base64` instead.
+//! `-base64` instead. Headers are an object of text, and those that are not UTF-8 another one of base64.
 
-use crate::reply::Fields;
+use crate::reply::{self, Fields};
 use crate::transfer::NewMessage;
 use base64::prelude::{Engine, BASE64_STANDARD};
 use dq_client::Value;
@@ -116,6 +116,9 @@ pub fn of_message(queue: &[u8], message: &Fields, queue_lease: Option<i64>) -> S
             line.value(name, value);
         }
     }
+    for (name, headers) in headers_of(message) {
+        line.put(name, &Json::Object(headers));
+    }
     if let Some(lease) = message.int("lease").filter(|lease| Some(*lease) != queue_lease) {
         line.put("lease", &Json::from(lease));
     }
@@ -125,6 +128,44 @@ pub fn of_message(queue: &[u8], message: &Fields, queue_lease: Option<i64>) -> S
         }
     }
     line.end()
+}
+
+/// The headers as up to two objects, with their keys: of those that are text, and of those that are not.
+fn headers_of(message: &Fields) -> Vec<(&'static str, Map<String, Json>)> {
+    let pairs = message.get("headers").and_then(|headers| reply::pairs(headers.clone()).ok()).unwrap_or_default();
+    let (mut texts, mut others) = (Map::new(), Map::new());
+    for (name, value) in pairs {
+        let (Value::BulkString(name), Value::BulkString(value)) = (name, value) else { continue };
+        match (std::str::from_utf8(&name), std::str::from_utf8(&value)) {
+            (Ok(name), Ok(value)) => texts.insert(name.to_owned(), Json::from(value)),
+            _ => others.insert(BASE64_STANDARD.encode(&name), Json::from(BASE64_STANDARD.encode(&value))),
+        };
+    }
+    let all = [("headers", texts), ("headers-base64", others)];
+    all.into_iter().filter(|(_, headers)| !headers.is_empty()).collect()
+}
+
+/// Reads what [`headers_of`] made.
+fn headers(object: &Map<String, Json>) -> Result<Vec<(Vec<u8>, Vec<u8>)>, String> {
+    let plain = |text: &str| Ok(text.as_bytes().to_vec());
+    let decoded = |text: &str| BASE64_STANDARD.decode(text).map_err(|_| "its headers-base64 are not base64".to_owned());
+    let mut headers = Vec::new();
+    let readers: [(&str, &dyn Fn(&str) -> Result<Vec<u8>, String>); 2] =
+        [("headers", &plain), ("headers-base64", &decoded)];
+    for (name, read) in readers {
+        match object.get(name) {
+            None => {}
+            Some(Json::Object(pairs)) => {
+                for (header, value) in pairs {
+                    let value =
+                        value.as_str().ok_or_else(|| format!("the value of its header {header} is not text"))?;
+                    headers.push((read(header)?, read(value)?));
+                }
+            }
+            Some(_) => return Err(format!("its {name} are not an object")),
+        }
+    }
+    Ok(headers)
 }
 
 /// Reads a line. The error says what is wrong with it.
@@ -156,6 +197,7 @@ fn read_message(object: &Map<String, Json>) -> Result<What, String> {
         lease: number(object, "lease")?,
         ttl: number(object, "ttl")?,
         group: bytes(object, "group")?,
+        headers: headers(object)?,
     };
     let mut rule = Vec::new();
     for (name, option) in RULE {
@@ -240,6 +282,8 @@ mod tests {
             (r#"{"queue":"q","id":"m","payload":"!!"}"#, "its payload is not base64"),
             (r#"{"queue":"q","id":"m","payload":"","due":"x"}"#, "its due is not a whole number"),
             (r#"{"queue":"q","id":"m","payload":"","state":"odd"}"#, "its state odd"),
+            (r#"{"queue":"q","id":"m","payload":"","headers":[]}"#, "its headers are not an object"),
+            (r#"{"queue":"q","id":"m","payload":"","headers":{"a":1}}"#, "the value of its header a is not text"),
             (r#"{"queue":"q","settings":{"rate":1}}"#, "its setting rate-period is missing"),
         ] {
             let error = read(line.as_bytes()).unwrap_err();

@@ -185,11 +185,9 @@ impl Reader for Stream {
             while let (Some(field), Some(value)) = (words.next(), words.next()) {
                 fields.push((bytes(field)?, bytes(value)?));
             }
-            let message = NewMessage {
-                id: id("stream", &[&self.key, &entry]),
-                payload: payload(fields),
-                ..NewMessage::default()
-            };
+            let (payload, headers) = content(fields);
+            let id = id("stream", &[&self.key, &entry]);
+            let message = NewMessage { id, payload, headers, ..NewMessage::default() };
             let remove = vec![cmd("XDEL").arg(&self.key).arg(&entry).clone()];
             elements.push(Element::Message { message, remove });
             self.last = Some(entry);
@@ -198,12 +196,22 @@ impl Reader for Stream {
     }
 }
 
-/// The field `payload`, if it is the only one or if a queue of dq wrote the entry (FORWARD); else all fields as JSON.
-fn payload(mut fields: Vec<(Vec<u8>, Vec<u8>)>) -> Vec<u8> {
+type Field = (Vec<u8>, Vec<u8>);
+
+/// The payload and the headers of an entry: the field `payload`, if it is the only one; that and the headers, if a queue of
+/// dq wrote the entry (FORWARD); else all fields as JSON.
+fn content(mut fields: Vec<Field>) -> (Vec<u8>, Vec<Field>) {
+    const HEADER: &[u8] = b"header:";
     let names: Vec<&[u8]> = fields.iter().map(|(name, _)| name.as_slice()).collect();
-    let is_forwarded = names == [b"id".as_slice(), b"payload", b"due"];
-    if is_forwarded || names == [b"payload"] {
-        return fields.swap_remove(usize::from(is_forwarded)).1;
+    if names == [b"payload"] {
+        return (fields.swap_remove(0).1, Vec::new());
     }
-    fields_as_json(&fields)
+    match names.as_slice() {
+        [b"id", b"payload", b"due", headers @ ..] if headers.iter().all(|name| name.starts_with(HEADER)) => {
+            let mut headers = fields.split_off(3);
+            headers.iter_mut().for_each(|(name, _)| drop(name.drain(..HEADER.len())));
+            (fields.swap_remove(1).1, headers)
+        }
+        _ => (fields_as_json(&fields), Vec::new()),
+    }
 }

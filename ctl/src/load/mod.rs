@@ -254,9 +254,7 @@ impl<'a> Load<'a> {
         if message.priority != 0 {
             command.arg("PRIORITY").arg(message.priority);
         }
-        if let Some(group) = &message.group {
-            command.arg("GROUP").arg(group);
-        }
+        message.write_marks(&mut command);
         self.client.call(&command, Resend::Harmless)?;
         self.loaded += 1;
         Ok(())

@@ -72,7 +72,7 @@ fn a_load_restores_what_was_dumped() {
     server.ask(&["DQ.PUSH", "q", "hello", "ID", "later", "AT", "4002274800123", "PRIORITY", "-7", "RETRIES", "-1"]);
     server
         .ask(&["DQ.PUSH", "q", "x", "ID", "own", "DELAY", "3600000", "LEASE", "9999", "TTL", "86400000", "GROUP", "g"]);
-    server.ask(&["DQ.PUSH", "q", "", "ID", "empty"]);
+    server.ask(&["DQ.PUSH", "q", "", "ID", "empty", "HEADERS", "2", "b", "é", "a", ""]);
     server.ask(&["DQ.PUSH", "q", "bad", "ID", "rejected", "GROUP", "h"]);
     server.ask(&["DQ.BURY", "q", "rejected", "ERROR", "no such user"]);
     server.ask(&["DQ.PUSH", "q", "bad", "ID", "buried", "DELAY", "3600000"]);

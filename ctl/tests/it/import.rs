@@ -120,7 +120,7 @@ fn a_list_is_read_from_the_end_that_consumers_take() {
 fn entries_of_a_stream_are_named_by_their_ids() {
     let server = Server::start();
     server.ask(&["XADD", "s", "1-1", "payload", "plain"]);
-    server.ask(&["XADD", "s", "2-1", "id", "m", "payload", "forwarded", "due", "5"]);
+    server.ask(&["XADD", "s", "2-1", "id", "m", "payload", "forwarded", "due", "5", "header:a", "1"]);
     server.ask(&["XADD", "s", "3-1", "to", "ann", "text", "ü"]);
     server.ask(&["XADD", "s", "4-1", "a", "1", "a", "2"]);
     assert_eq!(ok(&server, &["import", "stream", "s", "q"]), "imported 4\n");
