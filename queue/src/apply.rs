@@ -5,7 +5,8 @@
 //! panics.
 
 use super::done::RESULT_MAX;
-use super::effect::{Effect, Fate, Image, Stamped, ERROR_MAX};
+use super::effect::{Effect, Fate, Image, Stamped};
+use super::errors::ERROR_MAX;
 use super::gate::Pause;
 use super::id::Sequence;
 use super::ops::dedupe::Ids;

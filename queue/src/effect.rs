@@ -8,6 +8,7 @@
 
 use super::counters::Totals;
 use super::done::DoneMessage;
+use super::errors::Errors;
 use super::forward::Forward;
 use super::gate::Pause;
 use super::groups::{is_group_name, TurnState};
@@ -23,9 +24,6 @@ use super::spans::Spans;
 use super::store::Bytes;
 use super::time::{DurationMs, UnixMs};
 
-/// The longest error text that is stored, in bytes.
-pub const ERROR_MAX: usize = 1024;
-
 /// A whole message: its record and its bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Image<'a> {
@@ -35,8 +33,8 @@ pub struct Image<'a> {
     pub name: Option<&'a [u8]>,
     /// The payload.
     pub payload: &'a [u8],
-    /// The error text that was last stored with it.
-    pub error: Option<&'a [u8]>,
+    /// Its errors.
+    pub errors: Option<Errors<'a>>,
     /// The name of its group.
     pub group: Option<&'a [u8]>,
     /// Where it comes from, unless its sequence tells.
@@ -55,7 +53,7 @@ impl Image<'_> {
         let is_successor = matches!(self.record.phase, Phase::Successor { .. }) && self.name.is_some();
         (self.record.phase == Phase::Waiting || is_successor)
             && self.record.attempts == 0
-            && self.error.is_none()
+            && self.errors.is_none()
             && self.recurring.as_ref().is_none_or(|state| state.series.is_some() && state.declared.is_none())
     }
 
@@ -64,7 +62,6 @@ impl Image<'_> {
         self.record.sequence.is_possible()
             && self.record.is_valid()
             && self.name.is_none_or(Id::is_name)
-            && self.error.is_none_or(|error| error.len() <= ERROR_MAX)
             && self.group.is_none_or(is_group_name)
             && self
                 .origin
@@ -76,8 +73,8 @@ impl Image<'_> {
 
 impl<'a> From<&Image<'a>> for Bytes<'a> {
     fn from(image: &Image<'a>) -> Self {
-        let Image { name, payload, error, origin, headers, .. } = *image;
-        Bytes { name, payload, error, origin, headers }
+        let Image { name, payload, errors, origin, headers, .. } = *image;
+        Bytes { name, payload, errors, origin, headers }
     }
 }
 

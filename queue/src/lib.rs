@@ -31,6 +31,7 @@ pub mod cron;
 mod delivery_starts;
 mod done;
 mod effect;
+mod errors;
 pub mod forward;
 mod gate;
 mod groups;
@@ -64,6 +65,7 @@ pub use apply::Applied;
 pub use counters::{Counts, Totals};
 pub use done::{DoneMessage, RESULT_MAX};
 pub use effect::{Effect, Fate, Grant, Image, QueueHeader, Stamped};
+pub use errors::{Errors, PastError, ERRORS_MAX, ERROR_MAX};
 pub use gate::{Lease, Pause};
 pub use groups::{is_group_name, Claim, Group, TurnState, GROUP_NAME_MAX};
 pub use headers::{

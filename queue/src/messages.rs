@@ -6,6 +6,7 @@
 mod groups;
 
 use super::effect::Image;
+use super::errors::PastError;
 use super::groups::{GroupNames, Membership};
 use super::id::{GroupId, Id, Receipt, Sequence};
 use super::name_index::{NameHash, NameIndex};
@@ -338,9 +339,14 @@ impl Messages {
         self.store.has_retain()
     }
 
-    /// Stores `error` with the message, or clears the stored error.
-    pub fn set_error(&mut self, at: At, error: Option<&[u8]>) {
-        self.store.set_error(at, error);
+    /// Adds an error to those of the message, of which `kept` are kept.
+    pub fn add_error(&mut self, at: At, error: &PastError<'_>, kept: u64) {
+        self.store.add_error(at, error, kept);
+    }
+
+    /// Drops the errors of the message.
+    pub fn clear_errors(&mut self, at: At) {
+        self.store.clear_errors(at);
     }
 
     /// What a recurring message has besides its record; `None` for an ordinary message.

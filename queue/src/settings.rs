@@ -1,6 +1,7 @@
 //! The settings of a queue: [`settings!`] declares each with its type, default, range and the words of clients.
 
 use super::backoff::{Backoff, Percent};
+use super::errors::ERRORS_MAX;
 use super::rate::{Rate, RATE_MAX, RATE_PERIOD_MAX};
 use super::time::DurationMs;
 use std::ffi::CStr;
@@ -134,6 +135,10 @@ settings! {
     /// How many messages of a group may be in flight or wait for a retry. Zero is no limit.
     groupinflight: u64 = 1, [
         groupinflight 17 "groupinflight", Given::Option(c"GROUPINFLIGHT", c"messages"), Unit::Plain, 0..=LENGTH;
+    ]
+    /// How many errors of past attempts are kept of a message, at most [`ERRORS_MAX`]. With zero only the last text is kept.
+    errors: u64 = 1, [
+        errors 20 "errors", Given::Option(c"ERRORS", c"errors"), Unit::Plain, 0..=ERRORS_MAX as i64;
     ]
     /// In which order groups are served.
     grouporder: GroupOrder = GroupOrder::Due, [

@@ -50,8 +50,8 @@ impl Queue {
         if record.is_successor_at(now) {
             return self.succeed(at, record, now).kind() == StateKind::Dead;
         }
-        if error.is_some() {
-            self.messages.set_error(at, error);
+        if let Some(error) = error {
+            self.add_error(at, record, error, now);
         }
         self.claim_turn(at, record, now);
         let phase = Phase::Dead { died: now, reason: Reason::Rejected };

@@ -2,6 +2,7 @@
 
 use super::super::done::DoneMessage;
 use super::super::effect::Image;
+use super::super::errors::Errors;
 use super::super::headers::{HeaderBlock, Headers};
 use super::super::id::{Id, Sequence};
 use super::super::record::{Phase, Record, State, StateKind};
@@ -25,8 +26,8 @@ pub struct Message<'a> {
     pub name: Option<&'a [u8]>,
     /// The payload.
     pub payload: &'a [u8],
-    /// The error text that was last stored with it.
-    pub error: Option<&'a [u8]>,
+    /// Its errors. The last one is what clients see as its error.
+    pub errors: Option<Errors<'a>>,
     /// The lease that applies to it: its own, or that of the queue.
     pub lease: DurationMs,
     /// Its schedule, if it is a recurring message.
@@ -120,7 +121,7 @@ impl Queue {
             state: record.state_at(now),
             name: bytes.name,
             payload: bytes.payload,
-            error: bytes.error,
+            errors: bytes.errors,
             lease: record.lease.unwrap_or(self.settings.lease),
             recurring: self.messages.recurring(at),
             group: self.messages.group_name(at),
@@ -132,7 +133,7 @@ impl Queue {
             Some(leaving) if now < deadline => Message {
                 record: Record { phase: Phase::Leased { deadline, receipt }, ..leaving.record },
                 payload: &leaving.payload,
-                error: leaving.error.as_deref(),
+                errors: leaving.errors(),
                 lease: leaving.record.lease.unwrap_or(self.settings.lease),
                 next: true,
                 headers: leaving.headers.as_ref().map(HeaderBlock::headers),
@@ -184,10 +185,10 @@ impl Queue {
     }
 
     fn image(&self, at: At) -> Image<'_> {
-        let Bytes { name, payload, error, origin, headers } = self.messages.bytes(at);
+        let Bytes { name, payload, errors, origin, headers } = self.messages.bytes(at);
         let recurring = self.messages.recurring(at).map(|state| Box::new(state.clone()));
         let retain = self.messages.retain(at);
         let group = self.messages.group_name(at);
-        Image { record: self.messages.record(at), name, payload, error, group, origin, retain, recurring, headers }
+        Image { record: self.messages.record(at), name, payload, errors, group, origin, retain, recurring, headers }
     }
 }

@@ -1,6 +1,7 @@
 //! Nacks: a delivery ends without an ack.
 
-use super::super::effect::{Fate, ERROR_MAX};
+use super::super::effect::Fate;
+use super::super::errors::{PastError, ERROR_MAX};
 use super::super::id::{Sequence, Target};
 use super::super::record::{Phase, Reason, Record, State};
 use super::super::recurring::{Ended, Failure};
@@ -112,8 +113,8 @@ impl Queue {
             Fate::Due(due) => Record { due, attempts, phase: Phase::Waiting, ..*record },
             Fate::Dead { died, reason } => Record { attempts, phase: Phase::Dead { died, reason }, ..*record },
         };
-        if error.is_some() {
-            self.messages.set_error(at, error);
+        if let Some(error) = error {
+            self.add_error(at, record, error, now);
         }
         self.rewrite(at, record, &new, now);
         if new.attempts == 0 && new.phase == Phase::Waiting {
@@ -126,6 +127,12 @@ impl Queue {
             self.tally.count_dead(reason);
         }
         state
+    }
+
+    /// Stores why the last delivery of a message has failed.
+    pub(crate) fn add_error(&mut self, at: At, record: &Record, text: &[u8], now: UnixMs) {
+        let error = PastError { attempt: record.attempts, at: now, text };
+        self.messages.add_error(at, &error, self.settings.errors);
     }
 
     /// Applies a nack of a delivery for which a successor waits, and which leaves `attempts`. Returns the state of that

@@ -273,7 +273,7 @@ impl Queue {
             record,
             name: message.name,
             payload: message.payload,
-            error: None,
+            errors: None,
             group: message.group,
             origin,
             retain: message.retain,

@@ -62,9 +62,7 @@ impl Queue {
     fn revive(&mut self, at: At, record: &Record, due: UnixMs, now: UnixMs) {
         let revived = Record { attempts: 0, ..record.moved_to(due, now) };
         self.rewrite(at, record, &revived, now);
-        if self.messages.bytes(at).error.is_some() {
-            self.messages.set_error(at, None);
-        }
+        self.messages.clear_errors(at);
         self.end_chain(at);
         self.tally.others().redriven += 1;
     }

@@ -6,6 +6,7 @@
 //! about are collected until [`Queue::take_ends`] hands them over for replication.
 
 use super::super::effect::Image;
+use super::super::errors::{Errors, PastError};
 use super::super::headers::HeaderBlock;
 use super::super::id::Sequence;
 use super::super::order::Key;
@@ -133,7 +134,8 @@ impl Queue {
         if let Some(Failure { died, reason, attempts, copy: Some(sequence) }) = end.failure {
             let phase = Phase::Dead { died, reason };
             let copy = Record { sequence, phase, attempts, recurring: false, ..*record };
-            self.add_copy(at, &copy, how.error(), now);
+            let error = how.error().map(|text| PastError { attempt: record.attempts, at: now, text });
+            self.add_copy(at, &copy, error, now);
         }
         let Some(at) = self.messages.find_sequence(record.sequence) else { return };
         match end.next {
@@ -146,15 +148,19 @@ impl Queue {
         }
     }
 
-    /// Adds a dead copy of a message whose run has failed, with this record.
-    fn add_copy(&mut self, at: At, dead: &Record, error: Option<&[u8]>, now: UnixMs) {
+    /// Adds a dead copy of a message whose run has failed, with this record, and with one more error if there is one.
+    fn add_copy(&mut self, at: At, dead: &Record, error: Option<PastError<'_>>, now: UnixMs) {
         let bytes = self.messages.bytes(at);
         let payload = bytes.payload.to_vec();
-        let error = error.or(bytes.error).map(<[u8]>::to_vec);
+        let errors = match error {
+            Some(error) => Some(Errors::with(bytes.errors, &error, self.settings.errors)),
+            None => bytes.errors.map(|errors| errors.block().into()),
+        };
+        let errors = errors.as_deref().map(Errors::stored);
         let headers = bytes.headers.map(HeaderBlock::from);
         let headers = headers.as_ref().map(HeaderBlock::headers);
         let group = self.messages.group_name(at).map(<[u8]>::to_vec);
-        let bytes = Bytes { name: None, payload: &payload, error: error.as_deref(), origin: None, headers };
+        let bytes = Bytes { name: None, payload: &payload, errors, origin: None, headers };
         self.insert(dead, bytes, group.as_deref(), now);
         self.last_sequence = self.last_sequence.max(dead.sequence);
     }
@@ -166,9 +172,7 @@ impl Queue {
             count_run(state, how, end, now);
             priority = state.priority;
         }
-        if self.messages.bytes(at).error.is_some() {
-            self.messages.set_error(at, None);
-        }
+        self.messages.clear_errors(at);
         self.rewrite(at, record, &Record { attempts: 0, priority, ..record.moved_to(due, now) }, now);
     }
 
@@ -207,7 +211,7 @@ impl Queue {
             record: renewed,
             name: name.as_deref(),
             payload: &declared.payload,
-            error: None,
+            errors: None,
             group: declared.group.as_deref(),
             origin,
             retain: None,

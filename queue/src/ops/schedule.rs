@@ -241,7 +241,7 @@ impl Queue {
             record,
             name: Some(schedule.name),
             payload: schedule.payload,
-            error: None,
+            errors: None,
             group: schedule.group,
             origin: accepted.map(|accepted| Origin { accepted, chain: None }),
             retain: None,

@@ -1,10 +1,11 @@
-//! What few messages have, stored apart from their headers: an error, an origin, a schedule, a time to keep what is left of
+//! What few messages have, stored apart from their headers: errors, an origin, a schedule, a time to keep what is left of
 //! them, a delivery before its successor, and large payloads.
 
 // The segment of a place comes from a search in the same call.
 #![allow(clippy::indexing_slicing)]
 
 use super::super::effect::Image;
+use super::super::errors::{Errors, PastError};
 use super::super::headers::HeaderBlock;
 use super::super::id::Sequence;
 use super::super::memory::given;
@@ -22,8 +23,8 @@ pub struct Leaving {
     pub record: Record,
     /// Its payload.
     pub payload: Box<[u8]>,
-    /// The error text that was last stored with it.
-    pub error: Option<Box<[u8]>>,
+    /// The block of its errors.
+    errors: Option<Box<[u8]>>,
     /// Its headers.
     pub headers: Option<HeaderBlock>,
 }
@@ -34,7 +35,7 @@ impl Leaving {
         Leaving {
             record,
             payload: bytes.payload.into(),
-            error: bytes.error.map(Box::from),
+            errors: bytes.errors.map(|errors| errors.block().into()),
             headers: bytes.headers.map(HeaderBlock::from),
         }
     }
@@ -45,7 +46,7 @@ impl Leaving {
             record: self.record,
             name: None,
             payload: &self.payload,
-            error: self.error.as_deref(),
+            errors: self.errors(),
             group: None,
             origin: None,
             retain: None,
@@ -54,11 +55,16 @@ impl Leaving {
         }
     }
 
+    /// Its errors.
+    pub fn errors(&self) -> Option<Errors<'_>> {
+        self.errors.as_deref().map(Errors::stored)
+    }
+
     /// The number of bytes on the heap, with its own.
     pub(super) fn heap_bytes(&self) -> usize {
         given(size_of::<Leaving>())
             + given(self.payload.len())
-            + self.error.as_ref().map_or(0, |error| given(error.len()))
+            + self.errors.as_ref().map_or(0, |errors| given(errors.len()))
             + self.headers.as_ref().map_or(0, HeaderBlock::heap_bytes)
     }
 }
@@ -67,6 +73,7 @@ impl Leaving {
 #[derive(Debug, Default)]
 pub(super) struct Attachments {
     pub(super) large: BTreeMap<Sequence, Box<[u8]>>,
+    /// Blocks of errors.
     pub(super) errors: BTreeMap<Sequence, Box<[u8]>>,
     pub(super) origins: BTreeMap<Sequence, Origin>,
     pub(super) retains: BTreeMap<Sequence, DurationMs>,
@@ -102,23 +109,35 @@ impl Store {
     pub(super) fn remove_attachments(&mut self, at: At) {
         self.take_leaving(at);
         let sequence = self.sequence(at);
+        self.change_attachments(|attachments| drop(attachments.remove(sequence)));
+    }
+
+    /// Adds an error to those of the message, of which `kept` are kept.
+    #[cold]
+    pub fn add_error(&mut self, at: At, error: &PastError<'_>, kept: u64) {
+        let block = Errors::with(self.bytes(at).errors, error, kept);
+        let sequence = self.sequence(at);
+        self.attachments.get_or_insert_default().errors.insert(sequence, block);
+        self.segments[at.segment()].set_error(at.index(), true);
+    }
+
+    /// Drops the errors of the message.
+    pub fn clear_errors(&mut self, at: At) {
+        if self.header(at).has_error() {
+            let sequence = self.sequence(at);
+            self.change_attachments(|attachments| drop(attachments.errors.remove(&sequence)));
+            self.segments[at.segment()].set_error(at.index(), false);
+        }
+    }
+
+    /// Removes something of the attachments, and these if nothing is left.
+    fn change_attachments(&mut self, change: impl FnOnce(&mut Attachments)) {
         if let Some(attachments) = &mut self.attachments {
-            attachments.remove(sequence);
+            change(attachments);
             if attachments.is_empty() {
                 self.attachments = None;
             }
         }
-    }
-
-    /// Stores `error` with the message, or clears the stored error.
-    pub fn set_error(&mut self, at: At, error: Option<&[u8]>) {
-        let sequence = self.sequence(at);
-        let errors = &mut self.attachments.get_or_insert_default().errors;
-        match error {
-            Some(error) => errors.insert(sequence, error.into()),
-            None => errors.remove(&sequence),
-        };
-        self.segments[at.segment()].set_error(at.index(), error.is_some());
     }
 
     /// The message that is still delivered before its successor at a place.

@@ -5,7 +5,7 @@
 //! while a child process saves). There is no index from a sequence to a place, and there are no allocations per
 //! message: two binary searches find a message. A segment that is full of gaps is packed, so memory shrinks as messages
 //! are removed. A place is valid during one call only: orders and names refer to sequences. Data that few messages have
-//! (a delivery, an error, a schedule, headers with a payload above [`INLINE_MAX`]) is stored apart.
+//! (a delivery, errors, a schedule, headers with a payload above [`INLINE_MAX`]) is stored apart.
 
 // Indices come from `find` in the same call, or from a search in the vector that they index.
 #![allow(clippy::indexing_slicing)]
@@ -19,6 +19,7 @@ mod segment;
 #[cfg(test)]
 mod tests;
 
+use super::errors::Errors;
 use super::headers::Headers;
 use super::id::{GroupId, Receipt, Sequence};
 use super::memory::{given, of_tree};
@@ -112,8 +113,8 @@ impl Store {
         }
         if let Some(last) = self.segments.last_mut() {
             last.append(record, &parts, delivery_of(record));
-            if let Some(error) = bytes.error {
-                self.attachments.get_or_insert_default().errors.insert(record.sequence, error.into());
+            if let Some(errors) = bytes.errors {
+                self.attachments.get_or_insert_default().errors.insert(record.sequence, errors.block().into());
                 last.set_error(last.headers.len() - 1, true);
             }
             if let Some(origin) = bytes.origin {
@@ -198,10 +199,11 @@ impl Store {
         };
         let (headers, payload) = split(&segment.headers[at.index()], stored);
         let has_error = segment.headers[at.index()].has_error();
-        let error =
+        let errors =
             self.attachments.as_ref().filter(|_| has_error).and_then(|attachments| attachments.errors.get(&sequence));
+        let errors = errors.map(|block| Errors::stored(block));
         let origin = self.attachments.as_ref().and_then(|attachments| attachments.origins.get(&sequence));
-        Bytes { name, payload, error: error.map(|error| &**error), origin: origin.copied(), headers }
+        Bytes { name, payload, errors, origin: origin.copied(), headers }
     }
 
     /// The sequence of the message at a place.

@@ -8,6 +8,7 @@
 // Indices are those of headers that the caller found in this segment; offsets are written by `append` only.
 #![allow(clippy::indexing_slicing)]
 
+use super::super::errors::Errors;
 use super::super::headers::Headers;
 use super::super::id::{GroupId, Sequence};
 use super::super::origin::Origin;
@@ -42,8 +43,8 @@ pub(crate) struct Bytes<'a> {
     pub name: Option<&'a [u8]>,
     /// The payload.
     pub payload: &'a [u8],
-    /// The error text that was last stored with it.
-    pub error: Option<&'a [u8]>,
+    /// Its errors.
+    pub errors: Option<Errors<'a>>,
     /// Where it comes from, unless its sequence tells.
     pub origin: Option<Origin>,
     /// Its headers.

@@ -1,5 +1,6 @@
 //! The store compared with a sorted map.
 
+use super::super::errors::{Errors, PastError};
 use super::super::headers::HeaderBlock;
 use super::super::id::Receipt;
 use super::super::record::Reason;
@@ -16,7 +17,7 @@ struct Expected {
     record: Record,
     name: Option<Vec<u8>>,
     payload: Vec<u8>,
-    error: Option<Vec<u8>>,
+    errors: Option<Box<[u8]>>,
     placement: Placement,
     group: Option<GroupId>,
     headers: Option<HeaderBlock>,
@@ -24,14 +25,9 @@ struct Expected {
 
 impl Expected {
     fn bytes(&self) -> Bytes<'_> {
+        let errors = self.errors.as_deref().map(Errors::stored);
         let headers = self.headers.as_ref().map(HeaderBlock::headers);
-        Bytes {
-            name: self.name.as_deref(),
-            payload: &self.payload,
-            error: self.error.as_deref(),
-            origin: None,
-            headers,
-        }
+        Bytes { name: self.name.as_deref(), payload: &self.payload, errors, origin: None, headers }
     }
 }
 
@@ -57,11 +53,15 @@ fn message(sequence: u64, size: usize, seed: u8) -> Expected {
         },
         name: has(5).then(|| vec![b'n'; 1 + sequence as usize % 255]),
         payload: vec![sequence as u8; size],
-        error: has(6).then(|| number.to_string().into_bytes()),
+        errors: has(6).then(|| Errors::with(None, &past_error(number), 1)),
         placement: Placement::Waiting,
         group: has(7).then_some(GroupId(sequence as u32)),
         headers: (seed > 0 && size % 3 == 1).then(|| HeaderBlock::of(vec![(&[seed], &number.to_le_bytes())]).unwrap()),
     }
+}
+
+fn past_error(number: u64) -> PastError<'static> {
+    PastError { attempt: 3, at: UnixMs::new(number), text: b"timeout" }
 }
 
 fn leased(number: u64) -> Phase {
@@ -130,8 +130,14 @@ fn carry_out(store: &mut Store, model: &mut BTreeMap<u64, Expected>, next: &mut 
             store.update(at, &held.record);
         }
         6 => {
-            held.error = (seed % 2 == 0).then(|| vec![*seed; 9]);
-            store.set_error(at, held.error.as_deref());
+            if seed % 2 == 0 {
+                let (error, kept) = (past_error(u64::from(*seed)), u64::from(seed % 5));
+                held.errors = Some(Errors::with(held.bytes().errors, &error, kept));
+                store.add_error(at, &error, kept);
+            } else {
+                held.errors = None;
+                store.clear_errors(at);
+            }
         }
         7 => {
             held.placement = [Placement::Waiting, Placement::InFlight, Placement::Dead][usize::from(seed % 3)];

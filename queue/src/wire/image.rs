@@ -4,6 +4,7 @@ use super::codec::{Decode, Encode, Reader, Writer};
 use super::numbers::{at_distance, distance, instant_of, reason, reason_code, ticks, time_at, time_distance};
 use super::Refused;
 use crate::effect::Image;
+use crate::errors::Errors;
 use crate::headers::{HeaderBlock, Headers};
 use crate::id::{Receipt, Sequence};
 use crate::origin::Origin;
@@ -46,7 +47,7 @@ pub(super) fn put_image(to: &mut Writer<'_>, image: &Image<'_>, base: u64) -> Re
     fields.put(&image.group)?;
     fields.put(&record.lease)?;
     fields.put(&ttl)?;
-    fields.put(&image.error)?;
+    fields.put(&image.errors)?;
     fields.put(&image.retain)?;
     fields.put(&accepted)?;
     fields.put(&chain)?;
@@ -69,7 +70,7 @@ pub(super) fn get_image<'a>(from: &mut Reader<'a>, base: u64) -> Result<Image<'a
     let group = fields.get()?;
     let lease = fields.get()?;
     let ttl = fields.get::<Option<[i64; 2]>>()?.map(|ttl| get_ttl(ttl, due)).transpose()?;
-    let error = fields.get()?;
+    let errors = fields.get()?;
     let retain = fields.get()?;
     let origin = get_origin(fields.get()?, fields.get()?, created)?;
     let recurring: Option<Box<_>> = fields.get()?;
@@ -77,7 +78,7 @@ pub(super) fn get_image<'a>(from: &mut Reader<'a>, base: u64) -> Result<Image<'a
     let sequence = Sequence(sequence);
     let is_recurring = recurring.is_some();
     let record = Record { sequence, due, priority, retries, lease, ttl, attempts, phase, recurring: is_recurring };
-    Ok(Image { record, name, payload, error, group, origin, retain, recurring, headers })
+    Ok(Image { record, name, payload, errors, group, origin, retain, recurring, headers })
 }
 
 /// The payload, or an array of the headers and the payload. A field at the end would need a byte for each optional field
@@ -119,6 +120,18 @@ impl Encode for Headers<'_> {
 impl<'a> Decode<'a> for Headers<'a> {
     fn decode(from: &mut Reader<'a>) -> Result<Self, Refused> {
         Headers::parse(from.get()?).ok_or(Refused::Malformed)
+    }
+}
+
+impl Encode for Errors<'_> {
+    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+        to.put(self.block())
+    }
+}
+
+impl<'a> Decode<'a> for Errors<'a> {
+    fn decode(from: &mut Reader<'a>) -> Result<Self, Refused> {
+        Errors::parse(from.get()?).ok_or(Refused::Malformed)
     }
 }
 

@@ -134,7 +134,8 @@ impl Queue {
 
 /// The approximate size of a message in a piece.
 fn size(image: &Image<'_>) -> usize {
-    48 + image.payload.len() + image.headers.map_or(0, |headers| headers.block().len())
+    let headers = image.headers.map_or(0, |headers| headers.block().len());
+    48 + image.payload.len() + headers + image.errors.map_or(0, |errors| errors.block().len())
 }
 
 /// Passes the bytes of each effect to `sink`, as decided at `now`.

@@ -14,9 +14,9 @@ use dq_queue::settings::{GroupOrder, Retries, Settings};
 use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::wire::{Loader, VERSION};
 use dq_queue::{
-    Claim, Declaration, DoneMessage, Effect, Ended, Failure, Fate, Grant, Image, KnownId, Lease, Next, Origin, Pause,
-    Phase, Queue, QueueHeader, Reason, Record, Recurring, Refused, RunEnd, Series, Span, Spans, Stamped, Totals, Ttl,
-    TurnState,
+    Claim, Declaration, DoneMessage, Effect, Ended, Errors, Failure, Fate, Grant, Image, KnownId, Lease, Next, Origin,
+    Pause, Phase, Queue, QueueHeader, Reason, Record, Recurring, Refused, RunEnd, Series, Span, Spans, Stamped, Totals,
+    Ttl, TurnState,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -81,7 +81,7 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
         record,
         name: Some(b"new"),
         payload: b"payload",
-        error: None,
+        errors: None,
         group: Some(b"another"),
         origin: Some(Origin { accepted: at(NOW - 1), chain: Some(at(NOW - 2)) }),
         retain: Some(DurationMs::new(70)),
@@ -400,6 +400,8 @@ fn forged() -> impl Strategy<Value = Forged> {
 }
 
 const PAYLOAD: [u8; 9_000] = [7; 9_000];
+/// One error, of attempt 1.
+const ERRORS: [u8; 14] = *b"\x01\0\0\0\0\0\0\0\0\0\x02\0no";
 const FORGED_GROUPS: [&[u8]; 3] = [b"group", b"another", b""];
 const FORGED_NAMES: [&[u8]; 4] = [b"name-0", b"name-3", b"x", b"100000000000-1"];
 
@@ -428,7 +430,7 @@ impl ForgedImage {
             record,
             name: self.name.map(|nth| FORGED_NAMES[usize::from(nth)]),
             payload: &PAYLOAD[..self.size],
-            error: self.error.then_some(b"error"),
+            errors: self.error.then_some(Errors::parse(&ERRORS).unwrap()),
             group: self.group.map(|nth| FORGED_GROUPS[usize::from(nth)]),
             origin: self.accepted.map(|accepted| Origin {
                 accepted: at(accepted),

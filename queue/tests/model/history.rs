@@ -465,6 +465,7 @@ fn settings() -> impl Strategy<Value = Settings> {
         prop::sample::select(vec![0u64, 0, 0, 5, 150, 50_000]),
         prop::sample::select(vec![None, None, None, Some(0), Some(1), Some(3)]),
         (prop::sample::select(vec![1u64, 1, 1, 0, 2, 3]), any::<bool>()),
+        prop::sample::select(vec![1u64, 1, 0, 2, 64]),
     );
     (
         prop::sample::select(vec![1u64, 5, 50, 1_000]),
@@ -485,7 +486,7 @@ fn settings() -> impl Strategy<Value = Settings> {
                 maxlen,
                 maxinflight,
                 deadlen,
-                (deadttl, maxpayload, (most, period), dedupe, retain, donelen, (groupinflight, by_turn)),
+                (deadttl, maxpayload, (most, period), dedupe, retain, donelen, (groupinflight, by_turn), errors),
             )| {
                 Settings {
                     lease: DurationMs::new(lease),
@@ -507,6 +508,7 @@ fn settings() -> impl Strategy<Value = Settings> {
                     donelen,
                     groupinflight,
                     grouporder: if by_turn { GroupOrder::Turn } else { GroupOrder::Due },
+                    errors,
                     ..Settings::DEFAULT
                 }
             },

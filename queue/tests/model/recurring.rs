@@ -173,6 +173,7 @@ impl Model {
             name: Some(name.to_vec()),
             payload: plan.payload.clone(),
             error: None,
+            errors: Vec::new(),
             priority: plan.priority,
             due,
             retries: plan.retries,
@@ -217,7 +218,8 @@ impl Model {
         failed.into_iter().map(|(_, sequence)| sequence).collect()
     }
 
-    pub fn end_run(&mut self, at: usize, how: How, failure: Option<(u64, Reason)>, error: Option<&[u8]>) -> End {
+    /// Ends a run. An error has the attempt that ended with it.
+    pub fn end_run(&mut self, at: usize, how: How, failure: Option<(u64, Reason)>, error: Option<(u32, &[u8])>) -> End {
         let now = self.now;
         let old = self.messages[at].clone();
         let mut recurs = old.recurs.clone().unwrap();
@@ -234,21 +236,23 @@ impl Model {
         }
         let copy = failure.filter(|_| self.settings.deadlen != Some(0)).map(|(died, reason)| {
             let sequence = self.give();
-            let error = error.map(|error| error[..error.len().min(1024)].to_vec()).or(old.error.clone());
             let state = State::Dead { died, reason };
-            self.messages.push(Message {
+            let mut copy = Message {
                 accepted: self.now,
                 chain: None,
                 sequence,
                 name: None,
-                error,
                 state,
                 receipt: None,
                 retain: None,
                 recurs: None,
                 given_back: None,
                 ..old.clone()
-            });
+            };
+            if let Some((attempt, error)) = error {
+                copy.note_error(attempt, now, error, self.settings.errors);
+            }
+            self.messages.push(copy);
             sequence
         });
         // The next time.
@@ -302,6 +306,7 @@ impl Model {
                 chain: None,
                 sequence,
                 error: None,
+                errors: Vec::new(),
                 payload: if renewed { plan.payload.clone() } else { old.payload.clone() },
                 priority: plan.priority,
                 retries: if renewed { plan.retries } else { old.retries },

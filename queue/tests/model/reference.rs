@@ -32,6 +32,8 @@ pub struct Message {
     pub name: Option<Vec<u8>>,
     pub payload: Vec<u8>,
     pub error: Option<Vec<u8>>,
+    /// Errors of past attempts: the attempt, when it ended, and why.
+    pub errors: Vec<(u32, u64, Vec<u8>)>,
     pub priority: i8,
     pub due: u64,
     pub retries: i32,
@@ -65,6 +67,15 @@ impl Message {
     /// The schedule that clients see, which is that of the kept message if there is one.
     pub fn schedule(&self) -> Option<&Recurs> {
         self.next.as_ref().map_or(self.recurs.as_ref(), |next| next.recurs.as_ref())
+    }
+
+    /// An attempt has failed for this reason, and this many errors are kept.
+    pub fn note_error(&mut self, attempt: u32, at: u64, error: &[u8], kept: u64) {
+        let text = error[..error.len().min(1024)].to_vec();
+        self.error = Some(text.clone());
+        self.errors.push((attempt, at, text));
+        let excess = self.errors.len().saturating_sub(kept as usize);
+        self.errors.drain(..excess);
     }
 
     /// The size of its payload and that of the message that is kept to replace it.
@@ -379,6 +390,7 @@ impl Model {
             name: push.name.map(<[u8]>::to_vec),
             payload: push.payload.to_vec(),
             error: None,
+            errors: Vec::new(),
             priority: push.priority,
             due,
             retries: push.retries.unwrap_or(self.settings.retries.count()),
@@ -530,6 +542,7 @@ impl Model {
         }
         if self.messages[at].recurs.is_some() {
             let (sequence, was) = (self.messages[at].sequence, self.messages[at].kind());
+            let error = error.map(|error| (self.messages[at].attempts, error));
             let end = self.end_run(at, How::Buried, Some((self.now, Reason::Rejected)), error);
             return Some((sequence, was, Some(end)));
         }
@@ -540,7 +553,7 @@ impl Model {
         message.state = State::Dead { died: now, reason: Reason::Rejected };
         message.chain = None;
         if let Some(error) = error {
-            message.error = Some(error[..error.len().min(1024)].to_vec());
+            message.note_error(message.attempts, now, error, self.settings.errors);
         }
         let sequence = message.sequence;
         self.count_death(Reason::Rejected);
@@ -620,6 +633,7 @@ impl Model {
             message.attempts = 0;
             message.given_back = None;
             message.error = None;
+            message.errors.clear();
             redriven += 1;
         }
         self.totals.redriven += redriven as u64;
@@ -880,6 +894,7 @@ impl Model {
         if let Some(reason) = reason.filter(|_| message.recurs.is_some()) {
             let sequence = message.sequence;
             self.count_nack(verdict);
+            let error = error.map(|error| (self.messages[at].attempts, error));
             self.messages[at].attempts -= u32::from(verdict == Verdict::NotCounted);
             let end = self.end_run(at, How::Nacked, Some((now, reason)), error);
             return Some((sequence, NackedTo::Dead(reason), State::Dead { died: now, reason }, Some(end)));
@@ -892,7 +907,7 @@ impl Model {
             message.given_back = Some(self.measured.given_back);
         }
         if let Some(error) = error {
-            message.error = Some(error[..error.len().min(1024)].to_vec());
+            message.note_error(counted, now, error, self.settings.errors);
         }
         self.count_nack(verdict);
         let message = &mut self.messages[at];

@@ -9,7 +9,7 @@ use crate::history::{GROUPS, HEADERS};
 use crate::reference::{self, State};
 use dq_queue::id::{Floor, Id, IdBuffer, Receipt, Target};
 use dq_queue::time::{DurationMs, UnixMs};
-use dq_queue::{Cursor, Effect, Pop, Queue, ScanFilter, Stamped, StateKind, Totals};
+use dq_queue::{Cursor, Effect, Errors, Pop, Queue, ScanFilter, Stamped, StateKind, Totals};
 
 impl World {
     /// Checks that everything that clients can see agrees with the model.
@@ -278,7 +278,9 @@ fn check_message(queue: &Queue, now: UnixMs, expected: &reference::Message) {
     assert_eq!(found.group, expected.group_now());
     let headers = |nth: usize| HEADERS[nth].to_vec();
     assert_eq!(found.headers.map(|found| found.iter().collect()), expected.headers.map(headers));
-    assert_eq!(found.error, expected.error.as_deref());
+    assert_eq!(found.errors.map(Errors::last), expected.error.as_deref());
+    let errors = found.errors.into_iter().flat_map(Errors::listed);
+    assert!(errors.map(|error| (error.attempt, error.at.as_ms(), error.text.to_vec())).eq(expected.errors.clone()));
     assert_eq!(record.priority, expected.priority);
     assert_eq!(record.due.as_ms(), expected.due);
     assert_eq!(record.retries.count(), expected.retries);
