@@ -93,6 +93,8 @@ pub struct Message<T> {
     pub receipt: Option<Receipt>,
     /// The text of the last nack or burial that had one.
     pub error: Option<String>,
+    /// The errors of past attempts, oldest first, as far as [`Settings::errors`](super::Settings::errors) keeps them.
+    pub errors: Vec<PastError>,
     /// Dead: `rejected`, `expired` or `retries`.
     pub reason: Option<String>,
     /// Dead: when it died.
@@ -117,6 +119,31 @@ pub struct Message<T> {
     bytes: Vec<u8>,
     result: Option<Vec<u8>>,
     of: PhantomData<fn() -> T>,
+}
+
+/// Why an attempt failed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct PastError {
+    /// The number of the delivery.
+    pub attempt: u32,
+    /// When the delivery ended.
+    pub at: SystemTime,
+    /// The text that the consumer gave.
+    pub text: String,
+}
+
+impl PastError {
+    fn read(value: Value) -> Result<PastError, Error> {
+        match reply::list(value)?.as_slice() {
+            [attempt, at, text] => Ok(PastError {
+                attempt: u32::try_from(reply::int(attempt)?).unwrap_or(u32::MAX),
+                at: time(reply::int(at)?),
+                text: reply::text(text)?,
+            }),
+            other => Err(Error::Protocol(format!("an error with {} parts", other.len()))),
+        }
+    }
 }
 
 /// The schedule of a recurring message.
@@ -183,6 +210,8 @@ impl<T> Message<T> {
         let kept_until = if done.is_some() { number("until")?.map(time) } else { None };
         let sequence = number("sequence")?.map(unsigned);
         let schedule = Recurring::read(&mut fields)?;
+        let errors = fields.take("errors").map_or_else(|| Ok(Vec::new()), reply::list)?;
+        let errors = errors.into_iter().map(PastError::read).collect::<Result<_, _>>()?;
         let headers = Headers::read(fields.take("headers"))?;
         let mut text = |name: &str| fields.take(name).as_ref().map(reply::text).transpose();
         let state = text("state")?.ok_or_else(|| missing("state"))?.parse()?;
@@ -201,6 +230,7 @@ impl<T> Message<T> {
             deadline,
             receipt,
             error,
+            errors,
             reason,
             died,
             group,

@@ -24,7 +24,7 @@ pub use group::{Group, GroupInfo, Groups};
 pub use headers::Headers;
 pub use id::{Id, Receipt};
 pub use info::{Histogram, Info, Stats, Totals};
-pub use message::{Message, Recurring, State};
+pub use message::{Message, PastError, Recurring, State};
 pub use nack::Nack;
 pub use pop::{Delivery, Pop};
 pub use push::{Push, PushAll, Pushed};

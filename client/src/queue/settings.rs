@@ -48,6 +48,8 @@ pub struct Settings {
     pub done_len: Option<i64>,
     /// The most messages of one group that are in flight or wait for a retry; 0: no limit.
     pub group_inflight: Option<u64>,
+    /// How many errors of past attempts are kept of a message; 0: only the last text.
+    pub errors: Option<u8>,
     /// In which order groups are served.
     pub group_order: Option<GroupOrder>,
     /// Where the server itself writes messages that are due.
@@ -87,6 +89,7 @@ impl Settings {
         command.maybe("DONELEN", self.done_len);
         command.maybe("DEDUPE", self.dedupe.map(millis));
         command.maybe("GROUPINFLIGHT", self.group_inflight);
+        command.maybe("ERRORS", self.errors);
         command.maybe("GROUPORDER", self.group_order.map(GroupOrder::as_str));
         if let Some(forward) = &self.forward {
             forward.write(command);
@@ -113,6 +116,7 @@ impl Settings {
             retain: Some(time("retain")?),
             done_len: Some(fields.int("donelen")?),
             group_inflight: Some(fields.count("groupinflight")?),
+            errors: Some(u8::try_from(fields.count("errors")?).unwrap_or(u8::MAX)),
             group_order: fields.maybe_text("grouporder")?.map(|order| match order.as_str() {
                 "turn" => GroupOrder::Turn,
                 _ => GroupOrder::Due,

@@ -1,7 +1,7 @@
 //! What travels with a message besides its payload.
 
 use crate::support::Server;
-use dq_client::{Client, Headers, Queue};
+use dq_client::{Client, Headers, Nack, Queue, Settings};
 use std::time::Duration;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -22,5 +22,25 @@ fn headers_are_pushed_declared_and_read() {
         assert_eq!(queue.get("tick").unwrap().unwrap().headers.text("a"), Some("1"));
         queue.push(&5).id("none").headers(Headers::default()).send().unwrap();
         assert!(queue.get("none").unwrap().unwrap().headers.is_empty());
+    }
+}
+
+#[test]
+fn the_errors_of_past_attempts_are_read() {
+    for protocol in [2, 3] {
+        let server = Server::start();
+        let client = Client::open(&format!("{}?protocol={protocol}", server.url())).unwrap();
+        let queue: Queue<u8> = client.queue("q");
+        queue.declare(&Settings { errors: Some(2), ..Settings::default() }).unwrap();
+        assert_eq!(queue.info().unwrap().unwrap().settings.errors, Some(2));
+        queue.push(&1).id("m").send().unwrap();
+        for text in ["one", "two", "three"] {
+            let popped = queue.pop().one().unwrap().unwrap();
+            queue.nack(&popped, &Nack::retry().after(Duration::ZERO).error(text)).unwrap();
+        }
+        let message = queue.get("m").unwrap().unwrap();
+        let errors: Vec<_> = message.errors.iter().map(|error| (error.attempt, error.text.as_str())).collect();
+        assert_eq!((errors, message.error.as_deref()), (vec![(2, "two"), (3, "three")], Some("three")));
+        assert!(message.errors.iter().all(|error| error.at >= message.created));
     }
 }
