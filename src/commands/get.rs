@@ -7,7 +7,7 @@ use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::id::{Id, IdBuffer, Sequence};
 use dq_queue::rule::Rule;
 use dq_queue::time::UnixMs;
-use dq_queue::{DoneMessage, Headers, Message, Phase, Recurring, Shown, State, StateKind};
+use dq_queue::{DoneMessage, Errors, Headers, Message, PastError, Phase, Recurring, Shown, State, StateKind};
 
 /// The command.
 pub struct Get;
@@ -105,9 +105,11 @@ fn reply_message(ctx: Ctx, message: &Message<'_>, extra: Extra) {
         State::Dead { died, reason } => Some((died, reason)),
         State::Delayed | State::Ready | State::InFlight => None,
     };
+    let past_errors = message.errors.map_or(0, |errors| errors.listed().count());
     let fields = 11
         + 2 * usize::from(leased.is_some())
-        + usize::from(message.error.is_some())
+        + usize::from(message.errors.is_some())
+        + usize::from(past_errors > 0)
         + 2 * usize::from(death.is_some())
         + usize::from(message.group.is_some())
         + usize::from(message.headers.is_some())
@@ -142,9 +144,10 @@ fn reply_message(ctx: Ctx, message: &Message<'_>, extra: Extra) {
         let receipt = buffer.receipt(id, receipt);
         ctx.bulk(buffer.text(receipt));
     }
-    if let Some(error) = message.error {
+    if let Some(errors) = message.errors {
         ctx.bulk(b"error");
-        ctx.bulk(error);
+        ctx.bulk(errors.last());
+        reply_errors(ctx, errors, past_errors);
     }
     if let Some((died, reason)) = death {
         ctx.bulk(b"reason");
@@ -163,6 +166,21 @@ fn reply_message(ctx: Ctx, message: &Message<'_>, extra: Extra) {
         reply_schedule(ctx, state);
     }
     extra.reply(ctx, record.sequence);
+}
+
+/// Adds the errors of past attempts, which are this many, to the map of a message, if there are any.
+fn reply_errors(ctx: Ctx, errors: Errors<'_>, count: usize) {
+    if count == 0 {
+        return;
+    }
+    ctx.bulk(b"errors");
+    ctx.array(count);
+    for PastError { attempt, at, text } in errors.listed() {
+        ctx.array(3);
+        ctx.integer(attempt.into());
+        ctx.integer(at.as_ms() as i64);
+        ctx.bulk(text);
+    }
 }
 
 /// Replies with headers as a map.

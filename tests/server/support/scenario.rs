@@ -118,6 +118,7 @@ pub fn every_command(c: &mut Client) -> Vec<Reply> {
         "DQ.RESUME plain",
         "DQ.ALTER more MKQUEUE BACKOFF 600000 600000 JITTER 50 DEADTTL 6000000 MAXPAYLOAD 10",
         "DQ.CREATE more BACKOFF 600000 600000 JITTER 50 DEADTTL 6000000 MAXPAYLOAD 10",
+        "DQ.ALTER more ERRORS 5",
         "DQ.MPUSH more 6 1 2 3 4 5 6 IDS a b c d e f",
         "DQ.MPUSH more 4 1 2 3 4 IDS i j k l DELAY 500000 PRIORITY -3",
         "DQ.POP more COUNT 4 LEASE 600000",

@@ -1,3 +1,4 @@
 //! What travels with a message besides its payload.
 
+mod errors;
 mod headers;
