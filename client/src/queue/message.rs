@@ -103,6 +103,8 @@ pub struct Message<T> {
     pub group: Option<String>,
     /// The headers.
     pub headers: Headers,
+    /// What a consumer has stored of its work with [`Queue::checkpoint`](super::Queue::checkpoint).
+    pub checkpoint: Option<Vec<u8>>,
     /// In flight: whether another message takes its place when this delivery ends, because it was pushed with
     /// [`replace_later`](super::Push::replace_later).
     pub has_next: bool,
@@ -196,6 +198,7 @@ impl<T> Message<T> {
         let payload = bytes("payload")?.unwrap_or_default();
         let receipt = bytes("receipt")?.map(Receipt::from_bytes);
         let result = bytes("result")?;
+        let checkpoint = bytes("checkpoint")?;
         let mut number = |name: &str| fields.take(name).as_ref().map(reply::int).transpose();
         let mut needed = |name: &str| Ok::<i64, Error>(number(name)?.unwrap_or_default());
         let (created, due) = (time(needed("created")?), time(needed("due")?));
@@ -235,6 +238,7 @@ impl<T> Message<T> {
             died,
             group,
             headers,
+            checkpoint,
             has_next,
             schedule,
             done,

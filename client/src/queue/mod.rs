@@ -138,9 +138,33 @@ impl<T> Queue<T> {
     /// # Errors
     /// Those of every command.
     pub fn extend(&self, delivery: impl AsRef<[u8]>, lease: Option<Duration>) -> Result<Option<SystemTime>, Error> {
+        self.extend_with(delivery.as_ref(), lease, None)
+    }
+
+    /// As [`Queue::extend`], and stores how far the work has come: up to 65536 bytes, which whoever gets the message next
+    /// finds in [`Message::checkpoint`]. They replace what was stored before; if they are empty, nothing is stored any more.
+    ///
+    /// # Errors
+    /// Those of every command.
+    pub fn checkpoint(
+        &self,
+        delivery: impl AsRef<[u8]>,
+        bytes: impl AsRef<[u8]>,
+        lease: Option<Duration>,
+    ) -> Result<Option<SystemTime>, Error> {
+        self.extend_with(delivery.as_ref(), lease, Some(bytes.as_ref()))
+    }
+
+    fn extend_with(
+        &self,
+        delivery: &[u8],
+        lease: Option<Duration>,
+        checkpoint: Option<&[u8]>,
+    ) -> Result<Option<SystemTime>, Error> {
         let mut command = self.command("DQ.EXTEND");
-        command.word(delivery.as_ref());
+        command.word(delivery);
         command.maybe("LEASE", lease.map(millis));
+        command.maybe("CHECKPOINT", checkpoint);
         let value = self.harmless(&command)?;
         reply::optional(value, |value| reply::count(&value).map(time_of))
     }

@@ -9,6 +9,7 @@ pub struct Nack {
     delay: Option<Duration>,
     error: Option<String>,
     kind: NackKind,
+    checkpoint: Option<Vec<u8>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -61,6 +62,13 @@ impl Nack {
         self
     }
 
+    /// What the next consumer is to know of the work that was done: up to 65536 bytes. Empty: nothing any more.
+    #[must_use]
+    pub fn checkpoint(mut self, bytes: impl AsRef<[u8]>) -> Nack {
+        self.checkpoint = Some(bytes.as_ref().to_vec());
+        self
+    }
+
     pub(crate) fn command(&self, key: &[u8], name: &[u8]) -> redis::Cmd {
         let mut command = Command::new("DQ.NACK", key);
         command.word(name);
@@ -71,6 +79,7 @@ impl Nack {
             NackKind::Dead => command.word("DEAD"),
             NackKind::NoCount => command.word("NOCOUNT"),
         }
+        command.maybe("CHECKPOINT", self.checkpoint.as_deref());
         command.0
     }
 }

@@ -44,3 +44,21 @@ fn the_errors_of_past_attempts_are_read() {
         assert!(message.errors.iter().all(|error| error.at >= message.created));
     }
 }
+
+#[test]
+fn a_checkpoint_is_stored_by_an_extension_or_a_nack() {
+    let server = Server::start();
+    let queue: Queue<u8> = server.client().queue("q");
+    queue.push(&1).id("m").send().unwrap();
+    let popped = queue.pop().one().unwrap().unwrap();
+    let stored = || queue.get("m").unwrap().unwrap().checkpoint;
+    assert!(queue.checkpoint(&popped, "half", None).unwrap().is_some());
+    assert_eq!(stored().as_deref(), Some(&b"half"[..]));
+    queue.nack(&popped, &Nack::give_back().checkpoint([0, 255])).unwrap();
+    assert_eq!(stored().as_deref(), Some(&[0, 255][..]));
+    let popped = queue.pop().one().unwrap().unwrap();
+    assert!(queue.checkpoint(&popped, "", Some(HOUR)).unwrap().is_some());
+    assert_eq!(stored(), None);
+    queue.ack(&popped).unwrap();
+    assert_eq!(queue.checkpoint(&popped, "late", None).unwrap(), None);
+}
