@@ -63,8 +63,8 @@ pub fn lively() -> Queue {
         let target = Target::parse(&name).unwrap();
         queue.nack(at(NOW + 1), &target, &nack).unwrap();
     };
-    nack(&mut queue, 0, Nack { verdict: Verdict::Rejected, error: Some(b"rejected"), delay: None });
-    nack(&mut queue, 1, Nack { error: Some(b"later"), ..Nack::default() });
+    nack(&mut queue, 0, Nack { verdict: Verdict::Rejected, error: Some(b"rejected"), ..Nack::default() });
+    nack(&mut queue, 1, Nack { error: Some(b"later"), checkpoint: Some(b"half"), ..Nack::default() });
     done(&mut queue, &mut floor, targets[2]);
     schedules(&mut queue, &mut floor);
     replaced_later(&mut queue, &mut floor);
@@ -192,7 +192,7 @@ pub fn survive(mut queue: Queue) {
                 queue.ack(at(NOW + 42), &target);
             }
             1 => drop(queue.nack(at(NOW + 42), &target, &Nack { error: Some(b"e"), ..Nack::default() })),
-            2 => drop(queue.extend(at(NOW + 42), &target, None)),
+            2 => drop(queue.extend(at(NOW + 42), &target, None, (nth % 8 == 2).then_some(b"most"))),
             _ => {}
         }
     }

@@ -4,12 +4,14 @@
 //! An effect is nevertheless data from outside: an effect that no queue could have produced is refused, and nothing
 //! panics.
 
+use super::checkpoint::is_checkpoint;
 use super::done::RESULT_MAX;
 use super::effect::{Effect, Fate, Image, Stamped};
 use super::errors::ERROR_MAX;
 use super::gate::Pause;
 use super::id::Sequence;
 use super::ops::dedupe::Ids;
+use super::ops::nack::GivenBack;
 use super::record::{Phase, State};
 use super::recurring::{Declaration, Ended, Next, RunEnd};
 use super::time::UnixMs;
@@ -38,6 +40,11 @@ impl Applied {
             _ => Applied::Done,
         }
     }
+}
+
+/// Whether a client could have given this checkpoint.
+fn is_checkpoint_or_none(checkpoint: &[u8]) -> bool {
+    checkpoint.is_empty() || is_checkpoint(checkpoint)
 }
 
 impl Queue {
@@ -99,14 +106,15 @@ impl Queue {
                     return Ok(Applied::of_ack(next));
                 }
             }
-            Effect::Nack { sequence, fate, attempts, error } => {
+            Effect::Nack { sequence, fate, attempts, error, checkpoint } => {
                 if let Some((at, record)) = self.refreshed(*sequence, now) {
-                    self.give_back(at, &record, *fate, *attempts, *error, now);
+                    let how = GivenBack { fate: *fate, attempts: *attempts, error: *error, checkpoint: *checkpoint };
+                    self.give_back(at, &record, &how, now);
                 }
             }
-            Effect::Extend(sequence, deadline) => {
+            Effect::Extend { sequence, deadline, checkpoint } => {
                 if let Some((at, record)) = self.refreshed(*sequence, now) {
-                    self.move_deadline(at, &record, *deadline, now);
+                    self.move_deadline(at, &record, *deadline, *checkpoint, now);
                 }
             }
             Effect::Cancel(sequences, forgotten) => {
@@ -168,7 +176,7 @@ impl Queue {
                 match how {
                     Ended::Taken => self.count_begun(others.len() + ends.len(), now),
                     Ended::Forwarded => self.count_forwarded(others.len(), now),
-                    Ended::Acked | Ended::Completed | Ended::Nacked(_) | Ended::Buried(_) | Ended::ByTime => {}
+                    Ended::Acked | Ended::Completed | Ended::Nacked { .. } | Ended::Buried(_) | Ended::ByTime => {}
                 }
                 return Ok(applied);
             }
@@ -241,9 +249,11 @@ impl Queue {
                     })
             }
             Effect::Deliver { grants, .. } => grants.iter().all(|grant| grant.attempt > 0),
-            Effect::Nack { sequence, fate, error, .. } => {
+            Effect::Extend { checkpoint, .. } => checkpoint.is_none_or(is_checkpoint_or_none),
+            Effect::Nack { sequence, fate, error, checkpoint, .. } => {
                 let is_dead = matches!(fate, Fate::Dead { .. });
                 error.is_none_or(|error| error.len() <= ERROR_MAX)
+                    && checkpoint.is_none_or(is_checkpoint_or_none)
                     && self.messages.locate(*sequence).is_none_or(|at| {
                         let record = self.messages.record(at);
                         let ends_a_run = record.recurring && is_dead && !record.is_successor_at(now);
@@ -286,12 +296,7 @@ impl Queue {
             Effect::Create(settings, forward) | Effect::Alter(settings, forward) => {
                 settings.are_valid() && forward.as_ref().is_none_or(|forward| forward.is_valid())
             }
-            Effect::Take(_)
-            | Effect::Forward(_)
-            | Effect::Ack(_)
-            | Effect::Extend(..)
-            | Effect::Cancel(..)
-            | Effect::Pause(_) => true,
+            Effect::Take(_) | Effect::Forward(_) | Effect::Ack(_) | Effect::Cancel(..) | Effect::Pause(_) => true,
             Effect::Reschedule { .. } | Effect::Promote(..) | Effect::Redrive(..) => true,
             Effect::Purge { .. } | Effect::Trim(_) | Effect::TrimDone(_) | Effect::PullBack => true,
         };
@@ -320,6 +325,7 @@ impl Queue {
             |sequence: Sequence| sequence > std::mem::replace(&mut last, sequence) && sequence.is_possible();
         let mut ended = BTreeSet::new();
         how.error().is_none_or(|error| error.len() <= ERROR_MAX)
+            && how.checkpoint().is_none_or(is_checkpoint_or_none)
             && ends.iter().all(|end| {
                 let copy = end.failure.and_then(|failure| failure.copy);
                 let renewed = match end.next {

@@ -6,6 +6,7 @@
 //! It carries the instant of the decision, which is the only clock of a server that applies it. [`apply`](super::apply)
 //! applies it, and [`wire`](super::wire) defines its bytes.
 
+use super::checkpoint::is_checkpoint;
 use super::counters::Totals;
 use super::done::DoneMessage;
 use super::errors::Errors;
@@ -45,6 +46,8 @@ pub struct Image<'a> {
     pub recurring: Option<Box<Recurring>>,
     /// Its headers.
     pub headers: Option<Headers<'a>>,
+    /// Its checkpoint.
+    pub checkpoint: Option<&'a [u8]>,
 }
 
 impl Image<'_> {
@@ -54,6 +57,7 @@ impl Image<'_> {
         (self.record.phase == Phase::Waiting || is_successor)
             && self.record.attempts == 0
             && self.errors.is_none()
+            && self.checkpoint.is_none()
             && self.recurring.as_ref().is_none_or(|state| state.series.is_some() && state.declared.is_none())
     }
 
@@ -63,6 +67,7 @@ impl Image<'_> {
             && self.record.is_valid()
             && self.name.is_none_or(Id::is_name)
             && self.group.is_none_or(is_group_name)
+            && self.checkpoint.is_none_or(is_checkpoint)
             && self
                 .origin
                 .is_none_or(|origin| self.name.is_some() && origin.unless_told_by(self.record.sequence).is_some())
@@ -175,9 +180,18 @@ pub enum Effect<'a> {
         attempts: u32,
         /// The error that is stored with it.
         error: Option<&'a [u8]>,
+        /// The checkpoint that is stored with it, in place of the one that it has; an empty one removes that.
+        checkpoint: Option<&'a [u8]>,
     },
     /// The lease of this message ends at this instant from now on.
-    Extend(Sequence, UnixMs),
+    Extend {
+        /// The message.
+        sequence: Sequence,
+        /// When its lease ends.
+        deadline: UnixMs,
+        /// The checkpoint that is stored with it, as for a nack.
+        checkpoint: Option<&'a [u8]>,
+    },
     /// These messages were cancelled, and these ids forgotten whose messages were gone.
     Cancel(Vec<Sequence>, Vec<&'a [u8]>),
     /// A message was given another due time, another priority, or both.
@@ -263,7 +277,7 @@ impl<'a> Effect<'a> {
             Effect::Complete { .. } => (Ended::Completed, Vec::new(), None),
             Effect::Take(all) => (Ended::Taken, others_of(all), None),
             Effect::Forward(all) => (Ended::Forwarded, all, None),
-            Effect::Nack { error, .. } => (Ended::Nacked(error), Vec::new(), None),
+            Effect::Nack { error, checkpoint, .. } => (Ended::Nacked { error, checkpoint }, Vec::new(), None),
             Effect::Bury(_, error) => (Ended::Buried(error), Vec::new(), None),
             effect => (Ended::ByTime, Vec::new(), Some(effect)),
         };

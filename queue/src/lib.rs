@@ -26,6 +26,7 @@
 
 mod apply;
 pub mod backoff;
+mod checkpoint;
 mod counters;
 pub mod cron;
 mod delivery_starts;
@@ -62,6 +63,7 @@ mod waiting;
 pub mod wire;
 
 pub use apply::Applied;
+pub use checkpoint::CHECKPOINT_MAX;
 pub use counters::{Counts, Totals};
 pub use done::{DoneMessage, RESULT_MAX};
 pub use effect::{Effect, Fate, Grant, Image, QueueHeader, Stamped};

@@ -88,6 +88,9 @@ impl Messages {
         if let Some(retain) = image.retain {
             self.store.set_retain(at, retain);
         }
+        if let Some(checkpoint) = image.checkpoint {
+            self.store.set_checkpoint(at, checkpoint);
+        }
     }
 
     /// Removes a message, which must no longer be in any order of the view. O(log n).
@@ -314,7 +317,7 @@ impl Messages {
     /// Stores a message that is delivered before its successor, while a queue is loaded.
     pub fn add_leaving(&mut self, kept: Sequence, image: &Image<'_>) {
         if let Some(at) = self.store.locate(kept) {
-            self.store.set_leaving(at, Leaving::of(image.record, &Bytes::from(image)));
+            self.store.set_leaving(at, Leaving::of(image.record, &Bytes::from(image), image.checkpoint));
         }
     }
 
@@ -347,6 +350,27 @@ impl Messages {
     /// Drops the errors of the message.
     pub fn clear_errors(&mut self, at: At) {
         self.store.clear_errors(at);
+    }
+
+    /// The checkpoint of the message.
+    pub fn checkpoint(&self, at: At) -> Option<&[u8]> {
+        self.store.checkpoint(at)
+    }
+
+    /// Stores a checkpoint with the message that is delivered, which is not the one at `at` if that is its successor at
+    /// `now`. An empty one removes what was stored.
+    pub fn set_checkpoint(&mut self, at: At, record: &Record, checkpoint: &[u8], now: UnixMs) {
+        match record.is_successor_at(now) {
+            true => self.store.set_checkpoint_of_leaving(at, checkpoint),
+            false => self.store.set_checkpoint(at, checkpoint),
+        }
+    }
+
+    /// Drops the checkpoint of the message.
+    pub fn clear_checkpoint(&mut self, at: At) {
+        if self.store.checkpoint(at).is_some() {
+            self.store.set_checkpoint(at, &[]);
+        }
     }
 
     /// What a recurring message has besides its record; `None` for an ordinary message.

@@ -49,7 +49,7 @@ impl Effect<'_> {
             // These remove many messages at once, or all of them.
             Effect::Purge { .. } | Effect::Begin(_) | Effect::Continue(_) => tell(News::LookAgain),
             // These leave every message that somebody can wait for as it is, or do not end it.
-            Effect::Nack { fate: Fate::Due(_), .. } | Effect::Extend(..) | Effect::Reschedule { .. } => {}
+            Effect::Nack { fate: Fate::Due(_), .. } | Effect::Extend { .. } | Effect::Reschedule { .. } => {}
             Effect::Promote(..) | Effect::Redrive(..) | Effect::Declare(..) | Effect::PullBack => {}
             Effect::Trim(_) | Effect::TrimDone(_) | Effect::Done(_) | Effect::Recall(_) | Effect::Leaving(_) => {}
             Effect::Create(..) | Effect::Alter(..) | Effect::Pause(_) | Effect::Turns(_) => {}

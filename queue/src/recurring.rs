@@ -133,8 +133,13 @@ pub enum Ended<'a> {
     Taken,
     /// They were forwarded.
     Forwarded,
-    /// A nack ended the last attempt, with this error.
-    Nacked(Option<&'a [u8]>),
+    /// A nack ended the last attempt.
+    Nacked {
+        /// Its error.
+        error: Option<&'a [u8]>,
+        /// The checkpoint that it stored.
+        checkpoint: Option<&'a [u8]>,
+    },
     /// They were made to fail by `DQ.BURY`, with this error.
     Buried(Option<&'a [u8]>),
     /// Time alone ended them.
@@ -145,8 +150,18 @@ impl<'a> Ended<'a> {
     /// The error text that the dead copy of the run gets, in place of that of the message.
     pub(super) fn error(self) -> Option<&'a [u8]> {
         match self {
-            Ended::Nacked(error) | Ended::Buried(error) => error,
+            Ended::Nacked { error, .. } | Ended::Buried(error) => error,
             Ended::Acked | Ended::Completed | Ended::Taken | Ended::Forwarded | Ended::ByTime => None,
+        }
+    }
+
+    /// The checkpoint that the dead copy of the run gets, in place of that of the message.
+    pub(super) fn checkpoint(self) -> Option<&'a [u8]> {
+        match self {
+            Ended::Nacked { checkpoint, .. } => checkpoint,
+            Ended::Acked | Ended::Completed | Ended::Taken | Ended::Forwarded | Ended::Buried(_) | Ended::ByTime => {
+                None
+            }
         }
     }
 }

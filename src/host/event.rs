@@ -163,7 +163,7 @@ impl Event {
                 Ended::Completed => Event::of_completion(Death::of_successor(applied)),
                 Ended::Taken => &[Event::Pop],
                 Ended::Forwarded => &[Event::Forward],
-                Ended::Nacked(_) => &[Event::Nack, Event::Dead],
+                Ended::Nacked { .. } => &[Event::Nack, Event::Dead],
                 Ended::Buried(_) => &[Event::Bury, Event::Dead],
                 // Only a master announces the changes that time makes.
                 Ended::ByTime => &[],
@@ -176,7 +176,7 @@ impl Event {
             Effect::Ack(_) => Event::of_acks(Death::of_successor(applied)),
             Effect::Complete { .. } => Event::of_completion(Death::of_successor(applied)),
             Effect::Nack { fate, .. } => Event::of_nack(*fate),
-            Effect::Extend(..) => &[Event::Extend],
+            Effect::Extend { .. } => &[Event::Extend],
             Effect::Cancel(..) => &[Event::Cancel],
             Effect::Reschedule { .. } => &[Event::Reschedule],
             Effect::Promote(..) => &[Event::Promote],

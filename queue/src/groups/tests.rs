@@ -135,7 +135,7 @@ fn a_retry_with_backoff_keeps_its_place_in_the_group() {
     let mut pair = Pair::new(1, GroupOrder::Due);
     ["a1", "a2"].into_iter().for_each(|name| pair.push(0, "a", name));
     pair.pop(0, 1, LEASED);
-    let nack = |verdict, delay| Nack { verdict, delay: Some(DurationMs::new(delay)), error: None };
+    let nack = |verdict, delay| Nack { verdict, delay: Some(DurationMs::new(delay)), ..Nack::default() };
     let target = Target::parse(b"a1").unwrap();
     pair.queue.nack(at(1), &target, &nack(Verdict::Failed, 500)).unwrap();
     let mut popped = Vec::new();
@@ -155,7 +155,7 @@ fn a_delivery_that_does_not_count_lets_the_next_message_go() {
     let mut pair = Pair::new(1, GroupOrder::Due);
     ["a1", "a2"].into_iter().for_each(|name| pair.push(0, "a", name));
     pair.pop(0, 1, LEASED);
-    let nack = Nack { verdict: Verdict::NotCounted, delay: Some(DurationMs::new(500)), error: None };
+    let nack = Nack { verdict: Verdict::NotCounted, delay: Some(DurationMs::new(500)), ..Nack::default() };
     pair.queue.nack(at(1), &Target::parse(b"a1").unwrap(), &nack).unwrap();
     let mut names = Vec::new();
     pair.queue.pop(at(2), &mut pair.floor, &Pop { count: 9, lease: LEASED }, &mut Vec::new(), |message| {
@@ -385,7 +385,7 @@ proptest! {
                     let delay = Some(DurationMs::new(passed * 3));
                     let nacked = pair.queue.nack(at(now), &target, &Nack { delay, ..Nack::default() });
                     if let Some(nacked) = nacked {
-                        let effect = Effect::Nack { sequence: nacked.sequence, fate: nacked.fate, attempts: nacked.attempts, error: None };
+                        let effect = Effect::Nack { sequence: nacked.sequence, fate: nacked.fate, attempts: nacked.attempts, error: None, checkpoint: None };
                         pair.replica.apply(&Stamped { now: at(now), effect }).unwrap();
                     }
                 }

@@ -39,6 +39,8 @@ pub struct Message<'a> {
     pub group: Option<&'a [u8]>,
     /// Its headers.
     pub headers: Option<Headers<'a>>,
+    /// Its checkpoint.
+    pub checkpoint: Option<&'a [u8]>,
 }
 
 /// What a queue holds under an id.
@@ -127,6 +129,7 @@ impl Queue {
             group: self.messages.group_name(at),
             next: false,
             headers: bytes.headers,
+            checkpoint: self.messages.checkpoint(at),
         };
         let Phase::Successor { deadline, receipt } = record.phase else { return shown };
         match self.messages.leaving(at) {
@@ -137,6 +140,7 @@ impl Queue {
                 lease: leaving.record.lease.unwrap_or(self.settings.lease),
                 next: true,
                 headers: leaving.headers.as_ref().map(HeaderBlock::headers),
+                checkpoint: leaving.checkpoint(),
                 ..shown
             },
             // The delivery is over, and the successor has taken the place.
@@ -189,6 +193,7 @@ impl Queue {
         let recurring = self.messages.recurring(at).map(|state| Box::new(state.clone()));
         let retain = self.messages.retain(at);
         let group = self.messages.group_name(at);
-        Image { record: self.messages.record(at), name, payload, errors, group, origin, retain, recurring, headers }
+        let (record, checkpoint) = (self.messages.record(at), self.messages.checkpoint(at));
+        Image { record, name, payload, errors, group, origin, retain, recurring, headers, checkpoint }
     }
 }

@@ -1,5 +1,6 @@
 //! Nacks: a delivery ends without an ack.
 
+use super::super::checkpoint;
 use super::super::effect::Fate;
 use super::super::errors::{PastError, ERROR_MAX};
 use super::super::id::{Sequence, Target};
@@ -18,6 +19,8 @@ pub struct Nack<'a> {
     pub error: Option<&'a [u8]>,
     /// How the delivery counts.
     pub verdict: Verdict,
+    /// The checkpoint that is stored, of at most [`CHECKPOINT_MAX`](crate::CHECKPOINT_MAX) bytes; an empty one removes what was stored.
+    pub checkpoint: Option<&'a [u8]>,
 }
 
 /// How a delivery that ends with a nack counts.
@@ -45,6 +48,21 @@ pub struct Nacked<'a> {
     pub error: Option<&'a [u8]>,
     /// Its state from now on.
     pub state: State,
+    /// The checkpoint that is stored.
+    pub checkpoint: Option<&'a [u8]>,
+}
+
+/// What a nack does to a message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GivenBack<'a> {
+    /// The fate of the message.
+    pub fate: Fate,
+    /// Its number of attempts from now on.
+    pub attempts: u32,
+    /// The error that is stored.
+    pub error: Option<&'a [u8]>,
+    /// The checkpoint that is stored.
+    pub checkpoint: Option<&'a [u8]>,
 }
 
 /// The part of an error that is stored.
@@ -70,7 +88,7 @@ impl Queue {
                 State::Dead { died, reason } => Fate::Dead { died, reason },
                 State::Delayed | State::Ready | State::InFlight => Fate::Due(record.due),
             };
-            return Some(Nacked { sequence: record.sequence, fate, attempts, error: None, state });
+            return Some(Nacked { sequence: record.sequence, fate, attempts, error: None, state, checkpoint: None });
         }
         let dead = |reason| Fate::Dead { died: now, reason };
         let expired = record.ttl.is_some_and(|ttl| ttl.end <= now);
@@ -86,26 +104,20 @@ impl Queue {
         };
         let attempts = left(record.attempts);
         let error = nack.error.map(stored);
+        let checkpoint = nack.checkpoint.map(checkpoint::stored);
         if let (true, Fate::Dead { died, reason }) = (record.recurring, fate) {
             let failure = Failure { died, reason, attempts, copy: None };
-            self.end_run(at, &record, Ended::Nacked(error), Some(failure), now);
+            self.end_run(at, &record, Ended::Nacked { error, checkpoint }, Some(failure), now);
             let state = State::Dead { died, reason };
-            return Some(Nacked { sequence: record.sequence, fate, attempts, error, state });
+            return Some(Nacked { sequence: record.sequence, fate, attempts, error, state, checkpoint });
         }
-        let state = self.give_back(at, &record, fate, attempts, error, now);
-        Some(Nacked { sequence: record.sequence, fate, attempts, error, state })
+        let state = self.give_back(at, &record, &GivenBack { fate, attempts, error, checkpoint }, now);
+        Some(Nacked { sequence: record.sequence, fate, attempts, error, state, checkpoint })
     }
 
-    /// Applies a nack, after which the message has `attempts` attempts. Returns its new state.
-    pub(crate) fn give_back(
-        &mut self,
-        at: At,
-        record: &Record,
-        fate: Fate,
-        attempts: u32,
-        error: Option<&[u8]>,
-        now: UnixMs,
-    ) -> State {
+    /// Applies a nack. Returns the new state of the message.
+    pub(crate) fn give_back(&mut self, at: At, record: &Record, how: &GivenBack<'_>, now: UnixMs) -> State {
+        let GivenBack { fate, attempts, error, checkpoint } = *how;
         if record.is_successor_at(now) {
             return self.pass_on(at, record, attempts, now);
         }
@@ -115,6 +127,9 @@ impl Queue {
         };
         if let Some(error) = error {
             self.add_error(at, record, error, now);
+        }
+        if let Some(checkpoint) = checkpoint {
+            self.messages.set_checkpoint(at, record, checkpoint, now);
         }
         self.rewrite(at, record, &new, now);
         if new.attempts == 0 && new.phase == Phase::Waiting {

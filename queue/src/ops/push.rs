@@ -279,6 +279,7 @@ impl Queue {
             retain: message.retain,
             recurring: None,
             headers: message.headers,
+            checkpoint: None,
         };
         let replaced = self.take_in_for(held, now, &image);
         floor.raise(self.last_sequence, self.last_receipt);

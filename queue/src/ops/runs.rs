@@ -121,13 +121,13 @@ impl Queue {
         }
         match how {
             Ended::Acked | Ended::Completed => self.tally.acked += 1,
-            Ended::Nacked(_) => {
+            Ended::Nacked { .. } => {
                 let left = end.failure.map_or(record.attempts, |failure| failure.attempts);
                 self.tally.count_nack(record.attempts, left);
             }
             Ended::Taken | Ended::Forwarded | Ended::Buried(_) | Ended::ByTime => {}
         }
-        if let (Some(failure), Ended::Nacked(_) | Ended::Buried(_)) = (end.failure, how) {
+        if let (Some(failure), Ended::Nacked { .. } | Ended::Buried(_)) = (end.failure, how) {
             // The death of a run that time has ended is counted when time moves the message.
             self.tally.count_dead(failure.reason);
         }
@@ -135,6 +135,9 @@ impl Queue {
             let phase = Phase::Dead { died, reason };
             let copy = Record { sequence, phase, attempts, recurring: false, ..*record };
             let error = how.error().map(|text| PastError { attempt: record.attempts, at: now, text });
+            if let Some(checkpoint) = how.checkpoint() {
+                self.messages.set_checkpoint(at, record, checkpoint, now);
+            }
             self.add_copy(at, &copy, error, now);
         }
         let Some(at) = self.messages.find_sequence(record.sequence) else { return };
@@ -161,7 +164,11 @@ impl Queue {
         let headers = headers.as_ref().map(HeaderBlock::headers);
         let group = self.messages.group_name(at).map(<[u8]>::to_vec);
         let bytes = Bytes { name: None, payload: &payload, errors, origin: None, headers };
+        let checkpoint = self.messages.checkpoint(at).map(<[u8]>::to_vec);
         self.insert(dead, bytes, group.as_deref(), now);
+        if let (Some(checkpoint), Some(copy)) = (checkpoint, self.messages.find_sequence(dead.sequence)) {
+            self.messages.set_checkpoint(copy, dead, &checkpoint, now);
+        }
         self.last_sequence = self.last_sequence.max(dead.sequence);
     }
 
@@ -173,6 +180,7 @@ impl Queue {
             priority = state.priority;
         }
         self.messages.clear_errors(at);
+        self.messages.clear_checkpoint(at);
         self.rewrite(at, record, &Record { attempts: 0, priority, ..record.moved_to(due, now) }, now);
     }
 
@@ -217,6 +225,7 @@ impl Queue {
             retain: None,
             recurring: Some(Box::new(state)),
             headers: declared.headers.as_ref().map(HeaderBlock::headers),
+            checkpoint: None,
         };
         self.replace_with_image(at, record, &image, now);
         self.last_sequence = self.last_sequence.max(sequence);

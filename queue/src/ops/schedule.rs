@@ -247,6 +247,7 @@ impl Queue {
             retain: None,
             recurring: Some(Box::new(state)),
             headers: schedule.headers,
+            checkpoint: None,
         };
         let is_new = self.take_in_series(now, &image);
         floor.raise(self.last_sequence, self.last_receipt);

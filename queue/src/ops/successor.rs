@@ -33,7 +33,7 @@ impl Queue {
         if !matches!(record.phase, Phase::Leased { .. }) {
             return self.messages.leaving(at).cloned();
         }
-        Some(Leaving::of(Record { recurring: false, ..record }, &self.messages.bytes(at)))
+        Some(Leaving::of(Record { recurring: false, ..record }, &self.messages.bytes(at), self.messages.checkpoint(at)))
     }
 
     /// Stores what is being delivered before its successor. O(log n).
@@ -76,7 +76,8 @@ impl Queue {
     /// Stores messages that are delivered and have a successor.
     pub(crate) fn add_leaving(&mut self, leaving: &[(Sequence, Image<'_>)]) {
         for (sequence, image) in leaving {
-            self.set_leaving(*sequence, Leaving::of(image.record, &Bytes::from(image)), self.view.at());
+            let leaving = Leaving::of(image.record, &Bytes::from(image), image.checkpoint);
+            self.set_leaving(*sequence, leaving, self.view.at());
         }
     }
 }

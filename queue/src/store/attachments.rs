@@ -1,4 +1,4 @@
-//! What few messages have, stored apart from their headers: errors, an origin, a schedule, a time to keep what is left of
+//! What few messages have, stored apart from their headers: errors, a checkpoint, an origin, a schedule, a time to keep what is left of
 //! them, a delivery before its successor, and large payloads.
 
 // The segment of a place comes from a search in the same call.
@@ -27,16 +27,19 @@ pub struct Leaving {
     errors: Option<Box<[u8]>>,
     /// Its headers.
     pub headers: Option<HeaderBlock>,
+    /// Its checkpoint.
+    checkpoint: Option<Box<[u8]>>,
 }
 
 impl Leaving {
-    /// A message with this record and these bytes.
-    pub fn of(record: Record, bytes: &Bytes<'_>) -> Leaving {
+    /// A message with this record, these bytes and this checkpoint.
+    pub fn of(record: Record, bytes: &Bytes<'_>, checkpoint: Option<&[u8]>) -> Leaving {
         Leaving {
             record,
             payload: bytes.payload.into(),
             errors: bytes.errors.map(|errors| errors.block().into()),
             headers: bytes.headers.map(HeaderBlock::from),
+            checkpoint: checkpoint.map(Box::from),
         }
     }
 
@@ -52,6 +55,7 @@ impl Leaving {
             retain: None,
             recurring: None,
             headers: self.headers.as_ref().map(HeaderBlock::headers),
+            checkpoint: self.checkpoint(),
         }
     }
 
@@ -60,12 +64,18 @@ impl Leaving {
         self.errors.as_deref().map(Errors::stored)
     }
 
+    /// Its checkpoint.
+    pub fn checkpoint(&self) -> Option<&[u8]> {
+        self.checkpoint.as_deref()
+    }
+
     /// The number of bytes on the heap, with its own.
     pub(super) fn heap_bytes(&self) -> usize {
         given(size_of::<Leaving>())
             + given(self.payload.len())
             + self.errors.as_ref().map_or(0, |errors| given(errors.len()))
             + self.headers.as_ref().map_or(0, HeaderBlock::heap_bytes)
+            + self.checkpoint.as_ref().map_or(0, |checkpoint| given(checkpoint.len()))
     }
 }
 
@@ -75,6 +85,7 @@ pub(super) struct Attachments {
     pub(super) large: BTreeMap<Sequence, Box<[u8]>>,
     /// Blocks of errors.
     pub(super) errors: BTreeMap<Sequence, Box<[u8]>>,
+    pub(super) checkpoints: BTreeMap<Sequence, Box<[u8]>>,
     pub(super) origins: BTreeMap<Sequence, Origin>,
     pub(super) retains: BTreeMap<Sequence, DurationMs>,
     pub(super) recurring: BTreeMap<Sequence, Box<Recurring>>,
@@ -87,6 +98,7 @@ impl Attachments {
     pub(super) fn remove(&mut self, sequence: Sequence) -> Option<Box<[u8]>> {
         self.leaving.remove(&sequence);
         self.errors.remove(&sequence);
+        self.checkpoints.remove(&sequence);
         self.origins.remove(&sequence);
         self.retains.remove(&sequence);
         self.recurring.remove(&sequence);
@@ -94,7 +106,11 @@ impl Attachments {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.large.is_empty() && self.errors.is_empty() && !self.has_unmarked() && self.recurring.is_empty()
+        self.large.is_empty()
+            && self.errors.is_empty()
+            && self.checkpoints.is_empty()
+            && !self.has_unmarked()
+            && self.recurring.is_empty()
     }
 
     /// Whether anything is stored of messages whose headers do not say so.
@@ -127,6 +143,33 @@ impl Store {
             let sequence = self.sequence(at);
             self.change_attachments(|attachments| drop(attachments.errors.remove(&sequence)));
             self.segments[at.segment()].set_error(at.index(), false);
+        }
+    }
+
+    /// The checkpoint of the message.
+    pub fn checkpoint(&self, at: At) -> Option<&[u8]> {
+        let attachments = self.attachments.as_ref().filter(|_| self.header(at).has_checkpoint())?;
+        attachments.checkpoints.get(&self.sequence(at)).map(|checkpoint| &**checkpoint)
+    }
+
+    /// Stores a checkpoint with the message; an empty one removes what was stored.
+    #[cold]
+    pub fn set_checkpoint(&mut self, at: At, checkpoint: &[u8]) {
+        let sequence = self.sequence(at);
+        if checkpoint.is_empty() {
+            self.change_attachments(|attachments| drop(attachments.checkpoints.remove(&sequence)));
+        } else {
+            self.attachments.get_or_insert_default().checkpoints.insert(sequence, checkpoint.into());
+        }
+        self.header_mut(at).set_checkpoint(!checkpoint.is_empty());
+    }
+
+    /// [`Store::set_checkpoint`] for the message that is delivered before its successor at a place.
+    pub fn set_checkpoint_of_leaving(&mut self, at: At, checkpoint: &[u8]) {
+        let sequence = self.sequence(at);
+        let leaving = self.attachments.as_mut().and_then(|attachments| attachments.leaving.get_mut(&sequence));
+        if let Some(leaving) = leaving {
+            leaving.checkpoint = (!checkpoint.is_empty()).then(|| checkpoint.into());
         }
     }
 

@@ -24,7 +24,8 @@ pub(super) struct Header {
     word: [u8; 8],
     /// Where the bytes of the message begin.
     pub(super) offset: u16,
-    /// The place of the delivery in the lower 12 bits, 0 for none, and [`GROUPED`] and [`HEADED`].
+    /// The place of the delivery in the lower 12 bits, 0 for none, and [`GROUPED`], [`HEADED`] and
+    /// [`CHECKPOINT`].
     place: u16,
 }
 
@@ -78,6 +79,9 @@ const GROUPED: u16 = 1 << 15;
 
 /// Set in `place` for a message that has headers.
 const HEADED: u16 = 1 << 14;
+
+/// Set in `place` for a message that has a checkpoint.
+const CHECKPOINT: u16 = 1 << 13;
 
 impl Header {
     /// The header of a waiting message that has nothing but a due time and a priority.
@@ -177,6 +181,14 @@ impl Header {
         self.place & HEADED != 0
     }
 
+    pub fn has_checkpoint(&self) -> bool {
+        self.place & CHECKPOINT != 0
+    }
+
+    pub fn set_checkpoint(&mut self, present: bool) {
+        self.place = if present { self.place | CHECKPOINT } else { self.place & !CHECKPOINT };
+    }
+
     /// Whether the bytes in the segment are nothing but the payload, or a part of a message that has no payload there.
     #[inline]
     pub(super) fn is_plain(&self) -> bool {
@@ -185,7 +197,7 @@ impl Header {
 
     /// Whether something of the message is stored apart from its segment.
     pub fn has_attachment(&self) -> bool {
-        self.has(LARGE | ERROR | RECURRING)
+        self.has(LARGE | ERROR | RECURRING) || self.has_checkpoint()
     }
 
     /// The number of bytes that the options before the group and the payload take.

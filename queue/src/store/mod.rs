@@ -5,7 +5,7 @@
 //! while a child process saves). There is no index from a sequence to a place, and there are no allocations per
 //! message: two binary searches find a message. A segment that is full of gaps is packed, so memory shrinks as messages
 //! are removed. A place is valid during one call only: orders and names refer to sequences. Data that few messages have
-//! (a delivery, errors, a schedule, headers with a payload above [`INLINE_MAX`]) is stored apart.
+//! (a delivery, errors, a checkpoint, a schedule, headers with a payload above [`INLINE_MAX`]) is stored apart.
 
 // Indices come from `find` in the same call, or from a search in the vector that they index.
 #![allow(clippy::indexing_slicing)]
@@ -399,6 +399,7 @@ impl Store {
                 given(size_of::<Attachments>())
                     + texts(&maps.large)
                     + texts(&maps.errors)
+                    + texts(&maps.checkpoints)
                     + of_tree(maps.origins.len(), size_of::<(Sequence, Origin)>())
                     + of_tree(maps.retains.len(), size_of::<(Sequence, DurationMs)>())
                     + boxes(maps.recurring.len())

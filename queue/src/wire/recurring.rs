@@ -55,21 +55,22 @@ impl Decode<'_> for Series {
 record!(Declaration { series, payload, retries, ttl; first, priority, lease, group, headers });
 record!(Recurring { ; series, priority, times_left, runs, failed_runs, last_run, declared });
 
-/// How runs ended: a number, and the error of a nack or a burial.
+/// How runs ended: a number, the error of a nack or a burial, and the checkpoint of a nack.
 impl Encode for Ended<'_> {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
-        let (number, error): (u8, _) = match self {
-            Ended::Acked => (0, None),
-            Ended::Completed => (1, None),
-            Ended::Taken => (2, None),
-            Ended::Forwarded => (3, None),
-            Ended::Nacked(error) => (4, *error),
-            Ended::Buried(error) => (5, *error),
-            Ended::ByTime => (6, None),
+        let number: u8 = match self {
+            Ended::Acked => 0,
+            Ended::Completed => 1,
+            Ended::Taken => 2,
+            Ended::Forwarded => 3,
+            Ended::Nacked { .. } => 4,
+            Ended::Buried(_) => 5,
+            Ended::ByTime => 6,
         };
         let mut fields = to.record();
         fields.put(&number)?;
-        fields.put(&error)?;
+        fields.put(&self.error())?;
+        fields.put(&self.checkpoint())?;
         fields.end()
     }
 }
@@ -77,16 +78,16 @@ impl Encode for Ended<'_> {
 impl<'a> Decode<'a> for Ended<'a> {
     fn decode(from: &mut Reader<'a>) -> Result<Self, Refused> {
         let mut fields = from.record()?;
-        let (number, error) = (fields.get::<u8>()?, fields.get()?);
+        let (number, error, checkpoint) = (fields.get::<u8>()?, fields.get()?, fields.get()?);
         fields.end()?;
-        match (number, error) {
-            (4, error) => Ok(Ended::Nacked(error)),
-            (5, error) => Ok(Ended::Buried(error)),
-            (0, None) => Ok(Ended::Acked),
-            (1, None) => Ok(Ended::Completed),
-            (2, None) => Ok(Ended::Taken),
-            (3, None) => Ok(Ended::Forwarded),
-            (6, None) => Ok(Ended::ByTime),
+        match (number, error, checkpoint) {
+            (4, error, checkpoint) => Ok(Ended::Nacked { error, checkpoint }),
+            (5, error, None) => Ok(Ended::Buried(error)),
+            (0, None, None) => Ok(Ended::Acked),
+            (1, None, None) => Ok(Ended::Completed),
+            (2, None, None) => Ok(Ended::Taken),
+            (3, None, None) => Ok(Ended::Forwarded),
+            (6, None, None) => Ok(Ended::ByTime),
             _ => Err(Refused::Malformed),
         }
     }

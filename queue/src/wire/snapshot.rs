@@ -135,7 +135,8 @@ impl Queue {
 /// The approximate size of a message in a piece.
 fn size(image: &Image<'_>) -> usize {
     let headers = image.headers.map_or(0, |headers| headers.block().len());
-    48 + image.payload.len() + headers + image.errors.map_or(0, |errors| errors.block().len())
+    let errors = image.errors.map_or(0, |errors| errors.block().len());
+    48 + image.payload.len() + headers + errors + image.checkpoint.map_or(0, <[u8]>::len)
 }
 
 /// Passes the bytes of each effect to `sink`, as decided at `now`.
@@ -246,7 +247,7 @@ mod tests {
         let (mut queue, mut floor) = leased();
         // A master whose clock was an hour ahead decided something about the message.
         let sequence = queue.last_given().0;
-        let extended = Effect::Extend(sequence, at(61_000));
+        let extended = Effect::Extend { sequence, deadline: at(61_000), checkpoint: None };
         queue.apply(&Stamped { now: at(3_600_000), effect: extended }).unwrap();
         assert_eq!((queue.counts().inflight, queue.totals().lease_expired), (0, 1));
         assert_eq!(popped(&mut queue, &mut floor, 2_000), 0);

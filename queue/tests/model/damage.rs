@@ -87,6 +87,7 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
         retain: Some(DurationMs::new(70)),
         recurring: None,
         headers: Some(headers(1)),
+        checkpoint: None,
     };
     let kept =
         queue.images().find(|image| matches!(image.record.phase, Phase::Successor { .. })).unwrap().record.sequence;
@@ -121,14 +122,16 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
             fate: Fate::Due(at(NOW + 7)),
             attempts: 1,
             error: Some(b"why"),
+            checkpoint: Some(b"half"),
         }),
         encoded(Effect::Nack {
             sequence: sequences[3],
             fate: Fate::Dead { died: at(NOW), reason: Reason::Rejected },
             attempts: 1,
             error: None,
+            checkpoint: None,
         }),
-        encoded(Effect::Extend(sequences[4], at(NOW + 77))),
+        encoded(Effect::Extend { sequence: sequences[4], deadline: at(NOW + 77), checkpoint: Some(b"80 %") }),
         encoded(Effect::Trim(Spans::up_to(sequences[3]))),
         encoded(Effect::Cancel(sequences.clone(), vec![b"gone"])),
         encoded(Effect::Reschedule { sequence: sequences[5], due: Some(at(NOW + 5)), priority: Some(-3) }),
@@ -162,7 +165,11 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
         }),
         encoded(Effect::EndRuns { how: Ended::Completed, others: Vec::new(), ends: vec![end(waiting, None)] }),
         encoded(Effect::EndRuns { how: Ended::Taken, others: vec![sequences[2]], ends: vec![end(waiting, None)] }),
-        encoded(Effect::EndRuns { how: Ended::Nacked(Some(b"why")), others: Vec::new(), ends: vec![failed] }),
+        encoded(Effect::EndRuns {
+            how: Ended::Nacked { error: Some(b"why"), checkpoint: None },
+            others: Vec::new(),
+            ends: vec![failed],
+        }),
         encoded(Effect::EndRuns {
             how: Ended::Buried(None),
             others: Vec::new(),
@@ -439,6 +446,7 @@ impl ForgedImage {
             retain: self.accepted.map(DurationMs::new),
             recurring: None,
             headers: self.headers.map(headers),
+            checkpoint: self.error.then_some(b"half"),
         }
     }
 }
@@ -535,9 +543,14 @@ fn forge(queue: &mut Queue, forged: &Forged) {
                 fate: due.map_or(dead, |due| Fate::Due(at(due))),
                 attempts: 0,
                 error: None,
+                checkpoint: (*died % 3 == 0).then_some(b"checkpoint"),
             }
         }
-        Forged::Extend(of, deadline) => Effect::Extend(of.sequence(queue), at(*deadline)),
+        Forged::Extend(of, deadline) => Effect::Extend {
+            sequence: of.sequence(queue),
+            deadline: at(*deadline),
+            checkpoint: (deadline % 3 == 0).then_some(&PAYLOAD[..(deadline % 2) as usize]),
+        },
         Forged::Trim(of) => Effect::Trim(spans(of)),
         Forged::Cancel(of) => Effect::Cancel(sequences(of), FORGED_NAMES[..of.len().min(2)].to_vec()),
         Forged::Recall(of) => Effect::Recall(
@@ -576,7 +589,7 @@ fn forge(queue: &mut Queue, forged: &Forged) {
             let how = match how {
                 0 => Ended::Acked,
                 1 => Ended::Taken,
-                2 => Ended::Nacked(Some(b"error")),
+                2 => Ended::Nacked { error: Some(b"error"), checkpoint: Some(b"checkpoint") },
                 3 => Ended::Buried(None),
                 4 => Ended::Forwarded,
                 5 => Ended::Completed,

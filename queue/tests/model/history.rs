@@ -45,6 +45,7 @@ pub enum Act {
         delay: Option<u64>,
         error: Option<usize>,
         verdict: Verdict,
+        checkpoint: Option<usize>,
     },
     Bury {
         aim: Aim,
@@ -56,6 +57,7 @@ pub enum Act {
     Extend {
         aim: Aim,
         lease: Option<u64>,
+        checkpoint: Option<usize>,
     },
     /// A batch. The first name may occur several times.
     PushAll {
@@ -242,6 +244,8 @@ pub enum Way {
 
 pub const NAMES: [&[u8]; 4] = [b"a", b"order-1001", &[b'n'; 255], &[0, 255, b' ']];
 pub const GROUPS: [&[u8]; 3] = [b"g", &[b'g'; 255], &[255, 0]];
+/// Checkpoints; the first one removes what was stored.
+pub const CHECKPOINTS: [&[u8]; 4] = [b"", b"50", &[0, 255], &[b'c'; 300]];
 /// Headers in the order of their names. The last ones do not fit into a segment with a payload of a few KiB.
 pub const HEADERS: [&[(&[u8], &[u8])]; 4] = [
     &[(b"a", b"")],
@@ -386,6 +390,10 @@ fn aim() -> impl Strategy<Value = Aim> {
     ]
 }
 
+fn checkpoint() -> impl Strategy<Value = Option<usize>> {
+    prop::option::of(0..CHECKPOINTS.len())
+}
+
 fn budget() -> impl Strategy<Value = usize> {
     prop_oneof![0usize..4, Just(usize::MAX)]
 }
@@ -433,9 +441,11 @@ fn act(copies: usize) -> impl Strategy<Value = Act> {
             prop::option::of(prop_oneof![Just(0), span()]),
             prop::option::of(0..ERRORS.len()),
             prop_oneof![5 => Just(Verdict::Failed), 3 => Just(Verdict::NotCounted), 2 => Just(Verdict::Rejected)],
+            checkpoint(),
         )
-            .prop_map(|(aim, delay, error, verdict)| Act::Nack { aim, delay, error, verdict }),
-        6 => (aim(), prop::option::of(span())).prop_map(|(aim, lease)| Act::Extend { aim, lease }),
+            .prop_map(|(aim, delay, error, verdict, checkpoint)| Act::Nack { aim, delay, error, verdict, checkpoint }),
+        6 => (aim(), prop::option::of(span()), checkpoint())
+            .prop_map(|(aim, lease, checkpoint)| Act::Extend { aim, lease, checkpoint }),
         3 => prop::option::of(0..targets().len()).prop_map(Act::ForwardTo),
         8 => (0usize..5, 0usize..5).prop_map(|(count, taken)| Act::Forward { count, taken }),
         8 => budget().prop_map(|budget| Act::Advance { budget }),

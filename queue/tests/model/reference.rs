@@ -34,6 +34,8 @@ pub struct Message {
     pub error: Option<Vec<u8>>,
     /// Errors of past attempts: the attempt, when it ended, and why.
     pub errors: Vec<(u32, u64, Vec<u8>)>,
+    /// Empty if there is none.
+    pub checkpoint: Vec<u8>,
     pub priority: i8,
     pub due: u64,
     pub retries: i32,
@@ -391,6 +393,7 @@ impl Model {
             payload: push.payload.to_vec(),
             error: None,
             errors: Vec::new(),
+            checkpoint: Vec::new(),
             priority: push.priority,
             due,
             retries: push.retries.unwrap_or(self.settings.retries.count()),
@@ -866,6 +869,7 @@ impl Model {
         delay: Option<u64>,
         error: Option<&[u8]>,
         verdict: Verdict,
+        checkpoint: Option<&[u8]>,
         jitter: impl FnOnce(u64) -> u64,
     ) -> Option<(u64, NackedTo, State, Option<End>)> {
         let at = self.in_flight(name, receipt)?;
@@ -881,6 +885,9 @@ impl Model {
         }
         let (now, backoff) = (self.now, self.settings.backoff);
         let message = &mut self.messages[at];
+        if let Some(checkpoint) = checkpoint {
+            message.checkpoint = checkpoint.to_vec();
+        }
         let spent = message.retries >= 0 && i64::from(message.attempts) > i64::from(message.retries);
         let reason = if verdict == Verdict::Rejected {
             Some(Reason::Rejected)
@@ -939,9 +946,18 @@ impl Model {
         }
     }
 
-    pub fn extend(&mut self, name: &Name, receipt: Option<u64>, lease: Option<u64>) -> Option<(u64, u64)> {
+    pub fn extend(
+        &mut self,
+        name: &Name,
+        receipt: Option<u64>,
+        lease: Option<u64>,
+        checkpoint: Option<&[u8]>,
+    ) -> Option<(u64, u64)> {
         let at = self.in_flight(name, receipt)?;
         let message = &mut self.messages[at];
+        if let Some(checkpoint) = checkpoint {
+            message.checkpoint = checkpoint.to_vec();
+        }
         let deadline = after(self.now, lease.or(message.lease).unwrap_or(self.settings.lease.as_ms()));
         message.state = State::InFlight { deadline };
         let sequence = message.sequence;

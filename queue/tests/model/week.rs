@@ -185,6 +185,7 @@ impl Week {
                         fate: nacked.fate,
                         attempts: nacked.attempts,
                         error: nacked.error,
+                        checkpoint: None,
                     }
                 }),
             };

@@ -248,7 +248,10 @@ fn a_delivery_or_death_ends_a_chain_of_replacements() {
         let nack = dq_queue::Nack { verdict: dq_queue::Verdict::NotCounted, ..Default::default() };
         let nacked = pair.master.nack(now, &Target::parse(b"m").unwrap(), &nack).unwrap();
         assert_eq!(nacked.attempts, 0);
-        pair.send(now, Effect::Nack { sequence: nacked.sequence, fate: nacked.fate, attempts: 0, error: None });
+        pair.send(
+            now,
+            Effect::Nack { sequence: nacked.sequence, fate: nacked.fate, attempts: 0, error: None, checkpoint: None },
+        );
     };
     let bury: End = |pair, now| {
         let buried = pair.master.bury(now, &Id::Named(b"m"), None).unwrap();

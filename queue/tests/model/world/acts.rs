@@ -454,10 +454,17 @@ impl World {
         acked
     }
 
-    pub(super) fn nack(&mut self, aim: &Aim, delay: Option<u64>, error: Option<&[u8]>, verdict: Verdict) {
+    pub(super) fn nack(
+        &mut self,
+        aim: &Aim,
+        delay: Option<u64>,
+        error: Option<&[u8]>,
+        verdict: Verdict,
+        checkpoint: Option<&[u8]>,
+    ) {
         let text = self.text(aim);
         let (target, name, receipt) = parsed(&text);
-        let nack = Nack { delay: delay.map(DurationMs::new), error, verdict };
+        let nack = Nack { delay: delay.map(DurationMs::new), error, verdict, checkpoint };
         let jitter = u64::from(self.model.settings.backoff.jitter.get());
         let nacked = self.eager.queue.nack(ms(self.clock), &target, &nack);
         assert_eq!(self.lazy.queue.nack(ms(self.clock), &target, &nack), nacked);
@@ -470,7 +477,7 @@ impl World {
             Some(waited) if jitter > 0 => waited.clamp((full - full * jitter / 100).saturating_sub(1), full),
             _ => full,
         };
-        let expected = self.model.nack(&name, receipt, delay, error, verdict, jittered);
+        let expected = self.model.nack(&name, receipt, delay, error, verdict, checkpoint, jittered);
         let Some(nacked) = nacked else { return assert_eq!(expected, None) };
         let (sequence, to, state, end) = expected.expect("it is not in flight");
         self.expect_end(end);
@@ -489,19 +496,20 @@ impl World {
             fate: nacked.fate,
             attempts: nacked.attempts,
             error: nacked.error,
+            checkpoint: nacked.checkpoint,
         });
     }
 
-    pub(super) fn extend(&mut self, aim: &Aim, lease: Option<u64>) {
+    pub(super) fn extend(&mut self, aim: &Aim, lease: Option<u64>, checkpoint: Option<&[u8]>) {
         let text = self.text(aim);
         let (target, name, receipt) = parsed(&text);
         let lease_ms = lease.map(DurationMs::new);
-        let extended = self.eager.queue.extend(ms(self.clock), &target, lease_ms);
-        assert_eq!(self.lazy.queue.extend(ms(self.clock), &target, lease_ms), extended);
-        let expected = self.model.extend(&name, receipt, lease);
+        let extended = self.eager.queue.extend(ms(self.clock), &target, lease_ms, checkpoint);
+        assert_eq!(self.lazy.queue.extend(ms(self.clock), &target, lease_ms, checkpoint), extended);
+        let expected = self.model.extend(&name, receipt, lease, checkpoint);
         assert_eq!(extended.map(|(sequence, deadline)| (sequence.0, deadline.as_ms())), expected);
         if let Some((sequence, deadline)) = extended {
-            self.send(Effect::Extend(sequence, deadline));
+            self.send(Effect::Extend { sequence, deadline, checkpoint });
         }
     }
 }

@@ -276,6 +276,7 @@ fn check_message(queue: &Queue, now: UnixMs, expected: &reference::Message) {
     assert_eq!(found.name, expected.name.as_deref());
     assert_eq!(found.payload, expected.payload);
     assert_eq!(found.group, expected.group_now());
+    assert_eq!(found.checkpoint.unwrap_or_default(), expected.checkpoint);
     let headers = |nth: usize| HEADERS[nth].to_vec();
     assert_eq!(found.headers.map(|found| found.iter().collect()), expected.headers.map(headers));
     assert_eq!(found.errors.map(Errors::last), expected.error.as_deref());

@@ -10,7 +10,7 @@ mod statistics;
 mod words;
 
 use crate::exercise::{digest, reload};
-use crate::history::{Act, History, Way, Who, ERRORS};
+use crate::history::{Act, History, Way, Who, CHECKPOINTS, ERRORS};
 use crate::recurring::End;
 use crate::reference::{Model, NEVER};
 use awaits::{AllClients, Awaits};
@@ -179,10 +179,15 @@ impl World {
             Act::Pop { count, lease } => self.pop(*count, *lease),
             Act::Ack(aims) => self.ack(aims),
             Act::Complete { aim, result, retain } => self.complete(aim, *result, *retain),
-            Act::Nack { aim, delay, error, verdict } => self.nack(aim, *delay, error.map(|nth| ERRORS[nth]), *verdict),
+            Act::Nack { aim, delay, error, verdict, checkpoint } => {
+                let (error, checkpoint) = (error.map(|nth| ERRORS[nth]), checkpoint.map(|nth| CHECKPOINTS[nth]));
+                self.nack(aim, *delay, error, *verdict, checkpoint);
+            }
             Act::Bury { aim, error } => self.bury(aim, error.map(|nth| ERRORS[nth])),
             Act::Promote { count } => self.promote(*count),
-            Act::Extend { aim, lease } => self.extend(aim, *lease),
+            Act::Extend { aim, lease, checkpoint } => {
+                self.extend(aim, *lease, checkpoint.map(|nth| CHECKPOINTS[nth]));
+            }
             Act::PushAll { of, names } => self.push_all(of, names.as_deref()),
             Act::Cancel(aims) => self.cancel(aims),
             Act::Reschedule { aim, due, priority } => self.reschedule(aim, *due, *priority),
