@@ -5,7 +5,7 @@ use crate::module_api::key::Refusal;
 use crate::module_api::register::Row;
 use dq_queue::cron::{BadCron, CRON_MAX};
 use dq_queue::settings::{Conflict, Field, Unit, Word, FIELDS};
-use dq_queue::{GROUP_NAME_MAX, HEADERS_BYTES_MAX, HEADER_NAME_MAX, HEADER_VALUE_MAX, RESULT_MAX};
+use dq_queue::{CHECKPOINT_MAX, GROUP_NAME_MAX, HEADERS_BYTES_MAX, HEADER_NAME_MAX, HEADER_VALUE_MAX, RESULT_MAX};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -96,6 +96,8 @@ pub enum Error {
     TooLarge(usize),
     /// A result is longer than a queue keeps.
     ResultTooLarge,
+    /// A checkpoint is longer than a queue keeps.
+    CheckpointTooLarge,
     /// The server has no memory for a new queue.
     OutOfMemory,
     /// The queue has issued all of its ids.
@@ -209,6 +211,7 @@ impl fmt::Display for Error {
                 write!(f, "TOOLARGE payload of {size} {} exceeds MAXPAYLOAD", plural(*size, "byte"))
             }
             Error::ResultTooLarge => write!(f, "ERR RESULT must be at most {RESULT_MAX} bytes"),
+            Error::CheckpointTooLarge => write!(f, "ERR CHECKPOINT must be at most {CHECKPOINT_MAX} bytes"),
             Error::OutOfMemory => f.write_str("OOM command not allowed when used memory > 'maxmemory'."),
             Error::Exhausted => f.write_str("ERR the ids of this queue are used up; delete it and push to a new one"),
             Error::EffectRefused => f.write_str(

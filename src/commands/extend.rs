@@ -1,4 +1,4 @@
-//! `DQ.EXTEND key id|receipt [LEASE ms]`
+//! `DQ.EXTEND key id|receipt [LEASE ms] [CHECKPOINT bytes]`
 
 use super::error::Error;
 use super::options::{options, Options};
@@ -32,6 +32,7 @@ options! {
     /// The options of `DQ.EXTEND`.
     enum ExtendOption {
         Lease => Arg::token_int(c"LEASE", c"lease-ms"),
+        Checkpoint => Arg::token_string(c"CHECKPOINT", c"checkpoint"),
     }
 }
 
@@ -39,17 +40,18 @@ fn extend(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let name = key_name(call)?;
     let target = Target::parse(word(call));
-    let mut lease = None;
+    let (mut lease, mut checkpoint) = (None, None);
     let mut options = Options::new(&mut call.args);
     while let Some(option) = options.next()? {
         match option {
             ExtendOption::Lease => lease = Some(options.positive_duration()?),
+            ExtendOption::Checkpoint => checkpoint = Some(options.checkpoint()?),
         }
     }
     let now = now(ctx);
     let outcome = change_queue(ctx, name, now, |queue| {
-        let (sequence, deadline) = queue.extend(now, &target?, lease)?;
-        Some((deadline, Effect::Extend(sequence, deadline)))
+        let (sequence, deadline) = queue.extend(now, &target?, lease, checkpoint)?;
+        Some((deadline, Effect::Extend { sequence, deadline, checkpoint }))
     })?;
     match outcome {
         Some((deadline, announcement)) => {

@@ -113,6 +113,7 @@ fn reply_message(ctx: Ctx, message: &Message<'_>, extra: Extra) {
         + 2 * usize::from(death.is_some())
         + usize::from(message.group.is_some())
         + usize::from(message.headers.is_some())
+        + usize::from(message.checkpoint.is_some())
         + message.recurring.map_or(0, schedule_fields)
         + usize::from(extra == Extra::Sequence);
     let number = |field: &str, value: u64| {
@@ -161,6 +162,10 @@ fn reply_message(ctx: Ctx, message: &Message<'_>, extra: Extra) {
     if let Some(headers) = message.headers {
         ctx.bulk(b"headers");
         reply_headers(ctx, headers);
+    }
+    if let Some(checkpoint) = message.checkpoint {
+        ctx.bulk(b"checkpoint");
+        ctx.bulk(checkpoint);
     }
     if let Some(state) = message.recurring {
         reply_schedule(ctx, state);

@@ -1,4 +1,4 @@
-//! `DQ.NACK key id|receipt [DELAY ms] [ERROR text] [DEAD | NOCOUNT]`
+//! `DQ.NACK key id|receipt [DELAY ms] [ERROR text] [DEAD | NOCOUNT] [CHECKPOINT bytes]`
 
 use super::error::Error;
 use super::options::{options, Options};
@@ -33,6 +33,7 @@ options! {
         Delay => Arg::token_int(c"DELAY", c"ms"),
         Error => Arg::token_string(c"ERROR", c"error"),
         Dead | NoCount => Arg::oneof(c"verdict", &[Arg::token(c"dead", c"DEAD"), Arg::token(c"nocount", c"NOCOUNT")]),
+        Checkpoint => Arg::token_string(c"CHECKPOINT", c"checkpoint"),
     }
 }
 
@@ -49,6 +50,7 @@ fn nack(call: &mut Call<'_>) -> Result<(), Error> {
             fate: nacked.fate,
             attempts: nacked.attempts,
             error: nacked.error,
+            checkpoint: nacked.checkpoint,
         };
         Some(((nacked.state, nacked.fate), effect))
     })?;
@@ -70,6 +72,7 @@ pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Wanted<'a>, Error> {
             NackOption::Delay => wanted.delay = Some(options.duration()?),
             NackOption::Error => wanted.error = Some(options.value()?),
             NackOption::Dead => set_verdict(&mut wanted, Verdict::Rejected)?,
+            NackOption::Checkpoint => wanted.checkpoint = Some(options.checkpoint()?),
             NackOption::NoCount => set_verdict(&mut wanted, Verdict::NotCounted)?,
         }
     }

@@ -11,7 +11,7 @@ use crate::module_api::register::Arg;
 use dq_queue::id::Id;
 use dq_queue::settings::{Field, Retries, Unit, Word, MAX_LENGTH};
 use dq_queue::time::{DurationMs, UnixMs};
-use dq_queue::{is_group_name, BadHeaders, Cursor, Due, HeaderBlock, HEADERS_MAX};
+use dq_queue::{is_group_name, BadHeaders, Cursor, Due, HeaderBlock, CHECKPOINT_MAX, HEADERS_MAX};
 
 /// The durations that a client may give, in milliseconds.
 const DURATION: RangeInclusive<i64> = 0..=DurationMs::MAX.as_ms() as i64;
@@ -237,6 +237,12 @@ impl<'a, 'o> Options<'a, 'o> {
             BadHeaders::Twice(name) => Error::HeaderTwice(Error::shown(name)),
             BadHeaders::TooLong(bytes) => Error::HeadersTooLong(bytes),
         })
+    }
+
+    /// Reads a checkpoint; an empty one stands for none.
+    pub fn checkpoint(&mut self) -> Result<&'a [u8], Error> {
+        self.value()
+            .and_then(|word| Some(word).filter(|word| word.len() <= CHECKPOINT_MAX).ok_or(Error::CheckpointTooLarge))
     }
 
     /// Reads an id that a producer has chosen.

@@ -1,4 +1,6 @@
 //! What travels with a message besides its payload.
 
+mod checkpoints;
 mod errors;
 mod headers;
+mod surviving;
