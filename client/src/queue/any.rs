@@ -1,7 +1,7 @@
 //! Popping from the first of several queues that has a message.
 
 use super::command::Command;
-use super::pop::{deliveries, pop_options, Delivery, PopOptions};
+use super::pop::{deliveries, no_ack_option, pop_options, Delivery, PopOptions};
 use super::Queue;
 use crate::connect::{Client, Resend};
 use crate::reply;
@@ -30,6 +30,7 @@ impl Client {
 
 impl<T> PopAny<'_, T> {
     pop_options!();
+    no_ack_option!();
 
     /// Delivers messages of one queue, and returns the index of that queue with them. `None` if there was none in time.
     ///

@@ -26,7 +26,7 @@ pub use id::{Id, Receipt};
 pub use info::{Histogram, Info, Stats, Totals};
 pub use message::{Message, PastError, Recurring, State};
 pub use nack::Nack;
-pub use pop::{Delivery, Pop};
+pub use pop::{AckPop, Delivery, Pop};
 pub use push::{Push, PushAll, Pushed};
 pub use scan::Scan;
 pub use schedule::{Declared, Schedule};
@@ -122,6 +122,12 @@ impl<T> Queue<T> {
     /// Those of every command.
     pub fn ack_all<R: AsRef<[u8]>>(&self, deliveries: impl IntoIterator<Item = R>) -> Result<u64, Error> {
         self.with_names("DQ.ACK", deliveries).map_or(Ok(0), |command| self.count(&command))
+    }
+
+    /// Acknowledges deliveries and delivers the next messages in one command:
+    /// `queue.ackpop([&delivery]).block(second).send()?`.
+    pub fn ackpop<R: AsRef<[u8]>>(&self, deliveries: impl IntoIterator<Item = R>) -> AckPop<'_, T> {
+        AckPop::new(self, deliveries)
     }
 
     /// Gives a delivery back. Returns the new state of the message; `None` if it is no longer in flight.

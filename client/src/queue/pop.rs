@@ -105,7 +105,7 @@ impl PopOptions {
     }
 }
 
-/// The methods that set the options of [`Pop`] and [`PopAny`](super::PopAny).
+/// The methods that set the options of [`Pop`], [`PopAny`](super::PopAny) and [`AckPop`].
 macro_rules! pop_options {
     () => {
         /// The most messages to deliver. 1 by default.
@@ -125,7 +125,13 @@ macro_rules! pop_options {
             self.options.block = time;
             self
         }
+    };
+}
+pub(super) use pop_options;
 
+/// The method that sets the option of pops without acks.
+macro_rules! no_ack_option {
+    () => {
         /// Removes the messages when they are delivered, so that each is delivered at most once.
         pub fn no_ack(mut self) -> Self {
             self.options.no_ack = true;
@@ -133,7 +139,7 @@ macro_rules! pop_options {
         }
     };
 }
-pub(super) use pop_options;
+pub(super) use no_ack_option;
 
 /// A pop: options, and then [`Pop::one`] or [`Pop::all`].
 #[must_use = "a pop does nothing until it is sent"]
@@ -149,6 +155,7 @@ impl<'a, T> Pop<'a, T> {
     }
 
     pop_options!();
+    no_ack_option!();
 
     /// Delivers one message, if there is one in time.
     ///
@@ -168,6 +175,68 @@ impl<'a, T> Pop<'a, T> {
         self.options.write(&mut command);
         deliveries(self.queue.client.answer(&command.0, Resend::Never, self.options.block)?.value)
     }
+}
+
+/// Acks, and a pop that follows them in the same command: options, and then [`AckPop::send`].
+#[must_use = "nothing is acknowledged before it is sent"]
+#[derive(Debug)]
+pub struct AckPop<'a, T> {
+    queue: &'a Queue<T>,
+    receipts: Vec<Vec<u8>>,
+    options: PopOptions,
+}
+
+impl<'a, T> AckPop<'a, T> {
+    pub(super) fn new<R: AsRef<[u8]>>(queue: &'a Queue<T>, deliveries: impl IntoIterator<Item = R>) -> AckPop<'a, T> {
+        let receipts = deliveries.into_iter().map(|delivery| delivery.as_ref().to_vec()).collect();
+        AckPop { queue, receipts, options: PopOptions::default() }
+    }
+
+    pop_options!();
+
+    /// Acknowledges the deliveries, and delivers up to [`AckPop::count`] messages. Returns how many messages were removed,
+    /// and those that were delivered. The acks hold even if no message comes in time.
+    ///
+    /// # Errors
+    /// [`Error::Lost`] if the connection is lost: the command is not repeated. Whether the acks were made is unknown then;
+    /// [`Queue::ack_all`] makes them again without harm. Messages that it may have delivered come back when their leases
+    /// expire. Also those of every command.
+    pub fn send(self) -> Result<(u64, Vec<Delivery<T>>), Error> {
+        if self.receipts.is_empty() {
+            return Pop { queue: self.queue, options: self.options }.all().map(|messages| (0, messages));
+        }
+        let command = ack_and_pop(self.queue.key(), self.receipts.iter(), &self.options);
+        acked(self.queue.client.answer(&command, Resend::Never, self.options.block)?.value)
+    }
+}
+
+fn ack_and_pop<R: AsRef<[u8]>>(
+    key: &[u8],
+    receipts: impl ExactSizeIterator<Item = R>,
+    options: &PopOptions,
+) -> redis::Cmd {
+    let mut command = Command::new("DQ.ACKPOP", key);
+    command.word(receipts.len());
+    receipts.for_each(|receipt| command.word(receipt.as_ref()));
+    options.write(&mut command);
+    command.0
+}
+
+/// Reads how many messages were acknowledged, and the messages of the pop that followed.
+pub(crate) fn acked<T>(reply: Value) -> Result<(u64, Vec<Delivery<T>>), Error> {
+    let mut parts = reply::list(reply)?.into_iter();
+    let acked = reply::count(&parts.next().unwrap_or_default())?;
+    Ok((acked, deliveries(parts.next().unwrap_or_default())?))
+}
+
+/// The pop of a worker, after the acks of these deliveries. It does not block.
+pub(crate) fn after_acks<R: AsRef<[u8]>>(
+    key: &[u8],
+    receipts: impl ExactSizeIterator<Item = R>,
+    count: u32,
+    lease: Duration,
+) -> redis::Cmd {
+    ack_and_pop(key, receipts, &PopOptions { count, lease: Some(lease), ..PopOptions::default() })
 }
 
 /// The pop of a worker.

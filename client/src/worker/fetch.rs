@@ -1,17 +1,17 @@
-//! Pops messages of one queue for a pool, on a connection of its own.
+//! Pops messages of one queue for a pool, on a connection of its own, and acks those whose handlers have ended before.
 
 use super::calm::block_child_signals;
 use super::context::Lease;
 use super::event::Event;
 use super::permits::Grant;
-use super::pool::{Job, Pool, Source};
+use super::pool::{Job, Outcome, Pool, Source};
 use crate::connect::{lock, Backoff, Link};
 use crate::payload::Raw;
 use crate::queue::pop::{self, deliveries};
 use crate::queue::Delivery;
 use crate::reply;
 use crate::Error;
-use redis::Value;
+use redis::{Cmd, Value};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -49,12 +49,21 @@ impl Fetcher<'_> {
                     }
                 }
             }
-            let Some(grant) = self.pool.permits.acquire(self.number, |source| self.pool.end_pop(source)) else { break };
-            let popped = self.pop(grant);
+            self.source.handoff.open();
+            let end_pop = |source| self.pool.end_pop(source);
+            let grant = self.pool.permits.acquire(self.number, end_pop, || self.pool.pop_is_delayed(self.number));
+            let acks = self.source.handoff.close();
+            let Some(grant) = grant else {
+                self.pool.settle_all(acks);
+                break;
+            };
+            let popped = self.ack_and_pop(acks, grant);
             let delivered = popped.as_ref().map_or(0, |(messages, _)| messages.len());
             match popped {
                 Ok((messages, lease)) => {
                     self.sound();
+                    // The handlers of these messages may end before this thread waits.
+                    self.source.handoff.open();
                     self.pass_on(messages, lease);
                 }
                 Err(error) => {
@@ -64,6 +73,48 @@ impl Fetcher<'_> {
                 }
             }
             self.pool.permits.popped(self.number, grant, delivered);
+        }
+    }
+
+    /// Acks, and pops as many messages as there are permits. Returns the messages, and how long their leases are.
+    fn ack_and_pop(&mut self, acks: Vec<Outcome>, grant: Grant) -> Result<(Vec<Delivery<Raw>>, Duration), Error> {
+        if !acks.is_empty() {
+            // It does not block, so that an ack which fails is sent again at once.
+            let lease = self.pool.lease();
+            let receipts = acks.iter().map(|ack| ack.receipt.as_ref());
+            let command = pop::after_acks(&self.source.key, receipts, count(grant), lease);
+            let reply = self.exchange(&command, Duration::ZERO);
+            match self.acked(acks, reply) {
+                Ok(messages) if messages.is_empty() => {}
+                Ok(messages) => return Ok((messages, lease)),
+                // The pop alone fails too if the queue moved or cannot be reached.
+                Err(Error::NoPermission(_)) => self.source.handoff.refuse(),
+                Err(error) => return Err(error),
+            }
+            if self.link.is_none() {
+                return Ok((Vec::new(), lease));
+            }
+        }
+        self.pop(grant)
+    }
+
+    /// The messages of a pop that made these acks. Acks that may not have been made are sent alone.
+    fn acked(&self, acks: Vec<Outcome>, reply: Option<Result<Value, Error>>) -> Result<Vec<Delivery<Raw>>, Error> {
+        match reply.map(|reply| reply.and_then(pop::acked)) {
+            Some(Ok((acked, messages))) => {
+                let all = u64::try_from(acks.len()).unwrap_or_default();
+                self.source.counters.acked(all, acked);
+                Ok(messages)
+            }
+            None => {
+                self.pool.settle_all(acks);
+                Ok(Vec::new())
+            }
+            Some(Err(error)) => {
+                let repeated = error.may_have_been_executed();
+                self.pool.settle_all(acks.into_iter().map(|ack| ack.again(repeated)).collect());
+                Err(error)
+            }
         }
     }
 
@@ -77,19 +128,20 @@ impl Fetcher<'_> {
             true => pool.block,
         };
         let lease = pool.lease();
-        let Some(link) = &mut self.link else { return Ok((Vec::new(), lease)) };
-        if grant.block {
+        if let (true, Some(link)) = (grant.block, &self.link) {
             *lock(&self.source.blocked) = Some((link.address().clone(), link.id()));
         }
-        let count = u32::try_from(grant.count).unwrap_or(u32::MAX);
-        let command = pop::command(&self.source.key, count, lease, block);
-        let sent = link.send(&command.get_packed_command(), block + pool.client.response_timeout());
-        let reply = sent.and_then(|()| link.receive());
+        let reply = self.exchange(&pop::command(&self.source.key, count(grant), lease, block), block);
         *lock(&self.source.blocked) = None;
-        if self.follow(&reply) {
-            return Ok((Vec::new(), lease));
-        }
-        Ok((deliveries(reply.and_then(reply::checked)?)?, lease))
+        Ok((reply.map_or(Ok(Vec::new()), |reply| deliveries(reply?))?, lease))
+    }
+
+    /// Sends a command that blocks for up to this time. Returns `None` if the queue has moved to another server.
+    fn exchange(&mut self, command: &Cmd, block: Duration) -> Option<Result<Value, Error>> {
+        let link = self.link.as_mut()?;
+        let sent = link.send(&command.get_packed_command(), block + self.pool.client.response_timeout());
+        let reply = sent.and_then(|()| link.receive());
+        (!self.follow(&reply)).then(|| reply.and_then(reply::checked))
     }
 
     /// Whether the queue has moved to another server, where it is to be popped.
@@ -120,8 +172,7 @@ impl Fetcher<'_> {
         }
         drop(leases);
         if let Err(jobs) = pool.jobs.put(jobs) {
-            let outcomes = jobs.into_iter().map(|job| pool.give_back(job)).collect();
-            drop(pool.outcomes.put(outcomes));
+            pool.settle_all(jobs.into_iter().map(|job| pool.give_back(job)).collect());
         }
     }
 
@@ -148,6 +199,10 @@ impl Fetcher<'_> {
         }
         self.pool.stop.wait_for(self.backoff.next());
     }
+}
+
+fn count(grant: Grant) -> u32 {
+    u32::try_from(grant.count).unwrap_or(u32::MAX)
 }
 
 fn job(message: Delivery<Raw>, source: usize, now: Instant, lease: Duration) -> Option<Job> {

@@ -85,6 +85,13 @@ impl Counters {
         counter(self).fetch_add(count, Relaxed);
     }
 
+    /// Counts this many acks, of which the server counted some.
+    pub fn acked(&self, all: u64, counted: u64) {
+        let counted = counted.min(all);
+        self.add(|counters| &counters.acked, counted);
+        self.add(|counters| &counters.late, all - counted);
+    }
+
     pub fn ran(&self, time: Duration) {
         let ms = time.as_millis().max(1);
         // The first bound, 2^n, that is not below the time.

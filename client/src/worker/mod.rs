@@ -4,6 +4,7 @@ mod calm;
 mod context;
 mod event;
 mod fetch;
+mod handoff;
 mod inbox;
 mod metrics;
 mod permits;
@@ -22,6 +23,7 @@ use crate::partitions::Partitions;
 use crate::payload::{Decode, Encode};
 use crate::queue::done;
 use crate::Error;
+use handoff::Handoff;
 use metrics::Counters;
 use permits::Permits;
 use pool::{Handler, Observer, Parts, Source, Verdict};
@@ -123,6 +125,8 @@ impl Pool {
 ///   gives it back to be retried. A payload that cannot be decoded is rejected.
 /// - A pool pops no more messages than it has idle threads, and extends leases while its handlers run. If a lease is lost,
 ///   [`Context::lease_lost`] tells the handler, and its ack does not count.
+/// - An ack goes with the next pop of its queue if that follows at once (`DQ.ACKPOP`), so that a busy worker needs one
+///   command for each message.
 /// - Each pool has `concurrency` threads, one more for each queue, and one for acks and leases; each queue has a blocked
 ///   connection. An idle worker does nothing.
 /// - To stop at once, the user needs the right `+client|unblock`; without it a worker stops when its pops end, after up to
@@ -232,7 +236,13 @@ impl Worker {
             let source = |(key, _): &(Vec<u8>, u32)| {
                 let name = String::from_utf8_lossy(key);
                 let counters: Arc<Counters> = running.metrics.queue(&name);
-                Source { key: key.clone(), name: Arc::from(&*name), counters, blocked: Mutex::default() }
+                Source {
+                    key: key.clone(),
+                    name: Arc::from(&*name),
+                    counters,
+                    blocked: Mutex::default(),
+                    handoff: Handoff::default(),
+                }
             };
             let weights: Vec<u32> = spec.queues.iter().map(|(_, weight)| *weight).collect();
             let parts = Parts {

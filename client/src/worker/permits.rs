@@ -130,8 +130,8 @@ impl Permits {
     }
 
     /// Waits for permits. Returns `None` if the pool is stopping. `end_pop` is called with each queue whose blocked pop should
-    /// end.
-    pub fn acquire(&self, queue: usize, end_pop: impl Fn(usize)) -> Option<Grant> {
+    /// end, and `waits` each time before the thread waits.
+    pub fn acquire(&self, queue: usize, end_pop: impl Fn(usize), waits: impl Fn()) -> Option<Grant> {
         let turn_of_mine = self.turns.get(queue)?;
         let mut state = lock(&self.state);
         state.tickets += 1;
@@ -167,6 +167,7 @@ impl Permits {
                 LONGEST_WAIT
             };
             if state.free == 0 || state.best(Instant::now()) != Some(queue) {
+                waits();
                 state = turn_of_mine.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0;
             }
         }
@@ -224,18 +225,27 @@ impl Permits {
         self.wake_next(&state);
     }
 
+    /// Frees the permit of a handler that has finished. Returns whether the queue, whose thread waits for a permit or is
+    /// about to, is next: then its thread acquires a permit, or is told that it has to wait on.
+    pub fn release_to(&self, queue: usize) -> bool {
+        let mut state = lock(&self.state);
+        state.add(1);
+        let next = self.wake_next(&state);
+        state.free > 0 && next.is_none_or(|next| next == queue)
+    }
+
     /// Ends all waiting.
     pub fn close(&self) {
         lock(&self.state).closed = true;
         self.turns.iter().for_each(Condvar::notify_all);
     }
 
-    fn wake_next(&self, state: &State) {
-        if state.free > 0 {
-            if let Some(turn) = state.best(Instant::now()).and_then(|queue| self.turns.get(queue)) {
-                turn.notify_one();
-            }
+    fn wake_next(&self, state: &State) -> Option<usize> {
+        let next = if state.free > 0 { state.best(Instant::now()) } else { None };
+        if let Some(turn) = next.and_then(|queue| self.turns.get(queue)) {
+            turn.notify_one();
         }
+        next
     }
 }
 
@@ -259,19 +269,19 @@ mod tests {
     #[test]
     fn one_queue_gets_all_free_permits() {
         let permits = Permits::new(8, &[1]);
-        assert_eq!(permits.acquire(0, never), Some(Grant { count: 8, block: true }));
+        assert_eq!(permits.acquire(0, never, || ()), Some(Grant { count: 8, block: true }));
         permits.popped(0, Grant { count: 8, block: true }, 5);
-        assert_eq!(permits.acquire(0, never), Some(Grant { count: 3, block: true }));
+        assert_eq!(permits.acquire(0, never, || ()), Some(Grant { count: 3, block: true }));
         permits.popped(0, Grant { count: 3, block: true }, 0);
         permits.release(5);
-        assert_eq!(permits.acquire(0, never), Some(Grant { count: 8, block: true }));
+        assert_eq!(permits.acquire(0, never, || ()), Some(Grant { count: 8, block: true }));
     }
 
     #[test]
     fn idle_queues_block_with_a_part_of_the_permits_each() {
         let permits = Permits::new(8, &[1, 1, 1]);
         for queue in 0..3 {
-            assert_eq!(permits.acquire(queue, never), Some(Grant { count: 2, block: true }));
+            assert_eq!(permits.acquire(queue, never, || ()), Some(Grant { count: 2, block: true }));
         }
     }
 
@@ -279,19 +289,19 @@ mod tests {
     fn idle_queues_take_turns_whatever_they_were_given_before() {
         let permits = Permits::new(1, &[1, 1, 1]);
         for _ in 0..24 {
-            let grant = permits.acquire(0, never).unwrap();
+            let grant = permits.acquire(0, never, || ()).unwrap();
             permits.popped(0, grant, 1);
             permits.release(1);
         }
-        let grant = permits.acquire(0, never).unwrap();
+        let grant = permits.acquire(0, never, || ()).unwrap();
         permits.popped(0, grant, 0);
-        let holder = permits.acquire(2, never).unwrap();
+        let holder = permits.acquire(2, never, || ()).unwrap();
         std::thread::scope(|scope| {
             let (taken, next) = std::sync::mpsc::channel();
             for queue in 0..2 {
                 let (permits, taken) = (&permits, taken.clone());
                 scope.spawn(move || {
-                    let grant = permits.acquire(queue, never).unwrap();
+                    let grant = permits.acquire(queue, never, || ()).unwrap();
                     taken.send(queue).unwrap();
                     permits.popped(queue, grant, 0);
                 });
@@ -307,18 +317,18 @@ mod tests {
     #[test]
     fn a_smaller_pool_waits_for_permits_in_use() {
         let permits = Permits::new(4, &[1]);
-        let all = permits.acquire(0, never).unwrap();
+        let all = permits.acquire(0, never, || ()).unwrap();
         permits.popped(0, all, 3);
         permits.resize(2);
         // Three work and one was free: when two of the three have finished, one of two is free.
         permits.release(1);
         assert_eq!(super::lock(&permits.state).free, 0);
         permits.release(1);
-        assert_eq!(permits.acquire(0, never), Some(Grant { count: 1, block: true }));
+        assert_eq!(permits.acquire(0, never, || ()), Some(Grant { count: 1, block: true }));
         permits.popped(0, Grant { count: 1, block: true }, 0);
         permits.resize(5);
         permits.release(1);
-        assert_eq!(permits.acquire(0, never), Some(Grant { count: 5, block: true }));
+        assert_eq!(permits.acquire(0, never, || ()), Some(Grant { count: 5, block: true }));
     }
 
     #[test]
@@ -327,17 +337,17 @@ mod tests {
         let permits = Permits::new(1, &weights);
         let mut served = [0_u32; 2];
         // Both always have messages, and one permit is free at a time.
-        let mut grant = permits.acquire(0, never).unwrap();
+        let mut grant = permits.acquire(0, never, || ()).unwrap();
         permits.popped(0, grant, grant.count);
         permits.release(1);
-        grant = permits.acquire(1, never).unwrap();
+        grant = permits.acquire(1, never, || ()).unwrap();
         permits.popped(1, grant, grant.count);
         std::thread::scope(|scope| {
             let (taken, next) = std::sync::mpsc::channel();
             for queue in 0..2 {
                 let (permits, taken) = (&permits, taken.clone());
                 scope.spawn(move || {
-                    while let Some(grant) = permits.acquire(queue, never) {
+                    while let Some(grant) = permits.acquire(queue, never, || ()) {
                         permits.popped(queue, grant, grant.count);
                         taken.send(queue).unwrap();
                     }
@@ -359,16 +369,20 @@ mod tests {
     #[test]
     fn a_hot_queue_ends_blocked_pops_that_hold_the_permits() {
         let permits = Permits::new(2, &[1, 1]);
-        let hot = permits.acquire(0, never).unwrap();
-        let idle = permits.acquire(1, never).unwrap();
+        let hot = permits.acquire(0, never, || ()).unwrap();
+        let idle = permits.acquire(1, never, || ()).unwrap();
         assert!(idle.block);
         permits.popped(0, hot, hot.count);
         let ended = std::cell::Cell::new(false);
-        let grant = permits.acquire(0, |queue| {
-            assert_eq!(queue, 1);
-            ended.set(true);
-            permits.popped(1, idle, 0);
-        });
+        let grant = permits.acquire(
+            0,
+            |queue| {
+                assert_eq!(queue, 1);
+                ended.set(true);
+                permits.popped(1, idle, 0);
+            },
+            || (),
+        );
         assert!(ended.get());
         assert_eq!(grant, Some(Grant { count: 1, block: false }));
     }

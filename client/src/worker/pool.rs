@@ -2,6 +2,7 @@
 
 use super::context::{Context, Failure, Lease};
 use super::event::Event;
+use super::handoff::Handoff;
 use super::inbox::Inbox;
 use super::metrics::Counters;
 use super::permits::Permits;
@@ -37,6 +38,7 @@ pub(super) struct Source {
     pub counters: Arc<Counters>,
     /// The connection that is blocked, or about to be: its server, and its number there.
     pub blocked: Mutex<Option<(Address, i64)>>,
+    pub handoff: Handoff,
 }
 
 /// A message that waits for a handler.
@@ -152,8 +154,7 @@ impl Pool {
     pub fn work(&self) {
         while let Some(job) = self.jobs.take() {
             let outcome = self.outcome(job);
-            // The inbox is closed only after all of these threads have ended, or were given up.
-            drop(self.outcomes.put(vec![outcome]));
+            self.settle(outcome);
         }
         self.handlers.fetch_sub(1, Ordering::AcqRel);
     }
@@ -227,8 +228,7 @@ impl Pool {
     /// Begins no more messages. Those that wait for a handler are given back.
     pub fn close(&self) {
         self.permits.close();
-        let outcomes: Vec<Outcome> = self.jobs.close().into_iter().map(|job| self.give_back(job)).collect();
-        drop(self.outcomes.put(outcomes));
+        self.settle_all(self.jobs.close().into_iter().map(|job| self.give_back(job)).collect());
     }
 }
 

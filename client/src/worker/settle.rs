@@ -199,9 +199,7 @@ impl Settler<'_> {
         match reply.and_then(|reply| reply::count(&reply)) {
             Ok(acked) => {
                 // If an ack was repeated, the server may have counted the first one.
-                let acked = if first.repeated { all } else { acked.min(all) };
-                counters.add(|counters| &counters.acked, acked);
-                counters.add(|counters| &counters.late, all - acked);
+                counters.acked(all, if first.repeated { all } else { acked });
             }
             Err(error) if error.is_transient() => {
                 let repeated = error.may_have_been_executed();
@@ -258,7 +256,7 @@ impl Settler<'_> {
 
 impl Outcome {
     /// To be sent again; its permit has been released.
-    fn again(self, repeated: bool) -> Outcome {
+    pub(super) fn again(self, repeated: bool) -> Outcome {
         Outcome { repeated: self.repeated || repeated, has_permit: false, ..self }
     }
 }

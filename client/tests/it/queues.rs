@@ -43,6 +43,22 @@ fn a_typed_message_returns_as_it_was_pushed() {
 }
 
 #[test]
+fn acknowledging_and_popping_is_one_command() {
+    in_both_protocols(|client| {
+        let numbers: Queue<u8> = client.queue("q");
+        numbers.push_all(&[1, 2, 3, 4]).send().unwrap();
+        let none: [&[u8]; 0] = [];
+        let (acked, first) = numbers.ackpop(none).count(2).send().unwrap();
+        assert_eq!((acked, first.len()), (0, 2));
+        let (acked, next) = numbers.ackpop(&first).lease(HOUR).count(9).send().unwrap();
+        let payloads: Vec<u8> = next.iter().map(|delivery| delivery.payload().unwrap()).collect();
+        assert_eq!((acked, &payloads[..]), (2, &[3, 4][..]));
+        let (acked, last) = numbers.ackpop([&next[0], &first[0]]).block(Duration::from_millis(5)).send().unwrap();
+        assert_eq!((acked, last.len(), numbers.len(None).unwrap()), (1, 0, 1));
+    });
+}
+
+#[test]
 fn every_option_of_a_push_arrives() {
     in_both_protocols(|client| {
         let mails: Queue<Mail> = client.queue("mail");

@@ -55,6 +55,57 @@ fn every_message_is_handled_and_acknowledged() {
     end(running);
 }
 
+/// How often the server executed a command.
+fn calls(server: &Server, name: &str) -> u64 {
+    let stats = server.text(&["INFO", "commandstats"]).to_lowercase();
+    let line = stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{name}:calls=")));
+    line.map_or(0, |line| line.split(',').next().unwrap().parse().unwrap())
+}
+
+#[test]
+fn a_busy_worker_acknowledges_with_its_next_pop() {
+    let server = Server::start();
+    let queue: Queue<u32> = server.client().queue("q");
+    queue.push_all(&[0; 1000]).send().unwrap();
+    for (concurrency, count) in [(1, 1000), (8, 2000)] {
+        let running = quiet(&server).queue("q", concurrency, |_: u32, _: &Context| Ok(())).start().unwrap();
+        eventually("all are counted", || metrics(&running).acked == 1000);
+        assert_eq!((metrics(&running).late, queue.len(None).unwrap()), (0, 0));
+        end(running);
+        let [acks, both] = ["dq.ack", "dq.ackpop"].map(|name| calls(&server, name));
+        assert!(both > acks, "{both} with a pop and {acks} alone of {count}");
+        queue.push_all(&[0; 1000]).send().unwrap();
+    }
+}
+
+#[test]
+fn acks_go_alone_if_no_pop_can_take_them() {
+    let server = Server::start();
+    let queue: Queue<u32> = server.client().queue("q");
+    server.ask(&["ACL", "SETUSER", "old", "on", ">pw", "~*", "+@all", "-dq.ackpop"]);
+    let url = server.url().replace("redis://", "redis://old:pw@");
+    for client in [server.client(), Client::open(&url).unwrap()] {
+        let (begun, go_on) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (count, allowed) = (Arc::clone(&begun), Arc::clone(&go_on));
+        let handler = move |_: u32, _: &Context| {
+            let mine = count.fetch_add(1, Ordering::SeqCst);
+            eventually("the test lets it go on", || allowed.load(Ordering::SeqCst) > mine);
+            Ok(())
+        };
+        let running = Worker::new(client).on_event(|_| {}).queue("q", 2, handler).start().unwrap();
+        queue.push_all(&[0; 2]).send().unwrap();
+        eventually("both work", || begun.load(Ordering::SeqCst) == 2);
+        // One ends, and the other one works on: there is nothing to pop.
+        go_on.store(1, Ordering::SeqCst);
+        eventually("the first ack has arrived", || queue.len(None).unwrap() == 1);
+        go_on.store(1000, Ordering::SeqCst);
+        queue.push_all(&[0; 100]).send().unwrap();
+        eventually("all are acknowledged", || metrics(&running).acked == 102);
+        assert_eq!(metrics(&running).late, 0);
+        end(running);
+    }
+}
+
 #[test]
 fn a_failed_message_is_given_back_as_its_failure_says() {
     std::panic::set_hook(Box::new(|info| {
