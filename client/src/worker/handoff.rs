@@ -2,15 +2,20 @@
 //!
 //! The thread that pops a queue waits for permits while all handlers are busy. A handler that ends then passes its ack on
 //! and releases its permit, which lets that thread pop: the ack goes with the pop. In all other cases, for example while
-//! the thread is blocked in a pop, or if the permit goes to another queue, the thread that settles sends the ack. So no
-//! ack waits for a pop that may not come.
+//! the thread is blocked in a pop, the thread that settles sends the ack. So no ack waits for a pop that may not come.
+//!
+//! If a pool serves several queues, the permit may go to another queue. Then the thread that settles passes the acks on and
+//! releases the permits, and takes acks back that no pop has taken within a moment.
 
 use super::pool::{Outcome, Pool, Report};
 use crate::connect::lock;
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 /// The most acks of one pop, so that each command is short.
 const ACKS: usize = 500;
+/// How long an ack waits for a pop at most.
+const PATIENCE: Duration = Duration::from_millis(1);
 
 /// The acks that wait for the next pop of a queue.
 #[derive(Default)]
@@ -23,6 +28,8 @@ struct State {
     /// Whether the user may not ack and pop in one command.
     refused: bool,
     acks: Vec<Outcome>,
+    /// When the first of them was passed on.
+    since: Option<Instant>,
 }
 
 impl Handoff {
@@ -34,9 +41,8 @@ impl Handoff {
 
     /// The thread that pops has acquired permits, or ends. Returns the acks that were passed on.
     pub fn close(&self) -> Vec<Outcome> {
-        let mut state = lock(&self.0);
-        state.waits = false;
-        std::mem::take(&mut state.acks)
+        lock(&self.0).waits = false;
+        self.take_back()
     }
 
     /// From now on, acks are not passed on.
@@ -44,35 +50,73 @@ impl Handoff {
         lock(&self.0).refused = true;
     }
 
-    /// Takes the acks back, because the permit went elsewhere.
     fn take_back(&self) -> Vec<Outcome> {
-        std::mem::take(&mut lock(&self.0).acks)
+        let mut state = lock(&self.0);
+        state.since = None;
+        std::mem::take(&mut state.acks)
     }
 
-    /// Passes an ack on. Returns an outcome that is none, or that no pop is waiting for.
+    /// Passes an ack on, whose permit the caller releases. Returns an outcome that is no ack, or for which no pop waits.
     fn pass(&self, outcome: Outcome) -> Result<(), Outcome> {
         let mut state = lock(&self.0);
-        if !state.waits || state.acks.len() >= ACKS || !matches!(outcome.report, Report::Ack) {
+        let is_first_ack = matches!(outcome.report, Report::Ack) && outcome.has_permit && !outcome.repeated;
+        if !state.waits || state.acks.len() >= ACKS || !is_first_ack {
             return Err(outcome);
         }
-        state.acks.push(outcome);
+        state.since.get_or_insert_with(Instant::now);
+        state.acks.push(Outcome { has_permit: false, ..outcome });
         Ok(())
+    }
+
+    /// When its acks have waited for long enough.
+    fn overdue_at(&self) -> Option<Instant> {
+        lock(&self.0).since.map(|since| since + PATIENCE)
     }
 }
 
 impl Pool {
-    /// Passes the outcome of a handler to the thread that reports it.
+    /// Reports the outcome of a handler.
     pub(super) fn settle(&self, outcome: Outcome) {
         let number = outcome.source;
-        let Some(source) = self.source(number) else { return };
-        match source.handoff.pass(Outcome { has_permit: false, ..outcome }) {
+        let Some(source) = self.source(number).filter(|_| self.sources.len() == 1) else {
+            return self.settle_all(vec![outcome]);
+        };
+        match source.handoff.pass(outcome) {
             Ok(()) => {
                 if !self.permits.release_to(number) {
                     self.settle_all(source.handoff.take_back());
                 }
             }
-            Err(outcome) => self.settle_all(vec![Outcome { has_permit: true, ..outcome }]),
+            Err(outcome) => self.settle_all(vec![outcome]),
         }
+    }
+
+    /// Passes acks on to the threads that wait for the permits of these outcomes, if there are several. Returns the other
+    /// outcomes.
+    pub(super) fn pass_on(&self, outcomes: Vec<Outcome>) -> Vec<Outcome> {
+        if self.sources.len() == 1 {
+            return outcomes;
+        }
+        let pass = |outcome: Outcome| match self.source(outcome.source) {
+            Some(source) => source.handoff.pass(outcome).err(),
+            None => None,
+        };
+        outcomes.into_iter().filter_map(pass).collect()
+    }
+
+    /// The acks that were passed on, and that no pop has taken in time.
+    pub(super) fn overdue(&self, now: Instant) -> Vec<Outcome> {
+        let is_overdue = |handoff: &Handoff| handoff.overdue_at().is_some_and(|at| at <= now);
+        let handoffs = self.sources.iter().map(|source| &source.handoff);
+        handoffs.filter(|handoff| is_overdue(handoff)).flat_map(Handoff::take_back).collect()
+    }
+
+    /// When [`Pool::overdue`] is to be called next.
+    pub(super) fn next_overdue(&self) -> Option<Instant> {
+        if self.sources.len() == 1 {
+            return None;
+        }
+        self.sources.iter().filter_map(|source| source.handoff.overdue_at()).min()
     }
 
     /// The thread that pops a queue goes on waiting: nothing may wait for its next pop.

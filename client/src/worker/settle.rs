@@ -55,7 +55,8 @@ impl Settler<'_> {
             let new = if open {
                 // A lease that begins now has to be extended later than this.
                 let latest = Instant::now() + self.pool.lease() / 4;
-                let next = [self.next_extension(), self.try_again].into_iter().flatten().fold(latest, Instant::min);
+                let next = [self.next_extension(), self.try_again, self.pool.next_overdue()];
+                let next = next.into_iter().flatten().fold(latest, Instant::min);
                 self.pool.outcomes.take_all(Some(next))
             } else {
                 last_attempts -= 1;
@@ -67,8 +68,11 @@ impl Settler<'_> {
             };
             open = new.is_some();
             let mut outcomes: Vec<Outcome> = new.into_iter().flatten().collect();
-            self.pool.permits.release(outcomes.iter().filter(|outcome| outcome.has_permit).count());
+            let permits = outcomes.iter().filter(|outcome| outcome.has_permit).count();
+            outcomes = self.pool.pass_on(outcomes);
+            self.pool.permits.release(permits);
             let now = Instant::now();
+            outcomes.append(&mut self.pool.overdue(now));
             if !open || self.try_again.is_some_and(|at| at <= now) {
                 outcomes.append(&mut self.failed);
                 self.try_again = None;

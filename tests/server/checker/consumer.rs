@@ -1,4 +1,4 @@
-//! The consumers of a checker run. They ack, nack, extend or let a lease end.
+//! The consumers of a checker run. They ack, alone or with the next pop, nack, extend or let a lease end.
 
 use super::history::{Act, Delivery, Due, Op, Outcome, Span};
 use super::producer::outcome;
@@ -24,11 +24,13 @@ pub struct Consumer<'a> {
     /// The receipts of deliveries that this consumer did not finish in time. Their leases may have ended, and other
     /// consumers may hold the messages.
     late: VecDeque<String>,
+    /// The receipts that the next pop acks.
+    next: Vec<String>,
 }
 
 impl<'a> Consumer<'a> {
     pub fn new(link: Link<'a>, leases: &'static [i64]) -> Consumer<'a> {
-        Consumer { link, leases, late: VecDeque::new() }
+        Consumer { link, leases, late: VecDeque::new(), next: Vec::new() }
     }
 
     /// Consumes until the run is over. Returns the calls that it made.
@@ -43,13 +45,16 @@ impl<'a> Consumer<'a> {
                 self.late.pop_front().into_iter().for_each(|receipt| self.ack(&[receipt]));
             }
         }
+        let left = std::mem::take(&mut self.next);
+        left.into_iter().for_each(|receipt| self.ack(&[receipt]));
         self.link.ops
     }
 
     fn finish(&mut self, delivery: Delivery) {
         let receipt = delivery.receipt;
         match self.link.chance.below(20) {
-            0..11 => self.ack(&[receipt]),
+            0..6 => self.ack(&[receipt]),
+            6..11 => self.next.push(receipt),
             11..14 => self.nack(receipt),
             14 => self.extend(receipt, 300),
             15 => {
@@ -61,17 +66,38 @@ impl<'a> Consumer<'a> {
         }
     }
 
-    /// Pops messages, and reads the deadline of each, from which the instant of the delivery follows.
+    /// Pops messages, after the acks that wait for this pop, and reads the deadline of each message, from which the instant
+    /// of the delivery follows.
     fn pop(&mut self, count: usize, lease: i64) -> Vec<Delivery> {
         let block = 1 + self.link.chance.below(50);
-        let pop = format!("DQ.POP {QUEUE} COUNT {count} LEASE {lease} BLOCK {block}");
+        let acks = std::mem::take(&mut self.next);
+        let command = match acks.len() {
+            0 => format!("DQ.POP {QUEUE}"),
+            n => format!("DQ.ACKPOP {QUEUE} {n} {}", acks.join(" ")),
+        };
+        let pop = format!("{command} COUNT {count} LEASE {lease} BLOCK {block}");
         let (span, replies) = self.link.say(&["TIME", &pop, "TIME"]);
-        let outcome = match replies.get(1) {
+        let popped = match replies.get(1) {
+            Some(Reply::Array(parts)) if !acks.is_empty() => {
+                self.note_acks(span, &acks, acks_outcome(&acks, Some(&parts[0])));
+                parts.get(1)
+            }
+            // The acks of a client that was blocked hold.
+            Some(Reply::Error(text)) if text.starts_with("UNBLOCKED ") => {
+                self.note_acks(span, &acks, Outcome::Unknown);
+                replies.get(1)
+            }
+            reply => {
+                self.note_acks(span, &acks, outcome(reply));
+                reply
+            }
+        };
+        let outcome = match popped {
             Some(reply) if reply.is_null() => Outcome::Done,
             reply => outcome(reply),
         };
         let mut deliveries = Vec::new();
-        if let Some(reply @ Reply::Array(_)) = replies.get(1) {
+        if let Some(reply @ Reply::Array(_)) = popped {
             let earliest = instant(replies.first()).expect("it was answered before");
             let latest = instant(replies.get(2)).unwrap_or(i64::MAX);
             let delivery = |message: Message| Delivery {
@@ -107,13 +133,12 @@ impl<'a> Consumer<'a> {
         }
     }
 
-    /// Acks messages. If only some of the acks counted, the reply does not tell which.
     fn ack(&mut self, receipts: &[String]) {
         let (span, replies) = self.link.say(&[format!("DQ.ACK {QUEUE} {}", receipts.join(" "))]);
-        let outcome = match replies.first() {
-            Some(Reply::Int(n)) if (1..receipts.len() as i64).contains(n) => Outcome::Unknown,
-            reply => outcome(reply),
-        };
+        self.note_acks(span, receipts, acks_outcome(receipts, replies.first()));
+    }
+
+    fn note_acks(&mut self, span: Span, receipts: &[String], outcome: Outcome) {
         for receipt in receipts {
             self.note(span, outcome, Act::Ack { receipt: receipt.clone() });
         }
@@ -169,5 +194,13 @@ impl<'a> Consumer<'a> {
         for receipt in held {
             self.extend(receipt, 1);
         }
+    }
+}
+
+/// What is known of acks by how many counted. If only some did, the number does not tell which.
+fn acks_outcome(receipts: &[String], counted: Option<&Reply>) -> Outcome {
+    match counted {
+        Some(Reply::Int(n)) if (1..receipts.len() as i64).contains(n) => Outcome::Unknown,
+        reply => outcome(reply),
     }
 }
