@@ -169,6 +169,7 @@ fn settings_counts_and_statistics_are_read_back() {
             done_len: Some(7),
             group_inflight: Some(3),
             group_order: Some(GroupOrder::Turn),
+            errors: Some(3),
             forward: Some(Forward::None),
         };
         mails.declare(&settings).unwrap();
