@@ -81,7 +81,7 @@ pub use ops::bury::Buried;
 pub use ops::forward::{Health, Outgoing};
 pub use ops::look::{Message, Shown};
 pub use ops::nack::{Nack, Nacked, Verdict};
-pub use ops::pop::{Delivered, Pop};
+pub use ops::pop::{Delivered, Details, Meta, Pop};
 pub use ops::purge::{Purged, Spare};
 pub use ops::push::{Due, NewMessage, NotPushed, OnDuplicate, Pushed};
 pub use ops::redrive::{Redriven, Which};

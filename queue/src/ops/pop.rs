@@ -1,11 +1,15 @@
 //! Delivery: the first messages in delivery order are leased to a consumer, or delivered without a lease and removed.
 
 use super::super::effect::Grant;
+use super::super::errors::Errors;
 use super::super::gate::Lease;
 use super::super::groups::Pops;
+use super::super::headers::Headers;
 use super::super::id::{Floor, GroupId, Receipt, Sequence};
+use super::super::messages::Messages;
 use super::super::record::{Phase, Record, State, StateKind};
 use super::super::recurring::Ended;
+use super::super::store::At;
 use super::super::time::{DurationMs, UnixMs};
 use super::super::Queue;
 use super::advance::PILED_MAX;
@@ -36,6 +40,53 @@ pub struct Delivered<'a> {
     pub name: Option<&'a [u8]>,
     /// The payload.
     pub payload: &'a [u8],
+    /// The message, for a consumer that wants to know more of it.
+    pub details: Details<'a>,
+}
+
+/// A message that is being delivered, of which nothing is read unless somebody asks.
+#[derive(Clone, Copy, Debug)]
+pub struct Details<'a> {
+    messages: &'a Messages,
+    at: At,
+    record: &'a Record,
+}
+
+/// What a consumer may want to know of a message besides its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Meta<'a> {
+    /// When it was pushed.
+    pub created: UnixMs,
+    /// Its due time.
+    pub due: UnixMs,
+    /// Its priority.
+    pub priority: i8,
+    /// The name of its group.
+    pub group: Option<&'a [u8]>,
+    /// Its headers.
+    pub headers: Option<Headers<'a>>,
+    /// Its checkpoint.
+    pub checkpoint: Option<&'a [u8]>,
+    /// Its last error.
+    pub error: Option<&'a [u8]>,
+}
+
+impl<'a> Details<'a> {
+    /// Reads it.
+    #[inline(never)]
+    pub fn read(&self) -> Meta<'a> {
+        let Details { messages, at, record } = *self;
+        let bytes = messages.bytes(at);
+        Meta {
+            created: record.sequence.created(),
+            due: record.due,
+            priority: record.priority,
+            group: messages.group_name(at),
+            headers: bytes.headers,
+            checkpoint: messages.checkpoint(at),
+            error: bytes.errors.map(Errors::last),
+        }
+    }
 }
 
 impl Queue {
@@ -189,7 +240,9 @@ impl Queue {
             round.serve(self, group);
             let lateness = self.count_lateness(at, &record, now);
             let bytes = self.messages.bytes(at);
-            sink(Delivered { grant, leased: lease.is_some(), lateness, name: bytes.name, payload: bytes.payload });
+            let details = Details { messages: &self.messages, at, record: &record };
+            let (leased, name, payload) = (lease.is_some(), bytes.name, bytes.payload);
+            sink(Delivered { grant, leased, lateness, name, payload, details });
             begun += 1;
             if let (None, Some(id)) = (lease, group) {
                 self.view.hold(id);

@@ -1,7 +1,7 @@
 //! The acts of clients, applied to the model and to both masters.
 
 use super::words::*;
-use super::{ms, World};
+use super::{ms, Told, World};
 use crate::history::{headers, targets, Aim, Beside, Due, Every, Lease, Push, Redriven, Who, GROUPS, NAMES};
 use crate::reference::{self, NackedTo, State};
 use dq_queue::id::{Id, Sequence};
@@ -374,6 +374,16 @@ impl World {
             assert_eq!(popped.name, message.name);
             assert_eq!(popped.payload, message.payload);
             assert_eq!(popped.attempt, message.attempts + 1);
+            let told = Told {
+                created: message.sequence >> 20,
+                due: message.due,
+                priority: message.priority,
+                group: message.group.clone(),
+                headers: message.headers.map(|nth| headers(nth).block().to_vec()),
+                checkpoint: message.checkpoint.clone(),
+                error: message.error.clone(),
+            };
+            assert_eq!(popped.meta, told);
             assert_eq!(popped.receipt.is_some(), lent.is_some());
             if let Some(receipt) = popped.receipt {
                 assert!(receipt > self.given.1, "receipts never repeat");

@@ -385,6 +385,34 @@ pub struct Popped {
     pub payload: Vec<u8>,
     pub attempt: u32,
     pub receipt: Option<u64>,
+    pub meta: Told,
+}
+
+/// What a delivery says of a message besides.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Told {
+    pub created: u64,
+    pub due: u64,
+    pub priority: i8,
+    pub group: Option<Vec<u8>>,
+    pub headers: Option<Vec<u8>>,
+    pub checkpoint: Vec<u8>,
+    pub error: Option<Vec<u8>>,
+}
+
+impl Told {
+    fn of(message: &dq_queue::Delivered<'_>) -> Told {
+        let meta = message.details.read();
+        Told {
+            created: meta.created.as_ms(),
+            due: meta.due.as_ms(),
+            priority: meta.priority,
+            group: meta.group.map(<[u8]>::to_vec),
+            headers: meta.headers.map(|headers| headers.block().to_vec()),
+            checkpoint: meta.checkpoint.unwrap_or_default().to_vec(),
+            error: meta.error.map(<[u8]>::to_vec),
+        }
+    }
 }
 
 impl Master {
@@ -401,6 +429,7 @@ impl Master {
                 payload: message.payload.to_vec(),
                 attempt: message.grant.attempt,
                 receipt: message.leased.then_some(message.grant.receipt.0),
+                meta: Told::of(&message),
             });
         });
         (delivered, grants)
