@@ -288,7 +288,7 @@ fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or_default()
 }
 
-fn time(unix_ms: i64) -> SystemTime {
+pub(super) fn time(unix_ms: i64) -> SystemTime {
     time_of(unsigned(unix_ms))
 }
 

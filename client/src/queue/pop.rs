@@ -2,6 +2,7 @@
 
 use super::command::{millis, Command};
 use super::id::{Id, Receipt};
+use super::meta::Meta;
 use super::Queue;
 use crate::connect::Resend;
 use crate::payload::Decode;
@@ -20,6 +21,8 @@ pub struct Delivery<T> {
     pub attempt: u32,
     /// Names this delivery in [`Queue::ack`] and similar methods. `None` if it was popped without a lease.
     pub receipt: Option<Receipt>,
+    /// More of the message, if the pop asked for it.
+    pub meta: Option<Meta>,
     bytes: Vec<u8>,
     of: PhantomData<fn() -> T>,
 }
@@ -71,6 +74,7 @@ fn delivery<T>(message: Value) -> Result<Delivery<T>, Error> {
         bytes: reply::bytes(next()?)?,
         attempt: u32::try_from(reply::int(&next()?)?).unwrap_or(u32::MAX),
         receipt: reply::optional(next()?, reply::bytes)?.map(Receipt::from_bytes),
+        meta: parts.next().map(Meta::read).transpose()?,
         of: PhantomData,
     })
 }
@@ -82,11 +86,12 @@ pub(super) struct PopOptions {
     pub lease: Option<Duration>,
     pub block: Duration,
     pub no_ack: bool,
+    pub meta: bool,
 }
 
 impl Default for PopOptions {
     fn default() -> PopOptions {
-        PopOptions { count: 1, lease: None, block: Duration::ZERO, no_ack: false }
+        PopOptions { count: 1, lease: None, block: Duration::ZERO, no_ack: false, meta: false }
     }
 }
 
@@ -101,6 +106,9 @@ impl PopOptions {
         }
         if self.no_ack {
             command.word("NOACK");
+        }
+        if self.meta {
+            command.word("META");
         }
     }
 }
@@ -123,6 +131,12 @@ macro_rules! pop_options {
         /// Waits for up to this time until there is a message. Zero, the default: does not wait.
         pub fn block(mut self, time: Duration) -> Self {
             self.options.block = time;
+            self
+        }
+
+        /// Tells more of each message: [`Delivery::meta`](crate::Delivery::meta) has its headers, its checkpoint and more.
+        pub fn meta(mut self) -> Self {
+            self.options.meta = true;
             self
         }
     };
@@ -242,6 +256,6 @@ pub(crate) fn after_acks<R: AsRef<[u8]>>(
 /// The pop of a worker.
 pub(crate) fn command(key: &[u8], count: u32, lease: Duration, block: Duration) -> redis::Cmd {
     let mut command = Command::new("DQ.POP", key);
-    PopOptions { count, lease: Some(lease), block, no_ack: false }.write(&mut command);
+    PopOptions { count, lease: Some(lease), block, no_ack: false, meta: false }.write(&mut command);
     command.0
 }

@@ -62,3 +62,25 @@ fn a_checkpoint_is_stored_by_an_extension_or_a_nack() {
     queue.ack(&popped).unwrap();
     assert_eq!(queue.checkpoint(&popped, "late", None).unwrap(), None);
 }
+
+#[test]
+fn a_pop_tells_more_of_a_message_if_asked() {
+    for protocol in [2, 3] {
+        let server = Server::start();
+        let client = Client::open(&format!("{}?protocol={protocol}", server.url())).unwrap();
+        let queue: Queue<u8> = client.queue("q");
+        queue.push(&1).id("m").priority(-3).group("g").header("trace", "1f").send().unwrap();
+        let popped = queue.pop().one().unwrap().unwrap();
+        assert!(popped.meta.is_none());
+        queue.nack(&popped, &Nack::retry().after(Duration::ZERO).error("boom").checkpoint("half")).unwrap();
+        let popped = queue.pop().meta().lease(HOUR).one().unwrap().unwrap();
+        let (meta, message) = (popped.meta.unwrap(), queue.get("m").unwrap().unwrap());
+        assert_eq!((meta.created, meta.due, meta.deadline), (message.created, message.due, message.deadline));
+        assert_eq!((meta.priority, meta.group.as_deref(), meta.error.as_deref()), (-3, Some("g"), Some("boom")));
+        assert_eq!((meta.headers, meta.checkpoint), (message.headers, message.checkpoint));
+        queue.push(&2).send().unwrap();
+        let (_, popped) = client.pop_any([&queue]).no_ack().meta().send().unwrap().unwrap();
+        let meta = popped[0].meta.as_ref().unwrap();
+        assert_eq!((meta.deadline, meta.priority, meta.headers.is_empty()), (None, 0, true));
+    }
+}
