@@ -1,7 +1,8 @@
-//! `DQ.POP key [COUNT n] [LEASE ms] [BLOCK ms] [NOACK]`
+//! `DQ.POP key [COUNT n] [LEASE ms] [BLOCK ms] [META] [NOACK]`
 
 use super::ack::Acks;
 use super::error::Error;
+use super::get::reply_headers;
 use super::options::{options, Options};
 use super::{key_name, now, with_queue, Command, Handler};
 use crate::host::blocked;
@@ -43,6 +44,7 @@ options! {
         Count => Arg::token_int(c"COUNT", c"count"),
         Lease => Arg::token_int(c"LEASE", c"lease-ms"),
         Block => Arg::token_int(c"BLOCK", c"block-ms"),
+        Meta => Arg::token(c"meta", c"META"),
     }
 }
 
@@ -60,6 +62,8 @@ pub struct Request {
     wanted: Wanted,
     /// What the reply says before the messages.
     pub head: Head,
+    /// Whether the reply says more of each message.
+    meta: bool,
 }
 
 /// What a reply says before the messages.
@@ -130,10 +134,11 @@ pub fn refuse_forwarding(held: &Held) -> Result<(), Error> {
 struct Asked {
     wanted: Wanted,
     block: Option<DurationMs>,
+    meta: bool,
 }
 
 impl Asked {
-    const NOTHING: Asked = Asked { wanted: Wanted { count: 1, lease: Lease::Default }, block: None };
+    const NOTHING: Asked = Asked { wanted: Wanted { count: 1, lease: Lease::Default }, block: None, meta: false };
 
     /// Reads the value of an option.
     #[inline]
@@ -142,6 +147,7 @@ impl Asked {
             PopOption::Count => self.wanted.count = options.count()?,
             PopOption::Lease => self.wanted.lease = Lease::For(options.positive_duration()?),
             PopOption::Block => self.block = Some(options.duration()?),
+            PopOption::Meta => self.meta = true,
         }
         Ok(())
     }
@@ -150,7 +156,7 @@ impl Asked {
     fn request(self, ctx: Ctx) -> (Request, Option<DurationMs>) {
         // Inside a transaction or a script a client cannot block. The pop then returns what is ready.
         let block = self.block.filter(|_| !ctx.flags().deny_blocking());
-        (Request { wanted: self.wanted, head: Head::None }, block)
+        (Request { wanted: self.wanted, head: Head::None, meta: self.meta }, block)
     }
 }
 
@@ -245,7 +251,7 @@ fn deliver(
     let mut sent = 0;
     let mut buffer = IdBuffer::new();
     held.queue.deliver(now, &mut floor(), &Wanted { count, ..request.wanted }, |message| {
-        reply_delivered(ctx, &mut buffer, &message);
+        reply_delivered(ctx, &mut buffer, &message, request.meta);
         message.lateness.into_iter().for_each(gauges::count_lateness);
         if heard {
             grants.push(message.grant);
@@ -270,10 +276,11 @@ fn deliver(
     Some(write::record(ctx, name, held, now, wake, effect))
 }
 
-/// Replies with a message as its consumer receives it: id, payload, attempt, receipt.
-fn reply_delivered(ctx: Ctx, buffer: &mut IdBuffer, message: &Delivered<'_>) {
+/// Replies with a message as its consumer receives it: id, payload, attempt, receipt, and what else there is to know if it
+/// asked for that.
+fn reply_delivered(ctx: Ctx, buffer: &mut IdBuffer, message: &Delivered<'_>, meta: bool) {
     let id = buffer.id(message.grant.sequence, message.name);
-    ctx.array(4);
+    ctx.array(4 + usize::from(meta));
     ctx.bulk(buffer.text(id));
     ctx.bulk(message.payload);
     ctx.integer(message.grant.attempt.into());
@@ -282,5 +289,43 @@ fn reply_delivered(ctx: Ctx, buffer: &mut IdBuffer, message: &Delivered<'_>) {
         ctx.bulk(buffer.text(receipt));
     } else {
         ctx.null();
+    }
+    if meta {
+        reply_meta(ctx, message);
+    }
+}
+
+/// Replies with what there is to know of a message besides its payload, as a map.
+#[inline(never)]
+fn reply_meta(ctx: Ctx, message: &Delivered<'_>) {
+    let meta = message.details.read();
+    let texts = [("group", meta.group), ("checkpoint", meta.checkpoint), ("error", meta.error)];
+    let fields = 2
+        + usize::from(message.leased)
+        + usize::from(meta.priority != 0)
+        + usize::from(meta.headers.is_some())
+        + texts.iter().filter(|(_, text)| text.is_some()).count();
+    let number = |field: &str, value: i64| {
+        ctx.bulk(field.as_bytes());
+        ctx.integer(value);
+    };
+    ctx.map(fields);
+    number("created", meta.created.as_ms() as i64);
+    number("due", meta.due.as_ms() as i64);
+    if message.leased {
+        number("deadline", message.grant.deadline.as_ms() as i64);
+    }
+    if meta.priority != 0 {
+        number("priority", meta.priority.into());
+    }
+    if let Some(headers) = meta.headers {
+        ctx.bulk(b"headers");
+        reply_headers(ctx, headers);
+    }
+    for (field, text) in texts {
+        if let Some(text) = text {
+            ctx.bulk(field.as_bytes());
+            ctx.bulk(text);
+        }
     }
 }

@@ -3,4 +3,5 @@
 mod checkpoints;
 mod errors;
 mod headers;
+mod meta;
 mod surviving;
