@@ -14,6 +14,9 @@ pub const BATCH_BYTES: usize = 4 << 20;
 const REPETITIONS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(500);
 
+/// The names and values of headers.
+pub type Headers = Vec<(Vec<u8>, Vec<u8>)>;
+
 /// A message to push.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct NewMessage {
@@ -27,8 +30,7 @@ pub struct NewMessage {
     pub lease: Option<i64>,
     pub ttl: Option<i64>,
     pub group: Option<Vec<u8>>,
-    /// The names and values of the headers.
-    pub headers: Vec<(Vec<u8>, Vec<u8>)>,
+    pub headers: Headers,
 }
 
 /// What a push did.

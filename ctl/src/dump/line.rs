@@ -5,7 +5,7 @@
 //! `-base64` instead. Headers are an object of text, and those that are not UTF-8 another one of base64.
 
 use crate::reply::{self, Fields};
-use crate::transfer::NewMessage;
+use crate::transfer::{Headers, NewMessage};
 use base64::prelude::{Engine, BASE64_STANDARD};
 use dq_client::Value;
 use serde_json::{Map, Value as Json};
@@ -146,23 +146,21 @@ fn headers_of(message: &Fields) -> Vec<(&'static str, Map<String, Json>)> {
 }
 
 /// Reads what [`headers_of`] made.
-fn headers(object: &Map<String, Json>) -> Result<Vec<(Vec<u8>, Vec<u8>)>, String> {
-    let plain = |text: &str| Ok(text.as_bytes().to_vec());
-    let decoded = |text: &str| BASE64_STANDARD.decode(text).map_err(|_| "its headers-base64 are not base64".to_owned());
+fn headers(object: &Map<String, Json>) -> Result<Headers, String> {
     let mut headers = Vec::new();
-    let readers: [(&str, &dyn Fn(&str) -> Result<Vec<u8>, String>); 2] =
-        [("headers", &plain), ("headers-base64", &decoded)];
-    for (name, read) in readers {
-        match object.get(name) {
-            None => {}
-            Some(Json::Object(pairs)) => {
-                for (header, value) in pairs {
-                    let value =
-                        value.as_str().ok_or_else(|| format!("the value of its header {header} is not text"))?;
-                    headers.push((read(header)?, read(value)?));
-                }
-            }
+    for name in ["headers", "headers-base64"] {
+        let pairs = match object.get(name) {
+            None => continue,
+            Some(Json::Object(pairs)) => pairs,
             Some(_) => return Err(format!("its {name} are not an object")),
+        };
+        let read = |text: &str| match name {
+            "headers" => Ok(text.as_bytes().to_vec()),
+            _ => BASE64_STANDARD.decode(text).map_err(|_| format!("its {name} are not base64")),
+        };
+        for (header, value) in pairs {
+            let value = value.as_str().ok_or_else(|| format!("the value of its header {header} is not text"))?;
+            headers.push((read(header)?, read(value)?));
         }
     }
     Ok(headers)

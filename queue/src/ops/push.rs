@@ -87,6 +87,7 @@ impl OnDuplicate {
 
 /// The outcome of a push.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "nearly every push adds its message")]
 pub enum Pushed<'a> {
     /// The message was added; the image is what others need to know of it.
     Added {
