@@ -68,7 +68,7 @@ pub(super) enum Report {
     /// An ack with a result.
     Complete(Vec<u8>),
     Nack {
-        nack: Nack,
+        nack: Box<Nack>,
         error: Option<String>,
     },
 }
@@ -178,12 +178,13 @@ impl Pool {
         let verdict = catch_unwind(AssertUnwindSafe(|| (self.handler)(&job.payload, &context)));
         counters.ran(begun.elapsed());
         counters.running.fetch_sub(1, Ordering::Relaxed);
-        let failed = |nack: Nack, error: String| Report::Nack { nack: nack.error(error.as_str()), error: Some(error) };
+        let failed =
+            |nack: Nack, error: String| Report::Nack { nack: Box::new(nack.error(error.as_str())), error: Some(error) };
         let report = match verdict {
             Ok(Verdict::Done(result)) if result.is_empty() => Report::Ack,
             Ok(Verdict::Done(result)) => Report::Complete(result),
             Ok(Verdict::Failed(failure)) if failure.is_give_back() => {
-                Report::Nack { nack: failure.nack(), error: None }
+                Report::Nack { nack: Box::new(failure.nack()), error: None }
             }
             Ok(Verdict::Failed(failure)) => failed(failure.nack(), failure.text().to_owned()),
             Ok(Verdict::Undecodable(error)) => {
@@ -199,7 +200,7 @@ impl Pool {
     }
 
     pub fn give_back(&self, job: Job) -> Outcome {
-        self.end(job, Report::Nack { nack: Nack::give_back(), error: None })
+        self.end(job, Report::Nack { nack: Box::new(Nack::give_back()), error: None })
     }
 
     /// No longer extends the lease of the message.
