@@ -867,9 +867,8 @@ impl Model {
         name: &Name,
         receipt: Option<u64>,
         delay: Option<u64>,
-        error: Option<&[u8]>,
+        (error, checkpoint): (Option<&[u8]>, Option<&[u8]>),
         verdict: Verdict,
-        checkpoint: Option<&[u8]>,
         jitter: impl FnOnce(u64) -> u64,
     ) -> Option<(u64, NackedTo, State, Option<End>)> {
         let at = self.in_flight(name, receipt)?;

@@ -487,7 +487,7 @@ impl World {
             Some(waited) if jitter > 0 => waited.clamp((full - full * jitter / 100).saturating_sub(1), full),
             _ => full,
         };
-        let expected = self.model.nack(&name, receipt, delay, error, verdict, checkpoint, jittered);
+        let expected = self.model.nack(&name, receipt, delay, (error, checkpoint), verdict, jittered);
         let Some(nacked) = nacked else { return assert_eq!(expected, None) };
         let (sequence, to, state, end) = expected.expect("it is not in flight");
         self.expect_end(end);
