@@ -101,6 +101,15 @@ def life(results):
         [[c.title, *[number(f.get(key)) for key in columns]] for c, f in results.of("life")])
 
 
+def worker(results):
+    columns = ["life_us", "ratio", "of_three", "alone_of_three", "batch_ratio", "aof_bytes"]
+    return Table("Push + ACKPOP: CPU µs per message; × is relative to SET + GET + DEL in the same run", [
+        "dq", "push + ACKPOP", "×", "of push + pop + ack", "of the same without a pipeline", "in batches of 100, ×",
+        "AOF bytes beyond the payload"],
+        [[words, *[number(f[way].get(key)) if key != "aof_bytes" or way == "aof" else NONE for key in columns]]
+         for _, f in results.of("worker") for way, words in (("memory", "in memory"), ("aof", "with an AOF"))])
+
+
 def durable_life(results):
     columns = ["life_us", "ratio", "batch_life_us", "batch_ratio"]
     return Table("With an AOF (everysec), and with a replica: CPU µs per message; × is relative to SET + GET + DEL with "
@@ -263,7 +272,8 @@ def targets(results):
 
 
 # By the names of the markers in the documents.
-TABLES = {"contenders": central, "pushing": pushing, "life": life, "durable-life": durable_life, "memory": memory,
+TABLES = {"contenders": central, "pushing": pushing, "life": life, "worker": worker,
+          "durable-life": durable_life, "memory": memory,
           "queues": queues, "files": files, "punctuality": punctuality, "burst": burst, "growth": growth,
           "waiters": waiters, "capabilities": capabilities, "deletion": deletion, "payloads": payloads, "targets": targets}
 # With those that another bench makes and prints.

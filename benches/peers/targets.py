@@ -23,6 +23,12 @@ def evaluate(results):
     for way, words in (("aof", "an AOF"), ("replica", "a replica")):
         target(f"push + pop + ack / (SET + GET + DEL), with {words}", dq("durable-life", way, "ratio"), 1.4)
         target(f"batches of 100 / (SET + GET + DEL), with {words}", dq("durable-life", way, "batch_ratio"), 0.3)
+    for way, words, goal in (("memory", "", 1.2), ("aof", ", with an AOF", 1.15)):
+        target(f"push + ACKPOP / (SET + GET + DEL){words}", dq("worker", way, "ratio"), goal)
+    target("push + ACKPOP / push + pop + ack", dq("worker", "memory", "of_three"), 0.78)
+    target("the same without a pipeline", dq("worker", "memory", "alone_of_three"), 0.72)
+    target("push + ACKPOP in batches of 100 / (SET + GET + DEL)", dq("worker", "memory", "batch_ratio"), 0.25)
+    target("AOF of push + ACKPOP, beyond the payload", dq("worker", "aof", "aof_bytes"), 100, "bytes")
     target("delayed push / ZADD of a 12-byte member", dq("memory", "zadd_ratio"), 0.4)
     for kind in ("push", "pop"):
         sizes = list((dq("growth", "sizes") or {}).items())

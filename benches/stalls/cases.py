@@ -106,6 +106,11 @@ def in_flight(fill):
     fill.take_until(int(time.time() * 1000) + 3_600_000)
 
 
+def some_in_flight(fill):
+    fill.push_ready()
+    fill.send([encode("DQ.POP", "q", "COUNT", min(MANY, fill.count // 2), "LEASE", 3_600_000)])
+
+
 def done_ends(fill):
     """Completed in batches, so that all are kept until one instant or some ms around it."""
     fill.push_ready()
@@ -129,6 +134,11 @@ def cancel_next(fill):
 
 def ack_many(fill):
     return [("DQ.ACK", "q", *ids_of(fill, "inflight"))]
+
+
+def ack_and_pop_many(fill):
+    ids = ids_of(fill, "inflight")
+    return [("DQ.ACKPOP", "q", len(ids), *ids, "COUNT", MANY)]
 
 
 def ids_of(fill, state):
@@ -159,6 +169,7 @@ CASES = [
     Case("due-peek", "due at once, PEEK", due_at_once, words("DQ.PEEK", "q")),
     Case("leases", "leases end", leases_end),
     Case("leases-pop", "leases end, POP", leases_end, words("DQ.POP", "q")),
+    Case("leases-ackpop", "leases end, ACKPOP", leases_end, words("DQ.ACKPOP", "q", 1, "nobody")),
     Case("leases-peek", "leases end, PEEK", leases_end, words("DQ.PEEK", "q")),
     Case("leases-info", "leases end, INFO", leases_end, words("DQ.INFO", "q")),
     Case("leases-len", "leases end, LEN", leases_end, words("DQ.LEN", "q", "ready")),
@@ -190,4 +201,6 @@ CASES = [
     Case("promote-many", f"PROMOTE COUNT {MANY:,}", delayed, words("DQ.PROMOTE", "q", "COUNT", MANY), many),
     Case("replace", f"MPUSH REPLACE of {MANY:,}", named, replace_many, many),
     Case("ack", f"ACK of {MANY:,}", in_flight, ack_many, many),
+    Case("ackpop", f"ACKPOP of {MANY:,}, COUNT {MANY:,}", some_in_flight, ack_and_pop_many,
+         lambda count: min(2 * MANY, count)),
 ]
