@@ -45,26 +45,23 @@ class Worker(Workload):
     @staticmethod
     def live(one, count, depth, batch=1):
         """Pushes all; then a worker with `depth` deliveries in hand acks each and takes the next. CPU us a message."""
-        with one.server.cost(count) as push:
-            one.push(messages.due_now(count), batch, depth)
-        bodies, total = [], push.us
         words = ("COUNT", batch) if batch > 1 else ()
         pop = encode("DQ.POP", one.queue, *words)
-        held = []
-        while len(bodies) < count or held:
-            requests = [encode("DQ.ACKPOP", one.queue, len(some), *some, *words) for some in held] or [pop] * depth
-            with one.server.cost(count) as cost:
+        bodies, held = [], []
+        with one.server.cost(count) as cost:
+            one.push(messages.due_now(count), batch, depth)
+            while len(bodies) < count or held:
+                requests = [encode("DQ.ACKPOP", one.queue, len(some), *some, *words) for some in held] or [pop] * depth
                 replies = one.connection.pipeline(requests, depth)
-            total += cost.us
-            if held:
-                if [reply[0] for reply in replies] != [len(some) for some in held]:
-                    raise messages.CheckFailed("an ack did not count")
-                replies = [reply[1] for reply in replies]
-            bodies.extend(message[1] for reply in replies if reply for message in reply)
-            held = [[message[3] for message in reply] for reply in replies if reply]
+                if held:
+                    if [reply[0] for reply in replies] != [len(some) for some in held]:
+                        raise messages.CheckFailed("an ack did not count")
+                    replies = [reply[1] for reply in replies]
+                bodies.extend(message[1] for reply in replies if reply for message in reply)
+                held = [[message[3] for message in reply] for reply in replies if reply]
         messages.check_each_once(bodies, count)
         one.check_empty()
-        return total
+        return cost.us
 
     @staticmethod
     def live_in_three(one, count):
