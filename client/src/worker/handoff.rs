@@ -57,15 +57,15 @@ impl Handoff {
     }
 
     /// Passes an ack on, whose permit the caller releases. Returns an outcome that is no ack, or for which no pop waits.
-    fn pass(&self, outcome: Outcome) -> Result<(), Outcome> {
+    fn pass(&self, outcome: Outcome) -> Option<Outcome> {
         let mut state = lock(&self.0);
         let is_first_ack = matches!(outcome.report, Report::Ack) && outcome.has_permit && !outcome.repeated;
         if !state.waits || state.acks.len() >= ACKS || !is_first_ack {
-            return Err(outcome);
+            return Some(outcome);
         }
         state.since.get_or_insert_with(Instant::now);
         state.acks.push(Outcome { has_permit: false, ..outcome });
-        Ok(())
+        None
     }
 
     /// When its acks have waited for long enough.
@@ -81,13 +81,10 @@ impl Pool {
         let Some(source) = self.source(number).filter(|_| self.sources.len() == 1) else {
             return self.settle_all(vec![outcome]);
         };
-        match source.handoff.pass(outcome) {
-            Ok(()) => {
-                if !self.permits.release_to(number) {
-                    self.settle_all(source.handoff.take_back());
-                }
-            }
-            Err(outcome) => self.settle_all(vec![outcome]),
+        if let Some(outcome) = source.handoff.pass(outcome) {
+            self.settle_all(vec![outcome]);
+        } else if !self.permits.release_to(number) {
+            self.settle_all(source.handoff.take_back());
         }
     }
 
@@ -97,10 +94,7 @@ impl Pool {
         if self.sources.len() == 1 {
             return outcomes;
         }
-        let pass = |outcome: Outcome| match self.source(outcome.source) {
-            Some(source) => source.handoff.pass(outcome).err(),
-            None => None,
-        };
+        let pass = |outcome: Outcome| self.source(outcome.source)?.handoff.pass(outcome);
         outcomes.into_iter().filter_map(pass).collect()
     }
 
