@@ -621,6 +621,17 @@ fn forge(queue: &mut Queue, forged: &Forged) {
     apply(queue, &encoded(effect));
 }
 
+/// The messages in the order in which single pops deliver them, each with the instant of its pop.
+fn drained(queue: &mut Queue) -> Vec<(u64, u64)> {
+    let (mut floor, mut drained) = (Floor::default(), Vec::new());
+    for now in [NOW + 40, NOW + 5_000, UnixMs::MAX_AT, UnixMs::MAX.as_ms()] {
+        while let Some(sequence) = pop(queue, now, &mut floor, 1, Lease::NoAck).pop() {
+            drained.push((now, sequence));
+        }
+    }
+    drained
+}
+
 proptest! {
     #![proptest_config(crate::config(crate::histories() / 4))]
 
@@ -654,6 +665,14 @@ proptest! {
         let mut queue = lively();
         forgeries.iter().for_each(|forged| forge(&mut queue, forged));
         survive(queue);
+    }
+
+    #[test]
+    fn a_copy_delivers_in_the_same_order_after_forged_effects(forgeries in prop::collection::vec(forged(), 1..12)) {
+        let mut queue = lively();
+        forgeries.iter().for_each(|forged| forge(&mut queue, forged));
+        let mut copy = queue.duplicate().unwrap();
+        prop_assert_eq!(drained(&mut queue), drained(&mut copy));
     }
 }
 
