@@ -34,8 +34,8 @@ impl<T> Delivery<T> {
         &self.bytes
     }
 
-    pub(crate) fn into_parts(self) -> (Id, u32, Option<Receipt>, Vec<u8>) {
-        (self.id, self.attempt, self.receipt, self.bytes)
+    pub(crate) fn into_parts(self) -> (Id, u32, Option<Receipt>, Vec<u8>, Option<Meta>) {
+        (self.id, self.attempt, self.receipt, self.bytes, self.meta)
     }
 
     /// The receipt, or the id if there is none.
@@ -249,13 +249,14 @@ pub(crate) fn after_acks<R: AsRef<[u8]>>(
     receipts: impl ExactSizeIterator<Item = R>,
     count: u32,
     lease: Duration,
+    meta: bool,
 ) -> redis::Cmd {
-    ack_and_pop(key, receipts, &PopOptions { count, lease: Some(lease), ..PopOptions::default() })
+    ack_and_pop(key, receipts, &PopOptions { count, lease: Some(lease), meta, ..PopOptions::default() })
 }
 
 /// The pop of a worker.
-pub(crate) fn command(key: &[u8], count: u32, lease: Duration, block: Duration) -> redis::Cmd {
+pub(crate) fn command(key: &[u8], count: u32, lease: Duration, block: Duration, meta: bool) -> redis::Cmd {
     let mut command = Command::new("DQ.POP", key);
-    PopOptions { count, lease: Some(lease), block, no_ack: false, meta: false }.write(&mut command);
+    PopOptions { count, lease: Some(lease), block, no_ack: false, meta }.write(&mut command);
     command.0
 }

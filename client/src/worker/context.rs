@@ -1,10 +1,11 @@
 //! The context of a handler, and its failures.
 
 use super::stop::Stop;
-use crate::queue::{Id, Nack, Receipt};
+use crate::connect::lock;
+use crate::queue::{Id, Meta, Nack, Receipt};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// A lease counts as lost before its end by a tenth of it, at most by this time, so that the handler has time to stop.
@@ -16,6 +17,7 @@ pub struct Context {
     pub(super) queue: Arc<str>,
     pub(super) id: Id,
     pub(super) attempt: u32,
+    pub(super) meta: Option<Meta>,
     pub(super) receipt: Receipt,
     pub(super) lease: Arc<Lease>,
     pub(super) stop: Arc<Stop>,
@@ -38,6 +40,20 @@ impl Context {
     #[must_use]
     pub fn attempt(&self) -> u32 {
         self.attempt
+    }
+
+    /// The headers of the message, what was stored of earlier work on it, and more, if the pool asks for it:
+    /// [`Pool::meta`](crate::Pool::meta).
+    #[must_use]
+    pub fn meta(&self) -> Option<&Meta> {
+        self.meta.as_ref()
+    }
+
+    /// Stores how far the work has come, for the case that it does not end: whoever gets the message next finds these bytes,
+    /// up to 65536, in [`Meta::checkpoint`](crate::Meta::checkpoint). The last ones count. They are sent with the next
+    /// extension of the lease, at the latest after a quarter of it, or with the failure of the handler.
+    pub fn checkpoint(&self, bytes: impl AsRef<[u8]>) {
+        self.lease.set_checkpoint(bytes.as_ref().to_vec());
     }
 
     /// Names this delivery.
@@ -80,6 +96,8 @@ pub(super) struct Lease {
     lost_at: AtomicU64,
     extend_at: AtomicU64,
     lost: AtomicBool,
+    /// What the handler has stored of its work, until it is sent.
+    checkpoint: Mutex<Option<Vec<u8>>>,
 }
 
 impl Lease {
@@ -91,6 +109,7 @@ impl Lease {
             lost_at: AtomicU64::new(0),
             extend_at: AtomicU64::new(0),
             lost: AtomicBool::new(false),
+            checkpoint: Mutex::default(),
         };
         lease.restart(begun, time);
         lease
@@ -109,6 +128,24 @@ impl Lease {
 
     pub fn try_again_at(&self, time: Instant) {
         self.extend_at.store(self.ms(time), Ordering::Relaxed);
+    }
+
+    fn set_checkpoint(&self, bytes: Vec<u8>) {
+        *lock(&self.checkpoint) = Some(bytes);
+        self.try_again_at(Instant::now());
+    }
+
+    /// The checkpoint that is to be sent.
+    pub fn take_checkpoint(&self) -> Option<Vec<u8>> {
+        lock(&self.checkpoint).take()
+    }
+
+    /// A checkpoint did not arrive, and is to be sent again unless there is a newer one.
+    pub fn keep_checkpoint(&self, bytes: Option<Vec<u8>>) {
+        let mut checkpoint = lock(&self.checkpoint);
+        if checkpoint.is_none() {
+            *checkpoint = bytes;
+        }
     }
 
     pub fn lose(&self) {

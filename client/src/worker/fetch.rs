@@ -82,7 +82,7 @@ impl Fetcher<'_> {
             // It does not block, so that an ack which fails is sent again at once.
             let lease = self.pool.lease();
             let receipts = acks.iter().map(|ack| ack.receipt.as_ref());
-            let command = pop::after_acks(&self.source.key, receipts, count(grant), lease);
+            let command = pop::after_acks(&self.source.key, receipts, count(grant), lease, self.pool.meta);
             let reply = self.exchange(&command, Duration::ZERO);
             match self.acked(acks, reply) {
                 Ok(messages) if messages.is_empty() => {}
@@ -131,7 +131,7 @@ impl Fetcher<'_> {
         if let (true, Some(link)) = (grant.block, &self.link) {
             *lock(&self.source.blocked) = Some((link.address().clone(), link.id()));
         }
-        let reply = self.exchange(&pop::command(&self.source.key, count(grant), lease, block), block);
+        let reply = self.exchange(&pop::command(&self.source.key, count(grant), lease, block, pool.meta), block);
         *lock(&self.source.blocked) = None;
         Ok((reply.map_or(Ok(Vec::new()), |reply| deliveries(reply?))?, lease))
     }
@@ -207,12 +207,13 @@ fn count(grant: Grant) -> u32 {
 
 fn job(message: Delivery<Raw>, source: usize, now: Instant, lease: Duration) -> Option<Job> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
-    let (id, attempt, receipt, payload) = message.into_parts();
+    let (id, attempt, receipt, payload, meta) = message.into_parts();
     Some(Job {
         number: NEXT.fetch_add(1, Ordering::Relaxed),
         id,
         payload,
         attempt,
+        meta,
         lease: Arc::new(Lease::new(source, receipt?, now, lease)),
     })
 }

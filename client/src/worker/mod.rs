@@ -61,12 +61,13 @@ pub struct Pool {
     concurrency: usize,
     queues: Vec<(Vec<u8>, u32)>,
     lease: Duration,
+    meta: bool,
 }
 
 impl Pool {
     /// Handles up to `concurrency` messages at a time, at least one.
     pub fn new(concurrency: usize) -> Pool {
-        Pool { concurrency: concurrency.max(1), queues: Vec::new(), lease: LEASE }
+        Pool { concurrency: concurrency.max(1), queues: Vec::new(), lease: LEASE, meta: false }
     }
 
     /// Serves this queue, with weight 1.
@@ -84,6 +85,12 @@ impl Pool {
     /// turn, every tenth of a second; with as many, messages are delivered as soon as they are due.
     pub fn partitions<T>(mut self, partitions: &Partitions<T>) -> Pool {
         self.queues.extend(partitions.queues().iter().map(|queue| (queue.key().to_vec(), 1)));
+        self
+    }
+
+    /// Tells handlers more of each message: [`Context::meta`] has its headers, what was stored of earlier work, and more.
+    pub fn meta(mut self) -> Pool {
+        self.meta = true;
         self
     }
 
@@ -252,6 +259,7 @@ impl Worker {
                 observer: Arc::clone(&self.observer),
                 permits: Permits::new(spec.concurrency, &weights),
                 block: BLOCK,
+                meta: spec.meta,
                 stop: Arc::clone(&running.stop),
             };
             let pool = Arc::new(pool::Pool::new(parts, spec.lease));

@@ -9,7 +9,7 @@ use super::permits::Permits;
 use super::stop::Stop;
 use crate::connect::{lock, Address, Client};
 use crate::queue::command::millis;
-use crate::queue::{Id, Nack, Receipt};
+use crate::queue::{Id, Meta, Nack, Receipt};
 use crate::Error;
 use std::collections::HashMap;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -47,6 +47,7 @@ pub(super) struct Job {
     pub id: Id,
     pub payload: Vec<u8>,
     pub attempt: u32,
+    pub meta: Option<Meta>,
     pub lease: Arc<Lease>,
 }
 
@@ -80,6 +81,8 @@ pub(super) struct Pool {
     pub observer: Arc<Observer>,
     lease_ms: AtomicU64,
     pub block: Duration,
+    /// Whether handlers are told more of each message.
+    pub meta: bool,
     pub permits: Permits,
     pub jobs: Inbox<Job>,
     pub outcomes: Inbox<Outcome>,
@@ -100,12 +103,13 @@ pub(super) struct Parts {
     pub observer: Arc<Observer>,
     pub permits: Permits,
     pub block: Duration,
+    pub meta: bool,
     pub stop: Arc<Stop>,
 }
 
 impl Pool {
     pub fn new(parts: Parts, lease: Duration) -> Pool {
-        let Parts { client, sources, handler, observer, permits, block, stop } = parts;
+        let Parts { client, sources, handler, observer, permits, block, meta, stop } = parts;
         let pool = Pool {
             client,
             sources,
@@ -113,6 +117,7 @@ impl Pool {
             observer,
             lease_ms: AtomicU64::new(0),
             block,
+            meta,
             permits,
             jobs: Inbox::new(),
             outcomes: Inbox::new(),
@@ -168,6 +173,7 @@ impl Pool {
             queue: Arc::clone(&source.name),
             id: job.id.clone(),
             attempt: job.attempt,
+            meta: job.meta.clone(),
             receipt: job.lease.receipt.clone(),
             lease: Arc::clone(&job.lease),
             stop: Arc::clone(&self.stop),
@@ -204,8 +210,13 @@ impl Pool {
     }
 
     /// No longer extends the lease of the message.
-    fn end(&self, job: Job, report: Report) -> Outcome {
+    fn end(&self, job: Job, mut report: Report) -> Outcome {
         lock(&self.leases).remove(&job.number);
+        if let Report::Nack { nack, .. } = &mut report {
+            if let Some(bytes) = job.lease.take_checkpoint() {
+                **nack = std::mem::take(&mut **nack).checkpoint(bytes);
+            }
+        }
         Outcome {
             source: job.lease.source,
             id: job.id,

@@ -40,8 +40,13 @@ struct Settler<'a> {
 
 /// What each command of a batch was for.
 enum Sent {
-    /// When it was sent, and for how long.
-    Extend(Arc<Lease>, Instant, Duration),
+    Extend {
+        lease: Arc<Lease>,
+        /// When it was sent, and for how long.
+        at: Instant,
+        time: Duration,
+        checkpoint: Option<Vec<u8>>,
+    },
     Acks(Vec<Outcome>),
     Complete(Outcome),
     Nack(Outcome),
@@ -97,9 +102,10 @@ impl Settler<'_> {
         let (mut commands, mut sent) = (Vec::new(), Vec::new());
         let (now, time) = (Instant::now(), self.pool.lease());
         for lease in due {
-            if let Some(command) = self.extend(&lease, time) {
+            let checkpoint = lease.take_checkpoint();
+            if let Some(command) = self.extend(&lease, time, checkpoint.as_deref()) {
                 commands.push(command);
-                sent.push(Sent::Extend(lease, now, time));
+                sent.push(Sent::Extend { lease, at: now, time, checkpoint });
             }
         }
         // Two lists for each queue: a repeated ack may find its message gone because the first one was executed.
@@ -139,7 +145,12 @@ impl Settler<'_> {
         for (sent, reply) in sent.into_iter().zip(replies) {
             all_arrived &= !reply.as_ref().is_err_and(Error::is_transient);
             match sent {
-                Sent::Extend(lease, at, time) => self.extended(&lease, (at, time), reply),
+                Sent::Extend { lease, at, time, checkpoint } => {
+                    if reply.is_err() {
+                        lease.keep_checkpoint(checkpoint);
+                    }
+                    self.extended(&lease, (at, time), reply);
+                }
                 Sent::Acks(outcomes) => self.acked(outcomes, reply),
                 Sent::Complete(outcome) => self.completed(outcome, reply),
                 Sent::Nack(outcome) => self.nacked(outcome, reply),
@@ -153,10 +164,11 @@ impl Settler<'_> {
         }
     }
 
-    fn extend(&self, lease: &Lease, time: Duration) -> Option<Cmd> {
+    fn extend(&self, lease: &Lease, time: Duration, checkpoint: Option<&[u8]>) -> Option<Cmd> {
         let mut command = Command::new("DQ.EXTEND", &self.pool.source(lease.source)?.key);
         command.word(lease.receipt.as_ref());
         command.option("LEASE", millis(time));
+        command.maybe("CHECKPOINT", checkpoint);
         Some(command.0)
     }
 

@@ -1,7 +1,7 @@
 //! What travels with a message besides its payload.
 
-use crate::support::Server;
-use dq_client::{Client, Headers, Nack, Queue, Settings};
+use crate::support::{eventually, Server};
+use dq_client::{Client, Failure, Headers, Nack, Pool, Queue, Settings, Worker};
 use std::time::Duration;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -83,4 +83,49 @@ fn a_pop_tells_more_of_a_message_if_asked() {
         let meta = popped[0].meta.as_ref().unwrap();
         assert_eq!((meta.deadline, meta.priority, meta.headers.is_empty()), (None, 0, true));
     }
+}
+
+#[test]
+fn a_worker_goes_on_where_the_last_attempt_has_stopped() {
+    let server = Server::start();
+    let client = server.client();
+    let queue: Queue<u8> = client.queue("q");
+    queue.push(&9).id("m").header("trace", "1f").send().unwrap();
+    let worker =
+        Worker::new(client.clone()).on_event(|_| ()).pool(Pool::new(1).queue("q").meta(), |rows: u8, context| {
+            let meta = context.meta().unwrap();
+            assert_eq!(meta.headers.text("trace"), Some("1f"));
+            let done = meta.checkpoint.as_ref().map_or(0, |bytes| bytes[0]);
+            if done < rows {
+                context.checkpoint([done + 3]);
+                return Err(Failure::retry_after(Duration::ZERO, format!("stopped at {}", done + 3)));
+            }
+            Ok(())
+        });
+    let running = worker.start().unwrap();
+    eventually("all is done", || queue.info().unwrap().unwrap().totals.acked == 1);
+    running.stop();
+    assert_eq!(running.join().abandoned, 0);
+    assert_eq!(queue.info().unwrap().unwrap().totals.nacked, 3);
+}
+
+#[test]
+fn a_checkpoint_of_a_running_handler_is_sent_with_its_lease() {
+    let server = Server::start();
+    let client = server.client();
+    let queue: Queue<u8> = client.queue("q");
+    queue.push(&1).id("m").send().unwrap();
+    let pool = Pool::new(1).queue("q").lease(Duration::from_millis(400));
+    let worker = Worker::new(client.clone()).pool(pool, |_: u8, context: &dq_client::Context| {
+        context.checkpoint("half");
+        while !context.stopping() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok::<(), Failure>(())
+    });
+    let running = worker.start().unwrap();
+    let stored = || queue.get("m").unwrap().unwrap().checkpoint;
+    eventually("it is stored", || stored().as_deref() == Some(b"half"));
+    running.stop();
+    assert_eq!(running.join().abandoned, 0);
 }
