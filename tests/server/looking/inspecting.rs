@@ -69,13 +69,13 @@ fn a_message_shows_what_applies_in_its_state() {
     in_both_protocols(|c| {
         every_state(c, "q");
         expect_fields(c, "later", "delayed", &[]);
-        expect_fields(c, "retried", "delayed", &["error"]);
+        expect_fields(c, "retried", "delayed", &["error", "errors"]);
         expect_fields(c, "replaced", "ready", &[]);
         expect_fields(c, "lapsed", "ready", &[]);
         expect_fields(c, "held", "inflight", &["deadline", "receipt"]);
         expect_fields(c, "spent", "dead", &["died", "reason"]);
         expect_fields(c, "expired", "dead", &["died", "reason"]);
-        expect_fields(c, "rejected", "dead", &["died", "error", "reason"]);
+        expect_fields(c, "rejected", "dead", &["died", "error", "errors", "reason"]);
     });
 }
 
