@@ -112,9 +112,11 @@ impl Queue {
                     self.give_back(at, &record, &how, now);
                 }
             }
-            Effect::Extend { sequence, deadline, checkpoint } => {
-                if let Some((at, record)) = self.refreshed(*sequence, now) {
-                    self.move_deadline(at, &record, *deadline, *checkpoint, now);
+            Effect::Extend { those, checkpoint } => {
+                for (sequence, deadline) in those {
+                    if let Some((at, record)) = self.refreshed(*sequence, now) {
+                        self.move_deadline(at, &record, *deadline, *checkpoint, now);
+                    }
                 }
             }
             Effect::Cancel(sequences, forgotten) => {

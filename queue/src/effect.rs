@@ -183,13 +183,11 @@ pub enum Effect<'a> {
         /// The checkpoint that is stored with it, in place of the one that it has; an empty one removes that.
         checkpoint: Option<&'a [u8]>,
     },
-    /// The lease of this message ends at this instant from now on.
+    /// Leases end at other instants from now on.
     Extend {
-        /// The message.
-        sequence: Sequence,
-        /// When its lease ends.
-        deadline: UnixMs,
-        /// The checkpoint that is stored with it, as for a nack.
+        /// The messages, and when the lease of each ends.
+        those: Vec<(Sequence, UnixMs)>,
+        /// The checkpoint that is stored with them, as for a nack.
         checkpoint: Option<&'a [u8]>,
     },
     /// These messages were cancelled, and these ids forgotten whose messages were gone.

@@ -149,6 +149,10 @@ settings! {
     dedupe: DurationMs = DurationMs::ZERO, [
         dedupe 14 "dedupe", Given::Option(c"DEDUPE", c"window-ms"), Unit::Ms, 0..=MAX_DEDUPE as i64;
     ]
+    /// The longest time from the beginning of a delivery to the end of its lease. Zero is no limit.
+    maxlease: DurationMs = DurationMs::ZERO, [
+        maxlease 19 "maxlease", Given::Option(c"MAXLEASE", c"max-lease-ms"), Unit::Ms, 0..=DURATION;
+    ]
 }
 
 /// The longest duration, in milliseconds.
@@ -334,6 +338,16 @@ impl Settings {
     /// Whether every dead message is kept until a client removes it.
     pub const fn keep_all_dead(&self) -> bool {
         self.deadlen.is_none() && self.deadttl.is_zero()
+    }
+
+    /// The longest time for which a delivery may last.
+    #[inline]
+    pub const fn longest_lease(&self) -> DurationMs {
+        if self.maxlease.is_zero() {
+            DurationMs::MAX
+        } else {
+            self.maxlease
+        }
     }
 
     /// Returns which settings contradict each other, or `None` if none do.

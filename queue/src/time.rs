@@ -53,6 +53,11 @@ impl UnixMs {
         Self::new(self.as_ms().saturating_add(duration.0))
     }
 
+    /// The instant a millisecond earlier. Saturates at [`UnixMs::EPOCH`].
+    pub const fn before(self) -> Self {
+        Self::new(self.as_ms().saturating_sub(1))
+    }
+
     /// The time from `earlier` to this instant; zero if `earlier` is later.
     pub const fn since(self, earlier: UnixMs) -> DurationMs {
         DurationMs(self.as_ms().saturating_sub(earlier.as_ms()))

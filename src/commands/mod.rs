@@ -22,6 +22,7 @@ mod get;
 mod groups;
 mod info;
 mod len;
+mod mextend;
 mod mpop;
 mod mpush;
 mod nack;
@@ -83,6 +84,7 @@ commands! {
     complete::Complete (parse),
     nack::Nack (parse),
     extend::Extend,
+    mextend::MExtend (parse),
     // Change or remove messages.
     cancel::Cancel,
     reschedule::Reschedule (parse),

@@ -177,6 +177,28 @@ impl<T> Queue<T> {
         reply::optional(value, |value| reply::count(&value).map(time_of))
     }
 
+    /// Restarts the leases of several deliveries from now, as [`Queue::extend`] does. Returns the new end of each, in
+    /// their order; `None` for those whose lease was lost.
+    ///
+    /// # Errors
+    /// Those of every command.
+    pub fn extend_all<R: AsRef<[u8]>>(
+        &self,
+        deliveries: impl IntoIterator<Item = R>,
+        lease: Option<Duration>,
+    ) -> Result<Vec<Option<SystemTime>>, Error> {
+        let deliveries: Vec<R> = deliveries.into_iter().collect();
+        if deliveries.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut command = self.command("DQ.MEXTEND");
+        command.word(deliveries.len());
+        deliveries.iter().for_each(|delivery| command.word(delivery.as_ref()));
+        command.maybe("LEASE", lease.map(millis));
+        let ends = reply::list(self.harmless(&command)?)?;
+        ends.into_iter().map(|end| reply::optional(end, |end| reply::count(&end).map(time_of))).collect()
+    }
+
     /// Removes a message in any state, and forgets its id. False: the queue does not know it.
     ///
     /// # Errors

@@ -20,6 +20,8 @@ use std::time::Duration;
 pub struct Settings {
     /// How long a delivery may take before the message is delivered again.
     pub lease: Option<Duration>,
+    /// The longest time from the beginning of a delivery to the end of its lease; zero: no limit.
+    pub max_lease: Option<Duration>,
     /// The most redeliveries before a message becomes dead; -1: no limit.
     pub retries: Option<i32>,
     /// How long a message waits after a nack: the first wait, which doubles each time, and the longest.
@@ -69,6 +71,7 @@ pub enum GroupOrder {
 impl Settings {
     pub(super) fn write(&self, command: &mut Command) {
         command.maybe("LEASE", self.lease.map(millis));
+        command.maybe("MAXLEASE", self.max_lease.map(millis));
         command.maybe("RETRIES", self.retries);
         if let Some((base, max)) = self.backoff {
             command.option("BACKOFF", millis(base));
@@ -102,6 +105,7 @@ impl Settings {
         let small = |name: &str| fields.count(name).map(|number| u32::try_from(number).unwrap_or(u32::MAX));
         Ok(Settings {
             lease: Some(time("lease")?),
+            max_lease: Some(time("maxlease")?),
             retries: Some(i32::try_from(fields.int("retries")?).unwrap_or(i32::MAX)),
             backoff: Some((time("backoff-base")?, time("backoff-max")?)),
             jitter: Some(u8::try_from(fields.count("backoff-jitter")?).unwrap_or(u8::MAX)),

@@ -125,6 +125,9 @@ fn a_message_can_be_moved_cancelled_and_revived() {
         let delivery = mails.pop().one().unwrap().unwrap();
         assert!(mails.extend(&delivery, Some(HOUR)).unwrap().expect("a lease") > SystemTime::now());
         assert!(mails.extend(&delivery, None).unwrap().is_some());
+        let ends = mails.extend_all([delivery.as_ref(), b"none"], Some(HOUR)).unwrap();
+        assert!(ends[0].expect("a lease") > SystemTime::now() && ends[1..] == [None]);
+        assert_eq!(mails.extend_all::<&str>([], None).unwrap(), []);
         let nacked = mails.nack(&delivery, &Nack::retry().after(HOUR).error("no answer")).unwrap();
         assert_eq!(nacked, Some(State::Delayed));
         assert_eq!(mails.get("a").unwrap().unwrap().error.as_deref(), Some("no answer"));
@@ -153,6 +156,7 @@ fn settings_counts_and_statistics_are_read_back() {
         assert!(mails.info().unwrap().is_none() && mails.stats().unwrap().is_none());
         assert!(matches!(mails.pause(None), Err(Error::NoQueue(_))));
         let settings = Settings {
+            max_lease: Some(HOUR),
             lease: Some(HOUR),
             retries: Some(-1),
             backoff: Some((SECOND, HOUR)),

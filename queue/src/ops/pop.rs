@@ -222,6 +222,7 @@ impl Queue {
         let mut receipt = Receipt::next(last, now);
         let mut begun = 0;
         let mut round = Round::begin(self, now, pop.count);
+        let longest = self.settings.longest_lease();
         for _ in 0..pop.count {
             let Some((at, record)) = self.view.take_next(&mut self.messages, now) else { break };
             let lease = match pop.lease {
@@ -232,7 +233,7 @@ impl Queue {
             let grant = Grant {
                 sequence: record.sequence,
                 attempt: record.attempts.saturating_add(1),
-                deadline: now.after(lease.unwrap_or(DurationMs::ZERO)),
+                deadline: now.after(lease.unwrap_or(DurationMs::ZERO).min(longest)),
                 // If the receipts are exhausted, which only a forged snapshot can bring about, the last is repeated.
                 receipt: receipt.unwrap_or(Receipt(u64::MAX)),
             };

@@ -72,7 +72,7 @@ effects! {
     1 b'a' Ack(those);
     1 b'v' Complete {sequence, until, result};
     1 b'n' Nack {sequence, fate, attempts, error; 1 checkpoint};
-    1 b'e' Extend {sequence, deadline; 1 checkpoint};
+    1 b'e' Extend {those; 1 checkpoint};
     1 b'k' Cancel(those, known);
     1 b's' Reschedule {sequence, due, priority};
     1 b'f' Promote(due, those);

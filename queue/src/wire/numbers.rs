@@ -181,6 +181,30 @@ impl Decode<'_> for Vec<Sequence> {
     }
 }
 
+/// For each message its sequence, as a distance from that of the one before, and the instant.
+impl Encode for Vec<(Sequence, UnixMs)> {
+    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+        let mut last = ticks(to.now);
+        let both = |(sequence, at): &(Sequence, UnixMs)| {
+            [distance(sequence.0, std::mem::replace(&mut last, sequence.0)), time_distance(*at, to.now)]
+        };
+        let numbers: Vec<i64> = self.iter().flat_map(both).collect();
+        to.numbers(&numbers)
+    }
+}
+
+impl Decode<'_> for Vec<(Sequence, UnixMs)> {
+    fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
+        let (now, mut last) = (from.now, ticks(from.now));
+        let both = |pair: &[i64]| {
+            let [sequence, at] = *pair else { return Err(Refused::Malformed) };
+            last = at_distance(sequence, last);
+            Ok((Sequence(last), time_at(at, now)?))
+        };
+        from.numbers()?.chunks(2).map(both).collect()
+    }
+}
+
 /// For each span two numbers: its first sequence, as a distance from the end of the span before, and its last sequence,
 /// as a distance from the first.
 impl Encode for Spans {

@@ -131,7 +131,10 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
             error: None,
             checkpoint: None,
         }),
-        encoded(Effect::Extend { sequence: sequences[4], deadline: at(NOW + 77), checkpoint: Some(b"80 %") }),
+        encoded(Effect::Extend {
+            those: vec![(sequences[4], at(NOW + 77)), (sequences[5], at(NOW))],
+            checkpoint: Some(b"80 %"),
+        }),
         encoded(Effect::Trim(Spans::up_to(sequences[3]))),
         encoded(Effect::Cancel(sequences.clone(), vec![b"gone"])),
         encoded(Effect::Reschedule { sequence: sequences[5], due: Some(at(NOW + 5)), priority: Some(-3) }),
@@ -547,8 +550,7 @@ fn forge(queue: &mut Queue, forged: &Forged) {
             }
         }
         Forged::Extend(of, deadline) => Effect::Extend {
-            sequence: of.sequence(queue),
-            deadline: at(*deadline),
+            those: vec![(of.sequence(queue), at(*deadline))],
             checkpoint: (deadline % 3 == 0).then_some(&PAYLOAD[..(deadline % 2) as usize]),
         },
         Forged::Trim(of) => Effect::Trim(spans(of)),

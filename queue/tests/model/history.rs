@@ -55,7 +55,7 @@ pub enum Act {
         count: usize,
     },
     Extend {
-        aim: Aim,
+        aims: Vec<Aim>,
         lease: Option<u64>,
         checkpoint: Option<usize>,
     },
@@ -444,8 +444,8 @@ fn act(copies: usize) -> impl Strategy<Value = Act> {
             checkpoint(),
         )
             .prop_map(|(aim, delay, error, verdict, checkpoint)| Act::Nack { aim, delay, error, verdict, checkpoint }),
-        6 => (aim(), prop::option::of(span()), checkpoint())
-            .prop_map(|(aim, lease, checkpoint)| Act::Extend { aim, lease, checkpoint }),
+        6 => (prop::collection::vec(aim(), 1..=acks.min(4)), prop::option::of(span()), checkpoint())
+            .prop_map(|(aims, lease, checkpoint)| Act::Extend { aims, lease, checkpoint }),
         3 => prop::option::of(0..targets().len()).prop_map(Act::ForwardTo),
         8 => (0usize..5, 0usize..5).prop_map(|(count, taken)| Act::Forward { count, taken }),
         8 => budget().prop_map(|budget| Act::Advance { budget }),
@@ -478,7 +478,7 @@ fn settings() -> impl Strategy<Value = Settings> {
         prop::sample::select(vec![1u64, 1, 0, 2, 64]),
     );
     (
-        prop::sample::select(vec![1u64, 5, 50, 1_000]),
+        (prop::sample::select(vec![1u64, 5, 50, 1_000]), prop::sample::select(vec![0u64, 0, 0, 20, 300])),
         -1i32..3,
         (backoff, jitter),
         prop::sample::select(vec![0u64, 0, 0, 20, 500]),
@@ -489,7 +489,7 @@ fn settings() -> impl Strategy<Value = Settings> {
     )
         .prop_map(
             |(
-                lease,
+                (lease, maxlease),
                 retries,
                 ((base, max), jitter),
                 ttl,
@@ -500,6 +500,7 @@ fn settings() -> impl Strategy<Value = Settings> {
             )| {
                 Settings {
                     lease: DurationMs::new(lease),
+                    maxlease: DurationMs::new(maxlease),
                     retries: Retries::new(retries).unwrap(),
                     backoff: Backoff {
                         base: DurationMs::new(base),

@@ -771,6 +771,8 @@ impl Model {
             let message = &mut self.messages[at];
             message.chain = None;
             let lease = lease.or(message.lease).unwrap_or(self.settings.lease.as_ms());
+            let lease =
+                if self.settings.maxlease.is_zero() { lease } else { lease.min(self.settings.maxlease.as_ms()) };
             message.attempts += 1;
             if let Some(recurs) = &mut message.recurs {
                 recurs.last = Some(self.now);
@@ -952,16 +954,19 @@ impl Model {
         lease: Option<u64>,
         checkpoint: Option<&[u8]>,
     ) -> Option<(u64, u64)> {
-        let at = self.in_flight(name, receipt)?;
-        let message = &mut self.messages[at];
+        let at = self.in_flight(name, receipt).filter(|at| self.messages[*at].next_event() > self.now)?;
         if let Some(checkpoint) = checkpoint {
-            message.checkpoint = checkpoint.to_vec();
+            self.messages[at].checkpoint = checkpoint.to_vec();
         }
-        let deadline = after(self.now, lease.or(message.lease).unwrap_or(self.settings.lease.as_ms()));
-        message.state = State::InFlight { deadline };
-        let sequence = message.sequence;
-        self.advance(self.now);
-        Some((sequence, deadline))
+        let message = &self.messages[at];
+        let began = message.receipt? >> 20;
+        let asked = after(self.now, lease.or(message.lease).unwrap_or(self.settings.lease.as_ms()));
+        let deadline = match self.settings.maxlease.as_ms() {
+            0 => asked,
+            longest => asked.min(after(began.min(self.now), longest)).max(self.now),
+        };
+        self.messages[at].state = State::InFlight { deadline };
+        Some((self.messages[at].sequence, deadline))
     }
 
     /// The number of dead messages above the limit.

@@ -20,6 +20,7 @@ fn expect_answers_of_nothing(c: &mut Client, key: &str) {
         ("DQ.NACK {q} m#1 DELAY 5 ERROR e DEAD", &null),
         ("DQ.EXTEND {q} m", &null),
         ("DQ.EXTEND {q} m#1 LEASE 5", &null),
+        ("DQ.MEXTEND {q} 2 m m#1 LEASE 5", &two_nulls),
         ("DQ.LEN {q}", &Reply::Int(0)),
         ("DQ.LEN {q} delayed", &Reply::Int(0)),
         ("DQ.LEN {q} ready", &Reply::Int(0)),

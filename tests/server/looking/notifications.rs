@@ -36,6 +36,8 @@ const CHANGES: &[(&str, &str)] = &[
     ("DQ.PUSH q x ID b REPLACE", "dq.replace"),
     ("DQ.POP q COUNT 2", "dq.pop"),
     ("DQ.EXTEND q a", "dq.extend"),
+    ("DQ.MEXTEND q 3 a nobody b", "dq.extend"),
+    ("DQ.MEXTEND q 1 nobody", ""),
     ("DQ.NACK q a DELAY 600000", "dq.nack"),
     ("DQ.NACK q b DELAY 0", "dq.nack"),
     ("DQ.POP q", "dq.pop"),

@@ -48,6 +48,7 @@ pub const SAMPLES: &[Sample] = &[
     sample(Kind::Changes, "DQ.COMPLETE q m RESULT r RETAIN 5"),
     sample(Kind::Changes, "DQ.NACK q m DELAY 5"),
     sample(Kind::Changes, "DQ.EXTEND q m"),
+    sample(Kind::Changes, "DQ.MEXTEND q 2 m n LEASE 5"),
     sample(Kind::Changes, "DQ.CANCEL q m n"),
     sample(Kind::Changes, "DQ.RESCHEDULE q m DELAY 5"),
     sample(Kind::Changes, "DQ.PROMOTE q COUNT 5"),

@@ -95,6 +95,7 @@ pub fn every_command(c: &mut Client) -> Vec<Reply> {
         "DQ.RESCHEDULE made c AT 7000000000000",
         "DQ.POP made COUNT 2",
         "DQ.EXTEND made a LEASE 800000 CHECKPOINT half",
+        "DQ.MEXTEND made 3 a nobody a LEASE 900000",
         "DQ.CANCEL made h e nobody",
         "DQ.ALTER made LEASE 650000 MAXINFLIGHT 15",
         "DQ.ALTER made TTL 0",

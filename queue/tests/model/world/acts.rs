@@ -510,16 +510,22 @@ impl World {
         });
     }
 
-    pub(super) fn extend(&mut self, aim: &Aim, lease: Option<u64>, checkpoint: Option<&[u8]>) {
-        let text = self.text(aim);
-        let (target, name, receipt) = parsed(&text);
-        let lease_ms = lease.map(DurationMs::new);
-        let extended = self.eager.queue.extend(ms(self.clock), &target, lease_ms, checkpoint);
-        assert_eq!(self.lazy.queue.extend(ms(self.clock), &target, lease_ms, checkpoint), extended);
-        let expected = self.model.extend(&name, receipt, lease, checkpoint);
-        assert_eq!(extended.map(|(sequence, deadline)| (sequence.0, deadline.as_ms())), expected);
-        if let Some((sequence, deadline)) = extended {
-            self.send(Effect::Extend { sequence, deadline, checkpoint });
+    pub(super) fn extend(&mut self, aims: &[Aim], lease: Option<u64>, checkpoint: Option<&[u8]>) {
+        let mut those = Vec::new();
+        for aim in aims {
+            let text = self.text(aim);
+            let (target, name, receipt) = parsed(&text);
+            let lease_ms = lease.map(DurationMs::new);
+            let extended = self.eager.queue.extend(ms(self.clock), &target, lease_ms, checkpoint);
+            assert_eq!(self.lazy.queue.extend(ms(self.clock), &target, lease_ms, checkpoint), extended);
+            let expected = self.model.extend(&name, receipt, lease, checkpoint);
+            assert_eq!(extended.map(|(sequence, deadline)| (sequence.0, deadline.as_ms())), expected);
+            those.extend(extended);
+            // A lease that was cut has ended.
+            self.advance_eager();
+        }
+        if !those.is_empty() {
+            self.send(Effect::Extend { those, checkpoint });
         }
     }
 }

@@ -185,8 +185,8 @@ impl World {
             }
             Act::Bury { aim, error } => self.bury(aim, error.map(|nth| ERRORS[nth])),
             Act::Promote { count } => self.promote(*count),
-            Act::Extend { aim, lease, checkpoint } => {
-                self.extend(aim, *lease, checkpoint.map(|nth| CHECKPOINTS[nth]));
+            Act::Extend { aims, lease, checkpoint } => {
+                self.extend(aims, *lease, checkpoint.map(|nth| CHECKPOINTS[nth]));
             }
             Act::PushAll { of, names } => self.push_all(of, names.as_deref()),
             Act::Cancel(aims) => self.cancel(aims),
