@@ -65,6 +65,7 @@ pub fn lively() -> Queue {
     };
     nack(&mut queue, 0, Nack { verdict: Verdict::Rejected, error: Some(b"rejected"), ..Nack::default() });
     nack(&mut queue, 1, Nack { error: Some(b"later"), checkpoint: Some(b"half"), ..Nack::default() });
+    queue.hold_as(targets[3..5].iter().copied().map(Sequence), b"worker-1");
     done(&mut queue, &mut floor, targets[2]);
     schedules(&mut queue, &mut floor);
     replaced_later(&mut queue, &mut floor);
@@ -78,7 +79,8 @@ fn replaced_later(queue: &mut Queue, floor: &mut Floor) {
     for name in [&b"flying-1"[..], b"flying-2"] {
         let flying = NewMessage { payload: b"flying", name: Some(name), priority: 127, ..NewMessage::default() };
         queue.push(at(NOW + 1), floor, &flying);
-        pop(queue, NOW + 1, floor, 1, Lease::Default);
+        let popped = pop(queue, NOW + 1, floor, 1, Lease::Default);
+        queue.hold_as(popped.into_iter().map(Sequence), name);
         let ttl = Some(DurationMs::new(45));
         queue.push(
             at(NOW + 1),
@@ -212,6 +214,7 @@ pub fn survive(mut queue: Queue) {
             );
         }
     }
+    release(&mut queue, &mut floor);
     queue.trim(1);
     queue.end_failed_runs(at(NOW + 43), 2);
     queue.take_ends();
@@ -240,6 +243,20 @@ pub fn survive(mut queue: Queue) {
     queue.trim(usize::MAX);
     assert!(!queue.has_excess());
     assert_eq!(digest(&reload(&queue)), digest(&queue));
+}
+
+/// Lets two consumers take messages, which are then taken from them.
+fn release(queue: &mut Queue, floor: &mut Floor) {
+    let now = at(NOW + 43);
+    for name in [&b"worker-1"[..], b"worker-3"] {
+        let popped = pop(queue, NOW + 43, floor, 2, Lease::Default);
+        queue.hold_as(popped.into_iter().map(Sequence), name);
+    }
+    assert_eq!(digest(&reload(queue)), digest(queue));
+    for (name, verdict) in [(&b"worker-1"[..], Verdict::Failed), (b"worker-3", Verdict::NotCounted)] {
+        queue.release(now, name, None, verdict);
+        assert!(queue.scan_consumers(now, None, usize::MAX).0.iter().all(|consumer| consumer.name != name));
+    }
 }
 
 /// Forwards the next messages.

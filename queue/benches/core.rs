@@ -11,7 +11,8 @@ use dq_queue::settings::Settings;
 use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::wire::Loader;
 use dq_queue::{
-    Due, Grant, Lease, NewMessage, OnDuplicate, Pop, Queue, Refused, Reschedule, Spare, StateKind, States, Which,
+    Due, Grant, Lease, NewMessage, OnDuplicate, Pop, Queue, Refused, Reschedule, Spare, StateKind, States, Verdict,
+    Which,
 };
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::{c_int, c_long, c_void};
@@ -441,6 +442,51 @@ fn whole_queue(table: &Table) {
     table.bytes("beyond the payload, as it was saved", saved as f64 / MILLION as f64 - PAYLOAD.len() as f64);
 }
 
+/// A thousand consumers hold a million messages, each of which was delivered in a millisecond of its consumer's own.
+fn consumers(table: &Table) {
+    const NAMES: usize = 1_000;
+    table.head("1,000,000 messages in flight, held by 1,000 consumers");
+    let names: Vec<Vec<u8>> = (0..NAMES).map(|nth| format!("worker-{nth:04}").into_bytes()).collect();
+    for batch in [1, 10, 100] {
+        let mut held = [0.0; 2];
+        for (named, held) in [false, true].into_iter().zip(&mut held) {
+            let mut bench = Bench::new();
+            bench.grants.reserve_exact(batch);
+            bench.push_many(MILLION, || Due::Now);
+            let mut pop = Cost::default();
+            pop.add(MILLION / batch, batch, |nth| {
+                bench.now += u64::from(nth % NAMES == 0);
+                assert_eq!(bench.pop(batch), batch);
+                if named {
+                    let Bench { queue, grants, .. } = &mut bench;
+                    queue.hold_as(grants.iter().map(|grant| grant.sequence), &names[nth % NAMES]);
+                }
+            });
+            *held = bench.overhead(MILLION, 0);
+            if !named {
+                continue;
+            }
+            let now = UnixMs::new(bench.now);
+            table.row(&format!("pop {batch} AS name"), &pop);
+            let mut pages = Cost::default();
+            pages.add(100, 10, |nth| {
+                let cursor = (nth as u64) << 56;
+                assert!(!bench.queue.scan_consumers(now, Some(cursor), 10).0.is_empty());
+            });
+            table.row("a page of 10 consumers", &pages);
+            let released = once(|| {
+                assert_eq!(bench.queue.release(now, &names[7], Some(10), Verdict::Failed).count, 10);
+            });
+            table.row("release of 10 messages", &Cost { messages: 10, ..released });
+            let released = once(|| {
+                assert_eq!(bench.queue.release(now, &names[8], None, Verdict::Failed).count, MILLION / NAMES);
+            });
+            table.row("release of 1,000 messages", &Cost { messages: MILLION / NAMES, ..released });
+        }
+        table.bytes(&format!("for the name, popped by {batch}"), held[1] - held[0]);
+    }
+}
+
 fn small(table: &Table) {
     table.head("One message of 100 bytes, the struct and its payload included");
     let mut bench = Bench::new();
@@ -466,5 +512,6 @@ fn main() {
     bursts(&table);
     second_thoughts(&table);
     replacements(&table);
+    consumers(&table);
     whole_queue(&table);
 }

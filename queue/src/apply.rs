@@ -5,6 +5,7 @@
 //! panics.
 
 use super::checkpoint::is_checkpoint;
+use super::consumers::is_consumer_name;
 use super::done::RESULT_MAX;
 use super::effect::{Effect, Fate, Image, Stamped};
 use super::errors::ERROR_MAX;
@@ -30,6 +31,8 @@ pub enum Applied {
     Succeeded,
     /// It was an ack, and the successor of a completed message has taken its place, and is dead because its TTL had ended.
     SuccessorDied,
+    /// It was a release, and a message that was given back is dead because its TTL had ended.
+    Died,
 }
 
 impl Applied {
@@ -83,11 +86,14 @@ impl Queue {
                     return Ok(Applied::OnlyReplaced);
                 }
             }
-            Effect::Deliver { grants, acked } => {
+            Effect::Deliver { grants, acked, consumer } => {
                 let applied = self.finish_all(acked, now);
                 let turn = self.messages.begin_turn(now);
                 grants.iter().for_each(|grant| self.lend(grant, turn, now));
                 self.count_begun(grants.len(), now);
+                if let Some(name) = consumer {
+                    self.hold_as(grants.iter().map(|grant| grant.sequence), name);
+                }
                 return Ok(applied);
             }
             Effect::Take(sequences) => {
@@ -144,6 +150,18 @@ impl Queue {
             }
             Effect::Redrive(spans, due) => {
                 self.redrive_spans(spans, *due, now);
+            }
+            Effect::Release { ended, given_back } => {
+                self.for_each_refreshed(ended, now, |queue, at, record| {
+                    queue.move_deadline(at, record, now, None, now)
+                });
+                let mut died = false;
+                self.for_each_refreshed(given_back, now, |queue, at, record| {
+                    died |= matches!(queue.take_back(at, record, now), Some(State::Dead { .. }));
+                });
+                if died {
+                    return Ok(Applied::Died);
+                }
             }
             Effect::Purge { messages, done } => {
                 self.remove_spans(messages, now, Ids::Forgotten);
@@ -250,7 +268,9 @@ impl Queue {
                         follows && is_ordinary && image.is_valid() && image.is_new() && self.gave_receipt_of(image)
                     })
             }
-            Effect::Deliver { grants, .. } => grants.iter().all(|grant| grant.attempt > 0),
+            Effect::Deliver { grants, consumer, .. } => {
+                grants.iter().all(|grant| grant.attempt > 0) && consumer.is_none_or(is_consumer_name)
+            }
             Effect::Extend { checkpoint, .. } => checkpoint.is_none_or(is_checkpoint_or_none),
             Effect::Nack { sequence, fate, error, checkpoint, .. } => {
                 let is_dead = matches!(fate, Fate::Dead { .. });
@@ -299,6 +319,10 @@ impl Queue {
                 settings.are_valid() && forward.as_ref().is_none_or(|forward| forward.is_valid())
             }
             Effect::Take(_) | Effect::Forward(_) | Effect::Ack(_) | Effect::Cancel(..) | Effect::Pause(_) => true,
+            Effect::Release { ended, given_back } => ended.iter().chain(given_back).all(|sequence| {
+                let record = self.messages.locate(*sequence).map(|at| self.messages.record(at));
+                record.is_none_or(|record| record.receipt().is_some())
+            }),
             Effect::Reschedule { .. } | Effect::Promote(..) | Effect::Redrive(..) => true,
             Effect::Purge { .. } | Effect::Trim(_) | Effect::TrimDone(_) | Effect::PullBack => true,
         };

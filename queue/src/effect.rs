@@ -7,6 +7,7 @@
 //! applies it, and [`wire`](super::wire) defines its bytes.
 
 use super::checkpoint::is_checkpoint;
+use super::consumers::is_consumer_name;
 use super::counters::Totals;
 use super::done::DoneMessage;
 use super::errors::Errors;
@@ -48,6 +49,8 @@ pub struct Image<'a> {
     pub headers: Option<Headers<'a>>,
     /// Its checkpoint.
     pub checkpoint: Option<&'a [u8]>,
+    /// The name of the consumer to whom it was delivered last.
+    pub consumer: Option<&'a [u8]>,
 }
 
 impl Image<'_> {
@@ -58,6 +61,7 @@ impl Image<'_> {
             && self.record.attempts == 0
             && self.errors.is_none()
             && self.checkpoint.is_none()
+            && self.consumer.is_none()
             && self.recurring.as_ref().is_none_or(|state| state.series.is_some() && state.declared.is_none())
     }
 
@@ -73,6 +77,7 @@ impl Image<'_> {
                 .is_none_or(|origin| self.name.is_some() && origin.unless_told_by(self.record.sequence).is_some())
             && self.record.recurring == self.recurring.is_some()
             && self.recurring.as_ref().is_none_or(|state| state.is_valid() && self.name.is_some())
+            && self.consumer.is_none_or(|consumer| is_consumer_name(consumer) && self.record.receipt().is_some())
     }
 }
 
@@ -154,6 +159,8 @@ pub enum Effect<'a> {
         grants: Vec<Grant>,
         /// The messages that were completed.
         acked: Vec<Sequence>,
+        /// The name of the consumer to whom they were leased.
+        consumer: Option<&'a [u8]>,
     },
     /// These messages were delivered without a lease, and removed.
     Take(Vec<Sequence>),
@@ -207,6 +214,13 @@ pub enum Effect<'a> {
     Bury(Sequence, Option<&'a [u8]>),
     /// These dead messages became live again, due at this instant.
     Redrive(Spans, UnixMs),
+    /// A consumer has lost messages that it held.
+    Release {
+        /// Those whose leases ended at the instant of the decision.
+        ended: Vec<Sequence>,
+        /// Those that were given back without being counted.
+        given_back: Vec<Sequence>,
+    },
     /// Messages were removed at once.
     Purge {
         /// Those that were not done.
@@ -269,14 +283,19 @@ impl<'a> Effect<'a> {
         let others_of = |all: Vec<Sequence>| all.into_iter().filter(is_other).collect();
         let (how, others, then) = match self {
             Effect::Ack(all) => (Ended::Acked, others_of(all), None),
-            Effect::Deliver { grants, acked } if !acked.is_empty() => {
-                (Ended::Acked, others_of(acked), Some(Effect::Deliver { grants, acked: Vec::new() }))
+            Effect::Deliver { grants, acked, consumer } if !acked.is_empty() => {
+                (Ended::Acked, others_of(acked), Some(Effect::Deliver { grants, acked: Vec::new(), consumer }))
             }
             Effect::Complete { .. } => (Ended::Completed, Vec::new(), None),
             Effect::Take(all) => (Ended::Taken, others_of(all), None),
             Effect::Forward(all) => (Ended::Forwarded, all, None),
             Effect::Nack { error, checkpoint, .. } => (Ended::Nacked { error, checkpoint }, Vec::new(), None),
             Effect::Bury(_, error) => (Ended::Buried(error), Vec::new(), None),
+            Effect::Release { ended, given_back } => {
+                let is_empty = ended.is_empty() && given_back.is_empty();
+                let then = (!is_empty).then_some(Effect::Release { ended, given_back });
+                (Ended::Nacked { error: None, checkpoint: None }, Vec::new(), then)
+            }
             effect => (Ended::ByTime, Vec::new(), Some(effect)),
         };
         (Effect::EndRuns { how, others, ends }, then)

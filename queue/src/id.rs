@@ -288,6 +288,11 @@ impl Default for IdBuffer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct GroupId(pub u32);
 
+/// A consumer that deliveries of one queue bear the name of. The number is local to a server and is used again after the
+/// last of these deliveries has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ConsumerId(pub u32);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -16,7 +16,7 @@
 //! [`time`], [`id`], `spans`, [`backoff`], [`rate`] and [`settings`] define the basic types; `record` describes one
 //! message, [`Headers`] what a producer says about it, and `recurring` what a recurring message has besides it; [`rule`] and [`cron`] say when that is due.
 //! `messages` holds the messages of a queue, in a `store` of segments; `groups` knows which of them belong together;
-//! `done` keeps what is left of those that were completed, and `known` the ids of those that are gone;
+//! `consumers` knows the names under which they were delivered; `done` keeps what is left of those that were completed, and `known` the ids of those that are gone;
 //! `view` keeps the order in which each message stands, on top of [`order`], `waiting` and `delivery_starts`; `gate` says how many
 //! messages may be delivered now, and [`forward`] where the server itself takes them; `counters` and `stats` count what happens. `queue` combines these parts, and `ops` has
 //! a file for each family of operations. `effect` defines what is replicated, `apply` applies it, and
@@ -27,6 +27,7 @@
 mod apply;
 pub mod backoff;
 mod checkpoint;
+mod consumers;
 mod counters;
 pub mod cron;
 mod delivery_starts;
@@ -64,6 +65,7 @@ pub mod wire;
 
 pub use apply::Applied;
 pub use checkpoint::CHECKPOINT_MAX;
+pub use consumers::{is_consumer_name, CONSUMER_NAME_MAX};
 pub use counters::{Counts, Totals};
 pub use done::{DoneMessage, RESULT_MAX};
 pub use effect::{Effect, Fate, Grant, Image, QueueHeader, Stamped};
@@ -78,8 +80,10 @@ pub use news::News;
 pub use ops::ack::{Acked, Completed, Completion};
 pub use ops::advance::Advanced;
 pub use ops::bury::Buried;
+pub use ops::consumers::{Consumer, Released};
 pub use ops::forward::{Health, Outgoing};
 pub use ops::look::{Message, Shown};
+pub use ops::lost::{Loss, Losses, Lost};
 pub use ops::nack::{Nack, Nacked, Verdict};
 pub use ops::pop::{Delivered, Details, Meta, Pop};
 pub use ops::purge::{Purged, Spare};

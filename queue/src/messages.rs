@@ -3,6 +3,7 @@
 //! A message is found by its sequence, which every message has, or by its name, which is unique among the messages that
 //! the queue holds. Clients refer to a named message by its name only.
 
+mod consumers;
 mod groups;
 
 use super::effect::Image;
@@ -91,6 +92,9 @@ impl Messages {
         if let Some(checkpoint) = image.checkpoint {
             self.store.set_checkpoint(at, checkpoint);
         }
+        if image.consumer.is_some() {
+            self.set_consumer(at, image.consumer);
+        }
     }
 
     /// Removes a message, which must no longer be in any order of the view. O(log n).
@@ -110,6 +114,9 @@ impl Messages {
         if let Some(id) = self.group(at) {
             self.groups.as_mut().into_iter().for_each(|groups| groups.leave(id));
         }
+        if self.has_consumers() {
+            self.set_consumer(at, None);
+        }
         self.store.remove(at);
     }
 
@@ -119,6 +126,7 @@ impl Messages {
         if let Some(groups) = &mut self.groups {
             groups.recount(self.store.iter_after(None).filter_map(|at| self.store.group(at)));
         }
+        self.recount_consumers();
         if self.names.is_empty() {
             return;
         }
@@ -274,11 +282,17 @@ impl Messages {
 
     /// Writes those fields of a record that can change: due time, priority, the end of its TTL, attempts and phase.
     pub fn update(&mut self, at: At, record: &Record) {
+        if self.has_consumers() {
+            self.end_delivery(at, record.receipt());
+        }
         self.store.update(at, record);
     }
 
     /// Writes those fields of a record that a delivery changes, and marks the message as leased.
     pub fn lend(&mut self, at: At, attempts: u32, deadline: UnixMs, receipt: Receipt) {
+        if self.has_consumers() {
+            self.set_consumer(at, None);
+        }
         self.store.lend(at, attempts, deadline, receipt);
     }
 
@@ -457,6 +471,7 @@ impl Messages {
         if named != self.names.len() || count != self.store.len() || recurring != self.store.recurring_count() {
             return Err("the messages, their names or their schedules are miscounted");
         }
+        self.check_consumers()?;
         let mut grouped = self.store.iter_after(None).filter_map(|at| self.store.group(at));
         match &self.groups {
             None if grouped.next().is_some() => Err("a message is in a group that does not exist"),

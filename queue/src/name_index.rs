@@ -1,8 +1,8 @@
-//! An index of names: which messages, done messages or groups of a queue have a name.
+//! An index of names: which messages, done messages, groups or consumers of a queue have a name.
 //!
 //! It holds the hashes of the names only. A caller that looks for a name compares it with those of the few that are found.
 
-use super::id::GroupId;
+use super::id::{ConsumerId, GroupId};
 use super::order::{word, Key, OrderedKeys, Word};
 use std::hash::Hasher;
 
@@ -21,8 +21,9 @@ impl NameHash {
 
 word!(NameHash);
 word!(GroupId);
+word!(ConsumerId);
 
-/// What has a name, found by it. `T` is a sequence or the number of a group.
+/// What has a name, found by it. `T` is a sequence, or the number of a group or of a consumer.
 #[derive(Debug)]
 pub(super) struct NameIndex<T>(OrderedKeys<NameHash, T>);
 

@@ -39,6 +39,7 @@ impl Effect<'_> {
                 those.iter().for_each(|sequence| tell(News::Ended(*sequence)));
             }
             Effect::Complete { sequence, .. } | Effect::Bury(sequence, _) => tell(News::Ended(*sequence)),
+            Effect::Release { given_back, .. } => given_back.iter().for_each(|sequence| tell(News::Ended(*sequence))),
             Effect::Nack { sequence, fate: Fate::Dead { .. }, .. } => tell(News::Ended(*sequence)),
             Effect::EndRuns { others, ends, .. } => {
                 // Forwarded messages are told in their order, with those whose runs have ended among them.

@@ -3,6 +3,7 @@
 use super::done::Done;
 use super::forward::Forwarding;
 use super::known::Known;
+use super::ops::lost::Lost;
 use super::recurring::UnsentEnds;
 use std::ops::Deref;
 
@@ -22,10 +23,12 @@ pub(super) struct OptionalParts {
     pub unsent: Option<Box<UnsentEnds>>,
     /// Where messages are forwarded, if they are.
     pub forwarding: Option<Box<Forwarding>>,
+    /// Deliveries of whose loss consumers are still to be told; allocated with the first one.
+    pub lost: Option<Box<Vec<Lost>>>,
 }
 
 /// The parts of a queue that has none.
-static NONE: OptionalParts = OptionalParts { known: None, done: None, unsent: None, forwarding: None };
+static NONE: OptionalParts = OptionalParts { known: None, done: None, unsent: None, forwarding: None, lost: None };
 
 /// For reading.
 impl Deref for Optional {
@@ -59,7 +62,7 @@ impl Optional {
     pub fn take<T>(&mut self, of: impl FnOnce(&mut OptionalParts) -> &mut Option<Box<T>>) -> Option<Box<T>> {
         let parts = self.0.as_deref_mut()?;
         let taken = of(parts).take();
-        if let OptionalParts { known: None, done: None, unsent: None, forwarding: None } = parts {
+        if let OptionalParts { known: None, done: None, unsent: None, forwarding: None, lost: None } = parts {
             self.0 = None;
         }
         taken

@@ -1,4 +1,4 @@
-//! `DQ.ACKPOP key count id|receipt [id|receipt ...] [COUNT n] [LEASE ms] [BLOCK ms] [META]`
+//! `DQ.ACKPOP key count id|receipt [id|receipt ...] [COUNT n] [LEASE ms] [BLOCK ms] [META] [AS name]`
 
 use super::ack::Acks;
 use super::error::Error;

@@ -5,7 +5,9 @@ use crate::module_api::key::Refusal;
 use crate::module_api::register::Row;
 use dq_queue::cron::{BadCron, CRON_MAX};
 use dq_queue::settings::{Conflict, Field, Unit, Word, FIELDS};
-use dq_queue::{CHECKPOINT_MAX, GROUP_NAME_MAX, HEADERS_BYTES_MAX, HEADER_NAME_MAX, HEADER_VALUE_MAX, RESULT_MAX};
+use dq_queue::{
+    CHECKPOINT_MAX, CONSUMER_NAME_MAX, GROUP_NAME_MAX, HEADERS_BYTES_MAX, HEADER_NAME_MAX, HEADER_VALUE_MAX, RESULT_MAX,
+};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -76,6 +78,8 @@ pub enum Error {
     BadId,
     /// No group can have this name.
     BadGroup,
+    /// No consumer can have this name.
+    BadConsumer,
     /// The value of an option is none of its words.
     Choice(String, &'static [Word]),
     /// The queue to change does not exist.
@@ -165,6 +169,7 @@ impl fmt::Display for Error {
                  (12 or more digits, '-', digits)",
             ),
             Error::BadGroup => write!(f, "ERR GROUP must be 1 to {GROUP_NAME_MAX} bytes"),
+            Error::BadConsumer => write!(f, "ERR AS must be 1 to {CONSUMER_NAME_MAX} bytes"),
             Error::Choice(option, words) => {
                 let words: Vec<_> = words.iter().map(|Word(shown, _)| shown.to_string_lossy()).collect();
                 write!(f, "ERR {option} must be {}", words.join(" or "))

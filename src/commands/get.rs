@@ -114,6 +114,7 @@ fn reply_message(ctx: Ctx, message: &Message<'_>, extra: Extra) {
         + usize::from(message.group.is_some())
         + usize::from(message.headers.is_some())
         + usize::from(message.checkpoint.is_some())
+        + usize::from(message.consumer.is_some())
         + message.recurring.map_or(0, schedule_fields)
         + usize::from(extra == Extra::Sequence);
     let number = |field: &str, value: u64| {
@@ -166,6 +167,10 @@ fn reply_message(ctx: Ctx, message: &Message<'_>, extra: Extra) {
     if let Some(checkpoint) = message.checkpoint {
         ctx.bulk(b"checkpoint");
         ctx.bulk(checkpoint);
+    }
+    if let Some(consumer) = message.consumer {
+        ctx.bulk(b"consumer");
+        ctx.bulk(consumer);
     }
     if let Some(state) = message.recurring {
         reply_schedule(ctx, state);

@@ -11,6 +11,7 @@ mod r#await;
 mod bury;
 mod cancel;
 mod complete;
+mod consumers;
 mod create;
 mod effect;
 mod error;
@@ -34,6 +35,7 @@ mod promote;
 mod purge;
 mod push;
 mod redrive;
+mod release;
 mod reschedule;
 mod scan;
 mod schedule;
@@ -92,6 +94,7 @@ commands! {
     bury::Bury (parse),
     redrive::Redrive (parse),
     purge::Purge (parse),
+    release::Release (parse),
     // Read.
     len::Len (parse),
     get::Get,
@@ -99,6 +102,7 @@ commands! {
     scan::Scan (parse),
     r#await::Await (parse),
     groups::Groups (parse),
+    consumers::Consumers (parse),
     info::Info,
     stats::Stats,
     // Manage queues.

@@ -11,7 +11,7 @@ use crate::module_api::register::Arg;
 use dq_queue::id::Id;
 use dq_queue::settings::{Field, Retries, Unit, Word, MAX_LENGTH};
 use dq_queue::time::{DurationMs, UnixMs};
-use dq_queue::{is_group_name, BadHeaders, Cursor, Due, HeaderBlock, CHECKPOINT_MAX, HEADERS_MAX};
+use dq_queue::{is_consumer_name, is_group_name, BadHeaders, Cursor, Due, HeaderBlock, CHECKPOINT_MAX, HEADERS_MAX};
 
 /// The durations that a client may give, in milliseconds.
 const DURATION: RangeInclusive<i64> = 0..=DurationMs::MAX.as_ms() as i64;
@@ -243,6 +243,11 @@ impl<'a, 'o> Options<'a, 'o> {
     pub fn checkpoint(&mut self) -> Result<&'a [u8], Error> {
         self.value()
             .and_then(|word| Some(word).filter(|word| word.len() <= CHECKPOINT_MAX).ok_or(Error::CheckpointTooLarge))
+    }
+
+    /// Reads the name of a consumer.
+    pub fn consumer_name(&mut self) -> Result<&'a [u8], Error> {
+        self.value().and_then(|word| Some(word).filter(|name| is_consumer_name(name)).ok_or(Error::BadConsumer))
     }
 
     /// Reads an id that a producer has chosen.

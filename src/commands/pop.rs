@@ -1,4 +1,4 @@
-//! `DQ.POP key [COUNT n] [LEASE ms] [BLOCK ms] [META] [NOACK]`
+//! `DQ.POP key [COUNT n] [LEASE ms] [BLOCK ms] [META] [AS name] [NOACK]`
 
 use super::ack::Acks;
 use super::error::Error;
@@ -45,6 +45,7 @@ options! {
         Lease => Arg::token_int(c"LEASE", c"lease-ms"),
         Block => Arg::token_int(c"BLOCK", c"block-ms"),
         Meta => Arg::token(c"meta", c"META"),
+        As => Arg::token_string(c"AS", c"consumer"),
     }
 }
 
@@ -57,9 +58,11 @@ options! {
 }
 
 /// The request of a consumer, which is kept while its client is blocked.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Request {
     wanted: Wanted,
+    /// The name of the consumer, if its deliveries are to bear one.
+    consumer: Option<Box<[u8]>>,
     /// What the reply says before the messages.
     pub head: Head,
     /// Whether the reply says more of each message.
@@ -135,10 +138,12 @@ struct Asked {
     wanted: Wanted,
     block: Option<DurationMs>,
     meta: bool,
+    consumer: Option<Box<[u8]>>,
 }
 
 impl Asked {
-    const NOTHING: Asked = Asked { wanted: Wanted { count: 1, lease: Lease::Default }, block: None, meta: false };
+    const NOTHING: Asked =
+        Asked { wanted: Wanted { count: 1, lease: Lease::Default }, block: None, meta: false, consumer: None };
 
     /// Reads the value of an option.
     #[inline]
@@ -148,6 +153,7 @@ impl Asked {
             PopOption::Lease => self.wanted.lease = Lease::For(options.positive_duration()?),
             PopOption::Block => self.block = Some(options.duration()?),
             PopOption::Meta => self.meta = true,
+            PopOption::As => self.consumer = Some(options.consumer_name()?.into()),
         }
         Ok(())
     }
@@ -156,7 +162,8 @@ impl Asked {
     fn request(self, ctx: Ctx) -> (Request, Option<DurationMs>) {
         // Inside a transaction or a script a client cannot block. The pop then returns what is ready.
         let block = self.block.filter(|_| !ctx.flags().deny_blocking());
-        (Request { wanted: self.wanted, head: Head::None, meta: self.meta }, block)
+        let Asked { wanted, meta, consumer, .. } = self;
+        (Request { wanted, consumer, head: Head::None, meta }, block)
     }
 }
 
@@ -173,6 +180,8 @@ pub fn parse(call: &mut Call<'_>) -> Result<(Request, Option<DurationMs>), Error
     }
     if no_ack {
         asked.wanted.lease = Lease::NoAck;
+        // Nobody holds a message that is removed at once.
+        asked.consumer = None;
     }
     Ok(asked.request(call.ctx))
 }
@@ -247,17 +256,22 @@ fn deliver(
     }
     ctx.array(count);
     let heard = write::is_heard(ctx, name);
-    let mut grants: Vec<Grant> = Vec::with_capacity(if heard { count } else { 0 });
+    let consumer = request.consumer.as_deref();
+    let is_noted = heard || consumer.is_some();
+    let mut grants: Vec<Grant> = Vec::with_capacity(if is_noted { count } else { 0 });
     let mut sent = 0;
     let mut buffer = IdBuffer::new();
     held.queue.deliver(now, &mut floor(), &Wanted { count, ..request.wanted }, |message| {
         reply_delivered(ctx, &mut buffer, &message, request.meta);
         message.lateness.into_iter().for_each(gauges::count_lateness);
-        if heard {
+        if is_noted {
             grants.push(message.grant);
         }
         sent += 1;
     });
+    if let Some(name) = consumer {
+        held.queue.hold_as(grants.iter().map(|grant| grant.sequence), name);
+    }
     // The queue delivers as many messages as it promised. If it ever did not, the reply must still have the announced
     // length.
     (sent..count).for_each(|_| ctx.null());
@@ -271,7 +285,7 @@ fn deliver(
     }
     let effect = || match request.wanted.lease {
         Lease::NoAck => Effect::Take(grants.iter().map(|grant| grant.sequence).collect()),
-        Lease::Default | Lease::For(_) => Effect::Deliver { grants, acked },
+        Lease::Default | Lease::For(_) => Effect::Deliver { grants, acked, consumer },
     };
     Some(write::record(ctx, name, held, now, wake, effect))
 }

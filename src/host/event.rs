@@ -46,6 +46,8 @@ pub enum Event {
     Promote,
     /// Dead messages were made live again.
     Redrive,
+    /// Messages were taken from a consumer that is gone.
+    Release,
     /// Messages were purged.
     Purge,
     /// Delivery was suspended.
@@ -73,10 +75,17 @@ impl Death {
         }
     }
 
+    fn of_release(applied: Applied) -> Death {
+        match applied {
+            Applied::Died => Death::Some,
+            Applied::Done | Applied::OnlyReplaced | Applied::Succeeded | Applied::SuccessorDied => Death::None,
+        }
+    }
+
     fn of_successor(applied: Applied) -> Death {
         match applied {
             Applied::SuccessorDied => Death::Some,
-            Applied::Done | Applied::OnlyReplaced | Applied::Succeeded => Death::None,
+            Applied::Done | Applied::OnlyReplaced | Applied::Succeeded | Applied::Died => Death::None,
         }
     }
 }
@@ -103,6 +112,7 @@ impl Event {
             Event::Reschedule => c"dq.reschedule",
             Event::Promote => c"dq.promote",
             Event::Redrive => c"dq.redrive",
+            Event::Release => c"dq.release",
             Event::Purge => c"dq.purge",
             Event::Pause => c"dq.pause",
             Event::Resume => c"dq.resume",
@@ -142,6 +152,14 @@ impl Event {
         }
     }
 
+    /// The events of a release.
+    pub const fn of_release(death: Death) -> &'static [Event] {
+        match death {
+            Death::None => &[Event::Release],
+            Death::Some => &[Event::Release, Event::Dead],
+        }
+    }
+
     /// The events of a burial.
     pub const fn of_burial(death: Death) -> &'static [Event] {
         match death {
@@ -155,7 +173,7 @@ impl Event {
         match effect {
             Effect::Push(..) => match applied {
                 Applied::OnlyReplaced => &[Event::Replace],
-                Applied::Done | Applied::Succeeded | Applied::SuccessorDied => &[Event::Push],
+                Applied::Done | Applied::Succeeded | Applied::SuccessorDied | Applied::Died => &[Event::Push],
             },
             Effect::Schedule(..) | Effect::Declare(..) => &[Event::Schedule],
             Effect::EndRuns { how, .. } => match how {
@@ -183,6 +201,7 @@ impl Event {
             Effect::Bury(..) if applied == Applied::Succeeded => Event::of_burial(Death::None),
             Effect::Bury(..) => Event::of_burial(Death::Some),
             Effect::Redrive(..) => &[Event::Redrive],
+            Effect::Release { .. } => Event::of_release(Death::of_release(applied)),
             Effect::Purge { .. } => &[Event::Purge],
             Effect::Create(..) => &[Event::Create],
             Effect::Alter(..) => &[Event::Alter],

@@ -11,21 +11,24 @@ use super::floor::raise_floor;
 use super::held::Held;
 use super::listeners;
 use super::waiting;
+use crate::module_api::call::Word;
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::log::{log, Level};
 use crate::schedule::with_schedule;
 use dq_queue::time::UnixMs;
-use dq_queue::{Effect, Stamped, Trimmed};
+use dq_queue::{Effect, Losses, Lost, Stamped, Trimmed};
 
 /// The maximum number of excess dead and done messages that one command drops. The timer drops the rest.
 const TRIMMED: usize = 64;
 
 /// What [`announce`] has to do once the key is closed.
 #[must_use]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Announcement {
     /// Whether blocked clients are woken: for a message that can be delivered, or one that is done, dead or gone.
     wakes: bool,
+    /// The deliveries that consumers have lost by the change.
+    lost: Losses,
 }
 
 /// Whether a call wakes the clients that are blocked on its queue.
@@ -63,6 +66,7 @@ pub fn record<'e>(
 ) -> Announcement {
     let (heard, is_awaited) = (listeners::any(ctx), waiting::is_awaited(ctx, name));
     let ends = held.queue.take_ends();
+    let lost = held.queue.take_lost();
     let mut answers = false;
     if heard || is_awaited {
         let (first, second) = if ends.is_empty() { (effect(), None) } else { effect().with_ends(ends) };
@@ -79,8 +83,8 @@ pub fn record<'e>(
         ctx.replicate_verbatim();
     }
     keep_limits(ctx, name, held, now);
-    let Announcement { wakes } = rearm(ctx, name, held, now, wake);
-    Announcement { wakes: wakes || answers }
+    let Announcement { wakes, .. } = rearm(ctx, name, held, now, wake);
+    Announcement { wakes: wakes || answers, lost }
 }
 
 /// Drops the dead and done messages that exceed the limits after a change, and replicates that. If one write may not
@@ -104,8 +108,8 @@ fn trim_excess(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) {
 /// Takes note of an effect that was applied to the queue at `name`, and calls [`rearm`].
 pub fn applied(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, effect: &Effect<'_>) -> Announcement {
     let answers = waiting::note(ctx, name, effect);
-    let Announcement { wakes } = rearm(ctx, name, held, now, Wake::IfDeliverable);
-    Announcement { wakes: wakes || answers }
+    let Announcement { wakes, .. } = rearm(ctx, name, held, now, Wake::IfDeliverable);
+    Announcement { wakes: wakes || answers, lost: None }
 }
 
 /// Whether anybody has to be told what a command does to the queue at `name`: a replica, the AOF, or a client that waits
@@ -146,7 +150,7 @@ pub fn rearm(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, wake: Wake)
         Wake::IfDeliverable => serves(held, ctx.selected_db(), name, now),
         Wake::Nobody => false,
     };
-    Announcement { wakes }
+    Announcement { wakes, lost: None }
 }
 
 /// Returns whether a client that is blocked on the queue at `name` of database `db` and waits for a delivery could be
@@ -161,9 +165,28 @@ pub fn serves(held: &Held, db: i32, name: Name<'_>, now: UnixMs) -> bool {
 /// Notifies watchers, blocked clients and subscribers of a change. No key may be open.
 pub fn announce(ctx: Ctx, name: Name<'_>, announcement: Announcement, events: &[Event]) {
     ctx.signal_modified(name);
+    if let Some(lost) = &announcement.lost {
+        tell_of_loss(ctx, name, lost);
+    }
     wake(ctx, name, announcement);
     for event in events {
         ctx.notify(event.name(), name);
+    }
+}
+
+/// Tells consumers that they have lost deliveries, on the channel `__dq@<db>__:<key>`.
+#[cold]
+fn tell_of_loss(ctx: Ctx, name: Name<'_>, lost: &[Lost]) {
+    let mut channel = format!("__dq@{}__:", ctx.selected_db()).into_bytes();
+    channel.extend_from_slice(name.bytes());
+    let channel = Word::new(&channel);
+    for Lost { how, receipt } in lost {
+        let mut message = how.as_str().as_bytes().to_vec();
+        if let Some(receipt) = receipt {
+            message.push(b' ');
+            message.extend_from_slice(receipt);
+        }
+        ctx.publish(&channel, &Word::new(&message));
     }
 }
 

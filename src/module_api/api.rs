@@ -60,6 +60,7 @@ required! {
     RedisModule_SignalModifiedKey
     RedisModule_SignalKeyAsReady
     RedisModule_NotifyKeyspaceEvent
+    RedisModule_PublishMessage
     RedisModule_GetNotifyKeyspaceEvents
     RedisModule_StringPtrLen
     RedisModule_CreateString

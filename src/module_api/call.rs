@@ -27,6 +27,14 @@ impl Drop for Word {
     }
 }
 
+impl Ctx<'_> {
+    /// Publishes a message on a channel. In a cluster the subscribers of all nodes get it, otherwise those of this server.
+    pub fn publish(&self, channel: &Word, message: &Word) {
+        // SAFETY: the context is valid, and both strings are until the end of the call. The server copies them.
+        unsafe { api!(RedisModule_PublishMessage)(self.as_ptr(), channel.0, message.0) };
+    }
+}
+
 /// The reply to a call.
 pub struct CallReply(*mut raw::RedisModuleCallReply);
 

@@ -105,6 +105,8 @@ pub struct Message<T> {
     pub headers: Headers,
     /// What a consumer has stored of its work with [`Queue::checkpoint`](super::Queue::checkpoint).
     pub checkpoint: Option<Vec<u8>>,
+    /// In flight: the name of the consumer that holds it, if it has one.
+    pub consumer: Option<String>,
     /// In flight: whether another message takes its place when this delivery ends, because it was pushed with
     /// [`replace_later`](super::Push::replace_later).
     pub has_next: bool,
@@ -219,6 +221,7 @@ impl<T> Message<T> {
         let mut text = |name: &str| fields.take(name).as_ref().map(reply::text).transpose();
         let state = text("state")?.ok_or_else(|| missing("state"))?.parse()?;
         let (error, reason, group) = (text("error")?, text("reason")?, text("group")?);
+        let consumer = text("consumer")?;
         let other = fields.unknown();
         Ok(Message {
             id,
@@ -239,6 +242,7 @@ impl<T> Message<T> {
             group,
             headers,
             checkpoint,
+            consumer,
             has_next,
             schedule,
             done,

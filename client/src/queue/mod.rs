@@ -2,6 +2,7 @@
 
 mod any;
 pub(crate) mod command;
+mod consumer;
 pub(crate) mod done;
 mod forward;
 mod group;
@@ -19,6 +20,7 @@ mod schedule;
 mod settings;
 
 pub use any::PopAny;
+pub use consumer::{Consumer, Consumers};
 pub use done::Complete;
 pub use forward::{Forward, ListEnd};
 pub use group::{Group, GroupInfo, Groups};

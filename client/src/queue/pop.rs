@@ -80,18 +80,19 @@ fn delivery<T>(message: Value) -> Result<Delivery<T>, Error> {
 }
 
 /// The options of a pop.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct PopOptions {
     pub count: u32,
     pub lease: Option<Duration>,
     pub block: Duration,
     pub no_ack: bool,
     pub meta: bool,
+    pub consumer: Option<Vec<u8>>,
 }
 
 impl Default for PopOptions {
     fn default() -> PopOptions {
-        PopOptions { count: 1, lease: None, block: Duration::ZERO, no_ack: false, meta: false }
+        PopOptions { count: 1, lease: None, block: Duration::ZERO, no_ack: false, meta: false, consumer: None }
     }
 }
 
@@ -110,6 +111,7 @@ impl PopOptions {
         if self.meta {
             command.word("META");
         }
+        command.maybe("AS", self.consumer.as_deref());
     }
 }
 
@@ -149,6 +151,12 @@ macro_rules! no_ack_option {
         /// Removes the messages when they are delivered, so that each is delivered at most once.
         pub fn no_ack(mut self) -> Self {
             self.options.no_ack = true;
+            self
+        }
+
+        /// The name of the consumer, which its deliveries bear: [`Queue::consumers`](crate::Queue::consumers) lists it.
+        pub fn named(mut self, consumer: impl AsRef<[u8]>) -> Self {
+            self.options.consumer = Some(consumer.as_ref().to_vec());
             self
         }
     };
@@ -257,6 +265,6 @@ pub(crate) fn after_acks<R: AsRef<[u8]>>(
 /// The pop of a worker.
 pub(crate) fn command(key: &[u8], count: u32, lease: Duration, block: Duration, meta: bool) -> redis::Cmd {
     let mut command = Command::new("DQ.POP", key);
-    PopOptions { count, lease: Some(lease), block, no_ack: false, meta }.write(&mut command);
+    PopOptions { count, lease: Some(lease), block, no_ack: false, meta, consumer: None }.write(&mut command);
     command.0
 }

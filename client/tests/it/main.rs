@@ -10,6 +10,7 @@
 )]
 
 mod connections;
+mod consumers;
 mod coverage;
 mod examples;
 mod groups;

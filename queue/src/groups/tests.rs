@@ -77,8 +77,11 @@ impl Pair {
         });
         let sequences: Vec<_> = grants.iter().map(|grant| grant.sequence).collect();
         assert!(expected.is_empty() || expected == sequences);
-        let effect =
-            if lease == Lease::NoAck { Effect::Take(sequences) } else { Effect::Deliver { grants, acked: Vec::new() } };
+        let effect = if lease == Lease::NoAck {
+            Effect::Take(sequences)
+        } else {
+            Effect::Deliver { grants, acked: Vec::new(), consumer: None }
+        };
         if !names.is_empty() {
             self.queue.stamp(at(now));
             self.replica.apply(&Stamped { now: at(now), effect }).unwrap();

@@ -6,6 +6,7 @@ use super::super::recurring::{Ended, Failure};
 use super::super::store::At;
 use super::super::time::UnixMs;
 use super::super::Queue;
+use super::lost::Loss;
 use super::nack::stored;
 
 /// The result of a burial.
@@ -34,6 +35,7 @@ impl Queue {
         if was == StateKind::Dead {
             return None;
         }
+        self.note_lost(at, &record, Loss::Buried, now);
         let error = error.map(stored);
         let died = if record.recurring && !record.is_successor_at(now) {
             let failure = Failure { died: now, reason: Reason::Rejected, attempts: record.attempts, copy: None };

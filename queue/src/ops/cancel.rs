@@ -6,6 +6,7 @@ use super::super::store::At;
 use super::super::time::UnixMs;
 use super::super::Queue;
 use super::dedupe::Ids;
+use super::lost::Loss;
 
 impl Queue {
     /// Removes a message and returns its sequence and its last state; `None` if there is no such message. O(log n).
@@ -17,6 +18,7 @@ impl Queue {
             return Some((done, StateKind::Done));
         };
         let record = self.refresh(at, now);
+        self.note_lost(at, &record, Loss::Cancelled, now);
         self.drop_cancelled(at, &record, now);
         Some((record.sequence, record.state_at(now).kind()))
     }

@@ -146,6 +146,9 @@ impl Queue {
             }),
             (None, _) | (_, None) => Vec::new(),
         };
+        if states.contain(StateKind::InFlight) && self.view.inflight() > 0 {
+            self.note_purged(&self.in_flight_of(chosen.iter().copied(), now));
+        }
         let spans = self.messages.spans_of(chosen);
         Purged { count: self.remove_spans(&spans, now, Ids::Forgotten), messages: spans, done: Spans::default() }
     }

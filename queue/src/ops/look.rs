@@ -41,6 +41,8 @@ pub struct Message<'a> {
     pub headers: Option<Headers<'a>>,
     /// Its checkpoint.
     pub checkpoint: Option<&'a [u8]>,
+    /// The name of the consumer that holds it, if it is in flight and has one.
+    pub consumer: Option<&'a [u8]>,
 }
 
 /// What a queue holds under an id.
@@ -130,6 +132,7 @@ impl Queue {
             next: false,
             headers: bytes.headers,
             checkpoint: self.messages.checkpoint(at),
+            consumer: self.messages.consumer_name(at).filter(|_| record.state_at(now) == State::InFlight),
         };
         let Phase::Successor { deadline, receipt } = record.phase else { return shown };
         match self.messages.leaving(at) {
@@ -194,6 +197,7 @@ impl Queue {
         let retain = self.messages.retain(at);
         let group = self.messages.group_name(at);
         let (record, checkpoint) = (self.messages.record(at), self.messages.checkpoint(at));
-        Image { record, name, payload, errors, group, origin, retain, recurring, headers, checkpoint }
+        let consumer = self.messages.consumer_name(at);
+        Image { record, name, payload, errors, group, origin, retain, recurring, headers, checkpoint, consumer }
     }
 }

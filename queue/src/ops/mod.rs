@@ -1,7 +1,7 @@
 //! The operations on a queue, with a file for each command or capability.
 //!
 //! `DQ.COMPLETE` is in [`ack`], `DQ.PROMOTE` in [`reschedule`], `DQ.RESUME` in [`pause`]; `DQ.GET`, `DQ.PEEK` and `DQ.LEN`
-//! are in [`look`]. `REPLACE LATER` is [`successor`], `RETAIN` is [`done`], and [`runs`] are those of schedules.
+//! are in [`look`], `DQ.RELEASE` is in [`consumers`]. `REPLACE LATER` is [`successor`], `RETAIN` is [`done`], and [`runs`] are those of schedules.
 //! [`advance`] is what time does, and [`trim`] drops what `DEADLEN`, `DEADTTL` and `DONELEN` no longer keep.
 //!
 //! Every operation takes `now`, first records the time ([`Queue::observe`](super::Queue)), decides, applies the
@@ -13,12 +13,14 @@ pub mod advance;
 pub mod alter;
 pub mod bury;
 pub mod cancel;
+pub mod consumers;
 pub mod dedupe;
 pub mod done;
 pub mod extend;
 pub mod forward;
 pub mod groups;
 pub mod look;
+pub mod lost;
 pub mod maxwait;
 pub mod nack;
 pub mod pause;

@@ -47,10 +47,20 @@ impl Queue {
         let mut left = count;
         let messages = match (states.within(States::HELD), count) {
             (None, _) => Spans::default(),
-            (Some(held), None) => self.spans_in(now, held, spare),
+            (Some(held), None) => {
+                let spans = self.spans_in(now, held, spare);
+                if held.contain(StateKind::InFlight) {
+                    let leases = self.view.leases_after(now).filter(|sequence| spans.contain(*sequence));
+                    self.note_purged(&self.in_flight_of(leases, now));
+                }
+                spans
+            }
             (Some(held), Some(count)) => {
                 let chosen = first_of_all(held, count, |kind, left| self.first_to_purge(now, kind, left, spare));
                 left = Some(count - chosen.len());
+                if held.contain(StateKind::InFlight) && self.view.inflight() > 0 {
+                    self.note_purged(&self.in_flight_of(chosen.iter().copied(), now));
+                }
                 self.messages.spans_of(chosen)
             }
         };

@@ -9,6 +9,7 @@ use super::super::settings::Retries;
 use super::super::store::At;
 use super::super::time::{DurationMs, UnixMs};
 use super::super::Queue;
+use super::lost::Loss;
 use std::collections::BTreeSet;
 
 /// When a message may be delivered.
@@ -258,6 +259,10 @@ impl Queue {
         let ttl = message.ttl.unwrap_or(self.settings.ttl);
         let waits = held.filter(|_| message.on_duplicate == OnDuplicate::ReplaceLater);
         let phase = waits.and_then(|at| self.as_successor_of(at, now)).unwrap_or(Phase::Waiting);
+        if let (Some(at), Phase::Waiting) = (held, phase) {
+            let replaced = self.messages.record(at);
+            self.note_lost(at, &replaced, Loss::Replaced, now);
+        }
         let record = Record {
             sequence,
             due,
@@ -281,6 +286,7 @@ impl Queue {
             recurring: None,
             headers: message.headers,
             checkpoint: None,
+            consumer: None,
         };
         let replaced = self.take_in_for(held, now, &image);
         floor.raise(self.last_sequence, self.last_receipt);
@@ -301,11 +307,12 @@ impl Queue {
     /// [`Queue::take_in`], if the message of the same name is known to be at `held`.
     fn take_in_for(&mut self, held: Option<At>, now: UnixMs, image: &Image<'_>) -> bool {
         let mut replaced = held.is_some();
-        let mut leaving = None;
+        let (mut leaving, mut consumer) = (None, None);
         if let Some(at) = held {
             let record = self.refresh(at, now);
             if matches!(image.record.phase, Phase::Successor { .. }) {
                 leaving = self.leaving(at);
+                consumer = self.messages.consumer_name(at).map(<[u8]>::to_vec);
             }
             self.claim_turn(at, &record, now);
             self.replace_with_image(at, &record, image, now);
@@ -318,7 +325,7 @@ impl Queue {
             self.insert_image(image, now);
         }
         if let Some(leaving) = leaving {
-            self.set_leaving(image.record.sequence, leaving, now);
+            self.set_leaving(image.record.sequence, leaving, consumer.as_deref(), now);
         }
         self.last_sequence = self.last_sequence.max(image.record.sequence);
         self.tally.pushed += 1;

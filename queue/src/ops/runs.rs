@@ -226,6 +226,7 @@ impl Queue {
             recurring: Some(Box::new(state)),
             headers: declared.headers.as_ref().map(HeaderBlock::headers),
             checkpoint: None,
+            consumer: None,
         };
         self.replace_with_image(at, record, &image, now);
         self.last_sequence = self.last_sequence.max(sequence);

@@ -248,6 +248,7 @@ impl Queue {
             recurring: Some(Box::new(state)),
             headers: schedule.headers,
             checkpoint: None,
+            consumer: None,
         };
         let is_new = self.take_in_series(now, &image);
         floor.raise(self.last_sequence, self.last_receipt);

@@ -36,12 +36,15 @@ impl Queue {
         Some(Leaving::of(Record { recurring: false, ..record }, &self.messages.bytes(at), self.messages.checkpoint(at)))
     }
 
-    /// Stores what is being delivered before its successor. O(log n).
-    pub(crate) fn set_leaving(&mut self, successor: Sequence, leaving: Leaving, now: UnixMs) {
+    /// Stores what is being delivered before its successor, and the name of the consumer that holds it. O(log n).
+    pub(crate) fn set_leaving(&mut self, successor: Sequence, leaving: Leaving, consumer: Option<&[u8]>, now: UnixMs) {
         let Some((at, record)) = self.messages.of(successor) else { return };
         // The view counts the payload of a delivery that has ended.
         self.view.unplace(&self.messages, at, &record);
         self.messages.set_leaving(at, leaving);
+        if consumer.is_some() {
+            self.messages.set_consumer(at, consumer);
+        }
         self.view.place(&mut self.messages, at, &record, now);
     }
 
@@ -77,7 +80,7 @@ impl Queue {
     pub(crate) fn add_leaving(&mut self, leaving: &[(Sequence, Image<'_>)]) {
         for (sequence, image) in leaving {
             let leaving = Leaving::of(image.record, &Bytes::from(image), image.checkpoint);
-            self.set_leaving(*sequence, leaving, self.view.at());
+            self.set_leaving(*sequence, leaving, None, self.view.at());
         }
     }
 }

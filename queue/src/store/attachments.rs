@@ -4,6 +4,7 @@
 // The segment of a place comes from a search in the same call.
 #![allow(clippy::indexing_slicing)]
 
+use super::super::consumers::Consumers;
 use super::super::effect::Image;
 use super::super::errors::{Errors, PastError};
 use super::super::headers::HeaderBlock;
@@ -56,6 +57,7 @@ impl Leaving {
             recurring: None,
             headers: self.headers.as_ref().map(HeaderBlock::headers),
             checkpoint: self.checkpoint(),
+            consumer: None,
         }
     }
 
@@ -91,6 +93,8 @@ pub(super) struct Attachments {
     pub(super) recurring: BTreeMap<Sequence, Box<Recurring>>,
     /// The messages that are still delivered, by the sequences of their successors.
     pub(super) leaving: BTreeMap<Sequence, Box<Leaving>>,
+    /// The names of the consumers of deliveries; allocated with the first one.
+    pub(super) consumers: Option<Box<Consumers>>,
 }
 
 impl Attachments {
@@ -111,6 +115,7 @@ impl Attachments {
             && self.checkpoints.is_empty()
             && !self.has_unmarked()
             && self.recurring.is_empty()
+            && self.consumers.is_none()
     }
 
     /// Whether anything is stored of messages whose headers do not say so.
@@ -181,6 +186,25 @@ impl Store {
                 self.attachments = None;
             }
         }
+    }
+
+    /// The names of consumers; `None` if no delivery bears one.
+    #[inline]
+    pub fn consumers(&self) -> Option<&Consumers> {
+        self.attachments.as_ref()?.consumers.as_deref()
+    }
+
+    /// The names of consumers, to change them. The caller frees them with [`Store::free_consumers`].
+    pub fn consumers_mut(&mut self) -> &mut Consumers {
+        self.attachments.get_or_insert_default().consumers.get_or_insert_default()
+    }
+
+    /// Frees the names of consumers if there are none.
+    pub fn free_consumers(&mut self) {
+        if let Some(attachments) = &mut self.attachments {
+            attachments.consumers.take_if(|consumers| consumers.is_empty());
+        }
+        self.attachments.take_if(|attachments| attachments.is_empty());
     }
 
     /// The message that is still delivered before its successor at a place.

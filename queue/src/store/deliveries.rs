@@ -3,7 +3,10 @@
 //! Each segment of the store has one list of deliveries, and the header of a message holds its place in that list. A
 //! removed entry leaves a gap until the segment is packed, or until a list that must grow is mostly gaps. The memory
 //! therefore follows the number of messages that were delivered and are still in the queue.
+//!
+//! A list has four bytes more for each delivery as soon as one of them has a consumer with a name.
 
+use super::super::id::ConsumerId;
 use std::mem::size_of;
 use std::num::NonZeroU16;
 
@@ -27,32 +30,32 @@ pub(super) struct Delivery {
     pub attempts: u32,
 }
 
-/// A delivery as it is stored: arrays of bytes, which need no alignment. A moment has at most 44 bits.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Packed {
-    receipt: [u8; 8],
-    moment: [u8; 6],
-    attempts: [u8; 4],
+/// A delivery as it is stored, without the consumer.
+type Packed = [u8; NARROW];
+
+/// The bytes of a delivery: a receipt, a moment, which has at most 44 bits, and the attempts.
+const NARROW: usize = 8 + 6 + 4;
+/// The bytes of a delivery with the number of its consumer, plus one, behind it. Zero stands for none.
+const WIDE: usize = NARROW + 4;
+
+#[inline]
+fn packed(Delivery { receipt, moment, attempts }: Delivery) -> Packed {
+    let mut packed = [0; NARROW];
+    let (head, tail) = packed.split_at_mut(8);
+    let (middle, end) = tail.split_at_mut(6);
+    let [moment @ .., _, _] = moment.to_le_bytes();
+    head.copy_from_slice(&receipt.to_le_bytes());
+    middle.copy_from_slice(&moment);
+    end.copy_from_slice(&attempts.to_le_bytes());
+    packed
 }
 
-const _: () = assert!(size_of::<Packed>() == 18);
-
-impl From<Delivery> for Packed {
-    #[inline]
-    fn from(Delivery { receipt, moment, attempts }: Delivery) -> Packed {
-        let [a, b, c, d, e, f, ..] = moment.to_le_bytes();
-        Packed { receipt: receipt.to_le_bytes(), moment: [a, b, c, d, e, f], attempts: attempts.to_le_bytes() }
-    }
-}
-
-impl From<Packed> for Delivery {
-    #[inline]
-    fn from(Packed { receipt, moment: [a, b, c, d, e, f], attempts }: Packed) -> Delivery {
-        Delivery {
-            receipt: u64::from_le_bytes(receipt),
-            moment: u64::from_le_bytes([a, b, c, d, e, f, 0, 0]),
-            attempts: u32::from_le_bytes(attempts),
-        }
+#[inline]
+fn unpacked([a, b, c, d, e, f, g, h, i, j, k, l, m, n, attempts @ ..]: Packed) -> Delivery {
+    Delivery {
+        receipt: u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+        moment: u64::from_le_bytes([i, j, k, l, m, n, 0, 0]),
+        attempts: u32::from_le_bytes(attempts),
     }
 }
 
@@ -61,55 +64,156 @@ impl From<Packed> for Delivery {
 #[derive(Debug, Default)]
 pub(super) struct Deliveries(Option<Box<List>>);
 
-#[derive(Debug, Default)]
+/// The list is wide from the first delivery with a consumer on until it is built again without one.
+#[derive(Debug)]
 struct List {
-    places: Vec<Packed>,
+    bytes: Vec<u8>,
     /// The number of places that are not gaps.
     used: u16,
+    /// The bytes of each place: [`NARROW`] or [`WIDE`].
+    width: u8,
+}
+
+const _: () = assert!(size_of::<List>() == 32);
+
+impl Default for List {
+    fn default() -> Self {
+        List { bytes: Vec::new(), used: 0, width: NARROW as u8 }
+    }
+}
+
+impl List {
+    #[inline]
+    fn width(&self) -> usize {
+        self.width.into()
+    }
+
+    /// The number of places.
+    #[inline]
+    fn len(&self) -> usize {
+        // Two constants, since a division by a variable takes longer.
+        if self.width() == NARROW {
+            self.bytes.len() / NARROW
+        } else {
+            self.bytes.len() / WIDE
+        }
+    }
+
+    #[inline]
+    fn is_full(&self) -> bool {
+        self.bytes.len() + self.width() > self.bytes.capacity()
+    }
+
+    /// The bytes from a place on.
+    #[inline]
+    fn from(&self, place: DeliveryPlace) -> Option<&[u8]> {
+        self.bytes.get((usize::from(place.get()) - 1) * self.width()..)
+    }
+
+    #[inline]
+    fn from_mut(&mut self, place: DeliveryPlace) -> Option<&mut [u8]> {
+        let start = (usize::from(place.get()) - 1) * self.width();
+        self.bytes.get_mut(start..)
+    }
+
+    #[inline]
+    fn get(&self, place: DeliveryPlace) -> Option<Packed> {
+        self.from(place)?.first_chunk().copied()
+    }
+
+    fn consumer(&self, place: DeliveryPlace) -> Option<ConsumerId> {
+        let behind = self.from(place).filter(|_| self.width() == WIDE)?.get(NARROW..)?;
+        u32::from_le_bytes(*behind.first_chunk()?).checked_sub(1).map(ConsumerId)
+    }
+
+    fn set_consumer(&mut self, place: DeliveryPlace, consumer: Option<ConsumerId>) {
+        if self.width() == NARROW {
+            if consumer.is_none() {
+                return;
+            }
+            self.widen();
+        }
+        let number = consumer.map_or(0, |ConsumerId(number)| number + 1);
+        let held = self.from_mut(place).and_then(|from| from.get_mut(NARROW..WIDE));
+        held.into_iter().for_each(|held| held.copy_from_slice(&number.to_le_bytes()));
+    }
+
+    /// Makes room for a consumer at each place.
+    fn widen(&mut self) {
+        let mut wide = Vec::with_capacity(self.bytes.capacity() / NARROW * WIDE);
+        for packed in self.bytes.chunks_exact(NARROW) {
+            wide.extend_from_slice(packed);
+            wide.resize(wide.len() + (WIDE - NARROW), 0);
+        }
+        self.bytes = wide;
+        self.width = WIDE as u8;
+    }
 }
 
 impl Deliveries {
     /// A list with room for exactly `count` deliveries.
     pub fn with_room(count: usize) -> Deliveries {
-        Deliveries((count > 0).then(|| Box::new(List { places: Vec::with_capacity(count), used: 0 })))
+        let list = || List { bytes: Vec::with_capacity(count * NARROW), ..List::default() };
+        Deliveries((count > 0).then(|| Box::new(list())))
     }
 
     /// Adds a delivery and returns its place. A full list grows.
     pub fn add(&mut self, delivery: Delivery) -> Option<DeliveryPlace> {
-        self.add_packed(delivery.into())
+        self.add_packed(packed(delivery))
     }
 
     /// Adds the delivery at a place of another list, and returns its place here.
     #[inline]
     pub fn add_from(&mut self, other: &Deliveries, place: DeliveryPlace) -> Option<DeliveryPlace> {
-        let held = other.0.as_ref()?.places.get(usize::from(place.get()) - 1)?;
-        self.add_packed(*held)
+        let list = other.0.as_ref()?;
+        let added = self.add_packed(list.get(place)?)?;
+        if list.width() == WIDE {
+            self.set_consumer(added, list.consumer(place));
+        }
+        Some(added)
     }
 
     #[inline]
     fn add_packed(&mut self, packed: Packed) -> Option<DeliveryPlace> {
-        let List { places, used } = &mut **self.0.get_or_insert_default();
-        if places.len() == places.capacity() {
-            places.reserve_exact(places.len().clamp(1, STEP_MAX));
+        let list = &mut **self.0.get_or_insert_default();
+        if list.is_full() {
+            list.bytes.reserve_exact(list.len().clamp(1, STEP_MAX) * list.width());
         }
-        places.push(packed);
-        *used += 1;
-        debug_assert!(places.len() <= DELIVERIES_MAX);
-        DeliveryPlace::new(u16::try_from(places.len()).ok()?)
+        list.bytes.extend_from_slice(&packed);
+        if list.width() == WIDE {
+            list.bytes.extend_from_slice(&[0; WIDE - NARROW]);
+        }
+        list.used += 1;
+        debug_assert!(list.len() <= DELIVERIES_MAX);
+        DeliveryPlace::new(u16::try_from(list.len()).ok()?)
     }
 
     /// The delivery at a place.
     pub fn get(&self, place: DeliveryPlace) -> Delivery {
-        let held = self.0.as_ref().and_then(|list| list.places.get(usize::from(place.get()) - 1));
-        held.map_or_else(Delivery::default, |held| (*held).into())
+        self.0.as_ref().and_then(|list| list.get(place)).map_or_else(Delivery::default, unpacked)
     }
 
-    /// Replaces the delivery at a place.
+    /// Replaces the delivery at a place, but not its consumer.
     pub fn set(&mut self, place: DeliveryPlace, delivery: Delivery) {
-        let held = self.0.as_mut().and_then(|list| list.places.get_mut(usize::from(place.get()) - 1));
+        let held = self.0.as_mut().and_then(|list| list.from_mut(place)?.first_chunk_mut::<NARROW>());
         if let Some(held) = held {
-            *held = delivery.into();
+            *held = packed(delivery);
         }
+    }
+
+    /// The consumer of the delivery at a place.
+    pub fn consumer(&self, place: DeliveryPlace) -> Option<ConsumerId> {
+        self.0.as_ref()?.consumer(place)
+    }
+
+    /// Notes the consumer of the delivery at a place.
+    pub fn set_consumer(&mut self, place: DeliveryPlace, consumer: Option<ConsumerId>) {
+        self.0.as_mut().into_iter().for_each(|list| list.set_consumer(place, consumer));
+    }
+
+    /// Whether a delivery may have a consumer.
+    pub fn may_have_consumers(&self) -> bool {
+        self.0.as_ref().is_some_and(|list| list.width() == WIDE)
     }
 
     /// Takes note that a place has become a gap.
@@ -120,9 +224,7 @@ impl Deliveries {
 
     /// Whether the list must grow for the next delivery although more than half of it consists of gaps.
     pub fn has_gaps_to_close(&self) -> bool {
-        self.0.as_deref().is_some_and(|List { places, used }| {
-            places.len() == places.capacity() && 2 * usize::from(*used) < places.len()
-        })
+        self.0.as_deref().is_some_and(|list| list.is_full() && 2 * usize::from(list.used) < list.len())
     }
 
     /// The number of deliveries.
@@ -133,12 +235,12 @@ impl Deliveries {
     /// Removes all deliveries.
     pub fn clear(&mut self) {
         if let Some(list) = &mut self.0 {
-            list.places.clear();
+            list.bytes.clear();
             list.used = 0;
         }
     }
 
     pub fn heap_bytes(&self) -> usize {
-        self.0.as_ref().map_or(0, |list| size_of::<List>() + list.places.capacity() * size_of::<Packed>())
+        self.0.as_ref().map_or(0, |list| size_of::<List>() + list.bytes.capacity())
     }
 }

@@ -19,9 +19,10 @@ mod segment;
 #[cfg(test)]
 mod tests;
 
+use super::consumers::Consumers;
 use super::errors::Errors;
 use super::headers::Headers;
-use super::id::{GroupId, Receipt, Sequence};
+use super::id::{ConsumerId, GroupId, Receipt, Sequence};
 use super::memory::{given, of_tree};
 use super::origin::Origin;
 use super::record::{Phase, Record};
@@ -270,6 +271,31 @@ impl Store {
         self.segments[at.segment()].lend(at.index(), delivery);
     }
 
+    /// The consumer whose name the delivery of a message bears.
+    pub fn consumer(&self, at: At) -> Option<ConsumerId> {
+        let segment = &self.segments[at.segment()];
+        segment.deliveries.consumer(segment.headers[at.index()].delivery()?)
+    }
+
+    /// Notes the consumer of the delivery of a message.
+    pub fn set_consumer(&mut self, at: At, consumer: Option<ConsumerId>) {
+        let segment = &mut self.segments[at.segment()];
+        if let Some(place) = segment.headers[at.index()].delivery() {
+            segment.deliveries.set_consumer(place, consumer);
+        }
+    }
+
+    /// The messages whose deliveries bear the name of a consumer, with that. Segments without any are passed over.
+    pub fn all_with_consumers(&self) -> impl Iterator<Item = (At, ConsumerId)> + '_ {
+        let segments = self.segments.iter().enumerate();
+        segments.filter(|(_, segment)| segment.deliveries.may_have_consumers()).flat_map(|(nth, segment)| {
+            segment.headers.iter().enumerate().filter_map(move |(index, header)| {
+                let place = header.delivery().filter(|_| header.is_present())?;
+                Some((At::new(nth, index), segment.deliveries.consumer(place)?))
+            })
+        })
+    }
+
     /// Marks a waiting message as given back, until its record is written again.
     pub fn mark_given_back(&mut self, at: At) {
         self.header_mut(at).set_phase(PhaseTag::GivenBack);
@@ -404,6 +430,7 @@ impl Store {
                     + of_tree(maps.retains.len(), size_of::<(Sequence, DurationMs)>())
                     + boxes(maps.recurring.len())
                     + recurring.sum::<usize>()
+                    + maps.consumers.as_ref().map_or(0, |of| given(size_of::<Consumers>()) + of.heap_bytes())
                     + boxes(maps.leaving.len())
                     + leaving.sum::<usize>()
             })

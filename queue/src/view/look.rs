@@ -10,7 +10,7 @@ use super::super::store::Placement;
 use super::super::time::UnixMs;
 use super::super::waiting::Waiting;
 use super::super::Counts;
-use super::{Rare, Stand, View};
+use super::{Holders, Rare, Stand, View};
 
 impl View {
     /// The number of messages in each state but done, as of the last advance. O(1).
@@ -96,6 +96,11 @@ impl View {
         self.starts.earliest_but(ended.filter_map(|lease| record(lease)?.receipt()).collect())
     }
 
+    /// The messages whose leases end after `now`, by their ends.
+    pub fn leases_after(&self, now: UnixMs) -> impl Iterator<Item = Sequence> + '_ {
+        self.inflight.iter_after(Some(Key::end_of(now))).map(Key::sequence)
+    }
+
     /// The first `count` messages of a state, in the order in which they leave it; dead messages are returned newest
     /// first. Done messages are in no view.
     pub fn in_state(&self, now: UnixMs, kind: StateKind, count: usize) -> Vec<Sequence> {
@@ -147,7 +152,10 @@ impl View {
             + self.groups().map_or(0, |groups| size_of::<GroupView>() + groups.heap_bytes())
             + self.starts.heap_bytes()
             + sets.iter().map(|set| set.heap_bytes()).sum::<usize>()
-            + self.rare.as_ref().map_or(0, |rare| size_of::<Rare>() + rare.failed.heap_bytes())
+            + self.rare.as_ref().map_or(0, |rare| {
+                let holders = rare.holders.as_ref().map_or(0, |holders| size_of::<Holders>() + holders.heap_bytes());
+                size_of::<Rare>() + rare.failed.heap_bytes() + holders
+            })
     }
 
     /// Checks that each message stands in the one order that its record and its placement name, that no order holds
@@ -204,6 +212,6 @@ impl View {
         if self.starts.earliest_but(Vec::new()) != DeliveryStarts::from_receipts(receipts).earliest_but(Vec::new()) {
             return Err("the earliest running delivery is wrong");
         }
-        Ok(())
+        self.check_holders(messages)
     }
 }

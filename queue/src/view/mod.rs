@@ -13,6 +13,7 @@
 //! its invariants.
 
 mod groups;
+mod holders;
 mod look;
 mod time;
 
@@ -26,6 +27,7 @@ use super::spans::Spans;
 use super::store::{At, Placement};
 use super::time::UnixMs;
 use super::waiting::Waiting;
+use holders::Holders;
 
 /// The orders of a queue's messages, as of an instant.
 #[derive(Debug, Default)]
@@ -59,6 +61,8 @@ struct Rare {
     failed: OrderedKeys,
     /// The size of the payloads that are only stored until their delivery has ended, and whose delivery has.
     over: u64,
+    /// The consumers that hold messages; allocated with the first one.
+    holders: Option<Box<Holders>>,
 }
 
 /// The number of messages that time alone moved.
@@ -147,6 +151,9 @@ impl View {
             Stand::InFlight(key) => {
                 self.inflight.insert(key);
                 record.receipt().into_iter().for_each(|receipt| self.starts.begin(receipt));
+                if messages.has_consumers() {
+                    record.receipt().into_iter().for_each(|receipt| self.begin_hold(messages, at, receipt));
+                }
             }
             Stand::Dead(key) => self.dead.insert(key),
             Stand::Failed(key) => self.rare.get_or_insert_default().failed.insert(key),
@@ -188,6 +195,9 @@ impl View {
             }
             (Placement::InFlight, Phase::Leased { deadline, receipt } | Phase::Successor { deadline, receipt }) => {
                 self.starts.end(receipt);
+                if messages.has_consumers() {
+                    self.end_hold(messages, at, receipt);
+                }
                 self.inflight.remove(Key::at(deadline, record.sequence));
             }
             // Only messages with a delivery stand among the leases.
@@ -284,7 +294,7 @@ impl View {
     }
 
     fn free_rare(&mut self) {
-        if self.rare.as_ref().is_some_and(|rare| rare.failed.is_empty() && rare.over == 0) {
+        if self.rare.as_ref().is_some_and(|rare| rare.failed.is_empty() && rare.over == 0 && rare.holders.is_none()) {
             self.rare = None;
         }
     }
@@ -328,6 +338,7 @@ impl View {
             let record = |lease: Key| messages.locate(lease.sequence()).map(|at| messages.record(at));
             let running = self.inflight.iter_after(None).filter_map(|lease| record(lease)?.receipt());
             self.starts = DeliveryStarts::from_receipts(running.collect());
+            self.recount_holders(messages);
         }
         if self.groups.is_some() {
             self.groups = GroupView::rebuilt(messages, self.waiting.boundary());

@@ -167,10 +167,11 @@ impl View {
             expiring: OrderedKeys::from_unsorted(expiring),
             dead: OrderedKeys::from_unsorted(dead),
             rare: (over > 0 || !failed.is_empty())
-                .then(|| Box::new(Rare { failed: OrderedKeys::from_unsorted(failed), over })),
+                .then(|| Box::new(Rare { failed: OrderedKeys::from_unsorted(failed), over, holders: None })),
             at: now,
             moved_to,
             moved: self.moved,
         };
+        self.recount_holders(messages);
     }
 }

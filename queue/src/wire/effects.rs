@@ -66,7 +66,7 @@ macro_rules! effects {
 
 effects! {
     1 b'p' Push(settings, messages);
-    1 b'd' Deliver {grants; 1 acked};
+    1 b'd' Deliver {grants; 1 acked, 1 consumer};
     1 b't' Take(those);
     1 b'w' Forward(those);
     1 b'a' Ack(those);
@@ -78,6 +78,7 @@ effects! {
     1 b'f' Promote(due, those);
     1 b'b' Bury(sequence, error);
     1 b'r' Redrive(those, due);
+    1 b'R' Release {ended, given_back};
     1 b'u' Purge {messages, done};
     1 b'm' Create(settings, forward);
     1 b'o' Alter(settings, forward);
@@ -126,7 +127,7 @@ impl<'a> Reader<'a> {
     fn one_delivered(&mut self, acked: Vec<Sequence>) -> Result<Effect<'a>, Refused> {
         let sequence = self.one()?;
         let (deadline, receipt, attempt) = (self.get()?, self.get::<Receipt>()?, self.get()?);
-        Ok(Effect::Deliver { grants: vec![Grant { sequence, attempt, deadline, receipt }], acked })
+        Ok(Effect::Deliver { grants: vec![Grant { sequence, attempt, deadline, receipt }], acked, consumer: None })
     }
 }
 
@@ -141,7 +142,7 @@ impl<'a> Stamped<'a> {
                 to.head(ONE_PUSHED)?;
                 messages.iter().try_for_each(|message| to.put(message))?;
             }
-            Effect::Deliver { grants, acked } if grants.len() == 1 && acked.len() <= 1 => {
+            Effect::Deliver { grants, acked, consumer: None } if grants.len() == 1 && acked.len() <= 1 => {
                 to.head(if acked.is_empty() { ONE_DELIVERED } else { ONE_ACKED_ONE_DELIVERED })?;
                 acked.iter().try_for_each(|sequence| to.one(*sequence))?;
                 for grant in grants {

@@ -185,11 +185,11 @@ impl Decode<'_> for Vec<Sequence> {
 impl Encode for Vec<(Sequence, UnixMs)> {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
         let mut last = ticks(to.now);
-        let both = |(sequence, at): &(Sequence, UnixMs)| {
-            [distance(sequence.0, std::mem::replace(&mut last, sequence.0)), time_distance(*at, to.now)]
-        };
-        let numbers: Vec<i64> = self.iter().flat_map(both).collect();
-        to.numbers(&numbers)
+        to.array(2 * self.len())?;
+        self.iter().try_for_each(|(sequence, at)| {
+            to.put(&distance(sequence.0, std::mem::replace(&mut last, sequence.0)))?;
+            to.put(at)
+        })
     }
 }
 

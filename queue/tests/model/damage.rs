@@ -88,6 +88,7 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
         recurring: None,
         headers: Some(headers(1)),
         checkpoint: None,
+        consumer: None,
     };
     let kept =
         queue.images().find(|image| matches!(image.record.phase, Phase::Successor { .. })).unwrap().record.sequence;
@@ -107,13 +108,23 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
     let end = |sequence, failure| RunEnd { sequence, failure, next: Next::At(at(NOW + 50)) };
     let failed = RunEnd { next: Next::Renewed(at(NOW + 7), Sequence(next.0 + 1)), ..end(running, Some(failure)) };
     let done = queue.done().next().unwrap();
+    let flying = images.iter().find(|image| image.consumer.is_some()).unwrap().record.sequence;
     vec![
         encoded(Effect::Push(Some(*queue.settings()), vec![image])),
         encoded(Effect::Push(None, vec![later])),
-        encoded(Effect::Deliver { grants: vec![grant(sequences[0])], acked: Vec::new() }),
-        encoded(Effect::Deliver { grants: vec![grant(sequences[0])], acked: vec![sequences[7]] }),
-        encoded(Effect::Deliver { grants: sequences.iter().copied().map(grant).collect(), acked: Vec::new() }),
-        encoded(Effect::Deliver { grants: sequences.iter().copied().map(grant).collect(), acked: sequences.clone() }),
+        encoded(Effect::Deliver { grants: vec![grant(sequences[0])], acked: Vec::new(), consumer: None }),
+        encoded(Effect::Deliver { grants: vec![grant(sequences[0])], acked: vec![sequences[7]], consumer: None }),
+        encoded(Effect::Deliver { grants: vec![grant(sequences[2])], acked: Vec::new(), consumer: Some(b"worker-2") }),
+        encoded(Effect::Deliver {
+            grants: sequences.iter().copied().map(grant).collect(),
+            acked: Vec::new(),
+            consumer: None,
+        }),
+        encoded(Effect::Deliver {
+            grants: sequences.iter().copied().map(grant).collect(),
+            acked: sequences.clone(),
+            consumer: None,
+        }),
         encoded(Effect::Take(sequences.clone())),
         encoded(Effect::Ack(vec![sequences[7]])),
         encoded(Effect::Ack(sequences.clone())),
@@ -136,6 +147,7 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
             checkpoint: Some(b"80 %"),
         }),
         encoded(Effect::Trim(Spans::up_to(sequences[3]))),
+        encoded(Effect::Release { ended: vec![running, kept], given_back: vec![flying] }),
         encoded(Effect::Cancel(sequences.clone(), vec![b"gone"])),
         encoded(Effect::Reschedule { sequence: sequences[5], due: Some(at(NOW + 5)), priority: Some(-3) }),
         encoded(Effect::Promote(at(NOW + 5), spans(&[(1, 3), (5, 5)]))),
@@ -292,6 +304,7 @@ enum Forged {
     TrimDone(Vec<Named>),
     Keep(Vec<(Named, u64, u64, Option<u8>)>),
     Nack(Named, Option<u64>, u64),
+    Release(Vec<Named>, Vec<Named>),
     Extend(Named, u64),
     Trim(Vec<Named>),
     Cancel(Vec<Named>),
@@ -403,6 +416,7 @@ fn forged() -> impl Strategy<Value = Forged> {
         3 => (image(), number()).prop_map(|(image, every)| Forged::Schedule(image, every)),
         3 => (sequence(), prop::option::of(number())).prop_map(|(of, every)| Forged::Declare(of, every)),
         4 => (0u8..7, few(), prop::collection::vec(run_end, 1..3)).prop_map(|(how, of, ends)| Forged::EndRuns(how, of, ends)),
+        2 => (few(), few()).prop_map(|(ended, given_back)| Forged::Release(ended, given_back)),
         2 => (0usize..5).prop_map(Forged::Advance),
         2 => (1usize..5).prop_map(Forged::Pop),
         1 => Just(Forged::Reload),
@@ -450,6 +464,7 @@ impl ForgedImage {
             recurring: None,
             headers: self.headers.map(headers),
             checkpoint: self.error.then_some(b"half"),
+            consumer: self.lease.filter(|lease| lease % 2 == 0).map(|_| &b"forged"[..]),
         }
     }
 }
@@ -516,7 +531,11 @@ fn forge(queue: &mut Queue, forged: &Forged) {
                 })
                 .collect(),
             acked: sequences(acked),
+            consumer: acked.first().map(|_| &b"forged"[..]),
         },
+        Forged::Release(ended, given_back) => {
+            Effect::Release { ended: sequences(ended), given_back: sequences(given_back) }
+        }
         Forged::Take(of) => Effect::Take(sequences(of)),
         Forged::Forward(of) => Effect::Forward(sequences(of)),
         Forged::Ack(of) => Effect::Ack(sequences(of)),

@@ -133,6 +133,14 @@ pub enum Act {
         count: usize,
         lease: Option<u64>,
     },
+    /// From now on, consumers pop under this name, or under none.
+    WorkAs(Option<usize>),
+    /// Takes from a consumer what it holds.
+    Release {
+        consumer: usize,
+        count: Option<usize>,
+        verdict: Verdict,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -253,6 +261,7 @@ pub const HEADERS: [&[(&[u8], &[u8])]; 4] = [
     &[(&[0], &[0, 255]), (&[b'n'; 255], b" "), (&[255; 255], b"1")],
     &[(b"1", &[b'v'; 4096]), (b"2", &[b'v'; 2000])],
 ];
+pub const CONSUMERS: [&[u8]; 3] = [b"w", &[b'w'; 128], &[0, 255]];
 pub const ERRORS: [&[u8]; 4] = [b"", b"timeout", &[b'e'; 1024], &[b'f'; 3000]];
 
 /// The headers with a number, as a client gives them.
@@ -459,6 +468,13 @@ fn act(copies: usize) -> impl Strategy<Value = Act> {
         1 => Just(Act::Remake),
         10 => (prop::collection::vec(aim(), 1..=acks), 1..=pops, prop::option::of(span()))
             .prop_map(|(aims, count, lease)| Act::AckPop { aims, count, lease }),
+        12 => prop::option::weighted(0.9, 0..CONSUMERS.len()).prop_map(Act::WorkAs),
+        8 => (
+            0..CONSUMERS.len(),
+            prop::option::weighted(0.5, 1..=pops),
+            prop_oneof![Just(Verdict::Failed), Just(Verdict::NotCounted)],
+        )
+            .prop_map(|(consumer, count, verdict)| Act::Release { consumer, count, verdict }),
     ]
 }
 

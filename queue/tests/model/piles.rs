@@ -66,7 +66,7 @@ impl Pair {
         let pop = Pop { count, lease: Lease::For(DurationMs::new(lease)) };
         let mut grants = Vec::new();
         self.master.pop(now, &mut self.floor, &pop, &mut grants, |_| ());
-        self.send(now, Effect::Deliver { grants: grants.clone(), acked: Vec::new() });
+        self.send(now, Effect::Deliver { grants: grants.clone(), acked: Vec::new(), consumer: None });
         grants
     }
 

@@ -191,6 +191,7 @@ impl Model {
             headers: plan.headers,
             next: None,
             own: None,
+            consumer: None,
         };
         match beside {
             Some(held) => self.keep_beside(held, message),
@@ -324,6 +325,7 @@ impl Model {
                 recurs: Some(recurs),
                 next: None,
                 own: None,
+                consumer: None,
                 name: old.name.clone(),
                 group: if renewed { plan.group.clone() } else { old.group.clone() },
                 headers: if renewed { plan.headers } else { old.headers },

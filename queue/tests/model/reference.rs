@@ -63,9 +63,16 @@ pub struct Message {
     pub group: Option<Vec<u8>>,
     /// The number of its headers.
     pub headers: Option<usize>,
+    /// The consumer of its last delivery.
+    pub consumer: Option<Vec<u8>>,
 }
 
 impl Message {
+    /// The consumer that holds it.
+    pub fn holder(&self) -> Option<&[u8]> {
+        self.consumer.as_deref().filter(|_| matches!(self.state, State::InFlight { .. }))
+    }
+
     /// The schedule that clients see, which is that of the kept message if there is one.
     pub fn schedule(&self) -> Option<&Recurs> {
         self.next.as_ref().map_or(self.recurs.as_ref(), |next| next.recurs.as_ref())
@@ -412,6 +419,7 @@ impl Model {
             headers: push.headers,
             next: None,
             own: None,
+            consumer: None,
         };
         match held {
             Some(held) if push.later && matches!(self.messages[held].state, State::InFlight { .. }) => {
@@ -770,6 +778,7 @@ impl Model {
             };
             let message = &mut self.messages[at];
             message.chain = None;
+            message.consumer = None;
             let lease = lease.or(message.lease).unwrap_or(self.settings.lease.as_ms());
             let lease =
                 if self.settings.maxlease.is_zero() { lease } else { lease.min(self.settings.maxlease.as_ms()) };
@@ -783,6 +792,12 @@ impl Model {
         self.end_round(round);
         self.advance(self.now);
         delivered
+    }
+
+    /// Notes the consumer of the deliveries with these receipts.
+    pub fn hold_as(&mut self, receipts: &[u64], name: &[u8]) {
+        let lent = self.messages.iter_mut().filter(|message| message.receipt.is_some_and(|of| receipts.contains(&of)));
+        lent.for_each(|message| message.consumer = Some(name.to_vec()));
     }
 
     /// Forwards up to `count` messages one after the other, each as by a pop without a lease. Returns them in order, as they

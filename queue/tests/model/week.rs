@@ -154,7 +154,7 @@ impl Week {
         if grants.is_empty() {
             return;
         }
-        self.send(dq_queue::Effect::Deliver { grants, acked: Vec::new() });
+        self.send(dq_queue::Effect::Deliver { grants, acked: Vec::new(), consumer: None });
         if let Some(name) = first {
             let nth = rules().iter().position(|(other, _)| *other == name).unwrap();
             let due = before[nth];

@@ -186,7 +186,7 @@ fn a_window_is_exact_although_the_clock_was_set_back() {
     let id = Target::parse(b"a").unwrap();
     let mut grants = Vec::new();
     pair.master.pop(at(5), &mut pair.floor, &Pop { count: 9, lease: Lease::Default }, &mut grants, |_| ());
-    pair.send(at(5), Effect::Deliver { grants, acked: Vec::new() });
+    pair.send(at(5), Effect::Deliver { grants, acked: Vec::new(), consumer: None });
     let acked = pair.master.ack(at(6), &id).unwrap();
     pair.send(at(6), Effect::Ack(vec![acked.sequence]));
     assert!(!pair.push(at(WINDOW - 1), b"a"));
@@ -242,7 +242,7 @@ fn a_delivery_or_death_ends_a_chain_of_replacements() {
     let deliver: End = |pair, now| {
         let (pop, mut grants) = (Pop { count: 1, lease: Lease::Default }, Vec::new());
         pair.master.pop(now, &mut pair.floor, &pop, &mut grants, |_| ());
-        pair.send(now, Effect::Deliver { grants, acked: Vec::new() });
+        pair.send(now, Effect::Deliver { grants, acked: Vec::new(), consumer: None });
     };
     let give_back: End = |pair, now| {
         let nack = dq_queue::Nack { verdict: dq_queue::Verdict::NotCounted, ..Default::default() };

@@ -4,6 +4,8 @@
 mod acks_and_pops;
 mod blocking;
 mod concurrency;
+mod consumers;
+mod losing;
 mod popping;
 mod punctuality;
 mod races;

@@ -38,6 +38,7 @@ const CHANGES: &[(&str, &str)] = &[
     ("DQ.EXTEND q a", "dq.extend"),
     ("DQ.MEXTEND q 3 a nobody b", "dq.extend"),
     ("DQ.MEXTEND q 1 nobody", ""),
+    ("DQ.RELEASE q nobody", ""),
     ("DQ.NACK q a DELAY 600000", "dq.nack"),
     ("DQ.NACK q b DELAY 0", "dq.nack"),
     ("DQ.POP q", "dq.pop"),

@@ -2,7 +2,7 @@
 
 use super::words::*;
 use super::{ms, Told, World};
-use crate::history::{headers, targets, Aim, Beside, Due, Every, Lease, Push, Redriven, Who, GROUPS, NAMES};
+use crate::history::{headers, targets, Aim, Beside, Due, Every, Lease, Push, Redriven, Who, CONSUMERS, GROUPS, NAMES};
 use crate::reference::{self, NackedTo, State};
 use dq_queue::id::{Id, Sequence};
 use dq_queue::settings::Settings;
@@ -396,9 +396,16 @@ impl World {
                 self.send(Effect::Ack(acked));
             }
         } else {
+            let consumer = self.consumer.map(|nth| CONSUMERS[nth]).filter(|_| lent.is_some());
+            if let Some(name) = consumer {
+                for master in [&mut self.eager, &mut self.lazy] {
+                    master.queue.hold_as(grants.iter().map(|grant| grant.sequence), name);
+                }
+                self.model.hold_as(&receipts, name);
+            }
             self.send(match lease {
                 Lease::NoAck => Effect::Take(grants.iter().map(|grant| grant.sequence).collect()),
-                Lease::Default | Lease::For(_) => Effect::Deliver { grants, acked },
+                Lease::Default | Lease::For(_) => Effect::Deliver { grants, acked, consumer },
             });
         }
     }

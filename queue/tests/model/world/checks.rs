@@ -72,6 +72,7 @@ impl World {
         self.check_looks();
         self.check_done();
         self.check_groups();
+        self.check_consumers();
         self.check_totals();
     }
 
@@ -282,6 +283,7 @@ fn check_message(queue: &Queue, now: UnixMs, expected: &reference::Message) {
     assert_eq!(found.errors.map(Errors::last), expected.error.as_deref());
     let errors = found.errors.into_iter().flat_map(Errors::listed);
     assert!(errors.map(|error| (error.attempt, error.at.as_ms(), error.text.to_vec())).eq(expected.errors.clone()));
+    assert_eq!(found.consumer, expected.holder());
     assert_eq!(record.priority, expected.priority);
     assert_eq!(record.due.as_ms(), expected.due);
     assert_eq!(record.retries.count(), expected.retries);

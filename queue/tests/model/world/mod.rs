@@ -5,6 +5,7 @@ mod acts;
 mod awaits;
 mod checks;
 mod completing;
+mod consumers;
 mod schedules;
 mod statistics;
 mod words;
@@ -58,6 +59,8 @@ pub struct World {
     /// The clients that wait for the end of a message.
     clients: AllClients,
     steps: usize,
+    /// The name under which messages are popped at present.
+    consumer: Option<usize>,
 }
 
 pub fn run(history: &History) {
@@ -66,7 +69,9 @@ pub fn run(history: &History) {
     for (nth, step) in history.steps.iter().enumerate() {
         world.pass(step.passed);
         let dead = world.dead_ids();
+        let held = world.held();
         world.act(&step.act);
+        world.check_lost(&step.act, &held);
         world.check_awaits(&dead);
         world.check_state(nth + 1 == last || world.model.messages.len() < 50 || nth % 8 == 0);
     }
@@ -127,6 +132,7 @@ impl World {
             expected_ends: Vec::new(),
             clients: AllClients::default(),
             steps: 0,
+            consumer: None,
         }
     }
 
@@ -209,6 +215,8 @@ impl World {
             Act::Failover => self.fail_over(),
             Act::Remake => self.remake(),
             Act::AckPop { aims, count, lease } => self.ack_pop(aims, *count, *lease),
+            Act::WorkAs(consumer) => self.consumer = *consumer,
+            Act::Release { consumer, count, verdict } => self.release(*consumer, *count, *verdict),
         }
     }
 

@@ -1,0 +1,137 @@
+//! Consumers with names: which messages each of them holds, and what becomes of these when it is gone.
+
+use super::super::effect::Fate;
+use super::super::id::{ConsumerId, Receipt, Sequence};
+use super::super::name_index::NameHash;
+use super::super::record::{Reason, Record, State};
+use super::super::recurring::{Ended, Failure};
+use super::super::store::{At, Placement};
+use super::super::time::UnixMs;
+use super::super::Queue;
+use super::advance::PILED_MAX;
+use super::lost::Loss;
+use super::nack::{GivenBack, Verdict};
+
+/// A consumer that holds messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Consumer<'a> {
+    /// Its name.
+    pub name: &'a [u8],
+    /// How many messages of it are in flight.
+    pub inflight: usize,
+    /// When the oldest of these deliveries began.
+    pub oldest: UnixMs,
+}
+
+/// The messages that were taken from a consumer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Released {
+    /// How many there were, with the runs of schedules that failed because of it.
+    pub count: usize,
+    /// Those whose leases have ended.
+    pub ended: Vec<Sequence>,
+    /// Those that were given back without being counted.
+    pub given_back: Vec<Sequence>,
+    /// Whether a message is dead that was given back.
+    pub died: bool,
+}
+
+impl Queue {
+    /// Notes the name of the consumer of deliveries that have just begun. O(m log n).
+    pub fn hold_as(&mut self, deliveries: impl Iterator<Item = Sequence>, name: &[u8]) {
+        for sequence in deliveries {
+            if let Some(at) = self.messages.find_sequence(sequence) {
+                self.bear(at, name);
+            }
+        }
+    }
+
+    /// Notes the name of the consumer of a delivery that bears none.
+    fn bear(&mut self, at: At, name: &[u8]) {
+        let Some(receipt) = self.messages.record(at).receipt() else { return };
+        if self.messages.consumer(at).is_none() {
+            self.messages.set_consumer(at, Some(name));
+            if self.messages.placement(at) == Placement::InFlight {
+                self.view.begin_hold(&self.messages, at, receipt);
+            }
+        }
+    }
+
+    /// Visits the next `count` consumers, in the order of the hashes of their names, from `cursor` on. Returns those that
+    /// hold a message at `now`, and the next cursor, which is `None` at the end. At most [`PILED_MAX`] leases that have
+    /// ended since the last advance are recognised as ended. O(count × log n + m), where m is the number of these.
+    pub fn scan_consumers(&self, now: UnixMs, cursor: Option<u64>, count: usize) -> (Vec<Consumer<'_>>, Option<u64>) {
+        let Some(consumers) = self.messages.consumers() else { return (Vec::new(), None) };
+        let ended = self.view.ended_of_consumers(&self.messages, self.own_time(now), PILED_MAX);
+        let (mut page, mut left, mut last) = (Vec::new(), count, None);
+        for (hash, id) in consumers.iter_behind(cursor.map(|hash| NameHash(hash << 1 | 1))) {
+            // A cursor holds the first 63 bits of a hash. Names that have these in common are returned together.
+            let hash = hash.0 >> 1;
+            if left == 0 && last != Some(hash) {
+                return (page, last);
+            }
+            left = left.saturating_sub(1);
+            last = Some(hash);
+            let held = self.view.held_by(id, &ended);
+            page.extend(held.map(|(inflight, oldest)| Consumer { name: consumers.name(id), inflight, oldest }));
+        }
+        (page, None)
+    }
+
+    /// Takes from a consumer the messages that it holds, or the `count` that were delivered to it first: as if their leases
+    /// had just ended, or as if each were given back with [`Verdict::NotCounted`]. O(n + m log n), where m is the number of
+    /// these messages and n that of all deliveries that bear a name; n is looked at with little work for each.
+    pub fn release(&mut self, now: UnixMs, name: &[u8], count: Option<usize>, verdict: Verdict) -> Released {
+        let now = self.observe(now);
+        let Some(consumer) = self.messages.consumers().and_then(|consumers| consumers.find(name)) else {
+            return Released::default();
+        };
+        let mut held = self.deliveries_of(consumer, now);
+        held.sort_unstable();
+        held.truncate(count.unwrap_or(usize::MAX));
+        let mut released = Released { count: held.len(), ..Released::default() };
+        for (_, sequence) in held {
+            let Some((at, record)) = self.refreshed(sequence, now) else { continue };
+            self.note_lost(at, &record, Loss::Released, now);
+            if verdict != Verdict::NotCounted {
+                self.move_deadline(at, &record, now, None, now);
+                released.ended.push(sequence);
+            } else if let Some(state) = self.take_back(at, &record, now) {
+                released.died |= matches!(state, State::Dead { .. });
+                released.given_back.push(sequence);
+            } else {
+                let attempts = record.attempts.saturating_sub(1);
+                let failure = Failure { died: now, reason: Reason::Expired, attempts, copy: None };
+                self.end_run(at, &record, Ended::Nacked { error: None, checkpoint: None }, Some(failure), now);
+                released.died = true;
+            }
+        }
+        released
+    }
+
+    /// The receipts and the sequences of the messages that a consumer holds at `now`.
+    fn deliveries_of(&self, consumer: ConsumerId, now: UnixMs) -> Vec<(Receipt, Sequence)> {
+        let messages = &self.messages;
+        let its = messages
+            .all_with_consumers()
+            .filter(|(at, of)| *of == consumer && messages.placement(*at) == Placement::InFlight);
+        let records = its.map(|(at, _)| messages.record(at)).filter(|record| record.state_at(now) == State::InFlight);
+        records.filter_map(|record| Some((record.receipt()?, record.sequence))).collect()
+    }
+
+    /// Applies a release without counting the attempt. Returns the state of the message; `None`, and changes nothing, if
+    /// it is a run that fails by it.
+    pub(crate) fn take_back(&mut self, at: At, record: &Record, now: UnixMs) -> Option<State> {
+        let attempts = match self.messages.leaving(at).filter(|_| record.is_successor_at(now)) {
+            Some(leaving) => leaving.record.attempts,
+            None => record.attempts,
+        };
+        let expired = record.ttl.is_some_and(|ttl| ttl.end <= now) && !record.is_successor_at(now);
+        if expired && record.recurring {
+            return None;
+        }
+        let fate = if expired { Fate::Dead { died: now, reason: Reason::Expired } } else { Fate::Due(record.due) };
+        let how = GivenBack { fate, attempts: attempts.saturating_sub(1), error: None, checkpoint: None };
+        Some(self.give_back(at, record, &how, now))
+    }
+}

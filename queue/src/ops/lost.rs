@@ -1,0 +1,102 @@
+//! Deliveries that a command of somebody else ends, so that their consumers can be told: the message was cancelled, say.
+//!
+//! Only the queue that decides takes note of them, until [`Queue::take_lost`] hands them over. What time ends, and what a
+//! consumer ends itself, is not lost.
+
+use super::super::id::{IdBuffer, Sequence};
+use super::super::record::{Record, State};
+use super::super::store::At;
+use super::super::time::UnixMs;
+use super::super::Queue;
+
+/// What took a message from its consumer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// It was cancelled.
+    Cancelled,
+    /// Another message has replaced it.
+    Replaced,
+    /// It was made dead.
+    Buried,
+    /// It was purged.
+    Purged,
+    /// Its consumer was taken for gone.
+    Released,
+}
+
+impl Loss {
+    /// The word that clients see.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Loss::Cancelled => "cancelled",
+            Loss::Replaced => "replaced",
+            Loss::Buried => "buried",
+            Loss::Purged => "purged",
+            Loss::Released => "released",
+        }
+    }
+}
+
+/// A delivery that a consumer has lost, or many of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// What took it.
+    pub how: Loss,
+    /// The receipt as clients see it; `None` if there are too many to name each.
+    pub receipt: Option<Box<[u8]>>,
+}
+
+/// The deliveries that consumers have lost by one command; one word, since nearly all commands take nothing from anybody.
+#[allow(clippy::box_collection, reason = "one word")]
+pub type Losses = Option<Box<Vec<Lost>>>;
+
+/// The most deliveries that are named if a purge removes them.
+const PURGED_MAX: usize = 1_000;
+
+impl Queue {
+    /// The deliveries that consumers have lost by operations since the last call.
+    #[inline]
+    pub fn take_lost(&mut self) -> Losses {
+        self.optional.take(|parts| &mut parts.lost)
+    }
+
+    /// Takes note that a message is taken from its consumer if it is in flight. It must not have been changed yet.
+    #[inline]
+    pub(crate) fn note_lost(&mut self, at: At, record: &Record, how: Loss, now: UnixMs) {
+        if record.state_at(now) == State::InFlight {
+            self.add_lost(at, record, how);
+        }
+    }
+
+    #[cold]
+    fn add_lost(&mut self, at: At, record: &Record, how: Loss) {
+        let Some(receipt) = record.receipt() else { return };
+        let mut buffer = IdBuffer::new();
+        let id = buffer.id(record.sequence, self.messages.bytes(at).name);
+        let printed = buffer.receipt(id, receipt);
+        let receipt = Some(buffer.text(printed).into());
+        self.optional.for_adding().lost.get_or_insert_default().push(Lost { how, receipt });
+    }
+
+    /// The first of these messages that are in flight: at most one more than are named.
+    pub(crate) fn in_flight_of(&self, doomed: impl Iterator<Item = Sequence>, now: UnixMs) -> Vec<Sequence> {
+        let record = |sequence| self.messages.locate(sequence).map(|at| self.messages.record(at));
+        let is_held =
+            |sequence: &Sequence| record(*sequence).is_some_and(|record| record.state_at(now) == State::InFlight);
+        doomed.filter(is_held).take(PURGED_MAX + 1).collect()
+    }
+
+    /// Takes note of what [`Queue::in_flight_of`] has found among the messages that a purge is about to remove.
+    pub(crate) fn note_purged(&mut self, held: &[Sequence]) {
+        if held.len() > PURGED_MAX {
+            let lost = self.optional.for_adding().lost.get_or_insert_default();
+            lost.push(Lost { how: Loss::Purged, receipt: None });
+            return;
+        }
+        for sequence in held {
+            if let Some((at, record)) = self.messages.of(*sequence) {
+                self.add_lost(at, &record, Loss::Purged);
+            }
+        }
+    }
+}
