@@ -219,6 +219,15 @@ pub struct MessageArgs {
     /// The group, whose messages are delivered in order
     #[arg(long, value_name = "NAME")]
     pub group: Option<String>,
+    /// A header, which says something about the message besides its payload; can be repeated
+    #[arg(long = "header", value_name = "NAME=VALUE", value_parser = parse_header)]
+    pub headers: Vec<(String, String)>,
+}
+
+/// A header as it is given on the command line.
+fn parse_header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("a header is NAME=VALUE, such as content-type=text/csv")?;
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 #[derive(Args, Debug)]

@@ -1,9 +1,10 @@
 //! Messages as they are printed.
 
 use crate::output::{Output, Table};
-use crate::reply::Fields;
+use crate::reply::{self, Fields};
 use crate::time::{instant, now_ms, span};
 use crate::Failure;
+use dq_client::Value;
 
 const COLUMNS: &[&str] = &["id", "state", "priority", "due", "attempt", "payload", "error", "group", "result"];
 
@@ -32,7 +33,27 @@ pub fn details(message: &Fields, output: &Output) -> Result<(), Failure> {
     if output.json {
         return output.object(&message.json());
     }
-    output.pairs(&message.0.iter().map(|(name, _)| (name.clone(), field(message, name))).collect::<Vec<_>>())
+    output.pairs(&message.0.iter().flat_map(|(name, value)| lines(message, name, value)).collect::<Vec<_>>())
+}
+
+/// The lines of a field: one for each header, and for each error of a past attempt.
+fn lines(message: &Fields, name: &str, value: &Value) -> Vec<(String, String)> {
+    let shown = |value: &Value| reply::text(value).unwrap_or_default();
+    match (name, value) {
+        ("headers", Value::Map(headers)) => {
+            headers.iter().map(|(name, value)| (format!("header {}", shown(name)), shown(value))).collect()
+        }
+        ("errors", Value::Array(errors)) => errors.iter().filter_map(past_error).collect(),
+        _ => vec![(name.to_owned(), field(message, name))],
+    }
+}
+
+/// The error of a past attempt: `attempt 2`, and when and why it failed.
+fn past_error(error: &Value) -> Option<(String, String)> {
+    let Value::Array(parts) = error else { return None };
+    let [attempt, at, text] = parts.as_slice() else { return None };
+    let at = with_distance(reply::int(at)?);
+    Some((format!("attempt {}", reply::text(attempt)?), format!("{at}: {}", reply::text(text)?)))
 }
 
 /// A field of a message as a person reads it.

@@ -19,8 +19,12 @@ impl Fields {
             return Ok(None);
         }
         let pairs = pairs(reply)?;
-        let named =
-            |(name, value): (Value, Value)| text(&name).map(|name| (name, value)).ok_or_else(|| unexpected(&name));
+        let named = |(name, value): (Value, Value)| {
+            let name = text(&name).ok_or_else(|| unexpected(&name))?;
+            // In RESP2 it cannot be told from a list.
+            let value = if name == "headers" { Value::Map(self::pairs(value)?) } else { value };
+            Ok::<_, Failure>((name, value))
+        };
         Ok(Some(Fields(pairs.into_iter().map(named).collect::<Result<_, _>>()?)))
     }
 

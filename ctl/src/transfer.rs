@@ -31,6 +31,8 @@ pub struct NewMessage {
     pub ttl: Option<i64>,
     pub group: Option<Vec<u8>>,
     pub headers: Headers,
+    /// What a consumer has stored of its work. A push does not send it.
+    pub checkpoint: Option<Vec<u8>>,
 }
 
 /// What a push did.
@@ -50,7 +52,7 @@ pub struct Refused {
 }
 
 impl NewMessage {
-    fn push(&self, queue: &[u8]) -> Cmd {
+    pub fn push(&self, queue: &[u8]) -> Cmd {
         let mut command = cmd("DQ.PUSH");
         command.arg(queue).arg(&self.payload).arg("ID").arg(&self.id);
         let numbers = [("AT", self.due), ("RETRIES", self.retries), ("LEASE", self.lease), ("TTL", self.ttl)];
@@ -81,7 +83,7 @@ impl NewMessage {
 
     pub fn size(&self) -> usize {
         let headers: usize = self.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
-        self.payload.len() + self.id.len() + headers
+        self.payload.len() + self.id.len() + headers + self.checkpoint.as_ref().map_or(0, Vec::len)
     }
 }
 

@@ -35,6 +35,9 @@ pub fn push(client: &Client, args: &PushArgs, output: &Output) -> Result<Outcome
     if let Some(group) = &args.message.group {
         push = push.group(group);
     }
+    for (name, value) in &args.message.headers {
+        push = push.header(name, value);
+    }
     if let Some(time) = args.retain {
         push = push.retain(time);
     }

@@ -53,6 +53,9 @@ fn declare(client: &Client, args: &ScheduleArgs, id: &str, output: &Output) -> R
     if let Some(group) = &args.message.group {
         schedule = schedule.group(group);
     }
+    for (name, value) in &args.message.headers {
+        schedule = schedule.header(name, value);
+    }
     let declared = match schedule.declare()? {
         Declared::Created => "created",
         Declared::Changed => "changed",

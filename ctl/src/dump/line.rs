@@ -1,8 +1,8 @@
 //! The lines of a dump, written and read: JSON objects, one per line.
 //!
 //! Each names its queue. A line with `settings` describes the queue, one with `every` or `cron` a schedule, and any other
-//! one a message. Payloads are base64. Names, ids, groups and errors are text; if they are not UTF-8, the key ends with
-//! `-base64` instead. Headers are an object of text, and those that are not UTF-8 another one of base64.
+//! one a message. Payloads are base64. Names, ids, groups, checkpoints and errors are text; if they are not UTF-8, the key
+//! ends with `-base64` instead. Headers are an object of text, and those that are not UTF-8 another one of base64.
 
 use crate::reply::{self, Fields};
 use crate::transfer::{Headers, NewMessage};
@@ -122,7 +122,7 @@ pub fn of_message(queue: &[u8], message: &Fields, queue_lease: Option<i64>) -> S
     if let Some(lease) = message.int("lease").filter(|lease| Some(*lease) != queue_lease) {
         line.put("lease", &Json::from(lease));
     }
-    for name in RULE.iter().map(|(name, _)| *name).chain(["error", "reason", "died"]) {
+    for name in RULE.iter().map(|(name, _)| *name).chain(["checkpoint", "error", "reason", "died"]) {
         if let Some(value) = message.get(name) {
             line.value(name, value);
         }
@@ -196,6 +196,7 @@ fn read_message(object: &Map<String, Json>) -> Result<What, String> {
         ttl: number(object, "ttl")?,
         group: bytes(object, "group")?,
         headers: headers(object)?,
+        checkpoint: bytes(object, "checkpoint")?,
     };
     let mut rule = Vec::new();
     for (name, option) in RULE {

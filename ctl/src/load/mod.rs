@@ -3,6 +3,7 @@
 //! Every message is pushed under an id, so a load that was interrupted is simply repeated: messages that the queue already
 //! holds are not pushed again. The lines are read and pushed a batch at a time.
 
+mod checkpoints;
 mod dead;
 mod ids;
 
@@ -11,7 +12,8 @@ use crate::dump::line::{self, Line, QueueLine, What};
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::transfer::{get_all, key, push_all, shown, type_of, NewMessage, Pushed, Refused, BATCH, BATCH_BYTES};
+use crate::transfer::{get_all, key, shown, type_of, NewMessage, Pushed, Refused, BATCH, BATCH_BYTES};
+use checkpoints::push_live;
 use dead::{push_dead, Dead};
 use dq_client::{cmd, Client, Error, Resend};
 use serde_json::json;
@@ -45,6 +47,13 @@ pub fn load(client: &Client, args: &LoadArgs, output: &Output) -> Result<Outcome
     load.flush()?;
     drop(load.progress);
     let (loaded, held) = (load.loaded, load.held);
+    if load.lost > 0 {
+        eprintln!(
+            "dqctl: loaded without their checkpoints: {} messages, because their queue delivers nothing now (it is paused, \
+             forwards, or is at a limit)",
+            load.lost
+        );
+    }
     let known = if held > 0 { format!("; {held} were there already") } else { String::new() };
     output.result(&format!("loaded {loaded}{known}"), json!({ "loaded": loaded, "already": held }))?;
     Ok(Outcome::Done)
@@ -80,6 +89,8 @@ struct Load<'a> {
     bytes: usize,
     loaded: u64,
     held: u64,
+    /// Messages that were loaded without their checkpoints.
+    lost: u64,
     progress: Progress,
 }
 
@@ -94,6 +105,7 @@ impl<'a> Load<'a> {
             bytes: 0,
             loaded: 0,
             held: 0,
+            lost: 0,
             progress: Progress::new("loaded"),
         }
     }
@@ -163,8 +175,8 @@ impl<'a> Load<'a> {
         let numbers = std::mem::take(&mut self.numbers);
         self.bytes = 0;
         let pushed = match &mut self.batch {
-            Batch::Live(messages) => push_all(self.client, &self.queue, &std::mem::take(messages)),
-            Batch::Dead(messages) => push_dead(self.client, &self.queue, &std::mem::take(messages)),
+            Batch::Live(messages) => push_live(self.client, &self.queue, &std::mem::take(messages), &mut self.lost),
+            Batch::Dead(messages) => push_dead(self.client, &self.queue, &std::mem::take(messages), &mut self.lost),
         };
         let (outcomes, error) = match pushed {
             Ok(outcomes) => (outcomes, None),

@@ -256,3 +256,25 @@ fn a_cluster_is_served_by_any_of_its_nodes() {
     assert_eq!(on(&["ls"]).out.lines().count(), 4);
     assert_eq!(on(&["get", "c", "m"]).code, 0);
 }
+
+#[test]
+fn headers_checkpoints_and_errors_are_shown_line_by_line() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "q", "ERRORS", "2"]);
+    ok(&server, &["push", "q", "hello", "--id", "m", "--header", "trace=1f", "--header", "query=a=b"]);
+    for text in ["one", "two"] {
+        server.ask(&["DQ.POP", "q"]);
+        server.ask(&["DQ.NACK", "q", "m", "DELAY", "0", "ERROR", text, "CHECKPOINT", "page 7"]);
+    }
+    let shown = ok(&server, &["get", "q", "m"]);
+    for line in ["header query\ta=b\n", "header trace\t1f\n", "checkpoint\tpage 7\n"] {
+        assert!(shown.contains(line), "{shown}");
+    }
+    let attempts: Vec<&str> = shown.lines().filter(|line| line.starts_with("attempt ")).collect();
+    assert!(attempts.len() == 2 && attempts[0].ends_with(": one") && attempts[1].ends_with(": two"), "{shown}");
+    let message = &json(&server, &["get", "q", "m"])[0];
+    assert_eq!(message["headers"], json!({"query": "a=b", "trace": "1f"}));
+    assert_eq!((&message["errors"][1][0], &message["errors"][1][2]), (&json!(2), &json!("two")));
+    let refused = dqctl(&server, &["push", "q", "hello", "--header", "trace"]);
+    assert!(refused.code != 0 && refused.err.contains("a header is NAME=VALUE"), "{refused:?}");
+}
