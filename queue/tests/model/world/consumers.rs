@@ -22,7 +22,7 @@ impl World {
                 ended.push(Sequence(self.model.end_lease(&id)));
                 continue;
             }
-            let nacked = self.model.nack(&id, None, None, None, verdict, None, |wait| wait).expect("it is in flight");
+            let nacked = self.model.nack(&id, None, None, (None, None), verdict, |wait| wait).expect("it is in flight");
             let (sequence, to, _, end) = nacked;
             // It may be one that has taken the place of the delivered one.
             died |= matches!(to, NackedTo::Dead(_));
