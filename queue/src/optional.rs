@@ -24,6 +24,7 @@ pub(super) struct OptionalParts {
     /// Where messages are forwarded, if they are.
     pub forwarding: Option<Box<Forwarding>>,
     /// Deliveries of whose loss consumers are still to be told; allocated with the first one.
+    #[expect(clippy::box_collection, reason = "one word for each part")]
     pub lost: Option<Box<Vec<Lost>>>,
 }
 

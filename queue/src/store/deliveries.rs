@@ -106,23 +106,23 @@ impl List {
 
     /// The bytes from a place on.
     #[inline]
-    fn from(&self, place: DeliveryPlace) -> Option<&[u8]> {
+    fn bytes_at(&self, place: DeliveryPlace) -> Option<&[u8]> {
         self.bytes.get((usize::from(place.get()) - 1) * self.width()..)
     }
 
     #[inline]
-    fn from_mut(&mut self, place: DeliveryPlace) -> Option<&mut [u8]> {
+    fn bytes_at_mut(&mut self, place: DeliveryPlace) -> Option<&mut [u8]> {
         let start = (usize::from(place.get()) - 1) * self.width();
         self.bytes.get_mut(start..)
     }
 
     #[inline]
     fn get(&self, place: DeliveryPlace) -> Option<Packed> {
-        self.from(place)?.first_chunk().copied()
+        self.bytes_at(place)?.first_chunk().copied()
     }
 
     fn consumer(&self, place: DeliveryPlace) -> Option<ConsumerId> {
-        let behind = self.from(place).filter(|_| self.width() == WIDE)?.get(NARROW..)?;
+        let behind = self.bytes_at(place).filter(|_| self.width() == WIDE)?.get(NARROW..)?;
         u32::from_le_bytes(*behind.first_chunk()?).checked_sub(1).map(ConsumerId)
     }
 
@@ -134,7 +134,7 @@ impl List {
             self.widen();
         }
         let number = consumer.map_or(0, |ConsumerId(number)| number + 1);
-        let held = self.from_mut(place).and_then(|from| from.get_mut(NARROW..WIDE));
+        let held = self.bytes_at_mut(place).and_then(|from| from.get_mut(NARROW..WIDE));
         held.into_iter().for_each(|held| held.copy_from_slice(&number.to_le_bytes()));
     }
 
@@ -195,7 +195,7 @@ impl Deliveries {
 
     /// Replaces the delivery at a place, but not its consumer.
     pub fn set(&mut self, place: DeliveryPlace, delivery: Delivery) {
-        let held = self.0.as_mut().and_then(|list| list.from_mut(place)?.first_chunk_mut::<NARROW>());
+        let held = self.0.as_mut().and_then(|list| list.bytes_at_mut(place)?.first_chunk_mut::<NARROW>());
         if let Some(held) = held {
             *held = packed(delivery);
         }
