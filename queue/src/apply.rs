@@ -20,16 +20,17 @@ use super::wire::Refused;
 use super::Queue;
 use std::collections::BTreeSet;
 
-/// The outcome of an effect, as far as the effect itself does not say it.
+/// What applying an effect led to, beyond what the effect itself says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Applied {
-    /// It was applied.
+    /// It was applied, and there is nothing to add.
     Done,
     /// It was a push, and each of its messages replaced another of the same name.
     OnlyReplaced,
-    /// It was a burial, and the successor of the message that was to be buried has taken its place.
+    /// It was a burial, but the message had a successor, which has taken its place.
     Succeeded,
-    /// It was an ack, and the successor of a completed message has taken its place, and is dead because its TTL had ended.
+    /// It completed messages, and the successor of one of them has taken its place. The successor is dead, because its
+    /// own TTL had ended.
     SuccessorDied,
     /// It was a release, and a message that was given back is dead because its TTL had ended.
     Died,
@@ -232,7 +233,7 @@ impl Queue {
         });
     }
 
-    /// Removes messages that were forwarded one after the other, which gives each group a turn of its own. The runs that
+    /// Removes messages that were forwarded one after another, which gives each group a turn of its own. The runs that
     /// `ends` names are among them; their ends are applied afterwards.
     fn take_each(&mut self, sequences: &[Sequence], ends: &[RunEnd], now: UnixMs) {
         self.for_each_refreshed(sequences, now, |queue, at, record| {
@@ -329,7 +330,8 @@ impl Queue {
         possible.then_some(()).ok_or(Refused::Impossible)
     }
 
-    /// Whether this queue has assigned the receipt of a message that was delivered, or whose predecessor is.
+    /// Whether this queue has assigned the receipt in `image`, which is that of its own delivery or, for a successor,
+    /// of the delivery that it waits for. True if there is no receipt.
     fn gave_receipt_of(&self, image: &Image<'_>) -> bool {
         image.record.receipt().is_none_or(|receipt| receipt <= self.last_receipt)
     }
@@ -344,7 +346,7 @@ impl Queue {
             && (declared.is_some() || has_series)
     }
 
-    /// Whether these runs may end: their messages are recurring, each ends once, and what is new has new sequences.
+    /// Whether these runs may end: their messages are recurring, each ends once, and new messages have new sequences.
     fn may_end(&self, how: Ended<'_>, ends: &[RunEnd]) -> bool {
         let mut last = self.last_sequence;
         let mut follows =

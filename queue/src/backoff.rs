@@ -23,7 +23,8 @@ impl Backoff {
         if self.jitter == Percent::ZERO {
             return full;
         }
-        // The share, in units of 2^-32, follows from the message and the attempt alone: the same history has the same times.
+        // The share, in units of 2^-32, follows from the message and the attempt alone: the same history has the same
+        // times.
         let share = mixed(sequence.0 ^ u64::from(attempt).rotate_left(48)) >> 32;
         let cut = u128::from(full.as_ms()) * u128::from(self.jitter.get()) * u128::from(share) / (100 << 32);
         DurationMs::new(full.as_ms() - u64::try_from(cut).unwrap_or(0).min(full.as_ms()))
@@ -55,7 +56,7 @@ fn mixed(seed: u64) -> u64 {
 pub struct Percent(u8);
 
 impl Percent {
-    /// No share at all.
+    /// Zero percent.
     pub const ZERO: Percent = Percent(0);
     /// The largest percentage.
     pub const MAX: u8 = 100;

@@ -1,7 +1,8 @@
 //! The names of consumers that deliveries bear.
 //!
-//! A name is kept once for all of its deliveries, and only while there is one of them. A delivery holds the number of its
-//! consumer, and keeps it after its lease has ended until something is decided about the message: time changes no record.
+//! A name is kept once for all of its deliveries, and only while there is one of them. A delivery holds the number of
+//! its consumer, and keeps it after its lease has ended until something is decided about the message: time changes no
+//! record.
 
 use super::id::ConsumerId;
 use super::memory::given;

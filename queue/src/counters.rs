@@ -21,7 +21,7 @@ macro_rules! totals {
                 [$(self.$field),*]
             }
 
-            /// The totals that [`Totals::numbers`] returned.
+            /// The inverse of [`Totals::numbers`].
             pub const fn from_numbers([$($field),*]: [u64; Self::NAMES.len()]) -> Totals {
                 Totals { $($field),* }
             }
@@ -32,7 +32,7 @@ macro_rules! totals {
 totals! {
     /// Messages pushed, including those that replaced another.
     "pushed" pushed,
-    /// Pushes refused because the queue held a message of that name.
+    /// Pushes refused because a live or a done message has their id, or because the id is known (`DEDUPE`).
     "duplicates" duplicates,
     /// Deliveries, including those without a lease.
     "delivered" delivered,
@@ -93,7 +93,7 @@ impl Tally {
         others.expired = others.expired.saturating_sub(uncounted.expired);
     }
 
-    /// Counts a nack after which a message has `left` attempts that had `attempts`.
+    /// Counts a nack of a message that had `attempts` attempts before it and has `left` attempts after it.
     pub fn count_nack(&mut self, attempts: u32, left: u32) {
         let others = self.others();
         let total = if left < attempts { &mut others.given_back } else { &mut others.nacked };

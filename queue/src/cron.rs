@@ -41,7 +41,7 @@ fn zone(name: &str) -> Option<TimeZone> {
 pub enum BadCron {
     /// It has more than [`CRON_MAX`] bytes.
     TooLong,
-    /// It does not consist of five fields and is no known word.
+    /// It does not consist of five fields, and is not a known word such as `@daily`.
     NotFive,
     /// This field is not a list of numbers, names, ranges and steps in its range.
     Field(&'static str),
@@ -159,7 +159,7 @@ impl Cron {
         })
     }
 
-    /// The times of the expression in a time zone; `None` if there is no such zone. Takes some 25 microseconds.
+    /// The times of the expression in a time zone; `None` if there is no such zone. Takes about 25 µs.
     pub fn in_zone(self, name: &str) -> Option<Times> {
         zone(name).map(|zone| Times { cron: self, zone })
     }
@@ -198,7 +198,6 @@ impl Cron {
     /// The next instant, in Unix ms, at which the clocks show a time that matches.
     fn next_real(&self, zone: &TimeZone, now: i64) -> Option<i64> {
         let last = now.div_euclid(1000).checked_add(HORIZON_DAYS * SECONDS_OF_DAY)?;
-        // The next second.
         let mut from = now.div_euclid(1000) + 1;
         while from < last {
             // Until the next change of the clocks the offset from UTC is the same.
@@ -213,7 +212,7 @@ impl Cron {
         None
     }
 
-    /// The first full minute that matches, of local times in seconds from `from` to before `end`.
+    /// The first full minute that matches, as a local time in seconds, from `from` on and before `end`.
     fn next_local(&self, from: i64, end: i64) -> Option<i64> {
         let mut first = from.div_euclid(60) + i64::from(from.rem_euclid(60) != 0);
         while first * 60 < end {
@@ -237,7 +236,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// The first instant after `now` at which the expression fires; `None` if there is none. Takes some microseconds.
+    /// The first instant after `now` at which the expression fires; `None` if there is none. Takes a few µs.
     pub fn next_after(&self, now: UnixMs) -> Option<UnixMs> {
         let now_ms = i64::try_from(now.as_ms()).ok()?;
         let next = match self.cron.fixed {
@@ -248,7 +247,7 @@ impl Times {
     }
 }
 
-/// What the clocks show at an instant, in seconds since 1970-01-01 00:00 of that zone.
+/// What the clocks of a zone show at an instant, in seconds since 1970-01-01 00:00 local time.
 fn local_seconds(zone: &TimeZone, second: i64) -> Option<i64> {
     let offset = zone.to_offset(Timestamp::from_second(second).ok()?);
     Some(second + i64::from(offset.seconds()))

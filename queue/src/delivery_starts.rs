@@ -9,7 +9,7 @@
 use super::id::Receipt;
 use super::time::UnixMs;
 
-/// The bits of an entry below its millisecond: as many as a receipt has, so the deliveries of one millisecond cannot
+/// The bits of an entry below its millisecond: as many as in a receipt, so the deliveries of one millisecond cannot
 /// overflow them.
 const COUNT_BITS: u32 = 20;
 const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;

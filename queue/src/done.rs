@@ -1,8 +1,8 @@
 //! Completed messages that are kept for a time (`RETAIN`).
 //!
-//! What is kept of a message is small: its payload is dropped when it is completed, and its result takes the place. A
-//! done message is never delivered again, so it stands in no order of the view: it has two orders of its own, by the
-//! instant of its completion and by the end of its time. Its id is taken until that end.
+//! What is retained of a message is small: its payload is dropped when it is completed, and its result is stored
+//! instead. A done message is never delivered again, so it stands in no order of the view: it has two orders of its
+//! own, by the instant of its completion and by the end of its retention. Its id cannot be used again until that end.
 //!
 //! The end follows from the time alone, and every look-up compares the times. The memory is freed later, by an effect
 //! of the master in bounded steps, so that all servers hold the same done messages.
@@ -15,13 +15,13 @@ use super::spans::Spans;
 use super::time::UnixMs;
 use std::collections::BTreeMap;
 
-/// The longest result that is kept, in bytes.
+/// The longest result that is stored, in bytes.
 pub const RESULT_MAX: usize = 64 * 1024;
 
 /// A completed message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DoneMessage<'a> {
-    /// Its place in push order; the message has this id if it has no name.
+    /// Its position in push order, which is also its id if it has no name.
     pub sequence: Sequence,
     /// The name that the producer chose.
     pub name: Option<&'a [u8]>,
@@ -31,7 +31,7 @@ pub struct DoneMessage<'a> {
     pub attempts: u32,
     /// When it was completed.
     pub done: UnixMs,
-    /// The end of the time for which it is kept.
+    /// When its retention ends.
     pub until: UnixMs,
     /// The result that the consumer gave.
     pub result: Option<&'a [u8]>,
@@ -62,14 +62,14 @@ pub(super) struct Done {
     bytes: usize,
 }
 
-/// What is stored of a done message besides its sequence.
+/// What is stored of a done message in addition to its sequence.
 #[derive(Debug)]
 struct Entry {
     due: UnixMs,
     done: UnixMs,
     until: UnixMs,
     accepted: UnixMs,
-    /// The name, and behind it the result.
+    /// The name, followed by the result.
     bytes: Box<[u8]>,
     attempts: u32,
     /// The length of the name; 0 if there is none.
@@ -123,7 +123,7 @@ impl Done {
         self.names.len()
     }
 
-    /// The number of messages whose time has not ended by `now`. O(log n).
+    /// The number of messages whose retention has not ended by `now`. O(log n).
     pub fn count_at(&self, now: UnixMs) -> usize {
         self.len() - self.ends.rank(Key::end_of(now))
     }
@@ -171,7 +171,7 @@ impl Done {
         self.names.find(name, |sequence| self.get(sequence).filter(|message| message.name == Some(name)))
     }
 
-    /// The message whose time ends first, as (until, sequence). O(1).
+    /// The message whose retention ends first, as (until, sequence). O(1).
     pub fn first_end(&self) -> Option<Key> {
         self.ends.first()
     }
@@ -186,7 +186,7 @@ impl Done {
         self.entries.iter().map(|(sequence, entry)| entry.message(*sequence))
     }
 
-    /// The messages, the one that was completed last first.
+    /// The messages, the most recently completed one first.
     pub fn newest(&self) -> impl Iterator<Item = DoneMessage<'_>> + '_ {
         self.ages.iter_backwards().filter_map(|key| self.get(key.sequence()))
     }
@@ -197,7 +197,7 @@ impl Done {
         below.rev().map(|(sequence, entry)| entry.message(*sequence))
     }
 
-    /// The named messages behind a hash, ordered by the hash of their names.
+    /// The named messages whose hash is above `hash` (all if it is `None`), ordered by the hash of their names.
     pub fn names_behind(&self, hash: Option<NameHash>) -> impl Iterator<Item = (NameHash, Sequence)> + '_ {
         self.names.iter_behind(hash)
     }

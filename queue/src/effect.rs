@@ -2,9 +2,8 @@
 //!
 //! An effect leaves nothing to be decided again: its times are absolute, and it names messages and receipts explicitly.
 //! In particular, a command that takes messages by their state replicates which ones it took, because every server
-//! brings its view up to the time in steps of its own.
-//! It carries the instant of the decision, which is the only clock of a server that applies it. [`apply`](super::apply)
-//! applies it, and [`wire`](super::wire) defines its bytes.
+//! advances its view in steps of its own. It carries the instant of the decision, which is the only time that a server
+//! uses when it applies the effect. [`apply`](super::apply) applies it, and [`wire`](super::wire) defines its bytes.
 
 use super::checkpoint::is_checkpoint;
 use super::consumers::is_consumer_name;
@@ -39,9 +38,10 @@ pub struct Image<'a> {
     pub errors: Option<Errors<'a>>,
     /// The name of its group.
     pub group: Option<&'a [u8]>,
-    /// Where it comes from, unless its sequence tells.
+    /// Where it comes from; `None` if that follows from its sequence.
     pub origin: Option<Origin>,
-    /// How long it is retained after its completion, in place of the queue's setting; zero is not at all.
+    /// How long it is retained after its completion, if not for as long as the queue's setting says; zero means not at
+    /// all.
     pub retain: Option<DurationMs>,
     /// Its schedule, if it is a recurring message.
     pub recurring: Option<Box<Recurring>>,
@@ -153,7 +153,7 @@ pub enum Effect<'a> {
     /// These messages were pushed, and each replaced the message of its name if there was one. The settings are present
     /// if the push created the queue.
     Push(Option<Settings>, Vec<Image<'a>>),
-    /// These messages were leased, after others were completed.
+    /// Messages were leased, after others were completed (`DQ.ACKPOP`).
     Deliver {
         /// The messages that were leased.
         grants: Vec<Grant>,
@@ -174,7 +174,7 @@ pub enum Effect<'a> {
         sequence: Sequence,
         /// Until when it is retained; `None` if it is not.
         until: Option<UnixMs>,
-        /// What it is retained with.
+        /// The result that is retained with it.
         result: Option<&'a [u8]>,
     },
     /// A message was given back.
@@ -183,7 +183,7 @@ pub enum Effect<'a> {
         sequence: Sequence,
         /// What becomes of it.
         fate: Fate,
-        /// Its attempts from now on.
+        /// Its number of attempts after the nack.
         attempts: u32,
         /// The error that is stored with it.
         error: Option<&'a [u8]>,
@@ -197,18 +197,18 @@ pub enum Effect<'a> {
         /// The checkpoint that is stored with them, as for a nack.
         checkpoint: Option<&'a [u8]>,
     },
-    /// These messages were cancelled, and these ids forgotten whose messages were gone.
+    /// These messages were cancelled, and these ids, whose messages were gone already, were forgotten.
     Cancel(Vec<Sequence>, Vec<&'a [u8]>),
     /// A message was given another due time, another priority, or both.
     Reschedule {
         /// The message.
         sequence: Sequence,
-        /// The due time.
+        /// The new due time.
         due: Option<UnixMs>,
-        /// The priority.
+        /// The new priority.
         priority: Option<i8>,
     },
-    /// These messages are due at this instant from now on.
+    /// The due time of these messages was set to this instant.
     Promote(UnixMs, Spans),
     /// This message became dead at the instant of the decision, with this error.
     Bury(Sequence, Option<&'a [u8]>),
@@ -221,11 +221,11 @@ pub enum Effect<'a> {
         /// Those that were given back without being counted.
         given_back: Vec<Sequence>,
     },
-    /// Messages were removed at once.
+    /// Messages were removed in bulk.
     Purge {
-        /// Those that were not done.
+        /// The messages that were not done.
         messages: Spans,
-        /// The done ones.
+        /// The done messages.
         done: Spans,
     },
     /// The queue was created with these settings.
@@ -237,14 +237,14 @@ pub enum Effect<'a> {
     /// This recurring message was declared, and waits for a run. It replaced the message of its name if there was one.
     /// The settings are present if the declaration created the queue.
     Schedule(Option<Settings>, Image<'a>),
-    /// This declaration applies to the message from its next run on; `None` takes back the one that was to apply.
+    /// This declaration applies to the message from its next run on; `None` withdraws the pending one.
     Declare(Sequence, Option<Box<Declaration>>),
     /// Runs ended, and ordinary messages with them.
     EndRuns {
         /// How they ended.
         how: Ended<'a>,
-        /// The messages that were completed or taken in the same way. Of forwarded ones, the runs are among them, because
-        /// their order tells the turns of the groups.
+        /// The messages that were completed or taken in the same way. If they were forwarded, the runs are among them,
+        /// because the turns of the groups follow from the order of all.
         others: Vec<Sequence>,
         /// The runs.
         ends: Vec<RunEnd>,
@@ -253,7 +253,7 @@ pub enum Effect<'a> {
     Trim(Spans),
     /// These done messages were dropped, because their time has ended or the settings no longer keep them.
     TrimDone(Spans),
-    /// Deliveries that the rate limit knows with later instants count as if they had begun at the instant of this
+    /// Deliveries that the rate limit has recorded at later instants count as if they had begun at the instant of this
     /// effect.
     PullBack,
     /// The queue is created again, and its messages follow: the start of a queue in a rewritten AOF.
@@ -266,17 +266,17 @@ pub enum Effect<'a> {
     Turns(TurnState<'a>),
     /// These are known ids, whose messages are gone, of a queue that [`Effect::Begin`] started.
     Recall(Vec<KnownId<'a>>),
-    /// These are the messages that are still delivered and have a successor, with its sequence, of a queue that
-    /// [`Effect::Begin`] started.
+    /// These are the messages in flight that have a successor, each after the sequence of its successor, of a queue
+    /// that [`Effect::Begin`] started.
     Leaving(Vec<(Sequence, Image<'a>)>),
 }
 
 impl<'a> Effect<'a> {
-    /// This effect of an operation that also ended these runs.
+    /// Combines this effect with the runs that the same operation ended.
     ///
     /// Returns up to two effects, in the order in which they are applied. An effect that completes messages, or that
-    /// gives one back, becomes one that ends runs. What was delivered after the acks of a call is the second one. Before
-    /// any other effect, time had ended the runs.
+    /// gives one back, becomes one that ends runs. If a call acked and delivered messages, its deliveries are the
+    /// second effect. For any other effect, time ended the runs before it, and an effect of its own says so.
     #[must_use]
     pub fn with_ends(self, ends: Vec<RunEnd>) -> (Effect<'a>, Option<Effect<'a>>) {
         let is_other = |sequence: &Sequence| ends.iter().all(|end| end.sequence != *sequence);

@@ -1,8 +1,9 @@
 //! Errors of past attempts: why consumers gave a message back, or why it was buried.
 //!
-//! The errors of a message are one block of bytes, oldest first. Each consists of the attempt in four bytes, the instant in
-//! six, the length of the text in two (all little-endian), and the text. How many are kept is a setting, which counts when
-//! the next one comes. If it keeps none, the last text alone is kept: an error that is not listed, marked in its length.
+//! The errors of a message are one block of bytes, oldest first. Each consists of the attempt in four bytes, the
+//! instant in six, the length of the text in two (all little-endian), and the text. How many are kept is a setting,
+//! which counts when the next one comes. If it keeps none, the last text alone is kept: an error that is not listed,
+//! marked in its length.
 
 use super::time::UnixMs;
 

@@ -1,7 +1,7 @@
-//! Forwarding: where a queue hands on the messages that are due, and whether that works.
+//! Forwarding: where a queue sends the messages that are due, and whether that works.
 //!
 //! The setting is part of the queue: it is saved, copied and replicated. Whether forwarding fails at present is not: it
-//! follows from the server on which the queue is, so each server keeps it for itself.
+//! depends on the server that has the queue, so each server keeps it for itself.
 
 use super::settings::MAX_LENGTH;
 use super::time::{DurationMs, UnixMs};
@@ -9,14 +9,14 @@ use super::time::{DurationMs, UnixMs};
 /// How long a queue waits before it tries again to forward, after the server has refused it.
 pub const RETRY: DurationMs = DurationMs::new(1_000);
 
-/// What a queue does with messages that are due, in place of waiting for a pop.
+/// What a queue does with messages that are due, instead of waiting for a pop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Forward {
     /// Each message becomes an entry of a stream.
     Stream {
         /// The key of the stream.
         key: Box<[u8]>,
-        /// The stream is trimmed to about this many entries, from 1 to [`MAX_LENGTH`]; `None` is no limit.
+        /// The stream is trimmed to about this many entries, from 1 to [`MAX_LENGTH`]; `None` means no limit.
         trim: Option<u64>,
     },
     /// The payload is pushed to a list.
@@ -150,7 +150,7 @@ impl Forward {
 pub(super) struct Forwarding {
     /// Where messages go.
     pub to: Forward,
-    /// Why they do not, at present.
+    /// The error, if forwarding fails at present.
     pub failing: Option<Failing>,
 }
 

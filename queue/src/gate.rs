@@ -3,7 +3,7 @@
 //! Delivery, the read-only commands and the wake-up of blocked clients all ask the same question, and this is the only
 //! place that answers it: whether the queue is paused, how much room `MAXINFLIGHT` leaves, and how many deliveries the
 //! rate limit allows. A limit that time lifts, such as a pause with an end or a rate, is part of the queue's next
-//! wake-up, so blocked clients are served as soon as it is lifted, and nothing runs before.
+//! wake-up, so blocked clients are served as soon as it is lifted, and nothing polls before.
 
 use super::rate::{Rate, RateLog};
 use super::settings::Settings;
@@ -146,7 +146,7 @@ impl Gate {
         }
     }
 
-    /// Takes note of new settings: without a rate limit, no deliveries are kept.
+    /// Applies new settings: without a rate limit, the recent deliveries are dropped.
     pub fn alter(&mut self, settings: &Settings) {
         if settings.rate.is_off() {
             *self = Gate::from(Bars { pause: self.pause(), log: None });

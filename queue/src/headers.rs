@@ -1,8 +1,9 @@
 //! Headers: what a producer says about a message besides its payload, such as a content type or a trace.
 //!
-//! The headers of a message are one block of bytes. Each header consists of the length of its name in one byte, the name,
-//! the length of its value in two bytes (little-endian), and the value. They stand in the order of their names, so the
-//! same headers are the same bytes, whatever order they were given in. The store keeps the block in front of the payload.
+//! The headers of a message are one block of bytes. Each header consists of the length of its name in one byte, the
+//! name, the length of its value in two bytes (little-endian), and the value. They stand in the order of their names,
+//! so the same headers are the same bytes, whatever order they were given in. The store keeps the block in front of the
+//! payload.
 
 /// The largest number of headers of a message.
 pub const HEADERS_MAX: usize = 64;

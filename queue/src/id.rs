@@ -284,12 +284,12 @@ impl Default for IdBuffer {
     }
 }
 
-/// A group of one queue. The number is local to a server and is used again after the last message of the group is gone.
+/// A group of one queue. The number is local to a server and is reused after the last message of the group is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct GroupId(pub u32);
 
-/// A consumer that deliveries of one queue bear the name of. The number is local to a server and is used again after the
-/// last of these deliveries has ended.
+/// A consumer that deliveries of one queue bear the name of. The number is local to a server and is used again after
+/// the last of these deliveries has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ConsumerId(pub u32);
 

@@ -3,12 +3,12 @@
 //! An id is known from the end of its message until `DEDUPE` has passed since it was accepted. That end follows from
 //! the time alone, so nothing is written when it comes: a look-up compares the times. What is saved and digested must
 //! not depend on the moment at which a server frees memory, however, so an id is forgotten for good by the first effect
-//! that is decided after its end, on every server by the same one. [`Known::forget_up_to`] is that moment, and costs
+//! that is decided after its end, on every server by the same one. [`Known::forget_up_to`] marks that moment, and costs
 //! nothing; [`Known::sweep`] frees the memory later, in bounded steps.
 //!
-//! An id takes seven bytes besides its own in a leaf, and a key of 16 bytes in the order of acceptance. The leaves hold
-//! the ids by the hash of their names, about fifty in each, and are searched from front to back: a pointer for each id
-//! would take more than the search costs.
+//! An id takes its own bytes and seven more in a leaf, and a key of 16 bytes in the order of acceptance. The leaves
+//! hold the ids by the hash of their names, about fifty in each, and are searched from front to back: a pointer for
+//! each id would take more than the search costs.
 
 use super::memory::{given, of_tree};
 use super::name_index::NameHash;
@@ -27,9 +27,9 @@ const TIME_BYTES: usize = 6;
 
 /// The known ids of a queue.
 ///
-/// A queue has one list of them. It has several only after ids were forgotten that were accepted after ids which came
-/// later: when `DEDUPE` was raised, or a clock was set back, while memory was still to be freed. Each list then has its
-/// own instant up to which its ids are forgotten.
+/// A queue usually has one list of them. It needs another one if an id is added that was accepted before the instant up
+/// to which the list is forgotten, while memory of the list is still to be freed. This happens after `DEDUPE` was
+/// raised or a clock was set back. Each list has its own instant up to which its ids are forgotten.
 #[derive(Debug, Default)]
 pub(super) struct Known(Vec<Ids>);
 
@@ -40,7 +40,7 @@ struct Ids {
     leaves: BTreeMap<NameHash, Vec<u8>>,
     /// The same ids as (accepted, hash of the name).
     times: OrderedKeys<UnixMs, NameHash>,
-    /// The ids that were accepted by this instant are forgotten: they only wait to be freed.
+    /// The ids that were accepted up to this instant are forgotten: they only wait to be freed.
     forgotten: Option<UnixMs>,
 }
 
@@ -134,7 +134,7 @@ impl Known {
 
     /// The ids that are not forgotten, by the hash of their name: the same order on every server. O(n log n).
     pub fn iter(&self) -> impl Iterator<Item = KnownId<'_>> + '_ {
-        // One list is passed on leaf by leaf. Several are few and short-lived, and are put together.
+        // A single list is read leaf by leaf. Several lists are rare and short-lived, so they are collected and sorted.
         let (one, several) = match &self.0[..] {
             [ids] => (Some(ids.iter()), Vec::new()),
             lists => (None, sorted(lists.iter().flat_map(Ids::iter).collect())),
@@ -251,7 +251,7 @@ impl Ids {
         self.leaves.insert(middle, upper);
     }
 
-    /// Removes the id with this name, or whichever was accepted then and has this hash.
+    /// Removes the id with this name, or, without a name, any id with this hash that was accepted at `accepted`.
     fn remove(&mut self, accepted: UnixMs, hash: NameHash, name: Option<&[u8]>) {
         self.times.remove(Key::new(accepted, hash));
         let Some((least, leaf)) = self.leaves.range_mut(..=hash).next_back() else { return };
@@ -307,7 +307,7 @@ impl Ids {
     }
 }
 
-/// The first entry of a leaf: the id, all bytes of the entry, and the bytes behind it.
+/// The first entry of a leaf: the id, all bytes of the entry, and the bytes after it.
 fn first_entry(leaf: &[u8]) -> Option<(KnownId<'_>, &[u8], &[u8])> {
     let (time, rest) = leaf.split_first_chunk::<TIME_BYTES>()?;
     let (length, rest) = rest.split_first()?;

@@ -1,7 +1,7 @@
-//! How much memory the allocator of a server gives for what is asked for.
+//! How much memory the server's allocator uses for an allocation of a given size.
 
-/// The bytes that the allocator gives for an allocation: the sizes that it offers are 16 bytes apart at first, and later
-/// four to a doubling.
+/// The bytes that the allocator uses for an allocation of `bytes` bytes: the sizes that it offers are 16 bytes apart up
+/// to 128 bytes, and above that there are four for each doubling.
 pub(super) const fn given(bytes: usize) -> usize {
     match bytes {
         0 => 0,
@@ -12,14 +12,14 @@ pub(super) const fn given(bytes: usize) -> usize {
 
 /// The keys of a full node of std's B-tree.
 const NODE_KEYS: usize = 11;
-/// What a node has besides its keys: the address of its parent, its place there, and its length.
+/// The bytes of a node besides its keys: the address of its parent, its index there, and its length.
 const NODE_HEAD: usize = 16;
-/// The keys for each leaf, with those that stand in the nodes above. A tree that is filled in rising order has leaves with
-/// six keys, and one more key above for each; a tree that is filled in random order has about as many.
+/// The number of keys for each leaf, including those in the nodes above. A tree that is filled in ascending order has
+/// six keys in each leaf and one more above it; a tree that is filled in random order has about as many.
 const KEYS_OF_A_LEAF: usize = 7;
 
-/// The bytes of the nodes of a B-tree of `std` with this many entries, whose key and value take `entry` bytes. A B-tree of
-/// the standard library does not tell.
+/// An estimate of the bytes of the nodes of a `BTreeMap` with `len` entries, whose key and value take `entry` bytes.
+/// The standard library does not report this.
 pub(super) const fn of_tree(len: usize, entry: usize) -> usize {
     let leaf = NODE_KEYS * entry + NODE_HEAD;
     let inner = leaf + (NODE_KEYS + 1) * size_of::<usize>();

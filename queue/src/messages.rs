@@ -41,13 +41,13 @@ impl Messages {
         self.names.len()
     }
 
-    /// The last sequence that is held, or that was held until its memory was given back.
+    /// The largest sequence in memory. That of a removed message stays in memory until its segment is packed.
     pub fn last(&self) -> Option<Sequence> {
         self.store.last()
     }
 
-    /// Adds a message behind all others, and returns its place. Its sequence must be above theirs, and no other may have
-    /// its name. O(log n).
+    /// Adds a message behind all others, and returns its place. Its sequence must be above theirs, and no other may
+    /// have its name. O(log n).
     pub fn add(&mut self, record: &Record, bytes: Bytes<'_>, group: Option<Membership<'_>>) -> At {
         let at = self.store(record, bytes, group);
         if let Some(name) = bytes.name {
@@ -68,8 +68,8 @@ impl Messages {
         at
     }
 
-    /// [`Messages::add_image`] in place of the message of the same name at `at`, which must no longer be in any order of
-    /// the view. Returns its place. O(log n).
+    /// [`Messages::add_image`] in place of the message of the same name at `at`, which must no longer be in any order
+    /// of the view. Returns its place. O(log n).
     pub fn replace(&mut self, at: At, image: &Image<'_>, group: Option<Membership<'_>>) -> At {
         let before = self.store.sequence(at);
         self.discard(at);
@@ -161,7 +161,7 @@ impl Messages {
             .find(name, |sequence| self.store.locate(sequence).filter(|at| self.store.bytes(*at).name == Some(name)))
     }
 
-    /// The place of the message with `sequence`. O(log n), and O(1) for the one behind the last one found.
+    /// The place of the message with `sequence`. O(log n), and O(1) for the one after the last one found.
     #[inline]
     pub fn find_sequence(&mut self, sequence: Sequence) -> Option<At> {
         self.store.find(sequence)
@@ -252,7 +252,7 @@ impl Messages {
         self.store.sequence(at)
     }
 
-    /// Whether the message has a name. In a queue without names no message is looked at.
+    /// Whether the message has a name. Reads no message in a queue without names.
     #[inline]
     pub fn is_named(&self, at: At) -> bool {
         !self.names.is_empty() && self.store.is_named(at)
@@ -308,27 +308,27 @@ impl Messages {
         self.store.was_given_back(at)
     }
 
-    /// The message that is still delivered before its successor at a place.
+    /// The message in flight whose successor is at `at`.
     pub fn leaving(&self, at: At) -> Option<&Leaving> {
         self.store.leaving(at)
     }
 
-    /// Whether a message is kept during a delivery, or was until that ended. O(1).
+    /// Whether a message has a successor, or had one until its delivery ended. O(1).
     pub fn has_successors(&self) -> bool {
         self.all_leaving().next().is_some()
     }
 
-    /// The messages that are still delivered before successors, with the sequences of these.
+    /// The messages in flight that have successors, each after the sequence of its successor.
     pub fn all_leaving(&self) -> impl Iterator<Item = (Sequence, &Leaving)> {
         self.store.all_leaving()
     }
 
-    /// Stores the message that is still delivered before its successor at a place.
+    /// Stores the message in flight whose successor is at `at`.
     pub fn set_leaving(&mut self, at: At, leaving: Leaving) {
         self.store.set_leaving(at, leaving);
     }
 
-    /// Stores a message that is delivered before its successor, while a queue is loaded.
+    /// Stores the message in flight whose successor has the sequence `kept`, while a queue is loaded.
     pub fn add_leaving(&mut self, kept: Sequence, image: &Image<'_>) {
         if let Some(at) = self.store.locate(kept) {
             self.store.set_leaving(at, Leaving::of(image.record, &Bytes::from(image), image.checkpoint));
@@ -340,7 +340,7 @@ impl Messages {
         self.store.set_origin(at, origin);
     }
 
-    /// How long the message is kept after its completion, if it says so itself. O(1) if no message does.
+    /// How long the message is retained after its completion, if it has a retention of its own. O(1) if no message has.
     #[inline]
     pub fn retain(&self, at: At) -> Option<DurationMs> {
         if self.store.has_retain() {
@@ -350,7 +350,7 @@ impl Messages {
         }
     }
 
-    /// Whether a message says how long it is kept. O(1).
+    /// Whether any message has a retention of its own. O(1).
     #[inline]
     pub fn has_retain(&self) -> bool {
         self.store.has_retain()
@@ -387,7 +387,7 @@ impl Messages {
         }
     }
 
-    /// What a recurring message has besides its record; `None` for an ordinary message.
+    /// What a recurring message has in addition to its record; `None` for an ordinary message.
     pub fn recurring(&self, at: At) -> Option<&Recurring> {
         self.store.recurring(at)
     }
@@ -408,8 +408,8 @@ impl Messages {
         self.store.due(at)
     }
 
-    /// Stores what a recurring message has besides its record, and marks the message as recurring. It must not be in
-    /// any order of the view.
+    /// Stores what a recurring message has in addition to its record, and marks the message as recurring. It must not
+    /// be in any order of the view.
     pub fn set_recurring(&mut self, at: At, recurring: Box<Recurring>) {
         self.store.set_recurring(at, recurring);
     }
@@ -424,7 +424,7 @@ impl Messages {
         self.store.iter_before(before)
     }
 
-    /// The named messages behind a hash, ordered by the hash of their names.
+    /// The named messages whose hash is above `hash` (all if it is `None`), ordered by the hash of their names.
     pub fn names_behind(&self, hash: Option<NameHash>) -> impl Iterator<Item = (NameHash, Sequence)> + '_ {
         self.names.iter_behind(hash)
     }

@@ -1,6 +1,7 @@
 //! An index of names: which messages, done messages, groups or consumers of a queue have a name.
 //!
-//! It holds the hashes of the names only. A caller that looks for a name compares it with those of the few that are found.
+//! It holds only the hashes of the names. A caller that looks for a name compares it with the names of the few
+//! candidates that have its hash.
 
 use super::id::{ConsumerId, GroupId};
 use super::order::{word, Key, OrderedKeys, Word};
@@ -59,12 +60,13 @@ impl<T: Word> NameIndex<T> {
         self.0.replace(Key::new(hash, before), Key::new(hash, after));
     }
 
-    /// What `look` returns for the one that has this name; it returns `None` for any other one. O(log n).
+    /// Calls `look` for each entry with the hash of `name`, until it returns something, and returns that. `look` must
+    /// return `None` for an entry with another name. O(log n).
     pub fn find<U>(&self, name: &[u8], look: impl FnMut(T) -> Option<U>) -> Option<U> {
         self.0.iter_of(NameHash::of(name)).map(Key::minor).find_map(look)
     }
 
-    /// All that have a name, ordered by the hash of it, from the one behind a hash on.
+    /// All entries, ordered by the hash of their names, starting after `hash`.
     pub fn iter_behind(&self, hash: Option<NameHash>) -> impl Iterator<Item = (NameHash, T)> + '_ {
         self.0.iter_after(hash.map(Key::last_of)).map(|key| (key.major(), key.minor()))
     }

@@ -4,15 +4,15 @@ use super::effect::{Effect, Fate};
 use super::id::Sequence;
 use super::recurring::{Next, RunEnd};
 
-/// One thing that an effect did to messages for whose end somebody may wait.
+/// Something that an effect did to a message whose end a client may wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News<'a> {
-    /// The message with this sequence was completed or removed, or became dead. If another message was kept during its
-    /// delivery, that one has its id and its sequence from now on.
+    /// The message with this sequence was completed or removed, or became dead. If it had a successor, the successor
+    /// now has its id and this sequence.
     Ended(Sequence),
-    /// The message of this name has this sequence from now on.
+    /// The message of this name now has this sequence.
     Named(&'a [u8], Sequence),
-    /// The message with the first sequence has the second one from now on.
+    /// The message with the first sequence now has the second one.
     Renewed(Sequence, Sequence),
     /// Messages may have ended that the effect does not name one by one.
     LookAgain,
@@ -42,14 +42,14 @@ impl Effect<'_> {
             Effect::Release { given_back, .. } => given_back.iter().for_each(|sequence| tell(News::Ended(*sequence))),
             Effect::Nack { sequence, fate: Fate::Dead { .. }, .. } => tell(News::Ended(*sequence)),
             Effect::EndRuns { others, ends, .. } => {
-                // Forwarded messages are told in their order, with those whose runs have ended among them.
+                // Forwarded messages are listed in their order, including those whose runs have ended.
                 let is_other = |sequence: &&Sequence| ends.iter().all(|end| end.sequence != **sequence);
                 others.iter().filter(is_other).for_each(|sequence| tell(News::Ended(*sequence)));
                 ends.iter().filter_map(news_of_run).for_each(tell);
             }
             // These remove many messages at once, or all of them.
             Effect::Purge { .. } | Effect::Begin(_) | Effect::Continue(_) => tell(News::LookAgain),
-            // These leave every message that somebody can wait for as it is, or do not end it.
+            // These end no message that a client can wait for.
             Effect::Nack { fate: Fate::Due(_), .. } | Effect::Extend { .. } | Effect::Reschedule { .. } => {}
             Effect::Promote(..) | Effect::Redrive(..) | Effect::Declare(..) | Effect::PullBack => {}
             Effect::Trim(_) | Effect::TrimDone(_) | Effect::Done(_) | Effect::Recall(_) | Effect::Leaving(_) => {}

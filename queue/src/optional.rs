@@ -1,4 +1,4 @@
-//! What few queues have besides their messages.
+//! The parts that few queues have in addition to their messages.
 
 use super::done::Done;
 use super::forward::Forwarding;
@@ -7,17 +7,17 @@ use super::ops::lost::Lost;
 use super::recurring::UnsentEnds;
 use std::ops::Deref;
 
-/// The parts that few queues have, in an allocation that exists while there is one of them. So a queue without any
-/// spends one word on all.
+/// The parts that few queues have, in one allocation that exists while there is at least one of them. A queue without
+/// any spends one word.
 #[derive(Debug, Default)]
 pub(super) struct Optional(Option<Box<OptionalParts>>);
 
-/// One word for each part; each is allocated by itself.
+/// One word for each part; each part is allocated separately.
 #[derive(Debug, Default)]
 pub(super) struct OptionalParts {
     /// Allocated with the first id that outlives its message.
     pub known: Option<Box<Known>>,
-    /// Allocated with the first message that is kept after its completion.
+    /// Allocated with the first message that is retained after its completion.
     pub done: Option<Box<Done>>,
     /// Ends of runs that are still to be replicated; allocated with the first one.
     pub unsent: Option<Box<UnsentEnds>>,
@@ -47,19 +47,19 @@ impl Optional {
         self.0.as_deref()
     }
 
-    /// The parts, for a change of those that there are.
+    /// The parts, if there are any, to change them.
     #[inline]
     pub fn held_mut(&mut self) -> Option<&mut OptionalParts> {
         self.0.as_deref_mut()
     }
 
-    /// The parts, for adding one.
+    /// The parts, to add one; allocates them first if necessary.
     #[inline]
     pub fn for_adding(&mut self) -> &mut OptionalParts {
         self.0.get_or_insert_default()
     }
 
-    /// Takes a part out, which `of` selects.
+    /// Takes out the part that `of` selects.
     pub fn take<T>(&mut self, of: impl FnOnce(&mut OptionalParts) -> &mut Option<Box<T>>) -> Option<Box<T>> {
         let parts = self.0.as_deref_mut()?;
         let taken = of(parts).take();

@@ -1,4 +1,4 @@
-//! What must be known of the past of a named message beyond its record.
+//! What a queue must know about the history of a named message in addition to its record.
 
 use super::id::Sequence;
 use super::time::UnixMs;
@@ -8,10 +8,10 @@ use super::time::UnixMs;
 /// It follows from the sequence of nearly every message, and is stored only for the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// When its id was accepted. A sequence tells a later time if the clock had stepped back.
+    /// When its id was accepted. The time in its sequence is later than this if the clock had stepped back.
     pub accepted: UnixMs,
-    /// When the first message was pushed of the chain of replacements that ends with this one; `None` if the chain has
-    /// ended. A delivery or death ends it too, and nothing is stored for that: the record tells.
+    /// When the chain of replacements began that ends with this message; `None` if the chain has ended. A delivery or a
+    /// death ends it too, but changes nothing here, because the record shows it.
     pub chain: Option<UnixMs>,
 }
 
@@ -21,12 +21,12 @@ impl Origin {
         Origin { accepted, chain: Some(accepted) }
     }
 
-    /// What the sequence tells.
+    /// The origin that follows from the sequence.
     pub fn told_by(sequence: Sequence) -> Origin {
         Origin::new(sequence.created())
     }
 
-    /// The origin, unless the sequence tells it.
+    /// The origin; `None` if it follows from the sequence.
     pub fn unless_told_by(self, sequence: Sequence) -> Option<Origin> {
         (self != Origin::told_by(sequence)).then_some(self)
     }

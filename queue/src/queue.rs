@@ -39,7 +39,7 @@ use std::sync::Arc;
 /// queue.pop(at(500), &mut floor, &pop, &mut Vec::new(), |message| payloads.push(message.payload.to_vec()));
 /// assert_eq!(payloads, [b"hello"]);
 ///
-/// // No other consumer gets it until its lease ends, and an ack removes it.
+/// // No other consumer gets it until its lease expires, and an ack removes it.
 /// assert_eq!(queue.deliverable(at(599), &pop), 0);
 /// assert!(queue.ack(at(599), &Target::parse(b"m").unwrap()).is_some());
 /// assert_eq!(queue.deliverable(at(600), &pop), 0);
@@ -99,8 +99,8 @@ impl Queue {
         self.tally.totals()
     }
 
-    /// The totals as they are stored: those of messages pushed, delivered and acked, and the others, in which these are
-    /// zero, once one of them was counted. O(1).
+    /// The totals as they are stored: those of messages pushed, delivered and acked; and, once one of the others was
+    /// counted, all others, with these three zero. O(1).
     #[inline]
     pub fn tally(&self) -> ([u64; 3], Option<&Totals>) {
         self.tally.parts()
@@ -163,8 +163,8 @@ impl Queue {
             + forwarding
     }
 
-    /// Checks that the messages, their names and their orders agree, for every message. The error names what does not.
-    /// O(n log n), for tests, and for debug builds after each command.
+    /// Checks that the messages, their names and their orders agree, for every message. The error says what does not
+    /// agree. O(n log n), for tests, and for debug builds after each command.
     pub fn check(&self) -> Result<(), &'static str> {
         self.messages.check()?;
         self.view.check(&self.messages)?;
@@ -246,7 +246,7 @@ impl Queue {
         self.insert_entering(image, now, now);
     }
 
-    /// [`Queue::insert_image`]. If the message brings its group with it, the group enters the round at `entered`.
+    /// [`Queue::insert_image`]. If the group of the message is new, the group enters the round at `entered`.
     pub(super) fn insert_entering(&mut self, image: &Image<'_>, entered: UnixMs, now: UnixMs) {
         let at = self.messages.add_image(image, self.membership(image.group, entered));
         self.view.place(&mut self.messages, at, &image.record, now);

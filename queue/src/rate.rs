@@ -1,4 +1,4 @@
-//! The rate limit: at most n deliveries begin in any span of a period.
+//! The rate limit: at most n deliveries begin in any time span as long as its period.
 //!
 //! The log of recent deliveries decides, so the limit is exact: it is a sliding window, and not a fixed one that lets
 //! twice as many pass at the boundary of two windows. Deliveries of the same millisecond share an entry, so the log
@@ -6,7 +6,7 @@
 //! binary search answers how many are in the window.
 //!
 //! The log follows from the effects of deliveries alone, with the instants that they carry, so a replica that is
-//! promoted and a server that restarts go on with the same log and do not burst.
+//! promoted and a server that restarts continue with the same log and do not burst.
 
 use super::time::{DurationMs, UnixMs};
 use std::collections::VecDeque;
@@ -20,9 +20,9 @@ pub const RATE_PERIOD_MAX: DurationMs = DurationMs::new(86_400_000);
 /// A limit on how many deliveries begin in a period. Either both numbers are zero, which is no limit, or neither is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// The number of deliveries that may begin in any span of `period`.
+    /// The number of deliveries that may begin in any span of `period`, at most [`RATE_MAX`].
     pub most: u64,
-    /// The length of the span.
+    /// The length of the span, at most [`RATE_PERIOD_MAX`].
     pub period: DurationMs,
 }
 
@@ -86,7 +86,7 @@ impl RateLog {
         })
     }
 
-    /// Whether no delivery is known.
+    /// Whether the log has no deliveries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -130,13 +130,13 @@ impl RateLog {
         self.entries.drain(..left);
         let total = self.total().saturating_add(count);
         match self.entries.back_mut() {
-            // Another clock was ahead. They count as late as those before them.
+            // Another clock was ahead. The new deliveries count as if they had begun with the last ones.
             Some(last) if last.at >= now => last.total = total,
             _ => self.entries.push_back(Entry { at: now, total }),
         }
     }
 
-    /// Whether a delivery is known that is later than `now`, because another clock was ahead.
+    /// Whether the log has a delivery later than `now`, because another clock was ahead.
     #[inline]
     pub fn is_ahead_of(&self, now: UnixMs) -> bool {
         self.entries.back().is_some_and(|last| last.at > now)

@@ -1,7 +1,7 @@
 //! The record of a message, and the function that computes the state of the message at an instant.
 //!
 //! The record holds what clients decided; [`Record::state_at`] adds what follows from time alone. It is therefore never
-//! written anywhere that a message became due, that a lease ended or that a TTL ended: it can always be computed again.
+//! written anywhere that a message became due, that a lease expired or that a TTL ended: this can always be computed.
 
 use super::id::{Receipt, Sequence};
 use super::order::Key;
@@ -39,7 +39,7 @@ pub enum State {
     Ready,
     /// Leased to a consumer.
     InFlight,
-    /// Successor for inspection since `died`, because of `reason`.
+    /// Dead since `died` because of `reason`, and kept for inspection.
     Dead {
         /// The instant of death, which may lie before the instant at which it was noticed.
         died: UnixMs,
@@ -67,7 +67,8 @@ impl State {
 
 /// One of the five states, without the details of a message in it.
 ///
-/// The record of a message tells the first four. A done message has no record any more: see [`super::DoneMessage`].
+/// The record of a message determines the first four. A done message has no record any more: see
+/// [`super::DoneMessage`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateKind {
     /// Due later.
@@ -76,9 +77,9 @@ pub enum StateKind {
     Ready,
     /// Leased to a consumer.
     InFlight,
-    /// Successor for inspection.
+    /// Dead, and kept for inspection.
     Dead,
-    /// Completed, and kept for a time.
+    /// Completed, and retained for a time.
     Done,
 }
 
@@ -155,15 +156,15 @@ pub enum Phase {
     Waiting,
     /// It was delivered, and the delivery was neither acked nor nacked yet.
     Leased {
-        /// When the lease ends or ended.
+        /// When the lease expires or expired.
         deadline: UnixMs,
         /// The delivery's receipt.
         receipt: Receipt,
     },
-    /// It is the successor of a message that is delivered (`REPLACE LATER`), and takes the place of that one as the
-    /// delivery ends.
+    /// It is the successor of a message that is delivered (`REPLACE LATER`), and takes its place when the delivery
+    /// ends.
     Successor {
-        /// When the lease of that delivery ends or ended.
+        /// When the lease of that delivery expires or expired.
         deadline: UnixMs,
         /// The receipt of that delivery.
         receipt: Receipt,
@@ -196,7 +197,7 @@ impl Ttl {
 /// Everything about a message except its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Its place in push order.
+    /// Its position in push order.
     pub sequence: Sequence,
     /// When it may be delivered.
     pub due: UnixMs,
@@ -204,16 +205,17 @@ pub struct Record {
     pub priority: i8,
     /// The number of redeliveries after the first delivery.
     pub retries: Retries,
-    /// Its own lease, in place of the queue's.
+    /// Its own lease, which overrides the queue's setting.
     pub lease: Option<DurationMs>,
-    /// The time to live; `None` is no limit.
+    /// The time to live; `None` means no limit.
     pub ttl: Option<Ttl>,
-    /// The number of deliveries so far.
+    /// The number of deliveries that count: those since the push, the last redrive or the beginning of the run, except
+    /// those that were given back uncounted.
     pub attempts: u32,
     /// The last decision about it.
     pub phase: Phase,
-    /// Whether it is a recurring message, which has more state besides its record: the store tells. Such a message
-    /// never becomes dead by a decision: its run ends instead.
+    /// Whether it is a recurring message, which has more state, in the store. Such a message never becomes dead by a
+    /// decision: its run ends instead.
     pub recurring: bool,
 }
 
@@ -286,8 +288,8 @@ impl Record {
             }
     }
 
-    /// The receipt that is accepted at `now`: that of the last delivery, whether or not its lease has ended, but not of a
-    /// delivery whose place another message has taken.
+    /// The receipt that is accepted at `now`: that of the last delivery, whether or not its lease has expired; `None`
+    /// once a successor has taken the place of the delivered message.
     pub fn receipt_at(&self, now: UnixMs) -> Option<Receipt> {
         match self.phase {
             Phase::Successor { deadline, .. } if deadline <= now => None,
@@ -295,7 +297,8 @@ impl Record {
         }
     }
 
-    /// The receipt of the last delivery, whether or not its lease has ended.
+    /// The receipt of the last delivery, whether or not its lease has expired; for a successor, that of the delivery
+    /// that it waits for.
     pub fn receipt(&self) -> Option<Receipt> {
         match self.phase {
             Phase::Leased { receipt, .. } | Phase::Successor { receipt, .. } => Some(receipt),

@@ -1,8 +1,8 @@
-//! Recurring messages: what a queue holds of a schedule besides the record of its message.
+//! Recurring messages: what a queue holds of a schedule in addition to the record of its message.
 //!
 //! A recurring message is one message that becomes due again and again. Each time at which it is due is a run of it. A
 //! run ends when the message is completed or fails for good; the message then waits for the next time of its rule, or
-//! is removed if the series is over. Only the few messages that recur have this state, in the store's side map.
+//! is removed if the series is over. Only the few messages that recur have this state, in a side table of the store.
 
 use super::groups::is_group_name;
 use super::headers::HeaderBlock;
@@ -18,9 +18,9 @@ use super::time::{DurationMs, UnixMs};
 pub struct Series {
     /// When it becomes due.
     pub rule: Rule,
-    /// The last instant at which a run may be due.
+    /// The last instant at which a run may be due; `None` means no end.
     pub until: Option<UnixMs>,
-    /// The number of runs.
+    /// The number of runs; `None` means no limit.
     pub times: Option<u64>,
 }
 
@@ -48,9 +48,9 @@ pub struct Declaration {
     pub priority: i8,
     /// The number of redeliveries after the first delivery of each run.
     pub retries: Retries,
-    /// The lease, in place of the queue's.
+    /// The lease, which overrides the queue's setting.
     pub lease: Option<DurationMs>,
-    /// The time to live of each run; zero is no limit.
+    /// The time to live of each run; zero means no limit.
     pub ttl: DurationMs,
     /// The name of its group.
     pub group: Option<Box<[u8]>>,
@@ -58,14 +58,15 @@ pub struct Declaration {
     pub headers: Option<HeaderBlock>,
 }
 
-/// What a recurring message has besides its record.
+/// What a recurring message has in addition to its record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recurring {
-    /// The times; `None` if the message is still an ordinary one, which becomes recurring once it is completed or fails.
+    /// The times; `None` if the message is still an ordinary one, which becomes recurring once it is completed or
+    /// fails.
     pub series: Option<Series>,
     /// The declared priority. That of the record may differ for one run.
     pub priority: i8,
-    /// The number of runs that are left, with the one that the message waits for or is in.
+    /// The number of runs that are left, including the one that the message waits for or is in; `None` means no limit.
     pub times_left: Option<u64>,
     /// The number of runs that have ended.
     pub runs: u64,
@@ -78,7 +79,7 @@ pub struct Recurring {
 }
 
 impl Recurring {
-    /// A series that begins.
+    /// The state of a new series.
     pub fn new(series: Series, priority: i8) -> Recurring {
         Recurring { times_left: series.times, series: Some(series), priority, ..Recurring::default() }
     }
@@ -147,7 +148,7 @@ pub enum Ended<'a> {
 }
 
 impl<'a> Ended<'a> {
-    /// The error text that the dead copy of the run gets, in place of that of the message.
+    /// The error text that the dead copy of the run gets instead of that of the message.
     pub(super) fn error(self) -> Option<&'a [u8]> {
         match self {
             Ended::Nacked { error, .. } | Ended::Buried(error) => error,
@@ -184,7 +185,7 @@ pub struct Failure {
     pub died: UnixMs,
     /// Why it failed.
     pub reason: Reason,
-    /// The deliveries that count: one less than there were if the last one was given back uncounted.
+    /// The number of deliveries that count: one less than there were if the last one was given back uncounted.
     pub attempts: u32,
     /// The sequence of the dead copy that is kept of it; `None` if none is kept.
     pub copy: Option<Sequence>,

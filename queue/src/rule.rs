@@ -1,14 +1,15 @@
 //! The rule of a recurring message: the instants at which it becomes due.
 //!
 //! A rule is evaluated by a master only, when a schedule is declared and when a run ends. What it says travels as an
-//! absolute time, so replicas, the replay of an AOF and the view never evaluate a rule. The evaluation is pure: it reads
-//! no clock, no file and no environment.
+//! absolute time, so replicas, the replay of an AOF and the view never evaluate a rule. The evaluation is pure: it
+//! reads no clock, no file and no environment.
 
 use super::cron::{Cron, CRON_MAX};
 use super::time::{DurationMs, UnixMs};
 
-/// To parse a cron expression and to search its next time takes 20 to 40 µs, as long as a few dozen other steps of the
-/// timer together. An expression that never fires, which only a forged payload can hold, takes some milliseconds.
+/// The number of steps for which the evaluation of a cron expression counts. It takes 20 to 40 µs to parse an
+/// expression and to find its next time, as long as a few dozen other steps of the timer. An expression that never
+/// fires, which only a forged payload can hold, takes a few milliseconds.
 const STEPS_OF_A_CRON: usize = 64;
 
 /// When a recurring message becomes due.
@@ -39,7 +40,7 @@ impl Rule {
         }
     }
 
-    /// How many steps of work it takes to evaluate the rule once, besides those of the end of a run.
+    /// How many steps of work it takes to evaluate the rule once, in addition to those of the end of a run.
     pub(super) fn steps(&self) -> usize {
         match self {
             Rule::Every { .. } => 0,

@@ -1,4 +1,4 @@
-//! The settings of a queue: [`settings!`] declares each with its type, default, range and the words of clients.
+//! The settings of a queue: `settings!` declares each with its type, default, range and the words of clients.
 
 use super::backoff::{Backoff, Percent};
 use super::errors::ERRORS_MAX;
@@ -16,7 +16,7 @@ pub const MAX_PAYLOAD: u64 = 512 * 1024 * 1024;
 /// The longest deduplication window, in milliseconds: a week.
 pub const MAX_DEDUPE: u64 = 7 * 24 * 60 * 60 * 1000;
 
-/// How many times a message may be redelivered after its first delivery; -1 is no limit.
+/// How many times a message may be redelivered after its first delivery; -1 means no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retries(i32);
 
@@ -24,7 +24,7 @@ impl Retries {
     /// No limit.
     pub const UNLIMITED: Retries = Retries(-1);
 
-    /// At most `count` redeliveries, where -1 is no limit. Returns `None` if `count` is less than -1.
+    /// At most `count` redeliveries, where -1 means no limit. Returns `None` if `count` is less than -1.
     pub const fn new(count: i32) -> Option<Retries> {
         if count < -1 {
             None
@@ -76,8 +76,9 @@ macro_rules! settings {
     };
 }
 
-// Each setting stands here once, with a new code. The options of `DQ.CREATE` and `DQ.ALTER`, the parameter `dq.default-<name>`, the
-// field of `DQ.INFO` and the check of what comes from a file are all made from these rows.
+// Each setting has one entry here, and a code that no other has. The options of `DQ.CREATE` and `DQ.ALTER`, the
+// parameter `dq.default-<name>`, the field of `DQ.INFO` and the check of what comes from a file are all made from these
+// rows.
 settings! {
     /// The duration of a lease, at least 1 ms.
     lease: DurationMs = DurationMs::new(30_000), [
@@ -95,24 +96,24 @@ settings! {
         backoff.max 4 "backoff-max", Given::Next(c"max-ms"), Unit::Ms, 0..=DURATION;
         backoff.jitter 5 "backoff-jitter", Given::Optional(c"JITTER", c"percent"), Unit::Plain, 0..=Percent::MAX as i64;
     ]
-    /// If a message is not completed within this time after it was due, it becomes dead. Zero is no limit.
+    /// If a message is not completed within this time after it was due, it becomes dead. Zero means no limit.
     ttl: DurationMs = DurationMs::ZERO, [
         ttl 6 "ttl", Given::Option(c"TTL", c"ttl-ms"), Unit::Ms, 0..=DURATION;
     ]
-    /// The largest number of messages, not counting dead ones. Zero is no limit.
+    /// The largest number of messages, not counting dead and done ones. Zero means no limit.
     maxlen: u64 = 0, [
         maxlen 7 "maxlen", Given::Option(c"MAXLEN", c"messages"), Unit::Plain, 0..=LENGTH;
     ]
-    /// The largest number of running leases. Zero is no limit.
+    /// The largest number of running leases. Zero means no limit.
     maxinflight: u64 = 0, [
         maxinflight 8 "maxinflight", Given::Option(c"MAXINFLIGHT", c"leases"), Unit::Plain, 0..=LENGTH;
     ]
-    /// The largest number of deliveries that begin in any span of the period.
+    /// The largest number of deliveries that begin in any span of the period; [`Rate::OFF`] means no limit.
     rate: Rate = Rate::OFF, [
         rate.most 12 "rate", Given::First(c"RATE", c"rate", c"deliveries"), Unit::Plain, 0..=RATE_MAX as i64;
         rate.period 13 "rate-period", Given::Next(c"period-ms"), Unit::Ms, 0..=RATE_PERIOD_MAX.as_ms() as i64;
     ]
-    /// The largest number of dead messages; `None`, which clients write as -1, is no limit.
+    /// The largest number of dead messages; `None`, which clients write as -1, means no limit.
     deadlen: Option<u64> = None, [
         deadlen 9 "deadlen", Given::Option(c"DEADLEN", c"dead-messages"), Unit::Plain, -1..=LENGTH;
     ]
@@ -120,23 +121,24 @@ settings! {
     deadttl: DurationMs = DurationMs::ZERO, [
         deadttl 10 "deadttl", Given::Option(c"DEADTTL", c"dead-ttl-ms"), Unit::Ms, 0..=DURATION;
     ]
-    /// How long a message is kept after its completion. Zero is not at all.
+    /// How long a message is retained after its completion. Zero means not at all.
     retain: DurationMs = DurationMs::ZERO, [
         retain 15 "retain", Given::Option(c"RETAIN", c"retain-ms"), Unit::Ms, 0..=DURATION;
     ]
-    /// The largest number of done messages; `None`, which clients write as -1, is no limit.
+    /// The largest number of done messages; `None`, which clients write as -1, means no limit.
     donelen: Option<u64> = None, [
         donelen 16 "donelen", Given::Option(c"DONELEN", c"done-messages"), Unit::Plain, -1..=LENGTH;
     ]
-    /// The largest payload that is accepted, in bytes, at most [`MAX_PAYLOAD`]. Zero is no limit.
+    /// The largest payload that is accepted, in bytes, at most [`MAX_PAYLOAD`]. Zero means no limit.
     maxpayload: u64 = 0, [
         maxpayload 11 "maxpayload", Given::Option(c"MAXPAYLOAD", c"bytes"), Unit::Plain, 0..=MAX_PAYLOAD as i64;
     ]
-    /// How many messages of a group may be in flight or wait for a retry. Zero is no limit.
+    /// How many messages of a group may be in flight or wait for a retry. Zero means no limit.
     groupinflight: u64 = 1, [
         groupinflight 17 "groupinflight", Given::Option(c"GROUPINFLIGHT", c"messages"), Unit::Plain, 0..=LENGTH;
     ]
-    /// How many errors of past attempts are kept of a message, at most [`ERRORS_MAX`]. With zero only the last text is kept.
+    /// How many errors of past attempts are kept of a message, at most [`ERRORS_MAX`]. With zero only the last text is
+    /// kept.
     errors: u64 = 1, [
         errors 20 "errors", Given::Option(c"ERRORS", c"errors"), Unit::Plain, 0..=ERRORS_MAX as i64;
     ]
@@ -144,8 +146,8 @@ settings! {
     grouporder: GroupOrder = GroupOrder::Due, [
         grouporder 18 "grouporder", Given::Word(c"GROUPORDER", c"order", GroupOrder::WORDS), Unit::Plain, 0..=1;
     ]
-    /// How long an accepted id stays known, even if its message is gone, at most [`MAX_DEDUPE`]. Zero is as long as
-    /// its message is held.
+    /// How long an accepted id stays known, even if its message is gone, at most [`MAX_DEDUPE`]. Zero means only as
+    /// long as its message is held.
     dedupe: DurationMs = DurationMs::ZERO, [
         dedupe 14 "dedupe", Given::Option(c"DEDUPE", c"window-ms"), Unit::Ms, 0..=MAX_DEDUPE as i64;
     ]
@@ -167,7 +169,7 @@ pub struct Field {
     /// Its number in saved queues and effects, which no other setting ever gets. From 100 on, the hundreds say how many
     /// versions of the format do not know it.
     pub code: u8,
-    /// The words by which a client gives it.
+    /// The words with which a client gives it.
     pub given: Given,
     /// Its unit, for errors.
     pub unit: Unit,
@@ -179,8 +181,8 @@ pub struct Field {
     pub set: fn(&mut Settings, i64),
 }
 
-/// The words by which a client gives a number in `DQ.CREATE` and `DQ.ALTER`: the name of the option if the number
-/// begins one, and last the name by which the documentation refers to the value. C strings, as servers take them.
+/// The words with which a client gives a number in `DQ.CREATE` and `DQ.ALTER`: the name of the option if the number
+/// begins one, and last the name by which the documentation refers to the value. C strings, because servers take these.
 #[derive(Clone, Copy, Debug)]
 pub enum Given {
     /// The only value of an option: `LEASE lease-ms`.
@@ -189,7 +191,7 @@ pub enum Given {
     First(&'static CStr, &'static CStr, &'static CStr),
     /// The next value of the same option: `… max-ms …`.
     Next(&'static CStr),
-    /// The only value of an option, which is one of these words; the number of the setting is the place of the word.
+    /// The only value of an option, which is one of these words; the number of the setting is the index of the word.
     Word(&'static CStr, &'static CStr, &'static [Word]),
     /// A value that may follow those of the same option, after a word of its own: `… [JITTER percent]`.
     Optional(&'static CStr, &'static CStr),
@@ -200,7 +202,7 @@ pub enum Given {
 pub struct Word(pub &'static CStr, pub &'static CStr);
 
 impl Field {
-    /// The words between which the setting is a choice; none if it is a number.
+    /// The words from which the setting is chosen; none if it is a number.
     pub const fn words(&self) -> &'static [Word] {
         match self.given {
             Given::Word(_, _, words) => words,
@@ -242,7 +244,7 @@ impl GroupOrder {
 pub enum Unit {
     /// Milliseconds.
     Ms,
-    /// Milliseconds since 1970.
+    /// Milliseconds since the Unix epoch.
     UnixMs,
     /// No unit.
     Plain,

@@ -1,13 +1,13 @@
 //! Spans of sequences: a compact way to name many messages of one queue.
 //!
-//! A span names every message that the queue holds between its two ends. Messages that were pushed one after the other
+//! A span names every message that the queue holds between its two ends. Messages that were pushed one after another
 //! are often chosen together (by a purge, a redrive, a promotion), and then a few spans name thousands of them. All
 //! servers hold the same messages when they apply an effect, so the same spans name the same messages everywhere,
 //! although each server has brought its view to another instant.
 
 use super::id::Sequence;
 
-/// All messages from the first sequence to the last, both included.
+/// All messages from the first sequence to the last, inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// The sequence of the first message.

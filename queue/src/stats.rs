@@ -43,7 +43,7 @@ impl Histogram {
         }
     }
 
-    /// Counts the first duration in a bucket behind all that are in use.
+    /// Counts the first duration in a bucket after all that are in use.
     #[cold]
     fn open(&mut self, bucket: usize) {
         self.counts.reserve_exact(bucket + 1 - self.counts.len());
@@ -56,7 +56,7 @@ impl Histogram {
         self.sum_ms
     }
 
-    /// The upper bound of each bucket, and the number of durations up to it; see [`Histogram::cumulated`].
+    /// The upper bound of each bucket in ms, and the number of durations up to it; see [`Histogram::cumulated`].
     pub fn cumulative(&self) -> impl Iterator<Item = (Option<u64>, u64)> + '_ {
         Self::cumulated(self.counts.iter().copied().chain(std::iter::repeat(0)))
     }
@@ -76,7 +76,7 @@ impl Histogram {
     }
 }
 
-/// What was measured in a queue since its value came into the memory of this server.
+/// What was measured in a queue since its value was created or loaded on this server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// How long after its due time each message was delivered for the first time.
@@ -85,21 +85,21 @@ pub struct Stats {
     pub runtime: Histogram,
     /// Pops that were answered with null.
     pub pops_empty: u64,
-    /// The time in ms in which the rate limit alone held a message back, up to `limited`.
+    /// The time in ms during which the rate limit alone held a message back, up to the first instant in `limited`.
     rate_limited_ms: u64,
     /// Since when the rate limit alone holds a message back, and when it will allow a delivery.
     pub(super) limited: Option<(UnixMs, UnixMs)>,
 }
 
 impl Stats {
-    /// Takes note that from `now` on the rate limit alone holds a message back until `until`, or that it does not if
+    /// Records that from `now` on the rate limit alone holds a message back, until `until`; or that it does not, if
     /// `until` is `None`.
     pub(super) fn note_limited(&mut self, now: UnixMs, until: Option<UnixMs>) {
         self.rate_limited_ms = self.rate_limited_ms(now);
         self.limited = until.map(|until| (now, until));
     }
 
-    /// The time in ms until `now` in which the rate limit alone held a message back.
+    /// The time in ms, up to `now`, during which the rate limit alone held a message back.
     pub fn rate_limited_ms(&self, now: UnixMs) -> u64 {
         let running = self.limited.map_or(DurationMs::ZERO, |(since, until)| now.min(until).since(since));
         self.rate_limited_ms.saturating_add(running.as_ms())

@@ -8,7 +8,7 @@ use std::num::NonZeroU64;
 /// An instant: Unix time in milliseconds, at most [`UnixMs::MAX`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnixMs(
-    /// The milliseconds and one. So zero is left for `None`: an optional instant takes 8 bytes, not 16.
+    /// The milliseconds plus one, so that zero is left for `None`: an optional instant takes 8 bytes, not 16.
     NonZeroU64,
 );
 
@@ -58,7 +58,7 @@ impl UnixMs {
         Self::new(self.as_ms().saturating_sub(1))
     }
 
-    /// The time from `earlier` to this instant; zero if `earlier` is later.
+    /// The time from `earlier` to this instant; zero if `earlier` is the later of the two.
     pub const fn since(self, earlier: UnixMs) -> DurationMs {
         DurationMs(self.as_ms().saturating_sub(earlier.as_ms()))
     }

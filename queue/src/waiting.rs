@@ -23,18 +23,18 @@ use std::collections::BinaryHeap;
 /// All waiting messages.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    /// A band for each priority in use, highest priority first. There is almost always one, which is stored in place. The
-    /// last one stays when it is empty, since its storage is soon needed again.
+    /// A band for each priority in use, highest priority first. There is almost always one, which is stored in place.
+    /// The last one stays when it is empty, since its storage is soon needed again.
     bands: SmallVec<[Band; 1]>,
     /// Messages due up to this instant are counted as ready.
     boundary: UnixMs,
 }
 
-// A part of every queue, and most of what a queue takes that holds nothing.
+// A part of every queue, and the largest part of an empty one.
 const _: () = assert!(size_of::<Waiting>() == 72);
 
 impl Waiting {
-    /// The number of messages. O(priorities in use), as all that has no other cost.
+    /// The number of messages. O(priorities in use), like every method that states no other cost.
     #[inline]
     pub fn len(&self) -> usize {
         self.sum(|band| band.keys.len())
@@ -55,7 +55,7 @@ impl Waiting {
         }
     }
 
-    /// The sum of a number of each band. Asked for several times in each command, most often of one band.
+    /// The sum of a number over all bands. Each command needs such sums several times, usually over a single band.
     #[inline]
     fn sum(&self, number: impl Fn(&Band) -> usize) -> usize {
         match self.bands.as_slice() {
@@ -97,7 +97,7 @@ impl Waiting {
         }
     }
 
-    /// Takes note that a message with this due time was removed from the band at an index.
+    /// Records that a message with this due time was removed from the band at an index.
     #[inline]
     fn removed(&mut self, at: usize, due: UnixMs) {
         let sole = self.bands.len() == 1;
@@ -118,7 +118,7 @@ impl Waiting {
         self.band(priority).is_some_and(|band| band.keys.contains(Key::at(due, sequence)))
     }
 
-    /// Moves the boundary to `now`, and returns how many messages that made ready. O(log n) for any number of messages.
+    /// Moves the boundary to `now`, and returns how many messages became ready. O(log n) for any number of messages.
     /// On a replica the boundary may move back, because the clocks of the replica and of its master differ.
     #[inline]
     pub fn advance(&mut self, now: UnixMs) -> usize {
@@ -208,7 +208,8 @@ impl Waiting {
         let end = Key::end_of(now);
         let mut bands: Vec<_> =
             self.bands.iter().map(|band| (band.priority, band.keys.iter_after(Some(end)))).collect();
-        // The head of each band. Of equal due times that of the first band wins, which has the highest priority.
+        // The head of each band. If due times are equal, the head of the first band wins, which has the highest
+        // priority.
         let mut heads: BinaryHeap<Reverse<(UnixMs, usize, u64)>> = BinaryHeap::with_capacity(bands.len());
         for (nth, (_, band)) in bands.iter_mut().enumerate() {
             heads.extend(band.next().map(|key| Reverse((key.time(), nth, key.sequence().0))));

@@ -32,18 +32,18 @@ impl Command for Ack {
 pub struct Acks {
     /// How many messages were completed.
     pub count: i64,
-    /// Whether one that took the place of a completed message is dead.
+    /// Whether a successor that took the place of a completed message is dead.
     pub death: Death,
     made_ready: bool,
-    /// The messages that were completed, if anybody has to be told.
+    /// The messages that were completed; empty if nothing is replicated or awaited.
     pub sequences: Vec<Sequence>,
 }
 
 impl Acks {
-    /// Before the first ack.
+    /// The value before the first ack.
     pub const NONE: Acks = Acks { count: 0, death: Death::None, made_ready: false, sequences: Vec::new() };
 
-    /// Acks the deliveries that `targets` name.
+    /// Acks the deliveries that `targets` refer to.
     #[inline(always)]
     pub fn make<'a>(
         &mut self,
@@ -73,8 +73,8 @@ impl Acks {
         self.count = count;
     }
 
-    /// Whom acks wake, if there were any. If the number of leases is limited, in the queue or in a group, each lease that
-    /// ends makes room for another one. A message that was kept during a delivery may have become ready.
+    /// Which clients the acks wake, if there were any. If the number of leases is limited, in the queue or in a group,
+    /// each lease that ends makes room for another one. A successor may have become ready.
     #[inline(always)]
     pub fn wake(&self, held: &Held) -> Wake {
         let limited = held.queue.settings().maxinflight != 0 || held.queue.groups() > 0;

@@ -57,7 +57,7 @@ fn ackpop(call: &mut Call<'_>) -> Result<(), Error> {
                 Some(timeout) => blocked::block(ctx, &[name], Box::new(request), timeout),
                 None => request.reply_none(ctx),
             }
-            // The acks hold, whatever becomes of a client that is blocked now.
+            // The acks are final, even if the client is blocked now and never gets a message.
             if let (Some(Err(announcement)), Some(death)) = (none, acked) {
                 write::announce(ctx, name, announcement, Event::of_acks(death));
             }
@@ -66,7 +66,7 @@ fn ackpop(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Parses the arguments after the key. Returns the timeout too, if the client asked to block and may be blocked.
+/// Parses the arguments after the key. Also returns the timeout if the client asked to block and may be blocked.
 #[allow(clippy::type_complexity, reason = "the words are an iterator over the arguments of the call")]
 pub(super) fn parse<'a>(
     call: &mut Call<'a>,

@@ -46,7 +46,7 @@ fn create(call: &mut Call<'_>) -> Result<(), Error> {
     let now = now(ctx);
     let mut key = OpenKey::open_write(ctx, name, datatype::handle());
     match key.content() {
-        // Declaring a queue that exists is never refused for want of memory; a new queue takes some.
+        // Declaring a queue that exists is never refused because memory is low; a new queue needs some.
         Content::Missing if ctx.flags().out_of_memory() => return Err(Error::OutOfMemory),
         Content::Missing => {}
         // The queue exists with exactly these settings, so nothing changes.
@@ -85,7 +85,7 @@ pub(super) fn make(
 pub(super) struct Wanted {
     /// The numbers.
     pub numbers: Change,
-    /// Where the queue shall forward to, if the command says so; `Some(None)` is `FORWARD NONE`.
+    /// The target of forwarding, if the command names `FORWARD`; `Some(None)` is `FORWARD NONE`.
     pub forward: Option<Option<Forward>>,
 }
 

@@ -1,6 +1,6 @@
 //! `DQ.E key blob`: applies an effect that was decided elsewhere, by a master, in an AOF or on another node.
 //!
-//! Every write command replicates this command in place of itself. Its input is not trusted: ordinary clients may not
+//! Every write command replicates this command instead of itself. Its input is not trusted: ordinary clients may not
 //! send it unless `dq.allow-effects` allows it, and its content is validated in every case.
 
 use super::error::Error;

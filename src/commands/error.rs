@@ -1,4 +1,4 @@
-//! Every error that a command replies with. All texts stand here, in one voice: what was wrong and, where it helps,
+//! Every error that a command replies with. All texts are here, in one voice: what was wrong and, where it helps,
 //! what would be right.
 
 use crate::module_api::key::Refusal;
@@ -26,7 +26,7 @@ pub enum Error {
     Needs(&'static str, &'static str),
     /// A schedule has no rule.
     NoRule,
-    /// A cron expression is none, or never fires.
+    /// A cron expression is invalid, or never fires.
     BadCron(BadCron),
     /// There is no such time zone.
     UnknownZone(String),
@@ -45,7 +45,7 @@ pub enum Error {
         /// The largest valid value.
         max: i64,
     },
-    /// Fewer words follow a count than it announces.
+    /// Fewer words follow a count than it says.
     TooFew {
         /// The name of the count.
         count: &'static str,
@@ -98,7 +98,7 @@ pub enum Error {
     DeadId(String),
     /// The payload exceeds the queue's limit; holds the payload's size in bytes.
     TooLarge(usize),
-    /// A result is longer than a queue keeps.
+    /// A result has more than [`RESULT_MAX`] bytes.
     ResultTooLarge,
     /// A checkpoint is longer than a queue keeps.
     CheckpointTooLarge,

@@ -41,11 +41,11 @@ fn get(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// What a reply says besides the fields of `DQ.GET`.
+/// What a reply has in addition to the fields of `DQ.GET`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Extra {
     Nothing,
-    /// The place in the push order, in a last field `sequence`.
+    /// The position in push order, in a last field `sequence`.
     Sequence,
 }
 
@@ -63,7 +63,7 @@ pub fn reply_shown(ctx: Ctx, shown: &Shown<'_>) {
     reply_shown_with(ctx, shown, Extra::Nothing);
 }
 
-/// Replies with a message as a map, with more than `DQ.GET` says.
+/// Replies with a message as a map that has `extra` in addition to the fields of `DQ.GET`.
 pub fn reply_shown_with(ctx: Ctx, shown: &Shown<'_>, extra: Extra) {
     match shown {
         Shown::Held(message) => reply_message(ctx, message, extra),

@@ -89,7 +89,7 @@ fn reply_queue(ctx: Ctx, queue: &Queue, waiting_clients: u64, now: UnixMs) {
         None => ctx.null(),
     }
     reply_number(ctx, "forward-failing-since", since);
-    // They stay last: dqctl export takes every field from the first total on.
+    // The totals stay last: `dqctl export` takes every field from the first total on.
     totals.for_each(|(field, value)| reply_number(ctx, field, value));
 }
 

@@ -1,4 +1,4 @@
-//! `DQ.MPUSH key count payload [payload ...] [IDS id [id ...]] [the options of DQ.PUSH but ID]`
+//! `DQ.MPUSH key count payload [payload ...] [IDS id [id ...]] [the options of DQ.PUSH except ID]`
 
 use super::error::Error;
 use super::options::{count_of_words, options, Options};

@@ -165,7 +165,7 @@ impl<'a, 'o> Options<'a, 'o> {
         Ok(())
     }
 
-    /// Reads a number of the settings, or the place of a word.
+    /// Reads a number of the settings, or a word, which becomes its index.
     pub fn field(&mut self, field: &'static Field) -> Result<i64, Error> {
         let words = field.words();
         if !words.is_empty() {
@@ -176,7 +176,7 @@ impl<'a, 'o> Options<'a, 'o> {
         self.number(field.unit, field.range.clone())
     }
 
-    /// Reads a duration in milliseconds.
+    /// Reads a duration in milliseconds, from 0 to [`DurationMs::MAX`].
     pub fn duration(&mut self) -> Result<DurationMs, Error> {
         self.number(Unit::Ms, DURATION).map(|ms| DurationMs::new(ms.unsigned_abs()))
     }
@@ -186,12 +186,12 @@ impl<'a, 'o> Options<'a, 'o> {
         self.number(Unit::Ms, POSITIVE_DURATION).map(|ms| DurationMs::new(ms.unsigned_abs()))
     }
 
-    /// Reads the offset of a rule that repeats.
+    /// Reads the offset of an interval rule, in milliseconds.
     pub fn offset(&mut self) -> Result<DurationMs, Error> {
         self.number(Unit::Ms, 0..=DURATION.end() - 1).map(|ms| DurationMs::new(ms.unsigned_abs()))
     }
 
-    /// Reads a Unix time in milliseconds.
+    /// Reads a Unix time in milliseconds, from [`UnixMs::MIN_AT`] to [`UnixMs::MAX_AT`].
     pub fn instant(&mut self) -> Result<UnixMs, Error> {
         let word = self.value()?;
         match parse_integer(word) {
@@ -205,12 +205,12 @@ impl<'a, 'o> Options<'a, 'o> {
         self.number(Unit::Plain, 1..=COUNT_MAX).map(|count| count.unsigned_abs() as usize)
     }
 
-    /// Reads the length to which a stream is trimmed.
+    /// Reads the length to which a stream is trimmed, from 1 to [`MAX_LENGTH`].
     pub fn stream_length(&mut self) -> Result<u64, Error> {
         self.number(Unit::Plain, 1..=MAX_LENGTH as i64).map(i64::unsigned_abs)
     }
 
-    /// Reads a priority.
+    /// Reads a priority, from -128 to 127.
     pub fn priority(&mut self) -> Result<i8, Error> {
         self.number(Unit::Plain, i8::MIN.into()..=i8::MAX.into()).map(|priority| priority as i8)
     }

@@ -39,7 +39,7 @@ impl Command for Pop {
 }
 
 options! {
-    /// The options of each command that delivers.
+    /// The options that all commands that deliver have in common.
     pub enum PopOption {
         Count => Arg::token_int(c"COUNT", c"count"),
         Lease => Arg::token_int(c"LEASE", c"lease-ms"),
@@ -63,26 +63,26 @@ pub struct Request {
     wanted: Wanted,
     /// The name of the consumer, if its deliveries are to bear one.
     consumer: Option<Box<[u8]>>,
-    /// What the reply says before the messages.
+    /// What the reply contains before the messages.
     pub head: Head,
     /// Whether the reply says more of each message.
     meta: bool,
 }
 
-/// What a reply says before the messages.
+/// What a reply contains before the messages.
 #[derive(Clone, Copy, Debug)]
 pub enum Head {
     /// Nothing.
     None,
-    /// The queue that delivers, if one does.
+    /// The name of the queue that delivers, if one does (`DQ.MPOP`).
     Queue,
-    /// How many messages were acked.
+    /// How many messages were acked (`DQ.ACKPOP`).
     Acked(i64),
 }
 
 impl blocked::Request for Request {
     fn finds(&self, held: &mut Held, now: UnixMs) -> bool {
-        // While the queue forwards, a client that blocked before waits on.
+        // While the queue forwards, a client that blocked before keeps waiting.
         held.queue.forward().is_none() && held.queue.deliverable_as_viewed(now, &self.wanted) > 0
     }
 
@@ -167,7 +167,7 @@ impl Asked {
     }
 }
 
-/// Parses the options. Returns the timeout too, if the client asked to block and may be blocked.
+/// Parses the options. Also returns the timeout if the client asked to block and may be blocked.
 pub fn parse(call: &mut Call<'_>) -> Result<(Request, Option<DurationMs>), Error> {
     let mut asked = Asked::NOTHING;
     let mut no_ack = false;
@@ -205,7 +205,7 @@ pub fn serve_now(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, request
 }
 
 /// [`serve_now`] after the acks of the same command, which become part of the effect of the delivery. If there is no
-/// message, the acks remain to be recorded. The caller has corrected the clock before the acks.
+/// message, the caller must record the acks. It must have corrected the clock before the acks.
 pub fn serve_after(
     ctx: Ctx,
     name: Name<'_>,
@@ -218,7 +218,7 @@ pub fn serve_after(
     deliver(ctx, name, held, now, request, count, Some(acks).filter(|acks| acks.count > 0))
 }
 
-/// Corrects what a clock that was ahead of this one has recorded. That is a write.
+/// Corrects what a clock that was ahead of this one has recorded. The correction is a write.
 pub fn correct_clock(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) {
     if let Some(now) = held.queue.correct_clock(now) {
         if listeners::any(ctx) {
@@ -290,8 +290,8 @@ fn deliver(
     Some(write::record(ctx, name, held, now, wake, effect))
 }
 
-/// Replies with a message as its consumer receives it: id, payload, attempt, receipt, and what else there is to know if it
-/// asked for that.
+/// Replies with a message as its consumer receives it: id, payload, attempt, receipt, and what else there is to know if
+/// it asked for that.
 fn reply_delivered(ctx: Ctx, buffer: &mut IdBuffer, message: &Delivered<'_>, meta: bool) {
     let id = buffer.id(message.grant.sequence, message.name);
     ctx.array(4 + usize::from(meta));

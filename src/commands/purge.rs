@@ -58,7 +58,7 @@ fn purge(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Which messages are to be removed.
+/// Which messages to remove.
 pub(super) struct Chosen<'a> {
     states: States,
     count: Option<usize>,
@@ -66,7 +66,7 @@ pub(super) struct Chosen<'a> {
     spare: Spare,
 }
 
-/// Parses which messages are to be removed.
+/// Parses which messages to remove.
 pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Chosen<'a>, Error> {
     let mut named: Option<States> = None;
     while let Some(word) = call.args.peek().filter(|word| PurgeOption::find(word).is_none()) {

@@ -67,7 +67,7 @@ fn reply_page(ctx: Ctx, queue: &Queue, now: UnixMs, request: &Request) {
     }
 }
 
-/// What one call of a scan is to return.
+/// What one call of a scan returns.
 pub(super) struct Request {
     cursor: Cursor,
     /// How many messages to look at.

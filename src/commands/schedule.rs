@@ -217,8 +217,8 @@ fn interval(every: DurationMs, offset: DurationMs) -> Result<Rule, Error> {
     Err(Error::Range { option: "OFFSET".to_owned(), unit: Unit::Ms, min: 0, max })
 }
 
-/// Checks a cron expression. This happens before the words after it are read: if its fields were not quoted, these are
-/// the rest of it.
+/// Checks a cron expression, before the words after it are read: if the client did not quote its fields, those words
+/// are the rest of it.
 fn expression_of(expression: &[u8]) -> Result<&[u8], Error> {
     Cron::parse(expression).map_err(Error::BadCron)?;
     Ok(expression)

@@ -6,11 +6,12 @@ use crate::module_api::register::Arg;
 use dq_queue::settings::{Field, Given, Settings, Word, FIELDS};
 use std::ffi::CStr;
 
-/// A setting as an option; holds the place of its first number in [`FIELDS`].
+/// A setting as an option; holds the index of its first number in [`FIELDS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting(usize);
 
-// The parser keeps one bit for each option that a command line has named, and there are two others.
+// The parser keeps one bit for each option that a command line has named, and there are two options that are not
+// settings.
 const _: () = assert!(FIELDS.len() < 30);
 
 impl Setting {
@@ -35,7 +36,7 @@ const fn option_of(field: &Field) -> Option<&'static CStr> {
     }
 }
 
-/// How many options the settings are.
+/// The number of options that the settings have.
 const OPTIONS: usize = {
     let (mut count, mut fields) = (0, FIELDS);
     while let [field, rest @ ..] = fields {
@@ -45,7 +46,7 @@ const OPTIONS: usize = {
     count
 };
 
-/// How many words the settings have that are a choice between words.
+/// The number of words of all settings that are chosen from words.
 const WORDS_COUNT: usize = {
     let (mut count, mut fields) = (0, FIELDS);
     while let [field, rest @ ..] = fields {

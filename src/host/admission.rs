@@ -85,8 +85,8 @@ fn answer(reply: Option<CallReply>) -> Admission {
     }
 }
 
-/// Asks whether the server accepts a write to the key `name` that the module makes by itself. Returns the server's error
-/// if it does not. No key may be open.
+/// Asks whether the server accepts a write to the key `name` that the module makes by itself. Returns the server's
+/// error if it does not. No key may be open.
 pub fn refusal(ctx: Ctx, name: Name<'_>) -> Option<String> {
     let reply = trial(ctx, name)?;
     reply.error().map(|text| String::from_utf8_lossy(text).trim_end().to_owned())

@@ -49,7 +49,8 @@ pub fn timer_budget_us() -> u64 {
     u64::try_from(TIMER_BUDGET.load(Ordering::Relaxed)).unwrap_or(0)
 }
 
-/// Whether ordinary clients may send effect commands. This server decides nothing by time then; see [`super::authority`].
+/// Whether ordinary clients may send effect commands. This server decides nothing by time then; see
+/// [`super::authority`].
 #[inline]
 pub fn allow_effects() -> bool {
     ALLOW_EFFECTS.load(Ordering::Relaxed) != 0

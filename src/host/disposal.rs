@@ -16,8 +16,8 @@ use std::thread::{self, ThreadId};
 use super::held::Held;
 use crate::module_api::guard::guard;
 
-/// A queue that takes less memory than this is freed immediately. To free a million messages, 135 MB, takes 13 ms, so this
-/// takes less than one.
+/// A queue that takes less memory than this is freed immediately. To free a million messages, 135 MB, takes 13 ms, so
+/// this takes less than one.
 const LARGE_BYTES: usize = 8 * 1024 * 1024;
 
 /// The queue for which the server last asked for the effort to free it. The server would free it in the background if

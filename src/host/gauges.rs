@@ -25,7 +25,8 @@ static FREQUENT: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
 /// that have counted one of them.
 static OTHERS: [AtomicU64; Totals::NAMES.len()] = [const { AtomicU64::new(0) }; Totals::NAMES.len()];
 
-/// The number of first deliveries by their lateness, in the buckets of a [`Histogram`]. Changed by the main thread only.
+/// The number of first deliveries by their lateness, in the buckets of a [`Histogram`]. Changed by the main thread
+/// only.
 static LATENESS: [AtomicU64; Histogram::BUCKETS] = [const { AtomicU64::new(0) }; Histogram::BUCKETS];
 
 /// The current tallies. Locked only briefly, and by the main thread only.
@@ -97,7 +98,8 @@ impl Tally {
     }
 }
 
-/// The tally in which a queue is counted. The owner of the queue must call [`TallyEntry::leave`] before it drops the queue.
+/// The tally in which a queue is counted. The owner of the queue must call [`TallyEntry::leave`] before it drops the
+/// queue.
 #[derive(Debug)]
 pub struct TallyEntry(Arc<Tally>);
 
@@ -291,8 +293,8 @@ pub fn count_lateness(lateness: DurationMs) {
     }
 }
 
-/// The lateness of the first deliveries of all messages since the server started: each upper bound in ms, and the number
-/// of deliveries up to it.
+/// The lateness of the first deliveries of all messages since the server started: each upper bound in ms, and the
+/// number of deliveries up to it.
 pub fn lateness() -> impl Iterator<Item = (Option<u64>, u64)> {
     Histogram::cumulated(LATENESS.iter().map(|count| count.load(Relaxed)))
 }

@@ -4,8 +4,8 @@
 //! `RM_Replicate` builds a command before the server discards it ([decision
 //! 0006](../../docs/decisions/0006-listeners.md)). So if there are no listeners, the module calls
 //! `RM_ReplicateVerbatim` instead, which then only marks the dataset as changed. If there were a listener, that call
-//! would send the command as the client sent it, and a `DQ.POP` decides again wherever it is executed. So no listener may
-//! ever read what was replicated while the answer was "nobody".
+//! would send the command as the client sent it, and a `DQ.POP` decides again wherever it is executed. So no listener
+//! may ever read what was replicated while the answer was "nobody".
 //!
 //! The answer is cached in one byte. The events in [`super::server_events`] invalidate the byte before the next command
 //! runs:

@@ -1,10 +1,10 @@
 //! The origin of a command, and which commands are allowed from each origin.
 //!
 //! Commands from a master, from an AOF or from the node that sends a slot were decided elsewhere. Such a command must
-//! be an effect. A command such as `DQ.POP` would decide again, with a different result on each copy, and a command that
-//! can block would stop the stream for ever. This module never writes such a command there (see [`listeners`]). If one
-//! arrives anyway, from another program or an older version, it is refused: the copy then lacks a change, which the log
-//! reports, instead of having a change that no other copy has.
+//! be an effect. A command such as `DQ.POP` would decide again, with a different result on each copy, and a command
+//! that can block would stop the stream for ever. This module never writes such a command there (see [`listeners`]). If
+//! one arrives anyway, from another program or an older version, it is refused: the copy then lacks a change, which the
+//! log reports, instead of having a change that no other copy has.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

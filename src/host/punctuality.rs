@@ -1,6 +1,6 @@
 //! Whether somebody waits for what the timer does: a blocked client, the reader of a target to which a queue forwards,
-//! or a subscriber to keyspace events. If nobody does, the timer may be a few milliseconds late, which saves most of its
-//! runs: every command computes the effect of time by itself.
+//! or a subscriber to keyspace events. If nobody does, the timer may be a few milliseconds late, which saves most of
+//! its runs: every command computes the effect of time by itself.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 

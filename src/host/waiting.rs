@@ -1,6 +1,6 @@
 //! The keys at which clients wait: for a delivery ([`blocked`](super::blocked)) or for one message to be done
-//! ([`awaiting`](super::awaiting)). For each key the table says how many clients wait, which messages are awaited, and when
-//! an answer that the server refused is tried again.
+//! ([`awaiting`](super::awaiting)). For each key the table says how many clients wait, which messages are awaited, and
+//! when an answer that the server refused is tried again.
 //!
 //! A key is a database and a name, as the server keeps it for a blocked client: `SWAPDB`, `RENAME` and `MOVE` move
 //! values, but blocked clients remain where they are.

@@ -112,8 +112,8 @@ pub fn applied(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, effect: &
     Announcement { wakes: wakes || answers, lost: None }
 }
 
-/// Whether anybody has to be told what a command does to the queue at `name`: a replica, the AOF, or a client that waits
-/// for a message.
+/// Whether anybody has to be told what a command does to the queue at `name`: a replica, the AOF, or a client that
+/// waits for a message.
 #[inline]
 pub fn is_heard(ctx: Ctx, name: Name<'_>) -> bool {
     listeners::any(ctx) || waiting::is_awaited(ctx, name)

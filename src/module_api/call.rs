@@ -28,7 +28,8 @@ impl Drop for Word {
 }
 
 impl Ctx<'_> {
-    /// Publishes a message on a channel. In a cluster the subscribers of all nodes get it, otherwise those of this server.
+    /// Publishes a message on a channel. In a cluster the subscribers of all nodes get it, otherwise those of this
+    /// server.
     pub fn publish(&self, channel: &Word, message: &Word) {
         // SAFETY: the context is valid, and both strings are until the end of the call. The server copies them.
         unsafe { api!(RedisModule_PublishMessage)(self.as_ptr(), channel.0, message.0) };
@@ -89,8 +90,8 @@ impl Ctx<'_> {
     /// outside a client's command: the server would abort.
     pub fn call_write<'w>(&self, command: &CStr, words: impl IntoIterator<Item = &'w Word>) -> Result<(), String> {
         let words: SmallVec<[*mut raw::RedisModuleString; 16]> = words.into_iter().map(|word| word.0).collect();
-        // SAFETY: the context is valid; the format names an array of the server's strings with its length, which is what
-        // follows. The server takes references of its own.
+        // SAFETY: the context is valid; the format names an array of the server's strings with its length, which is
+        // what follows. The server takes references of its own.
         let reply = unsafe {
             let (ctx, command, format) = (self.as_ptr(), command.as_ptr(), WRITE.as_ptr());
             CallReply::from_raw(api!(RedisModule_Call)(ctx, command, format, words.as_ptr(), words.len()))

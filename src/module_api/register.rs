@@ -168,8 +168,8 @@ const fn decides(row: &Row) -> bool {
     !only_looks && !is_effect
 }
 
-/// Returns whether the server calls the command itself to learn where its keys are. It does not if they are always at the
-/// same place.
+/// Returns whether the server calls the command itself to learn where its keys are. It does not if they are always at
+/// the same place.
 const fn may_be_asked(row: &Row) -> bool {
     !matches!(row.keys, Keys::First(_))
 }
@@ -179,7 +179,8 @@ fn count_of_keys(word: Option<&[u8]>) -> usize {
     word.and_then(|word| std::str::from_utf8(word).ok()?.parse::<u32>().ok()).map_or(0, |count| count as usize)
 }
 
-/// Tells the server where the keys and channels of a command are, if that is all that it asks for. Returns whether it is.
+/// Tells the server where the keys and channels of a command are, if that is all that it asks for. Returns whether it
+/// is.
 fn told_keys(ctx: Ctx, keys: &Keys, args: &Args<'_>) -> bool {
     match keys {
         Keys::First(_) => false,

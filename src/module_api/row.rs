@@ -31,8 +31,8 @@ pub struct Row {
     pub arity: i32,
     /// Which arguments are keys.
     pub keys: Keys,
-    /// The ACL categories besides the module's own and those that follow from the flags, separated by spaces and without
-    /// `@`: `dangerous`.
+    /// The ACL categories besides the module's own and those that follow from the flags, separated by spaces and
+    /// without `@`: `dangerous`.
     pub acl: &'static CStr,
     /// The summary, one or two sentences without a final full stop.
     pub summary: &'static CStr,

@@ -71,7 +71,8 @@ pub struct Callbacks {
     pub look_at: fn(Ctx, &Taken, UnixMs, &dyn Fn() -> bool) -> bool,
     /// How long one run may take.
     pub budget: fn() -> Duration,
-    /// Returns whether somebody waits for what the timer does. If nobody does, the timer may be a few milliseconds late.
+    /// Returns whether somebody waits for what the timer does. If nobody does, the timer may be a few milliseconds
+    /// late.
     pub is_awaited: fn() -> bool,
     /// Returns whether a value was unlinked from its key, still exists, and has not been looked at since.
     pub is_any_lost: fn() -> bool,
@@ -142,8 +143,9 @@ impl Schedule {
 }
 
 thread_local! {
-    /// Every path to it is called by the server on its main thread: commands, timers, server events, loads. It is borrowed
-    /// only for one small step and never while the server is called, so it is always free. It is not freed at the exit.
+    /// Every path to it is called by the server on its main thread: commands, timers, server events, loads. It is
+    /// borrowed only for one small step and never while the server is called, so it is always free. It is not freed at
+    /// the exit.
     static SCHEDULE: ManuallyDrop<RefCell<Schedule>> = ManuallyDrop::default();
 }
 

@@ -1,4 +1,4 @@
-//! A sorted set of keys that is most often empty or has one key, which then takes no allocation.
+//! A sorted set of keys that needs no allocation while it has at most one key, as most of these sets do.
 
 use super::super::order::{Key, OrderedKeys};
 

@@ -8,7 +8,7 @@
 //! that occupy the group already) and those that wait for the group (they are *blocked*). The first open message, by
 //! due time and push order, is the *head* of its group. Only heads stand in the delivery order, next to the messages
 //! without a group. A delivery or the end of an occupation moves the head of one group and admits at most a few
-//! messages; a due time that comes moves nothing, since every key is fixed between two changes.
+//! messages; nothing moves when a message falls due, since every key is fixed between two changes.
 //!
 //! ```text
 //!   group a (room for 1)          group b (occupied)              delivery order
@@ -17,9 +17,9 @@
 //!                                 blocked b2, b3 …
 //! ```
 //!
-//! [`names`] knows which groups there are, by whom they are referred to, and when each had its last turn: it belongs to
-//! the messages and is saved. [`view`] says where each message of a group stands: it belongs to the view and
-//! follows from the records and the time.
+//! [`names`] knows which groups there are, how many messages each has, and when each had its last turn: it belongs to
+//! the messages and is saved. [`view`] says where each message of a group stands: it belongs to the view and follows
+//! from the records and the time.
 
 mod line;
 mod names;
@@ -48,10 +48,10 @@ pub fn is_group_name(name: &[u8]) -> bool {
     (1..=GROUP_NAME_MAX).contains(&name.len())
 }
 
-/// The settings that groups follow.
+/// The settings that concern groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct GroupLimits {
-    /// How many messages may occupy a group; zero is no limit.
+    /// How many messages may occupy a group; zero means no limit.
     pub inflight: u64,
     /// Whether groups take turns.
     pub by_turn: bool,
@@ -63,7 +63,7 @@ impl From<&Settings> for GroupLimits {
     }
 }
 
-/// The bits of a turn below its millisecond: turns are numbered as sequences and receipts are.
+/// The bits of a turn below its millisecond: turns are numbered like sequences and receipts.
 const TURN_BITS: u32 = 20;
 
 /// The first turn of a millisecond.
@@ -76,8 +76,8 @@ fn last_turn_at(time: UnixMs) -> u64 {
     turn_at(time) | ((1 << TURN_BITS) - 1)
 }
 
-/// When the turn comes of a group whose first message is due at `due`: at that time, but not before the round in which
-/// the group had its last turn. Zero stands for no turn, and is avoided.
+/// When a group gets its turn, given the due time of its first message: at that time, but not before the group's last
+/// turn. Never returns zero, which stands for no turn.
 fn place_in_round(due: UnixMs, last_turn: u64) -> u64 {
     turn_at(due).max(last_turn).max(1)
 }

@@ -1,8 +1,8 @@
 //! The groups of a queue: their names, how many messages refer to each, and when each had its last turn.
 //!
-//! A group exists as long as the queue holds a message of it, in whatever state. That follows from the records alone, so
-//! all servers have the same groups and the same turns. A group that has lost its last message ends with the effect that
-//! removed it: the order in which one effect removes and adds messages then does not matter.
+//! A group exists as long as the queue holds a message of it, in whatever state. That follows from the records alone,
+//! so all servers have the same groups and the same turns. A group that has lost its last message ends with the effect
+//! that removed it: the order in which one effect removes and adds messages then does not matter.
 
 use super::super::memory::{given, of_tree};
 use super::super::name_index::{NameHash, NameIndex};
@@ -23,11 +23,11 @@ pub(crate) struct GroupNames {
     index: NameIndex<GroupId>,
     /// The group that was joined last: the next message is often of the same one.
     joined: u32,
-    /// The last turn that was given. Zero if groups do not take turns, as all turns are then.
+    /// The last turn that was given. If groups do not take turns, this and all other turns are zero.
     last: u64,
     /// The last turn of the messages without a group.
     ungrouped: u64,
-    /// The claims of groups, and under `None` that of the messages without one.
+    /// The claims of groups, and under `None` the claim of the messages without a group.
     claims: BTreeMap<Option<GroupId>, Claim>,
     /// The latest instant at which a claim was noted.
     claimed: UnixMs,
@@ -35,14 +35,14 @@ pub(crate) struct GroupNames {
     left: Vec<GroupId>,
 }
 
-/// A group had work since an instant and was not served, although the message that it would have been served with was
-/// taken away: it was cancelled, buried, moved, replaced or purged. A message of the group that was due by then has the
-/// place in the round that this message had. The next turn of the group ends its claim.
+/// The claim of a group to a place in the round. If the message with which a group would have been served is taken away
+/// (cancelled, buried, rescheduled, replaced or purged), the group has still had work for all that time. Its messages
+/// that were due by then therefore keep the place of that message. The next turn of the group ends its claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// Since when it had work.
+    /// Since when the group has had work.
     pub since: UnixMs,
-    /// When the last of these messages was taken away.
+    /// When such a message was last taken away.
     pub until: UnixMs,
 }
 
@@ -142,7 +142,7 @@ impl GroupNames {
         }
     }
 
-    /// Ends the groups that have no message. An effect is complete. O(log n) for each group that ends.
+    /// Ends the groups that have no message left. Called when an effect is complete. O(log n) for each group that ends.
     pub fn end_effect(&mut self) {
         for id in std::mem::take(&mut self.left) {
             let Some(entry) = self.entries.get(id.0).filter(|entry| entry.members == 0 && entry.is_used()) else {
@@ -182,7 +182,7 @@ impl GroupNames {
         self.entries.get(id.0).map_or(&[], |entry| &entry.name)
     }
 
-    /// The groups by the hash of their names, from the one behind `hash` on.
+    /// The groups ordered by the hash of their names, starting after `hash`.
     pub fn iter_behind(&self, hash: Option<NameHash>) -> impl Iterator<Item = (NameHash, GroupId)> + '_ {
         self.index.iter_behind(hash)
     }
@@ -193,7 +193,7 @@ impl GroupNames {
         id.map_or(self.ungrouped, |id| self.entries.get(id.0).map_or(0, |entry| entry.turn))
     }
 
-    /// When the turn of a group comes, or of the messages without one, whose first message is due at `due`.
+    /// When a group, or the messages without one, gets its turn, given the due time of its first message.
     #[inline]
     pub fn place(&self, id: Option<GroupId>, due: UnixMs) -> u64 {
         let claim = if self.claims.is_empty() { None } else { self.claims.get(&id) };
@@ -207,7 +207,7 @@ impl GroupNames {
             return;
         }
         let claim = self.claims.entry(id).or_insert(Claim { since: due, until: now });
-        // Between the two the group may have had no work.
+        // The group may have had no work between `claim.until` and `due`.
         let since = if due <= claim.until { claim.since.min(due) } else { due };
         *claim = Claim { since, until: claim.until.max(now) };
         self.claimed = self.claimed.max(now);
@@ -233,7 +233,7 @@ impl GroupNames {
         self.last
     }
 
-    /// The turn of the deliveries of one effect: behind all that fell due by then.
+    /// The turn of the deliveries of one effect, which comes after everything that fell due by then.
     pub fn next_turn(&mut self, now: UnixMs) -> u64 {
         self.last = self.last.max(turn_at(now)).saturating_add(1);
         self.last
@@ -256,8 +256,8 @@ impl GroupNames {
         self.last > last_turn_at(now) || self.claimed > now && !self.claims.is_empty()
     }
 
-    /// Makes turns that are later than `now` count as if they had been given at `now`, in the same order. Claims that are
-    /// later end: a message must not have its turn before it is due.
+    /// Makes turns that are later than `now` count as if they had been given at `now`, in the same order. Claims that
+    /// are later end: a message must not have its turn before it is due.
     pub fn pull_back_to(&mut self, now: UnixMs) {
         self.claims.retain(|_, claim| claim.until <= now);
         self.claimed = self.claimed.min(now);
@@ -293,7 +293,7 @@ impl GroupNames {
         Some(TurnState { last: self.last, ungrouped: (self.ungrouped, claim(None)), groups })
     }
 
-    /// Restores turns that were saved.
+    /// Restores the turns of a saved queue.
     pub fn restore(&mut self, turns: &TurnState<'_>) {
         self.last = self.last.max(turns.last);
         self.restore_one(None, turns.ungrouped.0, turns.ungrouped.1);

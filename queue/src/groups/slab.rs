@@ -1,6 +1,6 @@
 //! A growing array that never moves what it holds, and gives back the memory of parts that are no longer used.
 
-/// The entries of one part.
+/// The number of entries in one part.
 const PART: usize = 256;
 
 /// Entries by number. An entry that was never written, or that was vacated, has its default value.
@@ -29,7 +29,7 @@ impl<T: Default> Slab<T> {
         self.used
     }
 
-    /// The entry with a number; `None` if it was never in use.
+    /// The entry with a number; `None` if its part has no memory. A vacant entry has its default value.
     #[inline]
     pub fn get(&self, number: u32) -> Option<&T> {
         let number = number as usize;
@@ -43,7 +43,7 @@ impl<T: Default> Slab<T> {
         self.parts.get_mut(number / PART)?.entries.get_mut(number % PART)
     }
 
-    /// Takes an entry into use that is not in use, and returns it.
+    /// Marks a vacant entry as used, and returns it.
     pub fn occupy(&mut self, number: u32) -> Option<&mut T> {
         let number = number as usize;
         while self.parts.len() <= number / PART {
@@ -73,7 +73,7 @@ impl<T: Default> Slab<T> {
         }
     }
 
-    /// All entries that were ever in use, with their numbers. Some may be vacant.
+    /// All entries of the parts that have memory, with their numbers. Some may be vacant.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         self.parts.iter().enumerate().flat_map(|(nth, part)| {
             let number = move |at: usize| (nth * PART + at) as u32;

@@ -11,7 +11,7 @@ use super::turns::Turn;
 pub(super) struct Slot {
     /// Open messages that were never delivered: as many of the first ones as the group has room for.
     pub admitted: Line,
-    /// The other messages that were never delivered, which are blocked. All of them are behind the admitted ones.
+    /// The blocked messages: the others that were never delivered. All of them come after the admitted ones.
     pub parked: OrderedKeys,
     /// Messages that wait for a retry. They occupy the group and are open.
     pub retries: OrderedKeys,

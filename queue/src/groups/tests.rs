@@ -15,7 +15,7 @@ fn at(ms: u64) -> UnixMs {
     UnixMs::new(1_760_000_000_000 + ms)
 }
 
-/// The queue as a server has it that loads it at `now`.
+/// The queue as a server has it after loading it at `now`.
 fn reloaded(queue: &Queue, now: u64) -> Queue {
     let mut loader = Loader::default();
     queue.save(|piece| loader.take(piece)).unwrap();
@@ -60,7 +60,7 @@ impl Pair {
         name
     }
 
-    /// Pops, and tells the replica. Returns the names.
+    /// Pops, and applies the effect to the replica. Returns the names.
     fn pop(&mut self, now: u64, count: usize, lease: Lease) -> String {
         let (mut names, mut grants) = (Vec::new(), Vec::new());
         if let Some(now) = self.queue.correct_clock(at(now)) {
@@ -321,7 +321,7 @@ fn limits_altered_while_no_group_is_left_hold_for_the_next_one() {
     (0..10).for_each(|nth| pair.push(0, "", &format!("n{nth}")));
     pair.pop(0, 11, LEASED);
     pair.push(0, "", "kept");
-    // In bulk: the orders of the groups are built again, and no message has one.
+    // In bulk: the orders of the groups are rebuilt, and no message has a group.
     let purged = pair.queue.purge(at(1), States::only(StateKind::InFlight), None, Spare::Schedules);
     assert_eq!(purged.count, 11);
     pair.queue.stamp(at(1));

@@ -1,4 +1,5 @@
-//! The order of the heads when groups take turns: by priority, and among equal priorities by when the group's turn came.
+//! The order of the heads when groups take turns: by priority, and among equal priorities by when the group's turn
+//! comes.
 
 use super::super::order::{word, Key, OrderedKeys};
 use std::cmp::Reverse;

@@ -1,8 +1,8 @@
 //! The messages that the next deliveries would take, in their order, without taking them.
 //!
-//! A delivery changes which message of a group is its head, and the group's place in the round. This is followed for
-//! the groups that it concerns, besides the orders, which stay as they are. In one pop all messages that were taken
-//! occupy their groups until it is complete; between single pops without a lease each makes room for the next one.
+//! A delivery changes which message of a group is its head, and the group's place in the round. The iterator tracks
+//! this for the groups concerned and leaves the orders unchanged. Within one pop, all messages that were taken occupy
+//! their groups until the pop is complete; after a single pop without a lease, the message makes room for the next one.
 
 use super::super::id::Sequence;
 use super::super::messages::Messages;
@@ -43,7 +43,7 @@ struct Taken {
     retries: usize,
 }
 
-/// An iterator over the messages that would be delivered one after the other.
+/// An iterator over the messages that would be delivered, in order.
 pub(crate) struct Upcoming<'a> {
     pops: Pops,
     /// What was taken of the groups that have more than their head.
@@ -52,7 +52,7 @@ pub(crate) struct Upcoming<'a> {
     messages: &'a Messages,
     now: UnixMs,
     ungrouped: Peekable<Box<dyn Iterator<Item = (i8, Key)> + 'a>>,
-    /// The heads as they stand.
+    /// The current heads.
     heads: Peekable<Box<dyn Iterator<Item = Sequence> + 'a>>,
     /// The messages that would be heads after the deliveries so far.
     next: BinaryHeap<Reverse<Place>>,
@@ -86,8 +86,8 @@ impl<'a> Upcoming<'a> {
         }
     }
 
-    /// The place of the first message of a group, or of those without one, that would have had its last turn at `turn`;
-    /// `None` if it is still to be served.
+    /// The place of the first message of a group, or of the messages without one. `turn` is the turn that it would have
+    /// had from the iterator so far; `None` if it has not been served yet.
     fn place(&self, priority: i8, key: Key, id: Option<GroupId>, turn: Option<u64>) -> Place {
         let due = key.time();
         let time = match turn {
@@ -98,7 +98,7 @@ impl<'a> Upcoming<'a> {
         Place { priority: Reverse(priority), time, sequence: key.sequence(), due }
     }
 
-    /// The message that is the head of a group once its head `key` was taken too.
+    /// Takes the head `key` of a group, and returns the head that the group has then.
     fn open_after(&mut self, id: GroupId, key: Key) -> Option<Key> {
         let slot = self.view.slot(id)?;
         let taken = self.taken.entry(id).or_default();

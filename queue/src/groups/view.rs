@@ -27,7 +27,7 @@ pub(crate) struct GroupView {
     behind: Waiting,
     /// The messages that wait for their group.
     blocked: Waiting,
-    /// The heads once more, if groups take turns.
+    /// The heads again, by turn, if groups take turns.
     turns: Turns,
     /// The number of groups that have a message that is not dead.
     live: usize,
@@ -72,7 +72,7 @@ impl GroupView {
         self.slots.get(id.0)
     }
 
-    /// The messages of a group, which is taken into use if it is vacant.
+    /// The slot of a group, which is taken into use if it is vacant.
     fn slot_mut(&mut self, id: GroupId) -> Option<&mut Slot> {
         if self.slots.get(id.0).is_none_or(|slot| !slot.in_use) {
             self.slots.occupy(id.0)?.in_use = true;
@@ -80,7 +80,7 @@ impl GroupView {
         self.slots.get_mut(id.0)
     }
 
-    /// Moves the boundary of what counts as ready. Returns how many messages that made ready. O(log n).
+    /// Moves the boundary of what counts as ready to `now`. Returns how many messages became ready. O(log n).
     #[inline]
     pub fn advance(&mut self, now: UnixMs) -> usize {
         self.heads.advance(now) + self.behind.advance(now) + self.blocked.advance(now)
@@ -153,7 +153,7 @@ impl GroupView {
         }
     }
 
-    /// Lets an open message stand in the delivery order, if it is before the head of its group, or else behind it.
+    /// Adds an open message: as the head of its group if it comes before the present head, or else behind the head.
     fn open_add(&mut self, id: GroupId, key: Key, priority: i8) {
         match self.slots.get(id.0).and_then(|slot| slot.head) {
             Some(head) if head.key < key => self.behind.insert(priority, key.time(), key.sequence()),
@@ -162,7 +162,7 @@ impl GroupView {
                 self.behind.insert(head.priority, head.key.time(), head.key.sequence());
                 self.seat(id, key, priority);
             }
-            // While a group is between two heads, the next one is chosen as it settles.
+            // While a group has no head, the next one is chosen when it settles.
             None => self.behind.insert(priority, key.time(), key.sequence()),
         }
     }
@@ -231,7 +231,7 @@ impl GroupView {
         }
     }
 
-    /// Lets as many messages of a group be open as there is room for.
+    /// Admits or blocks messages of a group until as many are open as there is room for.
     fn admit(&mut self, messages: &Messages, id: GroupId) {
         loop {
             let Some(slot) = self.slots.get_mut(id.0) else { return };
@@ -262,8 +262,8 @@ impl GroupView {
         }
     }
 
-    /// Moves the head of a group to its place in the round: behind those whose turn came before its message was due, and
-    /// behind those that were served before it.
+    /// Moves the head of a group to its place in the round: behind the groups whose turn came before its message was
+    /// due, and behind those whose last turn was before its own.
     fn take_place(&mut self, messages: &Messages, id: GroupId) {
         let Some(slot) = self.slots.get_mut(id.0) else { return };
         let Some(head) = &mut slot.head else { return };
@@ -277,12 +277,12 @@ impl GroupView {
         }
     }
 
-    /// Takes note that a group had its turn. O(log n).
+    /// Moves the head of a group that had its turn. O(log n).
     pub fn retune(&mut self, messages: &Messages, id: GroupId) {
         self.take_place(messages, id);
     }
 
-    /// Takes note of new turns of all groups. O(groups × log n).
+    /// Moves the heads of all groups after their turns have changed. O(groups × log n).
     pub fn retune_all(&mut self, messages: &Messages) {
         let all: Vec<u32> = self.slots.iter().map(|(number, _)| number).collect();
         if self.by_turn {
@@ -290,7 +290,7 @@ impl GroupView {
         }
     }
 
-    /// Whether other limits let most messages stand elsewhere, so that it is cheaper to build all orders again.
+    /// Whether new limits move so many messages that it is cheaper to rebuild all orders.
     pub fn changes_all(&self, limits: GroupLimits) -> bool {
         let limit = limit_of(limits);
         limit != self.limit && (limit == usize::MAX || self.limit == usize::MAX)
@@ -323,14 +323,14 @@ impl GroupView {
         if !self.by_turn {
             return first_due().map(|(priority, key)| (priority, key.time().as_ms(), key.sequence()));
         }
-        // After the clock has stepped back, a turn may lie in the future; its group waits for no other then.
+        // After the clock has stepped back, all turns may lie in the future; the first head that is due is served then.
         let late = || first_due().map(|(priority, key)| (priority, u64::MAX, key.sequence()));
         let first = self.turns.first(last_turn_at(now));
         first.map(|(priority, key)| (priority, key.major().0, key.sequence())).or_else(late)
     }
 
-    /// When the turn of the messages without a group comes, whose first one is due at `due`; the due time if groups take no
-    /// turns.
+    /// When the messages without a group get their turn, given the due time of the first of them; that due time itself,
+    /// in ms, if groups take no turns.
     pub fn place_of_ungrouped(&self, due: UnixMs, messages: &Messages) -> u64 {
         if self.by_turn {
             messages.place_in_round(None, due)
@@ -367,7 +367,7 @@ impl GroupView {
         self.count(id);
     }
 
-    /// Lets a message that was taken, and is removed, occupy its group until the pop is complete.
+    /// Keeps a group occupied until the pop is complete, although the message that the pop took from it is removed.
     pub fn hold(&mut self, id: GroupId) {
         self.held.push(id);
     }
@@ -390,7 +390,7 @@ fn limit_of(limits: GroupLimits) -> usize {
     }
 }
 
-/// When the turn of a group comes whose head has this key.
+/// When a group gets its turn, given the key of its head.
 fn turn_of(head: Key, messages: &Messages, id: GroupId) -> u64 {
     messages.place_in_round(Some(id), head.time())
 }

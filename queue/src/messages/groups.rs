@@ -7,7 +7,7 @@ use super::super::time::UnixMs;
 use super::Messages;
 
 impl Messages {
-    /// Whether the queue has groups: a message has one, or one had since the last effect.
+    /// Whether the queue has groups: a message has one, or had one since the last effect.
     #[inline]
     pub fn has_groups(&self) -> bool {
         self.groups.is_some()
@@ -31,7 +31,7 @@ impl Messages {
         self.groups.as_ref().map(|groups| groups.name(id))
     }
 
-    /// The settings that groups follow; `None` if no message has a group.
+    /// The settings that concern groups; `None` if no message has a group.
     pub fn group_limits(&self) -> Option<GroupLimits> {
         self.groups.as_ref().map(|groups| groups.limits)
     }
@@ -46,7 +46,7 @@ impl Messages {
         self.groups.as_ref().map_or(0, |groups| groups.last_turn())
     }
 
-    /// When the turn of a group comes, or of the messages without one, whose first message is due at `due`.
+    /// When a group, or the messages without one, gets its turn, given the due time of its first message.
     #[inline]
     pub fn place_in_round(&self, id: Option<GroupId>, due: UnixMs) -> u64 {
         self.groups.as_ref().map_or(0, |groups| groups.place(id, due))
@@ -99,7 +99,7 @@ impl Messages {
         }
     }
 
-    /// Restores turns that were saved.
+    /// Restores the turns of a saved queue.
     pub fn restore_turns(&mut self, turns: &TurnState<'_>) {
         self.groups.as_mut().into_iter().for_each(|groups| groups.restore(turns));
     }

@@ -1,4 +1,4 @@
-//! Acknowledging: a delivered message is removed because it is completed. Something of it may be retained for a time.
+//! Acknowledging: a delivered message is removed because it is completed. A done message may be retained for a time.
 
 use super::super::done::RESULT_MAX;
 use super::super::id::{Sequence, Target};
@@ -22,7 +22,7 @@ pub struct Acked {
 pub struct Completion<'a> {
     /// The result to keep, of at most [`RESULT_MAX`] bytes.
     pub result: Option<&'a [u8]>,
-    /// How long the message is retained, in place of its own setting and that of the queue; zero is not at all.
+    /// How long the message is retained; overrides its own setting and that of the queue. Zero means not at all.
     pub retain: Option<DurationMs>,
 }
 
@@ -31,7 +31,7 @@ pub struct Completion<'a> {
 pub struct Completed {
     /// The message.
     pub sequence: Sequence,
-    /// Until when it is kept; `None` if it is not kept.
+    /// Until when it is retained; `None` if it is not.
     pub until: Option<UnixMs>,
     /// The state of its successor, which has taken its place; `None` if there was none.
     pub next: Option<State>,
@@ -39,7 +39,7 @@ pub struct Completed {
 
 impl Queue {
     /// Removes a message as completed if `target` refers to its last delivery, even if the lease of that delivery has
-    /// ended. A recurring message waits for its next run instead, and a message that is kept during the delivery takes
+    /// expired. A recurring message waits for its next run instead. If the message has a successor, the successor takes
     /// its place. Returns `None` if there is no such delivery. O(log n).
     pub fn ack(&mut self, now: UnixMs, target: &Target<'_>) -> Option<Acked> {
         let now = self.observe(now);
@@ -54,8 +54,8 @@ impl Queue {
         Some(Acked { sequence: record.sequence, next })
     }
 
-    /// [`Queue::ack`] with a result, and with a time for which the message is kept. Nothing is kept of a recurring
-    /// message, nor if another message takes the place.
+    /// [`Queue::ack`] with a result, and with a time for which the message is retained. Nothing is retained of a
+    /// recurring message, nor of a message that has a successor.
     pub fn complete(&mut self, now: UnixMs, target: &Target<'_>, how: &Completion<'_>) -> Option<Completed> {
         let now = self.observe(now);
         let (at, record) = self.last_delivery(target, now)?;
@@ -76,14 +76,14 @@ impl Queue {
         Some(Completed { sequence: record.sequence, until, next })
     }
 
-    /// Applies an ack. Returns the state of its successor, if there was one.
+    /// Applies an ack. Returns the state of the message's successor, if there was one.
     pub(crate) fn finish(&mut self, at: At, record: &Record, now: UnixMs) -> Option<State> {
         let until = self.retained_until(at, now);
         self.finish_with(at, record, until, None, now)
     }
 
-    /// Applies a completion after which the message is retained until `until`, or not at all. If a successor waits for
-    /// the end of the delivery, it takes the place instead.
+    /// Applies a completion after which the message is retained until `until`, or not at all. If the message has a
+    /// successor, the successor takes its place instead.
     #[inline]
     pub(crate) fn finish_with(
         &mut self,
@@ -102,7 +102,7 @@ impl Queue {
         None
     }
 
-    /// The delivery that `target` refers to, if it is the last one of its message, in flight or with its lease ended.
+    /// The delivery that `target` refers to, if it is the last one of its message, in flight or expired.
     fn last_delivery(&mut self, target: &Target<'_>, now: UnixMs) -> Option<(At, Record)> {
         let at = self.messages.find(&target.id)?;
         let record = self.refresh(at, now);

@@ -1,4 +1,4 @@
-//! Changes that time alone makes: leases end, TTLs end, messages become due.
+//! Changes that time alone makes: leases expire, TTLs end, messages become due.
 //!
 //! Each change follows from the records and commutes with every other: one large advance and many small ones end in the
 //! same view and the same totals. A call that needs the view therefore brings it up to now only as far as [`PILED_MAX`]
@@ -9,14 +9,14 @@
 use super::super::time::UnixMs;
 use super::super::Queue;
 
-/// The number of leases and TTLs that one call ends at most, of those that have piled up: about a millisecond of work, and
-/// less than two if the messages are not cached.
+/// The largest number of overdue leases and TTLs that one call ends: about a millisecond of work, and less than two if
+/// the messages are not in the CPU's cache.
 pub(crate) const PILED_MAX: usize = 2048;
 
-/// The number of leases and TTLs that a pop ends at most if it finds enough messages then.
+/// The largest number of overdue leases and TTLs that a pop ends if it finds enough messages then.
 const PILED_FEW: usize = 256;
 
-/// To copy or to free this many bytes of payload takes about as long as one step.
+/// The number of payload bytes that take about as long to copy or to free as one step of an advance.
 pub(crate) const BYTES_OF_A_STEP: usize = 8 * 1024;
 
 /// The result of an advance.

@@ -16,17 +16,17 @@ pub struct Buried<'a> {
     pub sequence: Sequence,
     /// The state that it was in.
     pub was: StateKind,
-    /// Whether a message is dead now: this one, or its successor, which has taken its place after the end
-    /// of its own TTL.
+    /// Whether a message is dead now: this one, or its successor, if the successor's own TTL had ended when it took the
+    /// place.
     pub died: bool,
     /// The part of the error that is stored.
     pub error: Option<&'a [u8]>,
 }
 
 impl Queue {
-    /// Makes a live message dead, whether or not it was delivered; a recurring message fails its run. If another message
-    /// is kept during a delivery, that one takes the place instead. Returns `None` if there is no such message or if it
-    /// is dead already. O(log n).
+    /// Makes a live message dead, whether or not it was delivered; a recurring message fails its run. If the message
+    /// has a successor, the successor takes its place instead. Returns `None` if there is no such message or if it is
+    /// dead already. O(log n).
     pub fn bury<'a>(&mut self, now: UnixMs, id: &Id<'_>, error: Option<&'a [u8]>) -> Option<Buried<'a>> {
         let now = self.observe(now);
         let at = self.messages.find(id)?;
@@ -47,7 +47,7 @@ impl Queue {
         Some(Buried { sequence: record.sequence, was, error, died })
     }
 
-    /// Applies a burial. Returns whether a message is dead now: a successor takes its place instead.
+    /// Applies a burial. Returns whether a message is dead now; if there is a successor, it takes the place instead.
     pub(crate) fn reject(&mut self, at: At, record: &Record, error: Option<&[u8]>, now: UnixMs) -> bool {
         if record.is_successor_at(now) {
             return self.succeed(at, record, now).kind() == StateKind::Dead;

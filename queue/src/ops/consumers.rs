@@ -57,9 +57,9 @@ impl Queue {
         }
     }
 
-    /// Visits the next `count` consumers, in the order of the hashes of their names, from `cursor` on. Returns those that
-    /// hold a message at `now`, and the next cursor, which is `None` at the end. At most [`PILED_MAX`] leases that have
-    /// ended since the last advance are recognised as ended. O(count × log n + m), where m is the number of these.
+    /// Visits the next `count` consumers, in the order of the hashes of their names, from `cursor` on. Returns those
+    /// that hold a message at `now`, and the next cursor, which is `None` at the end. At most [`PILED_MAX`] leases that
+    /// have ended since the last advance are recognised as ended. O(count × log n + m), where m is the number of these.
     pub fn scan_consumers(&self, now: UnixMs, cursor: Option<u64>, count: usize) -> (Vec<Consumer<'_>>, Option<u64>) {
         let Some(consumers) = self.messages.consumers() else { return (Vec::new(), None) };
         let ended = self.view.ended_of_consumers(&self.messages, self.own_time(now), PILED_MAX);
@@ -78,9 +78,10 @@ impl Queue {
         (page, None)
     }
 
-    /// Takes from a consumer the messages that it holds, or the `count` that were delivered to it first: as if their leases
-    /// had just ended, or as if each were given back with [`Verdict::NotCounted`]. O(n + m log n), where m is the number of
-    /// these messages and n that of all deliveries that bear a name; n is looked at with little work for each.
+    /// Takes from a consumer the messages that it holds, or the `count` that were delivered to it first: as if their
+    /// leases had just ended, or as if each were given back with [`Verdict::NotCounted`]. O(n + m log n), where m is
+    /// the number of these messages and n that of all deliveries that bear a name; n is looked at with little work for
+    /// each.
     pub fn release(&mut self, now: UnixMs, name: &[u8], count: Option<usize>, verdict: Verdict) -> Released {
         let now = self.observe(now);
         let Some(consumer) = self.messages.consumers().and_then(|consumers| consumers.find(name)) else {
@@ -119,8 +120,8 @@ impl Queue {
         records.filter_map(|record| Some((record.receipt()?, record.sequence))).collect()
     }
 
-    /// Applies a release without counting the attempt. Returns the state of the message; `None`, and changes nothing, if
-    /// it is a run that fails by it.
+    /// Applies a release without counting the attempt. Returns the state of the message; `None`, and changes nothing,
+    /// if it is a run that fails by it.
     pub(crate) fn take_back(&mut self, at: At, record: &Record, now: UnixMs) -> Option<State> {
         let attempts = match self.messages.leaving(at).filter(|_| record.is_successor_at(now)) {
             Some(leaving) => leaving.record.attempts,

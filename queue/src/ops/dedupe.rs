@@ -6,8 +6,8 @@ use super::super::store::At;
 use super::super::time::{DurationMs, UnixMs};
 use super::super::Queue;
 
-/// The number of forgotten ids whose memory one call frees: some microseconds of work. More than one call forgets on
-/// average, so the timer is needed only if many end at once.
+/// The largest number of forgotten ids whose memory one call frees: a few microseconds of work. A call forgets fewer on
+/// average, so the timer is needed only if many windows end at once.
 const SWEPT: usize = 16;
 
 /// What becomes of the ids of messages that are removed.
@@ -37,8 +37,8 @@ impl Queue {
         is_known
     }
 
-    /// The instant with which an effect that was decided at `now` must be stamped. An operation calls this once for each
-    /// effect: the ids whose window has ended by then are forgotten, here and where the effect is applied.
+    /// The instant with which an effect that was decided at `now` must be stamped. Call this once for each effect: the
+    /// ids whose window has ended by then are forgotten, here and where the effect is applied.
     #[inline]
     pub fn stamp(&mut self, now: UnixMs) -> UnixMs {
         let now = self.own_time(now);
@@ -58,12 +58,12 @@ impl Queue {
         accepted.is_some_and(|accepted| self.over_by(now).is_none_or(|over| over < accepted))
     }
 
-    /// The ids that were accepted by this instant are not known at `now`.
+    /// The instant up to which accepted ids are no longer known at `now`; `None` if there is none.
     fn over_by(&self, now: UnixMs) -> Option<UnixMs> {
         over_by(self.settings.dedupe, now)
     }
 
-    /// Keeps the id of a message that is about to be removed, if its window has not ended. O(log n).
+    /// Remembers the id of a message that is about to be removed, if its window has not ended. O(log n).
     #[inline]
     pub(crate) fn remember(&mut self, at: At, now: UnixMs) {
         if !self.settings.dedupe.is_zero() && self.messages.is_named(at) {
@@ -71,8 +71,8 @@ impl Queue {
         }
     }
 
-    /// When the id of a message was accepted, if a push did that: a schedule begins no window, but goes on with the one of
-    /// the message whose place it took.
+    /// When a push accepted the id of a message; `None` if no push did. A schedule begins no window, but continues that
+    /// of the message whose place it took.
     pub(crate) fn accepted_of(&self, at: At) -> Option<UnixMs> {
         let is_series = self.messages.recurring(at).is_some_and(|state| state.series.is_some());
         match self.messages.bytes(at).origin {
@@ -81,14 +81,14 @@ impl Queue {
         }
     }
 
-    /// When an id was accepted whose message is done or gone, if its window has not ended. O(log n).
+    /// When the id of a message that is done or gone was accepted, if its window has not ended. O(log n).
     pub(crate) fn accepted_of_gone(&self, name: &[u8], now: UnixMs) -> Option<UnixMs> {
         let known = self.optional.known.as_ref().and_then(|known| known.accepted(name));
         let done = || Some(self.optional.done.as_ref()?.find_named(name)?.accepted);
         known.or_else(done).filter(|accepted| self.over_by(now).is_none_or(|over| over < *accepted))
     }
 
-    /// Keeps the id of a schedule whose series is over, if a push had accepted it and its window has not ended.
+    /// Remembers the id of a schedule whose series is over, if a push had accepted it and its window has not ended.
     pub(crate) fn remember_series(&mut self, at: At, now: UnixMs) {
         if !self.settings.dedupe.is_zero() && self.accepted_of(at).is_some() {
             self.learn(at, now);
@@ -189,7 +189,7 @@ impl Queue {
     }
 }
 
-/// The ids that were accepted by this instant are not known at `now` with this window.
+/// The instant up to which accepted ids are no longer known at `now`, given this window; `None` if there is none.
 pub(super) fn over_by(window: DurationMs, now: UnixMs) -> Option<UnixMs> {
     if window.is_zero() {
         return Some(UnixMs::MAX);

@@ -1,7 +1,8 @@
-//! Done messages: what is kept of a message after its completion, until its time ends or the settings no longer keep it.
+//! Done messages: what is retained of a message after its completion, until its retention ends or there are too many
+//! (`DONELEN`).
 //!
-//! A done message is gone, for every operation that names it, from the end of its time on. Dropping it is a write, so
-//! only a master does it, in bounded steps.
+//! Once its retention has ended, every operation that names a done message treats it as gone. Dropping it is a write,
+//! so only a master does it, in bounded steps.
 
 use super::super::done::DoneMessage;
 use super::super::id::{Id, Sequence};
@@ -15,9 +16,9 @@ use super::advance::PILED_MAX;
 use super::dedupe::{over_by, Ids};
 use std::collections::BTreeSet;
 
-/// Keeping.
+/// Retaining messages.
 impl Queue {
-    /// Until when a message that is completed at `now` is kept; `None` if it is not kept. O(1) in a queue that keeps
+    /// Until when a message that is completed at `now` is retained; `None` if it is not. O(1) in a queue that retains
     /// none.
     #[inline]
     pub(crate) fn retained_until(&self, at: At, now: UnixMs) -> Option<UnixMs> {
@@ -33,7 +34,7 @@ impl Queue {
         self.remove(at, record);
     }
 
-    /// Keeps what is left of a message that is delivered without a lease. The caller removes the message.
+    /// Retains a message that is delivered without a lease, as [`Queue::retain`] does. The caller removes the message.
     #[inline]
     pub(crate) fn retain_taken(&mut self, at: At, record: &Record, now: UnixMs) {
         let until = self.retained_until(at, now);
@@ -41,13 +42,14 @@ impl Queue {
         self.retain(at, &Record { attempts, ..*record }, until, None, now);
     }
 
-    /// Until when a message is kept that is completed at `now` and kept for `retain`.
+    /// Until when a message that is completed at `now` is retained if its retention is `retain`; `None` if that is zero
+    /// or `DONELEN` is.
     pub(crate) fn end_of(&self, retain: DurationMs, now: UnixMs) -> Option<UnixMs> {
         (!retain.is_zero() && self.settings.donelen != Some(0)).then(|| now.after(retain))
     }
 
-    /// Keeps what is left of a message that was completed, or only its id for as long as `DEDUPE` says. The caller
-    /// removes the message.
+    /// Retains a message that was completed, or only remembers its id for as long as `DEDUPE` says if `until` is
+    /// `None`. The caller removes the message.
     #[inline]
     pub(crate) fn retain(
         &mut self,
@@ -79,37 +81,37 @@ impl Queue {
     }
 }
 
-/// Looking.
+/// Reading done messages.
 impl Queue {
-    /// The done message that `id` refers to, if its time has not ended. O(log n).
+    /// The done message that `id` refers to, if its retention has not ended. O(log n).
     pub fn get_done(&self, now: UnixMs, id: &Id<'_>) -> Option<DoneMessage<'_>> {
         let now = self.own_time(now);
         self.optional.done.as_ref()?.find(id).filter(|message| now < message.until)
     }
 
-    /// The done message with `sequence`, if its time has not ended. O(log n).
+    /// The done message with `sequence`, if its retention has not ended. O(log n).
     pub(crate) fn done_at(&self, now: UnixMs, sequence: Sequence) -> Option<DoneMessage<'_>> {
         self.optional.done.as_ref()?.get(sequence).filter(|message| now < message.until)
     }
 
-    /// Whether the queue holds a done message of this name whose time has not ended. O(log n).
+    /// Whether the queue holds a done message of this name whose retention has not ended. O(log n).
     #[inline]
     pub(crate) fn is_done(&self, name: &[u8], now: UnixMs) -> bool {
         self.optional.done.is_some() && self.get_done(now, &Id::Named(name)).is_some()
     }
 
-    /// When the id was accepted of a done message whose time has ended, which is still to be dropped.
+    /// When the id of a done message was accepted whose retention has ended, but which has not been dropped yet.
     pub(crate) fn accepted_of_ended(&self, name: &[u8], now: UnixMs) -> Option<UnixMs> {
         let message = self.optional.done.as_ref()?.find_named(name)?;
         (message.until <= now).then_some(message.accepted)
     }
 
-    /// The number of done messages whose time has not ended. O(log n).
+    /// The number of done messages whose retention has not ended. O(log n).
     pub(crate) fn count_done(&self, now: UnixMs) -> u64 {
         self.optional.done.as_ref().map_or(0, |done| done.count_at(now) as u64)
     }
 
-    /// The done messages that were completed last, at most `count`. At most [`PILED_MAX`] whose time has ended are
+    /// The done messages that were completed last, at most `count`. At most [`PILED_MAX`] whose retention has ended are
     /// passed over.
     pub(crate) fn newest_done(&self, now: UnixMs, count: usize) -> Vec<Sequence> {
         let Some(done) = &self.optional.done else { return Vec::new() };
@@ -140,10 +142,10 @@ impl Queue {
     }
 }
 
-/// Dropping.
+/// Dropping done messages.
 impl Queue {
-    /// Whether the time of a done message has ended by the queue's own time, or there are more than `DONELEN`. O(1), and
-    /// O(log n) with `DONELEN`.
+    /// Whether the retention of a done message has ended by the queue's own time, or there are more than `DONELEN`.
+    /// O(1), and O(log n) with `DONELEN`.
     #[inline]
     pub(crate) fn has_excess_done(&self) -> bool {
         self.optional.done.as_ref().is_some_and(|done| {
@@ -152,23 +154,23 @@ impl Queue {
         })
     }
 
-    /// The instant at which the time of a done message ends next; `None` if there is no done message. O(1).
+    /// The next instant at which the retention of a done message ends; `None` if there is no done message. O(1).
     #[inline]
     pub(crate) fn next_done_end(&self) -> Option<UnixMs> {
         Some(self.optional.done.as_ref()?.first_end()?.time())
     }
 
-    /// The done message that is to be dropped next.
+    /// The done message to drop next; `None` if none is to be dropped.
     pub(crate) fn first_excess_done(&self) -> Option<Sequence> {
         let done = self.optional.done.as_ref()?;
         let ended = done.first_end().filter(|first| first.time() <= self.clock);
-        // No message is left whose time has ended, so all of them count.
+        // If no message is left whose retention has ended, all of them count.
         let oldest = || done.oldest().filter(|_| self.settings.donelen.is_some_and(|kept| done.len() as u64 > kept));
         ended.or_else(oldest).map(|key| key.sequence())
     }
 
-    /// Drops a done message, and returns the number of bytes of its result. If the time of the message has ended, its id
-    /// stays known for as long as `DEDUPE` says, whatever `ids` says.
+    /// Drops a done message, and returns the number of bytes of its result. If the retention of the message has ended,
+    /// its id stays known for as long as `DEDUPE` says, whatever `ids` says.
     pub(crate) fn drop_done(&mut self, sequence: Sequence, ids: Ids, now: UnixMs) -> usize {
         let Some(parts) = self.optional.held_mut() else { return 0 };
         let Some(done) = &mut parts.done else { return 0 };
@@ -189,7 +191,7 @@ impl Queue {
     }
 
     /// Drops the done message that has this name, because a client takes the name. Returns whether there was one whose
-    /// time had not ended. O(log n).
+    /// retention had not ended. O(log n).
     #[inline]
     pub(crate) fn drop_done_named(&mut self, name: &[u8], now: UnixMs) -> bool {
         self.optional.done.is_some() && self.drop_named(name, now)
@@ -220,8 +222,8 @@ impl Queue {
         }
     }
 
-    /// Chooses the done messages that a purge removes: all of them, or the `count` newest. Returns how many of those are
-    /// within their time, and names them.
+    /// Chooses the done messages that a purge removes: all of them, or the `count` newest. Returns how many of those
+    /// are still retained, and the spans that name them.
     pub(crate) fn done_to_purge(&self, now: UnixMs, count: Option<usize>) -> (usize, Spans) {
         let Some(done) = &self.optional.done else { return Default::default() };
         match count {
@@ -237,7 +239,7 @@ impl Queue {
     }
 }
 
-/// Loading.
+/// Loading done messages.
 impl Queue {
     /// Adds done messages that a queue held when it was saved.
     pub(crate) fn restore_done(&mut self, messages: &[DoneMessage<'_>]) {
@@ -262,7 +264,7 @@ impl Queue {
         })
     }
 
-    /// Whether a done message has this sequence or this name, whether or not its time has ended.
+    /// Whether a done message has this sequence or this name, whether or not its retention has ended.
     pub(crate) fn holds_done(&self, sequence: Sequence, name: Option<&[u8]>) -> bool {
         self.optional.done.as_ref().is_some_and(|done| {
             done.get(sequence).is_some() || name.is_some_and(|name| done.find_named(name).is_some())

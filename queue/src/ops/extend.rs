@@ -9,9 +9,10 @@ use super::super::Queue;
 
 impl Queue {
     /// Restarts the lease of a message in flight: for `lease`, or for the message's own lease, or for that of the
-    /// queue, but not beyond `MAXLEASE` after the beginning of the delivery. `checkpoint` is stored with it, if there is one;
-    /// its first [`CHECKPOINT_MAX`](crate::CHECKPOINT_MAX) bytes are, and an empty one removes what was stored. Returns its
-    /// sequence and its new deadline; `None` if the message is not in flight or the receipt is stale. O(log n).
+    /// queue, but not beyond `MAXLEASE` after the beginning of the delivery. `checkpoint` is stored with it, if there
+    /// is one; its first [`CHECKPOINT_MAX`](crate::CHECKPOINT_MAX) bytes are, and an empty one removes what was stored.
+    /// Returns its sequence and its new deadline; `None` if the message is not in flight or the receipt is stale. O(log
+    /// n).
     pub fn extend(
         &mut self,
         now: UnixMs,

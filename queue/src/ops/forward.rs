@@ -1,9 +1,9 @@
-//! Forwarding: the first messages in delivery order are handed on by the server itself.
+//! Forwarding: the server itself passes the first messages in delivery order to another key or to a channel.
 //!
-//! It is a delivery without a lease, of one message after the other, in two steps. The server first learns which messages are next
-//! ([`Queue::next_to_forward`]) and writes them to their target. It then removes those that it has written
-//! ([`Queue::forwarded`]). If the target refuses a message, nothing has happened to it, and the queue tries again later
-//! ([`Queue::forwarding_failed`]).
+//! This is a delivery without a lease, of one message after another, in two steps. The server first learns which
+//! messages are next ([`Queue::next_to_forward`]) and writes them to their target. It then removes those that it has
+//! written ([`Queue::forwarded`]). If the target refuses a message, the message stays as it was, and the queue tries
+//! again later ([`Queue::forwarding_failed`]).
 
 use super::super::forward::{Failing, Forward, Forwarding, RETRY};
 use super::super::gate::Lease;
@@ -18,7 +18,7 @@ use super::super::Queue;
 use super::advance::PILED_MAX;
 use super::pop::Pop;
 
-/// A message that is to be forwarded.
+/// A message to forward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outgoing<'a> {
     /// The message.
@@ -33,14 +33,14 @@ pub struct Outgoing<'a> {
     pub headers: Option<Headers<'a>>,
 }
 
-/// What an attempt to forward has changed.
+/// How an attempt to forward compares with the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Health {
-    /// The same as after the attempt before.
+    /// Nothing changed: both succeeded, or both failed with the same error.
     Same,
-    /// The error is another one than before, or there was none.
+    /// It failed with another error, or for the first time.
     NewError,
-    /// It works again.
+    /// It succeeded after a failure.
     Recovered,
 }
 
@@ -56,13 +56,14 @@ impl Queue {
         self.optional.forwarding.as_ref()?.failing.as_ref()
     }
 
-    /// Sets where the queue forwards its messages. What was wrong with another target is forgotten. O(1).
+    /// Sets where the queue forwards its messages. If the target changes, the failure of the old one is forgotten.
+    /// O(1).
     pub fn forward_to(&mut self, now: UnixMs, to: Option<Forward>) {
         self.observe(now);
         self.set_forward(to);
     }
 
-    /// Applies where the queue forwards its messages.
+    /// Applies a change of where the queue forwards its messages.
     pub(crate) fn set_forward(&mut self, to: Option<Forward>) {
         if self.forward() != to.as_ref() {
             match to {
@@ -75,8 +76,9 @@ impl Queue {
     }
 
     /// When the queue has messages to forward: the instant of the view if it has some now, or the time of the next
-    /// attempt, by the clock of the server, if the last one failed. `None` if there are none, or if a command or time must first let one be
-    /// delivered; the latter is part of [`Queue::next_wake`]. O(1), and O(priorities in use) for a queue that forwards.
+    /// attempt, by the clock of the server, if the last one failed. `None` if there are none, or if none may be
+    /// delivered before a command or time allows it; the latter is part of [`Queue::next_wake`]. O(1), and
+    /// O(priorities in use) for a queue that forwards.
     #[inline]
     pub fn next_forward(&self) -> Option<UnixMs> {
         let forwarding = self.optional.forwarding.as_ref()?;
@@ -84,8 +86,9 @@ impl Queue {
         self.has_deliverable(at).then(|| forwarding.failing.as_ref().map_or(at, |failing| failing.retry))
     }
 
-    /// Whether the queue may try to forward at `now`: it forwards, and it does not wait after a failure. An attempt waits
-    /// by the clock of the server and not by the queue's own time, which stands still if the clock was set back.
+    /// Whether the queue may try to forward at `now`: it forwards, and it does not wait after a failure. The wait is
+    /// measured by the clock of the server and not by the queue's own time, which stands still if the clock was set
+    /// back.
     pub fn may_forward(&self, now: UnixMs) -> bool {
         self.optional.forwarding.as_ref().is_some_and(|forwarding| {
             forwarding.failing.as_ref().is_none_or(|failing| {
@@ -95,8 +98,8 @@ impl Queue {
         })
     }
 
-    /// Passes to `sink` the messages that single pops without a lease would deliver at `now`, at most `count`, until it
-    /// returns `false`. O(log n) and O(1) for each message, besides what [`Queue::deliverable`] costs.
+    /// Passes to `sink` the messages that single pops without a lease would deliver at `now`, at most `count`, until
+    /// `sink` returns `false`. O(log n) and O(1) for each message, besides what [`Queue::deliverable`] costs.
     pub fn next_to_forward(&mut self, now: UnixMs, count: usize, mut sink: impl FnMut(Outgoing<'_>) -> bool) {
         let open = self.deliverable(now, &Pop { count, lease: Lease::NoAck });
         let now = self.own_time(now);
@@ -113,8 +116,8 @@ impl Queue {
         }
     }
 
-    /// [`Queue::next_to_forward`] for a queue with groups. A message whose TTL has ended is made dead first, as it may let
-    /// another one come first. If too many had to be passed over, there may be fewer.
+    /// [`Queue::next_to_forward`] for a queue with groups. A message whose TTL has ended is made dead first, as it may
+    /// let another one come first. If too many had to be passed over, fewer than `count` may be returned.
     fn next_of_groups(&mut self, now: UnixMs, count: usize) -> Vec<Sequence> {
         let mut steps = count.saturating_mul(4).saturating_add(PILED_MAX);
         loop {
@@ -136,8 +139,8 @@ impl Queue {
         }
     }
 
-    /// Removes messages that were forwarded; recurring ones wait for their next run. Passes to `sink` how late each was
-    /// that was never delivered before. Returns those that the queue still held. O(log n) for each.
+    /// Removes messages that were forwarded; recurring ones wait for their next run. Passes to `sink` how late each
+    /// message was that had never been delivered. Returns those that the queue still held. O(log n) for each.
     pub fn forwarded(
         &mut self,
         now: UnixMs,

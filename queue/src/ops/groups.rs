@@ -27,8 +27,8 @@ impl Queue {
         }
     }
 
-    /// A message is taken away without having been delivered. If it was due, its group has had work since then, and keeps
-    /// its turn if its next message is due too. O(log n).
+    /// Notes that a message is taken away without having been delivered. If it was due, its group has had work since
+    /// then, and keeps its turn if its next message is due too. O(log n).
     #[inline]
     pub(crate) fn claim_turn(&mut self, at: At, record: &Record, now: UnixMs) {
         if self.messages.has_groups() && record.state_at(now) == State::Ready {
@@ -47,8 +47,9 @@ impl Queue {
         self.view.set_group_limits(&self.messages, limits);
     }
 
-    /// Corrects the recent deliveries of a rate limit and the turns of groups, if they lie in the future because another
-    /// clock, ahead of this one, has recorded them. Returns the queue's own time if that was necessary; it is a write.
+    /// Corrects the recent deliveries of a rate limit and the turns of groups, if they lie in the future because
+    /// another clock, ahead of this one, has recorded them. Returns the queue's own time if that was necessary; the
+    /// correction is a write.
     pub fn correct_clock(&mut self, now: UnixMs) -> Option<UnixMs> {
         let now = self.own_time(now);
         let is_ahead = self.gate.is_ahead_of(now) || self.messages.turns_are_ahead_of(now);
@@ -73,7 +74,7 @@ impl Queue {
     }
 }
 
-/// Looks.
+/// Reading.
 impl Queue {
     /// The number of groups that have a message that is not dead, as of the last advance. O(1).
     pub fn groups(&self) -> usize {
@@ -111,8 +112,7 @@ impl Queue {
     }
 
     /// The number of messages of a group in each state at `now`. Due times are exact; ended leases and TTLs count as of
-    /// the last advance. The payloads are not counted, and done messages belong to
-    /// no group. O(log n).
+    /// the last advance. The payloads are not counted, and done messages belong to no group. O(log n).
     pub fn counts_of_group(&self, now: UnixMs, name: &[u8]) -> Counts {
         let Some(id) = self.group(name) else { return Counts::default() };
         let counts = self.view.count_in_group(id, self.own_time(now));
@@ -127,7 +127,7 @@ impl Queue {
     }
 
     /// Removes the messages of a group that are in one of `states`, or the first `count` of them, in the order of the
-    /// states, except those that `spare` says. O(m log n), where m is the number of messages removed.
+    /// states, except those that `spare` exempts. O(m log n), where m is the number of messages removed.
     pub fn purge_group(
         &mut self,
         now: UnixMs,

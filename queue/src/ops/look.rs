@@ -15,8 +15,7 @@ use super::advance::PILED_MAX;
 /// A message as it is at an instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Message<'a> {
-    /// The sequence by which effects name it. If another message is kept during its delivery, that is the one of the
-    /// kept message.
+    /// The sequence by which effects name it. If it has a successor, this is the sequence of the successor.
     pub sequence: Sequence,
     /// The record.
     pub record: Record,
@@ -32,8 +31,8 @@ pub struct Message<'a> {
     pub lease: DurationMs,
     /// Its schedule, if it is a recurring message.
     pub recurring: Option<&'a Recurring>,
-    /// Whether another message is kept to take its place when its delivery ends. If that one is recurring, `recurring` is
-    /// its schedule.
+    /// Whether it has a successor, which takes its place when its delivery ends. If the successor is recurring,
+    /// `recurring` is the schedule of the successor.
     pub next: bool,
     /// The name of its group.
     pub group: Option<&'a [u8]>,
@@ -48,7 +47,7 @@ pub struct Message<'a> {
 /// What a queue holds under an id.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Shown<'a> {
-    /// A message that is to be completed, or a dead one.
+    /// A message that is not done: delayed, ready, in flight or dead.
     Held(Message<'a>),
     /// A done message.
     Done(DoneMessage<'a>),
@@ -72,7 +71,7 @@ impl Shown<'_> {
     }
 }
 
-/// The largest number of ended leases that one call passes over, which takes about 100 µs.
+/// The largest number of expired leases that one call passes over, which takes about 100 µs.
 const ENDED_MAX: usize = 1024;
 
 impl Queue {
@@ -151,8 +150,8 @@ impl Queue {
         }
     }
 
-    /// The number of messages in each state at `now`. Due times and done messages are exact; ended leases and TTLs count as of the last
-    /// advance. O(log n).
+    /// The number of messages in each state at `now`. Due times and done messages are exact; ended leases and TTLs
+    /// count as of the last advance. O(log n).
     pub fn counts_at(&self, now: UnixMs) -> Counts {
         let counts = self.counts();
         let now = self.own_time(now);
@@ -165,7 +164,7 @@ impl Queue {
         self.view.due_after(self.own_time(now))
     }
 
-    /// How long the message that has been ready for longest has been due; `None` if no message is ready.
+    /// The time since the earliest due time of a ready message; `None` if no message is ready.
     pub fn oldest_ready(&self, now: UnixMs) -> Option<DurationMs> {
         let now = self.own_time(now);
         let earliest = self.view.earliest_due().filter(|due| *due <= now)?;
@@ -173,8 +172,8 @@ impl Queue {
     }
 
     /// The age of the oldest running delivery; `None` if there is none. O(log n + m), where m is the number of recorded
-    /// milliseconds before that delivery plus the number of leases that have ended since the last advance. At most
-    /// [`ENDED_MAX`] of those leases are recognised as ended.
+    /// milliseconds before that delivery plus the number of leases that have expired since the last advance. At most
+    /// [`ENDED_MAX`] of those leases are recognised as expired.
     pub fn oldest_inflight(&self, now: UnixMs) -> Option<DurationMs> {
         let now = self.own_time(now);
         let begun = self.view.oldest_begun(&self.messages, now, ENDED_MAX)?;

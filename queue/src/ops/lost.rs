@@ -1,7 +1,8 @@
-//! Deliveries that a command of somebody else ends, so that their consumers can be told: the message was cancelled, say.
+//! Deliveries that a command of somebody else ends, so that their consumers can be told: the message was cancelled,
+//! say.
 //!
-//! Only the queue that decides takes note of them, until [`Queue::take_lost`] hands them over. What time ends, and what a
-//! consumer ends itself, is not lost.
+//! Only the queue that decides takes note of them, until [`Queue::take_lost`] hands them over. What time ends, and what
+//! a consumer ends itself, is not lost.
 
 use super::super::id::{IdBuffer, Sequence};
 use super::super::record::{Record, State};
@@ -46,7 +47,8 @@ pub struct Lost {
     pub receipt: Option<Box<[u8]>>,
 }
 
-/// The deliveries that consumers have lost by one command; one word, since nearly all commands take nothing from anybody.
+/// The deliveries that consumers have lost by one command; one word, since nearly all commands take nothing from
+/// anybody.
 #[allow(clippy::box_collection, reason = "one word")]
 pub type Losses = Option<Box<Vec<Lost>>>;
 

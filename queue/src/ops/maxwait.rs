@@ -1,4 +1,4 @@
-//! Chains of replacements: a message that is replaced again and again is still due at a bounded time (`MAXWAIT`).
+//! Chains of replacements: `MAXWAIT` bounds how long replacements can postpone a message.
 
 use super::super::origin::Origin;
 use super::super::record::StateKind;
@@ -7,15 +7,16 @@ use super::super::time::UnixMs;
 use super::super::Queue;
 
 impl Queue {
-    /// When the first message was pushed of the chain that a replacement of this message continues; `None` if the
-    /// message was delivered, has died or is a recurring one, and a replacement therefore begins another chain.
+    /// When the chain began that a replacement of this message continues, which is when its first message was pushed.
+    /// `None` if a replacement begins another chain: the message was delivered, is dead, or is a recurring one.
     pub(crate) fn chain_of(&self, at: At, now: UnixMs) -> Option<UnixMs> {
         let record = self.messages.record(at);
         let goes_on = record.attempts == 0 && !record.recurring && record.state_at(now).kind() != StateKind::Dead;
         self.origin(at).chain.filter(|_| goes_on)
     }
 
-    /// Ends the chain of a message whose attempts are counted from zero again, so that its record no longer tells it.
+    /// Ends the chain of a message whose attempts are reset to zero, because its record then no longer shows that it
+    /// was delivered.
     pub(crate) fn end_chain(&mut self, at: At) {
         // A recurring message is in no chain.
         if self.messages.is_named(at) && self.messages.recurring(at).is_none() {

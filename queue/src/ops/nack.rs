@@ -13,13 +13,14 @@ use super::super::Queue;
 /// How a consumer gives a message back.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nack<'a> {
-    /// The delay until the message is due again, in place of the one that follows from `verdict`.
+    /// The delay until the message is due again; overrides the one that follows from `verdict`.
     pub delay: Option<DurationMs>,
     /// The error text; its first [`ERROR_MAX`] bytes are stored.
     pub error: Option<&'a [u8]>,
     /// How the delivery counts.
     pub verdict: Verdict,
-    /// The checkpoint that is stored, of at most [`CHECKPOINT_MAX`](crate::CHECKPOINT_MAX) bytes; an empty one removes what was stored.
+    /// The checkpoint that is stored, of at most [`CHECKPOINT_MAX`](crate::CHECKPOINT_MAX) bytes; an empty one removes
+    /// what was stored.
     pub checkpoint: Option<&'a [u8]>,
 }
 
@@ -46,7 +47,7 @@ pub struct Nacked<'a> {
     pub attempts: u32,
     /// The part of the error that is stored.
     pub error: Option<&'a [u8]>,
-    /// Its state from now on.
+    /// Its state after the nack.
     pub state: State,
     /// The checkpoint that is stored.
     pub checkpoint: Option<&'a [u8]>,
@@ -71,8 +72,8 @@ pub(super) fn stored(error: &[u8]) -> &[u8] {
 }
 
 impl Queue {
-    /// Gives back a message in flight. If a recurring message becomes dead, only its run ends. If a successor
-    /// waits for the end of the delivery, it takes the place. Returns `None` if the message is not in flight or the receipt is
+    /// Gives back a message in flight. If a recurring message becomes dead, only its run ends. If the message has a
+    /// successor, the successor takes its place. Returns `None` if the message is not in flight or the receipt is
     /// stale. O(log n).
     pub fn nack<'a>(&mut self, now: UnixMs, target: &Target<'_>, nack: &Nack<'a>) -> Option<Nacked<'a>> {
         let now = self.observe(now);
@@ -150,8 +151,8 @@ impl Queue {
         self.messages.add_error(at, &error, self.settings.errors);
     }
 
-    /// Applies a nack of a delivery for which a successor waits, and which leaves `attempts`. Returns the state of that
-    /// message.
+    /// Applies a nack of a message that has a successor; `attempts` is its number of attempts after the nack. Returns
+    /// the state of the successor.
     fn pass_on(&mut self, at: At, record: &Record, attempts: u32, now: UnixMs) -> State {
         self.tally.count_nack(self.attempts_beside(at), attempts);
         self.succeed(at, record, now)

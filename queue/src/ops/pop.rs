@@ -14,8 +14,8 @@ use super::super::time::{DurationMs, UnixMs};
 use super::super::Queue;
 use super::advance::PILED_MAX;
 
-/// The number of messages whose TTL has ended that the turn of one blocked client passes over at most. All blocked
-/// clients may have their turns one after the other, so this is little.
+/// The largest number of messages whose TTL has ended that the turn of one blocked client passes over. It is small
+/// because all blocked clients may have their turns one after another.
 const PASSED_OVER_IN_A_TURN: usize = 16;
 
 /// What a consumer asks for.
@@ -27,7 +27,7 @@ pub struct Pop {
     pub lease: Lease,
 }
 
-/// A message as it is handed to a consumer.
+/// A message as a consumer receives it.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivered<'a> {
     /// The delivery. Its sequence is the message's id if the message has no name.
@@ -90,7 +90,7 @@ impl<'a> Details<'a> {
 }
 
 impl Queue {
-    /// How many messages the limits of the queue allow to deliver at `now` without a lease.
+    /// How many messages the limits of the queue allow a pop without a lease to take at `now`.
     pub(crate) fn room_to_take(&self, now: UnixMs) -> usize {
         self.gate.room(&self.settings, self.view.inflight(), Lease::NoAck, now)
     }
@@ -104,8 +104,8 @@ impl Queue {
         if self.gate.pause().holds_at(now) {
             return 0;
         }
-        // A pop that finds enough messages without ending many leases ends few, because many consumers may pop one after
-        // the other.
+        // A pop that finds enough messages without ending many leases ends few, because many consumers may pop one
+        // after another.
         let is_done = self.catch_up_few(now);
         if !is_done && self.view.open() < pop.count {
             self.catch_up(now);
@@ -139,8 +139,8 @@ impl Queue {
         count
     }
 
-    /// Makes the messages whose TTL has ended dead, as far as they stand before or among the first `count` ready ones.
-    /// Returns how many of the first are ready then: fewer than `count` if too many had to be passed over.
+    /// Marks messages whose TTL has ended as dead if they stand before or among the first `count` ready ones. Returns
+    /// how many messages are ready then, at most `count`; fewer if too many had to be passed over.
     #[cold]
     fn clear_expired(&mut self, now: UnixMs, count: usize, expired_max: usize) -> usize {
         let mut ready = 0;
@@ -156,8 +156,8 @@ impl Queue {
         ready
     }
 
-    /// [`Queue::clear_expired`] for a queue with groups, in which a death may let another message come first. If too many
-    /// messages had to be passed over, nothing is ready.
+    /// [`Queue::clear_expired`] for a queue with groups, in which a death may let another message come first. Returns
+    /// zero if too many messages had to be passed over.
     #[cold]
     fn clear_expired_of_groups(&mut self, now: UnixMs, mut count: usize, expired_max: usize) -> usize {
         let mut steps = count.saturating_mul(4).saturating_add(expired_max);
@@ -186,7 +186,7 @@ impl Queue {
     }
 
     /// Whether a pop at `now` would deliver a message, judged without bringing all messages up to `now`. The answer may
-    /// be `true` although the only lease that ended belongs to a message that died. O(priorities in use).
+    /// be `true` although the only lease that expired belongs to a message that died. O(priorities in use).
     pub fn has_deliverable(&self, now: UnixMs) -> bool {
         let now = self.own_time(now);
         let is_open = |inflight| self.gate.room(&self.settings, inflight, Lease::Default, now) > 0;
@@ -197,7 +197,7 @@ impl Queue {
         is_open(self.view.inflight()) && self.view.earliest_open().is_some_and(|due| due <= now)
     }
 
-    /// Delivers the first messages in delivery order to `sink`, exactly [`Queue::deliverable`] of them, and appends
+    /// Delivers the first messages in delivery order to `sink`, as many as [`Queue::deliverable`] returns, and appends
     /// their grants to `grants`.
     pub fn pop(
         &mut self,
@@ -290,7 +290,7 @@ impl Queue {
     }
 }
 
-/// The deliveries of one pop, as far as groups are concerned.
+/// The turns that one pop gives to groups.
 ///
 /// The deliveries of one effect are one turn of each group that they serve, so that their order within the effect does
 /// not matter to the server that applies it. Within the pop, a group that was served goes to the end of the round each
@@ -303,14 +303,15 @@ struct Round {
 }
 
 impl Round {
-    /// A pop of `count` messages begins. Where its effect is applied, a turn is given if there are groups before it.
+    /// Begins a pop of `count` messages. It gives a turn if the queue already has groups, which is also the condition
+    /// where its effect is applied.
     #[inline]
     fn begin(queue: &mut Queue, now: UnixMs, count: usize) -> Round {
         let turn = if count > 0 { queue.messages.begin_turn(now) } else { None };
         Round { turn, served: Vec::new() }
     }
 
-    /// A group is served.
+    /// Moves a group that is served to the end of the round.
     #[inline]
     fn serve(&mut self, queue: &mut Queue, group: Option<GroupId>) {
         if let Some(turn) = self.turn {
@@ -319,7 +320,7 @@ impl Round {
         }
     }
 
-    /// The pop is complete.
+    /// Completes the pop: all groups that it served have the turn of the effect.
     #[inline]
     fn end(self, queue: &mut Queue) {
         for group in &self.served {

@@ -20,7 +20,7 @@ const BULK: usize = 8;
 /// What a purge passes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spare {
-    /// Recurring messages, also while a run of theirs is in flight or has failed.
+    /// Recurring messages, even while a run of theirs is in flight or has failed.
     Schedules,
     /// Nothing.
     Nothing,
@@ -38,9 +38,10 @@ pub struct Purged {
 }
 
 impl Queue {
-    /// Removes the messages that are in one of `states`, except those that `spare` says; only the first `count` of them if
-    /// it is given. The states are taken in the order of [`StateKind::ALL`], the messages of a state in the order in which
-    /// [`Queue::peek`] returns them. O(m log n), where m is the number of messages removed, and O(n) at most.
+    /// Removes the messages that are in one of `states`, except those that `spare` exempts; only the first `count` of
+    /// them if it is given. The states are taken in the order of [`StateKind::ALL`], the messages of a state in the
+    /// order in which [`Queue::peek`] returns them. O(m log n), where m is the number of messages removed, and O(n) at
+    /// most.
     pub fn purge(&mut self, now: UnixMs, states: States, count: Option<usize>, spare: Spare) -> Purged {
         let now = self.observe(now);
         self.catch_up(now);
@@ -73,7 +74,7 @@ impl Queue {
         Purged { count, messages, done }
     }
 
-    /// The messages that are in one of `states`, without done, as far as the view knows.
+    /// The messages that are in one of `states`, apart from done messages, as far as the view knows.
     fn spans_in(&mut self, now: UnixMs, states: States, spare: Spare) -> Spans {
         let counts = self.counts();
         let kinds = StateKind::ALL.into_iter().filter(|kind| states.contain(*kind));
@@ -101,7 +102,7 @@ impl Queue {
         })
     }
 
-    /// How many messages a purge passes over at most.
+    /// The largest number of messages that a purge passes over.
     pub(crate) fn count_spared(&self, spare: Spare) -> usize {
         match spare {
             Spare::Schedules => self.messages.recurring_count(),
@@ -126,7 +127,7 @@ impl Queue {
     }
 
     /// Removes the messages in `spans` that the queue holds, and returns how many there were. What time has done to
-    /// them by `now` is counted first.
+    /// them up to `now` is counted first.
     pub(crate) fn remove_spans(&mut self, spans: &Spans, now: UnixMs, ids: Ids) -> usize {
         let ends_first = self.view.first_end(now).is_some();
         if ids == Ids::Forgotten && !ends_first && self.messages.all_in(spans) {

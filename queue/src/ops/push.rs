@@ -47,17 +47,17 @@ pub struct NewMessage<'a> {
     pub due: Due,
     /// The priority; higher ones are delivered first.
     pub priority: i8,
-    /// The number of redeliveries, in place of the queue's setting.
+    /// The number of redeliveries; overrides the queue's setting.
     pub retries: Option<Retries>,
-    /// The duration of its leases, in place of the queue's setting.
+    /// The duration of its leases; overrides the queue's setting.
     pub lease: Option<DurationMs>,
-    /// The time to live, in place of the queue's setting; zero is no limit.
+    /// The time to live; overrides the queue's setting. Zero means no limit.
     pub ttl: Option<DurationMs>,
     /// What happens if its name is taken.
     pub on_duplicate: OnDuplicate,
     /// The latest due time, counted from the first push of the chain of replacements.
     pub maxwait: Option<DurationMs>,
-    /// How long it is retained after its completion, in place of the queue's setting; zero is not at all.
+    /// How long it is retained after its completion; overrides the queue's setting. Zero means not at all.
     pub retain: Option<DurationMs>,
     /// The name of its group.
     pub group: Option<&'a [u8]>,
@@ -71,9 +71,10 @@ pub enum OnDuplicate {
     /// It is refused.
     #[default]
     Refuse,
-    /// It replaces the message, whatever the state of that.
+    /// It replaces the message, whatever state that is in.
     Replace,
-    /// It replaces the message, but lets a running delivery go on and takes its place when that ends.
+    /// It replaces the message, but if that is in flight, the new message becomes its successor: the delivery goes on,
+    /// and the successor takes the place when it ends.
     ReplaceLater,
 }
 
@@ -90,7 +91,7 @@ impl OnDuplicate {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(clippy::large_enum_variant, reason = "nearly every push adds its message")]
 pub enum Pushed<'a> {
-    /// The message was added; the image is what others need to know of it.
+    /// The message was added; its effect consists of the image.
     Added {
         /// The message.
         image: Image<'a>,
@@ -124,7 +125,7 @@ pub enum NotPushed {
 }
 
 impl Queue {
-    /// Pushes a message. Every outcome but [`Pushed::Added`] changes nothing but a total. O(log n).
+    /// Pushes a message. Every outcome other than [`Pushed::Added`] changes at most a total. O(log n).
     pub fn push<'a>(&mut self, now: UnixMs, floor: &mut Floor, message: &NewMessage<'a>) -> Pushed<'a> {
         let now = self.observe(now);
         let held = message.name.and_then(|name| self.messages.find_named(name));
@@ -147,7 +148,7 @@ impl Queue {
 
     /// Pushes all messages, or none of them if they do not all fit. `sink` gets the outcome of each, in order:
     /// [`Pushed::Added`], [`Pushed::Duplicate`] or [`Pushed::HeldDead`]. Returns an error if the batch was refused,
-    /// which changes nothing but a total. O(m log n).
+    /// which changes at most a total. O(m log n).
     pub fn push_all<'a>(
         &mut self,
         now: UnixMs,
@@ -181,7 +182,7 @@ impl Queue {
         Ok(())
     }
 
-    /// The outcome of a push whose name the message at `at` has.
+    /// The outcome of a push that is refused because the message at `at` has its name.
     fn refuse_duplicate<'a>(&mut self, at: At, now: UnixMs) -> Pushed<'a> {
         if !self.is_live(at, now) {
             return Pushed::HeldDead;
@@ -194,7 +195,8 @@ impl Queue {
         Pushed::Duplicate
     }
 
-    /// Whether the id is taken although no message that is to be completed, or dead, has it.
+    /// Whether the push is refused because a done message has its id, or because the id is known although its message
+    /// is gone.
     fn is_refused_as_taken(&self, message: &NewMessage<'_>, now: UnixMs) -> bool {
         !message.on_duplicate.replaces() && message.name.is_some_and(|name| self.is_taken(name, now))
     }

@@ -13,7 +13,7 @@ use super::push::Due;
 pub enum Which<'a> {
     /// The oldest, at most this many.
     Oldest(usize),
-    /// The messages with these ids, as far as they are dead; `None` stands for an id that no message can have.
+    /// Those of the messages with these ids that are dead; `None` stands for an id that no message can have.
     Named(&'a [Option<Id<'a>>]),
 }
 

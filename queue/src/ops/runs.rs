@@ -20,7 +20,8 @@ use super::super::Queue;
 use super::advance::BYTES_OF_A_STEP;
 
 impl Queue {
-    /// When the first of the runs failed that [`Queue::end_failed_runs`] is to end; `None` if there is none. O(1).
+    /// The instant of the earliest failure among the runs that [`Queue::end_failed_runs`] still has to end; `None` if
+    /// there are none. O(1).
     #[inline]
     pub fn first_failed_run(&self) -> Option<UnixMs> {
         self.view.first_failed().map(Key::time)
@@ -58,8 +59,8 @@ impl Queue {
         self.optional.take(|parts| &mut parts.unsent).map_or_else(Vec::new, |unsent| unsent.0)
     }
 
-    /// Decides what follows the end of a run, and applies it. `failure` is how the run failed, if it did; whether a copy is
-    /// kept is decided here.
+    /// Decides what follows the end of a run, and applies it. `failure` is how the run failed, if it did; whether a
+    /// copy is kept is decided here.
     pub(crate) fn end_run(&mut self, at: At, record: &Record, how: Ended<'_>, failure: Option<Failure>, now: UnixMs) {
         let mut last = self.last_sequence;
         let mut given = || {
@@ -172,7 +173,7 @@ impl Queue {
         self.last_sequence = self.last_sequence.max(dead.sequence);
     }
 
-    /// Lets a message wait for its next run.
+    /// Makes a message wait for its next run.
     fn begin_run(&mut self, at: At, record: &Record, how: Ended<'_>, end: &RunEnd, due: UnixMs, now: UnixMs) {
         let mut priority = record.priority;
         if let Some(state) = self.messages.recurring_mut(at) {
@@ -184,7 +185,7 @@ impl Queue {
         self.rewrite(at, record, &Record { attempts: 0, priority, ..record.moved_to(due, now) }, now);
     }
 
-    /// Lets a message wait for its next run as it was declared during the last one.
+    /// Makes a message wait for its next run in the form that was declared during the last one.
     #[allow(clippy::too_many_arguments, reason = "the end of a run and where its message is")]
     fn renew(
         &mut self,
@@ -246,7 +247,7 @@ enum Renewal {
     Yes,
 }
 
-/// Whether a declaration names the same number of runs as the series that runs, whose count then goes on.
+/// Whether a declaration has the same number of runs as the current series, whose count then continues.
 pub(crate) fn has_same_times(state: &Recurring, declared: &Series) -> bool {
     state.series.as_ref().is_some_and(|series| series.times == declared.times)
 }

@@ -1,10 +1,10 @@
-//! Scanning all messages, some at a time.
+//! Scanning all messages, a few at a time.
 //!
 //! A scan visits the messages without a name in reverse push order, then the named ones in the order of the hashes of
 //! their names. In both orders a message keeps its place, whatever is pushed, acked and replaced meanwhile: a generated
 //! id keeps its sequence, and a name keeps its hash when its message is replaced. So every message that is present
 //! during the whole scan is returned, and returned once. The scan ends even if messages are pushed meanwhile: an
-//! unnamed one is added behind the place where the scan began, and a named one somewhere among the names.
+//! unnamed one is added at a place that the scan has passed, and a named one somewhere among the names.
 
 use super::super::done::DoneMessage;
 use super::super::id::Sequence;
@@ -21,7 +21,7 @@ pub enum Cursor {
     Start,
     /// Before this sequence, among the messages without a name.
     Before(Sequence),
-    /// Behind the names whose hash begins with these 63 bits.
+    /// After the names whose hash begins with these 63 bits.
     Behind(u64),
 }
 
@@ -158,8 +158,7 @@ struct Wanted<'a> {
     done: &'a dyn Fn(&DoneMessage<'_>) -> bool,
 }
 
-/// Both sequences as one, in the order in which `comes_first` says that an item of the first one precedes an item of the
-/// second.
+/// Merges two iterators; `comes_first` says whether an item of the first one precedes an item of the second one.
 fn merged<T>(
     one: impl Iterator<Item = T>,
     other: impl Iterator<Item = T>,

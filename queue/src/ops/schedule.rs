@@ -1,9 +1,9 @@
 //! Declaring schedules.
 //!
-//! A declaration says what a recurring message is to be like. If the queue holds that message already, nothing changes.
+//! A declaration describes a recurring message. If the queue already holds the message as described, nothing changes.
 //! If it holds the message in another form, what was declared applies at once while the message waits for a run, and
-//! from the next run on if a run has begun. What is kept during a running delivery waits like a message that was never
-//! delivered, so a declaration replaces it. So every process may declare its schedules when it starts.
+//! from the next run on if a run has begun. A successor waits like a message that was never delivered, so a declaration
+//! replaces it. Every process may therefore declare its schedules when it starts.
 
 use super::super::effect::Image;
 use super::super::headers::{HeaderBlock, Headers};
@@ -26,15 +26,15 @@ pub struct Schedule<'a> {
     pub payload: &'a [u8],
     /// The times.
     pub series: Series,
-    /// The due time of the first run; it counts only if the series is new or its rule changes.
+    /// The due time of the first run; it is used only if the series is new or its rule changes.
     pub first: Option<UnixMs>,
     /// The priority; higher ones are delivered first.
     pub priority: i8,
-    /// The number of redeliveries, in place of the queue's setting.
+    /// The number of redeliveries; overrides the queue's setting.
     pub retries: Option<Retries>,
-    /// The duration of its leases, in place of the queue's setting.
+    /// The duration of its leases; overrides the queue's setting.
     pub lease: Option<DurationMs>,
-    /// The time to live of each run, in place of the queue's setting; zero is no limit.
+    /// The time to live of each run; overrides the queue's setting. Zero means no limit.
     pub ttl: Option<DurationMs>,
     /// The name of its group.
     pub group: Option<&'a [u8]>,
@@ -42,15 +42,15 @@ pub struct Schedule<'a> {
     pub headers: Option<Headers<'a>>,
 }
 
-/// The outcome of a declaration. Every outcome but the first three changes nothing but a total.
+/// The outcome of a declaration. Every outcome other than the first three changes at most a total.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scheduled<'a> {
     /// The message was added.
     Created(Image<'a>),
     /// The message waits for a run, and is now as declared.
     Changed(Image<'a>),
-    /// A run of the message with this sequence has begun. What was declared applies from the next run on; `None` takes
-    /// back an earlier declaration that had not applied yet.
+    /// A run of the message with this sequence has begun. What was declared applies from the next run on; `None`
+    /// withdraws an earlier declaration that had not applied yet.
     Deferred(Sequence, Option<Box<Declaration>>),
     /// The queue holds the message as declared.
     Unchanged,
@@ -99,9 +99,9 @@ impl Queue {
         if let Some(at) = held {
             let record = self.refresh(at, now);
             if record.recurring {
-                // If time has made the current run fail, that comes first.
+                // If time has made the current run fail, its end comes first.
                 self.end_overdue_run(at, &record, now);
-                // It is an effect of its own.
+                // That end is an effect of its own.
                 self.messages.end_effect();
             }
         }
@@ -111,7 +111,7 @@ impl Queue {
         }
     }
 
-    /// What is declared, with the settings of the queue for what it leaves out.
+    /// The declaration of `schedule`, with the settings of the queue in place of what it leaves out.
     fn completed(&self, schedule: &Schedule<'_>) -> Declaration {
         Declaration {
             series: schedule.series.clone(),
@@ -148,7 +148,8 @@ impl Queue {
             && self.messages.bytes(at).headers == wanted.headers.as_ref().map(HeaderBlock::headers)
     }
 
-    /// The due time of a message that waits for a run of the same rule: it stays.
+    /// The due time of a message that waits for a run of the same rule, which a declaration does not change; `None` for
+    /// any other message.
     fn kept_due(&self, at: At, series: &Series, now: UnixMs) -> Option<UnixMs> {
         let record = self.messages.record(at);
         let state = self.messages.recurring(at).filter(|_| !self.run_has_begun(at, now))?;
@@ -162,7 +163,7 @@ impl Queue {
         record.attempts > 0 && record.state_at(now).kind() != StateKind::Dead
     }
 
-    /// Keeps a declaration for the next run.
+    /// Stores a declaration for the next run.
     fn defer<'a>(&mut self, at: At, mut wanted: Declaration) -> Scheduled<'a> {
         let sequence = self.messages.sequence(at);
         let running = self.messages.recurring(at);
@@ -172,7 +173,7 @@ impl Queue {
         }
         let held_rule = running.and_then(|state| state.series.as_ref()).map(|series| &series.rule);
         let declared = running.and_then(|state| state.declared.as_ref());
-        // A first due time counts with a new rule only, and stays as long as that rule is declared.
+        // A first due time is used only with a new rule, and stays as long as that rule is declared.
         if held_rule == Some(&wanted.series.rule) {
             wanted.first = None;
         } else if let Some(declared) = declared.filter(|declared| declared.series.rule == wanted.series.rule) {
@@ -197,7 +198,8 @@ impl Queue {
         self.view.place(&mut self.messages, at, &Record { recurring: true, ..record }, now);
     }
 
-    /// Adds the message, in place of the one of that name, to wait for its first run or the one it waited for.
+    /// Adds the message, in place of the one of that name if there is one. It waits for its first run, or for the run
+    /// that the replaced message waited for.
     fn enter_series<'a>(
         &mut self,
         now: UnixMs,
@@ -229,7 +231,7 @@ impl Queue {
             lease: wanted.lease,
             ttl: (!wanted.ttl.is_zero()).then(|| Ttl::starting(wanted.ttl, due, now)),
             attempts: 0,
-            // If an ordinary message waits for a delivery as its successor, the schedule does so in its place.
+            // If the message of that name is a successor, the schedule becomes the successor instead.
             phase: held_at.and_then(|at| self.as_successor_of(at, now)).unwrap_or(Phase::Waiting),
             recurring: true,
         };
@@ -259,11 +261,11 @@ impl Queue {
         }
     }
 
-    /// Applies a declaration that applies at once: adds the message in place of one of the same name. Returns whether
-    /// there was none.
+    /// Applies a declaration that takes effect at once: adds the message in place of one of the same name. Returns
+    /// whether there was none.
     pub(crate) fn take_in_series(&mut self, now: UnixMs, image: &Image<'_>) -> bool {
         let pushed = self.tally.pushed;
-        // A done message makes place as if it were gone.
+        // A done message is replaced as if it were gone.
         let replaced = image.name.is_some_and(|name| self.messages.find_named(name).is_some());
         self.take_in(now, image);
         if replaced {

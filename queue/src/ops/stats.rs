@@ -30,7 +30,7 @@ impl Queue {
         Some(lateness)
     }
 
-    /// Takes note of whether the rate limit alone holds a message back, after anything that may have changed that.
+    /// Records whether the rate limit alone holds a message back. Call this after anything that may have changed that.
     /// O(1) without a rate limit, and O(log n) with one.
     #[inline]
     pub fn note_rate_limit(&mut self, now: UnixMs) {

@@ -1,11 +1,13 @@
-//! `REPLACE LATER`: a message waits for the end of a delivery that it does not disturb, and takes its place then.
+//! `REPLACE LATER`: a successor waits for the end of a delivery without disturbing it, and then takes the place of the
+//! delivered message.
 //!
-//! The successor is the message of the id: it has the place in push order, and its record says what it will be. In
-//! its phase stand the deadline and the receipt of the delivery that still runs, so its state follows from the time
-//! alone: in flight until the deadline, and then whatever a message that was never delivered would be. The message that
-//! is being delivered is stored with it, to be shown until then. If that was a run of a schedule, the series has ended.
+//! The successor is the message of the id: it has the place in push order, and its record says what it will be. Its
+//! phase holds the deadline and the receipt of the delivery that still runs, so its state follows from the time alone:
+//! in flight until the deadline, and then whatever a message that was never delivered would be. The message that is
+//! being delivered is stored with it, to be shown until then. If that was a run of a schedule, the series has ended.
 //!
-//! A schedule that is declared for such an id waits in the same way: it replaces the successor, not what is delivered.
+//! A schedule that is declared for such an id waits in the same way: it replaces the successor, not the message in
+//! flight.
 
 use super::super::effect::Image;
 use super::super::id::Sequence;
@@ -15,8 +17,8 @@ use super::super::time::UnixMs;
 use super::super::Queue;
 
 impl Queue {
-    /// The phase of a message that replaces the one at `at` later; `None` if that one is not in flight, and is replaced
-    /// at once.
+    /// The phase of a successor of the message at `at`; `None` if that message is not in flight, and is replaced at
+    /// once.
     pub(crate) fn as_successor_of(&self, at: At, now: UnixMs) -> Option<Phase> {
         match self.messages.record(at).phase {
             Phase::Leased { deadline, receipt } | Phase::Successor { deadline, receipt } if now < deadline => {
@@ -26,8 +28,8 @@ impl Queue {
         }
     }
 
-    /// What is being delivered of the message at `at`, which is about to get a successor; `None` if it is not
-    /// delivered, which only a forged effect can bring about.
+    /// The message in flight under the id of the message at `at`, which is about to get a successor; `None` if none is
+    /// in flight, which only a forged effect can bring about.
     pub(crate) fn leaving(&self, at: At) -> Option<Leaving> {
         let record = self.messages.record(at);
         if !matches!(record.phase, Phase::Leased { .. }) {
@@ -39,7 +41,7 @@ impl Queue {
     /// Stores what is being delivered before its successor, and the name of the consumer that holds it. O(log n).
     pub(crate) fn set_leaving(&mut self, successor: Sequence, leaving: Leaving, consumer: Option<&[u8]>, now: UnixMs) {
         let Some((at, record)) = self.messages.of(successor) else { return };
-        // The view counts the payload of a delivery that has ended.
+        // The view counts the payload if the delivery has ended, so the message is placed again.
         self.view.unplace(&self.messages, at, &record);
         self.messages.set_leaving(at, leaving);
         if consumer.is_some() {
@@ -48,8 +50,8 @@ impl Queue {
         self.view.place(&mut self.messages, at, &record, now);
     }
 
-    /// Ends the delivery that a successor waits for, which takes the place. Returns its state: if its TTL has ended
-    /// meanwhile, it is dead. O(log n).
+    /// Ends the delivery that a successor waits for, so that the successor takes the place. Returns the state of the
+    /// successor, which is dead if its TTL has ended meanwhile. O(log n).
     pub(crate) fn succeed(&mut self, at: At, record: &Record, now: UnixMs) -> State {
         let new = Record { phase: Phase::Waiting, ..*record };
         self.rewrite(at, record, &new, now);
@@ -60,7 +62,7 @@ impl Queue {
         state
     }
 
-    /// The messages that are still delivered and have a successor, with its sequence.
+    /// The messages in flight that have a successor, each after the sequence of its successor.
     pub(crate) fn all_leaving(&self) -> impl Iterator<Item = (Sequence, Image<'_>)> + '_ {
         self.messages.all_leaving().map(|(sequence, leaving)| (sequence, leaving.image()))
     }
@@ -76,7 +78,7 @@ impl Queue {
         })
     }
 
-    /// Stores messages that are delivered and have a successor.
+    /// Stores messages in flight that have a successor, while a queue is loaded.
     pub(crate) fn add_leaving(&mut self, leaving: &[(Sequence, Image<'_>)]) {
         for (sequence, image) in leaving {
             let leaving = Leaving::of(image.record, &Bytes::from(image), image.checkpoint);

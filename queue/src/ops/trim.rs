@@ -1,5 +1,5 @@
-//! Dropping dead and done messages that the settings no longer keep, the oldest first. This is a write, so only a master
-//! does it, in bounded steps.
+//! Dropping dead and done messages that the settings no longer keep, the oldest first. This is a write, so only a
+//! master does it, in bounded steps.
 
 use super::super::done::Done;
 use super::super::effect::Effect;
@@ -21,7 +21,7 @@ pub struct Trimmed {
 }
 
 impl Trimmed {
-    /// What others need to know: nothing if nothing was dropped.
+    /// The effects that replicate the drops; none if nothing was dropped.
     pub fn effects(self) -> impl Iterator<Item = Effect<'static>> {
         let dead = (!self.dead.is_empty()).then_some(Effect::Trim(self.dead));
         dead.into_iter().chain((!self.done.is_empty()).then_some(Effect::TrimDone(self.done)))
@@ -29,8 +29,8 @@ impl Trimmed {
 }
 
 impl Queue {
-    /// Drops dead messages that the settings no longer keep, then done messages whose time has ended or that are more
-    /// than `DONELEN`, the oldest first, in about `budget` steps. A message takes one step, and one more for each
+    /// Drops dead messages that the settings no longer keep, then done messages whose retention has ended or that
+    /// exceed `DONELEN`, the oldest first, in about `budget` steps. A message takes one step, and one more for each
     /// [`BYTES_OF_A_STEP`] of its payload or result. O(budget × log n).
     pub fn trim(&mut self, budget: usize) -> Trimmed {
         let (mut steps, mut dead, mut done) = (0, Vec::new(), Vec::new());
@@ -59,7 +59,7 @@ impl Queue {
         Trimmed { dead: self.messages.spans_of_removed(dead), done }
     }
 
-    /// [`Queue::trim`] as far as one call may, after a change of the settings.
+    /// [`Queue::trim`] with the budget of one call, after a change of the settings.
     pub fn trim_now(&mut self, now: UnixMs) -> Trimmed {
         let now = self.observe(now);
         if !self.settings.keep_all_dead() {
@@ -96,7 +96,8 @@ impl Queue {
         self.has_excess_dead() || self.has_excess_done()
     }
 
-    /// Whether there are more dead messages than `DEADLEN`, or one is older than `DEADTTL` by the queue's own time. O(1).
+    /// Whether there are more dead messages than `DEADLEN`, or one is older than `DEADTTL` by the queue's own time.
+    /// O(1).
     #[inline]
     fn has_excess_dead(&self) -> bool {
         self.settings.deadlen.is_some_and(|kept| self.view.dead() as u64 > kept)

@@ -1,9 +1,9 @@
 //! Loads what searches are about to touch into the cache, for many keys at once.
 //!
-//! In sets that do not fit into a cache, a search waits for memory a few times, one after the other, and these waits are
-//! nearly all of its cost. The steps of one search depend on each other, but those of different keys do not. So all keys
-//! take one step before any takes the next, with as few instructions between two of them as possible: then their waits
-//! overlap. Nothing depends on the outcome; only the searches that follow are faster.
+//! In sets that do not fit into a cache, a search waits for memory a few times, one after another, and these waits are
+//! nearly all of its cost. The steps of one search depend on each other, but those of different keys do not. So all
+//! keys take one step before any takes the next, with as few instructions between two of them as possible: then their
+//! waits overlap. Nothing depends on the outcome; only the searches that follow are faster.
 
 use super::node::{Leaf, GUESS_WIDTH};
 use smallvec::SmallVec;

@@ -5,11 +5,11 @@ use super::super::time::UnixMs;
 use std::cmp::Ordering;
 use std::marker::PhantomData;
 
-/// What a key consists of: an instant, a sequence, a hash, a turn.
+/// One of the two parts of a key: an instant, a sequence, a hash, a turn.
 pub trait Word: Copy + Ord + 'static {
-    /// Its number, which has the same order.
+    /// Its number; the numbers are ordered as the values are.
     fn word(self) -> u64;
-    /// What has this number.
+    /// The value that has this number.
     fn of_word(word: u64) -> Self;
 }
 
@@ -25,7 +25,7 @@ impl Word for UnixMs {
     }
 }
 
-/// Makes a number in a type of its own a [`Word`].
+/// Implements [`Word`] for a type that wraps a number.
 macro_rules! word {
     ($kind:ident) => {
         impl $crate::order::Word for $kind {
@@ -56,13 +56,13 @@ pub struct Key<A = UnixMs, B = Sequence> {
 const _: () = assert!(size_of::<Key>() == 16);
 
 impl<A: Word, B: Word> Key<A, B> {
-    /// The key of these two.
+    /// The key with these parts.
     #[inline]
     pub fn new(major: A, minor: B) -> Self {
         Self::of(Words { major: major.word(), minor: minor.word() })
     }
 
-    /// A key that is no smaller than any key that begins with `major`, and before all others behind it.
+    /// The largest key that begins with `major`.
     #[inline]
     pub fn last_of(major: A) -> Self {
         Self::of(Words { major: major.word(), minor: u64::MAX })
@@ -93,7 +93,7 @@ impl Key {
         Key::new(time, sequence)
     }
 
-    /// A key after every key of `time` and before any later one.
+    /// The largest key of `time`.
     #[inline]
     pub fn end_of(time: UnixMs) -> Key {
         Key::last_of(time)
@@ -114,7 +114,7 @@ impl<A: Word> Key<A> {
     }
 }
 
-/// The numbers of a key, as the tree has them.
+/// The numbers of a key, as the tree stores them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Words {
     major: u64,
@@ -171,7 +171,7 @@ impl PartialOrd for Words {
         Some(self.cmp(other))
     }
 
-    // A search calls this for every key; by way of `cmp` it takes twice as long.
+    // A search calls this for every key; through `cmp` it would take twice as long.
     #[inline]
     fn le(&self, other: &Words) -> bool {
         self.whole() <= other.whole()

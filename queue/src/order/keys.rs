@@ -32,7 +32,7 @@ impl<A, B> Default for Keys<A, B> {
 }
 
 impl<A: Word, B: Word> Keys<A, B> {
-    /// A set without keys.
+    /// The empty set.
     pub(super) const NOTHING: &'static Keys<A, B> = &Keys { root: Root::Leaf(Leaf(VecDeque::new())), of: PhantomData };
 
     /// The number of keys.
@@ -75,7 +75,8 @@ impl<A: Word, B: Word> Keys<A, B> {
         }
     }
 
-    /// Removes `old` and adds `new`, which must not be in the set. Costs no more than a search if no key is between them.
+    /// Removes `old` and adds `new`, which must not be in the set. Costs no more than a search if no key is between
+    /// them.
     pub fn replace(&mut self, old: Key<A, B>, new: Key<A, B>) {
         let replaced = match &mut self.root {
             Root::Leaf(leaf) => leaf.replace(leaf.rank(old.words), old.words, new.words, Words::GREATEST),
@@ -128,7 +129,7 @@ impl<A: Word, B: Word> Keys<A, B> {
         self.rank_up_to(key, usize::MAX)
     }
 
-    /// The number of keys <= `key`, counted up to `limit`. O(log n + limit / leaf).
+    /// The number of keys <= `key`, counted up to `limit`. O(log n + limit / keys per leaf).
     pub fn rank_up_to(&self, key: Key<A, B>, limit: usize) -> usize {
         let rank = match &self.root {
             Root::Leaf(leaf) => leaf.rank(key.words),

@@ -4,9 +4,9 @@
 //! leaves, and one root. Nothing larger than a leaf grows by doubling. The storage of a leaf grows in small steps and
 //! shrinks as keys are removed, so a key of 16 bytes takes about 17. Keys that arrive in order fill their leaves: a
 //! split at the end leaves the left leaf full, as InnoDB and SQLite do for sequential inserts. Nodes know how many keys
-//! are below them, so a [`OrderedKeys::rank`] over millions of keys is a few hundred additions: a million messages
+//! are below them, so a [`Keys::rank`] over millions of keys is a few hundred additions: a million messages
 //! become ready in a microsecond, exactly in order. In a set that does not fit into a cache, keys that arrive at random
-//! are inserted in batches of some dozens: see `tree`.
+//! are inserted in batches of a few dozen: see `tree`.
 //!
 //! Most keys are (time, sequence). The time is a due time, a deadline, an instant of death or the end of a TTL.
 
@@ -27,7 +27,7 @@ use super::time::UnixMs;
 use std::mem::size_of;
 use std::ops::Deref;
 
-/// [`Keys`] that are empty in most queues: allocated with the first key. While it is empty it takes one word.
+/// [`Keys`] that stay empty in most queues: they are allocated with the first key, and take one word until then.
 #[derive(Debug)]
 pub struct OrderedKeys<A = UnixMs, B = Sequence>(Option<Box<Keys<A, B>>>);
 
@@ -47,7 +47,7 @@ impl<A: Word, B: Word> Deref for OrderedKeys<A, B> {
     }
 }
 
-/// Changes, which allocate only what is to hold a key.
+/// Changes. Only those that add a key allocate.
 impl<A: Word, B: Word> OrderedKeys<A, B> {
     /// [`Keys::insert`].
     #[inline]

@@ -61,8 +61,8 @@ fn rank_about(keys: &[Words], key: Words) -> usize {
     rank_guessed(keys.len(), share, counted, |part| part.start + rank_in(&keys[part], key))
 }
 
-/// The rank of a key among `len` keys, looked for first around `share` of them, from 0 to 1. `counted` returns how many
-/// keys of a few are not above the key, `searched` the rank of the key if it is in a part.
+/// The rank of a key among `len` keys. Looks first around the position `share`, from 0 to 1. `counted` returns how many
+/// keys of a range are not above the key; `searched` returns the rank of the key if it lies in a range.
 #[inline]
 fn rank_guessed(
     len: usize,
@@ -161,8 +161,8 @@ impl Leaf {
         self.remove_before(self.rank(key), key)
     }
 
-    /// Puts `new` in the place of `old` if that is the key before index `after`, and `new` belongs there as well. `end` is
-    /// above all keys that this leaf may have. Returns whether it did.
+    /// Puts `new` in the place of `old` if that is the key before index `after`, and `new` belongs there as well. `end`
+    /// is above all keys that this leaf may have. Returns whether it did.
     pub(super) fn replace(&mut self, after: usize, old: Words, new: Words, end: Words) -> bool {
         let next = self.0.get(after).copied().unwrap_or(end);
         match after.checked_sub(1).and_then(|at| self.0.get_mut(at)) {

@@ -1,11 +1,11 @@
 //! The tree above the leaves, and the buffer of new keys in front of it.
 //!
-//! In a tree that does not fit into a cache, an insertion at a random place waits for memory a few times, one after the
-//! other, and these waits are nearly all of its cost. New keys are therefore gathered in a leaf of their own, which is
-//! always cached. Once there are [`NEWCOMERS_MAX`] of them, their places in the tree are looked up together, so that
+//! In a tree that does not fit into a cache, an insertion at a random place waits for memory a few times, one after
+//! another, and these waits are nearly all of its cost. New keys are therefore gathered in a leaf of their own, which
+//! is always cached. Once there are [`NEWCOMERS_MAX`] of them, their places in the tree are looked up together, so that
 //! the waits of all keys overlap (see [`super::fetch`]); only then are they inserted, one by one, into cached nodes.
-//! (This is the buffer of Arge's "The buffer tree", 1995, at the root alone, with main memory in the place of the disk.)
-//! A key is either in the buffer or in the tree, and a search for the first key, a rank or the next key consults both.
+//! (This is the buffer of Arge's "The buffer tree", 1995, at the root alone, with main memory in place of the disk.) A
+//! key is either in the buffer or in the tree, and a search for the first key, a rank or the next key consults both.
 
 // Every index below comes from a search in the same vector, or is checked next to its use.
 #![allow(clippy::indexing_slicing)]

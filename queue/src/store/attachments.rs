@@ -1,5 +1,5 @@
-//! What few messages have, stored apart from their headers: errors, a checkpoint, an origin, a schedule, a time to keep what is left of
-//! them, a delivery before its successor, and large payloads.
+//! What few messages have, stored apart from their headers: errors, a checkpoint, an origin, a schedule, a time to keep
+//! what is left of them, a delivery before its successor, and large payloads.
 
 // The segment of a place comes from a search in the same call.
 #![allow(clippy::indexing_slicing)]
@@ -17,7 +17,7 @@ use super::super::time::DurationMs;
 use super::{At, Bytes, Store};
 use std::collections::BTreeMap;
 
-/// A message that is still delivered while another one is kept to take its place (`REPLACE LATER`).
+/// A message in flight that has a successor (`REPLACE LATER`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Leaving {
     /// Its record as of its replacement. The lease of its delivery may have been extended since.
@@ -81,7 +81,7 @@ impl Leaving {
     }
 }
 
-/// The data that few messages have, by the sequences of these.
+/// The data that few messages have, by the sequences of those messages.
 #[derive(Debug, Default)]
 pub(super) struct Attachments {
     pub(super) large: BTreeMap<Sequence, Box<[u8]>>,
@@ -91,7 +91,7 @@ pub(super) struct Attachments {
     pub(super) origins: BTreeMap<Sequence, Origin>,
     pub(super) retains: BTreeMap<Sequence, DurationMs>,
     pub(super) recurring: BTreeMap<Sequence, Box<Recurring>>,
-    /// The messages that are still delivered, by the sequences of their successors.
+    /// The messages in flight that have a successor, by the sequences of their successors.
     pub(super) leaving: BTreeMap<Sequence, Box<Leaving>>,
     /// The names of the consumers of deliveries; allocated with the first one.
     pub(super) consumers: Option<Box<Consumers>>,
@@ -118,7 +118,7 @@ impl Attachments {
             && self.consumers.is_none()
     }
 
-    /// Whether anything is stored of messages whose headers do not say so.
+    /// Whether anything is stored here that the header of its message does not show.
     pub(super) fn has_unmarked(&self) -> bool {
         !self.origins.is_empty() || !self.retains.is_empty() || !self.leaving.is_empty()
     }
@@ -207,19 +207,19 @@ impl Store {
         self.attachments.take_if(|attachments| attachments.is_empty());
     }
 
-    /// The message that is still delivered before its successor at a place.
+    /// The message in flight whose successor is at `at`.
     pub fn leaving(&self, at: At) -> Option<&Leaving> {
         let attachments = self.attachments.as_ref()?;
         attachments.leaving.get(&self.sequence(at)).map(|leaving| &**leaving)
     }
 
-    /// The messages that are still delivered before successors, with the sequences of these.
+    /// The messages in flight that have successors, each after the sequence of its successor.
     pub fn all_leaving(&self) -> impl Iterator<Item = (Sequence, &Leaving)> {
         let leaving = self.attachments.iter().flat_map(|attachments| &attachments.leaving);
         leaving.map(|(sequence, leaving)| (*sequence, &**leaving))
     }
 
-    /// Stores the message that is still delivered before its successor at a place.
+    /// Stores the message in flight whose successor is at `at`.
     pub fn set_leaving(&mut self, at: At, leaving: Leaving) {
         self.take_leaving(at);
         let sequence = self.sequence(at);
@@ -227,7 +227,7 @@ impl Store {
         self.attachments.get_or_insert_default().leaving.insert(sequence, Box::new(leaving));
     }
 
-    /// Removes the message that is still delivered before the successor at a place, if there is one.
+    /// Removes the message in flight whose successor is at `at`, if there is one.
     #[inline]
     pub(super) fn drop_leaving(&mut self, at: At) {
         if self.attachments.is_some() {
@@ -248,31 +248,31 @@ impl Store {
         Some(*leaving)
     }
 
-    /// Stores where the message comes from, unless its sequence tells.
+    /// Stores where the message comes from, unless that follows from its sequence.
     pub fn set_origin(&mut self, at: At, origin: Origin) {
         let sequence = self.sequence(at);
         let Some(origin) = origin.unless_told_by(sequence) else { return };
         self.attachments.get_or_insert_default().origins.insert(sequence, origin);
     }
 
-    /// How long the message is kept after its completion, if it says so itself.
+    /// How long the message is retained after its completion, if it has a retention of its own.
     pub fn retain(&self, at: At) -> Option<DurationMs> {
         self.attachments.as_ref()?.retains.get(&self.sequence(at)).copied()
     }
 
-    /// Whether any message says how long it is kept.
+    /// Whether any message has a retention of its own.
     #[inline]
     pub fn has_retain(&self) -> bool {
         self.attachments.as_ref().is_some_and(|attachments| !attachments.retains.is_empty())
     }
 
-    /// Stores how long the message is kept after its completion.
+    /// Stores how long the message is retained after its completion.
     pub fn set_retain(&mut self, at: At, retain: DurationMs) {
         let sequence = self.sequence(at);
         self.attachments.get_or_insert_default().retains.insert(sequence, retain);
     }
 
-    /// What a recurring message has besides its record; `None` for an ordinary message.
+    /// What a recurring message has in addition to its record; `None` for an ordinary message.
     pub fn recurring(&self, at: At) -> Option<&Recurring> {
         let attachments = self.attachments.as_ref().filter(|_| self.header(at).is_recurring())?;
         attachments.recurring.get(&self.sequence(at)).map(|recurring| &**recurring)
@@ -285,7 +285,7 @@ impl Store {
         attachments.recurring.get_mut(&sequence).map(|recurring| &mut **recurring)
     }
 
-    /// Stores what a recurring message has besides its record, and marks the message as recurring.
+    /// Stores what a recurring message has in addition to its record, and marks the message as recurring.
     pub fn set_recurring(&mut self, at: At, recurring: Box<Recurring>) {
         let sequence = self.sequence(at);
         self.attachments.get_or_insert_default().recurring.insert(sequence, recurring);

@@ -1,4 +1,5 @@
-//! Data that a message has only after it was delivered. It is stored apart, since most messages were not delivered yet.
+//! Data that a message has only after it was delivered. It is stored apart, since most messages have not been delivered
+//! yet.
 //!
 //! Each segment of the store has one list of deliveries, and the header of a message holds its place in that list. A
 //! removed entry leaves a gap until the segment is packed, or until a list that must grow is mostly gaps. The memory
@@ -13,7 +14,7 @@ use std::num::NonZeroU16;
 /// A list doubles when it grows, but adds at most this many places.
 pub(super) const STEP_MAX: usize = 64;
 
-/// The most places of a list.
+/// The largest number of places in a list.
 pub(super) const DELIVERIES_MAX: usize = 4095;
 
 /// A place in the list, counted from 1, so that an absent one takes no memory in a header.
@@ -26,7 +27,7 @@ pub(super) struct Delivery {
     pub receipt: u64,
     /// The deadline of a leased message, or the instant of death of a dead one, in ms.
     pub moment: u64,
-    /// The number of deliveries so far.
+    /// The number of deliveries that count.
     pub attempts: u32,
 }
 
@@ -216,7 +217,7 @@ impl Deliveries {
         self.0.as_ref().is_some_and(|list| list.width() == WIDE)
     }
 
-    /// Takes note that a place has become a gap.
+    /// Records that a place has become a gap.
     #[inline]
     pub fn vacate(&mut self) {
         self.0.as_mut().into_iter().for_each(|list| list.used -= 1);

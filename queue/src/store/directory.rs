@@ -21,13 +21,13 @@ pub(super) enum Directory {
     Several(Box<SegmentList>),
 }
 
-// Each queue has a segment, so it fills a place of the server's allocator exactly.
+// Each queue has a segment, so its size is one that the server's allocator does not round up.
 const _: () = assert!(size_of::<Segment>() == 64);
 
 /// Two segments or more, none of which is empty: an emptied segment is kept only if it is the last one left.
 #[derive(Debug, Default)]
 pub(super) struct SegmentList {
-    /// The first sequence of each segment, or one below it if messages were removed.
+    /// The first sequence of each segment, or a lower one if messages were removed.
     firsts: VecDeque<u64>,
     segments: VecDeque<Segment>,
 }
@@ -46,7 +46,7 @@ impl Directory {
     /// The segment at an index.
     #[inline(always)]
     pub fn get(&self, nth: usize) -> Option<&Segment> {
-        // Every command comes here several times. One test at first makes it cheaper than three cases.
+        // Every command calls this several times. A single test up front is cheaper than three cases.
         if let Directory::Several(list) = self {
             return list.segments.get(nth);
         }

@@ -1,4 +1,4 @@
-//! The header of a message: 18 bytes, with the parts of a record packed as densely as they go.
+//! The header of a message: 18 bytes, with the parts of a record packed as densely as possible.
 
 use super::super::id::{Receipt, Sequence};
 use super::super::record::{Phase, Reason};
@@ -13,7 +13,7 @@ pub(crate) enum Placement {
     Dead,
 }
 
-/// What is stored of every message besides its bytes.
+/// What is stored of every message in addition to its bytes.
 ///
 /// The numbers are arrays of bytes, since a `u64` would align the header to 8 bytes and so take 24.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,7 @@ pub(super) struct Header {
 
 const _: () = assert!(size_of::<Header>() == 18);
 
-/// The bits of a sequence that a header has: 2^28 ms of sequences, about three days, share the others.
+/// The number of bits of a sequence that a header has. The sequences of 2^28 ms, about three days, share the others.
 const LOW_BITS: u32 = 48;
 pub(super) const LOW_MASK: u64 = (1 << LOW_BITS) - 1;
 
@@ -93,7 +93,7 @@ impl Header {
         header
     }
 
-    /// The lower bits of the sequence. Headers of one segment are in the order of these.
+    /// The lower bits of the sequence, by which the headers of a segment are ordered.
     #[inline]
     pub fn low(&self) -> u64 {
         let [a, b, c, d, e, f] = self.low;
@@ -274,7 +274,7 @@ pub(super) fn phase_of(tag: PhaseTag, delivery: Delivery) -> Phase {
 pub(super) enum PhaseTag {
     Waiting,
     /// It waits, and was delivered before, but the delivery was not counted. The record does not say this: it is only
-    /// remembered so that the statistics count no second first delivery.
+    /// remembered so that the statistics do not count another first delivery.
     GivenBack,
     Leased,
     Successor,

@@ -1,6 +1,6 @@
 //! The store of a queue: its messages in segments, in push order, found by binary search.
 //!
-//! A segment holds some hundreds of consecutive messages. Their headers lie together in one place, 18 bytes each, and
+//! A segment holds a few hundred consecutive messages. Their headers lie together in one place, 18 bytes each, and
 //! their bytes in another, so a change of a message's state touches no page of payloads (which limits copy-on-write
 //! while a child process saves). There is no index from a sequence to a place, and there are no allocations per
 //! message: two binary searches find a message. A segment that is full of gaps is packed, so memory shrinks as messages
@@ -39,7 +39,8 @@ pub(super) use attachments::Leaving;
 pub(super) use header::Placement;
 pub(super) use segment::Bytes;
 
-/// The largest payload that is stored in a segment, with its headers, in bytes; a larger one has an allocation of its own.
+/// The largest payload that is stored in a segment, with its headers, in bytes; a larger one has an allocation of its
+/// own.
 pub(super) const INLINE_MAX: usize = 8 * 1024;
 
 /// The place of a message, which is valid until the next insertion or removal.
@@ -50,7 +51,7 @@ pub(super) struct At {
 }
 
 impl At {
-    /// The place at an index of a segment. A queue has far fewer segments than 32 bits count.
+    /// The place at an index of a segment. A queue has far fewer segments than 32 bits can count.
     #[inline]
     fn new(segment: usize, index: usize) -> At {
         At { segment: segment as u32, index: index as u32 }
@@ -75,7 +76,7 @@ pub(super) struct Store {
     attachments: Option<Box<Attachments>>,
     len: usize,
     payload_bytes: u64,
-    /// The place of the last message found: the next one to be found is most often the one behind it.
+    /// The place of the last message found: the next one to be found is usually the one after it.
     hint: At,
 }
 
@@ -88,7 +89,7 @@ impl Store {
         self.payload_bytes
     }
 
-    /// The last sequence that is held, or that was held until its segment was packed.
+    /// The largest sequence in memory. That of a removed message stays in memory until its segment is packed.
     pub fn last(&self) -> Option<Sequence> {
         self.segments.iter().rev().find_map(Segment::last)
     }
@@ -128,7 +129,7 @@ impl Store {
         At::new(self.segments.len().saturating_sub(1), index)
     }
 
-    /// The place of the message with `sequence`; `None` if it is not here. O(log n), and O(1) for the one behind the
+    /// The place of the message with `sequence`; `None` if it is not here. O(log n), and O(1) for the one after the
     /// last one found.
     #[inline]
     pub fn find(&mut self, sequence: Sequence) -> Option<At> {
@@ -154,7 +155,7 @@ impl Store {
         self.present_from(At::new(segment, self.segments.get(segment)?.rank(sequence)))
     }
 
-    /// The place of the message behind the one at `at`. O(1), plus the number of removed messages in between.
+    /// The place of the message after the one at `at`. O(1), plus the number of removed messages in between.
     pub fn next(&self, at: At) -> Option<At> {
         self.present_from(At { index: at.index + 1, ..at })
     }
@@ -243,7 +244,8 @@ impl Store {
         self.header_mut(at).set_placement(placement);
     }
 
-    /// Sets which order of the view each message is in: calls `placement` with every record and its group, in push order.
+    /// Sets which order of the view each message is in: calls `placement` with every record and its group, in push
+    /// order.
     pub fn place_all(&mut self, mut placement: impl FnMut(&Record, Option<GroupId>) -> Placement) {
         for segment in self.segments.iter_mut() {
             for index in 0..segment.headers.len() {
@@ -447,7 +449,7 @@ fn large(bytes: &Bytes<'_>) -> Box<[u8]> {
     stored.into()
 }
 
-/// The part of a record that is stored apart from its header; `None` if the message was never delivered.
+/// The part of a record that is stored apart from its header; `None` for a message that waits with no attempts.
 fn delivery_of(record: &Record) -> Option<Delivery> {
     let (receipt, moment) = match record.phase {
         Phase::Waiting if record.attempts == 0 => return None,

@@ -1,9 +1,9 @@
 //! One segment of the store: the headers of its messages in push order in one vector, and their bytes in another.
 //!
 //! The bytes of a message start at the offset in its header. They consist of these parts, each only if it is present:
-//! the name (after a length byte), the retries, the lease, the TTL, the group, the headers, and last the payload, which ends
-//! where the next message begins. Retries that equal those of the segment's first message are left out, since all messages of most
-//! queues have the same.
+//! the name (after a length byte), the retries, the lease, the TTL, the group, the headers, and last the payload, which
+//! ends where the next message begins. Retries that equal those of the segment's first message are left out, since all
+//! messages of most queues have the same.
 
 // Indices are those of headers that the caller found in this segment; offsets are written by `append` only.
 #![allow(clippy::indexing_slicing)]
@@ -45,13 +45,13 @@ pub(crate) struct Bytes<'a> {
     pub payload: &'a [u8],
     /// Its errors.
     pub errors: Option<Errors<'a>>,
-    /// Where it comes from, unless its sequence tells.
+    /// Where it comes from; `None` if that follows from its sequence.
     pub origin: Option<Origin>,
     /// Its headers.
     pub headers: Option<Headers<'a>>,
 }
 
-/// The parts of a message that a segment stores behind its record.
+/// The parts of a message that a segment stores in addition to its record.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parts<'a> {
     pub name: Option<&'a [u8]>,
@@ -61,7 +61,7 @@ pub(super) struct Parts<'a> {
     pub inline: Option<&'a [u8]>,
 }
 
-/// Some hundreds of consecutive messages.
+/// A few hundred consecutive messages.
 #[derive(Debug)]
 pub(super) struct Segment {
     pub headers: Vec<Header>,
@@ -107,7 +107,8 @@ impl Segment {
         }
     }
 
-    /// The segment that follows this one. If this one is full, it is allocated in the size that it is expected to reach.
+    /// The segment that follows this one. If this one is full, it is allocated in the size that it is expected to
+    /// reach.
     pub fn successor(&self, record: &Record) -> Segment {
         let mut next = Segment::small(record);
         if next.era != self.era {
@@ -277,7 +278,7 @@ impl Segment {
         self.headers[index].offset as usize..end
     }
 
-    /// The name of a message, and the bytes behind it.
+    /// The name of a message, and the bytes after it.
     fn behind_name(&self, index: usize) -> (Option<&[u8]>, &[u8]) {
         let bytes = &self.data[self.span(index)];
         // If there is no name, the bytes are not read: they may not be cached.
@@ -423,8 +424,8 @@ impl Segment {
         }
     }
 
-    /// Removes the messages for which `doomed` returns `true`. `gone` gets the sequence of each, its header, and the length
-    /// of its payload unless that is stored elsewhere.
+    /// Removes the messages for which `doomed` returns `true`. `gone` gets the sequence of each, its header, and the
+    /// length of its payload unless that is stored elsewhere.
     pub fn remove_where(
         &mut self,
         mut doomed: impl FnMut(Sequence) -> bool,
@@ -453,8 +454,8 @@ pub(super) fn split<'a>(header: &Header, stored: &'a [u8]) -> (Option<Headers<'a
     }
 }
 
-/// Where a message is among `room` + 1 headers, if its sequence is `ahead` above that of the first one and `behind` below
-/// that of the last one.
+/// Guesses the index of a message among `room` + 1 headers, given that its sequence is `ahead` above that of the first
+/// one and `behind` below that of the last one.
 #[inline]
 fn guess(room: usize, ahead: u64, behind: u64) -> usize {
     if ahead <= room as u64 {

@@ -1,4 +1,4 @@
-//! The messages that have a group, as far as the view is concerned: their delivery order is that of their groups.
+//! The part of the view that concerns messages of groups, which stand in the delivery order of their groups.
 
 use super::super::groups::{GroupLimits, GroupView, Pops, Upcoming};
 use super::super::id::{GroupId, Sequence};
@@ -12,7 +12,7 @@ use super::{payload_left, Stand, View};
 use std::cmp::Reverse;
 
 impl View {
-    /// Where the messages of groups stand; allocated if the queue has groups.
+    /// The orders of the messages of groups; allocated if the queue has groups.
     fn group_view(&mut self, messages: &Messages) -> Option<&mut GroupView> {
         if self.groups.is_none() {
             let view = GroupView::new(messages.group_limits()?, self.waiting.boundary());
@@ -21,7 +21,7 @@ impl View {
         self.groups.as_deref_mut()
     }
 
-    /// Ends a change of a group.
+    /// Completes a change of a group.
     pub(super) fn settle(&mut self, messages: &Messages, id: GroupId) {
         let Some(groups) = &mut self.groups else { return };
         groups.settle(messages, id);
@@ -107,7 +107,7 @@ impl View {
         Some((at, record))
     }
 
-    /// Removes a message that was taken from the other orders and counts.
+    /// Removes a message that was taken for a delivery from the remaining orders and counts.
     fn forget_rest(&mut self, messages: &Messages, at: At, record: &Record) {
         self.subtract_over(payload_left(messages, at, record));
         if let Some(ttl) = record.ttl {
@@ -115,7 +115,7 @@ impl View {
         }
     }
 
-    /// Lets a message that a pop removes occupy its group until [`View::release`].
+    /// Keeps a group occupied until [`View::release`], although the message that a pop took from it is removed.
     pub fn hold(&mut self, id: GroupId) {
         self.groups.as_mut().into_iter().for_each(|groups| groups.hold(id));
     }
@@ -130,18 +130,18 @@ impl View {
         }
     }
 
-    /// Takes note of the last turn of a group.
+    /// Moves the head of a group after its last turn has changed.
     pub fn retune(&mut self, messages: &Messages, id: GroupId) {
         self.groups.as_mut().into_iter().for_each(|groups| groups.retune(messages, id));
     }
 
-    /// Takes note of the last turns of all groups.
+    /// Moves the heads of all groups after their last turns have changed.
     pub fn retune_all(&mut self, messages: &Messages) {
         self.groups.as_mut().into_iter().for_each(|groups| groups.retune_all(messages));
     }
 
-    /// Applies other settings to the groups, which `messages` has already. O(n log n) if groups are or become unlimited,
-    /// else O(groups × log n), plus O(log n) for each message that is admitted or blocked.
+    /// Applies other settings to the groups, which `messages` has already. O(n log n) if groups are or become
+    /// unlimited, else O(groups × log n), plus O(log n) for each message that is admitted or blocked.
     pub fn set_group_limits(&mut self, messages: &Messages, limits: GroupLimits) {
         let Some(groups) = &mut self.groups else { return };
         if groups.changes_all(limits) {
@@ -151,13 +151,13 @@ impl View {
         }
     }
 
-    /// The messages that would be delivered one after the other; `None` if no message has a group.
+    /// The messages that would be delivered, in order; `None` if no message has a group.
     pub fn upcoming<'a>(&'a self, messages: &'a Messages, now: UnixMs, pops: Pops) -> Option<Upcoming<'a>> {
         self.groups.as_ref().map(|groups| Upcoming::new(groups, &self.waiting, messages, now, pops))
     }
 }
 
-/// Looks.
+/// Reading.
 impl View {
     pub(super) fn groups(&self) -> Option<&GroupView> {
         self.groups.as_deref()

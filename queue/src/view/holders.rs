@@ -1,4 +1,5 @@
-//! Which consumers hold messages: how many deliveries of each stand among the leases, and when the oldest of them began.
+//! Which consumers hold messages: how many deliveries of each stand among the leases, and when the oldest of them
+//! began.
 
 use super::super::delivery_starts::DeliveryStarts;
 use super::super::id::{ConsumerId, Receipt};

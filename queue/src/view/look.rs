@@ -1,4 +1,4 @@
-//! What the view shows: counts, the first messages of a state, and whether it keeps its promises.
+//! Reading the view: counts, the first messages of a state, and checks of its invariants.
 
 use super::super::delivery_starts::DeliveryStarts;
 use super::super::groups::GroupView;
@@ -13,7 +13,7 @@ use super::super::Counts;
 use super::{Holders, Rare, Stand, View};
 
 impl View {
-    /// The number of messages in each state but done, as of the last advance. O(1).
+    /// The number of messages in each state except done, as of the last advance. O(1).
     #[inline(always)]
     pub fn counts(&self, messages: &Messages) -> Counts {
         let (waiting, ready) = match self.groups {
@@ -88,7 +88,7 @@ impl View {
     }
 
     /// The instant at which the oldest delivery began that is still running at `now`; `None` if none is. At most
-    /// `ended_max` leases that have ended since the last advance are recognised as ended.
+    /// `ended_max` leases that have expired since the last advance are recognised as expired.
     pub fn oldest_begun(&self, messages: &Messages, now: UnixMs, ended_max: usize) -> Option<UnixMs> {
         let end = Key::end_of(now);
         let ended = self.inflight.iter_after(None).take(ended_max).take_while(|lease| *lease <= end);
@@ -138,7 +138,7 @@ impl View {
         self.dead.rank(last)
     }
 
-    /// The leases and the TTLs that have ended by the instant of the view and were not ended in it yet.
+    /// The leases and the TTLs that have ended by the instant of the view, but that the view has not processed yet.
     pub fn overdue(&self) -> (Vec<Key>, Vec<Key>) {
         let end = Key::end_of(self.at);
         let overdue = |keys: &OrderedKeys| keys.iter_after(None).take_while(|key| *key <= end).collect();

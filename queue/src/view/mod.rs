@@ -4,10 +4,10 @@
 //! leases by deadline, dead messages by age. Waiting messages with a TTL also stand in a fourth order, by the end of
 //! the TTL. The records hold what clients decided; the view is derived from them and is never saved or replicated.
 //!
-//! Time only moves forward in a queue, and the view follows in bounded steps: a message whose lease has ended may still
-//! stand among the leases. But another clock may have brought the view too far forward, namely that of a master, or
-//! that of this server before it was corrected. The view is then rebuilt once, so that no message counts as ready while
-//! its lease still runs.
+//! Time only moves forward in a queue, and the view follows in bounded steps: a message whose lease has expired may
+//! still stand among the leases. But another clock may have brought the view too far forward, namely that of a master,
+//! or that of this server before it was corrected. The view is then rebuilt once, so that no message counts as ready
+//! while its lease still runs.
 //!
 //! Only the operations of [`View`] change where a message stands. Its fields are private, and [`View::check`] verifies
 //! its invariants.
@@ -34,7 +34,7 @@ use holders::Holders;
 pub(super) struct View {
     /// Waiting messages, in delivery order; without those that have a group.
     waiting: Waiting,
-    /// Where the messages stand that have a group. Allocated with the first one.
+    /// The orders of the messages that have a group. Allocated with the first one.
     groups: Option<Box<GroupView>>,
     /// Leases, by (deadline, sequence).
     inflight: OrderedKeys,
@@ -54,12 +54,12 @@ pub(super) struct View {
     moved: MovedByTime,
 }
 
-/// What the view knows of messages of rare kinds.
+/// What the view stores about failed runs and successors, which few queues have.
 #[derive(Debug, Default)]
 struct Rare {
     /// Recurring messages whose run has failed by time alone, by (died, sequence). A master ends these runs.
     failed: OrderedKeys,
-    /// The size of the payloads that are only stored until their delivery has ended, and whose delivery has.
+    /// The bytes of the payloads that are still stored next to a successor although their delivery has ended.
     over: u64,
     /// The consumers that hold messages; allocated with the first one.
     holders: Option<Box<Holders>>,
@@ -75,7 +75,7 @@ pub(super) struct MovedByTime {
 /// The result of moving one message to where it stands at an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Refreshed {
-    /// Whether its lease ended.
+    /// Whether its lease expired.
     pub lease_ended: bool,
     /// Why it died, if it did.
     pub died: Option<Reason>,
@@ -115,7 +115,7 @@ impl Stand {
     fn moved_at(self, record: &Record) -> Option<UnixMs> {
         match (self, record.phase) {
             (Stand::InFlight(_), _) | (Stand::Waiting, Phase::Waiting) | (_, Phase::Dead { .. }) => None,
-            // The TTL of a successor may have ended before the delivery, but it counts only from the end of that on.
+            // The TTL of a successor may end before the delivery does, but it takes effect only when the delivery ends.
             (Stand::Dead(key) | Stand::Failed(key), Phase::Successor { deadline, .. }) => {
                 Some(key.time().max(deadline))
             }
@@ -139,7 +139,7 @@ impl View {
         }
     }
 
-    /// Puts a message into the orders in which it stands at `now`, but for the delivery order. Returns where it stands.
+    /// Puts a message into the orders in which it stands at `now`, except the delivery order. Returns where it stands.
     fn enter(&mut self, messages: &mut Messages, at: At, record: &Record, now: UnixMs) -> Stand {
         let stand = Stand::of(record, now);
         match stand {
@@ -180,7 +180,7 @@ impl View {
         }
     }
 
-    /// Removes a message from the orders in which it stands, but for the delivery order. Returns where it stood.
+    /// Removes a message from the orders in which it stands, except the delivery order. Returns where it stood.
     #[inline]
     fn leave(&mut self, messages: &Messages, at: At, record: &Record) -> Placement {
         let placement = messages.placement(at);
@@ -217,7 +217,7 @@ impl View {
         placement
     }
 
-    /// Puts a message from where it stood with its `old` record to where it stands with its `new` one. O(log n).
+    /// Moves a message from where it stood with its `old` record to where it stands with its `new` one. O(log n).
     pub fn replace(&mut self, messages: &mut Messages, at: At, old: &Record, new: &Record, now: UnixMs) {
         match messages.group(at) {
             None => {
@@ -226,7 +226,7 @@ impl View {
                 self.place(messages, at, new, now);
             }
             Some(id) => {
-                // The group settles once, so that nobody is admitted in between.
+                // The group settles once, so that no message is admitted in between.
                 self.leave_from(id, messages, at, old);
                 messages.update(at, new);
                 self.enter_in(id, messages, at, new, now);
@@ -235,7 +235,7 @@ impl View {
         }
     }
 
-    /// Puts a message from where it stands to where it stands at `now`. O(log n).
+    /// Moves a message from where it stands to where it should stand at `now`. O(log n).
     pub(super) fn restand(&mut self, messages: &mut Messages, at: At, record: &Record, now: UnixMs) {
         match messages.group(at) {
             None => {
@@ -299,7 +299,7 @@ impl View {
         }
     }
 
-    /// The size of the payloads that are only stored until their delivery has ended, and whose delivery has.
+    /// The bytes of the payloads that are still stored next to a successor although their delivery has ended.
     #[inline]
     fn over(&self) -> u64 {
         self.rare.as_ref().map_or(0, |rare| rare.over)
@@ -353,7 +353,8 @@ impl View {
     }
 }
 
-/// The size of the payload of a message that has a successor, if that delivery has ended.
+/// The bytes of the payload that is stored next to the message, if that is a successor. It is left over if the delivery
+/// has ended.
 #[inline]
 fn payload_left(messages: &Messages, at: At, record: &Record) -> u64 {
     match record.phase {
@@ -363,7 +364,8 @@ fn payload_left(messages: &Messages, at: At, record: &Record) -> u64 {
 }
 
 impl View {
-    /// The size of all payloads of deliveries before successors that have ended. O(m log n).
+    /// The bytes of all payloads that are still stored next to a successor although their delivery has ended.
+    /// O(m log n).
     fn payloads_left(&self, messages: &Messages) -> u64 {
         let over = messages.all_leaving().filter(|(sequence, _)| {
             messages.locate(*sequence).is_some_and(|at| messages.placement(at) != Placement::InFlight)

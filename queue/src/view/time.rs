@@ -1,5 +1,5 @@
-//! What time does to the view: due times come, leases and TTLs end, and a view that another clock brought too far
-//! forward is built again.
+//! What time does to the view: messages fall due, leases expire, TTLs end, and a view that another clock brought too
+//! far forward is rebuilt.
 
 use super::super::counters::Uncounted;
 use super::super::delivery_starts::DeliveryStarts;
@@ -40,7 +40,8 @@ impl View {
         self.moved_to > now
     }
 
-    /// Records that nothing was moved beyond `now`, so that nothing beyond it was counted.
+    /// Takes the instant of the view back to `now` if it is later. The caller knows that nothing was moved after `now`,
+    /// so nothing after it was counted.
     #[inline]
     pub fn limit_to(&mut self, now: UnixMs) {
         self.at = self.at.min(now);
@@ -54,7 +55,8 @@ impl View {
         due(&self.inflight).or_else(|| due(&self.expiring))
     }
 
-    /// Whether the TTL of a waiting message has ended by `now`, and the message does not stand among the dead yet. O(1).
+    /// Whether the TTL of a waiting message has ended by `now`, and the message does not stand among the dead yet.
+    /// O(1).
     #[inline]
     pub fn has_expired(&self, now: UnixMs) -> bool {
         self.expiring.first().is_some_and(|first| first <= Key::end_of(now))

@@ -31,7 +31,7 @@ impl Band {
         }
     }
 
-    /// Recomputes what the band keeps about `boundary`. O(log n).
+    /// Recomputes what the band stores for `boundary`. O(log n).
     pub fn recount(&mut self, boundary: UnixMs) {
         self.ready = self.keys.rank(Key::end_of(boundary));
         self.next_due = self.due_after(boundary);

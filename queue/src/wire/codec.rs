@@ -1,9 +1,9 @@
-//! How values become bytes: MessagePack, written and read field by field. Serde's form of it writes and reads numbers;
-//! lengths, which say how much follows, are read here, because nothing may be allocated on their word alone.
+//! How values become bytes: MessagePack, written and read field by field. `rmp-serde` writes and reads numbers.
+//! Lengths, which say how much follows, are checked here, so that a forged length cannot cause a large allocation.
 //!
-//! A value that belongs together, such as a message, is a [`Record`]: an array whose trailing fields are left out if
-//! they have their default values. So a record grows by a field at its end, and what was written before is read with
-//! the default. What an older version of the module cannot read is refused by it, because whatever writes such a field
+//! A compound value, such as a message, is a record (see `record!`): an array whose trailing fields are left out if
+//! they have their default values. A record therefore grows by a field at its end, and what was written before is read
+//! with the default. An older version of the module refuses what it cannot read, because whatever writes such a field
 //! calls [`Writer::needs`], and the bytes begin with the version that their reader needs.
 
 mod values;
@@ -33,7 +33,7 @@ pub(super) trait Decode<'a>: Sized {
 /// Appends values to a buffer.
 pub(super) struct Writer<'b> {
     buffer: &'b mut Vec<u8>,
-    /// The instant of the decision, from which many numbers are distances.
+    /// The instant of the decision; many numbers are written as distances from it.
     pub now: UnixMs,
     version: u8,
 }
@@ -107,7 +107,7 @@ pub(super) struct RecordWriter<'w, 'b> {
     /// Where the first byte of the record is.
     start: usize,
     fields: usize,
-    /// The number of fields up to the last one that is not its default, and where it ends.
+    /// The number of fields up to the last one that does not have its default, and where that one ends.
     used: (usize, usize),
 }
 
@@ -131,7 +131,7 @@ impl RecordWriter<'_, '_> {
         self.put(field)
     }
 
-    /// Writes the next field, which no record lacks.
+    /// Writes the next field, which every record has.
     #[inline]
     pub fn require<T: Encode>(&mut self, field: &T) -> Result<(), Refused> {
         self.to.put(field)?;
@@ -189,8 +189,8 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// Reads the length of an array. Each of its values takes a byte at least, so a length that cannot be true is
-    /// refused before memory is taken for it.
+    /// Reads the length of an array. Each of its values takes at least a byte, so an impossible length is refused
+    /// before memory is allocated for it.
     pub fn array(&mut self) -> Result<usize, Refused> {
         let length = rmp::decode::read_array_len(&mut self.rest).map_err(|_| Refused::Malformed)? as usize;
         if length > self.rest.len() {
@@ -237,7 +237,7 @@ pub(super) struct RecordReader<'r, 'a> {
 }
 
 impl<'a> RecordReader<'_, 'a> {
-    /// Reads the next field: its default if it was left out.
+    /// Reads the next field, or returns its default if it was left out.
     #[inline]
     pub fn get<T: Decode<'a> + Default>(&mut self) -> Result<T, Refused> {
         if self.left == 0 {
@@ -246,14 +246,14 @@ impl<'a> RecordReader<'_, 'a> {
         self.required()
     }
 
-    /// Reads the next field, which no record lacks.
+    /// Reads the next field, which every record has.
     #[inline]
     pub fn required<T: Decode<'a>>(&mut self) -> Result<T, Refused> {
         self.left = self.left.checked_sub(1).ok_or(Refused::Malformed)?;
         self.from.get()
     }
 
-    /// Returns an error if a field is left.
+    /// Returns an error if fields are left over.
     #[inline]
     pub fn end(self) -> Result<(), Refused> {
         if self.left == 0 {
@@ -264,8 +264,8 @@ impl<'a> RecordReader<'_, 'a> {
     }
 }
 
-/// Declares the record of a type: the fields that no record lacks, those that are left out if they have their defaults,
-/// and those that a later version added, with that version.
+/// Declares the record of a type: the fields that every record has, those that are left out if they have their
+/// defaults, and those that a later version added, with that version.
 macro_rules! record {
     ($type:ty { $($required:ident),* ; $($field:ident),* $(; $($version:literal $new:ident),+)? }) => {
         impl Encode for $type {

@@ -11,9 +11,9 @@ use crate::time::UnixMs;
 /// The bytes of an instant, which has 44 bits.
 const INSTANT: usize = 6;
 
-/// Declares the effects: for each the version of the format that introduced it, its letter, and its fields. A field that
-/// a later version adds stands behind a semicolon with that version, in an effect that names its fields. The letters are
-/// part of the format, and are listed in the reference of the commands.
+/// Declares the effects: for each the version of the format that introduced it, its letter, and its fields. A field
+/// that a later version adds stands after a semicolon with that version, in an effect that names its fields. The
+/// letters are part of the format, and are listed in the reference of the commands.
 macro_rules! effects {
     ($($since:literal $letter:literal $name:ident
         $(($($field:ident),+))?
@@ -97,8 +97,8 @@ effects! {
     1 b'T' Turns(turns);
 }
 
-/// Shorter forms of what is written most often, the effects on one message, and on one after another: without the record,
-/// and without the lists.
+/// Shorter forms of the effects that are written most often, without the record and the lists: effects on one message,
+/// and the delivery of one message after the ack of another.
 const ONE_PUSHED: u8 = b'P';
 const ONE_DELIVERED: u8 = b'D';
 const ONE_ACKED: u8 = b'A';

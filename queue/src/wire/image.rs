@@ -17,7 +17,7 @@ const DEAD: i64 = 2;
 const SUCCESSOR: i64 = 3;
 
 /// Writes a message, with its sequence as a distance from `base`. Its due time is a distance from the instant of the
-/// sequence, and the times that follow from the due time or from the receipt are distances from these.
+/// sequence, and the times that relate to the due time or to the receipt are distances from those.
 pub(super) fn put_image(to: &mut Writer<'_>, image: &Image<'_>, base: u64) -> Result<(), Refused> {
     let record = &image.record;
     let sequence = record.sequence.0;
@@ -85,8 +85,8 @@ pub(super) fn get_image<'a>(from: &mut Reader<'a>, base: u64) -> Result<Image<'a
     Ok(Image { record, name, payload, errors, group, origin, retain, recurring, headers, checkpoint, consumer })
 }
 
-/// The payload, or an array of the headers and the payload. A field at the end would need a byte for each optional field
-/// before it.
+/// The payload, or an array of the headers and the payload. A field at the end would need a byte for each optional
+/// field before it.
 struct Content<'a> {
     payload: &'a [u8],
     headers: Option<Headers<'a>>,
@@ -220,8 +220,8 @@ impl<'a> Decode<'a> for Vec<Image<'a>> {
     }
 }
 
-/// Messages that are still delivered and have a successor: the sequence of that, and the message, whose sequence is
-/// a distance from that.
+/// Messages in flight that have a successor: the sequence of the successor, and the message, whose sequence is a
+/// distance from that of the successor.
 impl Encode for Vec<(Sequence, Image<'_>)> {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
         to.list(self, |to, (successor, image)| {

@@ -57,12 +57,12 @@ pub(super) fn split(distance: i64) -> [i64; 2] {
     [ms, distance.wrapping_sub(ms << COUNT_BITS)]
 }
 
-/// The distance that [`split`] made two numbers of.
+/// The inverse of [`split`].
 pub(super) fn joined(ms: i64, rest: i64) -> i64 {
     ms.wrapping_shl(COUNT_BITS).wrapping_add(rest)
 }
 
-/// A time of an effect is its distance from the instant of the decision.
+/// A time in an effect is written as its distance from the instant of the decision.
 impl Encode for UnixMs {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
         to.put(&time_distance(*self, to.now))
@@ -128,7 +128,7 @@ impl Decode<'_> for Reason {
     }
 }
 
-/// A sequence of an effect is its distance from the smallest of the instant of the decision.
+/// A sequence in an effect is written as its distance from the smallest sequence of the instant of the decision.
 impl Encode for Sequence {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
         to.put(&distance(self.0, ticks(to.now)))
@@ -153,7 +153,8 @@ impl Decode<'_> for Receipt {
     }
 }
 
-/// Two numbers for the first sequence, as [`split`] makes them, and for each other one its distance from the one before.
+/// Two numbers for the first sequence, as [`split`] makes them, and for each other one its distance from the one
+/// before.
 impl Encode for Vec<Sequence> {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
         let Some((first, others)) = self.split_first() else { return to.array(0) };

@@ -1,4 +1,5 @@
-//! The pieces of a whole queue besides its messages: what it is, its done messages, its known ids, the turns of its groups.
+//! The pieces of a whole queue other than its messages: its header, its done messages, its known ids, and the turns of
+//! its groups.
 
 use super::codec::{record, Decode, Encode, Reader, Writer};
 use super::numbers::{at_distance, distance, instant_of, ticks, time_at, time_distance};
@@ -85,8 +86,8 @@ impl Decode<'_> for RateLog {
 }
 
 /// The sequence as a distance from that of the one before, the due time as a distance from the sequence's instant, the
-/// deliveries, the instant of completion as a distance from the due time, the end as a distance from that, the name, the
-/// result, and when its id was accepted, as a distance from the sequence's instant.
+/// deliveries, the instant of completion as a distance from the due time, the end as a distance from that, the name,
+/// the result, and when its id was accepted, as a distance from the sequence's instant.
 impl Encode for Vec<DoneMessage<'_>> {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
         let mut last = ticks(to.now);
@@ -159,8 +160,9 @@ impl<'a> Decode<'a> for Vec<KnownId<'a>> {
     }
 }
 
-/// The last turn of all and that of the messages without a group, as distances from the smallest turn of the instant, the
-/// claim of these, and the last turn of each group, as a distance from the last of all, with its claim.
+/// The last turn of all, the last turn of the messages without a group, and their claim; then for each group its name,
+/// its last turn as a distance from the last turn of all, and its claim. The first two turns are distances from the
+/// smallest turn of the instant of the decision.
 impl Encode for TurnState<'_> {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
         let base = ticks(to.now);
@@ -181,7 +183,7 @@ impl Encode for TurnState<'_> {
     }
 }
 
-/// A claim, if both of its instants are there.
+/// A claim, if both of its instants are present; an error if only one is.
 fn claim(since: Option<UnixMs>, until: Option<UnixMs>) -> Result<Option<Claim>, Refused> {
     match (since, until) {
         (None, None) => Ok(None),

@@ -93,8 +93,8 @@ impl<'a> Decode<'a> for Ended<'a> {
     }
 }
 
-/// The end of a run: the message; when it is due next, and its new sequence; when and why the run failed, the dead copy, and
-/// the deliveries that count.
+/// The end of a run: the message; when it is due next, and its new sequence; when and why the run failed, the dead
+/// copy, and the number of deliveries that count.
 impl Encode for RunEnd {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
         let (due, renewed) = match self.next {

@@ -8,7 +8,7 @@ use crate::settings::{Settings, FIELDS};
 /// The codes of settings of the first version are below this, those of the second below twice this, and so on.
 const CODES_OF_A_VERSION: u8 = 100;
 
-/// For each setting that is not as [`Settings::DEFAULT`] has it two numbers: its code, and its value as clients see it.
+/// For each setting that differs from [`Settings::DEFAULT`], two numbers: its code, and its value as clients see it.
 impl Encode for Settings {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
         let mut numbers = Vec::new();

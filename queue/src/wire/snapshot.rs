@@ -1,9 +1,9 @@
 //! A queue as pieces: the effects that make it again.
 //!
-//! The first piece is the queue without its messages, the others are its messages in push order, what is left of those
-//! that are gone, and the turns of its groups. A saved queue, an AOF rewrite, a copy and a digest all consist of these
-//! pieces. Each holds about 64 KiB, so that a save is a stream and a load never needs more than one piece at a time. The
-//! orders are not saved: they follow from the records.
+//! The first piece is the queue without its messages. The others are its messages in push order, its done messages, its
+//! known ids, the messages in flight that have a successor, and the turns of its groups. A saved queue, an AOF rewrite,
+//! a copy and a digest all consist of these pieces. Each holds about 64 KiB, so that a save is a stream and a load
+//! never needs more than one piece at a time. The orders are not saved: they follow from the records.
 
 use super::Refused;
 use crate::effect::{Effect, Image, QueueHeader, Stamped};
@@ -110,7 +110,7 @@ impl Queue {
         Ok(copy)
     }
 
-    /// Adds a piece to a queue whose view is made when all pieces are there.
+    /// Adds a piece to a queue whose view is built once all pieces are there.
     fn assemble(&mut self, piece: &Stamped<'_>) -> Result<(), Refused> {
         match &piece.effect {
             Effect::Continue(images) if self.may_continue_with(images) => {
@@ -122,7 +122,7 @@ impl Queue {
                 leaving.iter().for_each(|(sequence, image)| self.messages.add_leaving(*sequence, image));
             }
             Effect::Turns(turns) if self.may_restore(turns) => self.messages.restore_turns(turns),
-            // They stand in no order of the view.
+            // Done messages and known ids stand in no order of the view.
             Effect::Done(_) | Effect::Recall(_) => {
                 self.apply(piece)?;
             }
@@ -179,7 +179,7 @@ fn in_chunks<T>(items: impl Iterator<Item = T>, size: impl Fn(&T) -> usize) -> i
     })
 }
 
-/// Makes a queue of the pieces that [`Queue::save`] produced.
+/// Builds a queue from the pieces that [`Queue::save`] produced.
 #[derive(Debug, Default)]
 pub struct Loader {
     /// The queue so far.

@@ -1,4 +1,4 @@
-//! What the orders of the messages of groups show, and whether they keep their promises.
+//! Reading the orders of the messages of groups, and checking their invariants.
 
 use super::super::super::id::Sequence;
 use super::super::super::messages::Messages;
@@ -24,7 +24,7 @@ impl GroupView {
     }
 
     /// How many messages of a group wait without occupying it, how many occupy it, and when the first of those that
-    /// wait is due. `None` if all its messages are dead.
+    /// wait is due. Without a limit no message occupies a group. `None` if all its messages are dead.
     pub fn summary(&self, id: GroupId) -> Option<(usize, usize, Option<UnixMs>)> {
         let slot = self.slot(id).filter(|slot| slot.is_live())?;
         let first = slot.admitted.first().or_else(|| slot.parked.first());
@@ -41,7 +41,7 @@ impl GroupView {
             + self.turns.heap_bytes()
     }
 
-    /// The heads in delivery order, as far as they are due by `now`.
+    /// The heads that are due by `now`, in delivery order.
     pub(in crate::groups) fn iter_heads(&self, now: UnixMs) -> Box<dyn Iterator<Item = Sequence> + '_> {
         if self.by_turn {
             Box::new(self.turns.iter(last_turn_at(now)).map(|(_, key)| key.sequence()))

@@ -1,5 +1,5 @@
-//! All orders of the messages of groups, built from the records again: after a load, a bulk removal, and when the view is
-//! taken back.
+//! Rebuilding all orders of the messages of groups from the records: after a load, after a bulk removal, and when the
+//! view is taken back.
 
 use super::super::super::messages::Messages;
 use super::super::super::order::{Key, OrderedKeys};
@@ -11,7 +11,7 @@ use super::super::slot::Head;
 use super::super::GroupId;
 use super::{turn_of, GroupView};
 
-/// A waiting message while all orders are built again.
+/// A waiting message while all orders are rebuilt.
 struct Placed {
     group: GroupId,
     key: Key,
@@ -20,7 +20,7 @@ struct Placed {
 }
 
 impl GroupView {
-    /// The orders of the messages that have a group, as they are placed; `None` if none has. O(n log n).
+    /// The orders of the messages that have a group, according to their placements; `None` if none has. O(n log n).
     pub fn rebuilt(messages: &Messages, boundary: UnixMs) -> Option<Box<GroupView>> {
         let mut view = GroupView::new(messages.group_limits()?, UnixMs::EPOCH);
         let mut waiting = Vec::new();
@@ -56,7 +56,8 @@ impl GroupView {
         }
         view.build(messages, &waiting);
         if view.is_vacant() {
-            // The groups are about to end. What is kept of them would keep limits that may be altered meanwhile.
+            // The groups are about to end. A view that stayed would have their limits, which may be altered in the
+            // meantime.
             return None;
         }
         view.advance(boundary);
