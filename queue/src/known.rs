@@ -96,7 +96,6 @@ impl Known {
     }
 
     /// Whether the memory of all forgotten ids was freed. O(1).
-    #[inline]
     pub fn is_swept(&self) -> bool {
         self.0.iter().all(|ids| ids.forgotten.is_none())
     }

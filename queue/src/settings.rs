@@ -343,7 +343,6 @@ impl Settings {
     }
 
     /// The longest time for which a delivery may last.
-    #[inline]
     pub const fn longest_lease(&self) -> DurationMs {
         if self.maxlease.is_zero() {
             DurationMs::MAX

@@ -146,7 +146,6 @@ impl Asked {
         Asked { wanted: Wanted { count: 1, lease: Lease::Default }, block: None, meta: false, consumer: None };
 
     /// Reads the value of an option.
-    #[inline]
     fn read(&mut self, option: PopOption, options: &mut Options<'_, '_>) -> Result<(), Error> {
         match option {
             PopOption::Count => self.wanted.count = options.count()?,

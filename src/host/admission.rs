@@ -31,7 +31,6 @@ const TRIAL: &CStr = c"SEsb";
 static TRIES: AtomicBool = AtomicBool::new(false);
 
 /// Returns whether the current call only tests whether the server accepts writes.
-#[inline]
 pub fn is_trial() -> bool {
     TRIES.load(Relaxed)
 }

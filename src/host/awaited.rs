@@ -21,7 +21,6 @@ use dq_queue::{Effect, News};
 static REPLACED: AtomicU64 = AtomicU64::new(0);
 
 /// Records that keys may have got other values: a load, a copy, a rename, a deletion, a swap or a flush.
-#[inline]
 pub fn values_replaced() {
     REPLACED.fetch_add(1, Relaxed);
 }
@@ -49,13 +48,11 @@ pub struct Seen {
 
 impl Awaited {
     /// What a client that looks now sees.
-    #[inline]
     pub fn seen_now(&self) -> Seen {
         Seen { key_looks: self.key_looks.get(), replaced: REPLACED.load(Relaxed) }
     }
 
     /// Whether a client that last saw `seen` has to look.
-    #[inline]
     pub fn has_news(&self, seen: Seen) -> bool {
         self.is_over.get() || seen != self.seen_now()
     }

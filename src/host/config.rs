@@ -44,14 +44,12 @@ pub fn defaults() -> Settings {
 }
 
 /// How long one run of the timer may take, in microseconds, from 100 to 1,000,000.
-#[inline]
 pub fn timer_budget_us() -> u64 {
     u64::try_from(TIMER_BUDGET.load(Ordering::Relaxed)).unwrap_or(0)
 }
 
 /// Whether ordinary clients may send effect commands. This server decides nothing by time then; see
 /// [`super::authority`].
-#[inline]
 pub fn allow_effects() -> bool {
     ALLOW_EFFECTS.load(Ordering::Relaxed) != 0
 }

@@ -34,7 +34,6 @@ const ENCODING: c_int = 1;
 pub static QUEUE_TYPE: RedisType = RedisType::new("DQ--queue", ENCODING, METHODS);
 
 /// The id of the data type, for opening keys.
-#[inline]
 pub fn handle() -> TypeHandle<Held> {
     let id = *QUEUE_TYPE.raw_type.borrow();
     // SAFETY: the crate keeps what `RedisModule_CreateDataType` returned, or null; `rdb_load`, `copy` and

@@ -9,13 +9,11 @@ static LAST_SEQUENCE: AtomicU64 = AtomicU64::new(0);
 static LAST_RECEIPT: AtomicU64 = AtomicU64::new(0);
 
 /// The last sequence and receipt that this process has issued.
-#[inline]
 pub fn floor() -> Floor {
     Floor { sequence: LAST_SEQUENCE.load(Relaxed), receipt: LAST_RECEIPT.load(Relaxed) }
 }
 
 /// Raises the floor to what a queue has issued.
-#[inline]
 pub fn raise_floor((sequence, receipt): (Sequence, Receipt)) {
     let mut floor = floor();
     floor.raise(sequence, receipt);

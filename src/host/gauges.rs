@@ -122,7 +122,6 @@ impl TallyEntry {
     }
 
     /// Moves the queue to the tally of this database, unless it is already counted there.
-    #[inline]
     pub fn move_to(&mut self, queue: &Queue, db: i32) {
         if self.0.db.load(Relaxed) != db && !self.is_unsound() {
             self.change(queue, db);
@@ -141,7 +140,6 @@ impl TallyEntry {
     }
 
     /// Whether a panic may have left the queue half changed.
-    #[inline]
     pub fn is_unsound(&self) -> bool {
         self.0.db.load(Relaxed) == UNSOUND
     }
@@ -158,7 +156,6 @@ impl TallyEntry {
     }
 
     /// Adds what has changed in the queue since its share was taken.
-    #[inline]
     pub fn publish(&self, queue: &Queue, since: &Share) {
         add(&self.0.came.counts, numbers(&queue.counts()), numbers(&since.counts));
         let (frequent, others) = queue.tally();
@@ -248,7 +245,6 @@ impl Share {
 }
 
 /// Adds a change to sums that only this thread changes. An atomic read-modify-write would cost a tenth of a push.
-#[inline]
 fn add<const N: usize>(sums: &[AtomicU64], now: [u64; N], before: [u64; N]) {
     for ((sum, now), before) in sums.iter().zip(now).zip(before) {
         sum.store(sum.load(Relaxed).wrapping_add(now.wrapping_sub(before)), Relaxed);
@@ -286,7 +282,6 @@ pub fn totals() -> impl Iterator<Item = (&'static str, u64)> {
 }
 
 /// Counts a first delivery.
-#[inline]
 pub fn count_lateness(lateness: DurationMs) {
     if let Some(count) = LATENESS.get(Histogram::bucket_of(lateness)) {
         count.store(count.load(Relaxed).wrapping_add(1), Relaxed);

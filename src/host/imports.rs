@@ -73,7 +73,6 @@ pub fn may_run() -> bool {
 }
 
 /// Returns whether the key is in a slot that is being imported, so that another server decides about it.
-#[inline]
 pub fn covers(name: Name<'_>) -> bool {
     COUNT.load(Relaxed) > 0 && slot_of(name).is_none_or(|slot| imports().iter().any(|import| import.contains(slot)))
 }

@@ -68,7 +68,6 @@ pub struct OnlyClients;
 impl Wall for OnlyClients {
     /// On a master that is not loading and imports no slot, this costs one load of a byte, because commands come only
     /// from clients there.
-    #[inline]
     fn refuses_write(ctx: Ctx, command: &str) -> bool {
         listeners::may_be_told() && refuses(ctx, command)
     }

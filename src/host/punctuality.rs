@@ -24,7 +24,6 @@ pub fn require(ctx: Ctx) {
 }
 
 /// Makes the timer punctual for ever, because there is a queue that forwards.
-#[inline]
 pub fn require_to_forward(ctx: Ctx) {
     if !FORWARDS.load(Relaxed) {
         FORWARDS.store(true, Relaxed);

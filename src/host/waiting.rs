@@ -189,7 +189,6 @@ pub fn retry(ctx: Ctx, db: i32, name: &[u8], now: UnixMs) {
 }
 
 /// Runs `step` on a key at which clients wait for messages to be done. Costs nothing if there is no such client.
-#[inline]
 fn with_awaited<R>(db: impl FnOnce() -> i32, name: &[u8], step: impl FnOnce(&mut Key) -> R) -> Option<R> {
     if AWAITING.load(Relaxed) == 0 {
         return None;
@@ -209,7 +208,6 @@ pub fn is_awaited(ctx: Ctx, name: Name<'_>) -> bool {
 }
 
 /// Takes note of an effect on a key. Returns whether the key must be signalled.
-#[inline]
 pub fn note(ctx: Ctx, name: Name<'_>, effect: &Effect<'_>) -> bool {
     AWAITING.load(Relaxed) > 0
         && with_awaited(|| ctx.selected_db(), name.bytes(), |key| key.messages.note(effect)).unwrap_or(false)
@@ -231,7 +229,6 @@ pub fn take_postponed(db: i32, name: &[u8]) -> bool {
 }
 
 /// Whether a client that waits for a delivery may be blocked on this key.
-#[inline]
 pub fn may_wait_for_delivery(db: i32, name: &[u8]) -> bool {
     POPPING.load(Relaxed) > 0 && (AWAITING.load(Relaxed) == 0 || waits_for_delivery(db, name))
 }

@@ -30,14 +30,12 @@ pub struct ServerAlloc;
 
 /// Returns whether the layout needs more alignment than the server guarantees, so that a larger block must be
 /// requested.
-#[inline]
 const fn is_over_aligned(layout: Layout) -> bool {
     layout.align() > SERVER_ALIGN
 }
 
 /// The number of bytes to request from the server so that an over-aligned block of `size` bytes fits. Returns `None` if
 /// the sum overflows.
-#[inline]
 const fn padded(size: usize, align: usize) -> Option<usize> {
     size.checked_add(align)
 }
@@ -76,7 +74,6 @@ unsafe fn base_of(block: *mut u8) -> *mut u8 {
 // correct and thread-safe; which one is in force changes only once, before the first allocation (see above).
 // Layouts that the server cannot align are placed within larger blocks. Nothing here unwinds.
 unsafe impl GlobalAlloc for ServerAlloc {
-    #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the static is read by value; the layout is the caller's, of a size that is not zero.
         unsafe {
@@ -91,7 +88,6 @@ unsafe impl GlobalAlloc for ServerAlloc {
         }
     }
 
-    #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as in `alloc`.
         unsafe {
@@ -106,7 +102,6 @@ unsafe impl GlobalAlloc for ServerAlloc {
         }
     }
 
-    #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         // SAFETY: the block is one of this allocator's, made with this layout, so it has a link if and only if the
         // layout is over-aligned.
@@ -119,7 +114,6 @@ unsafe impl GlobalAlloc for ServerAlloc {
         }
     }
 
-    #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         // SAFETY: as in `dealloc`; the caller warrants that `new_size` is not zero and fits the alignment. The copy
         // is of the shorter of both sizes, between two blocks that live.

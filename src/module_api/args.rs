@@ -20,7 +20,6 @@ impl<'a> Args<'a> {
     ///
     /// # Safety
     /// `argv` points to `argc` strings of the server that all live, unchanged, for `'a`.
-    #[inline]
     pub unsafe fn from_raw(argv: *mut *mut raw::RedisModuleString, argc: c_int) -> Self {
         let len = usize::try_from(argc).unwrap_or(0);
         let words = if argv.is_null() || len == 0 {
@@ -33,14 +32,12 @@ impl<'a> Args<'a> {
     }
 
     /// Reads the next argument. Returns `None` at the end.
-    #[inline]
     #[allow(clippy::should_implement_trait)] // a cursor, not an iterator
     pub fn next(&mut self) -> Option<&'a [u8]> {
         self.next_name().map(Name::bytes)
     }
 
     /// Reads the next argument as the name of a key. Returns `None` at the end.
-    #[inline]
     pub fn next_name(&mut self) -> Option<Name<'a>> {
         let word = *self.words.get(self.at)?;
         self.at += 1;
@@ -48,7 +45,6 @@ impl<'a> Args<'a> {
     }
 
     /// Returns the next argument without reading it, or `None` at the end.
-    #[inline]
     pub fn peek(&self) -> Option<&'a [u8]> {
         self.words.get(self.at).map(|word| word.bytes())
     }
@@ -78,7 +74,6 @@ impl<'a> Args<'a> {
     }
 
     /// The number of arguments that have not been read.
-    #[inline]
     pub fn remaining(&self) -> usize {
         self.words.len().saturating_sub(self.at)
     }

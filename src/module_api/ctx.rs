@@ -27,7 +27,6 @@ pub type EventCallback = unsafe extern "C" fn(*mut raw::RedisModuleCtx, raw::Red
 const TIMEOUT_MAX_MS: i64 = 1 << 43;
 
 /// Same as [`Ctx::now_ms`], for callbacks that receive no context.
-#[inline]
 pub fn now_ms() -> u64 {
     // SAFETY: takes no arguments.
     let now = unsafe { api!(RedisModule_Milliseconds)() };
@@ -44,13 +43,11 @@ impl<'a> Ctx<'a> {
     /// # Safety
     /// `ctx` is valid, [`missing_api`](super::api::missing_api) returned `None`, and the callback does
     /// not return before the end of `'a`.
-    #[inline]
     pub unsafe fn from_raw(ctx: *mut raw::RedisModuleCtx) -> Self {
         Ctx(ctx, PhantomData)
     }
 
     /// The pointer, for API calls that have no wrapper here.
-    #[inline]
     pub fn as_ptr(self) -> *mut raw::RedisModuleCtx {
         self.0
     }
@@ -64,7 +61,6 @@ impl<'a> Ctx<'a> {
 
     /// Returns whether this call only asks for the positions of the command's keys. If so, the handler must answer with
     /// [`key_at`](Self::key_at) and do nothing else.
-    #[inline]
     pub fn asks_for_keys(&self) -> bool {
         // SAFETY: the context is valid, see `from_raw`.
         unsafe { api!(RedisModule_IsKeysPositionRequest)(self.0) != 0 }
@@ -81,7 +77,6 @@ impl<'a> Ctx<'a> {
 
     /// Returns whether this call only asks for the positions of the command's channels. If so, the handler must answer
     /// with [`channel_at`](Self::channel_at) and do nothing else.
-    #[inline]
     pub fn asks_for_channels(&self) -> bool {
         // SAFETY: the context is valid, see `from_raw`.
         unsafe { api!(RedisModule_IsChannelsPositionRequest)(self.0) != 0 }
@@ -98,7 +93,6 @@ impl<'a> Ctx<'a> {
     }
 
     /// The Unix time in milliseconds, read again at each call. It can step back together with the system's clock.
-    #[inline]
     pub fn now_ms(&self) -> u64 {
         now_ms()
     }
@@ -119,21 +113,18 @@ impl<'a> Ctx<'a> {
 
     /// Returns the state of the server and of the calling client. Keep the result for the rest of the call: the server
     /// collects a dozen states for it.
-    #[inline]
     pub fn flags(&self) -> Flags {
         // SAFETY: the context is valid, see `from_raw`.
         Flags(unsafe { api!(RedisModule_GetContextFlags)(self.0) })
     }
 
     /// The database in which keys are opened.
-    #[inline]
     pub fn selected_db(&self) -> i32 {
         // SAFETY: the context is valid, see `from_raw`.
         unsafe { api!(RedisModule_GetSelectedDb)(self.0) }
     }
 
     /// Selects the database in which keys are opened. Returns `false` if there is no database with this number.
-    #[inline]
     pub fn select_db(&self, db: i32) -> bool {
         // SAFETY: the context is valid, see `from_raw`.
         is_ok(unsafe { api!(RedisModule_SelectDb)(self.0, db) })
@@ -165,7 +156,6 @@ impl Ctx<'_> {
     ///
     /// While [`avoid_replication_traffic`](Self::avoid_replication_traffic) returns `true`, this must not be called
     /// outside a client's command: the server would abort.
-    #[inline]
     pub fn replicate_effect(&self, command: &CStr, key: Name<'_>, blob: &[u8]) -> bool {
         // SAFETY: the format names a string of the server and a buffer with its length, which are what follows.
         is_ok(unsafe {
@@ -175,7 +165,6 @@ impl Ctx<'_> {
 
     /// Sends the command to the replicas and the AOF as it was received. Must not be combined with
     /// [`replicate_effect`](Self::replicate_effect) in one call.
-    #[inline]
     pub fn replicate_verbatim(&self) {
         // SAFETY: the context is valid, see `from_raw`.
         unsafe { api!(RedisModule_ReplicateVerbatim)(self.0) };
@@ -183,14 +172,12 @@ impl Ctx<'_> {
 
     /// Returns whether only a client's own command may replicate at present, because writes are paused for a failover
     /// or by `CLIENT PAUSE`.
-    #[inline]
     pub fn avoid_replication_traffic(&self) -> bool {
         // SAFETY: takes no arguments.
         unsafe { api!(RedisModule_AvoidReplicaTraffic)() != 0 }
     }
 
     /// Reports to `WATCH` and to client-side caches that the key has changed.
-    #[inline]
     pub fn signal_modified(&self, key: Name<'_>) {
         // SAFETY: the context and the name are valid.
         unsafe { api!(RedisModule_SignalModifiedKey)(self.0, key.string) };
@@ -198,7 +185,6 @@ impl Ctx<'_> {
 
     /// Makes the server retry the clients that are blocked on the key, after this command. Has no effect if the key
     /// does not exist. Costs O(n) for n blocked clients.
-    #[inline]
     pub fn signal_ready(&self, key: Name<'_>) {
         // SAFETY: the context and the name are valid.
         unsafe { api!(RedisModule_SignalKeyAsReady)(self.0, key.string) };
@@ -208,7 +194,6 @@ impl Ctx<'_> {
     ///
     /// Other modules may run inside this call: no [`OpenKey`](super::key::OpenKey) and no borrow of a global may be
     /// alive.
-    #[inline]
     pub fn notify(&self, event: &CStr, key: Name<'_>) {
         let class = raw::REDISMODULE_NOTIFY_MODULE;
         // SAFETY: the context and the name are valid, the event a C string.
@@ -279,14 +264,12 @@ impl Ctx<'_> {
     }
 
     /// The private data with which the client blocked. It is null outside the callbacks of a blocked client.
-    #[inline]
     pub fn blocked_private_data(&self) -> *mut c_void {
         // SAFETY: the context is valid, see `from_raw`.
         unsafe { api!(RedisModule_GetBlockedClientPrivateData)(self.0) }
     }
 
     /// The key that was signalled, or `None` outside `on_ready`.
-    #[inline]
     pub fn blocked_ready_key(&self) -> Option<Name<'_>> {
         // SAFETY: the context is valid, see `from_raw`.
         let string = unsafe { api!(RedisModule_GetBlockedClientReadyKey)(self.0) };
@@ -344,19 +327,16 @@ impl<'a> Name<'a> {
     ///
     /// # Safety
     /// `string` is valid and its bytes do not change for `'a`.
-    #[inline]
     pub unsafe fn from_raw(string: *mut raw::RedisModuleString) -> Self {
         Name { string, life: PhantomData }
     }
 
     /// The pointer, for API calls that have no wrapper here.
-    #[inline]
     pub fn as_ptr(self) -> *mut raw::RedisModuleString {
         self.string
     }
 
     /// The bytes of the name, without a copy.
-    #[inline]
     pub fn bytes(self) -> &'a [u8] {
         let mut len = 0;
         // SAFETY: the string is valid; the server writes its length and returns its bytes, which live as it does.
@@ -400,14 +380,12 @@ flags! {
 }
 
 /// Returns whether `status` is `REDISMODULE_OK`.
-#[inline]
 pub const fn is_ok(status: c_int) -> bool {
     status == raw::REDISMODULE_OK as c_int
 }
 
 /// Converts a delay to the server's type, in milliseconds, and reduces it to what the server can add to the time of
 /// day.
-#[inline]
 fn to_period(ms: u64) -> i64 {
     i64::try_from(ms).unwrap_or(TIMEOUT_MAX_MS).min(TIMEOUT_MAX_MS)
 }

@@ -16,7 +16,6 @@ use super::log::{log, Level};
 ///
 /// `what` names the entry point for an operator, such as `"DQ.PUSH"` or `"the timer"`. State that `f` was changing
 /// remains as it was at the panic, so the fallback must not depend on it. Costs nothing if there is no panic.
-#[inline]
 pub fn guard<R>(what: &str, fallback: R, f: impl FnOnce() -> R) -> R {
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(answer) => answer,
@@ -59,7 +58,6 @@ fn report(info: &PanicHookInfo<'_>) {
 
 /// Panics if the environment asks for a panic at this place, as in `DQ_PLANTED_PANIC=timer`. The tests use it to prove
 /// that a panic is contained and reported. It compiles to nothing in a release build.
-#[inline]
 pub fn plant(place: &str) {
     #[cfg(debug_assertions)]
     {

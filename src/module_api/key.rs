@@ -58,7 +58,6 @@ impl<T> TypeHandle<T> {
     /// # Safety
     /// `id` was returned by `RedisModule_CreateDataType`, or it is null; if it is null, no key holds a `T` and none can
     /// be created. All values of that data type were made by `Box::<T>::into_raw`.
-    #[inline]
     pub const unsafe fn new(id: *mut raw::RedisModuleType) -> Self {
         TypeHandle { id, values: PhantomData }
     }
@@ -126,19 +125,16 @@ pub struct OpenKey<'a, T: Value> {
 
 impl<'a, T: Value> OpenKey<'a, T> {
     /// Opens the key for reading. A key that has expired is reported as missing.
-    #[inline]
     pub fn open_read(ctx: Ctx, name: Name<'a>, of: TypeHandle<T>, touch: Touch) -> Self {
         Self::open(ctx, name, of, raw::REDISMODULE_READ as c_int | touch.bits())
     }
 
     /// Opens the key for writing. On a master this deletes a key that has expired.
-    #[inline]
     pub fn open_write(ctx: Ctx, name: Name<'a>, of: TypeHandle<T>) -> Self {
         Self::open(ctx, name, of, (raw::REDISMODULE_READ | raw::REDISMODULE_WRITE) as c_int)
     }
 
     /// Opens the key for writing without counting as an access, for changes that are made by time and not by a client.
-    #[inline]
     pub fn open_write_untouched(ctx: Ctx, name: Name<'a>, of: TypeHandle<T>) -> Self {
         let mode = (raw::REDISMODULE_READ | raw::REDISMODULE_WRITE) as c_int;
         Self::open(ctx, name, of, mode | Touch::No.bits())
@@ -191,7 +187,6 @@ impl<'a, T: Value> OpenKey<'a, T> {
     }
 
     /// Returns the current content of the key.
-    #[inline]
     pub fn content(&mut self) -> Content<'_, T> {
         match self.found {
             Found::Missing => Content::Missing,
@@ -233,7 +228,6 @@ impl<'a, T: Value> OpenKey<'a, T> {
 }
 
 impl<T: Value> Drop for OpenKey<'_, T> {
-    #[inline]
     fn drop(&mut self) {
         if let (Found::Value(value), Some(opened)) = (&self.found, &self.opened) {
             VALUE_OPEN.store(false, Ordering::Relaxed);

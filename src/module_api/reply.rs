@@ -12,28 +12,24 @@ use super::log::{Charset, Line};
 
 impl Ctx<'_> {
     /// Replies with an integer.
-    #[inline]
     pub fn integer(&self, value: i64) {
         // SAFETY: the context is valid, see `Ctx::from_raw`.
         unsafe { api!(RedisModule_ReplyWithLongLong)(self.as_ptr(), value) };
     }
 
     /// Replies with a bulk string of any bytes.
-    #[inline]
     pub fn bulk(&self, bytes: &[u8]) {
         // SAFETY: the context is valid; the server copies `len` bytes from a valid slice.
         unsafe { api!(RedisModule_ReplyWithStringBuffer)(self.as_ptr(), bytes.as_ptr().cast(), bytes.len()) };
     }
 
     /// Replies with a simple string: a constant text without CR and LF.
-    #[inline]
     pub fn simple(&self, text: &'static CStr) {
         // SAFETY: the context is valid, the text a C string.
         unsafe { api!(RedisModule_ReplyWithSimpleString)(self.as_ptr(), text.as_ptr()) };
     }
 
     /// Replies with `OK`.
-    #[inline]
     pub fn ok(&self) {
         self.simple(c"OK");
     }
@@ -49,21 +45,18 @@ impl Ctx<'_> {
     }
 
     /// Replies with null in place of a value: `$-1` in RESP2, `_` in RESP3.
-    #[inline]
     pub fn null(&self) {
         // SAFETY: the context is valid, see `Ctx::from_raw`.
         unsafe { api!(RedisModule_ReplyWithNull)(self.as_ptr()) };
     }
 
     /// Replies with null in place of an array: `*-1` in RESP2, `_` in RESP3.
-    #[inline]
     pub fn null_array(&self) {
         // SAFETY: the context is valid, see `Ctx::from_raw`.
         unsafe { api!(RedisModule_ReplyWithNullArray)(self.as_ptr()) };
     }
 
     /// Starts an array. The `len` elements must follow.
-    #[inline]
     pub fn array(&self, len: usize) {
         // SAFETY: the context is valid, see `Ctx::from_raw`.
         unsafe { api!(RedisModule_ReplyWithArray)(self.as_ptr(), to_long(len)) };
@@ -71,7 +64,6 @@ impl Ctx<'_> {
 
     /// Starts a map. The `len` pairs must follow as key, value, key, value, … In RESP2 it is a flat array of `2 * len`
     /// elements.
-    #[inline]
     pub fn map(&self, len: usize) {
         // SAFETY: the context is valid, see `Ctx::from_raw`.
         unsafe { api!(RedisModule_ReplyWithMap)(self.as_ptr(), to_long(len)) };
@@ -79,7 +71,6 @@ impl Ctx<'_> {
 }
 
 /// Converts a length to the server's type. No reply is longer than `c_long::MAX`.
-#[inline]
 fn to_long(len: usize) -> c_long {
     c_long::try_from(len).unwrap_or(c_long::MAX)
 }

@@ -54,7 +54,6 @@ pub struct Armed {
 struct Place(u32);
 
 impl Place {
-    #[inline]
     fn of(db: i32, key: &[u8]) -> Place {
         let mut hasher = FxHasher::default();
         hasher.write_i32(db);
@@ -68,7 +67,6 @@ impl Armed {
         (self.at, self.number)
     }
 
-    #[inline]
     fn ledger(&self) -> &'static Ledger {
         #[cfg(test)]
         return self.ledger;
@@ -78,7 +76,6 @@ impl Armed {
 
     /// Returns whether the hint certainly exists, refers to the queue at `key` and is not later than `at`. For most
     /// commands this is the only check. O(1).
-    #[inline]
     pub fn suffices(&self, at: UnixMs, db: i32, key: &[u8]) -> bool {
         self.at <= at && self.at.as_ms() > self.ledger().taken.load(Relaxed) && self.place == Place::of(db, key)
     }

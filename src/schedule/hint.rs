@@ -44,7 +44,6 @@ pub(super) struct PackedId {
 const _: () = assert!(size_of::<PackedId>() == 12);
 
 impl From<HintId> for PackedId {
-    #[inline]
     fn from((at, number): HintId) -> PackedId {
         PackedId { upper: (at.as_ms() >> 32) as u32, lower: at.as_ms() as u32, number }
     }
@@ -52,7 +51,6 @@ impl From<HintId> for PackedId {
 
 impl PackedId {
     /// The time of the hint.
-    #[inline]
     pub fn at(self) -> UnixMs {
         UnixMs::new(u64::from(self.upper) << 32 | u64::from(self.lower))
     }

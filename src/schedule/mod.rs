@@ -150,7 +150,6 @@ thread_local! {
 }
 
 /// Runs `step` on the schedule. Returns `None`, and does nothing, if the schedule is in use; that would be a bug.
-#[inline]
 pub fn with_schedule<R>(step: impl FnOnce(&mut Schedule) -> R) -> Option<R> {
     SCHEDULE.with(|schedule| match schedule.try_borrow_mut() {
         Ok(mut schedule) => Some(step(&mut schedule)),

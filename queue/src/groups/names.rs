@@ -188,13 +188,11 @@ impl GroupNames {
     }
 
     /// The last turn of a group, or of the messages without one.
-    #[inline]
     pub fn turn(&self, id: Option<GroupId>) -> u64 {
         id.map_or(self.ungrouped, |id| self.entries.get(id.0).map_or(0, |entry| entry.turn))
     }
 
     /// When a group, or the messages without one, gets its turn, given the due time of its first message.
-    #[inline]
     pub fn place(&self, id: Option<GroupId>, due: UnixMs) -> u64 {
         let claim = if self.claims.is_empty() { None } else { self.claims.get(&id) };
         let since = claim.filter(|claim| due <= claim.until).map_or(due, |claim| due.min(claim.since));

@@ -30,14 +30,12 @@ impl<T: Default> Slab<T> {
     }
 
     /// The entry with a number; `None` if its part has no memory. A vacant entry has its default value.
-    #[inline]
     pub fn get(&self, number: u32) -> Option<&T> {
         let number = number as usize;
         self.parts.get(number / PART)?.entries.get(number % PART)
     }
 
     /// [`Slab::get`], to change it.
-    #[inline]
     pub fn get_mut(&mut self, number: u32) -> Option<&mut T> {
         let number = number as usize;
         self.parts.get_mut(number / PART)?.entries.get_mut(number % PART)

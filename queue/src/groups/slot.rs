@@ -47,7 +47,6 @@ impl Head {
 
 impl Slot {
     /// How many messages occupy the group.
-    #[inline]
     pub fn occupied(&self) -> usize {
         self.retries.len() + self.leased.len() + self.taken as usize
     }
@@ -68,7 +67,6 @@ impl Slot {
     }
 
     /// The first open message.
-    #[inline]
     pub fn first_open(&self) -> Option<Key> {
         match (self.admitted.first(), self.retries.first()) {
             (Some(admitted), Some(retry)) => Some(admitted.min(retry)),

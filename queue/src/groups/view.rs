@@ -81,13 +81,11 @@ impl GroupView {
     }
 
     /// Moves the boundary of what counts as ready to `now`. Returns how many messages became ready. O(log n).
-    #[inline]
     pub fn advance(&mut self, now: UnixMs) -> usize {
         self.heads.advance(now) + self.behind.advance(now) + self.blocked.advance(now)
     }
 
     /// The number of messages that a pop of any number would deliver, as of the last advance.
-    #[inline]
     pub fn open(&self) -> usize {
         self.heads.ready() + self.behind.ready()
     }
@@ -317,7 +315,6 @@ impl GroupView {
 impl GroupView {
     /// The head that is delivered first of those that are due by `now`: its priority, its turn if groups take turns and
     /// its due time otherwise, and its sequence. O(priorities in use).
-    #[inline]
     pub fn first(&self, now: UnixMs) -> Option<(i8, u64, Sequence)> {
         let first_due = || self.heads.first_due(now);
         if !self.by_turn {

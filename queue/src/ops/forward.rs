@@ -46,7 +46,6 @@ pub enum Health {
 
 impl Queue {
     /// Where the queue forwards its messages; `None` if they wait for a pop.
-    #[inline]
     pub fn forward(&self) -> Option<&Forward> {
         self.optional.forwarding.as_ref().map(|forwarding| &forwarding.to)
     }
@@ -79,7 +78,6 @@ impl Queue {
     /// attempt, by the clock of the server, if the last one failed. `None` if there are none, or if none may be
     /// delivered before a command or time allows it; the latter is part of [`Queue::next_wake`]. O(1), and
     /// O(priorities in use) for a queue that forwards.
-    #[inline]
     pub fn next_forward(&self) -> Option<UnixMs> {
         let forwarding = self.optional.forwarding.as_ref()?;
         let at = self.view.at();

@@ -18,7 +18,6 @@ pub type GroupPage<'a> = (Vec<Group<'a>>, Option<u64>);
 /// Turns and limits.
 impl Queue {
     /// Records that a group, or the messages without one, had its turn in the deliveries of one effect. O(log n).
-    #[inline]
     pub(crate) fn give_turn(&mut self, group: Option<GroupId>, turn: Option<u64>) {
         let Some(turn) = turn else { return };
         self.messages.set_turn(group, turn);
@@ -29,7 +28,6 @@ impl Queue {
 
     /// Notes that a message is taken away without having been delivered. If it was due, its group has had work since
     /// then, and keeps its turn if its next message is due too. O(log n).
-    #[inline]
     pub(crate) fn claim_turn(&mut self, at: At, record: &Record, now: UnixMs) {
         if self.messages.has_groups() && record.state_at(now) == State::Ready {
             self.messages.claim_turn(self.messages.group(at), record.due, now);

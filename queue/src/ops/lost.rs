@@ -57,13 +57,11 @@ const PURGED_MAX: usize = 1_000;
 
 impl Queue {
     /// The deliveries that consumers have lost by operations since the last call.
-    #[inline]
     pub fn take_lost(&mut self) -> Losses {
         self.optional.take(|parts| &mut parts.lost)
     }
 
     /// Takes note that a message is taken from its consumer if it is in flight. It must not have been changed yet.
-    #[inline]
     pub(crate) fn note_lost(&mut self, at: At, record: &Record, how: Loss, now: UnixMs) {
         if record.state_at(now) == State::InFlight {
             self.add_lost(at, record, how);

@@ -123,7 +123,6 @@ impl Queue {
 
     /// How many messages `pop` would deliver of those that the view, which must be at `now`, has as ready.
     /// At most `expired_max` messages whose TTL has ended are passed over.
-    #[inline]
     fn available(&mut self, now: UnixMs, pop: &Pop, expired_max: usize) -> usize {
         let room = self.gate.room(&self.settings, self.view.inflight(), pop.lease, now);
         // The view is at `now`, so the messages that it counts as open are those that are due and do not wait for their
@@ -180,7 +179,6 @@ impl Queue {
     }
 
     /// Whether no message is due that a pop could deliver, as of the last advance. O(1).
-    #[inline]
     pub fn has_nothing_open(&self) -> bool {
         self.view.open() == 0
     }
@@ -271,7 +269,6 @@ impl Queue {
     }
 
     /// Counts deliveries that began at `now`.
-    #[inline]
     pub(crate) fn count_begun(&mut self, count: usize, now: UnixMs) {
         self.tally.delivered += count as u64;
         self.gate.record(&self.settings, now, count);
@@ -305,14 +302,12 @@ struct Round {
 impl Round {
     /// Begins a pop of `count` messages. It gives a turn if the queue already has groups, which is also the condition
     /// where its effect is applied.
-    #[inline]
     fn begin(queue: &mut Queue, now: UnixMs, count: usize) -> Round {
         let turn = if count > 0 { queue.messages.begin_turn(now) } else { None };
         Round { turn, served: Vec::new() }
     }
 
     /// Moves a group that is served to the end of the round.
-    #[inline]
     fn serve(&mut self, queue: &mut Queue, group: Option<GroupId>) {
         if let Some(turn) = self.turn {
             self.served.push(group);
@@ -321,7 +316,6 @@ impl Round {
     }
 
     /// Completes the pop: all groups that it served have the turn of the effect.
-    #[inline]
     fn end(self, queue: &mut Queue) {
         for group in &self.served {
             queue.give_turn(*group, self.turn);

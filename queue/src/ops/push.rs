@@ -335,7 +335,6 @@ impl Queue {
     }
 
     /// Returns how many messages the queue holds if `added` more would exceed `MAXLEN`, and `None` if they fit.
-    #[inline]
     pub(crate) fn full(&mut self, now: UnixMs, added: u64) -> Option<u64> {
         let most = self.settings.maxlen;
         if most == 0 || added == 0 {

@@ -189,7 +189,6 @@ impl Store {
     }
 
     /// The names of consumers; `None` if no delivery bears one.
-    #[inline]
     pub fn consumers(&self) -> Option<&Consumers> {
         self.attachments.as_ref()?.consumers.as_deref()
     }
@@ -228,7 +227,6 @@ impl Store {
     }
 
     /// Removes the message in flight whose successor is at `at`, if there is one.
-    #[inline]
     pub(super) fn drop_leaving(&mut self, at: At) {
         if self.attachments.is_some() {
             self.take_leaving(at);
@@ -261,7 +259,6 @@ impl Store {
     }
 
     /// Whether any message has a retention of its own.
-    #[inline]
     pub fn has_retain(&self) -> bool {
         self.attachments.as_ref().is_some_and(|attachments| !attachments.retains.is_empty())
     }

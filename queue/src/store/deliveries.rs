@@ -39,7 +39,6 @@ const NARROW: usize = 8 + 6 + 4;
 /// The bytes of a delivery with the number of its consumer, plus one, behind it. Zero stands for none.
 const WIDE: usize = NARROW + 4;
 
-#[inline]
 fn packed(Delivery { receipt, moment, attempts }: Delivery) -> Packed {
     let mut packed = [0; NARROW];
     let (head, tail) = packed.split_at_mut(8);
@@ -51,7 +50,6 @@ fn packed(Delivery { receipt, moment, attempts }: Delivery) -> Packed {
     packed
 }
 
-#[inline]
 fn unpacked([a, b, c, d, e, f, g, h, i, j, k, l, m, n, attempts @ ..]: Packed) -> Delivery {
     Delivery {
         receipt: u64::from_le_bytes([a, b, c, d, e, f, g, h]),
@@ -84,13 +82,11 @@ impl Default for List {
 }
 
 impl List {
-    #[inline]
     fn width(&self) -> usize {
         self.width.into()
     }
 
     /// The number of places.
-    #[inline]
     fn len(&self) -> usize {
         // Two constants, since a division by a variable takes longer.
         if self.width() == NARROW {
@@ -100,24 +96,20 @@ impl List {
         }
     }
 
-    #[inline]
     fn is_full(&self) -> bool {
         self.bytes.len() + self.width() > self.bytes.capacity()
     }
 
     /// The bytes from a place on.
-    #[inline]
     fn bytes_at(&self, place: DeliveryPlace) -> Option<&[u8]> {
         self.bytes.get((usize::from(place.get()) - 1) * self.width()..)
     }
 
-    #[inline]
     fn bytes_at_mut(&mut self, place: DeliveryPlace) -> Option<&mut [u8]> {
         let start = (usize::from(place.get()) - 1) * self.width();
         self.bytes.get_mut(start..)
     }
 
-    #[inline]
     fn get(&self, place: DeliveryPlace) -> Option<Packed> {
         self.bytes_at(place)?.first_chunk().copied()
     }
@@ -164,7 +156,6 @@ impl Deliveries {
     }
 
     /// Adds the delivery at a place of another list, and returns its place here.
-    #[inline]
     pub fn add_from(&mut self, other: &Deliveries, place: DeliveryPlace) -> Option<DeliveryPlace> {
         let list = other.0.as_ref()?;
         let added = self.add_packed(list.get(place)?)?;
@@ -174,7 +165,6 @@ impl Deliveries {
         Some(added)
     }
 
-    #[inline]
     fn add_packed(&mut self, packed: Packed) -> Option<DeliveryPlace> {
         let list = &mut **self.0.get_or_insert_default();
         if list.is_full() {
@@ -218,7 +208,6 @@ impl Deliveries {
     }
 
     /// Records that a place has become a gap.
-    #[inline]
     pub fn vacate(&mut self) {
         self.0.as_mut().into_iter().for_each(|list| list.used -= 1);
     }

@@ -34,7 +34,6 @@ pub(super) struct SegmentList {
 
 impl Directory {
     /// The number of segments.
-    #[inline]
     pub fn len(&self) -> usize {
         match self {
             Directory::Empty => 0,
@@ -66,7 +65,6 @@ impl Directory {
     }
 
     /// The last segment.
-    #[inline]
     pub fn last_mut(&mut self) -> Option<&mut Segment> {
         match self {
             Directory::Empty => None,
@@ -134,7 +132,6 @@ impl Directory {
     }
 
     /// The segment to which `sequence` belongs, with the bounds of the sequences that it can hold.
-    #[inline]
     pub fn search(&self, sequence: Sequence) -> Option<(usize, u64, u64)> {
         match self {
             Directory::Empty => None,

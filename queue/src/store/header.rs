@@ -40,13 +40,11 @@ pub(super) const LOW_MASK: u64 = (1 << LOW_BITS) - 1;
 pub(super) struct Era(u16);
 
 impl Era {
-    #[inline]
     pub fn of(sequence: Sequence) -> Era {
         Era((sequence.0 >> LOW_BITS) as u16)
     }
 
     /// The sequence of a message whose header is `header`.
-    #[inline]
     pub fn sequence(self, header: &Header) -> Sequence {
         Sequence(u64::from(self.0) << LOW_BITS | header.low())
     }
@@ -94,30 +92,25 @@ impl Header {
     }
 
     /// The lower bits of the sequence, by which the headers of a segment are ordered.
-    #[inline]
     pub fn low(&self) -> u64 {
         let [a, b, c, d, e, f] = self.low;
         u64::from_le_bytes([a, b, c, d, e, f, 0, 0])
     }
 
-    #[inline]
     fn word(&self) -> u64 {
         u64::from_le_bytes(self.word)
     }
 
-    #[inline]
     fn set_word(&mut self, word: u64) {
         self.word = word.to_le_bytes();
     }
 
     /// Whether any of the flags is set.
-    #[inline]
     pub fn has(&self, flags: u64) -> bool {
         self.word() & flags != 0
     }
 
     /// Sets or clears flags.
-    #[inline]
     pub fn set(&mut self, flags: u64, to: bool) {
         self.set_word(if to { self.word() | flags } else { self.word() & !flags });
     }
@@ -128,12 +121,10 @@ impl Header {
     }
 
     /// The place of its last delivery.
-    #[inline]
     pub fn delivery(&self) -> Option<DeliveryPlace> {
         DeliveryPlace::new(self.place & PLACE_MASK)
     }
 
-    #[inline]
     pub fn set_delivery(&mut self, place: Option<DeliveryPlace>) {
         self.place = self.place & !PLACE_MASK | place.map_or(0, DeliveryPlace::get);
     }
@@ -151,7 +142,6 @@ impl Header {
         self.set(PLACEMENT_MASK, false);
     }
 
-    #[inline]
     pub fn is_present(&self) -> bool {
         self.has(PLACEMENT_MASK)
     }
@@ -190,7 +180,6 @@ impl Header {
     }
 
     /// Whether the bytes in the segment are nothing but the payload, or a part of a message that has no payload there.
-    #[inline]
     pub(super) fn is_plain(&self) -> bool {
         !self.has(NAMED | RETRIES | LEASE | TTL) && self.place & (GROUPED | HEADED) == 0
     }

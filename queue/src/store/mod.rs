@@ -52,17 +52,14 @@ pub(super) struct At {
 
 impl At {
     /// The place at an index of a segment. A queue has far fewer segments than 32 bits can count.
-    #[inline]
     fn new(segment: usize, index: usize) -> At {
         At { segment: segment as u32, index: index as u32 }
     }
 
-    #[inline]
     fn segment(self) -> usize {
         self.segment as usize
     }
 
-    #[inline]
     fn index(self) -> usize {
         self.index as usize
     }
@@ -131,7 +128,6 @@ impl Store {
 
     /// The place of the message with `sequence`; `None` if it is not here. O(log n), and O(1) for the one after the
     /// last one found.
-    #[inline]
     pub fn find(&mut self, sequence: Sequence) -> Option<At> {
         let next = At { index: self.hint.index + 1, ..self.hint };
         let at = match self.segments.get(next.segment()) {
@@ -229,7 +225,6 @@ impl Store {
     }
 
     /// The group of the message at a place.
-    #[inline]
     pub fn group(&self, at: At) -> Option<GroupId> {
         self.segments[at.segment()].group(at.index())
     }
@@ -304,7 +299,6 @@ impl Store {
     }
 
     /// Whether the message was marked as given back.
-    #[inline]
     pub fn was_given_back(&self, at: At) -> bool {
         self.header(at).phase() == PhaseTag::GivenBack
     }

@@ -87,7 +87,6 @@ impl CommonRetries {
         CommonRetries(i16::try_from(record.retries.count()).unwrap_or(0))
     }
 
-    #[inline]
     fn get(self) -> Retries {
         Retries::new(self.0.into()).unwrap_or(Retries::UNLIMITED)
     }
@@ -239,19 +238,16 @@ impl Segment {
     }
 
     /// The lower bits of a sequence as a header of this segment has them; `None` if this segment cannot have it.
-    #[inline]
     fn low_of(&self, sequence: Sequence) -> Option<u64> {
         (Era::of(sequence) == self.era).then_some(sequence.0 & LOW_MASK)
     }
 
     /// The sequence of the message at `index`.
-    #[inline]
     pub fn sequence(&self, index: usize) -> Sequence {
         self.era.sequence(&self.headers[index])
     }
 
     /// Whether the message at `index` is still here and has this sequence.
-    #[inline]
     pub fn holds(&self, index: usize, sequence: Sequence) -> bool {
         let is_it = |header: &Header| header.is_present() && self.era.sequence(header) == sequence;
         self.headers.get(index).is_some_and(is_it)
@@ -306,7 +302,6 @@ impl Segment {
     }
 
     /// The group of a message.
-    #[inline]
     pub fn group(&self, index: usize) -> Option<GroupId> {
         let header = self.headers.get(index).filter(|header| header.is_grouped())?;
         let (_, rest) = self.behind_name(index);
@@ -315,7 +310,6 @@ impl Segment {
     }
 
     /// The length of a payload that is stored in the segment.
-    #[inline]
     pub fn inline_len(&self, index: usize) -> usize {
         let header = &self.headers[index];
         match header.is_plain() {
@@ -446,7 +440,6 @@ impl Segment {
 }
 
 /// The headers and the payload in bytes that are stored for the message with this header.
-#[inline]
 pub(super) fn split<'a>(header: &Header, stored: &'a [u8]) -> (Option<Headers<'a>>, &'a [u8]) {
     match header.is_headed() {
         true => Headers::split(stored),
@@ -456,7 +449,6 @@ pub(super) fn split<'a>(header: &Header, stored: &'a [u8]) -> (Option<Headers<'a
 
 /// Guesses the index of a message among `room` + 1 headers, given that its sequence is `ahead` above that of the first
 /// one and `behind` below that of the last one.
-#[inline]
 fn guess(room: usize, ahead: u64, behind: u64) -> usize {
     if ahead <= room as u64 {
         ahead as usize

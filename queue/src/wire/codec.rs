@@ -58,12 +58,10 @@ impl<'b> Writer<'b> {
         self.buffer.extend_from_slice(bytes);
     }
 
-    #[inline]
     pub fn put<T: Encode + ?Sized>(&mut self, value: &T) -> Result<(), Refused> {
         value.encode(self)
     }
 
-    #[inline]
     fn number<T: Serialize>(&mut self, number: &T) -> Result<(), Refused> {
         rmp_serde::encode::write(self.buffer, number).map_err(|_| Refused::Impossible)
     }
@@ -93,7 +91,6 @@ impl<'b> Writer<'b> {
     }
 
     /// Begins a record; [`RecordWriter::end`] must be called.
-    #[inline]
     pub fn record(&mut self) -> RecordWriter<'_, 'b> {
         let start = self.buffer.len();
         self.buffer.push(SHORT_ARRAY);
@@ -113,7 +110,6 @@ pub(super) struct RecordWriter<'w, 'b> {
 
 impl RecordWriter<'_, '_> {
     /// Writes the next field.
-    #[inline]
     pub fn put<T: Encode + Default + PartialEq>(&mut self, field: &T) -> Result<(), Refused> {
         let used = self.used;
         self.require(field)?;
@@ -132,7 +128,6 @@ impl RecordWriter<'_, '_> {
     }
 
     /// Writes the next field, which every record has.
-    #[inline]
     pub fn require<T: Encode>(&mut self, field: &T) -> Result<(), Refused> {
         self.to.put(field)?;
         self.fields += 1;
@@ -141,7 +136,6 @@ impl RecordWriter<'_, '_> {
     }
 
     /// Leaves out the trailing defaults, and writes how many fields remain.
-    #[inline]
     pub fn end(self) -> Result<(), Refused> {
         let (fields, end) = self.used;
         let buffer = &mut *self.to.buffer;
@@ -172,12 +166,10 @@ impl<'a> Reader<'a> {
         Reader { rest, now }
     }
 
-    #[inline]
     pub fn get<T: Decode<'a>>(&mut self) -> Result<T, Refused> {
         T::decode(self)
     }
 
-    #[inline]
     fn number<T: DeserializeOwned>(&mut self) -> Result<T, Refused> {
         rmp_serde::from_read(&mut self.rest).map_err(|_| Refused::Malformed)
     }
@@ -200,7 +192,6 @@ impl<'a> Reader<'a> {
     }
 
     /// Whether the next value is an array of few values.
-    #[inline]
     pub fn begins_array(&self) -> bool {
         self.rest.first().is_some_and(|byte| byte & !(SHORT as u8) == SHORT_ARRAY)
     }
@@ -218,7 +209,6 @@ impl<'a> Reader<'a> {
     }
 
     /// Begins a record; [`RecordReader::end`] must be called.
-    #[inline]
     pub fn record(&mut self) -> Result<RecordReader<'_, 'a>, Refused> {
         let left = self.array()?;
         Ok(RecordReader { from: self, left })
@@ -238,7 +228,6 @@ pub(super) struct RecordReader<'r, 'a> {
 
 impl<'a> RecordReader<'_, 'a> {
     /// Reads the next field, or returns its default if it was left out.
-    #[inline]
     pub fn get<T: Decode<'a> + Default>(&mut self) -> Result<T, Refused> {
         if self.left == 0 {
             return Ok(T::default());
@@ -247,14 +236,12 @@ impl<'a> RecordReader<'_, 'a> {
     }
 
     /// Reads the next field, which every record has.
-    #[inline]
     pub fn required<T: Decode<'a>>(&mut self) -> Result<T, Refused> {
         self.left = self.left.checked_sub(1).ok_or(Refused::Malformed)?;
         self.from.get()
     }
 
     /// Returns an error if fields are left over.
-    #[inline]
     pub fn end(self) -> Result<(), Refused> {
         if self.left == 0 {
             Ok(())

@@ -93,7 +93,6 @@ struct Content<'a> {
 }
 
 impl Encode for Content<'_> {
-    #[inline]
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
         if let Some(headers) = &self.headers {
             to.array(2)?;
@@ -104,7 +103,6 @@ impl Encode for Content<'_> {
 }
 
 impl<'a> Decode<'a> for Content<'a> {
-    #[inline]
     fn decode(from: &mut Reader<'a>) -> Result<Self, Refused> {
         let headers = match from.begins_array() {
             true if from.array()? == 2 => Some(from.get()?),

@@ -15,37 +15,31 @@ use crate::time::{DurationMs, UnixMs};
 const COUNT_BITS: u32 = 20;
 
 /// The distance from `base` to `number`.
-#[inline]
 pub(super) fn distance(number: u64, base: u64) -> i64 {
     number.wrapping_sub(base) as i64
 }
 
 /// The number at this distance from `base`.
-#[inline]
 pub(super) fn at_distance(distance: i64, base: u64) -> u64 {
     base.wrapping_add(distance as u64)
 }
 
 /// The smallest sequence or receipt of an instant.
-#[inline]
 pub(super) fn ticks(instant: UnixMs) -> u64 {
     instant.as_ms() << COUNT_BITS
 }
 
 /// The instant of a sequence or a receipt.
-#[inline]
 pub(super) fn instant_of(ticks: u64) -> UnixMs {
     UnixMs::new(ticks >> COUNT_BITS)
 }
 
 /// The distance from `base` to `time`, in milliseconds.
-#[inline]
 pub(super) fn time_distance(time: UnixMs, base: UnixMs) -> i64 {
     distance(time.as_ms(), base.as_ms())
 }
 
 /// The time at this distance from `base`, if there is such a time.
-#[inline]
 pub(super) fn time_at(distance: i64, base: UnixMs) -> Result<UnixMs, Refused> {
     UnixMs::checked(at_distance(distance, base.as_ms())).ok_or(Refused::Malformed)
 }

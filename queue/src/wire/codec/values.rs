@@ -6,14 +6,12 @@ use super::{Decode, Encode, Reader, Writer, NIL};
 macro_rules! numbers {
     ($($type:ty),*) => {$(
         impl Encode for $type {
-            #[inline]
             fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
                 to.number(self)
             }
         }
 
         impl Decode<'_> for $type {
-            #[inline]
             fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
                 from.number()
             }
@@ -43,7 +41,6 @@ impl<const N: usize> Decode<'_> for [i64; N] {
 }
 
 impl Encode for [u8] {
-    #[inline]
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
         rmp::encode::write_bin(to.buffer, self).map_err(|_| Refused::Impossible)
     }
@@ -56,7 +53,6 @@ impl Encode for str {
 }
 
 impl<T: Encode + ?Sized> Encode for &T {
-    #[inline]
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
         to.put(*self)
     }
@@ -69,7 +65,6 @@ impl<T: Encode + ?Sized> Encode for Box<T> {
 }
 
 impl<'a> Decode<'a> for &'a [u8] {
-    #[inline]
     fn decode(from: &mut Reader<'a>) -> Result<Self, Refused> {
         let length = rmp::decode::read_bin_len(&mut from.rest).map_err(|_| Refused::Malformed)?;
         from.raw(length)
@@ -96,7 +91,6 @@ impl Decode<'_> for Box<str> {
 }
 
 impl<T: Encode> Encode for Option<T> {
-    #[inline]
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
         match self {
             Some(value) => to.put(value),
@@ -109,7 +103,6 @@ impl<T: Encode> Encode for Option<T> {
 }
 
 impl<'a, T: Decode<'a>> Decode<'a> for Option<T> {
-    #[inline]
     fn decode(from: &mut Reader<'a>) -> Result<Self, Refused> {
         match from.rest.split_first() {
             Some((&NIL, rest)) => {
