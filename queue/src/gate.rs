@@ -64,39 +64,39 @@ pub enum Lease {
 /// The state that, besides the settings and the running leases, decides how many messages may be delivered.
 /// The gate of most queues is open, and takes one word.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Gate(Option<Box<Bars>>);
+pub(super) struct Gate(Option<Box<GateState>>);
 
 /// What may hold deliveries back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Bars {
+struct GateState {
     /// The pause that was last set; it may have ended.
     pause: Pause,
     /// The recent deliveries, if there is a rate limit and there were any.
     log: Option<RateLog>,
 }
 
-impl From<Bars> for Gate {
-    fn from(bars: Bars) -> Gate {
-        Gate((bars != Bars::default()).then(|| Box::new(bars)))
+impl From<GateState> for Gate {
+    fn from(state: GateState) -> Gate {
+        Gate((state != GateState::default()).then(|| Box::new(state)))
     }
 }
 
 impl Gate {
     /// The gate of a queue that was saved with this pause and these recent deliveries.
     pub fn new(pause: Pause, log: RateLog) -> Gate {
-        Gate::from(Bars { pause, log: (!log.is_empty()).then_some(log) })
+        Gate::from(GateState { pause, log: (!log.is_empty()).then_some(log) })
     }
 
     /// The pause that was last set, whether or not it has ended.
     #[inline]
     pub fn pause(&self) -> Pause {
-        self.0.as_ref().map_or(Pause::Off, |bars| bars.pause)
+        self.0.as_ref().map_or(Pause::Off, |state| state.pause)
     }
 
     /// Sets the pause.
     pub fn set_pause(&mut self, pause: Pause) {
-        let log = self.0.take().and_then(|bars| bars.log);
-        *self = Gate::from(Bars { pause, log });
+        let log = self.0.take().and_then(|state| state.log);
+        *self = Gate::from(GateState { pause, log });
     }
 
     /// The recent deliveries that the rate limit counts.
@@ -149,7 +149,7 @@ impl Gate {
     /// Applies new settings: without a rate limit, the recent deliveries are dropped.
     pub fn alter(&mut self, settings: &Settings) {
         if settings.rate.is_off() {
-            *self = Gate::from(Bars { pause: self.pause(), log: None });
+            *self = Gate::from(GateState { pause: self.pause(), log: None });
         }
     }
 
@@ -166,7 +166,7 @@ impl Gate {
 
     /// Makes deliveries that are later than `now` count as if they had begun at `now`.
     pub fn pull_back_to(&mut self, now: UnixMs) {
-        if let Some(log) = self.0.as_mut().and_then(|bars| bars.log.as_mut()) {
+        if let Some(log) = self.0.as_mut().and_then(|state| state.log.as_mut()) {
             log.pull_back_to(now);
         }
     }
@@ -183,7 +183,7 @@ impl Gate {
 
     /// The number of bytes on the heap.
     pub fn heap_bytes(&self) -> usize {
-        self.0.as_ref().map_or(0, |bars| size_of::<Bars>() + bars.log.as_ref().map_or(0, RateLog::heap_bytes))
+        self.0.as_ref().map_or(0, |state| size_of::<GateState>() + state.log.as_ref().map_or(0, RateLog::heap_bytes))
     }
 }
 

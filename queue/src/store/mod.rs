@@ -31,7 +31,7 @@ use attachments::Attachments;
 use deliveries::Delivery;
 use directory::Directory;
 use header::{Header, PhaseTag};
-use segment::{split, Parts, Segment};
+use segment::{split, NewEntry, Segment};
 use std::collections::{BTreeMap, VecDeque};
 use std::mem::size_of;
 
@@ -99,8 +99,8 @@ impl Store {
         } else {
             Some(bytes.payload)
         };
-        let parts = Parts { name: bytes.name, group, headers: bytes.headers, inline };
-        if !self.segments.last_mut().is_some_and(|last| last.has_room(record, &parts)) {
+        let entry = NewEntry { name: bytes.name, group, headers: bytes.headers, inline };
+        if !self.segments.last_mut().is_some_and(|last| last.has_room(record, &entry)) {
             let fresh = match self.segments.last_mut() {
                 Some(last) => {
                     last.seal();
@@ -111,7 +111,7 @@ impl Store {
             self.segments.push(record.sequence, fresh);
         }
         if let Some(last) = self.segments.last_mut() {
-            last.append(record, &parts, delivery_of(record));
+            last.append(record, &entry, delivery_of(record));
             if let Some(errors) = bytes.errors {
                 self.attachments.get_or_insert_default().errors.insert(record.sequence, errors.block().into());
                 last.set_error(last.headers.len() - 1, true);

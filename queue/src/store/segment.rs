@@ -51,9 +51,9 @@ pub(crate) struct Bytes<'a> {
     pub headers: Option<Headers<'a>>,
 }
 
-/// The parts of a message that a segment stores in addition to its record.
+/// What of a message a segment stores in addition to its record.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Parts<'a> {
+pub(super) struct NewEntry<'a> {
     pub name: Option<&'a [u8]>,
     pub group: Option<GroupId>,
     pub headers: Option<Headers<'a>>,
@@ -120,14 +120,14 @@ impl Segment {
     }
 
     /// Whether another message fits.
-    pub fn has_room(&self, record: &Record, parts: &Parts<'_>) -> bool {
+    pub fn has_room(&self, record: &Record, entry: &NewEntry<'_>) -> bool {
         self.headers.len() < SEGMENT_HEADERS
-            && self.data.len() + self.size_of(record, parts) <= SEGMENT_BYTES
+            && self.data.len() + self.size_of(record, entry) <= SEGMENT_BYTES
             && (self.era == Era::of(record.sequence) || self.headers.is_empty())
             && (self.headers.len() < self.headers.capacity() || self.data.len() < NEARLY_FULL_BYTES)
     }
 
-    fn size_of(&self, record: &Record, Parts { name, group, headers, inline }: &Parts<'_>) -> usize {
+    fn size_of(&self, record: &Record, NewEntry { name, group, headers, inline }: &NewEntry<'_>) -> usize {
         name.map_or(0, |name| 1 + name.len())
             + if record.retries == self.retries.get() { 0 } else { size_of::<i32>() }
             + if record.lease.is_some() { size_of::<u64>() } else { 0 }
@@ -137,9 +137,9 @@ impl Segment {
     }
 
     /// Adds a message.
-    pub fn append(&mut self, record: &Record, parts: &Parts<'_>, delivery: Option<Delivery>) {
-        let size = self.size_of(record, parts);
-        let Parts { name, group, headers, inline } = *parts;
+    pub fn append(&mut self, record: &Record, entry: &NewEntry<'_>, delivery: Option<Delivery>) {
+        let size = self.size_of(record, entry);
+        let NewEntry { name, group, headers, inline } = *entry;
         self.make_room(size);
         if self.headers.is_empty() {
             self.era = Era::of(record.sequence);

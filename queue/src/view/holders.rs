@@ -63,28 +63,28 @@ impl View {
     #[cold]
     pub fn begin_hold(&mut self, messages: &Messages, at: At, receipt: Receipt) {
         if let Some(consumer) = messages.consumer(at) {
-            self.rare.get_or_insert_default().holders.get_or_insert_default().begin(consumer, receipt);
+            self.uncommon.get_or_insert_default().holders.get_or_insert_default().begin(consumer, receipt);
         }
     }
 
     /// Stops counting a delivery for its consumer.
     #[cold]
     pub(super) fn end_hold(&mut self, messages: &Messages, at: At, receipt: Receipt) {
-        let Some(rare) = &mut self.rare else { return };
-        if let (Some(holders), Some(consumer)) = (&mut rare.holders, messages.consumer(at)) {
+        let Some(uncommon) = &mut self.uncommon else { return };
+        if let (Some(holders), Some(consumer)) = (&mut uncommon.holders, messages.consumer(at)) {
             holders.end(consumer, receipt);
-            rare.holders.take_if(|holders| holders.all == 0);
-            self.free_rare();
+            uncommon.holders.take_if(|holders| holders.all == 0);
+            self.free_uncommon();
         }
     }
 
     /// Counts the deliveries of all consumers again. O(n log n) if there are consumers.
     pub(super) fn recount_holders(&mut self, messages: &Messages) {
         if let Some(holders) = holders_of(messages) {
-            self.rare.get_or_insert_default().holders = Some(Box::new(holders));
-        } else if let Some(rare) = &mut self.rare {
-            rare.holders = None;
-            self.free_rare();
+            self.uncommon.get_or_insert_default().holders = Some(Box::new(holders));
+        } else if let Some(uncommon) = &mut self.uncommon {
+            uncommon.holders = None;
+            self.free_uncommon();
         }
     }
 
@@ -105,7 +105,7 @@ impl View {
 
     /// How many messages a consumer holds, and when the oldest of these deliveries began; `None` if it holds none.
     pub fn held_by(&self, consumer: ConsumerId, ended: &Ended) -> Option<(usize, UnixMs)> {
-        let holder = self.rare.as_ref()?.holders.as_ref()?.by_number.get(consumer.0 as usize)?;
+        let holder = self.uncommon.as_ref()?.holders.as_ref()?.by_number.get(consumer.0 as usize)?;
         let ended = ended.get(&consumer).cloned().unwrap_or_default();
         let inflight = holder.inflight.checked_sub(ended.len()).filter(|inflight| *inflight > 0)?;
         Some((inflight, holder.starts.earliest_but(ended)?))
@@ -116,7 +116,7 @@ impl View {
         let nothing = Ended::new();
         let counted = holders_of(messages);
         let all = |holders: Option<&Holders>| holders.map_or(0, |holders| holders.all);
-        if all(counted.as_ref()) != all(self.rare.as_ref().and_then(|rare| rare.holders.as_deref())) {
+        if all(counted.as_ref()) != all(self.uncommon.as_ref().and_then(|uncommon| uncommon.holders.as_deref())) {
             return Err("the deliveries of consumers are miscounted");
         }
         for (number, holder) in (0..).zip(counted.iter().flat_map(|counted| &counted.by_number)) {

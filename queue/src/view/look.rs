@@ -10,7 +10,7 @@ use super::super::store::Placement;
 use super::super::time::UnixMs;
 use super::super::waiting::Waiting;
 use super::super::Counts;
-use super::{Holders, Rare, Stand, View};
+use super::{Holders, Stand, UncommonState, View};
 
 impl View {
     /// The number of messages in each state except done, as of the last advance. O(1).
@@ -20,7 +20,7 @@ impl View {
             None => (self.waiting.len(), self.waiting.ready()),
             Some(_) => (self.len_waiting(), self.ready()),
         };
-        let (failed, over) = self.rare.as_ref().map_or((0, 0), |rare| (rare.failed.len(), rare.over));
+        let (failed, over) = self.uncommon.as_ref().map_or((0, 0), |uncommon| (uncommon.failed.len(), uncommon.over));
         Counts {
             delayed: (waiting - ready) as u64,
             ready: ready as u64,
@@ -58,7 +58,7 @@ impl View {
     /// The number of recurring messages whose run has failed and was not ended yet, as of the last advance. O(1).
     #[inline]
     pub fn failed(&self) -> usize {
-        self.rare.as_ref().map_or(0, |rare| rare.failed.len())
+        self.uncommon.as_ref().map_or(0, |uncommon| uncommon.failed.len())
     }
 
     /// The number of dead messages, as of the last advance, without recurring ones. O(1).
@@ -110,11 +110,11 @@ impl View {
             StateKind::Ready => self.waiting.iter_ready(now).take(count).collect(),
             StateKind::InFlight => self.inflight.iter_after(None).take(count).map(Key::sequence).collect(),
             StateKind::Done => Vec::new(),
-            StateKind::Dead => match &self.rare {
+            StateKind::Dead => match &self.uncommon {
                 None => self.dead.iter_backwards().take(count).map(Key::sequence).collect(),
-                Some(rare) => {
+                Some(uncommon) => {
                     let newest = |keys: &OrderedKeys| keys.iter_backwards().take(count).collect::<Vec<_>>();
-                    let mut both = [newest(&self.dead), newest(&rare.failed)].concat();
+                    let mut both = [newest(&self.dead), newest(&uncommon.failed)].concat();
                     both.sort_unstable_by(|one, other| other.cmp(one));
                     both.into_iter().take(count).map(Key::sequence).collect()
                 }
@@ -152,9 +152,10 @@ impl View {
             + self.groups().map_or(0, |groups| size_of::<GroupView>() + groups.heap_bytes())
             + self.starts.heap_bytes()
             + sets.iter().map(|set| set.heap_bytes()).sum::<usize>()
-            + self.rare.as_ref().map_or(0, |rare| {
-                let holders = rare.holders.as_ref().map_or(0, |holders| size_of::<Holders>() + holders.heap_bytes());
-                size_of::<Rare>() + rare.failed.heap_bytes() + holders
+            + self.uncommon.as_ref().map_or(0, |uncommon| {
+                let holders =
+                    uncommon.holders.as_ref().map_or(0, |holders| size_of::<Holders>() + holders.heap_bytes());
+                size_of::<UncommonState>() + uncommon.failed.heap_bytes() + holders
             })
     }
 
@@ -190,7 +191,7 @@ impl View {
                 }
                 Placement::Dead if record.recurring => {
                     failed += 1;
-                    let stands = |key| self.rare.as_ref().is_some_and(|rare| rare.failed.contains(key));
+                    let stands = |key| self.uncommon.as_ref().is_some_and(|uncommon| uncommon.failed.contains(key));
                     matches!(Stand::of(&record, UnixMs::MAX), Stand::Failed(key) if stands(key))
                 }
                 Placement::Dead => {

@@ -45,7 +45,7 @@ pub(super) struct View {
     /// Dead messages, by (died, sequence).
     dead: OrderedKeys,
     /// Allocated with the first message that needs it.
-    rare: Option<Box<Rare>>,
+    uncommon: Option<Box<UncommonState>>,
     /// The latest instant to which the view was brought: the totals count what time did up to it.
     at: UnixMs,
     /// The latest instant at which time alone moved a message.
@@ -56,7 +56,7 @@ pub(super) struct View {
 
 /// What the view stores about failed runs and successors, which few queues have.
 #[derive(Debug, Default)]
-struct Rare {
+struct UncommonState {
     /// Recurring messages whose run has failed by time alone, by (died, sequence). A master ends these runs.
     failed: OrderedKeys,
     /// The bytes of the payloads that are still stored next to a successor although their delivery has ended.
@@ -156,7 +156,7 @@ impl View {
                 }
             }
             Stand::Dead(key) => self.dead.insert(key),
-            Stand::Failed(key) => self.rare.get_or_insert_default().failed.insert(key),
+            Stand::Failed(key) => self.uncommon.get_or_insert_default().failed.insert(key),
         }
         if !matches!(stand, Stand::InFlight(_)) {
             self.add_over(payload_left(messages, at, record));
@@ -287,36 +287,40 @@ impl View {
 
     /// Removes a recurring message from those whose run has failed. O(log n).
     fn take_failed(&mut self, key: Key) {
-        if let Some(rare) = &mut self.rare {
-            rare.failed.remove(key);
-            self.free_rare();
+        if let Some(uncommon) = &mut self.uncommon {
+            uncommon.failed.remove(key);
+            self.free_uncommon();
         }
     }
 
-    fn free_rare(&mut self) {
-        if self.rare.as_ref().is_some_and(|rare| rare.failed.is_empty() && rare.over == 0 && rare.holders.is_none()) {
-            self.rare = None;
+    fn free_uncommon(&mut self) {
+        if self
+            .uncommon
+            .as_ref()
+            .is_some_and(|uncommon| uncommon.failed.is_empty() && uncommon.over == 0 && uncommon.holders.is_none())
+        {
+            self.uncommon = None;
         }
     }
 
     /// The bytes of the payloads that are still stored next to a successor although their delivery has ended.
     #[inline]
     fn over(&self) -> u64 {
-        self.rare.as_ref().map_or(0, |rare| rare.over)
+        self.uncommon.as_ref().map_or(0, |uncommon| uncommon.over)
     }
 
     #[inline]
     fn add_over(&mut self, bytes: u64) {
         if bytes > 0 {
-            self.rare.get_or_insert_default().over += bytes;
+            self.uncommon.get_or_insert_default().over += bytes;
         }
     }
 
     #[inline]
     fn subtract_over(&mut self, bytes: u64) {
         if bytes > 0 {
-            self.rare.as_mut().into_iter().for_each(|rare| rare.over -= bytes);
-            self.free_rare();
+            self.uncommon.as_mut().into_iter().for_each(|uncommon| uncommon.over -= bytes);
+            self.free_uncommon();
         }
     }
 
@@ -327,10 +331,10 @@ impl View {
         self.expiring.retain(stays);
         self.dead.retain(stays);
         let over = self.payloads_left(messages);
-        if let Some(rare) = &mut self.rare {
-            rare.failed.retain(stays);
-            rare.over = over;
-            self.free_rare();
+        if let Some(uncommon) = &mut self.uncommon {
+            uncommon.failed.retain(stays);
+            uncommon.over = over;
+            self.free_uncommon();
         }
         let inflight = self.inflight.len();
         self.inflight.retain(stays);

@@ -10,7 +10,7 @@ use super::super::record::{Reason, Record, State};
 use super::super::store::{At, Placement};
 use super::super::time::UnixMs;
 use super::super::waiting::Waiting;
-use super::{MovedByTime, Rare, Refreshed, Stand, View};
+use super::{MovedByTime, Refreshed, Stand, UncommonState, View};
 
 impl View {
     /// The latest instant to which the view was brought.
@@ -93,7 +93,7 @@ impl View {
     /// The recurring message whose run failed first and was not ended yet; `None` if there is none. O(1).
     #[inline]
     pub fn first_failed(&self) -> Option<Key> {
-        self.rare.as_ref().and_then(|rare| rare.failed.first())
+        self.uncommon.as_ref().and_then(|uncommon| uncommon.failed.first())
     }
 
     /// What time alone moved since the last call.
@@ -168,8 +168,8 @@ impl View {
             starts: DeliveryStarts::from_receipts(receipts),
             expiring: OrderedKeys::from_unsorted(expiring),
             dead: OrderedKeys::from_unsorted(dead),
-            rare: (over > 0 || !failed.is_empty())
-                .then(|| Box::new(Rare { failed: OrderedKeys::from_unsorted(failed), over, holders: None })),
+            uncommon: (over > 0 || !failed.is_empty())
+                .then(|| Box::new(UncommonState { failed: OrderedKeys::from_unsorted(failed), over, holders: None })),
             at: now,
             moved_to,
             moved: self.moved,
