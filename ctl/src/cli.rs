@@ -75,6 +75,10 @@ pub enum Command {
     Stats(QueueArgs),
     /// List the groups of a queue, and how many of their messages wait
     Groups(QueueArgs),
+    /// List the consumers that hold messages of a queue, and since when
+    Consumers(QueueArgs),
+    /// Take from a consumer that is gone the messages that it holds
+    Release(ReleaseArgs),
     /// Acknowledge a message in flight, with a result
     Complete(CompleteArgs),
     /// Wait until a message is done or dead, and show it
@@ -380,6 +384,20 @@ pub struct RedriveArgs {
     /// Due after this time instead of now
     #[arg(long = "in", value_name = "TIME", value_parser = parse_span)]
     pub delay: Option<Duration>,
+}
+
+#[derive(Args, Debug)]
+pub struct ReleaseArgs {
+    /// The queue
+    pub queue: String,
+    /// The name of the consumer, which it gave with AS
+    pub consumer: String,
+    /// Only those that were delivered first
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub count: Option<u32>,
+    /// Do not count the attempts
+    #[arg(long)]
+    pub no_count: bool,
 }
 
 #[derive(Args, Debug)]

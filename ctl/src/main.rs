@@ -65,6 +65,8 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
         Command::Peek(args) => daily::look::peek(&client, &args, &output),
         Command::Info(args) => daily::queues::info(&client, &args, &output),
         Command::Ls(args) => daily::queues::list(&client, &args, &output),
+        Command::Consumers(args) => daily::consumers::consumers(&client, &args, &output),
+        Command::Release(args) => daily::consumers::release(&client, &args, &output),
         Command::Groups(args) => daily::groups::groups(&client, &args, &output),
         Command::Complete(args) => daily::done::complete(&client, &args, &output),
         Command::Await(args) => daily::done::await_done(&client, &args, &output),

@@ -1,6 +1,7 @@
 //! The daily commands, which a person types.
 
 pub mod change;
+pub mod consumers;
 pub mod done;
 pub mod groups;
 pub mod look;

@@ -15,10 +15,11 @@ const COLUMNS: &[&str] = &["queue", "ready", "delayed", "inflight", "dead", "old
 
 /// Fields of `DQ.INFO` that are instants in Unix ms, and spans in ms.
 const INSTANTS: [&str; 4] = ["next-due", "paused-until", "next-delivery", "forward-failing-since"];
-const SPANS: [&str; 10] = [
+const SPANS: [&str; 11] = [
     "oldest-ready",
     "oldest-inflight",
     "lease",
+    "maxlease",
     "ttl",
     "backoff-base",
     "backoff-max",

@@ -85,6 +85,24 @@ fn a_queue_that_does_not_exist_exits_with_1() {
 }
 
 #[test]
+fn consumers_are_listed_and_released() {
+    let server = Server::start();
+    for id in ["a", "b", "c"] {
+        ok(&server, &["push", "q", "x", "--id", id]);
+    }
+    server.ask(&["DQ.POP", "q", "COUNT", "3", "LEASE", "600000", "AS", "worker-1"]);
+    let listed = json(&server, &["consumers", "q"]);
+    assert_eq!((listed.len(), &listed[0]["consumer"], &listed[0]["inflight"]), (1, &json!("worker-1"), &json!(3)));
+    assert!(ok(&server, &["consumers", "q"]).contains("worker-1"));
+    assert_eq!(field(&server, "q", "a", "consumer"), json!("worker-1"));
+    assert_eq!(ok(&server, &["release", "q", "worker-1", "-n", "1"]), "1\n");
+    assert_eq!(json(&server, &["release", "q", "worker-1", "--no-count"]), [json!({ "released": 2 })]);
+    assert_eq!(ok(&server, &["release", "q", "worker-1"]), "0\n");
+    assert_eq!(dqctl(&server, &["release", "none", "worker-1"]).code, 1);
+    assert_eq!(dqctl(&server, &["consumers", "none"]).code, 1);
+}
+
+#[test]
 fn cancel_removes_messages_and_names_those_it_does_not_find() {
     let server = Server::start();
     for id in ["a", "b"] {

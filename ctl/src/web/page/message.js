@@ -9,7 +9,7 @@ import { snippet, viewer } from "./payload.js";
 
 const INSTANTS = ["created", "due", "deadline", "died", "done", "until", "last-run"];
 const SPANS = ["lease", "ttl", "every", "offset"];
-const FIELDS = ["state", "reason", "died", "due", "deadline", "attempt", "retries", "priority", "group", "created", "lease", "ttl", "every", "offset", "cron", "tz", "runs", "failed-runs", "last-run", "times-left", "done", "until", "receipt", "next"];
+const FIELDS = ["state", "reason", "died", "due", "deadline", "attempt", "retries", "priority", "group", "created", "lease", "ttl", "every", "offset", "cron", "tz", "runs", "failed-runs", "last-run", "times-left", "done", "until", "receipt", "consumer", "next"];
 export const WORDS = { inflight: "in flight" };
 
 export function message(params, shared) {
