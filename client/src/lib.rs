@@ -19,7 +19,7 @@ pub use queue::{
     Histogram, Id, Info, ListEnd, Message, Meta, Nack, PastError, Pop, PopAny, Push, PushAll, Pushed, Queue, Receipt,
     Recurring, Scan, Schedule, Settings, State, Stats, Totals,
 };
-pub use worker::{Context, Event, Failure, Metrics, Pool, QueueMetrics, Running, Stopped, Stopper, Worker};
+pub use worker::{Context, Event, Failure, Loss, Metrics, Pool, QueueMetrics, Running, Stopped, Stopper, Worker};
 
 /// The commands and values of `redis-rs`, for [`Client::call`].
 pub use redis::{cmd, Cmd, Value};

@@ -98,6 +98,38 @@ impl Link {
         }
     }
 
+    /// Subscribes to channels, and calls `told` with the channel and the text of each message for as long as `goes_on`
+    /// returns true, which is asked after each message and at least once in `patience`. Returns the error that ends the
+    /// connection.
+    pub fn listen(
+        &mut self,
+        channels: &[Vec<u8>],
+        patience: Duration,
+        told: impl Fn(&[u8], &[u8]),
+        mut goes_on: impl FnMut() -> bool,
+    ) -> Result<(), Error> {
+        let address = self.address.to_string();
+        let lost = |error: &redis::RedisError| match error.code() {
+            Some(code) => Error::from_reply(code, error.detail().unwrap_or_default()),
+            None => Error::Lost(format!("{address}: {error}")),
+        };
+        self.connection.set_read_timeout(Some(patience)).map_err(|error| lost(&error))?;
+        self.timeout = None;
+        let mut subscribed = self.connection.as_pubsub();
+        subscribed.subscribe(channels).map_err(|error| lost(&error))?;
+        while goes_on() {
+            match subscribed.get_message() {
+                Ok(message) => {
+                    let channel: Vec<u8> = message.get_channel().map_err(|error| Error::Protocol(error.to_string()))?;
+                    told(&channel, message.get_payload_bytes());
+                }
+                Err(error) if error.is_timeout() => {}
+                Err(error) => return Err(lost(&error)),
+            }
+        }
+        Ok(())
+    }
+
     fn lost(&self, error: &redis::RedisError) -> Error {
         let why = if error.is_timeout() { "no reply in time".to_owned() } else { error.to_string() };
         Error::Lost(format!("{}: {why}", self.address))

@@ -204,6 +204,16 @@ impl Client {
         Err(moved_too_often())
     }
 
+    /// The number of the database.
+    pub(crate) fn database(&self) -> u32 {
+        self.inner.options.target.database
+    }
+
+    /// The name of its connections.
+    pub(crate) fn name(&self) -> &str {
+        &self.inner.options.name
+    }
+
     /// Opens a connection to the server of the key, for the caller alone.
     pub(crate) fn link_for(&self, key: &[u8]) -> Result<Link, Error> {
         let address = self.route(Some(key))?;

@@ -258,13 +258,23 @@ pub(crate) fn after_acks<R: AsRef<[u8]>>(
     count: u32,
     lease: Duration,
     meta: bool,
+    consumer: &[u8],
 ) -> redis::Cmd {
-    ack_and_pop(key, receipts, &PopOptions { count, lease: Some(lease), meta, ..PopOptions::default() })
+    let consumer = Some(consumer.to_vec());
+    ack_and_pop(key, receipts, &PopOptions { count, lease: Some(lease), meta, consumer, ..PopOptions::default() })
 }
 
 /// The pop of a worker.
-pub(crate) fn command(key: &[u8], count: u32, lease: Duration, block: Duration, meta: bool) -> redis::Cmd {
+pub(crate) fn command(
+    key: &[u8],
+    count: u32,
+    lease: Duration,
+    block: Duration,
+    meta: bool,
+    consumer: &[u8],
+) -> redis::Cmd {
     let mut command = Command::new("DQ.POP", key);
-    PopOptions { count, lease: Some(lease), block, no_ack: false, meta, consumer: None }.write(&mut command);
+    let consumer = Some(consumer.to_vec());
+    PopOptions { count, lease: Some(lease), block, no_ack: false, meta, consumer }.write(&mut command);
     command.0
 }

@@ -4,7 +4,7 @@ use super::stop::Stop;
 use crate::connect::lock;
 use crate::queue::{Id, Meta, Nack, Receipt};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -65,10 +65,18 @@ impl Context {
     /// Whether the lease is lost, because the message was cancelled or replaced, or the lease could not be extended: another
     /// worker may have the message, or get it soon. Long work should check this and stop; what it returns has no effect.
     ///
-    /// Turns true a little before the end of a lease that could not be extended.
+    /// Turns true a little before the end of a lease that could not be extended, and within milliseconds if the message was
+    /// taken away and the user may subscribe to the queue's notices (`+subscribe`, and the channel `__dq@0__:` with the name
+    /// of the queue); else when the lease is extended next.
     #[must_use]
     pub fn lease_lost(&self) -> bool {
         self.lease.is_lost()
+    }
+
+    /// Why the lease is lost; `None` as long as it is not.
+    #[must_use]
+    pub fn loss(&self) -> Option<Loss> {
+        self.lease.loss()
     }
 
     /// Whether the worker is stopping. Work that takes longer than the grace period should stop and fail.
@@ -85,6 +93,46 @@ impl fmt::Debug for Context {
     }
 }
 
+/// Why a lease is lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+#[repr(u8)]
+pub enum Loss {
+    /// It has ended, or it could not be extended, or the reason is not known.
+    Ended,
+    /// The message was cancelled.
+    Cancelled,
+    /// The message was replaced by another one.
+    Replaced,
+    /// The message was buried.
+    Buried,
+    /// The message was purged.
+    Purged,
+    /// The message was released, for another worker.
+    Released,
+}
+
+impl Loss {
+    const ALL: [Loss; 6] = [Loss::Ended, Loss::Cancelled, Loss::Replaced, Loss::Buried, Loss::Purged, Loss::Released];
+
+    /// The word for it in the notices of the server, or `ended`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Loss::Ended => "ended",
+            Loss::Cancelled => "cancelled",
+            Loss::Replaced => "replaced",
+            Loss::Buried => "buried",
+            Loss::Purged => "purged",
+            Loss::Released => "released",
+        }
+    }
+
+    pub(super) fn from_reason(reason: &str) -> Loss {
+        Loss::ALL.into_iter().find(|loss| loss.as_str() == reason).unwrap_or(Loss::Ended)
+    }
+}
+
 /// The lease of a delivery, by the clock of this process.
 pub(super) struct Lease {
     /// The number of its queue within the pool.
@@ -98,6 +146,8 @@ pub(super) struct Lease {
     lost: AtomicBool,
     /// What the handler has stored of its work, until it is sent.
     checkpoint: Mutex<Option<Vec<u8>>>,
+    /// A [`Loss`]: why it is lost, if it is.
+    loss: AtomicU8,
 }
 
 impl Lease {
@@ -110,6 +160,7 @@ impl Lease {
             extend_at: AtomicU64::new(0),
             lost: AtomicBool::new(false),
             checkpoint: Mutex::default(),
+            loss: AtomicU8::new(Loss::Ended as u8),
         };
         lease.restart(begun, time);
         lease
@@ -120,6 +171,11 @@ impl Lease {
         let margin = (time / 10).min(LONGEST_MARGIN);
         self.lost_at.store(self.ms(begun + time - margin), Ordering::Relaxed);
         self.extend_at.store(self.ms(begun + time / 2), Ordering::Relaxed);
+        self.loss.store(Loss::Ended as u8, Ordering::Relaxed);
+        if self.has_checkpoint() {
+            // It was stored while the extension was on its way.
+            self.try_again_at(Instant::now());
+        }
     }
 
     pub fn extend_at(&self) -> Instant {
@@ -135,6 +191,10 @@ impl Lease {
         self.try_again_at(Instant::now());
     }
 
+    pub fn has_checkpoint(&self) -> bool {
+        lock(&self.checkpoint).is_some()
+    }
+
     /// The checkpoint that is to be sent.
     pub fn take_checkpoint(&self) -> Option<Vec<u8>> {
         lock(&self.checkpoint).take()
@@ -148,18 +208,33 @@ impl Lease {
         }
     }
 
-    pub fn lose(&self) {
-        self.lost.store(true, Ordering::Relaxed);
+    /// It may be lost for this reason: an extension is to find out.
+    pub fn suspect(&self, loss: Loss, now: Instant) {
+        self.loss.store(loss as u8, Ordering::Relaxed);
+        self.try_again_at(now);
+    }
+
+    /// It is lost, for this reason or the one that was suspected.
+    pub fn lose(&self, loss: Option<Loss>) {
+        if let Some(loss) = loss {
+            self.loss.store(loss as u8, Ordering::Relaxed);
+        }
+        self.lost.store(true, Ordering::Release);
+    }
+
+    pub fn loss(&self) -> Option<Loss> {
+        let loss = || Loss::ALL.get(usize::from(self.loss.load(Ordering::Relaxed))).copied().unwrap_or(Loss::Ended);
+        self.is_lost().then(loss)
     }
 
     /// A lost lease stays lost: the handler may have stopped already.
     pub fn is_lost(&self) -> bool {
-        if self.lost.load(Ordering::Relaxed) {
+        if self.lost.load(Ordering::Acquire) {
             return true;
         }
         let is_over = self.ms(Instant::now()) >= self.lost_at.load(Ordering::Relaxed);
         if is_over {
-            self.lose();
+            self.lose(None);
         }
         is_over
     }

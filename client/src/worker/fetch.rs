@@ -82,7 +82,8 @@ impl Fetcher<'_> {
             // It does not block, so that an ack which fails is sent again at once.
             let lease = self.pool.lease();
             let receipts = acks.iter().map(|ack| ack.receipt.as_ref());
-            let command = pop::after_acks(&self.source.key, receipts, count(grant), lease, self.pool.meta);
+            let command =
+                pop::after_acks(&self.source.key, receipts, count(grant), lease, self.pool.meta, &self.pool.consumer);
             let reply = self.exchange(&command, Duration::ZERO);
             match self.acked(acks, reply) {
                 Ok(messages) if messages.is_empty() => {}
@@ -131,7 +132,8 @@ impl Fetcher<'_> {
         if let (true, Some(link)) = (grant.block, &self.link) {
             *lock(&self.source.blocked) = Some((link.address().clone(), link.id()));
         }
-        let reply = self.exchange(&pop::command(&self.source.key, count(grant), lease, block, pool.meta), block);
+        let command = pop::command(&self.source.key, count(grant), lease, block, pool.meta, &pool.consumer);
+        let reply = self.exchange(&command, block);
         *lock(&self.source.blocked) = None;
         Ok((reply.map_or(Ok(Vec::new()), |reply| deliveries(reply?))?, lease))
     }

@@ -7,13 +7,14 @@ mod fetch;
 mod handoff;
 mod inbox;
 mod metrics;
+mod notices;
 mod permits;
 mod pool;
 mod running;
 mod settle;
 mod stop;
 
-pub use context::{Context, Failure};
+pub use context::{Context, Failure, Loss};
 pub use event::Event;
 pub use metrics::{Metrics, QueueMetrics};
 pub use running::{Running, Stopped, Stopper};
@@ -32,7 +33,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::any::TypeId;
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -44,6 +45,8 @@ const BLOCK: Duration = Duration::from_secs(5);
 const LEASE: Duration = Duration::from_secs(30);
 /// How long running handlers may go on after the request to stop.
 const GRACE: Duration = Duration::from_secs(30);
+/// The longest name of a consumer.
+const CONSUMER_BYTES: usize = 128;
 
 /// A pool of threads, and the queues that it serves.
 ///
@@ -134,8 +137,10 @@ impl Pool {
 ///   [`Context::lease_lost`] tells the handler, and its ack does not count.
 /// - An ack goes with the next pop of its queue if that follows at once (`DQ.ACKPOP`), so that a busy worker needs one
 ///   command for each message.
-/// - Each pool has `concurrency` threads, one more for each queue, and one for acks and leases; each queue has a blocked
-///   connection. An idle worker does nothing.
+/// - Each pool has `concurrency` threads, one more for each queue, one for acks and leases, and one that listens to the notices
+///   of lost messages, with a connection of its own; each queue has a blocked connection. An idle worker does nothing.
+/// - The worker takes messages under the name `host:pid:name`, with the name of its connections
+///   ([`Options::name`](crate::Options::name)): `DQ.CONSUMERS` and `DQ.RELEASE` know it by that.
 /// - To stop at once, the user needs the right `+client|unblock`; without it a worker stops when its pops end, after up to
 ///   five seconds.
 #[must_use = "a worker does nothing until it is started"]
@@ -238,6 +243,7 @@ impl Worker {
     /// [`Error::System`] if the operating system refuses a thread.
     pub fn start(self) -> Result<Running, Error> {
         let threads = Threads { pools: Vec::new(), grace: self.grace, stop: Arc::clone(&self.stop) };
+        let consumer = consumer_name(self.client.name());
         let mut running = Running { threads: Some(threads), metrics: self.metrics, stop: self.stop };
         for (spec, handler) in self.pools {
             let source = |(key, _): &(Vec<u8>, u32)| {
@@ -249,6 +255,7 @@ impl Worker {
                     counters,
                     blocked: Mutex::default(),
                     handoff: Handoff::default(),
+                    extends_singly: AtomicBool::new(false),
                 }
             };
             let weights: Vec<u32> = spec.queues.iter().map(|(_, weight)| *weight).collect();
@@ -261,11 +268,13 @@ impl Worker {
                 block: BLOCK,
                 meta: spec.meta,
                 stop: Arc::clone(&running.stop),
+                consumer: consumer.clone(),
             };
             let pool = Arc::new(pool::Pool::new(parts, spec.lease));
             if let Some(threads) = &mut running.threads {
                 threads.pools.push(Arc::clone(&pool));
             }
+            spawn("dq-notices", &pool, |pool| &pool.listening, notices::run)?;
             spawn("dq-settle", &pool, |pool| &pool.settling, settle::run)?;
             for _ in 0..spec.concurrency {
                 spawn("dq-handler", &pool, |pool| &pool.handlers, pool::Pool::work)?;
@@ -276,6 +285,14 @@ impl Worker {
         }
         Ok(running)
     }
+}
+
+/// The name under which a worker of this process takes messages: `host:pid:name`, with the name of its connections.
+fn consumer_name(name: &str) -> Vec<u8> {
+    let host = nix::unistd::gethostname().unwrap_or_default();
+    let mut consumer = format!("{}:{}:{name}", host.to_string_lossy(), std::process::id()).into_bytes();
+    consumer.truncate(CONSUMER_BYTES);
+    consumer
 }
 
 /// The result of a handler; empty if there is none.

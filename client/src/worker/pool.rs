@@ -13,7 +13,7 @@ use crate::queue::{Id, Meta, Nack, Receipt};
 use crate::Error;
 use std::collections::HashMap;
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -39,6 +39,8 @@ pub(super) struct Source {
     /// The connection that is blocked, or about to be: its server, and its number there.
     pub blocked: Mutex<Option<(Address, i64)>>,
     pub handoff: Handoff,
+    /// Whether the user may not extend several leases in one command.
+    pub extends_singly: AtomicBool,
 }
 
 /// A message that waits for a handler.
@@ -93,6 +95,9 @@ pub(super) struct Pool {
     /// Threads that run handlers, or wait for a message.
     pub handlers: AtomicUsize,
     pub settling: AtomicUsize,
+    pub listening: AtomicUsize,
+    /// The name under which it takes messages.
+    pub consumer: Vec<u8>,
 }
 
 /// What a pool is given.
@@ -105,11 +110,12 @@ pub(super) struct Parts {
     pub block: Duration,
     pub meta: bool,
     pub stop: Arc<Stop>,
+    pub consumer: Vec<u8>,
 }
 
 impl Pool {
     pub fn new(parts: Parts, lease: Duration) -> Pool {
-        let Parts { client, sources, handler, observer, permits, block, meta, stop } = parts;
+        let Parts { client, sources, handler, observer, permits, block, meta, stop, consumer } = parts;
         let pool = Pool {
             client,
             sources,
@@ -126,6 +132,8 @@ impl Pool {
             fetchers: AtomicUsize::new(0),
             handlers: AtomicUsize::new(0),
             settling: AtomicUsize::new(0),
+            listening: AtomicUsize::new(0),
+            consumer,
         };
         pool.set_lease(lease);
         pool

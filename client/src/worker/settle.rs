@@ -6,7 +6,7 @@
 use super::calm::block_child_signals;
 use super::context::Lease;
 use super::event::Event;
-use super::pool::{Outcome, Pool, Report};
+use super::pool::{Outcome, Pool, Report, Source};
 use crate::connect::{lock, Backoff};
 use crate::queue::command::{millis, Command};
 use crate::queue::done;
@@ -47,6 +47,8 @@ enum Sent {
         time: Duration,
         checkpoint: Option<Vec<u8>>,
     },
+    /// When they were sent, and for how long.
+    ExtendAll(Vec<Arc<Lease>>, Instant, Duration),
     Acks(Vec<Outcome>),
     Complete(Outcome),
     Nack(Outcome),
@@ -101,11 +103,21 @@ impl Settler<'_> {
     fn settle(&mut self, outcomes: Vec<Outcome>, due: Vec<Arc<Lease>>) {
         let (mut commands, mut sent) = (Vec::new(), Vec::new());
         let (now, time) = (Instant::now(), self.pool.lease());
-        for lease in due {
+        let (due, singly): (Vec<_>, Vec<_>) = due.into_iter().partition(|lease| self.may_extend_together(lease));
+        for lease in singly {
             let checkpoint = lease.take_checkpoint();
             if let Some(command) = self.extend(&lease, time, checkpoint.as_deref()) {
                 commands.push(command);
                 sent.push(Sent::Extend { lease, at: now, time, checkpoint });
+            }
+        }
+        for number in 0..self.pool.sources.len() {
+            let of_queue: Vec<_> = due.iter().filter(|lease| lease.source == number).cloned().collect();
+            for leases in of_queue.chunks(ACKS) {
+                if let Some(command) = self.extend_all(leases, time) {
+                    commands.push(command);
+                    sent.push(Sent::ExtendAll(leases.to_vec(), now, time));
+                }
             }
         }
         // Two lists for each queue: a repeated ack may find its message gone because the first one was executed.
@@ -151,6 +163,7 @@ impl Settler<'_> {
                     }
                     self.extended(&lease, (at, time), reply);
                 }
+                Sent::ExtendAll(leases, at, time) => self.all_extended(&leases, (at, time), reply),
                 Sent::Acks(outcomes) => self.acked(outcomes, reply),
                 Sent::Complete(outcome) => self.completed(outcome, reply),
                 Sent::Nack(outcome) => self.nacked(outcome, reply),
@@ -161,6 +174,39 @@ impl Settler<'_> {
         }
         if !self.failed.is_empty() && self.try_again.is_none() {
             self.try_again = Some(Instant::now() + self.backoff.next());
+        }
+    }
+
+    fn may_extend_together(&self, lease: &Lease) -> bool {
+        let singly = |source: &Source| source.extends_singly.load(Ordering::Relaxed) || lease.has_checkpoint();
+        self.pool.source(lease.source).is_some_and(|source| !singly(source))
+    }
+
+    fn extend_all(&self, leases: &[Arc<Lease>], time: Duration) -> Option<Cmd> {
+        let mut command = Command::new("DQ.MEXTEND", &self.pool.source(leases.first()?.source)?.key);
+        command.word(leases.len());
+        leases.iter().for_each(|lease| command.word(lease.receipt.as_ref()));
+        command.option("LEASE", millis(time));
+        Some(command.0)
+    }
+
+    /// The reply has a deadline for each lease that could be extended, and null for each other one.
+    fn all_extended(&mut self, leases: &[Arc<Lease>], sent: (Instant, Duration), reply: Result<Value, Error>) {
+        let replies = match reply.and_then(reply::list) {
+            Ok(replies) => replies,
+            Err(error) => {
+                let Some(source) = leases.first().and_then(|first| self.pool.source(first.source)) else { return };
+                if let Error::NoPermission(_) = error {
+                    source.extends_singly.store(true, Ordering::Relaxed);
+                    return self.pool.outcomes.nudge();
+                }
+                let pause = if error.is_transient() { self.backoff.next() } else { sent.1 / 8 };
+                leases.iter().for_each(|lease| lease.try_again_at(Instant::now() + pause));
+                return self.refused(leases.first().map_or(0, |first| first.source), &error);
+            }
+        };
+        for (lease, reply) in leases.iter().zip(replies) {
+            self.extended(lease, sent, Ok(reply));
         }
     }
 
@@ -187,10 +233,9 @@ impl Settler<'_> {
                 // The handler may have ended while this was asked.
                 let still_runs = lock(&self.pool.leases).values().any(|other| other.receipt == lease.receipt);
                 lock(&self.pool.leases).retain(|_, other| other.receipt != lease.receipt);
-                lease.lose();
+                lease.lose(None);
                 if still_runs {
-                    source.counters.add(|counters| &counters.leases_lost, 1);
-                    self.pool.report(&Event::LeaseLost { queue: &source.name, receipt: &lease.receipt.to_string() });
+                    self.pool.report_loss(source, &lease.receipt.to_string());
                 }
             }
             Ok(_) => {

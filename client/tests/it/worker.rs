@@ -1,7 +1,7 @@
 //! Workers: what they do with a message, with its lease, and with a request to stop.
 
 use crate::support::{eventually, patience, Server};
-use dq_client::{Client, Context, Event, Failure, Pool, Queue, QueueMetrics, Running, State, Worker};
+use dq_client::{Client, Context, Event, Failure, Loss, Pool, Queue, QueueMetrics, Running, State, Worker};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -191,6 +191,87 @@ fn a_handler_is_told_that_its_lease_is_lost() {
     eventually("its ack did not count", || metrics(&running).late == 1);
     assert_eq!((metrics(&running).acked, metrics(&running).leases_lost), (0, 1));
     end(running);
+}
+
+#[test]
+fn a_handler_is_told_at_once_why_its_message_is_gone() {
+    let server = Server::start();
+    let queue: Queue<u8> = server.client().queue("q");
+    let (begun, told) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
+    let (begin, tell) = (Arc::clone(&begun), Arc::clone(&told));
+    let until_lost = move |_: u8, context: &Context| {
+        begin.fetch_add(1, Ordering::SeqCst);
+        eventually("the handler is told", || context.loss().is_some() || context.stopping());
+        assert!(context.lease_lost());
+        tell.lock().unwrap().extend(context.loss());
+        Ok(())
+    };
+    // No extension is due within the test.
+    let pool = Pool::new(1).queue("q").lease(HOUR);
+    let running = quiet(&server).pool(pool, until_lost).start().unwrap();
+    eventually("it listens", || subscribers(&server) == 1);
+    let consumer = || server.text(&["EVAL", "return redis.call('DQ.CONSUMERS', 'q', 0)[2][1][1]", "0"]);
+    let mut slowest = Duration::ZERO;
+    for (number, loss) in
+        [Loss::Cancelled, Loss::Replaced, Loss::Buried, Loss::Purged, Loss::Released].into_iter().enumerate()
+    {
+        queue.push(&1).id("m").replace().send().unwrap();
+        eventually("it is handled", || begun.load(Ordering::SeqCst) == number + 1);
+        assert!(consumer().contains(&format!(":{}:", std::process::id())), "{}", consumer());
+        let taken = Instant::now();
+        match loss {
+            Loss::Cancelled => drop(queue.cancel("m").unwrap()),
+            Loss::Replaced => drop(queue.push(&1).id("m").replace().delay(HOUR).send().unwrap()),
+            Loss::Buried => drop(queue.bury("m", None).unwrap()),
+            Loss::Purged => drop(server.ask(&["DQ.PURGE", "q"])),
+            _ => drop(server.ask(&["DQ.RELEASE", "q", &consumer()])),
+        }
+        eventually("the handler was told", || told.lock().unwrap().len() > number);
+        slowest = slowest.max(taken.elapsed());
+        assert_eq!(told.lock().unwrap()[number], loss);
+        queue.cancel("m").unwrap();
+    }
+    eprintln!("the handler was told after {slowest:?} at most");
+    running.stop();
+    let _ = running.join();
+}
+
+/// How many clients listen to the notices of the queue `q`.
+fn subscribers(server: &Server) -> usize {
+    let reply = server.ask(&["PUBSUB", "NUMSUB", "__dq@0__:q"]);
+    let dq_client::Value::Array(parts) = reply else { panic!("{reply:?}") };
+    let dq_client::Value::Int(count) = parts[1] else { panic!("{parts:?}") };
+    usize::try_from(count).unwrap()
+}
+
+#[test]
+fn one_command_keeps_all_leases_of_a_queue() {
+    let server = Server::start();
+    let queue: Queue<u32> = server.client().queue("q");
+    server.ask(&["ACL", "SETUSER", "old", "on", ">pw", "~*", "+@all", "-dq.mextend"]);
+    let url = server.url().replace("redis://", "redis://old:pw@");
+    for (client, command, other) in
+        [(server.client(), "dq.mextend", "dq.extend"), (Client::open(&url).unwrap(), "dq.extend", "dq.mextend")]
+    {
+        let go_on = Arc::new(AtomicBool::new(false));
+        let wait = Arc::clone(&go_on);
+        let handler = move |_: u32, _: &Context| {
+            eventually("the test lets it go on", || wait.load(Ordering::Relaxed));
+            Ok(())
+        };
+        let before = [command, other].map(|name| calls(&server, name));
+        let pool = Pool::new(8).queue("q").lease(Duration::from_secs(2));
+        let running = Worker::new(client).on_event(|_| {}).pool(pool, handler).start().unwrap();
+        queue.push_all(&[0; 8]).send().unwrap();
+        eventually("all leases were extended twice", || metrics(&running).extended >= 16);
+        let [calls, others] = [(command, before[0]), (other, before[1])].map(|(name, n)| calls(&server, name) - n);
+        assert_eq!(others, 0, "refused commands are not counted");
+        assert_eq!(calls < metrics(&running).extended, command == "dq.mextend", "{calls} of {command}");
+        go_on.store(true, Ordering::Relaxed);
+        eventually("all are done", || metrics(&running).acked == 8);
+        assert_eq!(metrics(&running).late, 0);
+        end(running);
+    }
 }
 
 #[test]
