@@ -312,9 +312,28 @@ impl<E: std::error::Error> From<E> for Failure {
 
 #[cfg(test)]
 mod tests {
-    use super::{Failure, Lease};
+    use super::{Failure, Lease, Loss};
     use crate::queue::Receipt;
     use std::time::{Duration, Instant};
+
+    #[test]
+    fn a_suspected_loss_is_the_reason_unless_the_lease_can_be_extended() {
+        let (now, hour) = (Instant::now(), Duration::from_secs(3600));
+        let lease = Lease::new(0, Receipt::from_bytes(b"m#1".to_vec()), now, hour);
+        lease.suspect(Loss::Purged, now);
+        assert_eq!((lease.loss(), lease.extend_at()), (None, now));
+        lease.restart(now, hour);
+        lease.suspect(Loss::Purged, now);
+        lease.lose(None);
+        assert_eq!(lease.loss(), Some(Loss::Purged));
+        let other = Lease::new(0, Receipt::from_bytes(b"m#2".to_vec()), now, hour);
+        other.suspect(Loss::Purged, now);
+        other.restart(now, hour);
+        other.lose(None);
+        assert_eq!(other.loss(), Some(Loss::Ended));
+        assert_eq!(Loss::from_reason("buried"), Loss::Buried);
+        assert_eq!(Loss::from_reason("something new"), Loss::Ended);
+    }
 
     #[test]
     fn a_lost_lease_stays_lost() {
