@@ -162,10 +162,15 @@ fn a_subscriber_gets_one_reply_whether_or_not_it_blocks() {
         let server = Server::start();
         let mut c = server.client_with(Protocol::Resp3);
         c.ask(subscribe);
-        for line in ["DQ.POP q BLOCK 30", "DQ.MPOP 2 q other BLOCK 30"] {
+        for line in ["DQ.POP q BLOCK 30", "DQ.MPOP 2 q other BLOCK 30", "DQ.ACKPOP q 1 nobody BLOCK 30"] {
             c.send(line);
             c.send("ECHO next");
-            assert_eq!(c.receive(), c.null_array(), "{subscribe}, {line}");
+            let nothing = if line.starts_with("DQ.ACKPOP") {
+                Reply::Array(vec![Reply::Int(0), c.null_array()])
+            } else {
+                c.null_array()
+            };
+            assert_eq!(c.receive(), nothing, "{subscribe}, {line}");
             assert_eq!(c.receive(), Reply::bulk("next"), "{subscribe}, {line}: one reply");
         }
         assert_eq!(c.info("dq", "dq_blocked_clients"), "0");

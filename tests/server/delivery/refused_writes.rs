@@ -124,6 +124,7 @@ fn a_client_that_lost_its_rights_is_denied() {
     for (line, revoke) in [
         ("DQ.POP q BLOCK 0", "ACL SETUSER worker -blpop -dq.pop"),
         ("DQ.MPOP 2 other q BLOCK 0", "ACL SETUSER worker -blpop -dq.mpop"),
+        ("DQ.ACKPOP q 1 nobody BLOCK 0", "ACL SETUSER worker -blpop -dq.ackpop"),
         ("DQ.POP q BLOCK 0", "ACL SETUSER worker resetkeys ~other"),
         ("DQ.MPOP 2 other q BLOCK 0", "ACL SETUSER worker resetkeys ~other"),
     ] {
