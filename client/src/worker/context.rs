@@ -4,7 +4,7 @@ use super::stop::Stop;
 use crate::connect::lock;
 use crate::queue::{Id, Meta, Nack, Receipt};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -148,6 +148,8 @@ pub(super) struct Lease {
     checkpoint: Mutex<Option<Vec<u8>>>,
     /// A [`Loss`]: why it is lost, if it is.
     loss: AtomicU8,
+    /// The difference between the server's clock and ours, in ms, as the extensions tell; `i64::MIN` before the first.
+    offset: AtomicI64,
 }
 
 impl Lease {
@@ -161,6 +163,7 @@ impl Lease {
             lost: AtomicBool::new(false),
             checkpoint: Mutex::default(),
             loss: AtomicU8::new(Loss::Ended as u8),
+            offset: AtomicI64::new(i64::MIN),
         };
         lease.restart(begun, time);
         lease
@@ -176,6 +179,19 @@ impl Lease {
             // It was stored while the extension was on its way.
             self.try_again_at(Instant::now());
         }
+    }
+
+    /// It was extended by a command that was sent at `sent`, and ends at `deadline` on the server's clock: before `time` is
+    /// over if the queue limits how long a delivery lasts. The first extension is taken as one that was not cut.
+    pub fn extended(&self, sent: Instant, time: Duration, deadline: i64) {
+        self.restart(sent, time);
+        let signed = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
+        let full = signed(self.ms(sent + time));
+        let offset = deadline.saturating_sub(full).max(self.offset.load(Ordering::Relaxed));
+        self.offset.store(offset, Ordering::Relaxed);
+        let missing = full.saturating_sub(deadline.saturating_sub(offset));
+        let lost_at = self.lost_at.load(Ordering::Relaxed);
+        self.lost_at.store(lost_at.saturating_sub(missing.unsigned_abs()), Ordering::Relaxed);
     }
 
     pub fn extend_at(&self) -> Instant {
@@ -312,9 +328,27 @@ impl<E: std::error::Error> From<E> for Failure {
 
 #[cfg(test)]
 mod tests {
-    use super::{Failure, Lease, Loss};
+    use super::{Failure, Lease, Loss, Ordering};
     use crate::queue::Receipt;
     use std::time::{Duration, Instant};
+
+    #[test]
+    fn an_extension_that_the_server_cut_is_shorter() {
+        let (begun, second) = (Instant::now(), Duration::from_secs(1));
+        let lease = Lease::new(0, Receipt::from_bytes(b"m#1".to_vec()), begun, 10 * second);
+        let lost_at = |lease: &Lease| lease.lost_at.load(Ordering::Relaxed);
+        // The server's clock is at 1,000,000 now, and no delivery lasts longer than 17 seconds.
+        lease.extended(begun + 5 * second, 10 * second, 1_015_000);
+        assert_eq!(lost_at(&lease), 14_000);
+        lease.extended(begun + 10 * second, 10 * second, 1_017_000);
+        assert_eq!(lost_at(&lease), 16_000);
+        assert_eq!(lease.extend_at(), begun + 15 * second);
+        // A command that took its time tells of a later end than was counted on.
+        let slow = Lease::new(0, Receipt::from_bytes(b"m#2".to_vec()), begun, 10 * second);
+        slow.extended(begun + 5 * second, 10 * second, 1_015_000);
+        slow.extended(begun + 10 * second, 10 * second, 1_020_700);
+        assert_eq!(lost_at(&slow), 19_000);
+    }
 
     #[test]
     fn a_suspected_loss_is_the_reason_unless_the_lease_can_be_extended() {

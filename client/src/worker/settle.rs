@@ -238,9 +238,12 @@ impl Settler<'_> {
                     self.pool.report_loss(source, &lease.receipt.to_string());
                 }
             }
-            Ok(_) => {
+            Ok(deadline) => {
                 source.counters.add(|counters| &counters.extended, 1);
-                lease.restart(at, time);
+                match reply::int(&deadline) {
+                    Ok(deadline) => lease.extended(at, time, deadline),
+                    Err(_) => lease.restart(at, time),
+                }
             }
             Err(error) => {
                 let pause = if error.is_transient() { self.backoff.next() } else { time / 8 };

@@ -245,6 +245,29 @@ fn subscribers(server: &Server) -> usize {
 }
 
 #[test]
+fn a_handler_is_told_before_its_longest_lease_is_over() {
+    let server = Server::start();
+    let queue: Queue<u8> = server.client().queue("q");
+    let settings = dq_client::Settings { max_lease: Some(Duration::from_secs(7)), ..dq_client::Settings::default() };
+    queue.declare(&settings).unwrap();
+    let until_lost = |_: u8, context: &Context| {
+        eventually("the handler is told", || context.loss() == Some(Loss::Ended));
+        Ok(())
+    };
+    let pool = Pool::new(1).queue("q").lease(Duration::from_secs(4));
+    let running = quiet(&server).pool(pool, until_lost).start().unwrap();
+    queue.push(&1).send().unwrap();
+    eventually("it is reported", || metrics(&running).acked + metrics(&running).late == 1);
+    assert_eq!(
+        (metrics(&running).acked, queue.info().unwrap().unwrap().totals.lease_expired),
+        (1, 0),
+        "it was in time"
+    );
+    assert!(metrics(&running).extended >= 2);
+    end(running);
+}
+
+#[test]
 fn one_command_keeps_all_leases_of_a_queue() {
     let server = Server::start();
     let queue: Queue<u32> = server.client().queue("q");
