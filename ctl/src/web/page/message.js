@@ -10,6 +10,7 @@ import { snippet, viewer } from "./payload.js";
 const INSTANTS = ["created", "due", "deadline", "died", "done", "until", "last-run"];
 const SPANS = ["lease", "ttl", "every", "offset"];
 const FIELDS = ["state", "reason", "died", "due", "deadline", "attempt", "retries", "priority", "group", "created", "lease", "ttl", "every", "offset", "cron", "tz", "runs", "failed-runs", "last-run", "times-left", "done", "until", "receipt", "consumer", "next"];
+const TRAVELLING = ["headers", "checkpoint", "errors"];
 export const WORDS = { inflight: "in flight" };
 
 export function message(params, shared) {
@@ -20,6 +21,7 @@ export function message(params, shared) {
   const fields = el("dl", { class: "pairs message-fields" });
   const state = el("p", { class: "condition" });
   const error = el("section", { class: "trouble", hidden: true }, el("h2", {}, "Error"), el("pre"));
+  const progress = el("progress", { max: "100", hidden: true, "aria-label": "Progress" });
   const payload = viewer("Payload");
   const result = viewer("Result");
   let found = {};
@@ -29,7 +31,7 @@ export function message(params, shared) {
   const cancel = button("Cancel…", () => acts.cancel(id, shownId, found), "danger");
   const bar = el("div", { class: "buttons write", role: "group", "aria-label": "Actions on this message" }, redrive, promote, reschedule, cancel);
   const gone = el("p", { class: "empty", hidden: true }, "The queue has no message of this id now: it was completed or removed, or never pushed.");
-  const there = el("div", {}, bar, error, payload.node, result.node, fields);
+  const there = el("div", {}, bar, error, progress, payload.node, result.node, fields);
   const node = el("div", { class: "message" },
     el("nav", { class: "crumbs", "aria-label": "Path" }, el("a", { href: "#/" }, "Queues"), el("span", { "aria-hidden": "true" }, " / "), el("a", { href: address("queue", queue) }, shown(params, "queue"))),
     el("div", { class: "head" }, el("h1", { class: "name" }, shownId)), state, gone, there);
@@ -61,13 +63,37 @@ export function message(params, shared) {
     text(cancel, found.state === "done" ? "Forget…" : "Cancel…");
     show(error, "error" in found || "error-base64" in found);
     text(error.lastElementChild, typeof found.error === "string" ? visible(found.error) : shown(found, "error"));
-    const others = Object.keys(found).map((field) => field.replace(/-base64$/, "")).filter((field) => !FIELDS.includes(field) && !["id", "payload", "payload-size", "error", "result"].includes(field));
+    const others = Object.keys(found).map((field) => field.replace(/-base64$/, "")).filter((field) => !FIELDS.includes(field) && !["id", "payload", "payload-size", "error", "result", ...TRAVELLING].includes(field));
     const names = [...FIELDS, ...others].filter((field) => field in found || `${field}-base64` in found);
-    pairs(fields, names.filter((field) => !(field === "next" && found.next === 0)).map((field) => entry(field, found)));
+    pairs(fields, [...names.filter((field) => !(field === "next" && found.next === 0)).map((field) => entry(field, found)), ...travelling(found)]);
+    const percent = percentOf(found.checkpoint);
+    show(progress, percent !== null);
+    set(progress, "value", percent);
     payload.update(found, "payload", found["payload-size"]);
     result.update(found, "result");
   }
   return { kind: "message", title: shownId, node, read: refresh };
+}
+
+/** What travels with a message: its headers, its checkpoint, and the errors of past attempts. */
+function travelling(found) {
+  const headers = found.headers ?? {};
+  const entries = Object.keys(headers).map((name) => [`header ${visible(name)}`, shown(headers, name)]);
+  if ("checkpoint" in found || "checkpoint-base64" in found) entries.push(["checkpoint", shown(found, "checkpoint")]);
+  (found.errors ?? []).forEach(([attempt, at, words], nth) => entries.push([`error ${nth + 1}, attempt ${attempt}`, `${distance(at)}: ${shown({ words }, "words")}`, instant(at)]));
+  return entries;
+}
+
+/** The progress in percent that a checkpoint tells: a number from 0 to 100, or JSON with such a number as `progress`. */
+function percentOf(checkpoint) {
+  if (typeof checkpoint !== "string" || checkpoint.trim() === "") return null;
+  try {
+    const value = JSON.parse(checkpoint);
+    const percent = typeof value === "object" ? value?.progress : value;
+    return Number.isFinite(percent) && percent >= 0 && percent <= 100 ? percent : null;
+  } catch {
+    return null;
+  }
 }
 
 function entry(field, found) {

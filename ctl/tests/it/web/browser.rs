@@ -28,6 +28,9 @@ fn what_a_queue_holds_is_text_in_a_browser() {
     server.ask(&["DQ.PUSH", markup, markup, "ID", "<b>id</b>", "GROUP", markup]);
     server.ask(&["DQ.PUSH", markup, markup, "ID", "dead"]);
     server.ask(&["DQ.BURY", markup, "dead", "ERROR", markup]);
+    server.ask(&["DQ.PUSH", markup, "x", "ID", "travelling", "PRIORITY", "9", "HEADERS", "1", markup, markup]);
+    server.ask(&["DQ.POP", markup]);
+    server.ask(&["DQ.NACK", markup, "travelling", "ERROR", markup, "CHECKPOINT", markup]);
     let web = Web::start(&server, &[]);
     let queue = "queue?queue=%3Cscript%3Edocument.body.id%3D%27owned%27%3C%2Fscript%3E%3Cimg+src%3Dx+onerror%3D%22document.body.id%3D%27owned%27%22%3E";
     for view in [
@@ -36,6 +39,7 @@ fn what_a_queue_holds_is_text_in_a_browser() {
         format!("{queue}&tab=dead"),
         format!("{queue}&tab=groups"),
         queue.replacen("queue", "message", 1) + "&id=dead",
+        queue.replacen("queue", "message", 1) + "&id=travelling",
         "search?id=%3Cb%3Eid%3C%2Fb%3E".to_owned(),
     ] {
         let shown = document(&format!("http://127.0.0.1:{}/#/{view}", web.port), &[]);
@@ -110,4 +114,22 @@ fn serve(page: String) -> String {
         }
     });
     url
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn a_message_shows_what_travels_with_it() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "m", "HEADERS", "2", "trace", "1f", "constructor", ""]);
+    for (error, checkpoint) in [("one", "40"), ("two", "{\"progress\": 70, \"row\": 7}")] {
+        server.ask(&["DQ.POP", "q"]);
+        server.ask(&["DQ.NACK", "q", "m", "NOCOUNT", "ERROR", error, "CHECKPOINT", checkpoint]);
+        let web = Web::start(&server, &[]);
+        let shown = document(&format!("http://127.0.0.1:{}/#/message?queue=q&id=m", web.port), &[]);
+        for text in ["header trace", "header constructor", "1f", "error 1, attempt 1", error, "checkpoint"] {
+            assert!(shown.contains(text), "{text}: {shown}");
+        }
+        let percent = if error == "one" { "value=\"40\"" } else { "value=\"70\"" };
+        assert!(shown.contains(percent) && !shown.contains("[object"), "{shown}");
+    }
 }
