@@ -3,6 +3,7 @@
 use crate::output::{Output, Table};
 use crate::reply::{self, Fields};
 use crate::time::{instant, now_ms, span};
+use crate::visible::visible;
 use crate::Failure;
 use dq_client::Value;
 
@@ -37,11 +38,13 @@ pub fn details(message: &Fields, output: &Output) -> Result<(), Failure> {
 }
 
 /// The lines of a field: one for each header, and for each error of a past attempt.
-fn lines(message: &Fields, name: &str, value: &Value) -> Vec<(String, String)> {
+pub fn lines(message: &Fields, name: &str, value: &Value) -> Vec<(String, String)> {
     let shown = |value: &Value| reply::text(value).unwrap_or_default();
     match (name, value) {
         ("headers", Value::Map(headers)) => {
-            headers.iter().map(|(name, value)| (format!("header {}", shown(name)), shown(value))).collect()
+            // The names are not our own.
+            let name = |name: &Value| format!("header {}", visible(&shown(name)));
+            headers.iter().map(|(header, value)| (name(header), shown(value))).collect()
         }
         ("errors", Value::Array(errors)) => errors.iter().filter_map(past_error).collect(),
         _ => vec![(name.to_owned(), field(message, name))],

@@ -204,12 +204,13 @@ fn message_lines(page: &MessagePage, width: usize) -> Vec<Line> {
     };
     let mut lines = Vec::new();
     let is_long = |name: &str| name == "payload" || name == "result";
-    let names = message.0.iter().map(|(name, _)| name).filter(|name| !is_long(name) && *name != "id");
-    let column = names.clone().map(|name| name.width()).max().unwrap_or(0) + 2;
-    for name in names {
-        let parts = wrapped(&message::field(message, name), width.saturating_sub(column).max(8));
+    let fields = message.0.iter().filter(|(name, _)| !is_long(name) && name != "id");
+    let fields: Vec<_> = fields.flat_map(|(name, value)| message::lines(message, name, value)).collect();
+    let column = (fields.iter().map(|(name, _)| name.width()).max().unwrap_or(0) + 2).min(width / 2);
+    for (name, value) in fields {
+        let parts = wrapped(&value, width.saturating_sub(column).max(8));
         for (number, part) in parts.into_iter().enumerate() {
-            let mut line = Line::new(Style::Bold, left(if number == 0 { name } else { "" }, column));
+            let mut line = Line::new(Style::Bold, left(if number == 0 { &name } else { "" }, column));
             line.add(Style::Plain, part);
             lines.push(line);
         }

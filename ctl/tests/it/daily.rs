@@ -285,6 +285,8 @@ fn headers_checkpoints_and_errors_are_shown_line_by_line() {
         server.ask(&["DQ.NACK", "q", "m", "DELAY", "0", "ERROR", text, "CHECKPOINT", "page 7"]);
     }
     let shown = ok(&server, &["get", "q", "m"]);
+    ok(&server, &["push", "q", "hello", "--id", "hidden", "--header", "\u{1b}[31m=\u{1b}"]);
+    assert!(!ok(&server, &["get", "q", "hidden"]).contains('\u{1b}'));
     for line in ["header query\ta=b\n", "header trace\t1f\n", "checkpoint\tpage 7\n"] {
         assert!(shown.contains(line), "{shown}");
     }
