@@ -41,6 +41,7 @@ mod groups;
 mod headers;
 pub mod id;
 mod known;
+mod lost;
 mod memory;
 mod messages;
 mod name_index;
@@ -77,6 +78,7 @@ pub use headers::{
     BadHeaders, HeaderBlock, Headers, HEADERS_BYTES_MAX, HEADERS_MAX, HEADER_NAME_MAX, HEADER_VALUE_MAX,
 };
 pub use known::KnownId;
+pub use lost::{Loss, Losses, Lost};
 pub use news::News;
 pub use ops::ack::{Acked, Completed, Completion};
 pub use ops::advance::Advanced;
@@ -84,7 +86,6 @@ pub use ops::bury::Buried;
 pub use ops::consumers::{Consumer, Released};
 pub use ops::forward::{Health, Outgoing};
 pub use ops::look::{Message, Shown};
-pub use ops::lost::{Loss, Losses, Lost};
 pub use ops::nack::{Nack, Nacked, Verdict};
 pub use ops::pop::{Delivered, Details, Meta, Pop};
 pub use ops::purge::{Purged, Spare};

@@ -3,7 +3,7 @@
 use super::done::Done;
 use super::forward::Forwarding;
 use super::known::Known;
-use super::ops::lost::Lost;
+use super::lost::Losses;
 use super::recurring::UnsentEnds;
 use std::ops::Deref;
 
@@ -24,8 +24,7 @@ pub(super) struct OptionalParts {
     /// Where messages are forwarded, if they are.
     pub forwarding: Option<Box<Forwarding>>,
     /// Deliveries of whose loss consumers are still to be told; allocated with the first one.
-    #[expect(clippy::box_collection, reason = "one word for each part")]
-    pub lost: Option<Box<Vec<Lost>>>,
+    pub lost: Option<Box<Losses>>,
 }
 
 /// The parts of a queue that has none.

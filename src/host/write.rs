@@ -28,7 +28,7 @@ pub struct Announcement {
     /// Whether blocked clients are woken: for a message that can be delivered, or one that is done, dead or gone.
     wakes: bool,
     /// The deliveries that consumers have lost by the change.
-    lost: Losses,
+    lost: Option<Box<Losses>>,
 }
 
 /// Whether a call wakes the clients that are blocked on its queue.
@@ -166,7 +166,7 @@ pub fn serves(held: &Held, db: i32, name: Name<'_>, now: UnixMs) -> bool {
 pub fn announce(ctx: Ctx, name: Name<'_>, announcement: Announcement, events: &[Event]) {
     ctx.signal_modified(name);
     if let Some(lost) = &announcement.lost {
-        tell_of_loss(ctx, name, lost);
+        tell_of_loss(ctx, name, &lost.0);
     }
     wake(ctx, name, announcement);
     for event in events {

@@ -1,12 +1,12 @@
 //! Burials: a command makes a message dead.
 
 use super::super::id::{Id, Sequence};
+use super::super::lost::Loss;
 use super::super::record::{Phase, Reason, Record, StateKind};
 use super::super::recurring::{Ended, Failure};
 use super::super::store::At;
 use super::super::time::UnixMs;
 use super::super::Queue;
-use super::lost::Loss;
 use super::nack::stored;
 
 /// The result of a burial.

@@ -1,12 +1,12 @@
 //! Cancelling: a message is removed by its id, whatever its state.
 
 use super::super::id::{Id, Sequence};
+use super::super::lost::Loss;
 use super::super::record::{Record, StateKind};
 use super::super::store::At;
 use super::super::time::UnixMs;
 use super::super::Queue;
 use super::dedupe::Ids;
-use super::lost::Loss;
 
 impl Queue {
     /// Removes a message and returns its sequence and its last state; `None` if there is no such message. O(log n).

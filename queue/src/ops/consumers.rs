@@ -2,6 +2,7 @@
 
 use super::super::effect::Fate;
 use super::super::id::{ConsumerId, Receipt, Sequence};
+use super::super::lost::Loss;
 use super::super::name_index::NameHash;
 use super::super::record::{Reason, Record, State};
 use super::super::recurring::{Ended, Failure};
@@ -9,7 +10,6 @@ use super::super::store::{At, Placement};
 use super::super::time::UnixMs;
 use super::super::Queue;
 use super::advance::PILED_MAX;
-use super::lost::Loss;
 use super::nack::{GivenBack, Verdict};
 
 /// A consumer that holds messages.

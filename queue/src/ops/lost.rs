@@ -5,59 +5,18 @@
 //! a consumer ends itself, is not lost.
 
 use super::super::id::{IdBuffer, Sequence};
+use super::super::lost::{Loss, Losses, Lost};
 use super::super::record::{Record, State};
 use super::super::store::At;
 use super::super::time::UnixMs;
 use super::super::Queue;
-
-/// What took a message from its consumer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Loss {
-    /// It was cancelled.
-    Cancelled,
-    /// Another message has replaced it.
-    Replaced,
-    /// It was made dead.
-    Buried,
-    /// It was purged.
-    Purged,
-    /// Its consumer was taken for gone.
-    Released,
-}
-
-impl Loss {
-    /// The word that clients see.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Loss::Cancelled => "cancelled",
-            Loss::Replaced => "replaced",
-            Loss::Buried => "buried",
-            Loss::Purged => "purged",
-            Loss::Released => "released",
-        }
-    }
-}
-
-/// A delivery that a consumer has lost, or many of them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lost {
-    /// What took it.
-    pub how: Loss,
-    /// The receipt as clients see it; `None` if there are too many to name each.
-    pub receipt: Option<Box<[u8]>>,
-}
-
-/// The deliveries that consumers have lost by one command; one word, since nearly all commands take nothing from
-/// anybody.
-#[allow(clippy::box_collection, reason = "one word")]
-pub type Losses = Option<Box<Vec<Lost>>>;
 
 /// The most deliveries that are named if a purge removes them.
 const PURGED_MAX: usize = 1_000;
 
 impl Queue {
     /// The deliveries that consumers have lost by operations since the last call.
-    pub fn take_lost(&mut self) -> Losses {
+    pub fn take_lost(&mut self) -> Option<Box<Losses>> {
         self.optional.take(|parts| &mut parts.lost)
     }
 
@@ -75,7 +34,7 @@ impl Queue {
         let id = buffer.id(record.sequence, self.messages.bytes(at).name);
         let printed = buffer.receipt(id, receipt);
         let receipt = Some(buffer.text(printed).into());
-        self.optional.for_adding().lost.get_or_insert_default().push(Lost { how, receipt });
+        self.optional.for_adding().lost.get_or_insert_default().0.push(Lost { how, receipt });
     }
 
     /// The first of these messages that are in flight: at most one more than are named.
@@ -90,7 +49,7 @@ impl Queue {
     pub(crate) fn note_purged(&mut self, held: &[Sequence]) {
         if held.len() > PURGED_MAX {
             let lost = self.optional.for_adding().lost.get_or_insert_default();
-            lost.push(Lost { how: Loss::Purged, receipt: None });
+            lost.0.push(Lost { how: Loss::Purged, receipt: None });
             return;
         }
         for sequence in held {

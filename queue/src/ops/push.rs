@@ -3,13 +3,13 @@
 use super::super::effect::Image;
 use super::super::headers::Headers;
 use super::super::id::{Floor, Sequence};
+use super::super::lost::Loss;
 use super::super::origin::Origin;
 use super::super::record::{Phase, Record, StateKind, Ttl};
 use super::super::settings::Retries;
 use super::super::store::At;
 use super::super::time::{DurationMs, UnixMs};
 use super::super::Queue;
-use super::lost::Loss;
 use std::collections::BTreeSet;
 
 /// When a message may be delivered.

@@ -66,7 +66,7 @@ impl World {
         };
         let expected = how.map_or_else(Vec::new, expected);
         for master in [&mut self.eager, &mut self.lazy] {
-            let mut lost = master.queue.take_lost().map_or_else(Vec::new, |lost| *lost);
+            let mut lost = master.queue.take_lost().map_or_else(Vec::new, |lost| lost.0);
             lost.sort_by(|one, other| one.receipt.cmp(&other.receipt));
             assert_eq!(lost, expected, "{act:?}");
         }
