@@ -24,6 +24,7 @@ use super::settings::{Settings, MAX_LENGTH};
 use super::spans::Spans;
 use super::store::Bytes;
 use super::time::{DurationMs, UnixMs};
+use smallvec::SmallVec;
 
 /// A whole message: its record and its bytes.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,6 +88,9 @@ impl<'a> From<&Image<'a>> for Bytes<'a> {
         Bytes { name, payload, errors, origin, headers }
     }
 }
+
+/// Messages, each with an instant. A single one, which is usual, takes no memory of its own.
+pub type Deadlines = SmallVec<[(Sequence, UnixMs); 1]>;
 
 /// One delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,7 +197,7 @@ pub enum Effect<'a> {
     /// Leases end at other instants from now on.
     Extend {
         /// The messages, and when the lease of each ends.
-        those: Vec<(Sequence, UnixMs)>,
+        those: Deadlines,
         /// The checkpoint that is stored with them, as for a nack.
         checkpoint: Option<&'a [u8]>,
     },

@@ -70,7 +70,7 @@ pub use checkpoint::CHECKPOINT_MAX;
 pub use consumers::{is_consumer_name, CONSUMER_NAME_MAX};
 pub use counters::{Counts, Totals};
 pub use done::{DoneMessage, RESULT_MAX};
-pub use effect::{Effect, Fate, Grant, Image, QueueHeader, Stamped};
+pub use effect::{Deadlines, Effect, Fate, Grant, Image, QueueHeader, Stamped};
 pub use errors::{Errors, PastError, ERRORS_MAX, ERROR_MAX};
 pub use gate::{Lease, Pause};
 pub use groups::{is_group_name, Claim, Group, TurnState, GROUP_NAME_MAX};

@@ -8,7 +8,7 @@ use crate::host::write;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::id::Target;
 use dq_queue::time::DurationMs;
-use dq_queue::Effect;
+use dq_queue::{Deadlines, Effect};
 
 /// The command.
 pub struct MExtend;
@@ -44,7 +44,7 @@ fn mextend(call: &mut Call<'_>) -> Result<(), Error> {
     let mut deadlines = vec![None; targets.len()];
     let outcome = change_queue(ctx, name, now, |queue| {
         let extended = targets.iter().map(|target| queue.extend(now, target.as_ref()?, lease, None));
-        let mut those = Vec::with_capacity(targets.len());
+        let mut those = Deadlines::with_capacity(targets.len());
         for (deadline, extended) in deadlines.iter_mut().zip(extended) {
             *deadline = extended.map(|(_, deadline)| deadline);
             those.extend(extended);

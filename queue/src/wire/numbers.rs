@@ -4,7 +4,7 @@
 
 use super::codec::{Decode, Encode, Reader, Writer};
 use super::Refused;
-use crate::effect::Grant;
+use crate::effect::{Deadlines, Grant};
 use crate::id::{Receipt, Sequence};
 use crate::record::Reason;
 use crate::settings::Retries;
@@ -177,7 +177,7 @@ impl Decode<'_> for Vec<Sequence> {
 }
 
 /// For each message its sequence, as a distance from that of the one before, and the instant.
-impl Encode for Vec<(Sequence, UnixMs)> {
+impl Encode for Deadlines {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
         let mut last = ticks(to.now);
         to.array(2 * self.len())?;
@@ -188,7 +188,7 @@ impl Encode for Vec<(Sequence, UnixMs)> {
     }
 }
 
-impl Decode<'_> for Vec<(Sequence, UnixMs)> {
+impl Decode<'_> for Deadlines {
     fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
         let (now, mut last) = (from.now, ticks(from.now));
         let both = |pair: &[i64]| {

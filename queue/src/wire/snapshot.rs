@@ -247,7 +247,7 @@ mod tests {
         let (mut queue, mut floor) = leased();
         // A master whose clock was an hour ahead decided something about the message.
         let sequence = queue.last_given().0;
-        let extended = Effect::Extend { those: vec![(sequence, at(61_000))], checkpoint: None };
+        let extended = Effect::Extend { those: vec![(sequence, at(61_000))].into(), checkpoint: None };
         queue.apply(&Stamped { now: at(3_600_000), effect: extended }).unwrap();
         assert_eq!((queue.counts().inflight, queue.totals().lease_expired), (0, 1));
         assert_eq!(popped(&mut queue, &mut floor, 2_000), 0);

@@ -143,7 +143,7 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
             checkpoint: None,
         }),
         encoded(Effect::Extend {
-            those: vec![(sequences[4], at(NOW + 77)), (sequences[5], at(NOW))],
+            those: vec![(sequences[4], at(NOW + 77)), (sequences[5], at(NOW))].into(),
             checkpoint: Some(b"80 %"),
         }),
         encoded(Effect::Trim(Spans::up_to(sequences[3]))),
@@ -569,7 +569,7 @@ fn forge(queue: &mut Queue, forged: &Forged) {
             }
         }
         Forged::Extend(of, deadline) => Effect::Extend {
-            those: vec![(of.sequence(queue), at(*deadline))],
+            those: vec![(of.sequence(queue), at(*deadline))].into(),
             checkpoint: (deadline % 3 == 0).then_some(&PAYLOAD[..(deadline % 2) as usize]),
         },
         Forged::Trim(of) => Effect::Trim(spans(of)),

@@ -532,7 +532,7 @@ impl World {
             self.advance_eager();
         }
         if !those.is_empty() {
-            self.send(Effect::Extend { those, checkpoint });
+            self.send(Effect::Extend { those: those.into(), checkpoint });
         }
     }
 }
