@@ -1,0 +1,102 @@
+"""The worker that the conformance suite drives: what each message asks for is in its payload."""
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+import threading
+import time
+
+from dq_client import App, Context, Event, Reject, Retry, Worker
+
+OUTPUT = threading.Lock()
+ENDS = {"done": "ok", "failed": "fail", "rejected": "reject", "retried": "retry"}
+
+
+def say(event: str, **fields: object) -> None:
+    """Writes a line."""
+    line = json.dumps(dict(fields, event=event))
+    with OUTPUT:
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+
+
+def now() -> int:
+    """Returns the time in Unix milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def heard(event: Event) -> None:
+    """Tells what the worker decides by itself, and how handlers end."""
+    if event.kind == "ready":
+        say("ready")
+    elif event.kind == "lost" or (event.kind == "returned" and event.text == "stopping"):
+        say("lost", id=event.id, reason=event.text, at=now())
+    elif event.kind in ENDS:
+        say("end", id=event.id, how=ENDS[event.kind], at=now())
+
+
+async def handle(payload: bytes, ctx: Context) -> object:
+    """Does what the payload says."""
+    say("start", queue=ctx.queue, id=ctx.id, attempt=ctx.attempt, headers=ctx.headers, at=now())
+    try:
+        return await work(json.loads(payload))
+    finally:
+        if ctx.lost.is_set() and ctx.reason != "time limit":
+            say("end", id=ctx.id, how="lost", at=now())
+
+
+async def work(wanted: dict) -> object:
+    """Does one thing."""
+    do, text, seconds = wanted["do"], wanted.get("text", ""), wanted.get("ms", 0) / 1000
+    if do == "fail":
+        raise RuntimeError(text)
+    if do == "reject":
+        raise Reject(text)
+    if do == "retry":
+        raise Retry(text, after=wanted["after"] / 1000 if "after" in wanted else None)
+    if do == "exit":
+        os._exit(3)
+    if do == "hang":
+        await asyncio.sleep(seconds)
+    elif do == "spin":
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            pass
+    elif do not in ("ok", "result"):
+        raise ValueError(f"unknown task {do!r}")
+    return wanted.get("result") if do == "result" else None
+
+
+def main() -> int:
+    """Works until a signal."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--url", required=True)
+    parser.add_argument("--queue", action="append", required=True)
+    parser.add_argument("--lease", type=int)
+    parser.add_argument("--grace", type=int, default=30_000)
+    parser.add_argument("--name", default="worker")
+    parser.add_argument("--time-limit", type=int)
+    given = parser.parse_args()
+    app, queues = App(given.url), {}
+    for word in given.queue:
+        name, _, concurrency = word.rpartition("=")
+        queues[name] = int(concurrency)
+        app.consumer(name)(handle)
+    worker = Worker(
+        app,
+        queues=queues,
+        lease=given.lease and given.lease / 1000,
+        grace=given.grace / 1000,
+        time_limit=given.time_limit and given.time_limit / 1000,
+        name=given.name,
+        hook=heard,
+    )
+    code = worker.run()
+    say("stopped")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

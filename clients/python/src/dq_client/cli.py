@@ -1,0 +1,60 @@
+"""``dq-worker module:app``: a worker as a program."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+import os
+import sys
+from typing import Dict, List, Optional
+
+from .app import App
+from .worker import Worker
+
+
+def main(arguments: Optional[List[str]] = None) -> int:
+    """Runs a worker until a signal comes. Returns the exit code."""
+    parser = argparse.ArgumentParser(prog="dq-worker", description="Works on the queues of an app.")
+    parser.add_argument("app", help="where the app is, as in shop:app for `app` in shop.py")
+    parser.add_argument("--concurrency", type=int, default=8, metavar="N", help="messages of each queue at a time (8)")
+    parser.add_argument(
+        "--queue",
+        action="append",
+        default=[],
+        metavar="NAME[=N]",
+        help="work on this queue only, N messages at a time; can be repeated",
+    )
+    parser.add_argument("--lease", type=float, metavar="SECONDS", help="how long a message stays with a worker that is gone")
+    parser.add_argument("--grace", type=float, default=30.0, metavar="SECONDS", help="how long handlers may end at a stop (30)")
+    parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="how long a handler may take")
+    parser.add_argument("--name", default="worker", help="the end of the name that DQ.CONSUMERS lists (worker)")
+    parser.add_argument("--log-level", default="INFO", metavar="LEVEL", help="DEBUG, INFO, WARNING or ERROR")
+    given = parser.parse_args(arguments)
+    logging.basicConfig(level=given.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    try:
+        app = _load(given.app)
+        queues = _queues(given.queue or app.queues, given.concurrency)
+        worker = Worker(
+            app, queues=queues, lease=given.lease, grace=given.grace, time_limit=given.time_limit, name=given.name
+        )
+    except (ValueError, ImportError) as error:
+        parser.error(str(error))
+    return worker.run()
+
+
+def _load(place: str) -> App:
+    module, _, name = place.partition(":")
+    sys.path.insert(0, os.getcwd())
+    app = getattr(importlib.import_module(module), name or "app", None)
+    if not isinstance(app, App):
+        raise ValueError(f"there is no dq_client.App at {place!r}: write it as module:variable")
+    return app
+
+
+def _queues(words: List[str], concurrency: int) -> Dict[str, int]:
+    queues = {}
+    for word in words:
+        name, equals, number = word.rpartition("=")
+        queues[name if equals and number.isdigit() else word] = int(number) if equals and number.isdigit() else concurrency
+    return queues

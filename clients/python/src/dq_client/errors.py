@@ -1,0 +1,126 @@
+"""Errors: what a server refuses, what a handler may raise, and how replies become exceptions."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Optional, Union
+
+import redis
+
+__all__ = [
+    "ConnectionLost",
+    "DeadId",
+    "DqError",
+    "Failed",
+    "NotKept",
+    "OutOfMemory",
+    "QueueClosed",
+    "QueueFull",
+    "Refused",
+    "Reject",
+    "Retry",
+    "TooLarge",
+]
+
+
+class DqError(Exception):
+    """The base of all errors that this package raises."""
+
+
+class ConnectionLost(DqError):
+    """The server could not be reached. A command that was sent may have been carried out."""
+
+
+class Refused(DqError):
+    """The server answered with an error."""
+
+
+class QueueFull(Refused):
+    """The queue has no room under its ``MAXLEN``."""
+
+
+class DeadId(Refused):
+    """The queue holds a dead message of this id: replace, redrive or cancel it first."""
+
+
+class TooLarge(Refused):
+    """The payload is larger than the ``MAXPAYLOAD`` of the queue."""
+
+
+class QueueClosed(Refused):
+    """The queue is paused for producers and accepts no messages."""
+
+
+class OutOfMemory(Refused):
+    """The server has reached its ``maxmemory``."""
+
+
+class Failed(DqError):
+    """The message that a caller waited for is dead. The text is its last error."""
+
+
+class NotKept(DqError):
+    """The message that a caller waited for is gone: cancelled, purged, or completed without being kept."""
+
+
+class Reject(Exception):
+    """A handler raises this if a message can never succeed. The message becomes dead at once."""
+
+
+class Retry(Exception):
+    """A handler raises this to have its message delivered again.
+
+    ``after`` is in seconds, or a ``timedelta``; without it the queue's backoff applies. The attempt counts.
+    """
+
+    def __init__(self, *args: object, after: Union[float, timedelta, None] = None) -> None:
+        super().__init__(*args)
+        self.after = after
+
+
+_CODES = {
+    "QUEUEFULL": QueueFull,
+    "DEADID": DeadId,
+    "TOOLARGE": TooLarge,
+    "QUEUECLOSED": QueueClosed,
+    "OOM": OutOfMemory,
+}
+
+# The server cannot carry out the command now. redis-py has classes for some of these codes and removes the codes.
+_TRANSIENT_CODES = ("LOADING", "READONLY", "MISCONF", "NOREPLICAS", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "UNBLOCKED")
+_TRANSIENT_CLASSES = (
+    redis.exceptions.BusyLoadingError,
+    redis.exceptions.ReadOnlyError,
+    redis.exceptions.MasterDownError,
+    redis.exceptions.ClusterDownError,
+    redis.exceptions.ClusterError,
+    redis.exceptions.TryAgainError,
+    redis.exceptions.MovedError,
+    redis.exceptions.AskError,
+)
+
+
+def is_transient(error: BaseException) -> bool:
+    """Returns whether the same command may succeed later, on this server or on the one that takes over."""
+    if isinstance(error, _TRANSIENT_CLASSES) or is_disconnect(error):
+        return True
+    return isinstance(error, redis.ResponseError) and str(error).startswith(_TRANSIENT_CODES)
+
+
+def is_disconnect(error: BaseException) -> bool:
+    """Returns whether the connection broke, so that nobody knows whether the command was carried out."""
+    authentication = (redis.exceptions.AuthenticationError, redis.exceptions.AuthorizationError)
+    kinds = (redis.ConnectionError, redis.TimeoutError, OSError)
+    return isinstance(error, kinds) and not isinstance(error, authentication)
+
+
+def translated(error: BaseException) -> Optional[DqError]:
+    """Returns the error of this package for an exception of redis-py, if it is one."""
+    if is_disconnect(error):
+        return ConnectionLost(str(error))
+    if isinstance(error, redis.exceptions.OutOfMemoryError):
+        return OutOfMemory(str(error))
+    if isinstance(error, redis.RedisError):
+        text = str(error)
+        return _CODES.get(text.partition(" ")[0], Refused)(text)
+    return None

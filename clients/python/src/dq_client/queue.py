@@ -1,0 +1,365 @@
+"""A queue as producers and operators use it. Each method exists twice: for asyncio, and with ``_sync`` for callers that wait."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+import uuid
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar
+
+from redis.client import NEVER_DECODE
+
+from . import wire
+from .errors import ConnectionLost, Failed, NotKept, is_transient, translated
+from .source import Source
+from .wire import Command, Duration, PushOptions, ScheduleOptions, Text
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+T = TypeVar("T")
+Fields = Dict[str, Any]
+Decorate = Callable[[str, Dict[str, Any]], None]
+
+# A wait is made of shorter ones, so that it ends before the socket timeout of any usual client.
+_WAIT_SECONDS = 2.0
+# How long a result is kept for the caller that waits for it, beyond the time of its wait.
+_KEPT_SECONDS = 60.0
+
+
+class Queue:
+    """A queue by its name. It is created by its first push."""
+
+    def __init__(self, source: Source, name: str, *, push_timeout: float = 60.0, decorate: Optional[Decorate] = None):
+        self.name = name
+        self._source = source
+        self._push_timeout = push_timeout
+        self._decorate = decorate
+
+    def __repr__(self) -> str:
+        return f"Queue({self.name!r})"
+
+    # --- producers ---
+
+    async def push(self, payload: Text, **options: Unpack[PushOptions]) -> Optional[str]:
+        """Adds a message. Returns its id, or ``None`` if the queue holds a message of that ``id``.
+
+        If the connection breaks, the push is sent again with the same id until it is answered, up to the
+        ``push_timeout`` of the app, so the message is made once.
+        """
+        command, id = self._push(payload, options)
+        answer, repeated = await self._repeated(command)
+        return id if answer is None and repeated else answer
+
+    def push_sync(self, payload: Text, **options: Unpack[PushOptions]) -> Optional[str]:
+        """:meth:`push` without asyncio."""
+        command, id = self._push(payload, options)
+        answer, repeated = self._repeated_sync(command)
+        return id if answer is None and repeated else answer
+
+    async def push_many(
+        self, payloads: Sequence[Text], *, ids: Optional[Sequence[Text]] = None, **options: Unpack[PushOptions]
+    ) -> List[wire.PushedId]:
+        """Adds messages in one step. Returns their ids, as :meth:`push` does."""
+        if not payloads:
+            return []
+        command, sent = self._push_many(payloads, ids, options)
+        answers, repeated = await self._repeated(command)
+        return _pushed(sent, answers) if repeated else answers
+
+    def push_many_sync(
+        self, payloads: Sequence[Text], *, ids: Optional[Sequence[Text]] = None, **options: Unpack[PushOptions]
+    ) -> List[wire.PushedId]:
+        """:meth:`push_many` without asyncio."""
+        if not payloads:
+            return []
+        command, sent = self._push_many(payloads, ids, options)
+        answers, repeated = self._repeated_sync(command)
+        return _pushed(sent, answers) if repeated else answers
+
+    async def push_and_wait(self, payload: Text, *, timeout: float, **options: Unpack[PushOptions]) -> Optional[bytes]:
+        """Pushes a message and returns the result of its handler. Raises ``TimeoutError``, :class:`Failed` or :class:`NotKept`."""
+        options.setdefault("retain", timeout + _KEPT_SECONDS)
+        end = time.monotonic() + timeout
+        id = _waited_for(await self.push(payload, **options), options)
+        while True:
+            block = _block(end)
+            reply = await self._ask(Command(wire.message, "DQ.AWAIT", self.name, id, "BLOCK", block))
+            if reply is not None:
+                return _result(reply)
+            still_there = await self.get(id)
+            _check_wait(still_there, end)
+
+    def push_and_wait_sync(self, payload: Text, *, timeout: float, **options: Unpack[PushOptions]) -> Optional[bytes]:
+        """:meth:`push_and_wait` without asyncio."""
+        options.setdefault("retain", timeout + _KEPT_SECONDS)
+        end = time.monotonic() + timeout
+        id = _waited_for(self.push_sync(payload, **options), options)
+        while True:
+            reply = self._ask_sync(Command(wire.message, "DQ.AWAIT", self.name, id, "BLOCK", _block(end)))
+            if reply is not None:
+                return _result(reply)
+            _check_wait(self.get_sync(id), end)
+
+    async def schedule(self, id: Text, payload: Text, **options: Unpack[ScheduleOptions]) -> str:
+        """Declares a recurring message. Returns ``created``, ``changed`` or ``unchanged``."""
+        return await self._ask(wire.schedule(self.name, id, payload, options))
+
+    def schedule_sync(self, id: Text, payload: Text, **options: Unpack[ScheduleOptions]) -> str:
+        """:meth:`schedule` without asyncio."""
+        return self._ask_sync(wire.schedule(self.name, id, payload, options))
+
+    # --- changing messages ---
+
+    async def cancel(self, *ids: Text) -> List[Optional[str]]:
+        """Removes messages. Returns the state that each was in, ``None`` for those that were not there."""
+        return await self._ask(self._cancel(ids))
+
+    def cancel_sync(self, *ids: Text) -> List[Optional[str]]:
+        """:meth:`cancel` without asyncio."""
+        return self._ask_sync(self._cancel(ids))
+
+    async def reschedule(
+        self, id: Text, *, delay: Optional[Duration] = None, at: Optional[datetime] = None, priority: Optional[int] = None
+    ) -> bool:
+        """Changes the due time or the priority of a message. Returns whether it was delayed or ready."""
+        return await self._ask(self._reschedule(id, delay, at, priority))
+
+    def reschedule_sync(
+        self, id: Text, *, delay: Optional[Duration] = None, at: Optional[datetime] = None, priority: Optional[int] = None
+    ) -> bool:
+        """:meth:`reschedule` without asyncio."""
+        return self._ask_sync(self._reschedule(id, delay, at, priority))
+
+    async def promote(self, count: Optional[int] = None) -> int:
+        """Makes delayed messages due now, all or the next ones. Returns how many."""
+        return await self._ask(self._counted("DQ.PROMOTE", count))
+
+    def promote_sync(self, count: Optional[int] = None) -> int:
+        """:meth:`promote` without asyncio."""
+        return self._ask_sync(self._counted("DQ.PROMOTE", count))
+
+    async def redrive(self, count: Optional[int] = None, *, ids: Sequence[Text] = (), delay: Optional[Duration] = None) -> int:
+        """Makes dead messages live again: all, the newest ones, or those of these ids. Returns how many."""
+        return await self._ask(self._redrive(count, ids, delay))
+
+    def redrive_sync(self, count: Optional[int] = None, *, ids: Sequence[Text] = (), delay: Optional[Duration] = None) -> int:
+        """:meth:`redrive` without asyncio."""
+        return self._ask_sync(self._redrive(count, ids, delay))
+
+    async def purge(self, *states: str, count: Optional[int] = None, recurring: bool = False) -> int:
+        """Removes the messages of these states, or of all. Schedules stay unless ``recurring``. Returns how many."""
+        return await self._ask(self._counted("DQ.PURGE", count, *states, *(["RECURRING"] if recurring else [])))
+
+    def purge_sync(self, *states: str, count: Optional[int] = None, recurring: bool = False) -> int:
+        """:meth:`purge` without asyncio."""
+        return self._ask_sync(self._counted("DQ.PURGE", count, *states, *(["RECURRING"] if recurring else [])))
+
+    # --- looking ---
+
+    async def get(self, id: Text) -> Optional[Fields]:
+        """Returns a message with all its fields, as ``DQ.GET`` names them."""
+        return await self._ask(Command(wire.message, "DQ.GET", self.name, id))
+
+    def get_sync(self, id: Text) -> Optional[Fields]:
+        """:meth:`get` without asyncio."""
+        return self._ask_sync(Command(wire.message, "DQ.GET", self.name, id))
+
+    async def peek(self, state: str = "ready", count: int = 1) -> List[Fields]:
+        """Returns the first messages of a state; dead and done ones newest first."""
+        return await self._ask(Command(_messages, "DQ.PEEK", self.name, state, "COUNT", count))
+
+    def peek_sync(self, state: str = "ready", count: int = 1) -> List[Fields]:
+        """:meth:`peek` without asyncio."""
+        return self._ask_sync(Command(_messages, "DQ.PEEK", self.name, state, "COUNT", count))
+
+    async def len(self, state: Optional[str] = None) -> int:
+        """Returns the number of messages, in a state or all that are not done."""
+        return await self._ask(Command(int, "DQ.LEN", self.name, *([state] if state else [])))
+
+    def len_sync(self, state: Optional[str] = None) -> int:
+        """:meth:`len` without asyncio."""
+        return self._ask_sync(Command(int, "DQ.LEN", self.name, *([state] if state else [])))
+
+    async def info(self) -> Optional[Fields]:
+        """Returns counts, settings and totals, or ``None`` if the queue does not exist."""
+        return await self._ask(Command(wire.info, "DQ.INFO", self.name))
+
+    def info_sync(self) -> Optional[Fields]:
+        """:meth:`info` without asyncio."""
+        return self._ask_sync(Command(wire.info, "DQ.INFO", self.name))
+
+    # --- pausing ---
+
+    async def pause(self, duration: Optional[Duration] = None) -> None:
+        """Suspends delivery, for a time or until :meth:`resume`."""
+        await self._ask(self._pause(duration))
+
+    def pause_sync(self, duration: Optional[Duration] = None) -> None:
+        """:meth:`pause` without asyncio."""
+        self._ask_sync(self._pause(duration))
+
+    async def resume(self) -> None:
+        """Resumes delivery."""
+        await self._ask(Command(_nothing, "DQ.RESUME", self.name))
+
+    def resume_sync(self) -> None:
+        """:meth:`resume` without asyncio."""
+        self._ask_sync(Command(_nothing, "DQ.RESUME", self.name))
+
+    # --- commands ---
+
+    def _push(self, payload: Text, options: Mapping[str, Any]) -> Tuple[Command[Optional[str]], Optional[str]]:
+        """Returns the command, and the id if it was made here: with it the push can be repeated."""
+        given, id = self._decorated(options), None
+        if self._push_timeout and given.get("id") is None:
+            given["id"] = id = uuid.uuid4().hex
+        return wire.push(self.name, payload, given), id or _chosen(given)
+
+    def _push_many(
+        self, payloads: Sequence[Text], ids: Optional[Sequence[Text]], options: Mapping[str, Any]
+    ) -> Tuple[Command[List[wire.PushedId]], List[str]]:
+        if ids is None:
+            ids = [uuid.uuid4().hex for _ in payloads] if self._push_timeout else []
+        elif len(ids) != len(payloads):
+            raise ValueError(f"there are {len(payloads)} payloads but {len(ids)} ids")
+        return wire.push_many(self.name, payloads, ids, self._decorated(options)), [wire.text(id) for id in ids]
+
+    def _decorated(self, options: Mapping[str, Any]) -> Dict[str, Any]:
+        given = dict(options)
+        if self._decorate is not None:
+            headers = dict(given.get("headers") or {})
+            self._decorate(self.name, headers)
+            given["headers"] = headers
+        return given
+
+    def _cancel(self, ids: Sequence[Text]) -> Command[List[Optional[str]]]:
+        return Command(_states, "DQ.CANCEL", self.name, *ids)
+
+    def _reschedule(
+        self, id: Text, delay: Optional[Duration], at: Optional[datetime], priority: Optional[int]
+    ) -> Command[bool]:
+        words: List[wire.Word] = []
+        words += [] if delay is None else ["DELAY", wire.milliseconds(delay)]
+        words += [] if at is None else ["AT", wire.unix_milliseconds(at)]
+        words += [] if priority is None else ["PRIORITY", priority]
+        return Command(bool, "DQ.RESCHEDULE", self.name, id, *words)
+
+    def _counted(self, name: str, count: Optional[int], *words: wire.Word) -> Command[int]:
+        return Command(int, name, self.name, *words, *_count(count))
+
+    def _redrive(self, count: Optional[int], ids: Sequence[Text], delay: Optional[Duration]) -> Command[int]:
+        words: List[wire.Word] = ["IDS", len(ids), *ids] if ids else []
+        words += [] if delay is None else ["DELAY", wire.milliseconds(delay)]
+        return self._counted("DQ.REDRIVE", count, *words)
+
+    def _pause(self, duration: Optional[Duration]) -> Command[None]:
+        words: List[wire.Word] = [] if duration is None else ["FOR", wire.milliseconds(duration)]
+        return Command(_nothing, "DQ.PAUSE", self.name, *words)
+
+    # --- sending ---
+
+    async def _ask(self, command: Command[T]) -> T:
+        try:
+            client = self._source.async_client()
+            return command.read(await client.execute_command(*command.words, **{NEVER_DECODE: True}))
+        except Exception as error:
+            raise translated(error) or error from error
+
+    def _ask_sync(self, command: Command[T]) -> T:
+        try:
+            return command.read(self._source.client().execute_command(*command.words, **{NEVER_DECODE: True}))
+        except Exception as error:
+            raise translated(error) or error from error
+
+    async def _repeated(self, command: Command[T]) -> Tuple[T, bool]:
+        """Returns the reply, and whether the command was sent more than once."""
+        pauses = self._pauses()
+        repeated = False
+        while True:
+            try:
+                return await self._ask(command), repeated
+            except Exception as error:
+                repeated = _must_repeat(error, repeated)
+                await asyncio.sleep(next(pauses, None) or _give_up(error))
+
+    def _repeated_sync(self, command: Command[T]) -> Tuple[T, bool]:
+        pauses = self._pauses()
+        repeated = False
+        while True:
+            try:
+                return self._ask_sync(command), repeated
+            except Exception as error:
+                repeated = _must_repeat(error, repeated)
+                time.sleep(next(pauses, None) or _give_up(error))
+
+    def _pauses(self) -> Iterator[float]:
+        end = time.monotonic() + self._push_timeout
+        pause = 0.05
+        while time.monotonic() < end:
+            yield pause * random.uniform(0.5, 1)
+            pause = min(pause * 2, 1.0)
+
+
+def _pushed(ids: List[str], answers: List[wire.PushedId]) -> List[wire.PushedId]:
+    """A null that answers a repeated push tells that the message is there."""
+    return [id if answer is None else answer for id, answer in zip(ids, answers)]
+
+
+def _must_repeat(error: BaseException, repeated: bool) -> bool:
+    """Raises the error unless the same push may be answered later. Afterwards a server may be loading, or be a replica."""
+    if isinstance(error, ConnectionLost):
+        return True
+    cause = error.__cause__
+    if repeated and cause is not None and is_transient(cause):
+        return True
+    raise error
+
+
+def _give_up(error: BaseException) -> float:
+    raise error
+
+
+def _chosen(options: Mapping[str, Any]) -> Optional[str]:
+    return wire.text_or_none(options.get("id"))
+
+
+def _waited_for(id: Optional[str], options: Mapping[str, Any]) -> str:
+    """A duplicate is waited for as well, since it is the same message."""
+    return id if id is not None else wire.text(options["id"])
+
+
+def _block(end: float) -> int:
+    return max(1, round(min(_WAIT_SECONDS, end - time.monotonic()) * 1000))
+
+
+def _check_wait(fields: Optional[Fields], end: float) -> None:
+    if fields is None:
+        raise NotKept("the message is gone: it was cancelled or purged, or completed without being kept")
+    if time.monotonic() >= end and fields["state"] not in ("done", "dead"):
+        raise TimeoutError(f"the message {fields['id']} is still {fields['state']}")
+
+
+def _result(fields: Fields) -> Optional[bytes]:
+    if fields["state"] == "dead":
+        raise Failed(fields.get("error") or f"the message is dead: {fields.get('reason')}")
+    result: Optional[bytes] = fields.get("result")
+    return result
+
+
+def _states(reply: Any) -> List[Optional[str]]:
+    return [wire.text_or_none(state) for state in reply]
+
+
+def _messages(reply: Any) -> List[Fields]:
+    return [fields for fields in map(wire.message, reply) if fields is not None]
+
+
+def _count(count: Optional[int]) -> List[wire.Word]:
+    return [] if count is None else ["COUNT", count]
+
+
+def _nothing(_: Any) -> None:
+    return None

@@ -1,0 +1,211 @@
+"""Where connections come from: a URL, or a client of redis-py that exists, synchronous or not.
+
+Producers use the client as it is. A worker opens connections of its own with the same settings, because a pop that waits
+occupies its connection, needs a longer timeout, and must not be sent again without the worker's knowledge.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import weakref
+from typing import Any, Dict, List, Sequence, Tuple, Union
+
+import redis
+import redis.asyncio
+from redis.asyncio.sentinel import Sentinel as AsyncSentinel
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+from redis.sentinel import Sentinel
+
+from .wire import Word, pairs
+
+# What a connection of one kind takes over from one of another kind, besides all that begins with ``ssl_``.
+_KEPT = frozenset(
+    "host port path db username password credential_provider client_name protocol"
+    " socket_keepalive socket_keepalive_options socket_connect_timeout".split()
+)
+_CONNECT_SECONDS = 2.0
+_CLUSTERS = (redis.RedisCluster, redis.asyncio.RedisCluster)
+
+Origin = Union[str, "redis.Redis", "redis.asyncio.Redis", "redis.RedisCluster", "redis.asyncio.RedisCluster"]
+
+
+class Link:
+    """One connection, opened by the first command. After an error of the connection it is to be closed."""
+
+    def __init__(self, pool: Any) -> None:
+        self._pool = pool
+        self._connection: Any = None
+
+    def ask(self, *words: Word) -> Any:
+        """Sends a command and returns its reply."""
+        connection = self._connected()
+        connection.send_command(*words)
+        return connection.read_response()
+
+    def ask_many(self, commands: Sequence[Sequence[Word]]) -> List[Any]:
+        """Sends commands at once. Returns a reply or an error for each."""
+        connection = self._connected()
+        connection.send_packed_command(connection.pack_commands(commands))
+        replies: List[Any] = []
+        for _ in commands:
+            try:
+                replies.append(connection.read_response())
+            except redis.ResponseError as error:
+                replies.append(error)
+        return replies
+
+    def id(self) -> int:
+        """Returns the id of the connection, by a command that needs no right."""
+        return int(pairs(self.ask("HELLO"))["id"])
+
+    def pubsub(self) -> Any:
+        """Returns the object of redis-py that subscribes to channels, on another connection."""
+        client: Any = redis.Redis(connection_pool=self._pool)
+        return client.pubsub()
+
+    def close(self) -> None:
+        """Closes the connection."""
+        try:
+            if self._connection is not None:
+                self._connection.disconnect()
+            self._pool.disconnect()
+        except (redis.RedisError, OSError):
+            pass
+
+    def _connected(self) -> Any:
+        if self._connection is None:
+            connection = self._pool.make_connection()
+            connection.connect()
+            self._connection = connection
+        return self._connection
+
+
+class Source:
+    """Makes clients and connections that lead to one server, or to the servers of a Sentinel or a cluster."""
+
+    def __init__(self, origin: Origin) -> None:
+        self._origin: Any = redis.Redis.from_url(origin) if isinstance(origin, str) else origin
+        self._sync: Any = None
+        self._async: "weakref.WeakKeyDictionary[Any, Any]" = weakref.WeakKeyDictionary()
+
+    @property
+    def db(self) -> int:
+        """The number of the database."""
+        return int(self._settings().get("db") or 0)
+
+    def client(self) -> Any:
+        """Returns the client for calls that wait."""
+        if self._sync is None:
+            given = isinstance(self._origin, (redis.Redis, redis.RedisCluster))
+            self._sync = self._origin if given else self._made(redis)
+        return self._sync
+
+    def async_client(self) -> Any:
+        """Returns the client for calls in the running event loop, since connections belong to a loop."""
+        if isinstance(self._origin, (redis.asyncio.Redis, redis.asyncio.RedisCluster)):
+            return self._origin
+        loop = asyncio.get_running_loop()
+        if loop not in self._async:
+            self._async[loop] = self._made(redis.asyncio)
+        return self._async[loop]
+
+    async def aclose(self) -> None:
+        """Closes the connections that were opened for the running event loop."""
+        client = self._async.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await (client.aclose() if hasattr(client, "aclose") else client.close())
+
+    def link(self, key: bytes, timeout: float) -> Link:
+        """Opens a connection to the server that holds a queue. A reply may take up to ``timeout`` seconds."""
+        pool, cluster = self._origin, isinstance(self._origin, _CLUSTERS)
+        if cluster:
+            node = self.client().get_node_from_key(key)
+            pool = self.client().get_redis_connection(node)
+        pool = pool.connection_pool
+        overrides = {
+            "socket_timeout": timeout,
+            "decode_responses": False,
+            "retry": Retry(NoBackoff(), 0),
+        }
+        if hasattr(pool, "sentinel_manager"):
+            settings = _settings_of(pool, redis.connection.SSLConnection)
+            return Link(self._master(redis, pool, dict(settings, **overrides)).connection_pool)
+        kind = _kind(pool, redis)
+        settings = dict(_settings_of(pool, kind), **overrides)
+        return Link(redis.ConnectionPool(connection_class=kind, **settings))
+
+    def rediscover(self) -> None:
+        """Asks a cluster again which server holds which queue. Call it after an error."""
+        if isinstance(self._origin, _CLUSTERS):
+            try:
+                self.client().nodes_manager.initialize()
+            except (redis.RedisError, OSError):
+                pass  # It is asked again after the next error.
+
+    def _settings(self) -> Dict[str, Any]:
+        if isinstance(self._origin, _CLUSTERS):
+            return {}
+        return _settings_of(self._origin.connection_pool, redis.connection.SSLConnection)
+
+    def _made(self, library: Any) -> Any:
+        """Makes a client of the other kind, asynchronous or not, with the same settings."""
+        nodes: Any
+        if isinstance(self._origin, redis.RedisCluster):
+            nodes, settings = self._origin.nodes_manager.startup_nodes, self._origin.nodes_manager.connection_kwargs
+        elif isinstance(self._origin, redis.asyncio.RedisCluster):
+            nodes, settings = self._origin.nodes_manager.startup_nodes, self._origin.connection_kwargs
+        else:
+            pool = self._origin.connection_pool
+            kind = _kind(pool, library)
+            settings = _settings_of(pool, kind)
+            if hasattr(pool, "sentinel_manager"):
+                return self._master(library, pool, settings)
+            made = library.ConnectionPool(connection_class=kind, **settings)
+            return library.Redis(connection_pool=made)
+        node = next(iter(nodes.values()))
+        kept = {name: settings[name] for name in settings if name in _KEPT or name.startswith("ssl")}
+        return library.RedisCluster(**dict(kept, host=node.host, port=node.port))
+
+    def _master(self, library: Any, pool: Any, settings: Dict[str, Any]) -> Any:
+        """Makes a client of the master that a Sentinel names."""
+        manager = pool.sentinel_manager
+        if manager.connection_kwargs.get("ssl") or "SSL" in pool.connection_class.__name__:
+            settings["ssl"] = True
+        for name in ("host", "port"):
+            settings.pop(name, None)
+        sentinels: List[Tuple[str, int]] = []
+        for sentinel in manager.sentinels:
+            address = sentinel.connection_pool.connection_kwargs
+            sentinels.append((address["host"], address["port"]))
+        kind = Sentinel if library is redis else AsyncSentinel
+        own = dict(manager.sentinel_kwargs, socket_timeout=_CONNECT_SECONDS)
+        found = kind(sentinels, sentinel_kwargs=own, **settings)
+        return found.master_for(pool.service_name)
+
+
+def _kind(pool: Any, library: Any) -> Any:
+    """Returns the class of connections of a library that is like the one of a pool."""
+    name = pool.connection_class.__name__
+    if "Unix" in name:
+        return library.UnixDomainSocketConnection
+    return library.SSLConnection if "SSL" in name else library.Connection
+
+
+def _settings_of(pool: Any, kind: Any) -> Dict[str, Any]:
+    """Returns the settings of a pool that a class of connections knows."""
+    known = set(inspect.signature(kind.__init__).parameters) | _KEPT
+    given = pool.connection_kwargs
+    kept = {name: value for name, value in given.items() if name in known & (_KEPT | _ssl(given)) and value is not None}
+    kept.setdefault("socket_connect_timeout", _CONNECT_SECONDS)
+    if "Unix" in kind.__name__:
+        kept = {name: value for name, value in kept.items() if name not in _TCP_ONLY}
+    return kept
+
+
+_TCP_ONLY = ("host", "port", "socket_keepalive", "socket_keepalive_options")
+
+
+def _ssl(settings: Dict[str, Any]) -> "frozenset[str]":
+    return frozenset(name for name in settings if name.startswith("ssl_"))

@@ -1,0 +1,59 @@
+"""Trace context in headers, if OpenTelemetry is installed: the first attempt continues the trace of the producer, a retry
+begins a trace of its own with a link to it."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import Any, ContextManager, Dict, Iterator, List
+
+from .app import Middleware
+from .context import Context
+from .wire import Text
+
+try:
+    from opentelemetry import context as otel_context
+    from opentelemetry import propagate, trace
+except ImportError:
+    trace = None  # type: ignore[assignment]
+
+
+class Tracing(Middleware):
+    """Adds trace context to what is pushed, and makes a span for each attempt."""
+
+    def push(self, queue: str, headers: Dict[str, Text]) -> None:
+        """Adds the current trace context."""
+        carrier: Dict[str, str] = {}
+        propagate.inject(carrier)
+        for name, value in carrier.items():
+            headers.setdefault(name, value)
+
+    def handle(self, ctx: Context) -> ContextManager[Any]:
+        """Returns the span of an attempt."""
+        return _span(ctx)
+
+
+@contextmanager
+def _span(ctx: Context) -> Iterator[None]:
+    producer = propagate.extract(ctx.headers)
+    attributes: Dict[str, Any] = {
+        "messaging.system": "dq",
+        "messaging.operation.type": "process",
+        "messaging.destination.name": ctx.queue,
+        "messaging.message.id": ctx.id,
+        "messaging.dq.attempt": ctx.attempt,
+    }
+    parent, links = producer, []
+    if ctx.attempt > 1:
+        parent = otel_context.Context()
+        linked = trace.get_current_span(producer).get_span_context()
+        links = [trace.Link(linked)] if linked.is_valid else []
+    tracer = trace.get_tracer("dq_client")
+    with tracer.start_as_current_span(
+        f"process {ctx.task or ctx.queue}", context=parent, kind=trace.SpanKind.CONSUMER, links=links, attributes=attributes
+    ):
+        yield
+
+
+def installed() -> List[Middleware]:
+    """Returns the middleware that traces, if OpenTelemetry is installed."""
+    return [] if trace is None else [Tracing()]

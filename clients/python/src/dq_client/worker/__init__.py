@@ -1,0 +1,273 @@
+"""A worker: it takes messages of the queues of an app, calls handlers, keeps leases, and reports outcomes.
+
+Each queue has two threads, each with a connection: one that pops and one that reports and extends leases. One more thread
+hears of messages that are taken away, one watches the time. Handlers run in an event loop or in threads of their own, so
+no handler can stall what keeps its lease.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+
+import redis
+
+from ..app import App
+from ..wire import Duration, milliseconds
+from .clock import Clock
+from .fetcher import BLOCK_MS, MARGIN_SECONDS, Fetcher
+from .handlers import Handlers
+from .lane import Delivery, Lane
+from .listener import Listener
+from .outcome import GIVEN_BACK
+from .reporter import Reporter
+
+log = logging.getLogger("dq_client")
+
+# How long handlers that were told to stop, and outcomes that were not answered yet, are waited for at the end.
+_LAST_SECONDS = 1.0
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that a worker tells its hook.
+
+    ``kind`` is ``ready``; ``started``, ``done``, ``failed``, ``rejected``, ``retried``, ``lost`` or ``returned`` of a
+    message; ``interrupted``, ``resumed`` or ``refused`` of a queue.
+    """
+
+    kind: str
+    queue: str = ""
+    id: str = ""
+    attempt: int = 0
+    seconds: float = 0.0
+    """How long the message has been here."""
+    text: str = ""
+    """The error, or the reason."""
+
+
+class Worker:
+    """Works on the queues of an app.
+
+    ``queues`` are names, or a mapping of names to concurrencies; by default all that have a handler. ``concurrency`` is how
+    many messages of each queue are worked on at a time. ``lease`` is how long a message stays with a worker that is gone;
+    by default what its tasks or the queue say. ``grace`` is how many seconds handlers get to end when the worker stops.
+    ``name`` is the end of the name under which ``DQ.CONSUMERS`` lists it. ``hook`` is called with each :class:`Event`, from
+    several threads.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        *,
+        queues: "Mapping[str, int] | List[str] | None" = None,
+        concurrency: int = 8,
+        lease: Optional[Duration] = None,
+        grace: float = 30.0,
+        time_limit: Optional[float] = None,
+        name: str = "worker",
+        hook: Optional[Callable[[Event], None]] = None,
+    ) -> None:
+        names = queues if queues is not None else app.queues
+        sizes: Dict[str, int] = dict(names) if isinstance(names, Mapping) else {queue: concurrency for queue in names}
+        if not sizes:
+            raise ValueError("there is no queue to work on: define a task or a consumer, or name queues")
+        if min(sizes.values()) < 1:
+            raise ValueError("the concurrency of a queue must be at least 1")
+        self.app, self.grace, self.time_limit = app, grace, time_limit
+        self.consumer = _consumer_name(name)
+        self.stopping = False
+        """Whether it no longer takes messages."""
+        self.closed = False
+        """Whether its threads are to end."""
+        self.clock = Clock(self)
+        self.lanes = [Lane(self, queue, size, self._lease(queue, lease)) for queue, size in sizes.items()]
+        self._hook = hook
+        self._fetchers = [Fetcher(self, lane) for lane in self.lanes]
+        self._threads: Dict[Any, threading.Thread] = {}
+        self._handlers: Optional[Handlers] = None
+        self._wake = threading.Condition()
+        self._ready = False
+
+    # --- running ---
+
+    def run(self) -> int:
+        """Works until SIGTERM or SIGINT, then stops. Returns 0, the exit code. A second signal ends the process at once.
+
+        Coroutines run in an event loop in a thread. Call it in the main thread.
+        """
+        loop = asyncio.new_event_loop()
+        threading.Thread(target=_run_loop, args=(loop,), name="dq-loop", daemon=True).start()
+        received: List[int] = []
+
+        def on_signal(number: int, _: Any) -> None:
+            if received:
+                os._exit(128 + number)
+            received.append(number)
+
+        previous = {number: signal.signal(number, on_signal) for number in _SIGNALS}
+        try:
+            self.start(loop)
+            while not received and not self.stopping:
+                time.sleep(0.05)
+            self.stop()
+        finally:
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+            loop.call_soon_threadsafe(loop.stop)
+        return 0
+
+    async def serve(self) -> None:
+        """Works in the running event loop until it is cancelled, or :meth:`request_stop` is called; then stops."""
+        self.start(asyncio.get_running_loop())
+        try:
+            while not self.stopping:
+                await asyncio.sleep(0.05)
+        finally:
+            stopped = asyncio.get_running_loop().run_in_executor(None, self.stop)
+            await asyncio.shield(stopped)
+
+    def start(self, loop: Optional[asyncio.AbstractEventLoop] = None) -> None:
+        """Starts the threads and returns. Coroutines run in this loop."""
+        self._handlers = Handlers(self, loop)
+        for fetcher, lane in zip(self._fetchers, self.lanes):
+            self._spawn(fetcher, fetcher.run, f"dq-fetch-{lane.name}")
+            self._spawn(lane, Reporter(self, lane).run, f"dq-report-{lane.name}")
+        self._spawn("listener", Listener(self).run, "dq-listen")
+        self._spawn("clock", self.clock.run, "dq-clock")
+
+    def request_stop(self) -> None:
+        """Has the worker take no further messages. :meth:`run` or :meth:`serve` then stops it."""
+        self.stopping = True
+        for lane in self.lanes:
+            lane.wake()
+        with self._wake:
+            self._wake.notify_all()
+
+    def stop(self) -> None:
+        """Takes no further messages, waits for handlers as long as ``grace`` says, gives back the others, and ends."""
+        self.request_stop()
+        until = time.monotonic() + self.grace
+        self._end_pops()
+        _wait_until(lambda: not any(lane.working for lane in self.lanes), until)
+        for lane in self.lanes:
+            for delivery in lane.running():
+                lane.take(delivery, "stopping", GIVEN_BACK)
+        _wait_until(lambda: not any(lane.working for lane in self.lanes), time.monotonic() + _LAST_SECONDS)
+        self.closed = True
+        self.request_stop()
+        self.clock.wake()
+        end = time.monotonic() + _LAST_SECONDS
+        for lane in self.lanes:
+            self._threads[lane].join(max(0.0, end - time.monotonic()))
+
+    def is_healthy(self) -> bool:
+        """Returns whether each queue got an answer of the server within its last lease, or within the time of a pop."""
+        now = time.monotonic()
+        pop = BLOCK_MS / 1000 + MARGIN_SECONDS
+        return not self.closed and all(now - lane.last_answer <= max(lane.lease, pop) for lane in self.lanes)
+
+    # --- what the threads use ---
+
+    def start_handlers(self, lane: Lane, deliveries: List[Delivery]) -> None:
+        """Calls the handlers of messages that were popped."""
+        assert self._handlers is not None
+        self._handlers.start(lane, deliveries)
+
+    def wait(self, seconds: float) -> None:
+        """Waits, but not when the worker stops."""
+        with self._wake:
+            if not self.stopping:
+                self._wake.wait(seconds)
+
+    def tell_hook(self, kind: str, delivery: Delivery, text: str = "") -> None:
+        """Tells the hook what became of a message."""
+        ctx = delivery.ctx
+        if kind in ("failed", "rejected", "lost"):
+            log.warning("%s: %s %s at attempt %d: %s", ctx.queue, ctx.id, kind, ctx.attempt, text)
+        if self._hook is not None:
+            seconds = time.monotonic() - delivery.begun
+            self._call_hook(Event(kind, ctx.queue, ctx.id, ctx.attempt, seconds, text))
+
+    def tell(self, kind: str, queue: str, text: str = "") -> None:
+        """Tells the hook what became of a queue."""
+        log.log(logging.INFO if kind == "resumed" else logging.ERROR, "%s: %s%s", queue, kind, text and f": {text}")
+        self._call_hook(Event(kind, queue, text=text))
+
+    def consuming(self) -> None:
+        """Tells the hook once that every queue is popped."""
+        with self._wake:
+            first = not self._ready and all(fetcher.consuming for fetcher in self._fetchers)
+            self._ready = self._ready or first
+        if first:
+            self._call_hook(Event("ready"))
+
+    def _call_hook(self, event: Event) -> None:
+        if self._hook is not None:
+            try:
+                self._hook(event)
+            except Exception:
+                log.exception("the hook failed")
+
+    def _lease(self, queue: str, given: Optional[Duration]) -> Optional[int]:
+        lease = given if given is not None else self.app.lease(queue)
+        return None if lease is None else milliseconds(lease)
+
+    def _spawn(self, key: Any, run: Callable[[], None], name: str) -> None:
+        self._threads[key] = thread = threading.Thread(target=run, name=name, daemon=True)
+        thread.start()
+
+    def _end_pops(self) -> None:
+        """Unblocks the pops. A message that is delivered to one of them meanwhile is received and given back."""
+        permitted, reached, begun = True, True, time.monotonic()
+        patience = BLOCK_MS / 1000 + MARGIN_SECONDS
+        while True:
+            waiting = [fetcher for fetcher in self._fetchers if self._threads[fetcher].is_alive()]
+            passed = time.monotonic() - begun
+            if not waiting or passed > patience or (passed > _LAST_SECONDS and not reached):
+                return
+            for fetcher, lane in zip(self._fetchers, self.lanes):
+                id = fetcher.connection_id
+                if fetcher in waiting and id is not None and permitted:
+                    permitted, reached = self._unblock(lane, id)
+            for fetcher in waiting:
+                self._threads[fetcher].join(0.02)
+
+    def _unblock(self, lane: Lane, id: int) -> Tuple[bool, bool]:
+        """Returns whether the user may unblock clients, and whether the server was reached."""
+        try:
+            link = self.app.source.link(lane.key, _LAST_SECONDS)
+            try:
+                link.ask("CLIENT", "UNBLOCK", id)
+            finally:
+                link.close()
+        except redis.exceptions.NoPermissionError:
+            return False, True
+        except (redis.RedisError, OSError):
+            return True, False
+        return True, True
+
+
+def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    loop.run_forever()
+
+
+def _wait_until(done: Callable[[], bool], end: float) -> None:
+    while not done() and time.monotonic() < end:
+        time.sleep(0.01)
+
+
+def _consumer_name(name: str) -> bytes:
+    """Returns ``host:pid:name``, shortened at the host to what the server takes."""
+    end = f":{os.getpid()}:{name}".encode("utf-8", "surrogateescape")
+    host = socket.gethostname().encode()
+    return (host[: max(0, 128 - len(end))] + end)[:128]

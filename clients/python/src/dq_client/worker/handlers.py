@@ -1,0 +1,126 @@
+"""Calls handlers: coroutines in the event loop, functions in threads."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import queue
+import threading
+from typing import TYPE_CHECKING, Any, Callable, List, Optional
+
+from .lane import Delivery, Lane
+from .outcome import Outcome, of_error, of_result
+
+if TYPE_CHECKING:
+    from . import Worker
+
+
+class Threads:
+    """Daemon threads that are started when all others are busy. They do not hold up the end of the process."""
+
+    def __init__(self) -> None:
+        self._calls: "queue.SimpleQueue[Callable[[], None]]" = queue.SimpleQueue()
+        self._idle = threading.Semaphore(0)
+
+    def submit(self, call: Callable[[], None]) -> None:
+        """Has a thread make a call."""
+        self._calls.put(call)
+        if not self._idle.acquire(blocking=False):
+            threading.Thread(target=self._run, name="dq-handler", daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            self._calls.get()()
+            self._idle.release()
+
+
+class Handlers:
+    """Starts the handlers of deliveries and reports how they end."""
+
+    def __init__(self, worker: Worker, loop: Optional[asyncio.AbstractEventLoop]) -> None:
+        self._worker, self._loop = worker, loop
+        self._threads = Threads()
+        self._tasks: "set[asyncio.Task[None]]" = set()
+
+    def start(self, lane: Lane, deliveries: List[Delivery]) -> None:
+        """Calls the handlers of deliveries, or gives them back if the worker stops."""
+        in_loop = []
+        for delivery in deliveries:
+            if self._worker.stopping:
+                lane.give_back(delivery)
+                continue
+            try:
+                job = delivery.job = self._worker.app.job(delivery.ctx)
+            except Exception as error:
+                self._end(lane, delivery, of_error(error))
+                continue
+            limit = job.time_limit or self._worker.time_limit
+            if limit:
+                delivery.limit = delivery.begun + limit
+                self._worker.clock.note(delivery.limit)
+            if job.is_async:
+                in_loop.append(delivery)
+            else:
+                self._threads.submit(functools.partial(self._in_thread, lane, delivery))
+        if in_loop:
+            self._in_loop(lane, in_loop)
+
+    def _in_loop(self, lane: Lane, deliveries: List[Delivery]) -> None:
+        assert self._loop is not None, "a worker with a coroutine has a loop"
+        try:
+            self._loop.call_soon_threadsafe(self._begin, lane, deliveries)
+        except RuntimeError:  # The loop is closed, without the worker having been stopped.
+            for delivery in deliveries:
+                lane.give_back(delivery)
+
+    def _begin(self, lane: Lane, deliveries: List[Delivery]) -> None:
+        for delivery in deliveries:
+            task = asyncio.ensure_future(self._in_task(lane, delivery))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            delivery.interrupt = functools.partial(self._cancel, task)
+
+    def _cancel(self, task: "asyncio.Task[None]") -> None:
+        assert self._loop is not None
+        try:
+            self._loop.call_soon_threadsafe(task.cancel)
+        except RuntimeError:
+            pass  # The loop is closed.
+
+    async def _in_task(self, lane: Lane, delivery: Delivery) -> None:
+        outcome = None
+        try:
+            if self._may_begin(lane, delivery):
+                with self._worker.app.around(delivery.ctx):
+                    job = delivery.job
+                    assert job is not None
+                    outcome = of_result(await job.call(*job.args, **job.kwargs))
+        except BaseException as error:
+            outcome = of_error(error)
+        if outcome is not None:
+            self._end(lane, delivery, outcome)
+
+    def _in_thread(self, lane: Lane, delivery: Delivery) -> None:
+        outcome = None
+        try:
+            if self._may_begin(lane, delivery):
+                with self._worker.app.around(delivery.ctx):
+                    job = delivery.job
+                    assert job is not None
+                    outcome = of_result(job.call(*job.args, **job.kwargs))
+        except BaseException as error:
+            outcome = of_error(error)
+        if outcome is not None:
+            self._end(lane, delivery, outcome)
+
+    def _may_begin(self, lane: Lane, delivery: Delivery) -> bool:
+        """A message that was not begun is given back when the worker stops, and one that was lost is let go."""
+        if self._worker.stopping or delivery.decided:
+            lane.give_back(delivery)
+            return False
+        self._worker.tell_hook("started", delivery)
+        return True
+
+    def _end(self, lane: Lane, delivery: Delivery, outcome: Outcome) -> None:
+        if lane.ended(delivery, outcome):
+            self._worker.tell_hook(outcome.kind, delivery, outcome.error)

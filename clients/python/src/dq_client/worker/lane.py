@@ -1,0 +1,205 @@
+"""What a worker knows of one queue: the messages that it holds, and the outcomes that the server has not heard yet.
+
+The threads of a lane meet here. The fetcher brings messages, handlers end, the clock, the listener and the reporter find
+out that a message is lost. For each delivery exactly one of them decides the outcome. A message occupies its place in the
+worker until its handler has ended and its outcome has been answered.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
+
+from ..context import Context
+from ..wire import pairs, raw, text
+from .outcome import ACK, GIVEN_BACK, Outcome
+
+if TYPE_CHECKING:
+    from ..app import Job
+    from . import Worker
+
+# The lease of a queue that does not exist yet, or whose settings this user may not read: the default of the server.
+_DEFAULT_LEASE_MS = 30_000
+# A notice may come before the reply of the pop that it concerns. So many are remembered.
+_EARLY_NOTICES = 1000
+
+
+class Delivery:
+    """A message that this worker holds."""
+
+    __slots__ = ("ctx", "job", "begun", "end", "deadline", "limit", "interrupt", "decided", "parts")
+
+    def __init__(self, ctx: Context, begun: float, end: float) -> None:
+        self.ctx = ctx
+        self.job: Optional[Job] = None
+        self.begun = begun
+        self.end = end
+        """When the lease expires, by the clock of this process."""
+        self.deadline: Optional[int] = ctx.meta.get("deadline")
+        """When the lease expires, by the clock of the server."""
+        self.limit: Optional[float] = None
+        self.interrupt: Optional[Callable[[], object]] = None
+        self.decided = False
+        self.parts = 2
+        """What is to come: the end of the handler, and the answer to its outcome."""
+
+    def tell(self, reason: str) -> None:
+        """Tells the handler to stop."""
+        self.ctx.reason = reason
+        self.ctx.lost.set()
+        if self.interrupt is not None:
+            self.interrupt()
+
+
+class Lane:
+    """One queue of a worker."""
+
+    def __init__(self, worker: Worker, name: str, concurrency: int, lease_ms: Optional[int]) -> None:
+        self.worker, self.name, self.key, self.concurrency = worker, name, raw(name), concurrency
+        self.asked_lease_ms = lease_ms
+        self.lease_ms = lease_ms or _DEFAULT_LEASE_MS
+        self.max_lease_ms = 0
+        self.working = 0
+        self.held: Dict[bytes, Delivery] = {}
+        self.acks: List[Delivery] = []
+        self.reports: List[Tuple[Delivery, Outcome]] = []
+        self.saves: Dict[bytes, bytes] = {}
+        self.collecting = False
+        """Whether the fetcher takes acks to send them with its next pop."""
+        self.extend_now = False
+        self.last_answer = time.monotonic()
+        self._early: "OrderedDict[bytes, str]" = OrderedDict()
+        self.lock = threading.Lock()
+        self.fetch = threading.Condition(self.lock)
+        self.report = threading.Condition(self.lock)
+
+    # --- leases ---
+
+    @property
+    def lease(self) -> float:
+        """How long a lease lasts, in seconds."""
+        return (min(self.lease_ms, self.max_lease_ms) if self.max_lease_ms else self.lease_ms) / 1000
+
+    def learn(self, info: Any) -> None:
+        """Reads the settings of the queue from ``DQ.INFO``."""
+        fields = pairs(info)
+        self.lease_ms = self.asked_lease_ms or fields.get("lease") or _DEFAULT_LEASE_MS
+        self.max_lease_ms = fields.get("maxlease") or 0
+
+    # --- the life of a delivery ---
+
+    def received(self, messages: Any, begun: float) -> List[Delivery]:
+        """Takes messages in. Returns those whose handlers are to be called."""
+        deliveries = []
+        end = begun + self.lease
+        for id, payload, attempt, receipt, *meta in messages:
+            ctx = Context(self, text(id), payload, attempt, receipt, pairs(meta[0]) if meta else {})
+            deliveries.append(Delivery(ctx, begun, end))
+        with self.lock:
+            self.working += len(deliveries)
+            if deliveries and not self.held:
+                self.report.notify()
+            self.held.update((delivery.ctx.receipt, delivery) for delivery in deliveries)
+            early = [(delivery, self._early.pop(delivery.ctx.receipt, None)) for delivery in deliveries]
+        self.worker.clock.note(end)
+        for delivery, reason in early:
+            if reason is not None:
+                self.take(delivery, reason)
+        return deliveries
+
+    def ended(self, delivery: Delivery, outcome: Outcome) -> bool:
+        """A handler has ended. Returns whether its outcome counts."""
+        with self.lock:
+            counts = self._decide(delivery)
+            delivery.parts -= 1
+            if counts:
+                if outcome is ACK and self.collecting:
+                    self.acks.append(delivery)
+                    self.fetch.notify()
+                else:
+                    self.reports.append((delivery, outcome))
+                    self.report.notify()
+            else:
+                self._free_if_done(delivery)
+        return counts
+
+    def take(self, delivery: Delivery, reason: str, outcome: Optional[Outcome] = None) -> bool:
+        """Takes a message from its handler, with an outcome if the message is still ours. Returns whether it had it."""
+        with self.lock:
+            if not self._decide(delivery):
+                return False
+            if outcome is None:
+                delivery.parts -= 1
+                self._free_if_done(delivery)
+            else:
+                self.reports.append((delivery, outcome))
+                self.report.notify()
+        delivery.tell(reason)
+        self.worker.tell_hook(outcome.kind if outcome else "lost", delivery, reason)
+        return True
+
+    def give_back(self, delivery: Delivery) -> None:
+        """Gives a message back whose handler was not called."""
+        self.ended(delivery, GIVEN_BACK)
+
+    def answered(self, delivery: Delivery) -> None:
+        """The server has answered the outcome."""
+        with self.lock:
+            delivery.parts -= 1
+            self._free_if_done(delivery)
+
+    def save(self, receipt: bytes, checkpoint: bytes) -> None:
+        """Stores a checkpoint soon."""
+        with self.lock:
+            self.saves[receipt] = checkpoint
+            self.report.notify()
+
+    def flush_acks(self) -> None:
+        """Passes the acks that wait for the fetcher to the reporter."""
+        with self.lock:
+            self.collecting = False
+            self.reports.extend((delivery, ACK) for delivery in self.acks)
+            self.acks.clear()
+            self.report.notify()
+
+    def noticed(self, reason: str, receipt: bytes) -> None:
+        """A command has taken a message from this worker, or from another one."""
+        with self.lock:
+            delivery = self.held.get(receipt)
+            if delivery is None:
+                self._early[receipt] = reason
+                if len(self._early) > _EARLY_NOTICES:
+                    self._early.popitem(last=False)
+        if delivery is not None:
+            self.take(delivery, reason)
+
+    def ask_for_losses(self) -> None:
+        """Has all leases extended at once, which tells what is lost."""
+        with self.lock:
+            self.extend_now = True
+            self.report.notify()
+
+    def running(self) -> List[Delivery]:
+        """Returns the deliveries whose outcome is open."""
+        with self.lock:
+            return list(self.held.values())
+
+    def wake(self) -> None:
+        """Wakes the threads, so that they see that the worker stops."""
+        with self.lock:
+            self.fetch.notify_all()
+            self.report.notify_all()
+
+    def _decide(self, delivery: Delivery) -> bool:
+        if delivery.decided:
+            return False
+        delivery.decided = True
+        self.held.pop(delivery.ctx.receipt, None)
+        return True
+
+    def _free_if_done(self, delivery: Delivery) -> None:
+        if delivery.parts == 0:
+            self.working -= 1
+            self.fetch.notify()

@@ -1,0 +1,81 @@
+"""The thread that hears when a command takes a message away: the server publishes it on a channel of each queue.
+
+Notices are hints. If the connection breaks, or the user has no right to a channel, losses are noticed when leases are
+extended.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Dict
+
+import redis
+
+from ..wire import text
+from .fetcher import Backoff
+from .lane import Lane
+
+if TYPE_CHECKING:
+    from . import Worker
+
+# If nothing is heard for so long, the server is asked for an answer; if none comes for as long again, it is dead.
+_QUIET_SECONDS = 10.0
+
+
+class Listener:
+    """Subscribes to the channels of all queues of a worker."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        db = worker.app.source.db
+        self._lanes: Dict[bytes, Lane] = {b"__dq@%d__:%s" % (db, lane.key): lane for lane in worker.lanes}
+
+    def run(self) -> None:
+        """Listens until the worker is closed, or no channel is left."""
+        backoff = Backoff()
+        while self._lanes and not self._worker.closed:
+            try:
+                key = next(iter(self._lanes.values())).key
+                link = self._worker.app.source.link(key, _QUIET_SECONDS)
+                try:
+                    self._listen(link.pubsub(), backoff)
+                finally:
+                    link.close()
+            except Exception:
+                self._worker.wait(backoff.next())
+
+    def _listen(self, channels: Any, backoff: Backoff) -> None:
+        for channel in list(self._lanes):
+            self._subscribe(channels, channel)
+        for lane in self._lanes.values():
+            lane.ask_for_losses()  # Something may have been missed.
+        backoff.reset()
+        asked = False
+        while self._lanes and not self._worker.closed:
+            message = channels.get_message(timeout=1.0 if asked else _QUIET_SECONDS)
+            if message is None:
+                if asked:
+                    raise redis.ConnectionError("the server does not answer")
+                # A second subscription needs no further right, and is confirmed.
+                channels.subscribe(next(iter(self._lanes)))
+                asked = True
+                continue
+            asked = False
+            if message["type"] == "message":
+                self._heard(self._lanes[message["channel"]], message["data"])
+
+    def _subscribe(self, channels: Any, channel: bytes) -> None:
+        try:
+            channels.subscribe(channel)
+            while (message := channels.get_message(timeout=_QUIET_SECONDS)) and message["type"] != "subscribe":
+                self._heard(self._lanes[message["channel"]], message["data"])
+        except redis.exceptions.NoPermissionError as error:
+            lane = self._lanes.pop(channel)
+            channels.channels.pop(channel, None)
+            self._worker.tell("refused", lane.name, f"losses are noticed late, without the channel {text(channel)}: {error}")
+
+    def _heard(self, lane: Lane, notice: bytes) -> None:
+        reason, _, receipt = notice.partition(b" ")
+        if receipt:
+            lane.noticed(text(reason), receipt)
+        else:
+            lane.ask_for_losses()

@@ -1,0 +1,135 @@
+"""The thread that speaks for the handlers of a queue: it extends leases at half time, and reports outcomes until answered.
+
+It has a connection of its own, and no handler, however busy, can stall it.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
+
+from ..errors import is_disconnect, is_transient
+from ..source import Link
+from ..wire import Word
+from .fetcher import MARGIN_SECONDS, Backoff
+from .lane import Delivery, Lane
+from .outcome import ACK, Outcome
+
+if TYPE_CHECKING:
+    from . import Worker
+
+Report = Tuple[Delivery, Outcome]
+Saves = Dict[bytes, bytes]
+
+
+class Reporter:
+    """Reports the outcomes of a lane and keeps its leases until it is closed."""
+
+    def __init__(self, worker: Worker, lane: Lane) -> None:
+        self._worker, self._lane = worker, lane
+        self._link: Optional[Link] = None
+        self._backoff = Backoff()
+
+    def run(self) -> None:
+        """Works until the worker is closed and nothing is left to report."""
+        while True:
+            reports, saves, kept = self._next()
+            if not (reports or saves or kept):
+                break
+            try:
+                self._link = self._link or self._worker.app.source.link(self._lane.key, MARGIN_SECONDS)
+                unheard = self._send(self._link, reports, saves, kept)
+            except Exception as error:
+                self._again(reports, saves, error)
+            else:
+                if unheard:
+                    self._again(*unheard)
+                else:
+                    self._backoff.reset()
+                    self._lane.last_answer = time.monotonic()
+        if self._link is not None:
+            self._link.close()
+
+    def _next(self) -> Tuple[List[Report], Saves, List[Delivery]]:
+        """Waits until there is something to send. Returns nothing once the worker is closed and all is said."""
+        lane = self._lane
+        with lane.lock:
+            while True:
+                half = lane.lease / 2
+                end = min((delivery.end for delivery in lane.held.values()), default=None)
+                pause = None if end is None else end - half - time.monotonic()
+                if lane.extend_now or (pause is not None and pause <= 0):
+                    kept, lane.extend_now = list(lane.held.values()), False
+                else:
+                    kept = []
+                if kept or lane.reports or lane.saves:
+                    reports, lane.reports = lane.reports, []
+                    saves, lane.saves = lane.saves, {}
+                    return reports, saves, kept
+                if self._worker.closed:
+                    return [], {}, []
+                lane.report.wait(None if pause is None else min(pause, half))
+
+    def _send(
+        self, link: Link, reports: List[Report], saves: Saves, kept: List[Delivery]
+    ) -> Optional[Tuple[List[Report], Saves, BaseException]]:
+        """Sends all in one go. Returns what is to be sent again, and why, if the server cannot do it now."""
+        lane, key = self._lane, self._lane.key
+        acks = [report for report in reports if report[1] is ACK]
+        others = [report for report in reports if report[1] is not ACK]
+        commands: List[List[Word]] = []
+        if kept:
+            commands.append(["DQ.MEXTEND", key, len(kept), *(d.ctx.receipt for d in kept), "LEASE", lane.lease_ms])
+        for receipt, value in saves.items():
+            commands.append(["DQ.EXTEND", key, receipt, "LEASE", lane.lease_ms, "CHECKPOINT", value])
+        if acks:
+            commands.append(["DQ.ACK", key, *(delivery.ctx.receipt for delivery, _ in acks)])
+        for delivery, outcome in others:
+            commands.append([outcome.command, key, delivery.ctx.receipt, *outcome.words])
+        sent = time.monotonic()
+        replies = link.ask_many(commands)
+        again: List[Report] = []
+        reason: Optional[BaseException] = None
+        if kept:
+            reason = self._extended(kept, replies.pop(0), sent) or reason
+        for _ in saves:
+            replies.pop(0)
+        for told, reply in zip(([acks] if acks else []) + [[report] for report in others], replies):
+            if isinstance(reply, Exception) and is_transient(reply):
+                again += told
+                reason = reply
+                continue
+            if isinstance(reply, Exception):
+                self._worker.tell("refused", lane.name, str(reply))
+            for delivery, _ in told:
+                lane.answered(delivery)
+        return (again, {}, reason) if reason is not None else None
+
+    def _extended(self, kept: List[Delivery], reply: Any, sent: float) -> Optional[BaseException]:
+        """Notes the new ends of leases, and what is lost."""
+        if isinstance(reply, Exception):
+            if not is_transient(reply):
+                self._worker.tell("refused", self._lane.name, str(reply))
+            return reply
+        for delivery, deadline in zip(kept, reply):
+            if deadline is None:
+                self._lane.take(delivery, "lease")
+                continue
+            end = sent + self._lane.lease_ms / 1000
+            if delivery.deadline is not None:  # MAXLEASE may have cut it: then it has grown by less.
+                end = min(end, delivery.end + (deadline - delivery.deadline) / 1000)
+            delivery.deadline, delivery.end = deadline, end
+        return None
+
+    def _again(self, reports: List[Report], saves: Saves, error: Optional[BaseException]) -> None:
+        lane = self._lane
+        if error is not None and (is_disconnect(error) or is_transient(error)):
+            if self._link is not None:
+                self._link.close()
+                self._link = None
+            self._worker.app.source.rediscover()
+        with lane.lock:
+            lane.reports = reports + lane.reports
+            lane.saves = {**saves, **lane.saves}
+            if not self._worker.closed:
+                lane.report.wait(self._backoff.next())
