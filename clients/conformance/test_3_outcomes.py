@@ -1,0 +1,93 @@
+"""Outcomes: what becomes of a message when its handler ends."""
+
+import json
+
+import pytest
+
+from server import eventually
+
+
+def test_success_acks(server, start, give):
+    worker = start("q=1")
+    id = give("q", "ok")
+    worker.wait_for("end", id=id, how="ok")
+    eventually("it is acked", lambda: server.info("q")["acked"] == 1)
+    assert server.do("DQ.LEN", "q") == 0
+
+
+def test_success_acks_together_with_the_next_pop(server, start, give):
+    for _ in range(50):
+        give("q", "ok")
+    server.clear_calls()
+    worker = start("q=1")
+    worker.wait_for_all(50, "end", how="ok")
+    eventually("all are acked", lambda: server.info("q")["acked"] == 50)
+    assert server.calls("dq.ackpop") >= 40
+    assert server.calls("dq.ack") <= 10
+
+
+@pytest.mark.parametrize("result, stored", [("grüß", "grüß".encode()), ({"a": [1, None]}, None), (7, b"7")])
+def test_a_result_is_kept(server, start, give, result, stored):
+    worker = start("q=1")
+    id = give("q", "result", "RETAIN", 60_000, result=result)
+    worker.wait_for("end", id=id, how="ok")
+    kept = eventually("it is done", lambda: server.message("q", id).get("result"))
+    assert kept == stored if stored else json.loads(kept) == result
+
+
+def test_a_result_that_is_too_long_fails(server, start, give):
+    worker = start("q=1")
+    id = give("q", "result", "RETAIN", 60_000, "RETRIES", 0, result="x" * 65_537)
+    worker.wait_for("end", id=id, how="fail")
+    eventually("it is dead", lambda: server.message("q", id)["state"] == b"dead")
+
+
+def test_a_failure_is_retried_with_its_error(server, start, give):
+    server.do("DQ.CREATE", "q", "BACKOFF", 300, 300)
+    worker = start("q=1")
+    id = give("q", "fail", text="the düse is blocked")
+    worker.wait_for("end", id=id, how="fail")
+    fields = eventually("it failed", lambda: "error" in (said := server.message("q", id)) and said)
+    assert "the düse is blocked" in fields["error"].decode()
+    first, second = worker.wait_for_all(2, "start", id=id)[:2]
+    assert second["attempt"] == 2
+    assert second["at"] - first["at"] >= 295
+
+
+def test_a_retry_waits_as_long_as_the_handler_says(server, start, give):
+    worker = start("q=1")
+    id = give("q", "retry", after=400, text="busy")
+    worker.wait_for("end", id=id, how="retry")
+    first, second = worker.wait_for_all(2, "start", id=id)[:2]
+    assert 395 <= second["at"] - first["at"] < 1000
+    assert second["attempt"] == 2
+
+
+def test_a_rejected_message_is_dead(server, start, give):
+    worker = start("q=1")
+    id = give("q", "reject", text="no address")
+    worker.wait_for("end", id=id, how="reject")
+    fields = eventually("it is dead", lambda: (said := server.message("q", id))["state"] == b"dead" and said)
+    assert fields["reason"] == b"rejected"
+    assert "no address" in fields["error"].decode()
+
+
+def test_a_time_limit_fails(server, start, give):
+    worker = start("q=2", time_limit=300)
+    id = give("q", "hang", "RETRIES", 0, ms=60_000)
+    worker.wait_for("end", 2.0, id=id, how="fail")
+    fields = eventually("it is dead", lambda: (said := server.message("q", id))["state"] == b"dead" and said)
+    assert b"time" in fields["error"].lower()
+    quick = give("q", "hang", ms=50)
+    worker.wait_for("end", id=quick, how="ok")
+
+
+@pytest.mark.parametrize("payload", ['{"do": "dance"}', "not JSON", "[]", b"\xff\xfe"])
+def test_an_unknown_task_fails_with_an_error(server, start, payload):
+    worker = start("q=1")
+    id = server.do("DQ.PUSH", "q", payload, "RETRIES", 0).decode()
+    worker.wait_for("end", id=id, how="fail")
+    fields = eventually("it is dead", lambda: (said := server.message("q", id))["state"] == b"dead" and said)
+    assert fields["error"]
+    if b"dance" in fields["payload"]:
+        assert b"dance" in fields["error"]

@@ -1,0 +1,112 @@
+"""Stopping: nothing is dropped, nothing is held, and it does not take long."""
+
+import time
+
+import pytest
+
+from server import PATIENCE, eventually
+
+
+@pytest.mark.parametrize("name", ["TERM", "INT"])
+def test_an_idle_worker_is_gone_within_a_second(server, start, name):
+    worker = start("q=4", "r=4")
+    eventually("it waits", lambda: server.admin.info("clients")["blocked_clients"] == 2)
+    begun = time.monotonic()
+    worker.signal(name)
+    assert worker.exit_code() == 0
+    assert time.monotonic() - begun < 1.0 * PATIENCE
+    worker.wait_for("stopped")
+
+
+def test_running_messages_get_their_time(server, start, give):
+    worker = start("q=2", grace=10_000)
+    id = give("q", "hang", ms=1000)
+    worker.wait_for("start", id=id)
+    waiting = give("q", "ok", "DELAY", 200)
+    worker.signal("TERM")
+    worker.wait_for("end", id=id, how="ok")
+    assert worker.exit_code() == 0
+    assert server.info("q")["acked"] == 1
+    assert server.message("q", waiting)["state"] == b"ready"
+    assert not worker.said("start", id=waiting)
+
+
+@pytest.mark.parametrize("lease", [400, 30_000])
+def test_leases_are_kept_during_the_stop(server, start, give, lease):
+    worker = start("q=1", grace=10_000, lease=lease)
+    id = give("q", "hang", ms=1500)
+    worker.wait_for("start", id=id)
+    worker.signal("TERM")
+    worker.wait_for("end", id=id, how="ok")
+    assert worker.exit_code() == 0
+    assert server.do("DQ.LEN", "q") == 0
+
+
+def test_messages_that_take_too_long_are_told_and_given_back(server, start, give):
+    worker = start("q=2", grace=300)
+    id = give("q", "hang", ms=60_000)
+    worker.wait_for("start", id=id)
+    worker.signal("TERM")
+    worker.wait_for("lost", id=id, reason="stopping")
+    worker.wait_for("end", id=id, how="lost")
+    assert worker.exit_code() == 0
+    fields = server.message("q", id)
+    assert (fields["state"], fields["attempt"]) == (b"ready", 0)
+
+
+def test_a_busy_handler_does_not_prevent_the_stop(server, start, give):
+    worker = start("q=3", grace=200)
+    id = give("q", "spin", ms=60_000)
+    worker.wait_for("start", id=id)
+    begun = time.monotonic()
+    worker.signal("TERM")
+    assert worker.exit_code() == 0
+    assert time.monotonic() - begun < 4.0 * PATIENCE
+    fields = server.message("q", id)
+    assert (fields["state"], fields["attempt"]) == (b"ready", 0)
+
+
+def test_messages_that_were_not_begun_are_given_back(server, start, give):
+    """While a handler occupies the only event loop, those behind it have not begun."""
+    worker = start("q=4", grace=200)
+    busy = give("q", "spin", ms=1500)
+    worker.wait_for("start", id=busy)
+    others = [give("q", "ok") for _ in range(3)]
+    worker.signal("TERM")
+    assert worker.exit_code() == 0
+    begun = {said["id"] for said in worker.said("start")}
+    for id in others:
+        fields = server.message("q", id)
+        assert id in begun or (fields["state"], fields["attempt"]) == (b"ready", 0)
+    assert server.do("DQ.LEN", "q", "inflight") == 0
+
+
+def test_a_second_signal_ends_at_once(server, start, give):
+    worker = start("q=1", grace=60_000)
+    give("q", "hang", ms=60_000)
+    worker.wait_for("start")
+    worker.signal("TERM")
+    time.sleep(0.3)  # The second one is another signal only if the first one was handled.
+    assert worker.is_alive()
+    begun = time.monotonic()
+    worker.signal("TERM")
+    assert worker.exit_code() != 0
+    assert time.monotonic() - begun < 1.0 * PATIENCE
+
+
+def test_a_pop_that_arrives_during_the_stop_goes_back(server, start, give):
+    for _ in range(4):
+        worker = start("q=1", lease=60_000)
+        worker.signal("TERM")
+        id = give("q", "ok")
+        assert worker.exit_code() == 0
+        fields = server.message("q", id)
+        assert not fields or (fields["state"], fields["attempt"]) == (b"ready", 0)
+        server.do("DQ.PURGE", "q")
+
+
+def test_a_worker_stops_if_its_server_is_away(server, start, give):
+    worker = start("q=1", grace=500)
+    server.kill9()
+    worker.signal("TERM")
+    assert worker.exit_code() == 0

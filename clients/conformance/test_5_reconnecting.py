@@ -1,0 +1,186 @@
+"""Reconnecting: a worker consumes again soon after its server does, and loses and repeats nothing by itself."""
+
+import json
+import time
+
+import pytest
+
+from server import PATIENCE, Server, eventually
+
+
+def soon(worker, give, queue="q", seconds=2.0):
+    """A message is worked on within two seconds."""
+    id = give(queue, "ok")
+    worker.wait_for("end", seconds, id=id, how="ok")
+
+
+@pytest.mark.parametrize("away", [0.0, 3.0])
+def test_it_consumes_again_after_the_server_was_killed(server, start, give, away):
+    worker = start("q=2")
+    soon(worker, give)
+    server.kill9()
+    end = time.monotonic() + away
+    eventually("the server is away for a while", lambda: time.monotonic() >= end)
+    server.boot()
+    soon(worker, give)
+
+
+def test_it_consumes_again_after_a_restart(server, start, give):
+    worker = start("q=2")
+    soon(worker, give)
+    server.signal("TERM")
+    server.kill9()
+    server.boot()
+    soon(worker, give)
+
+
+def test_it_consumes_again_after_its_connections_were_killed(server, start, give):
+    worker = start("q=2")
+    for _ in range(3):
+        server.do("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        server.do("CLIENT", "KILL", "TYPE", "pubsub")
+        soon(worker, give)
+
+
+def test_it_learns_of_losses_after_its_connections_were_killed(server, start, give):
+    worker = start("q=2", lease=60_000)
+    id = give("q", "hang", ms=60_000)
+    worker.wait_for("start", id=id)
+    server.do("CLIENT", "KILL", "TYPE", "pubsub")
+    eventually("it listens again", lambda: dict(server.admin.pubsub_numsub("__dq@0__:q")).get(b"__dq@0__:q"))
+    server.do("DQ.CANCEL", "q", id)
+    worker.wait_for("lost", 2.0, id=id)
+
+
+def test_it_consumes_again_after_loading(server, start, give):
+    worker = start("q=2")
+    for n in range(20):
+        server.admin.set(f"key-{n}", "x" * 100)
+    server.do("CONFIG", "SET", "aof-use-rdb-preamble", "yes")
+    server.do("BGREWRITEAOF")
+    eventually("it is rewritten", lambda: not server.admin.info("persistence")["aof_rewrite_in_progress"])
+    server.kill9()
+    server.launch("--key-load-delay", "50000", "--loading-process-events-interval-bytes", "1024")
+
+    def state():
+        try:
+            return server.admin.info("persistence")["loading"]
+        except Exception:
+            return None
+
+    eventually("it loads, or has loaded", lambda: state() is not None)
+    eventually("it has loaded", lambda: state() == 0, 30)
+    soon(worker, give)
+
+
+def test_it_consumes_again_after_readonly(server, start, give):
+    worker = start("q=2")
+    server.do("REPLICAOF", "127.0.0.1", "1")
+    end = time.monotonic() + 1.5
+    eventually("it was refused for a while", lambda: time.monotonic() > end)
+    server.do("REPLICAOF", "NO", "ONE")
+    soon(worker, give)
+
+
+@pytest.mark.parametrize("refusal", ["NOREPLICAS", "MISCONF"])
+def test_outcomes_that_the_server_refuses_are_sent_again(server, start, give, refusal):
+    worker = start("q=2", lease=30_000)
+    id = give("q", "hang", ms=300)
+    worker.wait_for("start", id=id)
+    if refusal == "NOREPLICAS":
+        server.do("CONFIG", "SET", "min-replicas-to-write", 1)
+    else:
+        server.do("CONFIG", "SET", "save", "3600 1")
+        (server.directory / "no-file").mkdir()
+        server.do("CONFIG", "SET", "dbfilename", "no-file")
+        server.do("SET", "key", "value")
+        server.do("BGSAVE")
+        eventually("saving fails", lambda: server.admin.info("persistence")["rdb_last_bgsave_status"] == "err")
+    worker.wait_for("end", id=id, how="ok")
+    end = time.monotonic() + 1
+    eventually("it was refused for a while", lambda: time.monotonic() > end)
+    assert server.info("q")["acked"] == 0
+    if refusal == "NOREPLICAS":
+        server.do("CONFIG", "SET", "min-replicas-to-write", 0)
+    else:
+        server.do("CONFIG", "SET", "stop-writes-on-bgsave-error", "no")
+    eventually("it is acked", lambda: server.info("q")["acked"] == 1, 2)
+    soon(worker, give)
+    assert len(worker.said("start", id=id)) == 1
+
+
+def test_a_server_that_is_not_there_yet_is_waited_for(client, start, give, server):
+    server.kill9()
+    worker = start("q=1", ready=False)
+    end = time.monotonic() + 1.5
+    eventually("it waits for a while", lambda: time.monotonic() > end)
+    assert worker.is_alive()
+    server.boot()
+    soon(worker, give)
+
+
+def test_a_silent_connection_is_noticed_within_thirty_seconds(server, proxy, start, give):
+    worker = start("q=1", url=proxy.url)
+    soon(worker, give)
+    proxy.fall_silent()
+    lost = give("q", "ok")  # It may be delivered into the silence, and returns when its lease is over.
+    begun = time.monotonic()
+    id = give("q", "ok")
+    worker.wait_for("end", 30.0, id=id, how="ok")
+    assert time.monotonic() - begun < 30 * PATIENCE
+    assert lost != id
+
+
+def test_a_queue_of_another_type_is_tried_again_but_not_spun_on(server, start, give):
+    server.do("SET", "q", "text")
+    worker = start("q=1", "r=1", ready=False)
+    soon(worker, give, "r", 5)
+    server.clear_calls()
+    end = time.monotonic() + 2
+    eventually("it is tried for a while", lambda: time.monotonic() > end)
+    assert worker.is_alive()
+    assert worker.errors, "it is an error in the log"
+    assert server.calls("dq.pop") < 40
+    server.do("DEL", "q")
+    soon(worker, give)
+
+
+def test_nothing_is_lost_or_done_twice_while_the_server_is_killed(server, start, give):
+    worker = start("q=8", lease=3000)
+    ids = []
+    for _ in range(3):
+        ids += [give("q", "hang", ms=20) for _ in range(60)]
+        server.kill9()
+        server.boot()
+    eventually("all are done", lambda: server.do("DQ.LEN", "q") == 0, 20)
+    for id in ids:
+        assert worker.said("end", id=id, how="ok")
+    # What was delivered while the connection broke comes again when its lease is over, and not before.
+    for id in ids:
+        starts = worker.said("start", id=id)
+        ends = [said["at"] for said in worker.said("end", id=id, how="ok")]
+        assert all(later["at"] - earlier["at"] >= 2500 for earlier, later in zip(starts, starts[1:])), starts
+        assert len(ends) <= len(starts)
+
+
+def test_it_follows_a_failover(client, start, give, server):
+    replica = Server("--replicaof", f"127.0.0.1 {server.port}")
+    try:
+        replica.boot()
+        eventually("it has the data", lambda: replica.admin.info("replication")["master_link_status"] == "up")
+        worker = start("q=1")
+        soon(worker, give)
+        # The address moves, as behind a service address: the old master goes, the new one takes its port.
+        server.kill9()
+        replica.do("REPLICAOF", "NO", "ONE")
+        replica.do("CONFIG", "SET", "port", server.port)
+        replica.admin = server.admin
+        replica.port = server.port
+        soon(worker, give_to(replica))
+    finally:
+        replica.close()
+
+
+def give_to(server):
+    """Returns how messages are given to another server."""
+    return lambda queue, do, **fields: server.do("DQ.PUSH", queue, json.dumps(dict(fields, do=do))).decode()

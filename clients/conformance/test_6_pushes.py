@@ -1,0 +1,45 @@
+"""Pushes: each is made once, also if its connection breaks."""
+
+
+def test_a_push_whose_reply_was_lost_is_made_once(server, proxy, produce):
+    proxy.lose_the_reply_to(b"DQ.PUSH")
+    [answer] = produce({"queue": "q", "payload": "x"}, url=proxy.url)
+    assert server.info("q")["pushed"] == 1
+    assert server.info("q")["duplicates"] == 1
+    assert server.message("q", answer["id"])["payload"] == b"x"
+
+
+def test_a_push_waits_for_a_server_that_restarts(server, produce):
+    server.kill9()
+    server.launch()
+    [answer] = produce({"queue": "q", "payload": "x"})
+    assert server.message("q", answer["id"])["payload"] == b"x"
+
+
+def test_a_duplicate_is_null(server, produce):
+    once = {"queue": "q", "payload": "x", "id": "order-1"}
+    assert produce(once, once) == [{"id": "order-1"}, {"id": None}]
+
+
+def test_options_arrive(server, produce):
+    [answer] = produce(
+        {"queue": "q", "payload": "x", "delay": 60_000, "priority": -3, "group": "g", "headers": {"a": "1", "b": "ü"}}
+    )
+    fields = server.message("q", answer["id"])
+    assert (fields["state"], fields["priority"], fields["group"]) == (b"delayed", -3, b"g")
+    assert fields["headers"] == {b"a": b"1", b"b": "ü".encode()}
+
+
+def test_errors_have_classes(server, produce):
+    server.do("DQ.CREATE", "full", "MAXLEN", 1)
+    server.do("DQ.PUSH", "full", "x")
+    server.do("DQ.CREATE", "small", "MAXPAYLOAD", 1)
+    server.do("DQ.PUSH", "dead", "x", "ID", "m")
+    server.do("DQ.BURY", "dead", "m")
+    assert produce(
+        {"queue": "full", "payload": "x"},
+        {"queue": "small", "payload": "xy"},
+        {"queue": "dead", "payload": "x", "id": "m"},
+    ) == [{"error": "QueueFull"}, {"error": "TooLarge"}, {"error": "DeadId"}]
+    server.do("CONFIG", "SET", "maxmemory", 1)
+    assert produce({"queue": "q", "payload": "x"}) == [{"error": "OutOfMemory"}]

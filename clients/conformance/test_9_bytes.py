@@ -1,0 +1,74 @@
+"""Bytes and rights: names, ids and texts of any bytes, both protocols, users with few rights."""
+
+import pytest
+
+from server import eventually
+
+RIGHTS = "+dq.push +dq.pop +dq.ackpop +dq.ack +dq.nack +dq.complete +dq.mextend +dq.extend +dq.info +client|unblock"
+
+
+@pytest.mark.parametrize("id", [b"\x00\xff\n\r", "ключ 🎈".encode(), b"x" * 255])
+def test_ids_may_have_any_bytes(server, start, id):
+    worker = start("q=1")
+    server.do("DQ.PUSH", "q", '{"do": "ok"}', "ID", id)
+    name = id.decode("utf-8", "surrogateescape")
+    worker.wait_for("end", id=name, how="ok")
+    eventually("it is acked", lambda: server.info("q")["acked"] == 1)
+
+
+def test_the_names_of_queues_may_have_any_characters(server, start, give):
+    worker = start("a=b ü{}*[=1", lease=60_000)
+    id = give("a=b ü{}*[", "hang", ms=60_000)
+    assert worker.wait_for("start", id=id)["queue"] == "a=b ü{}*["
+    server.do("DQ.CANCEL", "a=b ü{}*[", id)
+    worker.wait_for("lost", 0.5, id=id, reason="cancelled")
+
+
+def test_long_errors_are_shortened(server, start, give):
+    worker = start("q=1")
+    id = give("q", "fail", text="ü" * 100_000)
+    worker.wait_for("end", id=id, how="fail")
+    fields = eventually("it failed", lambda: "error" in (said := server.message("q", id)) and said)
+    assert "üüü" in fields["error"].decode("utf-8", "replace")
+
+
+def test_a_payload_may_be_large(server, start, give):
+    worker = start("q=1")
+    id = give("q", "ok", text="x" * 5_000_000)
+    worker.wait_for("end", id=id, how="ok")
+
+
+@pytest.mark.parametrize("protocol", [2, 3])
+def test_both_protocols_work(client, server, start, give, produce, protocol):
+    if client == "python":
+        url = f"{server.url}?protocol={protocol}"
+    else:
+        pytest.skip("the URL of this client does not say the protocol")
+    [answer] = produce({"queue": "q", "payload": '{"do": "hang", "ms": 900}', "headers": {"a": "b"}}, url=url)
+    worker = start("q=2", url=url, lease=400)
+    assert worker.wait_for("start", id=answer["id"])["headers"]["a"] == "b"
+    worker.wait_for("end", id=answer["id"], how="ok")
+    id = give("q", "hang", ms=60_000)
+    worker.wait_for("start", id=id)
+    server.do("DQ.CANCEL", "q", id)
+    worker.wait_for("lost", 0.5, id=id, reason="cancelled")
+
+
+@pytest.mark.parametrize("channel", ["with", "without"])
+def test_a_user_with_the_rights_of_a_worker_is_enough(server, start, give, produce, channel):
+    channels = "+subscribe &__dq@0__:q" if channel == "with" else ""
+    server.do("ACL", "SETUSER", "worker", "on", ">secret", "resetchannels", "~q", *RIGHTS.split(), *channels.split())
+    url = server.url.replace("://", "://worker:secret@")
+    worker = start("q=2", url=url, lease=1000)
+    for do in ("ok", "fail", "reject", "result"):
+        worker.wait_for("end", id=give("q", do, result="x"))
+    id = give("q", "hang", ms=60_000)
+    worker.wait_for("start", id=id)
+    server.do("DQ.CANCEL", "q", id)
+    if channel == "with":
+        worker.wait_for("lost", 0.5, id=id, reason="cancelled")
+    else:
+        worker.wait_for("lost", 1.0, id=id, reason="lease")
+    assert produce({"queue": "q", "payload": "x"}, url=url)[0]["id"]
+    code, seconds = worker.stop()
+    assert code == 0 and seconds < 2
