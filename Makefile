@@ -1,6 +1,6 @@
 # `make` lists the targets. A target installs what it needs and cannot find (scripts/install-deps.sh).
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-client test-ctl test-web test-workers test-import test-prometheus test-matrix test-valgrind miri soak fuzz fuzz-smoke lint deny msrv fmt bench bench-quick bench-core bench-stalls bench-instructions bench-charts bench-deps docs dist test-dist deps clean
+.PHONY: help run build test test-client test-ctl test-web test-clients test-workers test-import test-prometheus test-matrix test-valgrind miri soak fuzz fuzz-smoke lint deny msrv fmt bench bench-quick bench-core bench-stalls bench-instructions bench-charts bench-deps docs dist test-dist deps clean
 
 # The directory where rustup installs cargo, in case the shell does not have it in its PATH.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -36,6 +36,11 @@ test-ctl: deps ## run the tests of dqctl, ctl/, on a real server with the module
 
 test-web: deps ## look at the page of dqctl web in a headless browser, chromium or DQ_BROWSER
 	cargo test --locked --package dqctl --test it web::browser -- --ignored --test-threads 1
+
+test-clients: ## test the clients in clients/ and drive them with one suite; installs packages from PyPI into target/clients
+	@scripts/install-deps.sh build server python
+	cargo build --locked --package dq
+	TEST_THREADS=$(TEST_THREADS) scripts/test-clients.sh
 
 test-workers: deps ## run unchanged workers of RQ, Celery (from PyPI) and Sidekiq (if it is installed) behind queues that forward
 	DQ_SERVER="$$(scripts/find-server.sh)" cargo test --locked --test server forwarding::workers -- --ignored --test-threads 1

@@ -86,16 +86,18 @@ class Worker:
         self.consumer = _consumer_name(name)
         self.stopping = False
         """Whether it no longer takes messages."""
+        self.ready = False
+        """Whether it consumes, and hears of messages that are taken away."""
         self.closed = False
         """Whether its threads are to end."""
         self.clock = Clock(self)
         self.lanes = [Lane(self, queue, size, self._lease(queue, lease)) for queue, size in sizes.items()]
         self._hook = hook
+        self._listener = Listener(self)
         self._fetchers = [Fetcher(self, lane) for lane in self.lanes]
         self._threads: Dict[Any, threading.Thread] = {}
         self._handlers: Optional[Handlers] = None
         self._wake = threading.Condition()
-        self._ready = False
 
     # --- running ---
 
@@ -141,7 +143,7 @@ class Worker:
         for fetcher, lane in zip(self._fetchers, self.lanes):
             self._spawn(fetcher, fetcher.run, f"dq-fetch-{lane.name}")
             self._spawn(lane, Reporter(self, lane).run, f"dq-report-{lane.name}")
-        self._spawn("listener", Listener(self).run, "dq-listen")
+        self._spawn("listener", self._listener.run, "dq-listen")
         self._spawn("clock", self.clock.run, "dq-clock")
 
     def request_stop(self) -> None:
@@ -203,10 +205,10 @@ class Worker:
         self._call_hook(Event(kind, queue, text=text))
 
     def consuming(self) -> None:
-        """Tells the hook once that every queue is popped."""
+        """Tells the hook once that every queue is popped and notices are heard."""
         with self._wake:
-            first = not self._ready and all(fetcher.consuming for fetcher in self._fetchers)
-            self._ready = self._ready or first
+            first = not self.ready and self._listener.listening and all(fetcher.consuming for fetcher in self._fetchers)
+            self.ready = self.ready or first
         if first:
             self._call_hook(Event("ready"))
 

@@ -26,6 +26,8 @@ class Listener:
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
+        self.listening = False
+        """Whether it has subscribed to the channels that it may hear."""
         db = worker.app.source.db
         self._lanes: Dict[bytes, Lane] = {b"__dq@%d__:%s" % (db, lane.key): lane for lane in worker.lanes}
 
@@ -49,7 +51,8 @@ class Listener:
         for lane in self._lanes.values():
             lane.ask_for_losses()  # Something may have been missed.
         backoff.reset()
-        asked = False
+        self.listening, asked = True, False
+        self._worker.consuming()
         while self._lanes and not self._worker.closed:
             message = channels.get_message(timeout=1.0 if asked else _QUIET_SECONDS)
             if message is None:

@@ -1,0 +1,108 @@
+"""Queues: what producers and operators do, with and without asyncio."""
+
+import asyncio
+import inspect
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import dq_client
+from server import eventually
+from dq_client.queue import Queue
+
+
+def test_each_method_exists_with_and_without_asyncio():
+    names = [name for name in vars(Queue) if not name.startswith("_") and callable(getattr(Queue, name))]
+    waiting = [name for name in names if name.endswith("_sync")]
+    assert sorted(waiting) == sorted(f"{name}_sync" for name in names if name not in waiting)
+    for name in waiting:
+        assert inspect.signature(getattr(Queue, name)).parameters == inspect.signature(getattr(Queue, name[:-5])).parameters
+
+
+def test_a_batch_is_pushed(app, server):
+    queue = app.queue("q")
+    assert len(set(queue.push_many_sync([b"a", b"b"], delay=5))) == 2
+    queue.push_sync(b"x", id="dead")
+    server.do("DQ.BURY", "q", "dead")
+    answers = asyncio.run(queue.push_many([b"a", b"b", b"c"], ids=["one", "two", "dead"]))
+    assert answers[:2] == ["one", "two"] and isinstance(answers[2], dq_client.DeadId)
+    assert queue.push_many_sync([b"a"], ids=["one"]) == [None]
+
+
+def test_operators_have_their_commands(app):
+    queue = app.queue("q")
+    assert queue.info_sync() is None
+    queue.push_sync(b"x", id="m", delay=60)
+    assert queue.reschedule_sync("m", delay=120, priority=4) is True
+    assert queue.reschedule_sync("nobody", delay=1) is False
+    assert queue.promote_sync() == 1
+    [fields] = queue.peek_sync()
+    assert (fields["id"], fields["payload"], fields["priority"]) == ("m", b"x", 4)
+    queue.pause_sync(60)
+    assert queue.info_sync()["ready"] == 1
+    queue.resume_sync()
+    assert queue.schedule_sync("tick", b"x", every=60) == "created"
+    assert queue.schedule_sync("tick", b"x", every=60) == "unchanged"
+    assert queue.cancel_sync("tick") == ["delayed"]
+    assert queue.purge_sync() == 1
+    assert queue.redrive_sync() == 0
+
+
+def test_pushes_are_not_repeated_if_that_is_switched_off(server):
+    app = dq_client.App(server.url, push_timeout=0)
+    assert "-" in app.queue("q").push_sync(b"x"), "the server makes the id"
+    server.kill9()
+    with pytest.raises(dq_client.ConnectionLost):
+        app.queue("q").push_sync(b"x")
+
+
+def test_errors_of_the_server_have_classes(app, server):
+    server.do("DQ.CREATE", "full", "MAXLEN", 1)
+    app.queue("full").push_sync(b"x")
+    with pytest.raises(dq_client.QueueFull):
+        app.queue("full").push_sync(b"x")
+    with pytest.raises(dq_client.Refused, match="PRIORITY"):
+        app.queue("q").push_sync(b"x", priority=1000)
+
+
+@pytest.mark.parametrize("command", [[sys.executable, "-m", "dq_client"], [os.path.join(os.path.dirname(sys.executable), "dq-worker")]])
+def test_a_worker_is_a_program(server, tmp_path, command):
+    (tmp_path / "shop.py").write_text(
+        "import dq_client\n"
+        f"app = dq_client.App({server.url!r})\n"
+        "@app.task(queue='mail')\n"
+        "async def send(to): print('to', to, flush=True)\n"
+        "@app.task(queue='mail')\n"
+        "def archive(to): print('archived', to, flush=True)\n"
+    )
+    worker = subprocess.Popen([*command, "shop:app", "--concurrency", "2"], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    try:
+        queue = dq_client.App(server.url).queue("mail")
+        queue.push_sync('{"task": "shop.send", "args": ["ann"]}')
+        assert worker.stdout.readline() == "to ann\n"
+        queue.push_sync('{"task": "shop.archive", "args": ["ann"]}')
+        assert worker.stdout.readline() == "archived ann\n"
+        worker.send_signal(signal.SIGTERM)
+        assert worker.wait(5) == 0
+    finally:
+        worker.kill()
+
+
+def test_a_wrong_app_is_an_error(tmp_path):
+    done = subprocess.run([sys.executable, "-m", "dq_client", "json:app"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2 and "there is no dq_client.App at 'json:app'" in done.stderr
+
+
+def test_a_worker_whose_server_is_gone_is_not_healthy(app, server, working, monkeypatch):
+    app.consumer("q")(lambda payload: None)
+    worker = working(app, lease=0.2)
+    eventually("it is healthy", worker.is_healthy)
+    server.kill9()
+    monkeypatch.setattr("dq_client.worker.BLOCK_MS", 0)
+    monkeypatch.setattr("dq_client.worker.MARGIN_SECONDS", 0.5)
+    eventually("it is not healthy", lambda: not worker.is_healthy())
+    server.boot()
+    eventually("it is healthy again", worker.is_healthy)

@@ -1,0 +1,232 @@
+"""Tasks and consumers: what a program writes."""
+
+import asyncio
+import threading
+from datetime import datetime, timedelta, timezone
+
+import pytest
+import redis
+
+import dq_client
+from server import eventually
+
+
+def test_a_coroutine_is_pushed_and_run(app, working):
+    seen = []
+
+    @app.task(queue="mail", retries=5, lease=30)
+    async def send(to: str, ctx: dq_client.Context):
+        seen.append((to, ctx.attempt, ctx.queue, threading.current_thread().name))
+
+    working(app)
+    assert asyncio.run(send.push("ann@example.org", id="order-1")) == "order-1"
+    eventually("it ran", lambda: seen)
+    assert seen[0][:3] == ("ann@example.org", 1, "mail")
+    eventually("it is acked", lambda: app.queue("mail").len_sync() == 0)
+
+
+def test_a_function_runs_in_a_thread(app, working):
+    seen = []
+
+    @app.task(queue="mail")
+    def send(to, *, subject="none"):
+        seen.append((to, subject, threading.current_thread().name))
+
+    working(app)
+    send.push_sync("ann", subject="hello")
+    eventually("it ran", lambda: seen)
+    assert seen == [("ann", "hello", "dq-handler")]
+
+
+def test_functions_run_at_the_same_time(app, working):
+    meeting = threading.Barrier(4)
+
+    @app.task(queue="q")
+    def meet():
+        meeting.wait(10)
+
+    working(app, concurrency=4)
+    for _ in range(4):
+        meet.push_sync()
+    eventually("all have met", lambda: app.queue("q").info_sync()["acked"] == 4)
+
+
+def test_a_task_can_still_be_called(app):
+    @app.task()
+    def double(number):
+        return 2 * number
+
+    assert double(4) == 8
+
+
+def test_options_of_tasks_and_pushes_arrive(app):
+    @app.task(queue="q", retries=5, lease=30)
+    async def send(to): ...
+
+    at = datetime.now(timezone.utc) + timedelta(hours=1)
+    send.push_sync("a", id="delayed", delay=timedelta(minutes=15), retries=1)
+    send.push_sync("a", id="dated", at=at, priority=3, group="g", ttl=7200, headers={"tenant": "x"})
+    delayed, dated = (app.queue("q").get_sync(id) for id in ("delayed", "dated"))
+    assert (delayed["retries"], delayed["lease"], delayed["state"]) == (1, 30_000, "delayed")
+    assert (dated["retries"], dated["priority"], dated["group"], dated["ttl"]) == (5, 3, "g", 7_200_000)
+    assert dated["due"] == int(at.timestamp() * 1000)
+    assert dated["headers"] == {"tenant": "x"}
+    with pytest.raises(ValueError, match="no time zone"):
+        send.push_sync("a", at=datetime(2030, 1, 1))
+    with pytest.raises(TypeError, match="there is no option 'retrys'"):
+        app.queue("q").push_sync(b"x", retrys=3)
+
+
+def test_a_task_that_nobody_knows_is_given_back_with_an_error(app, server, working):
+    @app.task(queue="q")
+    def known(): ...
+
+    working(app)
+    app.queue("q").push_sync(b'{"task": "shop.unknown", "args": []}', id="m")
+    fields = eventually("it failed", lambda: (said := app.queue("q").get_sync("m")).get("error") and said)
+    assert "shop.unknown" in fields["error"] and fields["state"] == "delayed"
+
+
+def test_an_error_is_kept_with_the_end_of_its_traceback(app, working):
+    @app.task(queue="q")
+    def fail():
+        raise ValueError("no address")
+
+    working(app)
+    id = fail.push_sync()
+    fields = eventually("it failed", lambda: (said := app.queue("q").get_sync(id)).get("error") and said)
+    assert fields["error"].startswith("ValueError: no address\n")
+    assert fields["error"].endswith('raise ValueError("no address")')
+    assert "dq_client/worker" not in fields["error"]
+
+
+def test_a_thread_learns_that_it_has_lost_its_message(app, working):
+    begun, reasons = threading.Event(), []
+
+    @app.task(queue="q")
+    def wait(ctx):
+        begun.set()
+        assert ctx.lost.wait(10)
+        reasons.append(ctx.reason)
+
+    working(app)
+    id = wait.push_sync()
+    assert begun.wait(10)
+    app.queue("q").cancel_sync(id)
+    eventually("it is told", lambda: reasons == ["cancelled"])
+
+
+def test_a_checkpoint_reaches_the_next_attempt(app, working):
+    seen = []
+
+    @app.task(queue="q")
+    def work(ctx):
+        seen.append(ctx.checkpoint)
+        if ctx.attempt == 1:
+            ctx.save("page 7")
+            raise dq_client.Retry(after=0)
+
+    working(app)
+    work.push_sync()
+    eventually("it ran twice", lambda: len(seen) == 2)
+    assert seen == [None, b"page 7"]
+
+
+def test_a_caller_waits_for_a_result(app, working):
+    @app.task(queue="q")
+    async def add(a, b):
+        if b == 0:
+            raise dq_client.Reject("no zero")
+        return a + b
+
+    working(app)
+    assert add.call_sync(2, 3, timeout=10) == 5
+    assert asyncio.run(add.call(2, b=4, timeout=10)) == 6
+    with pytest.raises(dq_client.Failed, match="no zero"):
+        add.call_sync(2, 0, timeout=10)
+    with pytest.raises(TimeoutError):
+        app.queue("nobody").push_and_wait_sync(b"x", timeout=0.1)
+
+
+def test_a_worker_serves_in_the_loop_of_its_program(app):
+    async def main():
+        loops = []
+
+        @app.task(queue="q")
+        async def work():
+            loops.append(asyncio.get_running_loop())
+
+        worker = dq_client.Worker(app)
+        serving = asyncio.create_task(worker.serve())
+        await work.push()
+        while not loops:
+            await asyncio.sleep(0.01)
+        assert worker.is_healthy()
+        worker.request_stop()
+        await serving
+        assert loops == [asyncio.get_running_loop()]
+        await app.aclose()
+
+    asyncio.run(main())
+
+
+def test_middleware_sees_headers_on_both_sides(app, working):
+    from contextlib import contextmanager
+
+    seen = []
+
+    class Tenant(dq_client.Middleware):
+        def push(self, queue, headers):
+            headers["tenant"] = "ann"
+
+        @contextmanager
+        def handle(self, ctx):
+            seen.append(("before", ctx.headers["tenant"]))
+            try:
+                yield
+            except RuntimeError as error:
+                seen.append(("failed", str(error)))
+                raise
+
+    app.middleware.append(Tenant())
+
+    @app.task(queue="q", retries=0)
+    async def fail():
+        raise RuntimeError("boom")
+
+    working(app)
+    fail.push_sync()
+    eventually("it failed", lambda: app.queue("q").len_sync("dead") == 1)
+    assert seen == [("before", "ann"), ("failed", "boom")]
+
+
+def test_a_hook_hears_what_happens(app, working):
+    events = []
+
+    @app.consumer("q")
+    def consume(payload, ctx):
+        assert payload == b"\xff"
+
+    worker = working(app, hook=events.append)
+    id = app.queue("q").push_sync(b"\xff")
+    eventually("it is done", lambda: [event for event in events if event.kind == "done"])
+    assert [event.kind for event in events] == ["ready", "started", "done"]
+    assert (events[-1].queue, events[-1].id, events[-1].attempt) == ("q", id, 1)
+    assert worker.is_healthy()
+
+
+def test_tasks_have_clients_of_every_kind(server):
+    asyncio.set_event_loop(asyncio.new_event_loop())  # Python 3.9 wants one for a client that is made outside of it.
+    sync = redis.Redis(port=server.port)
+    asynchronous = redis.asyncio.Redis(port=server.port, decode_responses=True)
+    for client in (sync, asynchronous, server.url):
+        queue = dq_client.App(client).queue("q")
+        assert queue.push_sync(b"\xff", id="a") == "a"
+
+        async def others(queue=queue):
+            assert await queue.push(b"\xff", id="b") == "b"
+            assert (await queue.get("b"))["payload"] == b"\xff"
+            assert await queue.cancel("a", "b", "c") == ["ready", "ready", None]
+
+        asyncio.run(others())
+        assert queue.len_sync() == 0

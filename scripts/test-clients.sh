@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# Tests the clients in clients/: each one's own tests, then the conformance suite, which drives all of them.
+#   scripts/test-clients.sh
+# It needs the module (DQ_MODULE, or scripts/find-module.sh debug) and a server (DQ_SERVER). Packages are installed once,
+# into target/clients. What cannot run is said at the end, and is not a failure.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+target=${CARGO_TARGET_DIR:-target}
+case $target in /*) ;; *) target=$PWD/$target ;; esac
+DQ_MODULE=${DQ_MODULE:-$(scripts/find-module.sh debug)}
+DQ_SERVER=$(scripts/find-server.sh)
+export DQ_MODULE DQ_SERVER
+jobs=${TEST_THREADS:-4}
+left_out=()
+
+# Makes a virtual environment, again if its requirements have changed.
+#   environment DIRECTORY PYTHON REQUIREMENTS
+environment() {
+    cmp -s "$3" "$1/installed" && return 0
+    rm -rf "$1"
+    "$2" -m venv "$1" && "$1/bin/pip" install -q --disable-pip-version-check -r "$3" -e clients/python && cp "$3" "$1/installed"
+}
+
+# The oldest Python that is supported, if it is installed.
+oldest_python() {
+    local found
+    for found in "$(command -v python3.9 || true)" "${PYENV_ROOT:-${HOME:-/root}/.pyenv}"/versions/3.9.*/bin/python3.9; do
+        if [ -n "$found" ] && "$found" -c 'import venv' 2>/dev/null; then echo "$found" && return; fi
+    done
+    return 1
+}
+
+echo "--- Python client"
+python=$target/clients/python
+if ! environment "$python" python3 clients/conformance/requirements.txt; then
+    left_out+=("the Python client and the conformance suite: their packages cannot be installed from PyPI")
+else
+    (cd clients/python && "$python/bin/mypy")
+    (cd clients/python/tests && "$python/bin/python" -m pytest -n "$jobs")
+
+    oldest=$target/clients/python-oldest
+    if ! found=$(oldest_python); then
+        left_out+=("the Python client on Python 3.9: it is not installed")
+    elif ! environment "$oldest" "$found" clients/conformance/requirements-oldest.txt; then
+        left_out+=("the Python client on Python 3.9: redis-py 5.0 cannot be installed from PyPI")
+    else
+        (cd clients/python/tests && "$oldest/bin/python" -m pytest -n "$jobs")
+    fi
+
+    echo "--- Python package"
+    dist=$target/clients/dist
+    rm -rf "$dist"
+    "$python/bin/python" -m build --no-isolation --outdir "$dist" clients/python >/dev/null
+    "$python/bin/python" - "$dist"/*.whl "$dist"/*.tar.gz <<'EOF'
+import sys, tarfile, zipfile
+wheel, source = sys.argv[1:]
+names = zipfile.ZipFile(wheel).namelist() + ["/".join(name.split("/")[2:]) for name in tarfile.open(source).getnames()]
+for name in ("dq_client/py.typed", "dq_client/worker/lane.py"):
+    assert names.count(name) == 2, f"{name} is not in the wheel and in the source distribution: {names}"
+EOF
+
+    echo "--- conformance"
+    (cd clients/conformance && "$python/bin/python" -m pytest -n "$jobs")
+    "$python/bin/python" clients/conformance/planted.py
+    for client in python node go rust; do
+        "$python/bin/python" - "$client" <<'EOF' || left_out+=("the conformance of the $client client: it has no programs, or what runs them is missing")
+import sys
+sys.path.insert(0, "clients/conformance")
+import program
+sys.exit(sys.argv[1] not in program.clients())
+EOF
+    done
+fi
+
+for what in "${left_out[@]+"${left_out[@]}"}"; do
+    echo "dq: NOT TESTED: $what"
+done
