@@ -110,7 +110,7 @@ def is_transient(error: BaseException) -> bool:
 def is_disconnect(error: BaseException) -> bool:
     """Returns whether the connection broke, so that nobody knows whether the command was carried out."""
     authentication = (redis.exceptions.AuthenticationError, redis.exceptions.AuthorizationError)
-    kinds = (redis.ConnectionError, redis.TimeoutError, OSError)
+    kinds = (redis.ConnectionError, redis.TimeoutError, redis.exceptions.RedisClusterException, OSError)
     return isinstance(error, kinds) and not isinstance(error, authentication)
 
 

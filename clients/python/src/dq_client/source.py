@@ -141,8 +141,8 @@ class Source:
         if isinstance(self._origin, _CLUSTERS):
             try:
                 self.client().nodes_manager.initialize()
-            except (redis.RedisError, OSError):
-                pass  # It is asked again after the next error.
+            except Exception:
+                pass  # It is asked again after the next error. redis-py raises errors of several kinds here.
 
     def _settings(self) -> Dict[str, Any]:
         if isinstance(self._origin, _CLUSTERS):

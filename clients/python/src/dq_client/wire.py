@@ -84,8 +84,8 @@ class Command(Generic[T]):
 
     __slots__ = ("words", "read")
 
-    def __init__(self, read: Callable[[Any], T], *words: Word) -> None:
-        self.words: List[Word] = [raw(word) if isinstance(word, str) else word for word in words]
+    def __init__(self, read: Callable[[Any], T], name: str, *words: Word) -> None:
+        self.words: List[Word] = [name, *(raw(word) if isinstance(word, str) else word for word in words)]
         self.read = read
 
 

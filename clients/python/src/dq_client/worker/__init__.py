@@ -224,7 +224,16 @@ class Worker:
         return None if lease is None else milliseconds(lease)
 
     def _spawn(self, key: Any, run: Callable[[], None], name: str) -> None:
-        self._threads[key] = thread = threading.Thread(target=run, name=name, daemon=True)
+        def keep_running() -> None:
+            """An error that nobody expected does not leave a worker that lives and does nothing."""
+            while True:
+                try:
+                    return run()
+                except Exception:
+                    log.exception("%s: begins again after an unexpected error", name)
+                    time.sleep(1)
+
+        self._threads[key] = thread = threading.Thread(target=keep_running, name=name, daemon=True)
         thread.start()
 
     def _end_pops(self) -> None:

@@ -6,16 +6,20 @@ extended.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any, Dict
 
 import redis
 
+from ..errors import is_disconnect
 from ..wire import text
 from .fetcher import Backoff
 from .lane import Lane
 
 if TYPE_CHECKING:
     from . import Worker
+
+log = logging.getLogger("dq_client")
 
 # If nothing is heard for so long, the server is asked for an answer; if none comes for as long again, it is dead.
 _QUIET_SECONDS = 10.0
@@ -27,7 +31,7 @@ class Listener:
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
         self.listening = False
-        """Whether it has subscribed to the channels that it may hear."""
+        """Whether it has tried to subscribe."""
         db = worker.app.source.db
         self._lanes: Dict[bytes, Lane] = {b"__dq@%d__:%s" % (db, lane.key): lane for lane in worker.lanes}
 
@@ -42,7 +46,10 @@ class Listener:
                     self._listen(link.pubsub(), backoff)
                 finally:
                     link.close()
-            except Exception:
+            except Exception as error:
+                log.debug("notices are not heard: %s", error)
+                if not is_disconnect(error):
+                    self._heard_or_not()
                 self._worker.wait(backoff.next())
 
     def _listen(self, channels: Any, backoff: Backoff) -> None:
@@ -51,8 +58,8 @@ class Listener:
         for lane in self._lanes.values():
             lane.ask_for_losses()  # Something may have been missed.
         backoff.reset()
-        self.listening, asked = True, False
-        self._worker.consuming()
+        self._heard_or_not()
+        asked = False
         while self._lanes and not self._worker.closed:
             message = channels.get_message(timeout=1.0 if asked else _QUIET_SECONDS)
             if message is None:
@@ -65,6 +72,11 @@ class Listener:
             asked = False
             if message["type"] == "message":
                 self._heard(self._lanes[message["channel"]], message["data"])
+
+    def _heard_or_not(self) -> None:
+        """A worker is ready without notices, too, but not before it has tried to hear them."""
+        self.listening = True
+        self._worker.consuming()
 
     def _subscribe(self, channels: Any, channel: bytes) -> None:
         try:
