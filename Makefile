@@ -40,7 +40,7 @@ test-web: deps ## look at the page of dqctl web in a headless browser, chromium 
 test-clients: ## test the clients in clients/ and drive them with one suite; installs packages from PyPI into target/clients
 	@scripts/install-deps.sh build server python
 	cargo build --locked --package dq
-	TEST_THREADS=$(TEST_THREADS) scripts/test-clients.sh
+	scripts/test-clients.sh
 
 test-workers: deps ## run unchanged workers of RQ, Celery (from PyPI) and Sidekiq (if it is installed) behind queues that forward
 	DQ_SERVER="$$(scripts/find-server.sh)" cargo test --locked --test server forwarding::workers -- --ignored --test-threads 1

@@ -10,7 +10,7 @@ case $target in /*) ;; *) target=$PWD/$target ;; esac
 DQ_MODULE=${DQ_MODULE:-$(scripts/find-module.sh debug)}
 DQ_SERVER=$(scripts/find-server.sh)
 export DQ_MODULE DQ_SERVER
-jobs=${TEST_THREADS:-4}
+jobs=${TEST_THREADS:-3}
 left_out=()
 
 # Makes a virtual environment, again if its requirements have changed.
@@ -35,7 +35,7 @@ python=$target/clients/python
 if ! environment "$python" python3 clients/conformance/requirements.txt; then
     left_out+=("the Python client and the conformance suite: their packages cannot be installed from PyPI")
 else
-    (cd clients/python && "$python/bin/mypy")
+    (cd clients/python && "$python/bin/mypy" && "$python/bin/ruff" check . ../conformance && "$python/bin/ruff" format --check . ../conformance)
     (cd clients/python/tests && "$python/bin/python" -m pytest -n "$jobs")
 
     oldest=$target/clients/python-oldest

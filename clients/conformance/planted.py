@@ -1,6 +1,6 @@
 """Plants a fault into a copy of a client, one for each point of the suite, and expects the suite to notice each.
 
-    python clients/conformance/planted.py [CLIENT ...]
+python clients/conformance/planted.py [CLIENT ...]
 """
 
 import os
@@ -16,21 +16,57 @@ HERE = pathlib.Path(__file__).resolve().parent
 FAULTS = {
     "python": [
         ("1 pops more than it can work on", "worker/fetcher.py", '"COUNT", room', '"COUNT", room + 1', "test_1"),
-        ("2 extends leases too late", "worker/reporter.py", "half = lane.lease / 2", "half = lane.lease * -2", "test_2"),
+        (
+            "2 extends leases too late",
+            "worker/reporter.py",
+            "half = lane.lease / 2",
+            "half = lane.lease * -2",
+            "test_2",
+        ),
         ("2 does not hear of losses", "worker/listener.py", "lane.noticed(text(reason), receipt)", "pass", "test_2"),
         ("2 does not watch its own clock", "worker/clock.py", "delivery.end <= now", "False", "test_2"),
-        ("2 lets a handler block what extends", "worker/handlers.py", "_may_begin(lane, delivery):", "_hold(lane):", "test_2"),
+        (
+            "2 lets a handler block what extends",
+            "worker/handlers.py",
+            "_may_begin(lane, delivery):",
+            "_hold(lane):",
+            "test_2",
+        ),
         ("3 retries what is rejected", "worker/outcome.py", '["DEAD", "ERROR"', '["ERROR"', "test_3"),
         ("3 never acks with the next pop", "worker/lane.py", "outcome is ACK and self.collecting", "False", "test_3"),
         ("4 counts what it gives back", "worker/outcome.py", '"DQ.NACK", ["NOCOUNT"]', '"DQ.NACK", []', "test_4"),
         ("4 does not end its pops", "worker/__init__.py", 'link.ask("CLIENT", "UNBLOCK", id)', "pass", "test_4"),
-        ("5 does not pop after an error", "worker/fetcher.py", "self._pause(error)\n        ", "return\n        ", "test_5"),
-        ("5 drops outcomes that were refused", "worker/reporter.py", "and is_transient(reply):\n                again", "and False:\n                again", "test_5"),
+        (
+            "5 does not pop after an error",
+            "worker/fetcher.py",
+            "self._pause(error)\n        ",
+            "return\n        ",
+            "test_5",
+        ),
+        (
+            "5 drops outcomes that were refused",
+            "worker/reporter.py",
+            "and is_transient(reply):\n                again",
+            "and False:\n                again",
+            "test_5",
+        ),
         ("6 does not repeat pushes", "queue.py", "if isinstance(error, ConnectionLost):", "if False:", "test_6"),
-        ("6 repeats pushes under new ids", "queue.py", "if self._push_timeout and given", "if False and given", "test_6"),
+        (
+            "6 repeats pushes under new ids",
+            "queue.py",
+            "if self._push_timeout and given",
+            "if False and given",
+            "test_6",
+        ),
         ("7 loses headers", "context.py", 'headers(self.meta.get("headers"))', "{}", "test_7"),
         ("8 pops without a name", "worker/fetcher.py", ', "AS", self._worker.consumer]', "]", "test_8"),
-        ("9 takes ids for valid UTF-8", "wire.py", 'value.decode("utf-8", "surrogateescape")', 'value.decode("utf-8", "replace")', "test_9"),
+        (
+            "9 takes ids for valid UTF-8",
+            "wire.py",
+            'value.decode("utf-8", "surrogateescape")',
+            'value.decode("utf-8", "replace")',
+            "test_9",
+        ),
     ]
 }
 EXTRA = {

@@ -30,8 +30,8 @@ def test_leases_of_a_queue_are_extended_with_one_command_at_half_time(server, st
 
 
 def test_a_handler_that_blocks_the_event_loop_keeps_its_message(server, start, give):
-    worker = start("q=2", lease=500)
-    id = give("q", "spin", ms=2000)
+    worker = start("q=2", lease=1000)
+    id = give("q", "spin", ms=3500)
     worker.wait_for("end", id=id, how="ok")
     assert len(worker.said("start")) == 1
     eventually("it is acked", lambda: server.info("q")["acked"] == 1)

@@ -14,7 +14,9 @@ def main() -> None:
     app = App(parser.parse_args().url)
     for line in sys.stdin:
         wanted = json.loads(line)
-        options = {name: wanted[name] for name in ("id", "priority", "group", "headers") if wanted.get(name) is not None}
+        options = {
+            name: wanted[name] for name in ("id", "priority", "group", "headers") if wanted.get(name) is not None
+        }
         if wanted.get("delay") is not None:
             options["delay"] = wanted["delay"] / 1000
         payload = wanted["payload"].encode("utf-8", "surrogateescape")

@@ -9,9 +9,9 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "conformance"))
 
-from server import Server, eventually  # noqa: E402
+from server import Server, eventually
 
-import dq_client  # noqa: E402
+import dq_client
 
 
 @pytest.fixture

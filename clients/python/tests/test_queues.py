@@ -8,9 +8,9 @@ import subprocess
 import sys
 
 import pytest
+from server import eventually
 
 import dq_client
-from server import eventually
 from dq_client.queue import Queue
 
 
@@ -19,7 +19,10 @@ def test_each_method_exists_with_and_without_asyncio():
     waiting = [name for name in names if name.endswith("_sync")]
     assert sorted(waiting) == sorted(f"{name}_sync" for name in names if name not in waiting)
     for name in waiting:
-        assert inspect.signature(getattr(Queue, name)).parameters == inspect.signature(getattr(Queue, name[:-5])).parameters
+        assert (
+            inspect.signature(getattr(Queue, name)).parameters
+            == inspect.signature(getattr(Queue, name[:-5])).parameters
+        )
 
 
 def test_a_batch_is_pushed(app, server):
@@ -68,7 +71,9 @@ def test_errors_of_the_server_have_classes(app, server):
         app.queue("q").push_sync(b"x", priority=1000)
 
 
-@pytest.mark.parametrize("command", [[sys.executable, "-m", "dq_client"], [os.path.join(os.path.dirname(sys.executable), "dq-worker")]])
+@pytest.mark.parametrize(
+    "command", [[sys.executable, "-m", "dq_client"], [os.path.join(os.path.dirname(sys.executable), "dq-worker")]]
+)
 def test_a_worker_is_a_program(server, tmp_path, command):
     (tmp_path / "shop.py").write_text(
         "import dq_client\n"
@@ -78,7 +83,9 @@ def test_a_worker_is_a_program(server, tmp_path, command):
         "@app.task(queue='mail')\n"
         "def archive(to): print('archived', to, flush=True)\n"
     )
-    worker = subprocess.Popen([*command, "shop:app", "--concurrency", "2"], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    worker = subprocess.Popen(
+        [*command, "shop:app", "--concurrency", "2"], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    )
     try:
         queue = dq_client.App(server.url).queue("mail")
         queue.push_sync('{"task": "shop.send", "args": ["ann"]}')

@@ -39,7 +39,9 @@ def test_the_rights_of_the_page_are_enough(server, tmp_path):
     server.do(*rights.split())
     text = blocks("python")[0].replace("localhost:6379", f"worker:secret@127.0.0.1:{server.port}")
     (tmp_path / "shop.py").write_text(text)
-    running = subprocess.Popen([sys.executable, "-m", "dq_client", "shop:app"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    running = subprocess.Popen(
+        [sys.executable, "-m", "dq_client", "shop:app"], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    )
     try:
         server.do("DQ.PUSH", "mail", '{"task": "shop.send", "args": ["nobody"]}', "ID", "m")
         eventually("it is rejected", lambda: server.message("mail", "m")["state"] == b"dead")

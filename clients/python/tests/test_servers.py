@@ -6,9 +6,9 @@ import subprocess
 import pytest
 import redis
 import redis.sentinel
+from server import Server, _binary, eventually, free_port
 
 import dq_client
-from server import Server, _binary, eventually, free_port
 
 
 def works(app, working):

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 import redis
+from server import eventually
 
 import dq_client
-from server import eventually
 
 
 def test_a_coroutine_is_pushed_and_run(app, working):

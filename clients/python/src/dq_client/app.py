@@ -78,7 +78,9 @@ class Consumer:
 class Task(Generic[F]):
     """A function whose calls are pushed as messages. Calling it runs the function here and now."""
 
-    def __init__(self, app: App, handler: F, name: str, queue: str, time_limit: Optional[float], options: Dict[str, Any]):
+    def __init__(
+        self, app: App, handler: F, name: str, queue: str, time_limit: Optional[float], options: Dict[str, Any]
+    ):
         self.handler, self.name, self.queue = handler, name, app.queue(queue)
         self._time_limit, self._options = time_limit, options
         self._is_async = inspect.iscoroutinefunction(handler)
@@ -181,7 +183,9 @@ class App:
         """
 
         def decorate(handler: F) -> Task[F]:
-            task = Task(self, handler, name or f"{handler.__module__}.{handler.__qualname__}", queue, time_limit, dict(options))
+            task = Task(
+                self, handler, name or f"{handler.__module__}.{handler.__qualname__}", queue, time_limit, dict(options)
+            )
             if self.tasks.setdefault(task.name, task) is not task:
                 raise ValueError(f"there are two tasks of the name {task.name!r}")
             return task

@@ -25,8 +25,12 @@ def main(arguments: Optional[List[str]] = None) -> int:
         metavar="NAME[=N]",
         help="work on this queue only, N messages at a time; can be repeated",
     )
-    parser.add_argument("--lease", type=float, metavar="SECONDS", help="how long a message stays with a worker that is gone")
-    parser.add_argument("--grace", type=float, default=30.0, metavar="SECONDS", help="how long handlers may end at a stop (30)")
+    parser.add_argument(
+        "--lease", type=float, metavar="SECONDS", help="how long a message stays with a worker that is gone"
+    )
+    parser.add_argument(
+        "--grace", type=float, default=30.0, metavar="SECONDS", help="how long handlers may end at a stop (30)"
+    )
     parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="how long a handler may take")
     parser.add_argument("--name", default="worker", help="the end of the name that DQ.CONSUMERS lists (worker)")
     parser.add_argument("--log-level", default="INFO", metavar="LEVEL", help="DEBUG, INFO, WARNING or ERROR")
@@ -56,5 +60,7 @@ def _queues(words: List[str], concurrency: int) -> Dict[str, int]:
     queues = {}
     for word in words:
         name, equals, number = word.rpartition("=")
-        queues[name if equals and number.isdigit() else word] = int(number) if equals and number.isdigit() else concurrency
+        queues[name if equals and number.isdigit() else word] = (
+            int(number) if equals and number.isdigit() else concurrency
+        )
     return queues

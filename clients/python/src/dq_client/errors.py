@@ -87,7 +87,16 @@ _CODES = {
 }
 
 # The server cannot carry out the command now. redis-py has classes for some of these codes and removes the codes.
-_TRANSIENT_CODES = ("LOADING", "READONLY", "MISCONF", "NOREPLICAS", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "UNBLOCKED")
+_TRANSIENT_CODES = (
+    "LOADING",
+    "READONLY",
+    "MISCONF",
+    "NOREPLICAS",
+    "MASTERDOWN",
+    "CLUSTERDOWN",
+    "TRYAGAIN",
+    "UNBLOCKED",
+)
 _TRANSIENT_CLASSES = (
     redis.exceptions.BusyLoadingError,
     redis.exceptions.ReadOnlyError,

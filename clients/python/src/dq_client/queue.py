@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import random
 import time
 import uuid
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Coroutine,
+    Dict,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    TypeVar,
+)
 
 from redis.client import NEVER_DECODE
 
@@ -17,8 +31,9 @@ from .source import Source
 from .wire import Command, Duration, PushOptions, ScheduleOptions, Text
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing_extensions import Concatenate, ParamSpec, Unpack
 
+    P = ParamSpec("P")
 T = TypeVar("T")
 Fields = Dict[str, Any]
 Decorate = Callable[[str, Dict[str, Any]], None]
@@ -27,6 +42,23 @@ Decorate = Callable[[str, Dict[str, Any]], None]
 _WAIT_SECONDS = 2.0
 # How long a result is kept for the caller that waits for it, beyond the time of its wait.
 _KEPT_SECONDS = 60.0
+
+
+def _both(
+    build: Callable[Concatenate[Queue, P], Command[T]],
+) -> Tuple[Callable[Concatenate[Queue, P], Coroutine[Any, Any, T]], Callable[Concatenate[Queue, P], T]]:
+    """Returns the two methods that send a command: for asyncio, and for callers that wait."""
+
+    async def send(self: Queue, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._ask(build(self, *args, **kwargs))
+
+    def send_and_wait(self: Queue, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._ask_sync(build(self, *args, **kwargs))
+
+    for method, ending in ((send, ""), (send_and_wait, "_sync")):
+        functools.update_wrapper(method, build)
+        method.__name__ = build.__name__[1:] + ending
+    return send, send_and_wait
 
 
 class Queue:
@@ -103,111 +135,95 @@ class Queue:
                 return _result(reply)
             _check_wait(self.get_sync(id), end)
 
-    async def schedule(self, id: Text, payload: Text, **options: Unpack[ScheduleOptions]) -> str:
+    def _schedule(self, id: Text, payload: Text, **options: Unpack[ScheduleOptions]) -> Command[str]:
         """Declares a recurring message. Returns ``created``, ``changed`` or ``unchanged``."""
-        return await self._ask(wire.schedule(self.name, id, payload, options))
+        return wire.schedule(self.name, id, payload, options)
 
-    def schedule_sync(self, id: Text, payload: Text, **options: Unpack[ScheduleOptions]) -> str:
-        """:meth:`schedule` without asyncio."""
-        return self._ask_sync(wire.schedule(self.name, id, payload, options))
+    schedule, schedule_sync = _both(_schedule)
 
     # --- changing messages ---
 
-    async def cancel(self, *ids: Text) -> List[Optional[str]]:
+    def _cancel(self, *ids: Text) -> Command[List[Optional[str]]]:
         """Removes messages. Returns the state that each was in, ``None`` for those that were not there."""
-        return await self._ask(self._cancel(ids))
+        return Command(_states, "DQ.CANCEL", self.name, *ids)
 
-    def cancel_sync(self, *ids: Text) -> List[Optional[str]]:
-        """:meth:`cancel` without asyncio."""
-        return self._ask_sync(self._cancel(ids))
+    cancel, cancel_sync = _both(_cancel)
 
-    async def reschedule(
-        self, id: Text, *, delay: Optional[Duration] = None, at: Optional[datetime] = None, priority: Optional[int] = None
-    ) -> bool:
+    def _reschedule(
+        self,
+        id: Text,
+        *,
+        delay: Optional[Duration] = None,
+        at: Optional[datetime] = None,
+        priority: Optional[int] = None,
+    ) -> Command[bool]:
         """Changes the due time or the priority of a message. Returns whether it was delayed or ready."""
-        return await self._ask(self._reschedule(id, delay, at, priority))
+        words = wire.push_words({"delay": delay, "at": at, "priority": priority})
+        return Command(bool, "DQ.RESCHEDULE", self.name, id, *words)
 
-    def reschedule_sync(
-        self, id: Text, *, delay: Optional[Duration] = None, at: Optional[datetime] = None, priority: Optional[int] = None
-    ) -> bool:
-        """:meth:`reschedule` without asyncio."""
-        return self._ask_sync(self._reschedule(id, delay, at, priority))
+    reschedule, reschedule_sync = _both(_reschedule)
 
-    async def promote(self, count: Optional[int] = None) -> int:
+    def _promote(self, count: Optional[int] = None) -> Command[int]:
         """Makes delayed messages due now, all or the next ones. Returns how many."""
-        return await self._ask(self._counted("DQ.PROMOTE", count))
+        return Command(int, "DQ.PROMOTE", self.name, *_count(count))
 
-    def promote_sync(self, count: Optional[int] = None) -> int:
-        """:meth:`promote` without asyncio."""
-        return self._ask_sync(self._counted("DQ.PROMOTE", count))
+    promote, promote_sync = _both(_promote)
 
-    async def redrive(self, count: Optional[int] = None, *, ids: Sequence[Text] = (), delay: Optional[Duration] = None) -> int:
-        """Makes dead messages live again: all, the newest ones, or those of these ids. Returns how many."""
-        return await self._ask(self._redrive(count, ids, delay))
+    def _redrive(
+        self, count: Optional[int] = None, *, ids: Sequence[Text] = (), delay: Optional[Duration] = None
+    ) -> Command[int]:
+        """Makes dead messages live again: all, a number of them, or those of these ids. Returns how many."""
+        words = _count(count) + (["IDS", len(ids), *ids] if ids else []) + wire.push_words({"delay": delay})
+        return Command(int, "DQ.REDRIVE", self.name, *words)
 
-    def redrive_sync(self, count: Optional[int] = None, *, ids: Sequence[Text] = (), delay: Optional[Duration] = None) -> int:
-        """:meth:`redrive` without asyncio."""
-        return self._ask_sync(self._redrive(count, ids, delay))
+    redrive, redrive_sync = _both(_redrive)
 
-    async def purge(self, *states: str, count: Optional[int] = None, recurring: bool = False) -> int:
+    def _purge(self, *states: str, count: Optional[int] = None, recurring: bool = False) -> Command[int]:
         """Removes the messages of these states, or of all. Schedules stay unless ``recurring``. Returns how many."""
-        return await self._ask(self._counted("DQ.PURGE", count, *states, *(["RECURRING"] if recurring else [])))
+        return Command(int, "DQ.PURGE", self.name, *states, *_count(count), *(["RECURRING"] if recurring else []))
 
-    def purge_sync(self, *states: str, count: Optional[int] = None, recurring: bool = False) -> int:
-        """:meth:`purge` without asyncio."""
-        return self._ask_sync(self._counted("DQ.PURGE", count, *states, *(["RECURRING"] if recurring else [])))
+    purge, purge_sync = _both(_purge)
 
     # --- looking ---
 
-    async def get(self, id: Text) -> Optional[Fields]:
+    def _get(self, id: Text) -> Command[Optional[Fields]]:
         """Returns a message with all its fields, as ``DQ.GET`` names them."""
-        return await self._ask(Command(wire.message, "DQ.GET", self.name, id))
+        return Command(wire.message, "DQ.GET", self.name, id)
 
-    def get_sync(self, id: Text) -> Optional[Fields]:
-        """:meth:`get` without asyncio."""
-        return self._ask_sync(Command(wire.message, "DQ.GET", self.name, id))
+    get, get_sync = _both(_get)
 
-    async def peek(self, state: str = "ready", count: int = 1) -> List[Fields]:
+    def _peek(self, state: str = "ready", count: int = 1) -> Command[List[Fields]]:
         """Returns the first messages of a state; dead and done ones newest first."""
-        return await self._ask(Command(_messages, "DQ.PEEK", self.name, state, "COUNT", count))
+        return Command(_messages, "DQ.PEEK", self.name, state, "COUNT", count)
 
-    def peek_sync(self, state: str = "ready", count: int = 1) -> List[Fields]:
-        """:meth:`peek` without asyncio."""
-        return self._ask_sync(Command(_messages, "DQ.PEEK", self.name, state, "COUNT", count))
+    peek, peek_sync = _both(_peek)
 
-    async def len(self, state: Optional[str] = None) -> int:
+    def _len(self, state: Optional[str] = None) -> Command[int]:
         """Returns the number of messages, in a state or all that are not done."""
-        return await self._ask(Command(int, "DQ.LEN", self.name, *([state] if state else [])))
+        return Command(int, "DQ.LEN", self.name, *([state] if state else []))
 
-    def len_sync(self, state: Optional[str] = None) -> int:
-        """:meth:`len` without asyncio."""
-        return self._ask_sync(Command(int, "DQ.LEN", self.name, *([state] if state else [])))
+    len, len_sync = _both(_len)
 
-    async def info(self) -> Optional[Fields]:
+    def _info(self) -> Command[Optional[Fields]]:
         """Returns counts, settings and totals, or ``None`` if the queue does not exist."""
-        return await self._ask(Command(wire.info, "DQ.INFO", self.name))
+        return Command(wire.info, "DQ.INFO", self.name)
 
-    def info_sync(self) -> Optional[Fields]:
-        """:meth:`info` without asyncio."""
-        return self._ask_sync(Command(wire.info, "DQ.INFO", self.name))
+    info, info_sync = _both(_info)
 
     # --- pausing ---
 
-    async def pause(self, duration: Optional[Duration] = None) -> None:
+    def _pause(self, duration: Optional[Duration] = None) -> Command[None]:
         """Suspends delivery, for a time or until :meth:`resume`."""
-        await self._ask(self._pause(duration))
+        words: List[wire.Word] = [] if duration is None else ["FOR", wire.milliseconds(duration)]
+        return Command(_nothing, "DQ.PAUSE", self.name, *words)
 
-    def pause_sync(self, duration: Optional[Duration] = None) -> None:
-        """:meth:`pause` without asyncio."""
-        self._ask_sync(self._pause(duration))
+    pause, pause_sync = _both(_pause)
 
-    async def resume(self) -> None:
+    def _resume(self) -> Command[None]:
         """Resumes delivery."""
-        await self._ask(Command(_nothing, "DQ.RESUME", self.name))
+        return Command(_nothing, "DQ.RESUME", self.name)
 
-    def resume_sync(self) -> None:
-        """:meth:`resume` without asyncio."""
-        self._ask_sync(Command(_nothing, "DQ.RESUME", self.name))
+    resume, resume_sync = _both(_resume)
 
     # --- commands ---
 
@@ -234,30 +250,6 @@ class Queue:
             self._decorate(self.name, headers)
             given["headers"] = headers
         return given
-
-    def _cancel(self, ids: Sequence[Text]) -> Command[List[Optional[str]]]:
-        return Command(_states, "DQ.CANCEL", self.name, *ids)
-
-    def _reschedule(
-        self, id: Text, delay: Optional[Duration], at: Optional[datetime], priority: Optional[int]
-    ) -> Command[bool]:
-        words: List[wire.Word] = []
-        words += [] if delay is None else ["DELAY", wire.milliseconds(delay)]
-        words += [] if at is None else ["AT", wire.unix_milliseconds(at)]
-        words += [] if priority is None else ["PRIORITY", priority]
-        return Command(bool, "DQ.RESCHEDULE", self.name, id, *words)
-
-    def _counted(self, name: str, count: Optional[int], *words: wire.Word) -> Command[int]:
-        return Command(int, name, self.name, *words, *_count(count))
-
-    def _redrive(self, count: Optional[int], ids: Sequence[Text], delay: Optional[Duration]) -> Command[int]:
-        words: List[wire.Word] = ["IDS", len(ids), *ids] if ids else []
-        words += [] if delay is None else ["DELAY", wire.milliseconds(delay)]
-        return self._counted("DQ.REDRIVE", count, *words)
-
-    def _pause(self, duration: Optional[Duration]) -> Command[None]:
-        words: List[wire.Word] = [] if duration is None else ["FOR", wire.milliseconds(duration)]
-        return Command(_nothing, "DQ.PAUSE", self.name, *words)
 
     # --- sending ---
 

@@ -49,7 +49,11 @@ def _span(ctx: Context) -> Iterator[None]:
         links = [trace.Link(linked)] if linked.is_valid else []
     tracer = trace.get_tracer("dq_client")
     with tracer.start_as_current_span(
-        f"process {ctx.task or ctx.queue}", context=parent, kind=trace.SpanKind.CONSUMER, links=links, attributes=attributes
+        f"process {ctx.task or ctx.queue}",
+        context=parent,
+        kind=trace.SpanKind.CONSUMER,
+        links=links,
+        attributes=attributes,
     ):
         yield
 

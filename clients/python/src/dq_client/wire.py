@@ -216,9 +216,14 @@ def _words(options: Mapping[str, Any], known: "frozenset[str]") -> List[Word]:
     return words
 
 
+def push_words(options: Mapping[str, Any]) -> List[Word]:
+    """Returns the words of those options of a push that are given."""
+    return _words(options, _PUSH_NAMES)
+
+
 def push(queue: Text, payload: Text, options: Mapping[str, Any]) -> Command[Optional[str]]:
     """``DQ.PUSH``."""
-    return Command(text_or_none, "DQ.PUSH", queue, payload, *_words(options, _PUSH_NAMES))
+    return Command(text_or_none, "DQ.PUSH", queue, payload, *push_words(options))
 
 
 def push_many(

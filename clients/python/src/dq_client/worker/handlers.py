@@ -6,7 +6,7 @@ import asyncio
 import functools
 import queue
 import threading
-from typing import TYPE_CHECKING, Any, Callable, List, Optional
+from typing import TYPE_CHECKING, Callable, List, Optional
 
 from .lane import Delivery, Lane
 from .outcome import Outcome, of_error, of_result

@@ -86,7 +86,9 @@ class Listener:
         except redis.exceptions.NoPermissionError as error:
             lane = self._lanes.pop(channel)
             channels.channels.pop(channel, None)
-            self._worker.tell("refused", lane.name, f"losses are noticed late, without the channel {text(channel)}: {error}")
+            self._worker.tell(
+                "refused", lane.name, f"losses are noticed late, without the channel {text(channel)}: {error}"
+            )
 
     def _heard(self, lane: Lane, notice: bytes) -> None:
         reason, _, receipt = notice.partition(b" ")
