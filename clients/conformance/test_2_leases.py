@@ -90,6 +90,7 @@ def test_a_handler_that_outlives_the_longest_lease_is_told(server, start, give):
     id = give("q", "hang", ms=60_000)
     worker.wait_for("lost", 3.0, id=id, reason="lease")
     worker.wait_for("start", id=id, attempt=2)
+    assert server.calls("dq.mextend") < 12, "what cannot be extended further is not asked for again and again"
     first, second = worker.said("start", id=id)[:2]
     assert 900 < second["at"] - first["at"] < 1800 * PATIENCE
     assert worker.said("lost")[0]["at"] <= first["at"] + 1300 * PATIENCE

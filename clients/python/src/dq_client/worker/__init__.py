@@ -140,6 +140,8 @@ class Worker:
     def start(self, loop: Optional[asyncio.AbstractEventLoop] = None) -> None:
         """Starts the threads and returns. Coroutines run in this loop."""
         self._handlers = Handlers(self, loop)
+        sizes = ", ".join(f"{lane.name} ({lane.concurrency} at a time)" for lane in self.lanes)
+        log.info("%s works on %s", self.consumer.decode(errors="replace"), sizes)
         for fetcher, lane in zip(self._fetchers, self.lanes):
             self._spawn(fetcher, fetcher.run, f"dq-fetch-{lane.name}")
             self._spawn(lane, Reporter(self, lane).run, f"dq-report-{lane.name}")

@@ -9,7 +9,7 @@ import threading
 from typing import TYPE_CHECKING, Callable, List, Optional
 
 from .lane import Delivery, Lane
-from .outcome import Outcome, of_error, of_result
+from .outcome import GIVEN_BACK, Outcome, of_error, of_result
 
 if TYPE_CHECKING:
     from . import Worker
@@ -95,6 +95,8 @@ class Handlers:
                     job = delivery.job
                     assert job is not None
                     outcome = of_result(await job.call(*job.args, **job.kwargs))
+        except asyncio.CancelledError as error:  # By the worker, whose reason then counts, or by the end of the loop.
+            outcome = GIVEN_BACK if self._worker.stopping else of_error(error)
         except BaseException as error:
             outcome = of_error(error)
         if outcome is not None:

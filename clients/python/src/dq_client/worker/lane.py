@@ -29,14 +29,16 @@ _EARLY_NOTICES = 1000
 class Delivery:
     """A message that this worker holds."""
 
-    __slots__ = ("ctx", "job", "begun", "end", "deadline", "limit", "interrupt", "decided", "parts")
+    __slots__ = ("ctx", "job", "begun", "end", "due", "deadline", "limit", "interrupt", "decided", "parts")
 
-    def __init__(self, ctx: Context, begun: float, end: float) -> None:
+    def __init__(self, ctx: Context, begun: float, lease: float) -> None:
         self.ctx = ctx
         self.job: Optional[Job] = None
         self.begun = begun
-        self.end = end
+        self.end = begun + lease
         """When the lease expires, by the clock of this process."""
+        self.due = begun + lease / 2
+        """When it is to be extended."""
         self.deadline: Optional[int] = ctx.meta.get("deadline")
         """When the lease expires, by the clock of the server."""
         self.limit: Optional[float] = None
@@ -93,17 +95,17 @@ class Lane:
     def received(self, messages: Any, begun: float) -> List[Delivery]:
         """Takes messages in. Returns those whose handlers are to be called."""
         deliveries = []
-        end = begun + self.lease
+        lease = self.lease
         for id, payload, attempt, receipt, *meta in messages:
             ctx = Context(self, text(id), payload, attempt, receipt, pairs(meta[0]) if meta else {})
-            deliveries.append(Delivery(ctx, begun, end))
+            deliveries.append(Delivery(ctx, begun, lease))
         with self.lock:
             self.working += len(deliveries)
             if deliveries and not self.held:
                 self.report.notify()
             self.held.update((delivery.ctx.receipt, delivery) for delivery in deliveries)
             early = [(delivery, self._early.pop(delivery.ctx.receipt, None)) for delivery in deliveries]
-        self.worker.clock.note(end)
+        self.worker.clock.note(begun + lease)
         for delivery, reason in early:
             if reason is not None:
                 self.take(delivery, reason)

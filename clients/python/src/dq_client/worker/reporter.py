@@ -55,9 +55,8 @@ class Reporter:
         lane = self._lane
         with lane.lock:
             while True:
-                half = lane.lease / 2
-                end = min((delivery.end for delivery in lane.held.values()), default=None)
-                pause = None if end is None else end - half - time.monotonic()
+                due = min((delivery.due for delivery in lane.held.values()), default=None)
+                pause = None if due is None else due - time.monotonic()
                 if lane.extend_now or (pause is not None and pause <= 0):
                     kept, lane.extend_now = list(lane.held.values()), False
                 else:
@@ -68,7 +67,7 @@ class Reporter:
                     return reports, saves, kept
                 if self._worker.closed:
                     return [], {}, []
-                lane.report.wait(None if pause is None else min(pause, half))
+                lane.report.wait(None if pause is None else min(pause, lane.lease / 2))
 
     def _send(
         self, link: Link, reports: List[Report], saves: Saves, kept: List[Delivery]
@@ -119,6 +118,7 @@ class Reporter:
             if delivery.deadline is not None:  # MAXLEASE may have cut it: then it has grown by less.
                 end = min(end, delivery.end + (deadline - delivery.deadline) / 1000)
             delivery.deadline, delivery.end = deadline, end
+            delivery.due = sent + self._lane.lease / 2
         return None
 
     def _again(self, reports: List[Report], saves: Saves, error: Optional[BaseException]) -> None:
