@@ -50,6 +50,22 @@ def test_a_unix_socket(tmp_path, working):
         server.close()
 
 
+def test_tls_with_a_password(tmp_path, working):
+    key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
+    make = f"openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -keyout {key} -out {certificate}"
+    subprocess.run(make.split(), check=True, capture_output=True)
+    port = free_port()
+    tls = f"--tls-port {port} --tls-cert-file {certificate} --tls-key-file {key} --tls-auth-clients no"
+    server = Server(*tls.split(), "--tls-ca-cert-file", str(certificate))
+    try:
+        server.boot()
+        server.do("ACL", "SETUSER", "default", ">secret")
+        url = f"rediss://:secret@localhost:{port}?ssl_ca_certs={certificate}&ssl_check_hostname=false"
+        works(dq_client.App(url), working)
+    finally:
+        server.close()
+
+
 @pytest.mark.parametrize("kind", ["sync", "async"])
 def test_a_cluster(working, kind):
     server = Server("--cluster-enabled", "yes", "--cluster-port", str(free_port()))

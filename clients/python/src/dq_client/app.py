@@ -240,6 +240,12 @@ class App:
                 stack.enter_context(context)
         return stack
 
+    async def __aenter__(self) -> App:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
     async def aclose(self) -> None:
         """Closes the connections that pushes of the running event loop have opened."""
         await self.source.aclose()

@@ -116,6 +116,8 @@ class Source:
         client = self._async.pop(asyncio.get_running_loop(), None)
         if client is not None:
             await (client.aclose() if hasattr(client, "aclose") else client.close())
+            if hasattr(client, "connection_pool"):  # A pool that was given to a client is not closed with it.
+                await client.connection_pool.disconnect()
 
     def link(self, key: bytes, timeout: float) -> Link:
         """Opens a connection to the server that holds a queue. A reply may take up to ``timeout`` seconds."""
