@@ -19,8 +19,8 @@ FAULTS = {
         (
             "2 extends leases too late",
             "worker/reporter.py",
-            "half = lane.lease / 2",
-            "half = lane.lease * -2",
+            "due - time.monotonic()",
+            "due + 2 * lane.lease - time.monotonic()",
             "test_2",
         ),
         ("2 does not hear of losses", "worker/listener.py", "lane.noticed(text(reason), receipt)", "pass", "test_2"),

@@ -2,7 +2,11 @@
 
 import argparse
 import json
+import pathlib
 import sys
+
+# The package is found beside the program if it is not installed.
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "src"))
 
 from dq_client import App, DqError
 
