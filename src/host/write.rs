@@ -163,6 +163,7 @@ pub fn serves(held: &Held, db: i32, name: Name<'_>, now: UnixMs) -> bool {
 }
 
 /// Notifies watchers, blocked clients and subscribers of a change. No key may be open.
+#[inline]
 pub fn announce(ctx: Ctx, name: Name<'_>, announcement: Announcement, events: &[Event]) {
     ctx.signal_modified(name);
     if let Some(lost) = &announcement.lost {

@@ -67,6 +67,8 @@ pub(super) struct Deliveries(Option<Box<List>>);
 #[derive(Debug)]
 struct List {
     bytes: Vec<u8>,
+    /// The number of places.
+    places: u16,
     /// The number of places that are not gaps.
     used: u16,
     /// The bytes of each place: [`NARROW`] or [`WIDE`].
@@ -77,7 +79,7 @@ const _: () = assert!(size_of::<List>() == 32);
 
 impl Default for List {
     fn default() -> Self {
-        List { bytes: Vec::new(), used: 0, width: NARROW as u8 }
+        List { bytes: Vec::new(), places: 0, used: 0, width: NARROW as u8 }
     }
 }
 
@@ -88,12 +90,7 @@ impl List {
 
     /// The number of places.
     fn len(&self) -> usize {
-        // Two constants, since a division by a variable takes longer.
-        if self.width() == NARROW {
-            self.bytes.len() / NARROW
-        } else {
-            self.bytes.len() / WIDE
-        }
+        self.places.into()
     }
 
     fn is_full(&self) -> bool {
@@ -174,9 +171,9 @@ impl Deliveries {
         if list.width() == WIDE {
             list.bytes.extend_from_slice(&[0; WIDE - NARROW]);
         }
-        list.used += 1;
+        (list.places, list.used) = (list.places + 1, list.used + 1);
         debug_assert!(list.len() <= DELIVERIES_MAX);
-        DeliveryPlace::new(u16::try_from(list.len()).ok()?)
+        DeliveryPlace::new(list.places)
     }
 
     /// The delivery at a place.
@@ -226,6 +223,7 @@ impl Deliveries {
     pub fn clear(&mut self) {
         if let Some(list) = &mut self.0 {
             list.bytes.clear();
+            list.places = 0;
             list.used = 0;
         }
     }
