@@ -91,7 +91,7 @@ impl Queue {
     }
 
     /// Whether [`Queue::trim`] has something to do. O(1), and O(log n) with `DONELEN`.
-    #[inline]
+    #[inline(always)]
     pub fn has_excess(&self) -> bool {
         self.has_excess_dead() || self.has_excess_done()
     }
