@@ -280,14 +280,14 @@ impl World {
         };
         trimmer.notice(ms(self.clock));
         let had_excess = trimmer.has_excess();
-        let bytes_before = trimmer.counts().payload_bytes;
+        let bytes_before = stored_bytes(trimmer);
         let trimmed = trimmer.trim(budget);
         let finished = !trimmer.has_excess();
-        let freed = (bytes_before - trimmer.counts().payload_bytes) as usize;
+        let freed = bytes_before - stored_bytes(trimmer);
         let dropped = self.note_trimmed(trimmed, by);
         assert!(dropped <= budget.min(dead + done));
         match by {
-            // A large payload takes several steps.
+            // A large payload or result takes several steps.
             Who::Eager => assert!(dropped == budget.min(dead + done) || dropped + freed / 8192 >= budget),
             // The lazy master drops at least what it knows to be dead.
             Who::Lazy => assert!(dropped > 0 || !had_excess || budget < usize::MAX),
@@ -442,4 +442,10 @@ impl Master {
         });
         (delivered, grants)
     }
+}
+
+/// The size of all payloads and of all results.
+fn stored_bytes(queue: &Queue) -> usize {
+    let results = queue.done().map(|done| done.result.map_or(0, <[u8]>::len));
+    queue.counts().payload_bytes as usize + results.sum::<usize>()
 }
