@@ -2,7 +2,7 @@
 
 use super::ack::Acks;
 use super::error::Error;
-use super::options::count_of_words;
+use super::options::counted_receipts;
 use super::pop::{correct_clock, parse_leased, refuse_forwarding, serve_after, Head, PopOption, Request};
 use super::{key_name, now, with_queue, Command, Handler};
 use crate::host::blocked::{self, Request as _};
@@ -71,10 +71,7 @@ fn ackpop(call: &mut Call<'_>) -> Result<(), Error> {
 pub(super) fn parse<'a>(
     call: &mut Call<'a>,
 ) -> Result<(impl ExactSizeIterator<Item = &'a [u8]> + use<'a>, Request, Option<DurationMs>), Error> {
-    let count = count_of_words(&mut call.args, "count")?;
-    let given = call.args.remaining();
-    let too_few = Error::TooFew { count: "count", wanted: count, given, of: "receipts" };
-    let targets = call.args.take(count).ok_or(too_few)?;
+    let targets = counted_receipts(&mut call.args)?;
     let (mut request, block) = parse_leased(call)?;
     request.head = Head::Acked(0);
     Ok((targets, request, block))

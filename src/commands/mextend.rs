@@ -1,7 +1,7 @@
 //! `DQ.MEXTEND key count id|receipt [id|receipt ...] [LEASE ms]`
 
 use super::error::Error;
-use super::options::{count_of_words, options, Options};
+use super::options::{counted_receipts, options, Options};
 use super::{change_queue, key_name, now, Command, Handler};
 use crate::host::event::Event;
 use crate::host::write;
@@ -66,10 +66,7 @@ fn mextend(call: &mut Call<'_>) -> Result<(), Error> {
 
 /// Parses the deliveries, `None` for a word that names none, and the lease.
 pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<(Vec<Option<Target<'a>>>, Option<DurationMs>), Error> {
-    let count = count_of_words(&mut call.args, "count")?;
-    let given = call.args.remaining();
-    let too_few = Error::TooFew { count: "count", wanted: count, given, of: "receipts" };
-    let targets = call.args.take(count).ok_or(too_few)?.map(Target::parse).collect();
+    let targets = counted_receipts(&mut call.args)?.map(Target::parse).collect();
     let mut lease = None;
     let mut options = Options::new(&mut call.args);
     while let Some(option) = options.next()? {

@@ -267,6 +267,13 @@ pub fn count_of_words(args: &mut Args<'_>, name: &'static str) -> Result<usize, 
     parse_number(word, Unit::Plain, 1..=COUNT_MAX, || name.to_owned()).map(|count| count.unsigned_abs() as usize)
 }
 
+/// Reads a count, and as many ids and receipts.
+pub fn counted_receipts<'a>(args: &mut Args<'a>) -> Result<impl ExactSizeIterator<Item = &'a [u8]> + use<'a>, Error> {
+    let count = count_of_words(args, "count")?;
+    let given = args.remaining();
+    args.take(count).ok_or(Error::TooFew { count: "count", wanted: count, given, of: "receipts" })
+}
+
 /// Parses the cursor of a scan.
 pub fn cursor(word: &[u8]) -> Result<Cursor, Error> {
     let number = std::str::from_utf8(word).ok().filter(|word| word.bytes().all(|byte| byte.is_ascii_digit()));

@@ -151,7 +151,7 @@ impl<T> Queue<T> {
         self.extend_with(delivery.as_ref(), lease, None)
     }
 
-    /// As [`Queue::extend`], and stores how far the work has come: up to 65536 bytes, which whoever gets the message next
+    /// As [`Queue::extend`], and stores how far the work has come: up to 65536 bytes, which the next consumer of the message
     /// finds in [`Message::checkpoint`]. They replace what was stored before; if they are empty, nothing is stored any more.
     ///
     /// # Errors

@@ -49,7 +49,7 @@ impl Context {
         self.meta.as_ref()
     }
 
-    /// Stores how far the work has come, for the case that it does not end: whoever gets the message next finds these bytes,
+    /// Stores how far the work has come, in case it does not end: the next consumer of the message finds these bytes,
     /// up to 65536, in [`Meta::checkpoint`](crate::Meta::checkpoint). The last ones count. They are sent with the next
     /// extension of the lease, at the latest after a quarter of it, or with the failure of the handler.
     pub fn checkpoint(&self, bytes: impl AsRef<[u8]>) {
