@@ -102,8 +102,8 @@ fn a_lowered_maxlease_counts_from_the_next_extension() {
         assert_eq!(replies[1].fields().text("state"), "dead");
         assert_eq!(replies[1].fields().int("died"), end);
         assert_eq!(replies[2].fields().text("state"), "ready");
-        assert_eq!(c.pop_one("q").attempt, 2);
         assert_eq!(c.about("q").int("lease-expired"), 2);
+        assert_eq!(c.pop_one("q").attempt, 2);
     });
 }
 
