@@ -28,7 +28,7 @@ test: deps ## run all tests of the core, of the module on a real server, of the 
 
 TEST_THREADS = 6
 
-test-client: deps ## run the tests of the client, client/, on a real server with the module
+test-client: deps ## run the tests of the client, clients/rust/, on a real server with the module
 	cargo test --locked --package dq-client -- --test-threads $(TEST_THREADS)
 
 test-ctl: deps ## run the tests of dqctl, ctl/, on a real server with the module

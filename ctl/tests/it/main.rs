@@ -10,7 +10,7 @@
 
 // The servers are those of the client's tests.
 #[allow(dead_code, unused_imports)]
-#[path = "../../../client/tests/it/support/mod.rs"]
+#[path = "../../../clients/rust/tests/it/support/mod.rs"]
 mod support;
 
 mod contrib;

@@ -218,7 +218,9 @@ fn binary() -> String {
 fn module() -> &'static Path {
     static MODULE: OnceLock<PathBuf> = OnceLock::new();
     MODULE.get_or_init(|| {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
+        // The tests of dqctl include this file too, and its folder is less deep.
+        let mut above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+        let root = above.find(|dir| dir.join("Cargo.lock").is_file()).expect("the workspace");
         if let Some(named) = std::env::var_os("DQ_MODULE") {
             return root.join(named);
         }
