@@ -59,6 +59,12 @@ for name in ("dq_client/py.typed", "dq_client/worker/lane.py"):
     assert names.count(name) == 2, f"{name} is not in the wheel and in the source distribution: {names}"
 EOF
 
+    # `make test-client` has the Rust client's own tests.
+    echo "--- Rust programs"
+    cargo build --locked --quiet -p dq-client --example worker --example push
+    mkdir -p "$target/clients/rust"
+    ln -sf "$target/debug/examples/worker" "$target/debug/examples/push" "$target/clients/rust/"
+
     echo "--- conformance"
     (cd clients/conformance && "$python/bin/python" -m pytest -n "$jobs")
     "$python/bin/python" clients/conformance/planted.py

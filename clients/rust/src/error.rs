@@ -13,6 +13,8 @@ type Cause = Box<dyn std::error::Error + Send + Sync>;
 pub enum Error {
     /// There is no room under the queue's `MAXLEN`. Nothing was pushed.
     QueueFull(String),
+    /// The queue is closed for pushes, by `DQ.PAUSE … IN`. Nothing was pushed.
+    QueueClosed(String),
     /// The queue holds a dead message of this id: redrive it, cancel it, or push with `replace`.
     DeadId(String),
     /// A payload is larger than the queue's `MAXPAYLOAD`, or a result than the 65,536 bytes that a queue keeps. Nothing was
@@ -82,6 +84,7 @@ impl Error {
         let text = if detail.is_empty() { code.to_owned() } else { format!("{code} {detail}") };
         match code {
             "QUEUEFULL" => Error::QueueFull(text),
+            "QUEUECLOSED" => Error::QueueClosed(text),
             "DEADID" => Error::DeadId(text),
             "TOOLARGE" => Error::TooLarge(text),
             "OOM" => Error::OutOfMemory(text),
@@ -108,6 +111,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::QueueFull(text)
+            | Error::QueueClosed(text)
             | Error::DeadId(text)
             | Error::TooLarge(text)
             | Error::OutOfMemory(text)

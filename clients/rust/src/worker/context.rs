@@ -70,13 +70,17 @@ impl Context {
     /// of the queue); else when the lease is extended next.
     #[must_use]
     pub fn lease_lost(&self) -> bool {
-        self.lease.is_lost()
+        self.loss().is_some()
     }
 
     /// Why the lease is lost; `None` as long as it is not.
     #[must_use]
     pub fn loss(&self) -> Option<Loss> {
-        self.lease.loss()
+        let loss = self.lease.loss();
+        if loss.is_some() {
+            self.lease.handler_knows.store(true, Ordering::Relaxed);
+        }
+        loss
     }
 
     /// Whether the worker is stopping. Work that takes longer than the grace period should stop and fail.
@@ -98,7 +102,7 @@ impl fmt::Debug for Context {
 #[non_exhaustive]
 #[repr(u8)]
 pub enum Loss {
-    /// It has ended, or it could not be extended, or the reason is not known.
+    /// The lease has ended, or it could not be extended, or the reason is not known.
     Ended,
     /// The message was cancelled.
     Cancelled,
@@ -110,21 +114,36 @@ pub enum Loss {
     Purged,
     /// The message was released, for another worker.
     Released,
+    /// The handler runs for longer than [`Pool::time_limit`](crate::Pool::time_limit), and the message was given back as failed.
+    TimeLimit,
+    /// The worker stops, the grace period is over, and the message was given back without counting as an attempt.
+    Stopping,
 }
 
 impl Loss {
-    const ALL: [Loss; 6] = [Loss::Ended, Loss::Cancelled, Loss::Replaced, Loss::Buried, Loss::Purged, Loss::Released];
+    const ALL: [Loss; 8] = [
+        Loss::Ended,
+        Loss::Cancelled,
+        Loss::Replaced,
+        Loss::Buried,
+        Loss::Purged,
+        Loss::Released,
+        Loss::TimeLimit,
+        Loss::Stopping,
+    ];
 
-    /// The word for it in the notices of the server, or `ended`.
+    /// The word for it in the notices of the server; those that no notice tells of are `lease`, `time limit` and `stopping`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
-            Loss::Ended => "ended",
+            Loss::Ended => "lease",
             Loss::Cancelled => "cancelled",
             Loss::Replaced => "replaced",
             Loss::Buried => "buried",
             Loss::Purged => "purged",
             Loss::Released => "released",
+            Loss::TimeLimit => "time limit",
+            Loss::Stopping => "stopping",
         }
     }
 
@@ -137,13 +156,19 @@ impl Loss {
 pub(super) struct Lease {
     /// The number of its queue within the pool.
     pub source: usize,
+    pub id: Id,
+    pub attempt: u32,
     pub receipt: Receipt,
     /// The instant from which the times below count.
     epoch: Instant,
     /// When handlers are told that it is lost, in ms.
     lost_at: AtomicU64,
     extend_at: AtomicU64,
+    /// When the time limit of the handler is over, in ms; `u64::MAX` without one, and before the handler has begun.
+    limit_at: AtomicU64,
     lost: AtomicBool,
+    /// Whether the handler has seen that it is lost.
+    handler_knows: AtomicBool,
     /// What the handler has stored of its work, until it is sent.
     checkpoint: Mutex<Option<Vec<u8>>>,
     /// A [`Loss`]: why it is lost, if it is.
@@ -153,14 +178,18 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    pub fn new(source: usize, receipt: Receipt, begun: Instant, time: Duration) -> Lease {
+    pub fn new(source: usize, (id, attempt, receipt): (Id, u32, Receipt), begun: Instant, time: Duration) -> Lease {
         let lease = Lease {
             source,
+            id,
+            attempt,
             receipt,
             epoch: begun,
             lost_at: AtomicU64::new(0),
             extend_at: AtomicU64::new(0),
+            limit_at: AtomicU64::new(u64::MAX),
             lost: AtomicBool::new(false),
+            handler_knows: AtomicBool::new(false),
             checkpoint: Mutex::default(),
             loss: AtomicU8::new(Loss::Ended as u8),
             offset: AtomicI64::new(i64::MIN),
@@ -202,6 +231,17 @@ impl Lease {
         self.extend_at.store(self.ms(time), Ordering::Relaxed);
     }
 
+    /// The handler begins, and may run for this time.
+    pub fn limit(&self, limit: Duration) {
+        self.limit_at.store(self.ms(Instant::now() + limit), Ordering::Relaxed);
+    }
+
+    /// When the time limit of the handler is over, if it has begun and has one.
+    pub fn limit_at(&self) -> Option<Instant> {
+        let ms = self.limit_at.load(Ordering::Relaxed);
+        (ms != u64::MAX).then(|| self.epoch + Duration::from_millis(ms))
+    }
+
     fn set_checkpoint(&self, bytes: Vec<u8>) {
         *lock(&self.checkpoint) = Some(bytes);
         self.try_again_at(Instant::now());
@@ -241,6 +281,12 @@ impl Lease {
     pub fn loss(&self) -> Option<Loss> {
         let loss = || Loss::ALL.get(usize::from(self.loss.load(Ordering::Relaxed))).copied().unwrap_or(Loss::Ended);
         self.is_lost().then(loss)
+    }
+
+    /// Whether what the handler returned has no effect. A lease that has ended by time may still be acked, as long as nobody
+    /// has taken the message and the handler does not know.
+    pub fn is_discarded(&self) -> bool {
+        self.loss().is_some_and(|loss| loss != Loss::Ended || self.handler_knows.load(Ordering::Relaxed))
     }
 
     /// A lost lease stays lost: the handler may have stopped already.
@@ -329,13 +375,17 @@ impl<E: std::error::Error> From<E> for Failure {
 #[cfg(test)]
 mod tests {
     use super::{Failure, Lease, Loss, Ordering};
-    use crate::queue::Receipt;
+    use crate::queue::{Id, Receipt};
     use std::time::{Duration, Instant};
+
+    fn delivery(receipt: Receipt) -> (Id, u32, Receipt) {
+        (Id::from("m"), 1, receipt)
+    }
 
     #[test]
     fn an_extension_that_the_server_cut_is_shorter() {
         let (begun, second) = (Instant::now(), Duration::from_secs(1));
-        let lease = Lease::new(0, Receipt::from_bytes(b"m#1".to_vec()), begun, 10 * second);
+        let lease = Lease::new(0, delivery(Receipt::from_bytes(b"m#1".to_vec())), begun, 10 * second);
         let lost_at = |lease: &Lease| lease.lost_at.load(Ordering::Relaxed);
         // The server's clock is at 1,000,000 now, and no delivery lasts longer than 17 seconds.
         lease.extended(begun + 5 * second, 10 * second, 1_015_000);
@@ -344,7 +394,7 @@ mod tests {
         assert_eq!(lost_at(&lease), 16_000);
         assert_eq!(lease.extend_at(), begun + 15 * second);
         // A command that took its time tells of a later end than was counted on.
-        let slow = Lease::new(0, Receipt::from_bytes(b"m#2".to_vec()), begun, 10 * second);
+        let slow = Lease::new(0, delivery(Receipt::from_bytes(b"m#2".to_vec())), begun, 10 * second);
         slow.extended(begun + 5 * second, 10 * second, 1_015_000);
         slow.extended(begun + 10 * second, 10 * second, 1_020_700);
         assert_eq!(lost_at(&slow), 19_000);
@@ -353,14 +403,14 @@ mod tests {
     #[test]
     fn a_suspected_loss_is_the_reason_unless_the_lease_can_be_extended() {
         let (now, hour) = (Instant::now(), Duration::from_secs(3600));
-        let lease = Lease::new(0, Receipt::from_bytes(b"m#1".to_vec()), now, hour);
+        let lease = Lease::new(0, delivery(Receipt::from_bytes(b"m#1".to_vec())), now, hour);
         lease.suspect(Loss::Purged, now);
         assert_eq!((lease.loss(), lease.extend_at()), (None, now));
         lease.restart(now, hour);
         lease.suspect(Loss::Purged, now);
         lease.lose(None);
         assert_eq!(lease.loss(), Some(Loss::Purged));
-        let other = Lease::new(0, Receipt::from_bytes(b"m#2".to_vec()), now, hour);
+        let other = Lease::new(0, delivery(Receipt::from_bytes(b"m#2".to_vec())), now, hour);
         other.suspect(Loss::Purged, now);
         other.restart(now, hour);
         other.lose(None);
@@ -371,7 +421,7 @@ mod tests {
 
     #[test]
     fn a_lost_lease_stays_lost() {
-        let lease = Lease::new(0, Receipt::from("m#1"), Instant::now(), Duration::from_secs(600));
+        let lease = Lease::new(0, delivery(Receipt::from("m#1")), Instant::now(), Duration::from_secs(600));
         assert!(!lease.is_lost());
         lease.restart(Instant::now(), Duration::ZERO);
         assert!(lease.is_lost());

@@ -1,6 +1,7 @@
 //! Events that a worker reports.
 
-use crate::queue::{Id, State};
+use super::context::Loss;
+use crate::queue::{Id, Receipt, State};
 use crate::Error;
 use std::fmt;
 
@@ -33,12 +34,16 @@ pub enum Event<'a> {
         /// The new state of the message; `None` if its lease was lost.
         state: Option<State>,
     },
-    /// The lease of a message was lost while its handler ran.
+    /// A message was lost while its handler ran.
     LeaseLost {
         /// The queue.
         queue: &'a str,
-        /// The message's receipt.
-        receipt: &'a str,
+        /// The message.
+        id: &'a Id,
+        /// Names the delivery.
+        receipt: &'a Receipt,
+        /// Why.
+        reason: Loss,
     },
     /// The server refused to acknowledge, give back or extend: the messages are delivered again when their leases expire.
     Refused {
@@ -58,7 +63,9 @@ impl fmt::Display for Event<'_> {
                 let state = state.map_or("its lease was lost", State::as_str);
                 write!(f, "{queue}: {id} failed at attempt {attempt}: {error}; now {state}")
             }
-            Event::LeaseLost { queue, receipt } => write!(f, "{queue}: the lease of {receipt} was lost"),
+            Event::LeaseLost { queue, receipt, reason, .. } => {
+                write!(f, "{queue}: {receipt} was lost while its handler ran: {}", reason.as_str())
+            }
             Event::Refused { queue, error } => write!(f, "{queue}: the server refused an answer: {error}"),
         }
     }

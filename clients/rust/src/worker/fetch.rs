@@ -9,7 +9,7 @@ use crate::connect::{lock, Backoff, Link};
 use crate::payload::Raw;
 use crate::queue::pop::{self, deliveries};
 use crate::queue::Delivery;
-use crate::reply;
+use crate::reply::{self, Fields};
 use crate::Error;
 use redis::{Cmd, Value};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,7 +41,7 @@ impl Fetcher<'_> {
     fn run(mut self) {
         while !self.pool.stop.is_set() {
             if self.link.is_none() {
-                match self.pool.client.link_for(&self.source.key) {
+                match self.pool.client.link_for(&self.source.key).and_then(|link| self.learn_lease(link)) {
                     Ok(link) => self.link = Some(link),
                     Err(error) => {
                         self.pause(&error);
@@ -76,11 +76,27 @@ impl Fetcher<'_> {
         }
     }
 
+    /// Asks the queue how long its leases are, on a new connection. Without the right to ask, they last as long as by default.
+    fn learn_lease(&self, mut link: Link) -> Result<Link, Error> {
+        if self.source.lease.is_of_queue() {
+            let asked = link.ask(redis::cmd("DQ.INFO").arg(&self.source.key), self.pool.client.response_timeout());
+            let lease = match asked.and_then(|reply| reply::optional(reply, |info| Fields::from(info)?.int("lease"))) {
+                Ok(lease) => lease.map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or_default())),
+                Err(error) if error.is_transient() => return Err(error),
+                // Such as that of a moved queue, or of a key of another type: the pop reports it.
+                Err(_) => None,
+            };
+            self.source.lease.learn(lease);
+        }
+        *lock(&self.source.contact) = Some(Instant::now());
+        Ok(link)
+    }
+
     /// Acks, and pops as many messages as there are permits. Returns the messages, and how long their leases are.
     fn ack_and_pop(&mut self, acks: Vec<Outcome>, grant: Grant) -> Result<(Vec<Delivery<Raw>>, Duration), Error> {
         if !acks.is_empty() {
             // It does not block, so that an ack which fails is sent again at once.
-            let lease = self.pool.lease();
+            let lease = self.source.lease.get();
             let receipts = acks.iter().map(|ack| ack.receipt.as_ref());
             let command =
                 pop::after_acks(&self.source.key, receipts, count(grant), lease, self.pool.meta, &self.pool.consumer);
@@ -128,7 +144,7 @@ impl Fetcher<'_> {
             true if turns => TURN,
             true => pool.block,
         };
-        let lease = pool.lease();
+        let lease = self.source.lease.get();
         if let (true, Some(link)) = (grant.block, &self.link) {
             *lock(&self.source.blocked) = Some((link.address().clone(), link.id()));
         }
@@ -143,6 +159,9 @@ impl Fetcher<'_> {
         let link = self.link.as_mut()?;
         let sent = link.send(&command.get_packed_command(), block + self.pool.client.response_timeout());
         let reply = sent.and_then(|()| link.receive());
+        if reply.is_ok() {
+            *lock(&self.source.contact) = Some(Instant::now());
+        }
         (!self.follow(&reply)).then(|| reply.and_then(reply::checked))
     }
 
@@ -212,10 +231,8 @@ fn job(message: Delivery<Raw>, source: usize, now: Instant, lease: Duration) -> 
     let (id, attempt, receipt, payload, meta) = message.into_parts();
     Some(Job {
         number: NEXT.fetch_add(1, Ordering::Relaxed),
-        id,
         payload,
-        attempt,
         meta,
-        lease: Arc::new(Lease::new(source, receipt?, now, lease)),
+        lease: Arc::new(Lease::new(source, (id, attempt, receipt?), now, lease)),
     })
 }

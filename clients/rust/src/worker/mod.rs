@@ -27,10 +27,10 @@ use crate::Error;
 use handoff::Handoff;
 use metrics::Counters;
 use permits::Permits;
-use pool::{Handler, Observer, Parts, Source, Verdict};
+use pool::{Handler, Observer, Parts, Source, SourceLease, Verdict};
 use running::Threads;
 use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use signal_hook::iterator::{Handle, Signals};
 use std::any::TypeId;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -41,8 +41,6 @@ use stop::Stop;
 
 /// How long a pop blocks, so that a dead server is noticed.
 const BLOCK: Duration = Duration::from_secs(5);
-/// How long the lease of a message is after the death of its worker.
-const LEASE: Duration = Duration::from_secs(30);
 /// How long running handlers may go on after the request to stop.
 const GRACE: Duration = Duration::from_secs(30);
 /// The longest name of a consumer.
@@ -63,14 +61,15 @@ const CONSUMER_BYTES: usize = 128;
 pub struct Pool {
     concurrency: usize,
     queues: Vec<(Vec<u8>, u32)>,
-    lease: Duration,
+    lease: Option<Duration>,
+    time_limit: Option<Duration>,
     meta: bool,
 }
 
 impl Pool {
     /// Handles up to `concurrency` messages at a time, at least one.
     pub fn new(concurrency: usize) -> Pool {
-        Pool { concurrency: concurrency.max(1), queues: Vec::new(), lease: LEASE, meta: false }
+        Pool { concurrency: concurrency.max(1), queues: Vec::new(), lease: None, time_limit: None, meta: false }
     }
 
     /// Serves this queue, with weight 1.
@@ -97,11 +96,18 @@ impl Pool {
         self
     }
 
-    /// How long after the death of a worker its messages are delivered again, 30 seconds by default. It does not
-    /// limit the work: leases are extended at half time while handlers run. It overrides the `LEASE` of messages and of
-    /// queues.
+    /// How long after the death of a worker its messages are delivered again; by default what the queue says, 30 seconds
+    /// unless its `LEASE` was set. It does not limit the work: leases are extended at half time while handlers run. It
+    /// overrides the `LEASE` of messages.
     pub fn lease(mut self, lease: Duration) -> Pool {
-        self.lease = lease;
+        self.lease = Some(lease);
+        self
+    }
+
+    /// How long a handler may run. Then its message is given back as failed, to be retried, and [`Context::lease_lost`]
+    /// tells the handler; a thread cannot be ended, so the handler occupies its place until it returns.
+    pub fn time_limit(mut self, limit: Duration) -> Pool {
+        self.time_limit = Some(limit);
         self
     }
 }
@@ -131,7 +137,7 @@ impl Pool {
 ///
 /// - `Ok` acknowledges the message. If the message is kept as done, because the queue or its push says for how long, the value
 ///   becomes its result, encoded as payloads are; `()` and an empty [`Raw`](crate::Raw) stand for none. A result beyond 65,536
-///   bytes is a failure that says so, and rejects the message. A [`Failure`] gives it back: to be retried, retried after a time, or rejected. A panic
+///   bytes is a failure that says so. A [`Failure`] gives it back: to be retried, retried after a time, or rejected. A panic
 ///   gives it back to be retried. A payload that cannot be decoded is rejected.
 /// - A pool pops no more messages than it has idle threads, and extends leases while its handlers run. If a lease is lost,
 ///   [`Context::lease_lost`] tells the handler, and its ack does not count.
@@ -195,7 +201,7 @@ impl Worker {
     }
 
     /// How long running handlers may go on after the request to stop, 30 seconds by default. Handlers that run longer are
-    /// abandoned: their messages are delivered again when their leases expire.
+    /// told by [`Context::lease_lost`], and their messages are given back without counting as an attempt.
     pub fn grace(mut self, grace: Duration) -> Worker {
         self.grace = grace;
         self
@@ -226,14 +232,9 @@ impl Worker {
     /// [`Error::System`] if the operating system refuses a thread or a signal handler. That servers cannot be reached is no
     /// error: the worker tries again until it can.
     pub fn run(self) -> Result<Stopped, Error> {
-        let mut signals = Signals::new([SIGTERM, SIGINT])?;
-        let (handle, stop) = (signals.handle(), Arc::clone(&self.stop));
-        thread::Builder::new()
-            .name("dq-signals".to_owned())
-            .spawn(move || signals.forever().for_each(|_| stop.ask()))?;
-        let running = self.start();
-        let stopped = running.map(Running::join);
-        handle.close();
+        let signals = stop_at_signal(&self.stop)?;
+        let stopped = self.start().map(Running::join);
+        signals.close();
         stopped
     }
 
@@ -244,7 +245,7 @@ impl Worker {
     pub fn start(self) -> Result<Running, Error> {
         let threads = Threads { pools: Vec::new(), grace: self.grace, stop: Arc::clone(&self.stop) };
         let consumer = consumer_name(self.client.name());
-        let mut running = Running { threads: Some(threads), metrics: self.metrics, stop: self.stop };
+        let mut running = Running { threads: Some(threads), metrics: self.metrics, stop: self.stop, signals: None };
         for (spec, handler) in self.pools {
             let source = |(key, _): &(Vec<u8>, u32)| {
                 let name = String::from_utf8_lossy(key);
@@ -254,6 +255,8 @@ impl Worker {
                     name: Arc::from(&*name),
                     counters,
                     blocked: Mutex::default(),
+                    lease: SourceLease::new(spec.lease),
+                    contact: Mutex::default(),
                     handoff: Handoff::default(),
                     extends_singly: AtomicBool::new(false),
                 }
@@ -267,10 +270,11 @@ impl Worker {
                 permits: Permits::new(spec.concurrency, &weights),
                 block: BLOCK,
                 meta: spec.meta,
+                time_limit: spec.time_limit,
                 stop: Arc::clone(&running.stop),
                 consumer: consumer.clone(),
             };
-            let pool = Arc::new(pool::Pool::new(parts, spec.lease));
+            let pool = Arc::new(pool::Pool::new(parts));
             if let Some(threads) = &mut running.threads {
                 threads.pools.push(Arc::clone(&pool));
             }
@@ -285,6 +289,14 @@ impl Worker {
         }
         Ok(running)
     }
+}
+
+/// From now on, SIGTERM and SIGINT ask the worker to stop.
+fn stop_at_signal(stop: &Arc<Stop>) -> Result<Handle, Error> {
+    let mut signals = Signals::new([SIGTERM, SIGINT])?;
+    let (handle, stop) = (signals.handle(), Arc::clone(stop));
+    thread::Builder::new().name("dq-signals".to_owned()).spawn(move || signals.forever().for_each(|_| stop.ask()))?;
+    Ok(handle)
 }
 
 /// The name under which a worker of this process takes messages: `host:pid:name`, with the name of its connections.
@@ -303,7 +315,7 @@ fn encoded<R: Encode + 'static>(result: &R) -> Result<Vec<u8>, Failure> {
     }
     let bytes = result.encode().map_err(Failure::reject)?;
     if bytes.len() > done::RESULT_BYTES {
-        return Err(Failure::reject(done::too_large(bytes.len())));
+        return Err(Failure::retry(done::too_large(bytes.len())));
     }
     Ok(bytes)
 }

@@ -4,7 +4,7 @@
 //! lease is to be extended.
 
 use super::calm::block_child_signals;
-use super::context::Loss;
+use super::context::{Lease, Loss};
 use super::event::Event;
 use super::pool::{Pool, Source};
 use crate::connect::{lock, Backoff};
@@ -17,7 +17,9 @@ pub(super) fn run(pool: &Pool) {
     block_child_signals();
     let mut backoff = Backoff::new();
     while !pool.stop.is_set() {
-        if let Err(Error::NoPermission(_)) = listen(pool, &mut backoff) {
+        let end = listen(pool, &mut backoff);
+        pool.has_tried_to_listen.store(true, Ordering::Relaxed);
+        if let Err(Error::NoPermission(_)) = end {
             break;
         }
         pool.stop.wait_for(backoff.next());
@@ -39,6 +41,7 @@ fn listen(pool: &Pool, backoff: &mut Backoff) -> Result<(), Error> {
     };
     link.listen(&channels, pool.block, told, || {
         backoff.reset();
+        pool.has_tried_to_listen.store(true, Ordering::Relaxed);
         !pool.stop.is_set()
     })
 }
@@ -65,13 +68,14 @@ impl Pool {
         };
         if let Some(lease) = lease {
             lease.lose(Some(loss));
-            self.report_loss(source, receipt);
+            self.report_loss(source, &lease);
         }
     }
 
-    /// Reports that a lease was lost while its message was handled.
-    pub(super) fn report_loss(&self, source: &Source, receipt: &str) {
+    /// Reports that a message was lost while it was handled.
+    pub(super) fn report_loss(&self, source: &Source, lease: &Lease) {
         source.counters.add(|counters| &counters.leases_lost, 1);
-        self.report(&Event::LeaseLost { queue: &source.name, receipt });
+        let reason = lease.loss().unwrap_or(Loss::Ended);
+        self.report(&Event::LeaseLost { queue: &source.name, id: &lease.id, receipt: &lease.receipt, reason });
     }
 }

@@ -1,6 +1,6 @@
 //! One pool of threads and the queues that it serves, while it runs.
 
-use super::context::{Context, Failure, Lease};
+use super::context::{Context, Failure, Lease, Loss};
 use super::event::Event;
 use super::handoff::Handoff;
 use super::inbox::Inbox;
@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 
 /// A shorter lease could not be kept.
 const SHORTEST_LEASE: Duration = Duration::from_millis(100);
+/// The lease of a queue that does not exist yet, or whose settings the user may not read: the default of the server.
+const LEASE: Duration = Duration::from_secs(30);
 
 /// What a handler made of a payload.
 pub(super) enum Verdict {
@@ -39,16 +41,59 @@ pub(super) struct Source {
     /// The connection that is blocked, or about to be: its server, and its number there.
     pub blocked: Mutex<Option<(Address, i64)>>,
     pub handoff: Handoff,
+    pub lease: SourceLease,
+    /// When its server has last answered to the thread that pops.
+    pub contact: Mutex<Option<Instant>>,
     /// Whether the user may not extend several leases in one command.
     pub extends_singly: AtomicBool,
+}
+
+/// How long the leases of a queue are.
+pub(super) struct SourceLease {
+    ms: AtomicU64,
+    /// Whether the program says how long, not the queue.
+    is_given: AtomicBool,
+}
+
+impl SourceLease {
+    pub fn new(given: Option<Duration>) -> SourceLease {
+        let lease = SourceLease { ms: AtomicU64::new(millis(LEASE)), is_given: AtomicBool::new(false) };
+        if let Some(given) = given {
+            lease.give(given);
+        }
+        lease
+    }
+
+    pub fn get(&self) -> Duration {
+        Duration::from_millis(self.ms.load(Ordering::Relaxed))
+    }
+
+    fn set(&self, lease: Duration) {
+        self.ms.store(millis(lease.max(SHORTEST_LEASE)), Ordering::Relaxed);
+    }
+
+    fn give(&self, lease: Duration) {
+        self.is_given.store(true, Ordering::Relaxed);
+        self.set(lease);
+    }
+
+    /// Whether the queue is to be asked how long.
+    pub fn is_of_queue(&self) -> bool {
+        !self.is_given.load(Ordering::Relaxed)
+    }
+
+    /// The queue says so, or there is no queue yet.
+    pub fn learn(&self, lease: Option<Duration>) {
+        if self.is_of_queue() {
+            self.set(lease.unwrap_or(LEASE));
+        }
+    }
 }
 
 /// A message that waits for a handler.
 pub(super) struct Job {
     pub number: u64,
-    pub id: Id,
     pub payload: Vec<u8>,
-    pub attempt: u32,
     pub meta: Option<Meta>,
     pub lease: Arc<Lease>,
 }
@@ -81,10 +126,11 @@ pub(super) struct Pool {
     pub sources: Vec<Source>,
     pub handler: Arc<Handler>,
     pub observer: Arc<Observer>,
-    lease_ms: AtomicU64,
     pub block: Duration,
     /// Whether handlers are told more of each message.
     pub meta: bool,
+    /// How long a handler may run.
+    pub time_limit: Option<Duration>,
     pub permits: Permits,
     pub jobs: Inbox<Job>,
     pub outcomes: Inbox<Outcome>,
@@ -96,6 +142,8 @@ pub(super) struct Pool {
     pub handlers: AtomicUsize,
     pub settling: AtomicUsize,
     pub listening: AtomicUsize,
+    /// Whether it has tried to hear the notices of lost messages.
+    pub has_tried_to_listen: AtomicBool,
     /// The name under which it takes messages.
     pub consumer: Vec<u8>,
 }
@@ -109,21 +157,22 @@ pub(super) struct Parts {
     pub permits: Permits,
     pub block: Duration,
     pub meta: bool,
+    pub time_limit: Option<Duration>,
     pub stop: Arc<Stop>,
     pub consumer: Vec<u8>,
 }
 
 impl Pool {
-    pub fn new(parts: Parts, lease: Duration) -> Pool {
-        let Parts { client, sources, handler, observer, permits, block, meta, stop, consumer } = parts;
-        let pool = Pool {
+    pub fn new(parts: Parts) -> Pool {
+        let Parts { client, sources, handler, observer, permits, block, meta, time_limit, stop, consumer } = parts;
+        Pool {
             client,
             sources,
             handler,
             observer,
-            lease_ms: AtomicU64::new(0),
             block,
             meta,
+            time_limit,
             permits,
             jobs: Inbox::new(),
             outcomes: Inbox::new(),
@@ -133,20 +182,24 @@ impl Pool {
             handlers: AtomicUsize::new(0),
             settling: AtomicUsize::new(0),
             listening: AtomicUsize::new(0),
+            has_tried_to_listen: AtomicBool::new(false),
             consumer,
-        };
-        pool.set_lease(lease);
-        pool
-    }
-
-    /// How long leases are.
-    pub fn lease(&self) -> Duration {
-        Duration::from_millis(self.lease_ms.load(Ordering::Relaxed))
+        }
     }
 
     pub fn set_lease(&self, lease: Duration) {
-        self.lease_ms.store(millis(lease.max(SHORTEST_LEASE)), Ordering::Relaxed);
+        self.sources.iter().for_each(|source| source.lease.give(lease));
         self.outcomes.nudge();
+    }
+
+    /// Whether the server of each queue has answered within the last lease, or within the time of a pop that waits.
+    pub fn is_healthy(&self) -> bool {
+        let waits = self.block + self.client.response_timeout();
+        let is_in_contact = |source: &Source| {
+            let contact = *lock(&source.contact);
+            contact.is_some_and(|at| at.elapsed() <= source.lease.get().max(waits))
+        };
+        self.has_tried_to_listen.load(Ordering::Relaxed) && self.sources.iter().all(is_in_contact)
     }
 
     /// Whether it serves a queue of this name.
@@ -167,20 +220,24 @@ impl Pool {
     pub fn work(&self) {
         while let Some(job) = self.jobs.take() {
             let outcome = self.outcome(job);
-            self.settle(outcome);
+            match outcome {
+                Some(outcome) => self.settle(outcome),
+                None => self.permits.release(1),
+            }
         }
         self.handlers.fetch_sub(1, Ordering::AcqRel);
     }
 
-    fn outcome(&self, job: Job) -> Outcome {
-        let Some(source) = self.source(job.lease.source) else { return self.give_back(job) };
+    /// Runs the handler. Returns what is to be reported of it, unless its message was taken from it.
+    fn outcome(&self, job: Job) -> Option<Outcome> {
+        let Some(source) = self.source(job.lease.source) else { return Some(self.give_back(job)) };
         if self.stop.is_set() || job.lease.is_lost() {
-            return self.give_back(job);
+            return Some(self.give_back(job));
         }
         let context = Context {
             queue: Arc::clone(&source.name),
-            id: job.id.clone(),
-            attempt: job.attempt,
+            id: job.lease.id.clone(),
+            attempt: job.lease.attempt,
             meta: job.meta.clone(),
             receipt: job.lease.receipt.clone(),
             lease: Arc::clone(&job.lease),
@@ -188,10 +245,21 @@ impl Pool {
         };
         let counters = &source.counters;
         counters.running.fetch_add(1, Ordering::Relaxed);
+        if let Some(limit) = self.time_limit {
+            job.lease.limit(limit);
+        }
         let begun = Instant::now();
         let verdict = catch_unwind(AssertUnwindSafe(|| (self.handler)(&job.payload, &context)));
         counters.ran(begun.elapsed());
         counters.running.fetch_sub(1, Ordering::Relaxed);
+        if job.lease.is_discarded() {
+            lock(&self.leases).remove(&job.number);
+            // The report of a message that the worker took away itself has counted it.
+            if !matches!(job.lease.loss(), Some(Loss::TimeLimit | Loss::Stopping)) {
+                counters.add(|counters| &counters.late, 1);
+            }
+            return None;
+        }
         let failed =
             |nack: Nack, error: String| Report::Nack { nack: Box::new(nack.error(error.as_str())), error: Some(error) };
         let report = match verdict {
@@ -210,7 +278,31 @@ impl Pool {
                 failed(Nack::retry(), format!("panic: {}", text_of(panic.as_ref())))
             }
         };
-        self.end(job, report)
+        Some(self.end(job, report))
+    }
+
+    /// Takes these messages from their handlers, which are told why, and has them given back.
+    pub fn take_from_handlers(&self, leases: Vec<Arc<Lease>>, loss: Loss) {
+        for lease in leases {
+            let was_held = {
+                let mut all = lock(&self.leases);
+                let before = all.len();
+                all.retain(|_, other| !Arc::ptr_eq(other, &lease));
+                all.len() < before
+            };
+            // The handler may have ended just now.
+            let Some(source) = self.source(lease.source).filter(|_| was_held) else { continue };
+            lease.lose(Some(loss));
+            self.report_loss(source, &lease);
+            let report = match (loss, self.time_limit) {
+                (Loss::TimeLimit, Some(limit)) => {
+                    let error = format!("the time limit of {} ms was over", millis(limit));
+                    Report::Nack { nack: Box::new(Nack::retry().error(error.as_str())), error: Some(error) }
+                }
+                _ => Report::Nack { nack: Box::new(Nack::give_back()), error: None },
+            };
+            self.settle_all(vec![Outcome { has_permit: false, ..outcome_of(&lease, report) }]);
+        }
     }
 
     pub fn give_back(&self, job: Job) -> Outcome {
@@ -218,22 +310,9 @@ impl Pool {
     }
 
     /// No longer extends the lease of the message.
-    fn end(&self, job: Job, mut report: Report) -> Outcome {
+    fn end(&self, job: Job, report: Report) -> Outcome {
         lock(&self.leases).remove(&job.number);
-        if let Report::Nack { nack, .. } = &mut report {
-            if let Some(bytes) = job.lease.take_checkpoint() {
-                **nack = std::mem::take(&mut **nack).checkpoint(bytes);
-            }
-        }
-        Outcome {
-            source: job.lease.source,
-            id: job.id,
-            attempt: job.attempt,
-            receipt: job.lease.receipt.clone(),
-            report,
-            repeated: false,
-            has_permit: true,
-        }
+        outcome_of(&job.lease, report)
     }
 
     /// Ends the blocked pop of a queue.
@@ -249,6 +328,24 @@ impl Pool {
     pub fn close(&self) {
         self.permits.close();
         self.settle_all(self.jobs.close().into_iter().map(|job| self.give_back(job)).collect());
+    }
+}
+
+/// What is to be reported of a delivery; a nack takes the checkpoint along that was not sent yet.
+fn outcome_of(lease: &Lease, mut report: Report) -> Outcome {
+    if let Report::Nack { nack, .. } = &mut report {
+        if let Some(bytes) = lease.take_checkpoint() {
+            **nack = std::mem::take(&mut **nack).checkpoint(bytes);
+        }
+    }
+    Outcome {
+        source: lease.source,
+        id: lease.id.clone(),
+        attempt: lease.attempt,
+        receipt: lease.receipt.clone(),
+        report,
+        repeated: false,
+        has_permit: true,
     }
 }
 

@@ -1,15 +1,22 @@
 //! A worker that runs, and how it is changed and stopped.
 
+use super::context::Loss;
 use super::metrics::Metrics;
 use super::pool::Pool;
-use super::spawn;
 use super::stop::Stop;
+use super::{spawn, stop_at_signal};
+use crate::connect::lock;
 use crate::Error;
+use signal_hook::iterator::Handle;
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
+
+/// How long handlers have to heed that their messages were taken from them at the end, and how long the outcomes of
+/// handlers are reported if the worker was asked to stop a second time.
+const TO_HEED: Duration = Duration::from_millis(300);
 
 /// A worker that was started. If it is dropped, it stops as [`Running::join`] says, in the background.
 pub struct Running {
@@ -17,6 +24,8 @@ pub struct Running {
     pub(super) threads: Option<Threads>,
     pub(super) metrics: Metrics,
     pub(super) stop: Arc<Stop>,
+    /// What passes signals on, if anything does.
+    pub(super) signals: Option<Handle>,
 }
 
 /// The threads of a worker, by what they share.
@@ -41,14 +50,32 @@ impl Stopper {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Stopped {
-    /// Handlers that still ran at the end of the grace period. Their messages are delivered again when their leases expire.
+    /// Handlers that still ran at the end, although they were told that the grace period is over.
     pub abandoned: usize,
+    /// Whether it was asked to stop a second time, and did not wait for its handlers.
+    pub forced: bool,
 }
 
 impl Running {
     /// Asks the worker to stop.
     pub fn stop(&self) {
         self.stop.ask();
+    }
+
+    /// Asks the worker to stop when the process gets SIGTERM or SIGINT, as [`Worker::run`](crate::Worker::run) does: for
+    /// programs that look at the worker while it runs. A second signal ends the grace period.
+    ///
+    /// # Errors
+    /// [`Error::System`] if the operating system refuses a thread or a signal handler.
+    pub fn stop_at_signal(&mut self) -> Result<(), Error> {
+        self.signals = Some(stop_at_signal(&self.stop)?);
+        Ok(())
+    }
+
+    /// Whether the worker was asked to stop.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.stop.is_set()
     }
 
     /// A handle with which another thread can ask the worker to stop.
@@ -95,16 +122,28 @@ impl Running {
         }
     }
 
+    /// Whether the worker pops, or waits for messages, in all queues: their servers have answered within the last lease.
+    /// It is not yet healthy before it has reached them, and stays healthy for the time of a lease without them.
+    #[must_use]
+    pub fn is_healthy(&self) -> bool {
+        self.threads.as_ref().is_some_and(|threads| threads.pools.iter().all(|pool| pool.is_healthy()))
+    }
+
     fn pool_of(&self, queue: &[u8]) -> Option<&Arc<Pool>> {
         self.threads.as_ref()?.pools.iter().find(|pool| pool.serves(queue))
     }
 
     /// Waits until the worker is asked to stop, and until it has stopped: blocked pops are ended, messages that were not
-    /// begun are given back without counting as an attempt, and running handlers get the grace period.
+    /// begun are given back without counting as an attempt, and running handlers get the grace period. Those that still run
+    /// then lose their messages, which are given back in the same way.
     #[must_use = "handlers may have been abandoned"]
     pub fn join(mut self) -> Stopped {
         self.stop.wait();
-        self.threads.take().map(|threads| threads.shut_down()).unwrap_or_default()
+        let stopped = self.threads.take().map(|threads| threads.shut_down()).unwrap_or_default();
+        if let Some(signals) = self.signals.take() {
+            signals.close();
+        }
+        stopped
     }
 }
 
@@ -115,17 +154,23 @@ impl Threads {
         self.end_pops(end);
         let busy = |pool: &Pool| pool.handlers.load(Ordering::Acquire);
         self.until_none(end, busy, |pause| self.stop.pause(pause));
+        for pool in &self.pools {
+            let leases: Vec<_> = lock(&pool.leases).values().cloned().collect();
+            pool.take_from_handlers(leases, Loss::Stopping);
+        }
+        self.until_none(Instant::now() + TO_HEED, busy, |pause| self.stop.pause(pause));
         let abandoned = self.pools.iter().map(|pool| busy(pool)).sum();
         self.pools.iter().for_each(|pool| pool.outcomes.end());
         // The outcomes of the handlers are still to be reported, however long they took.
-        let latest =
-            Instant::now() + self.pools.first().map_or(Duration::ZERO, |pool| 2 * pool.client.response_timeout());
-        let sleep = |pause| {
+        let timeout = self.pools.first().map_or(Duration::ZERO, |pool| pool.client.response_timeout());
+        let latest = |forced: bool| if forced { TO_HEED } else { 2 * timeout };
+        let (asked, settling) = (Instant::now(), |pool: &Pool| pool.settling.load(Ordering::Acquire));
+        let enough = |pause| {
             thread::sleep(pause);
-            false
+            asked.elapsed() >= latest(self.stop.is_forced())
         };
-        self.until_none(end.max(latest), |pool| pool.settling.load(Ordering::Acquire), sleep);
-        Stopped { abandoned }
+        self.until_none(end.max(asked + latest(false)), settling, enough);
+        Stopped { abandoned, forced: self.stop.is_forced() }
     }
 
     /// Ends blocked pops, again and again: a thread may have been about to block.

@@ -4,7 +4,7 @@
 //! round trip carries many.
 
 use super::calm::block_child_signals;
-use super::context::Lease;
+use super::context::{Lease, Loss};
 use super::event::Event;
 use super::pool::{Outcome, Pool, Report, Source};
 use crate::connect::{lock, Backoff};
@@ -14,6 +14,7 @@ use crate::queue::State;
 use crate::reply;
 use crate::Error;
 use redis::{Cmd, Value};
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -60,9 +61,10 @@ impl Settler<'_> {
         let mut last_attempts = LAST_ATTEMPTS;
         while open || !self.failed.is_empty() {
             let new = if open {
-                // A lease that begins now has to be extended later than this.
-                let latest = Instant::now() + self.pool.lease() / 4;
-                let next = [self.next_extension(), self.try_again, self.pool.next_overdue()];
+                // A lease that begins now has to be extended later than this, and its handler is in time until then.
+                let leases = self.pool.sources.iter().map(|source| source.lease.get() / 4);
+                let latest = Instant::now() + leases.chain(self.pool.time_limit).min().unwrap_or(Duration::MAX / 4);
+                let next = [self.next_end_or_extension(), self.try_again, self.pool.next_overdue()];
                 let next = next.into_iter().flatten().fold(latest, Instant::min);
                 self.pool.outcomes.take_all(Some(next))
             } else {
@@ -75,10 +77,15 @@ impl Settler<'_> {
             };
             open = new.is_some();
             let mut outcomes: Vec<Outcome> = new.into_iter().flatten().collect();
-            let permits = outcomes.iter().filter(|outcome| outcome.has_permit).count();
+            let permits = |outcomes: &[Outcome]| outcomes.iter().filter(|outcome| outcome.has_permit).count();
+            let all = permits(&outcomes);
             outcomes = self.pool.pass_on(outcomes);
-            self.pool.permits.release(permits);
+            // Another message is popped only after the report of this one, so that the worker never holds more than it works
+            // on. The server of one queue must not delay the pops of other queues, though.
+            let reported = if self.pool.sources.len() == 1 { permits(&outcomes) } else { 0 };
+            self.pool.permits.release(all - reported);
             let now = Instant::now();
+            self.pool.take_from_handlers(self.over_limit(now), Loss::TimeLimit);
             outcomes.append(&mut self.pool.overdue(now));
             if !open || self.try_again.is_some_and(|at| at <= now) {
                 outcomes.append(&mut self.failed);
@@ -88,30 +95,48 @@ impl Settler<'_> {
             if !outcomes.is_empty() || !due.is_empty() {
                 self.settle(outcomes, due);
             }
+            self.pool.permits.release(reported);
         }
     }
 
-    fn next_extension(&self) -> Option<Instant> {
-        lock(&self.pool.leases).values().map(|lease| lease.extend_at()).min()
+    fn next_end_or_extension(&self) -> Option<Instant> {
+        let leases = lock(&self.pool.leases);
+        leases.values().map(|lease| lease.limit_at().map_or(lease.extend_at(), |at| at.min(lease.extend_at()))).min()
     }
 
-    /// The leases half of whose time is over.
+    /// The leases whose handlers have run for longer than they may.
+    fn over_limit(&self, now: Instant) -> Vec<Arc<Lease>> {
+        if self.pool.time_limit.is_none() {
+            return Vec::new();
+        }
+        let is_over = |lease: &&Arc<Lease>| lease.limit_at().is_some_and(|at| at <= now);
+        lock(&self.pool.leases).values().filter(is_over).cloned().collect()
+    }
+
+    /// The leases half of whose time is over, and those of the same queues that are to be extended soon: one command for all.
     fn due(&self, now: Instant) -> Vec<Arc<Lease>> {
-        lock(&self.pool.leases).values().filter(|lease| lease.extend_at() <= now).cloned().collect()
+        let leases = lock(&self.pool.leases);
+        let due = leases.values().filter(|lease| lease.extend_at() <= now).map(|lease| lease.source);
+        let latest: HashMap<usize, Instant> =
+            due.filter_map(|number| Some((number, now + self.pool.source(number)?.lease.get() / 4))).collect();
+        let is_due = |lease: &&Arc<Lease>| latest.get(&lease.source).is_some_and(|at| lease.extend_at() <= *at);
+        leases.values().filter(is_due).cloned().collect()
     }
 
     fn settle(&mut self, outcomes: Vec<Outcome>, due: Vec<Arc<Lease>>) {
         let (mut commands, mut sent) = (Vec::new(), Vec::new());
-        let (now, time) = (Instant::now(), self.pool.lease());
+        let now = Instant::now();
+        let time_of = |source: usize| self.pool.source(source).map_or(Duration::ZERO, |source| source.lease.get());
         let (due, singly): (Vec<_>, Vec<_>) = due.into_iter().partition(|lease| self.may_extend_together(lease));
         for lease in singly {
-            let checkpoint = lease.take_checkpoint();
+            let (checkpoint, time) = (lease.take_checkpoint(), time_of(lease.source));
             if let Some(command) = self.extend(&lease, time, checkpoint.as_deref()) {
                 commands.push(command);
                 sent.push(Sent::Extend { lease, at: now, time, checkpoint });
             }
         }
         for number in 0..self.pool.sources.len() {
+            let time = time_of(number);
             let of_queue: Vec<_> = due.iter().filter(|lease| lease.source == number).cloned().collect();
             for leases in of_queue.chunks(ACKS) {
                 if let Some(command) = self.extend_all(leases, time) {
@@ -235,7 +260,7 @@ impl Settler<'_> {
                 lock(&self.pool.leases).retain(|_, other| other.receipt != lease.receipt);
                 lease.lose(None);
                 if still_runs {
-                    self.pool.report_loss(source, &lease.receipt.to_string());
+                    self.pool.report_loss(source, lease);
                 }
             }
             Ok(deadline) => {

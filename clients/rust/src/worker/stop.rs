@@ -32,6 +32,11 @@ impl Stop {
         *lock(&self.wish) != Wish::GoOn
     }
 
+    /// Whether the worker was asked a second time.
+    pub fn is_forced(&self) -> bool {
+        *lock(&self.wish) == Wish::StopNow
+    }
+
     /// Waits until the worker is asked to stop.
     pub fn wait(&self) {
         let mut wish = lock(&self.wish);

@@ -14,6 +14,7 @@ mod consumers;
 mod coverage;
 mod examples;
 mod groups;
+mod limits;
 mod partitions;
 mod queues;
 mod results;

@@ -77,7 +77,7 @@ fn the_value_of_a_handler_is_the_reply() {
         assert_eq!(json.0, "hi");
         let large: Queue<usize> = client.queue("large");
         assert_eq!(large.push_and_wait::<Raw>(&65_536, LONG).unwrap().0.len(), 65_536);
-        let error = large.push_and_wait::<Raw>(&65_537, LONG).unwrap_err();
+        let error = large.push(&65_537).retries(0).and_wait::<Raw>(LONG).unwrap_err();
         assert!(matches!(&error, Error::Failed { error: Some(text), .. } if text.contains("65537 bytes")), "{error}");
         // Nothing is kept without a RETAIN.
         let id = queue.push(&vec![1]).send().unwrap().id().unwrap();
