@@ -50,10 +50,16 @@ impl Sequence {
     /// Parses a printed sequence at the start of `text`, and returns it with the rest of the text.
     #[inline]
     fn leading(text: &[u8]) -> Option<(Sequence, &[u8])> {
-        let (ms, rest) = leading_number(text)?;
-        let (count, rest) = leading_number(rest.strip_prefix(b"-")?)?;
-        let fits = (FIRST_MS..=UnixMs::MAX.as_ms()).contains(&ms) && count < 1 << COUNT_BITS;
-        fits.then_some((Sequence(ms << COUNT_BITS | count), rest))
+        // The first twelve digits, of which four are in both words.
+        let (twelve, rest) = text.split_first_chunk::<MS_DIGITS>()?;
+        let (head, tail) = (digits_of(*twelve.first_chunk()?)?, digits_of(*twelve.last_chunk()?)?);
+        let (ms, count) = append_digits(joined(head << 32) * 100_000_000 + joined(tail), rest);
+        let rest = rest.get(count..)?.strip_prefix(b"-")?;
+        let (tick, count) = append_digits(0, rest);
+        let (digits, rest) = rest.split_at_checked(count)?;
+        let fits = (FIRST_MS..=UnixMs::MAX.as_ms()).contains(&ms) && tick < 1 << COUNT_BITS;
+        let is_printed = fits && is_canonical(twelve) && is_canonical(digits);
+        is_printed.then_some((Sequence(ms << COUNT_BITS | tick), rest))
     }
 
     /// Writes `<ms>-<count>` into `buffer` and returns the text.
@@ -160,7 +166,7 @@ impl<'a> Target<'a> {
     pub fn parse(text: &'a [u8]) -> Option<Target<'a>> {
         // This is what consumers usually send: the receipt of a message without a name.
         if let Some((sequence, [b'#', number @ ..])) = Sequence::leading(text) {
-            if let Some((number, [])) = leading_number(number) {
+            if let Some(number) = parse_number(number) {
                 return Some(Target { id: Id::Generated(sequence), receipt: Some(Receipt(number)) });
             }
         }
@@ -168,10 +174,8 @@ impl<'a> Target<'a> {
             return Some(Target { id: Id::parse(text)?, receipt: None });
         };
         let (id, number) = text.split_at(hash);
-        match leading_number(number.get(1..)?)? {
-            (number, []) => Some(Target { id: Id::parse(id)?, receipt: Some(Receipt(number)) }),
-            _ => None,
-        }
+        let receipt = Some(Receipt(parse_number(number.get(1..)?)?));
+        Some(Target { id: Id::parse(id)?, receipt })
     }
 }
 
@@ -185,46 +189,59 @@ fn has_generated_form(text: &[u8]) -> bool {
     digits(parts.next(), MS_DIGITS) && digits(parts.next(), 1)
 }
 
-/// Parses a number without leading zeros at the start of `text`, and returns it with the rest of the text.
+/// Parses a number without leading zeros.
 #[inline]
-fn leading_number(text: &[u8]) -> Option<(u64, &[u8])> {
-    const POWERS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
-    let mut value = 0u64;
-    let mut rest = text;
-    while let Some(eight) = rest.first_chunk() {
-        let (count, number) = digits_of(*eight);
-        value = value.checked_mul(*POWERS.get(count)?)?.checked_add(number)?;
-        rest = rest.get(count..)?;
-        if count < eight.len() {
-            break;
-        }
+fn parse_number(text: &[u8]) -> Option<u64> {
+    let Some(first) = text.first_chunk() else {
+        let (value, count) = append_digits(0, text);
+        return (count == text.len() && is_canonical(text)).then_some(value);
+    };
+    let (head, eights) = text.split_at(text.len() % 8);
+    // Fewer than eight digits are moved to the end, behind zeros.
+    let mut value = joined(digits_of(*first)?.checked_shl(64 - 8 * head.len() as u32).unwrap_or(0));
+    for eight in eights.chunks_exact(8) {
+        value = value.checked_mul(100_000_000)?.checked_add(joined(digits_of(eight.try_into().ok()?)?))?;
     }
-    while let [digit @ b'0'..=b'9', after @ ..] = rest {
-        value = value.checked_mul(10)?.checked_add(u64::from(digit - b'0'))?;
-        rest = after;
-    }
-    let digits = text.len() - rest.len();
-    let canonical = digits == 1 || (digits > 1 && text.first() != Some(&b'0'));
-    canonical.then_some((value, rest))
+    is_canonical(text).then_some(value)
 }
 
-/// Returns how many digits eight bytes begin with, and the number that these digits form. All digits are combined at
-/// once, with one multiplication each for pairs, fours and eight (after D. Lemire, "Quickly parsing eight digits",
-/// 2018).
+/// Whether digits are written without leading zeros.
 #[inline]
-fn digits_of(text: [u8; 8]) -> (usize, u64) {
+fn is_canonical(digits: &[u8]) -> bool {
+    digits.len() == 1 || digits.first().is_some_and(|first| *first != b'0')
+}
+
+/// Appends the digits that `text` begins with, at most seven, to those of `number`, which has at most twelve. Returns
+/// the new number and how many digits were appended.
+#[inline]
+fn append_digits(mut number: u64, text: &[u8]) -> (u64, usize) {
+    let few = text.get(..7).unwrap_or(text);
+    let mut count = 0;
+    for digit in few.iter().map(|byte| byte.wrapping_sub(b'0')).take_while(|digit| *digit < 10) {
+        number = number * 10 + u64::from(digit);
+        count += 1;
+    }
+    (number, count)
+}
+
+/// The values of eight digits, a byte for each; `None` if one of the bytes is no digit.
+#[inline]
+fn digits_of(text: [u8; 8]) -> Option<u64> {
     const EACH: u64 = 0x0101_0101_0101_0101;
     let text = u64::from_le_bytes(text);
-    // The upper half of a digit is 3, and it is still 3 after 6 is added; no other byte has both. A carry out of a byte
-    // of 250 or more only reaches bytes behind the digits.
-    let upper_is_not_three = |text: u64| (text & (0xf0 * EACH)) ^ (0x30 * EACH);
-    let others = upper_is_not_three(text) | upper_is_not_three(text.wrapping_add(6 * EACH));
-    let count = others.trailing_zeros() / 8;
-    // Fewer than eight digits are moved to the end, behind zeros.
-    let digits = text.checked_shl(64 - 8 * count).unwrap_or(0) & (0x0f * EACH);
+    // The upper half of a digit is 3, and it is still 3 after 6 is added; no other byte has both. A carry can only come
+    // from a byte that is no digit.
+    let upper_is_three = |text: u64| text & (0xf0 * EACH) == 0x30 * EACH;
+    (upper_is_three(text) && upper_is_three(text.wrapping_add(6 * EACH))).then_some(text & (0x0f * EACH))
+}
+
+/// The number that eight digits form. All are combined at once, with one multiplication each for pairs, fours and eight
+/// (after D. Lemire, "Quickly parsing eight digits", 2018).
+#[inline]
+fn joined(digits: u64) -> u64 {
     let pairs = (digits.wrapping_mul(10) + (digits >> 8)) & 0x00ff_00ff_00ff_00ff;
     let fours = (pairs.wrapping_mul(100) + (pairs >> 16)) & 0x0000_ffff_0000_ffff;
-    (count as usize, (fours.wrapping_mul(10_000) + (fours >> 32)) & 0xffff_ffff)
+    (fours.wrapping_mul(10_000) + (fours >> 32)) & 0xffff_ffff
 }
 
 /// A buffer for the longest printed id and receipt, so that printing allocates nothing.
@@ -320,24 +337,25 @@ mod tests {
 
     #[test]
     fn eight_digits_are_parsed_as_one_by_one() {
+        let eight = |text| digits_of(text).map(joined);
         let one_by_one = |text: [u8; 8]| {
-            let digits = text.iter().take_while(|byte| byte.is_ascii_digit());
-            digits.fold((0, 0), |(count, number), digit| (count + 1, number * 10 + u64::from(digit - b'0')))
+            let digits = text.iter().map(|byte| char::from(*byte).to_digit(10).map(u64::from));
+            digits.reduce(|number, digit| Some(number? * 10 + digit?)).flatten()
         };
         for number in (0..100_000_000u64).step_by(9_973).chain([99_999_999, 12_345_678]) {
             let text: [u8; 8] = format!("{number:08}").into_bytes().try_into().unwrap();
-            assert_eq!(digits_of(text), (8, number));
+            assert_eq!(eight(text), Some(number));
             for at in 0..8 {
                 let mut text = text;
                 text[at] = number as u8;
-                assert_eq!(digits_of(text), one_by_one(text), "{text:?}");
+                assert_eq!(eight(text), one_by_one(text), "{text:?}");
             }
         }
         for byte in 0..=255 {
             for at in 0..8 {
                 let mut text = *b"90909090";
                 text[at] = byte;
-                assert_eq!(digits_of(text), one_by_one(text), "{text:?}");
+                assert_eq!(eight(text), one_by_one(text), "{text:?}");
             }
         }
     }
@@ -383,7 +401,13 @@ mod tests {
         let numbered = Target { id: Id::Named(b"1001-5"), receipt: Some(Receipt(7)) };
         assert_eq!(Target::parse(b"1001-5#7"), Some(numbered));
         assert_eq!(printed(Sequence(1 << 20), None, Receipt(u64::MAX)), "1-0#18446744073709551615");
-        for nothing in [&b"a#"[..], b"#7", b"a#x", b"a#07", b"a#7#7", b"a#18446744073709551616"] {
+        for number in (0..20).map(|digits| 12_345_678_901_234_567_890 / 10u64.pow(digits)) {
+            let receipt = Target::parse(format!("a#{number}").as_bytes()).unwrap().receipt;
+            assert_eq!(receipt, Some(Receipt(number)));
+        }
+        for nothing in
+            [&b"a#"[..], b"#7", b"a#x", b"a#07", b"a#7#7", b"a#18446744073709551616", b"a#0123456789", b"a#12345678x"]
+        {
             assert_eq!(Target::parse(nothing), None);
         }
     }
