@@ -9,6 +9,7 @@ mod groups;
 use super::effect::Image;
 use super::errors::PastError;
 use super::groups::{GroupNames, Membership};
+use super::headers::Headers;
 use super::id::{GroupId, Id, Receipt, Sequence};
 use super::name_index::{NameHash, NameIndex};
 use super::origin::Origin;
@@ -245,6 +246,12 @@ impl Messages {
     #[inline]
     pub fn bytes(&self, at: At) -> Bytes<'_> {
         self.store.bytes(at)
+    }
+
+    /// The name, the headers and the payload of the message.
+    #[inline]
+    pub fn texts(&self, at: At) -> (Option<&[u8]>, Option<Headers<'_>>, &[u8]) {
+        self.store.texts(at)
     }
 
     #[inline]

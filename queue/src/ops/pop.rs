@@ -238,10 +238,9 @@ impl Queue {
             let group = self.messages.group(at);
             round.serve(self, group);
             let lateness = self.count_lateness(at, &record, now);
-            let bytes = self.messages.bytes(at);
+            let (name, _, payload) = self.messages.texts(at);
             let details = Details { messages: &self.messages, at, record: &record };
-            let (leased, name, payload) = (lease.is_some(), bytes.name, bytes.payload);
-            sink(Delivered { grant, leased, lateness, name, payload, details });
+            sink(Delivered { grant, leased: lease.is_some(), lateness, name, payload, details });
             begun += 1;
             if let (None, Some(id)) = (lease, group) {
                 self.view.hold(id);

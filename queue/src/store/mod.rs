@@ -184,24 +184,34 @@ impl Store {
 
     /// The bytes of the message at a place.
     pub fn bytes(&self, at: At) -> Bytes<'_> {
+        let (name, headers, payload) = self.texts(at);
+        let (mut errors, mut origin) = (None, None);
+        if let Some(attachments) = &self.attachments {
+            let sequence = self.sequence(at);
+            if self.header(at).has_error() {
+                errors = attachments.errors.get(&sequence).map(|block| Errors::stored(block));
+            }
+            origin = attachments.origins.get(&sequence).copied();
+        }
+        Bytes { name, payload, errors, origin, headers }
+    }
+
+    /// The name, the headers and the payload of the message at a place.
+    #[inline]
+    pub fn texts(&self, at: At) -> (Option<&[u8]>, Option<Headers<'_>>, &[u8]) {
         let segment = &self.segments[at.segment()];
-        let sequence = segment.sequence(at.index());
+        let header = &segment.headers[at.index()];
         let (name, inline) = segment.bytes(at.index());
-        let stored = if segment.headers[at.index()].is_large() {
-            self.attachments
-                .as_ref()
-                .and_then(|attachments| attachments.large.get(&sequence))
-                .map_or(&[][..], |stored| stored)
-        } else {
-            inline
-        };
-        let (headers, payload) = split(&segment.headers[at.index()], stored);
-        let has_error = segment.headers[at.index()].has_error();
-        let errors =
-            self.attachments.as_ref().filter(|_| has_error).and_then(|attachments| attachments.errors.get(&sequence));
-        let errors = errors.map(|block| Errors::stored(block));
-        let origin = self.attachments.as_ref().and_then(|attachments| attachments.origins.get(&sequence));
-        Bytes { name, payload, errors, origin: origin.copied(), headers }
+        let stored = if header.is_large() { self.large(at) } else { inline };
+        let (headers, payload) = split(header, stored);
+        (name, headers, payload)
+    }
+
+    /// What is stored of a large payload.
+    #[cold]
+    fn large(&self, at: At) -> &[u8] {
+        let attachments = self.attachments.as_ref();
+        attachments.and_then(|attachments| attachments.large.get(&self.sequence(at))).map_or(&[], |stored| stored)
     }
 
     /// The sequence of the message at a place.
