@@ -132,6 +132,9 @@ impl Held {
     fn next_look(&self, name: Name<'_>) -> Option<UnixMs> {
         let queue = &self.queue;
         let wake = queue.next_wake();
+        if queue.decides_nothing() {
+            return wake.map(|wake| self.by_clock(wake, name));
+        }
         let forward = queue.next_forward();
         let (forward, retry) = if queue.failing().is_some() { (None, forward) } else { (forward, None) };
         let decided = earlier(earlier(queue.next_drop(), queue.first_failed_run()), forward);

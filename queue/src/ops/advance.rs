@@ -77,6 +77,13 @@ impl Queue {
         }
     }
 
+    /// Whether [`Queue::next_wake`] says all that the timer has to do for the queue, because it has nothing that the
+    /// server which decides about it would drop, end or forward. O(1).
+    #[inline]
+    pub fn decides_nothing(&self) -> bool {
+        self.optional.held().is_none() && self.settings.deadttl.is_zero() && self.view.first_failed().is_none()
+    }
+
     /// Brings the view up to `now` as far as one call may: it ends at most [`PILED_MAX`] leases and TTLs. What is left
     /// is ended by later calls and by the timer. O(1) if nothing has ended.
     #[inline]
