@@ -55,7 +55,7 @@ impl Acks {
     ) {
         let heard = write::is_heard(ctx, name);
         if heard {
-            self.sequences.reserve_exact(targets.len());
+            self.sequences = Vec::with_capacity(targets.len());
         }
         let mut count = 0;
         for text in targets {

@@ -5,6 +5,9 @@
 //! watchers, then blocked clients, then subscribers to keyspace events. Subscribers come last because other modules may
 //! run inside their callbacks.
 
+use std::cell::Cell;
+use std::mem::ManuallyDrop;
+
 use super::effect_command::EFFECT_COMMAND;
 use super::event::Event;
 use super::floor::raise_floor;
@@ -20,6 +23,15 @@ use dq_queue::{Effect, Losses, Lost, Stamped, Trimmed};
 
 /// The maximum number of excess dead and done messages that one command drops. The timer drops the rest.
 const TRIMMED: usize = 64;
+
+/// The largest buffer that is kept for the bytes of the next effect.
+const BLOB_KEPT: usize = 16 * 1024;
+
+thread_local! {
+    /// The buffer for the bytes of an effect, since the allocation of another one would cost more than most effects do.
+    /// It is not freed at the exit.
+    static BLOB: ManuallyDrop<Cell<Vec<u8>>> = const { ManuallyDrop::new(Cell::new(Vec::new())) };
+}
 
 /// What [`announce`] has to do once the key is closed.
 #[must_use]
@@ -43,7 +55,8 @@ pub enum Wake {
 /// Sends an effect that was decided at `now` to the replicas and the AOF. The queue stamps it with its own time.
 pub fn replicate(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, effect: Effect<'_>) {
     let now = held.queue.stamp(now);
-    let mut blob = Vec::with_capacity(128);
+    let mut blob = BLOB.with(|blob| blob.take());
+    blob.clear();
     match (Stamped { now, effect }).encode(&mut blob) {
         Ok(()) => {
             if !ctx.replicate_effect(EFFECT_COMMAND, name, &blob) {
@@ -51,6 +64,9 @@ pub fn replicate(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, effect:
             }
         }
         Err(refused) => log(Level::Warning, &refused.to_string()),
+    }
+    if blob.capacity() <= BLOB_KEPT {
+        BLOB.with(|kept| kept.set(blob));
     }
 }
 

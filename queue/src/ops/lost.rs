@@ -16,6 +16,7 @@ const PURGED_MAX: usize = 1_000;
 
 impl Queue {
     /// The deliveries that consumers have lost by operations since the last call.
+    #[inline]
     pub fn take_lost(&mut self) -> Option<Box<Losses>> {
         self.optional.take(|parts| &mut parts.lost)
     }
