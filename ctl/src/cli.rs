@@ -1,11 +1,13 @@
 //! The commands and their options.
 
+mod dead;
 pub mod doctor;
 mod done;
 pub mod generate;
 mod moving;
 pub mod top;
 
+pub use dead::{DeadArgs, SelectArgs};
 pub use done::{AwaitArgs, CompleteArgs};
 pub use moving::{DumpArgs, End, ImportArgs, Kind, LoadArgs, Unit};
 
@@ -83,11 +85,13 @@ pub enum Command {
     Complete(CompleteArgs),
     /// Wait until a message is done or dead, and show it
     Await(AwaitArgs),
-    /// Remove messages in any state
-    Cancel(IdsArgs),
+    /// Remove messages in any state, or the dead ones that conditions select
+    Cancel(CancelArgs),
     /// Change the due time or the priority of a message
     Reschedule(RescheduleArgs),
-    /// Make dead messages live again: all, the oldest, or the given ones
+    /// List the dead messages of a queue, or count them by their errors
+    Dead(DeadArgs),
+    /// Make dead messages live again: all, the oldest, the given ones, or those that conditions select
     Redrive(RedriveArgs),
     /// Suspend delivery
     Pause(PauseArgs),
@@ -345,12 +349,18 @@ pub struct QueueArgs {
 }
 
 #[derive(Args, Debug)]
-pub struct IdsArgs {
+#[command(group = ArgGroup::new("which").args(["ids", "conditions", "older"]).required(true).multiple(true))]
+pub struct CancelArgs {
     /// The queue
     pub queue: String,
     /// The ids of the messages
-    #[arg(required = true, value_name = "ID")]
+    #[arg(value_name = "ID", conflicts_with_all = ["conditions", "older", "dry_run"])]
     pub ids: Vec<String>,
+    #[command(flatten)]
+    pub select: SelectArgs,
+    /// Only count the dead messages that would be removed
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 #[derive(Args, Debug)]
@@ -376,14 +386,20 @@ pub struct RedriveArgs {
     /// The queue
     pub queue: String,
     /// The ids of the dead messages; none: all of them
-    #[arg(value_name = "ID", conflicts_with_all = ["count", "delay"])]
+    #[arg(value_name = "ID", conflicts_with_all = ["count", "delay", "conditions", "older", "dry_run"])]
     pub ids: Vec<String>,
     /// Only the oldest ones
-    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..),
+        conflicts_with_all = ["conditions", "older", "dry_run"])]
     pub count: Option<u32>,
     /// Due after this time instead of now
     #[arg(long = "in", value_name = "TIME", value_parser = parse_span)]
     pub delay: Option<Duration>,
+    #[command(flatten)]
+    pub select: SelectArgs,
+    /// Only count the messages that would be redriven
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 #[derive(Args, Debug)]

@@ -6,6 +6,7 @@
 mod cli;
 mod connection;
 mod daily;
+mod dead;
 mod doctor;
 mod dump;
 mod export;
@@ -19,6 +20,7 @@ mod output;
 mod progress;
 mod queues;
 mod reply;
+mod scan;
 mod time;
 mod top;
 mod transfer;
@@ -73,6 +75,7 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
         Command::Stats(args) => daily::queues::stats(&client, &args, &output),
         Command::Cancel(args) => daily::change::cancel(&client, &args, &output),
         Command::Reschedule(args) => daily::change::reschedule(&client, &args, &output),
+        Command::Dead(args) => dead::dead(&client, &args, &output),
         Command::Redrive(args) => daily::change::redrive(&client, &args, &output),
         Command::Pause(args) => daily::change::pause(&client, &args, &output),
         Command::Resume(args) => daily::change::resume(&client, &args, &output),

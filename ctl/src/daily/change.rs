@@ -1,16 +1,27 @@
 //! `dqctl cancel`, `reschedule`, `redrive`, `pause` and `resume`.
 
-use super::{exists, no_such_id, queue};
-use crate::cli::{IdsArgs, PauseArgs, QueueArgs, RedriveArgs, RescheduleArgs};
+use super::{exists, no_such_id, no_such_queue, queue};
+use crate::cli::{CancelArgs, PauseArgs, QueueArgs, RedriveArgs, RescheduleArgs};
+use crate::dead;
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
+use crate::progress::Progress;
 use crate::reply::{int, unexpected};
 use crate::time::{millis, span};
 use dq_client::{cmd, Client, Resend};
 use serde_json::json;
 use std::time::{Duration, UNIX_EPOCH};
 
-pub fn cancel(client: &Client, args: &IdsArgs, output: &Output) -> Result<Outcome, Failure> {
+pub fn cancel(client: &Client, args: &CancelArgs, output: &Output) -> Result<Outcome, Failure> {
+    if args.ids.is_empty() {
+        let (queue, filter) = (args.queue.as_bytes(), args.select.filter());
+        return if args.dry_run {
+            selected(&args.queue, Selected::Counted, output, |progress| dead::count(client, queue, &filter, progress))
+        } else {
+            let cancelled = Selected::Changed("cancelled");
+            selected(&args.queue, cancelled, output, |progress| dead::cancel(client, queue, &filter, progress))
+        };
+    }
     let queue = queue(client, &args.queue);
     let mut outcome = Outcome::Done;
     for id in &args.ids {
@@ -47,6 +58,16 @@ pub fn reschedule(client: &Client, args: &RescheduleArgs, output: &Output) -> Re
 }
 
 pub fn redrive(client: &Client, args: &RedriveArgs, output: &Output) -> Result<Outcome, Failure> {
+    let filter = args.select.filter();
+    if args.dry_run || !filter.is_empty() {
+        let (queue, delay) = (args.queue.as_bytes(), args.delay.unwrap_or(Duration::ZERO));
+        return if args.dry_run {
+            selected(&args.queue, Selected::Counted, output, |progress| dead::count(client, queue, &filter, progress))
+        } else {
+            let redriven = Selected::Changed("redriven");
+            selected(&args.queue, redriven, output, |progress| dead::redrive(client, queue, &filter, delay, progress))
+        };
+    }
     let queue = queue(client, &args.queue);
     let redriven = if args.ids.is_empty() {
         queue.redrive_oldest(args.count, args.delay.unwrap_or(Duration::ZERO))?
@@ -61,6 +82,43 @@ pub fn redrive(client: &Client, args: &RedriveArgs, output: &Output) -> Result<O
         return Ok(Outcome::found(exists(client, &args.queue)?));
     }
     Ok(Outcome::found(redriven >= wanted))
+}
+
+/// What is done to the messages that conditions select.
+#[derive(Clone, Copy)]
+enum Selected {
+    Counted,
+    /// The verb says how.
+    Changed(&'static str),
+}
+
+/// Prints how many messages were selected. None is an outcome, too, as with a redrive of all.
+fn selected(
+    queue: &str,
+    what: Selected,
+    output: &Output,
+    act: impl FnOnce(&mut dyn FnMut(u64)) -> Result<Option<u64>, Failure>,
+) -> Result<Outcome, Failure> {
+    let verb = match what {
+        Selected::Counted => "selected",
+        Selected::Changed(verb) => verb,
+    };
+    let (mut progress, mut before) = (Progress::new(verb), 0);
+    let acted = act(&mut |count| {
+        before = count;
+        progress.at(count);
+    });
+    drop(progress);
+    let acted = acted.map_err(|failure| match (what, before) {
+        (Selected::Changed(verb), 1..) => Failure::failed(format!("{before} messages were {verb}, then: {failure}")),
+        (Selected::Counted | Selected::Changed(_), _) => failure,
+    })?;
+    let Some(count) = acted else {
+        no_such_queue(queue);
+        return Ok(Outcome::Nothing);
+    };
+    output.result(&count.to_string(), json!({ verb: count }))?;
+    Ok(Outcome::Done)
 }
 
 pub fn pause(client: &Client, args: &PauseArgs, output: &Output) -> Result<Outcome, Failure> {

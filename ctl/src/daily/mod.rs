@@ -37,7 +37,7 @@ fn no_such_id(queue: &str, id: &str) {
 }
 
 /// Reports on standard error that a queue does not exist.
-fn no_such_queue(queue: &str) {
+pub fn no_such_queue(queue: &str) {
     eprintln!("dqctl: there is no queue {queue}; dqctl ls lists the queues");
 }
 

@@ -15,6 +15,7 @@ mod support;
 
 mod contrib;
 mod daily;
+mod dead;
 mod doctor;
 mod done;
 mod dqctl;

@@ -1,0 +1,44 @@
+//! The options of `dead`, and those that select dead messages.
+
+use crate::dead::{Condition, Filter};
+use crate::time::parse_span;
+use clap::Args;
+use std::time::Duration;
+
+const SELECT: &str = "Conditions";
+
+#[derive(Args, Debug)]
+pub struct DeadArgs {
+    /// The queue
+    pub queue: String,
+    /// Count them by their errors, without the numbers and ids in these
+    #[arg(long)]
+    pub by_error: bool,
+    /// The most messages or errors
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    pub count: u32,
+    #[command(flatten)]
+    pub select: SelectArgs,
+}
+
+/// Selects dead messages.
+#[derive(Args, Debug)]
+pub struct SelectArgs {
+    /// Only dead messages with this: error~timeout; fields: error, cause, reason, id, group, payload; signs: ~ !~ = !=; can
+    /// be repeated
+    #[arg(long = "where", value_name = "CONDITION", value_parser = condition, help_heading = SELECT)]
+    pub conditions: Vec<Condition>,
+    /// Only messages that have been dead for at least this time
+    #[arg(long, value_name = "TIME", value_parser = parse_span, help_heading = SELECT)]
+    pub older: Option<Duration>,
+}
+
+impl SelectArgs {
+    pub fn filter(&self) -> Filter {
+        Filter { conditions: self.conditions.clone(), older: self.older }
+    }
+}
+
+fn condition(text: &str) -> Result<Condition, &'static str> {
+    text.parse()
+}

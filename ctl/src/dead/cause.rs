@@ -1,0 +1,120 @@
+//! The cause of a death: the first line of the error, without what differs from message to message.
+
+use crate::reply::Fields;
+
+/// The most characters of a cause.
+const LONGEST: usize = 200;
+/// What stands for a number, an id or an address.
+const BLANK: char = '#';
+/// A number of at most this many digits that stands alone is kept: it is the code of an answer or of an exit.
+const CODE: usize = 3;
+/// A word of at least this many hexadecimal digits is an id.
+const HEX: usize = 8;
+/// Python writes the line that matters last.
+const TRACEBACK: &str = "Traceback ";
+
+/// The cause of the death of a message. If there is no error, its reason in parentheses.
+pub fn cause_of(message: &Fields) -> String {
+    let error = message.text("error");
+    match line_of(&error) {
+        Some(line) => normalized(line),
+        None => format!("({})", message.text("reason")),
+    }
+}
+
+/// The line of an error that says most.
+fn line_of(error: &str) -> Option<&str> {
+    let mut lines = error.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next()?;
+    if first.starts_with(TRACEBACK) {
+        return Some(lines.next_back().unwrap_or(first));
+    }
+    Some(first)
+}
+
+/// Replaces long numbers, numbers with a unit, dotted numbers, ids and addresses of e-mail.
+fn normalized(line: &str) -> String {
+    let mut cause = String::new();
+    let mut rest = line;
+    while let Some(start) = rest.find(is_of_word) {
+        let (between, after) = rest.split_at(start);
+        cause.push_str(between);
+        let (word, after) = after.split_at(after.find(|c| !is_of_word(c)).unwrap_or(after.len()));
+        write_word(word, &mut cause);
+        rest = after;
+    }
+    cause.push_str(rest);
+    match cause.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", cause.get(..end).unwrap_or_default()),
+        None => cause,
+    }
+}
+
+/// Words include what joins the parts of addresses, times and ids.
+fn is_of_word(c: char) -> bool {
+    c.is_alphanumeric() || "_-.:@+".contains(c)
+}
+
+fn write_word(word: &str, cause: &mut String) {
+    let inner = word.trim_end_matches(['.', ':', '-', '+']);
+    let end = word.get(inner.len()..).unwrap_or_default();
+    let (is_digit, is_hex) = (|c: char| c.is_ascii_digit(), |c: char| c.is_ascii_hexdigit() || c == '-');
+    if inner.split_once('@').is_some_and(|(name, host)| !name.is_empty() && host.contains('.')) {
+        cause.push(BLANK);
+    } else if !inner.contains(is_digit) || (inner.len() <= CODE && inner.chars().all(is_digit)) {
+        cause.push_str(inner);
+    } else if inner.len() >= HEX && inner.chars().all(is_hex) {
+        cause.push(BLANK);
+    } else {
+        write_numbers(inner, cause);
+    }
+    cause.push_str(end);
+}
+
+/// Writes a word with one blank for each of its numbers, and for numbers that are only joined by signs.
+fn write_numbers(word: &str, cause: &mut String) {
+    let mut rest = word;
+    while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
+        let (before, number) = rest.split_at(start);
+        cause.push_str(before);
+        cause.push(BLANK);
+        let end = number.find(|c: char| !c.is_ascii_digit() && !"-.:+".contains(c)).unwrap_or(number.len());
+        let length = number.get(..end).unwrap_or(number).trim_end_matches(|c: char| !c.is_ascii_digit()).len();
+        rest = number.get(length..).unwrap_or_default();
+    }
+    cause.push_str(rest);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{line_of, normalized};
+
+    #[test]
+    fn what_differs_from_message_to_message_is_replaced() {
+        for (error, cause) in [
+            ("connect to 10.0.0.5:5432: refused", "connect to #: refused"),
+            ("timeout after 523ms", "timeout after #ms"),
+            ("timeout after 30 s", "timeout after 30 s"),
+            ("503 Service Unavailable", "503 Service Unavailable"),
+            ("exit status: 1", "exit status: 1"),
+            ("order 48213 not found", "order # not found"),
+            ("no user bob@example.com", "no user #"),
+            ("job 550e8400-e29b-41d4-a716-446655440000 failed.", "job # failed."),
+            ("key deadbeef01 is gone", "key # is gone"),
+            ("at 2026-12-01T09:00:00.123Z: late", "at #T#Z: late"),
+            ("user_77 and user_8", "user_# and user_#"),
+            ("Überlauf: ünknown", "Überlauf: ünknown"),
+            ("--- @ ...", "--- @ ..."),
+        ] {
+            assert_eq!(normalized(error), cause);
+        }
+        assert_eq!(normalized(&"ü".repeat(300)).chars().count(), 201);
+    }
+
+    #[test]
+    fn the_line_that_says_most_is_used() {
+        assert_eq!(line_of("\n refused \nmore"), Some("refused"));
+        assert_eq!(line_of("Traceback (most recent call last):\n  File\nKeyError: 'a'\n"), Some("KeyError: 'a'"));
+        assert_eq!(line_of(" \n"), None);
+    }
+}

@@ -1,0 +1,67 @@
+//! Dead messages counted by their causes.
+
+use super::cause::cause_of;
+use super::{pages, Filter};
+use crate::failure::Failure;
+use dq_client::Client;
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+/// The most causes that are kept apart: a queue can have as many as dead messages. The others are counted together.
+const MOST: usize = 10_000;
+/// The cause under which the others are counted.
+const OTHERS: &str = "(other causes)";
+
+/// The dead messages of one cause.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Cause {
+    /// The error, without what differs from message to message.
+    pub text: String,
+    pub count: u64,
+    /// When the first and the last of them died, in Unix ms.
+    pub oldest: i64,
+    pub newest: i64,
+    /// The id of the last one.
+    pub id: String,
+}
+
+/// The selected dead messages by cause, the most frequent first. `None` if the queue does not exist. `progress` is called
+/// with the number of messages that were counted so far.
+pub fn causes(
+    client: &Client,
+    queue: &[u8],
+    filter: &Filter,
+    mut progress: impl FnMut(u64),
+) -> Result<Option<Vec<Cause>>, Failure> {
+    let (mut causes, mut counted) = (HashMap::<String, Cause>::new(), 0);
+    let exists = pages(client, queue, filter, |page| {
+        for message in page {
+            let mut text = cause_of(&message);
+            if causes.len() >= MOST && !causes.contains_key(&text) {
+                text = OTHERS.to_owned();
+            }
+            let died = message.int("died").unwrap_or(0);
+            let cause = causes.entry(text).or_insert_with_key(|text| Cause {
+                text: text.clone(),
+                count: 0,
+                oldest: died,
+                newest: i64::MIN,
+                id: String::new(),
+            });
+            cause.count += 1;
+            cause.oldest = cause.oldest.min(died);
+            if died >= cause.newest {
+                (cause.newest, cause.id) = (died, message.text("id"));
+            }
+            counted += 1;
+        }
+        progress(counted);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    if !exists {
+        return Ok(None);
+    }
+    let mut causes: Vec<Cause> = causes.into_values().collect();
+    causes.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.text.cmp(&b.text)));
+    Ok(Some(causes))
+}

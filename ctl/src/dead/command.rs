@@ -1,0 +1,102 @@
+//! `dqctl dead`.
+
+use super::{cause_of, causes, pages};
+use crate::cli::DeadArgs;
+use crate::daily::no_such_queue;
+use crate::failure::{Failure, Outcome};
+use crate::output::{Output, Table};
+use crate::progress::Progress;
+use crate::reply::{self, Fields};
+use crate::time::instant;
+use dq_client::{cmd, Client, Resend};
+use serde_json::json;
+use std::cmp::Reverse;
+use std::ops::ControlFlow;
+
+const MESSAGES: &[&str] = &["id", "died", "attempt", "reason", "error"];
+const BY_CAUSE: &[&str] = &["count", "newest", "oldest", "last-id", "error"];
+
+pub fn dead(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome, Failure> {
+    if args.by_error {
+        by_error(client, args, output)
+    } else {
+        newest(client, args, output)
+    }
+}
+
+/// The errors, the most frequent first.
+fn by_error(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome, Failure> {
+    let mut progress = Progress::new("read");
+    let found = causes(client, args.queue.as_bytes(), &args.select.filter(), |count| progress.at(count))?;
+    drop(progress);
+    let Some(causes) = found else {
+        no_such_queue(&args.queue);
+        return Ok(Outcome::Nothing);
+    };
+    let mut table = Table::new(BY_CAUSE);
+    let most = usize::try_from(args.count).unwrap_or(usize::MAX);
+    for cause in causes.iter().take(most) {
+        if output.json {
+            let object = json!({ "count": cause.count, "newest": cause.newest, "oldest": cause.oldest,
+                "last-id": cause.id, "cause": cause.text });
+            output.result("", object)?;
+        } else {
+            let (newest, oldest) = (instant(cause.newest), instant(cause.oldest));
+            table.row(vec![cause.count.to_string(), newest, oldest, cause.id.clone(), cause.text.clone()]);
+        }
+    }
+    if !output.json {
+        output.table(&table)?;
+        if causes.len() > most {
+            output.remark(&format!("{} more errors: -n {} shows all", causes.len() - most, causes.len()))?;
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+/// The messages that died last.
+fn newest(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome, Failure> {
+    let Some(messages) = read(client, args)? else {
+        no_such_queue(&args.queue);
+        return Ok(Outcome::Nothing);
+    };
+    if output.json {
+        messages.iter().try_for_each(|message| {
+            let mut object = message.json();
+            object.insert("cause".to_owned(), cause_of(message).into());
+            output.object(&object)
+        })?;
+        return Ok(Outcome::Done);
+    }
+    let mut table = Table::new(MESSAGES);
+    for message in &messages {
+        let died = message.int("died").map_or_else(String::new, instant);
+        let [id, attempt, reason, error] = ["id", "attempt", "reason", "error"].map(|name| message.text(name));
+        table.row(vec![id, died, attempt, reason, error]);
+    }
+    output.table(&table)?;
+    Ok(Outcome::Done)
+}
+
+/// `None` if the queue does not exist.
+fn read(client: &Client, args: &DeadArgs) -> Result<Option<Vec<Fields>>, Failure> {
+    let filter = args.select.filter();
+    if filter.is_empty() {
+        let command = cmd("DQ.PEEK").arg(&args.queue).arg("dead").arg("COUNT").arg(args.count).clone();
+        let mut messages = Vec::new();
+        for message in reply::list(client.call(&command, Resend::Harmless)?)? {
+            messages.extend(Fields::read(message)?);
+        }
+        let exists = !messages.is_empty() || crate::daily::queues::read(client, args.queue.as_bytes())?.is_some();
+        return Ok(exists.then_some(messages));
+    }
+    let most = usize::try_from(args.count).unwrap_or(usize::MAX);
+    let mut messages: Vec<Fields> = Vec::new();
+    let exists = pages(client, args.queue.as_bytes(), &filter, |page| {
+        messages.extend(page);
+        messages.sort_by_key(|message| Reverse(message.int("died")));
+        messages.truncate(most);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(exists.then_some(messages))
+}

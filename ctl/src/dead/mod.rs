@@ -1,0 +1,41 @@
+//! Dead messages in large numbers: by cause, and selected by conditions.
+//!
+//! `cause` turns the text of an error into what many of them have in common. `filter` selects messages. `causes` counts them
+//! by cause, and `change` redrives or cancels those that were selected. All read the queue page by page, so that other
+//! clients of the server do not wait.
+
+mod cause;
+mod causes;
+mod change;
+mod command;
+mod filter;
+
+pub use cause::cause_of;
+pub use causes::causes;
+pub use change::{cancel, count, redrive};
+pub use command::dead;
+pub use filter::{Condition, Filter};
+
+use crate::failure::Failure;
+use crate::reply::Fields;
+use crate::scan;
+use crate::time::now_ms;
+use dq_client::{cmd, Client, Resend};
+use std::ops::ControlFlow;
+
+/// Calls `visit` with the selected dead messages of each page, until it breaks. Returns whether the queue exists.
+pub fn pages(
+    client: &Client,
+    queue: &[u8],
+    filter: &Filter,
+    mut visit: impl FnMut(Vec<Fields>) -> Result<ControlFlow<()>, Failure>,
+) -> Result<bool, Failure> {
+    let info = Fields::read(client.call(cmd("DQ.INFO").arg(queue), Resend::Harmless)?)?;
+    let Some(info) = info else { return Ok(false) };
+    scan::pages(client, queue, &info, &["STATE", "dead"], |mut page| {
+        let now = now_ms();
+        page.retain(|message| filter.selects(message, now));
+        visit(page)
+    })?;
+    Ok(true)
+}

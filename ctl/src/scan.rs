@@ -1,0 +1,70 @@
+//! Reads the messages of a queue page by page, in steps of about the same size however large the payloads are.
+
+use crate::failure::Failure;
+use crate::reply::{self, Fields};
+use crate::transfer::BATCH_BYTES;
+use dq_client::{cmd, Client, Resend, Value};
+use std::ops::ControlFlow;
+
+/// The most messages that one step looks at.
+const PAGE: u64 = 1_000;
+/// About how many bytes the fields of a message take in addition to its payload.
+const FIELDS: u64 = 300;
+
+/// Calls `visit` with each page of `DQ.SCAN`, until it breaks. `info` are the fields of `DQ.INFO`, and `options` those of the
+/// scan. A message that is in the queue all the time is visited exactly once, even if `visit` changes the queue.
+pub fn pages(
+    client: &Client,
+    queue: &[u8],
+    info: &Fields,
+    options: &[&str],
+    mut visit: impl FnMut(Vec<Fields>) -> Result<ControlFlow<()>, Failure>,
+) -> Result<(), Failure> {
+    let (mut cursor, mut size) = (b"0".to_vec(), Size::of(info));
+    loop {
+        let mut command = cmd("DQ.SCAN");
+        command.arg(queue).arg(&cursor).arg("COUNT").arg(size.page()).arg(options);
+        let mut page = reply::list(client.call(&command, Resend::Harmless)?)?.into_iter();
+        let Some(Value::BulkString(next)) = page.next() else { return Ok(()) };
+        let mut messages = Vec::new();
+        for message in reply::list(page.next().unwrap_or(Value::Nil))? {
+            let Some(message) = Fields::read(message)? else { continue };
+            size.see(message.bytes("payload").len());
+            messages.push(message);
+        }
+        let is_done = visit(messages)?.is_break();
+        cursor = next;
+        if is_done || cursor == b"0" {
+            return Ok(());
+        }
+    }
+}
+
+/// How large the messages are on average, so that a page does not exceed a batch by much.
+struct Size {
+    messages: u64,
+    bytes: u64,
+}
+
+impl Size {
+    fn of(info: &Fields) -> Size {
+        let number = |name| info.int(name).and_then(|number| u64::try_from(number).ok()).unwrap_or(0);
+        let messages = ["delayed", "ready", "inflight", "dead"].into_iter().map(number).sum::<u64>().max(1);
+        Size { messages, bytes: number("payload-bytes") }
+    }
+
+    /// Recent messages have more weight than earlier ones.
+    fn see(&mut self, payload: usize) {
+        if self.messages >= 2 * PAGE {
+            self.bytes /= 2;
+            self.messages /= 2;
+        }
+        self.messages += 1;
+        self.bytes = self.bytes.saturating_add(payload as u64);
+    }
+
+    fn page(&self) -> u64 {
+        let average = self.bytes / self.messages + FIELDS;
+        (BATCH_BYTES as u64 / average).clamp(1, PAGE)
+    }
+}

@@ -1,0 +1,95 @@
+//! Dead messages: by their errors, and selected by conditions.
+
+use crate::dqctl::{dqctl, field, json, ok};
+use crate::support::{eventually, Server};
+use serde_json::json;
+
+/// Messages that died of these errors, with the ids `m-0`, `m-1` and so on.
+fn with_errors(errors: &[&str]) -> Server {
+    let server = Server::start();
+    for (number, error) in errors.iter().enumerate() {
+        let id = format!("m-{number}");
+        ok(&server, &["push", "q", "x", "--id", &id]);
+        server.ask(&["DQ.POP", "q"]);
+        server.ask(&["DQ.NACK", "q", &id, "DEAD", "ERROR", error]);
+    }
+    server
+}
+
+#[test]
+fn dead_messages_are_counted_by_their_errors() {
+    let server = with_errors(&["timeout after 12ms", "refused", "timeout after 3ms\nat line 9", "timeout after 700ms"]);
+    ok(&server, &["push", "q", "x", "--id", "buried"]);
+    server.ask(&["DQ.BURY", "q", "buried"]);
+    let causes = json(&server, &["dead", "q", "--by-error"]);
+    let counted: Vec<_> = causes.iter().map(|cause| (cause["count"].clone(), cause["cause"].clone())).collect();
+    let expected = [(3, "timeout after #ms"), (1, "(rejected)"), (1, "refused")];
+    assert_eq!(counted, expected.map(|(count, cause)| (json!(count), json!(cause))));
+    assert_eq!(causes[0]["last-id"], "m-3");
+    let line = ok(&server, &["dead", "q", "--by-error", "-n", "1"]);
+    assert!(line.starts_with("3\t") && line.ends_with("\tm-3\ttimeout after #ms\n"), "{line}");
+    let among = json(&server, &["dead", "q", "--by-error", "--where", "error!~timeout"]);
+    assert_eq!(among.len(), 2);
+}
+
+#[test]
+fn the_newest_dead_messages_are_listed() {
+    let server = with_errors(&["one", "two", "three"]);
+    let listed = ok(&server, &["dead", "q", "-n", "2"]);
+    let ids: Vec<&str> = listed.lines().map(|line| line.split('\t').next().unwrap()).collect();
+    assert_eq!(ids, ["m-2", "m-1"]);
+    assert!(ok(&server, &["dead", "q", "--where", "error=one"]).ends_with("\trejected\tone\n"));
+    assert_eq!(json(&server, &["dead", "q", "--where", "id~m-", "-n", "2"])[0]["cause"], "three");
+    assert_eq!(dqctl(&server, &["dead", "none"]).code, 1);
+    assert_eq!(dqctl(&server, &["dead", "none", "--by-error"]).code, 1);
+}
+
+#[test]
+fn conditions_select_what_is_redriven_or_cancelled() {
+    let server = with_errors(&["timeout", "refused", "Timeout again", "bad address"]);
+    ok(&server, &["push", "q", "live", "--id", "live", "--in", "1h"]);
+    for verb in ["redrive", "cancel"] {
+        assert_eq!(ok(&server, &[verb, "q", "--where", "error~timeout", "--dry-run"]), "2\n");
+        assert_eq!(ok(&server, &[verb, "q", "--older", "1h"]), "0\n");
+    }
+    assert_eq!(ok(&server, &["redrive", "q", "--dry-run"]), "4\n");
+    assert_eq!(server.text(&["DQ.LEN", "q", "dead"]), "4");
+    let redriven = json(&server, &["redrive", "q", "--where", "error~timeout", "--older", "0", "--in", "1h"]);
+    assert_eq!(redriven, [json!({ "redriven": 2 })]);
+    assert_eq!(field(&server, "q", "m-2", "state"), "delayed");
+    assert_eq!(ok(&server, &["cancel", "q", "--where", "error!~refused", "--where", "reason=rejected"]), "1\n");
+    assert_eq!(field(&server, "q", "live", "state"), "delayed");
+    assert_eq!((server.text(&["DQ.LEN", "q", "dead"]), server.text(&["DQ.LEN", "q"])), ("1".into(), "3".into()));
+    assert_eq!(dqctl(&server, &["cancel", "none", "--where", "error~x"]).code, 1);
+}
+
+#[test]
+fn all_of_many_dead_messages_are_selected() {
+    let server = Server::start();
+    let lua = "for i = 1, 2500 do redis.call('DQ.PUSH', KEYS[1], 'x', 'ID', i); redis.call('DQ.BURY', KEYS[1], i) end";
+    server.ask(&["EVAL", lua, "1", "q"]);
+    eventually("all are dead", || server.text(&["DQ.LEN", "q", "dead"]) == "2500");
+    assert_eq!(ok(&server, &["cancel", "q", "--where", "id!~99", "--dry-run"]), "2457\n");
+    assert_eq!(ok(&server, &["redrive", "q", "--where", "id!~99"]), "2457\n");
+    assert_eq!(ok(&server, &["cancel", "q", "--older", "0"]), "43\n");
+    assert_eq!(server.text(&["DQ.LEN", "q"]), "2457");
+}
+
+#[test]
+fn a_condition_that_is_not_understood_is_refused() {
+    let server = with_errors(&["timeout"]);
+    let wrong: [&[&str]; 6] = [
+        &["redrive", "q", "--where", "colour=red"],
+        &["redrive", "q", "m-0", "--where", "error~x"],
+        &["redrive", "q", "-n", "1", "--dry-run"],
+        &["cancel", "q"],
+        &["cancel", "q", "--dry-run"],
+        &["cancel", "q", "m-0", "--older", "1h"],
+    ];
+    for args in wrong {
+        let ran = dqctl(&server, args);
+        assert_eq!((ran.code, ran.err.lines().count()), (2, 1), "{args:?}: {ran:?}");
+    }
+    assert!(dqctl(&server, wrong[0]).err.contains("error~timeout"));
+    assert_eq!(server.text(&["DQ.LEN", "q", "dead"]), "1");
+}
