@@ -103,7 +103,7 @@ impl From<dq_client::Error> for Failure {
             Error::Connect(_) => "start the server, or name another one with --url or DQ_URL",
             Error::Lost(_) => "it is unknown whether the server executed the command: look before you repeat it",
             Error::Unavailable(_) => "try again later, or name the master with --url",
-            Error::NoModule(_) => "load it with --loadmodule, or name another server with --url",
+            Error::NoModule(_) => "load it with loadmodule /PATH/libdq.so in its configuration, or name another server with --url",
             Error::NoPermission(_) => "grant the user the command and the key with ACL SETUSER",
             Error::Authentication(_) => "name the user and the password: --url redis://user:password@host",
             Error::WrongType(_) => "name a key that is a queue; dqctl ls lists them",

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::reply;
-use dq_client::{cmd, Address, Client, Value};
+use dq_client::{cmd, Address, Client, Error, Value};
 use std::collections::BTreeSet;
 
 /// The name of the data type, as `SCAN … TYPE` takes it and `TYPE` returns it.
@@ -19,6 +19,21 @@ pub fn find(client: &Client, pattern: Option<&str>, limit: usize) -> Result<Vec<
     Ok(names.into_iter().take(limit).collect())
 }
 
+/// Checks that all servers answer and have loaded the module. To one without it, all queues seem to be gone.
+pub fn check(client: &Client) -> Result<(), Error> {
+    client.servers()?.iter().try_for_each(|server| check_on(client, server))
+}
+
+/// The same for one server. Every user has the right to it.
+pub fn check_on(client: &Client, server: &Address) -> Result<(), Error> {
+    // Without its key, the command is refused, unless it does not exist.
+    match client.call_on(server, &cmd("DQ.INFO")) {
+        Ok(_) | Err(Error::Server(_) | Error::NoPermission(_)) => Ok(()),
+        Err(Error::NoModule(_)) => Err(Error::NoModule(server.to_string())),
+        Err(error) => Err(error),
+    }
+}
+
 /// Adds the names of the queues of one server, until there are `limit` names.
 pub fn find_on(
     client: &Client,
@@ -27,6 +42,7 @@ pub fn find_on(
     limit: usize,
     names: &mut BTreeSet<Vec<u8>>,
 ) -> Result<(), Failure> {
+    check_on(client, server)?;
     let mut cursor = b"0".to_vec();
     loop {
         let mut command = cmd("SCAN");

@@ -1,13 +1,14 @@
 //! `dqctl export`: metrics of queues for Prometheus, read from the server when they are asked for.
 
-mod queues;
+mod metrics;
 mod text;
 
 use crate::cli::ExportArgs;
 use crate::failure::{Failure, Outcome};
 use crate::http;
+use crate::queues;
 use dq_client::Client;
-use queues::Exporter;
+use metrics::Exporter;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -18,10 +19,7 @@ pub fn export(client: &Client, args: ExportArgs) -> Result<Outcome, Failure> {
     let client = client.clone();
     http::serve(&args.listen, move |path| match path {
         "/metrics" => Some(http::metrics(200, exporter.metrics())),
-        "/healthz" => Some(match client.ping() {
-            Ok(()) => http::metrics(200, "ok\n"),
-            Err(error) => http::metrics(503, format!("{error}\n")),
-        }),
+        "/healthz" => Some(http::health(queues::check(&client).map_err(Failure::from))),
         _ => None,
     })?;
     signals.forever().next();

@@ -28,3 +28,11 @@ pub fn metrics(status: u16, text: impl Into<String>) -> Response {
     let kind = "text/plain; version=0.0.4; charset=utf-8";
     Response::new(status, kind, text.into()).with("X-Content-Type-Options", "nosniff")
 }
+
+/// Whether the server can be used: 200, or 503 with the reason.
+pub fn health(checked: Result<(), Failure>) -> Response {
+    match checked {
+        Ok(()) => metrics(200, "ok\n"),
+        Err(failure) => metrics(503, format!("{failure}\n")),
+    }
+}

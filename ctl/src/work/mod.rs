@@ -14,6 +14,7 @@ use crate::cli::WorkArgs;
 use crate::connection::Connection;
 use crate::failure::{Failure, Outcome};
 use crate::http;
+use crate::queues;
 use crate::visible::visible;
 use dq_client::Error;
 use job::Job;
@@ -37,8 +38,8 @@ pub fn work(connection: &Connection, args: &WorkArgs, patience: Duration) -> Res
     // From here on a signal does not end the process.
     forward_signals(args.config.is_some(), sender.clone())?;
     let mut workers = Workers::new(&client, sender);
-    // The worker waits for a server that is not there yet, but not for a password that will never be right.
-    if let Err(error @ (Error::Authentication(_) | Error::Config(_))) = client.ping() {
+    // The worker waits for a server that is not there yet, but not for one that will never be right.
+    if let Err(error @ (Error::Authentication(_) | Error::Config(_) | Error::NoModule(_))) = queues::check(&client) {
         return Err(error.into());
     }
     if let Some(address) = args.listen.as_ref().or(listen.as_ref()) {

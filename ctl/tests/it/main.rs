@@ -26,6 +26,7 @@ mod generate;
 mod http;
 mod import;
 mod import_libraries;
+mod no_module;
 mod post;
 mod top;
 mod web;

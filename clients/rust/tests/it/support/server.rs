@@ -42,6 +42,18 @@ impl Server {
         panic!("no port was free twenty times in a row");
     }
 
+    /// Starts a server without the module.
+    pub fn without_module() -> Server {
+        let mut server = Server::with(&[]);
+        server.kill();
+        let (port, dir) = (server.port, server.dir.display());
+        let text = format!("port {port}\nbind 127.0.0.1\ndir {dir}\nsave \"\"\nlogfile {dir}/log\n");
+        std::fs::write(server.dir.join("conf"), text).expect("a file for the configuration");
+        server.child = spawn(&server.dir, port, &server.args, false);
+        eventually("the server answers", || server.try_ask(&["PING"]).is_ok());
+        server
+    }
+
     /// Starts a program that is no server of keys: a sentinel.
     pub fn sentinel(configuration: &str) -> Server {
         let mut server = Server::with(&[]);

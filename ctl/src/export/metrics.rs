@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 type Metric = (&'static str, &'static str, &'static str);
 
-const UP: Metric = ("dq_up", "gauge", "Whether the last reading reached the server.");
+const UP: Metric = ("dq_up", "gauge", "Whether the last reading reached all servers, and they have loaded the module.");
 const LIMITED: Metric = ("dq_queues_limited", "gauge", "Whether there are more queues than --max-queues.");
 const MESSAGES: Metric = ("dq_messages", "gauge", "Messages by state.");
 const EVENTS: Metric = ("dq_events_total", "counter", "What has happened since the queue was created.");
@@ -83,6 +83,8 @@ impl Exporter {
 
     fn read(&self, found: &mut Option<Found>) -> Result<Text, Failure> {
         let mut text = Text::default();
+        // Before the numbers: a server without the module answers as one without queues.
+        queues::check(&self.client)?;
         self.timers(&mut text)?;
         let fresh = found.take().filter(|found| found.at.elapsed() < self.every);
         let known = fresh.map_or_else(|| self.find(), Ok)?;
