@@ -123,6 +123,40 @@ impl Command {
             _ => PATIENCE,
         }
     }
+
+    /// Whether it changes queues: then it matters if it is unknown whether the server executed it.
+    pub fn is_write(&self) -> bool {
+        match self {
+            Command::Push(_)
+            | Command::Release(_)
+            | Command::Complete(_)
+            | Command::Cancel(_)
+            | Command::Reschedule(_)
+            | Command::Redrive(_)
+            | Command::Pause(_)
+            | Command::Resume(_)
+            | Command::Load(_)
+            | Command::Import(_) => true,
+            Command::Schedule(args) => args.id.is_some(),
+            Command::Work(_)
+            | Command::Export(_)
+            | Command::Web(_)
+            | Command::Get(_)
+            | Command::Peek(_)
+            | Command::Info(_)
+            | Command::Ls(_)
+            | Command::Stats(_)
+            | Command::Groups(_)
+            | Command::Consumers(_)
+            | Command::Await(_)
+            | Command::Dead(_)
+            | Command::Top(_)
+            | Command::Doctor(_)
+            | Command::Completions(_)
+            | Command::Man(_)
+            | Command::Dump(_) => false,
+        }
+    }
 }
 
 #[derive(Args, Debug)]

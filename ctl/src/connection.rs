@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use clap::Args;
 use dq_client::{Client, Options};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The server that is used if none is named.
@@ -17,6 +18,15 @@ pub struct Connection {
     /// The URL names a node of a cluster
     #[arg(long, global = true)]
     cluster: bool,
+    /// With TLS: a file (PEM) with the authorities that sign certificates of servers [default: those that the system trusts]
+    #[arg(long, global = true, value_name = "FILE")]
+    cacert: Option<PathBuf>,
+    /// With TLS: a file (PEM) with the certificate of the client
+    #[arg(long, global = true, value_name = "FILE")]
+    cert: Option<PathBuf>,
+    /// With TLS: a file (PEM) with the key of that certificate
+    #[arg(long, global = true, value_name = "FILE")]
+    key: Option<PathBuf>,
 }
 
 impl Connection {
@@ -29,6 +39,7 @@ impl Connection {
     pub fn client_or(&self, url: Option<&str>, patience: Duration) -> Result<Client, Failure> {
         let url = self.url.as_deref().or(url).unwrap_or(LOCAL);
         let options = Options::from_url(url)?.retry_for(patience).name("dqctl");
+        let options = options.certificate_files(self.cacert.as_deref(), self.cert.as_deref(), self.key.as_deref())?;
         let options = if self.cluster { options.cluster()? } else { options };
         Ok(options.open()?)
     }

@@ -46,24 +46,30 @@ pub struct Failure {
     code: u8,
     /// The reader of the output has gone, or the text is the help: there is nothing to report.
     is_quiet: bool,
+    /// The connection was lost after the command was sent.
+    is_lost: bool,
 }
 
 impl Failure {
+    fn new(text: impl Display, code: u8) -> Failure {
+        Failure { text: text.to_string(), code, is_quiet: false, is_lost: false }
+    }
+
     /// The command line is wrong; the text says what would be right.
     pub fn usage(text: impl Display) -> Failure {
-        Failure { text: text.to_string(), code: USAGE, is_quiet: false }
+        Failure::new(text, USAGE)
     }
 
     /// Something that the command needs was refused.
     pub fn failed(text: impl Display) -> Failure {
-        Failure { text: text.to_string(), code: FAILED, is_quiet: false }
+        Failure::new(text, FAILED)
     }
 
     /// What `clap` says, in one line. Help and version are printed, which is not a failure.
     pub fn of_usage(error: &clap::Error) -> Failure {
         if !error.use_stderr() {
             let _ = error.print();
-            return Failure { text: String::new(), code: 0, is_quiet: true };
+            return Failure { is_quiet: true, ..Failure::new("", 0) };
         }
         let text = error.to_string();
         let mut line = String::new();
@@ -78,6 +84,21 @@ impl Failure {
         }
         let line = line.trim_start_matches("error: ").trim_end_matches('.');
         Failure::usage(format!("{line}; see dqctl --help"))
+    }
+
+    /// The failure of a command that changes something: if the connection was lost, it may have done so.
+    #[must_use]
+    pub fn of_write(mut self) -> Failure {
+        if self.is_lost {
+            self.text.push_str("; it is unknown whether the server executed the command: look before you repeat it");
+        }
+        self
+    }
+
+    /// The same failure, after something else.
+    #[must_use]
+    pub fn after(self, text: impl Display) -> Failure {
+        Failure { text: format!("{text}, then: {}", self.text), ..self }
     }
 
     /// Writes the line to standard error. The result is the exit code.
@@ -101,20 +122,24 @@ impl From<dq_client::Error> for Failure {
         use dq_client::Error;
         let advice = match &error {
             Error::Connect(_) => "start the server, or name another one with --url or DQ_URL",
-            Error::Lost(_) => "it is unknown whether the server executed the command: look before you repeat it",
+            Error::Lost(_) => return Failure { is_lost: true, ..Failure::failed(error) },
             Error::Unavailable(_) => "try again later, or name the master with --url",
-            Error::NoModule(_) => "load it with loadmodule /PATH/libdq.so in its configuration, or name another server with --url",
+            Error::NoModule(_) => {
+                "load it with loadmodule /PATH/libdq.so in its configuration, or name another server with --url"
+            }
             Error::NoPermission(_) => "grant the user the command and the key with ACL SETUSER",
+            Error::Certificate(_) => "see --cacert, --cert and --key",
             Error::Authentication(_) => "name the user and the password: --url redis://user:password@host",
             Error::WrongType(_) => "name a key that is a queue; dqctl ls lists them",
             Error::NoQueue(_) => {
                 let text = format!("{error}; a queue is created by its first push, and dqctl ls lists them");
-                return Failure { text, code: NOTHING, is_quiet: false };
+                return Failure::new(text, NOTHING);
             }
             Error::QueueFull(_) => "push again when messages have been completed, or raise MAXLEN with DQ.ALTER",
             Error::DeadId(_) => "redrive it or cancel it, or push with --replace",
             Error::TooLarge(_) => "push less, or raise MAXPAYLOAD with DQ.ALTER",
             Error::OutOfMemory(_) => "free memory, or raise maxmemory",
+            Error::Config(text) if !text.contains("URL") => return Failure::usage(text),
             Error::Config(_) => {
                 return Failure::usage(format!("{error}; an example is --url redis://user:password@127.0.0.1:6379"));
             }
@@ -128,6 +153,6 @@ impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Failure {
         // A pipe that was closed by `head` is not a failure.
         let is_quiet = error.kind() == io::ErrorKind::BrokenPipe;
-        Failure { text: error.to_string(), code: if is_quiet { 0 } else { FAILED }, is_quiet }
+        Failure { is_quiet, ..Failure::new(error, if is_quiet { 0 } else { FAILED }) }
     }
 }

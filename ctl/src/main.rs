@@ -30,7 +30,9 @@ mod work;
 
 use clap::Parser;
 use cli::{Cli, Command};
+use dq_client::Client;
 use failure::{Failure, Outcome};
+use output::Output;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -45,7 +47,7 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> Result<Outcome, Failure> {
-    let output = output::Output::new(cli.json);
+    let output = Output::new(cli.json);
     // What needs no server comes first: it must not fail because of its URL.
     match &cli.command {
         Command::Completions(args) => return generate::completions(args, &output),
@@ -57,34 +59,39 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
         return work::work(&cli.connection, args, patience);
     }
     let client = cli.connection.client(patience)?;
-    match cli.command {
+    let is_write = cli.command.is_write();
+    execute(&client, cli.command, &output).map_err(|failure| if is_write { failure.of_write() } else { failure })
+}
+
+fn execute(client: &Client, command: Command, output: &Output) -> Result<Outcome, Failure> {
+    match command {
         Command::Work(_) => Ok(Outcome::Done),
-        Command::Export(args) => export::export(&client, args),
-        Command::Web(args) => web::web(&client, args),
-        Command::Push(args) => daily::push::push(&client, &args, &output),
-        Command::Schedule(args) => daily::schedule::schedule(&client, &args, &output),
-        Command::Get(args) => daily::look::get(&client, &args, &output),
-        Command::Peek(args) => daily::look::peek(&client, &args, &output),
-        Command::Info(args) => daily::queues::info(&client, &args, &output),
-        Command::Ls(args) => daily::queues::list(&client, &args, &output),
-        Command::Consumers(args) => daily::consumers::consumers(&client, &args, &output),
-        Command::Release(args) => daily::consumers::release(&client, &args, &output),
-        Command::Groups(args) => daily::groups::groups(&client, &args, &output),
-        Command::Complete(args) => daily::done::complete(&client, &args, &output),
-        Command::Await(args) => daily::done::await_done(&client, &args, &output),
-        Command::Stats(args) => daily::queues::stats(&client, &args, &output),
-        Command::Cancel(args) => daily::change::cancel(&client, &args, &output),
-        Command::Reschedule(args) => daily::change::reschedule(&client, &args, &output),
-        Command::Dead(args) => dead::dead(&client, &args, &output),
-        Command::Redrive(args) => daily::change::redrive(&client, &args, &output),
-        Command::Pause(args) => daily::change::pause(&client, &args, &output),
-        Command::Resume(args) => daily::change::resume(&client, &args, &output),
-        Command::Top(args) => top::top(&client, args, &output),
-        Command::Doctor(args) => doctor::doctor(&client, &args, &output),
-        Command::Completions(args) => generate::completions(&args, &output),
-        Command::Man(args) => generate::man(&args, &output),
-        Command::Dump(args) => dump::dump(&client, &args),
-        Command::Load(args) => load::load(&client, &args, &output),
-        Command::Import(args) => import::import(&client, &args, &output),
+        Command::Export(args) => export::export(client, args),
+        Command::Web(args) => web::web(client, args),
+        Command::Push(args) => daily::push::push(client, &args, output),
+        Command::Schedule(args) => daily::schedule::schedule(client, &args, output),
+        Command::Get(args) => daily::look::get(client, &args, output),
+        Command::Peek(args) => daily::look::peek(client, &args, output),
+        Command::Info(args) => daily::queues::info(client, &args, output),
+        Command::Ls(args) => daily::queues::list(client, &args, output),
+        Command::Consumers(args) => daily::consumers::consumers(client, &args, output),
+        Command::Release(args) => daily::consumers::release(client, &args, output),
+        Command::Groups(args) => daily::groups::groups(client, &args, output),
+        Command::Complete(args) => daily::done::complete(client, &args, output),
+        Command::Await(args) => daily::done::await_done(client, &args, output),
+        Command::Stats(args) => daily::queues::stats(client, &args, output),
+        Command::Cancel(args) => daily::change::cancel(client, &args, output),
+        Command::Reschedule(args) => daily::change::reschedule(client, &args, output),
+        Command::Dead(args) => dead::dead(client, &args, output),
+        Command::Redrive(args) => daily::change::redrive(client, &args, output),
+        Command::Pause(args) => daily::change::pause(client, &args, output),
+        Command::Resume(args) => daily::change::resume(client, &args, output),
+        Command::Top(args) => top::top(client, args, output),
+        Command::Doctor(args) => doctor::doctor(client, &args, output),
+        Command::Completions(args) => generate::completions(&args, output),
+        Command::Man(args) => generate::man(&args, output),
+        Command::Dump(args) => dump::dump(client, &args),
+        Command::Load(args) => load::load(client, &args, output),
+        Command::Import(args) => import::import(client, &args, output),
     }
 }

@@ -26,6 +26,8 @@ pub enum Error {
     NoPermission(String),
     /// The server refused the user name or the password, or wants one.
     Authentication(String),
+    /// A certificate of TLS is missing or not accepted, by the client or by the server. The text says what to give.
+    Certificate(String),
     /// The key holds a value that is not a queue.
     WrongType(String),
     /// There is no queue of this name, and the command does not create one.
@@ -122,6 +124,7 @@ impl fmt::Display for Error {
             | Error::Unavailable(text)
             | Error::Server(text) => f.write_str(text),
             Error::NoModule(text) => write!(f, "the server has not loaded the module dq: {text}"),
+            Error::Certificate(text) => write!(f, "TLS: {text}"),
             Error::Connect(text) => write!(f, "cannot connect: {text}"),
             Error::Lost(text) => write!(f, "the connection was lost: {text}"),
             Error::Config(text) => f.write_str(text),

@@ -110,7 +110,7 @@ fn selected(
     });
     drop(progress);
     let acted = acted.map_err(|failure| match (what, before) {
-        (Selected::Changed(verb), 1..) => Failure::failed(format!("{before} messages were {verb}, then: {failure}")),
+        (Selected::Changed(verb), 1..) => failure.after(format!("{before} messages were {verb}")),
         (Selected::Counted | Selected::Changed(_), _) => failure,
     })?;
     let Some(count) = acted else {

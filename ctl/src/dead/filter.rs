@@ -12,7 +12,8 @@ const FIELDS: [&str; 6] = ["error", "cause", "reason", "id", "group", "payload"]
 const TESTS: [(&str, Test); 4] =
     [("!~", Test::ContainsNot), ("!=", Test::IsNot), ("~", Test::Contains), ("=", Test::Is)];
 
-const EXAMPLES: &str = "a condition is a field, a sign and a text, such as error~timeout or reason=expired; fields: error, \
+const EXAMPLES: &str =
+    "a condition is a field, a sign and a text, such as error~timeout or reason=expired; fields: error, \
     cause, reason, id, group, payload; signs: ~ contains, !~ does not contain, = is, != is not";
 
 /// A condition on a field of a message.

@@ -48,7 +48,7 @@ impl Post {
         time_limit: Option<Duration>,
     ) -> Result<Post, failure::Failure> {
         let wrong = || {
-            let url = &target.url;
+            let url = without_secrets(&target.url);
             failure::Failure::usage(format!(
                 "{url} is not a URL that can be posted to, such as https://example.org/hook"
             ))
@@ -138,6 +138,14 @@ impl Post {
     }
 }
 
+/// A URL for messages: without its user and its query, which may hold a password or a token.
+pub fn without_secrets(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
+    let shown = rest.split(['?', '#']).next().unwrap_or_default();
+    format!("{scheme}{}{shown}", if scheme.is_empty() { "" } else { "://" })
+}
+
 /// The processes of other queues must not interrupt the wait for an answer. This thread starts none.
 fn block_child_signals() {
     let mut signals = SigSet::empty();
@@ -203,7 +211,7 @@ fn encoded(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{delay, encoded, LONGEST_DELAY};
+    use super::{delay, encoded, without_secrets, LONGEST_DELAY};
     use std::time::{Duration, UNIX_EPOCH};
 
     #[test]
@@ -215,6 +223,17 @@ mod tests {
         assert_eq!(delay("99999999999999999999999", now), Some(LONGEST_DELAY));
         assert_eq!(delay("86400", now), Some(LONGEST_DELAY));
         assert_eq!((delay("soon", now), delay("", now), delay("-1", now)), (None, None, None));
+    }
+
+    #[test]
+    fn a_url_is_shown_without_user_and_query() {
+        for (url, shown) in [
+            ("https://user:pa/ss@a.example/hook?token=t", "https://a.example/hook"),
+            ("ftp://a.example", "ftp://a.example"),
+            ("user:secret@a.example", "a.example"),
+        ] {
+            assert_eq!(without_secrets(url), shown);
+        }
     }
 
     #[test]

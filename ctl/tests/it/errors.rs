@@ -1,7 +1,9 @@
 //! Errors are one line that says what to do, and exit codes tell them apart.
 
 use crate::dqctl::{dqctl, ok, run, without_server};
-use crate::support::{free_port, Server};
+use crate::support::{free_port, Server, Tls};
+use std::io::{Read, Write};
+use std::net::TcpListener;
 
 #[test]
 fn the_server_is_named_before_or_after_the_command() {
@@ -67,5 +69,76 @@ fn help_and_version_are_not_errors() {
     for args in [&["--help"][..], &["push", "--help"], &["--version"]] {
         let ran = run(without_server(args));
         assert!(ran.code == 0 && ran.err.is_empty() && ran.out.contains("dqctl"), "{args:?}: {ran:?}");
+    }
+}
+
+#[test]
+fn certificates_are_options_or_in_the_url() {
+    let tls = Tls::start();
+    let (url, ca) = (tls.url(), tls.file("ca.pem"));
+    let (cert, key) = (tls.file("server.pem"), tls.file("server.key"));
+    let ran = run(without_server(&["-u", &url, "--cacert", &ca, "--cert", &cert, "--key", &key, "push", "q", "x"]));
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{ran:?}");
+    let in_url = format!("{url}?cacert={ca}&cert={cert}&key={key}");
+    assert!(run(without_server(&["-u", &in_url, "ls"])).out.starts_with("q\t1\t"));
+    let mut by_environment = without_server(&["-u", &url, "ls", "--cert", &cert, "--key", &key]);
+    by_environment.env("SSL_CERT_FILE", &ca);
+    assert_eq!(run(by_environment).code, 0);
+    for (args, code, text) in [
+        (&["--cert", cert.as_str(), "--key", &key][..], 3, "give cacert"),
+        (&["--cacert", &ca], 3, "give cert and key"),
+        (&["--cacert", &ca, "--cert", &cert, "--key", &tls.file("other.key")], 2, "do not belong together"),
+        (&["--cacert", &ca, "--cert", &cert], 2, "both cert and key"),
+        (&["--cacert", "nothing.pem"], 2, "nothing.pem"),
+    ] {
+        let ran = run(without_server(&[&["-u", &url, "ls"][..], args].concat()));
+        assert_eq!((ran.code, ran.err.lines().count()), (code, 1), "{args:?}: {ran:?}");
+        assert!(ran.err.contains(text) && !ran.err.contains("start the server"), "{args:?}: {ran:?}");
+    }
+}
+
+#[test]
+fn a_password_is_never_printed() {
+    for url in ["redis://user:pa#secret@h", "redis://user:secret/x@h", "redis://user:secret", "redis://user:secret@h:x"]
+    {
+        let ran = run(without_server(&["-u", url, "ls"]));
+        assert!(ran.code == 2 && !ran.err.contains("secret"), "{ran:?}");
+    }
+    assert!(run(without_server(&["-u", "redis://user:pa#secret@h", "ls"])).err.contains("%23"));
+    let ran = run(without_server(&["work", "-q", "q", "--post", "ftp://user:secret@h/?token=secret"]));
+    assert!(ran.code == 2 && !ran.err.contains("secret"), "{ran:?}");
+}
+
+/// The URL of a server that accepts connections, and closes them when it gets a command.
+fn forgetful() -> String {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let url = format!("redis://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (mut stream, mut bytes) = (stream.unwrap(), [0; 4096]);
+            // HELLO, and the command.
+            let _ = stream.read(&mut bytes);
+            let _ = stream.write_all(b"%2\r\n$2\r\nid\r\n:1\r\n$4\r\nrole\r\n$6\r\nmaster\r\n");
+            let _ = stream.read(&mut bytes);
+        }
+    });
+    url
+}
+
+#[test]
+fn only_a_write_may_have_been_executed() {
+    let url = forgetful();
+    let lost = |args: &[&str]| {
+        let ran = run(without_server(&[&["-u", &url][..], args].concat()));
+        assert!(ran.code == 3 && ran.err.contains("the connection was lost"), "{args:?}: {ran:?}");
+        ran.err
+    };
+    for write in
+        [&["pause", "q"][..], &["reschedule", "q", "m", "--in", "1m"], &["schedule", "q", "s", "x", "--every", "1h"]]
+    {
+        assert!(lost(write).contains("it is unknown whether"), "{write:?}");
+    }
+    for read in [&["ls"][..], &["info", "q"], &["schedule", "q"], &["dump", "q"]] {
+        assert!(!lost(read).contains("unknown"), "{read:?}");
     }
 }

@@ -1,12 +1,16 @@
 //! One connection to one server.
 
 use super::options::Options;
+use super::tls;
 use super::url::{Address, Credentials};
 use crate::reply::{self, Fields};
 use crate::Error;
 use redis::{Cmd, Connection, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo, Value};
 use std::sync::Once;
 use std::time::{Duration, Instant};
+
+/// Why a connection counts as lost.
+const NO_REPLY: &str = "no reply in time";
 
 /// An open connection, on which every reply has been read.
 pub(crate) struct Link {
@@ -22,7 +26,13 @@ pub(crate) struct Link {
 impl Link {
     /// Connects, logs in, and selects the database.
     pub fn open(address: &Address, options: &Options, credentials: &Credentials) -> Result<Link, Error> {
-        let failed = |error: redis::RedisError| Error::Connect(format!("{address}: {error}"));
+        let failed = |error: redis::RedisError| match tls::problem(&error) {
+            Some(problem) => Error::Certificate(format!("{address}: {problem}")),
+            None if error.to_string().contains("KeyMismatch") => {
+                Error::Config("cert and key do not belong together".to_owned())
+            }
+            None => Error::Connect(format!("{address}: {error}")),
+        };
         let info = connection_info(address, options)?;
         let client = redis::Client::open(info).map_err(|error| Error::Config(error.to_string()))?;
         let connection = client.get_connection_with_timeout(options.connect_timeout).map_err(failed)?;
@@ -42,7 +52,15 @@ impl Link {
             hello.arg("SETNAME").arg(&options.name);
         }
         // A connection that is lost here has lost no command.
+        let is_tls = options.target.tls;
         let lost = |error| match error {
+            // It waits for the rest of what it takes for a command.
+            Error::Lost(text) if is_tls && text.ends_with(NO_REPLY) => {
+                Error::Connect(format!("{text}; the server may not speak TLS on this port"))
+            }
+            Error::Lost(text) if !is_tls && !text.ends_with(NO_REPLY) => {
+                Error::Connect(format!("{text}; the server may expect TLS, and so rediss://"))
+            }
             Error::Lost(text) => Error::Connect(text),
             other => other,
         };
@@ -131,7 +149,15 @@ impl Link {
     }
 
     fn lost(&self, error: &redis::RedisError) -> Error {
-        let why = if error.is_timeout() { "no reply in time".to_owned() } else { error.to_string() };
+        // The server judges the certificate of the client after the handshake.
+        if let Some(problem) = tls::problem(error) {
+            return Error::Certificate(format!("{}: {problem}", self.address));
+        }
+        if error.kind() == redis::ErrorKind::Parse {
+            // Such as an error that repeats a payload, which a server without the module answers.
+            return Error::Protocol(format!("{}: {error}; does the server have the module dq?", self.address));
+        }
+        let why = if error.is_timeout() { NO_REPLY.to_owned() } else { error.to_string() };
         Error::Lost(format!("{}: {why}", self.address))
     }
 }

@@ -7,6 +7,7 @@ mod options;
 mod routing;
 mod sentinel;
 mod slots;
+mod tls;
 mod url;
 
 pub(crate) use backoff::{random, Backoff};
@@ -68,17 +69,18 @@ impl Client {
     /// Makes a client from a URL. It connects when the first command is sent.
     ///
     /// ```text
-    /// redis[s]://[[user]:password@]host[:port][/database][?protocol=2|3][#insecure]
+    /// redis[s]://[[user]:password@]host[:port][/database][?protocol=2|3&cacert=…&cert=…&key=…][#insecure]
     /// redis[s]+cluster://[[user]:password@]host[:port][,host[:port]…]
     /// redis[s]+sentinel://[[user]:password@]host[:port][,host[:port]…]/master[/database]
     /// unix:///path[?db=…&user=…&pass=…]
     /// ```
     ///
-    /// `valkey` stands for `redis`. The protocol is RESP3 unless the URL says otherwise. `#insecure` accepts any
-    /// certificate. For sentinels that want a password, add `?sentinel_user=…&sentinel_password=…`.
+    /// `valkey` stands for `redis`. The protocol is RESP3 unless the URL says otherwise. User, password and paths are
+    /// percent-encoded. With TLS, `cacert` is a file (PEM) with the authorities that sign certificates of servers, instead of
+    /// those that the system trusts; `cert` and `key` identify the client; `#insecure` accepts any certificate. For sentinels that want a password, add `?sentinel_user=…&sentinel_password=…`.
     ///
     /// # Errors
-    /// [`Error::Config`] if the URL cannot be understood.
+    /// [`Error::Config`] if the URL cannot be understood, or a file that it names cannot be read.
     pub fn open(url: &str) -> Result<Client, Error> {
         Client::with(Options::from_url(url)?)
     }
@@ -90,6 +92,9 @@ impl Client {
     pub fn with(options: Options) -> Result<Client, Error> {
         if options.target.database != 0 && matches!(options.target.topology, Topology::Cluster(_)) {
             return Err(Error::Config("a cluster has only the database 0".to_owned()));
+        }
+        if options.certificates().is_some() && !options.target.tls {
+            return Err(Error::Config("certificates need TLS, and so the scheme rediss://".to_owned()));
         }
         Ok(Client {
             inner: Arc::new(Inner {
@@ -267,7 +272,7 @@ impl Client {
     /// Keeps a connection for reuse, unless the reply shows that it, or the server, is no longer usable.
     fn keep(&self, mut link: Link, reply: &Result<Value, Error>) {
         match reply {
-            Err(Error::Lost(_)) => self.forget(link.address()),
+            Err(Error::Lost(_) | Error::Protocol(_)) => self.forget(link.address()),
             Err(Error::Unavailable(text)) if text.starts_with("READONLY") => self.forget(link.address()),
             _ => {
                 link.used = Instant::now();

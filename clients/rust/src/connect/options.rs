@@ -4,6 +4,7 @@ use super::url::{self, Target, Topology};
 use super::Client;
 use crate::Error;
 use redis::{ClientTlsConfig, TlsCertificates};
+use std::path::Path;
 use std::time::Duration;
 
 /// The server's address and how to connect to it: the contents of a URL, and more.
@@ -33,17 +34,43 @@ impl Options {
     /// [`Client::open`].
     ///
     /// # Errors
-    /// [`Error::Config`] if the URL cannot be understood. The error does not show passwords.
+    /// [`Error::Config`] if the URL cannot be understood, or a file that it names cannot be read. The error does not show
+    /// users and passwords.
     pub fn from_url(url: &str) -> Result<Options, Error> {
-        Ok(Options {
-            target: url::parse(url)?,
+        let (target, files) = url::parse(url)?;
+        let options = Options {
+            target,
             connect_timeout: Duration::from_secs(2),
             response_timeout: Duration::from_secs(5),
             retry_for: Duration::from_secs(10),
             name: String::new(),
             root: None,
             identity: None,
-        })
+        };
+        options.certificate_files(files.cacert.as_deref(), files.cert.as_deref(), files.key.as_deref())
+    }
+
+    /// Reads certificates (PEM) from files: as [`Options::root_certificate`] and [`Options::client_certificate`]. `None`
+    /// leaves what was set before. They are read once.
+    ///
+    /// # Errors
+    /// [`Error::Config`] if a file cannot be read, or if only one of `cert` and `key` is given.
+    pub fn certificate_files(
+        mut self,
+        cacert: Option<&Path>,
+        cert: Option<&Path>,
+        key: Option<&Path>,
+    ) -> Result<Options, Error> {
+        if let Some(path) = cacert {
+            self = self.root_certificate(read_pem(path, "CERTIFICATE")?);
+        }
+        match (cert, key) {
+            (None, None) => Ok(self),
+            (Some(cert), Some(key)) => {
+                Ok(self.client_certificate(read_pem(cert, "CERTIFICATE")?, read_pem(key, "PRIVATE KEY")?))
+            }
+            _ => Err(Error::Config("the certificate of the client needs both cert and key".to_owned())),
+        }
     }
 
     /// The address is that of a node of a cluster, as with the scheme `redis+cluster://`.
@@ -122,6 +149,18 @@ impl std::fmt::Debug for Options {
     /// Shows neither passwords nor keys.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Options").field("target", &self.target).field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Reads a file that must hold a PEM of a kind: one without would count as empty.
+fn read_pem(path: &Path, kind: &str) -> Result<Vec<u8>, Error> {
+    let name = path.display();
+    let bytes = std::fs::read(path).map_err(|error| Error::Config(format!("{name} cannot be read: {error}")))?;
+    let is_kind = |line: &str| line.starts_with("-----BEGIN ") && line.trim_end().ends_with(&format!("{kind}-----"));
+    if String::from_utf8_lossy(&bytes).lines().any(is_kind) {
+        Ok(bytes)
+    } else {
+        Err(Error::Config(format!("{name} is no PEM file: it has no line -----BEGIN {kind}-----")))
     }
 }
 

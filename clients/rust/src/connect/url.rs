@@ -84,18 +84,34 @@ pub(crate) struct Target {
     pub resp3: bool,
 }
 
+/// The files of certificates that a URL names.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Files {
+    pub cacert: Option<PathBuf>,
+    pub cert: Option<PathBuf>,
+    pub key: Option<PathBuf>,
+}
+
 /// Parses a URL of one of these forms:
 ///
 /// ```text
-/// redis[s]://[[user]:password@]host[:port][/database][?protocol=2|3][#insecure]
+/// redis[s]://[[user]:password@]host[:port][/database][?protocol=2|3&cacert=…&cert=…&key=…][#insecure]
 /// redis[s]+cluster://[[user]:password@]host[:port][,host[:port]…]
 /// redis[s]+sentinel://[[user]:password@]host[:port][,host[:port]…]/master[/database][?sentinel_user=…&sentinel_password=…]
 /// unix://[[user]:password@]/path[?db=…&user=…&pass=…]
 /// ```
 ///
-/// `valkey` stands for `redis` as well. User and password are percent-encoded.
-pub(crate) fn parse(url: &str) -> Result<Target, Error> {
-    let fail = |what: &str| Error::Config(format!("{what} in the URL {}", without_password(url)));
+/// `valkey` stands for `redis` as well. User, password and paths are percent-encoded.
+pub(crate) fn parse(url: &str) -> Result<(Target, Files), Error> {
+    let fail = |what: &str| {
+        Error::Config(match shown(url) {
+            Some(shown) => format!("{what} in the URL {shown}"),
+            None => {
+                "the URL cannot be understood: write / as %2F, ? as %3F, # as %23 and @ as %40 in its user and password"
+                    .to_owned()
+            }
+        })
+    };
     let (scheme, rest) = url.split_once("://").ok_or_else(|| fail("no scheme, such as redis://,"))?;
     let (rest, fragment) = rest.split_once('#').map_or((rest, None), |(rest, fragment)| (rest, Some(fragment)));
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -114,14 +130,18 @@ pub(crate) fn parse(url: &str) -> Result<Target, Error> {
         insecure: fragment == Some("insecure"),
         resp3: true,
     };
-    let mut sentinel = Credentials::default();
-    for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
+    let (mut sentinel, mut files) = (Credentials::default(), Files::default());
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').ok_or_else(|| fail("an option without a value"))?;
         let value = decode(value).ok_or_else(|| fail("bytes that are not UTF-8"))?;
         match name {
             "protocol" => target.resp3 = protocol(&value).ok_or_else(|| fail("a protocol that is not 2 or 3"))?,
             "db" => target.database = value.parse().map_err(|_| fail("an invalid database number"))?,
             "user" => target.credentials.user = Some(value),
             "pass" | "password" => target.credentials.password = Some(value),
+            "cacert" => files.cacert = Some(value.into()),
+            "cert" => files.cert = Some(value.into()),
+            "key" => files.key = Some(value.into()),
             "sentinel_user" => sentinel.user = Some(value),
             "sentinel_password" => sentinel.password = Some(value),
             _ => return Err(fail(&format!("unknown option '{name}'"))),
@@ -159,7 +179,7 @@ pub(crate) fn parse(url: &str) -> Result<Target, Error> {
     if fragment.is_some_and(|fragment| fragment != "insecure") {
         return Err(fail("a fragment that is not #insecure"));
     }
-    Ok(target)
+    Ok((target, files))
 }
 
 fn protocol(value: &str) -> Option<bool> {
@@ -181,13 +201,25 @@ fn decode(text: &str) -> Option<String> {
     Some(percent_decode_str(text).decode_utf8().ok()?.into_owned())
 }
 
-/// The URL without its password, for messages.
-pub(crate) fn without_password(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return "…".to_owned() };
-    let rest = rest.split(['?', '#']).next().unwrap_or_default();
-    let end = rest.find('/').unwrap_or(rest.len());
-    let start = rest.get(..end).and_then(|authority| authority.rfind('@')).map_or(0, |at| at + 1);
-    format!("{scheme}://{}", rest.get(start..).unwrap_or_default())
+/// The scheme and the hosts of a URL, for messages. `None` if a `/`, `?` or `#` stands before an `@`: then any part of the
+/// URL may belong to a password.
+fn shown(url: &str) -> Option<String> {
+    let Some((scheme, rest)) = url.split_once("://") else { return Some("…".to_owned()) };
+    let (authority, after) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    // The path of a unix socket has no host before it.
+    if after.contains('@') && scheme != "unix" {
+        return None;
+    }
+    let hosts = authority.rsplit_once('@').map_or(authority, |(_, hosts)| hosts);
+    // What is no port may be a password whose host was forgotten.
+    let host = |host: &str| match host.rsplit_once(':') {
+        Some((name, port)) if !port.bytes().all(|byte| byte.is_ascii_digit()) && !port.ends_with(']') => {
+            format!("{name}:…")
+        }
+        _ => host.to_owned(),
+    };
+    let hosts: Vec<String> = hosts.split(',').map(host).collect();
+    Some(format!("{scheme}://{}{}", hosts.join(","), after.split(['?', '#']).next().unwrap_or_default()))
 }
 
 #[cfg(test)]
@@ -200,7 +232,8 @@ mod tests {
 
     #[test]
     fn all_kinds_of_urls_are_understood() {
-        let single = |url: &str| match parse(url).unwrap().topology {
+        let target = |url: &str| parse(url).unwrap().0;
+        let single = |url: &str| match target(url).topology {
             Topology::Single(address) => address,
             other => panic!("{other:?}"),
         };
@@ -208,18 +241,46 @@ mod tests {
         assert_eq!(single("valkey://db.example:7000/3"), tcp("db.example", 7000));
         assert_eq!(single("rediss://[::1]:1"), tcp("::1", 1));
         assert_eq!(single("unix:///run/redis.sock?db=2"), Address::Unix("/run/redis.sock".into()));
-        let target = parse("rediss://al%40ice:s%3Acret@h/5?protocol=2#insecure").unwrap();
-        assert_eq!(target.credentials.user.as_deref(), Some("al@ice"));
-        assert_eq!(target.credentials.password.as_deref(), Some("s:cret"));
-        assert_eq!((target.database, target.tls, target.insecure, target.resp3), (5, true, true, false));
-        let target = parse("redis://:only@h").unwrap();
-        assert_eq!((target.credentials.user, target.credentials.password.as_deref()), (None, Some("only")));
-        let cluster = parse("redis+cluster://a,b:7001").unwrap().topology;
+        let read = target("rediss://al%40ice:s%3Acret@h/5?protocol=2#insecure");
+        assert_eq!(read.credentials.user.as_deref(), Some("al@ice"));
+        assert_eq!(read.credentials.password.as_deref(), Some("s:cret"));
+        assert_eq!((read.database, read.tls, read.insecure, read.resp3), (5, true, true, false));
+        let read = target("redis://:only@h");
+        assert_eq!((read.credentials.user, read.credentials.password.as_deref()), (None, Some("only")));
+        let cluster = target("redis+cluster://a,b:7001").topology;
         assert_eq!(cluster, Topology::Cluster(vec![tcp("a", 6379), tcp("b", 7001)]));
-        let target = parse("redis+sentinel://:pw@a,b:7001/mymaster/2?sentinel_password=s").unwrap();
-        let Topology::Sentinel { sentinels, master, credentials } = target.topology else { panic!() };
+        let read = target("redis+sentinel://:pw@a,b:7001/mymaster/2?sentinel_password=s");
+        let Topology::Sentinel { sentinels, master, credentials } = read.topology else { panic!() };
         assert_eq!((sentinels, master.as_str()), (vec![tcp("a", 26379), tcp("b", 7001)], "mymaster"));
-        assert_eq!((credentials.password.as_deref(), target.database), (Some("s"), 2));
+        assert_eq!((credentials.password.as_deref(), read.database), (Some("s"), 2));
+    }
+
+    #[test]
+    fn certificates_are_named_in_the_url() {
+        let (target, files) = parse("rediss://h?cacert=/etc/a%20b.pem&cert=c.pem&key=k.pem").unwrap();
+        assert!(target.tls);
+        let path = |file: Option<std::path::PathBuf>| file.unwrap().to_string_lossy().into_owned();
+        assert_eq!([files.cacert, files.cert, files.key].map(path), ["/etc/a b.pem", "c.pem", "k.pem"]);
+    }
+
+    #[test]
+    fn what_must_be_percent_encoded_is_said_and_never_printed() {
+        for url in [
+            "redis://user:pa#secret@h",
+            "redis://user:pa/secret@h",
+            "redis://user:secret/pa@h:6379/0",
+            "redis://secret?x=pa@h",
+            "redis://secret?pa@h",
+            "redis://:12/secret@h",
+            "redis://user:secret?db=1@h",
+        ] {
+            let error = parse(url).unwrap_err().to_string();
+            assert!(!error.contains("secret") && !error.contains("pa#") && error.contains("%23"), "{error}");
+        }
+        for url in ["redis://:secret", "redis://user:secret", "redis+cluster://a:1,b:secret"] {
+            let error = parse(url).unwrap_err().to_string();
+            assert!(!error.contains("secret"), "{error}");
+        }
     }
 
     #[test]
@@ -228,7 +289,7 @@ mod tests {
             ["redis://u:secret@h:x", "http://u:secret@h", "redis://u:secret@h/x?pass=secret", "redis://:secret@a,b"]
         {
             let error = parse(url).unwrap_err().to_string();
-            assert!(!error.contains("secret") && error.contains("://"), "{error}");
+            assert!(!error.contains("secret") && !error.contains("u:") && error.contains("://"), "{error}");
         }
     }
 }

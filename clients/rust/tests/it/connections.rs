@@ -1,10 +1,9 @@
 //! Connections: every kind of server, and what happens when a connection is lost.
 
-use crate::support::{eventually, Cluster, Server};
+use crate::support::{eventually, Cluster, Server, Tls};
 use dq_client::{cmd, Client, Error, Options, Pushed, Queue, Resend, Settings};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,41 +33,61 @@ fn unix_sockets_users_and_databases_are_in_the_url() {
 
 #[test]
 fn tls_checks_the_certificate_of_the_server() {
-    let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("tls-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).unwrap();
-    let openssl = |line: &str| {
-        let words = line.replace("DIR", &dir.to_string_lossy());
-        let output = Command::new("openssl").args(words.split(' ')).output().expect("the program openssl");
-        assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
-    };
-    std::fs::write(dir.join("names"), "subjectAltName=DNS:localhost,IP:127.0.0.1\n").unwrap();
-    openssl("req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=dq-test-ca -keyout DIR/ca.key -out DIR/ca.pem");
-    openssl("req -newkey rsa:2048 -nodes -subj /CN=localhost -keyout DIR/server.key -out DIR/server.csr");
-    openssl("x509 -req -days 2 -in DIR/server.csr -CA DIR/ca.pem -CAkey DIR/ca.key -CAcreateserial -extfile DIR/names -out DIR/server.pem");
-    let port = crate::support::free_port().to_string();
-    let file = |name: &str| dir.join(name).to_string_lossy().into_owned();
-    let (certificate, key, ca) = (file("server.pem"), file("server.key"), file("ca.pem"));
-    let tls = ["--tls-port", &port, "--tls-cert-file", &certificate, "--tls-key-file", &key, "--tls-ca-cert-file", &ca];
-    let _server = Server::with(&tls);
-    let url = format!("rediss://localhost:{port}");
+    let tls = Tls::start();
+    let (certificate, key, ca) = (tls.file("server.pem"), tls.file("server.key"), tls.file("ca.pem"));
+    let url = tls.url();
     let root = || std::fs::read(&ca).unwrap();
     let identity = || (std::fs::read(&certificate).unwrap(), std::fs::read(&key).unwrap());
     let options = |url: &str| Options::from_url(url).unwrap().retry_for(Duration::ZERO);
     let known = options(&url).root_certificate(root()).client_certificate(identity().0, identity().1);
     push_and_pop(&known.open().unwrap(), "q");
-    // The server asks for a certificate of the client, and the client trusts no unknown signer.
-    assert!(options(&url).root_certificate(root()).open().unwrap().ping().is_err());
-    let unknown = options(&url).client_certificate(identity().0, identity().1);
-    assert!(matches!(unknown.open().unwrap().ping(), Err(Error::Connect(_))));
+    push_and_pop(&options(&format!("{url}?cacert={ca}&cert={certificate}&key={key}")).open().unwrap(), "q");
     let insecure = options(&format!("{url}#insecure")).client_certificate(identity().0, identity().1);
     push_and_pop(&insecure.open().unwrap(), "q");
-    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
+fn a_certificate_that_is_not_accepted_is_named_in_words() {
+    let tls = Tls::start();
+    let (certificate, key, ca) = (tls.file("server.pem"), tls.file("server.key"), tls.file("ca.pem"));
+    let refused = |url: &str| {
+        let client = Options::from_url(url).unwrap().retry_for(Duration::ZERO).open().unwrap();
+        let error = client.ping().unwrap_err();
+        assert!(matches!(error, Error::Certificate(_)) && !error.is_transient(), "{url}: {error:?}");
+        error.to_string()
+    };
+    let (url, own) = (tls.url(), format!("cert={certificate}&key={key}"));
+    for (options, text) in [
+        (format!("?{own}"), "an authority that is not trusted"),
+        (format!("?cacert={ca}"), "the server asks for a certificate of the client"),
+        (format!("?cacert={ca}&cert={}&key={}", tls.file("other.pem"), tls.file("other.key")), "(UnknownCA)"),
+        (format!("?cacert={}&{own}", tls.file("other.pem")), "an authority that is not trusted"),
+    ] {
+        let error = refused(&format!("{url}{options}"));
+        assert!(error.contains(text), "{options}: {error}");
+    }
+    let elsewhere = refused(&format!("{}?cacert={ca}&{own}", url.replace("localhost", "127.0.0.1")));
+    assert!(elsewhere.contains("is not for 127.0.0.1, but for localhost"), "{elsewhere}");
+    for wrong in [
+        format!("{url}?cacert={key}"),
+        format!("{url}?cacert=nothing.pem"),
+        format!("{url}?cert={certificate}"),
+        "redis://localhost?cacert=".to_owned() + &ca,
+    ] {
+        let error = Options::from_url(&wrong).and_then(Options::open).unwrap_err();
+        assert!(matches!(error, Error::Config(_)), "{wrong}: {error:?}");
+    }
 }
 
 #[test]
 fn a_server_without_the_module_is_named_as_such() {
+    let server = Server::without_module();
+    let queue: Queue<String> = server.client().queue("q");
+    assert!(matches!(queue.info(), Err(Error::NoModule(_))));
+    // The server repeats the payload, which is no text, in its answer.
+    let error = queue.push(&"x".to_owned()).send().unwrap_err();
+    assert!(error.to_string().contains("the module dq") && !error.is_transient(), "{error:?}");
     let server = Server::start();
-    server.ask(&["MODULE", "LIST"]);
     let queue: Queue<String> = server.client().queue("q");
     server.ask(&["ACL", "SETUSER", "default", "-dq.push"]);
     assert!(matches!(queue.push(&"x".to_owned()).send(), Err(Error::NoPermission(_))));

@@ -1,0 +1,82 @@
+//! What is wrong with a certificate, in words.
+
+use redis::RedisError;
+use rustls::pki_types::InvalidDnsNameError;
+use rustls::{AlertDescription, CertificateError};
+use std::error::Error as _;
+use std::io;
+use std::sync::Arc;
+
+type Shared = Arc<dyn std::error::Error + Send + Sync>;
+
+/// What a failure of TLS says about certificates; `None` if it has another cause.
+pub(super) fn problem(error: &RedisError) -> Option<String> {
+    let shared = error.source()?.downcast_ref::<Shared>()?;
+    let Some(io) = shared.downcast_ref::<io::Error>() else {
+        // Before there is a connection, the certificates of the system are read.
+        let is_of_name = shared.downcast_ref::<InvalidDnsNameError>().is_some();
+        return (!is_of_name).then(|| {
+            format!("the trusted certificates of this machine, or those in SSL_CERT_FILE, cannot be read: {error}")
+        });
+    };
+    let tls = io.get_ref()?.downcast_ref::<rustls::Error>()?;
+    match tls {
+        rustls::Error::InvalidCertificate(wrong) => Some(of_server(wrong)),
+        rustls::Error::AlertReceived(AlertDescription::CertificateRequired) => {
+            Some("the server asks for a certificate of the client: give cert and key".to_owned())
+        }
+        rustls::Error::AlertReceived(alert) => of_client(*alert),
+        rustls::Error::InvalidMessage(_) => Some("it does not speak TLS on this port".to_owned()),
+        _ => None,
+    }
+}
+
+/// Why the certificate of the server is not accepted.
+fn of_server(wrong: &CertificateError) -> String {
+    match wrong {
+        CertificateError::UnknownIssuer => {
+            "its certificate is signed by an authority that is not trusted here: give cacert, the certificate of that one"
+                .to_owned()
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "its certificate has expired: renew it, or set the clock of this machine".to_owned()
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "its certificate is not valid yet: set the clock of this machine".to_owned()
+        }
+        CertificateError::NotValidForName => {
+            "its certificate is for another name: connect by the name in it".to_owned()
+        }
+        CertificateError::NotValidForNameContext { expected, presented } => {
+            // They come as DnsName("name").
+            let name = |name: &String| name.split('"').nth(1).unwrap_or(name).to_owned();
+            let names = presented.iter().map(name).collect::<Vec<_>>().join(", ");
+            let names = if names.is_empty() { "no name at all".to_owned() } else { names };
+            format!("its certificate is not for {}, but for {names}: connect by a name in it", expected.to_str())
+        }
+        CertificateError::Revoked => "its certificate is revoked".to_owned(),
+        // webpki has no public type for it.
+        CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
+            "its certificate is that of an authority (CA:TRUE), which no server may use: sign one for the server with it"
+                .to_owned()
+        }
+        other => format!("its certificate is not valid: {other}"),
+    }
+}
+
+/// Why the server does not accept the certificate of the client.
+fn of_client(alert: AlertDescription) -> Option<String> {
+    let is_about_it = matches!(
+        alert,
+        AlertDescription::NoCertificate
+            | AlertDescription::BadCertificate
+            | AlertDescription::UnsupportedCertificate
+            | AlertDescription::CertificateRevoked
+            | AlertDescription::CertificateExpired
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::UnknownCA
+            | AlertDescription::AccessDenied
+            | AlertDescription::DecryptError
+    );
+    is_about_it.then(|| format!("the server refuses the certificate of the client ({alert:?}): check cert and key"))
+}
