@@ -2,14 +2,14 @@
 
 use crate::output::{Output, Table};
 use crate::reply::{self, Fields};
-use crate::time::{instant, now_ms, span};
+use crate::time::{exact, instant, now_ms, span};
 use crate::visible::visible;
 use crate::Failure;
 use dq_client::Value;
 
 const COLUMNS: &[&str] = &["id", "state", "priority", "due", "attempt", "payload", "error", "group", "result"];
 
-/// Fields of `DQ.GET` that are instants in Unix ms, and spans in ms.
+/// Fields of `DQ.GET` that are instants in Unix ms, and lengths of time in ms that somebody has set.
 const INSTANTS: [&str; 7] = ["created", "due", "deadline", "died", "done", "until", "last-run"];
 const SPANS: [&str; 4] = ["lease", "ttl", "every", "offset"];
 
@@ -63,7 +63,7 @@ fn past_error(error: &Value) -> Option<(String, String)> {
 pub fn field(message: &Fields, name: &str) -> String {
     match message.int(name) {
         Some(ms) if INSTANTS.contains(&name) => with_distance(ms),
-        Some(ms) if SPANS.contains(&name) => span(u64::try_from(ms).unwrap_or(0)),
+        Some(ms) if SPANS.contains(&name) => exact(u64::try_from(ms).unwrap_or(0)),
         _ => message.text(name),
     }
 }

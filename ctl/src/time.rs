@@ -52,7 +52,7 @@ pub fn instant(unix_ms: i64) -> String {
     Timestamp::from_millisecond(unix_ms).map_or_else(|_| unix_ms.to_string(), |instant| format!("{instant:.3}"))
 }
 
-/// Milliseconds as a person reads them, rounded down to two units: `1h30m`, `2d`, `1.5s`, `12ms`.
+/// An age or a distance as a person reads it, rounded down to two units: `1h30m`, `2d`, `1.5s`, `12ms`.
 pub fn span(ms: u64) -> String {
     if ms < 1_000 {
         return format!("{ms}ms");
@@ -65,6 +65,29 @@ pub fn span(ms: u64) -> String {
     let mut text = format!("{}{name}", ms / unit);
     if let Some((name, smaller)) = units.next().filter(|(_, smaller)| ms % unit >= *smaller) {
         text.push_str(&format!("{}{name}", ms % unit / smaller));
+    }
+    text
+}
+
+/// The same exactly, for what somebody has set: `1h1m1s`, `1.5s`. [`parse_span`] reads it.
+pub fn exact(ms: u64) -> String {
+    let mut text = String::new();
+    let mut rest = ms;
+    for (name, unit) in UNITS.into_iter().filter(|(_, unit)| *unit >= 60_000) {
+        if rest >= unit {
+            text.push_str(&format!("{}{name}", rest / unit));
+            rest %= unit;
+        }
+    }
+    match (rest / 1_000, rest % 1_000) {
+        (0, 0) if text.is_empty() => text.push_str("0ms"),
+        (0, 0) => {}
+        (0, ms) => text.push_str(&format!("{ms}ms")),
+        (seconds, 0) => text.push_str(&format!("{seconds}s")),
+        (seconds, ms) => text.push_str(format!("{seconds}.{ms:03}").trim_end_matches('0')),
+    }
+    if rest > 1_000 && rest % 1_000 > 0 {
+        text.push('s');
     }
     text
 }
@@ -82,7 +105,7 @@ pub fn millis(time: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{instant, parse_instant, parse_span, span};
+    use super::{exact, instant, parse_instant, parse_span, span};
     use std::time::{Duration, UNIX_EPOCH};
 
     #[test]
@@ -115,5 +138,24 @@ mod tests {
     fn spans_are_shown_in_two_units() {
         let shown: Vec<String> = [0, 999, 1_500, 10_500, 61_000, 5_400_000, 90_000_000].map(span).into();
         assert_eq!(shown, ["0ms", "999ms", "1.5s", "10s", "1m1s", "1h30m", "1d1h"]);
+    }
+
+    #[test]
+    fn settings_are_shown_exactly() {
+        for (ms, text) in [
+            (0, "0ms"),
+            (1, "1ms"),
+            (1_000, "1s"),
+            (1_500, "1.5s"),
+            (4_096, "4.096s"),
+            (3_611_000, "1h11s"),
+            (3_661_001, "1h1m1.001s"),
+            (3_600_001, "1h1ms"),
+            (604_800_000 * 2 + 86_400_000, "2w1d"),
+            (4_398_046_511_103, "7271w6d7h35m11.103s"),
+        ] {
+            assert_eq!(exact(ms), text);
+            assert_eq!(parse_span(text).unwrap(), Duration::from_millis(ms), "{text}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::reply::{int, unexpected};
-use crate::time::{millis, span};
+use crate::time::{exact, millis};
 use dq_client::{cmd, Client, Resend};
 use serde_json::json;
 use std::time::{Duration, UNIX_EPOCH};
@@ -123,7 +123,7 @@ fn selected(
 
 pub fn pause(client: &Client, args: &PauseArgs, output: &Output) -> Result<Outcome, Failure> {
     queue(client, &args.queue).pause(args.time)?;
-    let text = args.time.map_or_else(|| "paused".to_owned(), |time| format!("paused for {}", span(millis(time))));
+    let text = args.time.map_or_else(|| "paused".to_owned(), |time| format!("paused for {}", exact(millis(time))));
     output.result(&text, json!({ "queue": args.queue, "paused": 1 }))?;
     Ok(Outcome::Done)
 }

@@ -7,27 +7,17 @@ use crate::message::with_distance;
 use crate::output::{Output, Table};
 use crate::queues;
 use crate::reply::Fields;
-use crate::time::{millis, span};
+use crate::time::{exact, millis, span};
 use dq_client::{cmd, Client, Histogram, Resend};
 use serde_json::Value as Json;
 
 const COLUMNS: &[&str] = &["queue", "ready", "delayed", "inflight", "dead", "oldest", "waiting", "state"];
 
-/// Fields of `DQ.INFO` that are instants in Unix ms, and spans in ms.
+/// Fields of `DQ.INFO` that are instants in Unix ms, ages in ms, and lengths of time in ms that somebody has set.
 const INSTANTS: [&str; 4] = ["next-due", "paused-until", "next-delivery", "forward-failing-since"];
-const SPANS: [&str; 11] = [
-    "oldest-ready",
-    "oldest-inflight",
-    "lease",
-    "maxlease",
-    "ttl",
-    "backoff-base",
-    "backoff-max",
-    "rate-period",
-    "deadttl",
-    "dedupe",
-    "retain",
-];
+const AGES: [&str; 2] = ["oldest-ready", "oldest-inflight"];
+const SPANS: [&str; 9] =
+    ["lease", "maxlease", "ttl", "backoff-base", "backoff-max", "rate-period", "deadttl", "dedupe", "retain"];
 
 pub fn info(client: &Client, args: &InfoArgs, output: &Output) -> Result<Outcome, Failure> {
     let Some(name) = &args.queue else { return list(client, &LsArgs { pattern: None }, output) };
@@ -41,7 +31,8 @@ pub fn info(client: &Client, args: &InfoArgs, output: &Output) -> Result<Outcome
     }
     let shown = |name: &String| match info.int(name) {
         Some(ms) if INSTANTS.contains(&name.as_str()) => with_distance(ms),
-        Some(ms) if SPANS.contains(&name.as_str()) => span(u64::try_from(ms).unwrap_or(0)),
+        Some(ms) if AGES.contains(&name.as_str()) => span(u64::try_from(ms).unwrap_or(0)),
+        Some(ms) if SPANS.contains(&name.as_str()) => exact(u64::try_from(ms).unwrap_or(0)),
         _ => info.text(name),
     };
     output.pairs(&info.0.iter().map(|(name, _)| (name.clone(), shown(name))).collect::<Vec<_>>())?;
@@ -109,7 +100,7 @@ fn at_most(histogram: &Histogram, quantile: f64) -> String {
         return "-".to_owned();
     }
     let bound = histogram.quantile(quantile).and_then(|bound| u64::try_from(bound.as_millis()).ok());
-    bound.map_or_else(|| "beyond the last bound".to_owned(), |ms| format!("<={}", span(ms)))
+    bound.map_or_else(|| "beyond the last bound".to_owned(), |ms| format!("<={}", exact(ms)))
 }
 
 /// The fields of `DQ.INFO`.

@@ -5,7 +5,7 @@ use crate::cli::ScheduleArgs;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, Table};
 use crate::reply::{self, Fields};
-use crate::time::{instant, span};
+use crate::time::{exact, instant};
 use dq_client::{cmd, Client, Declared, Resend, Value};
 use serde_json::json;
 use std::time::Duration;
@@ -101,8 +101,8 @@ fn row(message: &Fields) -> Vec<String> {
     let rule = every.map_or_else(
         || format!("{} {}", message.text("cron"), message.text("tz")),
         |every| match message.int("offset").and_then(|ms| u64::try_from(ms).ok()) {
-            Some(offset) if offset > 0 => format!("every {} at {}", span(every), span(offset)),
-            _ => format!("every {}", span(every)),
+            Some(offset) if offset > 0 => format!("every {} at {}", exact(every), exact(offset)),
+            _ => format!("every {}", exact(every)),
         },
     );
     let due = message.int("due").map_or_else(String::new, instant);

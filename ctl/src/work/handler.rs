@@ -104,7 +104,7 @@ impl Handler {
             None => verdict(&end).map(|()| self.result(end.output, context)),
             Some(Cut::TimeLimit) => {
                 let limit = self.time_limit.map_or(0, time::millis);
-                let text = format!("ended at the time limit of {}", time::span(limit));
+                let text = format!("ended at the time limit of {}", time::exact(limit));
                 Err(Failure::retry(with_tail(&text, &end)))
             }
             Some(Cut::Stopped) => Err(Failure::retry(with_tail("ended because the worker stopped", &end))),

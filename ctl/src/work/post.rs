@@ -102,7 +102,7 @@ impl Post {
         match request.send(payload) {
             Ok(answer) => self.verdict(answer, context),
             Err(ureq::Error::Timeout(_)) => {
-                let limit = time::span(time::millis(self.time_limit));
+                let limit = time::exact(time::millis(self.time_limit));
                 Err(Failure::retry(format!("no answer within the time limit of {limit}")))
             }
             Err(error) => Err(Failure::retry(format!("cannot post: {error}"))),

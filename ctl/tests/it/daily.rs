@@ -298,3 +298,18 @@ fn headers_checkpoints_and_errors_are_shown_line_by_line() {
     let refused = dqctl(&server, &["push", "q", "hello", "--header", "trace"]);
     assert!(refused.code != 0 && refused.err.contains("a header is NAME=VALUE"), "{refused:?}");
 }
+
+#[test]
+fn what_was_set_is_shown_exactly() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "q", "LEASE", "3661001", "BACKOFF", "1500", "3611000"]);
+    let info = ok(&server, &["info", "q"]);
+    for line in ["lease\t1h1m1.001s", "backoff-base\t1.5s", "backoff-max\t1h11s"] {
+        assert!(info.lines().any(|shown| shown == line), "{line}: {info}");
+    }
+    ok(&server, &["schedule", "q", "tick", "x", "--every", "3611s", "--offset", "61001ms", "--ttl", "90061s"]);
+    assert!(ok(&server, &["schedule", "q"]).contains("\tevery 1h11s at 1m1.001s\t"));
+    let message = ok(&server, &["get", "q", "tick"]);
+    assert!(message.contains("\nlease\t1h1m1.001s\n") && message.contains("\nttl\t1d1h1m1s\n"), "{message}");
+    assert_eq!(ok(&server, &["pause", "q", "--for", "3611s"]), "paused for 1h11s\n");
+}
