@@ -23,6 +23,7 @@ put 755 "$tree/libdq.so" usr/lib/redis/modules/libdq.so
 mkdir -p "$root/usr/lib/valkey/modules"
 ln -s ../../redis/modules/libdq.so "$root/usr/lib/valkey/modules/libdq.so"
 put 644 "$here/dq.conf" "$share/dq.conf"
+put 755 "$here/dq-enable" usr/sbin/dq-enable
 
 put 755 "$tree/dqctl" usr/bin/dqctl
 for page in "$tree"/man/*.1; do put_gz "$page" "usr/share/man/man1/${page##*/}"; done
@@ -53,7 +54,7 @@ size=$(find "$root" -mindepth 1 -printf '%y %s\n' | awk '{ kib += $1 == "f" ? in
 mkdir "$root/DEBIAN"
 (cd "$root" && find . -path ./DEBIAN -prune -o -type f -printf '%P\n' | LC_ALL=C sort | xargs md5sum) >"$root/DEBIAN/md5sums"
 chmod 644 "$root/DEBIAN/md5sums"
-install -m 755 "$here/postinst" "$here/prerm" "$root/DEBIAN"
+install -m 755 "$here/postinst" "$here/prerm" "$here/postrm" "$root/DEBIAN"
 cat >"$root/DEBIAN/control" <<EOF
 Package: $package
 Version: $version-$revision

@@ -39,13 +39,10 @@ def contents(deb):
 
 
 def configure(shell, root=""):
-    """A configuration with the lines that the package has for it, and a data directory of its own. `root` is the
-    directory into which the package is unpacked, if it is not installed."""
-    config = os.path.join(shell.dir, "redis.conf")
-    with open(config, "w", encoding="utf-8") as file:
-        file.write(f"bind 127.0.0.1\ndir {shell.dir}\nappendonly yes\n")
-    append = next(line for block in blocks(HEADING, "sh") for line in block.splitlines() if "tee -a" in line)
-    shell.run(append.replace("/etc/redis/redis.conf", config).replace("/usr/", f"{root}/usr/"), shell.dir)
+    """A configuration that loads dq, as the command of the page makes it, and the line that starts a server with it.
+    `root` is the directory into which the package is unpacked, if it is not installed."""
+    config = plain(shell)
+    shell.run(enable(config, root), shell.dir)
     if root:
         with open(config, encoding="utf-8") as file:
             text = file.read()
@@ -53,6 +50,54 @@ def configure(shell, root=""):
         with open(config, "w", encoding="utf-8") as file:
             file.write(text.replace("\nloadmodule /usr/lib/", f"\nloadmodule {root}/usr/lib/"))
     return f"redis-server {config}"
+
+
+def plain(shell):
+    """A configuration without dq and without an AOF."""
+    config = os.path.join(shell.dir, "redis.conf")
+    with open(config, "w", encoding="utf-8") as file:
+        file.write(f"bind 127.0.0.1\nport {shell.port}\ndir {shell.dir}\nappendonly no\n")
+    return config
+
+
+def enable(config, root=""):
+    """The command of the page that changes a configuration, for this one."""
+    line = next(line for block in blocks(HEADING, "sh") for line in block.splitlines() if "dq-enable" in line)
+    return f"{line.replace('dq-enable', root + '/usr/sbin/dq-enable')} {config}"
+
+
+def fails(shell, line):
+    """What a command that fails says."""
+    return shell.run(f"{line} 2>&1", shell.dir, ends=(1,))
+
+
+def data_of_a_server_survives_the_restart_with_dq(dist, server):
+    """Redis begins empty if it is restarted with an AOF that it has never written."""
+    with Shell(server) as shell:
+        root = os.path.join(shell.dir, "unpacked")
+        run("dpkg-deb", "--extract", files.only(dist, "*.deb"), root)
+        config = plain(shell)
+        shell.start(f"redis-server {config} --save 3600 1", shell.dir)
+        assert ask(shell.port, "SET", "kept", "x") == "+OK"
+        shell.stop()
+        assert "start it" in fails(shell, enable(config, root))
+        with open(config, encoding="utf-8") as file:
+            assert "libdq" not in file.read()
+        shell.start(f"redis-server {config}", shell.dir)
+        other = os.path.join(shell.dir, "other.conf")
+        shutil.copy(config, other)
+        assert f"and not {other}" in fails(shell, enable(other, root))
+        said = shell.run(enable(config, root), shell.dir)
+        assert "appendonly yes" in said and "restart" in said, said
+        assert "already" in fails(shell, enable(config, root))
+        shell.stop()
+        with open(config, encoding="utf-8") as file:
+            text = file.read()
+        with open(config, "w", encoding="utf-8") as file:
+            file.write(text.replace("\nloadmodule /usr/lib/", f"\nloadmodule {root}/usr/lib/"))
+        shell.start(f"redis-server {config}", shell.dir)
+        assert ask(shell.port, "EXISTS", "kept") == ":1"
+        assert ask(shell.port, "DQ.PUSH", "q", "x", "ID", "m") == "$1"
 
 
 def the_session_of_the_page_survives_a_restart(shell, root=""):
@@ -101,8 +146,9 @@ def the_package_installs_works_and_leaves_nothing(dist, server):
     present = [path for path in paths if os.path.lexists(path)]
     assert not present, f"these files are here already: {present}"
     try:
-        assert "append /usr/share/redis-module-dq/dq.conf" in install(deb)
+        assert "run dq-enable" in install(deb)
         run("dpkg", "--verify", NAME)
+        assert os.path.isdir("/etc/dqctl")
         with Shell(server) as shell:
             the_session_of_the_page_survives_a_restart(shell)
             assert "dqctl-push - Push a message" in shell.run("MANWIDTH=80 man dqctl-push | col -b", shell.dir)
@@ -115,7 +161,9 @@ def the_package_installs_works_and_leaves_nothing(dist, server):
                 assert units, "the package has no units"
                 for unit in units:
                     shell.run(f"systemd-analyze verify --man=no {unit.replace('@.', '@mail.')}", shell.dir)
-        run("dpkg", "--remove", NAME)
+        removal = subprocess.run(["dpkg", "--remove", NAME], capture_output=True, text=True, check=True)
+        assert not removal.stderr, removal.stderr
+        assert not os.path.exists("/etc/dqctl")
         left = [path for path in paths if os.path.lexists(path)]
         assert not left, f"left behind: {left}"
     finally:
@@ -123,7 +171,7 @@ def the_package_installs_works_and_leaves_nothing(dist, server):
     assert not os.path.exists("/usr/share/redis-module-dq") and not os.path.exists(f"/usr/share/doc/{NAME}")
 
 
-def removing_the_package_names_the_servers_that_still_load_it(dist, _):
+def removing_the_package_names_the_servers_that_still_load_it(dist, server):
     config = "/etc/redis/dq-dist-test.conf"
     made = not os.path.isdir("/etc/redis")
     install(files.only(dist, "*.deb"))
@@ -131,10 +179,21 @@ def removing_the_package_names_the_servers_that_still_load_it(dist, _):
         os.makedirs("/etc/redis", exist_ok=True)
         with open(config, "w", encoding="utf-8") as file:
             file.write("loadmodule /usr/lib/redis/modules/libdq.so\n")
-        done = subprocess.run(["dpkg", "--remove", NAME], capture_output=True, text=True, check=True)
+        os.makedirs("/etc/dqctl", exist_ok=True)
+        with open("/etc/dqctl/dq-dist-test.env", "w", encoding="utf-8") as file:
+            file.write("DQ_WORK=-q q -- true\n")
+        with Shell(server) as shell:
+            shell.start(configure(shell), shell.dir)
+            done = subprocess.run(["dpkg", "--remove", NAME], capture_output=True, text=True, check=True)
+            pid = shell.process.pid
         assert f"{config} still loads dq" in done.stderr, done.stderr
+        assert f"process id {pid} runs with dq" in done.stderr, done.stderr
+        assert "dpkg: warning" not in done.stderr, done.stderr
+        assert os.path.exists("/etc/dqctl/dq-dist-test.env")
     finally:
         os.remove(config)
+        if os.path.exists("/etc/dqctl/dq-dist-test.env"):
+            os.remove("/etc/dqctl/dq-dist-test.env")
         if made:
             os.rmdir("/etc/redis")
         remove()
@@ -162,7 +221,10 @@ def an_upgrade_keeps_the_data_and_the_running_server(dist, server):
 
 
 # The tests that run with each server and need only dpkg-deb.
-UNPACKED = [the_unpacked_package_works_with_the_lines_that_it_has]
+UNPACKED = [
+    the_unpacked_package_works_with_the_lines_that_it_has,
+    data_of_a_server_survives_the_restart_with_dq,
+]
 TESTS = [
     the_package_installs_works_and_leaves_nothing,
     removing_the_package_names_the_servers_that_still_load_it,
