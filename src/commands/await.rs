@@ -3,12 +3,11 @@
 use super::error::Error;
 use super::get::reply_shown;
 use super::options::{options, Options};
-use super::{key_name, now, word, Command, Handler};
+use super::{id, key_name, now, word, Command, Handler};
 use crate::host::awaiting;
 use crate::host::datatype;
 use crate::module_api::key::{Content, OpenKey, Touch};
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
-use dq_queue::id::Id;
 use dq_queue::time::DurationMs;
 
 /// The command.
@@ -40,6 +39,7 @@ fn wait(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let name = key_name(call)?;
     let (word, timeout) = parse(call)?;
+    let id = id(word)?;
     let now = now(ctx);
     let mut awaited = None;
     {
@@ -49,7 +49,7 @@ fn wait(call: &mut Call<'_>) -> Result<(), Error> {
             Content::Missing => {}
             Content::Holds(held) => {
                 held.queue.notice(now);
-                match Id::parse(word).and_then(|id| held.queue.find(now, &id)) {
+                match id.and_then(|id| held.queue.find(now, &id)) {
                     Some(shown) if shown.is_over() => {
                         reply_shown(ctx, &shown);
                         return Ok(());

@@ -1,7 +1,7 @@
 //! `DQ.CANCEL key id [id ...]`
 
 use super::error::Error;
-use super::{change_queue, key_name, now, Command, Handler};
+use super::{change_queue, id, key_name, now, Command, Handler};
 use crate::host::event::Event;
 use crate::host::write;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
@@ -31,6 +31,7 @@ const KNOWN: &str = "known";
 fn cancel(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let name = key_name(call)?;
+    call.args.clone().rest().try_for_each(|word| id(word).map(drop))?;
     let now = now(ctx);
     let named = call.args.remaining();
     let mut states: Vec<Option<&str>> = Vec::with_capacity(named);

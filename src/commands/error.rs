@@ -76,6 +76,8 @@ pub enum Error {
     BadCursor,
     /// No message can have this id.
     BadId,
+    /// A receipt was given instead of an id.
+    ReceiptAsId,
     /// No group can have this name.
     BadGroup,
     /// No consumer can have this name.
@@ -168,6 +170,7 @@ impl fmt::Display for Error {
                 "ERR ID must be 1 to 255 bytes without '#', and not of the form of a generated id \
                  (12 or more digits, '-', digits)",
             ),
+            Error::ReceiptAsId => f.write_str("ERR a receipt is not an id: give only what stands before its '#'"),
             Error::BadGroup => write!(f, "ERR GROUP must be 1 to {GROUP_NAME_MAX} bytes"),
             Error::BadConsumer => write!(f, "ERR AS must be 1 to {CONSUMER_NAME_MAX} bytes"),
             Error::Choice(option, words) => {

@@ -1,10 +1,10 @@
 //! `DQ.GET key id`
 
 use super::error::Error;
-use super::{key_name, look_at, now, reply_id, word, Command, Handler};
+use super::{id, key_name, look_at, now, reply_id, word, Command, Handler};
 use crate::module_api::ctx::Ctx;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
-use dq_queue::id::{Id, IdBuffer, Sequence};
+use dq_queue::id::{IdBuffer, Sequence};
 use dq_queue::rule::Rule;
 use dq_queue::time::UnixMs;
 use dq_queue::{DoneMessage, Errors, Headers, Message, PastError, Phase, Recurring, Shown, State, StateKind};
@@ -29,7 +29,7 @@ impl Command for Get {
 fn get(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let name = key_name(call)?;
-    let id = Id::parse(word(call));
+    let id = id(word(call))?;
     let now = now(ctx);
     let shown = look_at(ctx, name, now, |held| {
         let shown = id.and_then(|id| held.queue.find(now, &id));

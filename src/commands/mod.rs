@@ -50,7 +50,7 @@ use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::guard::plant;
 use crate::module_api::key::{Content, OpenKey, Touch};
 use crate::module_api::register::{self, add_acl_category, Call, Row};
-use dq_queue::id::{IdBuffer, Sequence};
+use dq_queue::id::{Id, IdBuffer, Sequence};
 use dq_queue::time::UnixMs;
 use dq_queue::{Effect, Queue};
 use error::Error;
@@ -143,6 +143,15 @@ fn now(ctx: Ctx) -> UnixMs {
 /// Reads the next word, which the arity guarantees to exist.
 fn word<'a>(call: &mut Call<'a>) -> &'a [u8] {
     call.args.next().unwrap_or_default()
+}
+
+/// Parses an id; `None` if no message can have it. A receipt is refused: a client that confuses the two would only ever hear
+/// that there is no such message.
+fn id(word: &[u8]) -> Result<Option<Id<'_>>, Error> {
+    match Id::parse(word) {
+        None if word.contains(&b'#') => Err(Error::ReceiptAsId),
+        id => Ok(id),
+    }
 }
 
 /// Reads the key's name, which is the next word.

@@ -2,7 +2,7 @@
 
 use super::error::Error;
 use super::options::{count_of_words, options, Options};
-use super::{change_queue, key_name, now, Command, Handler};
+use super::{change_queue, id, key_name, now, Command, Handler};
 use crate::host::event::Event;
 use crate::host::write;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
@@ -95,5 +95,5 @@ fn ids<'a>(options: &mut Options<'a, '_>) -> Result<Vec<Option<Id<'a>>>, Error> 
     let count = count_of_words(options.rest(), "IDS")?;
     let given = options.rest().remaining();
     let too_few = Error::TooFew { count: "IDS", wanted: count, given, of: "ids" };
-    Ok(options.rest().take(count).ok_or(too_few)?.map(Id::parse).collect())
+    options.rest().take(count).ok_or(too_few)?.map(id).collect()
 }

@@ -2,11 +2,10 @@
 
 use super::error::Error;
 use super::options::{options, Options, DUE};
-use super::{change_queue, key_name, now, word, Command, Handler};
+use super::{change_queue, id, key_name, now, word, Command, Handler};
 use crate::host::event::Event;
 use crate::host::write;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
-use dq_queue::id::Id;
 use dq_queue::{Effect, Reschedule as To};
 
 /// The command.
@@ -38,7 +37,7 @@ options! {
 fn reschedule(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let name = key_name(call)?;
-    let id = Id::parse(word(call));
+    let id = id(word(call))?;
     let to = parse(call)?;
     let now = now(ctx);
     let outcome = change_queue(ctx, name, now, |queue| {

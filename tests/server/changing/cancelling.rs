@@ -94,7 +94,8 @@ fn a_generated_id_can_be_cancelled_but_a_receipt_cannot() {
     let mut c = server.client();
     let id = c.push("q x");
     let receipt = c.pop_one("q LEASE 600000").receipt().to_owned();
-    assert_eq!(c.cancel(format!("q {receipt} 1-1 # \"\" {}", "n".repeat(300))), ["absent"; 5]);
+    assert_eq!(c.cancel(format!("q 1-1 \"\" {}", "n".repeat(300))), ["absent"; 3]);
+    assert!(c.ask(format!("DQ.CANCEL q {id} {receipt}")).error().starts_with("ERR a receipt is not an id"));
     assert_eq!(c.cancel(format!("q {id}")), ["inflight"]);
 }
 

@@ -15,6 +15,7 @@ use Says::{Exactly, Range, Starts};
 
 const SYNTAX: Says = Starts("ERR syntax error");
 const ARITY: Says = Starts("ERR wrong number of arguments for");
+const RECEIPT: Says = Exactly("ERR a receipt is not an id: give only what stands before its '#'");
 const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 const LONGEST: &str = "4398046511103";
 const EARLIEST: &str = "100000000000";
@@ -120,6 +121,14 @@ const TABLE: &[(&str, Says)] = &[
     ("DQ.ACKPOP q 3 held x", Exactly("ERR syntax error, count is 3 but 2 receipts follow")),
     ("DQ.ACKPOP q 2147483647 held", Exactly("ERR syntax error, count is 2147483647 but 1 receipt follows")),
     ("DQ.ACKPOP q 1 held x", SYNTAX),
+    // A receipt where only an id can be meant.
+    ("DQ.GET q held#1", RECEIPT),
+    ("DQ.AWAIT q held#1", RECEIPT),
+    ("DQ.BURY q held#1", RECEIPT),
+    ("DQ.CANCEL q held held#1", RECEIPT),
+    ("DQ.CANCEL none #", RECEIPT),
+    ("DQ.RESCHEDULE q held#1 DELAY 1", RECEIPT),
+    ("DQ.REDRIVE q IDS 2 held held#1", RECEIPT),
     ("DQ.REDRIVE q IDS 3 a b", SYNTAX),
     ("DQ.REDRIVE q IDS 1 a b", SYNTAX),
     ("DQ.REDRIVE q IDS 1", SYNTAX),

@@ -113,7 +113,7 @@ fn a_message_in_flight_shows_its_receipt_and_its_deadline() {
         assert_eq!(message.get("receipt"), &Reply::bulk(&receipt));
         assert_eq!(message.get("deadline"), &Reply::Int(deadline));
         assert_eq!(message.int("attempt"), 1);
-        assert!(c.ask(format!("DQ.GET q {receipt}")).is_null(), "a receipt is no id");
+        assert!(c.ask(format!("DQ.GET q {receipt}")).error().starts_with("ERR a receipt is not an id"));
     });
 }
 
