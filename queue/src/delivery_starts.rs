@@ -1,10 +1,10 @@
 //! The instants at which the running deliveries began, from which the age of the oldest one follows.
 //!
 //! A receipt contains the millisecond in which its delivery began, and receipts only grow. So it is enough to count the
-//! running deliveries of each millisecond. A new delivery is counted in the last entry or adds an entry behind it; the
-//! entry of a delivery that ends is found by binary search; the first entry with a count above zero is the answer. The
-//! answer is exact and always available, whereas an order by receipt would cost each delivery a second insertion and 16
-//! bytes.
+//! running deliveries of each millisecond. A new delivery is counted in the last entry, takes its place if that counts
+//! nothing, or adds an entry behind it; the entry of a delivery that ends is found by binary search; the first entry
+//! with a count above zero is the answer. The answer is exact and always available, whereas an order by receipt would
+//! cost each delivery a second insertion and 16 bytes.
 
 use super::id::Receipt;
 use super::time::UnixMs;
@@ -71,6 +71,7 @@ impl Entries {
         match self.0.last_mut() {
             Some(last) if ms_of(*last) == ms_of(receipt) => increment(last),
             Some(last) if ms_of(*last) > ms_of(receipt) => self.begin_earlier(receipt),
+            Some(last) if count_of(*last) == 0 => *last = first_of(receipt),
             _ => self.push(receipt),
         }
     }

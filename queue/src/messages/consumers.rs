@@ -18,6 +18,7 @@ impl Messages {
     }
 
     /// The consumer of the last delivery of a message.
+    #[inline]
     pub fn consumer(&self, at: At) -> Option<ConsumerId> {
         self.consumers()?;
         self.store.consumer(at)

@@ -52,7 +52,7 @@ impl Queue {
         if self.messages.consumer(at).is_none() {
             self.messages.set_consumer(at, Some(name));
             if self.messages.placement(at) == Placement::InFlight {
-                self.view.begin_hold(&self.messages, at, receipt);
+                self.view.name_delivery(&self.messages, at, receipt);
             }
         }
     }
@@ -134,5 +134,34 @@ impl Queue {
         let fate = if expired { Fate::Dead { died: now, reason: Reason::Expired } } else { Fate::Due(record.due) };
         let how = GivenBack { fate, attempts: attempts.saturating_sub(1), error: None, checkpoint: None };
         Some(self.give_back(at, record, &how, now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::id::Floor;
+    use super::super::super::settings::Settings;
+    use super::super::super::time::DurationMs;
+    use super::super::super::{Lease, NewMessage, Pop, Queue};
+    use super::*;
+
+    #[test]
+    fn a_name_takes_at_most_eight_bytes_for_each_delivery() {
+        const COUNT: u64 = 5_000;
+        let taken = |name: Option<&[u8]>| {
+            let (mut queue, mut floor) = (Queue::new(Settings::default()), Floor::default());
+            let at = |ms: u64| UnixMs::new(1_760_000_000_000 + ms);
+            let pop = Pop { count: 1, lease: Lease::For(DurationMs::new(3_600_000)) };
+            (0..COUNT).for_each(|_| drop(queue.push(at(0), &mut floor, &NewMessage::default())));
+            for ms in 0..COUNT {
+                let mut grants = Vec::new();
+                queue.pop(at(ms), &mut floor, &pop, &mut grants, |_| ());
+                name.into_iter().for_each(|name| queue.hold_as(grants.iter().map(|grant| grant.sequence), name));
+            }
+            assert_eq!(queue.oldest_inflight(at(COUNT)), Some(DurationMs::new(COUNT)));
+            queue.heap_bytes() as u64
+        };
+        let names = taken(Some(b"worker-1")) - taken(None);
+        assert!(names <= 8 * COUNT, "{names} bytes");
     }
 }

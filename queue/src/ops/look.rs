@@ -172,8 +172,8 @@ impl Queue {
     }
 
     /// The age of the oldest running delivery; `None` if there is none. O(log n + m), where m is the number of recorded
-    /// milliseconds before that delivery plus the number of leases that have expired since the last advance. At most
-    /// [`ENDED_MAX`] of those leases are recognised as expired.
+    /// milliseconds before that delivery, plus the number of leases that have expired since the last advance, plus that
+    /// of consumers. At most [`ENDED_MAX`] of those leases are recognised as expired.
     pub fn oldest_inflight(&self, now: UnixMs) -> Option<DurationMs> {
         let now = self.own_time(now);
         let begun = self.view.oldest_begun(&self.messages, now, ENDED_MAX)?;

@@ -1,11 +1,12 @@
-//! Which consumers hold messages: how many deliveries of each stand among the leases, and when the oldest of them
-//! began.
+//! When the deliveries began that stand among the leases; and which consumers hold messages: how many of these
+//! deliveries each has, and when the oldest of them began. Each delivery is counted once: for its consumer, or among
+//! those without a name.
 
 use super::super::delivery_starts::DeliveryStarts;
 use super::super::id::{ConsumerId, Receipt};
 use super::super::messages::Messages;
 use super::super::order::Key;
-use super::super::store::{At, Placement};
+use super::super::store::At;
 use super::super::time::UnixMs;
 use super::View;
 use std::collections::BTreeMap;
@@ -25,8 +26,9 @@ struct Holder {
     starts: DeliveryStarts,
 }
 
-/// The leases that have ended since the last advance, by the consumers whose deliveries they were.
-pub(in super::super) type Ended = BTreeMap<ConsumerId, Vec<Receipt>>;
+/// The leases that have ended since the last advance, by the consumers whose deliveries they were; those of deliveries
+/// without a name stand under `None`.
+pub(in super::super) type Ended = BTreeMap<Option<ConsumerId>, Vec<Receipt>>;
 
 impl Holders {
     fn begin(&mut self, ConsumerId(number): ConsumerId, receipt: Receipt) {
@@ -59,28 +61,50 @@ impl Holders {
 }
 
 impl View {
-    /// Counts a delivery for the consumer whose name it bears, if it bears one. It stands among the leases.
-    #[cold]
-    pub fn begin_hold(&mut self, messages: &Messages, at: At, receipt: Receipt) {
-        if let Some(consumer) = messages.consumer(at) {
-            self.uncommon.get_or_insert_default().holders.get_or_insert_default().begin(consumer, receipt);
+    /// Counts a delivery that stands among the leases, for its consumer if it bears the name of one.
+    #[inline]
+    pub(super) fn begin_delivery(&mut self, messages: &Messages, at: At, receipt: Receipt) {
+        match messages.consumer(at) {
+            None => self.starts.begin(receipt),
+            Some(consumer) => self.begin_hold(consumer, receipt),
         }
     }
 
-    /// Stops counting a delivery for its consumer.
+    /// Stops counting a delivery that [`View::begin_delivery`] counted.
+    #[inline]
+    pub(super) fn end_delivery(&mut self, messages: &Messages, at: At, receipt: Receipt) {
+        match messages.consumer(at) {
+            None => self.starts.end(receipt),
+            Some(consumer) => self.end_hold(consumer, receipt),
+        }
+    }
+
+    /// Counts a delivery for its consumer that stands among the leases and was given the name of that after it began.
+    pub fn name_delivery(&mut self, messages: &Messages, at: At, receipt: Receipt) {
+        self.starts.end(receipt);
+        self.begin_delivery(messages, at, receipt);
+    }
+
     #[cold]
-    pub(super) fn end_hold(&mut self, messages: &Messages, at: At, receipt: Receipt) {
+    fn begin_hold(&mut self, consumer: ConsumerId, receipt: Receipt) {
+        self.uncommon.get_or_insert_default().holders.get_or_insert_default().begin(consumer, receipt);
+    }
+
+    #[cold]
+    fn end_hold(&mut self, consumer: ConsumerId, receipt: Receipt) {
         let Some(uncommon) = &mut self.uncommon else { return };
-        if let (Some(holders), Some(consumer)) = (&mut uncommon.holders, messages.consumer(at)) {
+        if let Some(holders) = &mut uncommon.holders {
             holders.end(consumer, receipt);
             uncommon.holders.take_if(|holders| holders.all == 0);
             self.free_uncommon();
         }
     }
 
-    /// Counts the deliveries of all consumers again. O(n log n) if there are consumers.
-    pub(super) fn recount_holders(&mut self, messages: &Messages) {
-        if let Some(holders) = holders_of(messages) {
+    /// Counts all deliveries again that stand among the leases. O(n log n).
+    pub(super) fn recount_deliveries(&mut self, messages: &Messages) {
+        let (starts, holders) = self.counted(messages);
+        self.starts = starts;
+        if holders.all > 0 {
             self.uncommon.get_or_insert_default().holders = Some(Box::new(holders));
         } else if let Some(uncommon) = &mut self.uncommon {
             uncommon.holders = None;
@@ -88,16 +112,32 @@ impl View {
         }
     }
 
+    /// The deliveries that stand among the leases: those without a name, and those of consumers.
+    fn counted(&self, messages: &Messages) -> (DeliveryStarts, Holders) {
+        let (mut unnamed, mut named) = (Vec::new(), Vec::new());
+        for lease in self.inflight.iter_after(None) {
+            let Some(at) = messages.locate(lease.sequence()) else { continue };
+            let Some(receipt) = messages.record(at).receipt() else { continue };
+            match messages.consumer(at) {
+                None => unnamed.push(receipt),
+                Some(consumer) => named.push((receipt, consumer)),
+            }
+        }
+        // Entries are added at the end.
+        named.sort_unstable();
+        let mut holders = Holders::default();
+        named.iter().for_each(|(receipt, consumer)| holders.begin(*consumer, *receipt));
+        (DeliveryStarts::from_receipts(unnamed), holders)
+    }
+
     /// The leases that have ended by `now` since the last advance, at most `most` of them.
     pub fn ended_of_consumers(&self, messages: &Messages, now: UnixMs, most: usize) -> Ended {
         let mut ended = Ended::new();
-        if messages.has_consumers() {
-            let end = Key::end_of(now);
-            for lease in self.inflight.iter_after(None).take(most).take_while(|lease| *lease <= end) {
-                let Some(at) = messages.locate(lease.sequence()) else { continue };
-                if let (Some(consumer), Some(receipt)) = (messages.consumer(at), messages.record(at).receipt()) {
-                    ended.entry(consumer).or_default().push(receipt);
-                }
+        let end = Key::end_of(now);
+        for lease in self.inflight.iter_after(None).take(most).take_while(|lease| *lease <= end) {
+            let Some(at) = messages.locate(lease.sequence()) else { continue };
+            if let Some(receipt) = messages.record(at).receipt() {
+                ended.entry(messages.consumer(at)).or_default().push(receipt);
             }
         }
         ended
@@ -106,37 +146,38 @@ impl View {
     /// How many messages a consumer holds, and when the oldest of these deliveries began; `None` if it holds none.
     pub fn held_by(&self, consumer: ConsumerId, ended: &Ended) -> Option<(usize, UnixMs)> {
         let holder = self.uncommon.as_ref()?.holders.as_ref()?.by_number.get(consumer.0 as usize)?;
-        let ended = ended.get(&consumer).cloned().unwrap_or_default();
+        let ended = ended.get(&Some(consumer)).cloned().unwrap_or_default();
         let inflight = holder.inflight.checked_sub(ended.len()).filter(|inflight| *inflight > 0)?;
         Some((inflight, holder.starts.earliest_but(ended)?))
     }
 
-    /// Checks that the deliveries of each consumer are counted.
-    pub(super) fn check_holders(&self, messages: &Messages) -> Result<(), &'static str> {
-        let nothing = Ended::new();
-        let counted = holders_of(messages);
-        let all = |holders: Option<&Holders>| holders.map_or(0, |holders| holders.all);
-        if all(counted.as_ref()) != all(self.uncommon.as_ref().and_then(|uncommon| uncommon.holders.as_deref())) {
+    /// The instant at which the oldest delivery began that is still running at `now`; `None` if none is. At most
+    /// `ended_max` leases that have expired since the last advance are recognised as expired. O(consumers).
+    pub fn oldest_begun(&self, messages: &Messages, now: UnixMs, ended_max: usize) -> Option<UnixMs> {
+        let mut ended = self.ended_of_consumers(messages, now, ended_max);
+        let unnamed = self.starts.earliest_but(ended.remove(&None).unwrap_or_default());
+        let holders = self.uncommon.as_ref().and_then(|uncommon| uncommon.holders.as_ref());
+        let consumers = (0..).zip(holders.iter().flat_map(|holders| &holders.by_number));
+        let named = consumers.filter_map(|(number, _)| Some(self.held_by(ConsumerId(number), &ended)?.1));
+        named.chain(unnamed).min()
+    }
+
+    /// Checks that the deliveries are counted, those of each consumer apart.
+    pub(super) fn check_deliveries(&self, messages: &Messages) -> Result<(), &'static str> {
+        let (starts, counted) = self.counted(messages);
+        if self.starts.earliest_but(Vec::new()) != starts.earliest_but(Vec::new()) {
+            return Err("the earliest running delivery is wrong");
+        }
+        let holders = self.uncommon.as_ref().and_then(|uncommon| uncommon.holders.as_deref());
+        if counted.all != holders.map_or(0, |holders| holders.all) {
             return Err("the deliveries of consumers are miscounted");
         }
-        for (number, holder) in (0..).zip(counted.iter().flat_map(|counted| &counted.by_number)) {
+        for (number, holder) in (0..).zip(&counted.by_number) {
             let counted = holder.starts.earliest_but(Vec::new()).map(|oldest| (holder.inflight, oldest));
-            if self.held_by(ConsumerId(number), &nothing) != counted {
+            if self.held_by(ConsumerId(number), &Ended::new()) != counted {
                 return Err("the oldest delivery of a consumer is wrong");
             }
         }
         Ok(())
     }
-}
-
-/// The deliveries of all consumers; `None` if there are none.
-fn holders_of(messages: &Messages) -> Option<Holders> {
-    let standing = messages.all_with_consumers().filter(|(at, _)| messages.placement(*at) == Placement::InFlight);
-    let mut all: Vec<_> =
-        standing.filter_map(|(at, consumer)| Some((messages.record(at).receipt()?, consumer))).collect();
-    // Entries are added at the end.
-    all.sort_unstable();
-    let mut holders = Holders::default();
-    all.iter().for_each(|(receipt, consumer)| holders.begin(*consumer, *receipt));
-    (holders.all > 0).then_some(holders)
 }

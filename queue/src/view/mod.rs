@@ -38,7 +38,7 @@ pub(super) struct View {
     groups: Option<Box<GroupView>>,
     /// Leases, by (deadline, sequence).
     inflight: OrderedKeys,
-    /// The instants at which the deliveries of these leases began.
+    /// The instants at which those deliveries of these leases began that bear no name.
     starts: DeliveryStarts,
     /// The ends of the TTLs of waiting messages, by (end, sequence).
     expiring: OrderedKeys,
@@ -150,10 +150,7 @@ impl View {
             }
             Stand::InFlight(key) => {
                 self.inflight.insert(key);
-                record.receipt().into_iter().for_each(|receipt| self.starts.begin(receipt));
-                if messages.has_consumers() {
-                    record.receipt().into_iter().for_each(|receipt| self.begin_hold(messages, at, receipt));
-                }
+                record.receipt().into_iter().for_each(|receipt| self.begin_delivery(messages, at, receipt));
             }
             Stand::Dead(key) => self.dead.insert(key),
             Stand::Failed(key) => self.uncommon.get_or_insert_default().failed.insert(key),
@@ -194,10 +191,7 @@ impl View {
                 }
             }
             (Placement::InFlight, Phase::Leased { deadline, receipt } | Phase::Successor { deadline, receipt }) => {
-                self.starts.end(receipt);
-                if messages.has_consumers() {
-                    self.end_hold(messages, at, receipt);
-                }
+                self.end_delivery(messages, at, receipt);
                 self.inflight.remove(Key::at(deadline, record.sequence));
             }
             // Only messages with a delivery stand among the leases.
@@ -339,10 +333,7 @@ impl View {
         let inflight = self.inflight.len();
         self.inflight.retain(stays);
         if self.inflight.len() < inflight {
-            let record = |lease: Key| messages.locate(lease.sequence()).map(|at| messages.record(at));
-            let running = self.inflight.iter_after(None).filter_map(|lease| record(lease)?.receipt());
-            self.starts = DeliveryStarts::from_receipts(running.collect());
-            self.recount_holders(messages);
+            self.recount_deliveries(messages);
         }
         if self.groups.is_some() {
             self.groups = GroupView::rebuilt(messages, self.waiting.boundary());

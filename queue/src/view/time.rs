@@ -174,6 +174,8 @@ impl View {
             moved_to,
             moved: self.moved,
         };
-        self.recount_holders(messages);
+        if messages.has_consumers() {
+            self.recount_deliveries(messages);
+        }
     }
 }
