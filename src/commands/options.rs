@@ -271,7 +271,7 @@ pub fn count_of_words(args: &mut Args<'_>, name: &'static str) -> Result<usize, 
 pub fn counted_receipts<'a>(args: &mut Args<'a>) -> Result<impl ExactSizeIterator<Item = &'a [u8]> + use<'a>, Error> {
     let count = count_of_words(args, "count")?;
     let given = args.remaining();
-    args.take(count).ok_or_else(|| Error::TooFew { count: "count", wanted: count, given, of: "receipts" })
+    args.take(count).ok_or(Error::TooFew { count: "count", wanted: count, given, of: "receipts" })
 }
 
 /// Parses the cursor of a scan.
