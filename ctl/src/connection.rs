@@ -11,6 +11,7 @@ const LOCAL: &str = "redis://127.0.0.1:6379";
 
 /// The options of the connection, before or after the name of the command.
 #[derive(Args, Debug)]
+#[command(next_help_heading = "Connection")]
 pub struct Connection {
     /// The server: redis://, rediss:// (TLS), unix://, redis+sentinel:// or redis+cluster:// [default: redis://127.0.0.1:6379]
     #[arg(short, long, global = true, env = "DQ_URL", hide_env_values = true, value_name = "URL")]

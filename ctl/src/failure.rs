@@ -51,6 +51,12 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// Writes the overview of all commands to standard error. The result is the exit code.
+    pub fn usage_with_overview() -> ExitCode {
+        let _ = writeln!(io::stderr(), "{}", crate::cli::overview());
+        ExitCode::from(USAGE)
+    }
+
     fn new(text: impl Display, code: u8) -> Failure {
         Failure { text: text.to_string(), code, is_quiet: false, is_lost: false }
     }
@@ -135,9 +141,11 @@ impl From<dq_client::Error> for Failure {
                 let text = format!("{error}; a queue is created by its first push, and dqctl ls lists them");
                 return Failure::new(text, NOTHING);
             }
-            Error::QueueFull(_) => "push again when messages have been completed, or raise MAXLEN with DQ.ALTER",
+            Error::QueueFull(_) => {
+                "push again when messages have been completed, or raise the limit with dqctl alter QUEUE --maxlen N"
+            }
             Error::DeadId(_) => "redrive it or cancel it, or push with --replace",
-            Error::TooLarge(_) => "push less, or raise MAXPAYLOAD with DQ.ALTER",
+            Error::TooLarge(_) => "push less, or raise the limit with dqctl alter QUEUE --maxpayload BYTES",
             Error::OutOfMemory(_) => "free memory, or raise maxmemory",
             Error::Config(text) if !text.contains("URL") => return Failure::usage(text),
             Error::Config(_) => {

@@ -1,10 +1,10 @@
 //! `dqctl completions` and `dqctl man`: what is made from the definitions of the command line.
 
+use crate::cli;
 use crate::cli::generate::{CompletionsArgs, ManArgs, Shell};
-use crate::cli::Cli;
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
-use clap::{Command, CommandFactory};
+use clap::Command;
 use clap_complete::shells::{Bash, Fish, Zsh};
 use clap_mangen::Man;
 use std::fs;
@@ -13,7 +13,7 @@ use std::path::Path;
 const NAME: &str = "dqctl";
 
 pub fn completions(args: &CompletionsArgs, output: &Output) -> Result<Outcome, Failure> {
-    let (mut command, mut script) = (Cli::command(), Vec::new());
+    let (mut command, mut script) = (cli::command(), Vec::new());
     match args.shell {
         Shell::Bash => clap_complete::generate(Bash, &mut command, NAME, &mut script),
         Shell::Zsh => clap_complete::generate(Zsh, &mut command, NAME, &mut script),
@@ -25,7 +25,8 @@ pub fn completions(args: &CompletionsArgs, output: &Output) -> Result<Outcome, F
 
 /// Writes `dqctl.1` and `dqctl-COMMAND.1` into a directory, or prints the first.
 pub fn man(args: &ManArgs, output: &Output) -> Result<Outcome, Failure> {
-    let mut command = Cli::command();
+    // Its own page would say nothing.
+    let mut command = cli::command().disable_help_subcommand(true);
     command.build();
     let Some(dir) = &args.dir else {
         output.raw(&page(command)?)?;

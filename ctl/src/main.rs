@@ -28,7 +28,7 @@ mod visible;
 mod web;
 mod work;
 
-use clap::Parser;
+use clap::FromArgMatches;
 use cli::{Cli, Command};
 use dq_client::Client;
 use failure::{Failure, Outcome};
@@ -36,7 +36,11 @@ use output::Output;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let outcome = match Cli::try_parse() {
+    if std::env::args_os().len() <= 1 {
+        return Failure::usage_with_overview();
+    }
+    let parsed = cli::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let outcome = match parsed {
         Ok(cli) => run(cli),
         Err(error) => Err(Failure::of_usage(&error)),
     };
@@ -84,6 +88,12 @@ fn execute(client: &Client, command: Command, output: &Output) -> Result<Outcome
         Command::Reschedule(args) => daily::change::reschedule(client, &args, output),
         Command::Dead(args) => dead::dead(client, &args, output),
         Command::Redrive(args) => daily::change::redrive(client, &args, output),
+        Command::Bury(args) => daily::give_back::bury(client, &args, output),
+        Command::Nack(args) => daily::give_back::nack(client, &args, output),
+        Command::Promote(args) => daily::many::promote(client, &args, output),
+        Command::Purge(args) => daily::many::purge(client, &args, output),
+        Command::Create(args) => daily::settings::create(client, &args, output),
+        Command::Alter(args) => daily::settings::alter(client, &args, output),
         Command::Pause(args) => daily::change::pause(client, &args, output),
         Command::Resume(args) => daily::change::resume(client, &args, output),
         Command::Top(args) => top::top(client, args, output),

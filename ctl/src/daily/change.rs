@@ -1,6 +1,6 @@
 //! `dqctl cancel`, `reschedule`, `redrive`, `pause` and `resume`.
 
-use super::{exists, no_such_id, no_such_queue, queue};
+use super::{many, no_such_id, no_such_queue, queue};
 use crate::cli::{CancelArgs, PauseArgs, QueueArgs, RedriveArgs, RescheduleArgs};
 use crate::dead;
 use crate::failure::{Failure, Outcome};
@@ -68,18 +68,14 @@ pub fn redrive(client: &Client, args: &RedriveArgs, output: &Output) -> Result<O
             selected(&args.queue, redriven, output, |progress| dead::redrive(client, queue, &filter, delay, progress))
         };
     }
-    let queue = queue(client, &args.queue);
-    let redriven = if args.ids.is_empty() {
-        queue.redrive_oldest(args.count, args.delay.unwrap_or(Duration::ZERO))?
-    } else {
-        queue.redrive(&args.ids)?
-    };
+    if args.ids.is_empty() {
+        return many::redrive(client, args, output);
+    }
+    let redriven = queue(client, &args.queue).redrive(&args.ids)?;
     output.result(&redriven.to_string(), json!({ "redriven": redriven }))?;
     let wanted = u64::try_from(args.ids.len()).unwrap_or(u64::MAX);
     if redriven < wanted {
         eprintln!("dqctl: {} of {wanted} messages are not dead in the queue {}", wanted - redriven, args.queue);
-    } else if redriven == 0 {
-        return Ok(Outcome::found(exists(client, &args.queue)?));
     }
     Ok(Outcome::found(redriven >= wanted))
 }

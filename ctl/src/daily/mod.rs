@@ -3,11 +3,14 @@
 pub mod change;
 pub mod consumers;
 pub mod done;
+pub mod give_back;
 pub mod groups;
 pub mod look;
+pub mod many;
 pub mod push;
 pub mod queues;
 pub mod schedule;
+pub mod settings;
 
 use crate::failure::Failure;
 use dq_client::{Client, Queue, Raw};

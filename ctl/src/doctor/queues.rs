@@ -81,30 +81,35 @@ fn settings(info: &Fields, about: &mut About) {
     if limit > 0 && held >= limit {
         let what = format!("it is full: {held} of {limit} messages, and {refused} pushes were refused so far");
         let why = "producers get the error QUEUEFULL, and lose the message if they do not keep it";
-        about.critical("full", what, why, "add consumers, or raise MAXLEN with DQ.ALTER");
+        about.critical("full", what, why, "add consumers, or raise the limit with dqctl alter QUEUE --maxlen N");
     } else if limit > 0 && held / 9 >= limit / 10 {
         let what = format!("it is nearly full: {held} of {limit} messages");
         about.warning(
             "full",
             what,
             "pushes are refused when it is full",
-            "add consumers, or raise MAXLEN with DQ.ALTER",
+            "add consumers, or raise the limit with dqctl alter QUEUE --maxlen N",
         );
     } else if refused > 0 {
         let what = format!("{refused} pushes were refused since it was created, because it was full");
         let why = "a producer that does not push again has lost them";
-        about.note("refused", what, why, "let producers try again, or raise MAXLEN with DQ.ALTER");
+        about.note(
+            "refused",
+            what,
+            why,
+            "let producers try again, or raise the limit with dqctl alter QUEUE --maxlen N",
+        );
     }
     let (dead, kept) = (number(info, "dead"), number(info, "deadlen"));
     if kept > 0 && dead >= kept {
         let what = format!("it keeps {kept} dead messages, and has as many");
         let why = "each message that dies drops the oldest dead one";
-        about.warning("dead-full", what, why, "redrive or cancel them, or raise DEADLEN with DQ.ALTER");
+        about.warning("dead-full", what, why, "look with dqctl dead QUEUE --by-error; redrive or cancel them, or raise the limit with dqctl alter QUEUE --deadlen N");
     }
     if let Some(since) = info.int("forward-failing-since") {
         let length = span(u64::try_from(now_ms().saturating_sub(since)).unwrap_or(0));
         let what = format!("forwarding has failed for {length}: {}", info.text("forward-error"));
-        let advice = "repair the target, or choose another one with DQ.ALTER FORWARD";
+        let advice = "repair the target, or choose another one with dqctl alter QUEUE --forward TARGET";
         about.critical("forward", what, "its messages wait until it works again", advice);
     }
 }
@@ -120,10 +125,10 @@ fn delivery(info: &Fields, limits: &Limits, about: &mut About) -> bool {
         let is_long = age.is_some_and(|age| u128::from(age) >= limits.paused.as_millis());
         if let (Some(age), true) = (age, is_long) {
             let what = format!("it is paused {until}, and its oldest message has been due for {}", span(age));
-            about.warning("paused", what, "nothing is delivered", "resume it with dqctl resume");
+            about.warning("paused", what, "nothing is delivered", "resume it with dqctl resume QUEUE");
         } else if info.int("paused-until").is_none() {
             let what = "it is paused until it is resumed";
-            about.note("paused", what, "nothing is delivered", "resume it with dqctl resume");
+            about.note("paused", what, "nothing is delivered", "resume it with dqctl resume QUEUE");
         }
         return false;
     }
@@ -138,7 +143,12 @@ fn expiry(client: &Client, name: &[u8], about: &mut About) -> Result<(), Error> 
             if let Some(left) = reply::int(&reply).and_then(|ms| u64::try_from(ms).ok()) {
                 let what = format!("its key expires in {}", span(left));
                 let why = "the queue is deleted then, with all its messages";
-                about.critical("expires", what, why, "PERSIST the key; TTL of DQ.ALTER is what messages need");
+                about.critical(
+                    "expires",
+                    what,
+                    why,
+                    "redis-cli PERSIST QUEUE; what limits the time of messages is dqctl alter QUEUE --ttl TIME",
+                );
             }
             Ok(())
         }
@@ -174,11 +184,16 @@ fn dead(client: &Client, name: &[u8], info: &Fields, limits: &Limits, about: &mu
     if u128::from(age) >= limits.dead.as_millis() {
         let at_least = if read < dead { "at least " } else { "" };
         let what = format!("it has {dead} dead messages, the oldest for {at_least}{}", span(age));
-        let advice = "look at them with dqctl peek QUEUE dead; then redrive or cancel them, or set DEADTTL";
+        let advice = "look with dqctl dead QUEUE --by-error; then redrive or cancel them, or forget them with dqctl alter QUEUE --deadttl TIME";
         about.warning("dead", what, "nobody looks at them, and they take memory", advice);
     } else if read < dead {
         let what = format!("it has {dead} dead messages; only the newest {read} were read");
-        about.note("dead", what, "older ones may have been forgotten", "set DEADLEN or DEADTTL with DQ.ALTER");
+        about.note(
+            "dead",
+            what,
+            "older ones may have been forgotten",
+            "limit them with dqctl alter QUEUE --deadlen N or --deadttl TIME",
+        );
     }
     Ok(())
 }

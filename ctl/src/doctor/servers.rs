@@ -111,7 +111,7 @@ fn memory(info: &ServerInfo, about: &mut About) {
     if limit > 0 && used / 4 >= limit / 5 {
         let what = format!("{}% of maxmemory is used", used.saturating_mul(100) / limit);
         let why = "pushes are refused with OOM when it is used up";
-        about.warning("memory", what, why, "raise maxmemory, or limit the queues with MAXLEN");
+        about.warning("memory", what, why, "raise maxmemory, or limit the queues with dqctl alter QUEUE --maxlen N");
     }
 }
 

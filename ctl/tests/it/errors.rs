@@ -26,7 +26,7 @@ fn a_server_that_cannot_be_reached_is_named() {
 #[test]
 fn a_wrong_command_line_is_one_line() {
     let wrong: [&[&str]; 9] = [
-        &[],
+        &["peek", "q", "foo"],
         &["nonsense"],
         &["push"],
         &["push", "q", "x", "--in", "15"],
@@ -43,6 +43,8 @@ fn a_wrong_command_line_is_one_line() {
     }
     let unit = run(without_server(&["push", "q", "x", "--in", "15"]));
     assert!(unit.err.contains("15m"), "{unit:?}");
+    let state = run(without_server(&["peek", "q", "foo"]));
+    assert!(state.err.contains("delayed, ready, inflight, dead, done"), "{state:?}");
 }
 
 #[test]
@@ -66,7 +68,7 @@ fn what_a_server_refuses_is_one_line_with_advice() {
 
 #[test]
 fn help_and_version_are_not_errors() {
-    for args in [&["--help"][..], &["push", "--help"], &["--version"]] {
+    for args in [&["--help"][..], &["help"], &["push", "--help"], &["help", "push"], &["--version"]] {
         let ran = run(without_server(args));
         assert!(ran.code == 0 && ran.err.is_empty() && ran.out.contains("dqctl"), "{args:?}: {ran:?}");
     }
@@ -141,4 +143,15 @@ fn only_a_write_may_have_been_executed() {
     for read in [&["ls"][..], &["info", "q"], &["schedule", "q"], &["dump", "q"]] {
         assert!(!lost(read).contains("unknown"), "{read:?}");
     }
+}
+
+#[test]
+fn without_a_command_all_commands_are_shown_in_groups() {
+    let ran = run(without_server(&[]));
+    assert_eq!((ran.code, ran.out.as_str()), (2, ""));
+    assert!(ran.err.contains("\nQueues:\n  create  ") && ran.err.lines().count() < 60, "{ran:?}");
+    let commands = ran.err.lines().filter(|line| line.starts_with("  ")).count();
+    let help = run(without_server(&["--help"])).out;
+    assert!(ran.err.lines().filter(|line| line.starts_with("  ")).all(|line| help.contains(line)), "{help}");
+    assert!(commands > 30, "{ran:?}");
 }

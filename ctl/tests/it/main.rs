@@ -28,6 +28,7 @@ mod import;
 mod import_libraries;
 mod no_module;
 mod post;
+mod queues;
 mod top;
 mod web;
 mod work;

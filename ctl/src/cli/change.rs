@@ -1,0 +1,115 @@
+//! The options of the commands that change messages, or suspend a queue.
+
+use super::SelectArgs;
+use crate::time::{parse_instant, parse_span};
+use clap::{ArgGroup, Args};
+use std::time::{Duration, SystemTime};
+
+#[derive(Args, Debug)]
+#[command(group = ArgGroup::new("which").args(["ids", "conditions", "older"]).required(true).multiple(true))]
+pub struct CancelArgs {
+    /// The queue
+    pub queue: String,
+    /// The ids of the messages
+    #[arg(value_name = "ID", conflicts_with_all = ["conditions", "older", "dry_run"])]
+    pub ids: Vec<String>,
+    #[command(flatten)]
+    pub select: SelectArgs,
+    /// Only count the dead messages that would be removed
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(group = ArgGroup::new("change").args(["delay", "at", "priority"]).required(true).multiple(true))]
+pub struct RescheduleArgs {
+    /// The queue
+    pub queue: String,
+    /// The id of the message
+    pub id: String,
+    /// Due after this time, such as 15m; 0: now
+    #[arg(long = "in", value_name = "TIME", value_parser = parse_span, conflicts_with = "at")]
+    pub delay: Option<Duration>,
+    /// Due at this instant, such as 2026-12-01T09:00+01:00
+    #[arg(long, value_name = "INSTANT", value_parser = parse_instant)]
+    pub at: Option<SystemTime>,
+    /// The new priority
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub priority: Option<i8>,
+}
+
+#[derive(Args, Debug)]
+pub struct RedriveArgs {
+    /// The queue
+    pub queue: String,
+    /// The ids of the dead messages; none: all of them
+    #[arg(value_name = "ID", conflicts_with_all = ["count", "delay", "conditions", "older", "dry_run"])]
+    pub ids: Vec<String>,
+    /// Only the oldest ones
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..),
+        conflicts_with_all = ["conditions", "older", "dry_run"])]
+    pub count: Option<u32>,
+    /// Due after this time instead of now
+    #[arg(long = "in", value_name = "TIME", value_parser = parse_span)]
+    pub delay: Option<Duration>,
+    #[command(flatten)]
+    pub select: SelectArgs,
+    /// Only count the messages that would be redriven
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct ReleaseArgs {
+    /// The queue
+    pub queue: String,
+    /// The name of the consumer, which it gave with AS
+    pub consumer: String,
+    /// Only those that were delivered first
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub count: Option<u32>,
+    /// Do not count the attempts
+    #[arg(long)]
+    pub no_count: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct PauseArgs {
+    /// The queue
+    pub queue: String,
+    /// Resume by itself after this time
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
+    pub time: Option<Duration>,
+}
+
+#[derive(Args, Debug)]
+pub struct BuryArgs {
+    /// The queue
+    pub queue: String,
+    /// The ids of the messages
+    #[arg(required = true, value_name = "ID")]
+    pub ids: Vec<String>,
+    /// The error that is kept with them
+    #[arg(long, value_name = "TEXT")]
+    pub error: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub struct NackArgs {
+    /// The queue
+    pub queue: String,
+    /// The id of the message in flight, or the receipt of its delivery
+    pub id: String,
+    /// Due again after this time, instead of the queue's backoff
+    #[arg(long = "in", value_name = "TIME", value_parser = parse_span)]
+    pub delay: Option<Duration>,
+    /// The error that is kept with it
+    #[arg(long, value_name = "TEXT")]
+    pub error: Option<String>,
+    /// It becomes dead at once
+    #[arg(long, conflicts_with_all = ["no_count", "delay"])]
+    pub dead: bool,
+    /// Do not count the attempt
+    #[arg(long)]
+    pub no_count: bool,
+}

@@ -1,0 +1,66 @@
+//! The commands in groups: what a bare `dqctl` shows, and the list in its help.
+
+use super::Cli;
+use clap::{Command, CommandFactory};
+
+/// Each command is in one group.
+const GROUPS: [(&str, &[&str]); 7] = [
+    ("Look", &["ls", "info", "stats", "top", "doctor"]),
+    ("Messages", &["push", "schedule", "get", "peek", "cancel", "reschedule", "promote", "await"]),
+    ("Failed and dead messages", &["dead", "redrive", "bury"]),
+    ("Deliveries", &["consumers", "release", "complete", "nack", "groups"]),
+    ("Queues", &["create", "alter", "pause", "resume", "purge"]),
+    ("Programs that run", &["work", "export", "web"]),
+    ("Move and set up", &["dump", "load", "import", "completions", "man", "help"]),
+];
+
+/// The command line, with the overview in its help.
+pub fn command() -> Command {
+    let command = Cli::command();
+    let template = format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{}\nOptions:\n{{options}}{{after-help}}",
+        groups(&command)
+    );
+    command.help_template(template)
+}
+
+/// What there is, on less than a screen.
+pub fn overview() -> String {
+    let command = Cli::command();
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    format!(
+        "{about}\n{}\ndqctl COMMAND --help shows the options of a command, and dqctl --help those of all",
+        groups(&command)
+    )
+}
+
+fn groups(command: &Command) -> String {
+    let mut text = String::new();
+    for (heading, names) in GROUPS {
+        text.push_str(&format!("\n{heading}:\n"));
+        for name in names {
+            let about = command.find_subcommand(name).and_then(Command::get_about).map(ToString::to_string);
+            let about = about.unwrap_or_else(|| "Show the help of a command".to_owned());
+            text.push_str(&format!("  {name:<11}  {about}\n"));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::GROUPS;
+    use crate::cli::Cli;
+    use clap::CommandFactory;
+
+    #[test]
+    fn each_command_is_in_one_group() {
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let mut command = Cli::command();
+        command.build();
+        let mut all: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+        grouped.sort_unstable();
+        all.sort_unstable();
+        assert_eq!(grouped, all);
+    }
+}

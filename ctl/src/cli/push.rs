@@ -1,0 +1,100 @@
+//! The options of `push` and `schedule`.
+
+use crate::time::{parse_instant, parse_span};
+use clap::{ArgGroup, Args};
+use std::time::{Duration, SystemTime};
+
+/// What a message and the runs of a schedule have in common.
+#[derive(Args, Debug)]
+pub struct MessageArgs {
+    /// -128 to 127: among ready messages, a higher one is delivered first
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
+    pub priority: i8,
+    /// The most redeliveries, instead of the queue's; -1: no limit
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub retries: Option<i32>,
+    /// How long a delivery may take, instead of the queue's lease
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    pub lease: Option<Duration>,
+    /// Dead if it is not completed within this time after it was due
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    pub ttl: Option<Duration>,
+    /// The group, whose messages are delivered in order
+    #[arg(long, value_name = "NAME")]
+    pub group: Option<String>,
+    /// A header, which says something about the message besides its payload; can be repeated
+    #[arg(long = "header", value_name = "NAME=VALUE", value_parser = parse_header)]
+    pub headers: Vec<(String, String)>,
+}
+
+/// A header as it is given on the command line.
+fn parse_header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("a header is NAME=VALUE, such as content-type=text/csv")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+#[derive(Args, Debug)]
+pub struct PushArgs {
+    /// The queue, which is created if it does not exist
+    pub queue: String,
+    /// The payload; - or none reads it from standard input
+    pub payload: Option<String>,
+    /// The message's own id: while the queue holds it, further pushes are duplicates
+    #[arg(long)]
+    pub id: Option<String>,
+    /// Due after this time, such as 15m or 1h30m
+    #[arg(long = "in", value_name = "TIME", value_parser = parse_span, conflicts_with = "at")]
+    pub delay: Option<Duration>,
+    /// Due at this instant, such as 2026-12-01T09:00+01:00
+    #[arg(long, value_name = "INSTANT", value_parser = parse_instant)]
+    pub at: Option<SystemTime>,
+    /// Take the place of the message that has the id
+    #[arg(long, requires = "id")]
+    pub replace: bool,
+    /// With --replace: due no later than this long after the first push of the chain of replacements
+    #[arg(long, value_name = "TIME", value_parser = parse_span, requires = "replace")]
+    pub max_wait: Option<Duration>,
+    /// With --replace: a message in flight is replaced when its delivery ends, and not before
+    #[arg(long, requires = "replace")]
+    pub later: bool,
+    /// How long the message is kept as done after its completion, instead of the queue's time
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    pub retain: Option<Duration>,
+    #[command(flatten)]
+    pub message: MessageArgs,
+}
+
+#[derive(Args, Debug)]
+#[command(group = ArgGroup::new("rule").args(["every", "cron"]))]
+pub struct ScheduleArgs {
+    /// The queue
+    pub queue: String,
+    /// The id of the recurring message
+    #[arg(requires = "rule")]
+    pub id: Option<String>,
+    /// The payload; - or none reads it from standard input
+    pub payload: Option<String>,
+    /// Due at each multiple of this interval since 1970
+    #[arg(long, value_name = "TIME", value_parser = parse_span, requires = "id")]
+    pub every: Option<Duration>,
+    /// With --every: later than the multiples by this time
+    #[arg(long, value_name = "TIME", value_parser = parse_span, requires = "every")]
+    pub offset: Option<Duration>,
+    /// Due at the times of this expression, such as '30 18 * * mon-fri'
+    #[arg(long, value_name = "EXPRESSION", requires = "id")]
+    pub cron: Option<String>,
+    /// With --cron: its time zone, such as Europe/Berlin, instead of UTC
+    #[arg(long, value_name = "ZONE", requires = "cron")]
+    pub tz: Option<String>,
+    /// The first run is due at this instant
+    #[arg(long, value_name = "INSTANT", value_parser = parse_instant, requires = "id")]
+    pub at: Option<SystemTime>,
+    /// No run is due after this instant
+    #[arg(long, value_name = "INSTANT", value_parser = parse_instant, requires = "id")]
+    pub until: Option<SystemTime>,
+    /// The series ends after this many runs
+    #[arg(long, value_name = "N", requires = "id")]
+    pub times: Option<u32>,
+    #[command(flatten)]
+    pub message: MessageArgs,
+}

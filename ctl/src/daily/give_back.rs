@@ -1,0 +1,51 @@
+//! `dqctl bury` and `dqctl nack`.
+
+use super::no_such_id;
+use crate::cli::{BuryArgs, NackArgs};
+use crate::failure::{Failure, Outcome};
+use crate::output::Output;
+use crate::reply;
+use crate::time::millis;
+use dq_client::{cmd, Client, Resend};
+use serde_json::json;
+
+pub fn bury(client: &Client, args: &BuryArgs, output: &Output) -> Result<Outcome, Failure> {
+    let mut outcome = Outcome::Done;
+    for id in &args.ids {
+        let mut command = cmd("DQ.BURY");
+        command.arg(&args.queue).arg(id);
+        if let Some(error) = &args.error {
+            command.arg("ERROR").arg(error);
+        }
+        if let Some(was) = reply::text(&client.call(&command, Resend::Harmless)?) {
+            output.result(id, json!({ "id": id, "was": was }))?;
+        } else {
+            no_such_id(&args.queue, id);
+            outcome = Outcome::Nothing;
+        }
+    }
+    Ok(outcome)
+}
+
+pub fn nack(client: &Client, args: &NackArgs, output: &Output) -> Result<Outcome, Failure> {
+    let mut command = cmd("DQ.NACK");
+    command.arg(&args.queue).arg(&args.id);
+    if let Some(delay) = args.delay {
+        command.arg("DELAY").arg(millis(delay));
+    }
+    if let Some(error) = &args.error {
+        command.arg("ERROR").arg(error);
+    }
+    if args.dead {
+        command.arg("DEAD");
+    }
+    if args.no_count {
+        command.arg("NOCOUNT");
+    }
+    let Some(state) = reply::text(&client.call(&command, Resend::Never)?) else {
+        eprintln!("dqctl: the queue {} has no such message in flight: {}", args.queue, args.id);
+        return Ok(Outcome::Nothing);
+    };
+    output.result(&state, json!({ "id": args.id, "state": state }))?;
+    Ok(Outcome::Done)
+}

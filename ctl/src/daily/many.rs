@@ -1,0 +1,89 @@
+//! Commands for all messages of a state: `promote`, `purge`, and `redrive` without ids.
+//!
+//! The server answers nobody else while it executes a command, so many messages are changed in steps.
+
+use super::{no_such_queue, queues};
+use crate::cli::{PromoteArgs, PurgeArgs, RedriveArgs};
+use crate::failure::{Failure, Outcome};
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::reply::{int, unexpected, Fields};
+use crate::time::millis;
+use dq_client::{cmd, Client, Cmd, Resend, State};
+use serde_json::json;
+
+/// How many messages one command changes.
+const STEP: u64 = 10_000;
+
+pub fn promote(client: &Client, args: &PromoteArgs, output: &Output) -> Result<Outcome, Failure> {
+    in_steps(client, &args.queue, "promoted", args.count, &[State::Delayed], output, |count| {
+        cmd("DQ.PROMOTE").arg(&args.queue).arg("COUNT").arg(count).clone()
+    })
+}
+
+pub fn redrive(client: &Client, args: &RedriveArgs, output: &Output) -> Result<Outcome, Failure> {
+    in_steps(client, &args.queue, "redriven", args.count, &[State::Dead], output, |count| {
+        let mut command = cmd("DQ.REDRIVE");
+        command.arg(&args.queue).arg("COUNT").arg(count);
+        if let Some(delay) = args.delay {
+            command.arg("DELAY").arg(millis(delay));
+        }
+        command
+    })
+}
+
+pub fn purge(client: &Client, args: &PurgeArgs, output: &Output) -> Result<Outcome, Failure> {
+    let states = if args.all { State::ALL.to_vec() } else { args.states.clone() };
+    in_steps(client, &args.queue, "purged", args.count, &states, output, |count| {
+        let mut command = cmd("DQ.PURGE");
+        command.arg(&args.queue).arg(states.iter().map(|state| state.as_str()).collect::<Vec<_>>());
+        command.arg("COUNT").arg(count);
+        if let Some(group) = &args.group {
+            command.arg("GROUP").arg(group);
+        }
+        if args.recurring {
+            command.arg("RECURRING");
+        }
+        command
+    })
+}
+
+/// Sends commands until `count` messages, or as many as are in these states now, were changed: what comes later is left alone.
+fn in_steps(
+    client: &Client,
+    queue: &str,
+    verb: &'static str,
+    count: Option<u32>,
+    states: &[State],
+    output: &Output,
+    step: impl Fn(u64) -> Cmd,
+) -> Result<Outcome, Failure> {
+    let Some(info) = queues::read(client, queue.as_bytes())? else {
+        no_such_queue(queue);
+        return Ok(Outcome::Nothing);
+    };
+    let limit = count.map_or_else(|| held(&info, states), u64::from);
+    let (mut total, mut progress) = (0, Progress::new(verb));
+    while total < limit {
+        let wanted = STEP.min(limit - total);
+        let sent = client.call(&step(wanted), Resend::Never).map_err(Failure::from);
+        let reply = sent.map_err(|failure| match total {
+            0 => failure,
+            _ => failure.after(format!("{total} messages were {verb}")),
+        })?;
+        let changed = int(&reply).and_then(|count| u64::try_from(count).ok()).ok_or_else(|| unexpected(&reply))?;
+        total += changed;
+        progress.at(total);
+        if changed < wanted {
+            break;
+        }
+    }
+    drop(progress);
+    output.result(&total.to_string(), json!({ verb: total }))?;
+    Ok(Outcome::Done)
+}
+
+/// How many messages are in these states.
+fn held(info: &Fields, states: &[State]) -> u64 {
+    states.iter().filter_map(|state| u64::try_from(info.int(state.as_str())?).ok()).sum()
+}

@@ -1,0 +1,27 @@
+//! `dqctl create` and `dqctl alter`.
+
+use crate::cli::{AlterArgs, CreateArgs};
+use crate::failure::{Failure, Outcome};
+use crate::output::Output;
+use dq_client::{cmd, Client, Resend};
+use serde_json::json;
+
+pub fn create(client: &Client, args: &CreateArgs, output: &Output) -> Result<Outcome, Failure> {
+    let mut command = cmd("DQ.CREATE");
+    args.settings.write(command.arg(&args.queue));
+    client.call(&command, Resend::Harmless)?;
+    output.result("created", json!({ "queue": args.queue, "created": true }))?;
+    Ok(Outcome::Done)
+}
+
+pub fn alter(client: &Client, args: &AlterArgs, output: &Output) -> Result<Outcome, Failure> {
+    let mut command = cmd("DQ.ALTER");
+    command.arg(&args.queue);
+    if args.create {
+        command.arg("MKQUEUE");
+    }
+    args.settings.write(&mut command);
+    client.call(&command, Resend::Harmless)?;
+    output.result("altered", json!({ "queue": args.queue, "altered": true }))?;
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,104 @@
+//! The commands for a whole queue, and those that give messages back.
+
+use crate::dqctl::{dqctl, field, json, ok};
+use crate::support::Server;
+use serde_json::json;
+
+#[test]
+fn every_setting_can_be_given_to_create_and_alter() {
+    let server = Server::start();
+    let settings = "--lease 61001ms --maxlease 1h --retries -1 --backoff 1500ms,2h --jitter 20 --ttl 1d --maxlen 10 \
+        --maxinflight 5 --rate 100/1m --deadlen -1 --deadttl 7d --retain 90s --donelen 50 --maxpayload 1024 \
+        --groupinflight 2 --errors 3 --grouporder turn --dedupe 1h --forward";
+    let words: Vec<&str> = settings.split_whitespace().chain(["STREAM jobs TRIM 1000"]).collect();
+    assert_eq!(ok(&server, &[&["create", "q"][..], &words].concat()), "created\n");
+    let info = json(&server, &["info", "q"]).remove(0);
+    let expected = json!({ "lease": 61_001, "maxlease": 3_600_000, "retries": -1, "backoff-base": 1_500,
+        "backoff-max": 7_200_000, "backoff-jitter": 20, "ttl": 86_400_000, "maxlen": 10, "maxinflight": 5, "rate": 100,
+        "rate-period": 60_000, "deadlen": -1, "deadttl": 604_800_000, "retain": 90_000, "donelen": 50,
+        "maxpayload": 1024, "groupinflight": 2, "errors": 3, "grouporder": "turn", "dedupe": 3_600_000,
+        "forward": "STREAM jobs TRIM 1000" });
+    // All that the server has, from its first setting to its last one.
+    let shown = ok(&server, &["info", "q"]);
+    let names: Vec<&str> = shown.lines().filter_map(|line| line.split('\t').next()).collect();
+    let place = |name: &str| names.iter().position(|other| *other == name).unwrap();
+    for name in &names[place("lease")..=place("forward")] {
+        assert_eq!(info[name], expected[name], "{name}");
+    }
+    assert_eq!(ok(&server, &["alter", "q", "--rate", "0", "--forward", "NONE"]), "altered\n");
+    let info = json(&server, &["info", "q"]).remove(0);
+    assert_eq!((&info["rate"], &info["forward"], &info["lease"]), (&json!(0), &json!("NONE"), &json!(61_001)));
+    assert_eq!(dqctl(&server, &["create", "q", "--lease", "1m"]).code, 3);
+    let missing = dqctl(&server, &["alter", "none", "--lease", "1m"]);
+    assert!(missing.code == 1 && missing.err.contains("no such key"), "{missing:?}");
+    ok(&server, &["alter", "none", "--create", "--lease", "1m"]);
+    for wrong in
+        [["create", "q", "--rate", "100"], ["create", "q", "--backoff", "1s"], ["create", "q", "--jitter", "5"]]
+    {
+        assert_eq!(dqctl(&server, &wrong).code, 2, "{wrong:?}");
+    }
+}
+
+#[test]
+fn promote_makes_the_next_delayed_messages_due() {
+    let server = Server::start();
+    for (id, delay) in [("b", "2h"), ("a", "1h"), ("c", "3h")] {
+        ok(&server, &["push", "q", "x", "--id", id, "--in", delay]);
+    }
+    assert_eq!(ok(&server, &["promote", "q", "-n", "1"]), "1\n");
+    assert_eq!(field(&server, "q", "a", "state"), "ready");
+    assert_eq!(json(&server, &["promote", "q"]), [json!({ "promoted": 2 })]);
+    assert_eq!(ok(&server, &["promote", "q"]), "0\n");
+    assert_eq!(dqctl(&server, &["promote", "none"]).code, 1);
+}
+
+#[test]
+fn purge_removes_the_states_that_it_names() {
+    let server = Server::start();
+    for (id, delay) in [("a", "0"), ("b", "1h"), ("c", "1h")] {
+        ok(&server, &["push", "q", "x", "--id", id, "--in", delay, "--group", id]);
+    }
+    assert_eq!(dqctl(&server, &["purge", "q"]).code, 2);
+    assert!(dqctl(&server, &["purge", "q", "old"]).err.contains("delayed, ready"));
+    assert_eq!(ok(&server, &["purge", "q", "delayed", "dead", "--group", "c"]), "1\n");
+    assert_eq!(ok(&server, &["purge", "q", "delayed", "ready", "-n", "1"]), "1\n");
+    assert_eq!(ok(&server, &["purge", "q", "--all"]), "1\n");
+    ok(&server, &["schedule", "q", "tick", "x", "--every", "1h"]);
+    assert_eq!(ok(&server, &["purge", "q", "--all"]), "0\n");
+    assert_eq!(ok(&server, &["purge", "q", "--all", "--recurring"]), "1\n");
+    assert_eq!(dqctl(&server, &["purge", "none", "dead"]).code, 1);
+}
+
+#[test]
+fn many_messages_are_changed_in_steps() {
+    let server = Server::start();
+    let lua = "for i = 1, 25000 do redis.call('DQ.PUSH', KEYS[1], 'x', 'DELAY', 3600000) end";
+    server.ask(&["EVAL", lua, "1", "q"]);
+    assert_eq!(ok(&server, &["promote", "q"]), "25000\n");
+    let calls = server.info("commandstats", "cmdstat_DQ.PROMOTE");
+    assert!(calls.starts_with("calls=3,"), "{calls}");
+    assert_eq!(ok(&server, &["purge", "q", "ready"]), "25000\n");
+}
+
+#[test]
+fn messages_are_buried_and_given_back_with_an_error() {
+    let server = Server::start();
+    for id in ["a", "b", "c"] {
+        ok(&server, &["push", "q", "x", "--id", id]);
+    }
+    let ran = dqctl(&server, &["bury", "q", "a", "none", "--error", "wrong address"]);
+    assert_eq!((ran.code, ran.out.as_str()), (1, "a\n"));
+    assert_eq!(
+        (field(&server, "q", "a", "state"), field(&server, "q", "a", "error")),
+        (json!("dead"), json!("wrong address"))
+    );
+    server.ask(&["DQ.POP", "q", "COUNT", "2", "LEASE", "600000"]);
+    assert_eq!(ok(&server, &["nack", "q", "b", "--in", "1h", "--error", "later"]), "delayed\n");
+    assert_eq!(field(&server, "q", "b", "error"), "later");
+    let receipt = field(&server, "q", "c", "receipt");
+    assert_eq!(json(&server, &["nack", "q", receipt.as_str().unwrap(), "--no-count"])[0]["state"], "ready");
+    assert_eq!(field(&server, "q", "c", "attempt"), 0);
+    assert_eq!(dqctl(&server, &["nack", "q", "c"]).code, 1);
+    server.ask(&["DQ.POP", "q"]);
+    assert_eq!(ok(&server, &["nack", "q", "c", "--dead"]), "dead\n");
+}
