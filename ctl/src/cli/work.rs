@@ -1,6 +1,7 @@
 //! The options of `work` and `export`.
 
 use crate::time::parse_span;
+use crate::work::LogFormat;
 use clap::{ArgGroup, Args};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -44,6 +45,12 @@ pub struct WorkArgs {
     #[arg(long, value_name = "FILE",
         conflicts_with_all = ["queues", "time_limit", "grace", "lease", "headers", "retry_on", "pause_on_429"])]
     pub config: Option<PathBuf>,
+    /// Log the beginning and the end of each message too
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// What the log is made of, which is written to standard error
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub log_format: LogFormat,
     /// The command and its arguments, which no shell reads
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,

@@ -9,15 +9,17 @@ use crate::http;
 use crate::queues;
 use dq_client::Client;
 use metrics::Exporter;
+
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+pub use text::labels;
 
 /// Serves metrics until SIGTERM or SIGINT.
 pub fn export(client: &Client, args: ExportArgs) -> Result<Outcome, Failure> {
     let mut signals = Signals::new([SIGTERM, SIGINT])?;
     let exporter = Exporter::new(client.clone(), args.pattern, args.max_queues, args.every);
     let client = client.clone();
-    http::serve(&args.listen, move |path| match path {
+    http::serve(http::bind(&args.listen)?, move |path| match path {
         "/metrics" => Some(http::metrics(200, exporter.metrics())),
         "/healthz" => Some(http::health(queues::check(&client).map_err(Failure::from))),
         _ => None,

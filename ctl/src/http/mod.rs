@@ -9,13 +9,17 @@ mod server;
 
 pub use request::Request;
 pub use response::Response;
-pub use server::{bind, run};
+pub use server::{bind, listen, run};
 
 use crate::failure::Failure;
+use std::net::TcpListener;
 
 /// Answers requests in the background for as long as the process runs. `None`: there is no such page.
-pub fn serve(address: &str, answer: impl Fn(&str) -> Option<Response> + Send + Sync + 'static) -> Result<(), Failure> {
-    run(bind(address)?, move |request| {
+pub fn serve(
+    listener: TcpListener,
+    answer: impl Fn(&str) -> Option<Response> + Send + Sync + 'static,
+) -> Result<(), Failure> {
+    run(listener, move |request| {
         if !matches!(request.method.as_str(), "GET" | "HEAD") {
             return metrics(405, "only GET\n");
         }

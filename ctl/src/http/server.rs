@@ -19,11 +19,16 @@ const LINGER: Duration = Duration::from_secs(2);
 
 /// Begins to listen, and says so on standard error.
 pub fn bind(address: &str) -> Result<TcpListener, Failure> {
-    let refused =
-        |error| Failure::failed(format!("cannot listen on {address}: {error}; name another one with --listen"));
-    let listener = TcpListener::bind(address).map_err(refused)?;
+    let listener = listen(address)?;
     eprintln!("dqctl: listening on http://{}", listener.local_addr()?);
     Ok(listener)
+}
+
+/// Begins to listen.
+pub fn listen(address: &str) -> Result<TcpListener, Failure> {
+    let refused =
+        |error| Failure::failed(format!("cannot listen on {address}: {error}; name another one with --listen"));
+    TcpListener::bind(address).map_err(refused)
 }
 
 /// Answers requests in the background for as long as the process runs.

@@ -1,11 +1,13 @@
 //! Handles one message: starts a process, watches it, and turns its end into an ack or a nack.
 
+use super::about::environment;
 use super::head::{NoResult, RESULT_BYTES};
+use super::log::Log;
 use super::process::{End, Process};
 use crate::failure;
 use crate::time;
-use crate::visible::visible;
 use dq_client::{Context, Failure, Raw};
+use serde_json::json;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -33,6 +35,7 @@ pub struct Handler {
     time_limit: Option<Duration>,
     grace: Duration,
     processes: Arc<Processes>,
+    log: Arc<Log>,
     /// Whether the warning that an output is too long for a result was logged.
     said_too_long: AtomicBool,
     /// Whether the warning about an output whose end was not seen was logged.
@@ -69,6 +72,7 @@ impl Handler {
         time_limit: Option<Duration>,
         grace: Duration,
         processes: &Arc<Processes>,
+        log: &Arc<Log>,
     ) -> Result<Handler, failure::Failure> {
         let Some((program, args)) = command.split_first() else {
             return Err(failure::Failure::usage("no command: dqctl work -q mail=8 -- ./handler"));
@@ -83,6 +87,7 @@ impl Handler {
             time_limit,
             grace,
             processes: Arc::clone(processes),
+            log: Arc::clone(log),
             said_too_long: AtomicBool::new(false),
             said_incomplete: AtomicBool::new(false),
         })
@@ -94,6 +99,9 @@ impl Handler {
         command.args(&self.args).env("DQ_QUEUE", context.queue()).env("DQ_ATTEMPT", context.attempt().to_string());
         command.env("DQ_ID", OsStr::from_bytes(context.id().as_ref()));
         command.env("DQ_RECEIPT", OsStr::from_bytes(context.receipt().as_ref()));
+        if let Some(meta) = context.meta() {
+            command.envs(environment(meta));
+        }
         let mut process = Process::start(&mut command, payload).map_err(|error| self.not_started(&error, context))?;
         self.processes.groups().insert(process.group());
         let cut = self.watch(&mut process, context);
@@ -168,7 +176,8 @@ impl Handler {
         };
         if !said.swap(true, Ordering::Relaxed) {
             let line = format!("{}: {} {text}", context.queue(), context.id());
-            eprintln!("dqctl: {}", visible(&line));
+            let fields = json!({ "queue": context.queue(), "id": context.id().to_string() });
+            self.log.warn("no-result", &line, fields);
         }
         Raw(Vec::new())
     }

@@ -1,6 +1,7 @@
 //! The job of a worker: what it does with the messages of one queue.
 
 use super::handler::{Handler, Processes};
+use super::log::Log;
 use super::post::{Post, Target};
 use crate::cli::WorkArgs;
 use crate::failure::Failure;
@@ -65,14 +66,14 @@ impl Job {
     }
 
     /// Refuses a command that cannot be run, and a URL that cannot be posted to.
-    pub fn handle(&self, client: &Client, processes: &Arc<Processes>) -> Result<Handle, Failure> {
+    pub fn handle(&self, client: &Client, processes: &Arc<Processes>, log: &Arc<Log>) -> Result<Handle, Failure> {
         match &self.action {
             Action::Command(command) => {
-                let handler = Handler::new(command, self.time_limit, self.grace, processes)?;
+                let handler = Handler::new(command, self.time_limit, self.grace, processes, log)?;
                 Ok(Arc::new(move |payload, context| handler.handle(payload, context)))
             }
             Action::Post(target) => {
-                let post = Post::new(client, target, self.concurrency, self.time_limit)?;
+                let post = Post::new(client, target, self.concurrency, self.time_limit, log)?;
                 Ok(Arc::new(move |payload, context| post.handle(payload, context)))
             }
         }

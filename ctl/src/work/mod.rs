@@ -1,9 +1,11 @@
 //! `dqctl work`: runs a command for each message, or posts it; for the queues of its options, or for those of a file.
 
+mod about;
 mod config;
 mod handler;
 mod head;
 mod job;
+mod log;
 mod post;
 mod process;
 mod relay;
@@ -12,19 +14,23 @@ mod workers;
 
 use crate::cli::WorkArgs;
 use crate::connection::Connection;
+use crate::export::labels;
 use crate::failure::{Failure, Outcome};
 use crate::http;
 use crate::queues;
-use crate::visible::visible;
-use dq_client::Error;
-use job::Job;
+use dq_client::{Client, Error, Metrics};
+use job::{Action, Job};
+use log::Log;
+use serde_json::{json, Map, Value as Json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::path::Path;
 use std::sync::mpsc::{channel, Sender};
 use std::thread;
 use std::time::Duration;
-use workers::{Notice, Workers};
+use workers::{Notice, Running, Workers};
+
+pub use log::Format as LogFormat;
 
 /// Works until SIGTERM or SIGINT. `patience`: how long a command is repeated if the server cannot be reached.
 pub fn work(connection: &Connection, args: &WorkArgs, patience: Duration) -> Result<Outcome, Failure> {
@@ -37,27 +43,71 @@ pub fn work(connection: &Connection, args: &WorkArgs, patience: Duration) -> Res
     let (sender, notices) = channel();
     // From here on a signal does not end the process.
     forward_signals(args.config.is_some(), sender.clone())?;
-    let mut workers = Workers::new(&client, sender);
+    let log = Log::new(args.log_format, args.verbose, &client);
+    let mut workers = Workers::new(&client, &log, sender);
     // The worker waits for a server that is not there yet, but not for one that will never be right.
     if let Err(error @ (Error::Authentication(_) | Error::Config(_) | Error::NoModule(_))) = queues::check(&client) {
         return Err(error.into());
     }
     if let Some(address) = args.listen.as_ref().or(listen.as_ref()) {
-        let metrics = workers.metrics();
-        http::serve(address, move |path| match path {
-            "/metrics" => Some(http::metrics(200, metrics.prometheus())),
-            "/healthz" => Some(http::metrics(200, "ok\n")),
+        let listener = http::listen(address)?;
+        let local = listener.local_addr()?.to_string();
+        log.info("listening", &format!("listening on http://{local}"), json!({ "address": local }));
+        let (metrics, running) = (workers.metrics(), workers.running());
+        http::serve(listener, move |path| match path {
+            "/metrics" => Some(http::metrics(200, metrics_of(&metrics, &running))),
+            "/healthz" => Some(http::health(health(&running))),
             _ => None,
         })?;
     }
+    let (started, fields) = described(&client, &jobs);
     workers.set(jobs)?;
+    log.info("started", &started, fields);
     let outcome = workers.run(&notices, |workers| {
         if let Some(path) = &args.config {
-            reload(workers, path, (url.as_ref(), listen.as_ref()));
+            reload(workers, &log, path, (url.as_ref(), listen.as_ref()));
         }
     });
+    log.close();
     relay::flush();
     outcome
+}
+
+/// The line at the start, and its fields: the queues with their concurrency, and the server.
+fn described(client: &Client, jobs: &[Job]) -> (String, Json) {
+    // The masters of a cluster, and that of sentinels, are not known before they answer.
+    let servers = client.servers().unwrap_or_default().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let of = if servers.is_empty() { String::new() } else { format!("; the server is {servers}") };
+    let one = |job: &Job| {
+        let what = match &job.action {
+            Action::Command(command) => command.first().map(|program| program.to_string_lossy().into_owned()),
+            Action::Post(target) => Some(post::without_secrets(&target.url)),
+        };
+        format!("{} ({} at a time, {})", job.queue, job.concurrency, what.unwrap_or_default())
+    };
+    let queues: Vec<String> = jobs.iter().map(one).collect();
+    let concurrency: Map<_, _> = jobs.iter().map(|job| (job.queue.clone(), job.concurrency.into())).collect();
+    let text = format!("dqctl {} works on {}{of}", env!("CARGO_PKG_VERSION"), queues.join(", "));
+    (text, json!({ "server": servers, "queues": concurrency }))
+}
+
+/// Whether the server of each queue is reached.
+fn health(running: &Running) -> Result<(), Failure> {
+    let lost: Vec<String> = running.reached().into_iter().filter_map(|(queue, up)| (!up).then_some(queue)).collect();
+    if lost.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::failed(format!("no messages can be popped: {}", lost.join(", "))))
+}
+
+/// The counters of the client, and whether the server of each queue is reached.
+fn metrics_of(metrics: &Metrics, running: &Running) -> String {
+    let mut text = metrics.prometheus();
+    text.push_str("# HELP dq_worker_up Whether messages of the queue can be popped.\n# TYPE dq_worker_up gauge\n");
+    for (queue, is_up) in running.reached() {
+        text.push_str(&format!("dq_worker_up{} {}\n", labels(&[("queue", &queue)]), u8::from(is_up)));
+    }
+    text
 }
 
 /// Turns signals into notices. Without a file to read again, SIGHUP means that the terminal was closed, and stops the worker.
@@ -73,18 +123,22 @@ fn forward_signals(with_reload: bool, notices: Sender<Notice>) -> Result<(), Fai
 }
 
 /// Reads the file again. If there is anything wrong with it, the workers go on as they are.
-fn reload(workers: &mut Workers, path: &Path, (url, listen): (Option<&String>, Option<&String>)) {
+fn reload(workers: &mut Workers, log: &Log, path: &Path, (url, listen): (Option<&String>, Option<&String>)) {
+    let name = path.display();
     let file = match config::read(path) {
         Ok(file) => file,
-        Err(problem) => return eprintln!("dqctl: {}; the workers go on as before", visible(&problem)),
+        Err(problem) => return log.warn("not-reloaded", &format!("{problem}; the workers go on as before"), json!({})),
     };
     if file.url.as_ref() != url || file.listen.as_ref() != listen {
-        eprintln!("dqctl: {}: a new url or listen needs a restart", path.display());
+        log.warn("not-reloaded", &format!("{name}: a new url or listen needs a restart"), json!({}));
     }
     match workers.set(file.jobs) {
         Ok((started, changed, stopped)) => {
-            eprintln!("dqctl: {}: {started} workers started, {changed} changed, {stopped} stopped", path.display());
+            let text = format!("{name}: {started} workers started, {changed} changed, {stopped} stopped");
+            log.info("reloaded", &text, json!({ "started": started, "changed": changed, "stopped": stopped }));
         }
-        Err(failure) => eprintln!("dqctl: {}: {failure}; the workers go on as before", path.display()),
+        Err(failure) => {
+            log.warn("not-reloaded", &format!("{name}: {failure}; the workers go on as before"), json!({}));
+        }
     }
 }

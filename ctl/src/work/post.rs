@@ -1,10 +1,12 @@
 //! Handles one message: posts it to a URL, and turns the answer into an ack or a nack.
 
+use super::about::{encoded, request_headers};
 use super::head::RESULT_BYTES;
+use super::log::Log;
 use crate::{failure, time};
 use dq_client::{Client, Context, Failure, Raw};
 use nix::sys::signal::{SigSet, Signal};
-use percent_encoding::{percent_encode, AsciiSet, CONTROLS};
+use serde_json::json;
 use std::io::Read;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -31,6 +33,7 @@ pub struct Target {
 /// Posts each message to a URL.
 pub struct Post {
     client: Client,
+    log: Arc<Log>,
     agent: Agent,
     url: Uri,
     headers: Vec<(String, String)>,
@@ -46,6 +49,7 @@ impl Post {
         target: &Target,
         concurrency: usize,
         time_limit: Option<Duration>,
+        log: &Arc<Log>,
     ) -> Result<Post, failure::Failure> {
         let wrong = || {
             let url = without_secrets(&target.url);
@@ -76,6 +80,7 @@ impl Post {
         }
         Ok(Post {
             client: client.clone(),
+            log: Arc::clone(log),
             agent: config.build().into(),
             url: uri,
             headers: target.headers.clone(),
@@ -89,11 +94,13 @@ impl Post {
     pub fn handle(&self, payload: &[u8], context: &Context) -> Result<Raw, Failure> {
         block_child_signals();
         let mut request = self.agent.post(&self.url);
-        if !self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
-            request = request.header("Content-Type", "application/octet-stream");
-        }
-        for (name, value) in &self.headers {
+        let of_message = context.meta().map(request_headers).unwrap_or_default();
+        let is_set = |name: &str| self.headers.iter().any(|(set, _)| set.eq_ignore_ascii_case(name));
+        for (name, value) in of_message.iter().filter(|(name, _)| !is_set(name)).chain(&self.headers) {
             request = request.header(name, value);
+        }
+        if !is_set("content-type") && !of_message.iter().any(|(name, _)| name == "content-type") {
+            request = request.header("Content-Type", "application/octet-stream");
         }
         request = request
             .header("DQ-Queue", encoded(context.queue().as_bytes()))
@@ -133,7 +140,8 @@ impl Post {
 
     fn pause(&self, queue: &str, delay: Duration) {
         if let Err(error) = self.client.queue::<Raw>(queue).pause(Some(delay)) {
-            eprintln!("dqctl: {queue}: cannot be paused: {error}");
+            let text = format!("{queue}: cannot be paused: {error}");
+            self.log.warn("not-paused", &text, json!({ "queue": queue, "error": error.to_string() }));
         }
     }
 }
@@ -203,15 +211,9 @@ fn delay(value: &str, now: SystemTime) -> Option<Duration> {
     Some(delay.min(LONGEST_DELAY))
 }
 
-/// Bytes as the value of a header: all but visible ASCII is percent-encoded.
-fn encoded(bytes: &[u8]) -> String {
-    const HIDDEN: &AsciiSet = &CONTROLS.add(b' ').add(b'%');
-    percent_encode(bytes, HIDDEN).to_string()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{delay, encoded, without_secrets, LONGEST_DELAY};
+    use super::{delay, without_secrets, LONGEST_DELAY};
     use std::time::{Duration, UNIX_EPOCH};
 
     #[test]
@@ -234,10 +236,5 @@ mod tests {
         ] {
             assert_eq!(without_secrets(url), shown);
         }
-    }
-
-    #[test]
-    fn any_id_is_a_header() {
-        assert_eq!(encoded("a b%\nü".as_bytes()), "a%20b%25%0A%C3%BC");
     }
 }

@@ -2,14 +2,16 @@
 
 use super::handler::Processes;
 use super::job::{Handle, Job};
+use super::log::Log;
 use crate::failure::{Failure, Outcome};
-use crate::visible::visible;
-use dq_client::{Client, Context, Metrics, Pool, Raw, Running, Stopper, Worker};
+use dq_client::{Client, Context, Event, Metrics, Pool, Raw, Stopper, Worker};
+use serde_json::json;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// At the end of the grace period, handlers are ended and their messages given back, which takes a moment.
 const TO_GIVE_BACK: Duration = Duration::from_secs(5);
@@ -24,13 +26,29 @@ pub enum Notice {
     Stopped(usize),
 }
 
+/// The workers that run, by queue. They can be asked from other threads.
+#[derive(Clone, Default)]
+pub struct Running(Arc<Mutex<BTreeMap<String, QueueWorker>>>);
+
+impl Running {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, QueueWorker>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether each queue can be popped.
+    pub fn reached(&self) -> Vec<(String, bool)> {
+        let is_up = |worker: &QueueWorker| !worker.is_interrupted.load(Relaxed) && worker.running.is_healthy();
+        self.lock().iter().map(|(queue, worker)| (queue.clone(), is_up(worker))).collect()
+    }
+}
+
 /// The workers of some queues.
 pub struct Workers {
     client: Client,
     metrics: Metrics,
     notices: Sender<Notice>,
-    /// By queue.
-    running: BTreeMap<String, QueueWorker>,
+    log: Arc<Log>,
+    running: Running,
     /// Workers that were asked to stop, until all of them have stopped.
     stoppers: Vec<Stopper>,
     /// How many of these have not stopped yet.
@@ -41,7 +59,8 @@ pub struct Workers {
 /// The worker of one queue.
 struct QueueWorker {
     job: Job,
-    running: Running,
+    running: dq_client::Running,
+    is_interrupted: Arc<AtomicBool>,
     /// What is done with the next message.
     handle: Arc<RwLock<Handle>>,
     processes: Arc<Processes>,
@@ -56,12 +75,13 @@ struct Ready {
 
 impl Workers {
     /// No workers yet. Notices are received by [`Workers::run`].
-    pub fn new(client: &Client, notices: Sender<Notice>) -> Workers {
+    pub fn new(client: &Client, log: &Arc<Log>, notices: Sender<Notice>) -> Workers {
         Workers {
             client: client.clone(),
+            log: Arc::clone(log),
             metrics: Metrics::default(),
             notices,
-            running: BTreeMap::new(),
+            running: Running::default(),
             stoppers: Vec::new(),
             stopping: 0,
             abandoned: 0,
@@ -72,14 +92,18 @@ impl Workers {
         self.metrics.clone()
     }
 
+    pub fn running(&self) -> Running {
+        self.running.clone()
+    }
+
     /// Starts, changes and stops workers, so that they do these jobs and no others. If a job cannot be done, returns an error
     /// and changes nothing. Returns how many workers were started, changed and stopped.
     pub fn set(&mut self, jobs: Vec<Job>) -> Result<(usize, usize, usize), Failure> {
         let ready: Vec<Ready> = jobs.into_iter().map(|job| self.prepare(job)).collect::<Result<_, _>>()?;
         let is_wanted = |queue: &String| ready.iter().any(|ready| ready.job.queue == *queue);
-        let unwanted: Vec<String> = self.running.keys().filter(|queue| !is_wanted(queue)).cloned().collect();
+        let unwanted: Vec<String> = self.running.lock().keys().filter(|queue| !is_wanted(queue)).cloned().collect();
         let (kept, new): (Vec<_>, Vec<_>) =
-            ready.into_iter().partition(|ready| self.running.contains_key(&ready.job.queue));
+            ready.into_iter().partition(|ready| self.running.lock().contains_key(&ready.job.queue));
         // The new ones first: if they cannot be started, because there are no threads left for example, the others go on.
         let mut started: Vec<String> = Vec::new();
         for ready in new {
@@ -92,7 +116,8 @@ impl Workers {
         }
         let mut changed = 0;
         for ready in kept {
-            if let Some(worker) = self.running.get_mut(&ready.job.queue).filter(|worker| worker.job != ready.job) {
+            let mut running = self.running.lock();
+            if let Some(worker) = running.get_mut(&ready.job.queue).filter(|worker| worker.job != ready.job) {
                 worker.change(ready)?;
                 changed += 1;
             }
@@ -113,7 +138,7 @@ impl Workers {
                 Notice::Reload => {}
                 Notice::Stop if !ending => {
                     ending = true;
-                    let all: Vec<String> = self.running.keys().cloned().collect();
+                    let all: Vec<String> = self.running.lock().keys().cloned().collect();
                     all.iter().for_each(|queue| self.stop(queue));
                 }
                 // The second time, running handlers are not waited for.
@@ -138,31 +163,51 @@ impl Workers {
     }
 
     fn prepare(&self, job: Job) -> Result<Ready, Failure> {
-        let processes = self.running.get(&job.queue).map_or_else(Arc::default, |worker| Arc::clone(&worker.processes));
-        let handle = job.handle(&self.client, &processes)?;
+        let processes = match self.running.lock().get(&job.queue) {
+            Some(worker) => Arc::clone(&worker.processes),
+            None => Arc::default(),
+        };
+        let handle = job.handle(&self.client, &processes, &self.log)?;
         Ok(Ready { job, handle, processes })
     }
 
     fn start(&mut self, Ready { job, handle, processes }: Ready) -> Result<(), Failure> {
         let handle = Arc::new(RwLock::new(handle));
         let current = Arc::clone(&handle);
-        let pool = Pool::new(job.concurrency).queue(&job.queue).lease(job.lease);
+        let (events, is_interrupted) = (Arc::clone(&self.log), Arc::new(AtomicBool::new(false)));
+        let (log, interrupted) = (Arc::clone(&self.log), Arc::clone(&is_interrupted));
+        let pool = Pool::new(job.concurrency).queue(&job.queue).lease(job.lease).meta();
         let running = Worker::new(self.client.clone())
             .metrics_in(&self.metrics)
             .grace(job.grace + TO_GIVE_BACK)
-            .on_event(|event| eprintln!("dqctl: {}", visible(&event.to_string())))
+            .on_event(move |event| {
+                match event {
+                    Event::Interrupted { .. } => interrupted.store(true, Relaxed),
+                    Event::Resumed { .. } => interrupted.store(false, Relaxed),
+                    _ => {}
+                }
+                events.event(event);
+            })
             .pool(pool, move |Raw(payload), context: &Context| {
                 let handle = Arc::clone(&current.read().unwrap_or_else(PoisonError::into_inner));
-                handle(&payload, context)
+                log.began(context);
+                let begun = Instant::now();
+                let outcome = handle(&payload, context);
+                if outcome.is_ok() {
+                    log.handled(context, begun.elapsed());
+                }
+                outcome
             })
             .start()?;
-        self.running.insert(job.queue.clone(), QueueWorker { job, running, handle, processes });
+        let worker = QueueWorker { job, running, is_interrupted, handle, processes };
+        self.running.lock().insert(worker.job.queue.clone(), worker);
         Ok(())
     }
 
     /// Stops the worker of a queue. Its running handlers get their grace period; this does not wait for them.
     fn stop(&mut self, queue: &str) {
-        let Some(QueueWorker { running, processes, .. }) = self.running.remove(queue) else { return };
+        let removed = self.running.lock().remove(queue);
+        let Some(QueueWorker { running, processes, .. }) = removed else { return };
         let stopper = running.stopper();
         stopper.stop();
         self.stoppers.push(stopper);
@@ -175,7 +220,8 @@ impl Workers {
         };
         if let Err(error) = thread::Builder::new().name("dq-join".to_owned()).spawn(join) {
             // The worker stops by itself when it is dropped.
-            eprintln!("dqctl: {}: cannot wait for its handlers: {error}", visible(queue));
+            let text = format!("{queue}: cannot wait for its handlers: {error}");
+            self.log.warn("not-awaited", &text, json!({ "queue": queue, "error": error.to_string() }));
             self.stopping -= 1;
         }
     }

@@ -217,6 +217,6 @@ fn a_worker_serves_its_own_metrics() {
         get(&address, "/metrics")
             .is_some_and(|(_, text)| value(&text, "dq_worker_acked_total{queue=\"q\"}") == Some(1.0))
     });
-    assert_eq!(get(&address, "/healthz"), Some((200, "ok\n".to_owned())));
+    eventually("it is healthy", || get(&address, "/healthz") == Some((200, "ok\n".to_owned())));
     assert_eq!(work.stop().code, 0);
 }

@@ -32,4 +32,5 @@ mod queues;
 mod top;
 mod web;
 mod work;
+mod work_log;
 mod workers;
