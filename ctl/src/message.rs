@@ -1,17 +1,31 @@
 //! Messages as they are printed.
 
-use crate::output::{Output, Table};
+use crate::output::Column::{Name, Number, Text, Word};
+use crate::output::{Column, Output, Table};
 use crate::reply::{self, Fields};
 use crate::time::{exact, instant, now_ms, span};
 use crate::visible::visible;
 use crate::Failure;
 use dq_client::Value;
 
-const COLUMNS: &[&str] = &["id", "state", "priority", "due", "attempt", "payload", "error", "group", "result"];
+const COLUMNS: &[Column] = &[
+    Name("id"),
+    Word("state"),
+    Number("priority"),
+    Word("due"),
+    Number("attempt"),
+    Text("payload"),
+    Text("error"),
+    Name("group"),
+    Text("result"),
+];
 
 /// Fields of `DQ.GET` that are instants in Unix ms, and lengths of time in ms that somebody has set.
 const INSTANTS: [&str; 7] = ["created", "due", "deadline", "died", "done", "until", "last-run"];
-const SPANS: [&str; 4] = ["lease", "ttl", "every", "offset"];
+const SPANS: [&str; 5] = ["lease", "ttl", "retain", "every", "offset"];
+
+/// How many bytes of a payload that is no text are shown.
+const SHOWN_BYTES: usize = 32;
 
 /// Prints a list of messages.
 pub fn list(messages: &[Fields], output: &Output) -> Result<(), Failure> {
@@ -23,7 +37,7 @@ pub fn list(messages: &[Fields], output: &Output) -> Result<(), Failure> {
         let due = message.int("due").map_or_else(String::new, instant);
         let mut row: Vec<String> = ["id", "state", "priority"].map(|name| message.text(name)).into();
         row.push(due);
-        row.extend(["attempt", "payload", "error", "group", "result"].map(|name| message.text(name)));
+        row.extend(["attempt", "payload", "error", "group", "result"].map(|name| field(message, name)));
         table.row(row);
     }
     output.table(&table)
@@ -39,7 +53,7 @@ pub fn details(message: &Fields, output: &Output) -> Result<(), Failure> {
 
 /// The lines of a field: one for each header, and for each error of a past attempt.
 pub fn lines(message: &Fields, name: &str, value: &Value) -> Vec<(String, String)> {
-    let shown = |value: &Value| reply::text(value).unwrap_or_default();
+    let shown = |value: &Value| as_text(value).unwrap_or_default();
     match (name, value) {
         ("headers", Value::Map(headers)) => {
             // The names are not our own.
@@ -64,7 +78,22 @@ pub fn field(message: &Fields, name: &str) -> String {
     match message.int(name) {
         Some(ms) if INSTANTS.contains(&name) => with_distance(ms),
         Some(ms) if SPANS.contains(&name) => exact(u64::try_from(ms).unwrap_or(0)),
-        _ => message.text(name),
+        _ => message.get(name).and_then(as_text).unwrap_or_default(),
+    }
+}
+
+/// A value as text. Bytes that are no text are shown as their number, in hexadecimal, and with what can be read of them.
+fn as_text(value: &Value) -> Option<String> {
+    match value {
+        Value::BulkString(bytes) if std::str::from_utf8(bytes).is_err() => {
+            let head = bytes.get(..SHOWN_BYTES).unwrap_or(bytes);
+            let more = if head.len() < bytes.len() { "…" } else { "" };
+            let hex: Vec<String> = head.iter().map(|byte| format!("{byte:02x}")).collect();
+            let readable = |byte: &u8| if matches!(byte, b' '..=b'~') { char::from(*byte) } else { '.' };
+            let text: String = head.iter().map(readable).collect();
+            Some(format!("{} bytes: {}{more} {text}{more}", bytes.len(), hex.join(" ")))
+        }
+        value => reply::text(value),
     }
 }
 

@@ -1,28 +1,13 @@
 //! What is printed: a table on a terminal, lines with tabs in a pipe, and JSON on request.
 
+mod table;
+
 use crate::failure::Failure;
 use crate::visible::visible;
 use serde_json::{Map, Value as Json};
 use std::io::{self, IsTerminal, Write};
 
-/// The longest payload or error that is shown in a column of a table.
-const COLUMN: usize = 60;
-
-/// The columns of a list: their names, and rows of as many cells.
-pub struct Table {
-    columns: &'static [&'static str],
-    rows: Vec<Vec<String>>,
-}
-
-impl Table {
-    pub fn new(columns: &'static [&'static str]) -> Table {
-        Table { columns, rows: Vec::new() }
-    }
-
-    pub fn row(&mut self, cells: Vec<String>) {
-        self.rows.push(cells);
-    }
-}
+pub use table::{Column, Table};
 
 /// How to print, which depends on where the output goes.
 pub struct Output {
@@ -66,36 +51,32 @@ impl Output {
         }
     }
 
-    /// A list. On a terminal, columns are aligned and long cells are cut; in a pipe, cells are whole, with tabs between.
+    /// A list. On a terminal, columns are aligned and fit into its width; in a pipe, cells are whole, with tabs between.
     pub fn table(&self, table: &Table) -> Result<(), Failure> {
         let mut out = io::stdout().lock();
         if !self.is_terminal {
-            for row in &table.rows {
+            for row in table.rows() {
                 let cells: Vec<String> = row.iter().map(|cell| visible(cell)).collect();
                 writeln!(out, "{}", cells.join("\t"))?;
             }
             return Ok(());
         }
-        let rows: Vec<Vec<String>> =
-            table.rows.iter().map(|row| row.iter().map(|cell| cut(&visible(cell))).collect()).collect();
-        let header: Vec<String> = table.columns.iter().map(|name| name.to_uppercase()).collect();
-        let mut widths = vec![0; header.len()];
-        for row in rows.iter().chain([&header]) {
-            widths.iter_mut().zip(row).for_each(|(width, cell)| *width = (*width).max(cell.chars().count()));
-        }
-        let aligned = |row: &[String]| {
-            let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
-            cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-        };
-        if self.bold {
-            writeln!(out, "\x1b[1m{}\x1b[0m", aligned(&header))?;
-        } else {
-            writeln!(out, "{}", aligned(&header))?;
-        }
-        for row in &rows {
-            writeln!(out, "{}", aligned(row))?;
+        for (number, line) in table.lines(width()).iter().enumerate() {
+            match (number, self.bold) {
+                (0, true) => writeln!(out, "\x1b[1m{line}\x1b[0m")?,
+                _ => writeln!(out, "{line}")?,
+            }
         }
         Ok(())
+    }
+
+    /// A number: with separators on a terminal.
+    pub fn number(&self, number: i64) -> String {
+        if self.is_terminal {
+            table::separated(&number.to_string())
+        } else {
+            number.to_string()
+        }
     }
 
     /// A line of several parts: with tabs between in a pipe, and as a sentence on a terminal, where nothing is cut.
@@ -133,20 +114,10 @@ impl Output {
     }
 }
 
-fn cut(text: &str) -> String {
-    match text.char_indices().nth(COLUMN) {
-        None => text.to_owned(),
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or(text)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::cut;
-
-    #[test]
-    fn long_cells_are_cut_between_characters() {
-        assert_eq!(cut("short"), "short");
-        assert_eq!(cut(&"ü".repeat(61)), format!("{}…", "ü".repeat(60)));
-    }
+/// The columns of the terminal.
+fn width() -> usize {
+    let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    set.or_else(|| crossterm::terminal::size().ok().map(|(columns, _)| usize::from(columns)))
+        .filter(|columns| *columns > 0)
+        .unwrap_or(80)
 }

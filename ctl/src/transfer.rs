@@ -33,6 +33,8 @@ pub struct NewMessage {
     pub headers: Headers,
     /// What a consumer has stored of its work. A push does not send it.
     pub checkpoint: Option<Vec<u8>>,
+    /// The error of the last attempt, if it is not dead. A push does not send it.
+    pub error: Option<Vec<u8>>,
 }
 
 /// What a push did.
@@ -83,7 +85,8 @@ impl NewMessage {
 
     pub fn size(&self) -> usize {
         let headers: usize = self.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
-        self.payload.len() + self.id.len() + headers + self.checkpoint.as_ref().map_or(0, Vec::len)
+        let attached: usize = [&self.checkpoint, &self.error].into_iter().flatten().map(Vec::len).sum();
+        self.payload.len() + self.id.len() + headers + attached
     }
 }
 

@@ -4,12 +4,13 @@ use super::{exists, queue};
 use crate::cli::{QueueArgs, ReleaseArgs};
 use crate::failure::{Failure, Outcome};
 use crate::message::with_distance;
-use crate::output::{Output, Table};
+use crate::output::Column::{Name, Number, Word};
+use crate::output::{Column, Output, Table};
 use dq_client::Client;
 use serde_json::json;
 use std::time::UNIX_EPOCH;
 
-const COLUMNS: &[&str] = &["consumer", "inflight", "oldest-delivery"];
+const COLUMNS: &[Column] = &[Name("consumer"), Number("inflight"), Word("oldest-delivery")];
 
 pub fn consumers(client: &Client, args: &QueueArgs, output: &Output) -> Result<Outcome, Failure> {
     let mut table = Table::new(COLUMNS);

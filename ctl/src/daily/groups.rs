@@ -3,13 +3,14 @@
 use super::{exists, queue};
 use crate::cli::QueueArgs;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Output, Table};
+use crate::output::Column::{Name, Number, Word};
+use crate::output::{Column, Output, Table};
 use crate::time::instant;
 use dq_client::Client;
 use serde_json::json;
 use std::time::UNIX_EPOCH;
 
-const COLUMNS: &[&str] = &["group", "waiting", "occupied", "oldest-due"];
+const COLUMNS: &[Column] = &[Name("group"), Number("waiting"), Number("occupied"), Word("oldest-due")];
 
 pub fn groups(client: &Client, args: &QueueArgs, output: &Output) -> Result<Outcome, Failure> {
     let mut table = Table::new(COLUMNS);

@@ -4,14 +4,24 @@ use super::{no_such_queue, queue};
 use crate::cli::{InfoArgs, LsArgs, QueueArgs};
 use crate::failure::{Failure, Outcome};
 use crate::message::with_distance;
-use crate::output::{Output, Table};
+use crate::output::Column::{Name, Number, Word};
+use crate::output::{Column, Output, Table};
 use crate::queues;
 use crate::reply::Fields;
 use crate::time::{exact, millis, span};
 use dq_client::{cmd, Client, Histogram, Resend};
 use serde_json::Value as Json;
 
-const COLUMNS: &[&str] = &["queue", "ready", "delayed", "inflight", "dead", "oldest", "waiting", "state"];
+const COLUMNS: &[Column] = &[
+    Name("queue"),
+    Number("ready"),
+    Number("delayed"),
+    Number("inflight"),
+    Number("dead"),
+    Word("oldest"),
+    Number("waiting"),
+    Word("state"),
+];
 
 /// Fields of `DQ.INFO` that are instants in Unix ms, ages in ms, and lengths of time in ms that somebody has set.
 const INSTANTS: [&str; 4] = ["next-due", "paused-until", "next-delivery", "forward-failing-since"];
@@ -33,7 +43,8 @@ pub fn info(client: &Client, args: &InfoArgs, output: &Output) -> Result<Outcome
         Some(ms) if INSTANTS.contains(&name.as_str()) => with_distance(ms),
         Some(ms) if AGES.contains(&name.as_str()) => span(u64::try_from(ms).unwrap_or(0)),
         Some(ms) if SPANS.contains(&name.as_str()) => exact(u64::try_from(ms).unwrap_or(0)),
-        _ => info.text(name),
+        Some(number) => output.number(number),
+        None => info.text(name),
     };
     output.pairs(&info.0.iter().map(|(name, _)| (name.clone(), shown(name))).collect::<Vec<_>>())?;
     Ok(Outcome::Done)

@@ -3,14 +3,16 @@
 use super::{exists, payload, queue};
 use crate::cli::ScheduleArgs;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Output, Table};
+use crate::message;
+use crate::output::Column::{Name, Number, Text, Word};
+use crate::output::{Column, Output, Table};
 use crate::reply::{self, Fields};
 use crate::time::{exact, instant};
 use dq_client::{cmd, Client, Declared, Resend, Value};
 use serde_json::json;
 use std::time::Duration;
 
-const COLUMNS: &[&str] = &["id", "rule", "due", "runs", "failed", "payload"];
+const COLUMNS: &[Column] = &[Name("id"), Text("rule"), Word("due"), Number("runs"), Number("failed"), Text("payload")];
 
 pub fn schedule(client: &Client, args: &ScheduleArgs, output: &Output) -> Result<Outcome, Failure> {
     match &args.id {
@@ -106,6 +108,6 @@ fn row(message: &Fields) -> Vec<String> {
         },
     );
     let due = message.int("due").map_or_else(String::new, instant);
-    let [runs, failed, payload] = ["runs", "failed-runs", "payload"].map(|name| message.text(name));
+    let [runs, failed, payload] = ["runs", "failed-runs", "payload"].map(|name| message::field(message, name));
     vec![message.text("id"), rule, due, runs, failed, payload]
 }

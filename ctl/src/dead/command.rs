@@ -4,7 +4,8 @@ use super::{cause_of, causes, pages};
 use crate::cli::DeadArgs;
 use crate::daily::no_such_queue;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Output, Table};
+use crate::output::Column::{Name, Number, Text, Word};
+use crate::output::{Column, Output, Table};
 use crate::progress::Progress;
 use crate::reply::{self, Fields};
 use crate::time::instant;
@@ -13,8 +14,8 @@ use serde_json::json;
 use std::cmp::Reverse;
 use std::ops::ControlFlow;
 
-const MESSAGES: &[&str] = &["id", "died", "attempt", "reason", "error"];
-const BY_CAUSE: &[&str] = &["count", "newest", "oldest", "last-id", "error"];
+const MESSAGES: &[Column] = &[Name("id"), Word("died"), Number("attempt"), Word("reason"), Text("error")];
+const BY_CAUSE: &[Column] = &[Number("count"), Word("newest"), Word("oldest"), Name("last-id"), Text("error")];
 
 pub fn dead(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome, Failure> {
     if args.by_error {

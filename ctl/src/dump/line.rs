@@ -186,7 +186,7 @@ pub fn read(line: &[u8]) -> Result<Line, String> {
 fn read_message(object: &Map<String, Json>) -> Result<What, String> {
     let payload = object.get("payload").and_then(Json::as_str).ok_or("it has no payload")?;
     let state = object.get("state").map_or(Ok("ready"), |state| state.as_str().ok_or("its state is not text"))?;
-    let message = NewMessage {
+    let mut message = NewMessage {
         id: bytes(object, "id")?.ok_or("it has no id")?,
         payload: BASE64_STANDARD.decode(payload).map_err(|_| "its payload is not base64")?,
         due: number(object, "due")?,
@@ -197,6 +197,7 @@ fn read_message(object: &Map<String, Json>) -> Result<What, String> {
         group: bytes(object, "group")?,
         headers: headers(object)?,
         checkpoint: bytes(object, "checkpoint")?,
+        error: bytes(object, "error")?,
     };
     let mut rule = Vec::new();
     for (name, option) in RULE {
@@ -208,7 +209,10 @@ fn read_message(object: &Map<String, Json>) -> Result<What, String> {
         }
     }
     match state {
-        "dead" => Ok(What::Dead(message, bytes(object, "error")?)),
+        "dead" => {
+            let error = message.error.take();
+            Ok(What::Dead(message, error))
+        }
         "delayed" | "ready" | "inflight" if rule.is_empty() => Ok(What::Message(message)),
         "delayed" | "ready" | "inflight" => Ok(What::Schedule(message, rule)),
         other => Err(format!("its state {other} is none of delayed, ready, inflight and dead")),

@@ -21,6 +21,9 @@ const PAUSED: Metric = ("dq_paused", "gauge", "Whether delivery is suspended.");
 const FORWARD: Metric = ("dq_forward_failing", "gauge", "Whether messages cannot be forwarded.");
 const GROUPS: Metric = ("dq_groups", "gauge", "Groups that have a message which is not dead.");
 const BLOCKED: Metric = ("dq_blocked_messages", "gauge", "Messages that are due and wait for their group.");
+const CONSUMERS: Metric = ("dq_consumers", "gauge", "Consumers that gave a name and hold messages.");
+const OLDEST_DELIVERY: Metric =
+    ("dq_oldest_inflight_seconds", "gauge", "How long the oldest running delivery has lasted; 0: none.");
 const BYTES: Metric = ("dq_payload_bytes", "gauge", "The size of all payloads.");
 const LATENESS: Metric =
     ("dq_delivery_lateness_seconds", "histogram", "From when a message was due to its first delivery.");
@@ -154,13 +157,30 @@ impl Exporter {
                 text.add(metric, &of_queue, number(count));
             }
         }
+        let running = number(info.int("oldest-inflight").unwrap_or(0));
+        text.add(OLDEST_DELIVERY, &of_queue, running / 1e3);
         let queue_of: Queue<Raw> = self.client.queue(name);
+        // One number, for the same reason.
+        match consumers(&queue_of, info.int("inflight").unwrap_or(0)) {
+            Ok(count) => text.add(CONSUMERS, &of_queue, number(count)),
+            // An older user of the exporter lacks the right to it.
+            Err(Error::NoPermission(_)) => {}
+            Err(error) => return Err(error),
+        }
         if let Some(stats) = queue_of.stats()? {
             histogram(text, LATENESS, &queue, &stats.lateness);
             histogram(text, RUN, &queue, &stats.runtime);
         }
         Ok(())
     }
+}
+
+/// How many consumers hold messages of a queue, of which this many are in flight.
+fn consumers(queue: &Queue<Raw>, inflight: i64) -> Result<i64, Error> {
+    if inflight == 0 {
+        return Ok(0);
+    }
+    queue.consumers().try_fold(0, |count, consumer| consumer.map(|_| count + 1))
 }
 
 fn histogram(text: &mut Text, metric: Metric, queue: &str, histogram: &Histogram) {

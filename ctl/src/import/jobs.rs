@@ -70,7 +70,7 @@ fn rq_job(found: Found, key: &[u8], mut hash: Hash, only_ids: bool) -> Element {
         (fields_as_json(&hash), vec![cmd("DEL").arg(key).clone()])
     };
     let message = NewMessage { id: message_id, payload, due: found.due, ..NewMessage::default() };
-    Element::Message { message, remove }
+    Element::Message { message: Box::new(message), remove }
 }
 
 /// BullMQ: job ids in `bull:NAME:wait` and `…:paused`, taken from the right, in `…:prioritized` by score, and in `…:delayed`.
@@ -136,5 +136,5 @@ fn bullmq_job(queue: &[u8], found: Found, key: &[u8], hash: &Hash) -> Element {
     };
     let logs = [key, b":logs"].concat();
     let remove = vec![cmd("DEL").arg(key).clone(), cmd("DEL").arg(logs).clone()];
-    Element::Message { message, remove }
+    Element::Message { message: Box::new(message), remove }
 }

@@ -52,7 +52,7 @@ fn job(kind: &'static str, own: Option<&str>, found: Found, priority: i64) -> El
     };
     let id = id(kind, &[own.as_bytes()]);
     let message = NewMessage { id, payload: found.value, due: found.due, priority, ..NewMessage::default() };
-    Element::Message { message, remove: Vec::new() }
+    Element::Message { message: Box::new(message), remove: Vec::new() }
 }
 
 fn parse(value: &[u8]) -> Json {

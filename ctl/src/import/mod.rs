@@ -165,7 +165,7 @@ impl Import<'_> {
             for element in page {
                 match element {
                     Element::Message { message, remove } => {
-                        messages.push(message);
+                        messages.push(*message);
                         removals.push(remove);
                     }
                     Element::Foreign => {}

@@ -34,7 +34,10 @@ pub fn sorted_set(key: Vec<u8>, unit: Option<Unit>) -> SortedSet {
         }
     };
     let convert = move |_: &Client, all: Vec<Found>| {
-        Ok(all.into_iter().map(|found| Element::Message { message: message(found), remove: Vec::new() }).collect())
+        Ok(all
+            .into_iter()
+            .map(|found| Element::Message { message: Box::new(message(found)), remove: Vec::new() })
+            .collect())
     };
     SortedSet { key, score: Score::Time(unit), convert: Box::new(convert) }
 }
@@ -117,8 +120,10 @@ impl Reader for PlainList {
             let id = id("list", &parts);
             let count = cmd("HINCRBY").arg(&self.counts).arg(&hash).arg(1).clone();
             let remove = vec![lrem(&self.key, self.from, &value), count];
-            elements
-                .push(Element::Message { message: NewMessage { id, payload: value, ..NewMessage::default() }, remove });
+            elements.push(Element::Message {
+                message: Box::new(NewMessage { id, payload: value, ..NewMessage::default() }),
+                remove,
+            });
         }
         Ok(Some(elements))
     }
@@ -189,7 +194,7 @@ impl Reader for Stream {
             let id = id("stream", &[&self.key, &entry]);
             let message = NewMessage { id, payload, headers, ..NewMessage::default() };
             let remove = vec![cmd("XDEL").arg(&self.key).arg(&entry).clone()];
-            elements.push(Element::Message { message, remove });
+            elements.push(Element::Message { message: Box::new(message), remove });
             self.last = Some(entry);
         }
         Ok(Some(elements).filter(|elements| !elements.is_empty()))

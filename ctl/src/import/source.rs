@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 /// An element of a source.
 pub enum Element {
     /// A message, and the commands that remove it from the source. Executing these twice is harmless.
-    Message { message: NewMessage, remove: Vec<Cmd> },
+    Message { message: Box<NewMessage>, remove: Vec<Cmd> },
     /// It belongs to another queue that shares the key.
     Foreign,
     /// Why the element cannot be imported.

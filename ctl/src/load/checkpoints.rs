@@ -1,8 +1,8 @@
-//! Pushes messages on which work has begun, with the checkpoints that the dump has of it.
+//! Pushes messages on which work has begun, with the checkpoints and the last errors that the dump has of it.
 //!
-//! Only a consumer stores a checkpoint. So one transaction makes the message the first one, delivers it, gives it back
-//! uncounted with its checkpoint, and moves it to its own place. Nobody sees it before. If the queue delivers nothing, or
-//! another message, the message is loaded without its checkpoint, and the other one is given back.
+//! Only a consumer stores them. So one transaction makes the message the first one, delivers it, gives it back uncounted with
+//! its checkpoint and its error, and moves it to its own place. Nobody sees it before. If the queue delivers nothing, or
+//! another message, the message is loaded without them, and the other one is given back.
 
 use super::dead::{PAUSE, TRIES};
 use crate::transfer::{get_all, push_all, NewMessage, Pushed, Refused};
@@ -14,10 +14,10 @@ const HIGHEST: i64 = 127;
 /// How long the delivery in a transaction may take if the message is not given back in it.
 const LEASE: u64 = 60_000;
 
-/// Pushes messages in their order. `lost` counts those whose checkpoints could not be stored.
+/// Pushes messages in their order. `lost` counts those whose checkpoints or errors could not be stored.
 pub fn push_live(client: &Client, queue: &[u8], all: &[NewMessage], lost: &mut u64) -> Result<Vec<Pushed>, Refused> {
     let mut outcomes = Vec::with_capacity(all.len());
-    let is_plain = |message: &NewMessage| message.checkpoint.is_none();
+    let is_plain = |message: &NewMessage| message.checkpoint.is_none() && message.error.is_none();
     for part in all.chunk_by(|one, next| is_plain(one) && is_plain(next)) {
         let pushed = match part {
             [message] if !is_plain(message) => push(client, queue, message, lost)
@@ -70,12 +70,17 @@ pub fn make_first(queue: &[u8], message: &NewMessage) -> Cmd {
     command
 }
 
-/// The commands that give the first message its checkpoint, and then its own place.
+/// The commands that give the first message its checkpoint and its error, and then its own place.
 pub fn store(queue: &[u8], message: &NewMessage) -> [Cmd; 3] {
     let mut pop = cmd("DQ.POP");
     pop.arg(queue).arg("LEASE").arg(LEASE);
     let mut nack = cmd("DQ.NACK");
-    nack.arg(queue).arg(&message.id).arg("NOCOUNT").arg("CHECKPOINT").arg(&message.checkpoint);
+    nack.arg(queue).arg(&message.id).arg("NOCOUNT");
+    for (name, bytes) in [("CHECKPOINT", &message.checkpoint), ("ERROR", &message.error)] {
+        if let Some(bytes) = bytes {
+            nack.arg(name).arg(bytes);
+        }
+    }
     let mut place = cmd("DQ.RESCHEDULE");
     place.arg(queue).arg(&message.id).arg("PRIORITY").arg(message.priority);
     match message.due {

@@ -49,7 +49,7 @@ pub fn load(client: &Client, args: &LoadArgs, output: &Output) -> Result<Outcome
     let (loaded, held) = (load.loaded, load.held);
     if load.lost > 0 {
         eprintln!(
-            "dqctl: loaded without their checkpoints: {} messages, because their queue delivers nothing now (it is paused, \
+            "dqctl: loaded without their checkpoints and errors: {} messages, because their queue delivers nothing now (it is paused, \
              forwards, or is at a limit)",
             load.lost
         );
@@ -89,7 +89,7 @@ struct Load<'a> {
     bytes: usize,
     loaded: u64,
     held: u64,
-    /// Messages that were loaded without their checkpoints.
+    /// Messages that were loaded without their checkpoints or errors.
     lost: u64,
     progress: Progress,
 }

@@ -259,8 +259,29 @@ fn a_terminal_gets_a_table_and_colors_unless_refused() {
     let lines: Vec<&str> = plain.lines().collect();
     assert_eq!(lines.len(), 2, "{plain}");
     assert!(lines[0].starts_with("QUEUE          READY  DELAYED"), "{plain}");
-    assert!(lines[1].starts_with("queue-of-mail  1      0"), "{plain}");
+    assert!(lines[1].starts_with("queue-of-mail      1        0"), "{plain}");
     assert!(on_terminal(&server, "info queue-of-mail", true).contains("\nready"));
+}
+
+#[test]
+fn a_table_fits_the_terminal_and_is_whole_in_a_pipe() {
+    let server = Server::start();
+    let name = format!("{}:emails", "long-".repeat(30));
+    ok(&server, &["push", &name, "x"]);
+    let shown = on_terminal(&server, "ls", true);
+    assert!(shown.lines().all(|line| line.chars().count() <= 80) && shown.contains(":emails "), "{shown}");
+    assert!(ok(&server, &["ls"]).starts_with(&format!("{name}\t1\t")));
+}
+
+#[test]
+fn a_payload_that_is_no_text_is_shown_as_bytes() {
+    let server = Server::start();
+    with_input(&server, &["push", "q", "--id", "m"], &[b'a', 0, 255, b'z']);
+    assert!(ok(&server, &["get", "q", "m"]).contains("\npayload\t4 bytes: 61 00 ff 7a a..z\n"));
+    assert!(ok(&server, &["peek", "q"]).contains("\t4 bytes: 61 00 ff 7a a..z\t"));
+    with_input(&server, &["push", "q", "--id", "long"], &[200; 100]);
+    let long = ok(&server, &["get", "q", "long"]);
+    assert!(long.contains("\t100 bytes: c8 c8 ") && long.contains("c8… ....") && long.len() < 500, "{long}");
 }
 
 #[test]

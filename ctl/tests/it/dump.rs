@@ -80,6 +80,9 @@ fn a_load_restores_what_was_dumped() {
         server.ask(&["DQ.NACK", "q", id, due, "7200000", "NOCOUNT", "CHECKPOINT", "page 7"]);
         server.ask(&["DQ.RESCHEDULE", "q", id, "PRIORITY", "-2"]);
     }
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "tried", "PRIORITY", "127"]);
+    server.ask(&["DQ.POP", "q"]);
+    server.ask(&["DQ.NACK", "q", "tried", "DELAY", "7200000", "NOCOUNT", "ERROR", "timeout"]);
     server.ask(&["DQ.BURY", "q", "gone", "ERROR", "twice"]);
     server.ask(&["DQ.BURY", "q", "rejected", "ERROR", "no such user"]);
     server.ask(&["DQ.PUSH", "q", "bad", "ID", "buried", "DELAY", "3600000"]);
@@ -88,14 +91,15 @@ fn a_load_restores_what_was_dumped() {
     server.ask(&["DQ.SCHEDULE", "q", "often", "e", "EVERY", "3600000", "OFFSET", "5", "TIMES", "9"]);
     let before = dump(&server, "q");
     server.ask(&["RENAME", "q", "old"]);
-    assert_eq!(load(&server, &before), "loaded 9\n");
+    assert_eq!(load(&server, &before), "loaded 10\n");
     let after = dump(&server, "q");
     assert_eq!(kept(&after), kept(&before));
-    assert_eq!(load(&server, &before), "loaded 0; 9 were there already\n");
+    assert_eq!(load(&server, &before), "loaded 0; 10 were there already\n");
     assert_eq!(dump(&server, "q"), after);
     assert_eq!(field(&server, "q", "half", "checkpoint"), "page 7");
     assert_eq!(field(&server, "q", "gone", "checkpoint"), "page 7");
     assert_eq!(field(&server, "q", "rejected", "error"), "no such user");
+    assert_eq!(field(&server, "q", "tried", "error"), "timeout");
     assert_eq!(field(&server, "q", "own", "lease"), 9999);
     assert_eq!(server.text(&["DQ.REDRIVE", "q"]), "3");
 }

@@ -92,6 +92,24 @@ fn metrics_say_what_the_server_says() {
 }
 
 #[test]
+fn consumers_are_counted_with_their_oldest_delivery() {
+    let server = Server::start();
+    for id in ["a", "b", "c"] {
+        ok(&server, &["push", "q", "x", "--id", id]);
+    }
+    let export = Export::start(&server, &[]);
+    assert_eq!(
+        (export.value("dq_consumers{queue=\"q\"}"), export.value("dq_oldest_inflight_seconds{queue=\"q\"}")),
+        (Some(0.0), Some(0.0))
+    );
+    for name in ["one", "two", "two"] {
+        server.ask(&["DQ.POP", "q", "LEASE", "600000", "AS", name]);
+    }
+    eventually("a delivery lasts", || export.value("dq_oldest_inflight_seconds{queue=\"q\"}").unwrap() > 0.0);
+    assert_eq!(export.value("dq_consumers{queue=\"q\"}"), Some(2.0));
+}
+
+#[test]
 fn groups_are_counted_and_never_named() {
     let server = Server::start();
     for group in ["tenant-7", "tenant-7", "tenant-7", "tenant-8"] {

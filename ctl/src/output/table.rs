@@ -1,0 +1,204 @@
+//! Tables as a terminal shows them: no wider than it, with numbers to the right.
+
+use crate::visible::visible;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// The longest text that is shown even if there is room for more.
+const TEXT: usize = 60;
+/// To how many columns names and texts are cut at most.
+const SHORTEST: usize = 8;
+/// Between two columns.
+const GAP: &str = "  ";
+
+/// A column: its name, and what its cells are.
+#[derive(Clone, Copy)]
+pub enum Column {
+    /// Names, whose ends tell them apart: they are cut in the middle.
+    Name(&'static str),
+    /// Texts, whose beginnings matter most.
+    Text(&'static str),
+    /// Numbers.
+    Number(&'static str),
+    /// Words, times and lengths of time, which are never cut.
+    Word(&'static str),
+}
+
+impl Column {
+    fn name(self) -> &'static str {
+        match self {
+            Column::Name(name) | Column::Text(name) | Column::Number(name) | Column::Word(name) => name,
+        }
+    }
+
+    fn is_cut(self) -> bool {
+        matches!(self, Column::Name(_) | Column::Text(_))
+    }
+
+    /// A cell that takes at most `width` columns.
+    fn cut(self, cell: &str, width: usize) -> String {
+        match self {
+            _ if cell.width() <= width => cell.to_owned(),
+            Column::Name(_) => {
+                let end = width.saturating_sub(1) / 2;
+                let tail: String = fitting(cell.chars().rev(), end).chars().rev().collect();
+                format!("{}…{tail}", fitting(cell.chars(), width.saturating_sub(1 + end)))
+            }
+            Column::Text(_) => format!("{}…", fitting(cell.chars(), width.saturating_sub(1))),
+            Column::Number(_) | Column::Word(_) => cell.to_owned(),
+        }
+    }
+}
+
+/// The first characters that take at most `width` columns.
+fn fitting(chars: impl Iterator<Item = char>, width: usize) -> String {
+    let mut used = 0;
+    chars
+        .take_while(|c| {
+            used += c.width().unwrap_or(0);
+            used <= width
+        })
+        .collect()
+}
+
+/// A number with a comma before each group of three digits.
+pub fn separated(number: &str) -> String {
+    let digits = number.trim_start_matches('-');
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return number.to_owned();
+    }
+    let mut text = number.get(..number.len() - digits.len()).unwrap_or_default().to_owned();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A list: its columns, and rows of as many cells.
+pub struct Table {
+    columns: &'static [Column],
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    pub fn new(columns: &'static [Column]) -> Table {
+        Table { columns, rows: Vec::new() }
+    }
+
+    pub fn row(&mut self, cells: Vec<String>) {
+        self.rows.push(cells);
+    }
+
+    pub fn rows(&self) -> &[Vec<String>] {
+        &self.rows
+    }
+
+    /// The heading and the rows, for a terminal with this many columns. Columns without a value are left out.
+    pub fn lines(&self, width: usize) -> Vec<String> {
+        let cell = |row: &Vec<String>, number: usize| row.get(number).map(|cell| visible(cell)).unwrap_or_default();
+        let mut columns: Vec<(Column, Vec<String>)> = Vec::new();
+        for (number, column) in self.columns.iter().enumerate() {
+            let mut cells: Vec<String> = self.rows.iter().map(|row| cell(row, number)).collect();
+            if number > 0 && !cells.is_empty() && cells.iter().all(String::is_empty) {
+                continue;
+            }
+            if matches!(column, Column::Number(_)) {
+                cells.iter_mut().for_each(|cell| *cell = separated(cell));
+            }
+            cells.insert(0, column.name().to_uppercase());
+            columns.push((*column, cells));
+        }
+        let mut widths: Vec<usize> = columns.iter().map(|(column, cells)| natural(*column, cells)).collect();
+        let kinds: Vec<Column> = columns.iter().map(|(column, _)| *column).collect();
+        shrink(&kinds, &mut widths, width);
+        (0..=self.rows.len())
+            .map(|line| {
+                let cells = columns.iter().zip(&widths).map(|((column, cells), width)| {
+                    let cell = column.cut(cells.get(line).map_or("", String::as_str), *width);
+                    let blank = " ".repeat(width.saturating_sub(cell.width()));
+                    if matches!(column, Column::Number(_)) {
+                        blank + &cell
+                    } else {
+                        cell + &blank
+                    }
+                });
+                cells.collect::<Vec<_>>().join(GAP).trim_end().to_owned()
+            })
+            .collect()
+    }
+}
+
+/// How many columns the cells of a column need.
+fn natural(column: Column, cells: &[String]) -> usize {
+    let widest = cells.iter().map(|cell| cell.width()).max().unwrap_or(0);
+    if matches!(column, Column::Text(_)) {
+        widest.min(TEXT)
+    } else {
+        widest
+    }
+}
+
+/// Makes the widest of the columns that can be cut narrower until all fit, or until none can be cut further.
+fn shrink(columns: &[Column], widths: &mut [usize], width: usize) {
+    let gaps = GAP.len() * widths.len().saturating_sub(1);
+    let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(width);
+    while excess > 0 {
+        let cuttable =
+            columns.iter().zip(widths.iter_mut()).filter(|(column, width)| column.is_cut() && **width > SHORTEST);
+        let Some((_, widest)) = cuttable.max_by_key(|(_, width)| **width) else { return };
+        *widest -= 1;
+        excess -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{separated, Column, Table};
+    use unicode_width::UnicodeWidthStr;
+
+    const COLUMNS: &[Column] = &[
+        Column::Name("queue"),
+        Column::Number("ready"),
+        Column::Word("state"),
+        Column::Text("error"),
+        Column::Name("group"),
+    ];
+
+    fn table(name: &str, error: &str) -> Table {
+        let mut table = Table::new(COLUMNS);
+        table.row([name, "1234567", "open", error, ""].map(str::to_owned).into());
+        table.row(["q", "7", "paused", "", ""].map(str::to_owned).into());
+        table
+    }
+
+    #[test]
+    fn numbers_are_to_the_right_and_empty_columns_left_out() {
+        let lines = table("mail", "refused").lines(80);
+        assert_eq!(
+            lines,
+            ["QUEUE      READY  STATE   ERROR", "mail   1,234,567  open    refused", "q              7  paused",]
+        );
+    }
+
+    #[test]
+    fn a_table_is_no_wider_than_the_terminal() {
+        let name = format!("{}-emails:eu", "a-very-long-prefix-".repeat(5));
+        let shown = table(&name, &"日本語".repeat(40));
+        for width in [40, 60, 100] {
+            let lines = shown.lines(width);
+            assert!(lines.iter().all(|line| line.width() <= width), "{width}: {lines:?}");
+            assert!(lines[1].starts_with("a-") && lines[1].contains(":eu "), "{lines:?}");
+        }
+        assert!(shown.lines(200)[1].starts_with(&name), "what fits is not cut");
+        let narrow = shown.lines(10);
+        assert!(narrow[1].contains("1,234,567") && narrow[1].contains("open"), "numbers and words are never cut");
+    }
+
+    #[test]
+    fn numbers_have_separators() {
+        let numbers = ["0", "999", "1000", "-1234567", "-", "12a"].map(separated);
+        assert_eq!(numbers, ["0", "999", "1,000", "-1,234,567", "-", "12a"]);
+    }
+}
