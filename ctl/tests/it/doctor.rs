@@ -163,7 +163,7 @@ fn rights_that_are_missing_are_not_errors() {
     ok(&server, &["push", "q", "x"]);
     server.ask(&["DQ.BURY", "q", "none"]);
     server.ask(&["ACL", "SETUSER", "weak", "on", ">secret", "~*", "+info", "+ping"]);
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/dqctl.md")).unwrap();
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/dqctl/doctor.md")).unwrap();
     let line = page.lines().find(|line| line.starts_with("ACL SETUSER doctor")).unwrap();
     server.ask(&line.split(' ').collect::<Vec<_>>());
     let as_user = |user: &str| {

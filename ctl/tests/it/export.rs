@@ -204,7 +204,7 @@ fn a_server_that_is_down_is_a_metric() {
 fn export_needs_no_more_rights_than_the_page_says() {
     let server = Server::start();
     ok(&server, &["push", "q", "x"]);
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/dqctl.md")).unwrap();
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/dqctl/metrics.md")).unwrap();
     let line = page.lines().find(|line| line.starts_with("ACL SETUSER exporter")).unwrap();
     server.ask(&line.split(' ').collect::<Vec<_>>());
     let url = format!("redis://exporter:secret@127.0.0.1:{}", server.port());

@@ -349,7 +349,7 @@ fn what_cannot_be_run_is_refused_before_a_message_is_taken() {
 #[test]
 fn a_worker_needs_no_more_rights_than_the_page_says() {
     let server = Server::start();
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/dqctl.md")).unwrap();
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/dqctl/work.md")).unwrap();
     let line = page.lines().find_map(|line| line.strip_prefix("The user needs `")).unwrap();
     let rights: Vec<&str> = line.split('`').next().unwrap().split(' ').collect();
     server.ask(&[&["ACL", "SETUSER", "worker", "on", ">secret", "~q"], &rights[..]].concat());

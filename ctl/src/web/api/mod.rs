@@ -79,7 +79,7 @@ impl Api {
             }
             (Some(_), _) => return refusal(405, "this path only reads: use GET").with("Allow", "GET, HEAD"),
             (_, Some(_)) => return refusal(405, "this path changes something: use POST").with("Allow", "POST"),
-            (None, None) => return refusal(404, "there is no such path: docs/dqctl.md lists them"),
+            (None, None) => return refusal(404, "there is no such path: docs/dqctl/web.md lists them"),
         };
         match answer(self, &params) {
             Ok(answer) => response(200, &answer),

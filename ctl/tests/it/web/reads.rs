@@ -252,7 +252,7 @@ fn the_queues_of_all_masters_are_shown() {
 #[test]
 fn web_needs_no_more_rights_than_the_page_says() {
     let server = Server::start();
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/dqctl.md")).unwrap();
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/dqctl/web.md")).unwrap();
     let line = |user: &str| {
         let line = page.lines().find(|line| line.starts_with(&format!("ACL SETUSER {user} "))).expect("an ACL line");
         server.ask(&line.split(' ').collect::<Vec<_>>());
