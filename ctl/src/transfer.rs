@@ -25,10 +25,11 @@ pub struct NewMessage {
     /// In Unix ms; `None`: due at once.
     pub due: Option<i64>,
     pub priority: i64,
-    /// `None`: the setting of the queue applies. The same holds for `lease` and `ttl`.
+    /// `None`: the setting of the queue applies. The same holds for `lease`, `ttl` and `retain`.
     pub retries: Option<i64>,
     pub lease: Option<i64>,
     pub ttl: Option<i64>,
+    pub retain: Option<i64>,
     pub group: Option<Vec<u8>>,
     pub headers: Headers,
     /// What a consumer has stored of its work. A push does not send it.
@@ -62,6 +63,10 @@ impl NewMessage {
             if let Some(value) = value {
                 command.arg(name).arg(value);
             }
+        }
+        // A schedule has none.
+        if let Some(retain) = self.retain {
+            command.arg("RETAIN").arg(retain);
         }
         if self.priority != 0 {
             command.arg("PRIORITY").arg(self.priority);

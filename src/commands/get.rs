@@ -114,6 +114,7 @@ fn reply_message(ctx: Ctx, message: &Message<'_>, extra: Extra) {
         + usize::from(message.group.is_some())
         + usize::from(message.headers.is_some())
         + usize::from(message.checkpoint.is_some())
+        + usize::from(message.retain.is_some())
         + usize::from(message.consumer.is_some())
         + message.recurring.map_or(0, schedule_fields)
         + usize::from(extra == Extra::Sequence);
@@ -138,6 +139,9 @@ fn reply_message(ctx: Ctx, message: &Message<'_>, extra: Extra) {
     number("lease", message.lease.as_ms());
     number("ttl", record.ttl.map_or(0, |ttl| ttl.duration.as_ms()));
     number("next", message.next.into());
+    if let Some(retain) = message.retain {
+        number("retain", retain.as_ms());
+    }
     if let Some((deadline, receipt)) = leased {
         number("deadline", deadline.as_ms());
         ctx.bulk(b"receipt");

@@ -111,7 +111,7 @@ pub fn of_message(queue: &[u8], message: &Fields, queue_lease: Option<i64>) -> S
     line.text("id", message.bytes("id"));
     line.put("state", &Json::from(message.text("state")));
     line.put("payload", &Json::from(BASE64_STANDARD.encode(message.bytes("payload"))));
-    for name in ["priority", "created", "due", "attempt", "retries", "ttl", "group"] {
+    for name in ["priority", "created", "due", "attempt", "retries", "ttl", "retain", "group"] {
         if let Some(value) = message.get(name) {
             line.value(name, value);
         }
@@ -194,6 +194,7 @@ fn read_message(object: &Map<String, Json>) -> Result<What, String> {
         retries: number(object, "retries")?,
         lease: number(object, "lease")?,
         ttl: number(object, "ttl")?,
+        retain: number(object, "retain")?,
         group: bytes(object, "group")?,
         headers: headers(object)?,
         checkpoint: bytes(object, "checkpoint")?,

@@ -11,9 +11,10 @@ use std::time::Duration;
 #[test]
 fn a_push_takes_the_options_of_groups_and_done_messages() {
     let server = Server::start();
-    let args = ["push", "q", "one", "--id", "m", "--group", "ann", "--retain", "1h"];
+    let args = ["push", "q", "one", "--id", "m", "--group", "ann", "--retain", "3601s"];
     assert_eq!(ok(&server, &args), "m\n");
     assert_eq!(field(&server, "q", "m", "group"), "ann");
+    assert!(ok(&server, &["get", "q", "m"]).contains("\nretain\t1h1s\n"));
     server.ask(&["DQ.POP", "q"]);
     let again = ["push", "q", "two", "--id", "m", "--in", "1h", "--replace", "--max-wait", "0", "--later"];
     ok(&server, &again);

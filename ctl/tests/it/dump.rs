@@ -70,8 +70,10 @@ fn a_load_restores_what_was_dumped() {
     ]);
     server.ask(&["DQ.ALTER", "q", "MAXINFLIGHT", "7", "GROUPORDER", "turn", "RETAIN", "60000", "DEDUPE", "0"]);
     server.ask(&["DQ.PUSH", "q", "hello", "ID", "later", "AT", "4002274800123", "PRIORITY", "-7", "RETRIES", "-1"]);
-    server
-        .ask(&["DQ.PUSH", "q", "x", "ID", "own", "DELAY", "3600000", "LEASE", "9999", "TTL", "86400000", "GROUP", "g"]);
+    server.ask(&[
+        "DQ.PUSH", "q", "x", "ID", "own", "DELAY", "3600000", "LEASE", "9999", "RETAIN", "5000", "TTL", "86400000",
+        "GROUP", "g",
+    ]);
     server.ask(&["DQ.PUSH", "q", "", "ID", "empty", "HEADERS", "2", "b", "é", "a", ""]);
     server.ask(&["DQ.PUSH", "q", "bad", "ID", "rejected", "GROUP", "h"]);
     for (id, due) in [("half", "DELAY"), ("gone", "DELAY")] {
@@ -101,6 +103,7 @@ fn a_load_restores_what_was_dumped() {
     assert_eq!(field(&server, "q", "rejected", "error"), "no such user");
     assert_eq!(field(&server, "q", "tried", "error"), "timeout");
     assert_eq!(field(&server, "q", "own", "lease"), 9999);
+    assert_eq!(field(&server, "q", "own", "retain"), 5000);
     assert_eq!(server.text(&["DQ.REDRIVE", "q"]), "3");
 }
 

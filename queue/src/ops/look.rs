@@ -29,6 +29,8 @@ pub struct Message<'a> {
     pub errors: Option<Errors<'a>>,
     /// The lease that applies to it: its own, or that of the queue.
     pub lease: DurationMs,
+    /// How long it is retained after its completion, if it has a retention of its own; that of its successor, if it has one.
+    pub retain: Option<DurationMs>,
     /// Its schedule, if it is a recurring message.
     pub recurring: Option<&'a Recurring>,
     /// Whether it has a successor, which takes its place when its delivery ends. If the successor is recurring,
@@ -126,6 +128,7 @@ impl Queue {
             payload: bytes.payload,
             errors: bytes.errors,
             lease: record.lease.unwrap_or(self.settings.lease),
+            retain: self.messages.retain(at),
             recurring: self.messages.recurring(at),
             group: self.messages.group_name(at),
             next: false,

@@ -109,6 +109,18 @@ fn replacing_a_done_message_needs_room() {
 }
 
 #[test]
+fn a_message_shows_its_own_retention() {
+    in_both_protocols(|c| {
+        c.ask("DQ.CREATE q RETAIN 60000");
+        c.push("q x ID own RETAIN 5000");
+        c.push("q x ID none RETAIN 0");
+        c.push("q x ID plain");
+        assert_eq!((c.get("q", "own").int("retain"), c.get("q", "none").int("retain")), (5_000, 0));
+        assert!(!c.get("q", "plain").has("retain"));
+    });
+}
+
+#[test]
 fn cancel_and_purge_forget_done_messages() {
     in_both_protocols(|c| {
         c.create("q RETAIN 600000");

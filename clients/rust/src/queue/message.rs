@@ -87,6 +87,8 @@ pub struct Message<T> {
     pub lease: Duration,
     /// The time to live in force; zero: none.
     pub ttl: Duration,
+    /// How long it is kept as done after its completion, if its push said so; else the setting of the queue applies.
+    pub retain: Option<Duration>,
     /// In flight: the end of the lease.
     pub deadline: Option<SystemTime>,
     /// In flight: the receipt of the current delivery.
@@ -208,6 +210,7 @@ impl<T> Message<T> {
         let priority = i8::try_from(needed("priority")?).map_err(|_| missing("a valid priority"))?;
         let retries = i32::try_from(needed("retries")?).unwrap_or(i32::MAX);
         let (lease, ttl) = (span(needed("lease")?), span(needed("ttl")?));
+        let retain = number("retain")?.map(span);
         let (deadline, died) = (number("deadline")?.map(time), number("died")?.map(time));
         let has_next = number("next")?.unwrap_or_default() != 0;
         let done = number("done")?.map(time);
@@ -233,6 +236,7 @@ impl<T> Message<T> {
             retries,
             lease,
             ttl,
+            retain,
             deadline,
             receipt,
             error,

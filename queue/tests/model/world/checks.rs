@@ -284,6 +284,11 @@ fn check_message(queue: &Queue, now: UnixMs, expected: &reference::Message) {
     let errors = found.errors.into_iter().flat_map(Errors::listed);
     assert!(errors.map(|error| (error.attempt, error.at.as_ms(), error.text.to_vec())).eq(expected.errors.clone()));
     assert_eq!(found.consumer, expected.holder());
+    // That of its successor, if it has one.
+    assert!(
+        expected.next.is_some() || found.retain.map(DurationMs::as_ms) == expected.retain,
+        "{expected:?} is {found:?}"
+    );
     assert_eq!(record.priority, expected.priority);
     assert_eq!(record.due.as_ms(), expected.due);
     assert_eq!(record.retries.count(), expected.retries);
