@@ -17,6 +17,9 @@ CLIENTS = ROOT / "clients"
 
 def _commands(client):
     """Returns the command lines of the worker and of the producer of a client; a missing one is ``None``."""
+    if client == "dqctl":
+        built = (ROOT / "target/debug/dqctl").exists()  # `make test-clients` builds it.
+        return ([sys.executable, str(CLIENTS / "conformance/dqctl/worker.py")] if built else None), None
     folder = CLIENTS / client / "conformance"
     run = {
         "python": ([sys.executable], ".py"),
