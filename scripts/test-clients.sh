@@ -59,16 +59,18 @@ for name in ("dq_client/py.typed", "dq_client/worker/lane.py"):
     assert names.count(name) == 2, f"{name} is not in the wheel and in the source distribution: {names}"
 EOF
 
-    # `make test-client` has the Rust client's own tests.
+    # `make test-client` and `make test-ctl` have the tests of the Rust client and of dqctl themselves.
     echo "--- Rust programs"
     cargo build --locked --quiet -p dq-client --example worker --example push
+    cargo build --locked --quiet -p dqctl
     mkdir -p "$target/clients/rust"
     ln -sf "$target/debug/examples/worker" "$target/debug/examples/push" "$target/clients/rust/"
+    ln -sf "$target/debug/dqctl" "$target/clients/"
 
     echo "--- conformance"
     (cd clients/conformance && "$python/bin/python" -m pytest -n "$jobs")
     "$python/bin/python" clients/conformance/planted.py
-    for client in python node go rust; do
+    for client in python node go rust dqctl; do
         "$python/bin/python" - "$client" <<'EOF' || left_out+=("the conformance of the $client client: it has no programs, or what runs them is missing")
 import sys
 sys.path.insert(0, "clients/conformance")

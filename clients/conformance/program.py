@@ -18,7 +18,7 @@ CLIENTS = ROOT / "clients"
 def _commands(client):
     """Returns the command lines of the worker and of the producer of a client; a missing one is ``None``."""
     if client == "dqctl":
-        built = (ROOT / "target/debug/dqctl").exists()  # `make test-clients` builds it.
+        built = (ROOT / "target/clients/dqctl").exists()  # `make test-clients` builds it.
         return ([sys.executable, str(CLIENTS / "conformance/dqctl/worker.py")] if built else None), None
     folder = CLIENTS / client / "conformance"
     run = {
@@ -40,7 +40,7 @@ def _commands(client):
 
 def clients():
     """Returns the clients whose programs are there."""
-    return [client for client in ("python", "node", "go", "rust") if all(_commands(client))]
+    return [client for client in ("python", "node", "go", "rust", "dqctl") if _commands(client)[0]]
 
 
 class Program:
@@ -127,6 +127,11 @@ class Program:
     def _read_errors(self):
         for line in self._process.stderr:
             self.errors.append(line.rstrip())
+
+
+def can_push(client):
+    """Returns whether the client has a program that pushes."""
+    return _commands(client)[1] is not None
 
 
 def push(client, url, *messages, environment=None, seconds=30.0):

@@ -13,7 +13,7 @@ import time
 import urllib.request
 
 HERE = pathlib.Path(__file__).resolve()
-DQCTL = HERE.parents[3] / "target/debug/dqctl"
+DQCTL = HERE.parents[3] / "target/clients/dqctl"
 
 LOCK = threading.Lock()
 # The messages that are worked on.
@@ -29,7 +29,7 @@ def say(event, **fields):
     sys.stdout.flush()
 
 
-def from_commands(pipe):
+def from_commands(pipe, has_limit):
     """Passes on what commands say."""
     for line in pipe:
         said = json.loads(line)
@@ -43,6 +43,8 @@ def from_commands(pipe):
                 say("end", **said)
             elif id not in REASONS and STOPPING.is_set():
                 lost(id, "stopping", said["at"])
+            elif id not in REASONS and not has_limit:
+                lost(id, "lease", said["at"])  # By the clock of the worker, before the server has said so.
 
 
 def from_log(log):
@@ -122,7 +124,7 @@ def main():
 
         signal.signal(signal.SIGTERM, stop)
         signal.signal(signal.SIGINT, stop)
-        threading.Thread(target=from_commands, args=[reading], daemon=True).start()
+        threading.Thread(target=from_commands, args=[reading, given.time_limit is not None], daemon=True).start()
         log = threading.Thread(target=from_log, args=[worker.stderr], daemon=True)
         log.start()
         code = worker.wait()

@@ -22,9 +22,9 @@ pub struct WorkArgs {
     /// How long running commands may go on after SIGTERM
     #[arg(long, value_name = "TIME", value_parser = parse_span, default_value = "30s")]
     pub grace: Duration,
-    /// How long after the death of this worker its messages are delivered again; does not limit the work
-    #[arg(long, value_name = "TIME", value_parser = parse_span, default_value = "30s")]
-    pub lease: Duration,
+    /// How long after the death of this worker its messages are delivered again, by default what the queue says; does not limit the work
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    pub lease: Option<Duration>,
     /// Where to serve /metrics and /healthz, such as 127.0.0.1:9900
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<String>,

@@ -1,6 +1,6 @@
 //! `workers.toml`: the workers of many queues in one file.
 
-use super::job::{Action, Job, TIME};
+use super::job::{Action, Job, GRACE};
 use super::post::Target;
 use crate::cli::{header_of, MOST_CONCURRENCY};
 use crate::time::parse_span;
@@ -207,7 +207,7 @@ impl Entry {
             _ => return wrong(line, format!("the worker of {queue} needs either command or url")),
         };
         let time = |span: Option<Span>| span.map(|Span(time)| time);
-        let (grace, lease) = (time(self.grace).unwrap_or(TIME), time(self.lease).unwrap_or(TIME));
+        let (grace, lease) = (time(self.grace).unwrap_or(GRACE), time(self.lease));
         Ok(Job { queue, concurrency, action, time_limit: time(self.time_limit), grace, lease })
     }
 }
@@ -245,7 +245,7 @@ mod tests {
         let config = parse("[[worker]]\nqueue = \"mail\"\ncommand = [\"true\"]\n").unwrap();
         let job = &config.jobs[0];
         assert_eq!((job.queue.as_str(), job.concurrency, job.time_limit), ("mail", 1, None));
-        assert_eq!((job.grace, job.lease), (Duration::from_secs(30), Duration::from_secs(30)));
+        assert_eq!((job.grace, job.lease), (Duration::from_secs(30), None));
         assert_eq!(job.action, Action::Command(vec!["true".into()]));
     }
 

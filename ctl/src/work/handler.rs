@@ -115,7 +115,7 @@ impl Handler {
                 let text = format!("ended at the time limit of {}", time::exact(limit));
                 Err(Failure::retry(with_tail(&text, &end)))
             }
-            Some(Cut::Stopped) => Err(Failure::retry(with_tail("ended because the worker stopped", &end))),
+            Some(Cut::Stopped) => Err(Failure::give_back()),
             // The message belongs to another worker by now, so this report is ignored.
             Some(Cut::LeaseLost) => Err(Failure::retry("the lease was lost")),
         }

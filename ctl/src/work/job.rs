@@ -10,8 +10,8 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What [`Job::grace`] and [`Job::lease`] are by default.
-pub const TIME: Duration = Duration::from_secs(30);
+/// What [`Job::grace`] is by default.
+pub const GRACE: Duration = Duration::from_secs(30);
 
 /// One queue, how many of its messages are worked on at the same time, and how.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -21,7 +21,8 @@ pub struct Job {
     pub action: Action,
     pub time_limit: Option<Duration>,
     pub grace: Duration,
-    pub lease: Duration,
+    /// By default what the queue says.
+    pub lease: Option<Duration>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

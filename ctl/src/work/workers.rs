@@ -176,7 +176,10 @@ impl Workers {
         let current = Arc::clone(&handle);
         let (events, is_interrupted) = (Arc::clone(&self.log), Arc::new(AtomicBool::new(false)));
         let (log, interrupted) = (Arc::clone(&self.log), Arc::clone(&is_interrupted));
-        let pool = Pool::new(job.concurrency).queue(&job.queue).lease(job.lease).meta();
+        let mut pool = Pool::new(job.concurrency).queue(&job.queue).meta();
+        if let Some(lease) = job.lease {
+            pool = pool.lease(lease);
+        }
         let running = Worker::new(self.client.clone())
             .metrics_in(&self.metrics)
             .grace(job.grace + TO_GIVE_BACK)

@@ -4,7 +4,7 @@ use super::stop::Stop;
 use crate::connect::lock;
 use crate::queue::{Id, Meta, Nack, Receipt};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -173,9 +173,20 @@ pub(super) struct Lease {
     checkpoint: Mutex<Option<Vec<u8>>>,
     /// A [`Loss`]: why it is lost, if it is.
     loss: AtomicU8,
-    /// The difference between the server's clock and ours, in ms, as the extensions tell; `i64::MIN` before the first.
-    offset: AtomicI64,
+    last: Mutex<Option<Extension>>,
 }
+
+/// What the last extension has told.
+struct Extension {
+    /// The end of the lease by the clock of the server, in Unix ms.
+    deadline: i64,
+    /// The same by our clock, and when the reply was there, in ms since the epoch.
+    end: i64,
+    heard: i64,
+}
+
+/// By how many ms two clocks may differ while a second passes, at most.
+const CLOCK_ERROR: i64 = 2;
 
 impl Lease {
     pub fn new(source: usize, (id, attempt, receipt): (Id, u32, Receipt), begun: Instant, time: Duration) -> Lease {
@@ -192,7 +203,7 @@ impl Lease {
             handler_knows: AtomicBool::new(false),
             checkpoint: Mutex::default(),
             loss: AtomicU8::new(Loss::Ended as u8),
-            offset: AtomicI64::new(i64::MIN),
+            last: Mutex::default(),
         };
         lease.restart(begun, time);
         lease
@@ -210,17 +221,22 @@ impl Lease {
         }
     }
 
-    /// It was extended by a command that was sent at `sent`, and ends at `deadline` on the server's clock: before `time` is
-    /// over if the queue limits how long a delivery lasts. The first extension is taken as one that was not cut.
-    pub fn extended(&self, sent: Instant, time: Duration, deadline: i64) {
+    /// It was extended by a command that was sent at `sent` and answered at `heard`, and ends at `deadline` on the server's
+    /// clock: before `time` is over if the queue limits how long a delivery lasts. That shows if the deadline has grown by
+    /// less than the time since the last reply. The first extension is taken as one that was not cut.
+    pub fn extended(&self, (sent, heard): (Instant, Instant), time: Duration, deadline: i64) {
         self.restart(sent, time);
-        let signed = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
-        let full = signed(self.ms(sent + time));
-        let offset = deadline.saturating_sub(full).max(self.offset.load(Ordering::Relaxed));
-        self.offset.store(offset, Ordering::Relaxed);
-        let missing = full.saturating_sub(deadline.saturating_sub(offset));
+        let ms = |at: Instant| i64::try_from(self.ms(at)).unwrap_or(i64::MAX);
+        let full = ms(sent + time);
+        let mut last = lock(&self.last);
+        let cut = last.as_ref().and_then(|last| {
+            let (grown, passed) = (deadline.saturating_sub(last.deadline), ms(sent) - last.heard);
+            (grown < passed - CLOCK_ERROR - passed / 1000).then(|| last.end.saturating_add(grown))
+        });
+        let end = cut.unwrap_or(full).min(full);
+        *last = Some(Extension { deadline, end, heard: ms(heard) });
         let lost_at = self.lost_at.load(Ordering::Relaxed);
-        self.lost_at.store(lost_at.saturating_sub(missing.unsigned_abs()), Ordering::Relaxed);
+        self.lost_at.store(lost_at.saturating_sub((full - end).unsigned_abs()), Ordering::Relaxed);
     }
 
     pub fn extend_at(&self) -> Instant {
@@ -388,16 +404,19 @@ mod tests {
         let lease = Lease::new(0, delivery(Receipt::from_bytes(b"m#1".to_vec())), begun, 10 * second);
         let lost_at = |lease: &Lease| lease.lost_at.load(Ordering::Relaxed);
         // The server's clock is at 1,000,000 now, and no delivery lasts longer than 17 seconds.
-        lease.extended(begun + 5 * second, 10 * second, 1_015_000);
+        let at = |seconds: u32| (begun + seconds * second, begun + seconds * second);
+        lease.extended(at(5), 10 * second, 1_015_000);
         assert_eq!(lost_at(&lease), 14_000);
-        lease.extended(begun + 10 * second, 10 * second, 1_017_000);
+        lease.extended(at(10), 10 * second, 1_017_000);
         assert_eq!(lost_at(&lease), 16_000);
         assert_eq!(lease.extend_at(), begun + 15 * second);
-        // A command that took its time tells of a later end than was counted on.
+        // A command that took its time tells of a later end than was counted on, and the next one is not cut.
         let slow = Lease::new(0, delivery(Receipt::from_bytes(b"m#2".to_vec())), begun, 10 * second);
-        slow.extended(begun + 5 * second, 10 * second, 1_015_000);
-        slow.extended(begun + 10 * second, 10 * second, 1_020_700);
+        slow.extended(at(5), 10 * second, 1_015_000);
+        slow.extended((begun + 10 * second, begun + 11 * second), 10 * second, 1_020_700);
         assert_eq!(lost_at(&slow), 19_000);
+        slow.extended(at(15), 10 * second, 1_025_000);
+        assert_eq!(lost_at(&slow), 24_000);
     }
 
     #[test]

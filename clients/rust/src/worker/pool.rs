@@ -58,9 +58,7 @@ pub(super) struct SourceLease {
 impl SourceLease {
     pub fn new(given: Option<Duration>) -> SourceLease {
         let lease = SourceLease { ms: AtomicU64::new(millis(LEASE)), is_given: AtomicBool::new(false) };
-        if let Some(given) = given {
-            lease.give(given);
-        }
+        lease.give(given);
         lease
     }
 
@@ -72,9 +70,9 @@ impl SourceLease {
         self.ms.store(millis(lease.max(SHORTEST_LEASE)), Ordering::Relaxed);
     }
 
-    fn give(&self, lease: Duration) {
-        self.is_given.store(true, Ordering::Relaxed);
-        self.set(lease);
+    fn give(&self, lease: Option<Duration>) {
+        self.is_given.store(lease.is_some(), Ordering::Relaxed);
+        lease.into_iter().for_each(|lease| self.set(lease));
     }
 
     /// Whether the queue is to be asked how long.
@@ -187,7 +185,7 @@ impl Pool {
         }
     }
 
-    pub fn set_lease(&self, lease: Duration) {
+    pub fn set_lease(&self, lease: Option<Duration>) {
         self.sources.iter().for_each(|source| source.lease.give(lease));
         self.outcomes.nudge();
     }

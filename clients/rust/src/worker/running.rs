@@ -109,9 +109,10 @@ impl Running {
     }
 
     /// Sets the length of leases in the pool of this queue, from the next delivery or extension on: see [`Pool::lease`](crate::Pool::lease).
-    pub fn set_lease(&self, queue: impl AsRef<[u8]>, lease: Duration) {
+    /// `None` is what the queue says, from the next connection on.
+    pub fn set_lease(&self, queue: impl AsRef<[u8]>, lease: impl Into<Option<Duration>>) {
         if let Some(pool) = self.pool_of(queue.as_ref()) {
-            pool.set_lease(lease);
+            pool.set_lease(lease.into());
         }
     }
 

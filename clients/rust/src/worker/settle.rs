@@ -266,7 +266,7 @@ impl Settler<'_> {
             Ok(deadline) => {
                 source.counters.add(|counters| &counters.extended, 1);
                 match reply::int(&deadline) {
-                    Ok(deadline) => lease.extended(at, time, deadline),
+                    Ok(deadline) => lease.extended((at, Instant::now()), time, deadline),
                     Err(_) => lease.restart(at, time),
                 }
             }

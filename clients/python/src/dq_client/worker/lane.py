@@ -29,7 +29,7 @@ _EARLY_NOTICES = 1000
 class Delivery:
     """A message that this worker holds."""
 
-    __slots__ = ("ctx", "job", "begun", "end", "due", "deadline", "limit", "interrupt", "decided", "parts")
+    __slots__ = ("ctx", "job", "begun", "end", "due", "deadline", "heard", "limit", "interrupt", "decided", "parts")
 
     def __init__(self, ctx: Context, begun: float, lease: float) -> None:
         self.ctx = ctx
@@ -41,6 +41,8 @@ class Delivery:
         """When it is to be extended."""
         self.deadline: Optional[int] = ctx.meta.get("deadline")
         """When the lease expires, by the clock of the server."""
+        self.heard = begun
+        """When the server has said so."""
         self.limit: Optional[float] = None
         self.interrupt: Optional[Callable[[], object]] = None
         self.decided = False

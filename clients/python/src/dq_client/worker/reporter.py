@@ -18,6 +18,9 @@ from .outcome import ACK, Outcome
 if TYPE_CHECKING:
     from . import Worker
 
+# By how much two clocks may differ while a second passes, and more while longer ones do.
+_CLOCK_ERROR = 0.002
+
 Report = Tuple[Delivery, Outcome]
 Saves = Dict[bytes, bytes]
 
@@ -115,9 +118,11 @@ class Reporter:
                 self._lane.take(delivery, "lease")
                 continue
             end = sent + self._lane.lease_ms / 1000
-            if delivery.deadline is not None:  # MAXLEASE may have cut it: then it has grown by less.
-                end = min(end, delivery.end + (deadline - delivery.deadline) / 1000)
-            delivery.deadline, delivery.end = deadline, end
+            if delivery.deadline is not None:
+                grown, passed = (deadline - delivery.deadline) / 1000, sent - delivery.heard
+                if grown < passed * 0.999 - _CLOCK_ERROR:  # MAXLEASE has cut it.
+                    end = min(end, delivery.end + grown)
+            delivery.deadline, delivery.heard, delivery.end = deadline, time.monotonic(), end
             delivery.due = sent + self._lane.lease / 2
         return None
 
