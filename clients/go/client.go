@@ -1,0 +1,189 @@
+package dq
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// pushTimeout is how long a push is repeated by default while its connection breaks.
+const pushTimeout = time.Minute
+
+// Client pushes messages and looks at queues.
+type Client struct {
+	do          Doer
+	prefix      string
+	pushTimeout time.Duration
+	tracer      Tracer
+	onPush      []func(ctx context.Context, queue string, headers map[string]string)
+}
+
+// ClientOption is an option of [NewClient].
+type ClientOption interface{ forClient(*Client) }
+
+// SharedOption is an option of both a client and a worker.
+type SharedOption interface {
+	ClientOption
+	WorkerOption
+}
+
+type clientOption func(*Client)
+
+func (o clientOption) forClient(c *Client) { o(c) }
+
+// PushTimeout is how long a push whose connection broke is repeated, under the same id, so that the message is made
+// once. 0 switches that off: the server then makes the ids. The default is a minute.
+func PushTimeout(d time.Duration) ClientOption {
+	return clientOption(func(c *Client) { c.pushTimeout = d })
+}
+
+// OnPush calls a function before each push and schedule. It may change the headers.
+func OnPush(f func(ctx context.Context, queue string, headers map[string]string)) ClientOption {
+	return clientOption(func(c *Client) { c.onPush = append(c.onPush, f) })
+}
+
+// Prefix begins the keys of all queues, of a client or of a worker.
+func Prefix(prefix string) SharedOption { return prefixOption(prefix) }
+
+type prefixOption string
+
+func (o prefixOption) forClient(c *Client) { c.prefix = string(o) }
+func (o prefixOption) forWorker(w *Worker) { w.prefix = string(o) }
+
+// NewClient returns a client that sends its commands through do.
+func NewClient(do Doer, options ...ClientOption) *Client {
+	c := &Client{do: do, pushTimeout: pushTimeout}
+	for _, option := range options {
+		option.forClient(c)
+	}
+	return c
+}
+
+// Queue returns a queue by its name. The first push creates it on the server.
+func (c *Client) Queue(name string) *Queue {
+	return &Queue{client: c, name: name, key: c.prefix + name}
+}
+
+// Pushed is what became of one message of [Queue.PushMany].
+type Pushed struct {
+	ID string
+	// Err is nil, ErrDuplicate, or an error that matches ErrDeadID.
+	Err error
+}
+
+// Push adds a message and returns its id. If the queue holds a message of that [ID] already, the error is
+// [ErrDuplicate].
+func (q *Queue) Push(ctx context.Context, payload []byte, options ...PushOption) (string, error) {
+	c := q.command(ctx, options)
+	if len(c.ids) > 1 {
+		return "", fmt.Errorf("dq: one message has one id, and %d are given", len(c.ids))
+	}
+	if len(c.ids) == 0 && q.client.pushTimeout > 0 {
+		c.ids = []string{newID()}
+	}
+	args := append([]any{"DQ.PUSH", q.key, payload}, c.args...)
+	if len(c.ids) > 0 {
+		args = append(args, "ID", c.ids[0])
+	}
+	reply, repeated, err := q.repeat(ctx, args)
+	switch {
+	case err != nil:
+		return "", err
+	case reply != nil:
+		return text(reply), nil
+	case repeated: // Its first copy has arrived.
+		return c.ids[0], nil
+	default:
+		return c.ids[0], ErrDuplicate
+	}
+}
+
+// PushMany adds messages in one step, with the [IDs] that are given, and says what became of each.
+func (q *Queue) PushMany(ctx context.Context, payloads [][]byte, options ...PushOption) ([]Pushed, error) {
+	if len(payloads) == 0 {
+		return nil, nil
+	}
+	c := q.command(ctx, options)
+	if len(c.ids) > 0 && len(c.ids) != len(payloads) {
+		return nil, fmt.Errorf("dq: there are %d payloads but %d ids", len(payloads), len(c.ids))
+	}
+	for len(c.ids) < len(payloads) && q.client.pushTimeout > 0 {
+		c.ids = append(c.ids, newID())
+	}
+	args := []any{"DQ.MPUSH", q.key, len(payloads)}
+	for _, payload := range payloads {
+		args = append(args, payload)
+	}
+	args = append(args, c.args...)
+	if len(c.ids) > 0 {
+		args = append(append(args, "IDS"), anys(c.ids)...)
+	}
+	reply, repeated, err := q.repeat(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	pushed := make([]Pushed, len(payloads))
+	for i, id := range c.ids {
+		pushed[i].ID = id
+	}
+	for i, one := range list(reply) {
+		if refused := refusal(one); refused != nil {
+			pushed[i].Err = refused
+		} else if one != nil {
+			pushed[i].ID = text(one)
+		} else if !repeated {
+			pushed[i].Err = ErrDuplicate
+		}
+	}
+	return pushed, nil
+}
+
+// command collects the options of a push, and the headers with what the client adds to them.
+func (q *Queue) command(ctx context.Context, options []PushOption) *command {
+	c := collect(PushOption.forPush, options)
+	q.addHeaders(ctx, c)
+	return c
+}
+
+func (q *Queue) addHeaders(ctx context.Context, c *command) {
+	if q.client.tracer != nil {
+		q.client.tracer.Inject(ctx, c.headers)
+	}
+	for _, add := range q.client.onPush {
+		add(ctx, q.name, c.headers)
+	}
+	if len(c.headers) > 0 {
+		c.add("HEADERS", strconv.Itoa(len(c.headers)))
+		for name, value := range c.headers {
+			c.add(name, value)
+		}
+	}
+}
+
+// repeat sends a push until it is answered, and returns whether it was sent more than once.
+func (q *Queue) repeat(ctx context.Context, args []any) (reply any, repeated bool, err error) {
+	end := time.Now().Add(q.client.pushTimeout)
+	var pauses backoff
+	for {
+		reply, err = q.send(ctx, args)
+		// After a broken connection the server may be loading, or be a replica, for a while.
+		again := isTransient(err) && (repeated || !isServerError(err))
+		if !again || ctx.Err() != nil || !time.Now().Before(end) {
+			return reply, repeated, err
+		}
+		repeated = true
+		rest(ctx, pauses.next())
+	}
+}
+
+// newID is the id of a message whose producer gave none, so that its push can be repeated.
+func newID() string {
+	var id [16]byte
+	if _, err := rand.Read(id[:]); err != nil {
+		panic("dq: the system has no random numbers: " + err.Error())
+	}
+	return hex.EncodeToString(id[:])
+}

@@ -1,0 +1,164 @@
+//go:build ignore
+
+// The worker that the conformance suite drives: what each message asks for is in its payload.
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"dq"
+	"dq/conformance/internal/escaped"
+	"dq/redigo"
+)
+
+type fields map[string]any
+
+var output sync.Mutex
+
+// say writes a line.
+func say(event string, said fields) {
+	said["event"] = event
+	line := escaped.Marshal(said)
+	output.Lock()
+	defer output.Unlock()
+	os.Stdout.Write(append(line, '\n'))
+}
+
+func now() int64 { return time.Now().UnixMilli() }
+
+var ends = map[dq.EventKind]string{dq.Done: "ok", dq.Failed: "fail", dq.Rejected: "reject", dq.Retried: "retry"}
+
+// hear tells what the worker decides by itself, and how handlers end.
+func hear(e dq.Event) {
+	var lost *dq.LostError
+	switch {
+	case e.Kind == dq.Ready:
+		say("ready", fields{})
+	case errors.As(e.Err, &lost):
+		say("lost", fields{"id": e.ID, "reason": lost.Reason, "at": now()})
+	case ends[e.Kind] != "":
+		say("end", fields{"id": e.ID, "how": ends[e.Kind], "at": now()})
+	}
+}
+
+// handle does what the payload says.
+func handle(ctx context.Context, m *dq.Message) error {
+	say("start", fields{"queue": m.Queue, "id": m.ID, "attempt": m.Attempt, "headers": m.Headers, "at": now()})
+	err := work(ctx, m)
+	if errors.Is(dq.Cause(ctx), dq.ErrLost) {
+		say("end", fields{"id": m.ID, "how": "lost", "at": now()})
+	}
+	return err
+}
+
+type wish struct {
+	Do, Text string
+	MS       float64
+	After    *float64
+	Result   json.RawMessage
+}
+
+func work(ctx context.Context, m *dq.Message) error {
+	var wanted wish
+	if err := escaped.Unmarshal(m.Payload, &wanted); err != nil {
+		return err
+	}
+	text, wait := escaped.Bytes(wanted.Text), milliseconds(wanted.MS)
+	switch wanted.Do {
+	case "ok":
+	case "fail":
+		return errors.New(text)
+	case "reject":
+		return fmt.Errorf("%s: %w", text, dq.ErrReject)
+	case "retry":
+		after := time.Duration(-1)
+		if wanted.After != nil {
+			after = milliseconds(*wanted.After)
+		}
+		return dq.RetryAfter(after, errors.New(text))
+	case "result":
+		return result(m, wanted.Result)
+	case "hang":
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return dq.Cause(ctx)
+		}
+	case "spin":
+		for end := time.Now().Add(wait); time.Now().Before(end); {
+		}
+	case "exit":
+		os.Exit(3)
+	default:
+		return fmt.Errorf("unknown task %q", wanted.Do)
+	}
+	return nil
+}
+
+// result keeps a string as it is, anything else as JSON.
+func result(m *dq.Message, value json.RawMessage) error {
+	var text string
+	if len(value) == 0 || bytes.Equal(value, []byte("null")) {
+		return nil
+	}
+	if escaped.Unmarshal(value, &text) == nil {
+		value = []byte(escaped.Bytes(text))
+	}
+	m.SetResult(value)
+	return nil
+}
+
+func milliseconds(n float64) time.Duration { return time.Duration(n * float64(time.Millisecond)) }
+
+// queues reads NAME=CONCURRENCY.
+type queues map[string]int
+
+func (q queues) String() string { return "" }
+
+func (q queues) Set(word string) error {
+	at := strings.LastIndexByte(word, '=')
+	n, err := strconv.Atoi(word[at+1:])
+	if at < 0 || err != nil {
+		return fmt.Errorf("%q is not NAME=CONCURRENCY", word)
+	}
+	q[word[:at]] = n
+	return nil
+}
+
+func main() {
+	named := queues{}
+	url := flag.String("url", "", "the server")
+	flag.Var(named, "queue", "NAME=CONCURRENCY, once or more")
+	lease := flag.Int("lease", 0, "in ms")
+	grace := flag.Int("grace", 30_000, "in ms")
+	name := flag.String("name", "worker", "the end of the name of the consumer")
+	limit := flag.Int("time-limit", 0, "in ms")
+	flag.Parse()
+	log.SetFlags(log.Lmicroseconds)
+
+	do, err := redigo.Open(*url)
+	if err != nil {
+		log.Fatal(err)
+	}
+	mux := dq.NewMux()
+	for queue, concurrency := range named {
+		mux.HandleFunc(queue, handle, dq.Concurrency(concurrency))
+	}
+	err = dq.NewWorker(do, mux, dq.Name(*name), dq.OnEvent(hear), dq.Lease(milliseconds(float64(*lease))),
+		dq.Grace(milliseconds(float64(*grace))), dq.TimeLimit(milliseconds(float64(*limit)))).Run(dq.SignalContext())
+	if err != nil {
+		log.Fatal(err)
+	}
+	say("stopped", fields{})
+}

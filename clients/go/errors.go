@@ -1,0 +1,151 @@
+package dq
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// What the server refuses. They match a [ServerError] by errors.Is.
+var (
+	// ErrQueueFull means that the queue has no room under its MAXLEN.
+	ErrQueueFull = errors.New("dq: the queue is full")
+	// ErrDeadID means that the queue holds a dead message of this id: replace, redrive or cancel it first.
+	ErrDeadID = errors.New("dq: the queue holds a dead message of this id")
+	// ErrTooLarge means that the payload is larger than the MAXPAYLOAD of the queue.
+	ErrTooLarge = errors.New("dq: the payload is too large")
+	// ErrQueueClosed means that the queue is closed for producers.
+	ErrQueueClosed = errors.New("dq: the queue is closed")
+	// ErrOutOfMemory means that the server has reached its maxmemory.
+	ErrOutOfMemory = errors.New("dq: the server is out of memory")
+)
+
+var (
+	// ErrConnectionLost means that the server could not be reached. A command that was sent may have been carried out.
+	ErrConnectionLost = errors.New("dq: the connection to the server is lost")
+	// ErrDuplicate means that the queue holds a message of this id already.
+	ErrDuplicate = errors.New("dq: the queue holds a message of this id")
+	// ErrNotFound means that there is no such message or queue: it was never there, was removed, or was not kept.
+	ErrNotFound = errors.New("dq: not found")
+	// ErrReject is returned, or wrapped, by a handler whose message can never succeed. The message is dead at once.
+	ErrReject = errors.New("dq: rejected")
+	// ErrLost is matched by the [Cause] of a context whose message was taken from its handler: see [LostError].
+	ErrLost = errors.New("dq: the message is lost")
+	// ErrTimeLimit is the [Cause] of a context whose handler has reached its [TimeLimit]. The message has failed.
+	ErrTimeLimit = errors.New("dq: the handler has reached its time limit")
+	// ErrResultTooLarge fails a message whose result is larger than what the server keeps.
+	ErrResultTooLarge = errors.New("dq: the result is larger than 65536 bytes")
+)
+
+var codes = map[string]error{
+	"QUEUEFULL":   ErrQueueFull,
+	"DEADID":      ErrDeadID,
+	"TOOLARGE":    ErrTooLarge,
+	"QUEUECLOSED": ErrQueueClosed,
+	"OOM":         ErrOutOfMemory,
+}
+
+// ServerError is the text of an error that the server answered, such as "QUEUEFULL queue holds 5 messages (MAXLEN)".
+type ServerError string
+
+// Error returns the text.
+func (e ServerError) Error() string { return string(e) }
+
+// Code returns the first word.
+func (e ServerError) Code() string {
+	code, _, _ := strings.Cut(string(e), " ")
+	return code
+}
+
+// Is matches the error that belongs to the code.
+func (e ServerError) Is(target error) bool {
+	known, ok := codes[e.Code()]
+	return ok && known == target
+}
+
+// LostError is the [Cause] of a context whose message was taken from its handler. What the handler returns is
+// discarded.
+type LostError struct {
+	// Reason is "cancelled", "replaced", "buried", "purged" or "released" after a command of another client, "lease" if
+	// the lease is over, and "stopping" if the worker stops and gives the message back.
+	Reason string
+}
+
+// Error returns the reason in a sentence.
+func (e *LostError) Error() string { return ErrLost.Error() + ": " + e.Reason }
+
+// Is matches ErrLost.
+func (e *LostError) Is(target error) bool { return target == ErrLost }
+
+// FailedError is returned by [Queue.PushAndWait] and [Queue.Await] for a message that is dead.
+type FailedError struct {
+	ID string
+	// Reason is "rejected", "expired" or "retries".
+	Reason string
+	// Text is the last error of its handlers.
+	Text string
+}
+
+// Error returns the last error of the message.
+func (e *FailedError) Error() string {
+	return fmt.Sprintf("dq: message %s is dead (%s): %s", e.ID, e.Reason, e.Text)
+}
+
+// RetryAfter is returned by a handler to have its message delivered again after this time. The attempt counts. A
+// negative time stands for the backoff of the queue.
+func RetryAfter(d time.Duration, err error) error { return &retryError{after: d, err: err} }
+
+type retryError struct {
+	after time.Duration
+	err   error
+}
+
+func (e *retryError) Error() string {
+	if e.err == nil {
+		return "dq: retry"
+	}
+	return e.err.Error()
+}
+func (e *retryError) Unwrap() error { return e.err }
+
+type connectionError struct{ err error }
+
+func (e *connectionError) Error() string        { return ErrConnectionLost.Error() + ": " + e.err.Error() }
+func (e *connectionError) Is(target error) bool { return target == ErrConnectionLost }
+func (e *connectionError) Unwrap() error        { return e.err }
+
+// translate returns what an error of a Doer means: a ServerError, or that the connection is lost.
+func translate(err error) error {
+	var lost *connectionError
+	if err == nil || isServerError(err) || errors.As(err, &lost) {
+		return err
+	}
+	var answered interface {
+		error
+		RedisError()
+	}
+	if errors.As(err, &answered) {
+		return ServerError(answered.Error())
+	}
+	return &connectionError{err}
+}
+
+func isServerError(err error) bool {
+	var answered ServerError
+	return errors.As(err, &answered)
+}
+
+// isTransient returns whether the same command may succeed later, on this server or on the one that takes over.
+func isTransient(err error) bool {
+	var answered ServerError
+	if !errors.As(err, &answered) {
+		return err != nil
+	}
+	switch answered.Code() {
+	case "LOADING", "READONLY", "MISCONF", "NOREPLICAS", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK",
+		"UNBLOCKED":
+		return true
+	}
+	return false
+}

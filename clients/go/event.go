@@ -1,0 +1,69 @@
+package dq
+
+import "time"
+
+// EventKind says what an [Event] is about.
+type EventKind string
+
+// Events of a worker, of messages, and of queues.
+const (
+	// Ready: every queue is popped, and losses are heard of as far as the server lets us.
+	Ready EventKind = "ready"
+
+	// Started: a handler begins.
+	Started EventKind = "started"
+	// Done: the handler returned nil.
+	Done EventKind = "done"
+	// Failed: the handler returned an error, panicked, or reached its time limit.
+	Failed EventKind = "failed"
+	// Rejected: the handler returned ErrReject.
+	Rejected EventKind = "rejected"
+	// Retried: the handler returned RetryAfter.
+	Retried EventKind = "retried"
+	// Lost: the message was taken from its handler; Err is a *LostError.
+	Lost EventKind = "lost"
+
+	// Interrupted: a queue cannot be popped now; Err says why.
+	Interrupted EventKind = "interrupted"
+	// Resumed: the queue can be popped again.
+	Resumed EventKind = "resumed"
+	// Refused: the server does not accept a command of the worker, which goes on without it.
+	Refused EventKind = "refused"
+)
+
+// Event is something that a worker tells its hooks.
+type Event struct {
+	Kind    EventKind
+	Queue   string
+	ID      string
+	Attempt int
+	// Duration is how long the message has been with this worker.
+	Duration time.Duration
+	Err      error
+}
+
+// tell tells the hooks, and the log what an operator wants to read.
+func (w *Worker) tell(e Event) {
+	for _, hook := range w.hooks {
+		hook(e)
+	}
+	switch e.Kind {
+	case Failed, Rejected, Lost:
+		w.errorLog.Printf("dq: %s: message %q: %s at attempt %d: %v", e.Queue, e.ID, e.Kind, e.Attempt, e.Err)
+	case Interrupted, Refused:
+		w.errorLog.Printf("dq: %s: %s: %v", e.Queue, e.Kind, e.Err)
+	case Resumed:
+		w.errorLog.Printf("dq: %s: %s", e.Queue, e.Kind)
+	}
+}
+
+func (d *delivery) tell(kind EventKind, err error) {
+	w := d.lane.worker
+	if kind == Started || kind == Done {
+		if len(w.hooks) == 0 {
+			return
+		}
+	}
+	m := d.message
+	w.tell(Event{Kind: kind, Queue: m.Queue, ID: m.ID, Attempt: m.Attempt, Duration: time.Since(d.begun), Err: err})
+}

@@ -1,0 +1,183 @@
+package dq
+
+import (
+	"context"
+	"runtime"
+	"time"
+)
+
+// learnInterval is how often the settings of a queue are read again.
+const learnInterval = 5 * time.Second
+
+// fetcher pops the messages of a lane: never more than there are free places, and with the acks of those that have
+// ended. While it waits in a pop that blocks, acks go through the reporter; otherwise they go with the next pop.
+type fetcher struct {
+	*lane
+	conn    Conn
+	name    string
+	learned time.Time
+	wait    time.Duration
+}
+
+// fetch pops until the worker stops.
+func (l *lane) fetch() {
+	f := &fetcher{lane: l, name: l.worker.consumer(), wait: shortPopWait}
+	if _, ok := l.worker.do.(Dialer); ok {
+		f.wait = popWait
+	}
+	var pauses backoff
+	interrupted := false
+	for !l.worker.stopping.Load() {
+		err := f.connect()
+		for err == nil && !l.worker.stopping.Load() {
+			if err = f.step(); err == nil {
+				pauses.reset()
+				l.answered.Store(time.Now().UnixNano())
+				if interrupted {
+					interrupted = false
+					l.worker.tell(Event{Kind: Resumed, Queue: l.queue})
+				}
+			}
+		}
+		f.disconnect()
+		l.flushAcks()
+		if err != nil && !l.worker.stopping.Load() {
+			if !interrupted {
+				interrupted = true
+				l.worker.tell(Event{Kind: Interrupted, Queue: l.queue, Err: err})
+			}
+			rest(l.worker.running, pauses.next())
+		}
+	}
+	l.flushAcks()
+}
+
+func (f *fetcher) ask(patience time.Duration, args ...any) (any, error) {
+	ctx, cancel := context.WithTimeout(f.worker.work, patience+replyMargin)
+	defer cancel()
+	reply, err := f.conn.Do(ctx, args...)
+	return reply, translate(err)
+}
+
+// connect opens a connection, and learns its id: with CLIENT UNBLOCK its waits are ended when the worker stops. HELLO
+// tells the id to users who may not use CLIENT ID.
+func (f *fetcher) connect() error {
+	ctx, cancel := context.WithTimeout(f.worker.running, replyMargin)
+	defer cancel()
+	conn, err := dial(ctx, f.worker.do)
+	if err != nil {
+		return translate(err)
+	}
+	f.conn, f.learned = conn, time.Time{}
+	f.mu.Lock()
+	f.pops = conn
+	f.mu.Unlock()
+	if _, shared := conn.(pooled); shared {
+		return nil
+	}
+	reply, err := f.ask(0, "HELLO")
+	each(reply, func(name string, value any) {
+		if name == "id" {
+			f.connection.Store(integer(value))
+		}
+	})
+	return err
+}
+
+func (f *fetcher) disconnect() {
+	f.connection.Store(0)
+	f.mu.Lock()
+	f.pops = nil
+	f.mu.Unlock()
+	if f.conn != nil {
+		f.conn.Close()
+		f.conn = nil
+	}
+}
+
+// abandon breaks the connection that pops, if the server cannot be asked to end the wait.
+func (l *lane) abandon() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.pops != nil {
+		l.pops.Close()
+	}
+}
+
+// step acks what has ended and pops what there is room for.
+func (f *fetcher) step() error {
+	if time.Since(f.learned) > learnInterval {
+		reply, err := f.ask(0, "DQ.INFO", f.key)
+		if denied := isServerError(err) && codeOf(err) == "NOPERM"; err != nil && !denied {
+			return err
+		}
+		f.learn(reply)
+		f.learned = time.Now()
+	}
+	acks, room := f.turnOf()
+	if f.worker.stopping.Load() {
+		f.flushAcks(acks...)
+		return nil
+	}
+	if len(acks) > 0 {
+		return f.ackAndPop(acks, room)
+	}
+	args := f.options(append(make([]any, 0, 12), "DQ.POP", f.key), room)
+	if !f.popped.Load() { // The first one tells whether the queue can be popped.
+		begun := time.Now()
+		reply, err := f.ask(0, args...)
+		if err == nil {
+			f.popped.Store(true)
+			f.worker.consuming()
+			f.receive(reply, begun)
+		}
+		return err
+	}
+	reply, err := f.ask(f.wait, append(args, "BLOCK", ms(f.wait))...)
+	if err == nil {
+		f.receive(reply, time.Now())
+	}
+	return err
+}
+
+// turnOf waits until there is an ack to send or a place to fill. Without an ack, those that come go through the
+// reporter.
+func (f *fetcher) turnOf() (acks []*delivery, room int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.collecting = true
+	for len(f.acks) == 0 && f.working >= f.settings.concurrency && !f.worker.stopping.Load() {
+		f.turn.Wait()
+	}
+	if len(f.acks) > 0 { // Handlers that are about to end share the round trip.
+		f.mu.Unlock()
+		runtime.Gosched()
+		f.mu.Lock()
+	}
+	acks, f.acks = f.acks, nil
+	f.collecting = len(acks) > 0
+	return acks, f.settings.concurrency - f.working + len(acks)
+}
+
+// ackAndPop does not block, so that acks that were not answered are repeated soon.
+func (f *fetcher) ackAndPop(acks []*delivery, room int) error {
+	args := append(make([]any, 0, len(acks)+12), "DQ.ACKPOP", f.key, len(acks))
+	for _, d := range acks {
+		args = append(args, d.message.Receipt)
+	}
+	begun := time.Now()
+	reply, err := f.ask(0, f.options(args, room)...)
+	if err != nil {
+		f.flushAcks(acks...)
+		return err
+	}
+	f.settled(acks...)
+	if both := list(reply); len(both) == 2 {
+		f.receive(both[1], begun)
+	}
+	return nil
+}
+
+func (f *fetcher) options(args []any, room int) []any {
+	return append(args, "COUNT", room, "LEASE", f.leaseInForce(), "META", "AS", f.name)
+}

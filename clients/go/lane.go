@@ -1,0 +1,408 @@
+package dq
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// The lease of a queue that does not exist yet, or whose settings the user may not read: the default of the server.
+	defaultLease = 30_000
+	// How many losses are remembered that are heard of before the reply of their pop has come.
+	earlyLosses = 500
+)
+
+// lane is what a worker knows of one queue: the messages that it holds, and the outcomes that the server has not heard
+// yet.
+//
+// The goroutines of a lane meet here. The fetcher brings messages, handlers end, the alarm, the listener and the
+// reporter find out that a message is lost. For each delivery exactly one of them decides the outcome. A message
+// occupies its place until its handler has ended and its outcome is answered.
+type lane struct {
+	worker     *Worker
+	queue, key string
+	handler    Handler
+	settings   settings
+
+	popped, heard atomic.Bool   // whether it was popped, and whether losses are heard of, or cannot be
+	connection    atomic.Int64  // the id of the connection that pops, 0 while there is none
+	answered      atomic.Int64  // when the server answered last, in Unix nanoseconds
+	nudge         chan struct{} // wakes the reporter
+
+	mu         sync.Mutex
+	turn       *sync.Cond // wakes the fetcher
+	pops       Conn
+	lease      int64 // in ms
+	maxLease   int64 // in ms, 0 without a limit
+	working    int
+	held       map[string]*delivery // by receipt, those whose outcome is open
+	acks       []*delivery          // for the next pop
+	collecting bool                 // whether the fetcher takes acks along soon
+	reports    []report
+	extendFor  string    // why all leases are extended at once: what a loss is then called
+	extendAt   time.Time // when the reporter looks at the leases, zero if it need not
+	alarmAt    time.Time // when the alarm goes off, zero if it does not
+	alarm      *time.Timer
+	young, old map[string]string // reasons of losses by receipt
+	closed     bool
+}
+
+// delivery is a message that this worker holds.
+type delivery struct {
+	lane     *lane
+	message  *Message
+	ctx      context.Context
+	cancel   func(error)
+	begun    time.Time
+	limit    time.Time // of the handler, or zero
+	end      time.Time // of the lease, by the clock of this process
+	due      time.Time // when the lease is to be extended
+	deadline int64     // of the lease, by the clock of the server, in ms
+	heard    time.Time // when that was heard
+	decided  bool
+	open     int // what is to come: the end of the handler, and the answer to its outcome
+}
+
+type report struct {
+	delivery *delivery
+	outcome  outcome
+}
+
+func newLane(w *Worker, queue string, set settings) *lane {
+	l := &lane{
+		worker: w, queue: queue, key: w.prefix + queue, handler: w.mux.handler(queue), settings: set,
+		nudge: make(chan struct{}, 1), lease: defaultLease, held: map[string]*delivery{}, young: map[string]string{},
+	}
+	l.turn = sync.NewCond(&l.mu)
+	l.alarm = time.AfterFunc(time.Hour, l.ring)
+	l.alarm.Stop()
+	l.answered.Store(time.Now().UnixNano())
+	if set.lease > 0 {
+		l.lease = ms(set.lease)
+	}
+	return l
+}
+
+// learn reads the settings of the queue from DQ.INFO.
+func (l *lane) learn(reply any) {
+	lease, maxLease := int64(defaultLease), int64(0)
+	each(reply, func(name string, value any) {
+		switch name {
+		case "lease":
+			lease = integer(value)
+		case "maxlease":
+			maxLease = integer(value)
+		}
+	})
+	if l.settings.lease > 0 {
+		lease = ms(l.settings.lease)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lease, l.maxLease = lease, maxLease
+}
+
+// leaseInForce returns the lease to ask for, in ms.
+func (l *lane) leaseInForce() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lease
+}
+
+// leaseTime returns how long a lease lasts. The lock is held.
+func (l *lane) leaseTime() time.Duration {
+	if l.maxLease > 0 && l.maxLease < l.lease {
+		return time.Duration(l.maxLease) * time.Millisecond
+	}
+	return time.Duration(l.lease) * time.Millisecond
+}
+
+// receive takes in the messages of a pop that was sent, or answered, at begun, and calls their handlers.
+func (l *lane) receive(reply any, begun time.Time) {
+	items := list(reply)
+	if len(items) == 0 {
+		return
+	}
+	deliveries := make([]*delivery, len(items))
+	for i, item := range items {
+		deliveries[i] = l.newDelivery(list(item), begun)
+	}
+	var lost []*delivery
+	var reasons []string
+	l.mu.Lock()
+	lease := l.leaseTime()
+	l.working += len(deliveries)
+	for _, d := range deliveries {
+		d.end, d.due = begun.Add(lease), begun.Add(lease/2)
+		receipt := d.message.Receipt
+		l.held[receipt] = d
+		if reason := l.early(receipt); reason != "" {
+			lost, reasons = append(lost, d), append(reasons, reason)
+		}
+	}
+	l.lookAt(deliveries[0].due)
+	l.ringAt(earlier(deliveries[0].end, deliveries[0].limit))
+	l.mu.Unlock()
+	for i, d := range lost {
+		l.lose(d, reasons[i])
+	}
+	for _, d := range deliveries {
+		go d.run()
+	}
+}
+
+func (l *lane) newDelivery(fields []any, begun time.Time) *delivery {
+	m := &Message{Queue: l.queue, Headers: map[string]string{}, lane: l}
+	d := &delivery{lane: l, message: m, begun: begun, heard: time.Now(), open: 2}
+	if len(fields) >= 4 {
+		m.ID, m.Payload, m.Attempt, m.Receipt = text(fields[0]), raw(fields[1]), int(integer(fields[2])), text(fields[3])
+	}
+	if len(fields) >= 5 {
+		each(fields[4], func(name string, value any) {
+			switch name {
+			case "created":
+				m.Created = instant(value)
+			case "due":
+				m.Due = instant(value)
+			case "deadline":
+				d.deadline = integer(value)
+			case "priority":
+				m.Priority = int(integer(value))
+			case "group":
+				m.Group = text(value)
+			case "checkpoint":
+				m.Checkpoint = raw(value)
+			case "error":
+				m.LastError = text(value)
+			case "headers":
+				m.Headers = texts(value)
+			}
+		})
+	}
+	if l.settings.timeLimit > 0 {
+		d.limit = begun.Add(l.settings.timeLimit)
+	}
+	d.ctx, d.cancel = withCause(l.worker.values)
+	return d
+}
+
+// decide makes the caller the one who decides about a delivery, once.
+func (l *lane) decide(d *delivery) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if d.decided {
+		return false
+	}
+	d.decided = true
+	delete(l.held, d.message.Receipt)
+	return true
+}
+
+// ended is called when a handler has ended.
+func (l *lane) ended(d *delivery, o outcome) {
+	counts := l.decide(d)
+	if counts && o.kind != Lost {
+		d.tell(o.kind, o.err)
+	}
+	d.cancel(nil)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d.open--
+	switch {
+	case !counts:
+		l.free(d)
+	case o.command == acked.command && l.collecting:
+		l.acks = append(l.acks, d)
+		l.turn.Signal()
+	default:
+		l.enqueue(d, o)
+	}
+}
+
+// lose takes a message from its handler that is no longer ours.
+func (l *lane) lose(d *delivery, reason string) {
+	if !l.decide(d) {
+		return
+	}
+	lost := &LostError{reason}
+	d.tell(Lost, lost)
+	d.cancel(lost)
+	l.settled(d)
+}
+
+// take takes a message from its handler with an outcome, since it is still ours.
+func (l *lane) take(d *delivery, cause error, o outcome) {
+	if !l.decide(d) {
+		return
+	}
+	d.tell(o.kind, cause)
+	d.cancel(cause)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.enqueue(d, o)
+}
+
+// settled is called when the outcome of a delivery needs no answer any more.
+func (l *lane) settled(deliveries ...*delivery) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, d := range deliveries {
+		d.open--
+		l.free(d)
+	}
+}
+
+// hear is called when a command has taken a message from this worker, or from another one.
+func (l *lane) hear(reason, receipt string) {
+	l.mu.Lock()
+	d := l.held[receipt]
+	if d == nil {
+		if len(l.young) >= earlyLosses {
+			l.young, l.old = map[string]string{}, l.young
+		}
+		l.young[receipt] = reason
+	}
+	l.mu.Unlock()
+	if d != nil {
+		l.lose(d, reason)
+	}
+}
+
+// early returns why a message was lost before it was received. The lock is held.
+func (l *lane) early(receipt string) string {
+	if reason, ok := l.young[receipt]; ok {
+		return reason
+	}
+	return l.old[receipt]
+}
+
+// ring loses messages whose lease is over by our own clock, and fails those whose handler has reached its time limit.
+// It does no I/O, so it is in time if the server cannot be reached.
+func (l *lane) ring() {
+	now := time.Now()
+	l.mu.Lock()
+	l.alarmAt = time.Time{}
+	var over, late []*delivery
+	for _, d := range l.held {
+		switch {
+		case !d.end.After(now):
+			over = append(over, d)
+		case !d.limit.IsZero() && !d.limit.After(now):
+			late = append(late, d)
+		default:
+			l.ringAt(earlier(d.end, d.limit))
+		}
+	}
+	l.mu.Unlock()
+	for _, d := range over {
+		l.lose(d, "lease")
+	}
+	for _, d := range late {
+		l.take(d, ErrTimeLimit, outcomeOf(d.message, ErrTimeLimit))
+	}
+}
+
+// holding returns the deliveries whose outcome is open.
+func (l *lane) holding() []*delivery {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := make([]*delivery, 0, len(l.held))
+	for _, d := range l.held {
+		all = append(all, d)
+	}
+	return all
+}
+
+// extendAll has all leases extended at once, which tells what is lost, and for what reason.
+func (l *lane) extendAll(reason string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.extendFor = reason
+	l.wakeReporter()
+}
+
+// flushAcks passes the acks that wait for the fetcher to the reporter.
+func (l *lane) flushAcks(more ...*delivery) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.collecting = false
+	for _, d := range append(more, l.acks...) {
+		l.enqueue(d, acked)
+	}
+	l.acks = nil
+}
+
+func (l *lane) isIdle() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.working == 0
+}
+
+func (l *lane) isHealthy() bool {
+	l.mu.Lock()
+	patience := l.leaseTime()
+	l.mu.Unlock()
+	if patience < popWait+replyMargin {
+		patience = popWait + replyMargin
+	}
+	return time.Since(time.Unix(0, l.answered.Load())) <= patience
+}
+
+// close has the reporter and the listener end.
+func (l *lane) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	l.alarm.Stop()
+	l.wakeReporter()
+}
+
+func (l *lane) wakeFetcher() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.turn.Signal()
+}
+
+// The lock is held in the following.
+
+func (l *lane) enqueue(d *delivery, o outcome) {
+	l.reports = append(l.reports, report{d, o})
+	l.wakeReporter()
+}
+
+func (l *lane) free(d *delivery) {
+	if d.open > 0 {
+		return
+	}
+	l.working--
+	l.turn.Signal()
+	select {
+	case l.worker.freed <- struct{}{}:
+	default:
+	}
+}
+
+func (l *lane) wakeReporter() {
+	select {
+	case l.nudge <- struct{}{}:
+	default:
+	}
+}
+
+// lookAt has the reporter look at the leases at an instant, if it does not do so before.
+func (l *lane) lookAt(at time.Time) {
+	if l.extendAt.IsZero() || at.Before(l.extendAt) {
+		l.extendAt = at
+		l.wakeReporter()
+	}
+}
+
+// ringAt sets the alarm to an instant, if it is not set to an earlier one.
+func (l *lane) ringAt(at time.Time) {
+	if l.alarmAt.IsZero() || at.Before(l.alarmAt) {
+		l.alarmAt = at
+		l.alarm.Reset(time.Until(at))
+	}
+}

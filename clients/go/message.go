@@ -1,0 +1,62 @@
+package dq
+
+import (
+	"context"
+	"time"
+)
+
+// Message is a delivery of a message to a handler.
+type Message struct {
+	Queue, ID string
+	Payload   []byte
+	// Attempt is 1 on the first delivery.
+	Attempt int
+	// Headers is never nil.
+	Headers      map[string]string
+	Priority     int
+	Group        string
+	Created, Due time.Time
+	// Checkpoint is what an earlier attempt has stored with Save, and LastError how it ended.
+	Checkpoint []byte
+	LastError  string
+	// Receipt names this delivery.
+	Receipt string
+
+	lane   *lane
+	result []byte
+}
+
+// SetResult has a result kept with the message, if it has a [Retain], once its handler has returned nil. It may have
+// 65536 bytes.
+func (m *Message) SetResult(result []byte) { m.result = append([]byte{}, result...) }
+
+// Save stores a checkpoint for the next attempt. The error matches [ErrLost] if the message is no longer with this
+// handler.
+func (m *Message) Save(ctx context.Context, checkpoint []byte) error {
+	l := m.lane
+	reply, err := l.worker.do.Do(ctx, "DQ.EXTEND", l.key, m.Receipt, "LEASE", l.leaseInForce(), "CHECKPOINT", checkpoint)
+	switch {
+	case err == nil && reply == nil:
+		return ErrLost
+	case err != nil && ctx.Err() != nil:
+		return Cause(ctx)
+	}
+	return translate(err)
+}
+
+// Tracer carries the context of a trace from producers to handlers. README.md has one for OpenTelemetry.
+type Tracer interface {
+	// Inject adds the trace of ctx to the headers of a message that is pushed.
+	Inject(ctx context.Context, headers map[string]string)
+	// Start begins the span of an attempt: a child of the producer's span at the first attempt, later a new root with a
+	// link to it. The function that it returns ends the span, with what the handler returned.
+	Start(ctx context.Context, m *Message) (context.Context, func(error))
+}
+
+// Tracing has a client or a worker use a tracer.
+func Tracing(tracer Tracer) SharedOption { return tracerOption{tracer} }
+
+type tracerOption struct{ tracer Tracer }
+
+func (o tracerOption) forClient(c *Client) { c.tracer = o.tracer }
+func (o tracerOption) forWorker(w *Worker) { w.tracer = o.tracer }

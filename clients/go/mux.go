@@ -1,0 +1,97 @@
+package dq
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Handler works on messages. If it returns nil, its message is completed; otherwise it is delivered again, see
+// [ErrReject] and [RetryAfter].
+//
+// The context ends when the message is taken from the handler; [Cause] says why. What the handler returns then no
+// longer counts, and it should return soon. A handler that panics fails its message.
+type Handler interface {
+	Handle(ctx context.Context, m *Message) error
+}
+
+// HandlerFunc makes a function a [Handler].
+type HandlerFunc func(ctx context.Context, m *Message) error
+
+// Handle calls f.
+func (f HandlerFunc) Handle(ctx context.Context, m *Message) error { return f(ctx, m) }
+
+// HandlerOption is an option of a queue of a [Mux].
+type HandlerOption interface{ forHandler(*settings) }
+
+// QueueOption is an option of one queue, or of all queues of a worker.
+type QueueOption interface {
+	HandlerOption
+	WorkerOption
+}
+
+type settings struct {
+	concurrency      int
+	lease, timeLimit time.Duration
+}
+
+// Mux holds the handlers of queues.
+type Mux struct {
+	queues     []string
+	handlers   map[string]Handler
+	options    map[string][]HandlerOption
+	middleware []func(Handler) Handler
+}
+
+// NewMux returns a Mux without handlers.
+func NewMux() *Mux {
+	return &Mux{handlers: map[string]Handler{}, options: map[string][]HandlerOption{}}
+}
+
+// Handle has a handler work on the messages of a queue. Options count before those of the worker: [Concurrency],
+// [Lease], [TimeLimit]. It panics if the queue has a handler already.
+func (x *Mux) Handle(queue string, handler Handler, options ...HandlerOption) {
+	if _, taken := x.handlers[queue]; taken {
+		panic(fmt.Sprintf("dq: queue %q has two handlers", queue))
+	}
+	x.queues = append(x.queues, queue)
+	x.handlers[queue], x.options[queue] = handler, options
+}
+
+// HandleFunc is [Mux.Handle] for a function.
+func (x *Mux) HandleFunc(queue string, f func(ctx context.Context, m *Message) error, options ...HandlerOption) {
+	x.Handle(queue, HandlerFunc(f), options...)
+}
+
+// Use wraps all handlers, the first middleware outermost.
+func (x *Mux) Use(middleware ...func(Handler) Handler) {
+	x.middleware = append(x.middleware, middleware...)
+}
+
+func (x *Mux) handler(queue string) Handler {
+	handler := x.handlers[queue]
+	for i := len(x.middleware) - 1; i >= 0; i-- {
+		handler = x.middleware[i](handler)
+	}
+	return handler
+}
+
+// Concurrency is how many messages of a queue a worker works on at a time. The default is 8.
+func Concurrency(n int) QueueOption {
+	return concurrencyOption(n)
+}
+
+// TimeLimit fails a message whose handler takes longer. By default there is no limit.
+func TimeLimit(d time.Duration) QueueOption {
+	return timeLimitOption(d)
+}
+
+type (
+	concurrencyOption int
+	timeLimitOption   time.Duration
+)
+
+func (o concurrencyOption) forHandler(s *settings) { s.concurrency = int(o) }
+func (o concurrencyOption) forWorker(w *Worker)    { w.defaults.concurrency = int(o) }
+func (o timeLimitOption) forHandler(s *settings)   { s.timeLimit = time.Duration(o) }
+func (o timeLimitOption) forWorker(w *Worker)      { w.defaults.timeLimit = time.Duration(o) }

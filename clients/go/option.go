@@ -1,0 +1,201 @@
+package dq
+
+import "time"
+
+// Each option is of the types of those commands that know it, so an option that means nothing does not compile.
+type (
+	// PushOption is an option of [Queue.Push], [Queue.PushMany] and [Queue.PushAndWait].
+	PushOption interface{ forPush(*command) }
+	// ScheduleOption is an option of [Queue.Schedule].
+	ScheduleOption interface{ forSchedule(*command) }
+	// RescheduleOption is an option of [Queue.Reschedule].
+	RescheduleOption interface{ forReschedule(*command) }
+	// PromoteOption is an option of [Queue.Promote].
+	PromoteOption interface{ forPromote(*command) }
+	// RedriveOption is an option of [Queue.Redrive].
+	RedriveOption interface{ forRedrive(*command) }
+	// PurgeOption is an option of [Queue.Purge].
+	PurgeOption interface{ forPurge(*command) }
+
+	// EachOption is an option of messages that are pushed, and of those of a schedule.
+	EachOption interface {
+		PushOption
+		ScheduleOption
+	}
+	// PlaceOption is an option that says when, or before which others, a message is delivered.
+	PlaceOption interface {
+		EachOption
+		RescheduleOption
+	}
+)
+
+// command is what options are written to.
+type command struct {
+	args    []any
+	ids     []string
+	headers map[string]string
+	retain  bool
+}
+
+// collect has options written behind the first words of a command.
+func collect[O any](write func(O, *command), options []O, args ...any) *command {
+	c := &command{args: args, headers: map[string]string{}}
+	for _, option := range options {
+		write(option, c)
+	}
+	return c
+}
+
+func (c *command) add(words ...any) { c.args = append(c.args, words...) }
+
+type (
+	dueOption      []any
+	placeOption    []any
+	lifeOption     []any
+	headerOption   struct{ name, value string }
+	leaseOption    time.Duration
+	idOption       string
+	idsOption      []string
+	pushOption     []any
+	retainOption   time.Duration
+	scheduleOption []any
+	countOption    int
+	purgeOption    []any
+)
+
+func (o dueOption) forPush(c *command)          { c.add(o...) }
+func (o dueOption) forReschedule(c *command)    { c.add(o...) }
+func (o dueOption) forRedrive(c *command)       { c.add(o...) }
+func (o placeOption) forPush(c *command)        { c.add(o...) }
+func (o placeOption) forSchedule(c *command)    { c.add(o...) }
+func (o placeOption) forReschedule(c *command)  { c.add(o...) }
+func (o lifeOption) forPush(c *command)         { c.add(o...) }
+func (o lifeOption) forSchedule(c *command)     { c.add(o...) }
+func (o headerOption) forPush(c *command)       { c.headers[o.name] = o.value }
+func (o headerOption) forSchedule(c *command)   { c.headers[o.name] = o.value }
+func (o leaseOption) forPush(c *command)        { c.add("LEASE", ms(time.Duration(o))) }
+func (o leaseOption) forSchedule(c *command)    { c.add("LEASE", ms(time.Duration(o))) }
+func (o leaseOption) forHandler(s *settings)    { s.lease = time.Duration(o) }
+func (o leaseOption) forWorker(w *Worker)       { w.defaults.lease = time.Duration(o) }
+func (o idOption) forPush(c *command)           { c.ids = []string{string(o)} }
+func (o idsOption) forPush(c *command)          { c.ids = o }
+func (o idsOption) forRedrive(c *command)       { c.add("IDS", len(o)); c.add(anys(o)...) }
+func (o pushOption) forPush(c *command)         { c.add(o...) }
+func (o retainOption) forPush(c *command)       { c.retain = true; c.add("RETAIN", ms(time.Duration(o))) }
+func (o scheduleOption) forSchedule(c *command) { c.add(o...) }
+func (o countOption) forPromote(c *command)     { c.add("COUNT", int(o)) }
+func (o countOption) forRedrive(c *command)     { c.add("COUNT", int(o)) }
+func (o countOption) forPurge(c *command)       { c.add("COUNT", int(o)) }
+func (o purgeOption) forPurge(c *command)       { c.args = append(o, c.args...) }
+
+func anys(words []string) []any {
+	all := make([]any, len(words))
+	for i, word := range words {
+		all[i] = word
+	}
+	return all
+}
+
+// Delay makes a message due this long after now.
+func Delay(d time.Duration) interface {
+	PushOption
+	RescheduleOption
+	RedriveOption
+} {
+	return dueOption{"DELAY", ms(d)}
+}
+
+// At makes a message due at a time. For a schedule it is the time of the first run.
+func At(t time.Time) PlaceOption {
+	return placeOption{"AT", t.UnixMilli()}
+}
+
+// Priority is from -128 to 127. Among ready messages, a higher one is delivered first.
+func Priority(n int) PlaceOption {
+	return placeOption{"PRIORITY", n}
+}
+
+// Retries is how often a message is delivered again after its first delivery, -1 without a limit.
+func Retries(n int) EachOption { return lifeOption{"RETRIES", n} }
+
+// TTL makes a message dead if it is not completed in time. 0 means never.
+func TTL(d time.Duration) EachOption { return lifeOption{"TTL", ms(d)} }
+
+// Group is the group of a message. Messages of a group are delivered in order.
+func Group(name string) EachOption { return lifeOption{"GROUP", name} }
+
+// Header says something about a message besides its payload.
+func Header(name, value string) EachOption { return headerOption{name, value} }
+
+// Lease is how long a delivery may take before another worker gets the message. Workers extend the leases of messages
+// that they work on.
+func Lease(d time.Duration) interface {
+	EachOption
+	QueueOption
+} {
+	return leaseOption(d)
+}
+
+// ID is the id of a message. A second message of that id is refused with [ErrDuplicate].
+func ID(id string) PushOption { return idOption(id) }
+
+// IDs are the ids of the messages of [Queue.PushMany], one each, or of those that [Queue.Redrive] is to make live
+// again.
+func IDs(ids ...string) interface {
+	PushOption
+	RedriveOption
+} {
+	return idsOption(ids)
+}
+
+// Replace puts the message in the place of the one that has its id, in any state.
+func Replace() PushOption { return pushOption{"REPLACE"} }
+
+// ReplaceLater is [Replace], but a message that is being worked on is replaced when its delivery ends.
+func ReplaceLater() PushOption { return pushOption{"REPLACE", "LATER"} }
+
+// MaxWait bounds how long replacements can postpone a message. It belongs to [Replace].
+func MaxWait(d time.Duration) PushOption { return pushOption{"MAXWAIT", ms(d)} }
+
+// Retain keeps a message, with its result, for this time after its completion.
+func Retain(d time.Duration) PushOption { return retainOption(d) }
+
+// Every makes a run due at each multiple of this interval since the Unix epoch.
+func Every(d time.Duration) ScheduleOption { return scheduleOption{"EVERY", ms(d)} }
+
+// Offset moves all runs of [Every] by this time.
+func Offset(d time.Duration) ScheduleOption { return scheduleOption{"OFFSET", ms(d)} }
+
+// Cron makes a run due at the times of a cron expression, in a time zone such as "Europe/Berlin", or UTC if it is
+// empty.
+func Cron(expression, zone string) ScheduleOption {
+	if zone == "" {
+		return scheduleOption{"CRON", expression}
+	}
+	return scheduleOption{"CRON", expression, "TZ", zone}
+}
+
+// Until is the last time at which a run may be due.
+func Until(t time.Time) ScheduleOption { return scheduleOption{"UNTIL", t.UnixMilli()} }
+
+// Times ends the series after this many runs.
+func Times(n int) ScheduleOption { return scheduleOption{"TIMES", n} }
+
+// Count is the most messages that a command changes.
+func Count(n int) interface {
+	PromoteOption
+	RedriveOption
+	PurgeOption
+} {
+	return countOption(n)
+}
+
+// States purges messages of these states only: "delayed", "ready", "inflight", "dead", "done".
+func States(states ...string) PurgeOption { return purgeOption(anys(states)) }
+
+// Recurring purges schedules, too.
+func Recurring() PurgeOption { return recurringOption{} }
+
+type recurringOption struct{}
+
+func (recurringOption) forPurge(c *command) { c.add("RECURRING") }

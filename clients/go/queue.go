@@ -1,0 +1,188 @@
+package dq
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Queue is a queue as producers and operators use it.
+type Queue struct {
+	client    *Client
+	name, key string
+}
+
+// Name returns the name, without the [Prefix] of the client.
+func (q *Queue) Name() string { return q.name }
+
+// send sends a command. The error of a context that has ended stays what it is.
+func (q *Queue) send(ctx context.Context, args []any) (any, error) {
+	reply, err := q.client.do.Do(ctx, args...)
+	if err != nil && ctx.Err() != nil && !isServerError(translate(err)) {
+		return nil, ctx.Err()
+	}
+	return reply, translate(err)
+}
+
+func (q *Queue) ask(ctx context.Context, name string, args ...any) (any, error) {
+	return q.send(ctx, append([]any{name, q.key}, args...))
+}
+
+func (q *Queue) count(ctx context.Context, name string, args ...any) (int, error) {
+	reply, err := q.ask(ctx, name, args...)
+	return int(integer(reply)), err
+}
+
+// Schedule declares a recurring message and returns "created", "changed" or "unchanged". It needs [Every] or [Cron].
+func (q *Queue) Schedule(ctx context.Context, id string, payload []byte, options ...ScheduleOption) (string, error) {
+	c := collect(ScheduleOption.forSchedule, options, id, payload)
+	q.addHeaders(ctx, c)
+	reply, err := q.ask(ctx, "DQ.SCHEDULE", c.args...)
+	return text(reply), err
+}
+
+// Cancel removes messages and returns the state that each was in, "" for those that were not there.
+func (q *Queue) Cancel(ctx context.Context, ids ...string) ([]string, error) {
+	reply, err := q.ask(ctx, "DQ.CANCEL", anys(ids)...)
+	if err != nil {
+		return nil, err
+	}
+	states := make([]string, len(ids))
+	for i, state := range list(reply) {
+		states[i] = text(state)
+	}
+	return states, nil
+}
+
+// Reschedule changes the due time or the priority of a message: [Delay], [At], [Priority]. It returns whether the
+// message was delayed or ready.
+func (q *Queue) Reschedule(ctx context.Context, id string, options ...RescheduleOption) (bool, error) {
+	n, err := q.count(ctx, "DQ.RESCHEDULE", collect(RescheduleOption.forReschedule, options, id).args...)
+	return n == 1, err
+}
+
+// Promote makes delayed messages due now, all or the next ones, and returns how many.
+func (q *Queue) Promote(ctx context.Context, options ...PromoteOption) (int, error) {
+	return q.count(ctx, "DQ.PROMOTE", collect(PromoteOption.forPromote, options).args...)
+}
+
+// Redrive makes dead messages live again and returns how many: all, a [Count], or those of some [IDs].
+func (q *Queue) Redrive(ctx context.Context, options ...RedriveOption) (int, error) {
+	return q.count(ctx, "DQ.REDRIVE", collect(RedriveOption.forRedrive, options).args...)
+}
+
+// Purge removes messages and returns how many: all but schedules, or those of some [States].
+func (q *Queue) Purge(ctx context.Context, options ...PurgeOption) (int, error) {
+	return q.count(ctx, "DQ.PURGE", collect(PurgeOption.forPurge, options).args...)
+}
+
+// Len returns the number of messages in a state, or of all that are to be completed if the state is "".
+func (q *Queue) Len(ctx context.Context, state string) (int, error) {
+	if state == "" {
+		return q.count(ctx, "DQ.LEN")
+	}
+	return q.count(ctx, "DQ.LEN", state)
+}
+
+// Pause suspends delivery for a time, or until [Queue.Resume] if it is 0.
+func (q *Queue) Pause(ctx context.Context, d time.Duration) error {
+	var args []any
+	if d > 0 {
+		args = []any{"FOR", ms(d)}
+	}
+	_, err := q.ask(ctx, "DQ.PAUSE", args...)
+	return err
+}
+
+// Resume resumes delivery.
+func (q *Queue) Resume(ctx context.Context) error {
+	_, err := q.ask(ctx, "DQ.RESUME")
+	return err
+}
+
+// Get returns a message, or [ErrNotFound].
+func (q *Queue) Get(ctx context.Context, id string) (*Record, error) {
+	return q.record(q.ask(ctx, "DQ.GET", id))
+}
+
+// Peek returns the first messages of a state in the order in which they will leave it; dead and done ones newest first.
+func (q *Queue) Peek(ctx context.Context, state string, n int) ([]*Record, error) {
+	reply, err := q.ask(ctx, "DQ.PEEK", state, "COUNT", n)
+	records := make([]*Record, len(list(reply)))
+	for i, fields := range list(reply) {
+		records[i] = newRecord(fields)
+	}
+	return records, err
+}
+
+// Info returns counts, settings and totals, or [ErrNotFound].
+func (q *Queue) Info(ctx context.Context) (*Info, error) {
+	reply, err := q.ask(ctx, "DQ.INFO")
+	if err != nil {
+		return nil, err
+	}
+	if reply == nil {
+		return nil, ErrNotFound
+	}
+	return newInfo(reply), nil
+}
+
+const (
+	// A wait is made of shorter ones, which end before the read timeout of any usual client.
+	awaitTime = 2 * time.Second
+	// How long a result is kept for a caller that does not say for how long it waits, or beyond that.
+	keptTime, keptExtra = time.Hour, time.Minute
+)
+
+// PushAndWait pushes a message and returns the result of its handler. It waits until ctx ends. If the message becomes
+// dead, the error is a [*FailedError].
+func (q *Queue) PushAndWait(ctx context.Context, payload []byte, options ...PushOption) ([]byte, error) {
+	if !collect(PushOption.forPush, options).retain {
+		kept := keptTime
+		if end, ok := ctx.Deadline(); ok {
+			kept = time.Until(end) + keptExtra
+		}
+		options = append(options[:len(options):len(options)], Retain(kept))
+	}
+	id, err := q.Push(ctx, payload, options...)
+	if err != nil && !errors.Is(err, ErrDuplicate) { // A duplicate is the same message.
+		return nil, err
+	}
+	return q.Await(ctx, id)
+}
+
+// Await waits until a message is done and returns its result. It waits until ctx ends, through broken connections, too.
+// The error is a [*FailedError] if the message becomes dead, and [ErrNotFound] if it is gone.
+func (q *Queue) Await(ctx context.Context, id string) ([]byte, error) {
+	var pauses backoff
+	for {
+		record, err := q.record(q.ask(ctx, "DQ.AWAIT", id, "BLOCK", ms(awaitTime)))
+		if errors.Is(err, ErrNotFound) { // It is gone, or the wait was too short.
+			if record, err = q.Get(ctx, id); err != nil && !isTransient(err) {
+				return nil, err
+			}
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case errors.Is(err, ErrNotFound) || err != nil && !isTransient(err):
+			return nil, err
+		case err != nil:
+			rest(ctx, pauses.next())
+		case record.State == "dead":
+			return nil, &FailedError{ID: id, Reason: record.Reason, Text: record.Error}
+		case record.State == "done":
+			return record.Result, nil
+		}
+	}
+}
+
+// rest waits, but not beyond the end of ctx.
+func rest(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,233 @@
+package dq_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"reflect"
+	"testing"
+	"time"
+
+	"dq"
+)
+
+func TestEveryOptionOfAPushArrives(t *testing.T) {
+	s := newServer(t)
+	q := s.queue("q")
+	due := time.Now().Add(time.Hour).Truncate(time.Millisecond)
+	id := must(q.Push(background, []byte("x\x00\xff"), dq.ID("m"), dq.At(due), dq.Priority(-3), dq.Retries(2),
+		dq.Lease(7*time.Second), dq.TTL(time.Minute), dq.Replace(), dq.MaxWait(2*time.Hour), dq.Retain(time.Second),
+		dq.Group("g"), dq.Header("a", "1"), dq.Header("b", "\xff")))
+	m := must(q.Get(background, id))
+	if id != "m" || string(m.Payload) != "x\x00\xff" || !m.Due.Equal(due) || m.Priority != -3 || m.Retries != 2 ||
+		m.Lease != 7*time.Second || m.TTL != time.Minute || m.Group != "g" || m.State != "delayed" ||
+		!reflect.DeepEqual(m.Headers, map[string]string{"a": "1", "b": "\xff"}) {
+		t.Errorf("%+v", m)
+	}
+}
+
+func TestAMessageIsNeverDueTooEarly(t *testing.T) {
+	s := newServer(t)
+	m := must(s.queue("q").Get(background, must(s.queue("q").Push(background, nil, dq.Delay(1500*time.Microsecond)))))
+	if m.Due.Sub(m.Created) < 2*time.Millisecond {
+		t.Error(m.Due.Sub(m.Created))
+	}
+}
+
+func TestADuplicateIsAnErrorWithItsID(t *testing.T) {
+	s := newServer(t)
+	q := s.queue("q")
+	must(q.Push(background, nil, dq.ID("m")))
+	id, err := q.Push(background, nil, dq.ID("m"))
+	if id != "m" || !errors.Is(err, dq.ErrDuplicate) {
+		t.Error(id, err)
+	}
+}
+
+func TestManyPushesSayWhatBecameOfEach(t *testing.T) {
+	s := newServer(t)
+	q := s.queue("q")
+	must(q.Push(background, nil, dq.ID("live")))
+	must(q.Push(background, nil, dq.ID("dead")))
+	s.ask("DQ.BURY", "q", "dead")
+	pushed := must(q.PushMany(background, [][]byte{nil, nil, []byte("x")}, dq.IDs("live", "dead", "new")))
+	if !errors.Is(pushed[0].Err, dq.ErrDuplicate) || !errors.Is(pushed[1].Err, dq.ErrDeadID) || pushed[2].Err != nil {
+		t.Error(pushed)
+	}
+	if _, err := q.Push(background, nil, dq.IDs("a", "b")); err == nil {
+		t.Error("a message has one id")
+	}
+	if _, err := q.PushMany(background, [][]byte{nil, nil}, dq.ID("a")); err == nil {
+		t.Error("two messages have two ids")
+	}
+	made := must(s.queue("r").PushMany(background, [][]byte{nil, nil}))
+	if len(made) != 2 || made[0].ID == "" || made[0].ID == made[1].ID {
+		t.Error(made)
+	}
+}
+
+func TestRefusalsMatchTheirErrors(t *testing.T) {
+	s := newServer(t)
+	s.ask("DQ.CREATE", "full", "MAXLEN", 1)
+	s.ask("DQ.PUSH", "full", "x")
+	s.ask("DQ.CREATE", "small", "MAXPAYLOAD", 1)
+	s.ask("DQ.PUSH", "dead", "x", "ID", "m")
+	s.ask("DQ.BURY", "dead", "m")
+	for queue, wanted := range map[string]error{"full": dq.ErrQueueFull, "small": dq.ErrTooLarge, "dead": dq.ErrDeadID} {
+		_, err := s.queue(queue).Push(background, []byte("xy"), dq.ID("m"))
+		var answered dq.ServerError
+		if !errors.Is(err, wanted) || !errors.As(err, &answered) {
+			t.Error(queue, err)
+		}
+	}
+	s.ask("CONFIG", "SET", "maxmemory", 1)
+	if _, err := s.queue("q").Push(background, nil); !errors.Is(err, dq.ErrOutOfMemory) {
+		t.Error(err)
+	}
+	closed := dq.ServerError("QUEUECLOSED x")
+	if !errors.Is(closed, dq.ErrQueueClosed) || errors.Is(closed, dq.ErrQueueFull) {
+		t.Error("a code matches its error only")
+	}
+}
+
+// losing carries commands out, and loses the replies to the first ones.
+func losing(do dq.Doer, replies int) dq.DoFunc {
+	return func(ctx context.Context, args ...any) (any, error) {
+		reply, err := do.Do(ctx, args...)
+		if replies--; replies >= 0 {
+			return nil, io.ErrUnexpectedEOF
+		}
+		return reply, err
+	}
+}
+
+func TestAPushWhoseReplyWasLostIsMadeOnce(t *testing.T) {
+	s := newServer(t)
+	id := must(dq.NewClient(losing(s.do, 2)).Queue("q").Push(background, []byte("x")))
+	many := must(dq.NewClient(losing(s.do, 2)).Queue("q").PushMany(background, [][]byte{nil, nil}))
+	info := must(s.queue("q").Info(background))
+	if info.Pushed != 3 || info.Ready != 3 || many[0].Err != nil || many[1].Err != nil {
+		t.Errorf("%+v %v", info, many)
+	}
+	if m := must(s.queue("q").Get(background, id)); string(m.Payload) != "x" {
+		t.Errorf("%+v", m)
+	}
+}
+
+func TestRepeatingPushesCanBeSwitchedOff(t *testing.T) {
+	s := newServer(t)
+	_, err := dq.NewClient(losing(s.do, 1), dq.PushTimeout(0)).Queue("q").Push(background, nil)
+	if !errors.Is(err, dq.ErrConnectionLost) || !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Error(err)
+	}
+}
+
+func TestAPushEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
+	defer cancel()
+	away := dq.DoFunc(func(context.Context, ...any) (any, error) { return nil, io.EOF })
+	if _, err := dq.NewClient(away).Queue("q").Push(ctx, nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+}
+
+func TestMessagesAreChangedAndLookedAt(t *testing.T) {
+	s := newServer(t)
+	q := s.queue("q", dq.Prefix("app:"))
+	for _, id := range []string{"a", "b", "c"} {
+		must(q.Push(background, []byte(id), dq.ID(id), dq.Delay(time.Hour)))
+	}
+	if s.ask("DQ.LEN", "app:q") != int64(3) {
+		t.Error("the prefix is not applied")
+	}
+	if !must(q.Reschedule(background, "a", dq.Delay(0), dq.Priority(5))) ||
+		must(q.Reschedule(background, "none", dq.Priority(1))) {
+		t.Error("reschedule")
+	}
+	if n := must(q.Promote(background, dq.Count(1))); n != 1 {
+		t.Error("promote", n)
+	}
+	if ready := must(q.Peek(background, "ready", 5)); len(ready) != 2 || ready[0].ID != "a" || ready[0].Priority != 5 {
+		t.Errorf("%+v", ready)
+	}
+	if states := must(q.Cancel(background, "b", "none")); !reflect.DeepEqual(states, []string{"ready", ""}) {
+		t.Error(states)
+	}
+	s.ask("DQ.BURY", "app:q", "c", "ERROR", "broken")
+	if m := must(q.Get(background, "c")); m.State != "dead" || m.Error != "broken" || m.Reason == "" || m.Died.IsZero() {
+		t.Errorf("%+v", m)
+	}
+	if n := must(q.Redrive(background, dq.IDs("c", "none"), dq.Delay(time.Hour))); n != 1 {
+		t.Error("redrive", n)
+	}
+	if err := q.Pause(background, time.Hour); err != nil {
+		t.Error(err)
+	}
+	info := must(q.Info(background))
+	if !info.Paused || info.Delayed != 1 || info.Ready != 1 || info.Lease != 30*time.Second {
+		t.Errorf("%+v", info)
+	}
+	if err := q.Resume(background); err != nil {
+		t.Error(err)
+	}
+	said := must(q.Schedule(background, "daily", nil, dq.Cron("0 3 * * *", "Europe/Berlin"), dq.Times(3),
+		dq.Header("a", "b")))
+	if said != "created" {
+		t.Error(said)
+	}
+	said = must(q.Schedule(background, "often", nil, dq.Every(time.Hour), dq.Offset(time.Minute),
+		dq.Until(time.Now().AddDate(1, 0, 0))))
+	if said != "created" {
+		t.Error(said)
+	}
+	if n := must(q.Len(background, "")); n != 4 {
+		t.Error("len", n)
+	}
+	if n := must(q.Purge(background, dq.States("ready"), dq.Count(10))); n != 1 {
+		t.Error("purge", n)
+	}
+	if n := must(q.Purge(background, dq.Recurring())); n != 3 {
+		t.Error("purge", n)
+	}
+}
+
+func TestWhatIsNotThereIsNotFound(t *testing.T) {
+	s := newServer(t)
+	if _, err := s.queue("none").Info(background); err != dq.ErrNotFound {
+		t.Error(err)
+	}
+	if _, err := s.queue("none").Get(background, "m"); err != dq.ErrNotFound {
+		t.Error(err)
+	}
+	if _, err := s.queue("none").Await(background, "m"); err != dq.ErrNotFound {
+		t.Error(err)
+	}
+}
+
+func TestACallerWaitsForTheResult(t *testing.T) {
+	s := newServer(t)
+	mux := dq.NewMux()
+	mux.HandleFunc("sums", func(_ context.Context, m *dq.Message) error {
+		if string(m.Payload) != "2+2" {
+			return dq.ErrReject
+		}
+		m.SetResult([]byte("4"))
+		return nil
+	})
+	s.work(s.do, mux)
+	ctx, cancel := context.WithTimeout(background, 20*time.Second)
+	defer cancel()
+	if result := must(s.queue("sums").PushAndWait(ctx, []byte("2+2"))); string(result) != "4" {
+		t.Error(string(result))
+	}
+	_, err := s.queue("sums").PushAndWait(ctx, []byte("two and two"))
+	var failed *dq.FailedError
+	if !errors.As(err, &failed) || failed.Reason != "rejected" {
+		t.Error(err)
+	}
+	short, cancel := context.WithTimeout(background, 100*time.Millisecond)
+	defer cancel()
+	if _, err := s.queue("nobody").PushAndWait(short, nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,74 @@
+package dq
+
+import "time"
+
+// Record is a message as [Queue.Get] shows it. Fields that a message does not have are zero.
+type Record struct {
+	ID string
+	// State is "delayed", "ready", "inflight", "dead" or "done".
+	State   string
+	Payload []byte
+	// Attempt is the number of deliveries so far, and Retries the most redeliveries, -1 without a limit.
+	Attempt, Retries, Priority int
+	// Deadline is the end of the lease, Died when it became dead, Done when it was completed, Until how long it is
+	// kept.
+	Created, Due, Deadline, Died, Done, Until time.Time
+	Lease, TTL                                time.Duration
+	Group, Consumer, Receipt                  string
+	Headers                                   map[string]string
+	// Error is the last error, and Reason why the message is dead: "rejected", "expired" or "retries".
+	Error, Reason      string
+	Checkpoint, Result []byte
+	// Fields has all fields by the names of DQ.GET, as the client decoded them.
+	Fields map[string]any
+}
+
+func newRecord(reply any) *Record {
+	r := &Record{Fields: map[string]any{}}
+	each(reply, func(name string, value any) { r.Fields[name] = value })
+	f := r.Fields
+	r.ID, r.State, r.Payload = text(f["id"]), text(f["state"]), raw(f["payload"])
+	r.Attempt, r.Retries, r.Priority = int(integer(f["attempt"])), int(integer(f["retries"])), int(integer(f["priority"]))
+	r.Created, r.Due, r.Deadline = instant(f["created"]), instant(f["due"]), instant(f["deadline"])
+	r.Died, r.Done, r.Until = instant(f["died"]), instant(f["done"]), instant(f["until"])
+	r.Lease, r.TTL = duration(f["lease"]), duration(f["ttl"])
+	r.Group, r.Consumer, r.Receipt = text(f["group"]), text(f["consumer"]), text(f["receipt"])
+	r.Headers, r.Error, r.Reason = texts(f["headers"]), text(f["error"]), text(f["reason"])
+	r.Checkpoint, r.Result = raw(f["checkpoint"]), raw(f["result"])
+	return r
+}
+
+func (q *Queue) record(reply any, err error) (*Record, error) {
+	if err != nil {
+		return nil, err
+	}
+	if reply == nil {
+		return nil, ErrNotFound
+	}
+	return newRecord(reply), nil
+}
+
+// Info is what [Queue.Info] returns.
+type Info struct {
+	Delayed, Ready, Inflight, Dead, Done               int64
+	Paused                                             bool
+	Lease                                              time.Duration
+	Pushed, Delivered, Acked, Nacked, Expired, Waiting int64
+	// Fields has all fields by the names of DQ.INFO, as the client decoded them.
+	Fields map[string]any
+}
+
+func newInfo(reply any) *Info {
+	i := &Info{Fields: map[string]any{}}
+	each(reply, func(name string, value any) { i.Fields[name] = value })
+	for name, field := range map[string]*int64{
+		"delayed": &i.Delayed, "ready": &i.Ready, "inflight": &i.Inflight, "dead": &i.Dead, "done": &i.Done,
+		"pushed": &i.Pushed, "delivered": &i.Delivered, "acked": &i.Acked, "nacked": &i.Nacked,
+		"lease-expired": &i.Expired, "waiting-clients": &i.Waiting,
+	} {
+		*field = integer(i.Fields[name])
+	}
+	i.Paused = integer(i.Fields["paused"]) == 1
+	i.Lease = duration(i.Fields["lease"])
+	return i
+}

@@ -1,0 +1,285 @@
+// Package redigo connects package dq to redigo, the Redis client github.com/gomodule/redigo.
+package redigo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"dq"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+const (
+	connectTimeout = 5 * time.Second
+	replyTimeout   = 10 * time.Second
+	// A connection that hears nothing is asked for an answer so often, and is dead after the longer time.
+	pingInterval = 8 * time.Second
+	silence      = 20 * time.Second
+	maxIdle      = 8
+	idleTime     = 4 * time.Minute
+)
+
+// Client sends commands through a pool of redigo.
+type Client struct {
+	pool     *redis.Pool
+	database int
+}
+
+var (
+	_ dq.Dialer    = (*Client)(nil)
+	_ dq.Pipeliner = (*conn)(nil)
+)
+
+// Open returns a client for a URL: redis://user:password@host:port/database, rediss:// for TLS, or unix:///path?db=0.
+// It does not connect yet. The options come from redigo.
+func Open(address string, options ...redis.DialOption) (*Client, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, fmt.Errorf("dq: the URL of the server cannot be read: %w", err)
+	}
+	number := strings.Trim(u.Path, "/")
+	if u.Scheme == "unix" {
+		number = u.Query().Get("db")
+	}
+	database := 0
+	if number != "" {
+		if database, err = strconv.Atoi(number); err != nil {
+			return nil, fmt.Errorf("dq: the database %q in the URL of the server is not a number", number)
+		}
+	}
+	options = append([]redis.DialOption{
+		redis.DialReadTimeout(replyTimeout), redis.DialWriteTimeout(replyTimeout),
+	}, options...)
+	var open func(options []redis.DialOption) (redis.Conn, error)
+	switch u.Scheme {
+	case "redis", "rediss":
+		open = func(options []redis.DialOption) (redis.Conn, error) { return redis.DialURL(address, options...) }
+	case "unix":
+		password, _ := u.User.Password()
+		options = append(options, redis.DialDatabase(database),
+			redis.DialUsername(u.User.Username()), redis.DialPassword(password))
+		open = func(options []redis.DialOption) (redis.Conn, error) { return redis.Dial("unix", u.Path, options...) }
+	default:
+		return nil, fmt.Errorf("dq: the URL of the server begins with %q; it must be redis, rediss or unix", u.Scheme)
+	}
+	dialer := &net.Dialer{Timeout: connectTimeout, KeepAlive: time.Minute}
+	pool := &redis.Pool{
+		MaxIdle:     maxIdle,
+		IdleTimeout: idleTime,
+		DialContext: func(ctx context.Context) (redis.Conn, error) {
+			within := redis.DialContextFunc(func(_ context.Context, network, address string) (net.Conn, error) {
+				return dialer.DialContext(ctx, network, address)
+			})
+			return open(append([]redis.DialOption{within}, options...))
+		},
+	}
+	return New(pool, database), nil
+}
+
+// New returns a client that uses a pool. It dials connections of its own for what blocks, by the Dial or DialContext of
+// the pool. The number is that of the database which these select.
+func New(pool *redis.Pool, database int) *Client {
+	return &Client{pool: pool, database: database}
+}
+
+// DB returns the number of the database.
+func (c *Client) DB() int { return c.database }
+
+// Close closes the pool.
+func (c *Client) Close() error { return c.pool.Close() }
+
+// Do sends a command on a connection of the pool.
+func (c *Client) Do(ctx context.Context, args ...any) (any, error) {
+	pooled, err := c.pool.GetContext(ctx)
+	if err != nil {
+		return nil, translate(err)
+	}
+	return within(ctx, func() (any, error) {
+		defer pooled.Close()
+		return do(ctx, pooled, args)
+	}, func() {})
+}
+
+// Dial opens a connection outside the pool.
+func (c *Client) Dial(ctx context.Context) (dq.Conn, error) {
+	opened, err := c.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &conn{opened}, nil
+}
+
+func (c *Client) dial(ctx context.Context) (opened redis.Conn, err error) {
+	switch {
+	case c.pool.DialContext != nil:
+		opened, err = c.pool.DialContext(ctx)
+	case c.pool.Dial != nil:
+		opened, err = c.pool.Dial()
+	default:
+		return nil, errors.New("dq: the pool of redigo has no Dial")
+	}
+	return opened, translate(err)
+}
+
+type conn struct{ redis.Conn }
+
+// Do sends a command. If ctx ends before the reply, the connection is closed.
+func (c *conn) Do(ctx context.Context, args ...any) (any, error) {
+	return within(ctx, func() (any, error) { return do(ctx, c.Conn, args) }, func() { c.Close() })
+}
+
+// Pipeline sends commands in one round trip.
+func (c *conn) Pipeline(ctx context.Context, commands [][]any) ([]any, error) {
+	reply, err := within(ctx, func() (any, error) {
+		for _, command := range commands {
+			if err := c.Send(command[0].(string), command[1:]...); err != nil {
+				return nil, err
+			}
+		}
+		if err := c.Flush(); err != nil {
+			return nil, err
+		}
+		replies := make([]any, len(commands))
+		for i := range replies {
+			reply, err := redis.ReceiveWithTimeout(c.Conn, timeout(ctx))
+			if refused, ok := err.(redis.Error); ok {
+				reply = translate(refused)
+			} else if err != nil {
+				return nil, err
+			}
+			replies[i] = reply
+		}
+		return replies, nil
+	}, func() { c.Close() })
+	replies, _ := reply.([]any)
+	return replies, err
+}
+
+// within runs what blocks, but not beyond the end of ctx. What has begun then goes on, unless it is broken off.
+func within(ctx context.Context, run func() (any, error), breakOff func()) (any, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if ctx.Done() == nil {
+		return run()
+	}
+	type answer struct {
+		reply any
+		err   error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		reply, err := run()
+		answers <- answer{reply, err}
+	}()
+	select {
+	case a := <-answers:
+		return a.reply, a.err
+	case <-ctx.Done():
+		breakOff()
+		return nil, ctx.Err()
+	}
+}
+
+func do(ctx context.Context, c redis.Conn, args []any) (any, error) {
+	name, ok := args[0].(string)
+	if !ok {
+		return nil, fmt.Errorf("dq: the name of a command must be a string, and is a %T", args[0])
+	}
+	reply, err := redis.DoWithTimeout(c, timeout(ctx), name, args[1:]...)
+	return reply, translate(err)
+}
+
+// timeout returns how long a reply may take.
+func timeout(ctx context.Context) time.Duration {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return replyTimeout
+	}
+	if left := time.Until(end); left > 0 {
+		return left
+	}
+	return time.Nanosecond
+}
+
+func translate(err error) error {
+	var refused redis.Error
+	if errors.As(err, &refused) {
+		return dq.ServerError(refused)
+	}
+	return err
+}
+
+// subscription is a connection that hears a channel, and is pinged so that its silent end is noticed.
+type subscription struct {
+	conn redis.Conn
+	once sync.Once
+	done chan struct{}
+}
+
+// Subscribe opens a connection that hears a channel.
+func (c *Client) Subscribe(ctx context.Context, channel string) (dq.Subscription, error) {
+	opened, err := c.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &subscription{conn: opened, done: make(chan struct{})}
+	if err = opened.Send("SUBSCRIBE", channel); err == nil {
+		err = opened.Flush()
+	}
+	if err == nil {
+		_, err = redis.ReceiveWithTimeout(opened, replyTimeout)
+	}
+	if err != nil {
+		s.Close()
+		return nil, translate(err)
+	}
+	go s.ping(ctx)
+	return s, nil
+}
+
+// Receive waits for the next text.
+func (s *subscription) Receive() (string, error) {
+	for {
+		reply, err := redis.ReceiveWithTimeout(s.conn, silence)
+		var refused redis.Error
+		if err != nil && !errors.As(err, &refused) { // A user without the right to PING gets an answer, too.
+			return "", err
+		}
+		if words, _ := redis.ByteSlices(reply, nil); len(words) == 3 && string(words[0]) == "message" {
+			return string(words[2]), nil
+		}
+	}
+}
+
+// Close ends the connection.
+func (s *subscription) Close() error {
+	s.once.Do(func() { close(s.done) })
+	return s.conn.Close()
+}
+
+func (s *subscription) ping(ctx context.Context) {
+	ticker := time.NewTicker(pingInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			if s.conn.Send("PING", "") != nil || s.conn.Flush() != nil {
+				return
+			}
+		case <-ctx.Done():
+			s.Close()
+			return
+		case <-s.done:
+			return
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package dq
+
+import (
+	"context"
+	"time"
+)
+
+// report speaks for the handlers of a queue, on a connection of its own: it extends leases at half time, and reports
+// outcomes until they are answered. No handler can stall it.
+func (l *lane) report() {
+	var conn Conn
+	var pauses backoff
+	for {
+		reports, kept, why := l.next()
+		if len(reports) == 0 && len(kept) == 0 {
+			break
+		}
+		err := l.say(&conn, reports, kept, why)
+		if err == nil {
+			pauses.reset()
+			l.answered.Store(time.Now().UnixNano())
+			continue
+		}
+		if conn != nil {
+			conn.Close()
+			conn = nil
+		}
+		l.mu.Lock()
+		l.extendAt = time.Now()
+		l.mu.Unlock()
+		rest(l.worker.work, pauses.next())
+	}
+	if conn != nil {
+		conn.Close()
+	}
+}
+
+// next waits until there is something to say. It returns nothing once the worker is closed and all is said.
+func (l *lane) next() (reports []report, kept []*delivery, why string) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for l.worker.work.Err() == nil {
+		l.mu.Lock()
+		now := time.Now()
+		if l.extendFor != "" || (!l.extendAt.IsZero() && !l.extendAt.After(now)) {
+			kept, why = l.leases(now)
+		}
+		reports, l.reports = l.reports, nil
+		at, closed := l.extendAt, l.closed
+		l.mu.Unlock()
+		if len(reports) > 0 || len(kept) > 0 || closed {
+			return reports, kept, why
+		}
+		var look <-chan time.Time
+		if !at.IsZero() {
+			timer.Reset(time.Until(at))
+			look = timer.C
+		}
+		select {
+		case <-l.nudge:
+		case <-look:
+		case <-l.worker.work.Done():
+		}
+	}
+	return nil, nil, ""
+}
+
+// leases returns all deliveries if one of them is to be extended, and what a loss is called. The lock is held.
+func (l *lane) leases(now time.Time) (kept []*delivery, why string) {
+	why, l.extendFor, l.extendAt = l.extendFor, "", time.Time{}
+	extend := why != ""
+	for _, d := range l.held {
+		kept = append(kept, d)
+		extend = extend || !d.due.After(now)
+		l.extendAt = earlier(l.extendAt, d.due)
+	}
+	if !extend {
+		return nil, ""
+	}
+	if why == "" {
+		why = "lease"
+	}
+	return kept, why
+}
+
+// say sends all in one round trip. What the server cannot do now comes again, with an error.
+func (l *lane) say(conn *Conn, reports []report, kept []*delivery, why string) (err error) {
+	ctx, cancel := context.WithTimeout(l.worker.work, replyMargin)
+	defer cancel()
+	if *conn == nil {
+		if *conn, err = dial(ctx, l.worker.do); err != nil {
+			*conn = nil
+			l.again(reports)
+			return translate(err)
+		}
+	}
+	lease := l.leaseInForce()
+	var commands [][]any
+	var subjects [][]report // of each command that is an outcome
+	if len(kept) > 0 {
+		args := append(make([]any, 0, len(kept)+5), "DQ.MEXTEND", l.key, len(kept))
+		for _, d := range kept {
+			args = append(args, d.message.Receipt)
+		}
+		commands = append(commands, append(args, "LEASE", lease))
+	}
+	var acks []report
+	for _, r := range reports {
+		if r.outcome.command == acked.command {
+			acks = append(acks, r)
+			continue
+		}
+		commands = append(commands, append([]any{r.outcome.command, l.key, r.delivery.message.Receipt}, r.outcome.words...))
+		subjects = append(subjects, []report{r})
+	}
+	if len(acks) > 0 {
+		args := append(make([]any, 0, len(acks)+2), acked.command, l.key)
+		for _, r := range acks {
+			args = append(args, r.delivery.message.Receipt)
+		}
+		commands = append(commands, args)
+		subjects = append(subjects, acks)
+	}
+	sent := time.Now()
+	replies, err := pipeline(ctx, *conn, commands)
+	if err != nil {
+		l.again(reports)
+		return translate(err)
+	}
+	if len(kept) > 0 {
+		err = l.extended(kept, replies[0], extension{time.Duration(lease) * time.Millisecond, sent, time.Now(), why})
+		replies = replies[1:]
+	}
+	for i, about := range subjects {
+		refused := refusal(replies[i])
+		if isTransient(refused) {
+			l.again(about)
+			err = refused
+			continue
+		} else if refused != nil {
+			l.worker.tell(Event{Kind: Refused, Queue: l.queue, Err: refused})
+		}
+		for _, r := range about {
+			l.settled(r.delivery)
+		}
+	}
+	return err
+}
+
+func (l *lane) again(reports []report) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.reports = append(reports, l.reports...)
+}
+
+// extension is an MEXTEND that was answered: for how long, when it was sent and answered, and what a loss is called.
+type extension struct {
+	lease       time.Duration
+	sent, heard time.Time
+	why         string
+}
+
+// The deadlines of a server are whole milliseconds, of a clock that may be slower than ours by one part in this many.
+const (
+	clockError = 2 * time.Millisecond
+	clockDrift = 100
+)
+
+// extended notes the new ends of leases, and what is lost.
+func (l *lane) extended(kept []*delivery, reply any, x extension) error {
+	if err := refusal(reply); err != nil {
+		if !isTransient(err) {
+			l.worker.tell(Event{Kind: Refused, Queue: l.queue, Err: err})
+		}
+		return err
+	}
+	var lost []*delivery
+	deadlines := list(reply)
+	l.mu.Lock()
+	half := x.lease / 2
+	if limit := l.leaseTime() / 2; limit < half {
+		half = limit
+	}
+	for i, d := range kept {
+		if i >= len(deadlines) || deadlines[i] == nil {
+			lost = append(lost, d)
+			continue
+		}
+		end, deadline := x.sent.Add(x.lease), integer(deadlines[i])
+		grown, passed := time.Duration(deadline-d.deadline)*time.Millisecond, x.sent.Sub(d.heard)
+		if d.deadline != 0 && grown < passed-clockError-passed/clockDrift {
+			end = d.end.Add(grown) // MAXLEASE has cut it, since it has grown by less than the time that has passed.
+		}
+		d.deadline, d.heard, d.end, d.due = deadline, x.heard, end, x.sent.Add(half)
+		l.lookAt(d.due)
+		l.ringAt(earlier(d.end, d.limit))
+	}
+	l.mu.Unlock()
+	for _, d := range lost {
+		l.lose(d, x.why)
+	}
+	return nil
+}

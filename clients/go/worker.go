@@ -1,0 +1,292 @@
+package dq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+const (
+	defaultConcurrency = 8
+	defaultGrace       = 30 * time.Second
+	// How long a pop waits, and how much later a reply may come before its connection counts as dead.
+	popWait     = 5 * time.Second
+	replyMargin = 5 * time.Second
+	// How long a pop waits if it cannot be ended when the worker stops.
+	shortPopWait = 500 * time.Millisecond
+	// How long handlers that were told to stop, and outcomes that were not answered yet, are waited for at the end.
+	lastMoment = time.Second
+	// The most bytes of the name of a consumer.
+	nameBytes = 128
+)
+
+// Worker takes messages of the queues of a [Mux], calls their handlers, keeps leases, and reports outcomes.
+type Worker struct {
+	do       Doer
+	mux      *Mux
+	defaults settings
+	grace    time.Duration
+	name     string
+	prefix   string
+	database int
+	tracer   Tracer
+	hooks    []func(Event)
+	errorLog *log.Logger
+
+	lanes     []*lane
+	flaw      error           // what is wrong with the options
+	running   context.Context // ends when the worker is to stop
+	values    context.Context // the values of that context, for handlers
+	work      context.Context // ends when nothing more is to be sent
+	begun     atomic.Bool
+	stopping  atomic.Bool
+	readyOnce sync.Once
+	freed     chan struct{} // nudged when a message has left the worker
+	reporters sync.WaitGroup
+}
+
+// WorkerOption is an option of [NewWorker].
+type WorkerOption interface{ forWorker(*Worker) }
+
+type workerOption func(*Worker)
+
+func (o workerOption) forWorker(w *Worker) { o(w) }
+
+// Grace is how long handlers that run when the worker stops may go on. The default is 30 seconds.
+func Grace(d time.Duration) WorkerOption { return workerOption(func(w *Worker) { w.grace = d }) }
+
+// Name is the end of the name under which DQ.CONSUMERS lists the worker, host:pid:name. The default is "worker".
+func Name(name string) WorkerOption { return workerOption(func(w *Worker) { w.name = name }) }
+
+// Database is the number of the database that the connections use, 0 by default. A Doer that has a method DB() int
+// says it by itself.
+func Database(n int) WorkerOption { return workerOption(func(w *Worker) { w.database = n }) }
+
+// OnEvent calls a hook with each [Event], from several goroutines. It should return soon.
+func OnEvent(hook func(Event)) WorkerOption {
+	return workerOption(func(w *Worker) { w.hooks = append(w.hooks, hook) })
+}
+
+// ErrorLog is where the worker writes about messages that fail and servers that are away. The default is log.Default().
+func ErrorLog(logger *log.Logger) WorkerOption {
+	return workerOption(func(w *Worker) { w.errorLog = logger })
+}
+
+// NewWorker returns a worker on the queues of mux. Its connections are those of do if that is a [Dialer].
+func NewWorker(do Doer, mux *Mux, options ...WorkerOption) *Worker {
+	w := &Worker{
+		do: do, mux: mux, grace: defaultGrace, name: "worker", errorLog: log.Default(),
+		defaults: settings{concurrency: defaultConcurrency},
+		freed:    make(chan struct{}, 1),
+	}
+	if numbered, ok := do.(interface{ DB() int }); ok {
+		w.database = numbered.DB()
+	}
+	for _, option := range options {
+		option.forWorker(w)
+	}
+	for _, queue := range mux.queues {
+		set := w.defaults
+		for _, option := range mux.options[queue] {
+			option.forHandler(&set)
+		}
+		if set.concurrency < 1 {
+			w.flaw = fmt.Errorf("dq: the concurrency of queue %q is %d; it must be at least 1", queue, set.concurrency)
+		}
+		w.lanes = append(w.lanes, newLane(w, queue, set))
+	}
+	if len(w.lanes) == 0 {
+		w.flaw = errors.New("dq: there is no queue to work on: give the Mux a handler before you make the worker")
+	}
+	return w
+}
+
+// Run works until ctx ends and then stops: it takes no further messages, gives handlers their [Grace], gives back what
+// they have not completed, and returns nil. Handlers that do not end when they are told to are left behind. A server
+// that is away is waited for. The error says what is wrong with the worker; it can be run once.
+func (w *Worker) Run(ctx context.Context) error {
+	if w.begun.Swap(true) {
+		return errors.New("dq: the worker was run before; make another one")
+	}
+	if w.flaw != nil {
+		return w.flaw
+	}
+	w.running = ctx
+	w.values = withoutCancel{ctx}
+	work, end := context.WithCancel(w.values)
+	defer end()
+	w.work = work
+
+	var fetchers sync.WaitGroup
+	for _, l := range w.lanes {
+		fetchers.Add(1)
+		w.reporters.Add(1)
+		go func(l *lane) { defer fetchers.Done(); l.fetch() }(l)
+		go func(l *lane) { defer w.reporters.Done(); l.report() }(l)
+		go l.listen()
+	}
+	<-ctx.Done()
+	w.finish(&fetchers)
+	return nil
+}
+
+// IsHealthy returns whether each queue got an answer of the server within its last lease, or within the time of a pop.
+// It may be called at any time, by a health check for example.
+func (w *Worker) IsHealthy() bool {
+	if !w.begun.Load() || w.stopping.Load() {
+		return false
+	}
+	for _, l := range w.lanes {
+		if !l.isHealthy() {
+			return false
+		}
+	}
+	return true
+}
+
+// SignalContext returns a context that ends at SIGTERM or SIGINT. A second signal ends the process at once, with exit
+// code 128 plus its number.
+func SignalContext() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	go func() {
+		<-signals
+		cancel()
+		number, _ := (<-signals).(syscall.Signal)
+		os.Exit(128 + int(number))
+	}()
+	return ctx
+}
+
+// finish stops a worker that runs.
+func (w *Worker) finish(fetchers *sync.WaitGroup) {
+	w.stopping.Store(true)
+	for _, l := range w.lanes {
+		l.wakeFetcher()
+	}
+	popped := make(chan struct{})
+	go func() { fetchers.Wait(); close(popped) }()
+	go w.endPops(popped)
+	grace := time.NewTimer(w.grace)
+	defer grace.Stop()
+	select {
+	case <-popped:
+		w.waitUntilIdle(grace.C)
+		w.giveBack()
+	case <-grace.C:
+		w.giveBack()
+		waitFor(popped, popWait+replyMargin)
+	}
+	last := time.NewTimer(lastMoment)
+	defer last.Stop()
+	w.waitUntilIdle(last.C)
+	for _, l := range w.lanes {
+		l.close()
+	}
+	reported := make(chan struct{})
+	go func() { w.reporters.Wait(); close(reported) }()
+	waitFor(reported, lastMoment)
+}
+
+// giveBack tells the handlers that still run to stop, and gives their messages back.
+func (w *Worker) giveBack() {
+	for _, l := range w.lanes {
+		for _, d := range l.holding() {
+			l.take(d, &LostError{"stopping"}, givenBack)
+		}
+	}
+}
+
+// waitUntilIdle waits until no message is here.
+func (w *Worker) waitUntilIdle(enough <-chan time.Time) {
+	for {
+		idle := true
+		for _, l := range w.lanes {
+			idle = idle && l.isIdle()
+		}
+		if idle {
+			return
+		}
+		select {
+		case <-w.freed:
+		case <-enough:
+			return
+		}
+	}
+}
+
+func waitFor(done <-chan struct{}, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+}
+
+// endPops ends the waits of pops. A message that is delivered to one of them meanwhile is received and given back.
+func (w *Worker) endPops(popped <-chan struct{}) {
+	reached := time.Now()
+	for {
+		for _, l := range w.lanes {
+			id := l.connection.Load()
+			if id == 0 {
+				continue
+			}
+			ctx, cancel := context.WithTimeout(w.work, lastMoment)
+			_, err := w.do.Do(ctx, "CLIENT", "UNBLOCK", id)
+			cancel()
+			err = translate(err)
+			if err != nil && !isServerError(err) {
+				break
+			}
+			reached = time.Now()
+			if err != nil && !isTransient(err) {
+				w.tell(Event{Kind: Refused, Queue: l.queue, Err: err})
+				return // The pops end by themselves.
+			}
+		}
+		if time.Since(reached) > lastMoment {
+			for _, l := range w.lanes {
+				l.abandon()
+			}
+		}
+		select {
+		case <-popped:
+			return
+		case <-time.After(20 * time.Millisecond): // One may have been about to wait.
+		}
+	}
+}
+
+// consuming tells the hooks once that every queue is popped and losses are heard of.
+func (w *Worker) consuming() {
+	for _, l := range w.lanes {
+		if !l.popped.Load() || !l.heard.Load() {
+			return
+		}
+	}
+	w.readyOnce.Do(func() { w.tell(Event{Kind: Ready}) })
+}
+
+// consumer is the name that the worker pops under.
+func (w *Worker) consumer() string {
+	host, _ := os.Hostname()
+	end := cut(fmt.Sprintf(":%d:%s", os.Getpid(), w.name), nameBytes)
+	return cut(host, nameBytes-len(end)) + end
+}
+
+// withoutCancel is a context with the values of another one that does not end with it.
+type withoutCancel struct{ context.Context }
+
+func (withoutCancel) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (withoutCancel) Done() <-chan struct{}       { return nil }
+func (withoutCancel) Err() error                  { return nil }
