@@ -2,7 +2,7 @@
 # Tests the clients in clients/: each one's own tests, then the conformance suite, which drives all of them.
 #   scripts/test-clients.sh
 # It needs the module (DQ_MODULE, or scripts/find-module.sh debug) and a server (DQ_SERVER). Packages are installed once,
-# into target/clients. What cannot run is said at the end, and is not a failure.
+# into target/clients; Go and redigo come from Debian, for root. What cannot run is said at the end, and is not a failure.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}
@@ -12,6 +12,7 @@ DQ_SERVER=$(scripts/find-server.sh)
 export DQ_MODULE DQ_SERVER
 jobs=${TEST_THREADS:-3}
 left_out=()
+planted=(python)
 
 # Makes a virtual environment, again if its requirements have changed.
 #   environment DIRECTORY PYTHON REQUIREMENTS
@@ -29,6 +30,49 @@ oldest_python() {
     done
     return 1
 }
+
+# Has `go` find the source of redigo: in the proxy for modules, or in Debian's package, by a workspace in target/.
+find_redigo() {
+    local debian=/usr/share/gocode/src/github.com/gomodule/redigo
+    (cd clients/go && GOFLAGS=-mod=readonly go mod download github.com/gomodule/redigo 2>/dev/null) && return 0
+    [ -d "$debian" ] || debian_install golang-github-gomodule-redigo-dev || return 1
+    rm -rf "$1/redigo" && mkdir -p "$1/redigo" && cp -r "$debian/redis" "$1/redigo" && rm -f "$1"/redigo/redis/*_test.go
+    printf 'module github.com/gomodule/redigo\n\ngo 1.14\n' >"$1/redigo/go.mod" # without what only its tests need
+    printf 'go 1.19\n\nuse %s\n\nreplace github.com/gomodule/redigo => %s\n' "$PWD/clients/go" "$1/redigo" >"$1/go.work"
+    export GOWORK=$1/go.work
+}
+
+debian_install() {
+    [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get install -qq -y --no-install-recommends "$@" >/dev/null
+}
+
+echo "--- Go client"
+go=$target/clients/go
+mkdir -p "$go"
+if ! command -v go >/dev/null && ! debian_install golang-go; then
+    left_out+=("the Go client: install Go 1.19 or newer")
+elif ! find_redigo "$go"; then
+    left_out+=("the Go client: neither the proxy for modules nor Debian's golang-github-gomodule-redigo-dev has redigo")
+else
+    unformatted=$(gofmt -l clients/go benches/workers/go)
+    [ -z "$unformatted" ] || { echo "gofmt -w $unformatted" >&2 && exit 1; }
+    (
+        cd clients/go
+        go vet ./...
+        go vet ../../benches/workers/go/worker.go
+        for program in worker push; do
+            go vet "conformance/$program.go"
+            go build -o "$go/$program" "conformance/$program.go"
+        done
+        go test ./...
+    )
+    if command -v cc >/dev/null; then
+        (cd clients/go && go test -race ./...)
+    else
+        left_out+=("the Go client with its race detector: it needs a C compiler")
+    fi
+    planted+=(go)
+fi
 
 echo "--- Python client"
 python=$target/clients/python
@@ -69,7 +113,7 @@ EOF
 
     echo "--- conformance"
     (cd clients/conformance && "$python/bin/python" -m pytest -n "$jobs")
-    "$python/bin/python" clients/conformance/planted.py
+    "$python/bin/python" clients/conformance/planted.py "${planted[@]}"
     for client in python node go rust dqctl; do
         "$python/bin/python" - "$client" <<'EOF' || left_out+=("the conformance of the $client client: it has no programs, or what runs them is missing")
 import sys

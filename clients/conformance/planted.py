@@ -67,8 +67,46 @@ FAULTS = {
             'value.decode("utf-8", "replace")',
             "test_9",
         ),
-    ]
+    ],
+    "go": [
+        ("1 pops more than it can work on", "fetch.go", '"COUNT", room,', '"COUNT", room+1,', "test_1"),
+        ("1 works on one message after the other", "lane.go", "go d.run()", "d.run()", "test_1"),
+        ("2 extends leases too late", "lane.go", "begun.Add(lease/2)", "begun.Add(lease*2)", "test_2"),
+        ("2 does not hear of losses", "listen.go", "l.hear(reason, receipt)", "_ = receipt", "test_2"),
+        ("2 does not watch its own clock", "lane.go", "case !d.end.After(now):", "case false:", "test_2"),
+        ("3 retries what is rejected", "outcome.go", '"DEAD", "ERROR"', '"ERROR"', "test_3"),
+        (
+            "3 never acks with the next pop",
+            "lane.go",
+            "case o.command == acked.command && l.collecting:",
+            "case false:",
+            "test_3",
+        ),
+        ("4 counts what it gives back", "outcome.go", 'words: []any{"NOCOUNT"}', "words: nil", "test_4"),
+        ("4 does not end its pops", "worker.go", "go w.endPops(popped)", "", "test_4"),
+        ("5 does not pop after an error", "fetch.go", "rest(l.worker.running, pauses.next())", "return", "test_5"),
+        ("5 drops outcomes that were refused", "report.go", "if isTransient(refused) {", "if false {", "test_5"),
+        (
+            "6 does not repeat pushes",
+            "client.go",
+            "again := isTransient(err) && (repeated || !isServerError(err))",
+            "again := false",
+            "test_6",
+        ),
+        (
+            "6 repeats pushes under new ids",
+            "client.go",
+            "if len(c.ids) == 0 && q.client.pushTimeout > 0 {",
+            "if false {",
+            "test_6",
+        ),
+        ("7 loses headers", "lane.go", "m.Headers = texts(value)", "_ = value", "test_7"),
+        ("8 pops without a name", "fetch.go", ', "AS", f.name)', ")", "test_8"),
+        ("9 takes ids for valid UTF-8", "reply.go", "return string(v)", "return string([]rune(string(v)))", "test_9"),
+    ],
 }
+# Where the sources of a client are.
+SOURCES = {"python": "src/dq_client", "go": "."}
 EXTRA = {
     "_hold(lane):": (
         "worker/handlers.py",
@@ -86,10 +124,26 @@ def change(folder, file, old, new):
     path.write_text(text.replace(old, new))
 
 
+def prepare(client, folder):
+    """Builds a copy of a client, if it is to be built. Returns the environment in which the suite drives the copy."""
+    environment = dict(os.environ, PYTHONPATH=str(folder.parent))
+    if client == "go":
+        workspace = os.environ.get("GOWORK")  # `make test-clients` sets it if there is no proxy for modules.
+        if workspace:
+            text = pathlib.Path(workspace).read_text().replace(str(HERE.parent / "go"), str(folder))
+            (folder / "go.work").write_text(text)
+            environment["GOWORK"] = str(folder / "go.work")
+        for program in ("worker", "push"):
+            command = ["go", "build", "-o", str(folder / "programs" / program), f"conformance/{program}.go"]
+            subprocess.run(command, cwd=folder, env=environment, check=True)
+        environment["DQ_PROGRAMS"] = str(folder / "programs")
+    return environment
+
+
 def is_noticed(client, fault):
     """Returns whether the suite fails with a fault."""
     name, file, old, new, tests = fault
-    source = HERE.parent / client / "src" / "dq_client"
+    source = HERE.parent / client / SOURCES[client]
     with tempfile.TemporaryDirectory(prefix="dq-planted-") as directory:
         folder = pathlib.Path(directory) / "dq_client"
         shutil.copytree(source, folder)
@@ -100,7 +154,7 @@ def is_noticed(client, fault):
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-x", "--client", client, "-p", "no:cacheprovider", *files],
             cwd=HERE,
-            env=dict(os.environ, PYTHONPATH=directory),
+            env=prepare(client, folder),
             capture_output=True,
             text=True,
         )

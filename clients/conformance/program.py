@@ -1,6 +1,7 @@
 """The conformance programs of a client, and how a test drives them."""
 
 import json
+import os
 import pathlib
 import queue
 import shutil
@@ -31,7 +32,7 @@ def _commands(client):
         return None, None
     words, ending = run[client]
     if client in ("go", "rust"):  # `make test-clients` builds them.
-        folder = ROOT / "target" / "clients" / client
+        folder = pathlib.Path(os.environ.get("DQ_PROGRAMS", ROOT / "target" / "clients" / client))
     found = [folder / f"{name}{ending}" for name in ("worker", "push")]
     if words and shutil.which(words[0]) is None:
         return None, None
