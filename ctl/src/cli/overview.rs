@@ -24,7 +24,7 @@ pub fn command() -> Command {
     command.help_template(template)
 }
 
-/// What there is, on less than a screen.
+/// All commands, for somebody who has named none.
 pub fn overview() -> String {
     let command = Cli::command();
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();

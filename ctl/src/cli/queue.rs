@@ -27,7 +27,7 @@ pub struct AlterArgs {
 
 const SETTINGS: &str = "Settings";
 
-/// The settings of a queue, under the names of `dqctl info`. Those that are not given stay, or are the server's defaults.
+/// The settings of a queue, under the names of `dqctl info`. Those that are not given stay as they are.
 #[derive(Args, Debug)]
 #[command(next_help_heading = SETTINGS)]
 pub struct SettingsArgs {

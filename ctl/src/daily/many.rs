@@ -48,7 +48,8 @@ pub fn purge(client: &Client, args: &PurgeArgs, output: &Output) -> Result<Outco
     })
 }
 
-/// Sends commands until `count` messages, or as many as are in these states now, were changed: what comes later is left alone.
+/// Sends commands until `count` messages, or as many as are in these states now, were changed. What comes later is left
+/// alone.
 fn in_steps(
     client: &Client,
     queue: &str,

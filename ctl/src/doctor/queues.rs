@@ -104,7 +104,12 @@ fn settings(info: &Fields, about: &mut About) {
     if kept > 0 && dead >= kept {
         let what = format!("it keeps {kept} dead messages, and has as many");
         let why = "each message that dies drops the oldest dead one";
-        about.warning("dead-full", what, why, "look with dqctl dead QUEUE --by-error; redrive or cancel them, or raise the limit with dqctl alter QUEUE --deadlen N");
+        about.warning(
+            "dead-full",
+            what,
+            why,
+            "look with dqctl dead QUEUE --by-error; redrive, cancel, or dqctl alter QUEUE --deadlen N",
+        );
     }
     if let Some(since) = info.int("forward-failing-since") {
         let length = span(u64::try_from(now_ms().saturating_sub(since)).unwrap_or(0));
@@ -184,7 +189,7 @@ fn dead(client: &Client, name: &[u8], info: &Fields, limits: &Limits, about: &mu
     if u128::from(age) >= limits.dead.as_millis() {
         let at_least = if read < dead { "at least " } else { "" };
         let what = format!("it has {dead} dead messages, the oldest for {at_least}{}", span(age));
-        let advice = "look with dqctl dead QUEUE --by-error; then redrive or cancel them, or forget them with dqctl alter QUEUE --deadttl TIME";
+        let advice = "look with dqctl dead QUEUE --by-error; redrive, cancel, or dqctl alter QUEUE --deadttl TIME";
         about.warning("dead", what, "nobody looks at them, and they take memory", advice);
     } else if read < dead {
         let what = format!("it has {dead} dead messages; only the newest {read} were read");

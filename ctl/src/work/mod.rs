@@ -46,7 +46,9 @@ pub fn work(connection: &Connection, args: &WorkArgs, patience: Duration) -> Res
     let log = Log::new(args.log_format, args.verbose, &client);
     let mut workers = Workers::new(&client, &log, sender);
     // The worker waits for a server that is not there yet, but not for one that will never be right.
-    if let Err(error @ (Error::Authentication(_) | Error::Config(_) | Error::NoModule(_))) = queues::check(&client) {
+    if let Err(error @ (Error::Authentication(_) | Error::Certificate(_) | Error::Config(_) | Error::NoModule(_))) =
+        queues::check(&client)
+    {
         return Err(error.into());
     }
     if let Some(address) = args.listen.as_ref().or(listen.as_ref()) {

@@ -1,8 +1,8 @@
 //! What `dqctl work` says, and what it tells its handlers of a message.
 
-use crate::dqctl::{field, ok};
+use crate::dqctl::{field, ok, run, without_server};
 use crate::http::{get, Web};
-use crate::support::{eventually, free_port, Server};
+use crate::support::{eventually, free_port, Server, Tls};
 use crate::work::{written, Work};
 use serde_json::{json, Value as Json};
 
@@ -147,4 +147,12 @@ fn headers_and_the_checkpoint_are_headers_of_a_post() {
     assert!(!headers[0].contains(&"host: evil".to_owned()));
     // What would not fit into a request is left out.
     assert_eq!(headers[1].iter().filter(|header| header.starts_with("dq-header-")).count(), 1, "{headers:?}");
+}
+
+#[test]
+fn a_certificate_that_is_missing_ends_the_worker_at_its_start() {
+    let tls = Tls::start();
+    let url = format!("{}?cacert={}", tls.url(), tls.file("ca.pem"));
+    let ran = run(without_server(&["-u", &url, "work", "-q", "q", "--", "true"]));
+    assert!(ran.code == 3 && ran.err.contains("certificate of the client") && ran.err.lines().count() == 1, "{ran:?}");
 }
