@@ -5,15 +5,17 @@ use crate::reply::Fields;
 use crate::time::{instant, now_ms};
 use crate::visible::visible;
 use clap::ValueEnum;
-use dq_client::{cmd, Client, Context, Event, Id, Loss, Resend, State};
+use dq_client::{cmd, Client, Context, Error, Event, Id, Loss, Resend, State};
 use serde_json::{json, Map, Value as Json};
-use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
+use std::sync::mpsc::{sync_channel, Receiver, SyncSender, TrySendError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How many failures may wait until it is known when their messages are due again. Beyond that, their lines lack it.
 const WAITING: usize = 1_000;
+/// For how long that is not asked of a server that was lost.
+const PAUSE: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
 pub enum Format {
@@ -126,9 +128,7 @@ impl Log {
         let delays = self.delays.lock().unwrap_or_else(PoisonError::into_inner);
         match (state, delays.as_ref()) {
             (Some(State::Delayed), Some((sender, _))) => {
-                if let Err(unsent) = sender.try_send(failed) {
-                    let (std::sync::mpsc::TrySendError::Full(failed)
-                    | std::sync::mpsc::TrySendError::Disconnected(failed)) = unsent;
+                if let Err(TrySendError::Full(failed) | TrySendError::Disconnected(failed)) = sender.try_send(failed) {
                     self.write_failure(&failed, state, None);
                 }
             }
@@ -137,14 +137,15 @@ impl Log {
     }
 
     fn tell_delays(&self, client: &Client, failures: &Receiver<Failed>) {
+        let mut lost: Option<Instant> = None;
         for failed in failures {
-            let command = cmd("DQ.GET").arg(&failed.queue).arg(failed.id.as_ref()).clone();
-            // Without the right to it, the line lacks the time.
-            let message =
-                client.call(&command, Resend::Harmless).ok().and_then(|reply| Fields::read(reply).ok().flatten());
-            let due =
-                message.filter(|message| message.text("state") == "delayed").and_then(|message| message.int("due"));
-            self.write_failure(&failed, Some(State::Delayed), due);
+            // A server that is lost must not delay the lines that wait, nor the end of the worker, by a timeout each.
+            let is_lost = lost.is_some_and(|at| at.elapsed() < PAUSE);
+            let due = if is_lost { Ok(None) } else { due_of(client, &failed) };
+            if due.as_ref().is_err_and(Error::is_transient) {
+                lost = Some(Instant::now());
+            }
+            self.write_failure(&failed, Some(State::Delayed), due.ok().flatten());
         }
     }
 
@@ -179,6 +180,13 @@ impl Log {
         }
         eprintln!("{}", Json::Object(line));
     }
+}
+
+/// When a failed message is due again, if it is still delayed. The user may lack the right to this.
+fn due_of(client: &Client, failed: &Failed) -> Result<Option<i64>, Error> {
+    let command = cmd("DQ.GET").arg(&failed.queue).arg(failed.id.as_ref()).clone();
+    let message = Fields::read(client.call(&command, Resend::Harmless)?).ok().flatten();
+    Ok(message.filter(|message| message.text("state") == "delayed").and_then(|message| message.int("due")))
 }
 
 /// What happened to a message while it was handled.
