@@ -15,6 +15,7 @@ use crate::cli::{ImportArgs, Kind};
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::queues;
 use crate::reply::Fields;
 use crate::transfer::{get_all, key, push_all, shown, type_of, NewMessage, Pushed, Refused, BATCH, BATCH_BYTES};
 use dq_client::{Client, Cmd};
@@ -33,6 +34,10 @@ pub fn import(client: &Client, args: &ImportArgs, output: &Output) -> Result<Out
         return Err(Failure::usage("a key cannot be both: name another queue than the source"));
     }
     check_options(args)?;
+    if !args.dry_run {
+        // A source can be counted before dq is installed.
+        queues::check(client)?;
+    }
     check_queue(client, queue)?;
     let parts = parts(client, args, source)?;
     if parts.is_empty() {

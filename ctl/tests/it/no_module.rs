@@ -8,7 +8,7 @@ use std::process::Stdio;
 #[test]
 fn every_command_says_that_the_module_is_not_loaded() {
     let server = Server::without_module();
-    let commands: [&[&str]; 13] = [
+    let commands: [&[&str]; 15] = [
         &["ls"],
         &["info"],
         &["info", "q"],
@@ -22,6 +22,8 @@ fn every_command_says_that_the_module_is_not_loaded() {
         &["dump", "q"],
         &["top"],
         &["work", "-q", "q", "--", "true"],
+        &["load", "-"],
+        &["import", "list", "jobs", "q"],
     ];
     for args in commands {
         let ran = dqctl(&server, args);
