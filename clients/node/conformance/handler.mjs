@@ -1,0 +1,46 @@
+// Does what a payload asks for. It runs in a thread, so that a handler that spins does not keep signals from the worker.
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
+import { RetryError, UnrecoverableError } from 'dq-client';
+import { say } from './say.mjs';
+
+const HOW = { UnrecoverableError: 'reject', RetryError: 'retry' };
+
+/** Told here and not in the main thread, so that it is said before the message is acked. */
+export const on = {
+  completed: ({ id }) => say('end', { id, how: 'ok', at: Date.now() }),
+  failed: ({ id }, { name }) => say('end', { id, how: HOW[name] ?? 'fail', at: Date.now() }),
+};
+
+export default async function handle(job, { signal }) {
+  const { queueName: queue, id, attempt, headers } = job;
+  say('start', { queue, id, attempt, headers, at: Date.now() });
+  try {
+    return await work(JSON.parse(job.payload.toString()), signal);
+  } finally {
+    if (signal.aborted && signal.reason.reason) say('end', { id, how: 'lost', at: Date.now() });
+  }
+}
+
+async function work({ do: what, ms = 0, after, text, result }, signal) {
+  switch (what) {
+    case 'ok':
+      return undefined;
+    case 'result':
+      return result;
+    case 'fail':
+      throw new Error(text);
+    case 'reject':
+      throw new UnrecoverableError(text);
+    case 'retry':
+      throw new RetryError({ after, message: text });
+    case 'exit':
+      return process.kill(process.pid, 'SIGKILL');
+    case 'hang':
+      return sleep(ms, undefined, { signal });
+    case 'spin':
+      for (const end = Date.now() + ms; Date.now() < end; );
+      return turn(); // The event loop hears what it was told meanwhile.
+    default:
+      throw new Error(`unknown task ${JSON.stringify(what)}`);
+  }
+}

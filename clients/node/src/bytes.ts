@@ -1,0 +1,78 @@
+/**
+ * Text and bytes, and the shapes of replies. Names and ids are strings; bytes in them that are not UTF-8 become the
+ * code units U+DC80 to U+DCFF and survive both ways.
+ */
+import { isUtf8 } from 'node:buffer';
+
+/** A text, or any bytes. */
+export type Bytes = string | Uint8Array;
+/** A word of a command. */
+export type Word = string | Buffer;
+
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+/** Returns the bytes of a text. */
+export function encode(value: Bytes): Buffer {
+  if (typeof value !== 'string') return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+  if (!LONE_SURROGATE.test(value)) return Buffer.from(value);
+  const parts: Buffer[] = [];
+  for (const character of value) {
+    const code = character.codePointAt(0) as number;
+    parts.push(code >= 0xdc80 && code <= 0xdcff ? Buffer.of(code & 0xff) : Buffer.from(character));
+  }
+  return Buffer.concat(parts);
+}
+
+/** Returns bytes as text. */
+export function decode(bytes: Buffer): string {
+  if (isUtf8(bytes)) return bytes.toString();
+  let text = '';
+  for (let at = 0; at < bytes.length; ) {
+    const first = bytes[at] as number;
+    const length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    const character = bytes.subarray(at, at + length);
+    const valid = character.length === length && isUtf8(character);
+    text += valid ? character.toString() : String.fromCharCode(0xdc00 + first);
+    at += valid ? length : 1;
+  }
+  return text;
+}
+
+/** Returns a bulk string of a reply as text, a null as null, and anything else as it is. */
+export function text(reply: unknown): string | null {
+  if (reply === null || reply === undefined) return null;
+  return reply instanceof Uint8Array ? decode(Buffer.from(reply)) : String(reply);
+}
+
+/** Returns the entries of a map, which is a flat array in RESP2, and an object or a `Map` with some clients. */
+export function entries(reply: unknown): [string, unknown][] {
+  if (reply === null || reply === undefined) return [];
+  if (reply instanceof Map) return [...reply].map(([name, value]) => [text(name) as string, value]);
+  if (!Array.isArray(reply)) return Object.entries(reply as object);
+  const found: [string, unknown][] = [];
+  for (let at = 0; at + 1 < reply.length; at += 2) found.push([text(reply[at]) as string, reply[at + 1]]);
+  return found;
+}
+
+// Fields of a message that are not text.
+const BINARY = new Set(['payload', 'result', 'checkpoint']);
+
+/** Returns the fields of a message or of a queue, or null if there is none. */
+export function fields(reply: unknown): Record<string, unknown> | null {
+  if (reply === null || reply === undefined) return null;
+  return Object.fromEntries(entries(reply).map(([name, value]) => [name, field(name, value)]));
+}
+
+function field(name: string, value: unknown): unknown {
+  if (name === 'headers') return headers(value);
+  if (Array.isArray(value) && name === 'errors') {
+    return value.map(([attempt, at, error]) => ({ attempt, at, error: text(error) }));
+  }
+  if (value === null || typeof value === 'number') return value;
+  return BINARY.has(name) ? Buffer.from(value as Uint8Array) : text(value);
+}
+
+/** Returns the headers of a reply. */
+export function headers(reply: unknown): Record<string, string> {
+  return Object.fromEntries(entries(reply).map(([name, value]) => [name, text(value) as string]));
+}

@@ -1,0 +1,26 @@
+/** Delayed jobs and workers for dq, the delay queue module of Redis and Valkey. */
+export type { Bytes } from './bytes.js';
+export {
+  ConnectionLost,
+  DeadId,
+  DqError,
+  JobFailed,
+  type LossReason,
+  MessageLost,
+  NotKept,
+  OutOfMemory,
+  QueueClosed,
+  QueueFull,
+  Refused,
+  RetryError,
+  TimeLimitExceeded,
+  TooLarge,
+  UnrecoverableError,
+  WaitTimeout,
+} from './errors.js';
+export { Job } from './job.js';
+export type { Middleware } from './middleware.js';
+export type { Connection, MessageOptions, PushManyOptions, PushOptions, ScheduleOptions, Time } from './options.js';
+export { type Added, type Fields, Queue, type QueueOptions, type State } from './queue.js';
+export type { Handler, HandlerContext } from './runner.js';
+export { closeOnSignals, Worker, type WorkerEvents, type WorkerOptions } from './worker.js';

@@ -1,0 +1,120 @@
+/** A message as its handler sees it, and the payloads of jobs. */
+import { type Bytes, decode, encode, entries, headers } from './bytes.js';
+import { DqError } from './errors.js';
+
+/** A message that was popped, with bytes as Latin-1 strings, in which form they pass quickly from thread to thread. */
+export interface Delivered {
+  token: number;
+  id: string;
+  payload: string;
+  attempt: number;
+  receipt: string;
+  /** What `META` tells, as names and values. */
+  meta: unknown[];
+}
+
+/** Returns bytes as they pass from thread to thread. */
+export const packed = (bytes: Bytes): string => encode(bytes).toString('latin1');
+/** Returns the bytes again. */
+export const unpacked = (packed: string): Buffer => Buffer.from(packed, 'latin1');
+
+/** Returns the payload of a job: JSON with its name and its data. */
+export function envelope(name: string, data: unknown): string {
+  return JSON.stringify({ name, data });
+}
+
+/** One delivery of a message. `Data` is the type of its data, `Result` that of what its handler returns. */
+export class Job<Data = unknown, Result = unknown> {
+  /** The name of its queue. */
+  readonly queueName: string;
+  readonly id: string;
+  /** 1 on the first delivery. */
+  readonly attempt: number;
+  /** Names this delivery. */
+  readonly receipt: string;
+  /** The payload as it was pushed. */
+  readonly payload: Buffer;
+  /** When the handler began, in Unix milliseconds. */
+  processedOn?: number;
+  /** When the handler ended, in Unix milliseconds. */
+  finishedOn?: number;
+  /** What the handler returned. */
+  returnvalue?: Result;
+  /** The text of the error of the handler. */
+  failedReason?: string;
+  /** What else the server tells: `created`, `due`, `deadline`, `priority`, `group`, `error`. */
+  readonly meta: Readonly<Record<string, unknown>>;
+  /** What an earlier attempt, or this one, has saved last. */
+  checkpoint: Buffer | undefined;
+  #headers: Record<string, string> | undefined;
+  #parsed: { name: string; data: Data } | undefined;
+  readonly #save: (checkpoint: string) => void;
+  /** @internal */
+  readonly delivered: Delivered;
+
+  /** @internal */
+  constructor(queueName: string, delivered: Delivered, save: (checkpoint: string) => void) {
+    this.delivered = delivered;
+    this.queueName = queueName;
+    this.id = decode(unpacked(delivered.id));
+    this.attempt = delivered.attempt;
+    this.receipt = decode(unpacked(delivered.receipt));
+    this.payload = unpacked(delivered.payload);
+    this.meta = Object.fromEntries(entries(delivered.meta));
+    this.checkpoint = this.meta.checkpoint === undefined ? undefined : unpacked(this.meta.checkpoint as string);
+    this.#save = save;
+  }
+
+  /** How many attempts were made before this one. */
+  get attemptsMade(): number {
+    return this.attempt - 1;
+  }
+
+  /** When the message was pushed, in Unix milliseconds. */
+  get timestamp(): number {
+    return Number(this.meta.created);
+  }
+
+  /** The headers of the message. */
+  get headers(): Record<string, string> {
+    this.#headers ??= headers(((this.meta.headers as string[] | undefined) ?? []).map(unpacked));
+    return this.#headers;
+  }
+
+  /** The name with which the job was added. Throws if the message was not pushed with `add`. */
+  get name(): string {
+    return this.#job().name;
+  }
+
+  /** The data with which the job was added. Throws if the message was not pushed with `add`. */
+  get data(): Data {
+    return this.#job().data;
+  }
+
+  /** Stores how far the work has come, up to 65536 bytes, for the next attempt and for operators. Does not wait. */
+  save(checkpoint: Bytes): void {
+    this.checkpoint = encode(checkpoint);
+    this.#save(packed(checkpoint));
+  }
+
+  /** Returns the job for logs. */
+  toJSON(): Record<string, unknown> {
+    const { queueName, id, attempt, processedOn, finishedOn, returnvalue, failedReason } = this;
+    return { queueName, id, attempt, processedOn, finishedOn, returnvalue, failedReason };
+  }
+
+  #job(): { name: string; data: Data } {
+    if (!this.#parsed) {
+      let found: unknown;
+      try {
+        found = JSON.parse(this.payload.toString());
+      } catch {}
+      if (typeof (found as { name?: unknown } | null | undefined)?.name !== 'string') {
+        const beginning = JSON.stringify(decode(this.payload).slice(0, 80));
+        throw new DqError(`the payload is not {"name": …, "data": …}: ${beginning}; its bytes are in job.payload`);
+      }
+      this.#parsed = found as { name: string; data: Data };
+    }
+    return this.#parsed;
+  }
+}

@@ -1,0 +1,183 @@
+/** Options as words of commands. What is not an option is refused, and names of BullMQ with the name to use instead. */
+import { type Bytes, encode, type Word } from './bytes.js';
+
+/**
+ * A URL (`redis://`, `rediss://`, `unix://`), options of ioredis or of node-redis (its clusters and Sentinels too), or a
+ * client that exists: `Redis` or `Cluster` of ioredis, a client of node-redis, or a cluster of node-redis 6.
+ */
+// biome-ignore lint/suspicious/noExplicitAny: the types of both clients are optional, and differ between their versions
+export type Connection = string | URL | Record<string, any>;
+
+/** A point in time: a `Date`, or Unix milliseconds. */
+export type Time = Date | number;
+
+/** What all messages may have. Durations are in milliseconds. */
+export interface MessageOptions {
+  /** -128 to 127, 0 by default. Among ready messages, a higher one is delivered first. */
+  priority?: number;
+  /** How often the message is delivered at most; `Infinity`: no limit. By default what the queue says. */
+  attempts?: number;
+  /** How long each delivery may take if its worker has no `lease` and does not extend it. */
+  lease?: number;
+  /** The message becomes dead if it is not completed within this time. */
+  ttl?: number;
+  /** Messages of a group are delivered in order, by default one at a time. */
+  group?: Bytes;
+  /** What is said about the message besides its payload. */
+  headers?: Record<string, Bytes>;
+}
+
+/** Options of messages that are pushed together. */
+export interface PushManyOptions extends MessageOptions {
+  /** The message is due this long after now. */
+  delay?: number;
+  /** The message is due at this time. */
+  at?: Time;
+  /** Replace a message that has the id. */
+  replace?: boolean;
+  /** With `replace`: due no later than this long after the first push of the chain. */
+  maxWait?: number;
+  /** With `replace`: if that message is being worked on, take its place when the delivery ends. */
+  later?: boolean;
+  /** How long the message and its result are kept after its completion. */
+  retain?: number;
+}
+
+/** Options of a push. */
+export interface PushOptions extends PushManyOptions {
+  /** An id of your own, unique in the queue. */
+  id?: Bytes;
+}
+
+/** Options of a schedule: `every` or `cron`, and what each run has. */
+export interface ScheduleOptions extends MessageOptions {
+  /** A run is due at each multiple of this interval since the Unix epoch. */
+  every?: number;
+  /** Moves all runs of `every` by this time. */
+  offset?: number;
+  /** A cron expression of five fields, or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`. */
+  cron?: string;
+  /** The time zone of `cron`, such as `Europe/Berlin`; UTC by default. */
+  tz?: string;
+  /** When the first run is due. */
+  at?: Time;
+  /** The last instant at which a run may be due. */
+  until?: Time;
+  /** The series ends after this many runs. */
+  times?: number;
+}
+
+type Write = (value: never, name: string) => Word[];
+
+const number: Write = (value: number, name) => {
+  if (typeof value !== 'number' || !Number.isFinite(value)) {
+    throw new TypeError(`${name} must be a number, but is ${String(value)}`);
+  }
+  return [String(Math.round(value))];
+};
+const bytes: Write = (value: Bytes) => [encode(value)];
+const time: Write = (value: Time, name) => number((value instanceof Date ? value.getTime() : value) as never, name);
+const flag: Write = () => [];
+const retries: Write = (value: number, name) => {
+  if (!(value >= 1)) throw new RangeError(`attempts must be at least 1, the first delivery, but is ${String(value)}`);
+  return value === Number.POSITIVE_INFINITY ? ['-1'] : number((value - 1) as never, name);
+};
+const headerWords: Write = (value: Record<string, Bytes>) => {
+  const given = Object.entries(value);
+  return [String(given.length), ...given.flatMap(([name, each]) => [encode(name), encode(each)])];
+};
+
+const MESSAGE: Record<string, [string, Write]> = {
+  priority: ['PRIORITY', number],
+  attempts: ['RETRIES', retries],
+  lease: ['LEASE', number],
+  ttl: ['TTL', number],
+  group: ['GROUP', bytes],
+  headers: ['HEADERS', headerWords],
+};
+const PUSH_MANY: Record<string, [string, Write]> = {
+  ...MESSAGE,
+  delay: ['DELAY', number],
+  at: ['AT', time],
+  replace: ['REPLACE', flag],
+  maxWait: ['MAXWAIT', number],
+  later: ['LATER', flag],
+  retain: ['RETAIN', number],
+};
+const PUSH: Record<string, [string, Write]> = { ...PUSH_MANY, id: ['ID', bytes] };
+const SCHEDULE: Record<string, [string, Write]> = {
+  ...MESSAGE,
+  every: ['EVERY', number],
+  offset: ['OFFSET', number],
+  cron: ['CRON', bytes],
+  tz: ['TZ', bytes],
+  at: ['AT', time],
+  until: ['UNTIL', time],
+  times: ['TIMES', number],
+};
+
+// Options that BullMQ has, and what to use instead.
+const ELSEWHERE: Record<string, string> = {
+  jobId: 'give id',
+  removeOnComplete: 'a completed message is removed; retain: ms keeps it and its result for a time',
+  removeOnFail: 'dead messages are kept as the settings DEADLEN and DEADTTL of the queue say',
+  backoff: 'the backoff is a setting of the queue (DQ.ALTER … BACKOFF), or throw new RetryError({after})',
+  lifo: 'give a higher priority',
+  repeat: 'use queue.schedule',
+  deduplication: 'give id, and the setting DEDUPE of the queue, or replace: true with a delay',
+  debounce: 'give id, replace: true and a delay',
+  parent: 'there are no flows; add the next job at the end of a handler',
+  timestamp: 'the server notes when a message was pushed',
+  keepLogs: 'there are no logs of jobs',
+  stackTraceLimit: 'the server keeps the last errors of a message',
+  sizeLimit: 'the size is limited by the setting MAXPAYLOAD of the queue',
+  every: 'use queue.schedule',
+  pattern: 'give cron',
+  endDate: 'give until',
+  startDate: 'give at',
+  limit: 'give times',
+  immediately: 'add a job besides the schedule',
+  defaultJobOptions: 'give options with each add',
+  prefix: 'the name of a queue is its key; put the prefix before it',
+  lockDuration: 'give lease',
+  lockRenewTime: 'leases are extended at half time',
+  stalledInterval: 'the server itself delivers again what a worker has lost',
+  maxStalledCount: 'attempts count deliveries that were lost, too',
+  limiter: 'the rate limit is a setting of the queue (DQ.ALTER … RATE)',
+  drainDelay: 'a waiting worker is told by the server',
+  useWorkerThreads: 'a handler that is given as a file always runs in a thread',
+  autorun: 'a worker runs from the beginning',
+  telemetry: 'OpenTelemetry is used if @opentelemetry/api is installed; give middleware for anything else',
+  metrics: 'listen to the events of the worker',
+  skipVersionCheck: 'there is no such check',
+};
+
+/** Refuses options that are not known. */
+export function check(given: object, known: readonly string[]): void {
+  for (const name of Object.keys(given)) {
+    if (known.includes(name)) continue;
+    const instead = ELSEWHERE[name];
+    throw new TypeError(
+      instead
+        ? `the option ${name} means nothing here: ${instead}`
+        : `there is no option ${name}; the options are ${[...known].sort().join(', ')}`,
+    );
+  }
+}
+
+function words(given: object, table: Record<string, [string, Write]>): Word[] {
+  check(given, Object.keys(table));
+  return Object.entries(given).flatMap(([name, value]) => {
+    const [word, write] = table[name] as [string, Write];
+    if (value === undefined || value === null || value === false) return [];
+    if (name === 'headers' && Object.keys(value).length === 0) return [];
+    return [word, ...write(value as never, name)];
+  });
+}
+
+/** Returns the words of the options of a push. */
+export const pushWords = (given: PushOptions): Word[] => words(given, PUSH);
+/** Returns the words of the options of a push of several messages. */
+export const pushManyWords = (given: PushManyOptions): Word[] => words(given, PUSH_MANY);
+/** Returns the words of the options of a schedule. */
+export const scheduleWords = (given: ScheduleOptions): Word[] => words(given, SCHEDULE);

@@ -1,0 +1,74 @@
+/** What the end of a handler means to the server: an ack, a completion, or a nack. */
+import { type Bytes, encode } from './bytes.js';
+import { DqError, RetryError, UnrecoverableError } from './errors.js';
+import { packed } from './job.js';
+
+// The server keeps this much of an error, and this much of a result.
+const ERROR_BYTES = 1024;
+const SUMMARY_BYTES = 512;
+const RESULT_BYTES = 65_536;
+
+/** A command, and what follows the receipt in it. */
+export type Outcome = [command: string, ...words: string[]];
+
+export const ACK: Outcome = ['DQ.ACK'];
+export const GIVEN_BACK: Outcome = ['DQ.NACK', 'NOCOUNT'];
+
+/** Returns the outcome of a handler that returned. A text or bytes are stored as they are, anything else as JSON. */
+export function ofResult(result: unknown): Outcome {
+  if (result === undefined) return ACK;
+  const isBytes = typeof result === 'string' || result instanceof Uint8Array;
+  const stored = isBytes ? (result as Bytes) : JSON.stringify(result);
+  if (stored === undefined) return ACK;
+  const bytes = encode(stored);
+  if (bytes.length > RESULT_BYTES) {
+    throw new DqError(`the result has ${bytes.length} bytes, more than the ${RESULT_BYTES} that are kept`);
+  }
+  return ['DQ.COMPLETE', 'RESULT', packed(bytes)];
+}
+
+/** Returns the outcome of a handler that threw. */
+export function ofError(error: unknown): Outcome {
+  const name = nameOf(error);
+  if (error instanceof UnrecoverableError || name === 'UnrecoverableError') {
+    return ['DQ.NACK', 'DEAD', 'ERROR', packed(cut(messageOf(error), ERROR_BYTES))];
+  }
+  if (error instanceof RetryError || name === 'RetryError') {
+    const { after } = error as RetryError;
+    const message = messageOf(error);
+    const delay = after === undefined ? [] : ['DELAY', String(Math.max(0, Math.round(after)))];
+    return ['DQ.NACK', ...delay, ...(message ? ['ERROR', packed(cut(message, ERROR_BYTES))] : [])];
+  }
+  const summary = cut(`${name}: ${messageOf(error)}`, SUMMARY_BYTES);
+  const frames = framesOf(error);
+  const room = ERROR_BYTES - summary.length - 1;
+  const all = frames ? Buffer.concat([summary, Buffer.from('\n'), cut(frames, room)]) : summary;
+  return ['DQ.NACK', 'ERROR', packed(all)];
+}
+
+function nameOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'thrown';
+  return (error.name === 'Error' && error.constructor?.name) || String(error.name);
+}
+
+function messageOf(error: unknown): string {
+  try {
+    return String(error instanceof Error ? error.message : error);
+  } catch {
+    return '(the text of this error cannot be read)';
+  }
+}
+
+/** Returns where an error was thrown, the innermost function first. */
+function framesOf(error: unknown): string {
+  const lines = error instanceof Error ? String(error.stack ?? '').split('\n') : [];
+  return lines.filter((line) => /^\s+at /.test(line) && !line.includes(__dirname)).join('\n');
+}
+
+/** Returns the first bytes of a text, up to the end of a character. */
+function cut(text: string, most: number): Buffer {
+  const bytes = encode(text);
+  let end = Math.min(bytes.length, most);
+  while (end < bytes.length && end > 0 && ((bytes[end] as number) & 0xc0) === 0x80) end -= 1;
+  return bytes.subarray(0, end);
+}

@@ -1,0 +1,335 @@
+/** A queue as producers and operators use it. */
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Bytes, decode, encode, fields, text, type Word } from './bytes.js';
+import { type Client, clientOf, keyOf, targetOf } from './connection.js';
+import type { Link, Target } from './drivers.js';
+import {
+  ConnectionLost,
+  type DeadId,
+  isTransient,
+  JobFailed,
+  NotKept,
+  Refused,
+  refused,
+  WaitTimeout,
+} from './errors.js';
+import { envelope } from './job.js';
+import { defaultMiddleware, type Middleware } from './middleware.js';
+import {
+  type Connection,
+  check,
+  type MessageOptions,
+  type PushManyOptions,
+  type PushOptions,
+  pushManyWords,
+  pushWords,
+  type ScheduleOptions,
+  scheduleWords,
+  type Time,
+} from './options.js';
+import { answered, Backoff, Route } from './route.js';
+
+/** How a queue is opened. */
+export interface QueueOptions {
+  connection: Connection;
+  /** How many milliseconds a push whose connection broke is repeated. 0: not at all, and the server makes the ids. */
+  pushTimeout?: number;
+  middleware?: Middleware[];
+}
+
+/** The states of messages. */
+export type State = 'delayed' | 'ready' | 'inflight' | 'dead' | 'done';
+/** A message or a queue as `DQ.GET` and `DQ.INFO` name its fields. */
+export type Fields = Record<string, unknown>;
+
+/** A job that was added. */
+export interface Added<Data = unknown> {
+  id: string;
+  name: string;
+  data: Data;
+  /** Whether the queue already held a message of this id, so that nothing was added. */
+  duplicate: boolean;
+}
+
+// A wait is made of shorter ones, so that a server that is gone is noticed.
+const WAIT_MS = 5000;
+const MARGIN_MS = 5000;
+const PAUSE_MS = 100;
+// How long a result is kept beyond the time of the caller that waits for it.
+const KEPT_MS = 60_000;
+
+/** A queue by its name, which is its key. Its first push creates it. */
+export class Queue<Data = unknown, Result = unknown> {
+  readonly name: string;
+  readonly #client: Client;
+  readonly #target: Target;
+  readonly #key: Buffer;
+  readonly #pushTimeout: number;
+  readonly #middleware: Middleware[];
+
+  constructor(name: Bytes, options: QueueOptions) {
+    check(options, ['connection', 'pushTimeout', 'middleware']);
+    if (!options.connection) throw new TypeError('the option connection is missing: a URL, options, or a client');
+    const target = targetOf(options.connection);
+    this.name = decode(encode(name));
+    this.#key = keyOf(target, name);
+    this.#client = clientOf(options.connection, target);
+    this.#target = target;
+    this.#pushTimeout = options.pushTimeout ?? 60_000;
+    this.#middleware = [...defaultMiddleware(), ...(options.middleware ?? [])];
+  }
+
+  // --- producers ---
+
+  /**
+   * Adds a job. If the connection breaks, the push is repeated under the same id until it is answered, so the job is made
+   * once.
+   */
+  async add(name: string, data: Data, options: PushOptions = {}): Promise<Added<Data>> {
+    const { id, duplicate } = await this.#push(envelope(name, data), options);
+    return { id, name, data, duplicate };
+  }
+
+  /** Adds jobs. Those that have the same options, but for their ids, travel in one step. */
+  async addBulk(jobs: { name: string; data: Data; opts?: PushOptions }[]): Promise<Added<Data>[]> {
+    const shared = new Map<string, number[]>();
+    jobs.forEach(({ opts: { id, ...rest } = {} }, at) => {
+      const alike = JSON.stringify([id === undefined, rest]);
+      const places = shared.get(alike);
+      if (places) places.push(at);
+      else shared.set(alike, [at]);
+    });
+    const added: Added<Data>[] = [];
+    const push = async (places: number[]) => {
+      const some = places.map((at) => jobs[at] as (typeof jobs)[number]);
+      const { id: first, ...options } = some[0]?.opts ?? {};
+      const ids = first === undefined ? undefined : some.map((job) => job.opts?.id as Bytes);
+      const payloads = some.map((job) => envelope(job.name, job.data));
+      const pushed = await this.pushMany(payloads, { ...options, ...(ids && { ids }) });
+      pushed.forEach((id, n) => {
+        if (id instanceof Error) throw id;
+        const { name, data, opts } = some[n] as (typeof jobs)[number];
+        added[places[n] as number] = { id: id ?? decode(encode(opts?.id ?? '')), name, data, duplicate: id === null };
+      });
+    };
+    await Promise.all([...shared.values()].map(push));
+    return added;
+  }
+
+  /** Adds a message of any bytes. Returns its id, or null if the queue holds a message of this `id`. */
+  async push(payload: Bytes, options: PushOptions = {}): Promise<string | null> {
+    const { id, duplicate } = await this.#push(payload, options);
+    return duplicate ? null : id;
+  }
+
+  /**
+   * Adds messages of any bytes in one step. Returns for each its id, null if the queue holds a message of this id, or a
+   * `DeadId` if that message is dead.
+   */
+  async pushMany(
+    payloads: readonly Bytes[],
+    { ids, ...options }: PushManyOptions & { ids?: readonly Bytes[] } = {},
+  ): Promise<(string | null | DeadId)[]> {
+    if (payloads.length === 0) return [];
+    if (ids && ids.length !== payloads.length) {
+      throw new RangeError(`there are ${payloads.length} payloads but ${ids.length} ids`);
+    }
+    const own = ids ?? (this.#pushTimeout > 0 ? payloads.map(() => randomUUID()) : undefined);
+    const { reply, repeated } = await this.#repeated([
+      'DQ.MPUSH',
+      this.#key,
+      String(payloads.length),
+      ...payloads.map(encode),
+      ...(own ? ['IDS', ...own.map(encode)] : []),
+      ...pushManyWords(this.#decorated(options)),
+    ]);
+    return (reply as unknown[]).map((each, at) => {
+      if (each instanceof Error) return refused(each.message) as DeadId;
+      // A null that answers a repeated push, or an id that nobody else has, says that the message is there.
+      return text(each) ?? (repeated || !ids ? decode(encode(own?.[at] ?? '')) : null);
+    });
+  }
+
+  /**
+   * Adds a job and waits for the result of its handler, for `timeout` milliseconds. A result that is JSON is returned as
+   * its value, any other as a text. Rejects with `JobFailed`, `NotKept` or `WaitTimeout`.
+   */
+  async addAndWait(name: string, data: Data, options: PushOptions & { timeout: number }): Promise<Result> {
+    const result = decode((await this.pushAndWait(envelope(name, data), options)) ?? Buffer.alloc(0));
+    try {
+      return JSON.parse(result) as Result;
+    } catch {
+      return (result === '' ? undefined : result) as Result;
+    }
+  }
+
+  /** Adds a message of any bytes and waits for the result of its handler, as `addAndWait` does. */
+  async pushAndWait(
+    payload: Bytes,
+    { timeout, ...options }: PushOptions & { timeout: number },
+  ): Promise<Buffer | null> {
+    const end = Date.now() + timeout;
+    const { id } = await this.#push(payload, { retain: timeout + KEPT_MS, ...options });
+    const route = new Route(this.#target);
+    let link: Link | undefined;
+    try {
+      for (;;) {
+        const block = Math.max(1, Math.min(WAIT_MS, end - Date.now()));
+        try {
+          link ??= await route.open();
+          const answer = link.send(['DQ.AWAIT', this.#key, encode(id), 'BLOCK', String(block)]);
+          const found = fields(await answered(link, answer, block + MARGIN_MS));
+          if (found) return resultOf(found);
+        } catch (error) {
+          if (!isTransient(error)) throw error;
+          link?.close();
+          link = undefined;
+          if (!route.learn(error)) await sleep(PAUSE_MS);
+        }
+        const now = Date.now();
+        if (!link && now < end) continue;
+        const still = await this.get(id);
+        if (!still) throw new NotKept(`the message ${id} is gone: cancelled, purged, or completed without being kept`);
+        if (now >= end && still.state !== 'done' && still.state !== 'dead') {
+          throw new WaitTimeout(`the message ${id} is still ${still.state}`);
+        }
+      }
+    } finally {
+      link?.close();
+    }
+  }
+
+  /** Declares a recurring message, a job or any bytes. Returns `created`, `changed` or `unchanged`. */
+  async schedule(id: Bytes, message: Bytes | { name: string; data: Data }, options: ScheduleOptions): Promise<string> {
+    const isBytes = typeof message === 'string' || message instanceof Uint8Array;
+    const payload = isBytes ? message : envelope(message.name, message.data);
+    const words = scheduleWords(this.#decorated(options));
+    return text(await this.#ask('DQ.SCHEDULE', encode(id), encode(payload), ...words)) as string;
+  }
+
+  // --- changing messages ---
+
+  /** Removes messages. Returns the state that each was in, null for those that were not there. */
+  async cancel(...ids: Bytes[]): Promise<(string | null)[]> {
+    if (ids.length === 0) return [];
+    return ((await this.#ask('DQ.CANCEL', ...ids.map(encode))) as unknown[]).map(text);
+  }
+
+  /** Changes the due time or the priority of a message. Returns whether it was delayed or ready. */
+  async reschedule(id: Bytes, options: { delay?: number; at?: Time; priority?: number }): Promise<boolean> {
+    check(options, ['delay', 'at', 'priority']);
+    return (await this.#ask('DQ.RESCHEDULE', encode(id), ...pushManyWords(options))) === 1;
+  }
+
+  /** Makes delayed messages due now, all or the next ones. Returns how many. */
+  async promote(options: { count?: number } = {}): Promise<number> {
+    check(options, ['count']);
+    return Number(await this.#ask('DQ.PROMOTE', ...count(options.count)));
+  }
+
+  /** Makes dead messages live again: all, the oldest ones, or those of these ids. Returns how many. */
+  async redrive(options: { count?: number; ids?: Bytes[]; delay?: number } = {}): Promise<number> {
+    check(options, ['count', 'ids', 'delay']);
+    const { ids, delay } = options;
+    if (ids?.length === 0) return 0;
+    const named = ids ? ['IDS', String(ids.length), ...ids.map(encode)] : [];
+    return Number(await this.#ask('DQ.REDRIVE', ...count(options.count), ...named, ...pushManyWords({ delay })));
+  }
+
+  /** Removes the messages of these states, or of all. Schedules stay unless `recurring`. Returns how many. */
+  async purge(options: { states?: State[]; count?: number; group?: Bytes; recurring?: boolean } = {}): Promise<number> {
+    check(options, ['states', 'count', 'group', 'recurring']);
+    const { states = [], group, recurring } = options;
+    const last = recurring ? ['RECURRING'] : [];
+    return Number(
+      await this.#ask('DQ.PURGE', ...states, ...count(options.count), ...pushManyWords({ group }), ...last),
+    );
+  }
+
+  // --- looking ---
+
+  /** Returns a message with all its fields, as `DQ.GET` names them, or null. */
+  async get(id: Bytes): Promise<Fields | null> {
+    return fields(await this.#ask('DQ.GET', encode(id)));
+  }
+
+  /** Returns the first messages of a state; dead and done ones newest first. */
+  async peek(options: { state?: State; count?: number; group?: Bytes } = {}): Promise<Fields[]> {
+    check(options, ['state', 'count', 'group']);
+    const { state = 'ready', group } = options;
+    const found = await this.#ask('DQ.PEEK', state, ...count(options.count), ...pushManyWords({ group }));
+    return (found as unknown[]).map((each) => fields(each) as Fields);
+  }
+
+  /** Returns the number of messages, in a state, or of all that are neither dead nor done. */
+  async len(state?: State): Promise<number> {
+    return Number(await this.#ask('DQ.LEN', ...(state ? [state] : [])));
+  }
+
+  /** Returns counts, settings and totals, or null if the queue does not exist. */
+  async info(): Promise<Fields | null> {
+    return fields(await this.#ask('DQ.INFO'));
+  }
+
+  /** Suspends delivery, for some milliseconds or until `resume`. */
+  async pause(duration?: number): Promise<void> {
+    await this.#ask('DQ.PAUSE', ...(duration === undefined ? [] : ['FOR', String(duration)]));
+  }
+
+  /** Resumes delivery. */
+  async resume(): Promise<void> {
+    await this.#ask('DQ.RESUME');
+  }
+
+  /** Closes the connection, unless it was given. */
+  close(): Promise<void> {
+    return this.#client.close();
+  }
+
+  // --- sending ---
+
+  #ask(command: string, ...words: Word[]): Promise<unknown> {
+    return this.#client.send([command, this.#key, ...words]);
+  }
+
+  async #push(payload: Bytes, options: PushOptions): Promise<{ id: string; duplicate: boolean }> {
+    const given = this.#decorated(options);
+    const made = given.id === undefined && this.#pushTimeout > 0;
+    if (made) given.id = randomUUID();
+    const { reply, repeated } = await this.#repeated(['DQ.PUSH', this.#key, encode(payload), ...pushWords(given)]);
+    // A null that answers a repeated push, or an id that nobody else has, says that the message is there.
+    const id = text(reply) ?? decode(encode(given.id ?? ''));
+    return { id, duplicate: reply === null && !repeated && !made };
+  }
+
+  /** Sends a push until it is answered. */
+  async #repeated(words: Word[]): Promise<{ reply: unknown; repeated: boolean }> {
+    const end = Date.now() + this.#pushTimeout;
+    const backoff = new Backoff();
+    for (let repeated = false; ; ) {
+      try {
+        return { reply: await this.#client.send(words), repeated };
+      } catch (error) {
+        // A server that comes back may be loading, or be a replica for a while.
+        const later = isTransient(error) && (repeated || (error instanceof Refused && error.code === 'LOADING'));
+        if (!(error instanceof ConnectionLost || later) || Date.now() >= end) throw error;
+        repeated ||= error instanceof ConnectionLost;
+        await sleep(backoff.next());
+      }
+    }
+  }
+
+  #decorated<O extends MessageOptions>(options: O): O {
+    const headers = { ...options.headers };
+    for (const each of this.#middleware) each.push?.(this.name, headers);
+    return { ...options, headers };
+  }
+}
+
+function resultOf(found: Fields): Buffer | null {
+  if (found.state === 'dead') throw new JobFailed(String(found.error ?? `the message is dead: ${found.reason}`));
+  return (found.result as Buffer | null | undefined) ?? null;
+}
+
+const count = (given?: number): Word[] => (given === undefined ? [] : ['COUNT', String(given)]);

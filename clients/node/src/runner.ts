@@ -1,0 +1,195 @@
+/**
+ * Calls the handlers of a worker and reports how they end. It runs where the handlers run: in the main thread, or in a
+ * thread of their own. It decides nothing by time and speaks with no server, so a handler that blocks it endangers nothing.
+ */
+import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
+import { type LossReason, MessageLost, TimeLimitExceeded } from './errors.js';
+import { type Delivered, Job } from './job.js';
+import { type End, type FromHandlers, Shared, type ToHandlers } from './messages.js';
+import type { Middleware } from './middleware.js';
+import { ACK, GIVEN_BACK, type Outcome, ofError, ofResult } from './outcome.js';
+
+/** What a handler gets besides its job. */
+export interface HandlerContext {
+  /** Aborted when the message is no longer this handler's. Its `reason` is a `MessageLost` or a `TimeLimitExceeded`. */
+  readonly signal: AbortSignal;
+}
+
+/** Works on a job. What it returns is kept as the result if the message has a `retain`. */
+export type Handler<Data = unknown, Result = unknown> = (
+  job: Job<Data, Result>,
+  context: HandlerContext,
+) => Promise<Result> | Result;
+
+/** What a runner tells of its handlers. */
+export interface Told {
+  active(job: Job): void;
+  completed(job: Job, result: unknown): void;
+  failed(job: Job, error: Error): void;
+}
+
+/** How a runner is made. */
+export interface RunnerOptions {
+  queueName: string;
+  port: MessagePort;
+  shared: Float64Array;
+  timed: boolean;
+  handler: Handler<never>;
+  middleware: Middleware[];
+  told: Told;
+}
+
+class Running implements HandlerContext {
+  lost: LossReason | undefined;
+  #controller: AbortController | undefined;
+  readonly job: Job;
+
+  constructor(job: Job) {
+    this.job = job;
+  }
+
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      if (this.lost) this.#abort(this.#controller);
+    }
+    return this.#controller.signal;
+  }
+
+  lose(reason: LossReason): void {
+    this.lost = reason;
+    if (this.#controller) this.#abort(this.#controller);
+  }
+
+  #abort(controller: AbortController): void {
+    const isLimit = this.lost === 'time limit';
+    controller.abort(
+      isLimit ? new TimeLimitExceeded('the handler took too long') : new MessageLost(this.lost as LossReason),
+    );
+  }
+}
+
+/** Calls the handlers of one worker. */
+export class Runner {
+  readonly #options: RunnerOptions;
+  readonly #running = new Map<number, Running>();
+  readonly #todo: Delivered[] = [];
+  readonly #lostBefore = new Set<number>();
+  #ends: End[] = [];
+  #beginning = false;
+
+  constructor(options: RunnerOptions) {
+    this.#options = options;
+    options.port.on('message', (message: ToHandlers) => {
+      this.#take(message);
+      this.#beginAll();
+    });
+  }
+
+  /** Returns the job of a handler that runs. */
+  jobOf(token: number): Job | undefined {
+    return this.#running.get(token)?.job;
+  }
+
+  #take({ deliver, lost }: ToHandlers): void {
+    if (deliver) this.#todo.push(...deliver);
+    if (!lost) return;
+    const running = this.#running.get(lost.token);
+    if (running) running.lose(lost.reason);
+    else if (this.#todo.some((delivered) => delivered.token === lost.token)) this.#lostBefore.add(lost.token);
+  }
+
+  /** Takes what was sent while a handler occupied this thread. */
+  #drain(): void {
+    for (
+      let found = receiveMessageOnPort(this.#options.port);
+      found;
+      found = receiveMessageOnPort(this.#options.port)
+    ) {
+      this.#take(found.message as ToHandlers);
+    }
+  }
+
+  #beginAll(): void {
+    if (this.#beginning) return;
+    this.#beginning = true;
+    for (let at = 0; at < this.#todo.length; at += 1) {
+      this.#drain();
+      this.#begin(this.#todo[at] as Delivered);
+    }
+    this.#todo.length = 0;
+    this.#beginning = false;
+  }
+
+  /** A message that was lost before its handler began is let go, and given back if the worker stops. */
+  #begin(delivered: Delivered): void {
+    const { queueName, port, shared, timed, told } = this.#options;
+    const { token } = delivered;
+    if (this.#lostBefore.delete(token)) {
+      this.#report([token]);
+    } else if (shared[Shared.Stopping]) {
+      this.#report([token, ...GIVEN_BACK]);
+    } else {
+      const save = (checkpoint: string) => this.#post({ save: { token, checkpoint } });
+      const running = new Running(new Job(queueName, delivered, save));
+      this.#running.set(token, running);
+      if (timed) port.postMessage({ begun: token } satisfies FromHandlers);
+      running.job.processedOn = Date.now();
+      told.active(running.job);
+      void this.#run(token, running);
+    }
+  }
+
+  async #run(token: number, running: Running): Promise<void> {
+    const { handler, middleware } = this.#options;
+    const { job } = running;
+    const call = middleware.reduceRight<() => Promise<unknown>>(
+      (next, { handle }) => (handle ? () => handle(job, next) : next),
+      async () => handler(job as never, running),
+    );
+    let outcome: Outcome = ACK;
+    let result: unknown;
+    let error: unknown;
+    let failed = false;
+    try {
+      result = await call();
+      outcome = ofResult(result);
+    } catch (thrown) {
+      failed = true;
+      error = thrown;
+      outcome = ofError(thrown);
+    }
+    this.#drain();
+    this.#running.delete(token);
+    job.finishedOn = Date.now();
+    if (running.lost) {
+      this.#report([token]);
+      return;
+    }
+    this.#report([token, ...outcome]);
+    if (failed) {
+      const reason = error instanceof Error ? error : new Error(String(error));
+      job.failedReason = reason.message;
+      this.#options.told.failed(job, reason);
+    } else {
+      job.returnvalue = result;
+      this.#options.told.completed(job, result);
+    }
+  }
+
+  /** Reports the ends of one turn of the event loop together. */
+  #report(end: End): void {
+    this.#ends.push(end);
+    if (this.#ends.length > 1) return;
+    process.nextTick(() => {
+      const ends = this.#ends;
+      this.#ends = [];
+      this.#post({ ends });
+      this.#beginAll();
+    });
+  }
+
+  #post(message: FromHandlers): void {
+    this.#options.port.postMessage(message);
+  }
+}

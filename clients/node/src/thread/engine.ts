@@ -1,0 +1,108 @@
+/**
+ * The thread that speaks with the server for all workers of a process: it pops, extends leases, hears of losses, watches
+ * the time and reports outcomes. No handler runs here, so no handler can stall it.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parentPort, workerData } from 'node:worker_threads';
+import { load } from '../drivers.js';
+import { ConnectionLost, Refused } from '../errors.js';
+import type { Notice, Order } from '../messages.js';
+import { GIVEN_BACK } from '../outcome.js';
+import { answered } from '../route.js';
+import { BLOCK_MS, Lane, MARGIN_MS } from './lane.js';
+import { Listener } from './listener.js';
+import { Popper } from './popper.js';
+import { Reporter } from './reporter.js';
+
+// How long handlers that were told to stop, and outcomes that were not answered yet, are waited for at the end.
+const LAST_MS = 1000;
+const STEP_MS = 20;
+
+class Running {
+  readonly lane: Lane;
+  readonly #popper: Popper;
+  readonly #reporter: Reporter;
+  readonly #listener: Listener;
+  readonly #popping: Promise<void>;
+  #isPopping = true;
+  #isReady = false;
+
+  constructor(lane: Lane) {
+    this.lane = lane;
+    const ready = () => this.#tellIfReady();
+    this.#popper = new Popper(lane, ready);
+    this.#reporter = new Reporter(lane);
+    this.#listener = new Listener(lane, ready);
+    this.#popping = this.#popper.run().finally(() => {
+      this.#isPopping = false;
+    });
+    void this.#reporter.run();
+    void this.#listener.run();
+  }
+
+  /** Takes no further messages, waits for handlers, gives back what is left, and ends. */
+  async stop(grace: number): Promise<void> {
+    const { lane } = this;
+    const end = performance.now() + grace;
+    lane.stop();
+    await this.#endPop();
+    lane.collecting = false;
+    lane.toReport.ring();
+    await until(() => lane.places.size === 0, end);
+    for (const delivery of [...lane.held.values()]) lane.lose(delivery, 'stopping', GIVEN_BACK);
+    await until(() => lane.places.size === 0, performance.now() + LAST_MS);
+    lane.close();
+    this.#listener.close();
+    this.#reporter.drop();
+    this.#popper.drop();
+    lane.tell({ kind: 'closed', lane: lane.config.lane });
+  }
+
+  /** Unblocks the pop. A message that is delivered to it meanwhile is received and given back. */
+  async #endPop(): Promise<void> {
+    const begun = performance.now();
+    let patience = BLOCK_MS + MARGIN_MS;
+    let mayUnblock = true;
+    while (this.#isPopping && performance.now() - begun < patience) {
+      const id = this.#popper.connectionId;
+      try {
+        const link = await this.#reporter.link();
+        if (id && mayUnblock) await answered(link, link.send(['CLIENT', 'UNBLOCK', id]), LAST_MS);
+      } catch (error) {
+        if (error instanceof Refused) mayUnblock = false;
+        if (error instanceof ConnectionLost) {
+          this.#reporter.drop();
+          patience = LAST_MS;
+        }
+      }
+      await Promise.race([this.#popping, sleep(STEP_MS)]);
+    }
+    this.#popper.drop();
+  }
+
+  #tellIfReady(): void {
+    if (this.#isReady || !this.#popper.consuming || !this.#listener.tried) return;
+    this.#isReady = true;
+    this.lane.tell({ kind: 'ready', lane: this.lane.config.lane });
+  }
+}
+
+async function until(done: () => boolean, end: number): Promise<void> {
+  while (!done() && performance.now() < end) await sleep(Math.min(STEP_MS, Math.max(1, end - performance.now())));
+}
+
+// What opens the first connection says what is wrong if it is not installed.
+load(workerData).catch(() => {});
+
+const lanes = new Map<number, Running>();
+
+parentPort?.on('message', (order: Order) => {
+  if (order.kind === 'add') lanes.set(order.config.lane, new Running(new Lane(order.config, order.port)));
+  else if (order.kind === 'attach') lanes.get(order.lane)?.lane.attach(order.port, order.error);
+  else {
+    const running = lanes.get(order.lane);
+    lanes.delete(order.lane);
+    if (running) void running.stop(order.grace);
+    else parentPort?.postMessage({ kind: 'closed', lane: order.lane } satisfies Notice);
+  }
+});

@@ -1,0 +1,78 @@
+/** The thread in which the handler of a file runs. */
+
+import { pathToFileURL } from 'node:url';
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import type { Delivered, Job } from '../job.js';
+import { defaultMiddleware, type Middleware } from '../middleware.js';
+import { type Handler, Runner, type Told } from '../runner.js';
+
+/** What the thread is started with. */
+export interface HandlersData {
+  file: string;
+  queueName: string;
+  port: MessagePort;
+  shared: Float64Array;
+  timed: boolean;
+}
+
+/** What the thread tells the main thread: that it is there, or what became of a job. */
+export type FromThread =
+  | { event: 'loaded' }
+  | { event: 'active' | 'completed' | 'failed'; job: EndedJob; result?: unknown; error?: ThrownError };
+
+/** A job as it passes from thread to thread. */
+export interface EndedJob {
+  delivered: Delivered;
+  processedOn?: number;
+  finishedOn?: number;
+  failedReason?: string;
+}
+
+/** An error as it passes from thread to thread: classes are lost on the way. */
+export interface ThrownError {
+  name: string;
+  message: string;
+  stack?: string;
+}
+
+async function begin({ file, ...options }: HandlersData): Promise<void> {
+  const loaded = await import(file.startsWith('file:') ? file : pathToFileURL(file).href);
+  const handler: Handler<never> = loaded.default?.default ?? loaded.default ?? loaded;
+  if (typeof handler !== 'function') throw new TypeError(`${file} must export its handler as default`);
+  const own: Middleware[] = loaded.middleware ?? loaded.default?.middleware ?? [];
+  // Its listeners hear of the end of a handler before the server does.
+  const on: Partial<Told> = loaded.on ?? loaded.default?.on ?? {};
+  const tell = (told: FromThread) => parentPort?.postMessage(told);
+  new Runner({
+    ...options,
+    handler,
+    middleware: [...defaultMiddleware(), ...own],
+    told: {
+      active(job) {
+        on.active?.(job);
+        tell({ event: 'active', job: plain(job) });
+      },
+      completed(job, result) {
+        on.completed?.(job, result);
+        tell({ event: 'completed', job: plain(job), result: jsonOf(result) });
+      },
+      failed(job, error) {
+        on.failed?.(job, error);
+        const { name, message, stack } = error;
+        tell({ event: 'failed', job: plain(job), error: { name, message, ...(stack !== undefined && { stack }) } });
+      },
+    },
+  });
+  tell({ event: 'loaded' });
+}
+
+function plain({ delivered, processedOn, finishedOn, failedReason }: Job): EndedJob {
+  return { delivered, processedOn, finishedOn, failedReason };
+}
+
+function jsonOf(result: unknown): unknown {
+  if (typeof result === 'string' || result instanceof Uint8Array || result === undefined) return result;
+  return JSON.parse(JSON.stringify(result) ?? 'null');
+}
+
+void begin(workerData as HandlersData);

@@ -1,0 +1,381 @@
+/**
+ * What a worker knows of one queue: the messages that it holds, and the outcomes that the server has not answered yet.
+ * A message occupies its place until its handler has ended and its outcome has been answered. Once its outcome is decided,
+ * by the end of its handler or by its loss, nothing else counts.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type MessagePort, parentPort } from 'node:worker_threads';
+import { entries, type Word } from '../bytes.js';
+import { type LossReason, Refused } from '../errors.js';
+import { type Delivered, packed, unpacked } from '../job.js';
+import { type FromHandlers, type LaneConfig, type Notice, Shared, type ToHandlers } from '../messages.js';
+import { ACK, GIVEN_BACK, type Outcome, ofError } from '../outcome.js';
+import { Route } from '../route.js';
+import { Bell } from './bell.js';
+
+/** How long a pop waits. */
+export const BLOCK_MS = 5000;
+/** How much later its answer may come, and how long any other answer may take. */
+export const MARGIN_MS = 5000;
+// The lease of a queue whose settings this user may not read: the default of the server.
+const DEFAULT_LEASE_MS = 30_000;
+// A notice may come before the answer of the pop that it concerns. So many are remembered.
+const EARLY_NOTICES = 1000;
+// The longest time for which Node can set a timer.
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+/** A message that this worker holds. Instants are those of `performance.now()`. */
+export interface Delivery {
+  delivered: Delivered;
+  /** When the lease expires. */
+  end: number;
+  /** When the lease is to be extended. */
+  due: number;
+  /** When the lease expires by the clock of the server. */
+  deadline: number | undefined;
+  /** When the time limit is reached. */
+  limit: number;
+  decided: boolean;
+  ended: boolean;
+}
+
+/** An outcome that is to be reported. */
+export interface Report {
+  delivery: Delivery;
+  outcome: Outcome;
+}
+
+/** One queue of a worker. */
+export class Lane {
+  readonly key: Buffer;
+  readonly config: LaneConfig;
+  readonly route: Route;
+  /** Rings when there may be something to pop for, and something to report. */
+  readonly toPop = new Bell();
+  readonly toReport = new Bell();
+  /** The deliveries that occupy a place, and those of them whose outcome is open. */
+  readonly places = new Map<number, Delivery>();
+  readonly held = new Map<string, Delivery>();
+  reports: Report[] = [];
+  saves: [Delivery, string][] = [];
+  /** Whether reports go with the next pop. */
+  collecting = false;
+  /** Whether all leases are to be extended now. */
+  extendNow = false;
+  /** Whether reports that were not answered are to be repeated before the next pop. */
+  recovering = false;
+  leaseMs: number;
+  readonly #stopped = new AbortController();
+  readonly #closed = new AbortController();
+  #maxLeaseMs = 0;
+  #port: MessagePort;
+  #token = 0;
+  readonly #early = new Map<string, LossReason>();
+  readonly #unanswered = new Map<Delivery, Outcome>();
+  #timer: NodeJS.Timeout | undefined;
+  #timerAt = Number.POSITIVE_INFINITY;
+
+  constructor(config: LaneConfig, port: MessagePort) {
+    this.config = config;
+    this.key = unpacked(config.key);
+    this.leaseMs = Math.round(config.lease ?? DEFAULT_LEASE_MS);
+    this.route = new Route(config.target);
+    this.#port = port;
+    this.#listen();
+    this.heard();
+  }
+
+  /** Whether it takes no further messages. */
+  get stopping(): boolean {
+    return this.#stopped.signal.aborted;
+  }
+
+  /** Whether nothing is to be said any more. */
+  get closed(): boolean {
+    return this.#closed.signal.aborted;
+  }
+
+  /** How long a lease can last. */
+  get lease(): number {
+    return this.#maxLeaseMs ? Math.min(this.leaseMs, this.#maxLeaseMs) : this.leaseMs;
+  }
+
+  /** How many more messages it can work on. */
+  get room(): number {
+    return this.config.concurrency - this.places.size;
+  }
+
+  /** Reads the settings of the queue from `DQ.INFO`. */
+  learn(info: unknown): void {
+    const settings = Object.fromEntries(entries(info));
+    this.leaseMs = Math.round(this.config.lease ?? (Number(settings.lease) || DEFAULT_LEASE_MS));
+    this.#maxLeaseMs = Number(settings.maxlease) || 0;
+    this.config.shared[Shared.Patience] = Math.max(this.lease, BLOCK_MS + MARGIN_MS);
+  }
+
+  /** The words of a pop that follow its key. */
+  popWords(room: number): Word[] {
+    return ['COUNT', String(room), 'LEASE', String(this.leaseMs), 'META', 'AS', unpacked(this.config.consumer)];
+  }
+
+  /** Takes messages in and passes them to handlers. */
+  received(messages: unknown, begun: number): void {
+    const deliver: Delivered[] = [];
+    for (const message of (messages ?? []) as [Buffer, Buffer, number, Buffer, unknown][]) {
+      this.#token += 1;
+      const [id, payload, attempt, receipt, meta] = message;
+      const delivered: Delivered = {
+        token: this.#token,
+        id: packed(id),
+        payload: packed(payload),
+        attempt,
+        receipt: packed(receipt),
+        meta: entries(meta).flatMap(([name, value]) => [name, packedDeep(value)]),
+      };
+      const { lease } = this;
+      const delivery: Delivery = {
+        delivered: { ...delivered, payload: '' },
+        end: begun + lease,
+        due: begun + lease / 2,
+        deadline: fieldOf(delivered, 'deadline'),
+        limit: Number.POSITIVE_INFINITY,
+        decided: false,
+        ended: false,
+      };
+      this.places.set(delivered.token, delivery);
+      this.held.set(delivered.receipt, delivery);
+      const early = this.#early.get(delivered.receipt);
+      const settled = early ? undefined : this.stopping ? GIVEN_BACK : this.#unheard(delivered);
+      if (early || settled) {
+        delivery.ended = true;
+        if (settled) this.#settle(delivery, settled);
+        else this.lose(delivery, early as LossReason);
+      } else {
+        deliver.push(delivered);
+        this.#watch(Math.min(delivery.due, delivery.end));
+      }
+    }
+    if (deliver.length > 0) this.#post({ deliver });
+  }
+
+  /** Takes a message from its handler, with an outcome if the message is still ours. */
+  lose(delivery: Delivery, reason: LossReason, outcome?: Outcome): void {
+    if (delivery.decided) return;
+    const { delivered } = delivery;
+    if (outcome) this.#settle(delivery, outcome);
+    else this.#decide(delivery);
+    if (!delivery.ended) this.#post({ lost: { token: delivered.token, reason } });
+    this.tell({ kind: 'lost', lane: this.config.lane, delivered, reason });
+    this.#freeIfDone(delivery);
+  }
+
+  /** A command has taken a message from this worker, or from another one. */
+  noticed(notice: Buffer): void {
+    const [reason = '', receipt] = notice.toString('latin1').split(/ (.*)/s);
+    if (receipt === undefined) {
+      this.extend(); // What is lost is not extended.
+      return;
+    }
+    const delivery = this.held.get(receipt);
+    if (delivery) {
+      this.lose(delivery, reason as LossReason);
+      return;
+    }
+    this.#early.set(receipt, reason as LossReason);
+    if (this.#early.size > EARLY_NOTICES) this.#early.delete(this.#early.keys().next().value as string);
+  }
+
+  /** Has all leases extended now. */
+  extend(): void {
+    this.extendNow = this.held.size > 0;
+    this.toReport.ring();
+  }
+
+  /** Notes the end of a lease that was extended by a command that was sent at `sent`. */
+  extended(delivery: Delivery, deadline: unknown, sent: number): void {
+    if (deadline === null) {
+      this.lose(delivery, 'lease');
+      return;
+    }
+    let end = sent + this.leaseMs;
+    // MAXLEASE may have cut it: then it has grown by less.
+    if (delivery.deadline !== undefined) end = Math.min(end, delivery.end + Number(deadline) - delivery.deadline);
+    Object.assign(delivery, { deadline: Number(deadline), end, due: sent + this.lease / 2 });
+    this.#watch(Math.min(delivery.due, end));
+  }
+
+  /** The server has answered an outcome. */
+  answered(report: Report): void {
+    this.#unanswered.delete(report.delivery);
+    this.#freeIfDone(report.delivery);
+    this.toPop.ring();
+  }
+
+  /** Keeps reports that were not answered, to repeat them. */
+  again(reports: Report[]): void {
+    this.reports = [...reports, ...this.reports];
+    this.recovering = true;
+    this.collecting = false;
+    this.toReport.ring();
+  }
+
+  /** Returns what is to be reported. */
+  takeReports(): Report[] {
+    const { reports } = this;
+    this.reports = [];
+    return reports;
+  }
+
+  /** The server has answered something. */
+  heard(): void {
+    this.config.shared[Shared.LastAnswer] = Date.now();
+  }
+
+  /** Tells the main thread something. */
+  tell(notice: Notice): void {
+    parentPort?.postMessage(notice);
+  }
+
+  /** Tells the main thread of an error. */
+  complain(error: unknown, what = ''): void {
+    const { name, message } = error as Error;
+    const code = error instanceof Refused ? error.code : name;
+    this.tell({ kind: 'error', lane: this.config.lane, code, text: `${what}${message}` });
+  }
+
+  /** The thread of the handlers has ended, and another one takes its place. */
+  attach(port: MessagePort, error: string): void {
+    this.#port = port;
+    this.#listen();
+    for (const delivery of this.places.values()) {
+      delivery.ended = true;
+      if (!delivery.decided) this.#settle(delivery, ofError(new Error(`the thread of the handlers ended: ${error}`)));
+      else this.#freeIfDone(delivery);
+    }
+  }
+
+  /** Waits, but not when the lane is stopped or closed. */
+  async pause(ms: number, until: 'stopped' | 'closed'): Promise<void> {
+    const { signal } = until === 'stopped' ? this.#stopped : this.#closed;
+    await sleep(ms, undefined, { signal }).catch(() => {});
+  }
+
+  /** Takes no further messages. */
+  stop(): void {
+    this.#stopped.abort();
+    this.toPop.ring();
+  }
+
+  /** Ends all that it does by itself. */
+  close(): void {
+    this.#closed.abort();
+    clearTimeout(this.#timer);
+    this.#port.close();
+    this.toPop.ring();
+    this.toReport.ring();
+  }
+
+  /** Returns the outcome of a message that the server did not hear before it delivered the message again. */
+  #unheard(delivered: Delivered): Outcome | undefined {
+    if (delivered.attempt === 1) return undefined;
+    for (const [delivery, outcome] of this.#unanswered) {
+      const counts = outcome[0] !== 'DQ.NACK' && isSame(delivery.delivered, delivered);
+      if (counts) return outcome;
+    }
+    return undefined;
+  }
+
+  #listen(): void {
+    this.#port.on('message', (message: FromHandlers) => {
+      for (const [token, ...outcome] of message.ends ?? []) this.#ended(token, outcome as unknown as Outcome | []);
+      const { begun, save } = message;
+      const delivery = this.places.get(begun ?? save?.token ?? 0);
+      if (!delivery || delivery.decided) return;
+      if (save) {
+        this.saves.push([delivery, save.checkpoint]);
+        this.toReport.ring();
+      } else {
+        delivery.limit = performance.now() + (this.config.timeLimit ?? 0);
+        this.#watch(delivery.limit);
+      }
+    });
+  }
+
+  #ended(token: number, outcome: Outcome | []): void {
+    const delivery = this.places.get(token);
+    if (!delivery || delivery.ended) return;
+    delivery.ended = true;
+    if (!delivery.decided) this.#settle(delivery, outcome.length > 0 ? (outcome as Outcome) : ACK);
+    else this.#freeIfDone(delivery);
+  }
+
+  #settle(delivery: Delivery, outcome: Outcome): void {
+    this.#decide(delivery);
+    this.#unanswered.set(delivery, outcome);
+    this.reports.push({ delivery, outcome });
+    (this.collecting ? this.toPop : this.toReport).ring();
+  }
+
+  #decide(delivery: Delivery): void {
+    delivery.decided = true;
+    this.held.delete(delivery.delivered.receipt);
+  }
+
+  #freeIfDone(delivery: Delivery): void {
+    if (!delivery.ended || this.#unanswered.has(delivery)) return;
+    this.places.delete(delivery.delivered.token);
+    this.toPop.ring();
+  }
+
+  #post(message: ToHandlers): void {
+    this.#port.postMessage(message);
+  }
+
+  /** Looks at all deliveries at this instant. */
+  #watch(instant: number): void {
+    if (instant >= this.#timerAt) return;
+    this.#timerAt = instant;
+    clearTimeout(this.#timer);
+    const pause = Math.min(Math.max(0, instant - performance.now()), LONGEST_TIMER_MS);
+    this.#timer = setTimeout(() => this.#look(), Math.ceil(pause));
+  }
+
+  #look(): void {
+    this.#timerAt = Number.POSITIVE_INFINITY;
+    const now = performance.now();
+    let next = Number.POSITIVE_INFINITY;
+    for (const delivery of [...this.held.values()]) {
+      if (delivery.end <= now) {
+        this.lose(delivery, 'lease');
+      } else if (delivery.limit <= now) {
+        const text = `the handler took longer than its time limit of ${this.config.timeLimit} ms`;
+        this.lose(delivery, 'time limit', ['DQ.NACK', 'ERROR', packed(`TimeLimitExceeded: ${text}`)]);
+      } else {
+        if (delivery.due <= now) {
+          this.extendNow = true;
+          delivery.due = Number.POSITIVE_INFINITY; // Until it is extended.
+        }
+        next = Math.min(next, delivery.end, delivery.limit, delivery.due);
+      }
+    }
+    if (next !== Number.POSITIVE_INFINITY) this.#watch(next);
+    if (this.extendNow) this.extend();
+  }
+}
+
+/** Returns a field of what `META` tells. */
+function fieldOf({ meta }: Delivered, name: string): number | undefined {
+  const at = meta.indexOf(name);
+  return at < 0 ? undefined : (meta[at + 1] as number);
+}
+
+/** Returns whether two deliveries are of the same message: an id can be used again, but not within a millisecond. */
+function isSame(one: Delivered, other: Delivered): boolean {
+  return one.id === other.id && fieldOf(one, 'created') === fieldOf(other, 'created');
+}
+
+function packedDeep(value: unknown): unknown {
+  if (value instanceof Uint8Array || typeof value === 'string') return packed(value);
+  if (value === null || typeof value !== 'object') return value;
+  return Array.isArray(value) ? value.map(packedDeep) : entries(value).flat().map(packedDeep);
+}

@@ -1,0 +1,98 @@
+/** The loop that extends leases at half time, all of a queue with one command, and reports outcomes until they are answered. */
+import type { Word } from '../bytes.js';
+import type { Link } from '../drivers.js';
+import { isTransient } from '../errors.js';
+import { unpacked } from '../job.js';
+import { answered, Backoff } from '../route.js';
+import { type Delivery, type Lane, MARGIN_MS } from './lane.js';
+import { settle } from './settle.js';
+
+/** Reports the outcomes of a lane and keeps its leases until it is closed and nothing is left. */
+export class Reporter {
+  readonly #lane: Lane;
+  readonly #backoff = new Backoff();
+  #opened: Promise<Link> | undefined;
+
+  constructor(lane: Lane) {
+    this.#lane = lane;
+  }
+
+  /** Works until the lane is closed and all is said. */
+  async run(): Promise<void> {
+    const lane = this.#lane;
+    await this.link().catch(() => this.drop()); // The first extension is not to wait for a connection.
+    while (!lane.closed) {
+      const isBusy = (lane.reports.length > 0 && !lane.collecting) || lane.saves.length > 0 || lane.extendNow;
+      if (!isBusy) {
+        if (lane.recovering && lane.reports.length === 0) {
+          lane.recovering = false;
+          lane.toPop.ring();
+        }
+        await lane.toReport.wait();
+        continue;
+      }
+      try {
+        const link = await this.link();
+        if (lane.extendNow) await this.#extend(link);
+        if (lane.saves.length > 0) await this.#save(link);
+        if (!lane.collecting) await settle(lane, link, lane.takeReports());
+        this.#backoff.reset();
+        lane.heard();
+      } catch (error) {
+        this.drop();
+        lane.recovering = true;
+        if (!isTransient(error)) lane.complain(error);
+        if (!lane.route.learn(error)) await lane.pause(this.#backoff.next(), 'closed');
+      }
+    }
+    this.drop();
+  }
+
+  /** Returns the connection. */
+  link(): Promise<Link> {
+    this.#opened ??= this.#lane.route.open();
+    return this.#opened;
+  }
+
+  /** Closes the connection. */
+  drop(): void {
+    this.#opened?.then(
+      (link) => link.close(),
+      () => {},
+    );
+    this.#opened = undefined;
+  }
+
+  async #extend(link: Link): Promise<void> {
+    const lane = this.#lane;
+    const kept: Delivery[] = [...lane.held.values()];
+    if (kept.length > 0) {
+      const receipts = kept.map(({ delivered }) => unpacked(delivered.receipt));
+      const words: Word[] = ['DQ.MEXTEND', lane.key, String(kept.length), ...receipts, 'LEASE', String(lane.leaseMs)];
+      const sent = performance.now();
+      const deadlines = (await answered(link, link.send(words), MARGIN_MS)) as unknown[];
+      for (const [at, delivery] of kept.entries()) lane.extended(delivery, deadlines[at], sent);
+    }
+    lane.extendNow = false;
+  }
+
+  async #save(link: Link): Promise<void> {
+    const lane = this.#lane;
+    const { saves } = lane;
+    lane.saves = [];
+    for (const save of saves) {
+      const [{ delivered }, checkpoint] = save;
+      const words = ['LEASE', String(lane.leaseMs), 'CHECKPOINT', unpacked(checkpoint)];
+      try {
+        await answered(link, link.send(['DQ.EXTEND', lane.key, unpacked(delivered.receipt), ...words]), MARGIN_MS);
+      } catch (error) {
+        if (!isTransient(error)) {
+          lane.complain(error, 'a checkpoint was refused: ');
+          continue;
+        }
+        lane.saves = [...saves.slice(saves.indexOf(save)), ...lane.saves];
+        throw error;
+      }
+    }
+  }
+}

@@ -1,0 +1,303 @@
+/**
+ * A worker: it has handlers called for the messages of a queue. A thread speaks with the server (`thread/engine.ts`), so that
+ * handlers cannot stall what keeps their leases. Handlers run in the main thread, or in a thread if they are given as a file.
+ */
+import { EventEmitter } from 'node:events';
+import { hostname } from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { MessageChannel, type MessagePort, Worker as Thread } from 'node:worker_threads';
+import { type Bytes, decode, encode } from './bytes.js';
+import { keyOf, targetOf } from './connection.js';
+import { DqError, type LossReason, TimeLimitExceeded } from './errors.js';
+import { Job, packed } from './job.js';
+import { type Notice, type Order, Shared } from './messages.js';
+import { defaultMiddleware, type Middleware } from './middleware.js';
+import { type Connection, check } from './options.js';
+import { type Handler, Runner, type Told } from './runner.js';
+import type { EndedJob, FromThread, HandlersData } from './thread/handlers.js';
+
+/** How a worker works. Durations are in milliseconds. */
+export interface WorkerOptions {
+  connection: Connection;
+  /** How many messages it works on at a time; 1 by default. */
+  concurrency?: number;
+  /** How long a message stays with a worker that is gone; by default what the queue says. Leases are extended at half time. */
+  lease?: number;
+  /** How long handlers get to end when the worker is closed; 30 seconds by default. */
+  grace?: number;
+  /** After how long a handler has failed; by default never. */
+  timeLimit?: number;
+  /** The end of the name under which `DQ.CONSUMERS` lists the worker, `host:pid:name`. */
+  name?: Bytes;
+  /** What surrounds handlers in the main thread. A file of handlers exports its own as `middleware`. */
+  middleware?: Middleware[];
+}
+
+/** The events of a worker, and what its listeners get. */
+export interface WorkerEvents<Data = unknown, Result = unknown> {
+  /** It consumes, and hears of messages that are taken away. */
+  ready: [];
+  /** A handler begins. */
+  active: [job: Job<Data, Result>];
+  /** A handler has returned. */
+  completed: [job: Job<Data, Result>, result: Result];
+  /** A handler has thrown, or reached its time limit. */
+  failed: [job: Job<Data, Result>, error: Error];
+  /** A message was taken from its handler, whose outcome no longer counts. */
+  lost: [job: Job<Data, Result>, reason: LossReason];
+  /** The server cannot be reached or refuses something. The worker goes on. Without a listener it is written to stderr. */
+  error: [error: Error];
+  closed: [];
+}
+
+const OPTIONS = ['connection', 'concurrency', 'lease', 'grace', 'timeLimit', 'name', 'middleware'];
+const GRACE_MS = 30_000;
+const CONSUMER_BYTES = 128;
+// The pause before a thread of handlers that could not begin is started again.
+const RESTART_MS = 1000;
+// How long a worker may be without an answer until its thread knows better.
+const FIRST_PATIENCE_MS = 10_000;
+
+/** Works on the messages of a queue. `Data` is the type of their data, `Result` that of what the handler returns. */
+export class Worker<Data = unknown, Result = unknown> extends EventEmitter<WorkerEvents<Data, Result>> {
+  readonly name: string;
+  readonly #lane: number;
+  readonly #grace: number;
+  readonly #timed: boolean;
+  readonly #shared = new Float64Array(new SharedArrayBuffer(3 * Float64Array.BYTES_PER_ELEMENT));
+  #runner: Runner | undefined;
+  #port: MessagePort | undefined;
+  #thread: Thread | undefined;
+  #isReady = false;
+  #closing: Promise<void> | undefined;
+  #isClosed = false;
+
+  /** A handler is a function, or the file whose default export is one, which then runs in a thread of its own. */
+  constructor(queue: Bytes, handler: Handler<Data, Result> | string | URL, options: WorkerOptions) {
+    super();
+    check(options, OPTIONS);
+    const { connection, concurrency = 1, lease, timeLimit, grace = GRACE_MS, name = 'worker' } = options;
+    if (!connection) throw new TypeError('the option connection is missing: a URL, options, or a client');
+    if (!Number.isInteger(concurrency) || concurrency < 1) {
+      throw new RangeError(`concurrency must be a whole number of at least 1, but is ${concurrency}`);
+    }
+    for (const [option, given] of Object.entries({ lease, timeLimit, grace })) {
+      const least = option === 'grace' ? 0 : 1;
+      if (given !== undefined && !(given >= least)) {
+        throw new RangeError(`${option} must be at least ${least} ms, but is ${given}`);
+      }
+    }
+    this.name = decode(encode(queue));
+    this.#grace = grace;
+    this.#timed = timeLimit !== undefined;
+    this.#shared[Shared.LastAnswer] = Date.now();
+    this.#shared[Shared.Patience] = FIRST_PATIENCE_MS;
+    const target = targetOf(connection);
+    this.#lane = engine.add((notice) => this.#heard(notice), target.library);
+    const begin = (port: MessagePort) => {
+      const key = packed(keyOf(target, queue));
+      const consumer = consumerName(encode(name));
+      const config = { lane: this.#lane, key, concurrency, lease, timeLimit, consumer, target, shared: this.#shared };
+      engine.order({ kind: 'add', config, port }, [port]);
+    };
+    if (typeof handler === 'function') {
+      const { port1, port2 } = new MessageChannel();
+      this.#runner = this.#run(port1, handler, options.middleware ?? []);
+      begin(port2);
+    } else {
+      if (options.middleware) throw new TypeError('a file of handlers exports its middleware itself, as middleware');
+      this.#startThread(fileOf(handler), begin);
+    }
+  }
+
+  /** Resolves once it consumes. */
+  async waitUntilReady(): Promise<void> {
+    if (!this.#isReady) await new Promise<void>((resolve) => this.once('ready', resolve as never));
+  }
+
+  /** Returns whether the server answered within the last lease, or within the time of a pop. */
+  isHealthy(): boolean {
+    const since = Date.now() - (this.#shared[Shared.LastAnswer] as number);
+    return !this.#closing && since <= (this.#shared[Shared.Patience] as number);
+  }
+
+  /**
+   * Takes no further messages, waits for running handlers as long as `grace` says, tells the others to stop, gives their
+   * messages back without counting an attempt, and ends. With `force` it does not wait.
+   */
+  close(force = false): Promise<void> {
+    this.#closing ??= new Promise((resolve) => {
+      this.#shared[Shared.Stopping] = 1;
+      this.once('closed', resolve as never);
+      engine.order({ kind: 'stop', lane: this.#lane, grace: force ? 0 : this.#grace });
+    });
+    return this.#closing;
+  }
+
+  #run(port: MessagePort, handler: Handler<Data, Result>, middleware: Middleware[]): Runner {
+    this.#port = port;
+    const told: Told = {
+      active: (job) => this.#tell('active', job as Job<Data, Result>),
+      completed: (job, result) => this.#tell('completed', job as Job<Data, Result>, result as Result),
+      failed: (job, error) => this.#tell('failed', job as Job<Data, Result>, error),
+    };
+    return new Runner({
+      queueName: this.name,
+      port,
+      shared: this.#shared,
+      timed: this.#timed,
+      handler: handler as Handler<never>,
+      middleware: [...defaultMiddleware(), ...middleware],
+      told,
+    });
+  }
+
+  /** Starts the thread of a file of handlers, and again whenever it ends. */
+  #startThread(file: string, begin: (port: MessagePort) => void): void {
+    const { port1, port2 } = new MessageChannel();
+    const workerData: HandlersData = {
+      file,
+      queueName: this.name,
+      port: port1,
+      shared: this.#shared,
+      timed: this.#timed,
+    };
+    const thread = new Thread(path.join(__dirname, 'thread', 'handlers.js'), { workerData, transferList: [port1] });
+    this.#thread = thread;
+    let isLoaded = false;
+    let failure = 'it exited';
+    thread.on('message', (told: FromThread) => {
+      if (told.event !== 'loaded') {
+        this.#heardOfJob(told);
+        return;
+      }
+      isLoaded = true;
+      if (!this.#closing) begin(port2);
+    });
+    thread.on('error', (error) => {
+      failure = error instanceof Error ? error.message : String(error);
+      this.#complain(new DqError(`the thread of the handlers ended: ${failure}`, { cause: error }));
+    });
+    thread.on('exit', async () => {
+      if (this.#isClosed) return;
+      if (!isLoaded) await sleep(RESTART_MS);
+      const attach = (port: MessagePort) =>
+        engine.order({ kind: 'attach', lane: this.#lane, port, error: failure }, [port]);
+      if (!this.#isClosed) this.#startThread(file, isLoaded ? attach : begin);
+    });
+  }
+
+  #heardOfJob(told: Exclude<FromThread, { event: 'loaded' }>): void {
+    const job = this.#jobOf(told.job);
+    if (told.event === 'active') this.#tell('active', job);
+    else if (told.event === 'completed') {
+      job.returnvalue = told.result as Result;
+      this.#tell('completed', job, told.result as Result);
+    } else this.#tell('failed', job, Object.assign(new Error(told.error?.message), told.error));
+  }
+
+  #jobOf({ delivered, ...ended }: EndedJob): Job<Data, Result> {
+    return Object.assign(new Job<Data, Result>(this.name, delivered, () => {}), ended);
+  }
+
+  #heard(notice: Notice): void {
+    if (notice.kind === 'error') this.#complain(new DqError(`${this.name}: ${notice.text}`));
+    else if (notice.kind === 'ready') {
+      this.#isReady = true;
+      this.#tell('ready');
+    } else if (notice.kind === 'closed') {
+      this.#end();
+    } else {
+      const { delivered, reason } = notice;
+      const job = (this.#runner?.jobOf(delivered.token) as Job<Data, Result>) ?? this.#jobOf({ delivered });
+      if (reason !== 'time limit') this.#tell('lost', job, reason);
+      else this.#tell('failed', job, new TimeLimitExceeded('the handler took longer than its time limit'));
+    }
+  }
+
+  #end(): void {
+    this.#isClosed = true;
+    this.#port?.close();
+    void this.#thread?.terminate();
+    engine.remove(this.#lane);
+    this.#tell('closed');
+  }
+
+  #complain(error: Error): void {
+    if (this.listenerCount('error') > 0) this.emit('error', error as never);
+    else console.error(error.message);
+  }
+
+  /** Emits an event. An error of a listener becomes an `error` event, and concerns no message. */
+  #tell<E extends keyof WorkerEvents>(event: E, ...given: WorkerEvents<Data, Result>[E]): void {
+    try {
+      this.emit(event, ...(given as never));
+    } catch (error) {
+      this.#complain(error instanceof Error ? error : new DqError(String(error)));
+    }
+  }
+}
+
+/** Closes workers after SIGTERM or SIGINT and then ends the process with 0. A second signal ends it at once with another code. */
+export function closeOnSignals(...workers: Pick<Worker, 'close'>[]): void {
+  let signals = 0;
+  const on = (_: NodeJS.Signals, number: number) => {
+    signals += 1;
+    if (signals > 1) process.exit(128 + number);
+    void Promise.all(workers.map((worker) => worker.close())).then(() => process.exit(0));
+  };
+  process.on('SIGTERM', on);
+  process.on('SIGINT', on);
+}
+
+/** The thread that speaks with the server, one for all workers of the process. */
+class Engine {
+  #thread: Thread | undefined;
+  #lanes = 0;
+  readonly #listeners = new Map<number, (notice: Notice) => void>();
+
+  /** Makes a lane, and starts the thread, which loads the library meanwhile. */
+  add(listener: (notice: Notice) => void, library: string): number {
+    this.#lanes += 1;
+    this.#thread ??= this.#start(library);
+    this.#listeners.set(this.#lanes, listener);
+    return this.#lanes;
+  }
+
+  order(order: Order, transferred: MessagePort[] = []): void {
+    this.#thread?.postMessage(order, transferred);
+  }
+
+  remove(lane: number): void {
+    this.#listeners.delete(lane);
+    if (this.#listeners.size > 0) return;
+    void this.#thread?.terminate();
+    this.#thread = undefined;
+  }
+
+  #start(library: string): Thread {
+    const thread = new Thread(path.join(__dirname, 'thread', 'engine.js'), { workerData: library });
+    thread.on('message', (notice: Notice) => this.#listeners.get(notice.lane)?.(notice));
+    // It ends by a defect only. The process is not to live without consuming.
+    thread.on('error', (error) => {
+      throw error;
+    });
+    return thread;
+  }
+}
+
+const engine = new Engine();
+
+function fileOf(handler: string | URL): string {
+  if (handler instanceof URL) return fileURLToPath(handler);
+  return handler.startsWith('file:') ? fileURLToPath(handler) : path.resolve(handler);
+}
+
+/** Returns `host:pid:name`, shortened at the host to what the server takes. */
+function consumerName(name: Buffer): string {
+  const end = Buffer.concat([Buffer.from(`:${process.pid}:`), name]);
+  const host = Buffer.from(hostname()).subarray(0, Math.max(0, CONSUMER_BYTES - end.length));
+  return packed(Buffer.concat([host, end]).subarray(0, CONSUMER_BYTES));
+}
