@@ -1,0 +1,227 @@
+// What producers and operators do with queues, through each client and protocol.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  DeadId,
+  DqError,
+  JobFailed,
+  NotKept,
+  OutOfMemory,
+  Queue,
+  QueueFull,
+  Refused,
+  TooLarge,
+  WaitTimeout,
+  Worker,
+} from 'dq-client';
+import { Redis } from 'ioredis';
+import { createClient } from 'redis';
+import { eventually, Server } from './server.mjs';
+
+/** Opens a queue that is closed when the test ends. */
+function open(t, server, name = 'q', options = {}) {
+  const queue = new Queue(name, { connection: server.url, ...options });
+  t.after(() => queue.close());
+  return queue;
+}
+
+const CONNECTIONS = {
+  'a URL': ({ url }) => url,
+  'a URL with RESP2': ({ url }) => `${url}?protocol=2`,
+  'a unix socket': ({ socket }) => `unix://${socket}`,
+  'options of ioredis': ({ port }) => ({ host: '127.0.0.1', port }),
+  'options of node-redis': ({ url }) => ({ url }),
+  'a client of ioredis': ({ port }, t) => {
+    const redis = new Redis({ port, replyMapping: 'resp3' });
+    t.after(() => redis.disconnect());
+    return redis;
+  },
+  'a client of node-redis': async ({ url }, t) => {
+    const client = await createClient({ url })
+      .on('error', () => {})
+      .connect();
+    t.after(() => client.destroy());
+    return client;
+  },
+  'a client of node-redis with RESP2': async ({ url }, t) => {
+    const client = await createClient({ url, RESP: 2 })
+      .on('error', () => {})
+      .connect();
+    t.after(() => client.destroy());
+    return client;
+  },
+};
+
+for (const [name, connect] of Object.entries(CONNECTIONS)) {
+  test(`a queue and a worker use ${name}`, async (t) => {
+    const server = await Server.start(t);
+    const connection = await connect(server, t);
+    const key = name.includes('node-redis') ? 'q\u{1f388}' : 'q\u{1f388}\udcff';
+    const queue = open(t, server, key, { connection });
+    const { id } = await queue.add('sum', [1, 2], {
+      headers: { tenant: 'ü' },
+      group: 'g',
+      id: 'a\udc80',
+      retain: 9999,
+    });
+    assert.equal(id, 'a\udc80');
+    const found = await queue.get(id);
+    assert.deepEqual([found.state, found.headers, found.group, found.priority], ['ready', { tenant: 'ü' }, 'g', 0]);
+    assert.equal(found.payload.toString(), '{"name":"sum","data":[1,2]}');
+    assert.equal((await queue.info()).ready, 1);
+    const seen = [];
+    const work = (job, { signal }) => {
+      seen.push([job.name, job.data, job.headers.tenant, job.id, job.attempt, signal.aborted]);
+      return job.data.reduce((sum, n) => sum + n, 0);
+    };
+    const worker = new Worker(key, work, { connection, lease: 5000 });
+    t.after(() => worker.close());
+    assert.equal(await queue.addAndWait('sum', [2, 3], { timeout: 5000 }), 5);
+    assert.deepEqual(seen, [
+      ['sum', [1, 2], 'ü', 'a\udc80', 1, false],
+      ['sum', [2, 3], undefined, seen[1][3], 1, false],
+    ]);
+    await worker.close();
+    const slow = new Worker(key, () => new Promise(() => {}), { connection, grace: 0 });
+    t.after(() => slow.close());
+    const lost = new Promise((resolve) => slow.on('lost', (job, reason) => resolve([job.id, reason])));
+    await slow.waitUntilReady();
+    await queue.push('x', { id: 'taken' });
+    await eventually('it is taken', async () => (await queue.len('inflight')) === 1);
+    assert.deepEqual(await queue.cancel('taken', 'none'), ['inflight', null]);
+    assert.deepEqual(await lost, ['taken', 'cancelled']);
+  });
+}
+
+test('every option of a push arrives', async (t) => {
+  const server = await Server.start(t);
+  const queue = open(t, server);
+  const at = new Date(Date.now() + 60_000);
+  const options = { id: 'm', at, priority: -3, attempts: 4, lease: 5000, ttl: 90_000, group: 'g', headers: { a: 'ü' } };
+  assert.equal(await queue.push('x', options), 'm');
+  const found = await queue.get('m');
+  assert.deepEqual(
+    [found.due, found.priority, found.retries, found.lease, found.ttl, found.group, found.headers],
+    [at.getTime(), -3, 3, 5000, 90_000, 'g', { a: 'ü' }],
+  );
+  assert.equal(await queue.push('y', { id: 'm', replace: true, delay: 5, maxWait: 10, later: true }), 'm');
+  assert.equal(await queue.push('y', { id: 'm' }), null);
+  assert.deepEqual(await queue.pushMany(['1', '2'], { ids: ['m', 'n'] }), [null, 'n']);
+  const bytes = Buffer.from([0, 255, 10]);
+  assert.deepEqual((await queue.get(await queue.push(bytes, { attempts: Number.POSITIVE_INFINITY }))).payload, bytes);
+});
+
+test('jobs are added in bulk with their own options', async (t) => {
+  const queue = open(t, await Server.start(t));
+  const jobs = ['a', 'b', 'a'].map((id, n) => ({ name: 'n', data: n, opts: { id, delay: n === 1 ? 60_000 : 0 } }));
+  const added = await queue.addBulk([...jobs, { name: 'n', data: 3 }]);
+  assert.deepEqual(
+    added.map(({ data, duplicate }) => [data, duplicate]),
+    [
+      [0, false],
+      [1, false],
+      [2, true],
+      [3, false],
+    ],
+  );
+  assert.equal(await queue.len('delayed'), 1);
+  assert.equal((await queue.add('n', 0, { id: 'a' })).duplicate, true);
+});
+
+test('options that mean nothing are refused with what to use instead', async (t) => {
+  const server = await Server.start(t);
+  const queue = open(t, server);
+  await assert.rejects(queue.add('n', 0, { jobId: 'x' }), /jobId means nothing here: give id/);
+  await assert.rejects(queue.add('n', 0, { removeOnComplete: true }), /retain/);
+  await assert.rejects(queue.add('n', 0, { prioriti: 1 }), /there is no option prioriti; the options are at, attempts/);
+  await assert.rejects(queue.add('n', 0, { attempts: 0 }), /at least 1/);
+  await assert.rejects(queue.push('x', { delay: '5' }), /delay must be a number/);
+  assert.throws(() => new Worker('q', () => {}, { connection: server.url, lockDuration: 5 }), /give lease/);
+  assert.throws(() => new Worker('q', () => {}, { connection: server.url, concurrency: 0 }), /at least 1/);
+  assert.throws(() => new Queue('q', { connection: server.url, prefix: 'bull' }), /prefix/);
+  assert.throws(() => new Queue('q', {}), /connection is missing/);
+  assert.throws(() => new Queue('q', { connection: 'http://localhost' }), /redis:\/\//);
+  assert.equal(await queue.len(), 0);
+});
+
+test('messages are changed and looked at', async (t) => {
+  const server = await Server.start(t);
+  const queue = open(t, server);
+  await queue.pushMany(['1', '2', '3'], { ids: ['a', 'b', 'c'], delay: 60_000 });
+  assert.equal(await queue.reschedule('a', { delay: 0, priority: 2 }), true);
+  assert.equal(await queue.reschedule('none', { delay: 0 }), false);
+  assert.equal(await queue.promote({ count: 1 }), 1);
+  assert.deepEqual(
+    (await queue.peek({ count: 5 })).map(({ id }) => id),
+    ['a', 'b'],
+  );
+  assert.deepEqual([await queue.len(), await queue.len('ready'), await queue.len('delayed')], [3, 2, 1]);
+  await queue.pause();
+  assert.equal((await queue.info()).paused, 1);
+  await queue.resume();
+  assert.equal((await queue.info()).paused, 0);
+  assert.equal(await queue.purge({ states: ['delayed'] }), 1);
+  assert.equal(await queue.schedule('hourly', { name: 'n', data: 1 }, { every: 3_600_000, times: 3 }), 'created');
+  assert.equal(await queue.schedule('hourly', Buffer.from('x'), { cron: '0 3 * * *', tz: 'Europe/Berlin' }), 'changed');
+  assert.equal((await queue.get('hourly')).tz, 'Europe/Berlin');
+  assert.equal(await queue.purge({ recurring: true }), 3);
+  assert.equal(await queue.get('hourly'), null);
+  assert.equal(await open(t, server, 'none').info(), null);
+});
+
+test('what the server refuses has a class', async (t) => {
+  const server = await Server.start(t);
+  await server.do('DQ.CREATE', 'full', 'MAXLEN', '1');
+  await server.do('DQ.CREATE', 'small', 'MAXPAYLOAD', '1');
+  const full = open(t, server, 'full');
+  await full.push('x');
+  await assert.rejects(full.push('x'), QueueFull);
+  await assert.rejects(open(t, server, 'small').push('xy'), TooLarge);
+  const queue = open(t, server);
+  await queue.push('x', { id: 'dead' });
+  await server.do('DQ.BURY', 'q', 'dead');
+  await assert.rejects(queue.push('x', { id: 'dead' }), DeadId);
+  const [dead, live] = await queue.pushMany(['1', '2'], { ids: ['dead', 'live'] });
+  assert.ok(dead instanceof DeadId && dead instanceof Refused && dead instanceof DqError);
+  assert.equal(live, 'live');
+  assert.equal(await queue.redrive({ ids: ['dead'] }), 1);
+  await server.do('SET', 'text', 'x');
+  await assert.rejects(open(t, server, 'text').len(), { name: 'Refused', code: 'WRONGTYPE' });
+  await server.do('CONFIG', 'SET', 'maxmemory', '1');
+  await assert.rejects(queue.push('x'), OutOfMemory);
+});
+
+test('a caller waits for a result, a failure, or in vain', async (t) => {
+  const server = await Server.start(t);
+  const queue = open(t, server);
+  await assert.rejects(queue.pushAndWait('x', { timeout: 50 }), WaitTimeout);
+  await queue.purge();
+  const work = ({ name }) => {
+    if (name === 'throw') throw new RangeError('no such page');
+    return name === 'bytes' ? Buffer.from([255]) : undefined;
+  };
+  const worker = new Worker('q', work, { connection: server.url });
+  t.after(() => worker.close());
+  const options = { timeout: 5000, attempts: 1 };
+  await assert.rejects(queue.addAndWait('throw', 0, options), (error) => {
+    return error instanceof JobFailed && error.message.startsWith('RangeError: no such page\n    at work');
+  });
+  assert.deepEqual(await queue.pushAndWait('{"name": "bytes"}', options), Buffer.from([255]));
+  assert.equal(await queue.addAndWait('nothing', 0, options), undefined);
+  const waiting = queue.pushAndWait('x', { ...options, id: 'm', delay: 60_000 });
+  await eventually('it waits', async () => (await queue.info())['waiting-clients'] === 2);
+  await queue.cancel('m');
+  await assert.rejects(waiting, NotKept);
+});
+
+test('the key prefix of a client is part of the key', async (t) => {
+  const server = await Server.start(t);
+  const redis = new Redis({ port: server.port, keyPrefix: 'app:' });
+  t.after(() => redis.disconnect());
+  const queue = open(t, server, 'q', { connection: redis });
+  await queue.push('x', { id: 'm' });
+  assert.equal((await server.message('app:q', 'm')).state, 'ready');
+  const worker = new Worker('q', () => {}, { connection: redis });
+  t.after(() => worker.close());
+  await eventually('it is done', async () => (await queue.len()) === 0);
+});

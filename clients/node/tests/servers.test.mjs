@@ -1,0 +1,118 @@
+// Clusters, Sentinels, and networks that fail.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
+import path from 'node:path';
+import { test } from 'node:test';
+import { Queue, Worker } from 'dq-client';
+import { Cluster, Redis } from 'ioredis';
+import { createCluster } from 'redis';
+import { eventually, freePort, run, Server } from './server.mjs';
+
+/** Adds a job, has it done by a worker, and has a message taken from the worker. */
+async function use(t, name, connection) {
+  const queue = new Queue(name, { connection });
+  const worker = new Worker(name, (job) => (job.data ? job.data * 2 : new Promise(() => {})), { connection, grace: 0 });
+  worker.on('error', () => {});
+  t.after(() => Promise.all([worker.close(), queue.close()]));
+  assert.equal(await queue.addAndWait('double', 4, { timeout: 10_000 }), 8);
+  await worker.waitUntilReady();
+  const lost = once(worker, 'lost');
+  await queue.add('wait', 0, { id: 'm' });
+  await eventually('it is held', async () => (await queue.len('inflight')) === 1);
+  await queue.cancel('m');
+  assert.equal((await lost)[1], 'cancelled');
+}
+
+test('queues and workers find the node of a cluster', async (t) => {
+  const nodes = await Promise.all([0, 1].map(() => Server.start(t, '--cluster-enabled', 'yes')));
+  const [first, second] = nodes;
+  await first.do('CLUSTER', 'MEET', '127.0.0.1', second.port);
+  await first.do('CLUSTER', 'ADDSLOTSRANGE', 0, 8191);
+  await second.do('CLUSTER', 'ADDSLOTSRANGE', 8192, 16383);
+  for (const node of nodes) {
+    await eventually('it is one cluster', async () => {
+      const info = await node.do('CLUSTER', 'INFO');
+      return /state:ok/.test(info) && /known_nodes:2/.test(info);
+    });
+  }
+  const startup = [{ host: '127.0.0.1', port: first.port }];
+  const io = new Cluster(startup);
+  const rootNodes = [{ url: first.url }];
+  // Version 5 of node-redis hides the options of its cluster, which a worker needs.
+  const node = createCluster({ rootNodes }).on('error', () => {});
+  await node.connect();
+  t.after(() => {
+    io.disconnect();
+    node.destroy();
+  });
+  // The slots of these names are on different nodes.
+  for (const name of ['b', 'a']) {
+    for (const [client, connection] of Object.entries({ io, options: { rootNodes }, ...(node._options && { node }) })) {
+      await use(t, `{${name}}${client}`, connection);
+    }
+  }
+  assert.ok((await second.do('DBSIZE')) > 0 && (await first.do('DBSIZE')) > 0);
+});
+
+test('queues and workers find the master that Sentinels name', async (t) => {
+  const server = await Server.start(t);
+  const port = await freePort();
+  const file = path.join(server.directory, 'sentinel.conf');
+  writeFileSync(file, '');
+  await run(t, [file, '--sentinel', '--port', port, '--bind', '127.0.0.1'], server.directory);
+  const sentinel = new Redis({ port, retryStrategy: () => 20, maxRetriesPerRequest: null }).on('error', () => {});
+  t.after(() => sentinel.disconnect());
+  await eventually('it watches', () => sentinel.call('SENTINEL', 'MONITOR', 'main', '127.0.0.1', server.port, 1));
+  const sentinels = [{ host: '127.0.0.1', port }];
+  await use(t, 'io', { sentinels, name: 'main' });
+  await use(t, 'node', { name: 'main', sentinelRootNodes: sentinels });
+});
+
+test('a push whose answer is lost is made once, with clients that exist too', async (t) => {
+  const server = await Server.start(t);
+  const { port, cut } = await proxy(t, server.port);
+  const redis = new Redis({ port });
+  redis.on('error', () => {});
+  t.after(() => redis.disconnect());
+  for (const connection of [`redis://127.0.0.1:${port}`, redis]) {
+    const queue = new Queue('q', { connection });
+    t.after(() => queue.close());
+    await queue.push('warm');
+    const before = Number((await queue.info()).pushed);
+    cut();
+    assert.match(await queue.push('x'), /^[0-9a-f-]{36}$/);
+    assert.equal((await queue.info()).pushed, before + 1);
+    const unrepeated = new Queue('q', { connection: `redis://127.0.0.1:${port}`, pushTimeout: 0 });
+    t.after(() => unrepeated.close());
+    await unrepeated.push('warm');
+    cut();
+    await assert.rejects(unrepeated.push('x'), { name: 'ConnectionLost' });
+  }
+});
+
+/** A network that loses the next answer after `cut`. */
+async function proxy(t, target) {
+  let losing = false;
+  const listener = createServer((client) => {
+    const server = connect(target, '127.0.0.1');
+    const close = () => [client, server].map((end) => end.destroy());
+    for (const end of [client, server]) end.on('error', close).on('close', close);
+    client.pipe(server);
+    server.on('data', (answer) => {
+      if (losing) {
+        losing = false;
+        close();
+      } else client.write(answer);
+    });
+  }).listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+  t.after(() => listener.close());
+  return {
+    port: listener.address().port,
+    cut: () => {
+      losing = true;
+    },
+  };
+}
