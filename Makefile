@@ -37,7 +37,7 @@ test-ctl: deps ## run the tests of dqctl, ctl/, on a real server with the module
 test-web: deps ## look at the page of dqctl web in a headless browser, chromium or DQ_BROWSER
 	cargo test --locked --package dqctl --test it web::browser -- --ignored --test-threads 1
 
-test-clients: ## test the clients in clients/ and drive them with one suite; installs packages from PyPI into target/clients
+test-clients: ## test the clients in clients/ and drive them with one suite; installs packages from PyPI and npm into target/clients
 	@scripts/install-deps.sh build server python
 	cargo build --locked --package dq
 	scripts/test-clients.sh

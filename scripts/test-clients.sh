@@ -74,6 +74,51 @@ else
     planted+=(go)
 fi
 
+# Installs the packages of the Node client, again if they have changed.
+#   node_packages DIRECTORY [PACKAGE@VERSION ...]
+node_packages() {
+    local directory=$1
+    shift
+    cmp -s clients/node/package.json "$directory/installed" && return 0
+    rm -rf "$directory"
+    mkdir -p "$directory"
+    cp clients/node/package.json "$directory"
+    (cd "$directory" && npm install --silent --no-package-lock --ignore-scripts "$@") &&
+        cp clients/node/package.json "$directory/installed"
+}
+
+# The oldest Node that is supported, if it is installed.
+oldest_node() {
+    local found
+    for found in "${NVM_DIR:-${HOME:-/root}/.nvm}"/versions/node/v18.*/bin/node; do
+        if [ -x "$found" ]; then echo "$found" && return; fi
+    done
+    return 1
+}
+
+echo "--- Node client"
+node=$target/clients/node
+if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
+    left_out+=("the Node client: node and npm are not installed")
+elif ! node_packages "$node"; then
+    left_out+=("the Node client: its packages cannot be installed from npm")
+else
+    [ -d clients/node/node_modules ] || ln -sfn "$node/node_modules" clients/node/node_modules
+    (cd clients/node && npm run --silent build && npm run --silent lint && npm --silent test)
+
+    oldest=$target/clients/node-oldest
+    if ! found=$(oldest_node); then
+        left_out+=("the Node client on Node 18: it is not installed")
+    elif ! node_packages "$oldest" ioredis@5.3 redis@5.0; then
+        left_out+=("the Node client on Node 18: its packages cannot be installed from npm")
+    else
+        rm -rf "$oldest/dist" "$oldest/tests"
+        cp -r clients/node/dist clients/node/tests clients/node/README.md "$oldest"
+        (cd "$oldest" && PATH="$(dirname "$found"):$PATH" node --test tests/)
+    fi
+    planted+=(node)
+fi
+
 echo "--- Python client"
 python=$target/clients/python
 if ! environment "$python" python3 clients/conformance/requirements.txt; then

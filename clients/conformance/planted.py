@@ -11,6 +11,8 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
+from program import clients
+
 HERE = pathlib.Path(__file__).resolve().parent
 # What is broken, where, how, and the tests that are to notice it.
 FAULTS = {
@@ -104,6 +106,42 @@ FAULTS = {
         ("8 pops without a name", "fetch.go", ', "AS", f.name)', ")", "test_8"),
         ("9 takes ids for valid UTF-8", "reply.go", "return string(v)", "return string([]rune(string(v)))", "test_9"),
     ],
+    "node": [
+        ("1 pops more than it can work on", "thread/lane.js", "String(room)", "String(room + 1)", "test_1"),
+        ("2 extends leases too late", "thread/lane.js", "due: begun + lease / 2", "due: begun + 2 * lease", "test_2"),
+        ("2 does not hear of losses", "thread/listener.js", "lane.noticed(notice)", "undefined", "test_2"),
+        ("2 does not watch its own clock", "thread/lane.js", "delivery.end <= now", "false", "test_2"),
+        ("3 retries what is rejected", "outcome.js", "'DEAD', 'ERROR'", "'ERROR'", "test_3"),
+        ("3 never acks with the next pop", "thread/popper.js", "lane.collecting = true", "", "test_3"),
+        ("4 counts what it gives back", "outcome.js", "['DQ.NACK', 'NOCOUNT']", "['DQ.NACK']", "test_4"),
+        ("4 does not end its pops", "thread/engine.js", "id && mayUnblock", "false", "test_4"),
+        ("5 does not pop after an error", "thread/popper.js", "await this.#pause(error)", "return", "test_5"),
+        ("5 spins on errors", "thread/popper.js", "await this.#lane.pause(", "void (", "test_5"),
+        (
+            "5 drops outcomes that were refused",
+            "thread/settle.js",
+            "(reply.reason) || isPop",
+            "(reply.reason) && isPop",
+            "test_5",
+        ),
+        (
+            "6 does not repeat pushes",
+            "queue.js",
+            "error instanceof errors_js_1.ConnectionLost || later",
+            "false",
+            "test_6",
+        ),
+        ("6 repeats pushes under new ids", "queue.js", "given.id === undefined && this", "false && this", "test_6"),
+        ("7 loses headers", "job.js", "this.#headers ??=", "this.#headers ??= {} ??", "test_7"),
+        (
+            "8 pops without a name",
+            "thread/lane.js",
+            ", 'AS', (0, job_js_1.unpacked)(this.config.consumer)]",
+            "]",
+            "test_8",
+        ),
+        ("9 takes ids for valid UTF-8", "bytes.js", "String.fromCharCode(0xdc00 + first)", "'\\ufffd'", "test_9"),
+    ],
 }
 # Where the sources of a client are.
 SOURCES = {"python": "src/dq_client", "go": "."}
@@ -114,6 +152,17 @@ EXTRA = {
         "    def _hold(self, lane: Any) -> bool:\n        with lane.lock:\n            __import__('time').sleep(3)\n        return True\n\n    def _may_begin(",
     )
 }
+
+
+def copy(client, directory):
+    """Copies a client. Returns the folder in which faults are planted."""
+    if client != "node":
+        return shutil.copytree(HERE.parent / client / SOURCES[client], directory / "dq_client")
+    for part in ("dist", "conformance"):
+        shutil.copytree(HERE.parent / client / part, directory / part)
+    shutil.copy(HERE.parent / client / "package.json", directory)
+    (directory / "node_modules").symlink_to((HERE.parent / client / "node_modules").resolve())
+    return directory / "dist"
 
 
 def change(folder, file, old, new):
@@ -127,6 +176,8 @@ def change(folder, file, old, new):
 def prepare(client, folder):
     """Builds a copy of a client, if it is to be built. Returns the environment in which the suite drives the copy."""
     environment = dict(os.environ, PYTHONPATH=str(folder.parent))
+    if client == "node":
+        environment["DQ_PROGRAMS"] = str(folder.parent / "conformance")
     if client == "go":
         workspace = os.environ.get("GOWORK")  # `make test-clients` sets it if there is no proxy for modules.
         if workspace:
@@ -143,10 +194,8 @@ def prepare(client, folder):
 def is_noticed(client, fault):
     """Returns whether the suite fails with a fault."""
     name, file, old, new, tests = fault
-    source = HERE.parent / client / SOURCES[client]
     with tempfile.TemporaryDirectory(prefix="dq-planted-") as directory:
-        folder = pathlib.Path(directory) / "dq_client"
-        shutil.copytree(source, folder)
+        folder = copy(client, pathlib.Path(directory))
         change(folder, file, old, new)
         if new in EXTRA:
             change(folder, *EXTRA[new])
@@ -163,13 +212,13 @@ def is_noticed(client, fault):
     return done.returncode == 1
 
 
-def main(clients):
+def main(chosen):
     """Plants all faults. Returns the exit code."""
-    faults = [(client, fault) for client in clients for fault in FAULTS[client]]
+    faults = [(client, fault) for client in chosen for fault in FAULTS[client]]
     with ThreadPoolExecutor(3) as pool:
         noticed = list(pool.map(lambda planted: is_noticed(*planted), faults))
     return 0 if all(noticed) else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:] or list(FAULTS)))
+    sys.exit(main(sys.argv[1:] or [client for client in FAULTS if client in clients()]))

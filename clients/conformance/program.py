@@ -32,9 +32,12 @@ def _commands(client):
         return None, None
     words, ending = run[client]
     if client in ("go", "rust"):  # `make test-clients` builds them.
-        folder = pathlib.Path(os.environ.get("DQ_PROGRAMS", ROOT / "target" / "clients" / client))
+        folder = ROOT / "target" / "clients" / client
+    folder = pathlib.Path(os.environ.get("DQ_PROGRAMS", folder))
     found = [folder / f"{name}{ending}" for name in ("worker", "push")]
     if words and shutil.which(words[0]) is None:
+        return None, None
+    if client == "node" and not (folder.parent / "dist").exists():  # `make test-clients` builds it.
         return None, None
     return tuple([*words, str(path)] if path.exists() else None for path in found)
 

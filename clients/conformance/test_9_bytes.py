@@ -40,7 +40,7 @@ def test_a_payload_may_be_large(server, start, give):
 
 @pytest.mark.parametrize("protocol", [2, 3])
 def test_both_protocols_work(client, server, start, give, produce, protocol):
-    if client in ("python", "rust"):
+    if client in ("python", "rust", "node"):
         url = f"{server.url}?protocol={protocol}"
     else:
         pytest.skip("the URL of this client does not say the protocol")
