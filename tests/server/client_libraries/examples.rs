@@ -1,8 +1,8 @@
-//! The consumers in `examples/`: they execute each message once and stop cleanly.
+//! The consumer in `examples/`: it executes each message once and stops cleanly.
 //!
-//! They run unchanged except for a few numbers. Each test runs all of them at once, each on its own server.
+//! It runs unchanged except for a few numbers.
 
-use crate::support::clients::{go, left_out, node, python, run};
+use crate::support::clients::{left_out, run};
 use crate::support::{eventually, root, Client, Server};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -15,103 +15,35 @@ const QUEUE: &str = "orders:close";
 /// How many messages one consumer works on at the same time.
 const CONCURRENCY: usize = 6;
 
-/// What is changed in an example: a lease of 4 seconds and work of 5, so that the lease must be extended; and a wait
-/// of a minute, so that nothing ends by itself. The shell's consumer takes one message at a time, so several are run.
-const CHANGES: [(&str, &[(&str, &str)]); 4] = [
-    (
-        "consumer.py",
-        &[
-            ("CONCURRENCY = 4", "CONCURRENCY = 6"),
-            ("LEASE_MS = 30_000", "LEASE_MS = 4_000"),
-            ("BLOCK_MS = 5_000", "BLOCK_MS = 60_000"),
-            ("lost.wait(timeout=1)", "lost.wait(timeout=5)"),
-        ],
-    ),
-    (
-        "consumer.mjs",
-        &[
-            ("CONCURRENCY = 4", "CONCURRENCY = 6"),
-            ("LEASE_MS = 30_000", "LEASE_MS = 4_000"),
-            ("BLOCK_MS = 5_000", "BLOCK_MS = 60_000"),
-            ("sleep(1_000, undefined", "sleep(5_000, undefined"),
-        ],
-    ),
-    (
-        "consumer.go",
-        &[
-            ("concurrency = 4 ", "concurrency = 6 "),
-            ("lease = 30 *", "lease = 4 *"),
-            ("block = 5 *", "block = 60 *"),
-            ("time.After(time.Second): // stands", "time.After(5 * time.Second): // stands"),
-        ],
-    ),
-    ("consumer.sh", &[("lease=30", "lease=4"), ("block=5", "block=60"), ("sleep 1 # stands", "sleep 5 # stands")]),
-];
+/// What is changed in the example: a lease of 4 seconds and work of 5, so that the lease must be extended; and a wait
+/// of a minute, so that nothing ends by itself. It takes one message at a time, so several are run.
+const CHANGES: [(&str, &str); 3] =
+    [("lease=30", "lease=4"), ("block=5", "block=60"), ("sleep 1 # stands", "sleep 5 # stands")];
 
-/// An example that can be run here.
-struct Example {
-    name: &'static str,
-    command: Vec<PathBuf>,
-    processes: usize,
-}
-
-/// The examples that can be run here, made ready once.
-fn examples() -> &'static [Example] {
-    static EXAMPLES: OnceLock<Vec<Example>> = OnceLock::new();
-    EXAMPLES.get_or_init(|| {
-        let prepared = CHANGES.map(|(name, changes)| {
-            let text = changed(name, changes);
-            let processes = if name == "consumer.sh" { CONCURRENCY } else { 1 };
-            let command = prepare(name, &text);
-            if command.is_none() {
-                left_out(&format!("examples/{name}"), "what it needs is not here");
-            }
-            command.map(|command| Example { name, command, processes })
-        });
-        prepared.into_iter().flatten().collect()
-    })
-}
-
-fn changed(name: &str, changes: &[(&str, &str)]) -> String {
-    let mut text = std::fs::read_to_string(root().join("examples").join(name)).expect("the example");
-    for (from, to) in changes {
-        assert_eq!(text.matches(from).count(), 1, "{name} says {from:?} once");
-        text = text.replace(from, to);
-    }
-    text
-}
-
-/// The command that runs an example; `None` if its language or its client is not available here.
-fn prepare(name: &str, text: &str) -> Option<Vec<PathBuf>> {
-    let write = |folder: &Path| {
-        let script = folder.join("examples").join(name);
-        std::fs::create_dir_all(folder.join("examples")).expect("a folder");
+/// The example as it is run here, made ready once; `None` without `redis-cli`.
+fn example() -> Option<&'static Path> {
+    static EXAMPLE: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let prepare = || {
+        if run(Command::new("redis-cli").arg("--version")).is_err() {
+            left_out("examples/consumer.sh", "redis-cli is not here");
+            return None;
+        }
+        let mut text = std::fs::read_to_string(root().join("examples/consumer.sh")).expect("the example");
+        for (from, to) in CHANGES {
+            assert_eq!(text.matches(from).count(), 1, "it says {from:?} once");
+            text = text.replace(from, to);
+        }
+        let script = Path::new(env!("CARGO_TARGET_TMPDIR")).join("consumer.sh");
         // A concurrent test run may be using it: a shell reads its script while it runs.
-        if std::fs::read_to_string(&script).ok().as_deref() != Some(text) {
+        if std::fs::read_to_string(&script).ok() != Some(text.clone()) {
             std::fs::write(&script, text).expect("written");
         }
-        script
+        Some(script)
     };
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    match name {
-        "consumer.py" => Some(vec![python()?.to_owned(), write(target)]),
-        "consumer.mjs" => Some(vec![PathBuf::from("node"), write(node()?)]),
-        "consumer.go" => {
-            let (folder, source) = (go()?, write(go()?));
-            let binary = source.with_extension("");
-            let build = ["build", "-mod=mod", "-o"];
-            let built = run(Command::new("go").args(build).args([&binary, &source]).current_dir(folder));
-            built.unwrap_or_else(|problem| panic!("{problem}"));
-            Some(vec![binary])
-        }
-        _ => {
-            run(Command::new("redis-cli").arg("--version")).ok()?;
-            Some(vec![PathBuf::from("bash"), write(target)])
-        }
-    }
+    EXAMPLE.get_or_init(prepare).as_deref()
 }
 
-/// A running consumer that handles `CONCURRENCY` messages at a time. Dropping it kills it.
+/// Consumers that handle `CONCURRENCY` messages at a time. Dropping them kills them.
 struct Consumer {
     processes: Vec<Child>,
     output: PathBuf,
@@ -119,25 +51,24 @@ struct Consumer {
 
 impl Consumer {
     /// Starts one, and waits until all of its threads wait for a message.
-    fn start(example: &Example, server: &Server) -> Consumer {
+    fn start(example: &Path, server: &Server) -> Consumer {
         let consumer = Consumer::start_at_work(example, server);
         let mut c = server.client();
         eventually("the consumer waits", || waiting(&mut c) == CONCURRENCY);
         consumer
     }
 
-    fn start_at_work(example: &Example, server: &Server) -> Consumer {
+    fn start_at_work(example: &Path, server: &Server) -> Consumer {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let output = server.dir().join(format!("consumer-{}", NEXT.fetch_add(1, Ordering::Relaxed)));
         let file = File::options().create(true).append(true).open(&output).expect("a file for the output");
         let spawn = |_| {
-            let (program, arguments) = example.command.split_first().expect("a program");
-            let mut command = Command::new(program);
-            command.args(arguments).arg(server.port().to_string()).stdin(Stdio::null());
+            let mut command = Command::new("bash");
+            command.arg(example).arg(server.port().to_string()).stdin(Stdio::null());
             command.stdout(file.try_clone().expect("the file")).stderr(file.try_clone().expect("the file"));
-            command.spawn().unwrap_or_else(|error| panic!("{}: {error}", example.name))
+            command.spawn().expect("bash")
         };
-        Consumer { processes: (0..example.processes).map(spawn).collect(), output }
+        Consumer { processes: (0..CONCURRENCY).map(spawn).collect(), output }
     }
 
     /// Sends SIGTERM.
@@ -175,15 +106,11 @@ impl Drop for Consumer {
     }
 }
 
-/// Runs a test with every example at once, each on a server of its own.
-fn with_each(test: impl Fn(&Example, &Server) + Sync) {
-    std::thread::scope(|scope| {
-        for example in examples() {
-            let test = &test;
-            let named = std::thread::Builder::new().name(format!("examples/{}", example.name));
-            named.spawn_scoped(scope, move || test(example, &Server::start())).expect("a thread");
-        }
-    });
+/// Runs a test with the example.
+fn with_example(test: impl Fn(&Path, &Server)) {
+    if let Some(example) = example() {
+        test(example, &Server::start());
+    }
 }
 
 fn waiting(c: &mut Client) -> usize {
@@ -206,8 +133,8 @@ fn begun(said: &str) -> usize {
 }
 
 #[test]
-fn examples_execute_each_message_once_though_work_outlasts_the_lease() {
-    with_each(|example, server| {
+fn the_example_executes_each_message_once_though_work_outlasts_the_lease() {
+    with_example(|example, server| {
         let mut c = server.client();
         let busy = Consumer::start(example, server);
         let idle = Consumer::start_at_work(example, server);
@@ -227,8 +154,8 @@ fn examples_execute_each_message_once_though_work_outlasts_the_lease() {
 }
 
 #[test]
-fn an_idle_example_ends_within_a_second_of_sigterm() {
-    with_each(|example, server| {
+fn the_idle_example_ends_within_a_second_of_sigterm() {
+    with_example(|example, server| {
         // A machine that is busy with other tests may hold up any of them, but not all.
         eventually("one of them ends within a second", || {
             let consumer = Consumer::start(example, server);
@@ -241,8 +168,8 @@ fn an_idle_example_ends_within_a_second_of_sigterm() {
 }
 
 #[test]
-fn a_busy_example_finishes_and_leaves_nothing_in_flight() {
-    with_each(|example, server| {
+fn the_busy_example_finishes_and_leaves_nothing_in_flight() {
+    with_example(|example, server| {
         let mut c = server.client();
         push(&mut c, 1..=10);
         let consumer = Consumer::start_at_work(example, server);
@@ -256,8 +183,8 @@ fn a_busy_example_finishes_and_leaves_nothing_in_flight() {
 }
 
 #[test]
-fn an_example_gives_back_what_comes_together_with_sigterm() {
-    with_each(|example, server| {
+fn the_example_gives_back_what_comes_together_with_sigterm() {
+    with_example(|example, server| {
         let (mut c, mut other) = (server.client(), server.client());
         let consumer = Consumer::start(example, server);
         // While the server stands still the push arrives first, then the signal, then what the consumer asks for.
@@ -274,8 +201,8 @@ fn an_example_gives_back_what_comes_together_with_sigterm() {
 }
 
 #[test]
-fn an_example_tells_its_work_that_the_lease_is_lost() {
-    with_each(|example, server| {
+fn the_example_tells_its_work_that_the_lease_is_lost() {
+    with_example(|example, server| {
         let mut c = server.client();
         let consumer = Consumer::start(example, server);
         push(&mut c, 1..=1);
@@ -291,8 +218,8 @@ fn an_example_tells_its_work_that_the_lease_is_lost() {
 }
 
 #[test]
-fn an_example_goes_on_after_a_broken_connection() {
-    with_each(|example, server| {
+fn the_example_goes_on_after_a_broken_connection() {
+    with_example(|example, server| {
         let mut c = server.client();
         let consumer = Consumer::start(example, server);
         c.ask("CLIENT KILL TYPE normal");

@@ -7,9 +7,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The version of go-redis that the example is built with. Newer ones need a newer Go than Debian 12 has.
-const GO_REDIS: &str = "v9.7.3";
-
 /// Reports a test that is skipped. It bypasses the test harness, which hides the output of tests that pass.
 pub fn left_out(what: &str, why: &str) {
     let _ = writeln!(std::io::stderr(), "NOT TESTED: {what}: {why}");
@@ -110,22 +107,6 @@ pub fn php() -> Option<&'static Path> {
             .ok()
     });
     found.as_deref()
-}
-
-/// A folder in which `go build` finds go-redis. Returns `None` without Go, or if the modules cannot be downloaded.
-pub fn go() -> Option<&'static Path> {
-    static GO: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let found = GO.get_or_init(|| go_module().map_err(|problem| left_out("go-redis", &problem)).ok());
-    found.as_deref()
-}
-
-fn go_module() -> Result<PathBuf, String> {
-    run(Command::new("go").arg("version")).map_err(|_| "there is no Go".to_owned())?;
-    let folder = folder("go");
-    let module = format!("module consumer\n\ngo 1.18\n\nrequire github.com/redis/go-redis/v9 {GO_REDIS}\n");
-    std::fs::write(folder.join("go.mod"), module).expect("written");
-    run(Command::new("go").args(["mod", "download", "github.com/redis/go-redis/v9"]).current_dir(&folder))?;
-    Ok(folder)
 }
 
 /// A folder in `target/` that remains after the run.
