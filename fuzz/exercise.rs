@@ -9,8 +9,9 @@ use dq_queue::settings::{GroupOrder, Retries, Settings};
 use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::wire::Loader;
 use dq_queue::{
-    Completion, Cursor, Due, HeaderBlock, Lease, Nack, NewMessage, OnDuplicate, Pause, Pop, Queue, Refused, Reschedule,
-    ScanFilter, Schedule, Scheduled, Series, Spare, Stamped, StateKind, States, Verdict, Which,
+    Completion, Cursor, Due, HeaderBlock, Lease, Nack, NewMessage, Oldest, OnDuplicate, Pause, Pop, Queue, Reason,
+    Refused, Reschedule, ScanFilter, Schedule, Scheduled, Series, Spare, Stamped, StateKind, States, ToPurge, Verdict,
+    Which,
 };
 
 pub const NOW: u64 = 1_760_000_000_000;
@@ -44,7 +45,7 @@ pub fn lively() -> Queue {
         let message = NewMessage {
             payload: &vec![nth as u8; if nth == 7 { 9_000 } else { 10 * nth as usize }],
             name: (nth % 3 == 0).then_some(name.as_bytes()),
-            due: if nth % 4 == 3 { Due::After(DurationMs::new(nth)) } else { Due::Now },
+            due: (nth % 4 == 3).then_some(Due::After(DurationMs::new(nth))),
             priority: nth as i8 % 3 - 1,
             retries: (nth % 2 == 0).then_some(Retries::new(1).unwrap()),
             lease: (nth % 5 == 0).then_some(DurationMs::new(50)),
@@ -287,7 +288,9 @@ pub fn change_and_remove(queue: &mut Queue, names: &[Vec<u8>], floor: &mut Floor
         }
     }
     queue.redrive(now, &Which::Named(&ids[..ids.len() / 2]), Due::Now);
-    queue.redrive(now, &Which::Oldest(2), Due::After(DurationMs::new(3)));
+    let expired = Oldest { reason: Some(Reason::Expired), ..Oldest::first(2) };
+    queue.redrive(now, &Which::Oldest(expired), Due::Now);
+    queue.redrive(now, &Which::Oldest(Oldest::first(2)), Due::After(DurationMs::new(3)));
     let messages = [b"one", b"two"].map(|payload| NewMessage { payload, ..NewMessage::default() });
     let _ = queue.push_all(now, floor, &messages, |_| ());
     queue.catch_up(now);
@@ -297,7 +300,9 @@ pub fn change_and_remove(queue: &mut Queue, names: &[Vec<u8>], floor: &mut Floor
     let (all, rest) = queue.scan(now, Cursor::Start, usize::MAX, ScanFilter::default());
     let held = queue.images().count() + queue.counts_at(now).done as usize;
     assert_eq!((all.len(), rest), (held, None));
-    queue.purge(now, States::only(StateKind::Delayed), None, Spare::Nothing);
+    let delayed = ToPurge { spare: Spare::Nothing, ..ToPurge::all(States::only(StateKind::Delayed)) };
+    queue.purge(now, &ToPurge { older: Some(DurationMs::new(7)), ..delayed });
+    queue.purge(now, &delayed);
     assert!(queue.peek(now, StateKind::Delayed, 1).is_empty());
     assert_eq!(digest(&reload(queue)), digest(queue));
 }

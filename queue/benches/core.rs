@@ -11,8 +11,8 @@ use dq_queue::settings::Settings;
 use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::wire::Loader;
 use dq_queue::{
-    Due, Grant, Lease, NewMessage, OnDuplicate, Pop, Queue, Refused, Reschedule, Spare, StateKind, States, Verdict,
-    Which,
+    Due, Grant, Lease, NewMessage, Oldest, OnDuplicate, Pop, Queue, Refused, Reschedule, StateKind, States, ToPurge,
+    Verdict, Which,
 };
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::{c_int, c_long, c_void};
@@ -171,7 +171,7 @@ impl Bench {
     }
 
     fn push(&mut self, due: Due) {
-        let message = NewMessage { payload: &PAYLOAD, due, ..NewMessage::default() };
+        let message = NewMessage { payload: &PAYLOAD, due: Some(due), ..NewMessage::default() };
         self.queue.push(UnixMs::new(self.now), &mut self.floor, &message);
     }
 
@@ -337,7 +337,7 @@ fn second_thoughts(table: &Table) {
     batches.add(MILLION / 100, 100, |nth| {
         bench.now += u64::from(nth % 10 == 0);
         let due = Due::After(DurationMs::new(random.below(HOUR_MS)));
-        let (now, batch) = (UnixMs::new(bench.now), messages.map(|message| NewMessage { due, ..message }));
+        let (now, batch) = (UnixMs::new(bench.now), messages.map(|message| NewMessage { due: Some(due), ..message }));
         assert!(bench.queue.push_all(now, &mut bench.floor, &batch, |_| ()).is_ok());
     });
     table.row("push, in hundreds of one due time", &batches);
@@ -360,9 +360,9 @@ fn second_thoughts(table: &Table) {
     bench.push_many(MILLION / 5, || Due::Now);
     let now = UnixMs::new(bench.now);
     let mut purged = 0;
-    let some = once(|| purged = bench.queue.purge(now, States::only(StateKind::Ready), None, Spare::Schedules).count);
+    let some = once(|| purged = bench.queue.purge(now, &ToPurge::all(States::only(StateKind::Ready))).count);
     table.row("purge of 200,000 of them, those that are ready", &Cost { messages: purged, ..some });
-    let rest = once(|| purged = bench.queue.purge(now, States::ALL, None, Spare::Schedules).count);
+    let rest = once(|| purged = bench.queue.purge(now, &ToPurge::all(States::ALL)).count);
     table.row("purge of the others", &Cost { messages: purged, ..rest });
     let message = NewMessage { payload: &PAYLOAD, ttl: Some(DurationMs::new(1)), ..NewMessage::default() };
     for _ in 0..MILLION {
@@ -372,7 +372,7 @@ fn second_thoughts(table: &Table) {
     bench.advance();
     let now = UnixMs::new(bench.now);
     let redrive = once(|| {
-        assert_eq!(bench.queue.redrive(now, &Which::Oldest(MILLION), Due::Now).count, MILLION);
+        assert_eq!(bench.queue.redrive(now, &Which::Oldest(Oldest::first(MILLION)), Due::Now).count, MILLION);
     });
     table.row("redrive of all the dead", &redrive);
 }
@@ -391,7 +391,7 @@ fn replacements(table: &Table) {
                 .map(|_| NewMessage {
                     payload: &PAYLOAD,
                     name: Some(names[name()].as_bytes()),
-                    due: Due::After(DurationMs::new(random.below(HOUR_MS))),
+                    due: Some(Due::After(DurationMs::new(random.below(HOUR_MS)))),
                     on_duplicate: OnDuplicate::Replace,
                     ..NewMessage::default()
                 })

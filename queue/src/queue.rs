@@ -29,7 +29,7 @@ use std::sync::Arc;
 ///
 /// let at = |ms: u64| UnixMs::new(1_760_000_000_000 + ms);
 /// let (mut queue, mut floor) = (Queue::new(Settings::default()), Floor::default());
-/// let due = Due::After(DurationMs::new(500));
+/// let due = Some(Due::After(DurationMs::new(500)));
 /// queue.push(at(0), &mut floor, &NewMessage { payload: b"hello", name: Some(b"m"), due, ..NewMessage::default() });
 ///
 /// // It is due in half a second and not before.

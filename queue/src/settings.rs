@@ -155,6 +155,10 @@ settings! {
     maxlease: DurationMs = DurationMs::ZERO, [
         maxlease 19 "maxlease", Given::Option(c"MAXLEASE", c"max-lease-ms"), Unit::Ms, 0..=DURATION;
     ]
+    /// How long after its push a message is due whose push says nothing about that.
+    delay: DurationMs = DurationMs::ZERO, [
+        delay 21 "delay", Given::Option(c"DELAY", c"delay-ms"), Unit::Ms, 0..=DURATION;
+    ]
 }
 
 /// The longest duration, in milliseconds.

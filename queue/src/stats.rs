@@ -174,8 +174,8 @@ mod tests {
         let mut floor = Floor::default();
         let at = |ms: u64| UnixMs::new(START + ms);
         let mut act = |queue: &mut Queue, now: u64, push: Option<Due>, pop: usize| {
-            if let Some(due) = push {
-                queue.push(at(now), &mut floor, &NewMessage { due, ..NewMessage::default() });
+            if push.is_some() {
+                queue.push(at(now), &mut floor, &NewMessage { due: push, ..NewMessage::default() });
             }
             let pop = Pop { count: pop, lease: Lease::Default };
             queue.pop(at(now), &mut floor, &pop, &mut Vec::new(), |_| ());
@@ -200,7 +200,8 @@ mod tests {
         /// A queue with the message `m`, due at 0.
         fn new() -> Scene {
             let (mut queue, mut floor) = (Queue::new(Settings::default()), Floor::default());
-            let message = NewMessage { payload: b"x", name: Some(b"m"), due: Due::At(at(0)), ..NewMessage::default() };
+            let message =
+                NewMessage { payload: b"x", name: Some(b"m"), due: Some(Due::At(at(0))), ..NewMessage::default() };
             queue.push(at(0), &mut floor, &message);
             Scene { queue, floor }
         }
@@ -244,7 +245,7 @@ mod tests {
         let mut scene = Scene::new();
         scene.pop(7, Lease::Default);
         scene.nack(8, Verdict::NotCounted);
-        scene.queue.promote(at(8), 1);
+        scene.queue.promote(at(8), 1, None);
         assert_eq!(scene.pop(9, Lease::Default), None, "it has attempt 1 again");
         scene.nack(10, Verdict::NotCounted);
         assert_eq!(scene.pop(11, Lease::Default), None);

@@ -167,13 +167,17 @@ impl<'a, 'o> Options<'a, 'o> {
 
     /// Reads a number of the settings, or a word, which becomes its index.
     pub fn field(&mut self, field: &'static Field) -> Result<i64, Error> {
-        let words = field.words();
-        if !words.is_empty() {
-            let word = self.value()?;
-            let place = words.iter().position(|Word(shown, _)| shown.to_bytes().eq_ignore_ascii_case(word));
-            return place.map(|place| place as i64).ok_or_else(|| Error::Choice(self.name(), words));
+        match field.words() {
+            [] => self.number(field.unit, field.range.clone()),
+            words => self.choice(words).map(|place| place as i64),
         }
-        self.number(field.unit, field.range.clone())
+    }
+
+    /// Reads one of these words, and returns its index.
+    pub fn choice(&mut self, words: &'static [Word]) -> Result<usize, Error> {
+        let word = self.value()?;
+        let place = words.iter().position(|Word(shown, _)| shown.to_bytes().eq_ignore_ascii_case(word));
+        place.ok_or_else(|| Error::Choice(self.name(), words))
     }
 
     /// Reads a duration in milliseconds, from 0 to [`DurationMs::MAX`].

@@ -1,4 +1,4 @@
-//! `DQ.PROMOTE key [COUNT n]`
+//! `DQ.PROMOTE key [COUNT n] [UNTIL unix-ms]`
 
 use super::error::Error;
 use super::options::{options, Options};
@@ -6,6 +6,7 @@ use super::{change_queue, key_name, now, Command, Handler};
 use crate::host::event::Event;
 use crate::host::write;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
+use dq_queue::time::UnixMs;
 use dq_queue::Effect;
 
 /// The command.
@@ -18,7 +19,7 @@ impl Command for Promote {
         arity: -2,
         keys: Keys::First(Access::UPDATE),
         summary:
-            c"Makes delayed messages due now, all of them or the next ones. Returns the number of messages promoted",
+            c"Makes delayed messages due now: all of them, the next ones, or those that are due until a time. Returns the number of messages promoted",
         complexity:
             c"O(M * log N) where M is the number of messages promoted and N the number of messages in the queue",
         args: &[Arg::key(c"key")],
@@ -32,16 +33,17 @@ options! {
     /// The options of `DQ.PROMOTE`.
     enum PromoteOption {
         Count => Arg::token_int(c"COUNT", c"count"),
+        Until => Arg::token_time(c"UNTIL", c"unix-ms"),
     }
 }
 
 fn promote(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let name = key_name(call)?;
-    let count = parse(call)?;
+    let Chosen { count, until } = parse(call)?;
     let now = now(ctx);
     let outcome = change_queue(ctx, name, now, |queue| {
-        let promoted = queue.promote(now, count);
+        let promoted = queue.promote(now, count, until);
         (promoted.count > 0).then_some((promoted.count, Effect::Promote(promoted.due, promoted.spans)))
     })?;
     match outcome {
@@ -54,14 +56,21 @@ fn promote(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Parses how many messages to promote: all of them if `COUNT` is absent.
-pub(super) fn parse(call: &mut Call<'_>) -> Result<usize, Error> {
-    let mut count = usize::MAX;
+/// Which messages to promote.
+pub(super) struct Chosen {
+    count: usize,
+    until: Option<UnixMs>,
+}
+
+/// Parses which messages to promote: all of them if no option is given.
+pub(super) fn parse(call: &mut Call<'_>) -> Result<Chosen, Error> {
+    let mut chosen = Chosen { count: usize::MAX, until: None };
     let mut options = Options::new(&mut call.args);
     while let Some(option) = options.next()? {
         match option {
-            PromoteOption::Count => count = options.count()?,
+            PromoteOption::Count => chosen.count = options.count()?,
+            PromoteOption::Until => chosen.until = Some(options.instant()?),
         }
     }
-    Ok(count)
+    Ok(chosen)
 }

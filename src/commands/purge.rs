@@ -1,4 +1,4 @@
-//! `DQ.PURGE key [state ...] [COUNT n] [GROUP name] [RECURRING]`
+//! `DQ.PURGE key [state ...] [COUNT n] [GROUP name] [RECURRING] [OLDER ms]`
 
 use super::error::Error;
 use super::len::{state, STATES};
@@ -7,7 +7,7 @@ use super::{change_queue, key_name, now, Command, Handler};
 use crate::host::event::Event;
 use crate::host::write;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
-use dq_queue::{Effect, Spare, States};
+use dq_queue::{Effect, Spare, States, ToPurge};
 
 /// The command.
 pub struct Purge;
@@ -18,8 +18,8 @@ impl Command for Purge {
         flags: c"write",
         arity: -2,
         keys: Keys::First(Access::DELETE),
-        summary: c"Removes the messages of a queue: all of them, those in some states or of one group, or the first ones. Returns the number of messages removed",
-        complexity: c"O(M * log N) where M is the number of messages removed and N the number of messages in the queue",
+        summary: c"Removes the messages of a queue: all of them, those in some states, of one group or of some age, or the first ones. Returns the number of messages removed",
+        complexity: c"O(M * log N) where M is the number of messages removed and N the number of messages in the queue. With OLDER M is the number of messages in the states",
         args: &[Arg::key(c"key"), STATES.optional().multiple()],
         options: &[PurgeOption::ARGS],
         ..Row::BASE
@@ -33,18 +33,19 @@ options! {
         Count => Arg::token_int(c"COUNT", c"count"),
         Group => Arg::token_string(c"GROUP", c"group"),
         Recurring => Arg::token(c"recurring", c"RECURRING"),
+        Older => Arg::token_int(c"OLDER", c"older-ms"),
     }
 }
 
 fn purge(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let name = key_name(call)?;
-    let Chosen { states, count, group, spare } = parse(call)?;
+    let (which, group) = parse(call)?;
     let now = now(ctx);
     let outcome = change_queue(ctx, name, now, |queue| {
         let purged = match group {
-            Some(group) => queue.purge_group(now, group, states, count, spare),
-            None => queue.purge(now, states, count, spare),
+            Some(group) => queue.purge_group(now, group, &which),
+            None => queue.purge(now, &which),
         };
         (purged.count > 0).then_some((purged.count, Effect::Purge { messages: purged.messages, done: purged.done }))
     })?;
@@ -58,30 +59,23 @@ fn purge(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Which messages to remove.
-pub(super) struct Chosen<'a> {
-    states: States,
-    count: Option<usize>,
-    group: Option<&'a [u8]>,
-    spare: Spare,
-}
-
-/// Parses which messages to remove.
-pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Chosen<'a>, Error> {
+/// Parses which messages to remove, and of which group.
+pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<(ToPurge, Option<&'a [u8]>), Error> {
     let mut named: Option<States> = None;
     while let Some(word) = call.args.peek().filter(|word| PurgeOption::find(word).is_none()) {
         let state = States::only(state(word)?);
         named = Some(named.map_or(state, |named| named.and(state)));
         call.args.next();
     }
-    let (mut count, mut group, mut spare) = (None, None, Spare::Schedules);
+    let (mut which, mut group) = (ToPurge::all(named.unwrap_or(States::ALL)), None);
     let mut options = Options::new(&mut call.args);
     while let Some(option) = options.next()? {
         match option {
-            PurgeOption::Count => count = Some(options.count()?),
+            PurgeOption::Count => which.count = Some(options.count()?),
             PurgeOption::Group => group = Some(options.group()?),
-            PurgeOption::Recurring => spare = Spare::Nothing,
+            PurgeOption::Recurring => which.spare = Spare::Nothing,
+            PurgeOption::Older => which.older = Some(options.duration()?),
         }
     }
-    Ok(Chosen { states: named.unwrap_or(States::ALL), count, group, spare })
+    Ok((which, group))
 }

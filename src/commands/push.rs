@@ -198,7 +198,7 @@ impl<'a> Template<'a> {
         NewMessage {
             payload,
             name,
-            due: self.due.unwrap_or_default(),
+            due: self.due,
             priority: self.priority,
             retries: self.retries,
             lease: self.lease,

@@ -1,4 +1,5 @@
-//! `DQ.REDRIVE key [COUNT n | IDS n id [id ...]] [DELAY ms]`
+//! `DQ.REDRIVE key [COUNT n | IDS n id [id ...]] [DELAY ms] [OLDER ms]
+//! [REASON retries | rejected | expired]`
 
 use super::error::Error;
 use super::options::{count_of_words, options, Options};
@@ -7,7 +8,8 @@ use crate::host::event::Event;
 use crate::host::write;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::id::Id;
-use dq_queue::{Due, Effect, Which};
+use dq_queue::settings::Word;
+use dq_queue::{Due, Effect, Oldest, Reason, Which};
 
 /// The command.
 pub struct Redrive;
@@ -19,7 +21,7 @@ impl Command for Redrive {
         arity: -2,
         keys: Keys::First(Access::UPDATE),
         summary: c"Makes dead messages live again, as if they had never been delivered. Returns the number of messages redriven",
-        complexity: c"O(M * log N) where M is the number of messages redriven or named and N the number of messages in the queue",
+        complexity: c"O(M * log N) where M is the number of messages redriven or named and N the number of messages in the queue. With OLDER or REASON O(D) more, where D is the number of dead messages",
         args: &[Arg::key(c"key")],
         options: &[RedriveOption::ARGS],
         ..Row::BASE
@@ -38,12 +40,28 @@ options! {
             ],
         ),
         Delay => Arg::token_int(c"DELAY", c"ms"),
+        Older => Arg::token_int(c"OLDER", c"older-ms"),
+        Reason => Arg::oneof(
+            c"reason",
+            &[
+                Arg::token(c"retries", c"RETRIES"),
+                Arg::token(c"rejected", c"REJECTED"),
+                Arg::token(c"expired", c"EXPIRED"),
+            ],
+        )
+        .after(c"REASON"),
     }
 }
 
+/// The words of `REASON`.
+const REASON_WORDS: &[Word] =
+    &[Word(c"retries", c"RETRIES"), Word(c"rejected", c"REJECTED"), Word(c"expired", c"EXPIRED")];
+/// What they stand for.
+const REASONS: [Reason; 3] = [Reason::Retries, Reason::Rejected, Reason::Expired];
+
 /// Which dead messages to redrive, and when they are due.
 pub(super) struct Arguments<'a> {
-    count: Option<usize>,
+    oldest: Oldest,
     ids: Option<Vec<Option<Id<'a>>>>,
     due: Due,
 }
@@ -55,7 +73,7 @@ fn redrive(call: &mut Call<'_>) -> Result<(), Error> {
     let now = now(ctx);
     let which = match &arguments.ids {
         Some(ids) => Which::Named(ids),
-        None => Which::Oldest(arguments.count.unwrap_or(usize::MAX)),
+        None => Which::Oldest(arguments.oldest),
     };
     let outcome = change_queue(ctx, name, now, |queue| {
         let redriven = queue.redrive(now, &which, arguments.due);
@@ -72,19 +90,31 @@ fn redrive(call: &mut Call<'_>) -> Result<(), Error> {
 }
 
 pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<Arguments<'a>, Error> {
-    let mut arguments = Arguments { count: None, ids: None, due: Due::Now };
+    let mut arguments = Arguments { oldest: Oldest::first(usize::MAX), ids: None, due: Due::Now };
+    let mut condition = None;
     let mut options = Options::new(&mut call.args);
     while let Some(option) = options.next()? {
         match option {
-            RedriveOption::Count => arguments.count = Some(options.count()?),
+            RedriveOption::Count => {
+                arguments.oldest.count = options.count()?;
+                condition = Some("COUNT");
+            }
             RedriveOption::Ids => arguments.ids = Some(ids(&mut options)?),
             RedriveOption::Delay => arguments.due = Due::After(options.duration()?),
+            RedriveOption::Older => {
+                arguments.oldest.older = Some(options.duration()?);
+                condition = Some("OLDER");
+            }
+            RedriveOption::Reason => {
+                arguments.oldest.reason = REASONS.get(options.choice(REASON_WORDS)?).copied();
+                condition = Some("REASON");
+            }
         }
     }
-    if arguments.count.is_some() && arguments.ids.is_some() {
-        return Err(Error::Exclusive("COUNT", "IDS"));
+    match (condition, &arguments.ids) {
+        (Some(condition), Some(_)) => Err(Error::Exclusive(condition, "IDS")),
+        (None, _) | (_, None) => Ok(arguments),
     }
-    Ok(arguments)
 }
 
 /// Parses `n id [id ...]`.

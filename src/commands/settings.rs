@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(backoff.parts[2].token, Some(c"JITTER"));
         assert_eq!(Setting::ARGS.len(), FIELDS.len() - 3);
         assert!(Setting::ARGS.iter().all(|arg| arg.token.is_some()));
-        assert_eq!(Setting::ARGS.last().map(|arg| arg.token), Some(Some(c"MAXLEASE")));
+        assert_eq!(Setting::ARGS.last().map(|arg| arg.token), Some(Some(c"DELAY")));
     }
 
     #[test]

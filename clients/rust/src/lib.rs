@@ -15,9 +15,9 @@ pub use error::Error;
 pub use partitions::Partitions;
 pub use payload::{Decode, Encode, Json, Raw};
 pub use queue::{
-    AckPop, Complete, Consumer, Consumers, Declared, Delivery, Forward, Group, GroupInfo, GroupOrder, Groups, Headers,
-    Histogram, Id, Info, ListEnd, Message, Meta, Nack, PastError, Pop, PopAny, Push, PushAll, Pushed, Queue, Receipt,
-    Recurring, Scan, Schedule, Settings, State, Stats, Totals,
+    AckPop, Complete, Consumer, Consumers, DeadFilter, Declared, Delivery, Forward, Group, GroupInfo, GroupOrder,
+    Groups, Headers, Histogram, Id, Info, ListEnd, Message, Meta, Nack, PastError, Pop, PopAny, Push, PushAll, Pushed,
+    Queue, Reason, Receipt, Recurring, Scan, Schedule, Settings, State, Stats, Totals,
 };
 pub use worker::{Context, Event, Failure, Loss, Metrics, Pool, QueueMetrics, Running, Stopped, Stopper, Worker};
 

@@ -26,8 +26,8 @@ const COLUMNS: &[Column] = &[
 /// Fields of `DQ.INFO` that are instants in Unix ms, ages in ms, and lengths of time in ms that somebody has set.
 const INSTANTS: [&str; 4] = ["next-due", "paused-until", "next-delivery", "forward-failing-since"];
 const AGES: [&str; 2] = ["oldest-ready", "oldest-inflight"];
-const SPANS: [&str; 9] =
-    ["lease", "maxlease", "ttl", "backoff-base", "backoff-max", "rate-period", "deadttl", "dedupe", "retain"];
+const SPANS: [&str; 10] =
+    ["lease", "maxlease", "delay", "ttl", "backoff-base", "backoff-max", "rate-period", "deadttl", "dedupe", "retain"];
 
 pub fn info(client: &Client, args: &InfoArgs, output: &Output) -> Result<Outcome, Failure> {
     let Some(name) = &args.queue else { return list(client, &LsArgs { pattern: None }, output) };

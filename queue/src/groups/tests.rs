@@ -1,7 +1,7 @@
 //! Groups through the operations of a queue.
 
 use super::super::id::{Floor, Id, Target};
-use super::super::ops::purge::Spare;
+use super::super::ops::purge::ToPurge;
 use super::super::record::{StateKind, States};
 use super::super::settings::{GroupOrder, Settings};
 use super::super::time::{DurationMs, UnixMs};
@@ -202,7 +202,9 @@ fn a_group_that_never_lacked_work_keeps_its_turn() {
                 NewMessage { on_duplicate: OnDuplicate::Replace, group: Some(b"other"), ..NewMessage::default() },
             )
         },
-        |pair, _| assert_eq!(pair.queue.purge(at(30), States::ALL, Some(1), Spare::Nothing).count, 1),
+        |pair, _| {
+            assert_eq!(pair.queue.purge(at(30), &ToPurge { count: Some(1), ..ToPurge::all(States::ALL) }).count, 1)
+        },
     ];
     for (nth, away) in ways.into_iter().enumerate() {
         for group in ["a", ""] {
@@ -235,12 +237,12 @@ fn a_group_that_never_lacked_work_keeps_its_turn() {
 fn a_claim_of_a_clock_that_was_ahead_delivers_nothing_early() {
     let mut pair = Pair::new(1, GroupOrder::Turn);
     pair.push(1_000, "a", "a1");
-    let later = Due::At(at(9_000));
+    let later = Some(Due::At(at(9_000)));
     pair.push_with(1_000, "a9", NewMessage { group: Some(b"a"), due: later, ..NewMessage::default() });
     pair.queue.cancel(at(2_000), &Id::Named(b"a1"));
     // The next server is behind.
     let mut pair = Pair { queue: reloaded(&pair.queue, 1_100), ..pair };
-    let due = Due::At(at(1_900));
+    let due = Some(Due::At(at(1_900)));
     pair.push_with(1_100, "a2", NewMessage { group: Some(b"a"), due, ..NewMessage::default() });
     assert!(pair.queue.correct_clock(at(1_100)).is_some());
     assert_eq!(pair.pop_alone(1_100), "");
@@ -322,7 +324,7 @@ fn limits_altered_while_no_group_is_left_hold_for_the_next_one() {
     pair.pop(0, 11, LEASED);
     pair.push(0, "", "kept");
     // In bulk: the orders of the groups are rebuilt, and no message has a group.
-    let purged = pair.queue.purge(at(1), States::only(StateKind::InFlight), None, Spare::Schedules);
+    let purged = pair.queue.purge(at(1), &ToPurge::all(States::only(StateKind::InFlight)));
     assert_eq!(purged.count, 11);
     pair.queue.stamp(at(1));
     pair.replica

@@ -222,20 +222,22 @@ impl Queue {
         }
     }
 
-    /// Chooses the done messages that a purge removes: all of them, or the `count` newest. Returns how many of those
-    /// are still retained, and the spans that name them.
-    pub(crate) fn done_to_purge(&self, now: UnixMs, count: Option<usize>) -> (usize, Spans) {
+    /// Chooses the done messages that a purge removes: all of them, or the `count` newest of those that were completed
+    /// at least `older` ago. Returns how many of those are still retained, and the spans that name them.
+    pub(crate) fn done_to_purge(&self, now: UnixMs, count: Option<usize>, older: Option<DurationMs>) -> (usize, Spans) {
         let Some(done) = &self.optional.done else { return Default::default() };
-        match count {
-            None => match done.count_at(now) {
-                0 => Default::default(),
-                count => (count, Spans::up_to(self.last_sequence)),
+        let chosen = match (count, older) {
+            (None, _) => match done.count_at(now) {
+                0 => return Default::default(),
+                count => return (count, Spans::up_to(self.last_sequence)),
             },
-            Some(count) => {
-                let chosen = self.newest_done(now, count);
-                (chosen.len(), done.spans_of(chosen))
+            (Some(count), None) => self.newest_done(now, count),
+            (Some(count), Some(older)) => {
+                let those = done.newest().filter(|message| now < message.until && now.since(message.done) >= older);
+                those.take(count).map(|message| message.sequence).collect()
             }
-        }
+        };
+        (chosen.len(), done.spans_of(chosen))
     }
 }
 

@@ -224,7 +224,7 @@ mod tests {
         let (mut queue, mut floor) = (Queue::new(settings), Floor::default());
         queue.forward_to(at(0), to_stream());
         for nth in 0..messages {
-            queue.push(at(0), &mut floor, &NewMessage { due: Due::At(at(nth)), ..NewMessage::default() });
+            queue.push(at(0), &mut floor, &NewMessage { due: Some(Due::At(at(nth))), ..NewMessage::default() });
         }
         queue
     }
@@ -260,7 +260,7 @@ mod tests {
                 for (payload, due, group) in
                     [("a1", 0, "a"), ("a2", 1, "a"), ("a3", 2, "a"), ("z", 9, "z"), ("b1", 1, "b"), ("b2", 10, "b")]
                 {
-                    let (payload, group, due) = (payload.as_bytes(), Some(group.as_bytes()), Due::At(at(due)));
+                    let (payload, group, due) = (payload.as_bytes(), Some(group.as_bytes()), Some(Due::At(at(due))));
                     queue.push(at(0), &mut floor, &NewMessage { payload, due, group, ..NewMessage::default() });
                 }
                 queue

@@ -10,7 +10,7 @@ use super::super::time::UnixMs;
 use super::super::{Counts, Queue};
 use super::advance::PILED_MAX;
 use super::dedupe::Ids;
-use super::purge::{first_of_all, Purged, Spare};
+use super::purge::{first_of_all, Purged, ToPurge};
 
 /// The result of one step of a scan of groups: what it found, and the cursor of the next step.
 pub type GroupPage<'a> = (Vec<Group<'a>>, Option<u64>);
@@ -124,27 +124,19 @@ impl Queue {
         self.group(name).map_or_else(Vec::new, |id| self.first_of_group(id, self.own_time(now), kind, count))
     }
 
-    /// Removes the messages of a group that are in one of `states`, or the first `count` of them, in the order of the
-    /// states, except those that `spare` exempts. O(m log n), where m is the number of messages removed.
-    pub fn purge_group(
-        &mut self,
-        now: UnixMs,
-        name: &[u8],
-        states: States,
-        count: Option<usize>,
-        spare: Spare,
-    ) -> Purged {
+    /// [`Queue::purge`] for the messages of a group.
+    pub fn purge_group(&mut self, now: UnixMs, name: &[u8], which: &ToPurge) -> Purged {
         let now = self.observe(now);
         self.catch_up(now);
         // Done messages belong to no group.
-        let chosen = match (self.group(name), states.within(States::HELD)) {
-            (Some(id), Some(states)) => first_of_all(states, count.unwrap_or(usize::MAX), |kind, left| {
-                let found = self.first_of_group(id, now, kind, left.saturating_add(self.count_spared(spare)));
-                self.spare_of(found, left, spare)
+        let chosen = match (self.group(name), which.states.within(States::HELD)) {
+            (Some(id), Some(states)) => first_of_all(states, which.count.unwrap_or(usize::MAX), |kind, left| {
+                let found = self.first_of_group(id, now, kind, self.to_look_at(left, which));
+                self.spare_of(found, left, which, now)
             }),
             (None, _) | (_, None) => Vec::new(),
         };
-        if states.contain(StateKind::InFlight) && self.view.inflight() > 0 {
+        if which.states.contain(StateKind::InFlight) && self.view.inflight() > 0 {
             self.note_purged(&self.in_flight_of(chosen.iter().copied(), now));
         }
         let spans = self.messages.spans_of(chosen);

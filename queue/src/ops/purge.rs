@@ -5,12 +5,12 @@
 //! headers and the orders is cheaper, and if all of it is removed, the orders need not be searched at all. A purge of a
 //! million messages therefore costs about as much as the deletion of the key.
 
-use super::super::id::Sequence;
+use super::super::id::{Receipt, Sequence};
 use super::super::messages::Messages;
-use super::super::record::{StateKind, States};
+use super::super::record::{State, StateKind, States};
 use super::super::spans::Spans;
-use super::super::store::Placement;
-use super::super::time::UnixMs;
+use super::super::store::{At, Placement};
+use super::super::time::{DurationMs, UnixMs};
 use super::super::Queue;
 use super::dedupe::Ids;
 
@@ -26,6 +26,31 @@ pub enum Spare {
     Nothing,
 }
 
+/// Which messages a purge removes.
+#[derive(Clone, Copy, Debug)]
+pub struct ToPurge {
+    /// Those in one of these states.
+    pub states: States,
+    /// Only the first of them.
+    pub count: Option<usize>,
+    /// Only those that have been in their state for at least this long.
+    pub older: Option<DurationMs>,
+    /// Which of them are passed over.
+    pub spare: Spare,
+}
+
+impl ToPurge {
+    /// All messages in one of `states`, except schedules.
+    pub const fn all(states: States) -> ToPurge {
+        ToPurge { states, count: None, older: None, spare: Spare::Schedules }
+    }
+
+    /// How many messages are chosen one by one; `None` if all in some states are.
+    fn limit(&self) -> Option<usize> {
+        self.count.or(self.older.and(Some(usize::MAX)))
+    }
+}
+
 /// The result of a purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Purged {
@@ -38,18 +63,17 @@ pub struct Purged {
 }
 
 impl Queue {
-    /// Removes the messages that are in one of `states`, except those that `spare` exempts; only the first `count` of
-    /// them if it is given. The states are taken in the order of [`StateKind::ALL`], the messages of a state in the
-    /// order in which [`Queue::peek`] returns them. O(m log n), where m is the number of messages removed, and O(n) at
-    /// most.
-    pub fn purge(&mut self, now: UnixMs, states: States, count: Option<usize>, spare: Spare) -> Purged {
+    /// Removes messages. The states are taken in the order of [`StateKind::ALL`], the messages of a state in the order
+    /// in which [`Queue::peek`] returns them. O(m log n), where m is the number of messages removed, and O(n) at most;
+    /// O(n) if they must have been in their state for some time.
+    pub fn purge(&mut self, now: UnixMs, which: &ToPurge) -> Purged {
         let now = self.observe(now);
         self.catch_up(now);
-        let mut left = count;
-        let messages = match (states.within(States::HELD), count) {
+        let mut left = which.limit();
+        let messages = match (which.states.within(States::HELD), left) {
             (None, _) => Spans::default(),
             (Some(held), None) => {
-                let spans = self.spans_in(now, held, spare);
+                let spans = self.spans_in(now, held, which);
                 if held.contain(StateKind::InFlight) {
                     let leases = self.view.leases_after(now).filter(|sequence| spans.contain(*sequence));
                     self.note_purged(&self.in_flight_of(leases, now));
@@ -57,7 +81,7 @@ impl Queue {
                 spans
             }
             (Some(held), Some(count)) => {
-                let chosen = first_of_all(held, count, |kind, left| self.first_to_purge(now, kind, left, spare));
+                let chosen = first_of_all(held, count, |kind, left| self.first_to_purge(now, kind, left, which));
                 left = Some(count - chosen.len());
                 if held.contain(StateKind::InFlight) && self.view.inflight() > 0 {
                     self.note_purged(&self.in_flight_of(chosen.iter().copied(), now));
@@ -65,8 +89,8 @@ impl Queue {
                 self.messages.spans_of(chosen)
             }
         };
-        let (ended, done) = match states.contain(StateKind::Done) {
-            true => self.done_to_purge(now, left),
+        let (ended, done) = match which.states.contain(StateKind::Done) {
+            true => self.done_to_purge(now, left, which.older),
             false => Default::default(),
         };
         let count = self.remove_spans(&messages, now, Ids::Forgotten) + ended;
@@ -75,11 +99,11 @@ impl Queue {
     }
 
     /// The messages that are in one of `states`, apart from done messages, as far as the view knows.
-    fn spans_in(&mut self, now: UnixMs, states: States, spare: Spare) -> Spans {
+    fn spans_in(&mut self, now: UnixMs, states: States, which: &ToPurge) -> Spans {
         let counts = self.counts();
         let kinds = StateKind::ALL.into_iter().filter(|kind| states.contain(*kind));
         let concerned = kinds.map(|kind| counts.of(kind)).sum::<u64>() as usize;
-        let spared = self.count_spared(spare);
+        let spared = self.count_spared(which.spare);
         if concerned == 0 {
             return Spans::default();
         }
@@ -88,7 +112,7 @@ impl Queue {
         }
         // Where the view is behind the time, the record of each message decides.
         if self.view.first_end(now).is_some() || !self.is_bulk(concerned) {
-            let chosen = first_of_all(states, usize::MAX, |kind, left| self.first_to_purge(now, kind, left, spare));
+            let chosen = first_of_all(states, usize::MAX, |kind, left| self.first_to_purge(now, kind, left, which));
             return self.messages.spans_of(chosen);
         }
         self.messages.spans_where(|messages, at| {
@@ -111,19 +135,49 @@ impl Queue {
     }
 
     /// Takes out those of `found` that a purge passes over, and all but the first `count` others.
-    pub(crate) fn spare_of(&self, mut found: Vec<Sequence>, count: usize, spare: Spare) -> Vec<Sequence> {
-        if self.count_spared(spare) > 0 {
+    pub(crate) fn spare_of(
+        &self,
+        mut found: Vec<Sequence>,
+        count: usize,
+        which: &ToPurge,
+        now: UnixMs,
+    ) -> Vec<Sequence> {
+        if self.count_spared(which.spare) > 0 {
             let is_recurring = |at| self.messages.recurring(at).is_some();
             found.retain(|sequence| !self.messages.locate(*sequence).is_some_and(is_recurring));
+        }
+        if let Some(older) = which.older {
+            let is_older = |at| now.since(self.in_state_since(at, now)) >= older;
+            found.retain(|sequence| self.messages.locate(*sequence).is_some_and(is_older));
         }
         found.truncate(count);
         found
     }
 
+    /// How many messages of a state must be looked at to find `count` that a purge does not pass over.
+    pub(crate) fn to_look_at(&self, count: usize, which: &ToPurge) -> usize {
+        match which.older {
+            Some(_) => usize::MAX,
+            None => count.saturating_add(self.count_spared(which.spare)),
+        }
+    }
+
+    /// When the message came into its state: delayed when it was pushed, ready when it was due, in flight when its
+    /// delivery began.
+    fn in_state_since(&self, at: At, now: UnixMs) -> UnixMs {
+        let record = self.messages.record(at);
+        match record.state_at(now) {
+            State::Delayed => record.sequence.created(),
+            State::Ready => record.due,
+            State::InFlight => record.receipt().map_or(record.due, Receipt::began),
+            State::Dead { died, .. } => died,
+        }
+    }
+
     /// The first `count` messages of a state that a purge removes.
-    fn first_to_purge(&self, now: UnixMs, kind: StateKind, count: usize, spare: Spare) -> Vec<Sequence> {
-        let seen = self.first_in(now, kind, count.saturating_add(self.count_spared(spare)));
-        self.spare_of(seen, count, spare)
+    fn first_to_purge(&self, now: UnixMs, kind: StateKind, count: usize, which: &ToPurge) -> Vec<Sequence> {
+        let seen = self.first_in(now, kind, self.to_look_at(count, which));
+        self.spare_of(seen, count, which, now)
     }
 
     /// Removes the messages in `spans` that the queue holds, and returns how many there were. What time has done to

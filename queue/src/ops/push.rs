@@ -43,8 +43,8 @@ pub struct NewMessage<'a> {
     pub payload: &'a [u8],
     /// The name that the producer chose.
     pub name: Option<&'a [u8]>,
-    /// When it may be delivered.
-    pub due: Due,
+    /// When it may be delivered; overrides the queue's delay.
+    pub due: Option<Due>,
     /// The priority; higher ones are delivered first.
     pub priority: i8,
     /// The number of redeliveries; overrides the queue's setting.
@@ -257,7 +257,7 @@ impl Queue {
 
         let chain = held.and_then(|at| self.chain_of(at, now)).unwrap_or(now);
         let latest = message.maxwait.map_or(UnixMs::MAX, |wait| chain.after(wait));
-        let due = message.due.from(now).min(latest);
+        let due = message.due.unwrap_or(Due::After(self.settings.delay)).from(now).min(latest);
         let ttl = message.ttl.unwrap_or(self.settings.ttl);
         let waits = held.filter(|_| message.on_duplicate == OnDuplicate::ReplaceLater);
         let phase = waits.and_then(|at| self.as_successor_of(at, now)).unwrap_or(Phase::Waiting);
@@ -350,5 +350,25 @@ impl Queue {
     /// The number of messages that are not dead.
     pub(crate) fn held(&self) -> u64 {
         (self.messages.len() - self.view.dead()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::settings::Settings;
+    use super::*;
+
+    #[test]
+    fn a_push_without_a_time_waits_for_the_delay_of_the_queue() {
+        let mut queue = Queue::new(Settings { delay: DurationMs::new(500), ..Settings::default() });
+        let mut due_of = |due: Option<Due>| {
+            let message = NewMessage { due, ..NewMessage::default() };
+            match queue.push(UnixMs::new(1_000), &mut Floor::default(), &message) {
+                Pushed::Added { image, .. } => image.record.due.as_ms(),
+                refused => panic!("{refused:?}"),
+            }
+        };
+        let dues = [None, Some(Due::Now), Some(Due::After(DurationMs::new(7))), Some(Due::At(UnixMs::new(9)))];
+        assert_eq!(dues.map(&mut due_of), [1_500, 1_000, 1_007, 9]);
     }
 }

@@ -1,20 +1,43 @@
 //! Redriving: dead messages become live again, as if they had never been delivered.
 
 use super::super::id::Id;
-use super::super::record::{Record, StateKind};
+use super::super::record::{Reason, Record, State, StateKind};
 use super::super::spans::Spans;
 use super::super::store::At;
-use super::super::time::UnixMs;
+use super::super::time::{DurationMs, UnixMs};
 use super::super::Queue;
 use super::push::Due;
 
 /// Which dead messages to redrive.
 #[derive(Clone, Copy, Debug)]
 pub enum Which<'a> {
-    /// The oldest, at most this many.
-    Oldest(usize),
+    /// The oldest.
+    Oldest(Oldest),
     /// Those of the messages with these ids that are dead; `None` stands for an id that no message can have.
     Named(&'a [Option<Id<'a>>]),
+}
+
+/// The oldest dead messages that meet all conditions.
+#[derive(Clone, Copy, Debug)]
+pub struct Oldest {
+    /// At most this many.
+    pub count: usize,
+    /// Only those that have been dead for at least this long.
+    pub older: Option<DurationMs>,
+    /// Only those that became dead for this reason.
+    pub reason: Option<Reason>,
+}
+
+impl Oldest {
+    /// The oldest `count`, whatever they died of.
+    pub const fn first(count: usize) -> Oldest {
+        Oldest { count, older: None, reason: None }
+    }
+
+    fn includes(&self, state: State, now: UnixMs) -> bool {
+        let State::Dead { died, reason } = state else { return false };
+        self.older.is_none_or(|older| now.since(died) >= older) && self.reason.is_none_or(|wanted| wanted == reason)
+    }
 }
 
 /// The result of a redrive.
@@ -30,14 +53,24 @@ pub struct Redriven {
 
 impl Queue {
     /// Makes dead messages live again, with no attempts, no error and the due time `due`. O(m log n), where m is the
-    /// number of messages redriven.
+    /// number of messages redriven; conditions add O(d), where d is the number of dead messages.
     pub fn redrive(&mut self, now: UnixMs, which: &Which<'_>, due: Due) -> Redriven {
         let now = self.observe(now);
         let due = due.from(now);
         let chosen = match *which {
-            Which::Oldest(count) => {
+            Which::Oldest(Oldest { count, older: None, reason: None }) => {
                 self.catch_up(now);
                 self.view.oldest_of_dead(count)
+            }
+            Which::Oldest(which) => {
+                self.catch_up(now);
+                let mut dead = self.view.oldest_of_dead(usize::MAX);
+                dead.retain(|sequence| {
+                    let at = self.messages.locate(*sequence);
+                    at.is_some_and(|at| which.includes(self.messages.record(at).state_at(now), now))
+                });
+                dead.truncate(which.count);
+                dead
             }
             Which::Named(ids) => {
                 let places: Vec<_> = ids.iter().flatten().filter_map(|id| self.messages.find(id)).collect();

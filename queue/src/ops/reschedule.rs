@@ -67,14 +67,26 @@ impl Queue {
         }
     }
 
-    /// Makes the next `count` delayed messages due now; among themselves they are in push order. Their TTL starts
-    /// again. O(m log n), where m is the number of messages promoted.
-    pub fn promote(&mut self, now: UnixMs, count: usize) -> Promoted {
+    /// Makes the next `count` delayed messages due now, or those of them that are due by `until`; among themselves they
+    /// are in push order. Their TTL starts again. O(m log n), where m is the number of messages promoted.
+    pub fn promote(&mut self, now: UnixMs, count: usize, until: Option<UnixMs>) -> Promoted {
         let now = self.observe(now);
         self.catch_up(now);
-        let chosen = self.first_in(now, StateKind::Delayed, count);
+        let chosen = match until {
+            None => self.first_in(now, StateKind::Delayed, count),
+            Some(until) => self.delayed_until(now, until, count),
+        };
         let spans = self.messages.spans_of(chosen);
         Promoted { count: self.promote_spans(&spans, now, now), spans, due: now }
+    }
+
+    /// The next `count` delayed messages that are due by `until`.
+    fn delayed_until(&self, now: UnixMs, until: UnixMs, count: usize) -> Vec<Sequence> {
+        let most = self.view.due_by(until).saturating_sub(self.view.due_by(now));
+        let mut chosen = self.first_in(now, StateKind::Delayed, count.min(most));
+        let is_later = |at| self.messages.record(at).due > until;
+        chosen.retain(|sequence| !self.messages.locate(*sequence).is_some_and(is_later));
+        chosen
     }
 
     /// Applies the due time `due` to the messages in `spans`, and returns how many there are.

@@ -75,8 +75,10 @@ impl Model {
     }
 
     /// Purges all done messages, or the newest ones. Returns those that clients saw.
-    pub fn purge_done(&mut self, count: Option<usize>) -> Vec<u64> {
-        let kept: Vec<u64> = self.kept().iter().map(|finished| finished.sequence).collect();
+    pub fn purge_done(&mut self, count: Option<usize>, older: Option<u64>) -> Vec<u64> {
+        let mut kept = self.kept();
+        kept.retain(|finished| self.now.saturating_sub(finished.done) >= older.unwrap_or(0));
+        let kept: Vec<u64> = kept.iter().map(|finished| finished.sequence).collect();
         let Some(count) = count else {
             if !kept.is_empty() {
                 let all = std::mem::take(&mut self.done);

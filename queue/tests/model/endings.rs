@@ -7,11 +7,15 @@ use dq_queue::settings::{Retries, Settings};
 use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::{
     Due, Lease, Nack, NewMessage, OnDuplicate, Pop, Pushed, Queue, Reschedule, Schedule, Scheduled, Series, Shown,
-    Spare, State, StateKind, States, Verdict,
+    Spare, State, StateKind, States, ToPurge, Verdict,
 };
 
 fn at(ms: u64) -> UnixMs {
     UnixMs::new(1_760_000_000_000 + ms)
+}
+
+fn with_schedules(states: States) -> ToPurge {
+    ToPurge { spare: Spare::Nothing, ..ToPurge::all(states) }
 }
 
 fn ms(ms: u64) -> DurationMs {
@@ -177,14 +181,14 @@ fn a_purge_passes_over_schedules_unless_it_names_them() {
         }
         (0..others).for_each(|_| assert!(server.push(2, &NewMessage::default())));
         let mut first = Server { queue: server.queue.duplicate().unwrap(), floor: server.floor };
-        let purged = first.queue.purge(at(2), States::ALL, Some(1_000), Spare::Schedules);
+        let purged = first.queue.purge(at(2), &ToPurge { count: Some(1_000), ..ToPurge::all(States::ALL) });
         assert_eq!(purged.count, others);
-        assert_eq!(server.queue.purge(at(2), States::ALL, None, Spare::Schedules), purged);
+        assert_eq!(server.queue.purge(at(2), &ToPurge::all(States::ALL)), purged);
         assert_eq!(server.queue.counts().total(), 3);
-        assert_eq!(server.queue.purge(at(2), States::ALL, None, Spare::Schedules).count, 0);
+        assert_eq!(server.queue.purge(at(2), &ToPurge::all(States::ALL)).count, 0);
         assert_eq!(server.queue.ack(at(3), &target(b"runs")).map(|acked| acked.next), Some(None));
-        assert_eq!(server.queue.purge(at(3), States::only(StateKind::Ready), None, Spare::Nothing).count, 2);
-        assert_eq!(server.queue.purge(at(3), States::ALL, None, Spare::Nothing).count, 1);
+        assert_eq!(server.queue.purge(at(3), &with_schedules(States::only(StateKind::Ready))).count, 2);
+        assert_eq!(server.queue.purge(at(3), &with_schedules(States::ALL)).count, 1);
     }
 }
 
@@ -216,7 +220,7 @@ fn a_replacement_of_a_kept_message_goes_on_with_its_chain() {
     let mut server = Server::new(Settings::default());
     server.push(0, &named(b"m"));
     server.pop(0, Lease::For(ms(1_000)));
-    let due = Due::After(ms(500));
+    let due = Some(Due::After(ms(500)));
     server.push(100, &NewMessage { on_duplicate: OnDuplicate::ReplaceLater, due, ..named(b"m") });
     server.push(200, &NewMessage { on_duplicate: OnDuplicate::Replace, due, maxwait: Some(ms(300)), ..named(b"m") });
     let message = server.queue.get(at(200), &Id::Named(b"m")).unwrap();

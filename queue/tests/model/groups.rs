@@ -1,8 +1,9 @@
 //! Groups in the reference model: the next message to deliver is found by looking at all messages.
 
+use crate::history::Purge;
 use crate::reference::{Message, Model, State};
 use dq_queue::settings::GroupOrder;
-use dq_queue::{Spare, StateKind};
+use dq_queue::StateKind;
 use std::collections::BTreeMap;
 
 /// When groups, and the messages without one, had their last turns.
@@ -228,12 +229,12 @@ impl Model {
     }
 
     /// Removes the first messages of a group in these states. Returns their sequences.
-    pub fn purge_group(&mut self, group: &[u8], kinds: &[StateKind], count: Option<usize>, spare: Spare) -> Vec<u64> {
+    pub fn purge_group(&mut self, group: &[u8], kinds: &[StateKind], of: &Purge) -> Vec<u64> {
         let held = kinds.iter().filter(|kind| **kind != StateKind::Done);
         let mut chosen: Vec<u64> = held.flat_map(|kind| self.peek_group(group, *kind)).collect();
-        let spared = self.spared(spare);
+        let spared = self.spared(of.spare, of.older);
         chosen.retain(|sequence| !spared.contains(sequence));
-        chosen.truncate(count.unwrap_or(usize::MAX));
+        chosen.truncate(of.count.unwrap_or(usize::MAX));
         self.keep_turns(&chosen);
         self.messages.retain(|message| !chosen.contains(&message.sequence));
         chosen

@@ -5,7 +5,7 @@ use dq_queue::forward::{Forward, ListEnd, Register};
 use dq_queue::rate::Rate;
 use dq_queue::settings::{GroupOrder, Retries, Settings, MAX_LENGTH};
 use dq_queue::time::{DurationMs, UnixMs};
-use dq_queue::{HeaderBlock, Headers, Spare, Verdict};
+use dq_queue::{HeaderBlock, Headers, Reason, Spare, Verdict};
 use proptest::prelude::*;
 use std::sync::LazyLock;
 
@@ -53,6 +53,8 @@ pub enum Act {
     },
     Promote {
         count: usize,
+        /// Only those that are due by then, a distance from now.
+        until: Option<i64>,
     },
     Extend {
         aims: Vec<Aim>,
@@ -78,16 +80,9 @@ pub enum Act {
     /// Purges messages of a group.
     PurgeGroup {
         group: usize,
-        states: Vec<usize>,
-        count: Option<usize>,
-        spare: Spare,
+        of: Purge,
     },
-    /// Purges messages in these states, given by their numbers, and at most `count` of them.
-    Purge {
-        states: Vec<usize>,
-        count: Option<usize>,
-        spare: Spare,
-    },
+    Purge(Purge),
     Alter {
         settings: Settings,
         by: Who,
@@ -189,6 +184,8 @@ pub struct Push {
 #[derive(Clone, Copy, Debug)]
 pub enum Due {
     Now,
+    /// As the settings say, if it is a push.
+    Default,
     After(u64),
     /// At this distance from now, in ms.
     At(i64),
@@ -221,10 +218,20 @@ pub enum Aim {
     Nothing,
 }
 
+/// Messages in these states, given by their numbers.
+#[derive(Clone, Debug)]
+pub struct Purge {
+    pub states: Vec<usize>,
+    pub count: Option<usize>,
+    pub older: Option<u64>,
+    pub spare: Spare,
+}
+
 /// Which dead messages to redrive.
 #[derive(Clone, Debug)]
 pub enum Redriven {
-    Oldest(usize),
+    /// At most this many, of those that have been dead for so long, and for this reason.
+    Oldest(usize, Option<u64>, Option<Reason>),
     Named(Vec<Aim>),
 }
 
@@ -301,7 +308,8 @@ fn span() -> impl Strategy<Value = u64> {
 
 fn due() -> impl Strategy<Value = Due> {
     prop_oneof![
-        4 => Just(Due::Now),
+        2 => Just(Due::Now),
+        3 => Just(Due::Default),
         4 => prop_oneof![Just(0), span()].prop_map(Due::After),
         2 => (-100i64..100).prop_map(Due::At),
         1 => Just(Due::AtTheEnd),
@@ -413,24 +421,27 @@ fn act(copies: usize) -> impl Strategy<Value = Act> {
     let way = prop_oneof![4 => Just(Way::Save), 2 => Just(Way::Rewrite), 1 => Just(Way::Replay), 1 => Just(Way::Copy)];
     let (pops, acks) = if copies > 1 { (copies, copies) } else { (5, 3) };
     let names = prop::option::weighted(0.6, prop::collection::vec(0..NAMES.len(), copies.max(4)));
+    let older = prop::option::weighted(0.4, prop_oneof![Just(0), span()]);
+    let reason = prop::sample::select(vec![Reason::Retries, Reason::Rejected, Reason::Expired]);
+    let oldest = (prop_oneof![Just(usize::MAX), 1..=pops], older.clone(), prop::option::weighted(0.4, reason));
     let which = prop_oneof![
-        2 => Just(Redriven::Oldest(usize::MAX)),
-        2 => (1..=pops).prop_map(Redriven::Oldest),
+        4 => oldest.prop_map(|(count, older, reason)| Redriven::Oldest(count, older, reason)),
         3 => prop::collection::vec(aim(), 1..4).prop_map(Redriven::Named),
     ];
     let states = prop::sample::subsequence((0..5).collect::<Vec<usize>>(), 1..=5);
     let spare = prop_oneof![2 => Just(Spare::Schedules), 1 => Just(Spare::Nothing)];
+    let purge = (states, prop::option::weighted(0.5, 1..=pops), older, spare)
+        .prop_map(|(states, count, older, spare)| Purge { states, count, older, spare });
     let changes = prop_oneof![
         8 => prop::collection::vec(aim(), 1..=acks.min(8)).prop_map(Act::Cancel),
         8 => (aim(), prop::option::weighted(0.8, due()), prop::option::weighted(0.5, -1i8..=1))
             .prop_map(|(aim, due, priority)| Act::Reschedule { aim, due, priority }),
         6 => (aim(), prop::option::of(0..ERRORS.len())).prop_map(|(aim, error)| Act::Bury { aim, error }),
-        3 => prop_oneof![Just(usize::MAX), 1..=pops].prop_map(|count| Act::Promote { count }),
+        3 => (prop_oneof![Just(usize::MAX), 1..=pops], prop::option::of(-5i64..200))
+            .prop_map(|(count, until)| Act::Promote { count, until }),
         6 => (which, prop_oneof![Just(0), span()]).prop_map(|(which, delay)| Act::Redrive { which, delay }),
-        2 => (0..GROUPS.len(), states.clone(), prop::option::weighted(0.5, 1..=pops), spare.clone())
-            .prop_map(|(group, states, count, spare)| Act::PurgeGroup { group, states, count, spare }),
-        2 => (states, prop::option::weighted(0.5, 1..=pops), spare)
-            .prop_map(|(states, count, spare)| Act::Purge { states, count, spare }),
+        2 => (0..GROUPS.len(), purge.clone()).prop_map(|(group, of)| Act::PurgeGroup { group, of }),
+        2 => purge.prop_map(Act::Purge),
         5 => (limited(copies), who.clone()).prop_map(|(settings, by)| Act::Alter { settings, by }),
         2 => prop::option::weighted(0.7, span()).prop_map(Act::Suspend),
         3 => Just(Act::Resume),
@@ -491,7 +502,7 @@ fn settings() -> impl Strategy<Value = Settings> {
         prop::sample::select(vec![0u64, 0, 0, 5, 150, 50_000]),
         prop::sample::select(vec![None, None, None, Some(0), Some(1), Some(3)]),
         (prop::sample::select(vec![1u64, 1, 1, 0, 2, 3]), any::<bool>()),
-        prop::sample::select(vec![1u64, 1, 0, 2, 64]),
+        (prop::sample::select(vec![1u64, 1, 0, 2, 64]), prop::sample::select(vec![0u64, 0, 0, 25, 1_000])),
     );
     (
         (prop::sample::select(vec![1u64, 5, 50, 1_000]), prop::sample::select(vec![0u64, 0, 0, 20, 300])),
@@ -512,7 +523,16 @@ fn settings() -> impl Strategy<Value = Settings> {
                 maxlen,
                 maxinflight,
                 deadlen,
-                (deadttl, maxpayload, (most, period), dedupe, retain, donelen, (groupinflight, by_turn), errors),
+                (
+                    deadttl,
+                    maxpayload,
+                    (most, period),
+                    dedupe,
+                    retain,
+                    donelen,
+                    (groupinflight, by_turn),
+                    (errors, delay),
+                ),
             )| {
                 Settings {
                     lease: DurationMs::new(lease),
@@ -536,6 +556,7 @@ fn settings() -> impl Strategy<Value = Settings> {
                     groupinflight,
                     grouporder: if by_turn { GroupOrder::Turn } else { GroupOrder::Due },
                     errors,
+                    delay: DurationMs::new(delay),
                     ..Settings::DEFAULT
                 }
             },

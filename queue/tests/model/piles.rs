@@ -6,8 +6,8 @@ use dq_queue::id::{Floor, Id, Sequence, Target};
 use dq_queue::settings::{Retries, Settings};
 use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::{
-    Due, Effect, Grant, Lease, Message, Nack, NewMessage, Pop, Purged, Queue, Redriven, Shown, Spans, Spare, Stamped,
-    StateKind, States, Which,
+    Due, Effect, Grant, Lease, Message, Nack, NewMessage, Oldest, Pop, Purged, Queue, Redriven, Shown, Spans, Stamped,
+    StateKind, States, ToPurge, Which,
 };
 
 const MESSAGES: usize = 10_000;
@@ -165,7 +165,7 @@ fn replicas_take_what_their_master_took() {
                 let (mut pair, _) = all_leases_ended(settings);
                 // The replica has processed more or less than its master.
                 pair.replica.advance_view(at(1_000), nth * 2_500);
-                let purged = pair.master.purge(at(1_000), states, count, Spare::Schedules);
+                let purged = pair.master.purge(at(1_000), &ToPurge { count, ..ToPurge::all(states) });
                 let Purged { count: purged, messages, done } = purged;
                 let left = pair.master.images().count();
                 assert_eq!(left + purged, MESSAGES);
@@ -174,7 +174,8 @@ fn replicas_take_what_their_master_took() {
             }
         }
         let (mut pair, _) = all_leases_ended(settings);
-        let Redriven { count, spans, due } = pair.master.redrive(at(1_000), &Which::Oldest(usize::MAX), Due::Now);
+        let Redriven { count, spans, due } =
+            pair.master.redrive(at(1_000), &Which::Oldest(Oldest::first(usize::MAX)), Due::Now);
         assert_eq!(count > 0, settings.retries == no_retries.retries);
         pair.send(at(1_000), Effect::Redrive(spans, due));
         pair.assert_same(at(1_000));

@@ -7,8 +7,8 @@ use crate::measured::{First, Measured};
 use crate::recurring::{End, How, Recurs};
 use dq_queue::id::Sequence;
 use dq_queue::settings::{GroupOrder, Settings};
-use dq_queue::time::UnixMs;
-use dq_queue::{Counts, Reason, Spans, Spare, StateKind, Totals, Verdict};
+use dq_queue::time::{DurationMs, UnixMs};
+use dq_queue::{Counts, Oldest, Reason, Spans, Spare, StateKind, Totals, Verdict};
 
 /// An instant that never comes.
 pub const NEVER: u64 = u64::MAX;
@@ -118,6 +118,16 @@ impl Message {
             State::Ready => StateKind::Ready,
             State::InFlight { .. } => StateKind::InFlight,
             State::Dead { .. } => StateKind::Dead,
+        }
+    }
+
+    /// When it came into its state.
+    fn in_state_since(&self) -> u64 {
+        match self.state {
+            State::Delayed => self.sequence >> 20,
+            State::Ready => self.due,
+            State::InFlight { .. } => self.receipt.expect("it was delivered") >> 20,
+            State::Dead { died, .. } => died,
         }
     }
 
@@ -572,8 +582,10 @@ impl Model {
     }
 
     /// Makes the next `count` delayed messages due now. Returns their sequences.
-    pub fn promote(&mut self, count: usize) -> Vec<u64> {
+    pub fn promote(&mut self, count: usize, until: u64) -> Vec<u64> {
         let mut chosen = self.peek(StateKind::Delayed);
+        let later: Vec<u64> = self.messages.iter().filter(|held| held.due > until).map(|held| held.sequence).collect();
+        chosen.retain(|sequence| !later.contains(sequence));
         chosen.truncate(count);
         let now = self.now;
         for message in self.messages.iter_mut().filter(|message| chosen.contains(&message.sequence)) {
@@ -621,8 +633,8 @@ impl Model {
         Some(sequence)
     }
 
-    /// Makes dead messages live again: the oldest `count`, or those that are named.
-    pub fn redrive(&mut self, count: usize, names: Option<&[Name]>, due: u64) -> usize {
+    /// Makes dead messages live again: the oldest ones that meet the conditions, or those that are named.
+    pub fn redrive(&mut self, oldest: &Oldest, names: Option<&[Name]>, due: u64) -> usize {
         let chosen: Vec<u64> = match names {
             Some(names) => {
                 let named = names.iter().filter_map(|name| self.find(name)).map(|at| &self.messages[at]);
@@ -631,9 +643,16 @@ impl Model {
             None => {
                 let mut dead = self.peek(StateKind::Dead);
                 let recurring = self.failed_runs();
-                dead.retain(|sequence| !recurring.contains(sequence));
+                let of = |reason: &Reason| oldest.reason.is_none_or(|wanted| wanted == *reason);
+                let spared = self.spared(Spare::Nothing, oldest.older.map(DurationMs::as_ms));
+                let other = self.messages.iter().filter(|message| match &message.state {
+                    State::Dead { reason, .. } => !of(reason),
+                    _ => true,
+                });
+                let other: Vec<u64> = other.map(|message| message.sequence).collect();
+                dead.retain(|sequence| ![&recurring, &spared, &other].iter().any(|those| those.contains(sequence)));
                 dead.reverse();
-                dead.truncate(count);
+                dead.truncate(oldest.count);
                 dead
             }
         };
@@ -653,24 +672,24 @@ impl Model {
     }
 
     /// Removes the first messages in these states, in the order of the states. Returns their sequences.
-    pub fn purge_first(&mut self, kinds: &[StateKind], count: usize, spare: Spare) -> Vec<u64> {
+    pub fn purge_first(&mut self, kinds: &[StateKind], count: usize, older: Option<u64>, spare: Spare) -> Vec<u64> {
         let held = kinds.iter().filter(|kind| **kind != StateKind::Done);
         let mut chosen: Vec<u64> = held.flat_map(|kind| self.peek(*kind)).collect();
-        let spared = self.spared(spare);
+        let spared = self.spared(spare, older);
         chosen.retain(|sequence| !spared.contains(sequence));
         chosen.truncate(count);
         self.keep_turns(&chosen);
         self.messages.retain(|message| !chosen.contains(&message.sequence));
         if kinds.contains(&StateKind::Done) {
-            chosen.extend(self.purge_done(Some(count - chosen.len())));
+            chosen.extend(self.purge_done(Some(count - chosen.len()), older));
         }
         chosen
     }
 
     pub fn purge(&mut self, kinds: &[StateKind], spare: Spare) -> usize {
         let before = self.messages.len();
-        let done = if kinds.contains(&StateKind::Done) { self.purge_done(None).len() } else { 0 };
-        let spared = self.spared(spare);
+        let done = if kinds.contains(&StateKind::Done) { self.purge_done(None, None).len() } else { 0 };
+        let spared = self.spared(spare, None);
         let is_chosen = |message: &&Message| !spared.contains(&message.sequence) && kinds.contains(&message.kind());
         let chosen: Vec<u64> = self.messages.iter().filter(is_chosen).map(|message| message.sequence).collect();
         self.keep_turns(&chosen);
@@ -678,10 +697,12 @@ impl Model {
         before - self.messages.len() + done
     }
 
-    /// The messages that a purge passes over.
-    pub fn spared(&self, spare: Spare) -> Vec<u64> {
-        let recurring = self.messages.iter().filter(|message| message.schedule().is_some());
-        let spared = recurring.filter(|_| spare == Spare::Schedules);
+    /// The messages that a purge passes over: schedules, and those that came into their state less than `older` ago.
+    pub fn spared(&self, spare: Spare, older: Option<u64>) -> Vec<u64> {
+        let spared = self.messages.iter().filter(|message| {
+            let is_young = older.is_some_and(|older| self.now.saturating_sub(message.in_state_since()) < older);
+            is_young || (spare == Spare::Schedules && message.schedule().is_some())
+        });
         spared.map(|message| message.sequence).collect()
     }
 

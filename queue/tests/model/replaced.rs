@@ -17,7 +17,7 @@ fn filled() -> (Queue, Floor) {
     let (mut queue, mut floor) = (Queue::new(Settings::default()), Floor::default());
     for nth in 0..HELD {
         let name = format!("m{nth}");
-        let due = Due::After(DurationMs::new((nth * 7_919 % 1_000) as u64));
+        let due = Some(Due::After(DurationMs::new((nth * 7_919 % 1_000) as u64)));
         let message =
             NewMessage { name: Some(name.as_bytes()), due, priority: (nth % 3) as i8, ..NewMessage::default() };
         queue.push(at(nth as u64 / 100), &mut floor, &message);
@@ -39,7 +39,7 @@ fn a_batch_replaces_as_single_pushes_do() {
     let message = |nth: usize, name: &'static str| NewMessage {
         payload: b"replacement",
         name: Some(name.as_bytes()),
-        due: Due::After(DurationMs::new((nth % 700) as u64)),
+        due: Some(Due::After(DurationMs::new((nth % 700) as u64))),
         priority: (nth % 5) as i8,
         on_duplicate: OnDuplicate::Replace,
         ..NewMessage::default()

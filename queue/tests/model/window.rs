@@ -112,8 +112,11 @@ fn a_longer_window_brings_no_forgotten_id_back() {
     let names = names(10_000);
     names.iter().for_each(|name| assert!(pair.push(at(0), name)));
     assert!(pair.push(at(0), b"held"));
-    let held =
-        NewMessage { name: Some(b"held"), due: dq_queue::Due::After(DurationMs::new(9_000)), ..NewMessage::default() };
+    let held = NewMessage {
+        name: Some(b"held"),
+        due: Some(dq_queue::Due::After(DurationMs::new(9_000))),
+        ..NewMessage::default()
+    };
     let replaced = pair.master.push(at(0), &mut pair.floor, &NewMessage { on_duplicate: OnDuplicate::Replace, ..held });
     let Pushed::Added { image, .. } = replaced else { panic!("{replaced:?}") };
     pair.send(at(0), Effect::Push(None, vec![image]));
@@ -212,7 +215,7 @@ fn a_window_that_ended_by_a_wrong_clock_is_over() {
 fn debounced(pair: &mut Pair, now: u64, delay: u64, maxwait: Option<u64>) -> UnixMs {
     let message = NewMessage {
         name: Some(b"m"),
-        due: dq_queue::Due::After(DurationMs::new(delay)),
+        due: Some(dq_queue::Due::After(DurationMs::new(delay))),
         on_duplicate: OnDuplicate::Replace,
         maxwait: maxwait.map(DurationMs::new),
         ..NewMessage::default()
@@ -258,7 +261,8 @@ fn a_delivery_or_death_ends_a_chain_of_replacements() {
         pair.send(now, Effect::Bury(buried.sequence, None));
     };
     let redrive: End = |pair, now| {
-        let redriven = pair.master.redrive(now, &dq_queue::Which::Oldest(1), dq_queue::Due::Now);
+        let redriven =
+            pair.master.redrive(now, &dq_queue::Which::Oldest(dq_queue::Oldest::first(1)), dq_queue::Due::Now);
         pair.send(now, Effect::Redrive(redriven.spans, redriven.due));
     };
     for ends in [&[deliver][..], &[deliver, give_back], &[bury], &[bury, redrive]] {

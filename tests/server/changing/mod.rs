@@ -2,6 +2,7 @@
 
 mod burying;
 mod cancelling;
+mod choosing_by_age;
 mod promoting;
 mod purging;
 mod purging_some;

@@ -39,6 +39,24 @@ fn with_a_count_the_next_ones_are_promoted() {
 }
 
 #[test]
+fn with_a_time_those_due_until_then_are_promoted() {
+    in_both_protocols(|c| {
+        c.push("q x ID now");
+        for (id, at) in [("b", 8_000_000_000_000_u64), ("c", 8_000_000_000_001), ("a", 7_000_000_000_000)] {
+            c.push(format!("q x ID {id} AT {at}"));
+        }
+        assert_eq!(c.ask("DQ.PROMOTE q UNTIL 100000000000"), Reply::Int(0));
+        assert_eq!(c.ask("DQ.PROMOTE q UNTIL 6999999999999"), Reply::Int(0));
+        assert_eq!(c.ask("DQ.PROMOTE q COUNT 1 until 8000000000000"), Reply::Int(1));
+        assert_eq!(c.peek_ids("q delayed COUNT 9"), ["b", "c"]);
+        assert_eq!(c.multi(&["DQ.PROMOTE q UNTIL 8000000000000"]), [Reply::Int(1)]);
+        assert_eq!(c.peek_ids("q delayed COUNT 9"), ["c"]);
+        assert_eq!(c.script("DQ.PROMOTE q UNTIL 8796093022207"), Reply::Int(1));
+        assert_eq!(c.counts("q"), [0, 4, 0, 0]);
+    });
+}
+
+#[test]
 fn the_time_to_live_of_a_promoted_message_starts_again() {
     let server = Server::start();
     let mut c = server.client();

@@ -111,7 +111,7 @@ fn tokens(arguments: &[Reply], choice: Option<&str>, found: &mut Vec<Token>) {
         }
         if argument.has("arguments") {
             let name = argument.text("name");
-            let choice = Some(&name[..]).filter(|name| matches!(*name, "state" | "order"));
+            let choice = Some(&name[..]).filter(|name| matches!(*name, "state" | "order" | "reason"));
             tokens(argument.get("arguments").items(), choice, found);
         }
     }

@@ -2,6 +2,7 @@
 
 mod dead_ttl;
 mod declaring;
+mod default_delay;
 mod limits;
 mod pausing;
 mod pausing_for;

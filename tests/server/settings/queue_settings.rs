@@ -3,7 +3,7 @@
 use crate::support::{effects_of, eventually, in_both_protocols, Client, Fields, Reply, Server};
 
 /// Every setting: the words that set it, and the fields that the queue then shows.
-const SETTINGS: [(&str, &[(&str, i64)]); 14] = [
+const SETTINGS: [(&str, &[(&str, i64)]); 15] = [
     ("LEASE 7001", &[("lease", 7001)]),
     ("RETRIES 3", &[("retries", 3)]),
     ("BACKOFF 50 5000", &[("backoff-base", 50), ("backoff-max", 5000)]),
@@ -18,9 +18,10 @@ const SETTINGS: [(&str, &[(&str, i64)]); 14] = [
     ("DEDUPE 6666", &[("dedupe", 6666)]),
     ("GROUPINFLIGHT 55", &[("groupinflight", 55)]),
     ("MAXLEASE 5555", &[("maxlease", 5555)]),
+    ("DELAY 4444", &[("delay", 4444)]),
 ];
 
-const FIELDS: [&str; 16] = [
+const FIELDS: [&str; 17] = [
     "lease",
     "retries",
     "backoff-base",
@@ -37,21 +38,23 @@ const FIELDS: [&str; 16] = [
     "dedupe",
     "groupinflight",
     "maxlease",
+    "delay",
 ];
 
 /// The settings that a queue shows, in the order of `FIELDS`.
 #[track_caller]
-fn settings(about: &Fields) -> [i64; 16] {
+fn settings(about: &Fields) -> [i64; 17] {
     FIELDS.map(|field| about.int(field))
 }
 
-const DEFAULTS: [i64; 16] = [30_000, 16, 1_000, 3_600_000, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 1, 0];
+const DEFAULTS: [i64; 17] = [30_000, 16, 1_000, 3_600_000, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 1, 0, 0];
 
 /// All settings at once, and the fields that the queue then shows.
 const ALL: &str =
     "Dedupe 6666 GroupInflight 55 MAXPAYLOAD 66 DEADTTL 777777 DEADLEN 7 MAXINFLIGHT 9 MAXLEN 99 ttl 888888 BACKOFF 50 5000 jitter 12 \
-                   RETRIES 3 Lease 7001 rate 13 1300 maxLease 5555";
-const ALL_SET: [i64; 16] = [7_001, 3, 50, 5_000, 888_888, 99, 9, 7, 12, 777_777, 66, 13, 1_300, 6_666, 55, 5_555];
+                   RETRIES 3 Lease 7001 rate 13 1300 maxLease 5555 Delay 4444";
+const ALL_SET: [i64; 17] =
+    [7_001, 3, 50, 5_000, 888_888, 99, 9, 7, 12, 777_777, 66, 13, 1_300, 6_666, 55, 5_555, 4_444];
 
 #[test]
 fn a_queue_is_made_empty_and_with_the_defaults() {
@@ -136,6 +139,8 @@ fn the_ends_of_every_range_are_settings() {
         ("MAXPAYLOAD 0", "maxpayload", 0),
         ("MAXLEASE 0", "maxlease", 0),
         ("MAXLEASE 4398046511103", "maxlease", 4_398_046_511_103),
+        ("DELAY 0", "delay", 0),
+        ("DELAY 4398046511103", "delay", 4_398_046_511_103),
         ("MAXPAYLOAD 536870912", "maxpayload", 536_870_912),
     ] {
         c.alter(format!("q {words}"));

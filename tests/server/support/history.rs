@@ -32,8 +32,11 @@ pub fn any_command(random: &mut Random, keys: &[&str]) -> String {
         14 => format!("DQ.EXTEND {key} {id} LEASE {}", random.one_of(&["1", "30", "600000"])),
         15 => format!("DQ.CANCEL {key} {id} {other}"),
         16 => format!("DQ.RESCHEDULE {key} {id} DELAY {}", random.one_of(&["0", "20", "600000"])),
-        17 => format!("DQ.REDRIVE {key} {}", random.one_of(&["", "COUNT 1", "IDS 2 x y", "DELAY 20"])),
-        18 => format!("DQ.PURGE {key} {}", random.one_of(&["dead", "delayed", "ready inflight"])),
+        17 => format!(
+            "DQ.REDRIVE {key} {}",
+            random.one_of(&["", "COUNT 1", "IDS 2 x y", "DELAY 20", "OLDER 30 REASON retries"])
+        ),
+        18 => format!("DQ.PURGE {key} {}", random.one_of(&["dead", "delayed", "ready inflight", "ready OLDER 30"])),
         19 => format!("DQ.ALTER {key} {}", random.one_of(&["DEADLEN 2", "DEADLEN -1", "MAXINFLIGHT 9", "TTL 50"])),
         20 => format!("DQ.ALTER {key} {}", random.one_of(&["LEASE 15", "BACKOFF 5 50", "MAXLEN 30", "RETRIES 1"])),
         21 => format!("DQ.PAUSE {key} {}", random.one_of(&["", "FOR 20", "FOR 600000"])),

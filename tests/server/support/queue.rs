@@ -231,7 +231,7 @@ impl Client {
     #[track_caller]
     pub fn bury(&mut self, key: &str, ids: &[&str]) {
         for id in ids {
-            self.push(format!("{key} x ID {id} PRIORITY 127"));
+            self.push(format!("{key} x ID {id} PRIORITY 127 DELAY 0"));
             assert_eq!(self.pop_ids(key), [*id], "the one just pushed comes first");
             assert_eq!(self.nack(format!("{key} {id} DEAD")), "dead");
         }

@@ -163,24 +163,36 @@ class Queue:
 
     reschedule, reschedule_sync = _both(_reschedule)
 
-    def _promote(self, count: Optional[int] = None) -> Command[int]:
-        """Makes delayed messages due now, all or the next ones. Returns how many."""
-        return Command(int, "DQ.PROMOTE", self.name, *_count(count))
+    def _promote(self, count: Optional[int] = None, *, until: Optional[datetime] = None) -> Command[int]:
+        """Makes delayed messages due now: all, the next ones, or those that are due by a time. Returns how many."""
+        return Command(int, "DQ.PROMOTE", self.name, *_count(count), *wire.option_words({"until": until}))
 
     promote, promote_sync = _both(_promote)
 
     def _redrive(
-        self, count: Optional[int] = None, *, ids: Sequence[Text] = (), delay: Optional[Duration] = None
+        self,
+        count: Optional[int] = None,
+        *,
+        ids: Sequence[Text] = (),
+        delay: Optional[Duration] = None,
+        older: Optional[Duration] = None,
+        reason: Optional[str] = None,
     ) -> Command[int]:
-        """Makes dead messages live again: all, a number of them, or those of these ids. Returns how many."""
-        words = _count(count) + (["IDS", len(ids), *ids] if ids else []) + wire.push_words({"delay": delay})
+        """Makes dead messages live again: all, a number of them, those that have been dead for ``older``, those that died
+        for a ``reason`` (``retries``, ``rejected`` or ``expired``), or those of these ids. Returns how many."""
+        words = _count(count) + (["IDS", len(ids), *ids] if ids else [])
+        words += wire.option_words({"delay": delay, "older": older, "reason": reason})
         return Command(int, "DQ.REDRIVE", self.name, *words)
 
     redrive, redrive_sync = _both(_redrive)
 
-    def _purge(self, *states: str, count: Optional[int] = None, recurring: bool = False) -> Command[int]:
-        """Removes the messages of these states, or of all. Schedules stay unless ``recurring``. Returns how many."""
-        return Command(int, "DQ.PURGE", self.name, *states, *_count(count), *(["RECURRING"] if recurring else []))
+    def _purge(
+        self, *states: str, count: Optional[int] = None, recurring: bool = False, older: Optional[Duration] = None
+    ) -> Command[int]:
+        """Removes the messages of these states, or of all; with ``older`` only those that have been in their state for so
+        long. Schedules stay unless ``recurring``. Returns how many."""
+        words = [*_count(count), *(["RECURRING"] if recurring else []), *wire.option_words({"older": older})]
+        return Command(int, "DQ.PURGE", self.name, *states, *words)
 
     purge, purge_sync = _both(_purge)
 

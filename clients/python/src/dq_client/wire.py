@@ -175,7 +175,7 @@ def _time(value: Any) -> List[Word]:
     return [unix_milliseconds(value)]
 
 
-# For each option of a push or a schedule: its word, and how its value is written.
+# For each option: its word, and how its value is written.
 _OPTIONS: Dict[str, Tuple[str, Callable[[Any], List[Word]]]] = {
     "id": ("ID", _one),
     "delay": ("DELAY", _duration),
@@ -185,6 +185,8 @@ _OPTIONS: Dict[str, Tuple[str, Callable[[Any], List[Word]]]] = {
     "tz": ("TZ", _one),
     "at": ("AT", _time),
     "until": ("UNTIL", _time),
+    "older": ("OLDER", _duration),
+    "reason": ("REASON", _one),
     "times": ("TIMES", _one),
     "priority": ("PRIORITY", _one),
     "retries": ("RETRIES", _one),
@@ -219,6 +221,11 @@ def _words(options: Mapping[str, Any], known: "frozenset[str]") -> List[Word]:
 def push_words(options: Mapping[str, Any]) -> List[Word]:
     """Returns the words of those options of a push that are given."""
     return _words(options, _PUSH_NAMES)
+
+
+def option_words(options: Mapping[str, Any]) -> List[Word]:
+    """Returns the words of those options that are given."""
+    return _words(options, frozenset(options))
 
 
 def push(queue: Text, payload: Text, options: Mapping[str, Any]) -> Command[Optional[str]]:

@@ -2,6 +2,7 @@
 
 mod any;
 pub(crate) mod command;
+mod conditions;
 mod consumer;
 pub(crate) mod done;
 mod forward;
@@ -20,6 +21,7 @@ mod schedule;
 mod settings;
 
 pub use any::PopAny;
+pub use conditions::{DeadFilter, Reason};
 pub use consumer::{Consumer, Consumers};
 pub use done::Complete;
 pub use forward::{Forward, ListEnd};

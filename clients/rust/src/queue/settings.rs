@@ -22,6 +22,8 @@ pub struct Settings {
     pub lease: Option<Duration>,
     /// The longest time from the beginning of a delivery to the end of its lease; zero: no limit.
     pub max_lease: Option<Duration>,
+    /// How long after its push a message is due whose push says nothing about that; zero: at once.
+    pub delay: Option<Duration>,
     /// The most redeliveries before a message becomes dead; -1: no limit.
     pub retries: Option<i32>,
     /// How long a message waits after a nack: the first wait, which doubles each time, and the longest.
@@ -72,6 +74,7 @@ impl Settings {
     pub(super) fn write(&self, command: &mut Command) {
         command.maybe("LEASE", self.lease.map(millis));
         command.maybe("MAXLEASE", self.max_lease.map(millis));
+        command.maybe("DELAY", self.delay.map(millis));
         command.maybe("RETRIES", self.retries);
         if let Some((base, max)) = self.backoff {
             command.option("BACKOFF", millis(base));
@@ -106,6 +109,7 @@ impl Settings {
         Ok(Settings {
             lease: Some(time("lease")?),
             max_lease: Some(time("maxlease")?),
+            delay: Some(time("delay")?),
             retries: Some(i32::try_from(fields.int("retries")?).unwrap_or(i32::MAX)),
             backoff: Some((time("backoff-base")?, time("backoff-max")?)),
             jitter: Some(u8::try_from(fields.count("backoff-jitter")?).unwrap_or(u8::MAX)),

@@ -9,8 +9,8 @@ import { groupList, messageList } from "./lists.js";
 import { condition, depths, flows } from "./overview.js";
 
 const TABS = [["ready", "Ready"], ["delayed", "Delayed"], ["inflight", "In flight"], ["dead", "Dead"], ["done", "Done"], ["schedules", "Schedules"], ["groups", "Groups"], ["details", "Details"]];
-const TIMES = new Set(["lease", "maxlease", "ttl", "backoff-base", "backoff-max", "rate-period", "deadttl", "dedupe", "retain"]);
-const SETTINGS = ["lease", "retries", "backoff-base", "backoff-max", "backoff-jitter", "ttl", "maxlen", "maxinflight", "maxpayload", "deadlen", "deadttl", "dedupe", "rate", "rate-period", "groupinflight", "grouporder", "errors", "forward", "retain", "donelen", "maxlease"];
+const TIMES = new Set(["lease", "maxlease", "delay", "ttl", "backoff-base", "backoff-max", "rate-period", "deadttl", "dedupe", "retain"]);
+const SETTINGS = ["lease", "delay", "retries", "backoff-base", "backoff-max", "backoff-jitter", "ttl", "maxlen", "maxinflight", "maxpayload", "deadlen", "deadttl", "dedupe", "rate", "rate-period", "groupinflight", "grouporder", "errors", "forward", "retain", "donelen", "maxlease"];
 const TOTALS = ["pushed", "duplicates", "delivered", "forwarded", "acked", "nacked", "given-back", "lease-expired", "died", "expired", "redriven", "cancelled", "rejected-full"];
 const COUNTS = new Set(["delayed", "ready", "inflight", "dead", "done", "groups", "blocked", "known", "payload-bytes", "next-due", "oldest-ready", "waiting-clients", "oldest-inflight", "paused", "paused-until", "next-delivery", "forward-error", "forward-failing-since"]);
 

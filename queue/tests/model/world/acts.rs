@@ -2,22 +2,23 @@
 
 use super::words::*;
 use super::{ms, Told, World};
-use crate::history::{headers, targets, Aim, Beside, Due, Every, Lease, Push, Redriven, Who, CONSUMERS, GROUPS, NAMES};
+use crate::history::{
+    headers, targets, Aim, Beside, Due, Every, Lease, Purge, Push, Redriven, Who, CONSUMERS, GROUPS, NAMES,
+};
 use crate::reference::{self, NackedTo, State};
 use dq_queue::id::{Id, Sequence};
 use dq_queue::settings::Settings;
 use dq_queue::time::DurationMs;
-use dq_queue::{Effect, Fate, Nack, NewMessage, Pop, Spare, StateKind, States, Verdict, Which};
+use dq_queue::{Effect, Fate, Nack, NewMessage, Oldest, Pop, StateKind, States, ToPurge, Verdict, Which};
 
 impl World {
     pub(super) fn push(&mut self, push: &Push) {
-        let now = self.model.now;
         let mut images = Vec::new();
         let payloads: Vec<Vec<u8>> =
             (0..push.copies).map(|copy| vec![(self.steps + copy) as u8; push.size + copy % 7]).collect();
         for (copy, payload) in payloads.iter().enumerate() {
             let name = push.name.filter(|_| copy == 0).map(|nth| NAMES[nth]);
-            let (message, request) = asked(push, payload, name, copy as u64 % 5, now);
+            let (message, request) = asked(push, payload, name, copy as u64 % 5, &self.model);
             let pushed = self.eager.push(self.clock, &message);
             assert_eq!(self.lazy.push(self.clock, &message), pushed);
 
@@ -60,11 +61,10 @@ impl World {
     }
 
     pub(super) fn push_all(&mut self, of: &Push, names: Option<&[usize]>) {
-        let now = self.model.now;
         let payloads: Vec<Vec<u8>> = (0..of.copies).map(|copy| vec![self.steps as u8; of.size + copy % 7]).collect();
         let name = |copy: usize| names.and_then(|names| names.get(copy)).map(|nth| NAMES[*nth]);
         let (messages, requests): (Vec<NewMessage<'_>>, Vec<_>) =
-            payloads.iter().enumerate().map(|(copy, payload)| asked(of, payload, name(copy), 0, now)).unzip();
+            payloads.iter().enumerate().map(|(copy, payload)| asked(of, payload, name(copy), 0, &self.model)).unzip();
 
         let mut pushed = Vec::new();
         let outcome = self.eager.queue.push_all(ms(self.clock), &mut self.eager.floor, &messages, |outcome| {
@@ -156,10 +156,11 @@ impl World {
         }
     }
 
-    pub(super) fn promote(&mut self, count: usize) {
-        let promoted = self.eager.queue.promote(ms(self.clock), count);
-        assert_eq!(self.lazy.queue.promote(ms(self.clock), count), promoted);
-        let expected = self.model.promote(count);
+    pub(super) fn promote(&mut self, count: usize, until: Option<i64>) {
+        let until = until.map(|from_now| ms(self.model.now.saturating_add_signed(from_now)));
+        let promoted = self.eager.queue.promote(ms(self.clock), count, until);
+        assert_eq!(self.lazy.queue.promote(ms(self.clock), count, until), promoted);
+        let expected = self.model.promote(count, until.map_or(reference::NEVER, |until| until.as_ms()));
         assert_eq!(promoted.count, expected.len());
         assert!(expected.iter().all(|sequence| promoted.spans.contain(Sequence(*sequence))));
         assert_eq!(promoted.due, ms(self.model.now));
@@ -171,53 +172,56 @@ impl World {
     pub(super) fn redrive(&mut self, which: &Redriven, delay: u64) {
         let (due, instant) = due_of(Due::After(delay), 0, self.model.now);
         let texts: Vec<Vec<u8>> = match which {
-            Redriven::Oldest(_) => Vec::new(),
+            Redriven::Oldest(..) => Vec::new(),
             Redriven::Named(aims) => aims.iter().map(|aim| self.text(aim)).collect(),
         };
         let ids: Vec<_> = texts.iter().map(|text| Id::parse(text)).collect();
         let names: Vec<_> = texts.iter().filter_map(|text| Some(named(text)?.1)).collect();
-        let (which, count, names) = match which {
-            Redriven::Oldest(count) => (Which::Oldest(*count), *count, None),
-            Redriven::Named(_) => (Which::Named(&ids), 0, Some(&names[..])),
+        let (which, oldest, names) = match which {
+            Redriven::Oldest(count, older, reason) => {
+                let oldest = Oldest { count: *count, older: older.map(DurationMs::new), reason: *reason };
+                (Which::Oldest(oldest), oldest, None)
+            }
+            Redriven::Named(_) => (Which::Named(&ids), Oldest::first(0), Some(&names[..])),
         };
         let redriven = self.eager.queue.redrive(ms(self.clock), &which, due);
         assert_eq!(self.lazy.queue.redrive(ms(self.clock), &which, due), redriven);
-        assert_eq!(redriven.count, self.model.redrive(count, names, instant));
+        assert_eq!(redriven.count, self.model.redrive(&oldest, names, instant));
         assert_eq!(redriven.due.as_ms(), instant);
         if redriven.count > 0 {
             self.send(Effect::Redrive(redriven.spans, redriven.due));
         }
     }
 
-    pub(super) fn purge(&mut self, states: &[usize], count: Option<usize>, spare: Spare) {
-        let kinds: Vec<StateKind> = states.iter().map(|nth| StateKind::ALL[*nth]).collect();
+    /// What a purge removes: the states for the model, and all of it for the queue.
+    fn to_purge(of: &Purge) -> (Vec<StateKind>, ToPurge) {
+        let kinds: Vec<StateKind> = of.states.iter().map(|nth| StateKind::ALL[*nth]).collect();
         let states = kinds.iter().map(|kind| States::only(*kind)).reduce(States::and).unwrap();
-        let Some(count) = count else {
-            let purged = self.eager.queue.purge(ms(self.clock), states, None, spare);
-            assert_eq!(self.lazy.queue.purge(ms(self.clock), states, None, spare), purged);
-            assert_eq!(purged.count, self.model.purge(&kinds, spare));
-            if purged.count > 0 {
-                self.send(Effect::Purge { messages: purged.messages, done: purged.done });
-            }
-            return;
-        };
-        let purged = self.eager.queue.purge(ms(self.clock), states, Some(count), spare);
-        assert_eq!(self.lazy.queue.purge(ms(self.clock), states, Some(count), spare), purged);
-        let expected = self.model.purge_first(&kinds, count, spare);
-        assert_eq!(purged.count, expected.len());
-        let named = |sequence| purged.messages.contain(sequence) || purged.done.contain(sequence);
-        assert!(expected.iter().all(|sequence| named(Sequence(*sequence))));
+        (kinds, ToPurge { states, count: of.count, older: of.older.map(DurationMs::new), spare: of.spare })
+    }
+
+    pub(super) fn purge(&mut self, of: &Purge) {
+        let (kinds, which) = World::to_purge(of);
+        let purged = self.eager.queue.purge(ms(self.clock), &which);
+        assert_eq!(self.lazy.queue.purge(ms(self.clock), &which), purged);
+        if of.count.is_none() && of.older.is_none() {
+            assert_eq!(purged.count, self.model.purge(&kinds, of.spare));
+        } else {
+            let expected = self.model.purge_first(&kinds, of.count.unwrap_or(usize::MAX), of.older, of.spare);
+            assert_eq!(purged.count, expected.len());
+            let named = |sequence| purged.messages.contain(sequence) || purged.done.contain(sequence);
+            assert!(expected.iter().all(|sequence| named(Sequence(*sequence))));
+        }
         if purged.count > 0 {
             self.send(Effect::Purge { messages: purged.messages, done: purged.done });
         }
     }
 
-    pub(super) fn purge_group(&mut self, group: usize, states: &[usize], count: Option<usize>, spare: Spare) {
-        let kinds: Vec<StateKind> = states.iter().map(|nth| StateKind::ALL[*nth]).collect();
-        let states = kinds.iter().map(|kind| States::only(*kind)).reduce(States::and).unwrap();
-        let purged = self.eager.queue.purge_group(ms(self.clock), GROUPS[group], states, count, spare);
-        assert_eq!(self.lazy.queue.purge_group(ms(self.clock), GROUPS[group], states, count, spare), purged);
-        let expected = self.model.purge_group(GROUPS[group], &kinds, count, spare);
+    pub(super) fn purge_group(&mut self, group: usize, of: &Purge) {
+        let (kinds, which) = World::to_purge(of);
+        let purged = self.eager.queue.purge_group(ms(self.clock), GROUPS[group], &which);
+        assert_eq!(self.lazy.queue.purge_group(ms(self.clock), GROUPS[group], &which), purged);
+        let expected = self.model.purge_group(GROUPS[group], &kinds, of);
         assert_eq!(purged.count, expected.len());
         assert!(expected.iter().all(|sequence| purged.messages.contain(Sequence(*sequence))));
         if purged.count > 0 {

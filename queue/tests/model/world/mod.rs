@@ -190,7 +190,7 @@ impl World {
                 self.nack(aim, *delay, error, *verdict, checkpoint);
             }
             Act::Bury { aim, error } => self.bury(aim, error.map(|nth| ERRORS[nth])),
-            Act::Promote { count } => self.promote(*count),
+            Act::Promote { count, until } => self.promote(*count, *until),
             Act::Extend { aims, lease, checkpoint } => {
                 self.extend(aims, *lease, checkpoint.map(|nth| CHECKPOINTS[nth]));
             }
@@ -198,8 +198,8 @@ impl World {
             Act::Cancel(aims) => self.cancel(aims),
             Act::Reschedule { aim, due, priority } => self.reschedule(aim, *due, *priority),
             Act::Redrive { which, delay } => self.redrive(which, *delay),
-            Act::Purge { states, count, spare } => self.purge(states, *count, *spare),
-            Act::PurgeGroup { group, states, count, spare } => self.purge_group(*group, states, *count, *spare),
+            Act::Purge(of) => self.purge(of),
+            Act::PurgeGroup { group, of } => self.purge_group(*group, of),
             Act::Alter { settings, by } => self.alter(*settings, *by),
             Act::ForwardTo(to) => self.forward_to(*to),
             Act::Forward { count, taken } => self.forward(*count, *taken),

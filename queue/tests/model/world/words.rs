@@ -2,7 +2,7 @@
 
 use super::ms;
 use crate::history::{headers, Due, Push, GROUPS};
-use crate::reference::{self, after, Name, State};
+use crate::reference::{self, after, Model, Name, State};
 use dq_queue::id::{Id, Sequence, Target};
 use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::{NewMessage, OnDuplicate};
@@ -34,7 +34,7 @@ pub(super) fn named(text: &[u8]) -> Option<(Id<'_>, Name)> {
 /// A due time for the queue, and the instant that it stands for in the model. `more` is added to a delay.
 pub(super) fn due_of(due: Due, more: u64, now: u64) -> (dq_queue::Due, u64) {
     match due {
-        Due::Now => (dq_queue::Due::Now, now),
+        Due::Now | Due::Default => (dq_queue::Due::Now, now),
         Due::After(delay) => {
             let delay = (delay + more).min(DurationMs::MAX.as_ms());
             (dq_queue::Due::After(DurationMs::new(delay)), after(now, delay))
@@ -53,9 +53,15 @@ pub(super) fn asked<'a>(
     payload: &'a [u8],
     name: Option<&'a [u8]>,
     more: u64,
-    now: u64,
+    model: &Model,
 ) -> (NewMessage<'a>, reference::Push<'a>) {
-    let (due, instant) = due_of(push.due, more, now);
+    let (due, instant) = match push.due {
+        Due::Default => (None, after(model.now, model.settings.delay.as_ms())),
+        given => {
+            let (due, instant) = due_of(given, more, model.now);
+            (Some(due), instant)
+        }
+    };
     let message = NewMessage {
         payload,
         name,
