@@ -9,7 +9,7 @@ use super::consumers::is_consumer_name;
 use super::done::RESULT_MAX;
 use super::effect::{Effect, Fate, Image, Stamped};
 use super::errors::ERROR_MAX;
-use super::gate::Pause;
+use super::gate::{Flow, Pause};
 use super::id::Sequence;
 use super::ops::dedupe::Ids;
 use super::ops::nack::GivenBack;
@@ -204,13 +204,13 @@ impl Queue {
             Effect::Create(settings, forward) => {
                 self.change_settings(now, *settings);
                 self.set_forward(forward.as_deref().cloned());
-                self.gate.set_pause(Pause::Off);
+                self.gate.set_pause(Pause::Off, Flow::Both);
             }
             Effect::Alter(settings, forward) => {
                 self.change_settings(now, *settings);
                 self.set_forward(forward.as_deref().cloned());
             }
-            Effect::Pause(pause) => self.gate.set_pause(*pause),
+            Effect::Pause { pause, flow } => self.gate.set_pause(*pause, *flow),
             Effect::PullBack => self.pull_back(now),
             Effect::Begin(header) => *self = Queue::begin(header),
             Effect::Continue(images) => self.continue_with(images),
@@ -319,7 +319,7 @@ impl Queue {
             Effect::Create(settings, forward) | Effect::Alter(settings, forward) => {
                 settings.are_valid() && forward.as_ref().is_none_or(|forward| forward.is_valid())
             }
-            Effect::Take(_) | Effect::Forward(_) | Effect::Ack(_) | Effect::Cancel(..) | Effect::Pause(_) => true,
+            Effect::Take(_) | Effect::Forward(_) | Effect::Ack(_) | Effect::Cancel(..) | Effect::Pause { .. } => true,
             Effect::Release { ended, given_back } => ended.iter().chain(given_back).all(|sequence| {
                 let record = self.messages.locate(*sequence).map(|at| self.messages.record(at));
                 record.is_none_or(|record| record.receipt().is_some())

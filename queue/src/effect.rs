@@ -11,7 +11,7 @@ use super::counters::Totals;
 use super::done::DoneMessage;
 use super::errors::Errors;
 use super::forward::Forward;
-use super::gate::Pause;
+use super::gate::{Flow, Pause};
 use super::groups::{is_group_name, TurnState};
 use super::headers::Headers;
 use super::id::{Id, Receipt, Sequence};
@@ -125,8 +125,10 @@ pub enum Fate {
 pub struct QueueHeader {
     /// Its settings.
     pub settings: Settings,
-    /// The pause that was last set; it may have ended.
+    /// The pause of deliveries that was last set; it may have ended.
     pub pause: Pause,
+    /// The same for new messages.
+    pub closed: Pause,
     /// The last sequence that the queue assigned.
     pub last_sequence: Sequence,
     /// The last receipt that the queue assigned.
@@ -236,8 +238,13 @@ pub enum Effect<'a> {
     Create(Settings, Option<Box<Forward>>),
     /// The settings of the queue were replaced by these.
     Alter(Settings, Option<Box<Forward>>),
-    /// Delivery was suspended, or resumed.
-    Pause(Pause),
+    /// A flow was suspended, or resumed.
+    Pause {
+        /// The pause.
+        pause: Pause,
+        /// What it suspends.
+        flow: Flow,
+    },
     /// This recurring message was declared, and waits for a run. It replaced the message of its name if there was one.
     /// The settings are present if the declaration created the queue.
     Schedule(Option<Settings>, Image<'a>),

@@ -1,4 +1,4 @@
-//! The gate: how many messages may be delivered now, and when that changes by itself.
+//! The gate: how many messages may be delivered now, when that changes by itself, and whether messages are accepted.
 //!
 //! Delivery, the read-only commands and the wake-up of blocked clients all ask the same question, and this is the only
 //! place that answers it: whether the queue is paused, how much room `MAXINFLIGHT` leaves, and how many deliveries the
@@ -9,19 +9,38 @@ use super::rate::{Rate, RateLog};
 use super::settings::Settings;
 use super::time::{DurationMs, UnixMs};
 
-/// Whether delivery is suspended, and until when. Pauses are ordered by how long they last.
+/// Whether delivery, or what producers add, is suspended, and until when. Pauses are ordered by how long they last.
 ///
 /// The end of a pause follows from the time alone, as a due time does: nothing is written when it comes, and every
 /// server computes it for itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Pause {
-    /// Messages are delivered.
+    /// Nothing is suspended.
     #[default]
     Off,
-    /// Nothing is delivered before this instant.
+    /// It is suspended before this instant.
     Until(UnixMs),
-    /// Nothing is delivered until the queue is resumed.
+    /// It is suspended until the queue is resumed.
     Endless,
+}
+
+/// What a pause suspends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Flow {
+    /// Deliveries.
+    #[default]
+    Out,
+    /// New messages: the queue is closed.
+    In,
+    /// Both.
+    Both,
+}
+
+impl Flow {
+    /// Whether `other` is a part of this flow.
+    pub(super) fn includes(self, other: Flow) -> bool {
+        self == other || self == Flow::Both
+    }
 }
 
 impl Pause {
@@ -30,7 +49,7 @@ impl Pause {
         length.map_or(Pause::Endless, |length| Pause::Until(now.after(length)))
     }
 
-    /// Whether the pause suspends delivery at `now`.
+    /// Whether the pause holds at `now`.
     #[inline]
     pub fn holds_at(self, now: UnixMs) -> bool {
         match self {
@@ -40,7 +59,16 @@ impl Pause {
         }
     }
 
-    /// The instant at which delivery resumes by itself; `None` if it is not suspended or the pause has no end.
+    /// The pause if it holds at `now`, or else [`Pause::Off`].
+    pub(super) fn at(self, now: UnixMs) -> Pause {
+        if self.holds_at(now) {
+            self
+        } else {
+            Pause::Off
+        }
+    }
+
+    /// The instant at which the pause ends by itself; `None` if there is none or it has no end.
     #[inline]
     pub fn end(self) -> Option<UnixMs> {
         match self {
@@ -69,8 +97,10 @@ pub(super) struct Gate(Option<Box<GateState>>);
 /// What may hold deliveries back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct GateState {
-    /// The pause that was last set; it may have ended.
+    /// The pause of deliveries that was last set; it may have ended.
     pause: Pause,
+    /// The same for new messages.
+    closed: Pause,
     /// The recent deliveries, if there is a rate limit and there were any.
     log: Option<RateLog>,
 }
@@ -82,21 +112,38 @@ impl From<GateState> for Gate {
 }
 
 impl Gate {
-    /// The gate of a queue that was saved with this pause and these recent deliveries.
-    pub fn new(pause: Pause, log: RateLog) -> Gate {
-        Gate::from(GateState { pause, log: (!log.is_empty()).then_some(log) })
+    /// The gate of a queue that was saved with these pauses of deliveries and of new messages, and with these recent
+    /// deliveries.
+    pub fn new(pause: Pause, closed: Pause, log: RateLog) -> Gate {
+        Gate::from(GateState { pause, closed, log: (!log.is_empty()).then_some(log) })
     }
 
-    /// The pause that was last set, whether or not it has ended.
+    /// The pause of deliveries that was last set, whether or not it has ended.
     #[inline]
     pub fn pause(&self) -> Pause {
         self.0.as_ref().map_or(Pause::Off, |state| state.pause)
     }
 
-    /// Sets the pause.
-    pub fn set_pause(&mut self, pause: Pause) {
-        let log = self.0.take().and_then(|state| state.log);
-        *self = Gate::from(GateState { pause, log });
+    /// The pause of new messages that was last set, whether or not it has ended.
+    #[inline]
+    pub fn closed(&self) -> Pause {
+        self.0.as_ref().map_or(Pause::Off, |state| state.closed)
+    }
+
+    /// Sets the pause of a flow.
+    pub fn set_pause(&mut self, pause: Pause, flow: Flow) {
+        let mut state = self.take();
+        if flow.includes(Flow::Out) {
+            state.pause = pause;
+        }
+        if flow.includes(Flow::In) {
+            state.closed = pause;
+        }
+        *self = Gate::from(state);
+    }
+
+    fn take(&mut self) -> GateState {
+        self.0.take().map_or_else(GateState::default, |state| *state)
     }
 
     /// The recent deliveries that the rate limit counts.
@@ -149,7 +196,7 @@ impl Gate {
     /// Applies new settings: without a rate limit, the recent deliveries are dropped.
     pub fn alter(&mut self, settings: &Settings) {
         if settings.rate.is_off() {
-            *self = Gate::from(GateState { pause: self.pause(), log: None });
+            *self = Gate::from(GateState { log: None, ..self.take() });
         }
     }
 
@@ -197,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_paused_queue_has_no_room_until_the_pause_ends() {
-        let gate = Gate::new(Pause::Until(at(50)), RateLog::default());
+        let gate = Gate::new(Pause::Until(at(50)), Pause::Off, RateLog::default());
         let room = |now| gate.room(&Settings::default(), 0, Lease::Default, at(now));
         let opens = |now| gate.opens_after(&Settings::default(), at(now));
         assert_eq!((room(49), room(50)), (0, usize::MAX));
@@ -214,7 +261,7 @@ mod tests {
         gate.record(&settings, at(105), 1);
         assert_eq!([109, 110, 115].map(|now| room(&gate, Lease::Default, now)), [0, 2, 3]);
         assert_eq!(gate.opens_after(&settings, at(105)), Some(at(110)));
-        gate.set_pause(Pause::Until(at(112)));
+        gate.set_pause(Pause::Until(at(112)), Flow::Out);
         assert_eq!(gate.opens_after(&settings, at(105)), Some(at(112)));
         gate.alter(&Settings::default());
         assert_eq!(gate.log(), None);

@@ -72,7 +72,7 @@ pub use counters::{Counts, Totals};
 pub use done::{DoneMessage, RESULT_MAX};
 pub use effect::{Deadlines, Effect, Fate, Grant, Image, QueueHeader, Stamped};
 pub use errors::{Errors, PastError, ERRORS_MAX, ERROR_MAX};
-pub use gate::{Lease, Pause};
+pub use gate::{Flow, Lease, Pause};
 pub use groups::{is_group_name, Claim, Group, TurnState, GROUP_NAME_MAX};
 pub use headers::{
     BadHeaders, HeaderBlock, Headers, HEADERS_BYTES_MAX, HEADERS_MAX, HEADER_NAME_MAX, HEADER_VALUE_MAX,

@@ -118,14 +118,14 @@ impl Queue {
         Counts { done, ..self.view.counts(&self.messages) }
     }
 
-    /// The pause that holds at `now`: [`Pause::Off`] if the last one has ended.
+    /// The pause of deliveries that holds at `now`: [`Pause::Off`] if the last one has ended.
     pub fn pause_at(&self, now: UnixMs) -> Pause {
-        let pause = self.gate.pause();
-        if pause.holds_at(self.own_time(now)) {
-            pause
-        } else {
-            Pause::Off
-        }
+        self.gate.pause().at(self.own_time(now))
+    }
+
+    /// The same for new messages, which the queue does not accept meanwhile.
+    pub fn closed_at(&self, now: UnixMs) -> Pause {
+        self.gate.closed().at(self.own_time(now))
     }
 
     /// The queue's own time at `now`, which never runs backwards: the time of its decisions.

@@ -115,7 +115,7 @@ mod tests {
     use super::super::id::{Floor, Target};
     use super::super::rate::Rate;
     use super::super::settings::Settings;
-    use super::super::{Due, Lease, Nack, NewMessage, Pop, Queue, Verdict};
+    use super::super::{Due, Flow, Lease, Nack, NewMessage, Pop, Queue, Verdict};
     use super::*;
 
     const START: u64 = 1_760_000_000_000;
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(limited(&queue, 50), Some(0), "nothing is ready");
         act(&mut queue, 20, Some(Due::Now), 0);
         assert_eq!((limited(&queue, 50), limited(&queue, 150)), (Some(30), Some(80)));
-        queue.suspend(at(60), None);
+        queue.suspend(at(60), Flow::Out, None);
         act(&mut queue, 60, None, 0);
         assert_eq!(limited(&queue, 90), Some(40), "the pause holds it back too");
     }

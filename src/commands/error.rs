@@ -96,6 +96,8 @@ pub enum Error {
     Unsound,
     /// The queue has reached its maximum length; holds the number of its messages.
     Full(u64),
+    /// The queue accepts no messages.
+    Closed,
     /// A dead message of the queue has this id.
     DeadId(String),
     /// The payload exceeds the queue's limit; holds the payload's size in bytes.
@@ -212,6 +214,7 @@ impl fmt::Display for Error {
                 let messages = plural(usize::try_from(*held).unwrap_or(usize::MAX), "message");
                 write!(f, "QUEUEFULL queue holds {held} {messages} (MAXLEN)")
             }
+            Error::Closed => f.write_str("QUEUECLOSED queue accepts no messages"),
             Error::DeadId(name) => {
                 write!(f, "DEADID message {name} is dead: REPLACE it, or DQ.REDRIVE or DQ.CANCEL it first")
             }

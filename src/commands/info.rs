@@ -44,7 +44,7 @@ fn reply_queue(ctx: Ctx, queue: &Queue, waiting_clients: u64, now: UnixMs) {
     let next_due = queue.next_due(now).map(UnixMs::as_ms);
     let oldest_ready = queue.oldest_ready(now).map(|age| age.as_ms());
     let oldest_inflight = queue.oldest_inflight(now).map(|age| age.as_ms());
-    let pause = queue.pause_at(now);
+    let (pause, closed) = (queue.pause_at(now), queue.closed_at(now));
     let some = |number: u64| i64::try_from(number).ok();
     let head = [
         ("delayed", some(counts.delayed)),
@@ -62,6 +62,8 @@ fn reply_queue(ctx: Ctx, queue: &Queue, waiting_clients: u64, now: UnixMs) {
         ("oldest-inflight", oldest_inflight.and_then(some)),
         ("paused", Some((pause != Pause::Off).into())),
         ("paused-until", pause.end().map(UnixMs::as_ms).and_then(some)),
+        ("closed", Some((closed != Pause::Off).into())),
+        ("closed-until", closed.end().map(UnixMs::as_ms).and_then(some)),
         ("next-delivery", queue.next_delivery(now).map(UnixMs::as_ms).and_then(some)),
     ];
     let totals = queue.totals().named().map(|(field, total)| (field, some(total)));

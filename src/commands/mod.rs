@@ -109,7 +109,7 @@ commands! {
     create::Create (parse),
     alter::Alter (parse),
     pause::Pause (parse),
-    pause::Resume,
+    pause::Resume (parse_flow),
     // Sent only by servers, for replication and persistence.
     effect::Effect,
 }

@@ -126,7 +126,7 @@ impl<'a> AllPushed<'a> {
         let (image, replaced) = match outcome {
             Pushed::Added { image, replaced } => (image, replaced),
             Pushed::HeldDead => return self.outcomes.push(One::HeldDead),
-            Pushed::Duplicate | Pushed::TooLarge | Pushed::Full { .. } | Pushed::Exhausted => {
+            Pushed::Duplicate | Pushed::Closed | Pushed::TooLarge | Pushed::Full { .. } | Pushed::Exhausted => {
                 return self.outcomes.push(One::Duplicate);
             }
         };
@@ -144,6 +144,7 @@ impl<'a> AllPushed<'a> {
 
 fn refusal(why: NotPushed) -> Error {
     match why {
+        NotPushed::Closed => Error::Closed,
         NotPushed::Full(held) => Error::Full(held),
         NotPushed::TooLarge(size) => Error::TooLarge(size),
         NotPushed::Exhausted => Error::Exhausted,

@@ -111,6 +111,7 @@ fn push(call: &mut Call<'_>) -> Result<(), Error> {
 /// Replies to a push that changed nothing.
 fn refuse(ctx: Ctx, message: &NewMessage<'_>, why: Pushed<'_>) -> Result<(), Error> {
     match why {
+        Pushed::Closed => Err(Error::Closed),
         Pushed::Full { held } => Err(Error::Full(held)),
         Pushed::TooLarge => Err(Error::TooLarge(message.payload.len())),
         Pushed::Exhausted => Err(Error::Exhausted),

@@ -100,7 +100,11 @@ fn schedule(call: &mut Call<'_>) -> Result<(), Error> {
         Scheduled::Changed(image) => ("changed", Some(Effect::Schedule(None, image))),
         Scheduled::Deferred(sequence, declared) => ("changed", Some(Effect::Declare(sequence, declared))),
         Scheduled::Unchanged => ("unchanged", None),
-        Scheduled::AfterEnd | Scheduled::TooLarge | Scheduled::Full { .. } | Scheduled::Exhausted => {
+        Scheduled::AfterEnd
+        | Scheduled::Closed
+        | Scheduled::TooLarge
+        | Scheduled::Full { .. }
+        | Scheduled::Exhausted => {
             if let Content::Holds(held) = key.content() {
                 let _ = write::rearm(ctx, key_name, held, now, Wake::Nobody);
             }
@@ -124,6 +128,7 @@ fn schedule(call: &mut Call<'_>) -> Result<(), Error> {
 /// The error for a declaration that was refused.
 fn refusal(why: &Scheduled<'_>, wanted: &Wanted<'_>) -> Error {
     match why {
+        Scheduled::Closed => Error::Closed,
         Scheduled::TooLarge => Error::TooLarge(wanted.payload.len()),
         Scheduled::Full { held } => Error::Full(*held),
         Scheduled::Exhausted => Error::Exhausted,

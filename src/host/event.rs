@@ -205,8 +205,8 @@ impl Event {
             Effect::Purge { .. } => &[Event::Purge],
             Effect::Create(..) => &[Event::Create],
             Effect::Alter(..) => &[Event::Alter],
-            Effect::Pause(Pause::Off) => &[Event::Resume],
-            Effect::Pause(_) => &[Event::Pause],
+            Effect::Pause { pause: Pause::Off, .. } => &[Event::Resume],
+            Effect::Pause { .. } => &[Event::Pause],
             // These are housekeeping, or transfer a whole queue. No client's command caused them.
             Effect::Trim(_) | Effect::TrimDone(_) | Effect::PullBack => &[],
             Effect::Begin(_) | Effect::Continue(_) | Effect::Done(_) | Effect::Recall(_) => &[],

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from datetime import datetime, timedelta, timezone
 
 import pytest
 from server import eventually
@@ -52,6 +53,33 @@ def test_operators_have_their_commands(app):
     assert queue.cancel_sync("tick") == ["delayed"]
     assert queue.purge_sync() == 1
     assert queue.redrive_sync() == 0
+
+
+def test_messages_are_chosen_by_age_by_reason_or_by_due_time(app, server):
+    queue = app.queue("q")
+    queue.push_sync(b"x", id="m", delay=60)
+    now = datetime.now(timezone.utc)
+    assert queue.promote_sync(until=now) == 0
+    assert queue.promote_sync(until=now + timedelta(hours=1)) == 1
+    assert queue.purge_sync("ready", older=3600) == 0
+    server.do("DQ.BURY", "q", "m")
+    assert queue.redrive_sync(reason="expired") == queue.redrive_sync(older=3600) == 0
+    assert queue.redrive_sync(5, reason="rejected", older=0, delay=60) == 1
+    assert queue.purge_sync(older=0) == 1
+
+
+def test_a_closed_queue_refuses_pushes_until_it_is_resumed(app):
+    queue = app.queue("q")
+    queue.push_sync(b"x")
+    queue.pause_sync(60, flow="in")
+    assert (queue.info_sync()["paused"], queue.info_sync()["closed"]) == (0, 1)
+    with pytest.raises(dq_client.QueueClosed):
+        queue.push_sync(b"x")
+    queue.resume_sync(flow="out")
+    with pytest.raises(dq_client.QueueClosed):
+        queue.push_sync(b"x")
+    queue.resume_sync()
+    assert queue.push_sync(b"x")
 
 
 def test_pushes_are_not_repeated_if_that_is_switched_off(server):

@@ -15,7 +15,7 @@ pub use error::Error;
 pub use partitions::Partitions;
 pub use payload::{Decode, Encode, Json, Raw};
 pub use queue::{
-    AckPop, Complete, Consumer, Consumers, DeadFilter, Declared, Delivery, Forward, Group, GroupInfo, GroupOrder,
+    AckPop, Complete, Consumer, Consumers, DeadFilter, Declared, Delivery, Flow, Forward, Group, GroupInfo, GroupOrder,
     Groups, Headers, Histogram, Id, Info, ListEnd, Message, Meta, Nack, PastError, Pop, PopAny, Push, PushAll, Pushed,
     Queue, Reason, Receipt, Recurring, Scan, Schedule, Settings, State, Stats, Totals,
 };

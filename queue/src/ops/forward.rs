@@ -208,7 +208,7 @@ mod tests {
     use super::super::super::id::{Floor, Target};
     use super::super::super::rate::Rate;
     use super::super::super::settings::{GroupOrder, Settings};
-    use super::super::super::{Due, NewMessage};
+    use super::super::super::{Due, Flow, NewMessage};
     use super::*;
 
     fn at(ms: u64) -> UnixMs {
@@ -303,9 +303,9 @@ mod tests {
         let id = receipt[0].sequence.to_string();
         queue.ack(at(2), &Target::parse(id.as_bytes()).unwrap());
         assert!(queue.next_forward().is_some());
-        queue.suspend(at(3), None);
+        queue.suspend(at(3), Flow::Out, None);
         assert_eq!(queue.next_forward(), None, "paused");
-        queue.resume(at(4));
+        queue.resume(at(4), Flow::Out);
         queue.forward_to(at(5), None);
         assert_eq!(queue.next_forward(), None, "it does not forward");
     }

@@ -102,6 +102,8 @@ pub enum Pushed<'a> {
     Duplicate,
     /// The queue holds a dead message of that name.
     HeldDead,
+    /// The queue accepts no messages.
+    Closed,
     /// The payload is larger than the settings allow.
     TooLarge,
     /// The queue holds as many messages as `MAXLEN` allows.
@@ -116,6 +118,8 @@ pub enum Pushed<'a> {
 /// Why a whole batch was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotPushed {
+    /// The queue accepts no messages, and one of them is no duplicate.
+    Closed,
     /// The queue holds this many messages, and the batch would exceed `MAXLEN`.
     Full(u64),
     /// One of the payloads has this many bytes, which is more than the settings allow.
@@ -134,6 +138,9 @@ impl Queue {
         }
         if self.is_refused_as_taken(message, now) {
             return self.refused_id();
+        }
+        if self.is_closed(now) {
+            return Pushed::Closed;
         }
         if self.is_too_large(message.payload) {
             return Pushed::TooLarge;
@@ -160,6 +167,9 @@ impl Queue {
         let last = self.last_sequence.max(Sequence(floor.sequence));
         if last.0.checked_add(messages.len() as u64).is_none() {
             return Err(NotPushed::Exhausted);
+        }
+        if self.is_closed(now) && messages.iter().any(|message| self.would_enter(message, now)) {
+            return Err(NotPushed::Closed);
         }
         if let Some(size) = self.too_large_of(messages, now) {
             return Err(NotPushed::TooLarge(size));
@@ -199,6 +209,12 @@ impl Queue {
     /// is gone.
     fn is_refused_as_taken(&self, message: &NewMessage<'_>, now: UnixMs) -> bool {
         !message.on_duplicate.replaces() && message.name.is_some_and(|name| self.is_taken(name, now))
+    }
+
+    /// Whether the message is no duplicate of what the queue holds or knows.
+    fn would_enter(&self, message: &NewMessage<'_>, now: UnixMs) -> bool {
+        let is_new = |name: &[u8]| self.messages.find_named(name).is_none() && !self.is_taken(name, now);
+        message.on_duplicate.replaces() || message.name.is_none_or(is_new)
     }
 
     /// Whether a done message has this id, or the id is known although its message is gone.

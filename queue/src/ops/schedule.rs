@@ -56,6 +56,8 @@ pub enum Scheduled<'a> {
     Unchanged,
     /// The first run would be due after the end of the series.
     AfterEnd,
+    /// The queue accepts no messages.
+    Closed,
     /// The payload is larger than the settings allow.
     TooLarge,
     /// The queue holds as many messages as `MAXLEN` allows.
@@ -75,6 +77,9 @@ impl Queue {
         let held = self.messages.find_named(schedule.name);
         if held.is_some_and(|at| self.holds_as(at, &wanted)) {
             return Scheduled::Unchanged;
+        }
+        if self.is_closed(now) {
+            return Scheduled::Closed;
         }
         if self.is_too_large(schedule.payload) {
             return Scheduled::TooLarge;

@@ -82,7 +82,7 @@ effects! {
     1 b'u' Purge {messages, done};
     1 b'm' Create(settings, forward);
     1 b'o' Alter(settings, forward);
-    1 b'z' Pause(pause);
+    1 b'z' Pause {pause; 1 flow};
     1 b'g' Schedule(settings, message);
     1 b'j' Declare(sequence, declared);
     1 b'q' EndRuns {how, others, ends};

@@ -6,7 +6,7 @@ use super::numbers::{at_distance, distance, instant_of, ticks, time_at, time_dis
 use super::Refused;
 use crate::done::DoneMessage;
 use crate::effect::QueueHeader;
-use crate::gate::Pause;
+use crate::gate::{Flow, Pause};
 use crate::groups::{Claim, TurnState};
 use crate::id::Sequence;
 use crate::known::KnownId;
@@ -14,7 +14,7 @@ use crate::rate::RateLog;
 use crate::time::UnixMs;
 use crate::Totals;
 
-record!(QueueHeader { settings, last_sequence, last_receipt, viewed; totals, pause, log, forward });
+record!(QueueHeader { settings, last_sequence, last_receipt, viewed; totals, pause, log, forward, closed });
 
 impl Encode for Totals {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
@@ -57,6 +57,28 @@ impl Decode<'_> for Pause {
             0 => Ok(Pause::Off),
             ENDLESS => Ok(Pause::Endless),
             end => UnixMs::checked(end).map(Pause::Until).ok_or(Refused::Malformed),
+        }
+    }
+}
+
+/// Deliveries are 0, new messages 1, and both 2.
+impl Encode for Flow {
+    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+        to.put(&match self {
+            Flow::Out => 0u8,
+            Flow::In => 1,
+            Flow::Both => 2,
+        })
+    }
+}
+
+impl Decode<'_> for Flow {
+    fn decode(from: &mut Reader<'_>) -> Result<Self, Refused> {
+        match from.get::<u8>()? {
+            0 => Ok(Flow::Out),
+            1 => Ok(Flow::In),
+            2 => Ok(Flow::Both),
+            _ => Err(Refused::Malformed),
         }
     }
 }

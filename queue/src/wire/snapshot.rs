@@ -29,6 +29,7 @@ impl Queue {
         QueueHeader {
             settings: *self.settings,
             pause: self.gate.pause(),
+            closed: self.gate.closed(),
             last_sequence: self.last_sequence,
             last_receipt: self.last_receipt,
             totals: self.totals_as_viewed(),
@@ -92,7 +93,7 @@ impl Queue {
     /// A queue with the settings and counters of a header, and no messages yet.
     pub(crate) fn begin(header: &QueueHeader) -> Queue {
         let mut queue = Queue::new(header.settings);
-        queue.gate = Gate::new(header.pause, header.log.clone());
+        queue.gate = Gate::new(header.pause, header.closed, header.log.clone());
         queue.last_sequence = header.last_sequence;
         queue.last_receipt = header.last_receipt;
         queue.tally = header.totals.into();

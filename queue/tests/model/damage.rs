@@ -14,9 +14,9 @@ use dq_queue::settings::{GroupOrder, Retries, Settings};
 use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::wire::{Loader, VERSION};
 use dq_queue::{
-    Claim, Declaration, DoneMessage, Effect, Ended, Errors, Failure, Fate, Grant, Image, KnownId, Lease, Next, Origin,
-    Pause, Phase, Queue, QueueHeader, Reason, Record, Recurring, Refused, RunEnd, Series, Span, Spans, Stamped, Totals,
-    Ttl, TurnState,
+    Claim, Declaration, DoneMessage, Effect, Ended, Errors, Failure, Fate, Flow, Grant, Image, KnownId, Lease, Next,
+    Origin, Pause, Phase, Queue, QueueHeader, Reason, Record, Recurring, Refused, RunEnd, Series, Span, Spans, Stamped,
+    Totals, Ttl, TurnState,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -152,7 +152,8 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
         encoded(Effect::Reschedule { sequence: sequences[5], due: Some(at(NOW + 5)), priority: Some(-3) }),
         encoded(Effect::Promote(at(NOW + 5), spans(&[(1, 3), (5, 5)]))),
         encoded(Effect::Bury(sequences[1], Some(b"why"))),
-        encoded(Effect::Pause(Pause::Until(at(NOW + 8)))),
+        encoded(Effect::Pause { pause: Pause::Until(at(NOW + 8)), flow: Flow::Out }),
+        encoded(Effect::Pause { pause: Pause::Until(at(NOW + 9)), flow: Flow::Both }),
         encoded(Effect::Redrive(Spans::up_to(last), at(NOW + 6))),
         encoded(Effect::Purge { messages: spans(&[(0, 2), (4, 5)]), done: Spans::up_to(last) }),
         encoded(Effect::Complete { sequence: sequences[4], until: Some(at(NOW + 70)), result: Some(b"result") }),
@@ -498,6 +499,7 @@ fn header(settings: &[u64; 7], paused: bool, last: [u64; 2], totals: u64, viewed
     QueueHeader {
         settings: self::settings(settings),
         pause: if paused { Pause::Endless } else { Pause::Off },
+        closed: if paused { Pause::Until(at(viewed)) } else { Pause::Off },
         last_sequence: Sequence(last[0]),
         last_receipt: Receipt(last[1]),
         totals: Totals { pushed: totals, died: totals, lease_expired: totals, ..Totals::default() },
@@ -591,7 +593,7 @@ fn forge(queue: &mut Queue, forged: &Forged) {
             let limit = limit.map(|limit| Box::new(Forward::Stream { key: Box::default(), trim: Some(limit) }));
             Effect::Alter(settings(of), limit)
         }
-        Forged::Pause(end) => Effect::Pause(Pause::Until(at(*end))),
+        Forged::Pause(end) => Effect::Pause { pause: Pause::Until(at(*end)), flow: Flow::Both },
         Forged::Promote(due, of) => Effect::Promote(at(*due), spans(of)),
         Forged::Bury(of) => Effect::Bury(of.sequence(queue), None),
         Forged::Begin { settings, paused, last, totals, viewed } => {

@@ -5,7 +5,7 @@ use dq_queue::forward::{Forward, ListEnd, Register};
 use dq_queue::rate::Rate;
 use dq_queue::settings::{GroupOrder, Retries, Settings, MAX_LENGTH};
 use dq_queue::time::{DurationMs, UnixMs};
-use dq_queue::{HeaderBlock, Headers, Reason, Spare, Verdict};
+use dq_queue::{Flow, HeaderBlock, Headers, Reason, Spare, Verdict};
 use proptest::prelude::*;
 use std::sync::LazyLock;
 
@@ -95,8 +95,8 @@ pub enum Act {
         taken: usize,
     },
     /// Pauses for a time in ms, or without an end.
-    Suspend(Option<u64>),
-    Resume,
+    Suspend(Flow, Option<u64>),
+    Resume(Flow),
     Advance {
         budget: usize,
     },
@@ -432,6 +432,7 @@ fn act(copies: usize) -> impl Strategy<Value = Act> {
     let spare = prop_oneof![2 => Just(Spare::Schedules), 1 => Just(Spare::Nothing)];
     let purge = (states, prop::option::weighted(0.5, 1..=pops), older, spare)
         .prop_map(|(states, count, older, spare)| Purge { states, count, older, spare });
+    let flow = prop_oneof![4 => Just(Flow::Out), 2 => Just(Flow::In), 3 => Just(Flow::Both)];
     let changes = prop_oneof![
         8 => prop::collection::vec(aim(), 1..=acks.min(8)).prop_map(Act::Cancel),
         8 => (aim(), prop::option::weighted(0.8, due()), prop::option::weighted(0.5, -1i8..=1))
@@ -443,8 +444,8 @@ fn act(copies: usize) -> impl Strategy<Value = Act> {
         2 => (0..GROUPS.len(), purge.clone()).prop_map(|(group, of)| Act::PurgeGroup { group, of }),
         2 => purge.prop_map(Act::Purge),
         5 => (limited(copies), who.clone()).prop_map(|(settings, by)| Act::Alter { settings, by }),
-        2 => prop::option::weighted(0.7, span()).prop_map(Act::Suspend),
-        3 => Just(Act::Resume),
+        2 => (flow.clone(), prop::option::weighted(0.7, span())).prop_map(|(flow, length)| Act::Suspend(flow, length)),
+        3 => flow.prop_map(Act::Resume),
     ];
     let beside = prop_oneof![3 => push(1).prop_map(Beside::Push), 1 => every().prop_map(Beside::Schedule)];
     prop_oneof![

@@ -57,6 +57,7 @@ pub enum Scheduled {
     Deferred { taken_back: bool },
     Unchanged,
     AfterEnd,
+    Closed,
     TooLarge,
     Full(u64),
 }
@@ -93,6 +94,9 @@ impl Model {
             if coming == Some(plan) {
                 return (Scheduled::Unchanged, Vec::new());
             }
+        }
+        if self.now < self.closed_until {
+            return (Scheduled::Closed, Vec::new());
         }
         if self.settings.maxpayload > 0 && plan.payload.len() as u64 > self.settings.maxpayload {
             return (Scheduled::TooLarge, Vec::new());

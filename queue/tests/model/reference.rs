@@ -8,7 +8,7 @@ use crate::recurring::{End, How, Recurs};
 use dq_queue::id::Sequence;
 use dq_queue::settings::{GroupOrder, Settings};
 use dq_queue::time::{DurationMs, UnixMs};
-use dq_queue::{Counts, Oldest, Reason, Spans, Spare, StateKind, Totals, Verdict};
+use dq_queue::{Counts, Flow, Oldest, Reason, Spans, Spare, StateKind, Totals, Verdict};
 
 /// An instant that never comes.
 pub const NEVER: u64 = u64::MAX;
@@ -187,6 +187,7 @@ pub enum Pushed {
     Added { replaced: bool },
     Duplicate,
     HeldDead,
+    Closed,
     TooLarge,
     Full(u64),
 }
@@ -201,6 +202,7 @@ pub enum Name {
 /// Why a batch was refused as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
+    Closed,
     Full(u64),
     TooLarge(usize),
 }
@@ -216,6 +218,8 @@ pub struct Model {
     pub settings: Settings,
     /// The end of the pause: nothing is delivered before this instant.
     pub paused_until: u64,
+    /// No message is accepted before this instant.
+    pub closed_until: u64,
     pub now: u64,
     pub messages: Vec<Message>,
     /// The instants of the deliveries that a rate limit counts, oldest first.
@@ -245,6 +249,7 @@ impl Model {
         Model {
             settings,
             paused_until: 0,
+            closed_until: 0,
             now,
             messages: Vec::new(),
             begun: Vec::new(),
@@ -389,6 +394,9 @@ impl Model {
             self.totals.duplicates += 1;
             return Pushed::Duplicate;
         }
+        if self.now < self.closed_until {
+            return Pushed::Closed;
+        }
         if self.is_too_large(push) {
             return Pushed::TooLarge;
         }
@@ -465,6 +473,9 @@ impl Model {
                 without_limit.find(&Name::Text(name.to_vec())).is_some() || without_limit.is_taken(name)
             });
             let sequence = if held && !push.replace { None } else { Some(given.next().unwrap_or(NEVER)) };
+            if sequence.is_some() && self.now < self.closed_until {
+                return Err(Refused::Closed);
+            }
             if sequence.is_some() && self.is_too_large(push) {
                 return Err(Refused::TooLarge(push.payload.len()));
             }
@@ -599,21 +610,31 @@ impl Model {
         self.now < self.paused_until
     }
 
-    /// Pauses until an instant, unless the queue is paused for longer. Returns whether that changed anything.
-    pub fn suspend(&mut self, until: u64) -> bool {
-        let longer = until > self.now && until > self.paused_until;
-        if longer {
-            self.paused_until = until;
-        }
-        longer
+    /// Pauses a flow until an instant, unless it is paused for longer. Returns what that changed.
+    pub fn suspend(&mut self, flow: Flow, until: u64) -> Option<Flow> {
+        let now = self.now;
+        self.change_pauses(flow, |held| (until > now && until > held).then_some(until))
     }
 
-    pub fn resume(&mut self) -> bool {
-        let was_paused = self.is_paused();
-        if was_paused {
-            self.paused_until = 0;
+    pub fn resume(&mut self, flow: Flow) -> Option<Flow> {
+        let now = self.now;
+        self.change_pauses(flow, |held| (now < held).then_some(0))
+    }
+
+    /// Changes the end of a pause of each part of a flow. Returns the parts that changed.
+    fn change_pauses(&mut self, flow: Flow, change: impl Fn(u64) -> Option<u64>) -> Option<Flow> {
+        let mut changed = Vec::new();
+        for (part, end) in [(Flow::Out, &mut self.paused_until), (Flow::In, &mut self.closed_until)] {
+            if let Some(new) = change(*end).filter(|_| flow == part || flow == Flow::Both) {
+                *end = new;
+                changed.push(part);
+            }
         }
-        was_paused
+        match changed[..] {
+            [] => None,
+            [part] => Some(part),
+            _ => Some(Flow::Both),
+        }
     }
 
     pub fn reschedule(&mut self, name: &Name, due: Option<u64>, priority: Option<i8>) -> Option<u64> {

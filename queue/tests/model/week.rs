@@ -206,13 +206,14 @@ impl Week {
                 self.ahead = *ahead;
             }
             Turn::Pause(minutes) => {
-                if let Some(pause) = self.queue.suspend(self.clock(), Some(DurationMs::new(minutes * MINUTE))) {
-                    self.send(dq_queue::Effect::Pause(pause));
+                let length = Some(DurationMs::new(minutes * MINUTE));
+                if let Some((pause, flow)) = self.queue.suspend(self.clock(), dq_queue::Flow::Out, length) {
+                    self.send(dq_queue::Effect::Pause { pause, flow });
                 }
             }
             Turn::Resume => {
-                if self.queue.resume(self.clock()) {
-                    self.send(dq_queue::Effect::Pause(dq_queue::Pause::Off));
+                if let Some(flow) = self.queue.resume(self.clock(), dq_queue::Flow::Both) {
+                    self.send(dq_queue::Effect::Pause { pause: dq_queue::Pause::Off, flow });
                 }
             }
             Turn::Pop(minutes) => self.pop(*minutes),

@@ -64,7 +64,11 @@ const TABLE: &[(&str, Says)] = &[
     ("DQ.PAUSE", ARITY),
     ("DQ.PAUSE q q", SYNTAX),
     ("DQ.RESUME", ARITY),
-    ("DQ.RESUME q now", ARITY),
+    ("DQ.RESUME q now", SYNTAX),
+    ("DQ.RESUME q FOR 5", SYNTAX),
+    ("DQ.RESUME q ALL IN", Exactly("ERR syntax error, give ALL or IN, not both")),
+    ("DQ.PAUSE q IN OUT", Exactly("ERR syntax error, give IN or OUT, not both")),
+    ("DQ.PAUSE q IN FOR 5 IN", SYNTAX),
     // Schedules.
     ("DQ.SCHEDULE q s x", ARITY),
     ("DQ.SCHEDULE q s x EVERY", SYNTAX),
@@ -497,7 +501,7 @@ fn a_misplaced_word_is_answered_with_the_syntax() {
              [TTL ttl-ms] [REPLACE] [MAXWAIT maxwait-ms] [LATER] [RETAIN retain-ms]",
         ),
         ("DQ.MPOP 1 q now", "unknown option 'now'", "DQ.MPOP numkeys key [key ...] [COUNT count] [LEASE lease-ms]"),
-        ("DQ.PAUSE q 5", "unknown option '5': a number follows the name of its option", "DQ.PAUSE key [FOR ms]"),
+        ("DQ.PAUSE q 5", "unknown option '5': a number follows the name of its option", "DQ.PAUSE key [IN | OUT | ALL] [FOR ms]"),
         ("DQ.POP q -5", "unknown option '-5': a number follows the name of its option", "DQ.POP key [COUNT count]"),
         (
             "DQ.SCAN q 0 ready",

@@ -5,7 +5,7 @@ use crate::support::{eventually, every_state, in_both_protocols, setting_paramet
 const ALWAYS: [&str; 11] =
     ["attempt", "created", "due", "id", "lease", "next", "payload", "priority", "retries", "state", "ttl"];
 
-const COUNTS: [&str; 32] = [
+const COUNTS: [&str; 34] = [
     "delayed",
     "groups",
     "blocked",
@@ -21,6 +21,8 @@ const COUNTS: [&str; 32] = [
     "oldest-inflight",
     "paused",
     "paused-until",
+    "closed",
+    "closed-until",
     "next-delivery",
     "pushed",
     "duplicates",

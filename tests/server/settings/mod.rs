@@ -1,5 +1,6 @@
 //! Settings of a queue: how they are given and changed, the limits that they set, and pauses.
 
+mod closing;
 mod dead_ttl;
 mod declaring;
 mod default_delay;

@@ -67,7 +67,7 @@ pub const SAMPLES: &[Sample] = &[
     sample(Kind::Reads, "DQ.STATS q"),
     sample(Kind::Configures, "DQ.CREATE q LEASE 5"),
     sample(Kind::Configures, "DQ.ALTER q LEASE 5"),
-    sample(Kind::Changes, "DQ.PAUSE q FOR 5"),
+    sample(Kind::Changes, "DQ.PAUSE q ALL FOR 5"),
     sample(Kind::Changes, "DQ.RESUME q"),
 ];
 

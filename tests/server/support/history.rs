@@ -39,7 +39,7 @@ pub fn any_command(random: &mut Random, keys: &[&str]) -> String {
         18 => format!("DQ.PURGE {key} {}", random.one_of(&["dead", "delayed", "ready inflight", "ready OLDER 30"])),
         19 => format!("DQ.ALTER {key} {}", random.one_of(&["DEADLEN 2", "DEADLEN -1", "MAXINFLIGHT 9", "TTL 50"])),
         20 => format!("DQ.ALTER {key} {}", random.one_of(&["LEASE 15", "BACKOFF 5 50", "MAXLEN 30", "RETRIES 1"])),
-        21 => format!("DQ.PAUSE {key} {}", random.one_of(&["", "FOR 20", "FOR 600000"])),
+        21 => format!("DQ.PAUSE {key} {}", random.one_of(&["", "FOR 20", "FOR 600000", "IN FOR 20", "ALL FOR 5"])),
         22 => format!("DQ.NACK {key} {id} NOCOUNT {}", random.one_of(&["", "DELAY 20", "ERROR off"])),
         23 => format!("DQ.BURY {key} {id} {}", random.one_of(&["", "ERROR bad"])),
         24 => format!("DQ.PROMOTE {key} {}", random.one_of(&["", "COUNT 1", "COUNT 3"])),

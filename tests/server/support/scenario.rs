@@ -116,7 +116,8 @@ pub fn every_command(c: &mut Client) -> Vec<Reply> {
         "DQ.PUSH purged x DELAY 600000",
         "DQ.PURGE purged ready delayed",
         "DQ.PAUSE plain",
-        "DQ.RESUME plain",
+        "DQ.PAUSE plain IN FOR 600000",
+        "DQ.RESUME plain OUT",
         "DQ.ALTER more MKQUEUE BACKOFF 600000 600000 JITTER 50 DEADTTL 6000000 MAXPAYLOAD 10",
         "DQ.CREATE more BACKOFF 600000 600000 JITTER 50 DEADTTL 6000000 MAXPAYLOAD 10",
         "DQ.ALTER more ERRORS 5",
@@ -271,7 +272,8 @@ pub fn known_of_every_command(c: &mut Client) -> Vec<Reply> {
         let settings = c.about(key);
         let fields = ["paused", "lease", "retries", "backoff-base", "ttl", "maxlen", "maxinflight", "deadlen"];
         known.extend(fields.map(|field| settings.get(field).clone()));
-        let fields = ["paused-until", "backoff-jitter", "deadttl", "maxpayload", "dedupe", "forward"];
+        let fields =
+            ["paused-until", "closed", "closed-until", "backoff-jitter", "deadttl", "maxpayload", "dedupe", "forward"];
         known.extend(fields.map(|field| settings.get(field).clone()));
         known.extend(["known", "rate", "rate-period", "next-delivery"].map(|field| settings.get(field).clone()));
     }

@@ -224,16 +224,16 @@ class Queue:
 
     # --- pausing ---
 
-    def _pause(self, duration: Optional[Duration] = None) -> Command[None]:
-        """Suspends delivery, for a time or until :meth:`resume`."""
+    def _pause(self, duration: Optional[Duration] = None, *, flow: str = "out") -> Command[None]:
+        """Suspends delivery (``out``), new messages (``in``) or both (``all``), for a time or until :meth:`resume`."""
         words: List[wire.Word] = [] if duration is None else ["FOR", wire.milliseconds(duration)]
-        return Command(_nothing, "DQ.PAUSE", self.name, *words)
+        return Command(_nothing, "DQ.PAUSE", self.name, flow, *words)
 
     pause, pause_sync = _both(_pause)
 
-    def _resume(self) -> Command[None]:
-        """Resumes delivery."""
-        return Command(_nothing, "DQ.RESUME", self.name)
+    def _resume(self, *, flow: str = "all") -> Command[None]:
+        """Resumes delivery (``out``), new messages (``in``) or both (``all``)."""
+        return Command(_nothing, "DQ.RESUME", self.name, flow)
 
     resume, resume_sync = _both(_resume)
 

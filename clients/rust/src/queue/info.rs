@@ -42,6 +42,10 @@ pub struct Info {
     pub paused: bool,
     /// When a pause ends by itself.
     pub paused_until: Option<SystemTime>,
+    /// Whether it accepts no messages.
+    pub closed: bool,
+    /// When it accepts messages again by itself.
+    pub closed_until: Option<SystemTime>,
     /// When the rate limit allows a delivery again; `None` if it does now.
     pub next_delivery: Option<SystemTime>,
     /// Where the server forwards messages, as `FORWARD` takes it; `None` if they are popped.
@@ -89,6 +93,8 @@ impl Info {
             waiting_clients: fields.count("waiting-clients")?,
             paused: fields.count("paused")? != 0,
             paused_until: time("paused-until")?,
+            closed: fields.count("closed")? != 0,
+            closed_until: time("closed-until")?,
             next_delivery: time("next-delivery")?,
             forward: fields.maybe_text("forward")?.filter(|forward| forward != "NONE"),
             forward_error: fields.maybe_text("forward-error")?,

@@ -5,6 +5,7 @@ pub(crate) mod command;
 mod conditions;
 mod consumer;
 pub(crate) mod done;
+mod flow;
 mod forward;
 mod group;
 mod headers;
@@ -24,6 +25,7 @@ pub use any::PopAny;
 pub use conditions::{DeadFilter, Reason};
 pub use consumer::{Consumer, Consumers};
 pub use done::Complete;
+pub use flow::Flow;
 pub use forward::{Forward, ListEnd};
 pub use group::{Group, GroupInfo, Groups};
 pub use headers::Headers;
@@ -325,24 +327,6 @@ impl<T> Queue<T> {
         states.iter().for_each(|state| command.word(state.as_str()));
         command.maybe("COUNT", count);
         command
-    }
-
-    /// Suspends delivery, for a time or until [`Queue::resume`].
-    ///
-    /// # Errors
-    /// [`Error::NoQueue`] if it does not exist.
-    pub fn pause(&self, time: Option<Duration>) -> Result<(), Error> {
-        let mut command = self.command("DQ.PAUSE");
-        command.maybe("FOR", time.map(millis));
-        self.harmless(&command).map(drop)
-    }
-
-    /// Resumes delivery.
-    ///
-    /// # Errors
-    /// [`Error::NoQueue`] if it does not exist.
-    pub fn resume(&self) -> Result<(), Error> {
-        self.harmless(&self.command("DQ.RESUME")).map(drop)
     }
 
     /// Creates the queue with these settings, or changes them if it exists. Processes call it at their start.

@@ -9,6 +9,7 @@
     reason = "tests fail by panicking"
 )]
 
+mod choosing;
 mod connections;
 mod consumers;
 mod coverage;

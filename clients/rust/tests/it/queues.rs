@@ -158,6 +158,7 @@ fn settings_counts_and_statistics_are_read_back() {
         let settings = Settings {
             max_lease: Some(HOUR),
             lease: Some(HOUR),
+            delay: Some(Duration::ZERO),
             retries: Some(-1),
             backoff: Some((SECOND, HOUR)),
             jitter: Some(20),

@@ -9,7 +9,7 @@ use crate::reference::{self, NackedTo, State};
 use dq_queue::id::{Id, Sequence};
 use dq_queue::settings::Settings;
 use dq_queue::time::DurationMs;
-use dq_queue::{Effect, Fate, Nack, NewMessage, Oldest, Pop, StateKind, States, ToPurge, Verdict, Which};
+use dq_queue::{Effect, Fate, Flow, Nack, NewMessage, Oldest, Pop, StateKind, States, ToPurge, Verdict, Which};
 
 impl World {
     pub(super) fn push(&mut self, push: &Push) {
@@ -36,6 +36,7 @@ impl World {
                 (dq_queue::Pushed::Duplicate, reference::Pushed::Duplicate) => {}
                 (dq_queue::Pushed::HeldDead, reference::Pushed::HeldDead) => {}
                 (dq_queue::Pushed::TooLarge, reference::Pushed::TooLarge) => {}
+                (dq_queue::Pushed::Closed, reference::Pushed::Closed) => {}
                 (dq_queue::Pushed::Full { held }, reference::Pushed::Full(expected)) => assert_eq!(held, expected),
                 (pushed, expected) => panic!("{pushed:?} and not {expected:?}"),
             }
@@ -88,6 +89,7 @@ impl World {
             (Err(dq_queue::NotPushed::TooLarge(size)), Err(reference::Refused::TooLarge(expected))) => {
                 assert_eq!((size, pushed.len()), (expected, 0));
             }
+            (Err(dq_queue::NotPushed::Closed), Err(reference::Refused::Closed)) => assert_eq!(pushed.len(), 0),
             (Ok(()), Ok(expected)) => {
                 let pushed = pushed.iter().map(|pushed| match pushed {
                     dq_queue::Pushed::Added { replaced, .. } => reference::Pushed::Added { replaced: *replaced },
@@ -296,25 +298,25 @@ impl World {
         }
     }
 
-    pub(super) fn suspend(&mut self, length: Option<u64>) {
+    pub(super) fn suspend(&mut self, flow: Flow, length: Option<u64>) {
         if self.replica.is_none() {
             return;
         }
         let until = length.map_or(reference::NEVER, |length| reference::after(self.model.now, length));
-        let pause = self.eager.queue.suspend(ms(self.clock), length.map(DurationMs::new));
-        assert_eq!(self.lazy.queue.suspend(ms(self.clock), length.map(DurationMs::new)), pause);
-        assert_eq!(pause.is_some(), self.model.suspend(until));
-        if let Some(pause) = pause {
-            self.send(Effect::Pause(pause));
+        let set = self.eager.queue.suspend(ms(self.clock), flow, length.map(DurationMs::new));
+        assert_eq!(self.lazy.queue.suspend(ms(self.clock), flow, length.map(DurationMs::new)), set);
+        assert_eq!(set.map(|(_, flow)| flow), self.model.suspend(flow, until));
+        if let Some((pause, flow)) = set {
+            self.send(Effect::Pause { pause, flow });
         }
     }
 
-    pub(super) fn resume(&mut self) {
-        let resumed = self.eager.queue.resume(ms(self.clock));
-        assert_eq!(self.lazy.queue.resume(ms(self.clock)), resumed);
-        assert_eq!(resumed, self.model.resume());
-        if resumed {
-            self.send(Effect::Pause(dq_queue::Pause::Off));
+    pub(super) fn resume(&mut self, flow: Flow) {
+        let resumed = self.eager.queue.resume(ms(self.clock), flow);
+        assert_eq!(self.lazy.queue.resume(ms(self.clock), flow), resumed);
+        assert_eq!(resumed, self.model.resume(flow));
+        if let Some(flow) = resumed {
+            self.send(Effect::Pause { pause: dq_queue::Pause::Off, flow });
         }
     }
 

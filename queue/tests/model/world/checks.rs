@@ -9,7 +9,7 @@ use crate::history::{GROUPS, HEADERS};
 use crate::reference::{self, State};
 use dq_queue::id::{Floor, Id, IdBuffer, Receipt, Target};
 use dq_queue::time::{DurationMs, UnixMs};
-use dq_queue::{Cursor, Effect, Errors, Pop, Queue, ScanFilter, Stamped, StateKind, Totals};
+use dq_queue::{Cursor, Effect, Errors, Flow, Pause, Pop, Queue, ScanFilter, Stamped, StateKind, Totals};
 
 impl World {
     /// Checks that everything that clients can see agrees with the model.
@@ -32,6 +32,15 @@ impl World {
         assert!(self.lazy.queue.counts().payload_bytes >= self.model.counts().payload_bytes);
         let lazy = self.lazy.queue.counts_at(now);
         assert_eq!(lazy.delayed + lazy.ready + lazy.inflight + lazy.dead, self.model.messages.len() as u64);
+        let ends = [self.model.paused_until, self.model.closed_until];
+        let pauses = ends.map(|end| match end {
+            reference::NEVER => Pause::Endless,
+            end if end > self.model.now => Pause::Until(ms(end)),
+            _ => Pause::Off,
+        });
+        for queue in [eager, &self.lazy.queue] {
+            assert_eq!([queue.pause_at(now), queue.closed_at(now)], pauses);
+        }
         let wake = self.lazy.queue.next_wake();
         assert!(self.next_event().is_none_or(|event| wake.is_some_and(|wake| wake <= event)), "{wake:?} is late");
         let due = self.model.messages.iter().filter(|message| message.state == State::Delayed);
@@ -204,14 +213,14 @@ impl World {
         .map(|queue| Master { queue, floor: Floor::default(), since: Since::default() })
         .collect();
         // A paused queue would deliver nothing.
-        self.model.resume();
+        self.model.resume(Flow::Out);
         let now = ms(self.model.now);
         for queue in others.iter_mut().map(|other| &mut other.queue) {
-            let resume = Effect::Pause(dq_queue::Pause::Off);
+            let resume = Effect::Pause { pause: Pause::Off, flow: Flow::Out };
             queue.apply(&Stamped { now, effect: resume }).unwrap();
         }
         for master in [&mut self.eager.queue, &mut self.lazy.queue] {
-            master.resume(now);
+            master.resume(now, Flow::Out);
             master.stamp(now);
         }
         // A series would never end.

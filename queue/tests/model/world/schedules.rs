@@ -61,6 +61,7 @@ impl World {
             (dq_queue::Scheduled::Unchanged, Scheduled::Unchanged) => return,
             (dq_queue::Scheduled::AfterEnd, Scheduled::AfterEnd) => return,
             (dq_queue::Scheduled::TooLarge, Scheduled::TooLarge) => return,
+            (dq_queue::Scheduled::Closed, Scheduled::Closed) => return,
             (dq_queue::Scheduled::Full { held }, Scheduled::Full(expected)) => return assert_eq!(held, expected),
             (scheduled, expected) => panic!("{scheduled:?} and not {expected:?}"),
         };
