@@ -4,6 +4,7 @@
 //! [`Failure`], which is one line on standard error and an exit code.
 
 mod cli;
+mod condition;
 mod connection;
 mod daily;
 mod dead;

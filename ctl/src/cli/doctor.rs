@@ -19,3 +19,24 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_span, default_value = "1h")]
     pub max_paused: Duration,
 }
+
+impl Default for DoctorArgs {
+    /// What the command line has if it says nothing.
+    fn default() -> DoctorArgs {
+        let hours = |hours: u64| Duration::from_secs(hours * 3600);
+        DoctorArgs { pattern: None, max_ready: hours(1) / 4, max_dead: hours(7 * 24), max_paused: hours(1) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::DoctorArgs;
+    use clap::{Args, Command, FromArgMatches};
+
+    #[test]
+    fn the_page_looks_with_the_limits_of_the_command() {
+        let matches = DoctorArgs::augment_args(Command::new("doctor")).get_matches_from(["doctor"]);
+        let args = DoctorArgs::from_arg_matches(&matches).unwrap();
+        assert_eq!(format!("{args:?}"), format!("{:?}", DoctorArgs::default()));
+    }
+}

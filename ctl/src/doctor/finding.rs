@@ -91,9 +91,19 @@ impl Findings {
         self.0.iter().any(|finding| finding.check == check && finding.severity == Severity::Critical)
     }
 
+    fn sort(&mut self) {
+        self.0.sort_by(|a, b| (a.severity, &a.subject).cmp(&(b.severity, &b.subject)));
+    }
+
+    /// The findings as objects, the most important ones first.
+    pub fn json(mut self) -> Vec<Json> {
+        self.sort();
+        self.0.iter().map(|finding| Json::Object(finding.json())).collect()
+    }
+
     /// Prints the findings, the most important ones first. The outcome says whether something is to be done.
     pub fn print(mut self, output: &Output, looked_at: &str) -> Result<Outcome, Failure> {
-        self.0.sort_by(|a, b| (a.severity, &a.subject).cmp(&(b.severity, &b.subject)));
+        self.sort();
         for finding in &self.0 {
             if output.json {
                 output.object(&finding.json())?;

@@ -12,11 +12,20 @@ use crate::queues as names;
 use dq_client::{cmd, Address, Client, Error};
 use finding::{Findings, Subject};
 use info::ServerInfo;
+use serde_json::Value as Json;
 use std::thread;
 use std::time::Duration;
 
 /// How long a queue is watched if its messages seem to have no consumer.
 const WATCH: Duration = Duration::from_secs(1);
+
+/// What is found with the default limits, as JSON, the most important first.
+pub fn examine(client: &Client) -> Result<Vec<Json>, Failure> {
+    let mut findings = Findings::default();
+    look_at_servers(client, &mut findings)?;
+    look_at_queues(client, &DoctorArgs::default(), &mut findings)?;
+    Ok(findings.json())
+}
 
 pub fn doctor(client: &Client, args: &DoctorArgs, output: &Output) -> Result<Outcome, Failure> {
     let mut findings = Findings::default();

@@ -1,12 +1,16 @@
 //! Which queues there are, and their order.
 //!
-//! Both are cached and read again only when somebody looks at the list, seldom enough that it costs the server little. What
-//! a page shows of a queue is read for the queues on that page alone.
+//! Both are cached, and read again seldom enough that it costs the server little. What a page shows of a queue is read for
+//! the queues on that page alone.
 
+use super::deaths::Deaths;
+use super::history;
 use super::refreshed::Refreshed;
+use crate::condition::{Condition, Dead, Level};
 use crate::failure::Failure;
 use crate::queues;
 use crate::reply::Fields;
+use crate::time::now_ms;
 use dq_client::{cmd, Client, Error, Resend};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -24,40 +28,79 @@ pub struct Names {
     pub failed: Vec<String>,
 }
 
-/// The counts of all queues, for an order by them.
-type Survey = HashMap<Vec<u8>, Fields>;
+/// What all queues are sorted by.
+const NUMBERS: [&str; 5] = ["ready", "delayed", "inflight", "dead", "oldest-ready"];
+
+/// What an order needs of one queue.
+struct Ranked {
+    at: i64,
+    /// The most severe condition, if there is one that is worth a look.
+    trouble: Option<Level>,
+    numbers: [i64; NUMBERS.len()],
+    pushed: i64,
+    completed: i64,
+    /// Messages a second since the last survey.
+    rates: Option<[i64; 2]>,
+}
+
+/// All queues, for an order by what they hold.
+type Survey = HashMap<Vec<u8>, Ranked>;
 
 /// How a list of queues is sorted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     Name,
+    /// The most severe conditions first.
+    Trouble,
     /// The greatest first, by a number of `DQ.INFO`.
-    Most(&'static str),
+    Most(usize),
+    /// The most messages a second first, by their place in `rates`.
+    Rate(usize),
 }
 
 impl Order {
+    /// The words that a request may give.
+    pub const WORDS: &'static str = "trouble, name, ready, delayed, inflight, dead, oldest-ready, in, out";
+
     /// The order that a request names.
     pub fn of(word: &str) -> Option<Order> {
-        const NUMBERS: [&str; 5] = ["ready", "delayed", "inflight", "dead", "oldest-ready"];
-        if word == "name" {
-            return Some(Order::Name);
+        match word {
+            "name" => Some(Order::Name),
+            "trouble" => Some(Order::Trouble),
+            "in" => Some(Order::Rate(0)),
+            "out" => Some(Order::Rate(1)),
+            word => NUMBERS.iter().position(|number| *number == word).map(Order::Most),
         }
-        NUMBERS.iter().find(|number| **number == word).map(|number| Order::Most(number))
     }
+}
+
+/// How a list was sorted.
+pub struct Sorted {
+    /// `false` if the numbers are not known yet, so that it is sorted by name.
+    pub is_done: bool,
+    /// How many queues have a bad condition, and how many only a warning, if all were looked at.
+    pub troubled: Option<[usize; 2]>,
 }
 
 pub struct Find {
     names: Arc<Refreshed<Names>>,
     survey: Refreshed<Survey>,
+    deaths: Arc<Deaths>,
 }
 
 impl Find {
     pub fn new(client: &Client) -> Find {
         let (finder, surveyor) = (client.clone(), client.clone());
         let names = Arc::new(Refreshed::new(move |last| find(&finder, last)));
-        let known = Arc::clone(&names);
-        let survey = Refreshed::new(move |_| survey(&surveyor, &known));
-        Find { names, survey }
+        let deaths = Arc::new(Deaths::default());
+        let (known, noted) = (Arc::clone(&names), Arc::clone(&deaths));
+        let survey = Refreshed::new(move |last| survey(&surveyor, &known, &noted, last));
+        Find { names, survey, deaths }
+    }
+
+    /// The same names, for a reader that is not in a hurry.
+    pub fn shared_names(&self) -> Arc<Refreshed<Names>> {
+        Arc::clone(&self.names)
     }
 
     /// The names of the queues; `None` while they are being read for the first time.
@@ -65,13 +108,29 @@ impl Find {
         self.names.get()
     }
 
-    /// Sorts names. `false` if the numbers are not known yet, and they stay sorted by name.
-    pub fn sort(&self, names: &mut [&Vec<u8>], order: Order) -> Result<bool, Failure> {
-        let Order::Most(number) = order else { return Ok(true) };
-        let Some(survey) = self.survey.get()? else { return Ok(false) };
-        let value = |name: &Vec<u8>| survey.get(name).and_then(|info| info.int(number)).unwrap_or(-1);
-        names.sort_by_cached_key(|name| std::cmp::Reverse(value(name)));
-        Ok(true)
+    /// The conditions of a queue that was just read.
+    pub fn conditions(&self, name: &[u8], info: &Fields) -> Vec<(Condition, Level)> {
+        Condition::of(info, self.deaths.note(name, info))
+    }
+
+    /// Sorts names, which are sorted by name already. Every other order needs all queues.
+    pub fn sort(&self, names: &mut [&Vec<u8>], order: Order) -> Result<Sorted, Failure> {
+        if order == Order::Name {
+            return Ok(Sorted { is_done: true, troubled: None });
+        }
+        let Some(survey) = self.survey.get()? else { return Ok(Sorted { is_done: false, troubled: None }) };
+        let by = |name: &Vec<u8>| {
+            let Some(queue) = survey.get(name) else { return -1 };
+            match order {
+                Order::Name => 0,
+                Order::Trouble => queue.trouble.map_or(-1, |level| level as i64),
+                Order::Most(number) => queue.numbers.get(number).copied().unwrap_or(-1),
+                Order::Rate(place) => queue.rates.and_then(|rates| rates.get(place).copied()).unwrap_or(-1),
+            }
+        };
+        names.sort_by_cached_key(|name| std::cmp::Reverse(by(name)));
+        let count = |level| survey.values().filter(|queue| queue.trouble == Some(level)).count();
+        Ok(Sorted { is_done: true, troubled: Some([Level::Bad, Level::Warning].map(count)) })
     }
 
     /// Notes that a queue was just created, or no longer exists.
@@ -110,21 +169,51 @@ fn find(client: &Client, last: Option<&Names>) -> Result<Names, Failure> {
     Ok(Names { names: names.into_iter().take(QUEUES).collect(), is_limited, failed })
 }
 
-fn survey(client: &Client, names: &Refreshed<Names>) -> Result<Survey, Failure> {
+fn survey(
+    client: &Client,
+    names: &Refreshed<Names>,
+    deaths: &Deaths,
+    last: Option<&Survey>,
+) -> Result<Survey, Failure> {
     let mut survey = HashMap::new();
     let Some(known) = names.get()? else { return Ok(survey) };
     for name in &known.names {
         match read(client, name) {
-            Ok(Some(info)) => drop(survey.insert(name.clone(), info)),
+            Ok(Some(info)) => {
+                let before = last.and_then(|last| last.get(name));
+                survey.insert(name.clone(), Ranked::new(&info, deaths.note(name, &info), before));
+            }
             Ok(None) | Err(Error::WrongType(_) | Error::NoPermission(_)) => {}
             Err(error) => return Err(error.into()),
         }
     }
+    deaths.keep(|name| known.names.binary_search_by(|known| known.as_slice().cmp(name)).is_ok());
     Ok(survey)
+}
+
+impl Ranked {
+    fn new(info: &Fields, dead: Dead, before: Option<&Ranked>) -> Ranked {
+        let number = |name: &str| info.int(name).unwrap_or(-1);
+        let trouble = Condition::of(info, dead).into_iter().map(|(_, level)| level).max();
+        let (at, pushed, completed) = (now_ms(), number("pushed"), history::completed(info));
+        // In messages per million seconds, which is exact enough for an order.
+        let rates = before.filter(|before| before.at < at).map(|before| {
+            let rate = |now: i64, then: i64| (now - then).max(0).saturating_mul(1_000_000_000) / (at - before.at);
+            [rate(pushed, before.pushed), rate(completed, before.completed)]
+        });
+        let trouble = trouble.filter(|level| *level >= Level::Warning);
+        Ranked { at, trouble, numbers: NUMBERS.map(number), pushed, completed, rates }
+    }
 }
 
 /// The fields of `DQ.INFO`; `None` if there is no such queue.
 pub fn read(client: &Client, name: &[u8]) -> Result<Option<Fields>, Error> {
     let reply = client.call(cmd("DQ.INFO").arg(name), Resend::Harmless)?;
+    Ok(Fields::read(reply).ok().flatten())
+}
+
+/// The fields of `DQ.STATS`; `None` if there is no such queue.
+pub fn read_stats(client: &Client, name: &[u8]) -> Result<Option<Fields>, Error> {
+    let reply = client.call(cmd("DQ.STATS").arg(name), Resend::Harmless)?;
     Ok(Fields::read(reply).ok().flatten())
 }

@@ -1,30 +1,31 @@
-//! The history of the counts of queues over the last half hour: a small ring for each queue that somebody has looked at.
+//! The last hour of the counts of queues: a small ring for each of them, filled from the start of the process on, whether or
+//! not somebody looks.
 //!
-//! Nothing is read for queues that nobody looks at, and nothing at all if nobody looks at the page.
+//! Of more queues than there are rings, those have one that somebody has looked at last.
 
-use super::find;
+use super::find::{self, Names};
+use super::latency::{Latency, Times};
+use super::refreshed::Refreshed;
 use crate::failure::Failure;
 use crate::reply::Fields;
 use crate::time::now_ms;
 use dq_client::Client;
 use serde_json::{json, Value as Json};
-use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// How often samples are taken.
-const EVERY: Duration = Duration::from_secs(5);
+const EVERY: Duration = Duration::from_secs(10);
 /// Two samples are at least this far apart, in ms.
-const APART: i64 = 4_000;
-/// The samples of half an hour.
+const APART: i64 = 9_000;
+/// The samples of an hour.
 const SAMPLES: usize = 360;
-/// The most queues that have a ring, and the most that are sampled in the background.
+/// The most queues that have a ring.
 const RINGS: usize = 500;
-const SAMPLED: usize = 100;
-/// How long sampling continues after somebody has looked.
-const INTEREST: Duration = Duration::from_secs(15 * 60);
+/// How old the list of queues may be.
+const NAMES: Duration = Duration::from_secs(60);
 /// The time over which rates are measured, in ms.
 const RATE_OVER: i64 = 10_000;
 /// The points of a small chart.
@@ -40,13 +41,21 @@ pub struct Sample {
     dead: i64,
     pushed: i64,
     delivered: i64,
-    acked: i64,
+    completed: i64,
+    /// Since the sample before, if deliveries are measured.
+    times: Times,
+}
+
+/// The messages that consumers or forwards have done.
+pub fn completed(info: &Fields) -> i64 {
+    info.int("acked").unwrap_or(0) + info.int("forwarded").unwrap_or(0)
 }
 
 impl Sample {
     /// From the fields of `DQ.INFO`.
     pub fn of_queue(info: &Fields) -> Sample {
-        Sample::of(|name| info.int(name).unwrap_or(0), |name| info.int(name).unwrap_or(0))
+        let number = |name: &str| info.int(name).unwrap_or(0);
+        Sample::of(number, number)
     }
 
     /// From a count by its name, and a total by its name.
@@ -59,12 +68,25 @@ impl Sample {
             dead: count("dead"),
             pushed: total("pushed"),
             delivered: total("delivered"),
-            acked: total("acked"),
+            completed: total("acked") + total("forwarded"),
+            times: Times::default(),
         }
     }
 
     fn json(&self) -> Json {
-        json!([self.at, self.ready, self.delayed, self.inflight, self.dead, self.pushed, self.delivered, self.acked])
+        let Times { lateness, runtime } = self.times;
+        json!([
+            self.at,
+            self.ready,
+            self.delayed,
+            self.inflight,
+            self.dead,
+            self.pushed,
+            self.delivered,
+            self.completed,
+            lateness,
+            runtime
+        ])
     }
 
     fn depth(&self) -> i64 {
@@ -74,7 +96,9 @@ impl Sample {
 
 struct Ring {
     samples: VecDeque<Sample>,
-    looked: Instant,
+    /// When somebody looked last; `None`: nobody has.
+    looked: Option<Instant>,
+    latency: Latency,
 }
 
 /// The rings, by the names of the queues. `None` is all queues together.
@@ -87,28 +111,53 @@ impl History {
     /// Takes samples in the background for as long as the process runs.
     pub fn start(
         client: Client,
+        names: Arc<Refreshed<Names>>,
         all: impl Fn(&Client) -> Option<Sample> + Send + 'static,
     ) -> Result<Arc<History>, Failure> {
         let history = Arc::new(History::default());
         let kept = Arc::clone(&history);
         thread::Builder::new().name("dq-history".to_owned()).spawn(move || loop {
-            thread::sleep(EVERY);
-            for name in kept.of_interest() {
-                let sample = match &name {
-                    None => all(&client),
-                    Some(queue) => match find::read(&client, queue) {
-                        Ok(info) => info.as_ref().map(Sample::of_queue),
-                        // The others could not be read either.
-                        Err(error) if error.is_transient() => break,
-                        Err(_) => None,
-                    },
-                };
-                if let Some(sample) = sample {
-                    kept.add(name.as_deref(), sample, None);
+            if let Some(sample) = all(&client) {
+                kept.add(None, sample, None);
+                if let Ok(Some(names)) = names.get_within(NAMES) {
+                    kept.sample(&client, &names.names);
                 }
             }
+            thread::sleep(EVERY);
         })?;
         Ok(history)
+    }
+
+    /// Reads the queues that have a ring, and others as long as there are rings.
+    fn sample(&self, client: &Client, names: &[Vec<u8>]) {
+        for name in self.sampled(names) {
+            match find::read(client, &name) {
+                Ok(Some(info)) => {
+                    let mut sample = Sample::of_queue(&info);
+                    if let Ok(Some(stats)) = find::read_stats(client, &name) {
+                        sample.times = self.times(&name, &stats);
+                    }
+                    self.add(Some(&name), sample, None);
+                }
+                Ok(None) => drop(self.lock().remove(&Some(name))),
+                // The others could not be read either.
+                Err(error) if error.is_transient() => return,
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// What was measured since the last time.
+    fn times(&self, name: &[u8], stats: &Fields) -> Times {
+        self.lock().get_mut(&Some(name.to_vec())).map_or_else(Times::default, |ring| ring.latency.since(stats))
+    }
+
+    fn sampled(&self, names: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        let rings = self.lock();
+        let known: Vec<Vec<u8>> = rings.keys().flatten().cloned().collect();
+        let free = RINGS.saturating_sub(rings.len());
+        let others = names.iter().filter(|name| !rings.contains_key(&Some((*name).clone()))).take(free);
+        known.into_iter().chain(others.cloned()).collect()
     }
 
     /// Adds a sample that was read for a request.
@@ -116,7 +165,8 @@ impl History {
         self.add(queue, sample, Some(Instant::now()));
     }
 
-    /// All samples: `[at, ready, delayed, inflight, dead, pushed, delivered, acked]`, the oldest first.
+    /// All samples, the oldest first: `[at, ready, delayed, inflight, dead, pushed, delivered, completed, lateness, runtime]`,
+    /// of which the last two are `[median, 99 %]` in ms, or null if nothing was measured since the sample before.
     pub fn samples(&self, queue: Option<&[u8]>) -> Json {
         self.with(queue, |samples| samples.iter().map(Sample::json).collect())
     }
@@ -149,7 +199,7 @@ impl History {
             json!({
                 "pushed": rate(|sample| sample.pushed),
                 "delivered": rate(|sample| sample.delivered),
-                "acked": rate(|sample| sample.acked),
+                "completed": rate(|sample| sample.completed),
             })
         })
     }
@@ -162,34 +212,24 @@ impl History {
         let mut rings = self.lock();
         let name = queue.map(<[u8]>::to_vec);
         if rings.len() >= RINGS && !rings.contains_key(&name) {
-            let oldest = rings.iter().min_by_key(|(_, ring)| ring.looked).map(|(name, _)| name.clone());
+            let of_queues = rings.iter().filter(|(name, _)| name.is_some());
+            let oldest = of_queues.min_by_key(|(_, ring)| ring.looked).map(|(name, _)| name.clone());
             oldest.and_then(|oldest| rings.remove(&oldest));
         }
-        let ring = rings.entry(name).or_insert_with(|| Ring { samples: VecDeque::new(), looked: Instant::now() });
-        ring.looked = looked.unwrap_or(ring.looked);
+        let empty = || Ring { samples: VecDeque::new(), looked: None, latency: Latency::default() };
+        let ring = rings.entry(name).or_insert_with(empty);
+        ring.looked = looked.or(ring.looked);
         // A clock that was set back begins a new history.
         if ring.samples.back().is_some_and(|last| last.at > sample.at) {
             ring.samples.clear();
         }
-        if ring.samples.back().is_none_or(|last| sample.at - last.at >= APART) {
-            ring.samples.push_back(sample);
+        match ring.samples.back_mut() {
+            Some(last) if sample.at - last.at < APART => last.times.complete(sample.times),
+            _ => ring.samples.push_back(sample),
         }
         if ring.samples.len() > SAMPLES {
             ring.samples.pop_front();
         }
-    }
-
-    fn of_interest(&self) -> Vec<Option<Vec<u8>>> {
-        let mut rings = self.lock();
-        let outdated = INTEREST * 2;
-        rings.retain(|_, ring| ring.looked.elapsed() < outdated);
-        let mut names: Vec<_> = rings
-            .iter()
-            .filter(|(_, ring)| ring.looked.elapsed() < INTEREST)
-            .map(|(name, ring)| (ring.looked, name.clone()))
-            .collect();
-        names.sort_by_key(|(looked, _)| Reverse(*looked));
-        names.into_iter().take(SAMPLED).map(|(_, name)| name).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Option<Vec<u8>>, Ring>> {
@@ -211,30 +251,43 @@ mod tests {
     fn rates_are_those_of_the_last_ten_seconds() {
         let history = History::default();
         assert_eq!(history.rates(Some(b"q")), Json::Null);
-        for (at, pushed) in [(0, 0), (5_000, 1_000), (6_000, 9_999), (10_000, 1_005), (15_000, 1_010)] {
+        for (at, pushed) in [(0, 0), (9_000, 1_000), (10_000, 9_999), (19_000, 1_010)] {
             history.look(Some(b"q"), sample(at, pushed));
         }
         assert_eq!(history.rates(Some(b"q"))["pushed"], 1.0);
-        assert_eq!(history.samples(Some(b"q")).as_array().unwrap().len(), 4);
-        history.look(Some(b"q"), sample(20_000, 0));
+        assert_eq!(history.samples(Some(b"q")).as_array().unwrap().len(), 3);
+        history.look(Some(b"q"), sample(29_000, 0));
         assert_eq!(history.rates(Some(b"q"))["pushed"], 0.0);
         history.look(Some(b"q"), sample(1_000, 0));
         assert_eq!(history.rates(Some(b"q")), Json::Null);
     }
 
     #[test]
+    fn queues_that_nobody_has_looked_at_are_sampled_too() {
+        let history = History::default();
+        history.look(Some(b"q"), sample(0, 0));
+        assert_eq!(history.sampled(&[b"other".to_vec(), b"q".to_vec()]), [b"q".to_vec(), b"other".to_vec()]);
+        // Beyond the rings, those that were looked at stay.
+        for number in 0..1_000_u64 {
+            history.add(Some(&number.to_le_bytes()), sample(0, 0), None);
+        }
+        assert!(history.lock().contains_key(&Some(b"q".to_vec())));
+    }
+
+    #[test]
     fn rings_and_charts_are_bounded() {
         let history = History::default();
         for number in 0..1_000 {
-            history.look(None, sample(number * 5_000, 0));
+            history.look(None, sample(number * 10_000, 0));
             history.look(Some(&number.to_le_bytes()), sample(0, 0));
-            history.look(Some(b"q"), sample(number * 5_000, 0));
+            history.look(Some(b"q"), sample(number * 10_000, 0));
         }
         assert_eq!(history.samples(None).as_array().unwrap().len(), 360);
         let depths = history.depths(b"q");
         let depths = depths.as_array().unwrap();
-        assert!(depths.len() <= 40 && depths.last().unwrap()[0] == 999 * 5_000, "{depths:?}");
+        assert!(depths.len() <= 40 && depths.last().unwrap()[0] == 999 * 10_000, "{depths:?}");
         assert_eq!(history.lock().len(), 500);
-        assert_eq!(history.of_interest().len(), 100);
+        // All rings are in use, so no other queue is read.
+        assert_eq!(history.sampled(&[b"other".to_vec()]).len(), 499);
     }
 }

@@ -14,7 +14,7 @@ const SVG: &str = "image/svg+xml";
 
 type File = (&'static str, &'static str, &'static str);
 
-const FILES: [File; 14] = [
+const FILES: [File; 19] = [
     ("/", HTML, include_str!("page/index.html")),
     ("/app.css", CSS, include_str!("page/app.css")),
     ("/icon.svg", SVG, include_str!("page/icon.svg")),
@@ -26,6 +26,11 @@ const FILES: [File; 14] = [
     ("/actions.js", SCRIPT, include_str!("page/actions.js")),
     ("/overview.js", SCRIPT, include_str!("page/overview.js")),
     ("/queue.js", SCRIPT, include_str!("page/queue.js")),
+    ("/condition.js", SCRIPT, include_str!("page/condition.js")),
+    ("/findings.js", SCRIPT, include_str!("page/findings.js")),
+    ("/dead.js", SCRIPT, include_str!("page/dead.js")),
+    ("/holders.js", SCRIPT, include_str!("page/holders.js")),
+    ("/search.js", SCRIPT, include_str!("page/search.js")),
     ("/lists.js", SCRIPT, include_str!("page/lists.js")),
     ("/message.js", SCRIPT, include_str!("page/message.js")),
     ("/payload.js", SCRIPT, include_str!("page/payload.js")),

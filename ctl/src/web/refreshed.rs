@@ -45,8 +45,13 @@ impl<T: Send + Sync + 'static> Refreshed<T> {
 
     /// The value; the last one if reading takes long; `None` if it was never read. An error if the last reading failed.
     pub fn get(&self) -> Result<Option<Arc<T>>, Failure> {
+        self.get_within(PAUSE)
+    }
+
+    /// The same, for a caller to whom a value of this age is good enough.
+    pub fn get_within(&self, age: Duration) -> Result<Option<Arc<T>>, Failure> {
         let mut state = self.shared.lock();
-        let is_old = state.last.is_none_or(|(at, took)| at.elapsed() > PAUSE.max(took * SHARE));
+        let is_old = state.last.is_none_or(|(at, took)| at.elapsed() > age.max(took * SHARE));
         if is_old && !state.is_reading {
             state.is_reading = true;
             let shared = Arc::clone(&self.shared);

@@ -3,12 +3,18 @@
 //! Requests and answers have the names of `DQ.GET` and `DQ.INFO`. Bytes that are not UTF-8 are in `NAME-base64` instead of
 //! `NAME`, in answers, queries and bodies alike.
 
+mod dead;
+mod messages;
 mod params;
-mod reads;
+mod queues;
+mod search;
+mod servers;
 mod writes;
 
 use super::find::Find;
 use super::history::{History, Sample};
+use super::refreshed::Refreshed;
+use crate::doctor;
 use crate::failure::Failure;
 use crate::http::{Request, Response};
 use base64::prelude::{Engine, BASE64_STANDARD};
@@ -26,23 +32,27 @@ pub struct Api {
     allow_writes: bool,
     find: Find,
     history: Arc<History>,
+    doctor: Refreshed<Vec<Json>>,
 }
 
 type Answer = Result<Json, Problem>;
 type Read = fn(&Api, &Params) -> Answer;
 
-const READS: [(&str, Read); 8] = [
-    ("server", reads::server),
-    ("queues", reads::queues),
-    ("queue", reads::queue),
-    ("messages", reads::messages),
-    ("message", reads::message),
-    ("schedules", reads::schedules),
-    ("groups", reads::groups),
-    ("search", reads::search),
+const READS: [(&str, Read); 11] = [
+    ("server", servers::server),
+    ("doctor", servers::doctor),
+    ("queues", queues::queues),
+    ("queue", queues::queue),
+    ("groups", queues::groups),
+    ("consumers", queues::consumers),
+    ("messages", messages::messages),
+    ("message", messages::message),
+    ("schedules", messages::schedules),
+    ("dead", dead::dead),
+    ("search", search::search),
 ];
 
-const WRITES: [(&str, Read); 8] = [
+const WRITES: [(&str, Read); 10] = [
     ("pause", writes::pause),
     ("resume", writes::resume),
     ("redrive", writes::redrive),
@@ -51,13 +61,18 @@ const WRITES: [(&str, Read); 8] = [
     ("purge", writes::purge),
     ("reschedule", writes::reschedule),
     ("push", writes::push),
+    ("release", writes::release),
+    ("dead", dead::change_dead),
 ];
 
 impl Api {
     pub fn start(client: &Client, allow_writes: bool) -> Result<Api, Failure> {
-        let all = |client: &Client| reads::servers(client).ok().map(|(_, totals)| reads::sample(&totals));
-        let history = History::start(client.clone(), all)?;
-        Ok(Api { client: client.clone(), allow_writes, find: Find::new(client), history })
+        let all = |client: &Client| servers::servers(client).ok().map(|(_, totals)| servers::sample(&totals));
+        let find = Find::new(client);
+        let history = History::start(client.clone(), find.shared_names(), all)?;
+        let examined = client.clone();
+        let doctor = Refreshed::new(move |_| doctor::examine(&examined));
+        Ok(Api { client: client.clone(), allow_writes, find, history, doctor })
     }
 
     /// Answers a request that is allowed.
@@ -65,6 +80,10 @@ impl Api {
         let name = request.path.strip_prefix("/api/").unwrap_or_default().to_owned();
         let named = |paths: &[(&str, Read)]| paths.iter().find(|(path, _)| *path == name).map(|(_, answer)| *answer);
         let is_post = request.method == "POST";
+        if name == "payload" && !is_post {
+            let params = Params::of_query(&request.query);
+            return messages::payload(self, &params).unwrap_or_else(|problem| problem.response());
+        }
         let (answer, params) = match (named(&READS), named(&WRITES)) {
             (Some(read), _) if !is_post => (read, Params::of_query(&request.query)),
             (_, Some(write)) if is_post => {
@@ -124,6 +143,7 @@ impl From<Error> for Problem {
             Error::Connect(_) | Error::Lost(_) | Error::Unavailable(_) | Error::Authentication(_) => 503,
             Error::NoPermission(_) => 403,
             Error::NoQueue(_) => 404,
+            Error::NoModule(_) => 501,
             Error::Server(_) => 400,
             Error::QueueFull(_)
             | Error::DeadId(_)

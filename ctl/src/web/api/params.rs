@@ -101,6 +101,20 @@ impl Params {
         }
     }
 
+    /// The names and values of an object of texts.
+    pub fn texts(&self, name: &str) -> Result<Vec<[Vec<u8>; 2]>, Problem> {
+        let wrong = || Problem::wrong(format!("{name} must be an object of texts"));
+        let Params::Body(fields) = self else { return Ok(Vec::new()) };
+        match fields.get(name) {
+            None | Some(Json::Null) => Ok(Vec::new()),
+            Some(Json::Object(texts)) => texts
+                .iter()
+                .map(|(key, value)| Ok([key.clone().into_bytes(), value.as_str().ok_or_else(wrong)?.into()]))
+                .collect(),
+            Some(_) => Err(wrong()),
+        }
+    }
+
     /// `id` and the ids of the arrays `ids` and `ids-base64`.
     pub fn ids(&self) -> Result<Vec<Vec<u8>>, Problem> {
         let mut ids: Vec<Vec<u8>> = self.bytes("id")?.into_iter().collect();

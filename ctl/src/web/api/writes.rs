@@ -1,7 +1,8 @@
 //! Writes. Each action is one command, except those for many messages, which run in steps so that other clients of the
 //! server do not wait.
 
-use super::reads::{no_queue, state};
+use super::messages::state;
+use super::queues::no_queue;
 use super::{put, Answer, Api, Params, Problem};
 use crate::reply::{int, list, text, unexpected};
 use dq_client::{cmd, Cmd, Resend, Value};
@@ -10,7 +11,7 @@ use serde_json::{json, Map, Value as Json};
 /// How many messages are redriven or purged by one command.
 const STEP: i64 = 10_000;
 /// The longest duration, and the greatest number, that commands take.
-const LONGEST: i64 = 4_398_046_511_103;
+pub const LONGEST: i64 = 4_398_046_511_103;
 const MOST: i64 = 2_147_483_647;
 /// The range of instants in Unix ms.
 const EARLIEST: i64 = 100_000_000_000;
@@ -108,6 +109,17 @@ pub fn purge(api: &Api, params: &Params) -> Answer {
     Ok(json!({ "purged": purged }))
 }
 
+/// Takes the messages of a consumer that is gone.
+pub fn release(api: &Api, params: &Params) -> Answer {
+    params.only(&["queue", "consumer", "nocount"])?;
+    let mut command = command("DQ.RELEASE", params)?;
+    command.arg(params.needed("consumer")?);
+    if params.flag("nocount")? {
+        command.arg("NOCOUNT");
+    }
+    Ok(json!({ "released": number(send(api, &command)?)? }))
+}
+
 pub fn reschedule(api: &Api, params: &Params) -> Answer {
     params.only(&["queue", "id", "delay", "at", "priority"])?;
     let mut command = command("DQ.RESCHEDULE", params)?;
@@ -126,8 +138,9 @@ pub fn reschedule(api: &Api, params: &Params) -> Answer {
 }
 
 pub fn push(api: &Api, params: &Params) -> Answer {
-    params
-        .only(&["queue", "payload", "id", "delay", "at", "priority", "retries", "lease", "ttl", "group", "replace"])?;
+    params.only(&[
+        "queue", "payload", "id", "delay", "at", "priority", "retries", "lease", "ttl", "group", "headers", "replace",
+    ])?;
     let queue = params.needed("queue")?;
     let mut command = command("DQ.PUSH", params)?;
     command.arg(params.needed("payload")?);
@@ -142,6 +155,13 @@ pub fn push(api: &Api, params: &Params) -> Answer {
     for (name, least, most) in numbers {
         if let Some(number) = params.int(name, least, most)? {
             command.arg(name.to_ascii_uppercase()).arg(number);
+        }
+    }
+    let headers = params.texts("headers")?;
+    if !headers.is_empty() {
+        command.arg("HEADERS").arg(headers.len());
+        for header in &headers {
+            command.arg(header);
         }
     }
     if params.flag("replace")? {

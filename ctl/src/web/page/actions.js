@@ -1,14 +1,15 @@
 // Everything that changes something: a question, then the request, then a line about its outcome.
 
-import { write } from "./api.js";
+import { read, write } from "./api.js";
 import { el, set, text } from "./dom.js";
-import { count, many, parseSpan, shown } from "./format.js";
+import { count, many, now, parseSpan, shown } from "./format.js";
 
 /** How many messages one request redrives, promotes or purges, so that there is progress to show. */
 const STEP = 10000;
 const dialog = document.getElementById("dialog");
 const STATES = [["dead", "dead"], ["ready", "ready"], ["delayed", "delayed"], ["inflight", "in flight"], ["done", "done"]];
 const SPAN_HINT = "A time with a unit: 30s, 15m, 1h30m, 2d.";
+const DELAY = { name: "delay", label: "Due in (optional)", hint: `${SPAN_HINT} Empty: now.`, parse: time };
 
 /** The actions on a queue, which is a parameter of the API; `{}` if the question asks for it. */
 export function actions(shared, queue) {
@@ -17,7 +18,13 @@ export function actions(shared, queue) {
   /** Sends an action and reads the view again. */
   async function act(action, body, words) {
     const answer = await write(action, { ...queue, ...body });
-    shared.say(typeof words === "function" ? words(answer) : words);
+    report(typeof words === "function" ? words(answer) : words);
+  }
+
+  /** Says what was done, and reads the view again, also what it would not read again so soon. */
+  function report(words) {
+    shared.changes += 1;
+    shared.say(words);
     shared.refresh();
   }
 
@@ -31,8 +38,34 @@ export function actions(shared, queue) {
       progress(`${count(did)} of ${count(total)}…`);
       if (answer[field] < step) break;
     }
-    shared.say(words(did));
-    shared.refresh();
+    report(words(did));
+  }
+
+  /** The count is asked for before the question, so that it is one of this moment. */
+  async function changeDead(what, filter) {
+    const before = now();
+    const counted = await read("dead", { ...queue, ...filter, before, count: 1 });
+    const number = `${counted.partial ? "At least " : ""}${many(counted.selected, "dead message")}`;
+    const redrives = what === "redrive";
+    const doing = { redrive: "become ready again, with no attempts, and their errors are cleared", delete: "are removed for good" }[what];
+    const isNone = counted.selected === 0;
+    ask({
+      title: `${redrives ? "Redrive" : "Delete"} ${counted.selected === 1 ? "one" : count(counted.selected)} of ${title}?`,
+      words: isNone ? "No dead message is selected by these conditions any more." : `${number} ${filter.cause ? `with the error “${filter.cause}” ` : ""}${doing}.`,
+      fields: redrives ? [DELAY] : [],
+      confirm: redrives ? "Redrive" : "Delete",
+      danger: !redrives,
+      run: async (values, progress) => {
+        let did = 0;
+        for (let more = !isNone; more;) {
+          const answer = await write("dead", { ...queue, ...filter, before, do: what, ...given(values) });
+          did += answer.changed;
+          more = answer.more;
+          progress(`${count(did)} of ${count(counted.selected)}…`);
+        }
+        report(`${redrives ? "Redriven" : "Deleted"}: ${many(did, "message")}.`);
+      },
+    });
   }
 
   return {
@@ -53,7 +86,7 @@ export function actions(shared, queue) {
     redriveMany: (info) => ask({
       title: `Redrive dead letters of ${title}?`,
       words: `There are ${many(info.dead, "dead message")}. The oldest become ready again first, with no attempts, and their errors are cleared.`,
-      fields: [howMany(info.dead), { name: "delay", label: "Due in (optional)", hint: `${SPAN_HINT} Empty: now.`, parse: time }],
+      fields: [howMany(info.dead), DELAY],
       confirm: "Redrive",
       run: ({ count: number, delay }, progress) => actInSteps("redrive", delay === null ? {} : { delay }, "redriven", number, progress, (did) => `Redriven: ${many(did, "message")}.`),
     }),
@@ -65,13 +98,39 @@ export function actions(shared, queue) {
       confirm: "Run now",
       run: ({ count: number }, progress) => actInSteps("promote", {}, "promoted", number, progress, (did) => `Due now: ${many(did, "message")}.`),
     }),
-    cancel: (id, shownId, found) => ask({
-      title: `${found.state === "done" ? "Forget" : "Cancel"} ${shownId}?`,
-      words: found.state === "inflight" ? "A consumer is working on it; its ack will have no effect. The message is removed for good." : "The message is removed for good.",
-      confirm: found.state === "done" ? "Forget message" : "Cancel message",
-      danger: true,
-      run: () => act("cancel", id, `Removed: ${shownId}.`),
+    redriveSome: (ids) => ask({
+      title: `Redrive ${many(ids.length, "message")} of ${title}?`,
+      words: "They become ready again, with no attempts, and their errors are cleared.",
+      fields: [DELAY],
+      confirm: "Redrive",
+      run: (values) => act("redrive", { ...listOf(ids), ...given(values) }, (answer) => `Redriven: ${many(answer.redriven, "message")}.`),
     }),
+    deleteSome: (ids) => ask({
+      title: `Delete ${many(ids.length, "message")} of ${title}?`,
+      words: "They are removed for good.",
+      confirm: "Delete",
+      danger: true,
+      run: () => act("cancel", listOf(ids), (answer) => `Deleted: ${many(answer.cancelled, "message")}.`),
+    }),
+    changeDead: (what, filter) => changeDead(what, filter).catch((problem) => shared.say(`Not possible: ${problem.message}`)),
+    release: (consumer, shownName, messages) => ask({
+      title: `Release what ${shownName} holds?`,
+      words: `${many(messages, "message")} of ${title} become ready again at once, as if their leases had ended. Do this only if the consumer is gone: one that still works would do the work twice.`,
+      fields: [{ name: "nocount", label: "The attempt", options: [["", "counts: a retry is spent"], ["no", "does not count"]] }],
+      confirm: "Release",
+      danger: true,
+      run: ({ nocount }) => act("release", { ...consumer, nocount: nocount === "no" }, (answer) => `Released: ${many(answer.released, "message")}.`),
+    }),
+    cancel: (id, shownId, found) => {
+      const verb = removal(found.state);
+      return ask({
+        title: `${verb} ${shownId}?`,
+        words: found.state === "inflight" ? "A consumer is working on it; its ack will have no effect. The message is removed for good." : "The message is removed for good.",
+        confirm: `${verb} message`,
+        danger: true,
+        run: () => act("cancel", id, `Removed: ${shownId}.`),
+      });
+    },
     purge: (info, tab) => {
       const held = STATES.filter(([state]) => info[state] > 0);
       return ask({
@@ -100,14 +159,44 @@ export function actions(shared, queue) {
         ...(title ? [] : [{ name: "queue", label: "Queue", hint: "It is created if it does not exist.", required: true }]),
         { name: "payload", label: "Payload", type: "textarea", required: false },
         { name: "id", label: "Id (optional)", hint: "While the queue holds a message of this id, further pushes are duplicates." },
-        { name: "delay", label: "Due in (optional)", hint: `${SPAN_HINT} Empty: now.`, parse: time },
-        { name: "priority", label: "Priority (optional)", hint: "−128 to 127, by default 0. Higher is delivered first.", parse: number(-128, 127) },
-        { name: "group", label: "Group (optional)" },
+        ...rest({}),
       ],
       confirm: "Push",
       run: (values) => act("push", { ...given(values), payload: values.payload }, (answer) => `Pushed: ${shown(answer, "id")}.`),
     }),
+    // A payload that is no text is pushed as it is.
+    pushAgain: (shownId, found) => ask({
+      title: `Push ${shownId} again as a new message`,
+      words: `The message that is here stays as it is.${typeof found.payload === "string" ? "" : " Its payload is no text, so it is pushed unchanged."}`,
+      fields: [
+        ...(typeof found.payload === "string" ? [{ name: "payload", label: "Payload", type: "textarea", value: found.payload }] : []),
+        { name: "id", label: "Id (optional)", hint: "Empty: a new one is made. The id of this message would be a duplicate." },
+        ...rest(found),
+        { name: "headers", label: "Headers (optional)", type: "textarea", value: found.headers ? JSON.stringify(found.headers, null, 2) : "", hint: "A JSON object of texts.", parse: headers },
+      ],
+      confirm: "Push",
+      run: (values) => act("push", { ...given(values), ...(typeof found.payload === "string" ? { payload: values.payload } : { "payload-base64": found["payload-base64"] }) }, (answer) => `Pushed: ${shown(answer, "id")}.`),
+    }),
   };
+}
+
+/** What the removal of a message is called. */
+export function removal(state) {
+  return { done: "Forget", dead: "Delete" }[state] ?? "Cancel";
+}
+
+/** The fields of a push that are seldom needed. */
+function rest(found) {
+  return [
+    DELAY,
+    { name: "priority", label: "Priority (optional)", hint: "−128 to 127, by default 0. Higher is delivered first.", parse: number(-128, 127), value: found.priority || "" },
+    { name: "group", label: "Group (optional)", value: found.group ?? "" },
+  ];
+}
+
+/** Ids as the API takes them. */
+function listOf(ids) {
+  return { ids: ids.flatMap((id) => id.id ?? []), "ids-base64": ids.flatMap((id) => id["id-base64"] ?? []) };
 }
 
 function given(values) {
@@ -132,6 +221,18 @@ function moment(words) {
   const at = new Date(words).getTime();
   if (!Number.isFinite(at)) throw new Error("A date and a time.");
   return at;
+}
+
+function headers(words) {
+  if (words.trim() === "") return null;
+  let value = null;
+  try {
+    value = JSON.parse(words);
+  } catch {
+    // Reported below.
+  }
+  if (value === null || Array.isArray(value) || typeof value !== "object" || Object.values(value).some((text) => typeof text !== "string")) throw new Error('A JSON object of texts, such as {"trace": "1f"}.');
+  return value;
 }
 
 function number(least, most) {
@@ -194,7 +295,7 @@ function input(field) {
   if (field.options) {
     control = el("select", common, field.options.map(([value, words]) => el("option", { value, selected: value === field.value }, words)));
   } else if (field.type === "textarea") {
-    control = el("textarea", { ...common, ...plain, rows: 5 });
+    control = el("textarea", { ...common, ...plain, rows: Math.min(14, Math.max(field.name === "payload" ? 5 : 2, String(field.value ?? "").split("\n").length)) }, field.value ?? "");
   } else {
     control = el("input", { ...common, ...plain, type: field.type === "number" ? "text" : field.type ?? "text", inputmode: field.type === "number" ? "numeric" : null, value: field.value ?? "" });
   }

@@ -26,15 +26,26 @@ export async function write(action, body) {
   return send(`/api/${action}`, { method: "POST", headers, body: JSON.stringify(body) }, 4 * PATIENCE);
 }
 
-async function send(path, options, patience) {
+/** The bytes of an answer that is no JSON. */
+export async function readBytes(path, params) {
+  const response = await ask(`/api/${path}?${new URLSearchParams(params)}`, { method: "GET" }, 4 * PATIENCE);
+  if (!response.ok) throw new Problem(response.status, (await response.json()).error);
+  return response.arrayBuffer();
+}
+
+async function ask(path, options, patience) {
   const token = sessionStorage.getItem(TOKEN);
   const headers = { ...options.headers };
   // Headers have bytes: a token of other characters is sent as its UTF-8.
   if (token) headers.Authorization = `Bearer ${String.fromCharCode(...new TextEncoder().encode(token))}`;
+  return fetch(path, { ...options, headers, signal: AbortSignal.timeout(patience) });
+}
+
+async function send(path, options, patience) {
   let response;
   let answer;
   try {
-    response = await fetch(path, { ...options, headers, signal: AbortSignal.timeout(patience) });
+    response = await ask(path, options, patience);
     answer = await response.json();
   } catch {
     throw new Problem(response ? response.status : 0, "dqctl web does not answer: is it still running?");

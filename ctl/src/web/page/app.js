@@ -8,7 +8,8 @@ import { el, set, text } from "./dom.js";
 import { address, clock, learnClock } from "./format.js";
 import { overview } from "./overview.js";
 import { queue } from "./queue.js";
-import { message, search } from "./message.js";
+import { message } from "./message.js";
+import { search } from "./search.js";
 
 const VIEWS = { "": overview, queue, message, search };
 /** How often a view is read again, and how soon after a failure, in ms. */
@@ -19,8 +20,8 @@ const server = document.getElementById("server");
 const problem = document.getElementById("problem");
 const done = document.getElementById("done");
 
-/** State shared by all views: whether changes are allowed, and the last success. */
-const shared = { writes: false, known: false, refresh, say, learn };
+/** State shared by all views: whether changes are allowed, and how many were made. */
+const shared = { writes: false, known: false, changes: 0, refresh, say, learn };
 let current = null;
 let timer = 0;
 let lastGood = 0;
@@ -65,7 +66,7 @@ async function refresh() {
     bad(error);
   }
   clearTimeout(timer);
-  if (!document.hidden && !main.querySelector("#token")) timer = setTimeout(refresh, EVERY);
+  if (!document.hidden && !view.once && !main.querySelector("#token")) timer = setTimeout(refresh, EVERY);
 }
 
 /** Notes what the server allows. */
@@ -94,6 +95,8 @@ function bad(error) {
     askToken();
   } else if (error.status === 0) {
     warn("dqctl web does not answer", "Is it still running? This page tries again by itself.");
+  } else if (error.status === 501) {
+    warn("The module dq is not loaded", `${error.message}. Until then there are no queues to show. This page tries again by itself.`);
   } else if (error.status === 503) {
     warn("The server of the queues cannot be reached", `${error.message}. This page tries again by itself.`);
   } else {
@@ -140,6 +143,6 @@ document.addEventListener("keydown", (event) => {
     document.getElementById("search-id").focus();
   }
 });
-document.addEventListener("visibilitychange", () => document.hidden || refresh());
+document.addEventListener("visibilitychange", () => document.hidden || (current.once && main.contains(current.node) && !current.node.classList.contains("unread")) || refresh());
 window.addEventListener("hashchange", route);
 route();

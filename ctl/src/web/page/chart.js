@@ -1,38 +1,45 @@
 // Small charts of lines over time, as SVG. Lines differ by their dashes as well as by their colours.
 
-import { el, svg, list, set, text } from "./dom.js";
-import { clock, span } from "./format.js";
+import { el, svg, list, set, show, text } from "./dom.js";
+import { clock, count, span } from "./format.js";
 
 const WIDTH = 600;
-const HEIGHT = 120;
+const HEIGHT = 64;
 /** A chart shows at least this time, so that it does not jump while its history is short. */
 const LEAST = 120000;
+/** Samples that are further apart are not joined by a line, in ms. */
+const GAP = 60000;
 
-/** A chart with a title. `update` draws series of `{name, points: [[at, value]], value}`. */
+/** A chart with a title. `update` draws series of `{name, points: [[at, value]], value}`; a value may be null. */
 export function chart(title, format) {
   const lines = svg("g");
   const picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img" },
-    svg("path", { class: "grid", d: `M0 .5H${WIDTH}M0 ${HEIGHT / 2}H${WIDTH}M0 ${HEIGHT - 0.5}H${WIDTH}` }), lines);
+    svg("path", { class: "grid", d: `M0 .5H${WIDTH}M0 ${HEIGHT - 0.5}H${WIDTH}` }), lines);
   const most = el("span", { class: "most" });
   const from = el("span");
-  const note = el("p", { class: "note" }, "Collecting: lines appear with the second sample, in a few seconds.");
+  const note = el("p", { class: "note", hidden: true });
   const legend = el("ul", { class: "legend" });
-  const node = el("figure", { class: "chart" },
-    el("figcaption", {}, title), legend,
-    el("div", { class: "plot" }, most, picture, note),
+  // Without lines there is nothing to look at but the numbers.
+  const plot = el("div", {}, el("div", { class: "plot" }, most, picture),
     el("div", { class: "times", "aria-hidden": "true" }, from, el("span", {}, "now")));
+  const node = el("figure", { class: "chart" }, el("figcaption", {}, title), legend, note, plot);
 
   function update(series) {
-    const all = series.flatMap(({ points }) => points);
-    const enough = series.some(({ points }) => points.length > 1);
-    note.hidden = enough;
-    const last = Math.max(...all.map(([at]) => at), 0);
-    const first = Math.min(last - LEAST, ...all.map(([at]) => at));
-    const top = nice(Math.max(0, ...all.map(([, value]) => value)));
-    text(most, enough ? format(top) : "");
-    text(from, enough ? `${span(last - first)} ago` : "");
-    set(from, "title", enough ? clock(first) : null);
-    list(lines, enough ? series : [], ({ name }) => name,
+    const all = series.flatMap(({ points }) => points.filter(([, value]) => value !== null));
+    const highest = Math.max(0, ...all.map(([, value]) => value));
+    const isDrawn = highest > 0 && series.some(({ points }) => points.length > 1);
+    show(plot, isDrawn);
+    const sampled = Math.max(...series.map(({ points }) => points.length));
+    show(note, !isDrawn);
+    text(note, sampled < 2 ? "A line appears with the second sample, in ten seconds." : "Nothing in the time that is known.");
+    const ats = series.flatMap(({ points }) => points.map(([at]) => at));
+    const last = Math.max(...ats, 0);
+    const first = Math.min(last - LEAST, ...ats);
+    const top = nice(highest);
+    text(most, isDrawn ? format(top) : "");
+    text(from, isDrawn ? `${span(last - first)} ago` : "");
+    set(from, "title", isDrawn ? clock(first) : null);
+    list(lines, isDrawn ? series : [], ({ name }) => name,
       ({ kind }) => svg("path", { class: `line ${kind}` }),
       (path, { points }) => set(path, "d", line(points, first, last, top, WIDTH, HEIGHT)));
     list(legend, series, ({ name }) => name,
@@ -44,23 +51,25 @@ export function chart(title, format) {
   return { node, update };
 }
 
-/** A chart in a row of a table: one line, without words. */
+/** A chart in a row of a table: one line, with the number that its height stands for. */
 export function sparkline() {
   const path = svg("path", { class: "line depth" });
   const area = svg("path", { class: "area" });
-  const node = svg("svg", { class: "spark", viewBox: "0 0 100 24", preserveAspectRatio: "none", "aria-hidden": "true" }, area, path);
+  const label = el("span", { class: "dim" });
+  const node = el("span", { class: "sparkline" },
+    svg("svg", { class: "spark", viewBox: "0 0 100 24", preserveAspectRatio: "none", "aria-hidden": "true" }, area, path), label);
   function update(points) {
-    const drawn = points.length > 1;
-    const last = drawn ? points[points.length - 1][0] : 0;
-    const first = drawn ? Math.min(last - LEAST, points[0][0]) : 0;
-    const values = points.map(([, value]) => value);
-    const most = Math.max(1, ...values);
-    // What did not change is a line in the middle, unless it is nothing.
-    const top = most === Math.min(...values) ? most * 2 : most * 1.1;
-    const d = drawn ? line(points, first, last, top, 100, 23) : "";
+    const most = Math.max(0, ...points.map(([, value]) => value));
+    const drawn = points.length > 1 && most > 0;
+    show(node, drawn);
+    if (!drawn) return;
+    const last = points[points.length - 1][0];
+    const first = Math.min(last - LEAST, points[0][0]);
+    const d = line(points, first, last, most, 100, 23);
     set(path, "d", d);
-    const start = drawn ? ((points[0][0] - first) / (last - first)) * 100 : 0;
-    set(area, "d", drawn ? `${d}L100 24L${start.toFixed(1)} 24Z` : "");
+    set(area, "d", `${d}L100 24L${(((points[0][0] - first) / (last - first)) * 100).toFixed(1)} 24Z`);
+    text(label, count(most));
+    set(node, "title", `At most ${count(most)} messages in ${span(last - first)}`);
   }
   return { node, update };
 }
@@ -77,11 +86,16 @@ function swatch(kind) {
   return svg("svg", { class: "swatch", viewBox: "0 0 18 8", "aria-hidden": "true" }, svg("path", { class: `line ${kind}`, d: "M0 4H18" }));
 }
 
+/** A path through the points. It is interrupted where there is no value; a point that stands alone is a dot. */
 function line(points, first, last, top, width, height) {
-  return points.map(([at, value], index) => {
-    const x = ((at - first) / Math.max(1, last - first)) * width;
-    const y = height - 1 - (Math.min(value, top) / top) * (height - 2);
-    return `${index === 0 ? "M" : "L"}${x.toFixed(1)} ${y.toFixed(1)}`;
+  let before = null;
+  return points.map(([at, value]) => {
+    if (value === null) return "";
+    const x = (((at - first) / Math.max(1, last - first)) * width).toFixed(1);
+    const y = (height - 1 - (Math.min(value, top) / top) * (height - 2)).toFixed(1);
+    const joins = before !== null && at - before < GAP;
+    before = at;
+    return joins ? `L${x} ${y}` : `M${x} ${y}h.1`;
   }).join("");
 }
 

@@ -81,3 +81,9 @@ export function pairs(container, entries) {
     },
   );
 }
+
+/** A name in one line. If it is cut, a click shows the whole. */
+export function whole(words) {
+  const button = el("button", { type: "button", class: "whole", title: words, click: () => set(button, "aria-expanded", button.getAttribute("aria-expanded") === "true" ? "false" : "true"), "aria-expanded": "false" }, words);
+  return button;
+}

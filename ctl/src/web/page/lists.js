@@ -1,4 +1,4 @@
-// The contents of a queue: messages of a state, recurring messages, groups.
+// The contents of a queue: messages of a state, and recurring messages.
 
 import { read } from "./api.js";
 import { actions } from "./actions.js";
@@ -13,60 +13,111 @@ const MOST = 500;
 const PAGES = 20;
 const REST = 60000;
 
-const EMPTY = {
-  ready: "No message is ready: consumers have taken all that is due.",
-  delayed: "No message waits for its due time or for a retry.",
-  inflight: "No message is with a consumer.",
-  dead: "No dead letters.",
-  done: "No done message is kept.",
-  schedules: "No recurring message. dqctl schedule declares one.",
-};
+/** Why a list is empty, in words that are true of this queue. */
+function empty(state, info, only) {
+  if (only) return `No message of ${only.words} is ${STATES[state]}.`;
+  const others = info.delayed + info.ready + info.inflight;
+  const due = Number.isFinite(info["next-due"]) ? ` The next one is due ${distance(info["next-due"])}.` : "";
+  switch (state) {
+    case "ready":
+      if (others === 0) return info.pushed > 0 ? "Nothing waits: the queue holds no message that is to be delivered." : "Nothing was pushed to this queue yet.";
+      return `No message is due now.${due}`;
+    case "delayed": return "No message waits for its due time or for a retry.";
+    case "inflight": return info.paused ? "No message is with a consumer: the queue is paused." : "No message is with a consumer.";
+    case "dead": return info.died > 0 ? "No dead message is here now." : "No message has died.";
+    default: return info.retain > 0 ? "No done message is kept now." : "Done messages are not kept: RETAIN of this queue is 0.";
+  }
+}
 
-/** Messages of a state, or recurring messages. */
-export function messageList(queue, state, shared) {
+const STATES = { ready: "ready", delayed: "delayed", inflight: "in flight", dead: "dead", done: "done" };
+
+/** Messages of a state; of one group or of one consumer, if `only` says so. */
+export function messageList(queue, state, shared, only) {
   let wanted = STEP;
-  const series = seriesOf(queue);
+  let answer = { messages: [] };
   const items = el("ol", { class: "messages" });
-  const nothing = el("p", { class: "empty", hidden: true }, EMPTY[state]);
+  const nothing = el("p", { class: "empty", hidden: true });
   const range = el("p", { class: "dim" });
   const more = el("button", { type: "button", hidden: true, click: () => { wanted = Math.min(MOST, wanted + STEP); shared.refresh(); } }, "Show more");
-  const node = el("section", { "aria-label": state }, items, nothing, el("div", { class: "more" }, range, more));
+  const chosen = only ? el("p", { class: "only" }, `Only messages of ${only.words}. `, el("a", { href: address("queue", { ...queue, tab: state }) }, "Show all")) : null;
+  const node = el("section", { "aria-label": state }, chosen, items, nothing, el("div", { class: "more" }, range, more));
 
   async function refresh() {
-    const isSeries = state === "schedules";
-    const answer = isSeries ? await series() : await read("messages", { ...queue, state, count: wanted });
-    const messages = answer.messages.slice(0, wanted);
-    list(items, messages, (message) => JSON.stringify(param(message, "id")), make, fill);
-    show(nothing, messages.length === 0 && !answer.searching);
-    const total = answer.total ?? answer.messages.length;
-    show(more, messages.length < total && wanted < MOST);
-    const part = messages.length < total ? `${count(messages.length)} of ${many(total, "message")}` : "";
-    text(range, answer.searching ? "Searching all messages of the queue…" : part);
+    answer = await read("messages", { ...queue, ...only?.param, state, count: wanted });
   }
+
+  function draw({ info }) {
+    const messages = answer.messages.slice(0, wanted);
+    list(items, messages, (message) => JSON.stringify(param(message, "id")), (message) => makeItem(queue, message), fillItem);
+    show(nothing, messages.length === 0);
+    text(nothing, empty(state, info, only));
+    const total = only ? messages.length : answer.total ?? answer.messages.length;
+    show(more, messages.length < total && wanted < MOST);
+    text(range, messages.length < total ? `${count(messages.length)} of ${many(total, "message")}` : "");
+  }
+  return { node, read: refresh, draw };
+}
+
+/** An item of a list of messages; `more` is added at its end. */
+export function makeItem(queue, message, more = null) {
+  const id = param(message, "id");
+  return el("li", {},
+    el("div", { class: "line-one" }, el("a", { href: address("message", { ...queue, ...id }), title: shown(message, "id") }, shown(message, "id")), el("span", { class: "when" })),
+    el("p", { class: "error", hidden: true }), el("p", { class: "snippet" }), el("p", { class: "facts", hidden: true }), more);
+}
+
+export function fillItem(item, message) {
+  const [first, error, payload, last] = item.children;
+  const known = facts(message);
+  const [words, at] = when(message);
+  text(first.lastElementChild, words);
+  set(first.lastElementChild, "title", at ? instant(at) : null);
+  const trouble = [message.reason ? `${REASONS[message.reason] ?? message.reason}` : "", oneLine(message)].filter(Boolean).join(": ");
+  show(error, trouble !== "");
+  text(error, trouble);
+  text(payload, snippet(message, message.state === "done" ? "result" : "payload"));
+  show(last, known !== "");
+  text(last, known);
+}
+
+/** Recurring messages, the one that runs next first. */
+export function scheduleList(queue, shared) {
+  const series = seriesOf(queue);
+  let answer = { messages: [] };
+  const items = el("ol", { class: "messages" });
+  const nothing = el("p", { class: "empty", hidden: true });
+  const range = el("p", { class: "dim", role: "status" });
+  const filter = el("input", { type: "search", id: "schedule-filter", placeholder: "Part of an id or a rule", autocomplete: "off", autocapitalize: "none", spellcheck: "false", input: () => draw() });
+  const tools = el("div", { class: "tools" }, el("div", { class: "field" }, el("label", { for: "schedule-filter" }, "Filter"), filter), range);
+  const node = el("section", { "aria-label": "schedules" }, tools, items, nothing);
 
   function make(message) {
     const id = param(message, "id");
-    const redrive = el("button", { type: "button", class: "write small", click: () => actions(shared, queue).redrive(id, shown(message, "id")) }, "Redrive…", el("span", { class: "unseen" }, ` ${shown(message, "id")}`));
-    return el("li", {},
-      el("div", { class: "line-one" }, el("a", { href: address("message", { ...queue, ...id }) }, shown(message, "id")), el("span", { class: "when" })),
-      el("p", { class: "error", hidden: true }), el("p", { class: "snippet" }), el("p", { class: "facts", hidden: true }),
-      state === "dead" ? redrive : null);
+    const run = el("button", { type: "button", class: "write small", click: () => actions(shared, queue).promote(id, shown(message, "id")) }, "Run now…", el("span", { class: "unseen" }, ` ${shown(message, "id")}`));
+    return makeItem(queue, message, run);
   }
 
-  function fill(item, message) {
-    const [first, error, payload, last] = item.children;
-    const known = facts(message);
-    const [words, at] = when(message);
-    text(first.lastElementChild, words);
-    set(first.lastElementChild, "title", at ? instant(at) : null);
-    const trouble = [message.reason ? `${REASONS[message.reason] ?? message.reason}` : "", oneLine(message)].filter(Boolean).join(": ");
-    show(error, trouble !== "");
-    text(error, trouble);
-    text(payload, snippet(message, message.state === "done" ? "result" : "payload"));
-    show(last, known !== "");
-    text(last, known);
+  async function refresh() {
+    answer = await series();
   }
-  return { node, read: refresh };
+
+  function draw() {
+    const part = filter.value.trim().toLowerCase();
+    const next = (message) => (message.state === "delayed" ? message.due : 0);
+    const fits = (message) => `${shown(message, "id")} ${ruleOf(message)}`.toLowerCase().includes(part);
+    const chosen = answer.messages.filter(fits).sort((a, b) => next(a) - next(b));
+    const messages = chosen.slice(0, MOST);
+    list(items, messages, (message) => JSON.stringify(param(message, "id")), make, (item, message) => {
+      fillItem(item, message);
+      show(item.lastElementChild, message.state === "delayed");
+    });
+    show(tools, answer.messages.length > 0);
+    show(nothing, messages.length === 0);
+    text(nothing, answer.searching ? "Searching all messages of the queue…" : part ? `No schedule has “${part}” in its id or rule.` : "No message of this queue recurs. dqctl schedule declares one.");
+    const cut = messages.length < chosen.length ? `The next ${count(messages.length)} of ` : "";
+    text(range, `${cut}${many(chosen.length, "schedule")}${answer.searching ? ", searching…" : ""}`);
+  }
+  return { node, read: refresh, draw };
 }
 
 /**
@@ -110,35 +161,19 @@ export function when(message) {
   }
 }
 
+function ruleOf(message) {
+  if (message.cron) return `${message.cron}${message.tz ? ` ${message.tz}` : ""}`;
+  return message.every ? `every ${span(message.every)}` : "";
+}
+
 function facts(message) {
   const facts = [];
-  const rule = message.cron ? `${message.cron}${message.tz ? ` ${message.tz}` : ""}` : message.every ? `every ${span(message.every)}` : "";
+  const rule = ruleOf(message);
   if (rule) facts.push(rule, many(message.runs ?? 0, "run"), `${count(message["failed-runs"] ?? 0)} failed`);
   if (message.attempt > 0) facts.push(message.retries < 0 ? many(message.attempt, "attempt") : `${many(message.attempt, "attempt")} of ${count((message.retries ?? 0) + 1)}`);
   if (message.priority) facts.push(`priority ${message.priority}`);
   if (message.group !== undefined || message["group-base64"] !== undefined) facts.push(`group ${shown(message, "group")}`);
+  if (message.state === "inflight" && (message.consumer !== undefined || message["consumer-base64"] !== undefined)) facts.push(`consumer ${shown(message, "consumer")}`);
   if (message["payload-size"] > 200) facts.push(bytes(message["payload-size"]));
   return facts.join(" · ");
-}
-
-/** The groups of a queue. */
-export function groupList(queue) {
-  const rows = el("tbody");
-  const more = el("p", { class: "dim" });
-  const table = el("table", { class: "groups" }, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Group"), ...["Waiting", "Occupied", "Oldest due"].map((name) => el("th", { class: "num", scope: "col" }, name)))), rows);
-  const nothing = el("p", { class: "empty", hidden: true }, "No group has a message.");
-  const node = el("section", { "aria-label": "groups" }, table, nothing, more);
-
-  async function refresh() {
-    const answer = await read("groups", { ...queue, count: 500 });
-    list(rows, answer.groups, (group) => JSON.stringify(param(group, "group")),
-      (group) => el("tr", {}, el("th", { scope: "row", class: "name" }, shown(group, "group")), el("td", { class: "num" }), el("td", { class: "num" }), el("td", { class: "num" })),
-      (row, group) => {
-        [count(group.waiting), count(group.occupied), distance(group["oldest-due"] ?? NaN)].forEach((value, index) => text(row.children[index + 1], value));
-      });
-    show(table, answer.groups.length > 0);
-    show(nothing, answer.groups.length === 0);
-    text(more, answer.cursor === "0" ? "" : "There are more groups: DQ.GROUPS lists all of them.");
-  }
-  return { node, read: refresh };
 }

@@ -1,8 +1,8 @@
 // One message with all its fields, and the search for an id.
 
-import { read } from "./api.js";
-import { actions } from "./actions.js";
-import { el, list, pairs, set, show, text } from "./dom.js";
+import { read, readBytes } from "./api.js";
+import { actions, removal } from "./actions.js";
+import { el, list, pairs, set, show, text, whole } from "./dom.js";
 import { address, count, distance, instant, learnClock, many, param, shown, span, visible } from "./format.js";
 import { when } from "./lists.js";
 import { snippet, viewer } from "./payload.js";
@@ -11,6 +11,8 @@ const INSTANTS = ["created", "due", "deadline", "died", "done", "until", "last-r
 const SPANS = ["lease", "ttl", "every", "offset"];
 const FIELDS = ["state", "reason", "died", "due", "deadline", "attempt", "retries", "priority", "group", "created", "lease", "ttl", "every", "offset", "cron", "tz", "runs", "failed-runs", "last-run", "times-left", "done", "until", "receipt", "consumer", "next"];
 const TRAVELLING = ["headers", "checkpoint", "errors"];
+/** A larger payload is cut by the server of the page, in bytes. */
+const WHOLE = 1024 * 1024;
 export const WORDS = { inflight: "in flight" };
 
 export function message(params, shared) {
@@ -22,19 +24,24 @@ export function message(params, shared) {
   const state = el("p", { class: "condition" });
   const error = el("section", { class: "trouble", hidden: true }, el("h2", {}, "Error"), el("pre"));
   const progress = el("progress", { max: "100", hidden: true, "aria-label": "Progress" });
-  const payload = viewer("Payload");
-  const result = viewer("Result");
+  const name = shownId.replace(/[^\w.-]+/g, "_").slice(0, 80);
+  const payload = viewer("Payload", () => download({ ...queue, ...id }, name));
+  const result = viewer("Result", () => download({ ...queue, ...id }, name));
+  const checkpoint = viewer("Checkpoint");
+  const headers = el("section", { class: "travelling", hidden: true }, el("h2", {}, "Headers"), el("dl", { class: "pairs" }));
+  const errors = el("section", { class: "trouble", hidden: true }, el("h2", {}, "Errors of all attempts"), el("ol", { class: "errors" }));
   let found = {};
   const redrive = button("Redrive…", () => acts.redrive(id, shownId));
   const promote = button("Run now…", () => acts.promote(id, shownId));
   const reschedule = button("Reschedule…", () => acts.reschedule(id, shownId, found));
   const cancel = button("Cancel…", () => acts.cancel(id, shownId, found), "danger");
-  const bar = el("div", { class: "buttons write", role: "group", "aria-label": "Actions on this message" }, redrive, promote, reschedule, cancel);
+  const again = button("Edit and push again…", () => acts.pushAgain(shownId, found));
+  const bar = el("div", { class: "buttons write", role: "group", "aria-label": "Actions on this message" }, redrive, promote, reschedule, again, cancel);
   const gone = el("p", { class: "empty", hidden: true }, "The queue has no message of this id now: it was completed or removed, or never pushed.");
-  const there = el("div", {}, bar, error, progress, payload.node, result.node, fields);
+  const there = el("div", {}, bar, error, errors, progress, payload.node, result.node, headers, checkpoint.node, fields);
   const node = el("div", { class: "message" },
     el("nav", { class: "crumbs", "aria-label": "Path" }, el("a", { href: "#/" }, "Queues"), el("span", { "aria-hidden": "true" }, " / "), el("a", { href: address("queue", queue) }, shown(params, "queue"))),
-    el("div", { class: "head" }, el("h1", { class: "name" }, shownId)), state, gone, there);
+    el("div", { class: "head" }, el("h1", { class: "name" }, whole(shownId))), state, gone, there);
 
   function button(words, click, kind = "") {
     return el("button", { type: "button", class: kind, click }, words);
@@ -60,28 +67,48 @@ export function message(params, shared) {
     show(redrive, found.state === "dead");
     show(promote, found.state === "delayed");
     show(reschedule, waits);
-    text(cancel, found.state === "done" ? "Forget…" : "Cancel…");
-    show(error, "error" in found || "error-base64" in found);
+    show(again, found.payload !== undefined || found["payload-base64"] !== undefined);
+    again.disabled = found["payload-size"] > WHOLE;
+    set(again, "title", again.disabled ? "The payload is too large to be edited here: dqctl get QUEUE ID --payload prints it." : null);
+    text(cancel, `${removal(found.state)}…`);
+    // The last error is among those of all attempts, if these are kept.
+    show(error, !found.errors?.length && ("error" in found || "error-base64" in found));
     text(error.lastElementChild, typeof found.error === "string" ? visible(found.error) : shown(found, "error"));
     const others = Object.keys(found).map((field) => field.replace(/-base64$/, "")).filter((field) => !FIELDS.includes(field) && !["id", "payload", "payload-size", "error", "result", ...TRAVELLING].includes(field));
     const names = [...FIELDS, ...others].filter((field) => field in found || `${field}-base64` in found);
-    pairs(fields, [...names.filter((field) => !(field === "next" && found.next === 0)).map((field) => entry(field, found)), ...travelling(found)]);
+    pairs(fields, names.filter((field) => !(field === "next" && found.next === 0)).map((field) => entry(field, found)));
     const percent = percentOf(found.checkpoint);
     show(progress, percent !== null);
     set(progress, "value", percent);
     payload.update(found, "payload", found["payload-size"]);
     result.update(found, "result");
+    checkpoint.update(found, "checkpoint");
+    drawTravelling();
   }
-  return { kind: "message", title: shownId, node, read: refresh };
+
+  function drawTravelling() {
+    const named = Object.keys(found.headers ?? {});
+    show(headers, named.length > 0);
+    pairs(headers.lastElementChild, named.map((header) => [visible(header), shown(found.headers, header)]));
+    const past = [...(found.errors ?? [])].reverse();
+    show(errors, past.length > 0);
+    list(errors.lastElementChild, past.map((one, nth) => [`${nth} ${one[0]} ${one[1]}`, one]), ([key]) => key,
+      () => el("li", {}, el("p", { class: "dim" }), el("pre")),
+      (item, [, [attempt, at, words]]) => {
+        text(item.firstElementChild, `Attempt ${attempt}, ${distance(at)}`);
+        set(item.firstElementChild, "title", instant(at));
+        text(item.lastElementChild, visible(words));
+      });
+  }
+  return { kind: `message ${JSON.stringify(id)}`, title: shownId, node, read: refresh };
 }
 
-/** What travels with a message: its headers, its checkpoint, and the errors of past attempts. */
-function travelling(found) {
-  const headers = found.headers ?? {};
-  const entries = Object.keys(headers).map((name) => [`header ${visible(name)}`, shown(headers, name)]);
-  if ("checkpoint" in found || "checkpoint-base64" in found) entries.push(["checkpoint", shown(found, "checkpoint")]);
-  (found.errors ?? []).forEach(([attempt, at, words], nth) => entries.push([`error ${nth + 1}, attempt ${attempt}`, `${distance(at)}: ${shown({ words }, "words")}`, instant(at)]));
-  return entries;
+/** Saves the whole payload as a file. */
+async function download(params, name) {
+  const bytes = await readBytes("payload", params);
+  const href = URL.createObjectURL(new Blob([bytes]));
+  el("a", { href, download: name }).click();
+  URL.revokeObjectURL(href);
 }
 
 /** The progress in percent that a checkpoint tells: a number from 0 to 100, or JSON with such a number as `progress`. */
@@ -105,27 +132,4 @@ function entry(field, found) {
   if (typeof value === "number") return [field, count(value)];
   if (value === null) return [field, "–"];
   return [field, WORDS[value] ?? shown(found, field)];
-}
-
-/** Messages of an id in all queues. */
-export function search(params) {
-  const items = el("ol", { class: "messages" });
-  const status = el("p", { role: "status" }, "Searching…");
-  const node = el("div", {}, el("nav", { class: "crumbs", "aria-label": "Path" }, el("a", { href: "#/" }, "Queues")),
-    el("div", { class: "head" }, el("h1", { class: "name" }, `Search: ${shown(params, "id")}`)), status, items);
-
-  async function refresh() {
-    const answer = await read("search", param(params, "id"));
-    learnClock(answer.now);
-    const part = answer.searched < answer.queues ? ` Only ${count(answer.searched)} of ${many(answer.queues, "queue")} were searched in time.` : "";
-    text(status, `${answer.found.length === 0 ? `No message has this id in ${many(answer.queues, "queue")}.` : `${many(answer.found.length, "message")} in ${many(answer.queues, "queue")}.`}${part}`);
-    list(items, answer.found, (found) => JSON.stringify(param(found, "queue")),
-      (found) => el("li", {}, el("div", { class: "line-one" }, el("a", { href: address("message", { ...param(found, "queue"), ...param(found, "id") }) }, `${shown(found, "queue")} / ${shown(found, "id")}`), el("span", { class: "when" })), el("p", { class: "snippet" })),
-      (item, found) => {
-        text(item.firstElementChild.lastElementChild, WORDS[found.state] ?? found.state);
-        set(item.firstElementChild.lastElementChild, "class", `when ${found.state}`);
-        text(item.lastElementChild, snippet(found, "payload"));
-      });
-  }
-  return { kind: `search ${JSON.stringify(params)}`, title: "Search", node, read: refresh };
 }

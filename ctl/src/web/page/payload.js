@@ -7,13 +7,13 @@ import { bytes, bytesOf, visible } from "./format.js";
 const HEX = 64 * 1024;
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** A viewer of the bytes of a field. */
-export function viewer(title) {
+/** A viewer of the bytes of a field. `save` is called to download all of them. */
+export function viewer(title, save = null) {
   const modes = el("div", { class: "modes", role: "group", "aria-label": `${title}: show as` });
   const size = el("span", { class: "dim" });
   const body = el("pre", { tabindex: "0", role: "region", "aria-label": title });
   const note = el("p", { class: "dim" });
-  const node = el("section", { class: "payload" }, el("div", { class: "payload-head" }, el("h2", {}, title), size, modes), body, note);
+  const node = el("section", { class: "payload" }, el("div", { class: "payload-head" }, el("h2", {}, title), size, modes, save ? el("button", { type: "button", class: "small", click: () => save().catch((problem) => text(note, problem.message)) }, "Download") : null), body, note);
   let raw = null;
   let key = null;
   let chosen = null;
@@ -31,12 +31,11 @@ export function viewer(title) {
     if (next === null || next === key) return;
     key = next;
     raw = bytesOf(object, name);
-    const views = viewsOf(raw);
+    const isCut = total > raw.length;
+    const views = viewsOf(raw, isCut);
     modes.replaceChildren(...views.map(([mode]) => el("button", { type: "button", click: () => { chosen = mode; draw(views); } }, mode)));
     text(size, bytes(total ?? raw.length));
-    const isCut = total > raw.length;
-    show(note, isCut);
-    text(note, isCut ? `The first ${bytes(raw.length)} are shown. dqctl get QUEUE ID --payload prints all of it.` : "");
+    text(note, isCut ? `The first ${bytes(raw.length)} are shown. Download it to see all of it.` : "");
     draw(views);
   }
   return { node, update };
@@ -53,11 +52,11 @@ export function snippet(object, name) {
   return packed !== null ? `MessagePack ${packed.replace(/\s+/g, " ")}` : `Binary ${hexLine(raw.subarray(0, 32))}`;
 }
 
-function viewsOf(raw) {
+function viewsOf(raw, isCut) {
   const plain = asText(raw);
   const views = [];
   if (plain !== null) {
-    const json = indented(plain);
+    const json = indented(plain, isCut);
     if (json !== null) views.push(["JSON", () => visible(json)]);
     views.push(["Text", () => visible(plain)]);
   } else {
@@ -77,12 +76,13 @@ function asText(raw) {
 }
 
 /** JSON with line breaks, without reading its numbers: they may have more digits than numbers of JavaScript. */
-function indented(source) {
+function indented(source, isCut) {
+  if (!/^\s*[{[]/.test(source)) return null;
   try {
-    const value = JSON.parse(source);
-    if (typeof value !== "object" || value === null) return null;
+    JSON.parse(source);
   } catch {
-    return null;
+    // Of a part it cannot be known whether the rest is JSON too.
+    if (!isCut) return null;
   }
   let depth = 0;
   const tokens = source.match(/"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g) ?? [];

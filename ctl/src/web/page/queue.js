@@ -3,12 +3,15 @@
 import { read } from "./api.js";
 import { actions } from "./actions.js";
 import { chart } from "./chart.js";
-import { el, list, pairs, set, show, text } from "./dom.js";
+import { levelOf, sentences } from "./condition.js";
+import { deadList } from "./dead.js";
+import { el, list, pairs, set, show, text, whole } from "./dom.js";
 import { address, bytes, count, distance, learnClock, many, param, rate, shown, span } from "./format.js";
-import { groupList, messageList } from "./lists.js";
-import { condition, depths, flows } from "./overview.js";
+import { consumerList, groupList } from "./holders.js";
+import { messageList, scheduleList } from "./lists.js";
+import { depths, flows } from "./overview.js";
 
-const TABS = [["ready", "Ready"], ["delayed", "Delayed"], ["inflight", "In flight"], ["dead", "Dead"], ["done", "Done"], ["schedules", "Schedules"], ["groups", "Groups"], ["details", "Details"]];
+const TABS = [["ready", "Ready"], ["delayed", "Delayed"], ["inflight", "In flight"], ["dead", "Dead"], ["done", "Done"], ["consumers", "Consumers"], ["schedules", "Schedules"], ["groups", "Groups"], ["details", "Details"]];
 const TIMES = new Set(["lease", "maxlease", "delay", "ttl", "backoff-base", "backoff-max", "rate-period", "deadttl", "dedupe", "retain"]);
 const SETTINGS = ["lease", "delay", "retries", "backoff-base", "backoff-max", "backoff-jitter", "ttl", "maxlen", "maxinflight", "maxpayload", "deadlen", "deadttl", "dedupe", "rate", "rate-period", "groupinflight", "grouporder", "errors", "forward", "retain", "donelen", "maxlease"];
 const TOTALS = ["pushed", "duplicates", "delivered", "forwarded", "acked", "nacked", "given-back", "lease-expired", "died", "expired", "redriven", "cancelled", "rejected-full"];
@@ -18,9 +21,12 @@ export function queue(params, shared) {
   const name = param(params, "queue");
   const shownName = shown(params, "queue");
   const acts = actions(shared, name);
+  const conditions = el("ul", { class: "conditions" });
   const state = el("p", { class: "condition" });
   const depth = chart("Messages", count);
   const flow = chart("Messages per second", rate);
+  const late = chart("Delivered late by at most", span);
+  const run = chart("Run time at most", span);
   // One button for both, so that it keeps the focus.
   const pause = button("Pause…", () => (info.paused ? acts.resume() : acts.pause(info)));
   const redrive = button("Redrive…", () => acts.redriveMany(info));
@@ -31,25 +37,38 @@ export function queue(params, shared) {
   const content = el("div");
   const node = el("div", { class: "queue" },
     el("nav", { class: "crumbs", "aria-label": "Path" }, el("a", { href: "#/" }, "Queues")),
-    el("div", { class: "head" }, el("h1", { class: "name" }, shownName)), state, bar,
-    el("div", { class: "charts" }, depth.node, flow.node), tabs, content);
+    el("div", { class: "head" }, el("h1", { class: "name" }, whole(shownName))), conditions, state, bar,
+    el("div", { class: "charts" }, depth.node, flow.node, late.node, run.node), tabs, content);
   let info = {};
   let tab;
+  let only;
   let body;
   let isPlaced = false;
-  choose(params.tab);
+  choose(params);
 
   /** Shows a tab. The rest of the view stays as it is, with the focus. */
-  function choose(key) {
-    tab = TABS.some(([known]) => known === key) ? key : "ready";
-    body = tab === "details" ? details() : tab === "groups" ? groupList(name) : messageList(name, tab, shared);
+  function choose(params) {
+    tab = TABS.some(([known]) => known === params.tab) ? params.tab : "ready";
+    only = onlyOf(params);
+    body = bodyOf();
     content.replaceChildren(body.node);
     for (const link of tabs.children) set(link, "aria-current", link.dataset.key === tab ? "page" : null);
   }
 
+  function bodyOf() {
+    switch (tab) {
+      case "details": return details();
+      case "groups": return groupList(name);
+      case "consumers": return consumerList(name, shared);
+      case "schedules": return scheduleList(name, shared);
+      case "dead": return deadList(name, shared, only);
+      default: return messageList(name, tab, shared, only);
+    }
+  }
+
   function accept(view, next) {
     const isSame = view === "queue" && JSON.stringify(param(next, "queue")) === JSON.stringify(name);
-    if (isSame) choose(next.tab);
+    if (isSame) choose(next);
     return isSame;
   }
 
@@ -62,35 +81,60 @@ export function queue(params, shared) {
     const [answer] = await Promise.all([read("queue", name), shownBody.read()]);
     info = answer.info;
     learnClock(answer.now);
-    const [words, kind] = condition(info);
-    const parts = [words.replace(/^./, (letter) => letter.toUpperCase())];
+    const said = { ...info, conditions: answer.conditions };
+    list(conditions, sentences(said), ([words]) => words.split(":")[0], () => el("li"), (item, [words, level]) => {
+      text(item, words);
+      set(item, "class", level);
+    });
+    const parts = [];
     if (Number.isFinite(info["oldest-ready"])) parts.push(`oldest ready message due ${span(info["oldest-ready"])} ago`);
     if (Number.isFinite(info["next-due"])) parts.push(`next delayed message ${distance(info["next-due"])}`);
     parts.push(`${many(info["waiting-clients"] ?? 0, "client")} waiting`, `${bytes(info["payload-bytes"])} of payloads`);
-    if (info["forward-error"]) parts.push(`error: ${info["forward-error"]}`);
-    text(state, parts.join(" · "));
-    set(state, "class", `condition ${kind}`);
+    text(state, parts.join(" · ").replace(/^./, (letter) => letter.toUpperCase()));
+    set(node, "class", `queue ${levelOf(said)}`);
     text(pause, info.paused ? "Resume…" : "Pause…");
     redrive.disabled = !info.dead;
     promote.disabled = !info.delayed;
     purge.disabled = !(info.ready + info.delayed + info.inflight + info.dead + (info.done ?? 0));
-    depth.update(depths(answer.history ?? [], info));
-    flow.update(flows(answer.history ?? [], answer.rates));
-    const kept = TABS.filter(([key]) => key === tab || (key !== "groups" || info.groups > 0) && (key !== "done" || info.done > 0 || info.retain > 0));
-    list(tabs, kept, ([key]) => key,
-      ([key, words]) => el("a", { href: address("queue", { ...name, tab: key }), "aria-current": key === tab ? "page" : null }, words, el("span", { class: "badge" })),
-      (link, [key]) => {
-        const number = key === "groups" ? info.groups : info[key];
-        show(link.lastElementChild, Number.isFinite(number));
-        text(link.lastElementChild, Number.isFinite(number) ? count(number) : "");
-      });
+    const samples = answer.history ?? [];
+    depth.update(depths(samples, info));
+    flow.update(flows(samples, answer.rates));
+    late.update(times(samples, 8));
+    run.update(times(samples, 9));
+    drawTabs();
     shownBody.draw?.(answer);
     // Once it is drawn: on a phone the tab may be beyond the edge.
     if (!isPlaced) requestAnimationFrame(() => tabs.querySelector("[aria-current]").scrollIntoView({ block: "nearest", inline: "center" }));
     isPlaced = true;
   }
 
+  function drawTabs() {
+    const isUsed = { groups: info.groups > 0, done: info.done > 0 || info.retain > 0, consumers: info.inflight > 0 };
+    const kept = TABS.filter(([key]) => key === tab || (isUsed[key] ?? true));
+    list(tabs, kept, ([key]) => key,
+      ([key, words]) => el("a", { href: address("queue", { ...name, tab: key }), "aria-current": key === tab ? "page" : null }, words, el("span", { class: "badge" })),
+      (link, [key]) => {
+        const number = info[key];
+        show(link.lastElementChild, Number.isFinite(number));
+        text(link.lastElementChild, Number.isFinite(number) ? count(number) : "");
+      });
+  }
+
   return { kind: `queue ${JSON.stringify(name)}`, title: shownName, node, read: refresh, accept };
+}
+
+/** Whose messages are shown, if not all: those of a group or of a consumer. */
+function onlyOf(params) {
+  const named = ["group", "consumer"].find((field) => params[field] !== undefined || params[`${field}-base64`] !== undefined);
+  return named ? { field: named, words: `${named} ${shown(params, named)}`, param: param(params, named) } : null;
+}
+
+/** The series of what was measured: the median and 99 of 100, of the time between two samples. */
+function times(samples, column) {
+  return [["median", "ready", 0], ["99 %", "inflight", 1]].map(([name, kind, place]) => {
+    const points = samples.map((sample) => [sample[0], sample[column]?.[place] ?? null]);
+    return { name, kind, points, value: points.findLast(([, value]) => value !== null)?.[1] };
+  });
 }
 
 /** Settings, totals, and how long deliveries take. */

@@ -1,8 +1,13 @@
 //! `dqctl web`: what it reads, what it changes, and whom it refuses.
 
 mod browser;
+mod chrome;
+mod dead;
+mod operator;
+mod pictures;
 mod reads;
 mod refusals;
+mod trouble;
 mod writes;
 
 use crate::dqctl::command;

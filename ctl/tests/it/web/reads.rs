@@ -38,7 +38,7 @@ fn the_page_has_all_it_needs_and_nothing_from_elsewhere() {
             }
         }
     }
-    assert_eq!(paths.len(), 14, "{paths:?}");
+    assert_eq!(paths.len(), 19, "{paths:?}");
     assert_eq!(web.get("/other").status, 404);
     assert_eq!(web.request("HEAD", "/", &[], "").body, "");
 }
@@ -135,11 +135,68 @@ fn schedules_groups_and_ids_are_found() {
     let schedules = web.read("/api/schedules?queue=q");
     assert_eq!((&schedules["cursor"], &schedules["messages"][0]["cron"]), (&json!("0"), &json!("0 3 * * *")));
     let groups = web.read("/api/groups?queue=q");
+    assert_eq!(groups["total"], 1);
     assert_eq!((&groups["groups"][0]["group"], &groups["groups"][0]["waiting"]), (&json!("customer-7"), &json!(1)));
     eventually("it is found", || web.read("/api/search?id=m")["found"].as_array().unwrap().len() == 2);
     let found = web.read("/api/search?id=m&queue=other");
     assert_eq!((&found["found"][0]["queue"], &found["queues"]), (&json!("other"), &json!(1)));
     assert_eq!(web.read("/api/search?id=none")["found"], json!([]));
+}
+
+#[test]
+fn the_search_finds_the_beginnings_of_ids() {
+    let server = Server::start();
+    for (queue, id) in [("a", "order-17"), ("a", "order-170"), ("b", "order-171"), ("b", "border-17")] {
+        server.ask(&["DQ.PUSH", queue, "x", "ID", id]);
+    }
+    let web = Web::start(&server, &[]);
+    let found = || {
+        let answer = web.read("/api/search?id=order-17");
+        let ids = answer["found"].as_array().unwrap().iter().map(|message| message["id"].as_str().unwrap().to_owned());
+        let mut ids: Vec<String> = ids.collect();
+        // The message of this very id is the first.
+        if let Some((_, others)) = ids.split_first_mut() {
+            others.sort();
+        }
+        (ids, answer["scanned"].clone(), answer["looked"].clone())
+    };
+    let expected: Vec<String> = ["order-17", "order-170", "order-171"].map(str::to_owned).into();
+    eventually("they are found", || found() == (expected.clone(), json!(2), json!(4)));
+}
+
+#[test]
+fn consumers_are_shown_with_what_they_hold() {
+    let server = Server::start();
+    for id in ["a", "b", "c", "d"] {
+        server.ask(&["DQ.PUSH", "q", "x", "ID", id]);
+    }
+    server.ask(&["DQ.POP", "q", "LEASE", "3600000", "AS", "early"]);
+    server.ask(&["DQ.POP", "q", "COUNT", "2", "LEASE", "3600000", "AS", "late"]);
+    server.ask(&["DQ.POP", "q", "LEASE", "3600000"]);
+    let web = Web::start(&server, &[]);
+    let answer = web.read("/api/consumers?queue=q");
+    let consumers: Vec<_> = answer["consumers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| (one["consumer"].clone(), one["messages"].clone()))
+        .collect();
+    assert_eq!(consumers, [(json!("early"), json!(1)), (json!("late"), json!(2))]);
+    let held = web.read("/api/messages?queue=q&state=inflight&consumer=late")["messages"].clone();
+    let ids: Vec<_> = held.as_array().unwrap().iter().map(|message| message["id"].clone()).collect();
+    assert_eq!(ids, ["b", "c"]);
+}
+
+#[test]
+fn groups_with_most_waiting_come_first() {
+    let server = Server::start();
+    for (group, count) in [("few", 1), ("many", 30), ("some", 5)] {
+        (0..count).for_each(|_| drop(server.ask(&["DQ.PUSH", "q", "x", "GROUP", group])));
+    }
+    let web = Web::start(&server, &[]);
+    let groups = web.read("/api/groups?queue=q&count=2");
+    let names: Vec<_> = groups["groups"].as_array().unwrap().iter().map(|group| group["group"].clone()).collect();
+    assert_eq!((names, &groups["total"]), (vec![json!("many"), json!("some")], &json!(3)));
 }
 
 #[test]
@@ -160,6 +217,13 @@ fn payloads_stay_text_and_large_ones_are_cut() {
     assert_eq!((&message("binary")["payload-base64"], &message("binary")["payload-size"]), (&json!("AP8B"), &json!(3)));
     let large = message("large");
     assert_eq!((large["payload"].as_str().unwrap().len(), &large["payload-size"]), (1 << 20, &json!(2_000_000)));
+    let whole = web.get("/api/payload?queue=q&id=large");
+    assert!(
+        whole.body == "ä".repeat(1_000_000) && whole.head.contains("content-disposition: attachment"),
+        "{}",
+        whole.head
+    );
+    assert!(whole.head.contains("application/octet-stream"), "{}", whole.head);
     let listed = web.read("/api/messages?queue=q&state=ready");
     let sizes: Vec<usize> =
         listed["messages"].as_array().unwrap().iter().filter_map(|row| Some(row["payload"].as_str()?.len())).collect();
@@ -190,19 +254,19 @@ fn a_page_of_5000_queues_reads_only_its_own() {
     let script = "for i = 0, 4999 do redis.call('DQ.PUSH', string.format('queue:%04d', i), 'x') end";
     server.ask(&["EVAL", script, "0"]);
     let web = Web::start(&server, &[]);
-    eventually("they are found", || web.read("/api/queues?limit=50")["total"] == 5000);
+    eventually("they are found", || web.read("/api/queues?sort=name&limit=50")["total"] == 5000);
     let calls = || {
         let stats = server.info("commandstats", "cmdstat_DQ.INFO");
         stats.split(',').find_map(|part| part.strip_prefix("calls=")?.parse::<u64>().ok()).unwrap_or(0)
     };
     let before = calls();
     for offset in ["0", "4950"] {
-        let page = web.read(&format!("/api/queues?limit=50&offset={offset}"));
+        let page = web.read(&format!("/api/queues?sort=name&limit=50&offset={offset}"));
         assert_eq!((page["queues"].as_array().unwrap().len(), &page["total"]), (50, &json!(5000)));
     }
-    // Those of the two pages, and the few whose history is kept.
-    assert!(calls() - before < 1_000, "{}", calls() - before);
-    assert_eq!(web.read("/api/queues?offset=4999")["queues"][0]["queue"], "queue:4999");
+    // Those of the two pages, and the 500 whose history is kept.
+    assert!(calls() - before < 2_000, "{}", calls() - before);
+    assert_eq!(web.read("/api/queues?sort=name&offset=4999")["queues"][0]["queue"], "queue:4999");
     assert_eq!(web.read("/api/queues?contains=queue:123")["total"], 10);
 }
 
@@ -268,9 +332,13 @@ fn web_needs_no_more_rights_than_the_page_says() {
         "message?queue=q&id=m",
         "schedules?queue=q",
         "groups?queue=q",
+        "consumers?queue=q",
+        "dead?queue=q",
+        "payload?queue=q&id=m",
         "search?id=m&queue=q",
     ] {
-        web.read(&format!("/api/{path}"));
+        let answer = web.get(&format!("/api/{path}"));
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
     }
     eventually("it is found", || web.read("/api/queues")["total"] == 1);
     let refused = web.post("pause", &json!({ "queue": "q" }));

@@ -47,6 +47,19 @@ pub fn each_action(web: &Web, server: &Server) {
     let left = web.read("/api/queue?queue=work")["info"]["ready"].as_i64().unwrap();
     assert_eq!(web.act("purge", json!({ "queue": "work", "state": "ready" }))["purged"], left);
     assert_eq!(server.text(&["DQ.LEN", "work"]), "0");
+
+    let headers = json!({ "trace": "1f", "empty": "" });
+    web.act("push", json!({ "queue": "work", "payload": "x", "id": "h", "headers": headers }));
+    assert_eq!(web.read("/api/message?queue=work&id=h")["message"]["headers"], headers);
+    server.ask(&["DQ.POP", "work", "AS", "worker-7"]);
+    assert_eq!(web.act("release", json!({ "queue": "work", "consumer": "worker-7", "nocount": true }))["released"], 1);
+    assert_eq!(
+        (state("h"), web.read("/api/message?queue=work&id=h")["message"]["attempt"].clone()),
+        (json!("ready"), json!(0))
+    );
+    server.ask(&["DQ.BURY", "work", "h", "ERROR", "no"]);
+    assert_eq!(web.act("dead", json!({ "queue": "work", "do": "redrive", "text": "no" }))["changed"], 1);
+    assert_eq!(state("h"), "ready");
 }
 
 #[test]
@@ -101,6 +114,10 @@ fn wrong_requests_change_nothing_and_say_why() {
         ("promote", json!({ "queue": "q", "id": "none" }), 404),
         ("purge", json!({ "queue": "q" }), 400),
         ("purge", json!({ "queue": "q", "state": "all" }), 400),
+        ("dead", json!({ "queue": "q" }), 400),
+        ("dead", json!({ "queue": "none", "do": "delete" }), 404),
+        ("push", json!({ "queue": "q", "payload": "x", "headers": { "a": 1 } }), 400),
+        ("release", json!({ "queue": "q" }), 400),
         ("reschedule", json!({ "queue": "q", "id": "m" }), 400),
         ("reschedule", json!({ "queue": "q", "id": "m", "at": 1_763_700_000 }), 400),
         ("reschedule", json!({ "queue": "q", "id": "none", "delay": 0 }), 404),

@@ -1,0 +1,144 @@
+//! What is unusual about a queue, from the fields of `DQ.INFO`: the same in `dqctl web` and `dqctl top`.
+//!
+//! A queue can have several conditions at once, such as paused and full.
+
+use crate::reply::Fields;
+
+/// Ready messages of which the oldest waits for longer are late, in ms. The alert `DqLate` has the same limit.
+const LATE: i64 = 60_000;
+/// Ready messages without a consumer are reported after this time, in ms: consumers that poll are away for moments.
+const UNSERVED: i64 = 5_000;
+/// The same is severe after this time, in ms, as in `dqctl doctor`.
+const UNSERVED_LONG: i64 = 15 * 60_000;
+
+/// How much a condition matters.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Level {
+    /// As the settings intend it.
+    Note,
+    Warning,
+    Bad,
+}
+
+impl Level {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Level::Note => "note",
+            Level::Warning => "warning",
+            Level::Bad => "bad",
+        }
+    }
+}
+
+/// The most important one comes first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Condition {
+    /// Messages cannot be forwarded.
+    Failing,
+    /// Pushes are refused.
+    Full,
+    /// Messages are ready, no client waits for one, and none is in flight.
+    Unserved,
+    /// More messages have died in the last minutes.
+    Dying,
+    /// Messages are delivered, but late.
+    Late,
+    Paused,
+    /// The rate limit holds deliveries back.
+    Limited,
+}
+
+/// Whether messages have died in the last minutes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Dead {
+    Grow,
+    Stay,
+}
+
+impl Condition {
+    /// The conditions of a queue; none if nothing is unusual.
+    pub fn of(info: &Fields, dead: Dead) -> Vec<(Condition, Level)> {
+        let number = |name: &str| info.int(name).unwrap_or(0);
+        let is_paused = number("paused") == 1;
+        let is_limited = info.int("next-delivery").is_some();
+        let is_forwarded = !matches!(info.text("forward").as_str(), "" | "NONE");
+        let limit = number("maxlen");
+        let waited = info.int("oldest-ready").unwrap_or(0);
+        let is_alone = number("waiting-clients") == 0 && number("inflight") == 0 && number("ready") > number("blocked");
+        let is_served = !is_alone || is_paused || is_limited || is_forwarded;
+        let unserved = if waited >= UNSERVED_LONG { Level::Bad } else { Level::Warning };
+        let all = [
+            (Condition::Failing, Level::Bad, info.int("forward-failing-since").is_some()),
+            (
+                Condition::Full,
+                Level::Bad,
+                limit > 0 && number("ready") + number("delayed") + number("inflight") >= limit,
+            ),
+            (Condition::Unserved, unserved, !is_served && waited >= UNSERVED),
+            (Condition::Dying, Level::Warning, dead == Dead::Grow && number("dead") > 0),
+            (Condition::Late, Level::Warning, waited >= LATE && is_served && !is_paused && !is_limited),
+            (Condition::Paused, Level::Warning, is_paused),
+            (Condition::Limited, Level::Note, is_limited && !is_paused),
+        ];
+        all.into_iter().filter(|(.., is_so)| *is_so).map(|(condition, level, _)| (condition, level)).collect()
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Condition::Failing => "forwarding fails",
+            Condition::Full => "full",
+            Condition::Unserved => "no consumer",
+            Condition::Dying => "messages die",
+            Condition::Late => "late",
+            Condition::Paused => "paused",
+            Condition::Limited => "at its rate limit",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Condition, Dead, Level};
+    use crate::reply::Fields;
+    use dq_client::Value;
+
+    fn conditions(numbers: &[(&str, i64)]) -> Vec<(Condition, Level)> {
+        let fields = numbers.iter().map(|(name, number)| ((*name).to_owned(), Value::Int(*number))).collect();
+        Condition::of(&Fields(fields), Dead::Stay)
+    }
+
+    #[test]
+    fn a_queue_has_several_conditions_at_once() {
+        let found = conditions(&[("paused", 1), ("maxlen", 3), ("ready", 2), ("delayed", 1), ("oldest-ready", 99_000)]);
+        assert_eq!(found, [(Condition::Full, Level::Bad), (Condition::Paused, Level::Warning)]);
+        assert_eq!(conditions(&[("ready", 5), ("waiting-clients", 1)]), []);
+    }
+
+    #[test]
+    fn messages_that_nobody_takes_get_worse_with_time() {
+        let waited = |ms| conditions(&[("ready", 2), ("oldest-ready", ms)]);
+        assert_eq!(waited(4_999), []);
+        assert_eq!(waited(5_000), [(Condition::Unserved, Level::Warning)]);
+        assert_eq!(waited(15 * 60_000), [(Condition::Unserved, Level::Bad)]);
+    }
+
+    #[test]
+    fn messages_that_wait_for_a_limit_have_no_missing_consumer() {
+        let old = [("ready", 2), ("oldest-ready", 70_000)];
+        for (more, expected) in [
+            (("inflight", 1), vec![(Condition::Late, Level::Warning)]),
+            // All of them wait for their groups.
+            (("blocked", 2), vec![(Condition::Late, Level::Warning)]),
+            (("next-delivery", 9), vec![(Condition::Limited, Level::Note)]),
+        ] {
+            assert_eq!(conditions(&[&old[..], &[more]].concat()), expected, "{more:?}");
+        }
+    }
+
+    #[test]
+    fn dead_messages_matter_while_they_grow() {
+        let info = Fields(vec![("dead".to_owned(), Value::Int(3))]);
+        assert_eq!(Condition::of(&info, Dead::Stay), []);
+        assert_eq!(Condition::of(&info, Dead::Grow), [(Condition::Dying, Level::Warning)]);
+    }
+}

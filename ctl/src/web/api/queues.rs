@@ -1,0 +1,161 @@
+//! The queues: a page of the list, one of them, and its groups and consumers.
+
+use super::{put, Answer, Api, Params, Problem};
+use crate::condition::{Condition, Level};
+use crate::failure::Failure;
+use crate::reply::{self, Fields};
+use crate::time::now_ms;
+use crate::web::find::{self, Order};
+use crate::web::history::Sample;
+use dq_client::{cmd, Error, Resend, Value};
+use serde_json::{json, Map, Value as Json};
+
+/// The most queues of one answer.
+const QUEUES: i64 = 200;
+/// The most groups or consumers that are read, and that are listed.
+const READ: usize = 20_000;
+const LISTED: i64 = 500;
+
+pub fn queues(api: &Api, params: &Params) -> Answer {
+    params.only(&["contains", "sort", "reverse", "offset", "limit"])?;
+    let part = params.bytes("contains")?.unwrap_or_default().to_ascii_lowercase();
+    let order = params.text("sort")?.map_or(Some(Order::Trouble), |word| Order::of(&word));
+    let order = order.ok_or_else(|| Problem::wrong(format!("sort must be one of: {}", Order::WORDS)))?;
+    let is_reversed = params.int("reverse", 0, 1)? == Some(1);
+    let offset = size(params.int("offset", 0, i64::MAX)?.unwrap_or(0));
+    let limit = size(params.int("limit", 1, QUEUES)?.unwrap_or(50));
+    let Some(known) = api.find.names()? else {
+        return Ok(json!({ "total": 0, "offset": 0, "queues": [], "searching": true }));
+    };
+    let contains = |name: &[u8]| part.is_empty() || name.windows(part.len()).any(|at| at.eq_ignore_ascii_case(&part));
+    let mut names: Vec<&Vec<u8>> = known.names.iter().filter(|name| contains(name)).collect();
+    let sorted = api.find.sort(&mut names, order)?;
+    if is_reversed {
+        names.reverse();
+    }
+    let mut rows = Vec::new();
+    for name in names.iter().skip(offset).take(limit) {
+        let mut row = Map::new();
+        match find::read(&api.client, name) {
+            Ok(Some(info)) => {
+                api.seen(name, Some(Sample::of_queue(&info)));
+                row = info.json();
+                row.insert("conditions".to_owned(), conditions(api, name, &info));
+                row.insert("rates".to_owned(), api.history.rates(Some(name)));
+                row.insert("depths".to_owned(), api.history.depths(name));
+            }
+            // It was deleted since it was found.
+            Ok(None) => {
+                api.seen(name, None);
+                continue;
+            }
+            Err(Error::WrongType(_)) => continue,
+            Err(error @ Error::NoPermission(_)) => {
+                row.insert("error".to_owned(), Json::from(Failure::from(error).to_string()));
+            }
+            Err(error) if api.client.is_cluster() => {
+                row.insert("error".to_owned(), Json::from(Failure::from(error).to_string()));
+            }
+            Err(error) => return Err(error.into()),
+        }
+        put(&mut row, "queue", name);
+        rows.push(Json::Object(row));
+    }
+    Ok(json!({
+        "total": names.len(),
+        "offset": offset,
+        "queues": rows,
+        "all": known.names.len(),
+        "limited": known.is_limited,
+        "failed": known.failed,
+        "sorted": sorted.is_done,
+        "troubled": sorted.troubled,
+        "now": now_ms(),
+    }))
+}
+
+pub fn queue(api: &Api, params: &Params) -> Answer {
+    params.only(&["queue"])?;
+    let name = params.needed("queue")?;
+    let Some(info) = find::read(&api.client, &name)? else {
+        api.seen(&name, None);
+        return Err(no_queue());
+    };
+    api.seen(&name, Some(Sample::of_queue(&info)));
+    let stats = find::read_stats(&api.client, &name)?;
+    let mut answer = Map::new();
+    put(&mut answer, "queue", &name);
+    answer.insert("conditions".to_owned(), conditions(api, &name, &info));
+    answer.insert("info".to_owned(), Json::Object(info.json()));
+    answer.insert("stats".to_owned(), stats.map_or(Json::Null, |stats| Json::Object(stats.json())));
+    answer.insert("rates".to_owned(), api.history.rates(Some(&name)));
+    answer.insert("history".to_owned(), api.history.samples(Some(&name)));
+    answer.insert("now".to_owned(), json!(now_ms()));
+    Ok(Json::Object(answer))
+}
+
+/// The conditions of a queue, the most important first: `[["full", "bad"], ["paused", "warning"]]`.
+fn conditions(api: &Api, name: &[u8], info: &Fields) -> Json {
+    let pair = |(condition, level): (Condition, Level)| json!([condition.as_str(), level.as_str()]);
+    api.find.conditions(name, info).into_iter().map(pair).collect()
+}
+
+/// The groups of a queue, those with the most messages that wait first.
+pub fn groups(api: &Api, params: &Params) -> Answer {
+    listed(api, params, "DQ.GROUPS", "group", ["waiting", "occupied", "oldest-due"])
+}
+
+/// The consumers that hold messages, those that hold one for longest first.
+pub fn consumers(api: &Api, params: &Params) -> Answer {
+    let mut answer = listed(api, params, "DQ.CONSUMERS", "consumer", ["messages", "since", ""])?;
+    if let Some(Json::Array(consumers)) = answer.get_mut("consumers") {
+        consumers.sort_by_key(|consumer| consumer.get("since").and_then(Json::as_i64));
+    }
+    Ok(answer)
+}
+
+/// What a command with a cursor lists, of which each item is a name and numbers. The greatest first number comes first.
+fn listed(api: &Api, params: &Params, command: &str, noun: &str, numbers: [&str; 3]) -> Answer {
+    params.only(&["queue", "count"])?;
+    let queue = params.needed("queue")?;
+    let wanted = size(params.int("count", 1, LISTED)?.unwrap_or(LISTED));
+    let (mut cursor, mut items) = (b"0".to_vec(), Vec::new());
+    loop {
+        let command = cmd(command).arg(&queue).arg(&cursor).arg("COUNT").arg(1_000).clone();
+        let mut page = reply::list(api.client.call(&command, Resend::Harmless)?)?.into_iter();
+        let Some(Value::BulkString(next)) = page.next() else { break };
+        for item in reply::list(page.next().unwrap_or(Value::Nil))? {
+            items.push(reply::list(item)?);
+        }
+        cursor = next;
+        if cursor == b"0" || items.len() >= READ {
+            break;
+        }
+    }
+    items.sort_by_key(|item| std::cmp::Reverse(item.get(1).and_then(reply::int)));
+    let object = |item: &Vec<Value>| {
+        let mut object = Map::new();
+        if let Some(Value::BulkString(name)) = item.first() {
+            put(&mut object, noun, name);
+        }
+        for (place, name) in numbers.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
+            object.insert((*name).to_owned(), json!(item.get(place + 1).and_then(reply::int)));
+        }
+        Json::Object(object)
+    };
+    let shown: Vec<Json> = items.iter().take(wanted).map(object).collect();
+    let mut answer = Map::new();
+    answer.insert(format!("{noun}s"), Json::Array(shown));
+    answer.insert("total".to_owned(), json!(items.len()));
+    answer.insert("limited".to_owned(), json!(cursor != b"0"));
+    answer.insert("now".to_owned(), json!(now_ms()));
+    Ok(Json::Object(answer))
+}
+
+fn size(number: i64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+pub fn no_queue() -> Problem {
+    Problem::new(404, "there is no queue of this name")
+}

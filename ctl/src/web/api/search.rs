@@ -1,0 +1,99 @@
+//! The search for messages: those of an id in all queues, and those whose ids begin with it.
+
+use super::messages::{cut, BEGINNING};
+use super::{put, Answer, Api, Params, Problem};
+use crate::reply::Fields;
+use crate::scan;
+use crate::time::now_ms;
+use crate::web::find;
+use dq_client::{cmd, Error, Resend};
+use serde_json::{json, Map, Value as Json};
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+/// How long each of the two searches may take, and how many messages are found at most.
+const SEARCH: Duration = Duration::from_secs(3);
+const FOUND: usize = 50;
+
+/// Looks in one queue or in all of them.
+pub fn search(api: &Api, params: &Params) -> Answer {
+    params.only(&["id", "queue"])?;
+    let id = params.needed("id")?;
+    let names = match params.bytes("queue")? {
+        Some(queue) => vec![queue],
+        None => api.find.names()?.map(|known| known.names.clone()).unwrap_or_default(),
+    };
+    let mut found = Found { messages: Vec::new(), id, end: Instant::now() + SEARCH };
+    let mut searched = 0;
+    for name in &names {
+        if found.is_over() {
+            break;
+        }
+        searched += 1;
+        match api.client.call(cmd("DQ.GET").arg(name).arg(&found.id), Resend::Harmless) {
+            Ok(reply) => Fields::read(reply)?.into_iter().for_each(|message| found.add(name, message)),
+            Err(Error::WrongType(_) | Error::NoPermission(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    // Ids are found at once; for their beginnings, all messages have to be looked at.
+    found.end = Instant::now() + SEARCH;
+    let (mut scanned, mut looked) = (0, 0);
+    for name in &names {
+        if found.is_over() {
+            break;
+        }
+        match look_through(api, name, &mut found, &mut looked) {
+            Ok(ControlFlow::Continue(())) => scanned += 1,
+            Ok(ControlFlow::Break(())) => {}
+            Err(problem) if problem.status == 403 || problem.status == 409 => {}
+            Err(problem) => return Err(problem),
+        }
+    }
+    Ok(json!({
+        "found": found.messages,
+        "searched": searched,
+        "scanned": scanned,
+        "looked": looked,
+        "queues": names.len(),
+        "now": now_ms(),
+    }))
+}
+
+/// Looks at all messages of a queue, unless it takes too long.
+fn look_through(api: &Api, name: &[u8], found: &mut Found, looked: &mut usize) -> Result<ControlFlow<()>, Problem> {
+    let Some(info) = find::read(&api.client, name)? else { return Ok(ControlFlow::Continue(())) };
+    let mut ended = ControlFlow::Continue(());
+    scan::pages(&api.client, name, &info, &[], |page| {
+        *looked += page.len();
+        for message in page {
+            let id = message.bytes("id");
+            if id.starts_with(&found.id) && id != found.id && found.messages.len() < FOUND {
+                found.add(name, message);
+            }
+        }
+        if found.is_over() {
+            ended = ControlFlow::Break(());
+        }
+        Ok(ended)
+    })?;
+    Ok(ended)
+}
+
+struct Found {
+    messages: Vec<Json>,
+    id: Vec<u8>,
+    end: Instant,
+}
+
+impl Found {
+    fn add(&mut self, queue: &[u8], message: Fields) {
+        let mut message: Map<String, Json> = cut(message, BEGINNING);
+        put(&mut message, "queue", queue);
+        self.messages.push(Json::Object(message));
+    }
+
+    fn is_over(&self) -> bool {
+        self.messages.len() >= FOUND || Instant::now() >= self.end
+    }
+}

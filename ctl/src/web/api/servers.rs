@@ -1,0 +1,90 @@
+//! The servers: what they hold together, and what `dqctl doctor` finds.
+
+use super::{Answer, Api, Params, Problem};
+use crate::failure::Failure;
+use crate::reply;
+use crate::time::now_ms;
+use crate::web::history::Sample;
+use dq_client::{cmd, Client, Error};
+use serde_json::{json, Value as Json};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How old the findings of the doctor may be: it looks at everything.
+const DOCTOR: Duration = Duration::from_secs(30);
+
+/// The fields of `INFO dq`, added up over all servers, without their prefix.
+pub type Totals = BTreeMap<String, i64>;
+
+/// The servers with their versions or errors, and their totals.
+pub fn servers(client: &Client) -> Result<(Vec<Json>, Totals), Problem> {
+    let (mut servers, mut totals) = (Vec::new(), Totals::new());
+    for server in client.servers()? {
+        // The second attempt opens another connection, if the first one was closed by the server meanwhile.
+        let command = cmd("INFO").arg("server").arg("dq").clone();
+        let info = client.call_on(&server, &command).or_else(|_| client.call_on(&server, &command));
+        let name = server.to_string();
+        match info {
+            Ok(info) => {
+                let info = reply::text(&info).unwrap_or_default();
+                let field = |name: &str| {
+                    info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+                };
+                let version = match (field("valkey_version"), field("redis_version")) {
+                    (Some(version), _) => format!("Valkey {version}"),
+                    (None, Some(version)) => format!("Redis {version}"),
+                    (None, None) => String::new(),
+                };
+                if !info.lines().any(|line| line.starts_with("dq_")) {
+                    let error = Failure::from(Error::NoModule(name.clone())).to_string();
+                    servers.push(json!({ "server": name, "error": error, "module": false }));
+                    continue;
+                }
+                let counts = info.lines().filter_map(|line| line.strip_prefix("dq_")?.trim().split_once(':'));
+                for (name, number) in counts {
+                    if let Ok(number) = number.parse::<i64>() {
+                        *totals.entry(name.to_owned()).or_default() += number;
+                    }
+                }
+                servers.push(json!({ "server": name, "version": version }));
+            }
+            Err(error @ Error::NoPermission(_)) => return Err(error.into()),
+            Err(error) => servers.push(json!({ "server": name, "error": Failure::from(error).to_string() })),
+        }
+    }
+    if let Some(error) = servers.iter().map(|server| server.get("error")).collect::<Option<Vec<_>>>() {
+        let text = error.first().and_then(|error| error.as_str()).unwrap_or("there is no server");
+        let has_no_module = servers.iter().any(|server| server.get("module").is_some());
+        return Err(Problem::new(if has_no_module { 501 } else { 503 }, text));
+    }
+    Ok((servers, totals))
+}
+
+/// A sample of all queues together.
+pub fn sample(totals: &Totals) -> Sample {
+    let number = |name: &str| totals.get(name).copied().unwrap_or(0);
+    Sample::of(number, |name| number(&format!("total_{name}")))
+}
+
+pub fn server(api: &Api, params: &Params) -> Answer {
+    params.only(&[])?;
+    let (servers, totals) = servers(&api.client)?;
+    api.history.look(None, sample(&totals));
+    Ok(json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "writes": api.allow_writes,
+        "cluster": api.client.is_cluster(),
+        "now": now_ms(),
+        "servers": servers,
+        "totals": totals,
+        "rates": api.history.rates(None),
+        "history": api.history.samples(None),
+    }))
+}
+
+/// What `dqctl doctor` finds, the most important first; null while it looks for the first time.
+pub fn doctor(api: &Api, params: &Params) -> Answer {
+    params.only(&[])?;
+    let found = api.doctor.get_within(DOCTOR)?;
+    Ok(json!({ "findings": found.map(|found| found.as_ref().clone()), "now": now_ms() }))
+}

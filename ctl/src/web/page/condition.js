@@ -1,0 +1,43 @@
+// What is unusual about a queue, in words. The server of the page decides what is: a queue can have several conditions.
+
+import { el, list, set, text } from "./dom.js";
+import { distance, many, span } from "./format.js";
+
+/** More about a condition than its name. */
+const MORE = {
+  "forwarding fails": (info) => info["forward-error"] ?? "",
+  full: (info) => `${many(info.maxlen, "message")} at most, pushes are refused`,
+  "no consumer": (info) => `ready for ${span(info["oldest-ready"])}, no client waits and nothing is in flight`,
+  "messages die": () => "the dead have grown in the last ten minutes",
+  late: (info) => `the oldest ready message waits for ${span(info["oldest-ready"])}`,
+  paused: (info) => (Number.isFinite(info["paused-until"]) ? `resumes ${distance(info["paused-until"])}` : "until it is resumed"),
+  "at its rate limit": (info) => `delivers again ${distance(info["next-delivery"])}`,
+};
+
+function conditionsOf(row) {
+  if (row.error) return [[row.error, "bad"]];
+  return row.conditions?.length ? row.conditions : [["open", "open"]];
+}
+
+/** The level of the most severe condition: `bad`, `warning` or nothing. */
+export function levelOf(row) {
+  const levels = conditionsOf(row).map(([, level]) => level);
+  return ["bad", "warning"].find((level) => levels.includes(level)) ?? "";
+}
+
+/** Fills a list with a mark for each condition. */
+export function chips(node, row) {
+  list(node, conditionsOf(row), ([name]) => name, () => el("li"), (item, [name, level]) => {
+    text(item, name);
+    set(item, "class", `chip ${level}`);
+    set(item, "title", MORE[name]?.(row) ?? null);
+  });
+}
+
+/** One sentence for each condition. */
+export function sentences(row) {
+  return conditionsOf(row).map(([name, level]) => {
+    const more = MORE[name]?.(row);
+    return [`${name.replace(/^./, (letter) => letter.toUpperCase())}${more ? `: ${more}` : ""}`, level];
+  });
+}

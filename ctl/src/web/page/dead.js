@@ -1,0 +1,158 @@
+// Dead messages: by cause, filtered, selected, and redriven or deleted together.
+
+import { read } from "./api.js";
+import { actions } from "./actions.js";
+import { el, list, set, show, text } from "./dom.js";
+import { count, distance, instant, many, param, parseSpan, shown } from "./format.js";
+import { fillItem, makeItem } from "./lists.js";
+
+/** Messages at first, how many more at a time, and at most. */
+const STEP = 50;
+const MOST = 500;
+/** All dead messages are read for it, so it is done at most this share of the time. */
+const SHARE = 20;
+
+export function deadList(queue, shared, only) {
+  let wanted = STEP;
+  let answer = null;
+  let asked = "";
+  let readAt = 0;
+  const selected = new Map();
+  const conditions = { cause: null };
+  const fields = {
+    text: field("text", "Text", "In id, error, payload or group"),
+    group: field("group", "Group", "Its name", only?.param.group ?? ""),
+    older: field("older", "Dead for at least", "30m, 2h, 7d"),
+    attempts: field("attempts", "Attempts, at least", "3", "", "numeric"),
+  };
+  const wrong = el("p", { class: "dialog-error", role: "alert" });
+  const causes = el("ul", { class: "causes", "aria-label": "Causes" });
+  const all = el("input", { type: "checkbox", id: "all-dead", change: () => selectAll(all.checked) });
+  const summary = el("p", { class: "dim", role: "status" });
+  const some = {
+    redrive: el("button", { type: "button", click: () => acts().redriveSome([...selected.values()]) }),
+    delete: el("button", { type: "button", class: "danger", click: () => acts().deleteSome([...selected.values()]) }),
+  };
+  const bulk = {
+    redrive: el("button", { type: "button", click: () => acts().changeDead("redrive", filter(), answer.selected) }, "Redrive them…"),
+    delete: el("button", { type: "button", class: "danger", click: () => acts().changeDead("delete", filter(), answer.selected) }, "Delete them…"),
+  };
+  const bar = el("div", { class: "bulk" },
+    el("label", { class: "write" }, all, " All shown"), summary,
+    el("div", { class: "buttons write", role: "group", "aria-label": "Actions on dead messages" }, some.redrive, some.delete, bulk.redrive, bulk.delete));
+  const items = el("ol", { class: "messages" });
+  const nothing = el("p", { class: "empty", hidden: true });
+  const more = el("button", { type: "button", hidden: true, click: () => { wanted = Math.min(MOST, wanted + STEP); shared.refresh(); } }, "Show more");
+  const tools = el("div", { class: "tools" }, Object.values(fields).map(({ node }) => node));
+  const node = el("section", { class: "dead-list", "aria-label": "dead" }, tools, wrong, causes, bar, items, nothing, el("div", { class: "more" }, more));
+
+  function acts() {
+    return actions(shared, queue);
+  }
+
+  function field(name, label, placeholder, value = "", inputmode = null) {
+    const input = el("input", { type: "search", id: `dead-${name}`, value, placeholder, inputmode, autocomplete: "off", autocapitalize: "none", spellcheck: "false", input: () => shared.refresh() });
+    return { input, node: el("div", { class: "field" }, el("label", { for: input.id }, label), input) };
+  }
+
+  /** What the API selects by. */
+  function filter() {
+    const chosen = {};
+    const value = (name) => fields[name].input.value.trim();
+    if (value("text")) chosen.text = value("text");
+    if (value("group")) chosen.group = value("group");
+    const older = value("older") ? parseSpan(value("older")) : undefined;
+    const attempts = value("attempts") ? Number(value("attempts")) : undefined;
+    if (older !== undefined && older !== null) chosen.older = older;
+    if (Number.isInteger(attempts) && attempts >= 0) chosen.attempts = attempts;
+    const problem = older === null ? "Dead for at least: a time with a unit, such as 30m or 2h." : attempts !== undefined && chosen.attempts === undefined ? "Attempts: a whole number." : "";
+    text(wrong, problem);
+    set(fields.older.input, "aria-invalid", older === null ? "true" : null);
+    if (conditions.cause !== null) chosen.cause = conditions.cause;
+    return chosen;
+  }
+
+  async function refresh() {
+    const question = { ...queue, ...filter(), count: wanted };
+    const key = JSON.stringify([question, shared.changes]);
+    const rests = key === asked && answer && Date.now() - readAt < answer.took * SHARE;
+    if (rests) return;
+    const found = await read("dead", question);
+    if (JSON.stringify([{ ...queue, ...filter(), count: wanted }, shared.changes]) !== key) return;
+    [answer, asked, readAt] = [found, key, Date.now()];
+  }
+
+  function draw({ info }) {
+    if (!answer) return;
+    const isFiltered = Object.keys(filter()).length > 0;
+    drawCauses();
+    for (const key of [...selected.keys()]) if (!answer.messages.some((message) => keyOf(message) === key)) selected.delete(key);
+    list(items, answer.messages, keyOf, make, (item, message) => {
+      fillItem(item, message);
+      item.lastElementChild.firstElementChild.checked = selected.has(keyOf(message));
+    });
+    show(nothing, answer.messages.length === 0);
+    text(nothing, isFiltered ? "No dead message is selected by these conditions." : info.died > 0 ? "No dead message is here now." : "No message of this queue has died.");
+    show(bar, answer.messages.length > 0);
+    show(tools, isFiltered || info.dead > 0 || anyInput());
+    show(more, answer.messages.length < answer.selected && wanted < MOST);
+    const part = answer.messages.length < answer.selected ? `The newest ${count(answer.messages.length)} of ` : "";
+    text(summary, `${part}${many(answer.selected, "message")}${isFiltered ? " that these conditions select" : ""}${answer.partial ? ", and perhaps more: not all were read in time" : ""}`);
+    drawSelection();
+  }
+
+  function anyInput() {
+    return Object.values(fields).some(({ input }) => input.value !== "");
+  }
+
+  function drawSelection() {
+    const number = selected.size;
+    all.checked = number > 0 && number === answer.messages.length;
+    all.indeterminate = number > 0 && number < answer.messages.length;
+    for (const [name, button] of Object.entries(some)) {
+      show(button, number > 0);
+      text(button, `${name === "redrive" ? "Redrive" : "Delete"} ${count(number)} selected…`);
+    }
+    for (const [name, button] of Object.entries(bulk)) {
+      show(button, number === 0);
+      text(button, `${name === "redrive" ? "Redrive" : "Delete"} ${answer.selected === 1 ? "it" : `all ${count(answer.selected)}`}…`);
+    }
+  }
+
+  function drawCauses() {
+    const kept = answer.causes.length > 1 || conditions.cause !== null ? answer.causes : [];
+    if (conditions.cause !== null && !kept.some(({ cause }) => cause === conditions.cause)) kept.unshift({ cause: conditions.cause, count: 0, newest: NaN });
+    show(causes, kept.length > 0);
+    list(causes, kept, ({ cause }) => cause, ({ cause }) => el("li", {}, el("button", { type: "button", click: () => choose(cause) }, el("b"), " ", el("span", { class: "cause" }, cause), el("span", { class: "dim" }))), (item, { cause, count: number, newest }) => {
+      const [total, , last] = item.firstElementChild.children;
+      text(total, count(number));
+      text(last, Number.isFinite(newest) ? `last ${distance(newest)}` : "");
+      set(last, "title", Number.isFinite(newest) ? instant(newest) : null);
+      set(item.firstElementChild, "aria-pressed", String(cause === conditions.cause));
+    });
+  }
+
+  function choose(cause) {
+    conditions.cause = conditions.cause === cause ? null : cause;
+    wanted = STEP;
+    shared.refresh();
+  }
+
+  function make(message) {
+    const id = param(message, "id");
+    const check = el("input", { type: "checkbox", "aria-label": `Select ${shown(message, "id")}`, change: () => { if (check.checked) selected.set(keyOf(message), id); else selected.delete(keyOf(message)); drawSelection(); } });
+    return makeItem(queue, message, el("span", { class: "write select" }, check));
+  }
+
+  function selectAll(isOn) {
+    selected.clear();
+    if (isOn) for (const message of answer.messages) selected.set(keyOf(message), param(message, "id"));
+    for (const item of items.children) item.lastElementChild.firstElementChild.checked = isOn;
+    drawSelection();
+  }
+  return { node, read: refresh, draw };
+}
+
+function keyOf(message) {
+  return JSON.stringify(param(message, "id"));
+}

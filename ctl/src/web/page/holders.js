@@ -1,0 +1,80 @@
+// Who holds messages back: consumers with their deliveries, and groups with what waits in them.
+
+import { read } from "./api.js";
+import { actions } from "./actions.js";
+import { el, list, set, show, text } from "./dom.js";
+import { address, count, distance, instant, many, param, shown } from "./format.js";
+
+/** A table of names with numbers: `cells` are the texts and titles of a row, `make` adds a cell to it, `fill` changes that. */
+function table(kind, noun, headings, link) {
+  const rows = el("tbody");
+  const head = [noun, ...headings].map((name, place) => el("th", { class: place === 0 ? "" : "num", scope: "col" }, name));
+  const node = el("table", { class: kind }, el("thead", {}, el("tr", {}, head)), rows);
+  function draw(items, cells, make, fill) {
+    const key = noun.toLowerCase();
+    show(node, items.length > 0);
+    list(rows, items, (item) => JSON.stringify(param(item, key)),
+      (item) => el("tr", {}, el("th", { scope: "row", class: "name" }, el("a", { href: link(param(item, key)), title: shown(item, key) }, shown(item, key))), headings.map(() => el("td", { class: "num" })), make?.(item)),
+      (row, item) => {
+        cells(item).forEach(([words, title], index) => {
+          text(row.children[index + 1], words);
+          set(row.children[index + 1], "title", title);
+        });
+        fill?.(row, item);
+      });
+  }
+  return { node, draw };
+}
+
+/** The consumers that hold messages, the one that holds one for longest first. */
+export function consumerList(queue, shared) {
+  const names = table("holders", "Consumer", ["Messages", "Longest since"], (consumer) => address("queue", { ...queue, tab: "inflight", ...consumer }));
+  const nothing = el("p", { class: "empty", hidden: true });
+  const more = el("p", { class: "dim" });
+  const node = el("section", { "aria-label": "consumers" }, names.node, nothing, more);
+  let answer = { consumers: [] };
+
+  async function refresh() {
+    answer = await read("consumers", queue);
+  }
+
+  function release(item) {
+    const button = el("button", { type: "button", class: "small", click: () => actions(shared, queue).release(param(item, "consumer"), shown(item, "consumer"), button.messages) }, "Release…", el("span", { class: "unseen" }, ` ${shown(item, "consumer")}`));
+    return el("td", { class: "num write" }, button);
+  }
+
+  function draw({ info }) {
+    names.draw(answer.consumers, (item) => [[count(item.messages)], [distance(item.since), instant(item.since)]], release,
+      (row, item) => { row.lastElementChild.firstElementChild.messages = item.messages; });
+    const held = answer.consumers.reduce((sum, item) => sum + item.messages, 0);
+    const unnamed = Math.max(0, info.inflight - held);
+    show(nothing, answer.consumers.length === 0);
+    text(nothing, info.inflight > 0 ? `${many(info.inflight, "message")} in flight, but the consumers have not given their names: they pop without AS.` : "No consumer holds a message.");
+    const parts = [];
+    if (unnamed > 0 && answer.consumers.length > 0) parts.push(`${many(unnamed, "message")} in flight with consumers that have no name (they pop without AS).`);
+    if (answer.limited || answer.consumers.length < answer.total) parts.push("There are more consumers: dqctl consumers lists all of them.");
+    text(more, parts.join(" "));
+  }
+  return { node, read: refresh, draw };
+}
+
+/** The groups, the one in which most waits first. */
+export function groupList(queue) {
+  const names = table("holders groups", "Group", ["Waiting", "Occupied by", "Oldest due"], (group) => address("queue", { ...queue, tab: "ready", ...group }));
+  const nothing = el("p", { class: "empty", hidden: true }, "No group has a message that is not dead.");
+  const more = el("p", { class: "dim" });
+  const node = el("section", { "aria-label": "groups" }, names.node, nothing, more);
+  let answer = { groups: [] };
+
+  async function refresh() {
+    answer = await read("groups", queue);
+  }
+
+  function draw() {
+    names.draw(answer.groups, (item) => [[count(item.waiting)], [count(item.occupied)], [distance(item["oldest-due"] ?? NaN), item["oldest-due"] ? instant(item["oldest-due"]) : null]]);
+    show(nothing, answer.groups.length === 0);
+    const all = `${answer.limited ? "more than " : ""}${count(answer.total)}`;
+    text(more, answer.groups.length < answer.total || answer.limited ? `The ${count(answer.groups.length)} groups in which most waits, of ${all} that were read. DQ.GROUPS lists all of them.` : "");
+  }
+  return { node, read: refresh, draw };
+}

@@ -1,0 +1,72 @@
+//! Dead messages: by cause, by conditions, and changed together.
+
+use super::Web;
+use crate::support::Server;
+use serde_json::{json, Value as Json};
+
+/// Ten dead messages of two causes, and one that is not dead.
+fn graveyard() -> Server {
+    let server = Server::start();
+    for number in 0..10 {
+        let (id, group) = (format!("m-{number}"), if number < 3 { "acme" } else { "other" });
+        server.ask(&["DQ.PUSH", "q", &format!("payload {number}"), "ID", &id, "GROUP", group]);
+        let error =
+            if number % 2 == 0 { format!("timeout after 52{number}ms\n  at row 7") } else { "no such user".to_owned() };
+        server.ask(&["DQ.BURY", "q", &id, "ERROR", &error]);
+    }
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "alive", "DELAY", "3600000"]);
+    server
+}
+
+fn ids(answer: &Json) -> Vec<&str> {
+    let mut ids: Vec<&str> =
+        answer["messages"].as_array().unwrap().iter().map(|message| message["id"].as_str().unwrap()).collect();
+    ids.sort_unstable();
+    ids
+}
+
+#[test]
+fn dead_messages_are_counted_by_cause() {
+    let server = graveyard();
+    let web = Web::start(&server, &[]);
+    let answer = web.read("/api/dead?queue=q");
+    let causes: Vec<_> =
+        answer["causes"].as_array().unwrap().iter().map(|one| (one["cause"].clone(), one["count"].clone())).collect();
+    assert_eq!(causes, [(json!("no such user"), json!(5)), (json!("timeout after #ms"), json!(5))]);
+    assert_eq!((&answer["selected"], &answer["partial"]), (&json!(10), &json!(false)));
+    let one = web.read("/api/dead?queue=q&cause=timeout+after+%23ms&count=2");
+    // The newest, while the causes stay, so that another one can be chosen.
+    assert_eq!((ids(&one), &one["selected"], &one["all-causes"]), (vec!["m-6", "m-8"], &json!(5), &json!(2)));
+}
+
+#[test]
+fn dead_messages_are_filtered() {
+    let server = graveyard();
+    let web = Web::start(&server, &[]);
+    for (filter, expected) in [
+        ("text=TIMEOUT&group=acme", vec!["m-0", "m-2"]),
+        ("text=payload+7", vec!["m-7"]),
+        ("group=acme", vec!["m-0", "m-1", "m-2"]),
+        ("attempts=1", vec![]),
+        ("older=3600000", vec![]),
+        ("before=1", vec![]),
+        ("older=0&text=m-3", vec!["m-3"]),
+    ] {
+        assert_eq!(ids(&web.read(&format!("/api/dead?queue=q&{filter}"))), expected, "{filter}");
+    }
+    assert_eq!(web.get("/api/dead?queue=none").status, 404);
+    assert_eq!(web.get("/api/dead?queue=q&colour=red").status, 400);
+}
+
+#[test]
+fn only_selected_dead_messages_are_changed() {
+    let server = graveyard();
+    let web = Web::writing(&server);
+    let redriven = web.act("dead", json!({ "queue": "q", "do": "redrive", "cause": "no such user", "group": "acme" }));
+    assert_eq!((&redriven["changed"], &redriven["more"]), (&json!(1), &json!(false)));
+    assert_eq!(web.read("/api/message?queue=q&id=m-1")["message"]["state"], "ready");
+    assert_eq!(web.act("dead", json!({ "queue": "q", "do": "delete", "text": "timeout" }))["changed"], 5);
+    assert_eq!(web.act("dead", json!({ "queue": "q", "do": "delete", "before": 1 }))["changed"], 0);
+    assert_eq!(ids(&web.read("/api/dead?queue=q")), ["m-3", "m-5", "m-7", "m-9"]);
+    assert_eq!(web.read("/api/message?queue=q&id=alive")["message"]["state"], "delayed");
+}

@@ -1,0 +1,302 @@
+//! What an operator does with the page, in a headless Chromium, `make test-web`.
+
+use super::chrome::{Browser, Scheme, Screen};
+use super::pictures::shop;
+use super::Web;
+use crate::support::{eventually, Server};
+
+fn page(web: &Web, view: &str) -> String {
+    format!("http://127.0.0.1:{}/#/{view}", web.port)
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn the_page_says_that_the_module_is_not_loaded() {
+    let mut server = Server::without_module();
+    let web = Web::start(&server, &[]);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, ""));
+    browser.until("The module dq is not loaded");
+    assert!(!browser.text().contains("no queue yet"), "{}", browser.text());
+    server.kill();
+    server.boot();
+    browser.until("There is no queue yet");
+    assert_eq!(browser.problem(), "");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn rows_in_trouble_are_coloured_and_first() {
+    let server = Server::start();
+    shop(&server);
+    let web = Web::start(&server, &[]);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, ""));
+    browser.until("Doctor:");
+    let rows = "[...document.querySelectorAll('.queues tbody tr')].map((row) => row.className + ' ' + row.innerText.replace(/\\s+/g, ' ')).join('\\n')";
+    eventually("they are sorted", || browser.eval(rows).as_str().unwrap().starts_with("bad exports:csv full paused "));
+    let shown = browser.eval(rows).as_str().unwrap().to_owned();
+    assert!(
+        shown.contains("\nbad mail:welcome no consumer ") && shown.contains("\nwarning orders:confirm paused "),
+        "{shown}"
+    );
+    // No rate was measured yet.
+    assert!(shown.lines().next().unwrap().contains("8 0 0 0 – – "), "{shown}");
+    // The findings of the doctor are open, because some are critical.
+    assert!(browser.text().contains("it is full: 8 of 8 messages"), "{}", browser.text());
+    // A heading sorts, and a second time the other way round.
+    let names = "[...document.querySelectorAll('.queues td.name')].map((cell) => cell.innerText).join()";
+    for (expected, sorted) in [("webhooks:5,webhooks:4", "descending"), ("orders:close,orders:confirm", "descending")] {
+        let heading = if expected.starts_with("webhooks") { "Queue" } else { "Delayed" };
+        let click = format!(
+            "[...document.querySelectorAll('button.sort')].find((one) => one.innerText === '{heading}').click()"
+        );
+        browser.eval(&click);
+        if heading == "Queue" {
+            browser.until_true("document.querySelector('[aria-sort]').ariaSort === 'ascending'");
+            browser.eval(&click);
+        }
+        eventually(expected, || browser.eval(names).as_str().unwrap().starts_with(expected));
+        assert_eq!(browser.eval("document.querySelector('[aria-sort]').ariaSort"), sorted);
+    }
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn dead_messages_of_a_cause_are_redriven_by_keyboard() {
+    let server = Server::start();
+    shop(&server);
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, ""));
+    browser.until("payments:capture");
+    browser.tab_to("payments:capture");
+    browser.press("Enter");
+    browser.until("Oldest ready message");
+    browser.tab_to("Dead");
+    browser.press("Enter");
+    browser.until("card declined: order #");
+    browser.tab_to("11 card declined");
+    browser.press(" ");
+    browser.until("11 messages that these conditions select");
+    browser.tab_to("Redrive all 11");
+    browser.press("Enter");
+    browser.until("11 dead messages with the error");
+    // No is an answer too.
+    browser.press("Escape");
+    browser.until_true("!document.getElementById('dialog').open");
+    assert_eq!(server.text(&["DQ.LEN", "payments:capture", "dead"]), "17");
+    assert_eq!(browser.tab_to("Redrive all 11"), 0, "the focus is back");
+    browser.press("Enter");
+    browser.until("11 dead messages with the error");
+    browser.tab_to("Redrive");
+    browser.press("Enter");
+    browser.until("Redriven: 11 messages.");
+    assert_eq!(server.text(&["DQ.LEN", "payments:capture", "dead"]), "6");
+    // One of the others is selected and deleted.
+    browser.eval("document.querySelector('.causes [aria-pressed=true]').click()");
+    browser.until("6 messages");
+    browser.tab_to("Select capture-1017");
+    browser.press(" ");
+    browser.eval("document.querySelector('.bulk .danger').click()");
+    browser.until("Delete 1 message of payments:capture?");
+    // What cannot be undone has its focus on the way back.
+    assert_eq!(browser.eval("document.activeElement.innerText"), "Back");
+    browser.tab_to("Delete");
+    browser.press("Enter");
+    browser.until("Deleted: 1 message.");
+    assert_eq!(browser.problem(), "");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn a_dead_message_is_edited_and_pushed_as_a_new_one() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "{\"user\":7}", "ID", "m", "PRIORITY", "5", "HEADERS", "1", "trace", "1f"]);
+    for attempt in ["one", "two"] {
+        server.ask(&["DQ.ALTER", "q", "ERRORS", "5"]);
+        server.ask(&["DQ.POP", "q"]);
+        server.ask(&["DQ.NACK", "q", "m", "DELAY", "0", "ERROR", attempt, "CHECKPOINT", "{\"row\":70}"]);
+    }
+    server.ask(&["DQ.BURY", "q", "m", "ERROR", "three"]);
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, "message?queue=q&id=m"));
+    browser.until("Errors of all attempts");
+    let shown = browser.text();
+    for text in [
+        "three",
+        "Attempt 2",
+        "two",
+        "Attempt 1",
+        "one",
+        "trace",
+        "1f",
+        "\"row\": 70",
+        "\"user\": 7",
+        "Download",
+        "Delete…",
+    ] {
+        assert!(shown.contains(text), "{text}: {shown}");
+    }
+    assert!(!shown.contains("Cancel…"), "{shown}");
+    browser.tab_to("Edit and push again…");
+    browser.press("Enter");
+    browser.until("Push m again as a new message");
+    browser.eval("document.getElementById('field-payload').value = '{\"user\":8}'");
+    browser.eval("document.getElementById('field-id').value = 'm2'");
+    browser.tab_to("Push");
+    browser.press("Enter");
+    browser.until("Pushed: m2.");
+    let copy = web.read("/api/message?queue=q&id=m2")["message"].clone();
+    assert_eq!(
+        (&copy["payload"], &copy["priority"], &copy["headers"]["trace"]),
+        (&"{\"user\":8}".into(), &5.into(), &"1f".into())
+    );
+    assert_eq!(web.read("/api/message?queue=q&id=m")["message"]["state"], "dead");
+    assert_eq!(browser.problem(), "");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn consumers_are_released_and_groups_are_links() {
+    let server = Server::start();
+    shop(&server);
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, "queue?queue=payments:capture&tab=consumers"));
+    browser.until("worker-1");
+    browser.tab_to("worker-2");
+    browser.press("Enter");
+    browser.until("Only messages of consumer worker-2");
+    browser.until_true("document.querySelectorAll('.messages li').length === 2");
+    browser.open(&page(&web, "queue?queue=payments:capture&tab=consumers"));
+    browser.until("worker-1");
+    browser.tab_to("Release… worker-1");
+    browser.press("Enter");
+    browser.until("6 messages of payments:capture become ready again at once");
+    browser.tab_to("Release");
+    browser.press("Enter");
+    browser.until("Released: 6 messages.");
+    assert_eq!(server.text(&["DQ.LEN", "payments:capture", "inflight"]), "2");
+    browser.open(&page(&web, "queue?queue=webhooks:2&tab=groups"));
+    browser.until("customer-2");
+    browser.tab_to("customer-2");
+    browser.press("Enter");
+    browser.until("No message of group customer-2 is ready.");
+    // Schedules: the next run first, a filter, and a run now.
+    browser.open(&page(&web, "queue?queue=reports&tab=schedules"));
+    browser.until("nightly-revenue");
+    let ids = "[...document.querySelectorAll('.messages .line-one a')].map((link) => link.innerText).join()";
+    assert_eq!(browser.eval(ids), "heartbeat,nightly-revenue");
+    browser.eval("document.getElementById('schedule-filter').focus()");
+    browser.write("0 3");
+    browser.until_true(&format!("{ids} === 'nightly-revenue'"));
+    browser.tab_to("Run now… nightly-revenue");
+    browser.press("Enter");
+    browser.until("The delayed message becomes due at once.");
+    browser.press("Enter");
+    browser.until("Due now: nightly-revenue.");
+    assert_eq!(browser.problem(), "");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn a_phone_shows_three_queues_and_nothing_beyond_its_edge() {
+    let server = Server::start();
+    shop(&server);
+    let long = "an-id-".repeat(40);
+    server.ask(&["DQ.PUSH", "payments:capture", "x", "ID", &long, "PRIORITY", "99"]);
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.show(Screen::Phone, Scheme::Dark);
+    let wider = "document.documentElement.scrollWidth > innerWidth";
+    browser.open(&page(&web, ""));
+    browser.until("Doctor:");
+    browser.until_true("document.querySelectorAll('.queues tbody tr').length > 3");
+    // Below the bars of the browser, which take about 180 pixels of the screen.
+    let whole = "[...document.querySelectorAll('.queues tbody tr')].filter((row) => row.getBoundingClientRect().bottom < innerHeight - 180).length";
+    let whole = browser.eval(whole).as_i64().unwrap();
+    assert!(whole >= 3, "{whole} queues");
+    assert_eq!(browser.eval(wider), false);
+    for tab in ["ready", "dead", "consumers", "groups", "schedules", "details"] {
+        browser.open(&page(&web, &format!("queue?queue=payments:capture&tab={tab}")));
+        browser.until("clients waiting");
+        assert_eq!(browser.eval(wider), false, "{tab}");
+    }
+    browser.open(&page(&web, "queue?queue=payments:capture&tab=ready"));
+    browser.until_true("document.querySelector('.messages li') !== null");
+    let one_line = "document.querySelector('.line-one a').getBoundingClientRect().height < 30";
+    assert_eq!(browser.eval(one_line), true);
+    browser.open(&page(&web, &format!("message?queue=payments:capture&id={long}")));
+    browser.until("Payload");
+    let height = "document.querySelector('h1').getBoundingClientRect().height";
+    let before = browser.eval(height).as_f64().unwrap();
+    browser.eval("document.querySelector('h1 button').click()");
+    let after = browser.eval(height).as_f64().unwrap();
+    assert!(before < 40.0 && after > 80.0, "{before} {after}");
+    assert_eq!(browser.eval(wider), false);
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn four_thousand_queues_are_sorted_filtered_and_paged() {
+    let server = Server::start();
+    let script = "for i = 0, 3999 do redis.call('DQ.PUSH', string.format('queue:%04d', i), 'x', 'DELAY', 3600000) end";
+    server.ask(&["EVAL", script, "0"]);
+    server.ask(&["DQ.PAUSE", "queue:2345"]);
+    let web = Web::start(&server, &[]);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, ""));
+    browser.until("1–50 of 4,000 queues");
+    let first = "document.querySelector('.queues td.name')?.innerText";
+    browser.until_true(&format!("{first} === 'queue:2345'"));
+    browser.tab_to("contains");
+    browser.write(":399");
+    browser.until("10 queues");
+    browser.until_true(&format!("{first} === 'queue:3990'"));
+    browser.eval("document.getElementById('search-id').focus()");
+    browser.write("queue:17");
+    browser.press("Enter");
+    browser.until("100 queues have it in their name");
+    browser.until("No message found.");
+    assert_eq!(browser.problem(), "");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn a_server_that_dies_is_said_and_comes_back_by_itself() {
+    let mut server = Server::start();
+    server.ask(&["DQ.PUSH", "mail", "x"]);
+    let web = Web::start(&server, &[]);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, ""));
+    browser.until("mail");
+    server.kill();
+    browser.until("The server of the queues cannot be reached");
+    // What was there stays, and says of when it is.
+    assert!(browser.text().contains("mail") && browser.problem().contains("What is shown is of"), "{}", browser.text());
+    server.boot();
+    server.ask(&["DQ.PUSH", "after", "x"]);
+    browser.until("after");
+    eventually("the problem is gone", || browser.problem().is_empty());
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn lateness_and_run_time_are_drawn_after_the_second_sample() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "first"]);
+    let web = Web::start(&server, &[]);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, "queue?queue=q"));
+    browser.until("A line appears with the second sample");
+    let drawn = "[...document.querySelectorAll('.chart')].map((chart) => chart.querySelectorAll('path.line[d*=M]').length - chart.querySelectorAll('.swatch').length > 0).join()";
+    assert_eq!(browser.eval(drawn), "false,false,false,false");
+    // Deliveries go on, so that there are some between two samples.
+    eventually("they are drawn", || {
+        server.ask(&["DQ.PUSH", "q", "x"]);
+        server.ask(&["EVAL", "local m = redis.call('DQ.POP', 'q') redis.call('DQ.ACK', 'q', m[1][4])", "0"]);
+        browser.eval(drawn).as_str().unwrap().starts_with("true,true,true")
+    });
+}

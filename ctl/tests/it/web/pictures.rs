@@ -1,0 +1,77 @@
+//! The pictures of the page in README.md and docs, made by `make pictures`: queues as a shop would have them.
+
+use super::chrome::{Browser, Scheme, Screen};
+use super::Web;
+use crate::support::Server;
+use std::path::PathBuf;
+
+/// Fills a server with queues in all conditions.
+pub fn shop(server: &Server) {
+    let push = |queue: &str, number: usize, words: &[&str]| {
+        for at in 0..number {
+            let id = format!("{}-{}", queue.split(':').next_back().unwrap(), 1001 + at);
+            let payload =
+                format!("{{\"order\":{},\"to\":\"ann{at}@example.com\",\"total\":{}.50}}", 1001 + at, 7 + at * 3);
+            server.ask(&[&["DQ.PUSH", queue, &payload, "ID", &id], words].concat());
+        }
+    };
+    push("orders:close", 31, &["DELAY", "900000"]);
+    push("orders:confirm", 24, &["DELAY", "300000"]);
+    push("mail:welcome", 12, &["AT", "1790000000000"]);
+    push("payments:capture", 40, &["RETRIES", "2"]);
+    for (at, error) in [
+        "card declined: order 1001",
+        "timeout after 5000 ms: POST https://bank.example/capture",
+        "card declined: order 1003",
+    ]
+    .iter()
+    .cycle()
+    .take(17)
+    .enumerate()
+    {
+        let id = format!("capture-{}", 1001 + at);
+        server.ask(&["DQ.BURY", "payments:capture", &id, "ERROR", error]);
+    }
+    server.ask(&["DQ.POP", "payments:capture", "COUNT", "6", "LEASE", "600000", "AS", "worker-1"]);
+    server.ask(&["DQ.POP", "payments:capture", "COUNT", "2", "LEASE", "600000", "AS", "worker-2"]);
+    server.ask(&["DQ.CREATE", "exports:csv", "MAXLEN", "8"]);
+    push("exports:csv", 8, &[]);
+    server.ask(&["DQ.PAUSE", "exports:csv"]);
+    server.ask(&["DQ.PAUSE", "orders:confirm"]);
+    for customer in 0..6 {
+        push(
+            &format!("webhooks:{customer}"),
+            3 + customer,
+            &["DELAY", "60000", "GROUP", &format!("customer-{customer}")],
+        );
+    }
+    server.ask(&["DQ.SCHEDULE", "reports", "nightly-revenue", "{}", "CRON", "0 3 * * *"]);
+    server.ask(&["DQ.SCHEDULE", "reports", "heartbeat", "{}", "EVERY", "60000"]);
+}
+
+#[test]
+#[ignore = "needs chromium: make pictures"]
+fn pictures_of_the_page() {
+    let server = Server::start();
+    shop(&server);
+    let web = Web::writing(&server);
+    let dir = PathBuf::from(std::env::var("DQ_PICTURES").unwrap_or_else(|_| env!("CARGO_TARGET_TMPDIR").to_owned()));
+    let mut browser = Browser::start();
+    let page = |view: &str| format!("http://127.0.0.1:{}/#/{view}", web.port);
+    for (name, view, wanted) in [
+        ("web", "", "Doctor:"),
+        ("web-queue", "queue?queue=payments:capture", "capture-1026"),
+        ("web-dead", "queue?queue=payments:capture&tab=dead", "card declined"),
+        ("web-message", "message?queue=payments:capture&id=capture-1001", "card declined"),
+    ] {
+        for (screen, mark) in [(Screen::Desktop, ""), (Screen::Phone, "-phone")] {
+            for (scheme, shade) in [(Scheme::Light, ""), (Scheme::Dark, "-dark")] {
+                browser.show(screen, scheme);
+                browser.open("about:blank");
+                browser.open(&page(view));
+                browser.until(wanted);
+                browser.picture(&dir.join(format!("{name}{mark}{shade}.png")));
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What is wrong is said, and comes first.
+
+use super::Web;
+use crate::support::{eventually, Server};
+use serde_json::{json, Value as Json};
+
+fn names(answer: &Json) -> Vec<String> {
+    let rows = answer["queues"].as_array().unwrap().iter();
+    rows.map(|row| row["queue"].as_str().unwrap().to_owned()).collect()
+}
+
+fn conditions(web: &Web, queue: &str) -> Json {
+    web.read(&format!("/api/queue?queue={queue}"))["conditions"].clone()
+}
+
+#[test]
+fn a_server_without_the_module_is_not_empty() {
+    let mut server = Server::without_module();
+    let web = Web::start(&server, &[]);
+    for path in ["server", "queue?queue=q", "messages?queue=q"] {
+        let answer = web.get(&format!("/api/{path}"));
+        assert_eq!(answer.status, 501, "{answer:?}");
+        assert!(
+            answer.error().contains("not loaded the module") && answer.error().contains("loadmodule"),
+            "{answer:?}"
+        );
+    }
+    let list = web.get("/api/queues");
+    assert!(list.status == 503 && list.error().contains("not loaded the module"), "{list:?}");
+    server.kill();
+    server.boot();
+    eventually("it is loaded", || web.get("/api/server").status == 200);
+    eventually("it has no queues", || web.get("/api/queues").body.contains("\"total\":0"));
+}
+
+#[test]
+fn queues_in_trouble_come_first() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "a-fine", "x", "DELAY", "3600000"]);
+    server.ask(&["DQ.PUSH", "b-paused", "x", "DELAY", "3600000"]);
+    server.ask(&["DQ.PAUSE", "b-paused"]);
+    server.ask(&["DQ.PUSH", "c-unserved", "x", "AT", "1700000000000"]);
+    server.ask(&["DQ.CREATE", "d-full", "MAXLEN", "1"]);
+    server.ask(&["DQ.PUSH", "d-full", "x", "DELAY", "3600000"]);
+    let web = Web::start(&server, &[]);
+    let expected = ["c-unserved", "d-full", "b-paused", "a-fine"];
+    eventually("they are sorted", || names(&web.read("/api/queues")) == expected);
+    let answer = web.read("/api/queues");
+    assert_eq!((&answer["troubled"], &answer["sorted"]), (&json!([2, 1]), &json!(true)));
+    assert_eq!(answer["queues"][0]["conditions"], json!([["no consumer", "bad"]]));
+    let mut reversed = names(&web.read("/api/queues?sort=trouble&reverse=1"));
+    reversed.reverse();
+    assert_eq!(reversed, expected);
+    assert_eq!(web.get("/api/queues?reverse=yes").status, 400);
+}
+
+#[test]
+fn several_conditions_are_shown_at_once() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "q", "MAXLEN", "1"]);
+    server.ask(&["DQ.PUSH", "q", "x"]);
+    server.ask(&["DQ.PAUSE", "q"]);
+    let web = Web::start(&server, &[]);
+    assert_eq!(conditions(&web, "q"), json!([["full", "bad"], ["paused", "warning"]]));
+    server.ask(&["DQ.RESUME", "q"]);
+    assert_eq!(conditions(&web, "q"), json!([["full", "bad"]]));
+}
+
+#[test]
+fn dead_messages_that_grow_are_a_condition() {
+    let server = Server::start();
+    for id in ["a", "b"] {
+        server.ask(&["DQ.PUSH", "q", "x", "ID", id, "DELAY", "3600000"]);
+    }
+    server.ask(&["DQ.BURY", "q", "a"]);
+    let web = Web::start(&server, &[]);
+    // It had died before anybody looked.
+    assert_eq!(conditions(&web, "q"), json!([]));
+    server.ask(&["DQ.BURY", "q", "b"]);
+    assert_eq!(conditions(&web, "q"), json!([["messages die", "warning"]]));
+    server.ask(&["DQ.PURGE", "q", "dead"]);
+    assert_eq!(conditions(&web, "q"), json!([]));
+}
+
+#[test]
+fn the_findings_of_the_doctor_are_shown() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "q", "MAXLEN", "1"]);
+    server.ask(&["DQ.PUSH", "q", "x"]);
+    let web = Web::start(&server, &[]);
+    let mut findings = Json::Null;
+    eventually("it has looked", || {
+        findings = web.read("/api/doctor")["findings"].clone();
+        findings.is_array()
+    });
+    let found = findings.as_array().unwrap();
+    let full = found.iter().find(|one| one["check"] == "full").unwrap_or_else(|| panic!("{findings}"));
+    assert_eq!((&full["severity"], &full["queue"]), (&json!("critical"), &json!("q")));
+    assert!(full["what"].is_string() && full["why"].is_string() && full["do"].is_string(), "{full}");
+}
+
+#[test]
+fn history_is_kept_before_anybody_looks() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "x"]);
+    let _web = Web::start(&server, &[]);
+    let stats = || server.text(&["INFO", "commandstats"]);
+    // Those of the queue, and how late it was.
+    eventually("it is sampled", || stats().contains("cmdstat_DQ.INFO:") && stats().contains("cmdstat_DQ.STATS:"));
+}
+
+#[test]
+fn rates_are_unknown_until_there_are_two_samples() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "x"]);
+    let web = Web::start(&server, &[]);
+    let first = web.read("/api/queue?queue=q");
+    let samples = first["history"].as_array().unwrap();
+    assert!(samples.len() == 1 && first["rates"].is_null(), "{first}");
+    // Nothing was delivered, so nothing was measured.
+    assert_eq!((&samples[0][8], &samples[0][9]), (&Json::Null, &Json::Null));
+}
