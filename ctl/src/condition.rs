@@ -10,6 +10,8 @@ const LATE: i64 = 60_000;
 const UNSERVED: i64 = 5_000;
 /// The same is severe after this time, in ms, as in `dqctl doctor`.
 const UNSERVED_LONG: i64 = 15 * 60_000;
+/// For how long the dead count as growing after one has died, in ms.
+const RECENT: i64 = 10 * 60_000;
 
 /// How much a condition matters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -55,6 +57,28 @@ pub enum Dead {
     Stay,
 }
 
+/// The deaths in one queue: the total that was seen last, and when it grew, in Unix ms.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Deaths {
+    total: Option<i64>,
+    grew: Option<i64>,
+}
+
+impl Deaths {
+    /// Notes the fields of `DQ.INFO`. Those that had died before the first call say nothing.
+    pub fn note(&mut self, now: i64, info: &Fields) -> Dead {
+        let died = info.int("died").unwrap_or(0);
+        if self.total.is_some_and(|total| died > total) {
+            self.grew = Some(now);
+        }
+        self.total = Some(died);
+        match self.grew {
+            Some(at) if now.saturating_sub(at) < RECENT => Dead::Grow,
+            _ => Dead::Stay,
+        }
+    }
+}
+
 impl Condition {
     /// The conditions of a queue; none if nothing is unusual.
     pub fn of(info: &Fields, dead: Dead) -> Vec<(Condition, Level)> {
@@ -83,6 +107,19 @@ impl Condition {
         all.into_iter().filter(|(.., is_so)| *is_so).map(|(condition, level, _)| (condition, level)).collect()
     }
 
+    /// One word, for a narrow column.
+    pub fn word(self) -> &'static str {
+        match self {
+            Condition::Failing => "failing",
+            Condition::Full => "full",
+            Condition::Unserved => "alone",
+            Condition::Dying => "dying",
+            Condition::Late => "late",
+            Condition::Paused => "paused",
+            Condition::Limited => "limited",
+        }
+    }
+
     pub fn as_str(self) -> &'static str {
         match self {
             Condition::Failing => "forwarding fails",
@@ -98,7 +135,7 @@ impl Condition {
 
 #[cfg(test)]
 mod tests {
-    use super::{Condition, Dead, Level};
+    use super::{Condition, Dead, Deaths, Level, RECENT};
     use crate::reply::Fields;
     use dq_client::Value;
 
@@ -133,6 +170,20 @@ mod tests {
         ] {
             assert_eq!(conditions(&[&old[..], &[more]].concat()), expected, "{more:?}");
         }
+    }
+
+    #[test]
+    fn the_dead_grow_for_minutes_after_one_has_died() {
+        let mut deaths = Deaths::default();
+        let mut at = |now, died| deaths.note(now, &Fields(vec![("died".to_owned(), Value::Int(died))]));
+        // Those that were there before say nothing.
+        assert_eq!(at(0, 5), Dead::Stay);
+        assert_eq!(at(10, 6), Dead::Grow);
+        assert_eq!(at(RECENT, 6), Dead::Grow);
+        assert_eq!(at(RECENT + 10, 6), Dead::Stay);
+        // It was created again.
+        assert_eq!(at(RECENT + 20, 0), Dead::Stay);
+        assert_eq!(at(RECENT + 30, 1), Dead::Grow);
     }
 
     #[test]

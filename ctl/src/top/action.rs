@@ -1,6 +1,6 @@
 //! The actions of the screen, each of which asks for confirmation.
 
-use super::text::{cut, shown_bytes};
+use super::text::{cut, grouped, shown_bytes};
 use crate::reply;
 use dq_client::{cmd, Client, Error, Queue, Raw, Resend};
 use std::time::Duration;
@@ -23,29 +23,76 @@ pub enum Kind {
     RedriveAll(u64),
     PromoteAll(u64),
     Purge(&'static str, u64),
-    Cancel(Vec<u8>),
+    Remove(Removal, Vec<u8>),
     Redrive(Vec<u8>),
     RunNow(Vec<u8>),
+}
+
+/// What the removal of a message is called, which depends on its state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Removal {
+    Cancel,
+    /// Of a dead message.
+    Delete,
+    /// Of a done message.
+    Forget,
+}
+
+impl Removal {
+    pub fn of(state: &str) -> Removal {
+        match state {
+            "dead" => Removal::Delete,
+            "done" => Removal::Forget,
+            _ => Removal::Cancel,
+        }
+    }
+
+    pub fn verb(self) -> &'static str {
+        match self {
+            Removal::Cancel => "cancel",
+            Removal::Delete => "delete",
+            Removal::Forget => "forget",
+        }
+    }
+
+    fn past(self) -> &'static str {
+        match self {
+            Removal::Cancel => "cancelled",
+            Removal::Delete => "deleted",
+            Removal::Forget => "forgot",
+        }
+    }
 }
 
 impl Action {
     /// The question, to be answered with `y`. Names take at most `width` columns together.
     pub fn question(&self, width: usize) -> String {
-        let width = width.max(24) / 2;
-        let is_of_message = matches!(self.kind, Kind::Cancel(_) | Kind::Redrive(_) | Kind::RunNow(_));
+        let width = width.max(20) / 2;
+        let is_of_message = matches!(self.kind, Kind::Remove(..) | Kind::Redrive(_) | Kind::RunNow(_));
         let queue = cut(&shown_bytes(&self.queue), if is_of_message { width } else { 2 * width });
         let id = |id: &[u8]| cut(&shown_bytes(id), width);
         match &self.kind {
             Kind::Pause => format!("Pause {queue}? Nothing is delivered until it is resumed."),
             Kind::Resume => format!("Resume {queue}?"),
-            Kind::RedriveAll(count) => format!("Redrive {count} dead messages of {queue}? They are due now."),
-            Kind::PromoteAll(count) => format!("Run {count} delayed messages of {queue} now?"),
-            Kind::Purge(state, count) => format!("Purge {count} {state} messages of {queue} for good?"),
-            Kind::Cancel(name) => format!("Cancel {} of {queue} for good?", id(name)),
+            Kind::RedriveAll(count) => format!("Redrive {} of {queue}? They are due now.", many(*count, "dead")),
+            Kind::PromoteAll(count) => format!("Run {} of {queue} now?", many(*count, "delayed")),
+            Kind::Purge(state, count) => format!("Purge {} of {queue} for good?", many(*count, state)),
+            Kind::Remove(removal, name) => format!("{} {} of {queue} for good?", capital(removal.verb()), id(name)),
             Kind::Redrive(name) => format!("Redrive {} of {queue}?", id(name)),
             Kind::RunNow(name) => format!("Run {} of {queue} now?", id(name)),
         }
     }
+}
+
+/// `1 dead message`, `25,000 dead messages`; without a state, `2 messages`.
+fn many(count: u64, state: &str) -> String {
+    let space = if state.is_empty() { "" } else { " " };
+    format!("{} {state}{space}message{}", grouped(count), if count == 1 { "" } else { "s" })
+}
+
+fn capital(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// Executes an action. Returns a line that reports its outcome.
@@ -78,18 +125,18 @@ fn try_execute(client: &Client, action: &Action, progress: impl Fn(String)) -> R
         }
         Kind::RedriveAll(limit) => {
             let step = |count| queue.redrive_oldest(Some(count), Duration::ZERO);
-            format!("redrove {} messages of {name}", in_steps(*limit, "redriven", step, progress)?)
+            format!("redrove {} of {name}", many(in_steps(*limit, "redriven", step, progress)?, ""))
         }
         Kind::PromoteAll(limit) => {
             let step = |count: u32| counted(client, cmd("DQ.PROMOTE").arg(&action.queue).arg("COUNT").arg(count));
-            format!("{} messages of {name} are due now", in_steps(*limit, "due now", step, progress)?)
+            format!("{} of {name} due now", many(in_steps(*limit, "due now", step, progress)?, ""))
         }
         Kind::Purge(state, limit) => {
             let step =
                 |count: u32| counted(client, cmd("DQ.PURGE").arg(&action.queue).arg(state).arg("COUNT").arg(count));
-            format!("purged {} {state} messages of {name}", in_steps(*limit, "purged", step, progress)?)
+            format!("purged {} of {name}", many(in_steps(*limit, "purged", step, progress)?, state))
         }
-        Kind::Cancel(id) => one(queue.cancel(id)?, "cancelled", id),
+        Kind::Remove(removal, id) => one(queue.cancel(id)?, removal.past(), id),
         Kind::Redrive(id) => one(queue.redrive([id])? > 0, "redrove", id),
         Kind::RunNow(id) => {
             let command = cmd("DQ.RESCHEDULE").arg(&action.queue).arg(id).arg("DELAY").arg(0).clone();
@@ -119,7 +166,7 @@ fn in_steps(
             break;
         }
         if total < limit {
-            progress(format!("{total} of {limit} {done} …"));
+            progress(format!("{} of {} {done} …", grouped(total), grouped(limit)));
         }
     }
     Ok(total)

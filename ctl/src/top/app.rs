@@ -1,6 +1,6 @@
 //! The state of the screen, and what keys do to it.
 
-use super::action::{Action, Kind};
+use super::action::{Action, Kind, Removal};
 use super::queues::Queues;
 use super::source::{Update, Wanted};
 use crate::reply::Fields;
@@ -54,6 +54,8 @@ pub struct App {
     /// The last line to which a message can be scrolled; computed by the view.
     pub lines: usize,
     pub server: String,
+    /// Only queues that match it are read.
+    pub pattern: Option<String>,
 }
 
 /// What a key leads to.
@@ -65,7 +67,7 @@ pub enum Next {
 }
 
 impl App {
-    pub fn new(server: String) -> App {
+    pub fn new(server: String, pattern: Option<String>) -> App {
         App {
             queues: Queues::new(),
             queue: None,
@@ -77,6 +79,7 @@ impl App {
             height: 20,
             lines: 0,
             server,
+            pattern,
         }
     }
 
@@ -165,10 +168,12 @@ impl App {
             KeyCode::Char('s') if self.queue.is_none() => {
                 self.queues.sort = self.queues.sort.next();
                 self.queues.arrange();
+                self.queues.go_to(0);
             }
             KeyCode::Char('S') if self.queue.is_none() => {
                 self.queues.reverse = !self.queues.reverse;
                 self.queues.arrange();
+                self.queues.go_to(0);
             }
             KeyCode::Char(letter) => self.ask(letter),
             _ => {}
@@ -266,7 +271,7 @@ impl App {
                 Some(page) if self.message.is_none() => Kind::Purge(page.state.as_str(), number(page.state.as_str())),
                 _ => return,
             },
-            ('c', Some(id)) => Kind::Cancel(id),
+            ('c', Some(id)) => Kind::Remove(self.removal(), id),
             ('r', Some(id)) => Kind::Redrive(id),
             ('n', Some(id)) => Kind::RunNow(id),
             _ => return,
@@ -276,6 +281,13 @@ impl App {
             return;
         }
         self.prompt = Prompt::Question(Action { queue, kind });
+    }
+
+    /// What the removal of the message under the cursor is called.
+    pub fn removal(&self) -> Removal {
+        let read = self.message.as_ref().and_then(|page| page.message.as_ref()?.as_ref());
+        let listed = self.queue.as_ref().map_or("", |page| page.state.as_str());
+        read.map_or_else(|| Removal::of(listed), |message| Removal::of(&message.text("state")))
     }
 
     fn selected_id(&self) -> Option<Vec<u8>> {

@@ -2,23 +2,26 @@
 
 use super::app::App;
 use super::queues::{Row, Sort};
-use super::text::{count, left, right, shown, shown_bytes, Line, Style};
+use super::text::{count, grouped, left, right, shown, shown_bytes, Line, Style};
+use crate::condition::Level;
 use crate::time::{millis, span};
 use std::time::Duration;
 use unicode_width::UnicodeWidthStr;
 
+/// The last column, which takes the room that is left.
+const STATE: &str = "STATE";
 /// The columns of numbers: name, width and sort key.
 type Column = (&'static str, usize, Option<Sort>);
 const COLUMNS: [Column; 9] = [
     ("READY", 6, Some(Sort::Ready)),
     ("DELAY", 6, Some(Sort::Delayed)),
     ("FLIGHT", 6, Some(Sort::Inflight)),
-    ("DEAD", 5, Some(Sort::Dead)),
+    ("DEAD", 6, Some(Sort::Dead)),
     ("OLDEST", 6, Some(Sort::Oldest)),
     ("IN/s", 6, Some(Sort::Pushed)),
     ("OUT/s", 6, Some(Sort::Completed)),
     ("LATE", 6, None),
-    ("STATE", 7, None),
+    (STATE, 7, Some(Sort::Trouble)),
 ];
 /// The narrowest column of names. If there is no room for it, columns of numbers are left out.
 const NAME: usize = 16;
@@ -30,14 +33,14 @@ pub fn queues_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     let names = queues.visible(height);
     let mut title = Line::new(Style::Bold, format!("dq {}", shown(&app.server)));
     let number = |field: &str| count(queues.sum(field));
-    title.add(Style::Plain, format!("  {} queues", queues.all()));
+    title.add(Style::Plain, format!("  {} queue{}", grouped(queues.all()), if queues.all() == 1 { "" } else { "s" }));
     if !queues.filter.is_empty() {
-        title.add(Style::Warning, format!("  {} with {:?}", queues.len(), shown(&queues.filter)));
+        title.add(Style::Warning, format!("  {} with {:?}", grouped(queues.len()), shown(&queues.filter)));
     }
     let sums = ["ready", "delayed", "inflight", "dead"].map(|field| format!("{field} {}", number(field)));
     title.add(Style::Plain, format!("  {}", sums.join("  ")));
     if queues.unread() > 0 && queues.is_known {
-        title.add(Style::Dim, format!("  reading {} more …", queues.unread()));
+        title.add(Style::Dim, format!("  reading {} more …", grouped(queues.unread())));
     }
     // As wide as the names need, so that the numbers are near them.
     let longest = names.iter().map(|name| shown_bytes(name).width()).max().unwrap_or(0);
@@ -49,12 +52,11 @@ pub fn queues_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
         lines.push(if Some(&name) == selected.as_ref() { line.fitted(width).selected() } else { line });
     }
     if queues.len() == 0 {
-        let text = if !queues.is_known {
-            "Looking for queues …"
-        } else if queues.all() == 0 {
-            "There are no queues. A queue is created by its first push: dqctl push mail hello"
-        } else {
-            "No queue has that in its name."
+        let text = match &app.pattern {
+            _ if !queues.is_known => "Looking for queues …".to_owned(),
+            _ if queues.all() > 0 => format!("No queue has {:?} in its name.", shown(&queues.filter)),
+            Some(pattern) => format!("No queue matches {:?}.", shown(pattern)),
+            None => "There are no queues. A queue is created by its first push: dqctl push mail hello".to_owned(),
         };
         lines.push(Line::new(Style::Dim, text));
     }
@@ -64,10 +66,14 @@ pub fn queues_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
 /// The width of the name, and the columns that fit next to it.
 fn columns(width: usize, longest: usize) -> (usize, Vec<Column>) {
     let mut kept = COLUMNS.to_vec();
-    for dispensable in ["LATE", "IN/s", "OUT/s", "STATE", "DELAY", "FLIGHT", "OLDEST", "DEAD", "READY"] {
+    for dispensable in ["LATE", "IN/s", "OUT/s", STATE, "DELAY", "FLIGHT", "OLDEST", "DEAD", "READY"] {
         let used: usize = kept.iter().map(|(_, width, _)| width + 1).sum();
         if used + NAME <= width {
-            return ((width - used).min(longest.max(NAME)), kept);
+            let name = (width - used).min(longest.max(NAME));
+            if let Some((STATE, last, _)) = kept.last_mut() {
+                *last += width - used - name;
+            }
+            return (name, kept);
         }
         kept.retain(|(name, ..)| *name != dispensable);
     }
@@ -81,7 +87,7 @@ fn heading((name, columns): &(usize, Vec<Column>), sort: Sort, reverse: bool) ->
     let mut line = Line::new(style(Some(Sort::Name)), left(title, *name));
     for &(column, width, by) in columns {
         line.add(Style::Bold, " ");
-        line.add(style(by), if column == "STATE" { left(column, width) } else { right(column, width) });
+        line.add(style(by), if column == STATE { left(column, width) } else { right(column, width) });
     }
     line
 }
@@ -90,7 +96,7 @@ fn queue_line(name: &[u8], row: &Row, (name_width, columns): &(usize, Vec<Column
     let mut line = Line::new(Style::Plain, left(&shown_bytes(name), *name_width));
     for &(column, width, _) in columns {
         let (style, text) = cell(column, row);
-        let text = if column == "STATE" { left(&text, width) } else { right(&text, width) };
+        let text = if column == STATE { left(&text, width) } else { right(&text, width) };
         line.add(style, format!(" {text}"));
     }
     line
@@ -112,7 +118,7 @@ pub fn late(late: Option<Duration>) -> String {
 
 fn cell(column: &str, row: &Row) -> (Style, String) {
     if row.latest.is_none() {
-        return (Style::Dim, if column == "STATE" { String::new() } else { "…".to_owned() });
+        return (Style::Dim, if column == STATE { String::new() } else { "…".to_owned() });
     }
     let number = |field: &str| count(row.number(field));
     match column {
@@ -128,9 +134,20 @@ fn cell(column: &str, row: &Row) -> (Style, String) {
         "IN/s" => (Style::Plain, rate(row.pushed)),
         "OUT/s" => (Style::Plain, rate(row.completed)),
         "LATE" => (Style::Plain, late(row.late)),
-        _ if row.is_failing() => (Style::Bad, "failing".to_owned()),
-        _ if row.is_paused() => (Style::Warning, "paused".to_owned()),
+        _ if !row.conditions.is_empty() => {
+            let words: Vec<&str> = row.conditions.iter().map(|(condition, _)| condition.word()).collect();
+            (style(row.level()), words.join(" "))
+        }
         _ if row.number("waiting-clients") > 0 => (Style::Good, format!("wait {}", number("waiting-clients"))),
         _ => (Style::Plain, "open".to_owned()),
+    }
+}
+
+/// How a condition of a level looks.
+pub fn style(level: Option<Level>) -> Style {
+    match level {
+        Some(Level::Bad) => Style::Bad,
+        Some(Level::Warning) => Style::Warning,
+        Some(Level::Note) | None => Style::Plain,
     }
 }

@@ -57,9 +57,9 @@ pub fn top(client: &Client, args: TopArgs, output: &Output) -> Result<Outcome, F
     watch(Arc::clone(&stop))?;
     let (asks, asked) = mpsc::channel();
     let (updates, news) = mpsc::channel();
-    let source = Source::new(client.clone(), args.pattern, updates);
+    let source = Source::new(client.clone(), args.pattern.clone(), updates);
     thread::Builder::new().name("dq-source".to_owned()).spawn(move || source.run(&asked))?;
-    run(terminal, App::new(server), &asks, &news, &stop)
+    run(terminal, App::new(server, args.pattern), &asks, &news, &stop)
 }
 
 /// Ends the process if the terminal has gone: reading keys from it would never return, and use a whole core.

@@ -2,6 +2,8 @@
 
 use super::source::Snapshot;
 use super::text::shown_bytes;
+use crate::condition::{Condition, Deaths, Level};
+use crate::time::now_ms;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -19,6 +21,9 @@ pub struct Row {
     pub pushed: Option<f64>,
     pub completed: Option<f64>,
     pub late: Option<Duration>,
+    /// The most important one first.
+    pub conditions: Vec<(Condition, Level)>,
+    deaths: Deaths,
 }
 
 impl Row {
@@ -32,12 +37,9 @@ impl Row {
         u64::try_from(age).ok()
     }
 
-    pub fn is_paused(&self) -> bool {
-        self.number("paused") == 1
-    }
-
-    pub fn is_failing(&self) -> bool {
-        self.latest.as_ref().is_some_and(|snapshot| snapshot.info.int("forward-failing-since").is_some())
+    /// The level of the most severe condition.
+    pub fn level(&self) -> Option<Level> {
+        self.conditions.iter().map(|(_, level)| *level).max()
     }
 
     fn take(&mut self, snapshot: Snapshot) {
@@ -54,6 +56,7 @@ impl Row {
             None => self.base = Some((snapshot.at, pushed, completed)),
         }
         self.late = snapshot.late.or(self.late);
+        self.conditions = Condition::of(&snapshot.info, self.deaths.note(now_ms(), &snapshot.info));
         self.latest = Some(snapshot);
     }
 }
@@ -75,10 +78,12 @@ pub enum Sort {
     Oldest,
     Pushed,
     Completed,
+    /// The most severe conditions first.
+    Trouble,
 }
 
 impl Sort {
-    const ALL: [Sort; 8] = [
+    const ALL: [Sort; 9] = [
         Sort::Name,
         Sort::Ready,
         Sort::Delayed,
@@ -87,6 +92,7 @@ impl Sort {
         Sort::Oldest,
         Sort::Pushed,
         Sort::Completed,
+        Sort::Trouble,
     ];
 
     pub fn next(self) -> Sort {
@@ -107,6 +113,7 @@ impl Sort {
             Sort::Oldest => b.oldest().cmp(&a.oldest()),
             Sort::Pushed => float(a.pushed, b.pushed),
             Sort::Completed => float(a.completed, b.completed),
+            Sort::Trouble => b.level().cmp(&a.level()),
         }
     }
 }

@@ -24,7 +24,7 @@ const MESSAGES: i64 = 500;
 const BYTES: i64 = 4 * 1024 * 1024;
 
 /// The fields of `DQ.INFO` that are shown. The others are dropped, because there may be thousands of queues.
-const FIELDS: [&str; 14] = [
+const FIELDS: [&str; 22] = [
     "ready",
     "delayed",
     "inflight",
@@ -39,6 +39,14 @@ const FIELDS: [&str; 14] = [
     "done",
     "payload-bytes",
     "forward-error",
+    "maxlen",
+    "blocked",
+    "next-delivery",
+    "forward",
+    "died",
+    "next-due",
+    "retain",
+    "paused-until",
 ];
 
 /// What is read in a turn.

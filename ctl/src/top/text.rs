@@ -151,10 +151,34 @@ fn dumped(offset: usize, bytes: &[u8]) -> String {
     format!("{offset:08x}  {:<47}  {text}", hex.join(" "))
 }
 
+/// A number with a comma before each three digits: `25,000`.
+pub fn grouped(number: impl ToString) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && digit.is_ascii_digit() && (digits.len() - place) % 3 == 0 && !grouped.ends_with('-') {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// A size as a person reads it: `12 bytes`, `1.5 MiB`.
+pub fn bytes(number: i64) -> String {
+    for (unit, shift) in [("GiB", 30), ("MiB", 20), ("KiB", 10)] {
+        let size = 1_i64 << shift;
+        if number >= size {
+            return format!("{}.{} {unit}", number / size, number % size * 10 / size);
+        }
+    }
+    format!("{number} byte{}", if number == 1 { "" } else { "s" })
+}
+
 /// A count in at most five characters: `99999`, `123k`, `45M`.
 pub fn count(number: i64) -> String {
     match number {
-        ..=99_999 => number.to_string(),
+        ..=99_999 => grouped(number),
         100_000..=9_999_999 => format!("{}k", number / 1_000),
         10_000_000..=9_999_999_999 => format!("{}M", number / 1_000_000),
         _ => format!("{}G", number / 1_000_000_000),
@@ -163,7 +187,7 @@ pub fn count(number: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{count, cut, left, payload, right, shown, Line, Style};
+    use super::{bytes, count, cut, grouped, left, payload, right, shown, Line, Style};
 
     #[test]
     fn nothing_that_moves_the_cursor_is_shown() {
@@ -197,6 +221,11 @@ mod tests {
 
     #[test]
     fn counts_are_short() {
-        assert_eq!([0, 99_999, 100_000, 12_345_678, i64::MAX].map(count), ["0", "99999", "100k", "12M", "9223372036G"]);
+        assert_eq!(
+            [0, 99_999, 100_000, 12_345_678, i64::MAX].map(count),
+            ["0", "99,999", "100k", "12M", "9223372036G"]
+        );
+        assert_eq!([7, 999, 1_000, 1_234_567, -1_000].map(grouped), ["7", "999", "1,000", "1,234,567", "-1,000"]);
+        assert_eq!([1, 1_023, 1_536, 5 << 20].map(bytes), ["1 byte", "1023 bytes", "1.5 KiB", "5.0 MiB"]);
     }
 }

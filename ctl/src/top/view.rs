@@ -1,8 +1,9 @@
 //! The screen as lines: a function of the state and of the size.
 
 use super::app::{App, MessagePage, Prompt, QueuePage, STATES};
-use super::list::{late, queues_page, rate};
-use super::text::{count, cut, left, payload, right, shown, shown_bytes, wrapped, Line, Style};
+use super::list::{late, queues_page, rate, style};
+use super::queues::Row;
+use super::text::{bytes, count, cut, left, payload, right, shown, shown_bytes, wrapped, Line, Style};
 use crate::message;
 use crate::reply::Fields;
 use crate::time::span;
@@ -23,11 +24,14 @@ const HELP: &[(&str, &str)] = &[
     ("R", "redrive all dead messages of the queue"),
     ("N", "run all delayed messages of the queue now"),
     ("X", "in a queue: purge the messages of the state that is shown"),
-    ("c r n", "cancel, redrive, or run now: the message under the cursor"),
+    ("c r n", "cancel or delete, redrive, or run now: the message under the cursor"),
     ("q", "leave"),
     ("", ""),
     ("", "Each change is done only after a question that is answered with y."),
-    ("", "LATE: 99 of 100 deliveries were at most that late."),
+    ("", "IN/s, OUT/s: messages a second that were pushed, and completed (acked or forwarded)."),
+    ("", "LATE: 99 of 100 deliveries were at most that late. OLDEST: how long one has been ready."),
+    ("", "STATE: failing (to forward), full, alone (nobody takes what is ready), dying (messages"),
+    ("", "die), late, paused, limited (by its rate), or how many clients wait."),
 ];
 
 /// All lines of the screen.
@@ -64,7 +68,7 @@ fn help() -> Vec<Line> {
 
 fn foot(app: &App, width: usize) -> Vec<Line> {
     if let Prompt::Question(action) = &app.prompt {
-        let question = Line::new(Style::Warning, action.question(width.saturating_sub(60)));
+        let question = Line::new(Style::Warning, action.question(width.saturating_sub(64)));
         return vec![question, Line::new(Style::Bold, "y: yes   any other key: no")];
     }
     vec![last_line(app)]
@@ -92,7 +96,7 @@ fn last_line(app: &App) -> Line {
         (_, None, Some(_)) => "Enter open  Tab state  c cancel  r redrive  n run now  p pause  Esc back  ? keys",
         (_, None, None) => "Enter open  / filter  s sort  p pause  R redrive  N run now  ? keys  q leave",
     };
-    Line::new(Style::Dim, keys)
+    Line::new(Style::Dim, keys.replace("c cancel", &format!("c {}", app.removal().verb())))
 }
 
 fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
@@ -103,21 +107,20 @@ fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     let Some(page) = app.queue.as_mut() else { return Vec::new() };
     page.clamp(height);
     let mut title = Line::new(Style::Bold, cut(&shown_bytes(&page.name), width.saturating_sub(24).max(8)));
-    if row.is_paused() {
-        title.add(Style::Warning, "  paused");
+    for (condition, level) in &row.conditions {
+        title.add(style(Some(*level)), format!("  {}", condition.as_str()));
     }
-    if row.is_failing() {
-        let error = row.latest.as_ref().map(|snapshot| snapshot.info.text("forward-error")).unwrap_or_default();
-        title.add(Style::Bad, format!("  forwarding fails: {}", shown(&error)));
+    if let Some(error) = row.latest.as_ref().map(|snapshot| snapshot.info.text("forward-error")) {
+        title.add(Style::Bad, if error.is_empty() { error } else { format!(": {}", shown(&error)) });
     }
     let numbers = format!(
-        "oldest {}  in {}/s  out {}/s  late {}  waiting clients {}  payloads {} B",
+        "oldest {}  in {}/s  out {}/s  late {}  waiting clients {}  payloads {}",
         row.oldest().map_or_else(|| "-".to_owned(), span),
         rate(row.pushed),
         rate(row.completed),
         late(row.late),
         row.number("waiting-clients"),
-        count(row.number("payload-bytes")),
+        bytes(row.number("payload-bytes")),
     );
     let mut tabs = Line::default();
     for state in STATES {
@@ -125,11 +128,12 @@ fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
         tabs.add(if state == page.state { Style::Selected } else { Style::Plain }, text);
         tabs.add(Style::Plain, " ");
     }
-    let mut lines = vec![title, Line::new(Style::Plain, numbers), tabs, Line::new(Style::Bold, message_heading(width))];
+    let mut lines =
+        vec![title, Line::new(Style::Plain, numbers), tabs, Line::new(Style::Bold, message_heading(width, page.state))];
     match &page.messages {
         None => lines.push(Line::new(Style::Dim, "Reading …")),
         Some(messages) if messages.is_empty() => {
-            lines.push(Line::new(Style::Dim, format!("There are no {} messages.", page.state.as_str())));
+            lines.push(Line::new(Style::Dim, empty(page.state, &row)));
         }
         Some(messages) => {
             for (place, message) in messages.iter().enumerate().skip(page.top).take(height) {
@@ -141,15 +145,37 @@ fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     lines
 }
 
+/// Why a list is empty.
+fn empty(state: State, row: &Row) -> String {
+    let number = |field: &str| row.number(field);
+    let next = row.latest.as_ref().and_then(|snapshot| snapshot.info.int("next-due"));
+    let why = match (state, next) {
+        _ if row.latest.is_none() => String::new(),
+        (State::Ready, _) if number("pushed") == 0 => ": nothing was pushed to this queue yet".to_owned(),
+        (State::Ready, Some(due)) => format!(": the next one is due {}", message::distance(due)),
+        (State::Inflight, _) if number("paused") == 1 => ": the queue is paused".to_owned(),
+        (State::Dead, _) if number("died") == 0 => ": none has died".to_owned(),
+        (State::Done, _) if number("retain") == 0 => ": they are not kept, RETAIN of this queue is 0".to_owned(),
+        _ => String::new(),
+    };
+    format!("There are no {} messages{why}.", state.as_str())
+}
+
 /// The widths of the columns of messages: the id, and what is left for the payload and the error.
 fn message_widths(width: usize) -> (usize, usize) {
     let id = (width / 4).clamp(12, 40);
     (id, width.saturating_sub(id + 1 + 12 + 1 + 4 + 1))
 }
 
-fn message_heading(width: usize) -> String {
+fn message_heading(width: usize, state: State) -> String {
     let (id, rest) = message_widths(width);
-    format!("{} {} {} {}", left("ID", id), left("DUE", 12), right("TRY", 4), left("PAYLOAD", rest))
+    let (when, what) = match state {
+        State::Dead => ("DIED", "PAYLOAD, ERROR"),
+        State::Inflight => ("LEASE ENDS", "PAYLOAD"),
+        State::Done => ("DONE", "RESULT"),
+        _ => ("DUE", "PAYLOAD"),
+    };
+    format!("{} {} {} {}", left("ID", id), left(when, 12), right("TRY", 4), left(what, rest))
 }
 
 fn message_line(message: &Fields, width: usize, page: &QueuePage) -> String {
@@ -216,17 +242,18 @@ fn message_lines(page: &MessagePage, width: usize) -> Vec<Line> {
         }
     }
     for (name, _) in message.0.iter().filter(|(name, _)| is_long(name)) {
-        let bytes = message.bytes(name);
+        let whole = message.bytes(name);
         lines.push(Line::default());
-        lines.push(Line::new(Style::Bold, format!("{name}, {} bytes", bytes.len())));
-        lines.extend(payload(bytes, width).into_iter().map(|text| Line::new(Style::Plain, text)));
+        lines
+            .push(Line::new(Style::Bold, format!("{name}, {}", bytes(i64::try_from(whole.len()).unwrap_or(i64::MAX)))));
+        lines.extend(payload(whole, width).into_iter().map(|text| Line::new(Style::Plain, text)));
     }
     lines
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::action::{Action, Kind};
+    use super::super::action::{Action, Kind, Removal};
     use super::super::app::{App, Prompt};
     use super::super::source::{Snapshot, Update};
     use super::{screen, Line};
@@ -241,7 +268,7 @@ mod tests {
     }
 
     fn app(names: &[&str]) -> App {
-        let mut app = App::new("server".to_owned());
+        let mut app = App::new("server".to_owned(), None);
         let names: Vec<Vec<u8>> = names.iter().map(|name| name.as_bytes().to_vec()).collect();
         app.update(Update::Names(names.clone()));
         let info = Fields(
@@ -316,7 +343,7 @@ mod tests {
             Kind::Pause,
             Kind::RedriveAll(u64::from(u32::MAX)),
             Kind::Purge("inflight", 1_000_000),
-            Kind::Cancel(long.clone()),
+            Kind::Remove(Removal::Cancel, long.clone()),
         ] {
             let mut app = app(&["mail"]);
             app.prompt = Prompt::Question(Action { queue: long.clone(), kind });

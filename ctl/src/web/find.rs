@@ -3,17 +3,16 @@
 //! Both are cached, and read again seldom enough that it costs the server little. What a page shows of a queue is read for
 //! the queues on that page alone.
 
-use super::deaths::Deaths;
 use super::history;
 use super::refreshed::Refreshed;
-use crate::condition::{Condition, Dead, Level};
+use crate::condition::{Condition, Dead, Deaths, Level};
 use crate::failure::Failure;
 use crate::queues;
 use crate::reply::Fields;
 use crate::time::now_ms;
 use dq_client::{cmd, Client, Error, Resend};
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The most queues that are listed.
 const QUEUES: usize = 100_000;
@@ -85,17 +84,34 @@ pub struct Sorted {
 pub struct Find {
     names: Arc<Refreshed<Names>>,
     survey: Refreshed<Survey>,
-    deaths: Arc<Deaths>,
+    graveyard: Arc<Graveyard>,
+}
+
+/// The deaths in each queue.
+#[derive(Default)]
+struct Graveyard(Mutex<HashMap<Vec<u8>, Deaths>>);
+
+impl Graveyard {
+    fn note(&self, name: &[u8], info: &Fields) -> Dead {
+        let mut deaths = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        deaths.entry(name.to_vec()).or_default().note(now_ms(), info)
+    }
+
+    /// Forgets queues that no longer exist. The names are sorted.
+    fn keep(&self, names: &[Vec<u8>]) {
+        let mut deaths = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        deaths.retain(|name, _| names.binary_search(name).is_ok());
+    }
 }
 
 impl Find {
     pub fn new(client: &Client) -> Find {
         let (finder, surveyor) = (client.clone(), client.clone());
         let names = Arc::new(Refreshed::new(move |last| find(&finder, last)));
-        let deaths = Arc::new(Deaths::default());
-        let (known, noted) = (Arc::clone(&names), Arc::clone(&deaths));
+        let graveyard = Arc::new(Graveyard::default());
+        let (known, noted) = (Arc::clone(&names), Arc::clone(&graveyard));
         let survey = Refreshed::new(move |last| survey(&surveyor, &known, &noted, last));
-        Find { names, survey, deaths }
+        Find { names, survey, graveyard }
     }
 
     /// The same names, for a reader that is not in a hurry.
@@ -110,7 +126,7 @@ impl Find {
 
     /// The conditions of a queue that was just read.
     pub fn conditions(&self, name: &[u8], info: &Fields) -> Vec<(Condition, Level)> {
-        Condition::of(info, self.deaths.note(name, info))
+        Condition::of(info, self.graveyard.note(name, info))
     }
 
     /// Sorts names, which are sorted by name already. Every other order needs all queues.
@@ -172,7 +188,7 @@ fn find(client: &Client, last: Option<&Names>) -> Result<Names, Failure> {
 fn survey(
     client: &Client,
     names: &Refreshed<Names>,
-    deaths: &Deaths,
+    graveyard: &Graveyard,
     last: Option<&Survey>,
 ) -> Result<Survey, Failure> {
     let mut survey = HashMap::new();
@@ -181,13 +197,13 @@ fn survey(
         match read(client, name) {
             Ok(Some(info)) => {
                 let before = last.and_then(|last| last.get(name));
-                survey.insert(name.clone(), Ranked::new(&info, deaths.note(name, &info), before));
+                survey.insert(name.clone(), Ranked::new(&info, graveyard.note(name, &info), before));
             }
             Ok(None) | Err(Error::WrongType(_) | Error::NoPermission(_)) => {}
             Err(error) => return Err(error.into()),
         }
     }
-    deaths.keep(|name| known.names.binary_search_by(|known| known.as_slice().cmp(name)).is_ok());
+    graveyard.keep(&known.names);
     Ok(survey)
 }
 

@@ -2,11 +2,10 @@
 //!
 //! One page, which is part of the program, reads and changes queues by an API of JSON. `guard` decides who is answered,
 //! `page` has the files of the page, `api` the paths of the API, `find` which queues there are, `history` how their
-//! counts developed, `latency` how late they were, and `deaths` where messages have died lately.
+//! counts developed, and `latency` how late they were.
 
 mod api;
 mod args;
-mod deaths;
 mod find;
 mod guard;
 mod history;

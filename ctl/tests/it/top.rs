@@ -270,6 +270,84 @@ fn messages_are_cancelled_redriven_and_run() {
 }
 
 #[test]
+fn dead_messages_show_their_death_and_are_deleted() {
+    let server = Server::start();
+    ok(&server, &["push", "q", "x", "--id", "m", "--in", "1h"]);
+    server.ask(&["DQ.BURY", "q", "m", "ERROR", "no such user"]);
+    ok(&server, &["push", "q", "x", "--id", "other", "--in", "1h"]);
+    let mut top = Top::start(&server);
+    eventually("it is dead", || top.line("q ").split_whitespace().nth(4) == Some("1"));
+    top.press(ENTER);
+    top.until("DIED");
+    eventually("it died just now", || top.line("m ").contains("ago") && top.line("m ").contains("no such user"));
+    top.until("c delete");
+    top.press("c");
+    top.until("Delete m of q for good?");
+    top.press("y");
+    top.until("deleted m");
+    top.until("There are no dead messages.");
+    top.press("\x1b[Z\x1b[Z");
+    top.until("There are no ready messages: the next one is due in");
+}
+
+#[test]
+fn empty_lists_say_why() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "q"]);
+    ok(&server, &["push", "later", "x", "--in", "1h"]);
+    let mut top = Top::start(&server);
+    top.until_line("q ");
+    top.press("\x1b[F");
+    top.press(ENTER);
+    top.until("There are no ready messages: nothing was pushed to this queue yet.");
+    top.press("\x1b[Z\x1b[Z");
+    top.until("There are no done messages: they are not kept");
+    top.press(ESCAPE);
+    top.until_line("later ");
+    top.press("/zzz\r");
+    top.until("No queue has \"zzz\" in its name.");
+}
+
+#[test]
+fn queues_in_trouble_say_all_of_it() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "q", "MAXLEN", "1"]);
+    server.ask(&["DQ.PUSH", "q", "x", "DELAY", "3600000"]);
+    server.ask(&["DQ.PAUSE", "q"]);
+    server.ask(&["DQ.PUSH", "served", "x", "DELAY", "3600000"]);
+    server.ask(&["DQ.PUSH", "unserved", "x", "AT", "1700000000000"]);
+    let mut top = Top::with(&server, (100, 24), "");
+    eventually("both are shown", || top.line("q ").ends_with("full paused"));
+    eventually("nobody takes it", || top.line("unserved ").ends_with("alone"));
+    assert!(top.line("served ").ends_with("open"), "{}", top.text());
+    // The last column is the one of trouble.
+    top.press("ssssssss");
+    eventually("trouble comes first", || top.text().lines().nth(4).is_some_and(|line| line.starts_with("served ")));
+    top.press(ENTER);
+    top.until("q  full  paused");
+}
+
+#[test]
+fn sorting_goes_to_the_first_line() {
+    let server = Server::start();
+    for (name, count) in [("a", 1), ("b", 2), ("c", 3)] {
+        (0..count).for_each(|_| drop(server.ask(&["DQ.PUSH", name, "x"])));
+    }
+    let mut top = Top::start(&server);
+    eventually("they are counted", || top.line("c ").split_whitespace().nth(1) == Some("3"));
+    top.press("s");
+    eventually("the most come first", || top.text().lines().nth(2).is_some_and(|line| line.starts_with("c ")));
+    top.press(ENTER);
+    top.until("ready 3");
+    top.press(ESCAPE);
+    top.until_line("c ");
+    top.press("S");
+    eventually("the fewest come first", || top.text().lines().nth(2).is_some_and(|line| line.starts_with("a ")));
+    top.press(ENTER);
+    top.until("ready 1");
+}
+
+#[test]
 fn whole_queues_are_redriven_run_and_purged() {
     let server = Server::start();
     for number in 0..25_000 / 500 {
@@ -284,26 +362,26 @@ fn whole_queues_are_redriven_run_and_purged() {
         info.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok()).unwrap()
     };
     let mut top = Top::start(&server);
-    eventually("they are counted", || top.line("q ").split_whitespace().nth(2) == Some("25000"));
+    eventually("they are counted", || top.line("q ").split_whitespace().nth(2) == Some("25,000"));
     top.press("N");
-    top.until("Run 25000 delayed messages of q now?");
+    top.until("Run 25,000 delayed messages of q now?");
     top.press("y");
-    top.until("25000 messages of q are due now");
+    top.until("25,000 messages of q due now");
     assert_eq!((count("delayed\t"), count("ready\t")), (0, 25_000));
     server.ask(&["DQ.PUSH", "q", "x", "ID", "dead"]);
     server.ask(&["DQ.BURY", "q", "dead"]);
     eventually("it is dead", || top.line("q ").split_whitespace().nth(4) == Some("1"));
     top.press("R");
-    top.until("Redrive 1 dead messages of q?");
+    top.until("Redrive 1 dead message of q?");
     top.press("y");
-    top.until("redrove 1 messages of q");
-    eventually("it is ready", || top.line("q ").split_whitespace().nth(1) == Some("25001"));
+    top.until("redrove 1 message of q");
+    eventually("it is ready", || top.line("q ").split_whitespace().nth(1) == Some("25,001"));
     top.press(ENTER);
-    top.until("ready 25001");
+    top.until("ready 25,001");
     top.press("X");
-    top.until("Purge 25001 ready messages of q for good?");
+    top.until("Purge 25,001 ready messages of q for good?");
     top.press("y");
-    top.until("purged 25001 ready messages of q");
+    top.until("purged 25,001 ready messages of q");
     assert_eq!(count("ready\t"), 0);
 }
 
@@ -317,7 +395,7 @@ fn five_thousand_queues_are_sorted_and_filtered() {
     }
     server.ask(&["DQ.BURY", "q3333", "m"]);
     let mut top = Top::with(&server, (200, 50), "");
-    top.until("5000 queues");
+    top.until("5,000 queues");
     top.until("q0046");
     top.press("\x1b[F");
     top.until("q4999");
@@ -332,7 +410,7 @@ fn five_thousand_queues_are_sorted_and_filtered() {
     top.until("1 with \"4242\"");
     top.press(ENTER);
     top.press(ENTER);
-    top.until("payloads 1 B");
+    top.until("payloads 1 byte");
 }
 
 #[test]

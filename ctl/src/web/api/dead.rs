@@ -80,7 +80,7 @@ pub fn dead(api: &Api, params: &Params) -> Answer {
                 newest.push(message);
             }
         }
-        newest.sort_by_key(|message| std::cmp::Reverse(message.int("died")));
+        newest.sort_by_key(|message| std::cmp::Reverse((message.int("died"), message.int("created"))));
         newest.truncate(wanted);
         is_partial = began.elapsed() > READ;
         Ok(if is_partial { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })

@@ -38,7 +38,7 @@ pub fn search(api: &Api, params: &Params) -> Answer {
     }
     // Ids are found at once; for their beginnings, all messages have to be looked at.
     found.end = Instant::now() + SEARCH;
-    let (mut scanned, mut looked) = (0, 0);
+    let (mut scanned, mut looked, exact) = (0, 0, found.messages.len());
     for name in &names {
         if found.is_over() {
             break;
@@ -49,6 +49,12 @@ pub fn search(api: &Api, params: &Params) -> Answer {
             Err(problem) if problem.status == 403 || problem.status == 409 => {}
             Err(problem) => return Err(problem),
         }
+    }
+    // Those of this very id stay first; a scan finds the others in no order.
+    if let Some(others) = found.messages.get_mut(exact..) {
+        others.sort_by_cached_key(|message| {
+            (message.get("queue").map(Json::to_string), message.get("id").map(Json::to_string))
+        });
     }
     Ok(json!({
         "found": found.messages,

@@ -42,15 +42,16 @@ export function findings() {
 
   function make(one) {
     const subject = one.queue !== undefined ? el("a", { href: address("queue", { queue: one.queue }) }, one.queue) : el("span", {}, one.server ?? "All servers");
-    return el("li", {}, el("p", {}, el("b", {}), " ", subject, ": ", el("span", {})), el("p", { class: "dim" }));
+    return el("li", {}, el("b", {}), " ", subject, ": ", el("span", {}), " ", el("span", { class: "dim" }));
   }
 
   function fill(item, one) {
-    const [first, second] = item.children;
-    text(first.firstElementChild, one.severity.replace(/^./, (letter) => letter.toUpperCase()));
-    set(first.firstElementChild, "class", SEVERITIES.find(([severity]) => severity === one.severity)[1]);
-    text(first.lastElementChild, one.what);
-    text(second, `${one.why}. ${one.do}`.replace(/^./, (letter) => letter.toUpperCase()));
+    const [severity, , what, advice] = item.children;
+    const sentence = (words) => `${words.replace(/^./, (letter) => letter.toUpperCase())}.`;
+    text(severity, sentence(one.severity).slice(0, -1));
+    set(severity, "class", SEVERITIES.find(([known]) => known === one.severity)[1]);
+    text(what, `${one.what}.`);
+    text(advice, `${sentence(one.why)} ${sentence(one.do)}`);
   }
   return { node, read: refresh };
 }

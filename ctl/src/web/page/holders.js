@@ -6,9 +6,10 @@ import { el, list, set, show, text } from "./dom.js";
 import { address, count, distance, instant, many, param, shown } from "./format.js";
 
 /** A table of names with numbers: `cells` are the texts and titles of a row, `make` adds a cell to it, `fill` changes that. */
-function table(kind, noun, headings, link) {
+function table(kind, noun, headings, link, action = null) {
   const rows = el("tbody");
   const head = [noun, ...headings].map((name, place) => el("th", { class: place === 0 ? "" : "num", scope: "col" }, name));
+  if (action) head.push(el("th", { class: "write", scope: "col" }, el("span", { class: "unseen" }, action)));
   const node = el("table", { class: kind }, el("thead", {}, el("tr", {}, head)), rows);
   function draw(items, cells, make, fill) {
     const key = noun.toLowerCase();
@@ -28,7 +29,7 @@ function table(kind, noun, headings, link) {
 
 /** The consumers that hold messages, the one that holds one for longest first. */
 export function consumerList(queue, shared) {
-  const names = table("holders", "Consumer", ["Messages", "Longest since"], (consumer) => address("queue", { ...queue, tab: "inflight", ...consumer }));
+  const names = table("holders", "Consumer", ["Messages", "Longest since"], (consumer) => address("queue", { ...queue, tab: "inflight", ...consumer }), "Release");
   const nothing = el("p", { class: "empty", hidden: true });
   const more = el("p", { class: "dim" });
   const node = el("section", { "aria-label": "consumers" }, names.node, nothing, more);

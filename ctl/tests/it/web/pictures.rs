@@ -2,8 +2,13 @@
 
 use super::chrome::{Browser, Scheme, Screen};
 use super::Web;
-use crate::support::Server;
+use crate::support::{eventually, Server};
 use std::path::PathBuf;
+
+/// The pictures that pages show. The others, which `make pictures` leaves out, are for whoever works on the page.
+const PUBLISHED: [&str; 3] = ["web.png", "web-dead.png", "web-phone.png"];
+/// The samples of half a minute.
+const SAMPLES: usize = 4;
 
 /// Fills a server with queues in all conditions.
 pub fn shop(server: &Server) {
@@ -15,6 +20,7 @@ pub fn shop(server: &Server) {
             server.ask(&[&["DQ.PUSH", queue, &payload, "ID", &id], words].concat());
         }
     };
+    push("mail:receipts", 9, &[]);
     push("orders:close", 31, &["DELAY", "900000"]);
     push("orders:confirm", 24, &["DELAY", "300000"]);
     push("mail:welcome", 12, &["AT", "1790000000000"]);
@@ -49,28 +55,52 @@ pub fn shop(server: &Server) {
     server.ask(&["DQ.SCHEDULE", "reports", "heartbeat", "{}", "EVERY", "60000"]);
 }
 
+/// Works on the queues until there is something to see in the charts.
+fn work_for_a_while(server: &Server, web: &Web) {
+    let work = "for i = 1, ARGV[1] do redis.call('DQ.PUSH', KEYS[1], '{}') end \
+        local m = redis.call('DQ.POP', KEYS[1], 'COUNT', ARGV[2]) \
+        for i = 1, m and #m or 0 do redis.call('DQ.ACK', KEYS[1], m[i][4]) end";
+    let (mut turn, mut samples) = (0, 0);
+    eventually("there are some samples", || {
+        turn += 1;
+        let (pushed, done) = ((turn % 7 + 2).to_string(), (turn % 5 + 3).to_string());
+        server.ask(&["EVAL", work, "1", "mail:receipts", &pushed, &done]);
+        samples = web.read("/api/queue?queue=mail:receipts")["history"].as_array().unwrap().len();
+        samples >= SAMPLES
+    });
+}
+
 #[test]
 #[ignore = "needs chromium: make pictures"]
 fn pictures_of_the_page() {
     let server = Server::start();
     shop(&server);
     let web = Web::writing(&server);
-    let dir = PathBuf::from(std::env::var("DQ_PICTURES").unwrap_or_else(|_| env!("CARGO_TARGET_TMPDIR").to_owned()));
+    let published = std::env::var("DQ_PICTURES").ok().map(PathBuf::from);
+    let dir = published.clone().unwrap_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")));
     let mut browser = Browser::start();
+    work_for_a_while(&server, &web);
     let page = |view: &str| format!("http://127.0.0.1:{}/#/{view}", web.port);
     for (name, view, wanted) in [
         ("web", "", "Doctor:"),
-        ("web-queue", "queue?queue=payments:capture", "capture-1026"),
+        ("web-queue", "queue?queue=mail:receipts", "clients waiting"),
         ("web-dead", "queue?queue=payments:capture&tab=dead", "card declined"),
         ("web-message", "message?queue=payments:capture&id=capture-1001", "card declined"),
+        ("web-consumers", "queue?queue=payments:capture&tab=consumers", "worker-1"),
+        ("web-details", "queue?queue=payments:capture&tab=details", "maxlease"),
+        ("web-search", "search?id=capture-10", "found"),
     ] {
         for (screen, mark) in [(Screen::Desktop, ""), (Screen::Phone, "-phone")] {
             for (scheme, shade) in [(Scheme::Light, ""), (Scheme::Dark, "-dark")] {
+                let file = format!("{name}{mark}{shade}.png");
+                if published.is_some() && !PUBLISHED.contains(&file.as_str()) {
+                    continue;
+                }
                 browser.show(screen, scheme);
                 browser.open("about:blank");
                 browser.open(&page(view));
                 browser.until(wanted);
-                browser.picture(&dir.join(format!("{name}{mark}{shade}.png")));
+                browser.picture(&dir.join(file));
             }
         }
     }
