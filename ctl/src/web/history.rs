@@ -26,8 +26,9 @@ const SAMPLES: usize = 360;
 const RINGS: usize = 500;
 /// How old the list of queues may be.
 const NAMES: Duration = Duration::from_secs(60);
-/// The time over which rates are measured, in ms.
-const RATE_OVER: i64 = 10_000;
+/// The time over which rates are measured, and the shortest that says something, in ms.
+const RATE_OVER: i64 = 8_000;
+const RATE_LEAST: i64 = 2_000;
 /// The points of a small chart.
 const POINTS: usize = 40;
 
@@ -96,6 +97,8 @@ impl Sample {
 
 struct Ring {
     samples: VecDeque<Sample>,
+    /// The last reading, though it may be too close to the last sample to become one.
+    latest: Sample,
     /// When somebody looked last; `None`: nobody has.
     looked: Option<Instant>,
     latency: Latency,
@@ -168,12 +171,12 @@ impl History {
     /// All samples, the oldest first: `[at, ready, delayed, inflight, dead, pushed, delivered, completed, lateness, runtime]`,
     /// of which the last two are `[median, 99 %]` in ms, or null if nothing was measured since the sample before.
     pub fn samples(&self, queue: Option<&[u8]>) -> Json {
-        self.with(queue, |samples| samples.iter().map(Sample::json).collect())
+        self.with(queue, |ring| ring.samples.iter().map(Sample::json).collect())
     }
 
     /// Depths for a small chart: `[at, depth]`, the oldest first.
     pub fn depths(&self, queue: &[u8]) -> Json {
-        self.with(Some(queue), |samples| {
+        self.with(Some(queue), |Ring { samples, .. }| {
             let step = samples.len().div_ceil(POINTS).max(1);
             // Counted from the end, so that the present is always there.
             let mut points: Vec<Json> =
@@ -183,12 +186,13 @@ impl History {
         })
     }
 
-    /// Messages per second in the last ten seconds, or since the first sample; null if there is only one.
+    /// Messages per second in the last ten seconds, or since the first sample; null if that was just now.
     pub fn rates(&self, queue: Option<&[u8]>) -> Json {
-        self.with(queue, |samples| {
-            let Some(last) = samples.back() else { return Json::Null };
+        self.with(queue, |Ring { samples, latest: last, .. }| {
             let before = samples.iter().rev().find(|sample| sample.at <= last.at - RATE_OVER);
-            let Some(first) = before.or(samples.front()).filter(|first| first.at < last.at) else { return Json::Null };
+            let Some(first) = before.or(samples.front()).filter(|first| first.at <= last.at - RATE_LEAST) else {
+                return Json::Null;
+            };
             // A total that fell was reset, by a restart for example.
             let rate = |total: fn(&Sample) -> i64| {
                 let per_second = (total(last) - total(first)).max(0) * 100_000 / (last.at - first.at);
@@ -204,8 +208,8 @@ impl History {
         })
     }
 
-    fn with(&self, queue: Option<&[u8]>, read: impl FnOnce(&VecDeque<Sample>) -> Json) -> Json {
-        self.lock().get(&queue.map(<[u8]>::to_vec)).map_or(Json::Null, |ring| read(&ring.samples))
+    fn with(&self, queue: Option<&[u8]>, read: impl FnOnce(&Ring) -> Json) -> Json {
+        self.lock().get(&queue.map(<[u8]>::to_vec)).map_or(Json::Null, read)
     }
 
     fn add(&self, queue: Option<&[u8]>, sample: Sample, looked: Option<Instant>) {
@@ -216,9 +220,10 @@ impl History {
             let oldest = of_queues.min_by_key(|(_, ring)| ring.looked).map(|(name, _)| name.clone());
             oldest.and_then(|oldest| rings.remove(&oldest));
         }
-        let empty = || Ring { samples: VecDeque::new(), looked: None, latency: Latency::default() };
+        let empty = || Ring { samples: VecDeque::new(), latest: sample, looked: None, latency: Latency::default() };
         let ring = rings.entry(name).or_insert_with(empty);
         ring.looked = looked.or(ring.looked);
+        ring.latest = sample;
         // A clock that was set back begins a new history.
         if ring.samples.back().is_some_and(|last| last.at > sample.at) {
             ring.samples.clear();

@@ -18,7 +18,11 @@ const FOUND: usize = 50;
 /// Looks in one queue or in all of them.
 pub fn search(api: &Api, params: &Params) -> Answer {
     params.only(&["id", "queue"])?;
-    let id = params.needed("id")?;
+    // Of a receipt, the id. An id has no #.
+    let id: Vec<u8> = params.needed("id")?.into_iter().take_while(|byte| *byte != b'#').collect();
+    if id.is_empty() {
+        return Err(Problem::wrong("id is empty"));
+    }
     let names = match params.bytes("queue")? {
         Some(queue) => vec![queue],
         None => api.find.names()?.map(|known| known.names.clone()).unwrap_or_default(),

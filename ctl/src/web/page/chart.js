@@ -10,8 +10,8 @@ const LEAST = 120000;
 /** Samples that are further apart are not joined by a line, in ms. */
 const GAP = 60000;
 
-/** A chart with a title. `update` draws series of `{name, points: [[at, value]], value}`; a value may be null. */
-export function chart(title, format) {
+/** A chart with a title, and what it says if there is nothing to draw. `update` draws series of `{name, points: [[at, value]], value}`; a value may be null. */
+export function chart(title, format, nothing) {
   const lines = svg("g");
   const picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img" },
     svg("path", { class: "grid", d: `M0 .5H${WIDTH}M0 ${HEIGHT - 0.5}H${WIDTH}` }), lines);
@@ -31,7 +31,7 @@ export function chart(title, format) {
     show(plot, isDrawn);
     const sampled = Math.max(...series.map(({ points }) => points.length));
     show(note, !isDrawn);
-    text(note, sampled < 2 ? "A line appears with the second sample, in ten seconds." : "Nothing in the time that is known.");
+    text(note, sampled < 2 ? "A line appears with the second sample, in ten seconds." : nothing);
     const ats = series.flatMap(({ points }) => points.map(([at]) => at));
     const last = Math.max(...ats, 0);
     const first = Math.min(last - LEAST, ...ats);

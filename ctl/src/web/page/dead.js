@@ -11,12 +11,15 @@ const STEP = 50;
 const MOST = 500;
 /** All dead messages are read for it, so it is done at most this share of the time. */
 const SHARE = 20;
+/** How long nothing is typed before a filter is used, in ms. */
+const PAUSE = 250;
 
 export function deadList(queue, shared, only) {
   let wanted = STEP;
   let answer = null;
   let asked = "";
   let readAt = 0;
+  let typing = 0;
   const selected = new Map();
   const conditions = { cause: null };
   const fields = {
@@ -34,8 +37,8 @@ export function deadList(queue, shared, only) {
     delete: el("button", { type: "button", class: "danger", click: () => acts().deleteSome([...selected.values()]) }),
   };
   const bulk = {
-    redrive: el("button", { type: "button", click: () => acts().changeDead("redrive", filter(), answer.selected) }, "Redrive them…"),
-    delete: el("button", { type: "button", class: "danger", click: () => acts().changeDead("delete", filter(), answer.selected) }, "Delete them…"),
+    redrive: el("button", { type: "button", click: () => acts().changeDead("redrive", filter()) }, "Redrive them…"),
+    delete: el("button", { type: "button", class: "danger", click: () => acts().changeDead("delete", filter()) }, "Delete them…"),
   };
   const bar = el("div", { class: "bulk" },
     el("label", { class: "write" }, all, " All shown"), summary,
@@ -51,11 +54,18 @@ export function deadList(queue, shared, only) {
   }
 
   function field(name, label, placeholder, value = "", inputmode = null) {
-    const input = el("input", { type: "search", id: `dead-${name}`, value, placeholder, inputmode, autocomplete: "off", autocapitalize: "none", spellcheck: "false", input: () => shared.refresh() });
+    const input = el("input", { type: "search", id: `dead-${name}`, value, placeholder, inputmode, autocomplete: "off", autocapitalize: "none", spellcheck: "false", input: typed });
     return { input, node: el("div", { class: "field" }, el("label", { for: input.id }, label), input) };
   }
 
-  /** What the API selects by. */
+  /** Waits until nothing is typed for a moment: each filter reads all dead messages. */
+  function typed() {
+    clearTimeout(typing);
+    typing = setTimeout(() => shared.refresh(), PAUSE);
+    filter();
+  }
+
+  /** What the API selects by; null if a field cannot be understood, because fewer conditions would select more. */
   function filter() {
     const chosen = {};
     const value = (name) => fields[name].input.value.trim();
@@ -63,28 +73,39 @@ export function deadList(queue, shared, only) {
     if (value("group")) chosen.group = value("group");
     const older = value("older") ? parseSpan(value("older")) : undefined;
     const attempts = value("attempts") ? Number(value("attempts")) : undefined;
-    if (older !== undefined && older !== null) chosen.older = older;
-    if (Number.isInteger(attempts) && attempts >= 0) chosen.attempts = attempts;
-    const problem = older === null ? "Dead for at least: a time with a unit, such as 30m or 2h." : attempts !== undefined && chosen.attempts === undefined ? "Attempts: a whole number." : "";
-    text(wrong, problem);
+    const isCount = attempts === undefined || (Number.isInteger(attempts) && attempts >= 0);
+    text(wrong, older === null ? "Dead for at least: a time with a unit, such as 30m or 2h." : isCount ? "" : "Attempts: a whole number.");
     set(fields.older.input, "aria-invalid", older === null ? "true" : null);
+    set(fields.attempts.input, "aria-invalid", isCount ? null : "true");
+    const isUnderstood = older !== null && isCount;
+    for (const button of Object.values(bulk)) button.disabled = !isUnderstood;
+    if (!isUnderstood) return null;
+    if (older !== undefined) chosen.older = older;
+    if (attempts !== undefined) chosen.attempts = attempts;
     if (conditions.cause !== null) chosen.cause = conditions.cause;
     return chosen;
   }
 
+  function asking() {
+    const chosen = filter();
+    return chosen && { ...queue, ...chosen, count: wanted };
+  }
+
   async function refresh() {
-    const question = { ...queue, ...filter(), count: wanted };
+    const question = asking();
+    if (question === null) return;
     const key = JSON.stringify([question, shared.changes]);
     const rests = key === asked && answer && Date.now() - readAt < answer.took * SHARE;
     if (rests) return;
     const found = await read("dead", question);
-    if (JSON.stringify([{ ...queue, ...filter(), count: wanted }, shared.changes]) !== key) return;
+    // An answer to an earlier question is not shown.
+    if (JSON.stringify([asking(), shared.changes]) !== key) return;
     [answer, asked, readAt] = [found, key, Date.now()];
   }
 
   function draw({ info }) {
     if (!answer) return;
-    const isFiltered = Object.keys(filter()).length > 0;
+    const isFiltered = Object.keys(filter() ?? {}).length > 0;
     drawCauses();
     for (const key of [...selected.keys()]) if (!answer.messages.some((message) => keyOf(message) === key)) selected.delete(key);
     list(items, answer.messages, keyOf, make, (item, message) => {

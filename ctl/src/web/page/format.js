@@ -51,6 +51,18 @@ export function span(ms) {
   return `${Math.floor(ms / unit)} ${name}${rest > 0 ? ` ${rest} ${small}` : ""}`;
 }
 
+/** Milliseconds with all units, for what somebody has set. */
+export function exactSpan(ms) {
+  if (!Number.isFinite(ms) || ms <= 0) return span(ms);
+  let rest = ms;
+  const parts = [...UNITS, ["ms", 1]].map(([name, unit]) => {
+    const number = Math.floor(rest / unit);
+    rest %= unit;
+    return number > 0 ? `${count(number)} ${name}` : "";
+  });
+  return parts.filter(Boolean).join(" ");
+}
+
 /** `in 5 min`, or `5 min ago`. */
 export function distance(at) {
   if (!Number.isFinite(at)) return "–";

@@ -3,7 +3,7 @@
 import { read } from "./api.js";
 import { actions } from "./actions.js";
 import { el, list, set, show, text } from "./dom.js";
-import { address, bytes, count, distance, instant, many, param, shown, span } from "./format.js";
+import { address, bytes, count, distance, exactSpan, instant, many, param, shown } from "./format.js";
 import { snippet } from "./payload.js";
 
 /** Messages at first, how many more at a time, and at most. */
@@ -163,7 +163,7 @@ export function when(message) {
 
 function ruleOf(message) {
   if (message.cron) return `${message.cron}${message.tz ? ` ${message.tz}` : ""}`;
-  return message.every ? `every ${span(message.every)}` : "";
+  return message.every ? `every ${exactSpan(message.every)}` : "";
 }
 
 function facts(message) {

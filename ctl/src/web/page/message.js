@@ -3,9 +3,9 @@
 import { read, readBytes } from "./api.js";
 import { actions, removal } from "./actions.js";
 import { el, list, pairs, set, show, text, whole } from "./dom.js";
-import { address, count, distance, instant, learnClock, many, param, shown, span, visible } from "./format.js";
+import { address, count, distance, exactSpan, instant, learnClock, param, shown, visible } from "./format.js";
 import { when } from "./lists.js";
-import { snippet, viewer } from "./payload.js";
+import { viewer } from "./payload.js";
 
 const INSTANTS = ["created", "due", "deadline", "died", "done", "until", "last-run"];
 const SPANS = ["lease", "ttl", "every", "offset"];
@@ -126,7 +126,7 @@ function percentOf(checkpoint) {
 function entry(field, found) {
   const value = found[field];
   if (INSTANTS.includes(field) && Number.isFinite(value)) return [field, `${distance(value)} (${instant(value)})`];
-  if (SPANS.includes(field) && Number.isFinite(value)) return [field, field === "ttl" && value === 0 ? "no limit" : span(value), `${value} ms`];
+  if (SPANS.includes(field) && Number.isFinite(value)) return [field, field === "ttl" && value === 0 ? "no limit" : exactSpan(value), `${value} ms`];
   if (field === "retries" && value < 0) return [field, "no limit"];
   if (field === "next") return [field, "another message takes its place after this delivery"];
   if (typeof value === "number") return [field, count(value)];

@@ -6,7 +6,7 @@ import { chart } from "./chart.js";
 import { levelOf, sentences } from "./condition.js";
 import { deadList } from "./dead.js";
 import { el, list, pairs, set, show, text, whole } from "./dom.js";
-import { address, bytes, count, distance, learnClock, many, param, rate, shown, span } from "./format.js";
+import { address, bytes, count, distance, exactSpan, learnClock, many, param, rate, shown, span } from "./format.js";
 import { consumerList, groupList } from "./holders.js";
 import { messageList, scheduleList } from "./lists.js";
 import { depths, flows } from "./overview.js";
@@ -23,10 +23,10 @@ export function queue(params, shared) {
   const acts = actions(shared, name);
   const conditions = el("ul", { class: "conditions" });
   const state = el("p", { class: "condition" });
-  const depth = chart("Messages", count);
-  const flow = chart("Messages per second", rate);
-  const late = chart("Delivered late by at most", span);
-  const run = chart("Run time at most", span);
+  const depth = chart("Messages", count, "No message in the time that is known.");
+  const flow = chart("Messages per second", rate, "Nothing was pushed or delivered in the time that is known.");
+  const late = chart("Delivered late by at most", span, "Nothing was delivered for the first time in the time that is known.");
+  const run = chart("Run time at most", span, "Nothing was acked in the time that is known.");
   // One button for both, so that it keeps the focus.
   const pause = button("Pause…", () => (info.paused ? acts.resume() : acts.pause(info)));
   const redrive = button("Redrive…", () => acts.redriveMany(info));
@@ -146,7 +146,7 @@ function details() {
   function draw({ info, stats }) {
     const known = Object.keys(info);
     const others = known.filter((field) => !SETTINGS.includes(field) && !TOTALS.includes(field) && !COUNTS.has(field));
-    const value = (field) => (TIMES.has(field) ? span(info[field]) : typeof info[field] === "number" ? count(info[field]) : String(info[field] ?? "–"));
+    const value = (field) => (TIMES.has(field) ? exactSpan(info[field]) : typeof info[field] === "number" ? count(info[field]) : String(info[field] ?? "–"));
     pairs(settings, [...SETTINGS.filter((field) => field in info), ...others].map((field) => [field, meaning(field, info[field]) ?? value(field), String(info[field])]));
     pairs(totals, TOTALS.filter((field) => field in info).map((field) => [field, value(field)]));
     pairs(times, stats ? [...quantiles("delivered late by", stats.lateness), ...quantiles("run time", stats.runtime), ["pops without a message", count(stats["pops-empty"])], ["held back by the rate", span(stats["rate-limited-ms"] ?? 0)]] : []);

@@ -126,7 +126,7 @@ fn a_message_shows_what_travels_with_it() {
         server.ask(&["DQ.NACK", "q", "m", "NOCOUNT", "ERROR", error, "CHECKPOINT", checkpoint]);
         let web = Web::start(&server, &[]);
         let shown = document(&format!("http://127.0.0.1:{}/#/message?queue=q&id=m", web.port), &[]);
-        for text in ["header trace", "header constructor", "1f", "error 1, attempt 1", error, "checkpoint"] {
+        for text in ["Headers", "trace", "constructor", "1f", "Attempt 1", error, "Checkpoint"] {
             assert!(shown.contains(text), "{text}: {shown}");
         }
         let percent = if error == "one" { "value=\"40\"" } else { "value=\"70\"" };

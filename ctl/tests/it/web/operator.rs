@@ -93,6 +93,14 @@ fn dead_messages_of_a_cause_are_redriven_by_keyboard() {
     browser.press("Enter");
     browser.until("Redriven: 11 messages.");
     assert_eq!(server.text(&["DQ.LEN", "payments:capture", "dead"]), "6");
+    // A condition that cannot be understood must not select more.
+    let disabled = "[...document.querySelectorAll('.bulk button')].every((button) => button.hidden || button.disabled)";
+    browser.eval("document.getElementById('dead-older').focus()");
+    browser.write("2x");
+    browser.until("Dead for at least: a time with a unit");
+    assert_eq!(browser.eval(disabled), true);
+    browser.eval("const field = document.getElementById('dead-older'); field.value = ''; field.dispatchEvent(new Event('input'))");
+    browser.until_true(&format!("!({disabled})"));
     // One of the others is selected and deleted.
     browser.eval("document.querySelector('.causes [aria-pressed=true]').click()");
     browser.until("6 messages");
@@ -155,6 +163,24 @@ fn a_dead_message_is_edited_and_pushed_as_a_new_one() {
     );
     assert_eq!(web.read("/api/message?queue=q&id=m")["message"]["state"], "dead");
     assert_eq!(browser.problem(), "");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn large_json_is_formatted_in_part_and_downloaded_whole() {
+    let server = Server::start();
+    let payload = format!("{{\"rows\":[{}0]}}", "{\"name\":\"ann\",\"age\":7},".repeat(90_000));
+    server.ask(&["DQ.PUSH", "q", &payload, "ID", "large"]);
+    let web = Web::start(&server, &[]);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, "message?queue=q&id=large"));
+    browser.until("The first 1.0 MiB are shown. Download it to see all of it.");
+    let shown = browser.eval("document.querySelector('.payload pre').textContent.slice(0, 80)");
+    assert!(shown.as_str().unwrap().starts_with("{\n  \"rows\": [\n    {\n      \"name\": \"ann\","), "{shown}");
+    browser.eval("window.saved = 0; URL.createObjectURL = (blob) => { window.saved = blob.size; return '#'; }; URL.revokeObjectURL = () => undefined");
+    browser.tab_to("Download");
+    browser.press("Enter");
+    browser.until_true(&format!("window.saved === {}", payload.len()));
 }
 
 #[test]

@@ -162,6 +162,8 @@ fn the_search_finds_the_beginnings_of_ids() {
     };
     let expected: Vec<String> = ["order-17", "order-170", "order-171"].map(str::to_owned).into();
     eventually("they are found", || found() == (expected.clone(), json!(2), json!(4)));
+    // A receipt finds its message.
+    assert_eq!(web.read("/api/search?id=border-17%231882463523799040000")["found"][0]["id"], "border-17");
 }
 
 #[test]
