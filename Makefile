@@ -1,6 +1,6 @@
 # `make` lists the targets. A target installs what it needs and cannot find (scripts/install-deps.sh).
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-client test-ctl test-web test-clients test-workers test-import test-prometheus test-matrix test-valgrind miri soak fuzz fuzz-smoke lint deny msrv fmt bench bench-quick bench-core bench-stalls bench-instructions bench-charts bench-deps docs dist test-dist deps clean
+.PHONY: help run build test test-client test-ctl test-web pictures test-clients test-workers test-import test-prometheus test-matrix test-valgrind miri soak fuzz fuzz-smoke lint deny msrv fmt bench bench-quick bench-core bench-stalls bench-instructions bench-charts bench-deps docs dist test-dist deps clean
 
 # The directory where rustup installs cargo, in case the shell does not have it in its PATH.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -35,7 +35,10 @@ test-ctl: deps ## run the tests of dqctl, ctl/, on a real server with the module
 	cargo test --locked --package dqctl -- --test-threads $(TEST_THREADS)
 
 test-web: deps ## look at the page of dqctl web in a headless browser, chromium or DQ_BROWSER
-	cargo test --locked --package dqctl --test it web::browser -- --ignored --test-threads 1
+	cargo test --locked --package dqctl --test it web:: -- --ignored --test-threads 1
+
+pictures: deps ## take the pictures of the page in docs/images anew, with chromium or DQ_BROWSER
+	DQ_PICTURES="$(CURDIR)/docs/images" cargo test --locked --package dqctl --test it web::pictures -- --ignored
 
 test-clients: ## test the clients in clients/ and drive them with one suite; installs packages from PyPI and npm into target/clients
 	@scripts/install-deps.sh build server python
