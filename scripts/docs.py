@@ -8,6 +8,7 @@ is copied to DIRECTORY first, and the pages to DIRECTORY/src: those of the root 
 and the examples below them. Links follow. A link to a file that is not part of the site, such as a source file, becomes
 plain text.
 """
+import html
 import html.parser
 import os
 import re
@@ -38,11 +39,19 @@ pre > code.syntax { white-space: pre-wrap; }
   table { font-size: 0.85em; }
   table td, table th { min-width: 3em; padding: 4px 6px; }
   table td:last-child { min-width: 9em; }
-  /* What a row is about stays in sight while the rest of it is scrolled. */
+  /* A row of a wide table becomes a card, so that nothing of it is beyond the edge: each cell below the name of its column. */
+  table.cards, table.cards tbody { display: block; width: auto; }
+  table.cards thead { display: none; }
+  table.cards tbody tr { display: flex; flex-wrap: wrap; padding: 6px 0; border: 0; border-bottom: 2px solid var(--table-border-color); }
+  table.cards td { box-sizing: border-box; max-width: 100%; min-width: 0; border: 0; padding: 2px 8px; overflow-wrap: anywhere; }
+  table.cards td:first-child, table.cards td:last-child { flex: 1 0 100%; }
+  table.cards td:first-child { font-weight: 600; }
+  table.cards td:empty { display: none; }
+  table.cards td:not(:first-child, :last-child)::before { content: attr(data-label) ": "; color: var(--fg); opacity: 0.7; }
+  /* Of tables of numbers, what a row is about stays in sight while the rest of it is scrolled. */
   table tbody tr { background: var(--bg); }
   table thead tr { background: var(--table-header-bg); }
-  tr > :first-child:nth-last-child(n+4) { position: sticky; left: -2px; background: inherit; max-width: 8em; }
-  table td:nth-child(n+4):last-child:not([style]) { min-width: 16em; } /* the meaning, after narrow columns */
+  table:not(.cards) tr > :first-child:nth-last-child(n+4) { position: sticky; left: -2px; background: inherit; max-width: 8em; }
   pre > code { font-size: 0.7em; }
 }
 """
@@ -51,6 +60,7 @@ pre > code.syntax { white-space: pre-wrap; }
 DRAWING = ("@media (max-width: 600px) {{ pre > code.columns-{0} {{ "
            "font-size: clamp(5px, (100vw - 60px) / {0} / 0.61, 0.7em); }} }}\n")
 WIDEST_DRAWING = 120  # columns; lines beyond the width of a page of source are commands
+CARDS = range(4, 8)  # columns of a table of words that is too wide for a phone; those with more are numbers
 BLOCK = re.compile(r"^```\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -127,6 +137,33 @@ def widths_of_drawings(source):
     return sorted(found)
 
 
+def label_cells(book):
+    """Writes the name of its column to each cell of a wide table of words, for screens on which a row becomes a card.
+    Returns how many pages have such tables."""
+    pages = 0
+    def table(match):
+        head, body = match.group(1), match.group(2)
+        names = [re.sub(r"<[^>]*>", "", name).strip() for name in re.findall(r"<th[^>]*>(.*?)</th>", head, re.DOTALL)]
+        if len(names) not in CARDS:
+            return match.group(0)
+
+        def row(cells):
+            places = iter(names + [""])
+            return re.sub(r"<td", lambda _: f'<td data-label="{html.escape(next(places, ""))}"', cells.group(0))
+        return f'<table class="cards">{head}{re.sub(r"<tr>.*?</tr>", row, body, flags=re.DOTALL)}</table>'
+
+    for folder, _, names in os.walk(book):
+        for path in (os.path.join(folder, name) for name in names if name.endswith(".html")):
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+            labelled = re.sub(r"<table>(\s*<thead>.*?</thead>)(.*?)</table>", table, text, flags=re.DOTALL)
+            if labelled != text:
+                pages += 1
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(labelled)
+    return pages
+
+
 class Html(html.parser.HTMLParser):
     """The links and the anchors of a file."""
 
@@ -176,6 +213,8 @@ def main():
         file.write(STYLE)
         file.writelines(DRAWING.format(columns) for columns in widths_of_drawings(source))
     subprocess.run(["mdbook", "build", target], check=True)
+    if not label_cells(book):
+        sys.exit("dq: no wide table was found: does this mdbook write other HTML?")
     followed, broken = check(book)
     for link in broken:
         print(f"dq: a link that leads nowhere: {link}", file=sys.stderr)
