@@ -9,16 +9,18 @@ use crate::dead::{cause_of, pages, Condition, Filter};
 use crate::reply::{int, list, text, Fields};
 use crate::time::now_ms;
 use dq_client::{cmd, Resend};
-use serde_json::{json, Value as Json};
+use serde_json::{json, Map, Value as Json};
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 /// How long one request reads.
 const READ: Duration = Duration::from_secs(4);
-/// The most messages and causes that are listed.
+/// The most messages and causes that are listed, and the most causes that are counted: each message can have its own.
 const MESSAGES: i64 = 500;
-const CAUSES: usize = 200;
+const LISTED: usize = 200;
+const CAUSES: usize = 10_000;
 /// What selects messages, in requests of both kinds.
 const SELECTS: [&str; 6] = ["cause", "text", "group", "older", "attempts", "before"];
 
@@ -67,21 +69,21 @@ impl Selection {
 pub fn dead(api: &Api, params: &Params) -> Answer {
     params.only(&[&["queue", "count"], &SELECTS[..]].concat())?;
     let (queue, selection) = (params.needed("queue")?, Selection::of(params)?);
-    let wanted = usize::try_from(params.int("count", 1, MESSAGES)?.unwrap_or(50)).unwrap_or(50);
-    let (mut causes, mut newest) = (HashMap::<String, (u64, i64)>::new(), Vec::<Fields>::new());
+    let mut newest = Newest::new(usize::try_from(params.int("count", 1, MESSAGES)?.unwrap_or(50)).unwrap_or(50));
+    let mut causes = HashMap::<String, (u64, i64)>::new();
     let (mut selected, mut is_partial, began) = (0_u64, false, Instant::now());
-    let exists = pages(&api.client, &queue, &selection.filter, |page| {
-        for message in page.into_iter().filter(|message| selection.fits(message)) {
-            let died = message.int("died").unwrap_or(0);
-            let cause = causes.entry(cause_of(&message)).or_insert((0, died));
-            *cause = (cause.0 + 1, cause.1.max(died));
-            if selection.is_of_cause(&message) {
-                selected += 1;
-                newest.push(message);
+    let exists = pages(&api.client, &queue, &selection.filter, |mut page| {
+        page.retain(|message| selection.fits(message));
+        for message in &page {
+            let (cause, died) = (cause_of(message), message.int("died").unwrap_or(0));
+            if causes.len() < CAUSES || causes.contains_key(&cause) {
+                let counted = causes.entry(cause).or_insert((0, died));
+                *counted = (counted.0 + 1, counted.1.max(died));
             }
         }
-        newest.sort_by_key(|message| std::cmp::Reverse((message.int("died"), message.int("created"))));
-        newest.truncate(wanted);
+        page.retain(|message| selection.is_of_cause(message));
+        selected += u64::try_from(page.len()).unwrap_or(0);
+        newest.add(page);
         is_partial = began.elapsed() > READ;
         Ok(if is_partial { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     })?;
@@ -93,14 +95,39 @@ pub fn dead(api: &Api, params: &Params) -> Answer {
     let all_causes = causes.len();
     let cause = |(cause, (count, newest))| json!({ "cause": cause, "count": count, "newest": newest });
     Ok(json!({
-        "causes": causes.into_iter().take(CAUSES).map(cause).collect::<Vec<Json>>(),
+        "causes": causes.into_iter().take(LISTED).map(cause).collect::<Vec<Json>>(),
         "all-causes": all_causes,
         "selected": selected,
-        "messages": newest.into_iter().map(|message| Json::Object(cut(message, BEGINNING))).collect::<Vec<Json>>(),
+        "messages": newest.messages.into_iter().map(|(_, message)| Json::Object(message)).collect::<Vec<Json>>(),
         "partial": is_partial,
         "took": u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
         "now": now_ms(),
     }))
+}
+
+/// The newest of many messages, of which only the beginnings of the payloads are kept.
+struct Newest {
+    most: usize,
+    /// By when they died and were pushed.
+    messages: Vec<(Place, Map<String, Json>)>,
+}
+
+type Place = Reverse<[Option<i64>; 2]>;
+
+impl Newest {
+    fn new(most: usize) -> Newest {
+        Newest { most, messages: Vec::new() }
+    }
+
+    fn add(&mut self, page: Vec<Fields>) {
+        let place = |message: &Fields| Reverse([message.int("died"), message.int("created")]);
+        let mut page: Vec<(Place, Fields)> = page.into_iter().map(|message| (place(&message), message)).collect();
+        page.sort_by_key(|(place, _)| *place);
+        page.truncate(self.most);
+        self.messages.extend(page.into_iter().map(|(place, message)| (place, cut(message, BEGINNING))));
+        self.messages.sort_by_key(|(place, _)| *place);
+        self.messages.truncate(self.most);
+    }
 }
 
 /// Redrives or deletes the selected messages. `more` says that the time was not enough for all of them.

@@ -30,6 +30,7 @@ export function deadList(queue, shared, only) {
   };
   const wrong = el("p", { class: "dialog-error", role: "alert" });
   const causes = el("ul", { class: "causes", "aria-label": "Causes" });
+  const others = el("p", { class: "dim", hidden: true });
   const all = el("input", { type: "checkbox", id: "all-dead", change: () => selectAll(all.checked) });
   const summary = el("p", { class: "dim", role: "status" });
   const some = {
@@ -47,7 +48,7 @@ export function deadList(queue, shared, only) {
   const nothing = el("p", { class: "empty", hidden: true });
   const more = el("button", { type: "button", hidden: true, click: () => { wanted = Math.min(MOST, wanted + STEP); shared.refresh(); } }, "Show more");
   const tools = el("div", { class: "tools" }, Object.values(fields).map(({ node }) => node));
-  const node = el("section", { class: "dead-list", "aria-label": "dead" }, tools, wrong, causes, bar, items, nothing, el("div", { class: "more" }, more));
+  const node = el("section", { class: "dead-list", "aria-label": "dead" }, tools, wrong, causes, others, bar, items, nothing, el("div", { class: "more" }, more));
 
   function acts() {
     return actions(shared, queue);
@@ -144,6 +145,8 @@ export function deadList(queue, shared, only) {
     const kept = answer.causes.length > 1 || conditions.cause !== null ? answer.causes : [];
     if (conditions.cause !== null && !kept.some(({ cause }) => cause === conditions.cause)) kept.unshift({ cause: conditions.cause, count: 0, newest: NaN });
     show(causes, kept.length > 0);
+    show(others, answer["all-causes"] > answer.causes.length);
+    text(others, `The ${count(answer.causes.length)} most frequent of ${count(answer["all-causes"])} causes.`);
     list(causes, kept, ({ cause }) => cause, ({ cause }) => el("li", {}, el("button", { type: "button", click: () => choose(cause) }, el("b"), " ", el("span", { class: "cause" }, cause), el("span", { class: "dim" }))), (item, { cause, count: number, newest }) => {
       const [total, , last] = item.firstElementChild.children;
       text(total, count(number));

@@ -70,3 +70,19 @@ fn only_selected_dead_messages_are_changed() {
     assert_eq!(ids(&web.read("/api/dead?queue=q")), ["m-3", "m-5", "m-7", "m-9"]);
     assert_eq!(web.read("/api/message?queue=q&id=alive")["message"]["state"], "delayed");
 }
+
+#[test]
+fn the_most_frequent_of_many_causes_are_listed() {
+    let server = Server::start();
+    let script = "for i = 0, 299 do \
+        local cause = 'word ' .. string.char(97 + i % 26) .. string.char(97 + math.floor(i / 26)) \
+        for n = 1, i == 250 and 2 or 1 do \
+            local id = redis.call('DQ.PUSH', 'q', 'x') redis.call('DQ.BURY', 'q', id, 'ERROR', cause) \
+        end end";
+    server.ask(&["EVAL", script, "0"]);
+    let web = Web::start(&server, &[]);
+    let answer = web.read("/api/dead?queue=q&count=1");
+    let causes = answer["causes"].as_array().unwrap();
+    assert_eq!((causes.len(), &answer["all-causes"], &answer["selected"]), (200, &json!(300), &json!(301)));
+    assert_eq!((&causes[0]["cause"], &causes[0]["count"]), (&json!("word qj"), &json!(2)));
+}
