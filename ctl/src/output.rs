@@ -7,7 +7,7 @@ use crate::visible::visible;
 use serde_json::{Map, Value as Json};
 use std::io::{self, IsTerminal, Write};
 
-pub use table::{Column, Table};
+pub use table::{separated, Column, Table};
 
 /// How to print, which depends on where the output goes.
 pub struct Output {
@@ -73,7 +73,7 @@ impl Output {
     /// A number: with separators on a terminal.
     pub fn number(&self, number: i64) -> String {
         if self.is_terminal {
-            table::separated(&number.to_string())
+            separated(&number.to_string())
         } else {
             number.to_string()
         }

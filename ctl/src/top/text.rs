@@ -1,5 +1,6 @@
 //! Text on the screen: cut to its width, and without anything that would move the cursor.
 
+use crate::output::separated;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// The most bytes of a payload that are shown.
@@ -151,17 +152,9 @@ fn dumped(offset: usize, bytes: &[u8]) -> String {
     format!("{offset:08x}  {:<47}  {text}", hex.join(" "))
 }
 
-/// A number with a comma before each three digits: `25,000`.
+/// A number with a comma before each group of three digits: `25,000`.
 pub fn grouped(number: impl ToString) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && digit.is_ascii_digit() && (digits.len() - place) % 3 == 0 && !grouped.ends_with('-') {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
+    separated(&number.to_string())
 }
 
 /// A size as a person reads it: `12 bytes`, `1.5 MiB`.
@@ -187,7 +180,7 @@ pub fn count(number: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{bytes, count, cut, grouped, left, payload, right, shown, Line, Style};
+    use super::{bytes, count, cut, left, payload, right, shown, Line, Style};
 
     #[test]
     fn nothing_that_moves_the_cursor_is_shown() {
@@ -225,7 +218,6 @@ mod tests {
             [0, 99_999, 100_000, 12_345_678, i64::MAX].map(count),
             ["0", "99,999", "100k", "12M", "9223372036G"]
         );
-        assert_eq!([7, 999, 1_000, 1_234_567, -1_000].map(grouped), ["7", "999", "1,000", "1,234,567", "-1,000"]);
         assert_eq!([1, 1_023, 1_536, 5 << 20].map(bytes), ["1 byte", "1023 bytes", "1.5 KiB", "5.0 MiB"]);
     }
 }
