@@ -3,7 +3,7 @@
 import { read } from "./api.js";
 import { actions } from "./actions.js";
 import { el, list, set, show, text } from "./dom.js";
-import { address, count, distance, instant, many, param, shown } from "./format.js";
+import { address, count, distance, instant, many, now, param, shown } from "./format.js";
 
 /** A table of names with numbers: `cells` are the texts and titles of a row, `make` adds a cell to it, `fill` changes that. */
 function table(kind, noun, headings, link, action = null) {
@@ -15,8 +15,9 @@ function table(kind, noun, headings, link, action = null) {
     const key = noun.toLowerCase();
     show(node, items.length > 0);
     list(rows, items, (item) => JSON.stringify(param(item, key)),
-      (item) => el("tr", {}, el("th", { scope: "row", class: "name" }, el("a", { href: link(param(item, key)), title: shown(item, key) }, shown(item, key))), headings.map(() => el("td", { class: "num" })), make?.(item)),
+      (item) => el("tr", {}, el("th", { scope: "row", class: "name" }, el("a", { title: shown(item, key) }, shown(item, key))), headings.map(() => el("td", { class: "num" })), make?.(item)),
       (row, item) => {
+        set(row.firstElementChild.firstElementChild, "href", link(item));
         cells(item).forEach(([words, title], index) => {
           text(row.children[index + 1], words);
           set(row.children[index + 1], "title", title);
@@ -29,7 +30,7 @@ function table(kind, noun, headings, link, action = null) {
 
 /** The consumers that hold messages, the one that holds one for longest first. */
 export function consumerList(queue, shared) {
-  const names = table("holders", "Consumer", ["Messages", "Longest since"], (consumer) => address("queue", { ...queue, tab: "inflight", ...consumer }), "Release");
+  const names = table("holders", "Consumer", ["Messages", "Longest since"], (item) => address("queue", { ...queue, tab: "inflight", ...param(item, "consumer") }), "Release");
   const nothing = el("p", { class: "empty", hidden: true });
   const more = el("p", { class: "dim" });
   const node = el("section", { "aria-label": "consumers" }, names.node, nothing, more);
@@ -61,7 +62,9 @@ export function consumerList(queue, shared) {
 
 /** The groups, the one in which most waits first. */
 export function groupList(queue) {
-  const names = table("holders groups", "Group", ["Waiting", "Occupied by", "Oldest due"], (group) => address("queue", { ...queue, tab: "ready", ...group }));
+  // To where its first messages are.
+  const tabOf = (item) => (item["oldest-due"] > now() ? "delayed" : item.waiting > 0 ? "ready" : "inflight");
+  const names = table("holders groups", "Group", ["Waiting", "Occupied by", "Oldest due"], (item) => address("queue", { ...queue, tab: tabOf(item), ...param(item, "group") }));
   const nothing = el("p", { class: "empty", hidden: true }, "No group has a message that is not dead.");
   const more = el("p", { class: "dim" });
   const node = el("section", { "aria-label": "groups" }, names.node, nothing, more);

@@ -12,6 +12,7 @@ import { messageList, scheduleList } from "./lists.js";
 import { depths, flows } from "./overview.js";
 
 const TABS = [["ready", "Ready"], ["delayed", "Delayed"], ["inflight", "In flight"], ["dead", "Dead"], ["done", "Done"], ["consumers", "Consumers"], ["schedules", "Schedules"], ["groups", "Groups"], ["details", "Details"]];
+const GROUPED = new Set(["ready", "delayed", "inflight", "dead"]);
 const TIMES = new Set(["lease", "maxlease", "delay", "ttl", "backoff-base", "backoff-max", "rate-period", "deadttl", "dedupe", "retain"]);
 const SETTINGS = ["lease", "delay", "retries", "backoff-base", "backoff-max", "backoff-jitter", "ttl", "maxlen", "maxinflight", "maxpayload", "deadlen", "deadttl", "dedupe", "rate", "rate-period", "groupinflight", "grouporder", "errors", "forward", "retain", "donelen", "maxlease"];
 const TOTALS = ["pushed", "duplicates", "delivered", "forwarded", "acked", "nacked", "given-back", "lease-expired", "died", "expired", "redriven", "cancelled", "rejected-full"];
@@ -112,8 +113,11 @@ export function queue(params, shared) {
     const isUsed = { groups: info.groups > 0, done: info.done > 0 || info.retain > 0, consumers: info.inflight > 0 };
     const kept = TABS.filter(([key]) => key === tab || (isUsed[key] ?? true));
     list(tabs, kept, ([key]) => key,
-      ([key, words]) => el("a", { href: address("queue", { ...name, tab: key }), "aria-current": key === tab ? "page" : null }, words, el("span", { class: "badge" })),
+      ([key, words]) => el("a", { "aria-current": key === tab ? "page" : null }, words, el("span", { class: "badge" })),
       (link, [key]) => {
+        // A group stays chosen, since its messages are in several states.
+        const group = only?.field === "group" && GROUPED.has(key) ? only.param : {};
+        set(link, "href", address("queue", { ...name, tab: key, ...group }));
         const number = info[key];
         show(link.lastElementChild, Number.isFinite(number));
         text(link.lastElementChild, Number.isFinite(number) ? count(number) : "");

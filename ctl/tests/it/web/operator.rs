@@ -209,6 +209,10 @@ fn consumers_are_released_and_groups_are_links() {
     browser.until("customer-2");
     browser.tab_to("customer-2");
     browser.press("Enter");
+    browser.until("Only messages of group customer-2.");
+    browser.until_true("document.querySelectorAll('.messages li').length === 5");
+    browser.tab_to("Ready");
+    browser.press("Enter");
     browser.until("No message of group customer-2 is ready.");
     // Schedules: the next run first, a filter, and a run now.
     browser.open(&page(&web, "queue?queue=reports&tab=schedules"));
