@@ -268,6 +268,17 @@ mod tests {
     }
 
     #[test]
+    fn rates_are_unknown_until_two_readings_are_apart() {
+        let history = History::default();
+        for at in [0, 1_999] {
+            history.look(Some(b"q"), sample(at, at));
+            assert_eq!(history.rates(Some(b"q")), Json::Null);
+        }
+        history.look(Some(b"q"), sample(2_000, 2_000));
+        assert_eq!(history.rates(Some(b"q"))["pushed"], 1_000.0);
+    }
+
+    #[test]
     fn queues_that_nobody_has_looked_at_are_sampled_too() {
         let history = History::default();
         history.look(Some(b"q"), sample(0, 0));

@@ -21,8 +21,8 @@ pub fn shop(server: &Server) {
         }
     };
     push("mail:receipts", 9, &[]);
-    push("orders:close", 31, &["DELAY", "900000"]);
-    push("orders:confirm", 24, &["DELAY", "300000"]);
+    push("orders:close", 31, &["DELAY", "3600000"]);
+    push("orders:confirm", 24, &["DELAY", "3600000"]);
     push("mail:welcome", 12, &["AT", "1790000000000"]);
     push("payments:capture", 40, &["RETRIES", "2"]);
     for (at, error) in [
@@ -48,7 +48,7 @@ pub fn shop(server: &Server) {
         push(
             &format!("webhooks:{customer}"),
             3 + customer,
-            &["DELAY", "60000", "GROUP", &format!("customer-{customer}")],
+            &["DELAY", "3600000", "GROUP", &format!("customer-{customer}")],
         );
     }
     server.ask(&["DQ.SCHEDULE", "reports", "nightly-revenue", "{}", "CRON", "0 3 * * *"]);
