@@ -8,8 +8,8 @@ import { when } from "./lists.js";
 import { viewer } from "./payload.js";
 
 const INSTANTS = ["created", "due", "deadline", "died", "done", "until", "last-run"];
-const SPANS = ["lease", "ttl", "every", "offset"];
-const FIELDS = ["state", "reason", "died", "due", "deadline", "attempt", "retries", "priority", "group", "created", "lease", "ttl", "every", "offset", "cron", "tz", "runs", "failed-runs", "last-run", "times-left", "done", "until", "receipt", "consumer", "next"];
+const SPANS = ["lease", "ttl", "retain", "every", "offset"];
+const FIELDS = ["state", "reason", "died", "due", "deadline", "attempt", "retries", "priority", "group", "created", "lease", "ttl", "retain", "every", "offset", "cron", "tz", "runs", "failed-runs", "last-run", "times-left", "done", "until", "receipt", "consumer", "next"];
 const TRAVELLING = ["headers", "checkpoint", "errors"];
 /** A larger payload is cut by the server of the page, in bytes. */
 const WHOLE = 1024 * 1024;
