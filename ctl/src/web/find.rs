@@ -124,6 +124,14 @@ impl Find {
         self.names.get()
     }
 
+    /// Notes the deaths in a queue that somebody else has read.
+    pub fn noter(&self) -> impl Fn(&[u8], &Fields) + Send + 'static {
+        let graveyard = Arc::clone(&self.graveyard);
+        move |name, info| {
+            graveyard.note(name, info);
+        }
+    }
+
     /// The conditions of a queue that was just read.
     pub fn conditions(&self, name: &[u8], info: &Fields) -> Vec<(Condition, Level)> {
         Condition::of(info, self.graveyard.note(name, info))

@@ -111,10 +111,11 @@ pub struct History {
 }
 
 impl History {
-    /// Takes samples in the background for as long as the process runs.
+    /// Takes samples in the background for as long as the process runs. `note` is called with each queue that was read.
     pub fn start(
         client: Client,
         names: Arc<Refreshed<Names>>,
+        note: impl Fn(&[u8], &Fields) + Send + 'static,
         all: impl Fn(&Client) -> Option<Sample> + Send + 'static,
     ) -> Result<Arc<History>, Failure> {
         let history = Arc::new(History::default());
@@ -123,7 +124,7 @@ impl History {
             if let Some(sample) = all(&client) {
                 kept.add(None, sample, None);
                 if let Ok(Some(names)) = names.get_within(NAMES) {
-                    kept.sample(&client, &names.names);
+                    kept.sample(&client, &names.names, &note);
                 }
             }
             thread::sleep(EVERY);
@@ -132,10 +133,11 @@ impl History {
     }
 
     /// Reads the queues that have a ring, and others as long as there are rings.
-    fn sample(&self, client: &Client, names: &[Vec<u8>]) {
+    fn sample(&self, client: &Client, names: &[Vec<u8>], note: &impl Fn(&[u8], &Fields)) {
         for name in self.sampled(names) {
             match find::read(client, &name) {
                 Ok(Some(info)) => {
+                    note(&name, &info);
                     let mut sample = Sample::of_queue(&info);
                     if let Ok(Some(stats)) = find::read_stats(client, &name) {
                         sample.times = self.times(&name, &stats);

@@ -69,7 +69,7 @@ impl Api {
     pub fn start(client: &Client, allow_writes: bool) -> Result<Api, Failure> {
         let all = |client: &Client| servers::servers(client).ok().map(|(_, totals)| servers::sample(&totals));
         let find = Find::new(client);
-        let history = History::start(client.clone(), find.shared_names(), all)?;
+        let history = History::start(client.clone(), find.shared_names(), find.noter(), all)?;
         let examined = client.clone();
         let doctor = Refreshed::new(move |_| doctor::examine(&examined));
         Ok(Api { client: client.clone(), allow_writes, find, history, doctor })

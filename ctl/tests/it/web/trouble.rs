@@ -103,10 +103,14 @@ fn the_findings_of_the_doctor_are_shown() {
 fn history_is_kept_before_anybody_looks() {
     let server = Server::start();
     server.ask(&["DQ.PUSH", "q", "x"]);
-    let _web = Web::start(&server, &[]);
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "m"]);
+    let web = Web::start(&server, &[]);
     let stats = || server.text(&["INFO", "commandstats"]);
     // Those of the queue, and how late it was.
     eventually("it is sampled", || stats().contains("cmdstat_DQ.INFO:") && stats().contains("cmdstat_DQ.STATS:"));
+    // So the first look knows what has died since.
+    server.ask(&["DQ.BURY", "q", "m"]);
+    assert!(conditions(&web, "q").to_string().contains("messages die"));
 }
 
 #[test]
