@@ -178,6 +178,7 @@ fn closing_is_announced_on_master_and_replica() {
     let replica = Server::replica_of(&master, &[]);
     let mut c = master.client();
     c.create("q");
+    eventually("the replica has the queue", || replica.client().digest("q") == c.digest("q"));
     let mut listeners = [master.client(), replica.client()];
     for listener in &mut listeners {
         listener.configure("notify-keyspace-events", "KEA");
