@@ -1,7 +1,7 @@
 //! What the fuzzer's targets do with their input: it is refused, or it leads to a queue that works. The tests call the
 //! same functions with the inputs that the fuzzer found.
 
-use dq_queue::forward::{Forward, ListEnd, Register};
+use dq_queue::forward::{Forward, ListEnd, Register, Source};
 use dq_queue::id::{Floor, Id, Sequence, Target};
 use dq_queue::rate::Rate;
 use dq_queue::rule::Rule;
@@ -71,7 +71,9 @@ pub fn lively() -> Queue {
     schedules(&mut queue, &mut floor);
     replaced_later(&mut queue, &mut floor);
     let register = Some(Register { set: b"set"[..].into(), member: b"member"[..].into() });
-    queue.forward_to(at(NOW + 1), Some(Forward::List { key: b"list"[..].into(), end: ListEnd::Left, register }));
+    let list = |end, register| Some(Forward::List { key: b"list"[..].into(), end, register });
+    queue.forward_to(at(NOW + 1), Source::Due, list(ListEnd::Left, register));
+    queue.forward_to(at(NOW + 1), Source::Dead, list(ListEnd::Right, None));
     queue
 }
 
@@ -263,12 +265,20 @@ fn release(queue: &mut Queue, floor: &mut Floor) {
 /// Forwards the next messages.
 pub fn forward(queue: &mut Queue, now: u64, count: usize) {
     let mut next = Vec::new();
-    queue.next_to_forward(at(now), count, |message| {
+    queue.next_to_forward(at(now), Source::Due, count, |message| {
         next.push(message.sequence);
         true
     });
     assert_eq!(queue.forwarded(at(now), &next, |_| ()), next);
     queue.take_ends();
+    next.clear();
+    queue.next_to_forward(at(now), Source::Dead, 1, |message| {
+        assert!(message.death.is_some());
+        next.push(message.sequence);
+        true
+    });
+    let removed = queue.forwarded_dead(at(now), &next);
+    assert!(next.iter().all(|sequence| removed.contain(*sequence)));
 }
 
 /// Uses the operations that change or remove existing messages, one at a time and many at once.

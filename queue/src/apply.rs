@@ -168,6 +168,7 @@ impl Queue {
                 self.remove_spans(messages, now, Ids::Forgotten);
                 self.drop_done_spans(done, Ids::Forgotten, now);
             }
+            Effect::DeadForward(spans) => self.remove_forwarded_dead(spans, now),
             Effect::Trim(spans) => {
                 self.remove_spans(spans, now, Ids::Remembered);
             }
@@ -201,14 +202,14 @@ impl Queue {
                 }
                 return Ok(applied);
             }
-            Effect::Create(settings, forward) => {
+            Effect::Create(settings, targets) => {
                 self.change_settings(now, *settings);
-                self.set_forward(forward.as_deref().cloned());
+                self.set_targets(targets);
                 self.gate.set_pause(Pause::Off, Flow::Both);
             }
-            Effect::Alter(settings, forward) => {
+            Effect::Alter(settings, targets) => {
                 self.change_settings(now, *settings);
-                self.set_forward(forward.as_deref().cloned());
+                self.set_targets(targets);
             }
             Effect::Pause { pause, flow } => self.gate.set_pause(*pause, *flow),
             Effect::PullBack => self.pull_back(now),
@@ -316,8 +317,8 @@ impl Queue {
             Effect::Recall(ids) => self.may_recall(ids),
             Effect::Turns(turns) => self.may_restore(turns),
             Effect::Leaving(leaving) => self.may_add_leaving(leaving),
-            Effect::Create(settings, forward) | Effect::Alter(settings, forward) => {
-                settings.are_valid() && forward.as_ref().is_none_or(|forward| forward.is_valid())
+            Effect::Create(settings, targets) | Effect::Alter(settings, targets) => {
+                settings.are_valid() && targets.are_valid()
             }
             Effect::Take(_) | Effect::Forward(_) | Effect::Ack(_) | Effect::Cancel(..) | Effect::Pause { .. } => true,
             Effect::Release { ended, given_back } => ended.iter().chain(given_back).all(|sequence| {
@@ -325,7 +326,8 @@ impl Queue {
                 record.is_none_or(|record| record.receipt().is_some())
             }),
             Effect::Reschedule { .. } | Effect::Promote(..) | Effect::Redrive(..) => true,
-            Effect::Purge { .. } | Effect::Trim(_) | Effect::TrimDone(_) | Effect::PullBack => true,
+            Effect::Purge { .. } | Effect::DeadForward(_) | Effect::Trim(_) => true,
+            Effect::TrimDone(_) | Effect::PullBack => true,
         };
         possible.then_some(()).ok_or(Refused::Impossible)
     }

@@ -56,6 +56,8 @@ totals! {
     "rejected-full" rejected_full,
     /// Messages forwarded; they are also counted in `delivered`.
     "forwarded" forwarded,
+    /// Dead messages forwarded.
+    "deadforwarded" deadforwarded,
 }
 
 impl Totals {

@@ -10,7 +10,7 @@ use super::consumers::is_consumer_name;
 use super::counters::Totals;
 use super::done::DoneMessage;
 use super::errors::Errors;
-use super::forward::Forward;
+use super::forward::Targets;
 use super::gate::{Flow, Pause};
 use super::groups::{is_group_name, TurnState};
 use super::headers::Headers;
@@ -140,7 +140,7 @@ pub struct QueueHeader {
     /// The recent deliveries that the rate limit counts.
     pub log: RateLog,
     /// Where its messages are forwarded.
-    pub forward: Option<Box<Forward>>,
+    pub targets: Targets,
 }
 
 impl QueueHeader {
@@ -149,7 +149,7 @@ impl QueueHeader {
         self.settings.are_valid()
             && self.totals.numbers().iter().all(|total| *total <= MAX_LENGTH)
             && (self.log.is_empty() || !self.settings.rate.is_off())
-            && self.forward.as_ref().is_none_or(|forward| forward.is_valid())
+            && self.targets.are_valid()
     }
 }
 
@@ -172,6 +172,8 @@ pub enum Effect<'a> {
     Take(Vec<Sequence>),
     /// These messages were forwarded, and removed.
     Forward(Vec<Sequence>),
+    /// These dead messages were forwarded, and removed.
+    DeadForward(Spans),
     /// These messages were completed.
     Ack(Vec<Sequence>),
     /// A message was completed.
@@ -235,9 +237,9 @@ pub enum Effect<'a> {
         done: Spans,
     },
     /// The queue was created with these settings.
-    Create(Settings, Option<Box<Forward>>),
+    Create(Settings, Targets),
     /// The settings of the queue were replaced by these.
-    Alter(Settings, Option<Box<Forward>>),
+    Alter(Settings, Targets),
     /// A flow was suspended, or resumed.
     Pause {
         /// The pause.

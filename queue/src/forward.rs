@@ -1,4 +1,4 @@
-//! Forwarding: where a queue sends the messages that are due, and whether that works.
+//! Forwarding: where a queue sends the messages that are due and those that are dead, and whether that works.
 //!
 //! The setting is part of the queue: it is saved, copied and replicated. Whether forwarding fails at present is not: it
 //! depends on the server that has the queue, so each server keeps it for itself.
@@ -9,7 +9,54 @@ use super::time::{DurationMs, UnixMs};
 /// How long a queue waits before it tries again to forward, after the server has refused it.
 pub const RETRY: DurationMs = DurationMs::new(1_000);
 
-/// What a queue does with messages that are due, instead of waiting for a pop.
+/// Which messages of a queue the server itself passes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Those that are due, in delivery order, instead of waiting for a pop (`FORWARD`).
+    Due,
+    /// Those that are dead, the oldest first (`DEADFORWARD`).
+    Dead,
+}
+
+impl Source {
+    /// Both.
+    pub const ALL: [Source; 2] = [Source::Due, Source::Dead];
+}
+
+/// Where a queue passes its messages on, if it does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Targets {
+    /// The target of messages that are due.
+    pub due: Option<Box<Forward>>,
+    /// The target of dead messages.
+    pub dead: Option<Box<Forward>>,
+}
+
+impl Targets {
+    /// The target of these messages.
+    pub fn of(&self, source: Source) -> Option<&Forward> {
+        match source {
+            Source::Due => self.due.as_deref(),
+            Source::Dead => self.dead.as_deref(),
+        }
+    }
+
+    /// Sets the target of these messages.
+    pub fn set(&mut self, source: Source, to: Option<Forward>) {
+        let target = match source {
+            Source::Due => &mut self.due,
+            Source::Dead => &mut self.dead,
+        };
+        *target = to.map(Box::new);
+    }
+
+    /// Whether a client could have chosen these.
+    pub fn are_valid(&self) -> bool {
+        Source::ALL.iter().all(|source| self.of(*source).is_none_or(|to| to.is_valid(*source)))
+    }
+}
+
+/// What a queue does with the messages that it passes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Forward {
     /// Each message becomes an entry of a stream.
@@ -32,6 +79,11 @@ pub enum Forward {
     Channel {
         /// The name of the channel.
         name: Box<[u8]>,
+    },
+    /// The message is pushed to another queue.
+    Queue {
+        /// The key of the queue.
+        key: Box<[u8]>,
     },
 }
 
@@ -73,19 +125,20 @@ pub struct Register {
 }
 
 impl Forward {
-    /// What it forwards to, as errors and the log name it: `stream`, `list` or `channel`.
+    /// What it forwards to, as errors and the log name it: `stream`, `list`, `channel` or `queue`.
     pub const fn kind(&self) -> &'static str {
         match self {
             Forward::Stream { .. } => "stream",
             Forward::List { .. } => "list",
             Forward::Channel { .. } => "channel",
+            Forward::Queue { .. } => "queue",
         }
     }
 
-    /// The name of the stream, the list or the channel.
+    /// The name of the stream, the list, the channel or the queue.
     pub fn target(&self) -> &[u8] {
         match self {
-            Forward::Stream { key, .. } | Forward::List { key, .. } => key,
+            Forward::Stream { key, .. } | Forward::List { key, .. } | Forward::Queue { key } => key,
             Forward::Channel { name } => name,
         }
     }
@@ -93,14 +146,14 @@ impl Forward {
     /// The keys to which it writes: at most the target and the set.
     pub fn keys(&self) -> impl Iterator<Item = &[u8]> {
         let (target, set) = match self {
-            Forward::Stream { key, .. } => (Some(&**key), None),
+            Forward::Stream { key, .. } | Forward::Queue { key } => (Some(&**key), None),
             Forward::List { key, register, .. } => (Some(&**key), register.as_ref().map(|register| &*register.set)),
             Forward::Channel { .. } => (None, None),
         };
         target.into_iter().chain(set)
     }
 
-    /// The setting as a client writes it, without the word `FORWARD`.
+    /// The setting as a client writes it, without the word `FORWARD` or `DEADFORWARD`.
     pub fn words(&self) -> Vec<u8> {
         let mut words: Vec<&[u8]> = Vec::new();
         let trim;
@@ -124,28 +177,33 @@ impl Forward {
                 }
             }
             Forward::Channel { name } => words.extend([b"CHANNEL", &**name]),
+            Forward::Queue { key } => words.extend([b"QUEUE", &**key]),
         }
         words.join(&b' ')
     }
 
-    /// Whether a client could have chosen this.
-    pub fn is_valid(&self) -> bool {
+    /// Whether a client could have chosen this for these messages.
+    pub fn is_valid(&self, source: Source) -> bool {
         match self {
             Forward::Stream { trim, .. } => trim.is_none_or(|trim| (1..=MAX_LENGTH).contains(&trim)),
-            Forward::List { .. } | Forward::Channel { .. } => true,
+            Forward::List { register: None, .. } => true,
+            // Dead messages go to a key that keeps them, which no consumer's own client reads.
+            Forward::List { register: Some(_), .. } | Forward::Channel { .. } => source == Source::Due,
+            // The messages that are due have consumers of their own there, which may as well pop them here.
+            Forward::Queue { .. } => source == Source::Dead,
         }
     }
 
     fn heap_bytes(&self) -> usize {
         let register = match self {
             Forward::List { register: Some(register), .. } => register.set.len() + register.member.len(),
-            Forward::Stream { .. } | Forward::List { .. } | Forward::Channel { .. } => 0,
+            Forward::Stream { .. } | Forward::List { .. } | Forward::Channel { .. } | Forward::Queue { .. } => 0,
         };
         self.target().len() + register
     }
 }
 
-/// The forwarding of a queue.
+/// The forwarding of the messages of a queue that are due, or of those that are dead.
 #[derive(Clone, Debug)]
 pub(super) struct Forwarding {
     /// Where messages go.
@@ -202,9 +260,21 @@ mod tests {
 
     #[test]
     fn a_limit_of_a_stream_is_at_least_one() {
-        let is_valid = |trim| Forward::Stream { key: Box::default(), trim }.is_valid();
+        let is_valid = |trim| Forward::Stream { key: Box::default(), trim }.is_valid(Source::Dead);
         assert!(is_valid(None) && is_valid(Some(1)) && is_valid(Some(MAX_LENGTH)));
         assert!(!is_valid(Some(0)) && !is_valid(Some(MAX_LENGTH + 1)));
+    }
+
+    #[test]
+    fn dead_messages_go_to_a_stream_a_list_or_a_queue() {
+        let register = Some((&b"set"[..], &b"m"[..]));
+        for to in [Forward::Channel { name: Box::default() }, list(ListEnd::Left, register)] {
+            assert_eq!(Source::ALL.map(|source| to.is_valid(source)), [true, false]);
+        }
+        assert!(list(ListEnd::Left, None).is_valid(Source::Dead));
+        let queue = Forward::Queue { key: b"q"[..].into() };
+        assert_eq!(Source::ALL.map(|source| queue.is_valid(source)), [false, true]);
+        assert_eq!((queue.words(), queue.target()), (b"QUEUE q".to_vec(), &b"q"[..]));
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //! so the same headers are the same bytes, whatever order they were given in. The store keeps the block in front of the
 //! payload.
 
+use super::errors::ERROR_MAX;
+
 /// The largest number of headers of a message.
 pub const HEADERS_MAX: usize = 64;
 
@@ -17,12 +19,18 @@ pub const HEADER_VALUE_MAX: usize = 4096;
 /// The largest number of bytes that the names and values of a message have together.
 pub const HEADERS_BYTES_MAX: usize = 16 * 1024;
 
+/// The largest number of headers that a queue adds to those of a message: how it died (`DEADFORWARD QUEUE`).
+const ADDED_MAX: usize = 5;
+
+/// The largest number of bytes that the names and values of these have together.
+const ADDED_BYTES_MAX: usize = ADDED_MAX * 32 + HEADER_VALUE_MAX + 2 * ERROR_MAX;
+
 /// The bytes of a header besides its name and its value.
 const LENGTHS: usize = 3;
 
 /// A block is stored with its length in two bytes before it.
 pub(super) const BLOCK_LENGTH: usize = 2;
-const _: () = assert!(HEADERS_BYTES_MAX + HEADERS_MAX * LENGTHS <= u16::MAX as usize);
+const _: () = assert!(HEADERS_BYTES_MAX + ADDED_BYTES_MAX + (HEADERS_MAX + ADDED_MAX) * LENGTHS <= u16::MAX as usize);
 
 /// The headers of a message: at least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +52,8 @@ pub enum BadHeaders<'a> {
 }
 
 impl<'a> Headers<'a> {
-    /// The headers in a block. Returns `None` if a message cannot have this block.
+    /// The headers in a block. Returns `None` if a message cannot have this block: it may have those that a queue has
+    /// added to the ones of its producer.
     pub fn parse(block: &'a [u8]) -> Option<Headers<'a>> {
         let (mut rest, mut count, mut last) = (block, 0, &[][..]);
         while !rest.is_empty() {
@@ -55,8 +64,8 @@ impl<'a> Headers<'a> {
             }
             (count, last) = (count + 1, name);
         }
-        let fits = block.len() <= HEADERS_BYTES_MAX + count * LENGTHS;
-        ((1..=HEADERS_MAX).contains(&count) && fits).then_some(Headers(block))
+        let fits = block.len() <= HEADERS_BYTES_MAX + ADDED_BYTES_MAX + count * LENGTHS;
+        ((1..=HEADERS_MAX + ADDED_MAX).contains(&count) && fits).then_some(Headers(block))
     }
 
     /// The name and the value of each header, in the order of the names.
@@ -116,24 +125,45 @@ impl HeaderBlock {
             return Err(BadHeaders::Count);
         }
         headers.sort_unstable_by_key(|(name, _)| *name);
-        let (mut block, mut last) = (Vec::new(), None);
+        let (mut bytes, mut last) = (0, None);
         for (name, value) in &headers {
-            let length = u8::try_from(name.len()).ok().filter(|length| *length > 0).ok_or(BadHeaders::Name)?;
+            if !(1..=HEADER_NAME_MAX).contains(&name.len()) {
+                return Err(BadHeaders::Name);
+            }
             if value.len() > HEADER_VALUE_MAX {
                 return Err(BadHeaders::Value(name));
             }
             if last.replace(name) == Some(name) {
                 return Err(BadHeaders::Twice(name));
             }
-            block.push(length);
+            bytes += name.len() + value.len();
+        }
+        match bytes {
+            ..=HEADERS_BYTES_MAX => Ok(HeaderBlock::written(headers)),
+            bytes => Err(BadHeaders::TooLong(bytes)),
+        }
+    }
+
+    /// The block of headers whose lengths are in their ranges, each name once.
+    fn written(mut headers: Vec<(&[u8], &[u8])>) -> HeaderBlock {
+        headers.sort_unstable_by_key(|(name, _)| *name);
+        let mut block = Vec::new();
+        for (name, value) in headers {
+            block.push(name.len() as u8);
             block.extend_from_slice(name);
             block.extend_from_slice(&(value.len() as u16).to_le_bytes());
             block.extend_from_slice(value);
         }
-        match block.len() - headers.len() * LENGTHS {
-            ..=HEADERS_BYTES_MAX => Ok(HeaderBlock(block.into())),
-            bytes => Err(BadHeaders::TooLong(bytes)),
-        }
+        HeaderBlock(block.into())
+    }
+
+    /// These headers and others, which a queue adds. The added ones replace those of the same name. At most 5 may be
+    /// added whose names are short; of each value the first [`HEADER_VALUE_MAX`] bytes count.
+    pub fn with_added<'a>(headers: Option<Headers<'a>>, added: &[(&'a [u8], &'a [u8])]) -> HeaderBlock {
+        let is_kept = |(name, _): &(&[u8], &[u8])| added.iter().all(|(other, _)| other != name);
+        let kept = headers.into_iter().flat_map(Headers::iter).filter(is_kept);
+        let cut = added.iter().map(|(name, value)| (*name, value.get(..HEADER_VALUE_MAX).unwrap_or(value)));
+        HeaderBlock::written(kept.chain(cut).collect())
     }
 
     /// The headers.
@@ -210,19 +240,39 @@ mod tests {
         }
         let long = [&[1, b'a', 1, 16][..], &[0; HEADER_VALUE_MAX + 1]].concat();
         assert!(!block(&long));
-        let many: Vec<u8> = (0..=HEADERS_MAX as u8).flat_map(|nth| [1, nth, 0, 0]).collect();
+        let many: Vec<u8> = (0..=(HEADERS_MAX + ADDED_MAX) as u8).flat_map(|nth| [1, nth, 0, 0]).collect();
         assert!(block(&many[4..]) && !block(&many));
-        let full = |last: u16| {
-            let mut bytes: Vec<u8> = Vec::new();
-            for name in 0..4 {
+        let most = HEADERS_BYTES_MAX + ADDED_BYTES_MAX;
+        let full = |sum: usize| {
+            let (mut bytes, mut left): (Vec<u8>, _) = (Vec::new(), sum);
+            for name in 0.. {
+                if left == 0 {
+                    break;
+                }
                 bytes.extend([1, name]);
-                let length: u16 = if name == 3 { last } else { 4096 };
+                let length = (left - 1).min(HEADER_VALUE_MAX) as u16;
+                left -= 1 + usize::from(length);
                 bytes.extend(length.to_le_bytes());
                 bytes.extend(std::iter::repeat_n(0, length.into()));
             }
             bytes
         };
-        assert!(block(&full(4092)) && !block(&full(4093)));
+        assert!(block(&full(most)) && !block(&full(most + 1)));
+    }
+
+    #[test]
+    fn a_queue_adds_headers_to_those_of_a_full_message_and_cuts_long_values() {
+        let names: Vec<[u8; 1]> = (0..HEADERS_MAX as u8).map(|nth| [nth]).collect();
+        let value = vec![1; HEADERS_BYTES_MAX / HEADERS_MAX - 1];
+        let full = HeaderBlock::of(names.iter().map(|name| (&name[..], &value[..])).collect()).unwrap();
+        let long = vec![2; HEADER_VALUE_MAX + 1];
+        let added: Vec<(&[u8], &[u8])> =
+            vec![(b"dq-queue", &long), (b"dq-reason", b"rejected"), (b"dq-error", &long[..ERROR_MAX]), (b"\0", b"x")];
+        let block = HeaderBlock::with_added(Some(full.headers()), &added);
+        assert_eq!(Headers::parse(block.headers().block()), Some(block.headers()));
+        let of = |wanted: &[u8]| block.headers().iter().find(|(name, _)| *name == wanted).unwrap().1;
+        assert_eq!((block.headers().count(), of(b"dq-queue").len(), of(b"\0")), (67, HEADER_VALUE_MAX, &b"x"[..]));
+        assert_eq!(HeaderBlock::with_added(Some(block.headers()), &added), block, "a second step replaces them");
     }
 
     #[test]

@@ -84,7 +84,7 @@ pub use ops::ack::{Acked, Completed, Completion};
 pub use ops::advance::Advanced;
 pub use ops::bury::Buried;
 pub use ops::consumers::{Consumer, Released};
-pub use ops::forward::{Health, Outgoing};
+pub use ops::forward::{Death, Health, Outgoing};
 pub use ops::look::{Message, Shown};
 pub use ops::nack::{Nack, Nacked, Verdict};
 pub use ops::pop::{Delivered, Details, Meta, Pop};

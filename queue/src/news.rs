@@ -52,7 +52,8 @@ impl Effect<'_> {
             // These end no message that a client can wait for.
             Effect::Nack { fate: Fate::Due(_), .. } | Effect::Extend { .. } | Effect::Reschedule { .. } => {}
             Effect::Promote(..) | Effect::Redrive(..) | Effect::Declare(..) | Effect::PullBack => {}
-            Effect::Trim(_) | Effect::TrimDone(_) | Effect::Done(_) | Effect::Recall(_) | Effect::Leaving(_) => {}
+            Effect::DeadForward(_) | Effect::Trim(_) | Effect::TrimDone(_) => {}
+            Effect::Done(_) | Effect::Recall(_) | Effect::Leaving(_) => {}
             Effect::Create(..) | Effect::Alter(..) | Effect::Pause { .. } | Effect::Turns(_) => {}
         }
     }

@@ -21,14 +21,17 @@ pub(super) struct OptionalParts {
     pub done: Option<Box<Done>>,
     /// Ends of runs that are still to be replicated; allocated with the first one.
     pub unsent: Option<Box<UnsentEnds>>,
-    /// Where messages are forwarded, if they are.
+    /// Where messages are forwarded when they are due, if they are.
     pub forwarding: Option<Box<Forwarding>>,
+    /// Where dead messages are forwarded, if they are.
+    pub dead_forwarding: Option<Box<Forwarding>>,
     /// Deliveries of whose loss consumers are still to be told; allocated with the first one.
     pub lost: Option<Box<Losses>>,
 }
 
 /// The parts of a queue that has none.
-static NONE: OptionalParts = OptionalParts { known: None, done: None, unsent: None, forwarding: None, lost: None };
+static NONE: OptionalParts =
+    OptionalParts { known: None, done: None, unsent: None, forwarding: None, dead_forwarding: None, lost: None };
 
 /// For reading.
 impl Deref for Optional {
@@ -62,7 +65,9 @@ impl Optional {
     pub fn take<T>(&mut self, of: impl FnOnce(&mut OptionalParts) -> &mut Option<Box<T>>) -> Option<Box<T>> {
         let parts = self.0.as_deref_mut()?;
         let taken = of(parts).take();
-        if let OptionalParts { known: None, done: None, unsent: None, forwarding: None, lost: None } = parts {
+        let OptionalParts { known, done, unsent, forwarding, dead_forwarding, lost } = parts;
+        let forwards = forwarding.is_some() || dead_forwarding.is_some();
+        if known.is_none() && done.is_none() && unsent.is_none() && lost.is_none() && !forwards {
             self.0 = None;
         }
         taken

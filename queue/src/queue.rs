@@ -148,7 +148,8 @@ impl Queue {
             if Arc::strong_count(&self.settings) == 1 { given(OWNED + size_of::<Settings>()) } else { 0 };
         let stats = self.stats.as_deref().map_or(0, |stats| size_of::<Stats>() + stats.heap_bytes());
         let known = self.optional.known.as_deref().map_or(0, |known| size_of::<Known>() + known.heap_bytes());
-        let forwarding = self.optional.forwarding.as_ref().map_or(0, |forwarding| forwarding.heap_bytes());
+        let forwarding = [&self.optional.forwarding, &self.optional.dead_forwarding];
+        let forwarding: usize = forwarding.into_iter().flatten().map(|forwarding| forwarding.heap_bytes()).sum();
         let done = self.optional.done.as_deref().map_or(0, |done| size_of::<Done>() + done.heap_bytes());
         let optional = self.optional.held().map_or(0, |_| size_of::<OptionalParts>());
         own_settings

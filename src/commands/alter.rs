@@ -14,6 +14,7 @@ use crate::host::write::{self, Announcement, Wake};
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::key::{Content, OpenKey};
 use crate::module_api::register::{Access, Arg, Call, Row};
+use dq_queue::forward::Targets;
 use dq_queue::time::UnixMs;
 use dq_queue::Effect;
 
@@ -56,7 +57,7 @@ fn alter(call: &mut Call<'_>) -> Result<(), Error> {
     let ctx = call.ctx;
     let name = key_name(call)?;
     let Arguments { wanted, makes_queue } = parse(call)?;
-    forward::refuse_itself(name, wanted.forward.as_ref().and_then(Option::as_ref))?;
+    forward::refuse_itself(name, &wanted.targets)?;
     let now = now(ctx);
     let mut key = OpenKey::open_write(ctx, name, datatype::handle());
     let done = match key.content() {
@@ -67,7 +68,7 @@ fn alter(call: &mut Call<'_>) -> Result<(), Error> {
         Content::Missing if ctx.flags().out_of_memory() => return Err(Error::OutOfMemory),
         Content::Missing => {
             let settings = wanted.numbers.of(&config::defaults());
-            Some((make(ctx, name, &mut key, now, settings, wanted.forward.flatten())?, Event::Create))
+            Some((make(ctx, name, &mut key, now, settings, wanted.targets.of(Targets::default()))?, Event::Create))
         }
     };
     drop(key);
@@ -81,18 +82,16 @@ fn alter(call: &mut Call<'_>) -> Result<(), Error> {
 /// Changes the settings of a queue. Returns `None` if they are the same as before.
 fn change(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, wanted: Wanted) -> Option<Announcement> {
     let settings = wanted.numbers.of(held.queue.settings());
-    let forward = wanted.forward.filter(|forward| forward.as_ref() != held.queue.forward());
-    if settings == *held.queue.settings() && forward.is_none() {
+    let before = held.queue.targets();
+    let targets = wanted.targets.of(before.clone());
+    if settings == *held.queue.settings() && targets == before {
         let _ = write::rearm(ctx, name, held, now, Wake::Nobody);
         return None;
     }
     held.queue.alter(now, settings);
-    if let Some(forward) = forward {
-        held.queue.forward_to(now, forward);
-    }
-    let forward = held.queue.forward().cloned().map(Box::new);
+    forward::set(&mut held.queue, now, &targets);
     // The effect of the new settings comes first: they decide which ids of the dropped messages stay known.
-    let announcement = write::record(ctx, name, held, now, Wake::IfDeliverable, || Effect::Alter(settings, forward));
+    let announcement = write::record(ctx, name, held, now, Wake::IfDeliverable, || Effect::Alter(settings, targets));
     write::trim(ctx, name, held, now);
     Some(announcement)
 }

@@ -1,7 +1,7 @@
 //! `DQ.CREATE key [settings]`
 
 use super::error::Error;
-use super::forward::{self, QueueSetting};
+use super::forward::{self, QueueSetting, WantedTargets};
 use super::options::Options;
 use super::settings::{Change, Setting};
 use super::{key_name, now, Command, Handler};
@@ -13,7 +13,7 @@ use crate::host::write::{self, Announcement, Wake};
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::key::{Content, OpenKey};
 use crate::module_api::register::{Access, Arg, Call, Row};
-use dq_queue::forward::Forward;
+use dq_queue::forward::{Source, Targets};
 use dq_queue::settings::Settings;
 use dq_queue::time::UnixMs;
 use dq_queue::{Effect, Queue};
@@ -41,8 +41,8 @@ fn create(call: &mut Call<'_>) -> Result<(), Error> {
     let name = key_name(call)?;
     let wanted = parse(call)?;
     let settings = wanted.numbers.of(&config::defaults());
-    let forward = wanted.forward.flatten();
-    forward::refuse_itself(name, forward.as_ref())?;
+    forward::refuse_itself(name, &wanted.targets)?;
+    let targets = wanted.targets.of(Targets::default());
     let now = now(ctx);
     let mut key = OpenKey::open_write(ctx, name, datatype::handle());
     match key.content() {
@@ -50,14 +50,14 @@ fn create(call: &mut Call<'_>) -> Result<(), Error> {
         Content::Missing if ctx.flags().out_of_memory() => return Err(Error::OutOfMemory),
         Content::Missing => {}
         // The queue exists with exactly these settings, so nothing changes.
-        Content::Holds(held) if *held.queue.settings() == settings && held.queue.forward() == forward.as_ref() => {
+        Content::Holds(held) if *held.queue.settings() == settings && held.queue.targets() == targets => {
             ctx.ok();
             return Ok(());
         }
         Content::Holds(_) => return Err(Error::QueueExists),
         Content::Refused(why) => return Err(why.into()),
     }
-    let announcement = make(ctx, name, &mut key, now, settings, forward)?;
+    let announcement = make(ctx, name, &mut key, now, settings, targets)?;
     drop(key);
     ctx.ok();
     write::announce(ctx, name, announcement, &[Event::Create]);
@@ -71,13 +71,12 @@ pub(super) fn make(
     key: &mut OpenKey<'_, Held>,
     now: UnixMs,
     settings: Settings,
-    forward: Option<Forward>,
+    targets: Targets,
 ) -> Result<Announcement, Error> {
     let mut queue = Queue::new(settings);
-    queue.forward_to(now, forward);
+    forward::set(&mut queue, now, &targets);
     let held = key.create(Held::new(queue)).map_err(|_| Error::WrongType)?;
-    let forward = held.queue.forward().cloned().map(Box::new);
-    Ok(write::record(ctx, name, held, now, Wake::Nobody, || Effect::Create(settings, forward)))
+    Ok(write::record(ctx, name, held, now, Wake::Nobody, || Effect::Create(settings, targets)))
 }
 
 /// The settings that a command names. The others keep their values.
@@ -85,15 +84,16 @@ pub(super) fn make(
 pub(super) struct Wanted {
     /// The numbers.
     pub numbers: Change,
-    /// The target of forwarding, if the command names `FORWARD`; `Some(None)` is `FORWARD NONE`.
-    pub forward: Option<Option<Forward>>,
+    /// The targets.
+    pub targets: WantedTargets,
 }
 
 impl Wanted {
     /// Reads the values of a setting.
     pub fn read(&mut self, setting: QueueSetting, options: &mut Options<'_, '_>) -> Result<(), Error> {
         match setting {
-            QueueSetting::Forward => self.forward = Some(forward::parse(options)?),
+            QueueSetting::Forward => self.targets.read(Source::Due, options)?,
+            QueueSetting::DeadForward => self.targets.read(Source::Dead, options)?,
             QueueSetting::Setting(setting) => self.numbers.read(setting, options)?,
         }
         Ok(())

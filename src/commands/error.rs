@@ -4,6 +4,7 @@
 use crate::module_api::key::Refusal;
 use crate::module_api::register::Row;
 use dq_queue::cron::{BadCron, CRON_MAX};
+use dq_queue::forward::Source;
 use dq_queue::settings::{Conflict, Field, Unit, Word, FIELDS};
 use dq_queue::{
     CHECKPOINT_MAX, CONSUMER_NAME_MAX, GROUP_NAME_MAX, HEADERS_BYTES_MAX, HEADER_NAME_MAX, HEADER_VALUE_MAX, RESULT_MAX,
@@ -114,8 +115,8 @@ pub enum Error {
     EffectRefused,
     /// The queue forwards its messages; holds the kind of the target and its name.
     Forwards(&'static str, String),
-    /// The option `FORWARD` is not followed by a kind of target.
-    NoTarget,
+    /// The option `FORWARD` or `DEADFORWARD` is not followed by a kind of target.
+    NoTarget(Source),
     /// A queue would forward to itself.
     ForwardsToItself,
     /// The effect is not valid.
@@ -230,7 +231,10 @@ impl fmt::Display for Error {
                  CONFIG SET dq.allow-effects yes lets clients send it",
             ),
             Error::Forwards(kind, target) => write!(f, "ERR queue forwards to {kind} {target}; it cannot be popped"),
-            Error::NoTarget => f.write_str("ERR syntax error, FORWARD needs STREAM, LIST, CHANNEL or NONE"),
+            Error::NoTarget(Source::Due) => {
+                f.write_str("ERR syntax error, FORWARD needs STREAM, LIST, CHANNEL or NONE")
+            }
+            Error::NoTarget(Source::Dead) => f.write_str("ERR syntax error, DEADFORWARD needs STREAM, LIST, QUEUE or NONE"),
             Error::ForwardsToItself => f.write_str("ERR a queue cannot forward to itself"),
             Error::BadEffect(why) => write!(f, "ERR the effect was refused: {why}"),
         }

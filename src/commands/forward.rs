@@ -1,16 +1,19 @@
-//! The setting `FORWARD` as an option of `DQ.CREATE` and `DQ.ALTER`, and the keys that it names.
+//! The settings `FORWARD` and `DEADFORWARD` as options of `DQ.CREATE` and `DQ.ALTER`, and the keys that they name.
 
 use super::error::Error;
 use super::options::{options, Options};
 use super::settings::Setting;
 use crate::module_api::ctx::Name;
 use crate::module_api::register::{Access, Arg, Found, Keys};
-use dq_queue::forward::{Forward, ListEnd, Register};
+use dq_queue::forward::{Forward, ListEnd, Register, Source, Targets};
+use dq_queue::time::UnixMs;
+use dq_queue::Queue;
 
 options! {
     /// The settings that are not numbers, and those that are.
     pub enum QueueSetting {
         Forward => Arg::oneof(c"forward", &[STREAM, LIST, CHANNEL, NONE]).after(c"FORWARD"),
+        DeadForward => Arg::oneof(c"deadforward", &[STREAM, DEAD_LIST, QUEUE, NONE]).after(c"DEADFORWARD"),
         ..Setting,
     }
 }
@@ -19,6 +22,8 @@ const STREAM: Arg = Arg::block(c"stream", &[Arg::other_key(c"target", 1), TRIM.o
 const TRIM: Arg = Arg::token_int(c"TRIM", c"entries");
 const LIST: Arg =
     Arg::block(c"list", &[Arg::other_key(c"target", 2), END.optional(), REGISTER.optional()]).after(c"LIST");
+const DEAD_LIST: Arg = Arg::block(c"list", &[Arg::other_key(c"target", 2), END.optional()]).after(c"LIST");
+const QUEUE: Arg = Arg::other_key(c"queue", 4).after(c"QUEUE");
 const END: Arg = Arg::oneof(c"end", &[Arg::token(c"left", c"LEFT"), Arg::token(c"right", c"RIGHT")]);
 const REGISTER: Arg = Arg::block(c"register", &[Arg::other_key(c"set", 3), Arg::string(c"member")]).after(c"REGISTER");
 const CHANNEL: Arg = Arg::token_string(c"CHANNEL", c"name");
@@ -29,48 +34,91 @@ const NONE: Arg = Arg::token(c"none", c"NONE");
 pub const fn keys(queue: Access) -> Keys {
     Keys::FirstAnd {
         first: queue,
-        after: &[(c"STREAM", Access::UPDATE), (c"LIST", INSERT), (c"REGISTER", INSERT)],
+        after: &[(c"STREAM", Access::UPDATE), (c"LIST", INSERT), (c"REGISTER", INSERT), (c"QUEUE", INSERT)],
         find,
     }
 }
 
 const INSERT: Access = Access::INSERT;
 
-/// Finds the keys and the channel that `FORWARD` names among the words of a command.
+/// Finds the keys and the channel that `FORWARD` and `DEADFORWARD` name among the words of a command.
 fn find(words: &[Name<'_>]) -> Vec<Found> {
     let is = |nth: usize, token: &[u8]| words.get(nth).is_some_and(|word| word.bytes().eq_ignore_ascii_case(token));
-    // The values of all other options are numbers, so the first such word is the option.
-    let Some(option) = (2..words.len()).find(|nth| is(*nth, b"FORWARD")) else { return Vec::new() };
-    let (kind, target) = (option + 1, option + 2);
-    let found = if is(kind, b"STREAM") {
-        vec![Found::Key(target, Access::UPDATE)]
-    } else if is(kind, b"LIST") {
-        let end = target + 1;
-        let register = if is(end, b"LEFT") || is(end, b"RIGHT") { end + 1 } else { end };
-        let set = is(register, b"REGISTER").then_some(Found::Key(register + 1, INSERT));
-        [Some(Found::Key(target, INSERT)), set].into_iter().flatten().collect()
-    } else if is(kind, b"CHANNEL") {
-        vec![Found::Channel(target)]
-    } else {
-        Vec::new()
-    };
+    let (mut found, mut nth) = (Vec::new(), 2);
+    while nth < words.len() {
+        // The values of all other options are numbers and words of their own, so such a word is the option.
+        let (is_dead, kind, target) = (is(nth, b"DEADFORWARD"), nth + 1, nth + 2);
+        if !is_dead && !is(nth, b"FORWARD") {
+            nth += 1;
+            continue;
+        }
+        nth = target;
+        if is(kind, b"STREAM") {
+            found.push(Found::Key(target, Access::UPDATE));
+            nth = target + 1;
+        } else if is(kind, b"LIST") {
+            found.push(Found::Key(target, INSERT));
+            let end = target + 1;
+            nth = if is(end, b"LEFT") || is(end, b"RIGHT") { end + 1 } else { end };
+            if !is_dead && is(nth, b"REGISTER") {
+                found.push(Found::Key(nth + 1, INSERT));
+                nth += 3;
+            }
+        } else if is_dead && is(kind, b"QUEUE") {
+            found.push(Found::Key(target, INSERT));
+            nth = target + 1;
+        } else if !is_dead && is(kind, b"CHANNEL") {
+            found.push(Found::Channel(target));
+            nth = target + 1;
+        }
+    }
     let is_there = |found: &Found| found.position() < words.len();
     found.into_iter().filter(is_there).collect()
 }
 
 /// Fails if a queue would forward to itself.
-pub fn refuse_itself(queue: Name<'_>, forward: Option<&Forward>) -> Result<(), Error> {
-    let names_itself = forward.is_some_and(|forward| forward.keys().any(|key| key == queue.bytes()));
-    if names_itself {
+pub fn refuse_itself(queue: Name<'_>, wanted: &WantedTargets) -> Result<(), Error> {
+    let mut targets = [&wanted.due, &wanted.dead].into_iter().flatten().flatten();
+    if targets.any(|to| to.keys().any(|key| key == queue.bytes())) {
         Err(Error::ForwardsToItself)
     } else {
         Ok(())
     }
 }
 
-/// Reads the value of `FORWARD`; `NONE` is `None`.
-pub fn parse(options: &mut Options<'_, '_>) -> Result<Option<Forward>, Error> {
-    let kind = options.rest().next().ok_or(Error::NoTarget)?;
+/// The target of `FORWARD` and that of `DEADFORWARD`, if a command names them; `Some(None)` is `NONE`.
+#[derive(Default)]
+pub struct WantedTargets {
+    due: Option<Option<Forward>>,
+    dead: Option<Option<Forward>>,
+}
+
+impl WantedTargets {
+    /// Reads the value of one of the options.
+    pub fn read(&mut self, source: Source, options: &mut Options<'_, '_>) -> Result<(), Error> {
+        let to = Some(parse(options, source)?);
+        match source {
+            Source::Due => self.due = to,
+            Source::Dead => self.dead = to,
+        }
+        Ok(())
+    }
+
+    /// The targets of a queue that had `before`.
+    pub fn of(self, before: Targets) -> Targets {
+        let changed = |to: Option<Option<Forward>>, before| to.map_or(before, |to| to.map(Box::new));
+        Targets { due: changed(self.due, before.due), dead: changed(self.dead, before.dead) }
+    }
+}
+
+/// Makes a queue forward to these targets.
+pub fn set(queue: &mut Queue, now: UnixMs, targets: &Targets) {
+    Source::ALL.into_iter().for_each(|source| queue.forward_to(now, source, targets.of(source).cloned()));
+}
+
+/// Reads the value of `FORWARD` or `DEADFORWARD`; `NONE` is `None`.
+fn parse(options: &mut Options<'_, '_>, source: Source) -> Result<Option<Forward>, Error> {
+    let kind = options.rest().next().ok_or(Error::NoTarget(source))?;
     let is = |token: &[u8]| kind.eq_ignore_ascii_case(token);
     Ok(Some(if is(b"STREAM") {
         let key = options.value_of("STREAM")?.into();
@@ -85,14 +133,17 @@ pub fn parse(options: &mut Options<'_, '_>) -> Result<Option<Forward>, Error> {
         } else {
             ListEnd::Default
         };
-        let register = if options.accept(b"REGISTER") { Some(register(options)?) } else { None };
+        let has_register = source == Source::Due && options.accept(b"REGISTER");
+        let register = if has_register { Some(register(options)?) } else { None };
         Forward::List { key, end, register }
-    } else if is(b"CHANNEL") {
+    } else if source == Source::Due && is(b"CHANNEL") {
         Forward::Channel { name: options.value_of("CHANNEL")?.into() }
+    } else if source == Source::Dead && is(b"QUEUE") {
+        Forward::Queue { key: options.value_of("QUEUE")?.into() }
     } else if is(b"NONE") {
         return Ok(None);
     } else {
-        return Err(Error::NoTarget);
+        return Err(Error::NoTarget(source));
     }))
 }
 
@@ -121,6 +172,17 @@ mod tests {
         assert_eq!(found("q FORWARD LIST l LEFT REGISTER set m RETRIES 1"), [Found::Key(4, list), Found::Key(7, list)]);
         assert_eq!(found("q FORWARD LIST REGISTER register s m"), [Found::Key(4, list), Found::Key(6, list)]);
         assert_eq!(found("q FORWARD CHANNEL c"), [Found::Channel(4)]);
+        assert_eq!(
+            found("q DEADFORWARD LIST FORWARD RIGHT FORWARD STREAM DEADFORWARD"),
+            [Found::Key(4, list), Found::Key(8, stream)]
+        );
+        assert_eq!(
+            found("q FORWARD CHANNEL c DEADFORWARD STREAM s TRIM 5"),
+            [Found::Channel(4), Found::Key(7, stream)]
+        );
+        assert_eq!(found("q DEADFORWARD LIST l REGISTER s m"), [Found::Key(4, list)], "it has no such option");
+        assert!(found("q DEADFORWARD CHANNEL c").is_empty() && found("q FORWARD QUEUE r").is_empty());
+        assert_eq!(found("q DEADFORWARD QUEUE FORWARD"), [Found::Key(4, INSERT)]);
         assert!(["q FORWARD NONE", "q LEASE 5", "FORWARD STREAM s", "q FORWARD STREAM", "q FORWARD"]
             .iter()
             .all(|words| found(words).is_empty()));

@@ -6,6 +6,7 @@ use crate::host::waiting;
 use crate::module_api::ctx::Ctx;
 use crate::module_api::guard::plant;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
+use dq_queue::forward::Source;
 use dq_queue::settings::FIELDS;
 use dq_queue::time::UnixMs;
 use dq_queue::{Pause, Queue, Totals};
@@ -67,8 +68,7 @@ fn reply_queue(ctx: Ctx, queue: &Queue, waiting_clients: u64, now: UnixMs) {
         ("next-delivery", queue.next_delivery(now).map(UnixMs::as_ms).and_then(some)),
     ];
     let totals = queue.totals().named().map(|(field, total)| (field, some(total)));
-    let since = queue.failing().map(|failing| failing.since.as_ms()).and_then(some);
-    ctx.map(head.len() + FIELDS.len() + 3 + Totals::NAMES.len());
+    ctx.map(head.len() + FIELDS.len() + 2 * FORWARDING + Totals::NAMES.len());
     head.into_iter().for_each(|(field, value)| reply_number(ctx, field, value));
     for field in FIELDS {
         let number = (field.get)(queue.settings());
@@ -80,19 +80,29 @@ fn reply_queue(ctx: Ctx, queue: &Queue, waiting_clients: u64, now: UnixMs) {
             }
         }
     }
-    ctx.bulk(b"forward");
-    match queue.forward() {
-        Some(forward) => ctx.bulk(&forward.words()),
+    reply_forwarding(ctx, queue, Source::Due, ["forward", "forward-error", "forward-failing-since"]);
+    reply_forwarding(ctx, queue, Source::Dead, ["deadforward", "deadforward-error", "deadforward-failing-since"]);
+    // The totals stay last: `dqctl export` takes every field from the first total on.
+    totals.for_each(|(field, value)| reply_number(ctx, field, value));
+}
+
+/// The number of fields about the forwarding of messages that are due, or of those that are dead.
+const FORWARDING: usize = 3;
+
+/// Replies where these messages are forwarded, why they cannot be at present, and since when.
+fn reply_forwarding(ctx: Ctx, queue: &Queue, source: Source, [to, error, since]: [&str; FORWARDING]) {
+    let failing = queue.failing(source);
+    ctx.bulk(to.as_bytes());
+    match queue.target(source) {
+        Some(target) => ctx.bulk(&target.words()),
         None => ctx.bulk(b"NONE"),
     }
-    ctx.bulk(b"forward-error");
-    match queue.failing() {
+    ctx.bulk(error.as_bytes());
+    match failing {
         Some(failing) => ctx.bulk(failing.error.as_bytes()),
         None => ctx.null(),
     }
-    reply_number(ctx, "forward-failing-since", since);
-    // The totals stay last: `dqctl export` takes every field from the first total on.
-    totals.for_each(|(field, value)| reply_number(ctx, field, value));
+    reply_number(ctx, since, failing.and_then(|failing| i64::try_from(failing.since.as_ms()).ok()));
 }
 
 fn reply_number(ctx: Ctx, field: &str, value: Option<i64>) {

@@ -10,8 +10,8 @@ use std::ffi::CStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting(usize);
 
-// The parser keeps one bit for each option that a command line has named, and there are two options that are not
-// settings.
+// The parser keeps one bit for each option that a command line has named, and there are three options that are not
+// numbers.
 const _: () = assert!(FIELDS.len() < 30);
 
 impl Setting {

@@ -1,5 +1,6 @@
 //! Advances a queue when its time has come: the timer brings the queue up to now, drops the dead and done messages that
-//! its settings no longer keep, wakes the clients that are blocked on it, and forwards what is due, see [`forward`].
+//! its settings no longer keep, wakes the clients that are blocked on it, and forwards what is due or dead (see
+//! [`forward`]).
 //!
 //! This also runs on replicas and moves their view of the queue. Changes that must be replicated are made on a master
 //! only, and never while writes are paused, because the timer does not call this module then.
@@ -16,11 +17,15 @@ use crate::module_api::key::{Content, OpenKey, Refusal};
 use crate::schedule::agenda::{Grounds, Taken};
 use crate::schedule::walk::Cause;
 use crate::schedule::with_schedule;
-use dq_queue::time::UnixMs;
+use dq_queue::forward::Source;
+use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::{Effect, Ended, Trimmed};
 
 /// How many leases and TTLs end between two checks of the time budget: about 10 µs of work.
 const STEP: usize = 64;
+
+/// A hint this much later is left to the next run of the timer.
+const NEXT_RUN: DurationMs = DurationMs::new(1);
 
 /// The number of messages moved by the timer since the server started.
 pub static MOVED: AtomicU64 = AtomicU64::new(0);
@@ -35,8 +40,9 @@ pub fn look_at(ctx: Ctx, taken: &Taken, now: UnixMs, within_budget: &dyn Fn() ->
         let mut moved = Report::default();
         let mut lasted = advance(ctx, name, taken, now, within_budget, &mut moved);
         moved.tell(ctx, name);
-        if moved.forwards {
-            lasted = forward::run(ctx, hint.db, name, now, within_budget);
+        for source in moved.forwards.into_iter().flatten() {
+            // Each gets a batch at least, so that neither holds up the other.
+            lasted &= forward::run(ctx, hint.db, name, source, now, within_budget);
         }
         lasted
     })
@@ -49,8 +55,8 @@ struct Report {
     died: usize,
     /// Whether a blocked client may be served.
     wakes: bool,
-    /// Whether messages are to be forwarded.
-    forwards: bool,
+    /// Which messages are to be forwarded.
+    forwards: [Option<Source>; 2],
     /// Whether the queue was changed by a decision of this server.
     changed: bool,
     /// Whether this server decides about the queue. Only then are keyspace events published.
@@ -147,15 +153,24 @@ fn advance(
     }
     MOVED.fetch_add((moved.ready + moved.died) as u64, Relaxed);
     moved.wakes |= write::serves(held, hint.db, name, now);
-    moved.wakes |= moved.died > 0 && waiting::note_deaths(hint.db, name.bytes());
+    let tells = moved.died > 0 && waiting::note_deaths(hint.db, name.bytes());
+    moved.wakes |= tells;
     moved.wakes |= waiting::take_postponed(hint.db, name.bytes());
     moved.announced = decides;
     if decides {
         held.queue.note_rate_limit(now);
     }
     // Messages are forwarded once the view is complete. The timer is armed after that.
-    moved.forwards = decides && lasted && held.queue.may_forward(now) && held.queue.has_deliverable(now);
-    if !moved.forwards {
+    if decides && lasted {
+        if tells && held.queue.may_forward(now, Source::Dead) {
+            // A client that waits for a message which has just died is served after this run, and sees it dead before
+            // the next run forwards it.
+            with_schedule(|schedule| schedule.agenda.look_at(now.after(NEXT_RUN), hint.db, name.bytes()));
+            return lasted;
+        }
+        moved.forwards = Source::ALL.map(|source| held.queue.may_forward(now, source).then_some(source));
+    }
+    if moved.forwards == [None; 2] {
         held.arm(ctx, hint.db, name);
     }
     lasted

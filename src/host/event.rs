@@ -26,6 +26,8 @@ pub enum Event {
     Pop,
     /// Messages were forwarded.
     Forward,
+    /// Dead messages were forwarded.
+    DeadForward,
     /// Messages were completed.
     Ack,
     /// A message was completed with a result.
@@ -102,6 +104,7 @@ impl Event {
             Event::Ready => c"dq.ready",
             Event::Pop => c"dq.pop",
             Event::Forward => c"dq.forward",
+            Event::DeadForward => c"dq.deadforward",
             Event::Ack => c"dq.ack",
             Event::Complete => c"dq.complete",
             Event::Nack => c"dq.nack",
@@ -191,6 +194,7 @@ impl Event {
                 Event::of_delivery((!acked.is_empty()).then_some(Death::of_successor(applied)))
             }
             Effect::Forward(_) => &[Event::Forward],
+            Effect::DeadForward(_) => &[Event::DeadForward],
             Effect::Ack(_) => Event::of_acks(Death::of_successor(applied)),
             Effect::Complete { .. } => Event::of_completion(Death::of_successor(applied)),
             Effect::Nack { fate, .. } => Event::of_nack(*fate),

@@ -1,4 +1,5 @@
-//! Forwards the messages of a queue that are due: the timer writes them to a stream, a list or a channel.
+//! Forwards the messages of a queue that are due, and those that are dead: the timer writes them to a stream, a list, a
+//! channel or another queue.
 //!
 //! A batch takes three steps. The queue says which messages are next; the server writes them to the target, as it would
 //! for a client; and the queue removes those that were written. The effect of the removal is replicated in the third
@@ -13,25 +14,26 @@ use super::datatype;
 use super::event::Event;
 use super::floor::raise_floor;
 use super::held::Held;
+use super::requeue::{self, Moving};
 use super::{gauges, slot, waiting, write};
 use crate::module_api::call::Word;
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::key::{Content, OpenKey};
 use crate::module_api::log::{log, Level};
-use dq_queue::forward::{Forward, ListEnd, Register};
+use dq_queue::forward::{Forward, ListEnd, Register, Source};
 use dq_queue::id::{IdBuffer, Sequence};
 use dq_queue::time::UnixMs;
-use dq_queue::{Effect, Headers, Health};
+use dq_queue::{Death, Effect, Headers, Health};
 
 /// The number of messages between two checks of the time budget: about 200 µs of work.
 const BATCH: usize = 64;
 /// A batch is closed once its payloads have this many bytes, which take about as long to write.
 const BATCH_BYTES: usize = 64 * 1024;
 
-/// Forwards what is due in the queue at `name`, until the budget is spent. Returns whether it lasted. Re-arms the timer
-/// for the queue. No key may be open.
-pub fn run(ctx: Ctx, db: i32, name: Name<'_>, now: UnixMs, within_budget: &dyn Fn() -> bool) -> bool {
-    let mut run = Run { ctx, name, now, target: None, forwarded: false, answers: false };
+/// Forwards these messages of the queue at `name`, until the budget is spent. Returns whether it lasted. Re-arms the
+/// timer for the queue. No key may be open.
+pub fn run(ctx: Ctx, db: i32, name: Name<'_>, source: Source, now: UnixMs, within_budget: &dyn Fn() -> bool) -> bool {
+    let mut run = Run { ctx, name, source, now, target: None, forwarded: false, answers: false };
     let mut lasted = true;
     while let Some(batch) = run.choose() {
         let (written, refused) = run.write(&batch);
@@ -50,7 +52,11 @@ pub fn run(ctx: Ctx, db: i32, name: Name<'_>, now: UnixMs, within_budget: &dyn F
     }
     if run.forwarded {
         ctx.signal_modified(name);
-        ctx.notify(Event::Forward.name(), name);
+        let event = match source {
+            Source::Due => Event::Forward,
+            Source::Dead => Event::DeadForward,
+        };
+        ctx.notify(event.name(), name);
     }
     lasted
 }
@@ -59,6 +65,7 @@ pub fn run(ctx: Ctx, db: i32, name: Name<'_>, now: UnixMs, within_budget: &dyn F
 struct Run<'a> {
     ctx: Ctx<'a>,
     name: Name<'a>,
+    source: Source,
     now: UnixMs,
     /// The target, once it is known that it may be written to.
     target: Option<Target>,
@@ -77,9 +84,12 @@ struct Batch {
 /// A message as the arguments of a call.
 struct Outgoing {
     sequence: Sequence,
+    /// The payload, except for a queue.
     payload: Word,
-    /// For a stream: the id, the due time, and the fields and values that follow these.
+    /// For a stream: the id, the due time, and the other fields with their values, which follow these.
     fields: Option<(Word, Word, Vec<Word>)>,
+    /// For a queue: the whole message.
+    moving: Option<Moving>,
 }
 
 impl Run<'_> {
@@ -95,18 +105,21 @@ impl Run<'_> {
     /// The next messages to forward; `None` if there are none.
     fn choose(&self) -> Option<Batch> {
         let batch = self.with_queue(|held| {
-            let to = held.queue.forward()?.clone();
-            let is_stream = matches!(to, Forward::Stream { .. });
+            let to = held.queue.target(self.source)?.clone();
+            let (is_stream, is_queue) = (matches!(to, Forward::Stream { .. }), matches!(to, Forward::Queue { .. }));
             let (mut messages, mut bytes, mut buffer) = (Vec::with_capacity(BATCH), 0, IdBuffer::new());
-            held.queue.next_to_forward(self.now, BATCH, |next| {
+            held.queue.next_to_forward(self.now, self.source, BATCH, |next| {
                 bytes += next.payload.len();
                 let fields = is_stream.then(|| {
                     let id = buffer.id(next.sequence, next.name);
                     bytes += next.headers.map_or(0, |headers| headers.block().len());
-                    let headers = next.headers.map_or_else(Vec::new, header_fields);
-                    (Word::new(buffer.text(id)), Word::new(next.due.as_ms().to_string().as_bytes()), headers)
+                    let mut fields = next.death.map_or_else(Vec::new, death_fields);
+                    fields.extend(next.headers.into_iter().flat_map(header_fields));
+                    (Word::new(buffer.text(id)), Word::new(next.due.as_ms().to_string().as_bytes()), fields)
                 });
-                messages.push(Outgoing { sequence: next.sequence, payload: Word::new(next.payload), fields });
+                let moving = is_queue.then(|| Moving::new(self.name, &next));
+                let payload: &[u8] = if is_queue { &[] } else { next.payload };
+                messages.push(Outgoing { sequence: next.sequence, payload: Word::new(payload), fields, moving });
                 bytes < BATCH_BYTES
             });
             Some(Batch { to, messages })
@@ -117,7 +130,7 @@ impl Run<'_> {
     /// Writes the messages of a batch to their target. Returns how many were written, and why the next one was not.
     fn write(&mut self, batch: &Batch) -> (usize, Option<String>) {
         if self.target.is_none() {
-            match Target::prepare(self.ctx, self.name, &batch.to) {
+            match Target::prepare(self.ctx, self.name, &batch.to, self.now) {
                 Ok(target) => self.target = Some(target),
                 Err(refused) => return (0, Some(refused)),
             }
@@ -127,48 +140,79 @@ impl Run<'_> {
 
     /// Removes the messages that were written, and records the server's answer.
     fn record(&mut self, batch: &Batch, written: usize, refused: Option<&str>) {
-        let (ctx, name, now) = (self.ctx, self.name, self.now);
+        let (ctx, name, source, now) = (self.ctx, self.name, self.source, self.now);
         let written: Vec<Sequence> = batch.messages.iter().take(written).map(|message| message.sequence).collect();
         self.forwarded |= !written.is_empty();
         let mut answers = false;
         let health = self.with_queue(|held| {
             if !written.is_empty() {
-                let forwarded = held.queue.forwarded(now, &written, gauges::count_lateness);
-                // A schedule that was declared during a run gets a new id when the run ends.
-                raise_floor(held.queue.last_given());
-                let ends = held.queue.take_ends();
-                let effect = Effect::Forward(forwarded);
-                let effect = if ends.is_empty() { effect } else { effect.with_ends(ends).0 };
+                let effect = match source {
+                    Source::Due => forwarded_due(held, now, &written),
+                    Source::Dead => Effect::DeadForward(held.queue.forwarded_dead(now, &written)),
+                };
                 answers |= waiting::note(ctx, name, &effect);
                 write::replicate(ctx, name, held, now, effect);
-                write::keep_limits(ctx, name, held, now);
             }
-            match refused {
-                None => held.queue.forwarding_works(),
-                Some(refused) => held.queue.forwarding_failed(now, refused),
-            }
+            let health = match refused {
+                None => held.queue.forwarding_works(source),
+                Some(refused) => held.queue.forwarding_failed(now, source, refused),
+            };
+            // Dead messages that their target refuses are subject to the limits.
+            write::keep_limits(ctx, name, held, now);
+            health
         });
         self.answers |= answers;
-        tell(name, &batch.to, health.unwrap_or(Health::Same), refused);
+        tell(name, source, &batch.to, health.unwrap_or(Health::Same), refused);
     }
 }
 
+/// Removes messages that were forwarded when they were due.
+fn forwarded_due(held: &mut Held, now: UnixMs, written: &[Sequence]) -> Effect<'static> {
+    let forwarded = held.queue.forwarded(now, written, gauges::count_lateness);
+    // A schedule that was declared during a run gets a new id when the run ends.
+    raise_floor(held.queue.last_given());
+    let ends = held.queue.take_ends();
+    let effect = Effect::Forward(forwarded);
+    if ends.is_empty() {
+        effect
+    } else {
+        effect.with_ends(ends).0
+    }
+}
+
+/// The fields of a stream for how a message died.
+fn death_fields(death: Death<'_>) -> Vec<Word> {
+    let Death { reason, error, attempts, died } = death;
+    let (attempts, died) = (attempts.to_string(), died.as_ms().to_string());
+    let fields: [(&[u8], &[u8]); 4] = [
+        (b"reason", reason.as_str().as_bytes()),
+        (b"error", error.unwrap_or_default()),
+        (b"attempt", attempts.as_bytes()),
+        (b"died", died.as_bytes()),
+    ];
+    fields.into_iter().flat_map(|(name, value)| [Word::new(name), Word::new(value)]).collect()
+}
+
 /// The fields of a stream for headers: for each its name after `header:`, and its value.
-fn header_fields(headers: Headers<'_>) -> Vec<Word> {
-    headers.iter().flat_map(|(name, value)| [Word::new(&[b"header:", name].concat()), Word::new(value)]).collect()
+fn header_fields(headers: Headers<'_>) -> impl Iterator<Item = Word> + '_ {
+    headers.iter().flat_map(|(name, value)| [Word::new(&[b"header:", name].concat()), Word::new(value)])
 }
 
 /// Logs a change of the server's answer.
-fn tell(name: Name<'_>, to: &Forward, health: Health, refused: Option<&str>) {
+fn tell(name: Name<'_>, source: Source, to: &Forward, health: Health, refused: Option<&str>) {
     let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (queue, kind, target) = (shown(name.bytes()), to.kind(), shown(to.target()));
+    let what = match source {
+        Source::Due => "",
+        Source::Dead => " dead messages",
+    };
     match health {
         Health::Same => {}
-        Health::Recovered => log(Level::Notice, &format!("queue {queue} forwards to {kind} {target} again")),
+        Health::Recovered => log(Level::Notice, &format!("queue {queue} forwards{what} to {kind} {target} again")),
         Health::NewError => {
             let refused = refused.unwrap_or_default();
             let text =
-                format!("queue {queue} cannot forward to {kind} {target} and tries again each second: {refused}");
+                format!("queue {queue} cannot forward{what} to {kind} {target} and tries again each second: {refused}");
             log(Level::Warning, &text);
         }
     }
@@ -179,12 +223,13 @@ enum Target {
     Stream { before: Vec<Word>, id: Word, payload: Word, due: Word },
     List { key: Word, is_left: bool },
     Channel { name: Word },
+    Queue { key: Box<[u8]>, now: UnixMs },
 }
 
 impl Target {
     /// Makes the checks that are needed once per run, and adds the member to the set. Returns the error if the server
     /// refuses it.
-    fn prepare(ctx: Ctx, queue: Name<'_>, to: &Forward) -> Result<Target, String> {
+    fn prepare(ctx: Ctx, queue: Name<'_>, to: &Forward, now: UnixMs) -> Result<Target, String> {
         if ctx.flags().cluster() && to.keys().any(|key| slot::of(key) != slot::of(queue.bytes())) {
             // The server itself compares a key with the slots of this node only.
             return Err("CROSSSLOT Keys in request don't hash to the same slot".to_owned());
@@ -211,6 +256,12 @@ impl Target {
                 }
                 Ok(Target::List { key: Word::new(key), is_left: ListEnd::is_left(*end) })
             }
+            Forward::Queue { key } if **key == *queue.bytes() => Err("ERR a queue cannot forward to itself".to_owned()),
+            Forward::Queue { .. } if ctx.flags().out_of_memory() => Err(requeue::OUT_OF_MEMORY.to_owned()),
+            Forward::Queue { key } => match admission::refusal(ctx, queue) {
+                Some(refused) => Err(refused),
+                None => Ok(Target::Queue { key: key.clone(), now }),
+            },
             Forward::Channel { name } => match admission::refusal(ctx, queue) {
                 // Publishing is not a write, but removing the published messages is.
                 Some(refused) => Err(refused),
@@ -240,6 +291,9 @@ impl Target {
                     Ok(()) => (messages.len(), None),
                     Err(refused) => (0, Some(refused)),
                 }
+            }
+            Target::Queue { key, now } => {
+                each(&|message| message.moving.as_ref().map_or(Ok(()), |moving| requeue::push(ctx, key, *now, moving)))
             }
             Target::Channel { name } => each(&|message| ctx.call_write(c"PUBLISH", [name, &message.payload])),
         }

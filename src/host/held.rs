@@ -15,6 +15,7 @@ use crate::module_api::key::Value;
 use crate::module_api::log::{log, Level};
 use crate::schedule::agenda::{Armed, Taken};
 use crate::schedule::with_schedule;
+use dq_queue::forward::Source;
 use dq_queue::settings::Settings;
 use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::wire::Loader;
@@ -110,7 +111,7 @@ impl Held {
     /// Ensures that the timer looks at this queue, which is at `name`, when it has something to do.
     #[inline]
     pub fn arm(&mut self, ctx: Ctx, db: i32, name: Name<'_>) {
-        if self.queue.forward().is_some() {
+        if self.queue.forwards() {
             punctuality::require_to_forward(ctx);
         }
         let Some(at) = self.next_look(name) else { return };
@@ -135,9 +136,12 @@ impl Held {
         if queue.decides_nothing() {
             return wake.map(|wake| self.by_clock(wake, name));
         }
-        let forward = queue.next_forward();
-        let (forward, retry) = if queue.failing().is_some() { (None, forward) } else { (forward, None) };
-        let decided = earlier(earlier(queue.next_drop(), queue.first_failed_run()), forward);
+        let mut decided = earlier(queue.next_drop(), queue.first_failed_run());
+        let mut retry = None;
+        for source in Source::ALL {
+            let first = if queue.failing(source).is_some() { &mut retry } else { &mut decided };
+            *first = earlier(*first, queue.next_forward(source));
+        }
         let is_ours = (decided.is_some() || retry.is_some()) && authority::decides_about(name);
         if !is_ours {
             return wake.map(|wake| self.by_clock(wake, name));

@@ -26,6 +26,7 @@ pub mod init;
 pub mod listeners;
 pub mod origin;
 pub mod punctuality;
+pub mod requeue;
 pub mod server_events;
 pub mod slot;
 pub mod waiting;

@@ -1,5 +1,6 @@
 //! Groups through the operations of a queue.
 
+use super::super::forward::Targets;
 use super::super::id::{Floor, Id, Target};
 use super::super::ops::purge::ToPurge;
 use super::super::record::{StateKind, States};
@@ -100,7 +101,7 @@ impl Pair {
     fn alter(&mut self, now: u64, groupinflight: u64, grouporder: GroupOrder) {
         let settings = Settings { groupinflight, grouporder, ..*self.queue.settings() };
         self.queue.alter(at(now), settings);
-        self.replica.apply(&Stamped { now: at(now), effect: Effect::Alter(settings, None) }).unwrap();
+        self.replica.apply(&Stamped { now: at(now), effect: Effect::Alter(settings, Targets::default()) }).unwrap();
         self.assert_same();
     }
 

@@ -96,12 +96,13 @@ impl Queue {
         self.has_excess_dead() || self.has_excess_done()
     }
 
-    /// Whether there are more dead messages than `DEADLEN`, or one is older than `DEADTTL` by the queue's own time.
-    /// O(1).
+    /// Whether there are more dead messages than `DEADLEN`, or one is older than `DEADTTL` by the queue's own time, and
+    /// they are dropped: those that are forwarded are not. O(1).
     #[inline]
     fn has_excess_dead(&self) -> bool {
-        self.settings.deadlen.is_some_and(|kept| self.view.dead() as u64 > kept)
-            || self.next_dead_end().is_some_and(|end| end <= self.clock)
+        let has_excess = self.settings.deadlen.is_some_and(|kept| self.view.dead() as u64 > kept)
+            || self.next_dead_end().is_some_and(|end| end <= self.clock);
+        has_excess && !self.moves_dead()
     }
 
     /// The next instant at which the age of a dead or a done message makes [`Queue::trim`] drop it. O(1).
@@ -119,7 +120,7 @@ impl Queue {
     /// because of its age. O(1).
     #[inline]
     fn next_dead_end(&self) -> Option<UnixMs> {
-        if self.settings.deadttl.is_zero() {
+        if self.settings.deadttl.is_zero() || self.moves_dead() {
             return None;
         }
         self.view.oldest_dead().map(|oldest| oldest.time().after(self.settings.deadttl))
@@ -127,6 +128,9 @@ impl Queue {
 
     /// The number of dead messages that the settings no longer keep.
     fn excess_dead(&self) -> usize {
+        if self.moves_dead() {
+            return 0;
+        }
         let kept = usize::try_from(self.settings.deadlen.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
         self.view.dead().saturating_sub(kept).max(self.outdated_dead())
     }

@@ -69,6 +69,7 @@ effects! {
     1 b'd' Deliver {grants; 1 acked, 1 consumer};
     1 b't' Take(those);
     1 b'w' Forward(those);
+    1 b'W' DeadForward(those);
     1 b'a' Ack(those);
     1 b'v' Complete {sequence, until, result};
     1 b'n' Nack {sequence, fate, attempts, error; 1 checkpoint};
@@ -80,8 +81,8 @@ effects! {
     1 b'r' Redrive(those, due);
     1 b'R' Release {ended, given_back};
     1 b'u' Purge {messages, done};
-    1 b'm' Create(settings, forward);
-    1 b'o' Alter(settings, forward);
+    1 b'm' Create(settings, targets);
+    1 b'o' Alter(settings, targets);
     1 b'z' Pause {pause; 1 flow};
     1 b'g' Schedule(settings, message);
     1 b'j' Declare(sequence, declared);

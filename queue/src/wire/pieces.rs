@@ -14,7 +14,7 @@ use crate::rate::RateLog;
 use crate::time::UnixMs;
 use crate::Totals;
 
-record!(QueueHeader { settings, last_sequence, last_receipt, viewed; totals, pause, log, forward, closed });
+record!(QueueHeader { settings, last_sequence, last_receipt, viewed; totals, pause, log, targets, closed });
 
 impl Encode for Totals {
     fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {

@@ -1,8 +1,8 @@
 //! The settings of a queue, and where it forwards.
 
-use super::codec::{Decode, Encode, Reader, Writer};
+use super::codec::{record, Decode, Encode, Reader, Writer};
 use super::Refused;
-use crate::forward::{Forward, ListEnd, Register};
+use crate::forward::{Forward, ListEnd, Register, Targets};
 use crate::settings::{Settings, FIELDS};
 
 /// The codes of settings of the first version are below this, those of the second below twice this, and so on.
@@ -38,10 +38,13 @@ impl Decode<'_> for Settings {
     }
 }
 
+record!(Targets { ; due, dead });
+
 /// The numbers of the targets.
 const STREAM: u8 = 1;
 const LIST: u8 = 2;
 const CHANNEL: u8 = 3;
+const QUEUE: u8 = 4;
 
 /// A target: its number, its key or name, and: the limit of a stream; or which end of a list the client named (1: the
 /// left one, 2: the right one), and the set with its member.
@@ -70,6 +73,10 @@ impl Encode for Forward {
                 fields.put(&CHANNEL)?;
                 fields.put(name)?;
             }
+            Forward::Queue { key } => {
+                fields.put(&QUEUE)?;
+                fields.put(key)?;
+            }
         }
         fields.end()
     }
@@ -97,6 +104,7 @@ impl Decode<'_> for Forward {
                 Forward::List { key, end, register }
             }
             CHANNEL => Forward::Channel { name: key },
+            QUEUE => Forward::Queue { key },
             _ => return Err(Refused::Malformed),
         };
         fields.end()?;

@@ -35,7 +35,7 @@ impl Queue {
             totals: self.totals_as_viewed(),
             viewed: self.view.at(),
             log: self.gate.log().cloned().unwrap_or_default(),
-            forward: self.forward().cloned().map(Box::new),
+            targets: self.targets(),
         }
     }
 
@@ -98,7 +98,7 @@ impl Queue {
         queue.last_receipt = header.last_receipt;
         queue.tally = header.totals.into();
         queue.view = View::starting_at(header.viewed);
-        queue.set_forward(header.forward.as_deref().cloned());
+        queue.set_targets(&header.targets);
         queue
     }
 

@@ -6,7 +6,7 @@
 use crate::exercise::{apply, at, lively, pop, reload, survive, NOW};
 use crate::history::{headers, targets, HEADERS};
 use dq_queue::backoff::{Backoff, Percent};
-use dq_queue::forward::Forward;
+use dq_queue::forward::{Forward, Targets};
 use dq_queue::id::{Floor, Receipt, Sequence};
 use dq_queue::rate::{Rate, RateLog};
 use dq_queue::rule::Rule;
@@ -159,8 +159,8 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
         encoded(Effect::Complete { sequence: sequences[4], until: Some(at(NOW + 70)), result: Some(b"result") }),
         encoded(Effect::TrimDone(Spans::up_to(last))),
         encoded(Effect::Done(vec![DoneMessage { name: None, sequence: Sequence(last.0 - 1), ..done }])),
-        encoded(Effect::Create(*queue.settings(), None)),
-        encoded(Effect::Alter(*queue.settings(), None)),
+        encoded(Effect::Create(*queue.settings(), Targets::default())),
+        encoded(Effect::Alter(*queue.settings(), Targets::default())),
         encoded(Effect::PullBack),
         encoded(Effect::Begin(queue.header())),
         encoded(Effect::Continue(images)),
@@ -197,16 +197,18 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
             ends: vec![RunEnd { next: Next::Over, ..failed }],
         }),
         encoded(Effect::EndRuns { how: Ended::Forwarded, others: vec![sequences[2]], ends: vec![end(waiting, None)] }),
+        encoded(Effect::DeadForward(spans(&[(1, 2), (4, 4)]))),
         encoded(Effect::Forward(sequences)),
-        encoded(Effect::Create(*queue.settings(), forward(0))),
-        encoded(Effect::Alter(*queue.settings(), forward(3))),
-        encoded(Effect::Alter(*queue.settings(), forward(4))),
-        encoded(Effect::Alter(*queue.settings(), forward(5))),
+        encoded(Effect::Create(*queue.settings(), forward(0, None))),
+        encoded(Effect::Alter(*queue.settings(), forward(3, Some(6)))),
+        encoded(Effect::Alter(*queue.settings(), forward(4, Some(2)))),
+        encoded(Effect::Alter(*queue.settings(), forward(5, None))),
     ]
 }
 
-fn forward(nth: usize) -> Option<Box<Forward>> {
-    targets().into_iter().nth(nth).map(Box::new)
+fn forward(due: usize, dead: Option<usize>) -> Targets {
+    let of = |nth: usize| targets().into_iter().nth(nth).map(Box::new);
+    Targets { due: of(due), dead: dead.and_then(of) }
 }
 
 fn declaration(every: u64) -> Declaration {
@@ -300,6 +302,7 @@ enum Forged {
     Deliver(Vec<(Named, u32, u64, Named)>, Vec<Named>),
     Take(Vec<Named>),
     Forward(Vec<Named>),
+    DeadForward(Vec<Named>),
     Ack(Vec<Named>),
     Complete(Named, Option<u64>, bool),
     TrimDone(Vec<Named>),
@@ -393,6 +396,7 @@ fn forged() -> impl Strategy<Value = Forged> {
             .prop_map(|(grants, acked)| Forged::Deliver(grants, acked)),
         1 => few().prop_map(Forged::Take),
         1 => few().prop_map(Forged::Forward),
+        1 => few().prop_map(Forged::DeadForward),
         1 => few().prop_map(Forged::Ack),
         2 => (sequence(), prop::option::of(number()), any::<bool>())
             .prop_map(|(of, until, result)| Forged::Complete(of, until, result)),
@@ -505,7 +509,7 @@ fn header(settings: &[u64; 7], paused: bool, last: [u64; 2], totals: u64, viewed
         totals: Totals { pushed: totals, died: totals, lease_expired: totals, ..Totals::default() },
         viewed: at(viewed),
         log: RateLog::from_pairs([(at(viewed), totals.clamp(1, 9))]).unwrap(),
-        forward: None,
+        targets: Targets::default(),
     }
 }
 
@@ -540,6 +544,7 @@ fn forge(queue: &mut Queue, forged: &Forged) {
         }
         Forged::Take(of) => Effect::Take(sequences(of)),
         Forged::Forward(of) => Effect::Forward(sequences(of)),
+        Forged::DeadForward(of) => Effect::DeadForward(spans(of)),
         Forged::Ack(of) => Effect::Ack(sequences(of)),
         Forged::Complete(of, until, result) => Effect::Complete {
             sequence: of.sequence(queue),
@@ -590,8 +595,11 @@ fn forge(queue: &mut Queue, forged: &Forged) {
         Forged::Redrive(of, due) => Effect::Redrive(spans(of), at(*due)),
         Forged::Purge(of) => Effect::Purge { messages: spans(of), done: spans(of) },
         Forged::Alter(of, limit) => {
-            let limit = limit.map(|limit| Box::new(Forward::Stream { key: Box::default(), trim: Some(limit) }));
-            Effect::Alter(settings(of), limit)
+            let limited = limit.map(|limit| Box::new(Forward::Stream { key: Box::default(), trim: Some(limit) }));
+            // A channel cannot be the target of dead messages.
+            let channel =
+                limit.filter(|limit| limit % 2 == 0).map(|_| Box::new(Forward::Channel { name: Box::default() }));
+            Effect::Alter(settings(of), Targets { due: limited, dead: channel })
         }
         Forged::Pause(end) => Effect::Pause { pause: Pause::Until(at(*end)), flow: Flow::Both },
         Forged::Promote(due, of) => Effect::Promote(at(*due), spans(of)),

@@ -1,6 +1,6 @@
 //! How messages and runs end in rare cases, as the pages say.
 
-use dq_queue::forward::Forward;
+use dq_queue::forward::{Forward, Source};
 use dq_queue::id::{Floor, Id, Target};
 use dq_queue::rule::Rule;
 use dq_queue::settings::{Retries, Settings};
@@ -270,10 +270,10 @@ fn a_delivery_is_shown_in_the_group_of_the_message_kept_beside_it() {
 #[test]
 fn a_forwarded_message_is_kept_as_done() {
     let mut server = Server::new(Settings { retain: ms(100), ..Settings::default() });
-    server.queue.forward_to(at(0), Some(Forward::Channel { name: Box::default() }));
+    server.queue.forward_to(at(0), Source::Due, Some(Forward::Channel { name: Box::default() }));
     server.push(0, &named(b"m"));
     let mut next = Vec::new();
-    server.queue.next_to_forward(at(0), 9, |message| {
+    server.queue.next_to_forward(at(0), Source::Due, 9, |message| {
         next.push(message.sequence);
         true
     });

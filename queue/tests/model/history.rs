@@ -94,6 +94,13 @@ pub enum Act {
         count: usize,
         taken: usize,
     },
+    /// Sets the target of dead messages, by its number.
+    ForwardDeadTo(Option<usize>),
+    /// Forwards dead messages; the target accepts only the first ones.
+    ForwardDead {
+        count: usize,
+        taken: usize,
+    },
     /// Pauses for a time in ms, or without an end.
     Suspend(Flow, Option<u64>),
     Resume(Flow),
@@ -289,8 +296,13 @@ pub fn targets() -> Vec<Forward> {
         list(ListEnd::Left, Some(register.clone())),
         list(ListEnd::Right, Some(register)),
         Forward::Channel { name: b"channel"[..].into() },
+        Forward::Queue { key: b"queue"[..].into() },
     ]
 }
+
+/// Those of messages that are due, and those of dead messages.
+pub const DUE_TARGETS: [usize; 6] = [0, 1, 2, 3, 4, 5];
+pub const DEAD_TARGETS: [usize; 4] = [0, 1, 2, 6];
 
 fn passed() -> impl Strategy<Value = i64> {
     prop_oneof![
@@ -467,8 +479,10 @@ fn act(copies: usize) -> impl Strategy<Value = Act> {
             .prop_map(|(aim, delay, error, verdict, checkpoint)| Act::Nack { aim, delay, error, verdict, checkpoint }),
         6 => (prop::collection::vec(aim(), 1..=acks.min(4)), prop::option::of(span()), checkpoint())
             .prop_map(|(aims, lease, checkpoint)| Act::Extend { aims, lease, checkpoint }),
-        3 => prop::option::of(0..targets().len()).prop_map(Act::ForwardTo),
+        3 => prop::option::of(prop::sample::select(&DUE_TARGETS)).prop_map(Act::ForwardTo),
         8 => (0usize..5, 0usize..5).prop_map(|(count, taken)| Act::Forward { count, taken }),
+        2 => prop::option::of(prop::sample::select(&DEAD_TARGETS)).prop_map(Act::ForwardDeadTo),
+        4 => (0usize..5, 0usize..5).prop_map(|(count, taken)| Act::ForwardDead { count, taken }),
         8 => budget().prop_map(|budget| Act::Advance { budget }),
         4 => (prop_oneof![Just(0), -500i64..500], budget())
             .prop_map(|(ahead, budget)| Act::AdvanceReplica { ahead, budget }),

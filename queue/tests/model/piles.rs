@@ -2,6 +2,7 @@
 //! ends with the same messages, and the rest is processed step by step.
 
 use crate::exercise::digest;
+use dq_queue::forward::Targets;
 use dq_queue::id::{Floor, Id, Sequence, Target};
 use dq_queue::settings::{Retries, Settings};
 use dq_queue::time::{DurationMs, UnixMs};
@@ -188,7 +189,7 @@ fn dead_messages_over_the_limit_are_dropped_step_by_step() {
     let (mut pair, grants) = all_leases_ended(settings);
     let kept = Settings { deadlen: Some(10), ..settings };
     pair.master.alter(at(1_000), kept);
-    pair.send(at(1_000), Effect::Alter(kept, None));
+    pair.send(at(1_000), Effect::Alter(kept, Targets::default()));
     let dropped = pair.master.trim_now(at(1_000)).dead;
     assert!(pair.master.images().count() > MESSAGES / 2, "a bounded number at once");
     pair.send(at(1_000), Effect::Trim(dropped));

@@ -234,6 +234,8 @@ pub struct Model {
     /// The highest sequence ever given.
     pub given: u64,
     pub rounds: Rounds,
+    /// Whether dead messages are forwarded, so that none is dropped.
+    pub moves_dead: bool,
 }
 
 /// The result of an advance.
@@ -259,6 +261,7 @@ impl Model {
             measured: Measured::default(),
             given: 0,
             rounds: Rounds::default(),
+            moves_dead: false,
         }
     }
 
@@ -1026,8 +1029,24 @@ impl Model {
         Some((self.messages[at].sequence, deadline))
     }
 
+    /// Forwards the oldest `count` dead messages. Returns them in order.
+    pub fn forward_dead(&mut self, count: usize) -> Vec<Message> {
+        let mut moved = Vec::new();
+        while let Some(oldest) = self.oldest_dead().filter(|_| moved.len() < count) {
+            let at = self.messages.iter().position(|message| message.age() == oldest).unwrap();
+            let message = self.messages.remove(at);
+            self.remember(&message);
+            moved.push(message);
+        }
+        self.totals.deadforwarded += moved.len() as u64;
+        moved
+    }
+
     /// The number of dead messages above the limit.
     pub fn excess_dead(&self) -> usize {
+        if self.moves_dead {
+            return 0;
+        }
         let dead = self.messages.iter().filter(|message| message.is_dead()).count();
         let too_many = self.settings.deadlen.map_or(0, |kept| dead.saturating_sub(kept as usize));
         let kept = self.settings.deadttl.as_ms();

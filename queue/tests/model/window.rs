@@ -1,6 +1,7 @@
 //! The deduplication window: an id is refused until its window ends, by the time alone, on every server alike.
 
 use crate::exercise::{digest, reload};
+use dq_queue::forward::Targets;
 use dq_queue::id::{Floor, Id, Target};
 use dq_queue::settings::Settings;
 use dq_queue::time::{DurationMs, UnixMs};
@@ -60,7 +61,7 @@ impl Pair {
 
     fn alter(&mut self, now: UnixMs, window: u64) {
         self.master.alter(now, settings(window));
-        self.send(now, Effect::Alter(settings(window), None));
+        self.send(now, Effect::Alter(settings(window), Targets::default()));
     }
 
     fn is_known(&mut self, now: UnixMs, name: &[u8]) -> bool {

@@ -27,7 +27,7 @@ fn the_server_is_told_the_keys_of_a_target() {
             .iter()
             .map(|spec| spec.fields().get("begin_search").fields().get("spec").fields().text("keyword"))
             .collect();
-        assert_eq!(words, ["STREAM", "LIST", "REGISTER"]);
+        assert_eq!(words, ["STREAM", "LIST", "REGISTER", "QUEUE"]);
     });
 }
 

@@ -1,6 +1,9 @@
 //! Forwarding: the server writes due messages to a stream, a list or a channel.
 
 mod access;
+mod dead;
+mod dead_keys;
+mod dead_queue;
 mod durability;
 mod failures;
 mod keys;

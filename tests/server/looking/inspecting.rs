@@ -5,7 +5,7 @@ use crate::support::{eventually, every_state, in_both_protocols, setting_paramet
 const ALWAYS: [&str; 11] =
     ["attempt", "created", "due", "id", "lease", "next", "payload", "priority", "retries", "state", "ttl"];
 
-const COUNTS: [&str; 34] = [
+const COUNTS: [&str; 38] = [
     "delayed",
     "groups",
     "blocked",
@@ -39,7 +39,11 @@ const COUNTS: [&str; 34] = [
     "forward",
     "forward-error",
     "forward-failing-since",
+    "deadforward",
+    "deadforward-error",
+    "deadforward-failing-since",
     "forwarded",
+    "deadforwarded",
 ];
 
 #[test]

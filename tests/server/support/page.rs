@@ -82,8 +82,9 @@ impl Page {
     /// The syntax, on one line.
     pub fn syntax(&self) -> String {
         let words = self.section("Syntax").split_whitespace().filter(|word| *word != "```");
-        let settings = settings().into_iter().map(|(row, _)| format!("[{}]", row.usage)).collect::<Vec<_>>().join(" ");
-        words.collect::<Vec<_>>().join(" ").replace("[settings]", &format!("{settings} [{}]", forwarding().0))
+        let usages = settings().into_iter().map(|(row, _)| row.usage).chain(targets().map(|(syntax, _)| syntax));
+        let settings = usages.map(|usage| format!("[{usage}]")).collect::<Vec<_>>().join(" ");
+        words.collect::<Vec<_>>().join(" ").replace("[settings]", &settings)
     }
 
     /// The words of the syntax that are required: without what is in brackets or follows an `|`.
@@ -108,7 +109,7 @@ impl Page {
         let (settings_row, mut rows): (Vec<_>, Vec<_>) = rows.partition(|row| row.usage == "settings");
         if !settings_row.is_empty() {
             rows.extend(settings().into_iter().map(|(row, _)| row));
-            rows.extend(forwarding().1);
+            rows.extend(targets().flat_map(|(_, rows)| rows));
         }
         rows
     }
@@ -157,12 +158,14 @@ fn settings() -> Vec<(OptionRow, Vec<Parameter>)> {
     table(&text).into_iter().map(row).collect()
 }
 
-/// The setting `FORWARD` as `docs/settings.md` describes it: its syntax, and its options.
-fn forwarding() -> (String, Vec<OptionRow>) {
+/// The settings `FORWARD` and `DEADFORWARD` as `docs/settings.md` describes them: their syntax, and their options.
+fn targets() -> impl Iterator<Item = (String, Vec<OptionRow>)> {
     let text = std::fs::read_to_string(root().join("docs/settings.md")).expect("the page of settings");
-    let section = text.split_once("\n## Forwarding\n").expect("a section on forwarding").1;
-    let syntax = section.split("```").nth(1).expect("its syntax").split_whitespace().collect::<Vec<_>>().join(" ");
-    (syntax, table(section).iter().map(|cells| OptionRow::read(cells)).collect())
+    ["Forwarding", "Dead messages"].into_iter().map(move |title| {
+        let section = text.split_once(&format!("\n## {title}\n")).expect("a section on the setting").1;
+        let syntax = section.split("```").nth(1).expect("its syntax").split_whitespace().collect::<Vec<_>>().join(" ");
+        (syntax, table(section).iter().map(|cells| OptionRow::read(cells)).collect())
+    })
 }
 
 /// The parameters `dq.default-…` that the page of settings lists.

@@ -213,6 +213,8 @@ pub fn every_command(c: &mut Client) -> Vec<Reply> {
         "DQ.CREATE forwarding FORWARD LIST target LEFT REGISTER set member",
         "DQ.PAUSE forwarding",
         "DQ.MPUSH forwarding 2 x y IDS a b",
+        "DQ.CREATE hospital DEADLEN 7 DEADFORWARD QUEUE morgue",
+        "DQ.PUSH hospital x ID a",
         "DQ.CREATE finished RETAIN 600000000 DONELEN 5 DEDUPE 600000000",
         "DQ.MPUSH finished 10 1 2 3 4 5 6 7 8 9 10 IDS a b c d e f g h i j",
         "DQ.PUSH finished x DELAY 600000 RETAIN 0",
@@ -262,6 +264,7 @@ pub fn known_of_every_command(c: &mut Client) -> Vec<Reply> {
         "series",
         "later",
         "forwarding",
+        "hospital",
         "finished",
     ];
     for key in keys {
@@ -272,8 +275,17 @@ pub fn known_of_every_command(c: &mut Client) -> Vec<Reply> {
         let settings = c.about(key);
         let fields = ["paused", "lease", "retries", "backoff-base", "ttl", "maxlen", "maxinflight", "deadlen"];
         known.extend(fields.map(|field| settings.get(field).clone()));
-        let fields =
-            ["paused-until", "closed", "closed-until", "backoff-jitter", "deadttl", "maxpayload", "dedupe", "forward"];
+        let fields = [
+            "paused-until",
+            "closed",
+            "closed-until",
+            "backoff-jitter",
+            "deadttl",
+            "maxpayload",
+            "dedupe",
+            "forward",
+            "deadforward",
+        ];
         known.extend(fields.map(|field| settings.get(field).clone()));
         known.extend(["known", "rate", "rate-period", "next-delivery"].map(|field| settings.get(field).clone()));
     }

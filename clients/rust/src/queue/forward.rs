@@ -1,8 +1,12 @@
-//! The setting `FORWARD`: where the server itself writes messages that are due.
+//! The settings `FORWARD` and `DEADFORWARD`: where the server itself writes messages that are due, and dead ones.
 
 use super::command::Command;
 
-/// Where messages go when they are due, instead of waiting for a pop.
+/// Where messages go when they are due, instead of waiting for a pop, or where dead messages go.
+///
+/// Dead messages go to a stream, to a list without a set, or to another queue, and messages that are due to no queue:
+/// the server refuses other targets. For dead messages the fields
+/// `reason`, `error`, `attempt` and `died` of a stream follow `due` then.
 ///
 /// The keys are in the queue's own database, and in a cluster in the slot of the queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,7 +30,9 @@ pub enum Forward {
     },
     /// The payload is published to a channel. A message that nobody receives is lost.
     Channel(String),
-    /// Messages wait for a pop.
+    /// Dead messages are pushed to another queue, with headers that say how they died.
+    Queue(String),
+    /// Messages wait for a pop, or stay dead.
     None,
 }
 
@@ -40,11 +46,13 @@ pub enum ListEnd {
 }
 
 impl Forward {
-    pub(super) fn write(&self, command: &mut Command) {
-        command.word("FORWARD");
+    /// Writes the setting as this option.
+    pub(super) fn write(&self, command: &mut Command, option: &str) {
+        command.word(option);
         match self {
             Forward::None => command.word("NONE"),
             Forward::Channel(name) => command.option("CHANNEL", name),
+            Forward::Queue(target) => command.option("QUEUE", target),
             Forward::Stream { target, trim } => {
                 command.option("STREAM", target);
                 if let Some(entries) = trim {
@@ -77,6 +85,7 @@ impl Forward {
         let words: Vec<&str> = words.split(' ').collect();
         Some(match words.as_slice() {
             ["NONE"] => Forward::None,
+            ["QUEUE", target] => Forward::Queue((*target).to_owned()),
             ["CHANNEL", name] => Forward::Channel((*name).to_owned()),
             ["STREAM", target] => Forward::Stream { target: (*target).to_owned(), trim: None },
             ["STREAM", target, "TRIM", entries] => {

@@ -54,6 +54,12 @@ pub struct Info {
     pub forward_error: Option<String>,
     /// Since when they cannot be forwarded.
     pub forward_failing_since: Option<SystemTime>,
+    /// Where the server forwards dead messages, as `DEADFORWARD` takes it; `None` if they stay.
+    pub dead_forward: Option<String>,
+    /// Why dead messages cannot be forwarded at present.
+    pub dead_forward_error: Option<String>,
+    /// Since when they cannot be forwarded.
+    pub dead_forward_failing_since: Option<SystemTime>,
     /// The settings, each `Some`.
     pub settings: Settings,
     /// What has happened since the queue was created.
@@ -99,6 +105,9 @@ impl Info {
             forward: fields.maybe_text("forward")?.filter(|forward| forward != "NONE"),
             forward_error: fields.maybe_text("forward-error")?,
             forward_failing_since: time("forward-failing-since")?,
+            dead_forward: fields.maybe_text("deadforward")?.filter(|forward| forward != "NONE"),
+            dead_forward_error: fields.maybe_text("deadforward-error")?,
+            dead_forward_failing_since: time("deadforward-failing-since")?,
             settings: Settings::read(&fields)?,
             totals: Totals::read(&fields)?,
             other: fields.unknown(),
@@ -138,6 +147,8 @@ totals! {
     delivered "delivered",
     /// Of those, messages that the server forwarded.
     forwarded "forwarded",
+    /// Dead messages that the server forwarded.
+    dead_forwarded "deadforwarded",
     /// Deliveries that were acknowledged.
     acked "acked",
     /// Deliveries that failed or were rejected.

@@ -58,6 +58,8 @@ pub struct Settings {
     pub group_order: Option<GroupOrder>,
     /// Where the server itself writes messages that are due.
     pub forward: Option<Forward>,
+    /// Where the server itself writes messages that are dead.
+    pub dead_forward: Option<Forward>,
 }
 
 /// In which order the groups of a queue are served.
@@ -97,8 +99,10 @@ impl Settings {
         command.maybe("GROUPINFLIGHT", self.group_inflight);
         command.maybe("ERRORS", self.errors);
         command.maybe("GROUPORDER", self.group_order.map(GroupOrder::as_str));
-        if let Some(forward) = &self.forward {
-            forward.write(command);
+        for (option, forward) in [("FORWARD", &self.forward), ("DEADFORWARD", &self.dead_forward)] {
+            if let Some(forward) = forward {
+                forward.write(command, option);
+            }
         }
     }
 
@@ -130,6 +134,7 @@ impl Settings {
                 _ => GroupOrder::Due,
             }),
             forward: fields.maybe_text("forward")?.and_then(|words| Forward::read(&words)),
+            dead_forward: fields.maybe_text("deadforward")?.and_then(|words| Forward::read(&words)),
         })
     }
 }

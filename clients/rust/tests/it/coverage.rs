@@ -74,6 +74,10 @@ fn every_setting_of_the_server_is_read_and_written() {
         queue.declare(&Settings { forward: Some(forward.clone()), ..Settings::default() }).unwrap();
         assert_eq!(queue.info().unwrap().unwrap().settings.forward, Some(forward));
     }
+    for dead_forward in [Forward::Queue("dead".into()), Forward::None] {
+        queue.declare(&Settings { dead_forward: Some(dead_forward.clone()), ..Settings::default() }).unwrap();
+        assert_eq!(queue.info().unwrap().unwrap().settings.dead_forward, Some(dead_forward));
+    }
     let info = queue.info().unwrap().unwrap();
     assert!(info.other.is_empty(), "fields of DQ.INFO that the client does not know: {:?}", info.other);
     // Each setting that the server has is one of `Settings`, under the name that `DQ.INFO` and `CONFIG` give it.

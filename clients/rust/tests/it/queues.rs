@@ -176,6 +176,7 @@ fn settings_counts_and_statistics_are_read_back() {
             group_order: Some(GroupOrder::Turn),
             errors: Some(3),
             forward: Some(Forward::None),
+            dead_forward: Some(Forward::Stream { target: "dead".into(), trim: Some(100) }),
         };
         mails.declare(&settings).unwrap();
         mails.create(&settings).unwrap();
@@ -195,6 +196,8 @@ fn settings_counts_and_statistics_are_read_back() {
         assert_eq!((info.get("delayed"), info.get("next-delivery"), info.waiting_clients), (Some(1), None, 0));
         assert_eq!(info.totals.iter().find(|(name, _)| *name == "delivered"), Some(("delivered", 1)));
         assert_eq!((info.forward, info.forward_error, info.totals.forwarded), (None, None, 0));
+        assert_eq!((info.dead_forward.as_deref(), info.dead_forward_error), (Some("STREAM dead TRIM 100"), None));
+        assert_eq!((info.dead_forward_failing_since, info.totals.dead_forwarded), (None, 0));
         client.call(cmd("SET").arg("text").arg("x"), Resend::Harmless).unwrap();
         let wrong: Queue<Mail> = client.queue("wrong");
         let forward = Some(Forward::List { target: "text".into(), end: None, register: None });

@@ -5,7 +5,8 @@ use super::{ms, Told, World};
 use crate::history::{
     headers, targets, Aim, Beside, Due, Every, Lease, Purge, Push, Redriven, Who, CONSUMERS, GROUPS, NAMES,
 };
-use crate::reference::{self, NackedTo, State};
+use crate::reference::{self, Message, NackedTo, State};
+use dq_queue::forward::Source;
 use dq_queue::id::{Id, Sequence};
 use dq_queue::settings::Settings;
 use dq_queue::time::DurationMs;
@@ -239,9 +240,9 @@ impl World {
         self.eager.queue.alter(now, settings);
         self.lazy.queue.alter(now, settings);
         if self.replica.is_none() {
-            return self.send(Effect::Create(settings, self.forward.clone()));
+            return self.send(Effect::Create(settings, self.targets.clone()));
         }
-        self.send(Effect::Alter(settings, self.forward.clone()));
+        self.send(Effect::Alter(settings, self.targets.clone()));
         let trimmed = match by {
             Who::Eager => self.eager.queue.trim_now(now),
             Who::Lazy => self.lazy.queue.trim_now(now),
@@ -251,27 +252,62 @@ impl World {
     }
 
     /// Sets where the queue forwards to.
-    pub(super) fn forward_to(&mut self, to: Option<usize>) {
+    pub(super) fn set_target(&mut self, source: Source, to: Option<usize>) {
         if self.replica.is_none() {
             return;
         }
-        let forward = to.map(|nth| Box::new(targets()[nth].clone()));
+        let to = to.map(|nth| targets()[nth].clone());
         for master in [&mut self.eager, &mut self.lazy] {
-            master.queue.forward_to(ms(self.clock), forward.as_deref().cloned());
+            master.queue.forward_to(ms(self.clock), source, to.clone());
         }
-        self.forward = forward;
-        self.send(Effect::Alter(self.model.settings, self.forward.clone()));
+        self.targets.set(source, to);
+        self.model.moves_dead = self.targets.dead.is_some();
+        self.send(Effect::Alter(self.model.settings, self.targets.clone()));
+    }
+
+    /// Forwards up to `count` dead messages; the target accepts only the first `taken`.
+    pub(super) fn forward_dead(&mut self, count: usize, taken: usize) {
+        let now = ms(self.clock);
+        let expected = self.model.clone().forward_dead(count);
+        let has_dead = !self.model.clone().forward_dead(1).is_empty();
+        assert_eq!(self.eager.queue.next_forward(Source::Dead).is_some(), self.model.moves_dead && has_dead);
+        let taken = taken.min(expected.len());
+        let mut removed = Vec::new();
+        for queue in [&mut self.eager.queue, &mut self.lazy.queue] {
+            let mut next = Vec::new();
+            queue.next_to_forward(now, Source::Dead, count, |message| {
+                let expected: &Message = &expected[next.len()];
+                let death = message.death.expect("it is dead");
+                let state = State::Dead { died: death.died.as_ms(), reason: death.reason };
+                assert_eq!(
+                    (message.sequence.0, message.due.as_ms(), state),
+                    (expected.sequence, expected.due, expected.state)
+                );
+                assert_eq!((message.name, message.payload), (expected.name.as_deref(), &expected.payload[..]));
+                assert_eq!((death.error, death.attempts), (expected.error.as_deref(), expected.attempts));
+                assert_eq!((message.headers, message.priority), (expected.headers.map(headers), expected.priority));
+                next.push(message.sequence);
+                true
+            });
+            assert_eq!(next.len(), expected.len());
+            removed.push(queue.forwarded_dead(now, &next[..taken]));
+        }
+        assert_eq!(removed[0], removed[1]);
+        self.model.forward_dead(taken);
+        if taken > 0 {
+            self.send(Effect::DeadForward(removed.swap_remove(0)));
+        }
     }
 
     /// Forwards up to `count` messages; the target accepts only the first `taken`.
     pub(super) fn forward(&mut self, count: usize, taken: usize) {
         let now = ms(self.clock);
         let expected = self.model.clone().forward(count, &mut Vec::new()).len();
-        let is_due = self.eager.queue.next_forward().is_some();
-        assert_eq!(is_due, self.forward.is_some() && self.model.deliverable(usize::MAX, true) > 0);
+        let is_due = self.eager.queue.next_forward(Source::Due).is_some();
+        assert_eq!(is_due, self.targets.due.is_some() && self.model.deliverable(usize::MAX, true) > 0);
         let [next, same] = [&mut self.eager.queue, &mut self.lazy.queue].map(|queue| {
             let mut next = Vec::new();
-            queue.next_to_forward(now, count, |message| {
+            queue.next_to_forward(now, Source::Due, count, |message| {
                 let headers = message.headers.map(|headers| headers.block().to_vec());
                 next.push((message.sequence, message.payload.to_vec(), message.due, headers));
                 true

@@ -15,7 +15,7 @@ use crate::history::{Act, History, Way, Who, CHECKPOINTS, ERRORS};
 use crate::recurring::End;
 use crate::reference::{Model, NEVER};
 use awaits::{AllClients, Awaits};
-use dq_queue::forward::Forward;
+use dq_queue::forward::{Source, Targets};
 use dq_queue::id::Floor;
 use dq_queue::time::UnixMs;
 use dq_queue::{Effect, NewMessage, Pop, Queue, Stamped, Trimmed};
@@ -43,7 +43,7 @@ pub struct World {
     /// Whether the replica has never been ahead of its master and has never received an earlier time than its master's.
     replica_counts: bool,
     /// Where the queue forwards to.
-    forward: Option<Box<Forward>>,
+    targets: Targets,
     /// The encoded effects since the queue was created or its AOF was rewritten.
     log: Vec<Vec<u8>>,
     /// The time of the clock, in ms. It may step back, but not to before the start of the server.
@@ -122,7 +122,7 @@ impl World {
             replica_since: Since::default(),
             replica_seen: 0,
             replica_counts: true,
-            forward: None,
+            targets: Targets::default(),
             log: Vec::new(),
             clock: history.start,
             started: history.start,
@@ -201,8 +201,10 @@ impl World {
             Act::Purge(of) => self.purge(of),
             Act::PurgeGroup { group, of } => self.purge_group(*group, of),
             Act::Alter { settings, by } => self.alter(*settings, *by),
-            Act::ForwardTo(to) => self.forward_to(*to),
+            Act::ForwardTo(to) => self.set_target(Source::Due, *to),
             Act::Forward { count, taken } => self.forward(*count, *taken),
+            Act::ForwardDeadTo(to) => self.set_target(Source::Dead, *to),
+            Act::ForwardDead { count, taken } => self.forward_dead(*count, *taken),
             Act::Suspend(flow, length) => self.suspend(*flow, *length),
             Act::Resume(flow) => self.resume(*flow),
             Act::Advance { budget } => self.advance_lazy(*budget),
@@ -326,7 +328,7 @@ impl World {
             };
             assert_eq!(digest(&copy), before);
             assert_eq!(copy.settings(), master.queue.settings());
-            assert_eq!(copy.forward(), self.forward.as_deref());
+            assert_eq!(copy.targets(), self.targets);
             assert_eq!(copy.last_given(), master.queue.last_given());
             // The totals of refused pushes are not in the AOF, so a replayed queue does not replace the master.
             if !matches!(way, Way::Replay) {
@@ -377,7 +379,8 @@ impl World {
         self.lazy.since = Since::default();
         self.lazy_counts = true;
         self.replica = None;
-        self.forward = None;
+        self.targets = Targets::default();
+        self.model.moves_dead = false;
         self.replica_counts = true;
         self.replica_seen = 0;
         self.log.clear();

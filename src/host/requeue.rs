@@ -1,0 +1,114 @@
+//! Moves dead messages of one queue to another one (`DEADFORWARD QUEUE`): each is a push, with headers that say how the
+//! message died. The other queue decides as for a client: it may be full, or refuse the size.
+
+use super::config;
+use super::datatype;
+use super::event::Event;
+use super::floor::floor;
+use super::held::Held;
+use super::write::{self, Wake};
+use crate::module_api::ctx::{Ctx, Name};
+use crate::module_api::key::{Content, OpenKey, Refusal};
+use dq_queue::time::UnixMs;
+use dq_queue::{Due, Effect, HeaderBlock, NewMessage, Outgoing, Pushed, Queue};
+
+/// A dead message as the other queue gets it.
+pub struct Moving {
+    name: Option<Box<[u8]>>,
+    payload: Box<[u8]>,
+    priority: i8,
+    headers: HeaderBlock,
+}
+
+impl Moving {
+    /// Copies a message of the queue at `from`. Headers of an earlier move are replaced.
+    pub fn new(from: Name<'_>, message: &Outgoing<'_>) -> Moving {
+        let mut added: Vec<(&[u8], &[u8])> = vec![(b"dq-queue", from.bytes())];
+        let numbers = message.death.map(|death| [u64::from(death.attempts), death.died.as_ms()].map(|n| n.to_string()));
+        if let (Some(death), Some([attempts, died])) = (message.death, &numbers) {
+            added.extend([
+                (&b"dq-reason"[..], death.reason.as_str().as_bytes()),
+                (b"dq-error", death.error.unwrap_or_default()),
+                (b"dq-attempts", attempts.as_bytes()),
+                (b"dq-died", died.as_bytes()),
+            ]);
+        }
+        Moving {
+            name: message.name.map(Into::into),
+            payload: message.payload.into(),
+            priority: message.priority,
+            headers: HeaderBlock::with_added(message.headers, &added),
+        }
+    }
+
+    /// Pushes the message, due now. An id that the other queue does not accept is replaced by a generated one.
+    fn push<'a>(&'a self, queue: &mut Queue, now: UnixMs) -> Pushed<'a> {
+        let Moving { name, payload, priority, headers } = self;
+        let message = NewMessage {
+            payload,
+            name: name.as_deref(),
+            due: Some(Due::Now),
+            priority: *priority,
+            headers: Some(headers.headers()),
+            ..NewMessage::default()
+        };
+        match queue.push(now, &mut floor(), &message) {
+            Pushed::Duplicate | Pushed::HeldDead => {
+                queue.push(now, &mut floor(), &NewMessage { name: None, ..message })
+            }
+            pushed => pushed,
+        }
+    }
+}
+
+/// Pushes a message to the queue at `to`, which is created if it does not exist. Returns why the queue refuses it. No
+/// key may be open.
+pub fn push(ctx: Ctx, to: &[u8], now: UnixMs, message: &Moving) -> Result<(), String> {
+    ctx.with_name(to, |name| {
+        let mut key = OpenKey::open_write(ctx, name, datatype::handle());
+        let (made_with, pushed) = match key.content() {
+            Content::Refused(Refusal::WrongType) => return Err(WRONG_TYPE.to_owned()),
+            Content::Refused(Refusal::Unsound) => return Err("ERR the target queue is not sound".to_owned()),
+            Content::Holds(held) => (None, message.push(&mut held.queue, now)),
+            Content::Missing => {
+                let settings = config::defaults();
+                let mut queue = Queue::new(settings);
+                let pushed = message.push(&mut queue, now);
+                if let Pushed::Added { .. } = pushed {
+                    key.create(Held::made(queue)).map_err(|_| WRONG_TYPE.to_owned())?;
+                }
+                (Some(settings), pushed)
+            }
+        };
+        let (pushed, refused) = match pushed {
+            Pushed::Added { image, .. } => (Some(image), None),
+            Pushed::Full { held } => (None, Some(format!("QUEUEFULL target queue holds {held} messages (MAXLEN)"))),
+            Pushed::Closed => (None, Some("QUEUECLOSED target queue accepts no messages".to_owned())),
+            Pushed::TooLarge => (None, Some("TOOLARGE payload exceeds MAXPAYLOAD of the target queue".to_owned())),
+            Pushed::Duplicate | Pushed::HeldDead | Pushed::Exhausted => {
+                (None, Some("ERR the ids of the target queue are used up".to_owned()))
+            }
+        };
+        let Content::Holds(held) = key.content() else { return refused.map_or(Ok(()), Err) };
+        match (pushed, refused) {
+            (Some(image), _) => {
+                let effect = || Effect::Push(made_with, vec![image]);
+                let announcement = write::record(ctx, name, held, now, Wake::IfDeliverable, effect);
+                drop(key);
+                write::announce(ctx, name, announcement, &[Event::Push]);
+                Ok(())
+            }
+            (None, refused) => {
+                let announcement = write::rearm(ctx, name, held, now, Wake::Nobody);
+                drop(key);
+                write::wake(ctx, name, announcement);
+                refused.map_or(Ok(()), Err)
+            }
+        }
+    })
+}
+
+const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
+
+/// The server's error while memory is low, as for a client's push.
+pub const OUT_OF_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
