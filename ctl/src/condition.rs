@@ -86,13 +86,14 @@ impl Condition {
         let is_paused = number("paused") == 1;
         let is_limited = info.int("next-delivery").is_some();
         let is_forwarded = !matches!(info.text("forward").as_str(), "" | "NONE");
+        let is_failing = ["forward-failing-since", "deadforward-failing-since"].iter().any(|at| info.int(at).is_some());
         let limit = number("maxlen");
         let waited = info.int("oldest-ready").unwrap_or(0);
         let is_alone = number("waiting-clients") == 0 && number("inflight") == 0 && number("ready") > number("blocked");
         let is_served = !is_alone || is_paused || is_limited || is_forwarded;
         let unserved = if waited >= UNSERVED_LONG { Level::Bad } else { Level::Warning };
         let all = [
-            (Condition::Failing, Level::Bad, info.int("forward-failing-since").is_some()),
+            (Condition::Failing, Level::Bad, is_failing),
             (
                 Condition::Full,
                 Level::Bad,

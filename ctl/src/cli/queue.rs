@@ -88,6 +88,12 @@ pub struct SettingsArgs {
     /// Where the server writes messages that are due: 'STREAM jobs', 'LIST jobs', 'CHANNEL jobs' or NONE
     #[arg(long, value_name = "TARGET")]
     pub forward: Option<String>,
+    /// Where the server moves messages that are dead: 'QUEUE dead', 'STREAM dead', 'LIST dead' or NONE
+    #[arg(long, value_name = "TARGET")]
+    pub deadforward: Option<String>,
+    /// How long a message waits that is pushed without a delay
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    pub delay: Option<Duration>,
 }
 
 impl SettingsArgs {
@@ -97,6 +103,7 @@ impl SettingsArgs {
         for (name, time) in [
             ("LEASE", self.lease),
             ("MAXLEASE", self.maxlease),
+            ("DELAY", self.delay),
             ("TTL", self.ttl),
             ("DEADTTL", self.deadttl),
             ("RETAIN", self.retain),
@@ -134,8 +141,10 @@ impl SettingsArgs {
         if let Some(order) = &self.grouporder {
             command.arg("GROUPORDER").arg(order);
         }
-        if let Some(forward) = &self.forward {
-            command.arg("FORWARD").arg(forward.split_whitespace().collect::<Vec<_>>());
+        for (name, target) in [("FORWARD", &self.forward), ("DEADFORWARD", &self.deadforward)] {
+            if let Some(target) = target {
+                command.arg(name).arg(target.split_whitespace().collect::<Vec<_>>());
+            }
         }
     }
 }

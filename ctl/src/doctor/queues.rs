@@ -111,11 +111,16 @@ fn settings(info: &Fields, about: &mut About) {
             "look with dqctl dead QUEUE --by-error; redrive, cancel, or dqctl alter QUEUE --deadlen N",
         );
     }
-    if let Some(since) = info.int("forward-failing-since") {
-        let length = span(u64::try_from(now_ms().saturating_sub(since)).unwrap_or(0));
-        let what = format!("forwarding has failed for {length}: {}", info.text("forward-error"));
-        let advice = "repair the target, or choose another one with dqctl alter QUEUE --forward TARGET";
-        about.critical("forward", what, "its messages wait until it works again", advice);
+    for (name, what, why) in [
+        ("forward", "forwarding", "its messages wait until it works again"),
+        ("deadforward", "forwarding dead messages", "they stay dead in the queue until it works again"),
+    ] {
+        if let Some(since) = info.int(&format!("{name}-failing-since")) {
+            let length = span(u64::try_from(now_ms().saturating_sub(since)).unwrap_or(0));
+            let what = format!("{what} has failed for {length}: {}", info.text(&format!("{name}-error")));
+            let advice = format!("repair the target, or choose another one with dqctl alter QUEUE --{name} TARGET");
+            about.critical(name, what, why, &advice);
+        }
     }
 }
 

@@ -84,7 +84,8 @@ impl Writer {
     }
 }
 
-/// The line of a queue, from its DQ.INFO: the settings are the fields from `lease` to `forward`.
+/// The line of a queue, from its DQ.INFO: the settings are the fields from `lease` to `forward`, and `deadforward`. That a
+/// queue is closed is left out, since it would refuse the messages that follow.
 pub fn of_queue(queue: &[u8], info: &Fields) -> String {
     let mut settings = Writer("{".to_owned());
     for (name, value) in info.0.iter().skip_while(|(name, _)| name != "lease") {
@@ -92,6 +93,9 @@ pub fn of_queue(queue: &[u8], info: &Fields) -> String {
         if name == "forward" {
             break;
         }
+    }
+    for (name, value) in info.0.iter().filter(|(name, _)| name == "deadforward") {
+        settings.value(name, value);
     }
     let settings = settings.end();
     let mut line = Writer::new(queue);
@@ -253,7 +257,8 @@ fn create_words(settings: &Map<String, Json>) -> Result<Vec<Vec<u8>>, String> {
         let (option, values): (&str, Vec<&str>) = match name.as_str() {
             "backoff-base" => ("BACKOFF", vec!["backoff-base", "backoff-max"]),
             "rate" => ("RATE", vec!["rate", "rate-period"]),
-            "backoff-max" | "rate-period" | "backoff-jitter" | "forward" | "forward-base64" => continue,
+            "backoff-max" | "rate-period" | "backoff-jitter" => continue,
+            "forward" | "forward-base64" | "deadforward" | "deadforward-base64" => continue,
             other => (other, vec![other]),
         };
         words.push(option.to_ascii_uppercase().into_bytes());
@@ -264,9 +269,11 @@ fn create_words(settings: &Map<String, Json>) -> Result<Vec<Vec<u8>>, String> {
             words.extend([b"JITTER".to_vec(), jitter.into_bytes()]);
         }
     }
-    if let Some(forward) = bytes(settings, "forward")?.filter(|forward| forward != b"NONE") {
-        words.push(b"FORWARD".to_vec());
-        words.extend(forward.split(|byte| *byte == b' ').map(<[u8]>::to_vec));
+    for (name, option) in [("forward", "FORWARD"), ("deadforward", "DEADFORWARD")] {
+        if let Some(target) = bytes(settings, name)?.filter(|target| target != b"NONE") {
+            words.push(option.into());
+            words.extend(target.split(|byte| *byte == b' ').map(<[u8]>::to_vec));
+        }
     }
     Ok(words)
 }
@@ -297,9 +304,9 @@ mod tests {
 
     #[test]
     fn settings_are_read_as_options() {
-        let line = r#"{"queue":"q","settings":{"lease":5,"backoff-base":1,"backoff-max":2,"backoff-jitter":3,"forward":"LIST l LEFT"}}"#;
+        let line = r#"{"queue":"q","settings":{"lease":5,"backoff-base":1,"backoff-max":2,"backoff-jitter":3,"forward":"LIST l LEFT","deadforward":"QUEUE d"}}"#;
         let What::Queue(queue) = read(line.as_bytes()).unwrap().what else { panic!() };
         let words: Vec<String> = queue.settings.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect();
-        assert_eq!(words.join(" "), "BACKOFF 1 2 JITTER 3 LEASE 5 FORWARD LIST l LEFT");
+        assert_eq!(words.join(" "), "BACKOFF 1 2 JITTER 3 LEASE 5 FORWARD LIST l LEFT DEADFORWARD QUEUE d");
     }
 }

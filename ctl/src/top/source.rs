@@ -24,7 +24,7 @@ const MESSAGES: i64 = 500;
 const BYTES: i64 = 4 * 1024 * 1024;
 
 /// The fields of `DQ.INFO` that are shown. The others are dropped, because there may be thousands of queues.
-const FIELDS: [&str; 22] = [
+const FIELDS: [&str; 24] = [
     "ready",
     "delayed",
     "inflight",
@@ -32,6 +32,8 @@ const FIELDS: [&str; 22] = [
     "oldest-ready",
     "paused",
     "forward-failing-since",
+    "deadforward-failing-since",
+    "deadforward-error",
     "waiting-clients",
     "pushed",
     "acked",

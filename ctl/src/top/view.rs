@@ -110,7 +110,8 @@ fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     for (condition, level) in &row.conditions {
         title.add(style(Some(*level)), format!("  {}", condition.as_str()));
     }
-    if let Some(error) = row.latest.as_ref().map(|snapshot| snapshot.info.text("forward-error")) {
+    let errors = |info: &Fields| [info.text("forward-error"), info.text("deadforward-error")];
+    for error in row.latest.as_ref().map(|snapshot| errors(&snapshot.info)).into_iter().flatten() {
         title.add(Style::Bad, if error.is_empty() { error } else { format!(": {}", shown(&error)) });
     }
     let numbers = format!(

@@ -5,7 +5,7 @@ import { distance, many, span } from "./format.js";
 
 /** More about a condition than its name. */
 const MORE = {
-  "forwarding fails": (info) => info["forward-error"] ?? "",
+  "forwarding fails": (info) => info["forward-error"] ?? info["deadforward-error"] ?? "",
   full: (info) => `${many(info.maxlen, "message")} at most, pushes are refused`,
   "no consumer": (info) => `ready for ${span(info["oldest-ready"])}, no client waits and nothing is in flight`,
   "messages die": () => "the dead have grown in the last ten minutes",

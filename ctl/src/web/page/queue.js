@@ -14,9 +14,9 @@ import { depths, flows } from "./overview.js";
 const TABS = [["ready", "Ready"], ["delayed", "Delayed"], ["inflight", "In flight"], ["dead", "Dead"], ["done", "Done"], ["consumers", "Consumers"], ["schedules", "Schedules"], ["groups", "Groups"], ["details", "Details"]];
 const GROUPED = new Set(["ready", "delayed", "inflight", "dead"]);
 const TIMES = new Set(["lease", "maxlease", "delay", "ttl", "backoff-base", "backoff-max", "rate-period", "deadttl", "dedupe", "retain"]);
-const SETTINGS = ["lease", "delay", "retries", "backoff-base", "backoff-max", "backoff-jitter", "ttl", "maxlen", "maxinflight", "maxpayload", "deadlen", "deadttl", "dedupe", "rate", "rate-period", "groupinflight", "grouporder", "errors", "forward", "retain", "donelen", "maxlease"];
-const TOTALS = ["pushed", "duplicates", "delivered", "forwarded", "acked", "nacked", "given-back", "lease-expired", "died", "expired", "redriven", "cancelled", "rejected-full"];
-const COUNTS = new Set(["delayed", "ready", "inflight", "dead", "done", "groups", "blocked", "known", "payload-bytes", "next-due", "oldest-ready", "waiting-clients", "oldest-inflight", "paused", "paused-until", "closed", "closed-until", "next-delivery", "forward-error", "forward-failing-since"]);
+const SETTINGS = ["lease", "delay", "retries", "backoff-base", "backoff-max", "backoff-jitter", "ttl", "maxlen", "maxinflight", "maxpayload", "deadlen", "deadttl", "dedupe", "rate", "rate-period", "groupinflight", "grouporder", "errors", "forward", "deadforward", "retain", "donelen", "maxlease"];
+const TOTALS = ["pushed", "duplicates", "delivered", "forwarded", "deadforwarded", "acked", "nacked", "given-back", "lease-expired", "died", "expired", "redriven", "cancelled", "rejected-full"];
+const COUNTS = new Set(["delayed", "ready", "inflight", "dead", "done", "groups", "blocked", "known", "payload-bytes", "next-due", "oldest-ready", "waiting-clients", "oldest-inflight", "paused", "paused-until", "closed", "closed-until", "next-delivery", "forward-error", "forward-failing-since", "deadforward-error", "deadforward-failing-since"]);
 
 export function queue(params, shared) {
   const name = param(params, "queue");
