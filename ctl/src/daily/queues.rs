@@ -24,14 +24,8 @@ const COLUMNS: &[Column] = &[
 ];
 
 /// Fields of `DQ.INFO` that are instants in Unix ms, ages in ms, and lengths of time in ms that somebody has set.
-const INSTANTS: [&str; 6] = [
-    "next-due",
-    "paused-until",
-    "closed-until",
-    "next-delivery",
-    "forward-failing-since",
-    "deadforward-failing-since",
-];
+const INSTANTS: [&str; 6] =
+    ["next-due", "paused-until", "closed-until", "next-delivery", "forward-failing-since", "deadforward-failing-since"];
 const AGES: [&str; 2] = ["oldest-ready", "oldest-inflight"];
 const SPANS: [&str; 10] =
     ["lease", "maxlease", "delay", "ttl", "backoff-base", "backoff-max", "rate-period", "deadttl", "dedupe", "retain"];
