@@ -21,6 +21,8 @@ export const MARGIN_MS = 5000;
 const DEFAULT_LEASE_MS = 30_000;
 // A notice may come before the answer of the pop that it concerns. So many are remembered.
 const EARLY_NOTICES = 1000;
+// By how much two clocks may differ while a second passes, and more while longer ones do.
+const CLOCK_ERROR_MS = 2;
 // The longest time for which Node can set a timer.
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
@@ -33,6 +35,8 @@ export interface Delivery {
   due: number;
   /** When the lease expires by the clock of the server. */
   deadline: number | undefined;
+  /** When the server has said so. */
+  heard: number;
   /** When the time limit is reached. */
   limit: number;
   decided: boolean;
@@ -138,6 +142,7 @@ export class Lane {
         end: begun + lease,
         due: begun + lease / 2,
         deadline: fieldOf(delivered, 'deadline'),
+        heard: performance.now(),
         limit: Number.POSITIVE_INFINITY,
         decided: false,
         ended: false,
@@ -198,9 +203,12 @@ export class Lane {
       return;
     }
     let end = sent + this.leaseMs;
-    // MAXLEASE may have cut it: then it has grown by less.
-    if (delivery.deadline !== undefined) end = Math.min(end, delivery.end + Number(deadline) - delivery.deadline);
-    Object.assign(delivery, { deadline: Number(deadline), end, due: sent + this.lease / 2 });
+    if (delivery.deadline !== undefined) {
+      const grown = Number(deadline) - delivery.deadline;
+      const passed = sent - delivery.heard;
+      if (grown < passed * 0.999 - CLOCK_ERROR_MS) end = Math.min(end, delivery.end + grown); // MAXLEASE has cut it.
+    }
+    Object.assign(delivery, { deadline: Number(deadline), heard: performance.now(), end, due: sent + this.lease / 2 });
     this.#watch(Math.min(delivery.due, end));
   }
 

@@ -77,6 +77,7 @@ export class Popper {
     if (performance.now() - this.#learned > LEARN_MS) await this.#learn(link);
     // What was not answered is repeated first, so that a message that is done is not delivered again.
     while (lane.recovering && !lane.stopping) {
+      lane.collecting = false; // The reporter repeats it, and nothing waits for the next pop meanwhile.
       lane.toReport.ring();
       await lane.toPop.wait(MARGIN_MS);
     }

@@ -41,7 +41,7 @@ class Delivery:
         """When it is to be extended."""
         self.deadline: Optional[int] = ctx.meta.get("deadline")
         """When the lease expires, by the clock of the server."""
-        self.heard = begun
+        self.heard = time.monotonic()
         """When the server has said so."""
         self.limit: Optional[float] = None
         self.interrupt: Optional[Callable[[], object]] = None
