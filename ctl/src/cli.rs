@@ -13,7 +13,9 @@ mod state;
 pub mod top;
 mod work;
 
-pub use change::{BuryArgs, CancelArgs, NackArgs, PauseArgs, RedriveArgs, ReleaseArgs, RescheduleArgs};
+pub use change::{
+    BuryArgs, CancelArgs, FlowArg, NackArgs, PauseArgs, RedriveArgs, ReleaseArgs, RescheduleArgs, ResumeArgs,
+};
 pub use dead::{DeadArgs, SelectArgs};
 pub use done::{AwaitArgs, CompleteArgs};
 pub use moving::{DumpArgs, End, ImportArgs, Kind, LoadArgs, Unit};
@@ -111,10 +113,10 @@ pub enum Command {
     Alter(AlterArgs),
     /// Remove the messages of a queue that are in some states
     Purge(PurgeArgs),
-    /// Suspend delivery
+    /// Suspend what a queue delivers, or what it accepts
     Pause(PauseArgs),
-    /// Resume delivery
-    Resume(QueueArgs),
+    /// Resume what a queue delivers and accepts
+    Resume(ResumeArgs),
     /// Watch queues and their messages live in the terminal, and change them
     Top(top::TopArgs),
     /// Find what is set up in a way that loses or delays messages

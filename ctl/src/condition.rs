@@ -46,6 +46,8 @@ pub enum Condition {
     /// Messages are delivered, but late.
     Late,
     Paused,
+    /// New messages are refused, as somebody asked.
+    Closed,
     /// The rate limit holds deliveries back.
     Limited,
 }
@@ -103,6 +105,7 @@ impl Condition {
             (Condition::Dying, Level::Warning, dead == Dead::Grow && number("dead") > 0),
             (Condition::Late, Level::Warning, waited >= LATE && is_served && !is_paused && !is_limited),
             (Condition::Paused, Level::Warning, is_paused),
+            (Condition::Closed, Level::Warning, number("closed") == 1),
             (Condition::Limited, Level::Note, is_limited && !is_paused),
         ];
         all.into_iter().filter(|(.., is_so)| *is_so).map(|(condition, level, _)| (condition, level)).collect()
@@ -117,6 +120,7 @@ impl Condition {
             Condition::Dying => "dying",
             Condition::Late => "late",
             Condition::Paused => "paused",
+            Condition::Closed => "closed",
             Condition::Limited => "limited",
         }
     }
@@ -129,6 +133,7 @@ impl Condition {
             Condition::Dying => "messages die",
             Condition::Late => "late",
             Condition::Paused => "paused",
+            Condition::Closed => "closed",
             Condition::Limited => "at its rate limit",
         }
     }
@@ -149,6 +154,8 @@ mod tests {
     fn a_queue_has_several_conditions_at_once() {
         let found = conditions(&[("paused", 1), ("maxlen", 3), ("ready", 2), ("delayed", 1), ("oldest-ready", 99_000)]);
         assert_eq!(found, [(Condition::Full, Level::Bad), (Condition::Paused, Level::Warning)]);
+        let both = [(Condition::Paused, Level::Warning), (Condition::Closed, Level::Warning)];
+        assert_eq!(conditions(&[("paused", 1), ("closed", 1)]), both);
         assert_eq!(conditions(&[("ready", 5), ("waiting-clients", 1)]), []);
     }
 

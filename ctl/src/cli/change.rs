@@ -2,7 +2,8 @@
 
 use super::SelectArgs;
 use crate::time::{parse_instant, parse_span};
-use clap::{ArgGroup, Args};
+use clap::{ArgGroup, Args, ValueEnum};
+use dq_client::Flow;
 use std::time::{Duration, SystemTime};
 
 #[derive(Args, Debug)]
@@ -77,9 +78,39 @@ pub struct ReleaseArgs {
 pub struct PauseArgs {
     /// The queue
     pub queue: String,
+    /// What is suspended: out, what it delivers; in, what is pushed to it, so that it is closed; or all
+    #[arg(value_enum, default_value = "out")]
+    pub flow: FlowArg,
     /// Resume by itself after this time
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
     pub time: Option<Duration>,
+}
+
+#[derive(Args, Debug)]
+pub struct ResumeArgs {
+    /// The queue
+    pub queue: String,
+    /// What is resumed: out, in or all
+    #[arg(value_enum, default_value = "all")]
+    pub flow: FlowArg,
+}
+
+/// A flow of a queue.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum FlowArg {
+    Out,
+    In,
+    All,
+}
+
+impl From<FlowArg> for Flow {
+    fn from(arg: FlowArg) -> Flow {
+        match arg {
+            FlowArg::Out => Flow::Out,
+            FlowArg::In => Flow::In,
+            FlowArg::All => Flow::All,
+        }
+    }
 }
 
 #[derive(Args, Debug)]

@@ -1,7 +1,7 @@
 //! `dqctl cancel`, `reschedule`, `redrive`, `pause` and `resume`.
 
 use super::{many, no_such_id, no_such_queue, queue};
-use crate::cli::{CancelArgs, PauseArgs, QueueArgs, RedriveArgs, RescheduleArgs};
+use crate::cli::{CancelArgs, FlowArg, PauseArgs, RedriveArgs, RescheduleArgs, ResumeArgs};
 use crate::dead;
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
@@ -118,14 +118,20 @@ fn selected(
 }
 
 pub fn pause(client: &Client, args: &PauseArgs, output: &Output) -> Result<Outcome, Failure> {
-    queue(client, &args.queue).pause(args.time)?;
-    let text = args.time.map_or_else(|| "paused".to_owned(), |time| format!("paused for {}", exact(millis(time))));
-    output.result(&text, json!({ "queue": args.queue, "paused": 1 }))?;
+    queue(client, &args.queue).pause_flow(args.flow.into(), args.time)?;
+    let (done, json) = match args.flow {
+        FlowArg::Out => ("paused", json!({ "queue": args.queue, "paused": 1 })),
+        FlowArg::In => ("closed", json!({ "queue": args.queue, "closed": 1 })),
+        FlowArg::All => ("paused and closed", json!({ "queue": args.queue, "paused": 1, "closed": 1 })),
+    };
+    // A pause that lasts longer stays.
+    let text = args.time.map_or_else(|| done.to_owned(), |time| format!("{done} for at least {}", exact(millis(time))));
+    output.result(&text, json)?;
     Ok(Outcome::Done)
 }
 
-pub fn resume(client: &Client, args: &QueueArgs, output: &Output) -> Result<Outcome, Failure> {
-    queue(client, &args.queue).resume()?;
+pub fn resume(client: &Client, args: &ResumeArgs, output: &Output) -> Result<Outcome, Failure> {
+    queue(client, &args.queue).resume_flow(args.flow.into())?;
     output.result("resumed", json!({ "queue": args.queue, "paused": 0 }))?;
     Ok(Outcome::Done)
 }

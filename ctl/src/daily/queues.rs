@@ -51,6 +51,16 @@ pub fn info(client: &Client, args: &InfoArgs, output: &Output) -> Result<Outcome
     Ok(Outcome::Done)
 }
 
+/// Whether the queue delivers and accepts messages.
+fn state(info: &Fields) -> &'static str {
+    match (info.int("paused") == Some(1), info.int("closed") == Some(1)) {
+        (false, false) => "open",
+        (true, false) => "paused",
+        (false, true) => "closed",
+        (true, true) => "paused, closed",
+    }
+}
+
 pub fn list(client: &Client, args: &LsArgs, output: &Output) -> Result<Outcome, Failure> {
     let mut table = Table::new(COLUMNS);
     for name in queues::find(client, args.pattern.as_deref(), usize::MAX)? {
@@ -68,7 +78,7 @@ pub fn list(client: &Client, args: &LsArgs, output: &Output) -> Result<Outcome, 
         let oldest = info.int("oldest-ready").and_then(|ms| u64::try_from(ms).ok());
         row.push(oldest.map_or_else(|| "-".to_owned(), span));
         row.push(info.text("waiting-clients"));
-        row.push(if info.int("paused") == Some(1) { "paused" } else { "open" }.to_owned());
+        row.push(state(&info).to_owned());
         table.row(row);
     }
     if !output.json {

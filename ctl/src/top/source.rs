@@ -24,13 +24,14 @@ const MESSAGES: i64 = 500;
 const BYTES: i64 = 4 * 1024 * 1024;
 
 /// The fields of `DQ.INFO` that are shown. The others are dropped, because there may be thousands of queues.
-const FIELDS: [&str; 24] = [
+const FIELDS: [&str; 25] = [
     "ready",
     "delayed",
     "inflight",
     "dead",
     "oldest-ready",
     "paused",
+    "closed",
     "forward-failing-since",
     "deadforward-failing-since",
     "deadforward-error",

@@ -222,7 +222,10 @@ fn sigterm_ends_all_workers_and_leaves_nothing_in_flight() {
     push(&server, "a", &["a1", "a2", "a3"]);
     push(&server, "b", &["b1", "b2", "b3"]);
     eventually("all threads work", || begun(&server, "a") + begun(&server, "b") == 4);
+    eventually("the idle one waits", || server.info("clients", "blocked_clients") == "1");
     work.signal("TERM");
+    // The pop of the idle one is ended.
+    eventually("it stops", || server.info("clients", "blocked_clients") == "0");
     for id in ["a1", "a2", "a3", "b1", "b2", "b3"] {
         go(&server, id);
     }

@@ -6,6 +6,7 @@ use crate::support::{eventually, Cluster, Server};
 use dq_client::cmd;
 use serde_json::json;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 #[test]
 fn the_page_has_all_it_needs_and_nothing_from_elsewhere() {
@@ -173,6 +174,8 @@ fn consumers_are_shown_with_what_they_hold() {
         server.ask(&["DQ.PUSH", "q", "x", "ID", id]);
     }
     server.ask(&["DQ.POP", "q", "LEASE", "3600000", "AS", "early"]);
+    let popped = Instant::now();
+    eventually("some milliseconds pass", || popped.elapsed() > Duration::from_millis(3));
     server.ask(&["DQ.POP", "q", "COUNT", "2", "LEASE", "3600000", "AS", "late"]);
     server.ask(&["DQ.POP", "q", "LEASE", "3600000"]);
     let web = Web::start(&server, &[]);
