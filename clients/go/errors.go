@@ -136,6 +136,12 @@ func isServerError(err error) bool {
 	return errors.As(err, &answered)
 }
 
+// isLoading reports whether the server has just been started, and executes nothing yet.
+func isLoading(err error) bool {
+	var answered ServerError
+	return errors.As(err, &answered) && answered.Code() == "LOADING"
+}
+
 // isTransient returns whether the same command may succeed later, on this server or on the one that takes over.
 func isTransient(err error) bool {
 	var answered ServerError
