@@ -14,6 +14,13 @@ jobs=${TEST_THREADS:-3}
 left_out=()
 planted=(python)
 
+# Runs pytest. Some promises are times, such as half a second until a handler is told: what failed on a busy machine is
+# tried a second time, by itself.
+#   pytest_twice DIRECTORY PYTHON
+pytest_twice() {
+    (cd "$1" && { "$2" -m pytest -n "$jobs" || "$2" -m pytest --last-failed --last-failed-no-failures none; })
+}
+
 # Makes a virtual environment, again if its requirements have changed.
 #   environment DIRECTORY PYTHON REQUIREMENTS
 environment() {
@@ -125,7 +132,7 @@ if ! environment "$python" python3 clients/conformance/requirements.txt; then
     left_out+=("the Python client and the conformance suite: their packages cannot be installed from PyPI")
 else
     (cd clients/python && "$python/bin/mypy" && "$python/bin/ruff" check . ../conformance && "$python/bin/ruff" format --check . ../conformance)
-    (cd clients/python/tests && "$python/bin/python" -m pytest -n "$jobs")
+    pytest_twice clients/python/tests "$python/bin/python"
 
     oldest=$target/clients/python-oldest
     if ! found=$(oldest_python); then
@@ -133,7 +140,7 @@ else
     elif ! environment "$oldest" "$found" clients/conformance/requirements-oldest.txt; then
         left_out+=("the Python client on Python 3.9: redis-py 5.0 cannot be installed from PyPI")
     else
-        (cd clients/python/tests && "$oldest/bin/python" -m pytest -n "$jobs")
+        pytest_twice clients/python/tests "$oldest/bin/python"
     fi
 
     echo "--- Python package"
@@ -157,9 +164,7 @@ EOF
     ln -sf "$target/debug/dqctl" "$target/clients/"
 
     echo "--- conformance"
-    # Some promises are times, such as half a second until a handler is told. What a busy machine made late is tried again.
-    (cd clients/conformance && { "$python/bin/python" -m pytest -n "$jobs" ||
-        "$python/bin/python" -m pytest --last-failed --last-failed-no-failures none; })
+    pytest_twice clients/conformance "$python/bin/python"
     "$python/bin/python" clients/conformance/planted.py "${planted[@]}"
     for client in python node go rust dqctl; do
         "$python/bin/python" - "$client" <<'EOF' || left_out+=("the conformance of the $client client: it has no programs, or what runs them is missing")

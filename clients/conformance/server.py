@@ -40,10 +40,13 @@ def free_port():
 
 
 def eventually(what, condition, seconds=10.0):
-    """Waits for a condition and returns its value."""
+    """Waits for a condition and returns its value. A server that cannot be asked, since it restarts, is asked again."""
     end = time.monotonic() + seconds * PATIENCE
     while True:
-        value = condition()
+        try:
+            value = condition()
+        except (redis.ConnectionError, redis.TimeoutError):
+            value = None
         if value:
             return value
         if time.monotonic() > end:
