@@ -190,6 +190,8 @@ CASES = [
     Case("large-pop", f"TTLs of {LARGE} x 1 MB end, POP", large_ttls_end, words("DQ.POP", "q")),
     Case("deadlen", "all dead, ALTER DEADLEN 10", dead, words("DQ.ALTER", "q", "DEADLEN", 10)),
     Case("deadttl", "all dead, ALTER DEADTTL 1", dead, words("DQ.ALTER", "q", "DEADTTL", 1)),
+    *[Case(f"dead-{kind.lower()}", f"all dead, DEADFORWARD {kind}", dead,
+           words("DQ.ALTER", "q", "DEADFORWARD", kind, "{q}target")) for kind in ("STREAM", "LIST", "QUEUE")],
     Case("done", "times of done messages end", done_ends),
     Case("done-push", "times of done messages end, PUSH", done_ends, words("DQ.PUSH", "q", "new")),
     Case("done-peek", "times of done messages end, PEEK done", done_ends, words("DQ.PEEK", "q", "done")),

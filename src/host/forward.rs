@@ -25,8 +25,10 @@ use dq_queue::id::{IdBuffer, Sequence};
 use dq_queue::time::UnixMs;
 use dq_queue::{Death, Effect, Headers, Health};
 
-/// The number of messages between two checks of the time budget: about 200 µs of work.
+/// The number of messages between two checks of the time budget if one command writes them all: about 200 µs of work.
 const BATCH: usize = 64;
+/// The same if each is written by a command or a push of its own.
+const BATCH_SINGLY: usize = 16;
 /// A batch is closed once its payloads have this many bytes, which take about as long to write.
 const BATCH_BYTES: usize = 64 * 1024;
 
@@ -107,8 +109,9 @@ impl Run<'_> {
         let batch = self.with_queue(|held| {
             let to = held.queue.target(self.source)?.clone();
             let (is_stream, is_queue) = (matches!(to, Forward::Stream { .. }), matches!(to, Forward::Queue { .. }));
-            let (mut messages, mut bytes, mut buffer) = (Vec::with_capacity(BATCH), 0, IdBuffer::new());
-            held.queue.next_to_forward(self.now, self.source, BATCH, |next| {
+            let most = if matches!(to, Forward::List { .. }) { BATCH } else { BATCH_SINGLY };
+            let (mut messages, mut bytes, mut buffer) = (Vec::with_capacity(most), 0, IdBuffer::new());
+            held.queue.next_to_forward(self.now, self.source, most, |next| {
                 bytes += next.payload.len();
                 let fields = is_stream.then(|| {
                     let id = buffer.id(next.sequence, next.name);
