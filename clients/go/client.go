@@ -34,6 +34,11 @@ type clientOption func(*Client)
 
 func (o clientOption) forClient(c *Client) { o(c) }
 
+type sharedOption struct {
+	clientOption
+	workerOption
+}
+
 // PushTimeout is how long a push whose connection broke is repeated, under the same id, so that the message is made
 // once. 0 switches that off: the server then makes the ids. The default is a minute.
 func PushTimeout(d time.Duration) ClientOption {
@@ -46,12 +51,9 @@ func OnPush(f func(ctx context.Context, queue string, headers map[string]string)
 }
 
 // Prefix begins the keys of all queues, of a client or of a worker.
-func Prefix(prefix string) SharedOption { return prefixOption(prefix) }
-
-type prefixOption string
-
-func (o prefixOption) forClient(c *Client) { c.prefix = string(o) }
-func (o prefixOption) forWorker(w *Worker) { w.prefix = string(o) }
+func Prefix(prefix string) SharedOption {
+	return sharedOption{func(c *Client) { c.prefix = prefix }, func(w *Worker) { w.prefix = prefix }}
+}
 
 // NewClient returns a client that sends its commands through do.
 func NewClient(do Doer, options ...ClientOption) *Client {

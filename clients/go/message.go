@@ -54,9 +54,6 @@ type Tracer interface {
 }
 
 // Tracing has a client or a worker use a tracer.
-func Tracing(tracer Tracer) SharedOption { return tracerOption{tracer} }
-
-type tracerOption struct{ tracer Tracer }
-
-func (o tracerOption) forClient(c *Client) { c.tracer = o.tracer }
-func (o tracerOption) forWorker(w *Worker) { w.tracer = o.tracer }
+func Tracing(tracer Tracer) SharedOption {
+	return sharedOption{func(c *Client) { c.tracer = tracer }, func(w *Worker) { w.tracer = tracer }}
+}

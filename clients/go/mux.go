@@ -76,22 +76,14 @@ func (x *Mux) handler(queue string) Handler {
 	return handler
 }
 
+// setting is an option of a queue of a mux, or of all queues of a worker.
+type setting func(*settings)
+
+func (o setting) forHandler(s *settings) { o(s) }
+func (o setting) forWorker(w *Worker)    { o(&w.defaults) }
+
 // Concurrency is how many messages of a queue a worker works on at a time. The default is 8.
-func Concurrency(n int) QueueOption {
-	return concurrencyOption(n)
-}
+func Concurrency(n int) QueueOption { return setting(func(s *settings) { s.concurrency = n }) }
 
 // TimeLimit fails a message whose handler takes longer. By default there is no limit.
-func TimeLimit(d time.Duration) QueueOption {
-	return timeLimitOption(d)
-}
-
-type (
-	concurrencyOption int
-	timeLimitOption   time.Duration
-)
-
-func (o concurrencyOption) forHandler(s *settings) { s.concurrency = int(o) }
-func (o concurrencyOption) forWorker(w *Worker)    { w.defaults.concurrency = int(o) }
-func (o timeLimitOption) forHandler(s *settings)   { s.timeLimit = time.Duration(o) }
-func (o timeLimitOption) forWorker(w *Worker)      { w.defaults.timeLimit = time.Duration(o) }
+func TimeLimit(d time.Duration) QueueOption { return setting(func(s *settings) { s.timeLimit = d }) }

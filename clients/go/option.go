@@ -48,45 +48,18 @@ func collect[O any](write func(O, *command), options []O, args ...any) *command 
 
 func (c *command) add(words ...any) { c.args = append(c.args, words...) }
 
-type (
-	dueOption      []any
-	placeOption    []any
-	lifeOption     []any
-	headerOption   struct{ name, value string }
-	leaseOption    time.Duration
-	idOption       string
-	idsOption      []string
-	pushOption     []any
-	retainOption   time.Duration
-	scheduleOption []any
-	countOption    int
-	purgeOption    []any
-)
+// option writes itself to a command. The type that its function returns says which commands know it.
+type option func(*command)
 
-func (o dueOption) forPush(c *command)          { c.add(o...) }
-func (o dueOption) forReschedule(c *command)    { c.add(o...) }
-func (o dueOption) forRedrive(c *command)       { c.add(o...) }
-func (o placeOption) forPush(c *command)        { c.add(o...) }
-func (o placeOption) forSchedule(c *command)    { c.add(o...) }
-func (o placeOption) forReschedule(c *command)  { c.add(o...) }
-func (o lifeOption) forPush(c *command)         { c.add(o...) }
-func (o lifeOption) forSchedule(c *command)     { c.add(o...) }
-func (o headerOption) forPush(c *command)       { c.headers[o.name] = o.value }
-func (o headerOption) forSchedule(c *command)   { c.headers[o.name] = o.value }
-func (o leaseOption) forPush(c *command)        { c.add("LEASE", ms(time.Duration(o))) }
-func (o leaseOption) forSchedule(c *command)    { c.add("LEASE", ms(time.Duration(o))) }
-func (o leaseOption) forHandler(s *settings)    { s.lease = time.Duration(o) }
-func (o leaseOption) forWorker(w *Worker)       { w.defaults.lease = time.Duration(o) }
-func (o idOption) forPush(c *command)           { c.ids = []string{string(o)} }
-func (o idsOption) forPush(c *command)          { c.ids = o }
-func (o idsOption) forRedrive(c *command)       { c.add("IDS", len(o)); c.add(anys(o)...) }
-func (o pushOption) forPush(c *command)         { c.add(o...) }
-func (o retainOption) forPush(c *command)       { c.retain = true; c.add("RETAIN", ms(time.Duration(o))) }
-func (o scheduleOption) forSchedule(c *command) { c.add(o...) }
-func (o countOption) forPromote(c *command)     { c.add("COUNT", int(o)) }
-func (o countOption) forRedrive(c *command)     { c.add("COUNT", int(o)) }
-func (o countOption) forPurge(c *command)       { c.add("COUNT", int(o)) }
-func (o purgeOption) forPurge(c *command)       { c.args = append(o, c.args...) }
+func (o option) forPush(c *command)       { o(c) }
+func (o option) forSchedule(c *command)   { o(c) }
+func (o option) forReschedule(c *command) { o(c) }
+func (o option) forPromote(c *command)    { o(c) }
+func (o option) forRedrive(c *command)    { o(c) }
+func (o option) forPurge(c *command)      { o(c) }
+
+// words is an option that consists of these words.
+func words(words ...any) option { return func(c *command) { c.add(words...) } }
 
 func anys(words []string) []any {
 	all := make([]any, len(words))
@@ -96,36 +69,49 @@ func anys(words []string) []any {
 	return all
 }
 
+// idsOption means one thing to a push, and another to a redrive.
+type idsOption []string
+
+func (o idsOption) forPush(c *command)    { c.ids = o }
+func (o idsOption) forRedrive(c *command) { c.add("IDS", len(o)); c.add(anys(o)...) }
+
 // Delay makes a message due this long after now.
 func Delay(d time.Duration) interface {
 	PushOption
 	RescheduleOption
 	RedriveOption
 } {
-	return dueOption{"DELAY", ms(d)}
+	return words("DELAY", ms(d))
 }
 
 // At makes a message due at a time. For a schedule it is the time of the first run.
 func At(t time.Time) PlaceOption {
-	return placeOption{"AT", t.UnixMilli()}
+	return words("AT", t.UnixMilli())
 }
 
 // Priority is from -128 to 127. Among ready messages, a higher one is delivered first.
 func Priority(n int) PlaceOption {
-	return placeOption{"PRIORITY", n}
+	return words("PRIORITY", n)
 }
 
 // Retries is how often a message is delivered again after its first delivery, -1 without a limit.
-func Retries(n int) EachOption { return lifeOption{"RETRIES", n} }
+func Retries(n int) EachOption { return words("RETRIES", n) }
 
 // TTL makes a message dead if it is not completed in time. 0 means never.
-func TTL(d time.Duration) EachOption { return lifeOption{"TTL", ms(d)} }
+func TTL(d time.Duration) EachOption { return words("TTL", ms(d)) }
 
 // Group is the group of a message. Messages of a group are delivered in order.
-func Group(name string) EachOption { return lifeOption{"GROUP", name} }
+func Group(name string) interface {
+	EachOption
+	PurgeOption
+} {
+	return words("GROUP", name)
+}
 
 // Header says something about a message besides its payload.
-func Header(name, value string) EachOption { return headerOption{name, value} }
+func Header(name, value string) EachOption {
+	return option(func(c *command) { c.headers[name] = value })
+}
 
 // Lease is how long a delivery may take before another worker gets the message. Workers extend the leases of messages
 // that they work on.
@@ -133,11 +119,14 @@ func Lease(d time.Duration) interface {
 	EachOption
 	QueueOption
 } {
-	return leaseOption(d)
+	return struct {
+		option
+		setting
+	}{words("LEASE", ms(d)), func(s *settings) { s.lease = d }}
 }
 
 // ID is the id of a message. A second message of that id is refused with [ErrDuplicate].
-func ID(id string) PushOption { return idOption(id) }
+func ID(id string) PushOption { return option(func(c *command) { c.ids = []string{id} }) }
 
 // IDs are the ids of the messages of [Queue.PushMany], one each, or of those that [Queue.Redrive] is to make live
 // again.
@@ -149,37 +138,44 @@ func IDs(ids ...string) interface {
 }
 
 // Replace puts the message in the place of the one that has its id, in any state.
-func Replace() PushOption { return pushOption{"REPLACE"} }
+func Replace() PushOption { return words("REPLACE") }
 
 // ReplaceLater is [Replace], but a message that is being worked on is replaced when its delivery ends.
-func ReplaceLater() PushOption { return pushOption{"REPLACE", "LATER"} }
+func ReplaceLater() PushOption { return words("REPLACE", "LATER") }
 
 // MaxWait bounds how long replacements can postpone a message. It belongs to [Replace].
-func MaxWait(d time.Duration) PushOption { return pushOption{"MAXWAIT", ms(d)} }
+func MaxWait(d time.Duration) PushOption { return words("MAXWAIT", ms(d)) }
 
 // Retain keeps a message, with its result, for this time after its completion.
-func Retain(d time.Duration) PushOption { return retainOption(d) }
+func Retain(d time.Duration) PushOption {
+	return option(func(c *command) { c.retain = true; c.add("RETAIN", ms(d)) })
+}
 
 // Every makes a run due at each multiple of this interval since the Unix epoch.
-func Every(d time.Duration) ScheduleOption { return scheduleOption{"EVERY", ms(d)} }
+func Every(d time.Duration) ScheduleOption { return words("EVERY", ms(d)) }
 
 // Offset moves all runs of [Every] by this time.
-func Offset(d time.Duration) ScheduleOption { return scheduleOption{"OFFSET", ms(d)} }
+func Offset(d time.Duration) ScheduleOption { return words("OFFSET", ms(d)) }
 
 // Cron makes a run due at the times of a cron expression, in a time zone such as "Europe/Berlin", or UTC if it is
 // empty.
 func Cron(expression, zone string) ScheduleOption {
 	if zone == "" {
-		return scheduleOption{"CRON", expression}
+		return words("CRON", expression)
 	}
-	return scheduleOption{"CRON", expression, "TZ", zone}
+	return words("CRON", expression, "TZ", zone)
 }
 
-// Until is the last time at which a run may be due.
-func Until(t time.Time) ScheduleOption { return scheduleOption{"UNTIL", t.UnixMilli()} }
+// Until is the last time at which a run may be due, or a message that [Queue.Promote] is to make due now.
+func Until(t time.Time) interface {
+	ScheduleOption
+	PromoteOption
+} {
+	return words("UNTIL", t.UnixMilli())
+}
 
 // Times ends the series after this many runs.
-func Times(n int) ScheduleOption { return scheduleOption{"TIMES", n} }
+func Times(n int) ScheduleOption { return words("TIMES", n) }
 
 // Count is the most messages that a command changes.
 func Count(n int) interface {
@@ -187,15 +183,24 @@ func Count(n int) interface {
 	RedriveOption
 	PurgeOption
 } {
-	return countOption(n)
+	return words("COUNT", n)
 }
 
 // States purges messages of these states only: "delayed", "ready", "inflight", "dead", "done".
-func States(states ...string) PurgeOption { return purgeOption(anys(states)) }
+func States(states ...string) PurgeOption {
+	return option(func(c *command) { c.args = append(anys(states), c.args...) }) // They come first.
+}
 
 // Recurring purges schedules, too.
-func Recurring() PurgeOption { return recurringOption{} }
+func Recurring() PurgeOption { return words("RECURRING") }
 
-type recurringOption struct{}
+// Older selects messages that have been in their state, or dead, for at least this time.
+func Older(d time.Duration) interface {
+	RedriveOption
+	PurgeOption
+} {
+	return words("OLDER", ms(d))
+}
 
-func (recurringOption) forPurge(c *command) { c.add("RECURRING") }
+// Reason selects messages that died for this reason: "retries", "rejected" or "expired".
+func Reason(reason string) RedriveOption { return words("REASON", reason) }

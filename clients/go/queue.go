@@ -61,17 +61,19 @@ func (q *Queue) Reschedule(ctx context.Context, id string, options ...Reschedule
 	return n == 1, err
 }
 
-// Promote makes delayed messages due now, all or the next ones, and returns how many.
+// Promote makes delayed messages due now and returns how many: all, a [Count], or those that are due [Until] a time.
 func (q *Queue) Promote(ctx context.Context, options ...PromoteOption) (int, error) {
 	return q.count(ctx, "DQ.PROMOTE", collect(PromoteOption.forPromote, options).args...)
 }
 
-// Redrive makes dead messages live again and returns how many: all, a [Count], or those of some [IDs].
+// Redrive makes dead messages live again and returns how many: all, a [Count], those of some [IDs], those that have been
+// dead for long ([Older]), or those that died for a [Reason].
 func (q *Queue) Redrive(ctx context.Context, options ...RedriveOption) (int, error) {
 	return q.count(ctx, "DQ.REDRIVE", collect(RedriveOption.forRedrive, options).args...)
 }
 
-// Purge removes messages and returns how many: all but schedules, or those of some [States].
+// Purge removes messages and returns how many: all but schedules, those of some [States] or of a [Group], or those that
+// have been in their state for long ([Older]).
 func (q *Queue) Purge(ctx context.Context, options ...PurgeOption) (int, error) {
 	return q.count(ctx, "DQ.PURGE", collect(PurgeOption.forPurge, options).args...)
 }
@@ -84,19 +86,31 @@ func (q *Queue) Len(ctx context.Context, state string) (int, error) {
 	return q.count(ctx, "DQ.LEN", state)
 }
 
-// Pause suspends delivery for a time, or until [Queue.Resume] if it is 0.
-func (q *Queue) Pause(ctx context.Context, d time.Duration) error {
-	var args []any
+// Flow is what a pause suspends.
+type Flow string
+
+const (
+	// FlowOut is delivery.
+	FlowOut Flow = "OUT"
+	// FlowIn is the acceptance of new messages, which are then refused with [ErrQueueClosed].
+	FlowIn Flow = "IN"
+	// FlowAll is both.
+	FlowAll Flow = "ALL"
+)
+
+// Pause suspends a flow for a time, or until [Queue.Resume] if it is 0.
+func (q *Queue) Pause(ctx context.Context, flow Flow, d time.Duration) error {
+	args := []any{string(flow)}
 	if d > 0 {
-		args = []any{"FOR", ms(d)}
+		args = append(args, "FOR", ms(d))
 	}
 	_, err := q.ask(ctx, "DQ.PAUSE", args...)
 	return err
 }
 
-// Resume resumes delivery.
-func (q *Queue) Resume(ctx context.Context) error {
-	_, err := q.ask(ctx, "DQ.RESUME")
+// Resume resumes a flow.
+func (q *Queue) Resume(ctx context.Context, flow Flow) error {
+	_, err := q.ask(ctx, "DQ.RESUME", string(flow))
 	return err
 }
 

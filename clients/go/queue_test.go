@@ -160,14 +160,14 @@ func TestMessagesAreChangedAndLookedAt(t *testing.T) {
 	if n := must(q.Redrive(background, dq.IDs("c", "none"), dq.Delay(time.Hour))); n != 1 {
 		t.Error("redrive", n)
 	}
-	if err := q.Pause(background, time.Hour); err != nil {
+	if err := q.Pause(background, dq.FlowOut, time.Hour); err != nil {
 		t.Error(err)
 	}
 	info := must(q.Info(background))
 	if !info.Paused || info.Delayed != 1 || info.Ready != 1 || info.Lease != 30*time.Second {
 		t.Errorf("%+v", info)
 	}
-	if err := q.Resume(background); err != nil {
+	if err := q.Resume(background, dq.FlowOut); err != nil {
 		t.Error(err)
 	}
 	said := must(q.Schedule(background, "daily", nil, dq.Cron("0 3 * * *", "Europe/Berlin"), dq.Times(3),
@@ -189,6 +189,53 @@ func TestMessagesAreChangedAndLookedAt(t *testing.T) {
 	if n := must(q.Purge(background, dq.Recurring())); n != 3 {
 		t.Error("purge", n)
 	}
+}
+
+func TestMessagesAreChosenByAgeByReasonOrByDueTime(t *testing.T) {
+	s := newServer(t)
+	q := s.queue("q")
+	must(q.Push(background, nil, dq.ID("m"), dq.Group("g"), dq.Delay(time.Minute)))
+	now := time.Now()
+	if past, soon := must(q.Promote(background, dq.Until(now))),
+		must(q.Promote(background, dq.Until(now.Add(time.Hour)))); past != 0 || soon != 1 {
+		t.Error("promote", past, soon)
+	}
+	if n := must(q.Purge(background, dq.Older(time.Hour), dq.States("ready"))); n != 0 {
+		t.Error("purge", n)
+	}
+	s.ask("DQ.BURY", "q", "m")
+	if late, other := must(q.Redrive(background, dq.Older(time.Hour))),
+		must(q.Redrive(background, dq.Reason("expired"))); late != 0 || other != 0 {
+		t.Error("redrive", late, other)
+	}
+	if n := must(q.Redrive(background, dq.Count(5), dq.Reason("rejected"), dq.Older(0))); n != 1 {
+		t.Error("redrive", n)
+	}
+	if other, own := must(q.Purge(background, dq.Group("h"))),
+		must(q.Purge(background, dq.Group("g"), dq.Older(0))); other != 0 || own != 1 {
+		t.Error("purge", other, own)
+	}
+}
+
+func TestAClosedQueueRefusesPushesUntilItIsResumed(t *testing.T) {
+	s := newServer(t)
+	q := s.queue("q")
+	s.ask("DQ.CREATE", "q", "DELAY", 5000)
+	if err := q.Pause(background, dq.FlowIn, time.Hour); err != nil {
+		t.Error(err)
+	}
+	if info := must(q.Info(background)); info.Paused || !info.Closed || info.Delay != 5*time.Second {
+		t.Errorf("%+v", info)
+	}
+	for _, resumed := range []dq.Flow{dq.FlowOut, dq.FlowAll} {
+		if _, err := q.Push(background, nil); !errors.Is(err, dq.ErrQueueClosed) {
+			t.Error(err)
+		}
+		if err := q.Resume(background, resumed); err != nil {
+			t.Error(err)
+		}
+	}
+	must(q.Push(background, nil))
 }
 
 func TestWhatIsNotThereIsNotFound(t *testing.T) {

@@ -50,9 +50,11 @@ func (q *Queue) record(reply any, err error) (*Record, error) {
 
 // Info is what [Queue.Info] returns.
 type Info struct {
-	Delayed, Ready, Inflight, Dead, Done               int64
-	Paused                                             bool
-	Lease                                              time.Duration
+	Delayed, Ready, Inflight, Dead, Done int64
+	// Paused means that nothing is delivered, Closed that no messages are accepted.
+	Paused, Closed bool
+	// Lease and Delay are those of messages that are pushed without.
+	Lease, Delay                                       time.Duration
 	Pushed, Delivered, Acked, Nacked, Expired, Waiting int64
 	// Fields has all fields by the names of DQ.INFO, as the client decoded them.
 	Fields map[string]any
@@ -68,7 +70,7 @@ func newInfo(reply any) *Info {
 	} {
 		*field = integer(i.Fields[name])
 	}
-	i.Paused = integer(i.Fields["paused"]) == 1
-	i.Lease = duration(i.Fields["lease"])
+	i.Paused, i.Closed = integer(i.Fields["paused"]) == 1, integer(i.Fields["closed"]) == 1
+	i.Lease, i.Delay = duration(i.Fields["lease"]), duration(i.Fields["delay"])
 	return i
 }

@@ -67,6 +67,41 @@ export interface ScheduleOptions extends MessageOptions {
   times?: number;
 }
 
+/** When a message is due, or before which others it is delivered. */
+export type RescheduleOptions = Pick<PushManyOptions, 'delay' | 'at' | 'priority'>;
+
+/** Which delayed messages become due now. */
+export interface PromoteOptions {
+  count?: number;
+  /** Those that are due by this time. */
+  until?: Time;
+}
+
+/** Which dead messages become live again. */
+export interface RedriveOptions {
+  /** The oldest ones. */
+  count?: number;
+  /** They are due this long after now. */
+  delay?: number;
+  /** Those that have been dead for at least this long. */
+  older?: number;
+  /** Those that died for this reason. */
+  reason?: 'retries' | 'rejected' | 'expired';
+}
+
+/** Which messages are removed. */
+export interface PurgeOptions {
+  count?: number;
+  group?: Bytes;
+  /** Schedules, too. */
+  recurring?: boolean;
+  /** Those that have been in their state for at least this long. */
+  older?: number;
+}
+
+/** Which messages are looked at. */
+export type PeekOptions = Pick<PurgeOptions, 'count' | 'group'>;
+
 type Write = (value: never, name: string) => Word[];
 
 const number: Write = (value: number, name) => {
@@ -87,33 +122,31 @@ const headerWords: Write = (value: Record<string, Bytes>) => {
   return [String(given.length), ...given.flatMap(([name, each]) => [encode(name), encode(each)])];
 };
 
-const MESSAGE: Record<string, [string, Write]> = {
+// For each option: its word, and how its value is written.
+const OPTIONS: Record<string, [string, Write]> = {
+  id: ['ID', bytes],
+  delay: ['DELAY', number],
+  at: ['AT', time],
   priority: ['PRIORITY', number],
   attempts: ['RETRIES', retries],
   lease: ['LEASE', number],
   ttl: ['TTL', number],
   group: ['GROUP', bytes],
   headers: ['HEADERS', headerWords],
-};
-const PUSH_MANY: Record<string, [string, Write]> = {
-  ...MESSAGE,
-  delay: ['DELAY', number],
-  at: ['AT', time],
   replace: ['REPLACE', flag],
   maxWait: ['MAXWAIT', number],
   later: ['LATER', flag],
   retain: ['RETAIN', number],
-};
-const PUSH: Record<string, [string, Write]> = { ...PUSH_MANY, id: ['ID', bytes] };
-const SCHEDULE: Record<string, [string, Write]> = {
-  ...MESSAGE,
   every: ['EVERY', number],
   offset: ['OFFSET', number],
   cron: ['CRON', bytes],
   tz: ['TZ', bytes],
-  at: ['AT', time],
   until: ['UNTIL', time],
   times: ['TIMES', number],
+  count: ['COUNT', number],
+  older: ['OLDER', number],
+  reason: ['REASON', bytes],
+  recurring: ['RECURRING', flag],
 };
 
 // Options that BullMQ has, and what to use instead.
@@ -165,19 +198,31 @@ export function check(given: object, known: readonly string[]): void {
   }
 }
 
-function words(given: object, table: Record<string, [string, Write]>): Word[] {
-  check(given, Object.keys(table));
-  return Object.entries(given).flatMap(([name, value]) => {
-    const [word, write] = table[name] as [string, Write];
-    if (value === undefined || value === null || value === false) return [];
-    if (name === 'headers' && Object.keys(value).length === 0) return [];
-    return [word, ...write(value as never, name)];
-  });
+/** Returns a function that makes words of the options of a command, and refuses others. */
+function writer<Options extends object>(...known: (keyof Options & string)[]): (given: Options) => Word[] {
+  return (given) => {
+    check(given, known);
+    return Object.entries(given).flatMap(([name, value]) => {
+      const [word, write] = OPTIONS[name] as [string, Write];
+      if (value === undefined || value === null || value === false) return [];
+      if (name === 'headers' && Object.keys(value).length === 0) return [];
+      return [word, ...write(value as never, name)];
+    });
+  };
 }
 
-/** Returns the words of the options of a push. */
-export const pushWords = (given: PushOptions): Word[] => words(given, PUSH);
-/** Returns the words of the options of a push of several messages. */
-export const pushManyWords = (given: PushManyOptions): Word[] => words(given, PUSH_MANY);
-/** Returns the words of the options of a schedule. */
-export const scheduleWords = (given: ScheduleOptions): Word[] => words(given, SCHEDULE);
+const MESSAGE = ['priority', 'attempts', 'lease', 'ttl', 'group', 'headers'] as const;
+const PUSH_MANY = [...MESSAGE, 'delay', 'at', 'replace', 'maxWait', 'later', 'retain'] as const;
+
+// The words of the options of each command.
+export const pushWords = writer<PushOptions>(...PUSH_MANY, 'id');
+export const pushManyWords = writer<PushManyOptions>(...PUSH_MANY);
+export const scheduleWords = writer<ScheduleOptions>(
+  ...MESSAGE,
+  ...(['every', 'offset', 'cron', 'tz', 'at', 'until', 'times'] as const),
+);
+export const rescheduleWords = writer<RescheduleOptions>('delay', 'at', 'priority');
+export const promoteWords = writer<PromoteOptions>('count', 'until');
+export const redriveWords = writer<RedriveOptions>('count', 'delay', 'older', 'reason');
+export const purgeWords = writer<PurgeOptions>('count', 'group', 'recurring', 'older');
+export const peekWords = writer<PeekOptions>('count', 'group');

@@ -20,13 +20,22 @@ import {
   type Connection,
   check,
   type MessageOptions,
+  type PeekOptions,
+  type PromoteOptions,
+  type PurgeOptions,
   type PushManyOptions,
   type PushOptions,
+  peekWords,
+  promoteWords,
+  purgeWords,
   pushManyWords,
   pushWords,
+  type RedriveOptions,
+  type RescheduleOptions,
+  redriveWords,
+  rescheduleWords,
   type ScheduleOptions,
   scheduleWords,
-  type Time,
 } from './options.js';
 import { answered, Backoff, Route } from './route.js';
 
@@ -40,6 +49,8 @@ export interface QueueOptions {
 
 /** The states of messages. */
 export type State = 'delayed' | 'ready' | 'inflight' | 'dead' | 'done';
+/** What a pause suspends: what the queue delivers, what it accepts, or both. */
+export type Flow = 'out' | 'in' | 'all';
 /** A message or a queue as `DQ.GET` and `DQ.INFO` name its fields. */
 export type Fields = Record<string, unknown>;
 
@@ -217,34 +228,25 @@ export class Queue<Data = unknown, Result = unknown> {
   }
 
   /** Changes the due time or the priority of a message. Returns whether it was delayed or ready. */
-  async reschedule(id: Bytes, options: { delay?: number; at?: Time; priority?: number }): Promise<boolean> {
-    check(options, ['delay', 'at', 'priority']);
-    return (await this.#ask('DQ.RESCHEDULE', encode(id), ...pushManyWords(options))) === 1;
+  async reschedule(id: Bytes, options: RescheduleOptions): Promise<boolean> {
+    return (await this.#ask('DQ.RESCHEDULE', encode(id), ...rescheduleWords(options))) === 1;
   }
 
-  /** Makes delayed messages due now, all or the next ones. Returns how many. */
-  async promote(options: { count?: number } = {}): Promise<number> {
-    check(options, ['count']);
-    return Number(await this.#ask('DQ.PROMOTE', ...count(options.count)));
+  /** Makes delayed messages due now: all, the next ones, or those that are due by a time. Returns how many. */
+  async promote(options: PromoteOptions = {}): Promise<number> {
+    return Number(await this.#ask('DQ.PROMOTE', ...promoteWords(options)));
   }
 
-  /** Makes dead messages live again: all, the oldest ones, or those of these ids. Returns how many. */
-  async redrive(options: { count?: number; ids?: Bytes[]; delay?: number } = {}): Promise<number> {
-    check(options, ['count', 'ids', 'delay']);
-    const { ids, delay } = options;
+  /** Makes dead messages live again: all, or those that the options choose. Returns how many. */
+  async redrive({ ids, ...options }: RedriveOptions & { ids?: Bytes[] } = {}): Promise<number> {
     if (ids?.length === 0) return 0;
     const named = ids ? ['IDS', String(ids.length), ...ids.map(encode)] : [];
-    return Number(await this.#ask('DQ.REDRIVE', ...count(options.count), ...named, ...pushManyWords({ delay })));
+    return Number(await this.#ask('DQ.REDRIVE', ...named, ...redriveWords(options)));
   }
 
-  /** Removes the messages of these states, or of all. Schedules stay unless `recurring`. Returns how many. */
-  async purge(options: { states?: State[]; count?: number; group?: Bytes; recurring?: boolean } = {}): Promise<number> {
-    check(options, ['states', 'count', 'group', 'recurring']);
-    const { states = [], group, recurring } = options;
-    const last = recurring ? ['RECURRING'] : [];
-    return Number(
-      await this.#ask('DQ.PURGE', ...states, ...count(options.count), ...pushManyWords({ group }), ...last),
-    );
+  /** Removes messages, of these states or of all. Schedules stay unless `recurring`. Returns how many. */
+  async purge({ states = [], ...options }: PurgeOptions & { states?: State[] } = {}): Promise<number> {
+    return Number(await this.#ask('DQ.PURGE', ...states, ...purgeWords(options)));
   }
 
   // --- looking ---
@@ -255,10 +257,8 @@ export class Queue<Data = unknown, Result = unknown> {
   }
 
   /** Returns the first messages of a state; dead and done ones newest first. */
-  async peek(options: { state?: State; count?: number; group?: Bytes } = {}): Promise<Fields[]> {
-    check(options, ['state', 'count', 'group']);
-    const { state = 'ready', group } = options;
-    const found = await this.#ask('DQ.PEEK', state, ...count(options.count), ...pushManyWords({ group }));
+  async peek({ state = 'ready', ...options }: PeekOptions & { state?: State } = {}): Promise<Fields[]> {
+    const found = await this.#ask('DQ.PEEK', state, ...peekWords(options));
     return (found as unknown[]).map((each) => fields(each) as Fields);
   }
 
@@ -272,14 +272,14 @@ export class Queue<Data = unknown, Result = unknown> {
     return fields(await this.#ask('DQ.INFO'));
   }
 
-  /** Suspends delivery, for some milliseconds or until `resume`. */
-  async pause(duration?: number): Promise<void> {
-    await this.#ask('DQ.PAUSE', ...(duration === undefined ? [] : ['FOR', String(duration)]));
+  /** Suspends delivery (`out`), new messages (`in`) or both (`all`), for some milliseconds or until `resume`. */
+  async pause(duration?: number, flow: Flow = 'out'): Promise<void> {
+    await this.#ask('DQ.PAUSE', flow, ...(duration === undefined ? [] : ['FOR', String(duration)]));
   }
 
-  /** Resumes delivery. */
-  async resume(): Promise<void> {
-    await this.#ask('DQ.RESUME');
+  /** Resumes delivery (`out`), new messages (`in`) or both (`all`). */
+  async resume(flow: Flow = 'all'): Promise<void> {
+    await this.#ask('DQ.RESUME', flow);
   }
 
   /** Closes the connection, unless it was given. */
@@ -331,5 +331,3 @@ function resultOf(found: Fields): Buffer | null {
   if (found.state === 'dead') throw new JobFailed(String(found.error ?? `the message is dead: ${found.reason}`));
   return (found.result as Buffer | null | undefined) ?? null;
 }
-
-const count = (given?: number): Word[] => (given === undefined ? [] : ['COUNT', String(given)]);

@@ -8,6 +8,7 @@ import {
   NotKept,
   OutOfMemory,
   Queue,
+  QueueClosed,
   QueueFull,
   Refused,
   TooLarge,
@@ -167,6 +168,36 @@ test('messages are changed and looked at', async (t) => {
   assert.equal(await queue.purge({ recurring: true }), 3);
   assert.equal(await queue.get('hourly'), null);
   assert.equal(await open(t, server, 'none').info(), null);
+});
+
+test('messages are chosen by age, by reason or by due time', async (t) => {
+  const server = await Server.start(t);
+  const queue = open(t, server);
+  await queue.push('x', { id: 'm', delay: 60_000 });
+  const now = Date.now();
+  assert.equal(await queue.promote({ until: now }), 0);
+  assert.equal(await queue.promote({ until: new Date(now + 3_600_000) }), 1);
+  assert.equal(await queue.purge({ states: ['ready'], older: 3_600_000 }), 0);
+  await server.do('DQ.BURY', 'q', 'm');
+  assert.equal(await queue.redrive({ reason: 'expired' }), 0);
+  assert.equal(await queue.redrive({ older: 3_600_000 }), 0);
+  assert.equal(await queue.redrive({ count: 5, reason: 'rejected', older: 0, delay: 60_000 }), 1);
+  assert.equal(await queue.purge({ older: 0 }), 1);
+  await assert.rejects(queue.redrive({ olderThan: 5 }), /no option olderThan; the options are count, delay, older/);
+});
+
+test('a closed queue refuses jobs until it is resumed', async (t) => {
+  const server = await Server.start(t);
+  const queue = open(t, server);
+  await queue.push('x');
+  await queue.pause(60_000, 'in');
+  const { paused, closed } = await queue.info();
+  assert.deepEqual([paused, closed], [0, 1]);
+  await assert.rejects(queue.push('x'), QueueClosed);
+  await queue.resume('out');
+  await assert.rejects(queue.add('n', 0), QueueClosed);
+  await queue.resume();
+  await queue.push('x');
 });
 
 test('what the server refuses has a class', async (t) => {

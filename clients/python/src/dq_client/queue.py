@@ -211,7 +211,7 @@ class Queue:
     peek, peek_sync = _both(_peek)
 
     def _len(self, state: Optional[str] = None) -> Command[int]:
-        """Returns the number of messages, in a state or all that are not done."""
+        """Returns the number of messages, in a state, or of all that are neither dead nor done."""
         return Command(int, "DQ.LEN", self.name, *([state] if state else []))
 
     len, len_sync = _both(_len)
