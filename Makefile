@@ -1,6 +1,6 @@
 # `make` lists the targets. A target installs what it needs and cannot find (scripts/install-deps.sh).
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-client test-ctl test-web pictures test-clients test-workers test-import test-prometheus test-matrix test-valgrind miri soak fuzz fuzz-smoke lint deny msrv fmt bench bench-quick bench-core bench-stalls bench-instructions bench-charts bench-deps docs dist test-dist deps clean
+.PHONY: help run build test test-client test-ctl test-web pictures test-clients test-workers test-import test-prometheus test-matrix test-valgrind miri soak soak-clients fuzz fuzz-smoke lint deny msrv fmt bench bench-quick bench-core bench-stalls bench-instructions bench-charts bench-deps docs dist test-dist deps clean
 
 # The directory where rustup installs cargo, in case the shell does not have it in its PATH.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -75,6 +75,10 @@ miri: ## run the unit tests of the core under Miri, which needs a nightly toolch
 
 soak: deps ## check the guarantees on failing servers for DQ_SOAK_SECONDS (600), with a new seed or with DQ_SEED
 	cargo test --locked --test server servers_keep_their_promises -- --ignored --nocapture
+
+# `make test-clients` makes the programs.
+soak-clients: ## work with all clients while workers and servers are killed, for DQ_SOAK_SECONDS (600), with a new seed or DQ_SEED
+	DQ_MODULE="$${DQ_MODULE:-$$(scripts/find-module.sh debug)}" $(TARGET)/clients/python/bin/python clients/conformance/soak.py
 
 FUZZ_TARGETS := snapshot effects ids arguments
 # RUSTC_BOOTSTRAP: the sanitizer needs unstable flags, which a stable compiler accepts with it.

@@ -26,13 +26,14 @@ how, code, error = "fail", 75, ""
 try:
     wanted = json.load(sys.stdin)
     do, seconds, text = wanted["do"], wanted.get("ms", 0) / 1000, wanted.get("text", "")
-    if do == "fail":
+    attempt = int(os.environ["DQ_ATTEMPT"])
+    if do == "fail" and attempt <= wanted.get("times", attempt):
         error = text
     elif do == "reject":
         how, code, error = "reject", 65, text
     elif do == "exit":
         os._exit(3)
-    elif do in ("ok", "hang", "spin", "result"):
+    elif do in ("ok", "hang", "spin", "result", "fail"):
         how, code = "ok", 0
         end = time.monotonic() + seconds
         while do == "spin" and time.monotonic() < end:

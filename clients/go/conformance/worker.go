@@ -65,6 +65,7 @@ func handle(ctx context.Context, m *dq.Message) error {
 type wish struct {
 	Do, Text string
 	MS       float64
+	Times    *int
 	After    *float64
 	Result   json.RawMessage
 }
@@ -78,7 +79,9 @@ func work(ctx context.Context, m *dq.Message) error {
 	switch wanted.Do {
 	case "ok":
 	case "fail":
-		return errors.New(text)
+		if wanted.Times == nil || m.Attempt <= *wanted.Times {
+			return errors.New(text)
+		}
 	case "reject":
 		return fmt.Errorf("%s: %w", text, dq.ErrReject)
 	case "retry":

@@ -15,19 +15,20 @@ export default async function handle(job, { signal }) {
   const { queueName: queue, id, attempt, headers } = job;
   say('start', { queue, id, attempt, headers, at: Date.now() });
   try {
-    return await work(JSON.parse(job.payload.toString()), signal);
+    return await work(JSON.parse(job.payload.toString()), attempt, signal);
   } finally {
     if (signal.aborted && signal.reason.reason) say('end', { id, how: 'lost', at: Date.now() });
   }
 }
 
-async function work({ do: what, ms = 0, after, text, result }, signal) {
+async function work({ do: what, ms = 0, after, text, times, result }, attempt, signal) {
   switch (what) {
     case 'ok':
       return undefined;
     case 'result':
       return result;
     case 'fail':
+      if (attempt > times) return undefined;
       throw new Error(text);
     case 'reject':
       throw new UnrecoverableError(text);

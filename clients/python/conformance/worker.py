@@ -45,16 +45,16 @@ async def handle(payload: bytes, ctx: Context) -> object:
     """Does what the payload says."""
     say("start", queue=ctx.queue, id=ctx.id, attempt=ctx.attempt, headers=ctx.headers, at=now())
     try:
-        return await work(json.loads(payload))
+        return await work(json.loads(payload), ctx.attempt)
     finally:
         if ctx.lost.is_set() and ctx.reason != "time limit":
             say("end", id=ctx.id, how="lost", at=now())
 
 
-async def work(wanted: dict) -> object:
+async def work(wanted: dict, attempt: int) -> object:
     """Does one thing."""
     do, text, seconds = wanted["do"], wanted.get("text", ""), wanted.get("ms", 0) / 1000
-    if do == "fail":
+    if do == "fail" and attempt <= wanted.get("times", attempt):
         raise RuntimeError(text)
     if do == "reject":
         raise Reject(text)
@@ -68,7 +68,7 @@ async def work(wanted: dict) -> object:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             pass
-    elif do not in ("ok", "result"):
+    elif do not in ("ok", "result", "fail"):
         raise ValueError(f"unknown task {do!r}")
     return wanted.get("result") if do == "result" else None
 

@@ -175,6 +175,7 @@ fn work(payload: &[u8], context: &Context) -> Done {
     let said = wanted["text"].as_str().unwrap_or_default().to_owned();
     match wanted["do"].as_str() {
         Some("ok") => {}
+        Some("fail") if wanted["times"].as_u64().is_some_and(|times| u64::from(context.attempt()) > times) => {}
         Some("fail") => return Done::Fail(said),
         Some("reject") => return Done::Reject(said),
         Some("retry") => return Done::Retry(ms("after"), said),
