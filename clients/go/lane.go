@@ -47,6 +47,7 @@ type lane struct {
 	alarm      *time.Timer
 	young, old map[string]string // reasons of losses by receipt
 	closed     bool
+	patience   time.Time // how long outcomes are sent again once it is closed
 }
 
 // delivery is a message that this worker holds.
@@ -354,7 +355,7 @@ func (l *lane) isHealthy() bool {
 func (l *lane) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.closed = true
+	l.closed, l.patience = true, time.Now().Add(lastMoment)
 	l.alarm.Stop()
 	l.wakeReporter()
 }

@@ -27,7 +27,11 @@ func (l *lane) report() {
 		}
 		l.mu.Lock()
 		l.extendAt = time.Now()
+		enough := l.closed && l.extendAt.After(l.patience)
 		l.mu.Unlock()
+		if enough {
+			break
+		}
 		rest(l.worker.work, pauses.next())
 	}
 	if conn != nil {

@@ -193,7 +193,7 @@ func (w *Worker) finish(fetchers *sync.WaitGroup) {
 	}
 	reported := make(chan struct{})
 	go func() { w.reporters.Wait(); close(reported) }()
-	waitFor(reported, lastMoment)
+	waitFor(reported, lastMoment+replyMargin) // A server that is slow still gets what is on its way.
 }
 
 // giveBack tells the handlers that still run to stop, and gives their messages back.
