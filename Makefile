@@ -1,6 +1,6 @@
 # `make` lists the targets. A target installs what it needs and cannot find (scripts/install-deps.sh).
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-client test-ctl test-web pictures test-clients test-workers test-import test-prometheus test-matrix test-valgrind miri soak soak-clients fuzz fuzz-smoke lint deny msrv fmt bench bench-quick bench-core bench-stalls bench-instructions bench-charts bench-deps docs dist test-dist deps clean
+.PHONY: help run build test test-client test-ctl test-web pictures test-clients test-workers test-import test-prometheus test-matrix test-valgrind miri soak soak-clients fuzz fuzz-smoke lint deny msrv fmt bench bench-quick bench-core bench-stalls bench-workers bench-instructions bench-charts bench-deps docs dist test-dist deps clean
 
 # The directory where rustup installs cargo, in case the shell does not have it in its PATH.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -138,6 +138,11 @@ bench-stalls: ## play the worst cases, half an hour; writes benches/stalls/resul
 	@scripts/install-deps.sh build server python
 	$(BUILD)
 	DQ_SERVER="$$(scripts/find-server.sh)" python3 benches/stalls $(or $(STALLS),--json benches/stalls/results.json)
+
+bench-workers: ## measure the workers of all clients beside those of other libraries, in five minutes; installs them from PyPI and npm
+	@scripts/install-deps.sh build server python
+	$(BUILD)
+	python3 benches/workers
 
 bench-instructions: ## count the instructions of frequent commands under valgrind; fails if one grew by a tenth
 	@scripts/install-deps.sh build server python

@@ -1,4 +1,5 @@
-// Measures dq-client for Node and BullMQ with an empty handler: messages a second, and how late delayed messages are.
+// Measures dq-client for Node and BullMQ with an empty handler: messages a second, and how late delayed messages are. Prints
+// a line of JSON for each.
 //   node benches/workers/node.mjs URL DIRECTORY-OF-BULLMQ [--messages N] [--delayed N] [--rounds N]
 // One process works on 64 messages at a time. All messages are in the queue before the worker begins. For the lateness they
 // fall due at a steady rate while the worker waits. The rounds of both alternate. The server's database 0 is emptied.
@@ -24,15 +25,29 @@ const HEAD_START_MS = 2000;
 const client = createRequire(new URL('../../clients/node/', import.meta.url));
 const { Queue, Worker } = client('dq-client');
 const { Redis } = client('ioredis');
-const bullmq = createRequire(path.resolve(directory, 'x'))('bullmq');
+const fromBullMQ = createRequire(path.resolve(directory, 'x'));
+const bullmq = fromBullMQ('bullmq');
 const { hostname, port } = new URL(url);
 const admin = new Redis(url);
 const bullConnection = { host: hostname, port: Number(port), maxRetriesPerRequest: null };
 
 const laterBy = (due) => ({ delay: Math.max(0, due - Date.now()) });
 const CONTENDERS = {
-  dq: { Queue, Worker, connection: url, options: {}, when: (due) => ({ at: due }) },
-  bullmq: { ...bullmq, connection: bullConnection, options: { removeOnComplete: true }, when: laterBy },
+  dq: {
+    version: client('dq-client/package.json').version,
+    Queue,
+    Worker,
+    connection: url,
+    options: {},
+    when: (due) => ({ at: due }),
+  },
+  BullMQ: {
+    version: fromBullMQ('bullmq/package.json').version,
+    ...bullmq,
+    connection: bullConnection,
+    options: { removeOnComplete: true },
+    when: laterBy,
+  },
 };
 
 /** Adds jobs, has a worker do them, and returns how late each was and how long all took. */
@@ -74,7 +89,7 @@ for (let round = 0; round < rounds; round += 1) {
   }
 }
 for (const [name, { rate, p50, p99 }] of Object.entries(figures)) {
-  const lateness = `late by ${middle(p50).toFixed(1)} ms, at most ${middle(p99).toFixed(1)} ms for 99 of 100`;
-  console.log(`${name}: ${Math.round(middle(rate))} messages a second; ${lateness}`);
+  const worker = `${name} ${CONTENDERS[name].version}`;
+  console.log(JSON.stringify({ worker, rate: middle(rate), p50: middle(p50), p99: middle(p99) }));
 }
 process.exit(0);

@@ -1,4 +1,4 @@
-"""Measures one Python library with an empty handler: messages a second, and how late delayed ones are.
+"""Measures one Python library with an empty handler: messages a second, and how late delayed ones are. Prints JSON.
 
 python worker.py dq|arq|taskiq|dramatiq|rq --url URL [--messages N] [--delayed N]
 
@@ -9,10 +9,12 @@ database 0 is emptied.
 
 import argparse
 import asyncio
+import json
 import os
 import statistics
 import threading
 import time
+from importlib.metadata import version
 
 import redis
 
@@ -181,11 +183,13 @@ def main():
     given = parser.parse_args()
     redis.Redis.from_url(given.url).flushdb()
     globals()[given.library](given.url, given.messages, given.delayed)
-    line = f"python {given.library}: {given.messages / CLOCK['passed']:.0f} messages/s"
+    packages = {"dq": "dq-client", "taskiq": "taskiq-redis"}
+    name = f"{given.library} {version(packages.get(given.library, given.library))}"
+    figures = {"worker": name, "rate": given.messages / CLOCK["passed"]}
     if LATE:
-        late = statistics.quantiles([ms * 1000 for ms in LATE], n=100, method="inclusive")
-        line += f", late by {late[49]:.2f} ms (p50), {late[98]:.2f} ms (p99)"
-    print(line, flush=True)
+        late = statistics.quantiles([seconds * 1000 for seconds in LATE], n=100, method="inclusive")
+        figures.update(p50=late[49], p99=late[98])
+    print(json.dumps(figures), flush=True)
     os._exit(0)  # Without waiting for the threads of the libraries.
 
 

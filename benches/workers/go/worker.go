@@ -1,7 +1,7 @@
 //go:build ignore
 
 // Measures the Go worker with an empty handler: how many messages a second it works on, and how late delayed messages
-// are at their handler. The page ../README.md says how to run it.
+// are at their handler. Prints JSON.
 package main
 
 import (
@@ -27,8 +27,8 @@ var (
 	url         = flag.String("url", "redis://127.0.0.1:6379", "the server")
 	messages    = flag.Int("messages", 300_000, "how many messages are worked on as fast as possible")
 	concurrency = flag.Int("concurrency", 64, "how many at a time")
-	delayed     = flag.Int("delayed", 10_000, "how many delayed messages are measured")
-	rate        = flag.Int("rate", 1000, "how many of them fall due in a second")
+	delayed     = flag.Int("delayed", 1000, "how many delayed messages are measured")
+	rate        = flag.Int("rate", 200, "how many of them fall due in a second")
 )
 
 func main() {
@@ -41,8 +41,6 @@ func main() {
 	begun := time.Now()
 	work(do, throughput, *messages, func(*dq.Message) {})
 	passed := time.Since(begun)
-	fmt.Printf("go: %.0f messages a second (%d in %.2f s, concurrency %d)\n",
-		float64(*messages)/passed.Seconds(), *messages, passed.Seconds(), *concurrency)
 
 	late := make([]time.Duration, 0, *delayed)
 	var mu sync.Mutex
@@ -63,8 +61,8 @@ func main() {
 	})
 	sort.Slice(late, func(i, j int) bool { return late[i] < late[j] })
 	at := func(part float64) float64 { return float64(late[int(part*float64(len(late)-1))].Microseconds()) / 1000 }
-	fmt.Printf("go: late by %.2f ms (p50), %.2f ms (p99), %.2f ms (longest) with %d a second\n",
-		at(0.5), at(0.99), at(1), *rate)
+	fmt.Printf(`{"worker": "dq", "rate": %.0f, "p50": %.3f, "p99": %.3f}`+"\n",
+		float64(*messages)/passed.Seconds(), at(0.5), at(0.99))
 }
 
 func fill(queue *dq.Queue, n int, options func(int) []dq.PushOption) {

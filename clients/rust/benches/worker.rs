@@ -1,13 +1,19 @@
-//! How many messages a worker handles in a second: `DQ_URL=redis://127.0.0.1:6379 cargo bench -p dq-client`.
+//! How many messages a worker handles in a second, and how late delayed ones are:
+//! `DQ_URL=redis://127.0.0.1:6379 cargo bench -p dq-client`.
 //!
-//! 300,000 messages of 100 bytes wait in a queue; the handler does nothing. The queue `dq-bench` is removed before and after.
-//! CPU times are those of this process. `taskset -c 1` puts it on one core; the server should have another.
+//! 300,000 messages of 100 bytes wait in a queue; the handler does nothing. Then 1,000 fall due, 200 in a second. The queue
+//! `dq-bench` is removed before and after. CPU times are those of this process. `taskset -c 1` puts it on one core; the server
+//! should have another. The last line is JSON, which `benches/workers` reads.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark fails by panicking")]
 
-use dq_client::{cmd, Client, Context, Queue, Raw, Resend, Worker};
-use std::time::{Duration, Instant};
+use dq_client::{cmd, Client, Context, Pool, Queue, Raw, Resend, Worker};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime};
 
 const MESSAGES: u32 = 300_000;
+const DELAYED: u32 = 1_000;
+const INTERVAL: Duration = Duration::from_millis(5);
+const HEAD_START: Duration = Duration::from_secs(3);
 const QUEUE: &str = "dq-bench";
 
 fn main() {
@@ -16,8 +22,9 @@ fn main() {
         return;
     };
     let client = Client::open(&url).expect("a URL");
+    let clear = || client.call(cmd("DEL").arg(QUEUE), Resend::Harmless).expect("a server");
+    let mut fastest = 0.0;
     for concurrency in [1, 8, 64] {
-        let clear = || client.call(cmd("DEL").arg(QUEUE), Resend::Harmless).expect("a server");
         clear();
         let queue: Queue<Raw> = client.queue(QUEUE);
         let batch = vec![Raw(vec![b'x'; 100]); 1000];
@@ -41,7 +48,39 @@ fn main() {
             cpu / f64::from(MESSAGES) * 1e6
         );
         clear();
+        fastest = rate;
     }
+    let (p50, p99) = lateness(&client);
+    clear();
+    println!(r#"{{"worker": "dq", "rate": {fastest:.0}, "p50": {p50:.3}, "p99": {p99:.3}}}"#);
+}
+
+/// How late messages are at their handler while the worker waits for them, in milliseconds: half of them, and 99 of 100, at
+/// most.
+fn lateness(client: &Client) -> (f64, f64) {
+    let queue: Queue<Raw> = client.queue(QUEUE);
+    let start = SystemTime::now() + HEAD_START;
+    for n in 0..DELAYED {
+        queue.push(&Raw(Vec::new())).at(start + INTERVAL * n).send().expect("pushed");
+    }
+    let late = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&late);
+    let handle = move |_: Raw, context: &Context| {
+        let due = context.meta().expect("the pool asks for it").due;
+        let by = due.elapsed().expect("never early").as_secs_f64() * 1000.0;
+        noted.lock().unwrap().push(by);
+        Ok(())
+    };
+    let running = Worker::new(client.clone()).pool(Pool::new(64).queue(QUEUE).meta(), handle).start().expect("started");
+    while queue.len(None).expect("a length") > 0 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    running.stop();
+    let _ = running.join();
+    let mut late = late.lock().unwrap().clone();
+    late.sort_by(f64::total_cmp);
+    let at = |percent: usize| late.get(late.len() * percent / 100).copied().unwrap_or_default();
+    (at(50), at(99))
 }
 
 /// CPU seconds of this process so far; 0 where there is no /proc.
