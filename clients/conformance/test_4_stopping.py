@@ -69,6 +69,17 @@ def test_a_busy_handler_does_not_prevent_the_stop(server, start, give):
     assert (fields["state"], fields["attempt"]) == (b"ready", 0)
 
 
+def test_a_slow_server_still_hears_what_is_given_back(server, start, give):
+    worker = start("q=2", grace=200)
+    id = give("q", "spin", ms=60_000)
+    worker.wait_for("start", id=id)
+    server.do("CLIENT", "PAUSE", 3000, "ALL")
+    worker.signal("TERM")
+    assert worker.exit_code() == 0
+    fields = server.message("q", id)
+    assert (fields["state"], fields["attempt"]) == (b"ready", 0)
+
+
 def test_messages_that_were_not_begun_are_given_back(server, start, give):
     """While a handler occupies the only event loop, those behind it have not begun."""
     worker = start("q=4", grace=200)

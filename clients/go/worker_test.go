@@ -257,28 +257,6 @@ func TestAFunctionIsEnoughForAWorker(t *testing.T) {
 	}
 }
 
-func TestASlowAnswerDoesNotKeepAMessageFromGoingBack(t *testing.T) {
-	s := newServer(t)
-	var nacks atomic.Int32
-	slow := dq.DoFunc(func(ctx context.Context, args ...any) (any, error) {
-		if args[0] == "DQ.NACK" && nacks.Add(1) == 1 {
-			<-time.After(3200 * time.Millisecond) // The server is busy for longer than handlers get at the end.
-		}
-		return s.do.Do(ctx, args...)
-	})
-	begun, leave := make(chan struct{}), make(chan struct{})
-	defer close(leave)
-	mux := dq.NewMux()
-	mux.HandleFunc("q", func(context.Context, *dq.Message) error { close(begun); <-leave; return nil })
-	_, stop := s.work(slow, mux, dq.Concurrency(2), dq.Grace(0))
-	must(s.queue("q").Push(background, nil, dq.ID("m")))
-	<-begun
-	stop()
-	if m := must(s.queue("q").Get(background, "m")); m.State != "ready" || m.Attempt != 0 {
-		t.Errorf("%+v", m)
-	}
-}
-
 func TestHealthFollowsTheWorker(t *testing.T) {
 	s := newServer(t)
 	mux := dq.NewMux()

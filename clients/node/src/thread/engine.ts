@@ -51,6 +51,9 @@ class Running {
     await until(() => lane.places.size === 0, end);
     for (const delivery of [...lane.held.values()]) lane.lose(delivery, 'stopping', GIVEN_BACK);
     await until(() => lane.places.size === 0, performance.now() + LAST_MS);
+    // A server that is slow still gets what is on its way.
+    const last = performance.now();
+    await until(() => lane.allAnswered || this.#reporter.failedAt > last, last + MARGIN_MS);
     lane.close();
     this.#listener.close();
     this.#reporter.drop();

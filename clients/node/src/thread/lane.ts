@@ -109,6 +109,11 @@ export class Lane {
     return this.config.concurrency - this.places.size;
   }
 
+  /** Whether the server has answered all outcomes. */
+  get allAnswered(): boolean {
+    return this.#unanswered.size === 0;
+  }
+
   /** Reads the settings of the queue from `DQ.INFO`. */
   learn(info: unknown): void {
     const settings = Object.fromEntries(entries(info));

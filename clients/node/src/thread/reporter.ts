@@ -9,6 +9,8 @@ import { settle } from './settle.js';
 
 /** Reports the outcomes of a lane and keeps its leases until it is closed and nothing is left. */
 export class Reporter {
+  /** When the server could not be told something, by `performance.now()`. */
+  failedAt = 0;
   readonly #lane: Lane;
   readonly #backoff = new Backoff();
   #opened: Promise<Link> | undefined;
@@ -40,6 +42,7 @@ export class Reporter {
         lane.heard();
       } catch (error) {
         this.drop();
+        this.failedAt = performance.now();
         lane.recovering = true;
         if (!isTransient(error)) lane.complain(error);
         if (!lane.route.learn(error)) await lane.pause(this.#backoff.next(), 'closed');

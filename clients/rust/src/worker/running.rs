@@ -152,7 +152,9 @@ impl Threads {
     fn shut_down(&self) -> Stopped {
         let end = Instant::now() + self.grace;
         self.pools.iter().for_each(|pool| pool.close());
-        self.end_pops(end);
+        let timeout = self.pools.first().map_or(Duration::ZERO, |pool| pool.client.response_timeout());
+        // A pop that still waits would be delivered what is given back.
+        self.end_pops(end.max(Instant::now() + timeout));
         let busy = |pool: &Pool| pool.handlers.load(Ordering::Acquire);
         self.until_none(end, busy, |pause| self.stop.pause(pause));
         for pool in &self.pools {
@@ -163,7 +165,6 @@ impl Threads {
         let abandoned = self.pools.iter().map(|pool| busy(pool)).sum();
         self.pools.iter().for_each(|pool| pool.outcomes.end());
         // The outcomes of the handlers are still to be reported, however long they took.
-        let timeout = self.pools.first().map_or(Duration::ZERO, |pool| pool.client.response_timeout());
         let latest = |forced: bool| if forced { TO_HEED } else { 2 * timeout };
         let (asked, settling) = (Instant::now(), |pool: &Pool| pool.settling.load(Ordering::Acquire));
         let enough = |pause| {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import signal
 import socket
@@ -90,6 +91,8 @@ class Worker:
         """Whether it consumes, and hears of messages that are taken away."""
         self.closed = False
         """Whether its threads are to end."""
+        self.patience = math.inf
+        """Until when outcomes are sent again."""
         self.clock = Clock(self)
         self.lanes = [Lane(self, queue, size, self._lease(queue, lease)) for queue, size in sizes.items()]
         self._hook = hook
@@ -166,10 +169,10 @@ class Worker:
             for delivery in lane.running():
                 lane.take(delivery, "stopping", GIVEN_BACK)
         _wait_until(lambda: not any(lane.working for lane in self.lanes), time.monotonic() + _LAST_SECONDS)
-        self.closed = True
+        self.closed, self.patience = True, time.monotonic() + _LAST_SECONDS
         self.request_stop()
         self.clock.wake()
-        end = time.monotonic() + _LAST_SECONDS
+        end = self.patience + MARGIN_SECONDS  # A server that is slow still gets what is on its way.
         for lane in self.lanes:
             self._threads[lane].join(max(0.0, end - time.monotonic()))
 
@@ -239,13 +242,18 @@ class Worker:
         thread.start()
 
     def _end_pops(self) -> None:
-        """Unblocks the pops. A message that is delivered to one of them meanwhile is received and given back."""
+        """Unblocks the pops. A message that is delivered to one of them meanwhile is received and given back.
+
+        A pop that still waited later would be delivered what is given back, so its connection is closed.
+        """
         permitted, reached, begun = True, True, time.monotonic()
         patience = BLOCK_MS / 1000 + MARGIN_SECONDS
         while True:
             waiting = [fetcher for fetcher in self._fetchers if self._threads[fetcher].is_alive()]
             passed = time.monotonic() - begun
             if not waiting or passed > patience or (passed > _LAST_SECONDS and not reached):
+                for fetcher in waiting:
+                    fetcher.disconnect()
                 return
             for fetcher, lane in zip(self._fetchers, self.lanes):
                 id = fetcher.connection_id

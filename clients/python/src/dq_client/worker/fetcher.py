@@ -65,12 +65,12 @@ class Fetcher:
                 self._step(link)
                 self._sound()
             except Exception as error:
-                self._disconnect()
+                self.disconnect()
                 self._lane.flush_acks()
                 if not self._worker.stopping:
                     self._pause(error)
         self._lane.flush_acks()
-        self._disconnect()
+        self.disconnect()
 
     def _connect(self) -> Link:
         self._link = link = self._worker.app.source.link(self._lane.key, BLOCK_MS / 1000 + MARGIN_SECONDS)
@@ -78,7 +78,8 @@ class Fetcher:
         self.connection_id = link.id()
         return link
 
-    def _disconnect(self) -> None:
+    def disconnect(self) -> None:
+        """Closes the connection, which ends its pop."""
         self.connection_id = None
         if self._link is not None:
             self._link.close()

@@ -136,5 +136,7 @@ class Reporter:
         with lane.lock:
             lane.reports = reports + lane.reports
             lane.saves = {**saves, **lane.saves}
-            if not self._worker.closed:
+            if time.monotonic() > self._worker.patience:
+                lane.reports, lane.saves = [], {}
+            else:
                 lane.report.wait(self._backoff.next())
