@@ -172,7 +172,7 @@ func (q *Queue) repeat(ctx context.Context, args []any) (reply any, repeated boo
 	for {
 		reply, err = q.send(ctx, args)
 		// After a broken connection the server may be loading, or be a replica, for a while.
-		again := isTransient(err) && (repeated || !isServerError(err)) || isLoading(err)
+		again := isTransient(err) && (repeated || !isServerError(err)) || codeOf(err) == "LOADING"
 		if !again || ctx.Err() != nil || !time.Now().Before(end) {
 			return reply, repeated, err
 		}

@@ -10,15 +10,15 @@ import (
 // What the server refuses. They match a [ServerError] by errors.Is.
 var (
 	// ErrQueueFull means that the queue has no room under its MAXLEN.
-	ErrQueueFull = errors.New("dq: the queue is full")
+	ErrQueueFull error = &refusedError{"QUEUEFULL", "the queue is full"}
 	// ErrDeadID means that the queue holds a dead message of this id: replace, redrive or cancel it first.
-	ErrDeadID = errors.New("dq: the queue holds a dead message of this id")
+	ErrDeadID error = &refusedError{"DEADID", "the queue holds a dead message of this id"}
 	// ErrTooLarge means that the payload is larger than the MAXPAYLOAD of the queue.
-	ErrTooLarge = errors.New("dq: the payload is too large")
+	ErrTooLarge error = &refusedError{"TOOLARGE", "the payload is too large"}
 	// ErrQueueClosed means that the queue is closed for producers.
-	ErrQueueClosed = errors.New("dq: the queue is closed")
+	ErrQueueClosed error = &refusedError{"QUEUECLOSED", "the queue is closed"}
 	// ErrOutOfMemory means that the server has reached its maxmemory.
-	ErrOutOfMemory = errors.New("dq: the server is out of memory")
+	ErrOutOfMemory error = &refusedError{"OOM", "the server is out of memory"}
 )
 
 var (
@@ -38,13 +38,10 @@ var (
 	ErrResultTooLarge = errors.New("dq: the result is larger than 65536 bytes")
 )
 
-var codes = map[string]error{
-	"QUEUEFULL":   ErrQueueFull,
-	"DEADID":      ErrDeadID,
-	"TOOLARGE":    ErrTooLarge,
-	"QUEUECLOSED": ErrQueueClosed,
-	"OOM":         ErrOutOfMemory,
-}
+// refusedError is what a [ServerError] with a code matches.
+type refusedError struct{ code, text string }
+
+func (e *refusedError) Error() string { return "dq: " + e.text }
 
 // ServerError is the text of an error that the server answered, such as "QUEUEFULL queue holds 5 messages (MAXLEN)".
 type ServerError string
@@ -60,8 +57,8 @@ func (e ServerError) Code() string {
 
 // Is matches the error that belongs to the code.
 func (e ServerError) Is(target error) bool {
-	known, ok := codes[e.Code()]
-	return ok && known == target
+	known, ok := target.(*refusedError)
+	return ok && known.code == e.Code()
 }
 
 // LostError is the [Cause] of a context whose message was taken from its handler. What the handler returns is
@@ -136,19 +133,19 @@ func isServerError(err error) bool {
 	return errors.As(err, &answered)
 }
 
-// isLoading reports whether the server has just been started, and executes nothing yet.
-func isLoading(err error) bool {
+// codeOf returns the code of an error that the server answered, and "" for any other.
+func codeOf(err error) string {
 	var answered ServerError
-	return errors.As(err, &answered) && answered.Code() == "LOADING"
+	errors.As(err, &answered)
+	return answered.Code()
 }
 
 // isTransient returns whether the same command may succeed later, on this server or on the one that takes over.
 func isTransient(err error) bool {
-	var answered ServerError
-	if !errors.As(err, &answered) {
+	if !isServerError(err) {
 		return err != nil
 	}
-	switch answered.Code() {
+	switch codeOf(err) {
 	case "LOADING", "READONLY", "MISCONF", "NOREPLICAS", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK",
 		"UNBLOCKED":
 		return true

@@ -108,7 +108,7 @@ func (l *lane) abandon() {
 func (f *fetcher) step() error {
 	if time.Since(f.learned) > learnInterval {
 		reply, err := f.ask(0, "DQ.INFO", f.key)
-		if denied := isServerError(err) && codeOf(err) == "NOPERM"; err != nil && !denied {
+		if err != nil && codeOf(err) != "NOPERM" {
 			return err
 		}
 		f.learn(reply)
@@ -161,10 +161,7 @@ func (f *fetcher) turnOf() (acks []*delivery, room int) {
 
 // ackAndPop does not block, so that acks that were not answered are repeated soon.
 func (f *fetcher) ackAndPop(acks []*delivery, room int) error {
-	args := append(make([]any, 0, len(acks)+12), "DQ.ACKPOP", f.key, len(acks))
-	for _, d := range acks {
-		args = append(args, d.message.Receipt)
-	}
+	args := withReceipts(acks, "DQ.ACKPOP", f.key, len(acks))
 	begun := time.Now()
 	reply, err := f.ask(0, f.options(args, room)...)
 	if err != nil {

@@ -40,10 +40,10 @@ type lane struct {
 	held       map[string]*delivery // by receipt, those whose outcome is open
 	acks       []*delivery          // for the next pop
 	collecting bool                 // whether the fetcher takes acks along soon
-	reports    []report
-	extendFor  string    // why all leases are extended at once: what a loss is then called
-	extendAt   time.Time // when the reporter looks at the leases, zero if it need not
-	alarmAt    time.Time // when the alarm goes off, zero if it does not
+	reports    []*delivery          // whose outcomes are to be reported
+	extendFor  string               // why all leases are extended at once: what a loss is then called
+	extendAt   time.Time            // when the reporter looks at the leases, zero if it need not
+	alarmAt    time.Time            // when the alarm goes off, zero if it does not
 	alarm      *time.Timer
 	young, old map[string]string // reasons of losses by receipt
 	closed     bool
@@ -63,12 +63,17 @@ type delivery struct {
 	deadline int64     // of the lease, by the clock of the server, in ms
 	heard    time.Time // when that was heard
 	decided  bool
-	open     int // what is to come: the end of the handler, and the answer to its outcome
+	outcome  outcome // once it is to be reported
+	open     int     // what is to come: the end of the handler, and the answer to its outcome
 }
 
-type report struct {
-	delivery *delivery
-	outcome  outcome
+// withReceipts returns the words of a command with the receipts of deliveries behind them, and room for some more.
+func withReceipts(deliveries []*delivery, words ...any) []any {
+	args := append(make([]any, 0, len(words)+len(deliveries)+10), words...)
+	for _, d := range deliveries {
+		args = append(args, d.message.Receipt)
+	}
+	return args
 }
 
 func newLane(w *Worker, queue string, set settings) *lane {
@@ -88,17 +93,12 @@ func newLane(w *Worker, queue string, set settings) *lane {
 
 // learn reads the settings of the queue from DQ.INFO.
 func (l *lane) learn(reply any) {
-	lease, maxLease := int64(defaultLease), int64(0)
-	each(reply, func(name string, value any) {
-		switch name {
-		case "lease":
-			lease = integer(value)
-		case "maxlease":
-			maxLease = integer(value)
-		}
-	})
+	info := fieldsOf(reply)
+	lease, maxLease := integer(info["lease"]), integer(info["maxlease"])
 	if l.settings.lease > 0 {
 		lease = ms(l.settings.lease)
+	} else if lease == 0 {
+		lease = defaultLease
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -155,32 +155,14 @@ func (l *lane) receive(reply any, begun time.Time) {
 }
 
 func (l *lane) newDelivery(fields []any, begun time.Time) *delivery {
-	m := &Message{Queue: l.queue, Headers: map[string]string{}, lane: l}
+	m := &Message{Queue: l.queue, lane: l}
 	d := &delivery{lane: l, message: m, begun: begun, heard: time.Now(), open: 2}
-	if len(fields) >= 4 {
-		m.ID, m.Payload, m.Attempt, m.Receipt = text(fields[0]), raw(fields[1]), int(integer(fields[2])), text(fields[3])
-	}
 	if len(fields) >= 5 {
-		each(fields[4], func(name string, value any) {
-			switch name {
-			case "created":
-				m.Created = instant(value)
-			case "due":
-				m.Due = instant(value)
-			case "deadline":
-				d.deadline = integer(value)
-			case "priority":
-				m.Priority = int(integer(value))
-			case "group":
-				m.Group = text(value)
-			case "checkpoint":
-				m.Checkpoint = raw(value)
-			case "error":
-				m.LastError = text(value)
-			case "headers":
-				m.Headers = texts(value)
-			}
-		})
+		m.ID, m.Payload, m.Attempt, m.Receipt = text(fields[0]), raw(fields[1]), int(integer(fields[2])), text(fields[3])
+		meta := fieldsOf(fields[4])
+		m.Created, m.Due, d.deadline = instant(meta["created"]), instant(meta["due"]), integer(meta["deadline"])
+		m.Priority, m.Group, m.Headers = int(integer(meta["priority"])), text(meta["group"]), texts(meta["headers"])
+		m.Checkpoint, m.LastError = raw(meta["checkpoint"]), text(meta["error"])
 	}
 	if l.settings.timeLimit > 0 {
 		d.limit = begun.Add(l.settings.timeLimit)
@@ -369,7 +351,8 @@ func (l *lane) wakeFetcher() {
 // The lock is held in the following.
 
 func (l *lane) enqueue(d *delivery, o outcome) {
-	l.reports = append(l.reports, report{d, o})
+	d.outcome = o
+	l.reports = append(l.reports, d)
 	l.wakeReporter()
 }
 

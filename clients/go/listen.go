@@ -1,7 +1,6 @@
 package dq
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -64,10 +63,4 @@ func (l *lane) notice(notice string) {
 	} else if reason != "" {
 		l.extendAll(reason)
 	}
-}
-
-func codeOf(err error) string {
-	var answered ServerError
-	errors.As(err, &answered)
-	return answered.Code()
 }

@@ -24,9 +24,8 @@ type Record struct {
 }
 
 func newRecord(reply any) *Record {
-	r := &Record{Fields: map[string]any{}}
-	each(reply, func(name string, value any) { r.Fields[name] = value })
-	f := r.Fields
+	f := fieldsOf(reply)
+	r := &Record{Fields: f}
 	r.ID, r.State, r.Payload = text(f["id"]), text(f["state"]), raw(f["payload"])
 	r.Attempt, r.Retries, r.Priority = int(integer(f["attempt"])), int(integer(f["retries"])), int(integer(f["priority"]))
 	r.Created, r.Due, r.Deadline = instant(f["created"]), instant(f["due"]), instant(f["deadline"])
@@ -61,8 +60,7 @@ type Info struct {
 }
 
 func newInfo(reply any) *Info {
-	i := &Info{Fields: map[string]any{}}
-	each(reply, func(name string, value any) { i.Fields[name] = value })
+	i := &Info{Fields: fieldsOf(reply)}
 	for name, field := range map[string]*int64{
 		"delayed": &i.Delayed, "ready": &i.Ready, "inflight": &i.Inflight, "dead": &i.Dead, "done": &i.Done,
 		"pushed": &i.Pushed, "delivered": &i.Delivered, "acked": &i.Acked, "nacked": &i.Nacked,

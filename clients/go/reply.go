@@ -67,6 +67,13 @@ func each(reply any, do func(name string, value any)) {
 	}
 }
 
+// fieldsOf returns the fields of a map.
+func fieldsOf(reply any) map[string]any {
+	fields := map[string]any{}
+	each(reply, func(name string, value any) { fields[name] = value })
+	return fields
+}
+
 func texts(reply any) map[string]string {
 	found := make(map[string]string)
 	each(reply, func(name string, value any) { found[name] = text(value) })

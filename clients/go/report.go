@@ -40,7 +40,7 @@ func (l *lane) report() {
 }
 
 // next waits until there is something to say. It returns nothing once the worker is closed and all is said.
-func (l *lane) next() (reports []report, kept []*delivery, why string) {
+func (l *lane) next() (reports, kept []*delivery, why string) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for l.worker.work.Err() == nil {
@@ -88,7 +88,7 @@ func (l *lane) leases(now time.Time) (kept []*delivery, why string) {
 }
 
 // say sends all in one round trip. What the server cannot do now comes again, with an error.
-func (l *lane) say(conn *Conn, reports []report, kept []*delivery, why string) (err error) {
+func (l *lane) say(conn *Conn, reports, kept []*delivery, why string) (err error) {
 	ctx, cancel := context.WithTimeout(l.worker.work, replyMargin)
 	defer cancel()
 	if *conn == nil {
@@ -100,29 +100,22 @@ func (l *lane) say(conn *Conn, reports []report, kept []*delivery, why string) (
 	}
 	lease := l.leaseInForce()
 	var commands [][]any
-	var subjects [][]report // of each command that is an outcome
+	var subjects [][]*delivery // of each command that is an outcome
 	if len(kept) > 0 {
-		args := append(make([]any, 0, len(kept)+5), "DQ.MEXTEND", l.key, len(kept))
-		for _, d := range kept {
-			args = append(args, d.message.Receipt)
-		}
-		commands = append(commands, append(args, "LEASE", lease))
+		commands = append(commands, append(withReceipts(kept, "DQ.MEXTEND", l.key, len(kept)), "LEASE", lease))
 	}
-	var acks []report
-	for _, r := range reports {
-		if r.outcome.command == acked.command {
-			acks = append(acks, r)
+	var acks []*delivery
+	for _, d := range reports {
+		if d.outcome.command == acked.command {
+			acks = append(acks, d)
 			continue
 		}
-		commands = append(commands, append([]any{r.outcome.command, l.key, r.delivery.message.Receipt}, r.outcome.words...))
-		subjects = append(subjects, []report{r})
+		one := []*delivery{d}
+		commands = append(commands, append(withReceipts(one, d.outcome.command, l.key), d.outcome.words...))
+		subjects = append(subjects, one)
 	}
 	if len(acks) > 0 {
-		args := append(make([]any, 0, len(acks)+2), acked.command, l.key)
-		for _, r := range acks {
-			args = append(args, r.delivery.message.Receipt)
-		}
-		commands = append(commands, args)
+		commands = append(commands, withReceipts(acks, acked.command, l.key))
 		subjects = append(subjects, acks)
 	}
 	sent := time.Now()
@@ -144,14 +137,12 @@ func (l *lane) say(conn *Conn, reports []report, kept []*delivery, why string) (
 		} else if refused != nil {
 			l.worker.tell(Event{Kind: Refused, Queue: l.queue, Err: refused})
 		}
-		for _, r := range about {
-			l.settled(r.delivery)
-		}
+		l.settled(about...)
 	}
 	return err
 }
 
-func (l *lane) again(reports []report) {
+func (l *lane) again(reports []*delivery) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.reports = append(reports, l.reports...)

@@ -20,19 +20,7 @@ export {
 } from './errors.js';
 export { Job } from './job.js';
 export type { Middleware } from './middleware.js';
-export type {
-  Connection,
-  MessageOptions,
-  PeekOptions,
-  PromoteOptions,
-  PurgeOptions,
-  PushManyOptions,
-  PushOptions,
-  RedriveOptions,
-  RescheduleOptions,
-  ScheduleOptions,
-  Time,
-} from './options.js';
+export type * from './options.js';
 export { type Added, type Fields, type Flow, Queue, type QueueOptions, type State } from './queue.js';
 export type { Handler, HandlerContext } from './runner.js';
 export { closeOnSignals, Worker, type WorkerEvents, type WorkerOptions } from './worker.js';
