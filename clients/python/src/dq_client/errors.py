@@ -7,21 +7,6 @@ from typing import Optional, Union
 
 import redis
 
-__all__ = [
-    "ConnectionLost",
-    "DeadId",
-    "DqError",
-    "Failed",
-    "NotKept",
-    "OutOfMemory",
-    "QueueClosed",
-    "QueueFull",
-    "Refused",
-    "Reject",
-    "Retry",
-    "TooLarge",
-]
-
 
 class DqError(Exception):
     """The base of all errors that this package raises."""

@@ -75,7 +75,7 @@ class Handlers:
 
     def _begin(self, lane: Lane, deliveries: List[Delivery]) -> None:
         for delivery in deliveries:
-            task = asyncio.ensure_future(self._in_task(lane, delivery))
+            task = asyncio.ensure_future(self._call(lane, delivery))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
             delivery.interrupt = functools.partial(self._cancel, task)
@@ -87,29 +87,24 @@ class Handlers:
         except RuntimeError:
             pass  # The loop is closed.
 
-    async def _in_task(self, lane: Lane, delivery: Delivery) -> None:
+    def _in_thread(self, lane: Lane, delivery: Delivery) -> None:
+        try:
+            self._call(lane, delivery).send(None)
+        except StopIteration:
+            pass  # A coroutine that awaits nothing has ended after its first step.
+
+    async def _call(self, lane: Lane, delivery: Delivery) -> None:
+        """Calls a handler, and awaits it if it is a coroutine."""
         outcome = None
         try:
             if self._may_begin(lane, delivery):
                 with self._worker.app.around(delivery.ctx):
                     job = delivery.job
                     assert job is not None
-                    outcome = of_result(await job.call(*job.args, **job.kwargs))
+                    result = job.call(*job.args, **job.kwargs)
+                    outcome = of_result(await result if job.is_async else result)
         except asyncio.CancelledError as error:  # By the worker, whose reason then counts, or by the end of the loop.
             outcome = GIVEN_BACK if self._worker.stopping else of_error(error)
-        except BaseException as error:
-            outcome = of_error(error)
-        if outcome is not None:
-            self._end(lane, delivery, outcome)
-
-    def _in_thread(self, lane: Lane, delivery: Delivery) -> None:
-        outcome = None
-        try:
-            if self._may_begin(lane, delivery):
-                with self._worker.app.around(delivery.ctx):
-                    job = delivery.job
-                    assert job is not None
-                    outcome = of_result(job.call(*job.args, **job.kwargs))
         except BaseException as error:
             outcome = of_error(error)
         if outcome is not None:
