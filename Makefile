@@ -76,9 +76,11 @@ miri: ## run the unit tests of the core under Miri, which needs a nightly toolch
 soak: deps ## check the guarantees on failing servers for DQ_SOAK_SECONDS (600), with a new seed or with DQ_SEED
 	cargo test --locked --test server servers_keep_their_promises -- --ignored --nocapture
 
-# `make test-clients` makes the programs.
+# `make test-clients` makes the programs. A server with a debug build would be away for seconds while it loads its AOF.
 soak-clients: ## work with all clients while workers and servers are killed, for DQ_SOAK_SECONDS (600), with a new seed or DQ_SEED
-	DQ_MODULE="$${DQ_MODULE:-$$(scripts/find-module.sh debug)}" $(TARGET)/clients/python/bin/python clients/conformance/soak.py
+	@scripts/install-deps.sh build server
+	$(BUILD)
+	DQ_MODULE="$${DQ_MODULE:-$$(scripts/find-module.sh release)}" $(TARGET)/clients/python/bin/python clients/conformance/soak.py
 
 FUZZ_TARGETS := snapshot effects ids arguments
 # RUSTC_BOOTSTRAP: the sanitizer needs unstable flags, which a stable compiler accepts with it.
