@@ -10,6 +10,7 @@ use super::done::RESULT_MAX;
 use super::effect::{Effect, Fate, Image, Stamped};
 use super::errors::ERROR_MAX;
 use super::gate::{Flow, Pause};
+use super::groups::is_group_name;
 use super::id::Sequence;
 use super::ops::dedupe::Ids;
 use super::ops::nack::GivenBack;
@@ -76,7 +77,7 @@ impl Queue {
         self.accept(&stamped.effect, now)?;
         let is_piece =
             matches!(stamped.effect, Effect::Continue(_) | Effect::Done(_) | Effect::Recall(_) | Effect::Leaving(_));
-        if !is_piece && !matches!(stamped.effect, Effect::Begin(_) | Effect::Turns(_)) {
+        if !is_piece && !matches!(stamped.effect, Effect::Begin(_) | Effect::Turns(_) | Effect::Gates(_)) {
             self.forget_ended(now);
         }
         // The queue's clock is not changed: it holds the time of this server, and `now` is that of another. Only the
@@ -191,7 +192,9 @@ impl Queue {
                 }
                 for end in ends {
                     if let Some((at, record)) = self.refreshed(end.sequence, now) {
-                        self.give_turn(self.messages.group(at), turn);
+                        if *how == Ended::Taken {
+                            self.serve_group(self.messages.group(at), turn, now);
+                        }
                         self.apply_end(at, &record, *how, end, now);
                     }
                 }
@@ -211,13 +214,15 @@ impl Queue {
                 self.change_settings(now, *settings);
                 self.set_targets(targets);
             }
-            Effect::Pause { pause, flow } => self.gate.set_pause(*pause, *flow),
+            Effect::Pause { pause, flow, group: None } => self.gate.set_pause(*pause, *flow),
+            Effect::Pause { pause, group: Some(group), .. } => self.set_group_pause(group, *pause, now),
             Effect::PullBack => self.pull_back(now),
             Effect::Begin(header) => *self = Queue::begin(header),
             Effect::Continue(images) => self.continue_with(images),
             Effect::Done(messages) => self.restore_done(messages),
             Effect::Recall(ids) => self.recall(ids),
             Effect::Leaving(leaving) => self.add_leaving(leaving),
+            Effect::Gates(gates) => self.restore_gates(gates),
             Effect::Turns(turns) => {
                 self.messages.restore_turns(turns);
                 self.view.retune_all(&self.messages);
@@ -229,7 +234,7 @@ impl Queue {
     /// Removes messages that were delivered without a lease.
     fn take_all(&mut self, sequences: &[Sequence], turn: Option<u64>, now: UnixMs) {
         self.for_each_refreshed(sequences, now, |queue, at, record| {
-            queue.give_turn(queue.messages.group(at), turn);
+            queue.serve_group(queue.messages.group(at), turn, now);
             queue.take(at, record, now);
         });
     }
@@ -239,7 +244,7 @@ impl Queue {
     fn take_each(&mut self, sequences: &[Sequence], ends: &[RunEnd], now: UnixMs) {
         self.for_each_refreshed(sequences, now, |queue, at, record| {
             let turn = queue.messages.begin_turn(now);
-            queue.give_turn(queue.messages.group(at), turn);
+            queue.serve_group(queue.messages.group(at), turn, now);
             if ends.iter().all(|end| end.sequence != record.sequence) {
                 queue.take(at, record, now);
             }
@@ -320,7 +325,9 @@ impl Queue {
             Effect::Create(settings, targets) | Effect::Alter(settings, targets) => {
                 settings.are_valid() && targets.are_valid()
             }
-            Effect::Take(_) | Effect::Forward(_) | Effect::Ack(_) | Effect::Cancel(..) | Effect::Pause { .. } => true,
+            Effect::Pause { flow, group, .. } => group.is_none_or(|group| is_group_name(group) && *flow == Flow::Out),
+            Effect::Gates(gates) => self.may_restore_gates(gates),
+            Effect::Take(_) | Effect::Forward(_) | Effect::Ack(_) | Effect::Cancel(..) => true,
             Effect::Release { ended, given_back } => ended.iter().chain(given_back).all(|sequence| {
                 let record = self.messages.locate(*sequence).map(|at| self.messages.record(at));
                 record.is_none_or(|record| record.receipt().is_some())

@@ -12,7 +12,7 @@ use super::done::DoneMessage;
 use super::errors::Errors;
 use super::forward::Targets;
 use super::gate::{Flow, Pause};
-use super::groups::{is_group_name, TurnState};
+use super::groups::{is_group_name, GroupGate, TurnState};
 use super::headers::Headers;
 use super::id::{Id, Receipt, Sequence};
 use super::known::KnownId;
@@ -246,6 +246,8 @@ pub enum Effect<'a> {
         pause: Pause,
         /// What it suspends.
         flow: Flow,
+        /// The group whose deliveries it suspends, if not those of the whole queue.
+        group: Option<&'a [u8]>,
     },
     /// This recurring message was declared, and waits for a run. It replaced the message of its name if there was one.
     /// The settings are present if the declaration created the queue.
@@ -277,6 +279,8 @@ pub enum Effect<'a> {
     Done(Vec<DoneMessage<'a>>),
     /// These are turns of groups of a queue that [`Effect::Begin`] started.
     Turns(TurnState<'a>),
+    /// These are pauses and recent deliveries of groups of a queue that [`Effect::Begin`] started.
+    Gates(Vec<GroupGate<'a>>),
     /// These are known ids, whose messages are gone, of a queue that [`Effect::Begin`] started.
     Recall(Vec<KnownId<'a>>),
     /// These are the messages in flight that have a successor, each after the sequence of its successor, of a queue

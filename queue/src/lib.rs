@@ -73,7 +73,7 @@ pub use done::{DoneMessage, RESULT_MAX};
 pub use effect::{Deadlines, Effect, Fate, Grant, Image, QueueHeader, Stamped};
 pub use errors::{Errors, PastError, ERRORS_MAX, ERROR_MAX};
 pub use gate::{Flow, Lease, Pause};
-pub use groups::{is_group_name, Claim, Group, TurnState, GROUP_NAME_MAX};
+pub use groups::{is_group_name, Claim, Group, GroupGate, TurnState, GROUP_NAME_MAX};
 pub use headers::{
     BadHeaders, HeaderBlock, Headers, HEADERS_BYTES_MAX, HEADERS_MAX, HEADER_NAME_MAX, HEADER_VALUE_MAX,
 };
@@ -85,6 +85,7 @@ pub use ops::advance::Advanced;
 pub use ops::bury::Buried;
 pub use ops::consumers::{Consumer, Released};
 pub use ops::forward::{Death, Health, Outgoing};
+pub use ops::gather::{Gather, Gathered};
 pub use ops::look::{Message, Shown};
 pub use ops::nack::{Nack, Nacked, Verdict};
 pub use ops::pop::{Delivered, Details, Meta, Pop};

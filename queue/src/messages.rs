@@ -8,7 +8,7 @@ mod groups;
 
 use super::effect::Image;
 use super::errors::PastError;
-use super::groups::{GroupNames, Membership};
+use super::groups::{GroupGates, GroupNames, Membership};
 use super::headers::Headers;
 use super::id::{GroupId, Id, Receipt, Sequence};
 use super::name_index::{NameHash, NameIndex};
@@ -18,6 +18,7 @@ use super::recurring::Recurring;
 use super::spans::Spans;
 use super::store::{At, Bytes, Leaving, Placement, Store};
 use super::time::{DurationMs, UnixMs};
+use groups::Grouped;
 
 /// The messages of a queue.
 #[derive(Debug, Default)]
@@ -25,12 +26,19 @@ pub(super) struct Messages {
     store: Store,
     names: NameIndex<Sequence>,
     /// Allocated with the first message that has a group.
-    groups: Option<Box<GroupNames>>,
+    groups: Option<Box<Grouped>>,
 }
 
 impl Messages {
     pub fn len(&self) -> usize {
         self.store.len()
+    }
+
+    /// Removes all messages. What was delivered from groups recently, and which are paused, stays.
+    pub fn clear(&mut self) {
+        let gates = self.groups.as_mut().and_then(|grouped| grouped.gates.take());
+        let groups = gates.map(|gates| Box::new(Grouped { names: None, gates: Some(gates) }));
+        *self = Messages { groups, ..Messages::default() };
     }
 
     pub fn payload_bytes(&self) -> u64 {
@@ -58,7 +66,10 @@ impl Messages {
     }
 
     fn store(&mut self, record: &Record, bytes: Bytes<'_>, group: Option<Membership<'_>>) -> At {
-        let group = group.map(|of| self.groups.get_or_insert_with(|| Box::new(GroupNames::new(of.limits))).join(&of));
+        let group = group.map(|of| {
+            let names = &mut self.groups.get_or_insert_default().names;
+            names.get_or_insert_with(|| GroupNames::new(of.limits)).join(&of)
+        });
         self.store.append(record, bytes, group)
     }
 
@@ -113,7 +124,7 @@ impl Messages {
     #[inline]
     fn discard(&mut self, at: At) {
         if let Some(id) = self.group(at) {
-            self.groups.as_mut().into_iter().for_each(|groups| groups.leave(id));
+            self.group_names_mut().into_iter().for_each(|groups| groups.leave(id));
         }
         if self.has_consumers() {
             self.set_consumer(at, None);
@@ -124,7 +135,7 @@ impl Messages {
     /// Removes all messages in `spans`. O(n), with little work for each.
     pub fn remove_spans(&mut self, spans: &Spans) {
         self.store.remove_where(|sequence| spans.contain(sequence));
-        if let Some(groups) = &mut self.groups {
+        if let Some(groups) = self.groups.as_mut().and_then(|grouped| grouped.names.as_mut()) {
             groups.recount(self.store.iter_after(None).filter_map(|at| self.store.group(at)));
         }
         self.recount_consumers();
@@ -438,13 +449,16 @@ impl Messages {
 
     /// The number of bytes on the heap. O(n / 64).
     pub fn heap_bytes(&self) -> usize {
-        let groups = self.groups.as_ref().map_or(0, |groups| size_of::<GroupNames>() + groups.heap_bytes());
-        self.store.heap_bytes() + self.names.heap_bytes() + groups
+        let groups = self.groups().map_or(0, GroupNames::heap_bytes);
+        let groups = groups + self.groups.as_ref().map_or(0, |_| size_of::<Grouped>());
+        let gates = self.gates().map_or(0, |gates| size_of::<GroupGates>() + gates.heap_bytes());
+        self.store.heap_bytes() + self.names.heap_bytes() + groups + gates
     }
 
     /// Checks that each name leads to its message and that each message is found by its sequence. O(n log n), for
     /// tests.
     pub fn check(&self) -> Result<(), &'static str> {
+        self.gates().map_or(Ok(()), GroupGates::check)?;
         let mut named = 0;
         let mut count = 0;
         let mut recurring = 0;
@@ -480,7 +494,7 @@ impl Messages {
         }
         self.check_consumers()?;
         let mut grouped = self.store.iter_after(None).filter_map(|at| self.store.group(at));
-        match &self.groups {
+        match self.groups() {
             None if grouped.next().is_some() => Err("a message is in a group that does not exist"),
             Some(groups) if groups.is_empty() => Err("groups are remembered that have no message"),
             Some(groups) => groups.check(grouped),

@@ -53,7 +53,7 @@ impl Effect<'_> {
             Effect::Nack { fate: Fate::Due(_), .. } | Effect::Extend { .. } | Effect::Reschedule { .. } => {}
             Effect::Promote(..) | Effect::Redrive(..) | Effect::Declare(..) | Effect::PullBack => {}
             Effect::DeadForward(_) | Effect::Trim(_) | Effect::TrimDone(_) => {}
-            Effect::Done(_) | Effect::Recall(_) | Effect::Leaving(_) => {}
+            Effect::Done(_) | Effect::Recall(_) | Effect::Leaving(_) | Effect::Gates(_) => {}
             Effect::Create(..) | Effect::Alter(..) | Effect::Pause { .. } | Effect::Turns(_) => {}
         }
     }

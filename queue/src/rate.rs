@@ -91,6 +91,27 @@ impl RateLog {
         self.entries.is_empty()
     }
 
+    /// The number of entries.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The instant of the last delivery.
+    pub(super) fn last(&self) -> Option<UnixMs> {
+        self.entries.back().map(|last| last.at)
+    }
+
+    /// The next instant after `now` at which a delivery leaves the window. O(log n).
+    pub(super) fn leaves_after(&self, now: UnixMs, period: DurationMs) -> Option<UnixMs> {
+        self.entries.get(self.window(now, period)).map(|next| next.at.after(period))
+    }
+
+    /// The last instant by `now` at which a delivery of the log left the window. O(log n).
+    pub(super) fn left_by(&self, now: UnixMs, period: DurationMs) -> Option<UnixMs> {
+        let gone = self.window(now, period).checked_sub(1).and_then(|last| self.entries.get(last));
+        gone.map(|last| last.at.after(period))
+    }
+
     fn total(&self) -> u64 {
         self.entries.back().map_or(self.before, |last| last.total)
     }

@@ -137,6 +137,14 @@ settings! {
     groupinflight: u64 = 1, [
         groupinflight 17 "groupinflight", Given::Option(c"GROUPINFLIGHT", c"messages"), Unit::Plain, 0..=LENGTH;
     ]
+    /// The largest number of messages of a group whose delivery begins in any span of the period; [`Rate::OFF`] means no
+    /// limit.
+    grouprate: Rate = Rate::OFF, [
+        grouprate.most 22 "grouprate", Given::First(c"GROUPRATE", c"grouprate", c"group-deliveries"), Unit::Plain,
+            0..=RATE_MAX as i64;
+        grouprate.period 23 "grouprate-period", Given::Next(c"group-period-ms"), Unit::Ms,
+            0..=RATE_PERIOD_MAX.as_ms() as i64;
+    ]
     /// How many errors of past attempts are kept of a message, at most [`ERRORS_MAX`]. With zero only the last text is
     /// kept.
     errors: u64 = 1, [
@@ -261,6 +269,8 @@ pub enum Conflict {
     Backoff,
     /// Only one of the two numbers of the rate is zero.
     Rate,
+    /// The same of the rate of groups.
+    GroupRate,
 }
 
 /// The type of a setting, and its value as the number that clients see.
@@ -360,7 +370,9 @@ impl Settings {
         if self.backoff.base > self.backoff.max {
             return Some(Conflict::Backoff);
         }
-        ((self.rate.most == 0) != self.rate.period.is_zero()).then_some(Conflict::Rate)
+        let is_half = |rate: Rate| (rate.most == 0) != rate.period.is_zero();
+        let of_group = is_half(self.grouprate).then_some(Conflict::GroupRate);
+        is_half(self.rate).then_some(Conflict::Rate).or(of_group)
     }
 
     /// Whether every value is in its range and none contradict each other; settings from a file or from the
@@ -394,8 +406,10 @@ mod tests {
                 (field.set)(&mut settings, number);
                 assert_eq!((field.get)(&settings), number, "{}", field.name);
                 settings.backoff.base = settings.backoff.base.min(settings.backoff.max);
-                if settings.conflict() == Some(Conflict::Rate) {
-                    settings.rate = Rate { most: settings.rate.most.max(1), period: settings.rate.period.max(ONE_MS) };
+                for rate in [&mut settings.rate, &mut settings.grouprate] {
+                    if (rate.most == 0) != rate.period.is_zero() {
+                        *rate = Rate { most: rate.most.max(1), period: rate.period.max(ONE_MS) };
+                    }
                 }
                 assert!(settings.are_valid(), "{} {number}", field.name);
             }
@@ -413,6 +427,7 @@ mod tests {
         assert!(refused(|settings| settings.maxpayload = MAX_PAYLOAD + 1));
         assert!(refused(|settings| settings.backoff.base = DurationMs::MAX), "the base is above the maximum");
         assert!(refused(|settings| settings.rate.most = 1), "a rate without a period");
+        assert!(refused(|settings| settings.grouprate.period = ONE_MS), "a period without a rate");
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! `DQ.ACKPOP key count id|receipt [id|receipt ...] [COUNT n] [LEASE ms] [BLOCK ms] [META] [AS name]`
+//! `DQ.ACKPOP key count id|receipt [id|receipt ...] [COUNT n] [MIN n LINGER ms] [LEASE ms] [BLOCK ms] [META]
+//! [AS name]`
 
 use super::ack::Acks;
 use super::error::Error;

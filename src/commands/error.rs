@@ -25,6 +25,8 @@ pub enum Error {
     Exclusive(&'static str, &'static str),
     /// An option requires another one.
     Needs(&'static str, &'static str),
+    /// A consumer wants more messages at least than at most.
+    MinAboveCount,
     /// A schedule has no rule.
     NoRule,
     /// A cron expression is invalid, or never fires.
@@ -143,6 +145,7 @@ impl fmt::Display for Error {
             Error::NoValue(option) => write!(f, "ERR syntax error, {option} needs a value"),
             Error::Exclusive(one, other) => write!(f, "ERR syntax error, give {one} or {other}, not both"),
             Error::Needs(option, other) => write!(f, "ERR syntax error, {option} needs {other}"),
+            Error::MinAboveCount => f.write_str("ERR MIN must not be above COUNT"),
             Error::NoRule => f.write_str("ERR syntax error, give EVERY or CRON"),
             Error::BadCron(BadCron::NeverFires) => f.write_str("ERR CRON never fires"),
             Error::BadCron(BadCron::TooLong) => write!(f, "ERR CRON must be at most {CRON_MAX} bytes"),
@@ -200,6 +203,9 @@ impl fmt::Display for Error {
             Error::NoValues(option, names) => write!(f, "ERR syntax error, {option} needs the values {names}"),
             Error::Conflict(Conflict::Backoff) => f.write_str("ERR BACKOFF base must not be above its max"),
             Error::Conflict(Conflict::Rate) => f.write_str("ERR RATE takes two numbers from 1, or 0 0 for no limit"),
+            Error::Conflict(Conflict::GroupRate) => {
+                f.write_str("ERR GROUPRATE takes two numbers from 1, or 0 0 for no limit")
+            }
             Error::BadCursor => f.write_str("ERR invalid cursor: give 0, or the cursor that the last call returned"),
             Error::NoSuchKey => f.write_str("ERR no such key"),
             Error::Seconds(option, seconds) => {

@@ -6,7 +6,7 @@ use super::{key_name, look_caught_up, now, word, Command, Handler};
 use crate::module_api::ctx::Ctx;
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::time::UnixMs;
-use dq_queue::{Cursor, Queue};
+use dq_queue::{Cursor, Pause, Queue};
 
 /// The command.
 pub struct Groups;
@@ -17,7 +17,7 @@ impl Command for Groups {
         flags: c"readonly",
         arity: -3,
         keys: Keys::First(Access::READ),
-        summary: c"Iterates over the groups of a queue with a cursor. Returns how many messages of each wait and how many occupy it",
+        summary: c"Iterates over the groups of a queue with a cursor. Returns how many messages of each wait and how many occupy it, and what holds it back",
         complexity: c"O(M * log N) for each call, where M is the number of groups looked at and N the number of messages in the queue",
         args: &[Arg::key(c"key"), Arg::string(c"cursor")],
         options: &[GroupsOption::ARGS],
@@ -41,7 +41,7 @@ fn groups(call: &mut Call<'_>) -> Result<(), Error> {
     let name = key_name(call)?;
     let (cursor, count) = parse(call)?;
     let now = now(ctx);
-    if look_caught_up(ctx, name, now, |held| reply_page(ctx, &held.queue, cursor, count))?.is_none() {
+    if look_caught_up(ctx, name, now, |held| reply_page(ctx, &held.queue, cursor, count, now))?.is_none() {
         ctx.array(2);
         ctx.bulk(b"0");
         ctx.array(0);
@@ -49,25 +49,31 @@ fn groups(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-fn reply_page(ctx: Ctx, queue: &Queue, cursor: Cursor, count: usize) {
+fn reply_page(ctx: Ctx, queue: &Queue, cursor: Cursor, count: usize, now: UnixMs) {
     let behind = match cursor {
         Cursor::Behind(hash) => Some(hash),
         // Only a scan of messages returns such a cursor.
         Cursor::Start | Cursor::Before(_) => None,
     };
-    let (page, next) = queue.scan_groups(behind, count);
+    let (page, next) = queue.scan_groups(now, behind, count);
     ctx.array(2);
     ctx.bulk(next.map_or(Cursor::Start, Cursor::Behind).number().to_string().as_bytes());
     ctx.array(page.len());
     for group in page {
-        ctx.array(4);
+        let instant = |at: Option<UnixMs>| match at {
+            Some(at) => ctx.integer(at.as_ms() as i64),
+            None => ctx.null(),
+        };
+        ctx.array(6);
         ctx.bulk(group.name);
         ctx.integer(group.waiting as i64);
         ctx.integer(group.occupied as i64);
-        match group.oldest_due.map(UnixMs::as_ms) {
-            Some(due) => ctx.integer(due as i64),
-            None => ctx.null(),
+        instant(group.oldest_due);
+        match group.pause {
+            Pause::Off => ctx.integer(0),
+            Pause::Until(_) | Pause::Endless => instant(group.pause.end()),
         }
+        instant(group.next_delivery);
     }
 }
 

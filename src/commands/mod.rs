@@ -109,7 +109,7 @@ commands! {
     create::Create (parse),
     alter::Alter (parse),
     pause::Pause (parse),
-    pause::Resume (parse_flow),
+    pause::Resume (parse_resumed),
     // Sent only by servers, for replication and persistence.
     effect::Effect,
 }

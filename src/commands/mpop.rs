@@ -1,4 +1,4 @@
-//! `DQ.MPOP numkeys key [key ...] [COUNT n] [LEASE ms] [BLOCK ms] [META] [AS name] [NOACK]`
+//! `DQ.MPOP numkeys key [key ...] [COUNT n] [MIN n LINGER ms] [LEASE ms] [BLOCK ms] [META] [AS name] [NOACK]`
 
 use super::error::Error;
 use super::options::count_of_words;

@@ -209,6 +209,11 @@ impl<'a, 'o> Options<'a, 'o> {
         self.number(Unit::Plain, 1..=COUNT_MAX).map(|count| count.unsigned_abs() as usize)
     }
 
+    /// Reads the smallest number of messages that a consumer gathers, at least 2.
+    pub fn least(&mut self) -> Result<usize, Error> {
+        self.number(Unit::Plain, 2..=COUNT_MAX).map(|count| count.unsigned_abs() as usize)
+    }
+
     /// Reads the length to which a stream is trimmed, from 1 to [`MAX_LENGTH`].
     pub fn stream_length(&mut self) -> Result<u64, Error> {
         self.number(Unit::Plain, 1..=MAX_LENGTH as i64).map(i64::unsigned_abs)

@@ -1,4 +1,4 @@
-//! `DQ.PAUSE key [IN | OUT | ALL] [FOR ms]`, `DQ.RESUME key [IN | OUT | ALL]`
+//! `DQ.PAUSE key [IN | OUT | ALL | GROUP name] [FOR ms]`, `DQ.RESUME key [IN | OUT | ALL | GROUP name]`
 
 use super::error::Error;
 use super::options::{options, Options};
@@ -10,7 +10,7 @@ use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::{Effect, Flow, Pause as Suspended, Queue};
 
-/// The command that suspends what a queue delivers, what it accepts, or both.
+/// The command that suspends what a queue delivers, what it accepts, or both, or what it delivers of one group.
 pub struct Pause;
 
 /// The command that resumes it.
@@ -21,8 +21,9 @@ const ROW: Row = Row {
     flags: c"write fast",
     arity: -2,
     keys: Keys::First(Access::UPDATE),
-    summary: c"Suspends what a queue delivers, what it accepts, or both, for a given time or until it is resumed",
-    complexity: c"O(1)",
+    summary: c"Suspends what a queue delivers, what it accepts, or both, or one group, for a given time or until it is resumed",
+    complexity:
+        c"O(1). With GROUP O(log N) where N is the number of messages in the queue, and O(M * log N) if GROUPINFLIGHT is 0 and M messages of the group wait",
     args: &[Arg::key(c"key")],
     options: &[FlowOption::ARGS, PauseOption::ARGS],
     ..Row::BASE
@@ -36,7 +37,7 @@ impl Command for Pause {
 impl Command for Resume {
     const ROW: Row = Row {
         name: c"DQ.RESUME",
-        summary: c"Resumes what a queue delivers, what it accepts, or both",
+        summary: c"Resumes what a queue delivers, what it accepts, or both, or one group",
         options: &[FlowOption::ARGS],
         ..ROW
     };
@@ -54,9 +55,14 @@ options! {
 options! {
     /// What a pause suspends.
     pub enum FlowOption {
-        In | Out | All => Arg::oneof(
+        In | Out | All | Group => Arg::oneof(
             c"flow",
-            &[Arg::token(c"in", c"IN"), Arg::token(c"out", c"OUT"), Arg::token(c"all", c"ALL")],
+            &[
+                Arg::token(c"in", c"IN"),
+                Arg::token(c"out", c"OUT"),
+                Arg::token(c"all", c"ALL"),
+                Arg::token_string(c"GROUP", c"group"),
+            ],
         ),
     }
 }
@@ -67,53 +73,84 @@ impl FlowOption {
             FlowOption::In => "IN",
             FlowOption::Out => "OUT",
             FlowOption::All => "ALL",
+            FlowOption::Group => "GROUP",
         }
     }
+}
 
-    const fn flow(self) -> Flow {
-        match self {
-            FlowOption::In => Flow::In,
-            FlowOption::Out => Flow::Out,
-            FlowOption::All => Flow::Both,
+/// What a client wants to suspend or resume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Concerned<'a> {
+    /// What the queue delivers, what it accepts, or both.
+    Queue(Flow),
+    /// What it delivers of the group with this name.
+    Group(&'a [u8]),
+}
+
+/// What the options say about it so far.
+#[derive(Default)]
+struct Given<'a>(Option<(FlowOption, Concerned<'a>)>);
+
+impl<'a> Given<'a> {
+    /// Reads the value of an option. Fails if another one was given.
+    fn read(&mut self, option: FlowOption, options: &mut Options<'a, '_>) -> Result<(), Error> {
+        if let Some((other, _)) = self.0 {
+            return Err(Error::Exclusive(other.word(), option.word()));
         }
+        let concerned = match option {
+            FlowOption::In => Concerned::Queue(Flow::In),
+            FlowOption::Out => Concerned::Queue(Flow::Out),
+            FlowOption::All => Concerned::Queue(Flow::Both),
+            FlowOption::Group => Concerned::Group(options.group()?),
+        };
+        self.0 = Some((option, concerned));
+        Ok(())
     }
 
-    /// Notes that this option is given. Fails if another one was.
-    fn read(self, given: &mut Option<FlowOption>) -> Result<(), Error> {
-        match given.replace(self) {
-            None => Ok(()),
-            Some(other) => Err(Error::Exclusive(other.word(), self.word())),
-        }
+    fn or(self, default: Flow) -> Concerned<'a> {
+        self.0.map_or(Concerned::Queue(default), |(_, concerned)| concerned)
     }
 }
 
 fn pause(call: &mut Call<'_>) -> Result<(), Error> {
     let name = key_name(call)?;
-    let (flow, length) = parse(call)?;
+    let (concerned, length) = parse(call)?;
     let now = now(call.ctx);
-    set(call, name, now, Event::Pause, |queue| queue.suspend(now, flow, length))
+    set(call, name, now, Event::Pause, |queue| match concerned {
+        Concerned::Queue(flow) => {
+            queue.suspend(now, flow, length).map(|(pause, flow)| Effect::Pause { pause, flow, group: None })
+        }
+        Concerned::Group(name) => queue.suspend_group(now, name, length).map(|pause| of_group(pause, name)),
+    })
 }
 
 fn resume(call: &mut Call<'_>) -> Result<(), Error> {
     let name = key_name(call)?;
-    let flow = parse_flow(call)?;
+    let concerned = parse_resumed(call)?;
     let now = now(call.ctx);
-    set(call, name, now, Event::Resume, |queue| Some((Suspended::Off, queue.resume(now, flow)?)))
+    set(call, name, now, Event::Resume, |queue| match concerned {
+        Concerned::Queue(flow) => {
+            queue.resume(now, flow).map(|flow| Effect::Pause { pause: Suspended::Off, flow, group: None })
+        }
+        Concerned::Group(name) => queue.resume_group(now, name).then(|| of_group(Suspended::Off, name)),
+    })
 }
 
-/// Calls `change`, which returns the new pause and what it concerns, or `None` if it changed nothing.
-fn set(
+fn of_group(pause: Suspended, name: &[u8]) -> Effect<'_> {
+    Effect::Pause { pause, flow: Flow::Out, group: Some(name) }
+}
+
+/// Calls `change`, which returns the effect of the change, or `None` if it changed nothing.
+fn set<'a>(
     call: &Call<'_>,
     name: Name<'_>,
     now: UnixMs,
     event: Event,
-    change: impl FnOnce(&mut Queue) -> Option<(Suspended, Flow)>,
+    change: impl FnOnce(&mut Queue) -> Option<Effect<'a>>,
 ) -> Result<(), Error> {
     let ctx = call.ctx;
     let announcement = with_queue(ctx, name, |held| match change(&mut held.queue) {
-        Some((pause, flow)) => {
-            Some(write::record(ctx, name, held, now, Wake::IfDeliverable, || Effect::Pause { pause, flow }))
-        }
+        Some(effect) => Some(write::record(ctx, name, held, now, Wake::IfDeliverable, || effect)),
         None => {
             let _ = write::rearm(ctx, name, held, now, Wake::Nobody);
             None
@@ -128,24 +165,24 @@ fn set(
 }
 
 /// Parses what to suspend, which is the delivery by default, and for how long. `None` is a pause without an end.
-pub(super) fn parse(call: &mut Call<'_>) -> Result<(Flow, Option<DurationMs>), Error> {
-    let (mut given, mut length) = (None, None);
+pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<(Concerned<'a>, Option<DurationMs>), Error> {
+    let (mut given, mut length) = (Given::default(), None);
     let mut options = Options::new(&mut call.args);
     while let Some(option) = options.next()? {
         match option {
             PauseOption::For => length = Some(options.positive_duration()?),
-            PauseOption::FlowOption(flow) => flow.read(&mut given)?,
+            PauseOption::FlowOption(option) => given.read(option, &mut options)?,
         }
     }
-    Ok((given.map_or(Flow::Out, FlowOption::flow), length))
+    Ok((given.or(Flow::Out), length))
 }
 
 /// Parses what to resume, which is all by default.
-pub(super) fn parse_flow(call: &mut Call<'_>) -> Result<Flow, Error> {
-    let mut given: Option<FlowOption> = None;
+pub(super) fn parse_resumed<'a>(call: &mut Call<'a>) -> Result<Concerned<'a>, Error> {
+    let mut given = Given::default();
     let mut options = Options::new(&mut call.args);
     while let Some(option) = options.next::<FlowOption>()? {
-        option.read(&mut given)?;
+        given.read(option, &mut options)?;
     }
-    Ok(given.map_or(Flow::Both, FlowOption::flow))
+    Ok(given.or(Flow::Both))
 }

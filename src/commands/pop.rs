@@ -1,4 +1,4 @@
-//! `DQ.POP key [COUNT n] [LEASE ms] [BLOCK ms] [META] [AS name] [NOACK]`
+//! `DQ.POP key [COUNT n] [MIN n LINGER ms] [LEASE ms] [BLOCK ms] [META] [AS name] [NOACK]`
 
 use super::ack::Acks;
 use super::error::Error;
@@ -16,7 +16,7 @@ use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::id::IdBuffer;
 use dq_queue::time::{DurationMs, UnixMs};
-use dq_queue::{Delivered, Effect, Grant, Lease, Pop as Wanted};
+use dq_queue::{Delivered, Effect, Gather, Gathered, Grant, Lease, Pop as Wanted};
 
 /// The command.
 pub struct Pop;
@@ -42,6 +42,8 @@ options! {
     /// The options that all commands that deliver have in common.
     pub enum PopOption {
         Count => Arg::token_int(c"COUNT", c"count"),
+        Min => Arg::token_int(c"MIN", c"least"),
+        Linger => Arg::token_int(c"LINGER", c"linger-ms"),
         Lease => Arg::token_int(c"LEASE", c"lease-ms"),
         Block => Arg::token_int(c"BLOCK", c"block-ms"),
         Meta => Arg::token(c"meta", c"META"),
@@ -61,6 +63,8 @@ options! {
 #[derive(Clone, Debug)]
 pub struct Request {
     wanted: Wanted,
+    /// What it gathers, if it waits for several messages at once.
+    gather: Option<Gather>,
     /// The name of the consumer, if its deliveries are to bear one.
     consumer: Option<Box<[u8]>>,
     /// What the reply contains before the messages.
@@ -81,9 +85,17 @@ pub enum Head {
 }
 
 impl blocked::Request for Request {
-    fn finds(&self, held: &mut Held, now: UnixMs) -> bool {
+    fn finds(&self, held: &mut Held, now: UnixMs) -> Gathered {
         // While the queue forwards, a client that blocked before keeps waiting.
-        held.queue.forward().is_none() && held.queue.deliverable_as_viewed(now, &self.wanted) > 0
+        if held.queue.forward().is_some() {
+            return Gathered::Nothing;
+        }
+        let available = held.queue.deliverable_as_viewed(now, &self.wanted);
+        self.gathered(held, now, available)
+    }
+
+    fn gathers(&self) -> bool {
+        self.gather.is_some()
     }
 
     fn deliver(&self, ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) -> Option<Announcement> {
@@ -91,7 +103,8 @@ impl blocked::Request for Request {
             return None;
         }
         correct_clock(ctx, name, held, now);
-        let count = held.queue.deliverable_as_viewed(now, &self.wanted);
+        let available = held.queue.deliverable_as_viewed(now, &self.wanted);
+        let count = self.enough(held, now, available);
         deliver(ctx, name, held, now, self, count, None)
     }
 
@@ -101,6 +114,25 @@ impl blocked::Request for Request {
             ctx.integer(count);
         }
         ctx.null_array();
+    }
+}
+
+impl Request {
+    /// Whether this many available messages are enough for the consumer.
+    fn gathered(&self, held: &Held, now: UnixMs, available: usize) -> Gathered {
+        match &self.gather {
+            Some(gather) => held.queue.gathered(now, &self.wanted, gather, available),
+            None if available > 0 => Gathered::Enough,
+            None => Gathered::Nothing,
+        }
+    }
+
+    /// The number of messages to deliver of those that are available.
+    fn enough(&self, held: &Held, now: UnixMs, available: usize) -> usize {
+        match self.gathered(held, now, available) {
+            Gathered::Enough => available,
+            Gathered::Until(_) | Gathered::Nothing => 0,
+        }
     }
 }
 
@@ -136,19 +168,29 @@ pub fn refuse_forwarding(held: &Held) -> Result<(), Error> {
 /// What the options of a call ask for.
 struct Asked {
     wanted: Wanted,
+    least: Option<usize>,
+    linger: Option<DurationMs>,
     block: Option<DurationMs>,
     meta: bool,
     consumer: Option<Box<[u8]>>,
 }
 
 impl Asked {
-    const NOTHING: Asked =
-        Asked { wanted: Wanted { count: 1, lease: Lease::Default }, block: None, meta: false, consumer: None };
+    const NOTHING: Asked = Asked {
+        wanted: Wanted { count: 1, lease: Lease::Default },
+        least: None,
+        linger: None,
+        block: None,
+        meta: false,
+        consumer: None,
+    };
 
     /// Reads the value of an option.
     fn read(&mut self, option: PopOption, options: &mut Options<'_, '_>) -> Result<(), Error> {
         match option {
             PopOption::Count => self.wanted.count = options.count()?,
+            PopOption::Min => self.least = Some(options.least()?),
+            PopOption::Linger => self.linger = Some(options.positive_duration()?),
             PopOption::Lease => self.wanted.lease = Lease::For(options.positive_duration()?),
             PopOption::Block => self.block = Some(options.duration()?),
             PopOption::Meta => self.meta = true,
@@ -157,12 +199,24 @@ impl Asked {
         Ok(())
     }
 
+    /// What the consumer gathers.
+    fn gather(&self) -> Result<Option<Gather>, Error> {
+        match (self.least, self.linger) {
+            (None, None) => Ok(None),
+            (Some(least), _) if least > self.wanted.count => Err(Error::MinAboveCount),
+            (Some(least), Some(linger)) => Ok(Some(Gather { least, linger })),
+            (Some(_), None) => Err(Error::Needs("MIN", "LINGER")),
+            (None, Some(_)) => Err(Error::Needs("LINGER", "MIN")),
+        }
+    }
+
     /// The request, and the timeout if the client asked to block and may be blocked.
-    fn request(self, ctx: Ctx) -> (Request, Option<DurationMs>) {
+    fn request(self, ctx: Ctx) -> Result<(Request, Option<DurationMs>), Error> {
+        let gather = self.gather()?;
         // Inside a transaction or a script a client cannot block. The pop then returns what is ready.
         let block = self.block.filter(|_| !ctx.flags().deny_blocking());
         let Asked { wanted, meta, consumer, .. } = self;
-        (Request { wanted, consumer, head: Head::None, meta }, block)
+        Ok((Request { wanted, gather, consumer, head: Head::None, meta }, block))
     }
 }
 
@@ -182,7 +236,7 @@ pub fn parse(call: &mut Call<'_>) -> Result<(Request, Option<DurationMs>), Error
         // Nobody holds a message that is removed at once.
         asked.consumer = None;
     }
-    Ok(asked.request(call.ctx))
+    asked.request(call.ctx)
 }
 
 /// [`parse`] for a command that delivers only under a lease.
@@ -192,14 +246,15 @@ pub fn parse_leased(call: &mut Call<'_>) -> Result<(Request, Option<DurationMs>)
     while let Some(option) = options.next()? {
         asked.read(option, &mut options)?;
     }
-    Ok(asked.request(call.ctx))
+    asked.request(call.ctx)
 }
 
 /// Delivers the messages that `request` asks for and replies with them. Returns `None`, and sends no reply, if there is
 /// none.
 pub fn serve_now(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, request: &Request) -> Option<Announcement> {
     correct_clock(ctx, name, held, now);
-    let count = held.queue.deliverable(now, &request.wanted);
+    let available = held.queue.deliverable(now, &request.wanted);
+    let count = request.enough(held, now, available);
     deliver(ctx, name, held, now, request, count, None)
 }
 
@@ -213,7 +268,8 @@ pub fn serve_after(
     request: &Request,
     acks: &mut Acks,
 ) -> Option<Announcement> {
-    let count = held.queue.deliverable(now, &request.wanted);
+    let available = held.queue.deliverable(now, &request.wanted);
+    let count = request.enough(held, now, available);
     deliver(ctx, name, held, now, request, count, Some(acks).filter(|acks| acks.count > 0))
 }
 

@@ -6,7 +6,9 @@
 //! key.
 //!
 //! A delivery is a write. While the server would refuse the client's command ([`admission`]), the client stays blocked
-//! and keeps its place, and the timer signals the key again until writes are accepted. So nothing polls unless a client
+//! and keeps its place, and the timer signals the key again until writes are accepted. A client that gathers several
+//! messages is not served while there are too few; those behind it are, and the timer signals the key when the first
+//! message has waited for long enough. So nothing polls unless a client
 //! is blocked and there is a message for it.
 
 use std::ffi::{c_int, c_void};
@@ -25,14 +27,18 @@ use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::guard::{guard, plant};
 use crate::module_api::key::{Content, OpenKey, Touch};
 use dq_queue::time::{DurationMs, UnixMs};
+use dq_queue::Gathered;
 
 const SERVED: c_int = raw::REDISMODULE_OK as c_int;
 const WAITS_ON: c_int = raw::REDISMODULE_ERR as c_int;
 
 /// The request of a blocked client.
 pub trait Request {
-    /// Returns whether the queue has a message for the request at `now`.
-    fn finds(&self, held: &mut Held, now: UnixMs) -> bool;
+    /// Returns whether the queue has messages for the request at `now`.
+    fn finds(&self, held: &mut Held, now: UnixMs) -> Gathered;
+
+    /// Whether the client waits for several messages at once.
+    fn gathers(&self) -> bool;
 
     /// Delivers the messages and sends the reply. Returns `None`, and sends no reply, if there is no message.
     fn deliver(&self, ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) -> Option<Announcement>;
@@ -54,6 +60,16 @@ pub fn block(ctx: Ctx, names: &[Name<'_>], request: Box<dyn Request>, timeout: D
     let keys = Names::new(ctx.selected_db(), names.iter().map(|name| name.bytes()));
     waiting::enter(&keys);
     punctuality::require(ctx);
+    if request.gathers() {
+        // There may be messages, but not enough. Nothing else says when they have waited for long enough.
+        let now = UnixMs::new(ctx.now_ms());
+        for name in names {
+            if finds(ctx, *name, now, &*request) {
+                // That has just come.
+                waiting::linger(ctx, ctx.selected_db(), name.bytes(), now, now);
+            }
+        }
+    }
     let private = Box::into_raw(Box::new(Blocked { request, keys })).cast::<c_void>();
     // SAFETY: `private` is a box of a `Blocked`, which the callbacks only read and `on_end` frees.
     let blocked = unsafe { ctx.block_on_keys(on_ready, on_timeout, Some(on_end), timeout.as_ms(), names, private) };
@@ -144,10 +160,17 @@ fn finds(ctx: Ctx, name: Name<'_>, now: UnixMs, request: &dyn Request) -> bool {
         held.arm(ctx, ctx.selected_db(), name);
         return false;
     }
-    let finds = request.finds(held, now);
+    let found = request.finds(held, now);
     // Nobody is woken, because this call already serves a blocked client.
     let _ = write::rearm(ctx, name, held, now, Wake::Nobody);
-    finds
+    match found {
+        Gathered::Enough => true,
+        Gathered::Nothing => false,
+        Gathered::Until(end) => {
+            waiting::linger(ctx, ctx.selected_db(), name.bytes(), now, end);
+            false
+        }
+    }
 }
 
 extern "C" fn on_timeout(ctx: *mut raw::RedisModuleCtx, _: *mut *mut raw::RedisModuleString, _: c_int) -> c_int {

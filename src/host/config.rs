@@ -20,6 +20,7 @@ use crate::module_api::ctx::{is_ok, Ctx};
 use crate::module_api::guard::guard;
 use crate::module_api::log::{log, Level};
 use crate::schedule::walk;
+use dq_queue::rate::Rate;
 use dq_queue::settings::{Conflict, Settings, Word, FIELDS};
 
 /// The defaults of the settings of new queues, one for each of [`FIELDS`]. [`register`] sets them.
@@ -182,13 +183,18 @@ fn check(defaults: &Settings) -> Result<(), String> {
                 "dq.default-backoff-base ({base}) must not be above dq.default-backoff-max ({max}); set both at once"
             ))
         }
-        Some(Conflict::Rate) => Err(format!(
-            "dq.default-rate ({}) and dq.default-rate-period ({}) must both be 0, for no limit, or both be above 0; \
-             set both at once",
-            defaults.rate.most,
-            defaults.rate.period.as_ms()
-        )),
+        Some(Conflict::Rate) => Err(half_a_rate("rate", defaults.rate)),
+        Some(Conflict::GroupRate) => Err(half_a_rate("grouprate", defaults.grouprate)),
     }
+}
+
+fn half_a_rate(name: &str, rate: Rate) -> String {
+    format!(
+        "dq.default-{name} ({}) and dq.default-{name}-period ({}) must both be 0, for no limit, or both be above 0; \
+         set both at once",
+        rate.most,
+        rate.period.as_ms()
+    )
 }
 
 extern "C" fn get_number(_name: *const c_char, value: *mut c_void) -> c_longlong {

@@ -214,7 +214,7 @@ impl Event {
             // These are housekeeping, or transfer a whole queue. No client's command caused them.
             Effect::Trim(_) | Effect::TrimDone(_) | Effect::PullBack => &[],
             Effect::Begin(_) | Effect::Continue(_) | Effect::Done(_) | Effect::Recall(_) => &[],
-            Effect::Leaving(_) | Effect::Turns(_) => &[],
+            Effect::Leaving(_) | Effect::Turns(_) | Effect::Gates(_) => &[],
         }
     }
 }

@@ -60,6 +60,8 @@ struct Key {
     messages: AwaitedMessages,
     /// When the timer will look at the key, if the server refused to answer a client.
     retry: Option<UnixMs>,
+    /// When the timer will look at the key because a message has waited for long enough for others.
+    linger: Option<UnixMs>,
     /// Whether a client of `DQ.AWAIT` was to be answered, but the server refused its command.
     is_postponed: bool,
 }
@@ -115,6 +117,17 @@ impl Table {
         }
         key.retry = Some(at);
         key.retry
+    }
+
+    /// Schedules a look at the key at `end`. Returns whether it was necessary: an earlier look serves too, since every
+    /// client that gathers at the key then says again until when it waits.
+    fn plan_linger(&mut self, db: i32, name: &[u8], now: UnixMs, end: UnixMs) -> bool {
+        let Some(key) = self.get(db, name) else { return false };
+        if key.linger.is_some_and(|planned| now < planned && planned <= end) {
+            return false;
+        }
+        key.linger = Some(end);
+        true
     }
 }
 
@@ -183,6 +196,16 @@ pub fn retry(ctx: Ctx, db: i32, name: &[u8], now: UnixMs) {
     if let Some(at) = with_table(|table| table.plan_retry(db, name, now)).flatten() {
         with_schedule(|schedule| {
             schedule.agenda.look_at(at, db, name);
+            schedule.rearm(&ctx, now);
+        });
+    }
+}
+
+/// Makes the timer signal the key at `end`, when a message will have waited for long enough for others.
+pub fn linger(ctx: Ctx, db: i32, name: &[u8], now: UnixMs, end: UnixMs) {
+    if with_table(|table| table.plan_linger(db, name, now, end)) == Some(true) {
+        with_schedule(|schedule| {
+            schedule.agenda.look_at(end, db, name);
             schedule.rearm(&ctx, now);
         });
     }
@@ -270,5 +293,17 @@ mod tests {
         assert!(table.plan_retry(0, b"a", planned.unwrap()).is_some(), "its time has come");
         assert!(table.plan_retry(0, b"a", at(5)).is_some(), "the clock has stepped back");
         assert_eq!(table.plan_retry(0, b"nobody", at(1_000)), None);
+    }
+
+    #[test]
+    fn clients_that_gather_share_the_earliest_look() {
+        let at = UnixMs::new;
+        let mut table = Table::default();
+        table.enter(&names(0, &["a"]));
+        assert!(table.plan_linger(0, b"a", at(1_000), at(1_500)));
+        assert!(!table.plan_linger(0, b"a", at(1_001), at(1_700)), "it is asked again at 1,500");
+        assert!(table.plan_linger(0, b"a", at(1_002), at(1_300)));
+        assert!(table.plan_linger(0, b"a", at(1_300), at(1_700)), "its time has come");
+        assert!(!table.plan_linger(0, b"nobody", at(1_000), at(1_500)));
     }
 }

@@ -48,6 +48,12 @@ def test_operators_have_their_commands(app):
     queue.pause_sync(60)
     assert queue.info_sync()["ready"] == 1
     queue.resume_sync()
+    queue.pause_sync(60, group="g")
+    queue.push_sync(b"x", id="in-g", group="g")
+    assert queue.info_sync()["blocked"] == 1
+    queue.resume_sync(group="g")
+    assert queue.info_sync()["blocked"] == 0
+    assert queue.cancel_sync("in-g") == ["ready"]
     assert queue.schedule_sync("tick", b"x", every=60) == "created"
     assert queue.schedule_sync("tick", b"x", every=60) == "unchanged"
     assert queue.cancel_sync("tick") == ["delayed"]

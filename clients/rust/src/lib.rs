@@ -16,8 +16,8 @@ pub use partitions::Partitions;
 pub use payload::{Decode, Encode, Json, Raw};
 pub use queue::{
     AckPop, Complete, Consumer, Consumers, DeadFilter, Declared, Delivery, Flow, Forward, Group, GroupInfo, GroupOrder,
-    Groups, Headers, Histogram, Id, Info, ListEnd, Message, Meta, Nack, PastError, Pop, PopAny, Push, PushAll, Pushed,
-    Queue, Reason, Receipt, Recurring, Scan, Schedule, Settings, State, Stats, Totals,
+    GroupPause, Groups, Headers, Histogram, Id, Info, ListEnd, Message, Meta, Nack, PastError, Pop, PopAny, Push,
+    PushAll, Pushed, Queue, Reason, Receipt, Recurring, Scan, Schedule, Settings, State, Stats, Totals,
 };
 pub use worker::{Context, Event, Failure, Loss, Metrics, Pool, QueueMetrics, Running, Stopped, Stopper, Worker};
 

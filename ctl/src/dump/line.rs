@@ -257,7 +257,8 @@ fn create_words(settings: &Map<String, Json>) -> Result<Vec<Vec<u8>>, String> {
         let (option, values): (&str, Vec<&str>) = match name.as_str() {
             "backoff-base" => ("BACKOFF", vec!["backoff-base", "backoff-max"]),
             "rate" => ("RATE", vec!["rate", "rate-period"]),
-            "backoff-max" | "rate-period" | "backoff-jitter" => continue,
+            "grouprate" => ("GROUPRATE", vec!["grouprate", "grouprate-period"]),
+            "backoff-max" | "rate-period" | "grouprate-period" | "backoff-jitter" => continue,
             "forward" | "forward-base64" | "deadforward" | "deadforward-base64" => continue,
             other => (other, vec![other]),
         };

@@ -17,10 +17,16 @@
 //!                                 blocked b2, b3 …
 //! ```
 //!
+//! A group that is paused or at its rate ([`gates`]) delivers nothing until an instant, or until it is resumed. All of its
+//! messages are blocked until then, those that wait for a retry too, so a pop never meets them. A group whose rate has
+//! room for a few has no more than these open. The instants stand in one order ([`view`]), which says when to look at
+//! which group again, and is part of the queue's next wake-up.
+//!
 //! [`names`] knows which groups there are, how many messages each has, and when each had its last turn: it belongs to
 //! the messages and is saved. [`view`] says where each message of a group stands: it belongs to the view and follows
 //! from the records and the time.
 
+mod gates;
 mod line;
 mod names;
 mod slab;
@@ -31,12 +37,16 @@ mod turns;
 mod upcoming;
 mod view;
 
+pub use gates::GroupGate;
+pub(super) use gates::{GroupGates, Room};
 pub use names::{Claim, TurnState};
 pub(super) use names::{GroupNames, Membership};
 pub(super) use upcoming::{Pops, Upcoming};
 pub(super) use view::GroupView;
 
+use super::gate::Pause;
 use super::id::GroupId;
+use super::rate::Rate;
 use super::settings::{GroupOrder, Settings};
 use super::time::UnixMs;
 
@@ -55,11 +65,17 @@ pub(super) struct GroupLimits {
     pub inflight: u64,
     /// Whether groups take turns.
     pub by_turn: bool,
+    /// How many messages of a group may be delivered in a period.
+    pub rate: Rate,
 }
 
 impl From<&Settings> for GroupLimits {
     fn from(settings: &Settings) -> GroupLimits {
-        GroupLimits { inflight: settings.groupinflight, by_turn: settings.grouporder == GroupOrder::Turn }
+        GroupLimits {
+            inflight: settings.groupinflight,
+            by_turn: settings.grouporder == GroupOrder::Turn,
+            rate: settings.grouprate,
+        }
     }
 }
 
@@ -93,4 +109,8 @@ pub struct Group<'a> {
     pub occupied: usize,
     /// The earliest due time of the waiting ones.
     pub oldest_due: Option<UnixMs>,
+    /// The pause that holds for it.
+    pub pause: Pause,
+    /// The instant at which its rate allows a delivery again; `None` if it allows one now.
+    pub next_delivery: Option<UnixMs>,
 }

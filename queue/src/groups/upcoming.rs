@@ -113,6 +113,10 @@ impl<'a> Upcoming<'a> {
             Pops::One => slot.occupied() + taken.fresh,
             Pops::Single => slot.occupied() - taken.retries,
         };
+        let gate = self.messages.room_of_group(id, self.now);
+        if gate.is_some_and(|gate| taken.fresh + taken.retries >= gate.count) {
+            return None;
+        }
         let has_room = occupied < self.view.limit();
         let fresh = slot.fresh_after(taken.last_fresh).filter(|_| has_room);
         let retry = match taken.last_retry {

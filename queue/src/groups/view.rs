@@ -2,6 +2,7 @@
 
 mod look;
 mod rebuild;
+mod restraint;
 
 use super::super::id::Sequence;
 use super::super::messages::Messages;
@@ -13,6 +14,7 @@ use super::slab::Slab;
 use super::slot::{Head, Slot};
 use super::turns::Turns;
 use super::{last_turn_at, GroupId, GroupLimits};
+use restraint::Restraints;
 
 /// The orders of the messages that have a group.
 #[derive(Debug)]
@@ -33,6 +35,10 @@ pub(crate) struct GroupView {
     live: usize,
     /// The groups of the messages that the current pop has removed.
     held: Vec<GroupId>,
+    /// The groups that are paused or have a rate; allocated with the first one.
+    restraints: Option<Box<Restraints>>,
+    /// The latest instant at which time alone gave a group room.
+    opened_to: UnixMs,
 }
 
 impl GroupView {
@@ -48,6 +54,8 @@ impl GroupView {
             turns: Turns::default(),
             live: 0,
             held: Vec::new(),
+            restraints: None,
+            opened_to: UnixMs::EPOCH,
         };
         view.advance(boundary);
         view
@@ -105,6 +113,12 @@ impl GroupView {
         let Some(slot) = self.slot_mut(id) else { return };
         if record.attempts > 0 {
             slot.retries.insert(key);
+            if let Some(restraint) = self.restraint_mut(id) {
+                if restraint.retries.last().is_none_or(|last| last < key) {
+                    return self.blocked.insert(record.priority, record.due, record.sequence);
+                }
+                restraint.retries.insert(key);
+            }
             return self.open_add(id, key, record.priority);
         }
         let is_first = slot.parked.first().is_none_or(|first| key < first)
@@ -123,11 +137,14 @@ impl GroupView {
     pub fn leave_waiting(&mut self, id: GroupId, record: &Record) {
         let key = Key::at(record.due, record.sequence);
         let Some(slot) = self.slots.get_mut(id.0) else { return };
-        let was_open = if record.attempts > 0 { slot.retries.remove(key) } else { slot.admitted.remove(key) };
-        if was_open {
-            self.open_remove(id, key, record.priority);
-        } else if slot.parked.remove(key) {
+        let is_retry = record.attempts > 0;
+        let stood = if is_retry { slot.retries.remove(key) } else { slot.admitted.remove(key) };
+        let is_parked = !is_retry && !stood && slot.parked.remove(key);
+        let is_held_back = is_retry && self.restraint_mut(id).is_some_and(|restraint| !restraint.retries.remove(key));
+        if is_parked || stood && is_held_back {
             self.blocked.remove(record.priority, record.due, record.sequence);
+        } else if stood {
+            self.open_remove(id, key, record.priority);
         }
     }
 
@@ -197,8 +214,13 @@ impl GroupView {
     /// Admits as many messages of a group as there is room for, chooses its head, and gives the head its place in the
     /// round. O(log n) for each message that is admitted or blocked.
     pub fn settle(&mut self, messages: &Messages, id: GroupId) {
+        if self.restraints.is_some() || messages.restrains_groups() {
+            self.keep_gate(messages, id);
+        }
         self.elect(messages, id);
-        self.admit(messages, id);
+        if self.restraints.is_none() || self.restraint(id).is_none() {
+            self.admit(messages, id);
+        }
         if self.by_turn {
             self.take_place(messages, id);
         }
@@ -221,8 +243,10 @@ impl GroupView {
 
     /// Makes the first open message of a group its head, if it has none.
     fn elect(&mut self, messages: &Messages, id: GroupId) {
-        let Some(slot) = self.slots.get(id.0).filter(|slot| slot.head.is_none()) else { return };
-        if let Some(next) = slot.first_open() {
+        if self.slots.get(id.0).is_none_or(|slot| slot.head.is_some()) {
+            return;
+        }
+        if let Some(next) = self.first_open(id) {
             let priority = messages.priority_of(next.sequence());
             self.behind.remove(priority, next.time(), next.sequence());
             self.seat(id, next, priority);

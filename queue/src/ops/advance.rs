@@ -1,4 +1,4 @@
-//! Changes that time alone makes: leases expire, TTLs end, messages become due.
+//! Changes that time alone makes: leases expire, TTLs end, messages become due, groups may go on.
 //!
 //! Each change follows from the records and commutes with every other: one large advance and many small ones end in the
 //! same view and the same totals. A call that needs the view therefore brings it up to now only as far as [`PILED_MAX`]
@@ -53,7 +53,8 @@ impl Queue {
         self.view.advance_due(now);
         let ended = self.end_overdue(now, budget);
         self.sweep_known(budget);
-        let done = ended && !self.must_sweep_known();
+        self.messages.sweep_gates(budget);
+        let done = ended && !self.must_sweep();
         let moved = self.view.take_moved();
         Advanced {
             ready: moved.ready as usize,
@@ -67,7 +68,7 @@ impl Queue {
     /// the last advance if memory is still to be freed. O(1).
     #[inline]
     pub fn next_wake(&self) -> Option<UnixMs> {
-        if self.must_sweep_known() {
+        if self.must_sweep() {
             return Some(self.view.at());
         }
         let wake = self.view.next_wake();
@@ -75,6 +76,12 @@ impl Queue {
             None => wake,
             Some(opens) => Some(wake.map_or(opens, |wake| wake.min(opens))),
         }
+    }
+
+    /// Whether memory is still to be freed of ids or of gates of groups that are forgotten.
+    #[inline]
+    fn must_sweep(&self) -> bool {
+        self.must_sweep_known() || self.messages.must_sweep_gates()
     }
 
     /// Whether [`Queue::next_wake`] says all that the timer has to do for the queue, because it has nothing that the
@@ -89,7 +96,7 @@ impl Queue {
     #[inline]
     pub fn catch_up(&mut self, now: UnixMs) {
         self.view.advance_due(now);
-        if self.view.first_end(now).is_some() {
+        if self.is_overdue(now) {
             self.end_overdue(now, PILED_MAX);
         }
     }
@@ -98,15 +105,22 @@ impl Queue {
     #[inline]
     pub(crate) fn catch_up_few(&mut self, now: UnixMs) -> bool {
         self.view.advance_due(now);
-        self.view.first_end(now).is_none() || self.end_overdue(now, PILED_FEW)
+        !self.is_overdue(now) || self.end_overdue(now, PILED_FEW)
     }
 
-    /// Ends at most `budget` of the leases and TTLs that end by `now`. Returns whether none is left.
+    /// Whether the view is yet to end a lease or a TTL that ends by `now`, or to look at a group that may go on.
+    #[inline]
+    fn is_overdue(&self, now: UnixMs) -> bool {
+        self.view.first_end(now).is_some() || self.view.has_opening(now)
+    }
+
+    /// Ends at most `budget` of the leases and TTLs that end by `now`, and looks at groups that may go on. Returns
+    /// whether none is left.
     fn end_overdue(&mut self, now: UnixMs, mut budget: usize) -> bool {
-        while budget > 0 && self.end_first(now) {
+        while budget > 0 && (self.end_first(now) || self.view.open_first(&self.messages, now)) {
             budget -= 1;
         }
-        budget > 0 || self.view.first_end(now).is_none()
+        budget > 0 || !self.is_overdue(now)
     }
 
     /// Ends the first lease or TTL that ends by `now`. Returns whether there was one.

@@ -243,7 +243,7 @@ impl Queue {
         for sequence in sequences {
             let Some((at, record)) = self.refreshed(*sequence, now) else { continue };
             let turn = self.messages.begin_turn(now);
-            self.give_turn(self.messages.group(at), turn);
+            self.serve_group(self.messages.group(at), turn, now);
             self.count_lateness(at, &record, now).into_iter().for_each(&mut sink);
             if record.recurring {
                 runs.push(*sequence);

@@ -1,6 +1,7 @@
-//! Groups: their turns, their settings, and what clients see of them.
+//! Groups: their turns, their gates, their settings, and what clients see of them.
 
-use super::super::groups::{Group, GroupLimits, TurnState};
+use super::super::gate::Pause;
+use super::super::groups::{is_group_name, Group, GroupGate, GroupLimits, TurnState};
 use super::super::id::{GroupId, Sequence};
 use super::super::name_index::NameHash;
 use super::super::record::{Record, State, StateKind, States};
@@ -26,6 +27,15 @@ impl Queue {
         }
     }
 
+    /// Counts a delivery from a group that begins at `now`, and records that the group had its turn. O(log n).
+    pub(crate) fn serve_group(&mut self, group: Option<GroupId>, turn: Option<u64>, now: UnixMs) {
+        if let Some(id) = group.filter(|id| self.messages.record_delivery(*id, now)) {
+            self.view.advance_due(now);
+            self.view.settle(&self.messages, id);
+        }
+        self.give_turn(group, turn);
+    }
+
     /// Notes that a message is taken away without having been delivered. If it was due, its group has had work since
     /// then, and keeps its turn if its next message is due too. O(log n).
     pub(crate) fn claim_turn(&mut self, at: At, record: &Record, now: UnixMs) {
@@ -37,6 +47,7 @@ impl Queue {
     /// Applies new settings to the groups.
     pub(crate) fn change_group_limits(&mut self, now: UnixMs) {
         let limits = GroupLimits::from(&*self.settings);
+        self.messages.set_group_rate(limits.rate, now);
         if self.messages.group_limits().is_none_or(|held| held == limits) {
             return;
         }
@@ -50,7 +61,9 @@ impl Queue {
     /// correction is a write.
     pub fn correct_clock(&mut self, now: UnixMs) -> Option<UnixMs> {
         let now = self.own_time(now);
-        let is_ahead = self.gate.is_ahead_of(now) || self.messages.turns_are_ahead_of(now);
+        let is_ahead = self.gate.is_ahead_of(now)
+            || self.messages.turns_are_ahead_of(now)
+            || self.messages.gates_are_ahead_of(now);
         is_ahead.then(|| {
             self.pull_back(now);
             now
@@ -60,6 +73,11 @@ impl Queue {
     /// Applies a correction.
     pub(crate) fn pull_back(&mut self, now: UnixMs) {
         self.gate.pull_back_to(now);
+        if self.messages.gates_are_ahead_of(now) {
+            self.messages.pull_gates_back_to(now);
+            self.view.advance_due(now);
+            self.view.settle_all(&self.messages);
+        }
         if self.messages.turns_are_ahead_of(now) {
             self.messages.pull_turns_back_to(now);
             self.view.retune_all(&self.messages);
@@ -69,6 +87,18 @@ impl Queue {
     /// Whether these turns may be restored while the queue is loaded.
     pub(crate) fn may_restore(&self, turns: &TurnState<'_>) -> bool {
         self.messages.groups().is_some_and(|groups| groups.may_restore(turns))
+    }
+
+    /// Whether these gates may be restored while the queue is loaded.
+    pub(crate) fn may_restore_gates(&self, gates: &[GroupGate<'_>]) -> bool {
+        gates.iter().all(|gate| is_group_name(gate.name))
+            && self.messages.may_restore_gates(gates, self.settings.grouprate)
+    }
+
+    /// Restores the gates of a saved queue.
+    pub(crate) fn restore_gates(&mut self, gates: &[GroupGate<'_>]) {
+        self.messages.restore_gates(gates, self.settings.grouprate);
+        self.view.settle_all(&self.messages);
     }
 }
 
@@ -85,11 +115,12 @@ impl Queue {
     }
 
     /// Visits the next `count` groups, in the order of the hashes of their names, from `cursor` on. Returns those that
-    /// have a message that is not dead, and the next cursor, which is `None` at the end. O(count × log n).
-    pub fn scan_groups(&self, cursor: Option<u64>, count: usize) -> GroupPage<'_> {
-        let Some(groups) = self.messages.groups() else { return (Vec::new(), None) };
+    /// have a message that is not dead or that are paused, and the next cursor, which is `None` at the end.
+    /// O(count × log n).
+    pub fn scan_groups(&self, now: UnixMs, cursor: Option<u64>, count: usize) -> GroupPage<'_> {
+        let now = self.own_time(now);
         let (mut page, mut left, mut last) = (Vec::new(), count, None);
-        for (hash, id) in groups.iter_behind(cursor.map(|hash| NameHash(hash << 1 | 1))) {
+        for (hash, id, name) in self.all_groups(cursor.map(|hash| NameHash(hash << 1 | 1))) {
             // A cursor holds the first 63 bits of a hash. Names that have these in common are returned together.
             let hash = hash.0 >> 1;
             if left == 0 && last != Some(hash) {
@@ -97,16 +128,34 @@ impl Queue {
             }
             left = left.saturating_sub(1);
             last = Some(hash);
-            let shown = self.view.summary(id);
-            let shown = shown.map(|(waiting, occupied, oldest_due)| (groups.name(id), waiting, occupied, oldest_due));
-            page.extend(shown.map(|(name, waiting, occupied, oldest_due)| Group {
-                name,
-                waiting,
-                occupied,
-                oldest_due,
-            }));
+            let messages = id.and_then(|id| self.view.summary(id));
+            let (pause, next_delivery) = match self.messages.gates() {
+                None => (Pause::Off, None),
+                Some(gates) => (gates.pause(name).at(now), gates.next_delivery(name, now)),
+            };
+            if messages.is_some() || pause != Pause::Off {
+                let (waiting, occupied, oldest_due) = messages.unwrap_or_default();
+                page.push(Group { name, waiting, occupied, oldest_due, pause, next_delivery });
+            }
         }
         (page, None)
+    }
+
+    /// The groups that have messages, and those that have a gate but no messages, by the hashes of their names, starting
+    /// after `behind`.
+    fn all_groups(&self, behind: Option<NameHash>) -> impl Iterator<Item = (NameHash, Option<GroupId>, &[u8])> {
+        let names = self.messages.groups();
+        let with_messages = names
+            .into_iter()
+            .flat_map(move |names| names.iter_behind(behind).map(|(hash, id)| (hash, Some(id), names.name(id))));
+        let gates = self.messages.gates().into_iter().flat_map(move |gates| gates.iter_behind(behind));
+        let gates = gates.filter(move |(_, name)| names.is_none_or(|names| names.find(name).is_none()));
+        let (mut with_messages, mut gates) = (with_messages.peekable(), gates.peekable());
+        std::iter::from_fn(move || match (with_messages.peek(), gates.peek()) {
+            (Some((hash, ..)), Some((other, _))) if other < hash => gates.next().map(|(hash, name)| (hash, None, name)),
+            (Some(_), _) => with_messages.next(),
+            (None, _) => gates.next().map(|(hash, name)| (hash, None, name)),
+        })
     }
 
     /// The number of messages of a group in each state at `now`. Due times are exact; ended leases and TTLs count as of
@@ -143,7 +192,7 @@ impl Queue {
         Purged { count: self.remove_spans(&spans, now, Ids::Forgotten), messages: spans, done: Spans::default() }
     }
 
-    fn group(&self, name: &[u8]) -> Option<GroupId> {
+    pub(super) fn group(&self, name: &[u8]) -> Option<GroupId> {
         self.messages.groups()?.find(name)
     }
 

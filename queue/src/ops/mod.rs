@@ -1,7 +1,7 @@
 //! The operations on a queue, with a file for each command or capability.
 //!
 //! `DQ.COMPLETE` is in [`ack`], `DQ.PROMOTE` in [`reschedule`], `DQ.RESUME` in [`pause`]; `DQ.GET`, `DQ.PEEK` and
-//! `DQ.LEN` are in [`look`], `DQ.RELEASE` is in [`consumers`]. `REPLACE LATER` is [`successor`], `RETAIN` is [`done`],
+//! `DQ.LEN` are in [`look`], `DQ.RELEASE` is in [`consumers`], `MIN` and `LINGER` are [`gather`]. `REPLACE LATER` is [`successor`], `RETAIN` is [`done`],
 //! and [`runs`] are those of schedules. [`advance`] is what time does, and [`trim`] drops what `DEADLEN`, `DEADTTL` and
 //! `DONELEN` no longer keep.
 //!
@@ -19,6 +19,7 @@ pub mod dedupe;
 pub mod done;
 pub mod extend;
 pub mod forward;
+pub mod gather;
 pub mod groups;
 pub mod look;
 pub mod lost;

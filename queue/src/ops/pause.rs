@@ -24,6 +24,40 @@ impl Queue {
         Some(flow)
     }
 
+    /// [`Queue::suspend`] for the deliveries of one group, whether or not it has messages. Returns the new pause, or
+    /// `None` if that changed nothing. O(log n), and without a `GROUPINFLIGHT` O(log n) for each message that waits.
+    pub fn suspend_group(&mut self, now: UnixMs, name: &[u8], length: Option<DurationMs>) -> Option<Pause> {
+        let now = self.observe(now);
+        let (pause, held) = (Pause::starting(now, length), self.group_pause(name).at(now));
+        (pause.holds_at(now) && pause > held).then(|| {
+            self.set_group_pause(name, pause, now);
+            pause
+        })
+    }
+
+    /// Resumes a group. Returns whether it was suspended. The cost is that of [`Queue::suspend_group`].
+    pub fn resume_group(&mut self, now: UnixMs, name: &[u8]) -> bool {
+        let now = self.observe(now);
+        let held = self.group_pause(name).holds_at(now);
+        if held {
+            self.set_group_pause(name, Pause::Off, now);
+        }
+        held
+    }
+
+    fn group_pause(&self, name: &[u8]) -> Pause {
+        self.messages.gates().map_or(Pause::Off, |gates| gates.pause(name))
+    }
+
+    /// Sets the pause of a group at `now`.
+    pub(crate) fn set_group_pause(&mut self, name: &[u8], pause: Pause, now: UnixMs) {
+        self.messages.set_group_pause(name, pause, self.settings.grouprate, now);
+        self.view.advance_due(now);
+        if let Some(id) = self.group(name) {
+            self.view.settle(&self.messages, id);
+        }
+    }
+
     /// The part of a flow whose pause that was last set is as asked for.
     fn part_of(&self, flow: Flow, is_so: impl Fn(Pause) -> bool) -> Option<Flow> {
         let out = flow.includes(Flow::Out) && is_so(self.gate.pause());

@@ -192,7 +192,8 @@ impl Queue {
             // The end of a lease makes room and makes its message deliverable, unless the message died.
             return is_open(0);
         }
-        is_open(self.view.inflight()) && self.view.earliest_open().is_some_and(|due| due <= now)
+        let opens = self.view.earliest_open().is_some_and(|due| due <= now) || self.view.has_opening(now);
+        opens && is_open(self.view.inflight())
     }
 
     /// Delivers the first messages in delivery order to `sink`, as many as [`Queue::deliverable`] returns, and appends
@@ -277,7 +278,7 @@ impl Queue {
     pub(crate) fn lend(&mut self, grant: &Grant, turn: Option<u64>, now: UnixMs) {
         if let Some((at, record)) = self.messages.of(grant.sequence) {
             self.refresh(at, now);
-            self.give_turn(self.messages.group(at), turn);
+            self.serve_group(self.messages.group(at), turn, now);
             let phase = Phase::Leased { deadline: grant.deadline, receipt: grant.receipt };
             self.rewrite(at, &record, &Record { attempts: grant.attempt, phase, ..record }, now);
             self.note_run(at, now);

@@ -6,7 +6,6 @@
 //! million messages therefore costs about as much as the deletion of the key.
 
 use super::super::id::{Receipt, Sequence};
-use super::super::messages::Messages;
 use super::super::record::{State, StateKind, States};
 use super::super::spans::Spans;
 use super::super::store::{At, Placement};
@@ -220,7 +219,7 @@ impl Queue {
     /// Removes all messages, and returns how many there were.
     fn remove_all(&mut self) -> usize {
         let count = self.messages.len();
-        self.messages = Messages::default();
+        self.messages.clear();
         self.view.clear();
         count
     }

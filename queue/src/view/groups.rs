@@ -22,12 +22,29 @@ impl View {
     }
 
     /// Completes a change of a group.
-    pub(super) fn settle(&mut self, messages: &Messages, id: GroupId) {
+    pub fn settle(&mut self, messages: &Messages, id: GroupId) {
         let Some(groups) = &mut self.groups else { return };
         groups.settle(messages, id);
         if groups.is_vacant() {
             self.groups = None;
         }
+    }
+
+    /// Settles all groups, after their gates have changed. O(groups × log n).
+    pub fn settle_all(&mut self, messages: &Messages) {
+        self.groups.as_mut().into_iter().for_each(|groups| groups.settle_all(messages));
+    }
+
+    /// Whether time has given a group more room by `now`, which was not made use of yet. O(1).
+    #[inline]
+    pub fn has_opening(&self, now: UnixMs) -> bool {
+        self.groups.as_ref().is_some_and(|groups| groups.first_opening().is_some_and(|opens| opens <= now))
+    }
+
+    /// Makes use of the room that time has given a group first. Returns whether there was such a group. O(log n), and
+    /// O(log n) for each message that is opened.
+    pub fn open_first(&mut self, messages: &Messages, now: UnixMs) -> bool {
+        self.groups.as_mut().is_some_and(|groups| groups.open_first(messages, now))
     }
 
     /// [`View::place`] for a message of a group.
@@ -102,6 +119,7 @@ impl View {
         let (.., sequence) = head?;
         let (at, record) = messages.of(sequence)?;
         let id = messages.group(at)?;
+        messages.record_delivery(id, now);
         groups.take(messages, id, &record);
         self.forget_rest(messages, at, &record);
         Some((at, record))

@@ -37,7 +37,7 @@ impl View {
     /// Whether another clock brought the view beyond `now`.
     #[inline]
     pub fn is_beyond(&self, now: UnixMs) -> bool {
-        self.moved_to > now
+        self.moved_to > now || self.groups.as_ref().is_some_and(|groups| groups.opened_to() > now)
     }
 
     /// Takes the instant of the view back to `now` if it is later. The caller knows that nothing was moved after `now`,
@@ -111,7 +111,10 @@ impl View {
         };
         let due = match &self.groups {
             None => self.waiting.next_due(),
-            Some(_) => self.all_waiting().filter_map(Waiting::next_due).min(),
+            Some(groups) => {
+                let due = self.all_waiting().filter_map(Waiting::next_due);
+                due.chain(groups.first_opening()).min()
+            }
         };
         earlier(earlier(due, &self.inflight), &self.expiring)
     }

@@ -83,7 +83,7 @@ effects! {
     1 b'u' Purge {messages, done};
     1 b'm' Create(settings, targets);
     1 b'o' Alter(settings, targets);
-    1 b'z' Pause {pause; 1 flow};
+    1 b'z' Pause {pause; 1 flow, 1 group};
     1 b'g' Schedule(settings, message);
     1 b'j' Declare(sequence, declared);
     1 b'q' EndRuns {how, others, ends};
@@ -96,6 +96,7 @@ effects! {
     1 b'i' Recall(ids);
     1 b'l' Leaving(leaving);
     1 b'T' Turns(turns);
+    1 b'G' Gates(gates);
 }
 
 /// Shorter forms of the effects that are written most often, without the record and the lists: effects on one message,

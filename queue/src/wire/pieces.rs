@@ -1,5 +1,5 @@
-//! The pieces of a whole queue other than its messages: its header, its done messages, its known ids, and the turns of
-//! its groups.
+//! The pieces of a whole queue other than its messages: its header, its done messages, its known ids, and the turns and
+//! the gates of its groups.
 
 use super::codec::{record, Decode, Encode, Reader, Writer};
 use super::numbers::{at_distance, distance, instant_of, ticks, time_at, time_distance};
@@ -7,7 +7,7 @@ use super::Refused;
 use crate::done::DoneMessage;
 use crate::effect::QueueHeader;
 use crate::gate::{Flow, Pause};
-use crate::groups::{Claim, TurnState};
+use crate::groups::{Claim, GroupGate, TurnState};
 use crate::id::Sequence;
 use crate::known::KnownId;
 use crate::rate::RateLog;
@@ -80,6 +80,30 @@ impl Decode<'_> for Flow {
             2 => Ok(Flow::Both),
             _ => Err(Refused::Malformed),
         }
+    }
+}
+
+/// For each group its name, its pause and its recent deliveries.
+impl Encode for Vec<GroupGate<'_>> {
+    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+        to.list(self, |to, gate| {
+            let mut fields = to.record();
+            fields.require(&gate.name)?;
+            fields.put(&gate.pause)?;
+            fields.put(&gate.log)?;
+            fields.end()
+        })
+    }
+}
+
+impl<'a> Decode<'a> for Vec<GroupGate<'a>> {
+    fn decode(from: &mut Reader<'a>) -> Result<Self, Refused> {
+        from.list(|from| {
+            let mut fields = from.record()?;
+            let gate = GroupGate { name: fields.required()?, pause: fields.get()?, log: fields.get()? };
+            fields.end()?;
+            Ok(gate)
+        })
     }
 }
 

@@ -1,14 +1,14 @@
 //! A queue as pieces: the effects that make it again.
 //!
 //! The first piece is the queue without its messages. The others are its messages in push order, its done messages, its
-//! known ids, the messages in flight that have a successor, and the turns of its groups. A saved queue, an AOF rewrite,
+//! known ids, the messages in flight that have a successor, and the turns and the gates of its groups. A saved queue, an AOF rewrite,
 //! a copy and a digest all consist of these pieces. Each holds about 64 KiB, so that a save is a stream and a load
 //! never needs more than one piece at a time. The orders are not saved: they follow from the records.
 
 use super::Refused;
 use crate::effect::{Effect, Image, QueueHeader, Stamped};
 use crate::gate::Gate;
-use crate::groups::{GroupNames, TurnState};
+use crate::groups::{GroupGates, GroupNames, TurnState};
 use crate::record::State;
 use crate::time::UnixMs;
 use crate::view::View;
@@ -71,7 +71,10 @@ impl Queue {
         let leaving = in_chunks(self.all_leaving(), |(_, image)| size(image));
         let turns = self.messages.groups().and_then(GroupNames::turns).into_iter().flat_map(in_turns);
         let messages = messages.map(Effect::Continue).chain(done.map(Effect::Done)).chain(known.map(Effect::Recall));
-        messages.chain(leaving.map(Effect::Leaving)).chain(turns.map(Effect::Turns))
+        let gates = self.messages.gates().map(GroupGates::all).unwrap_or_default();
+        let gates = in_chunks(gates.into_iter(), |gate| 24 + gate.name.len() + 4 * gate.log.len());
+        let gates = gates.map(Effect::Gates);
+        messages.chain(leaving.map(Effect::Leaving)).chain(turns.map(Effect::Turns)).chain(gates)
     }
 
     /// Passes the bytes of each piece to `sink`. Stops at the first error. O(n).
@@ -123,6 +126,7 @@ impl Queue {
                 leaving.iter().for_each(|(sequence, image)| self.messages.add_leaving(*sequence, image));
             }
             Effect::Turns(turns) if self.may_restore(turns) => self.messages.restore_turns(turns),
+            Effect::Gates(gates) if self.may_restore_gates(gates) => self.restore_gates(gates),
             // Done messages and known ids stand in no order of the view.
             Effect::Done(_) | Effect::Recall(_) => {
                 self.apply(piece)?;

@@ -14,9 +14,9 @@ use dq_queue::settings::{GroupOrder, Retries, Settings};
 use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::wire::{Loader, VERSION};
 use dq_queue::{
-    Claim, Declaration, DoneMessage, Effect, Ended, Errors, Failure, Fate, Flow, Grant, Image, KnownId, Lease, Next,
-    Origin, Pause, Phase, Queue, QueueHeader, Reason, Record, Recurring, Refused, RunEnd, Series, Span, Spans, Stamped,
-    Totals, Ttl, TurnState,
+    Claim, Declaration, DoneMessage, Effect, Ended, Errors, Failure, Fate, Flow, Grant, GroupGate, Image, KnownId,
+    Lease, Next, Origin, Pause, Phase, Queue, QueueHeader, Reason, Record, Recurring, Refused, RunEnd, Series, Span,
+    Spans, Stamped, Totals, Ttl, TurnState,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -152,8 +152,8 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
         encoded(Effect::Reschedule { sequence: sequences[5], due: Some(at(NOW + 5)), priority: Some(-3) }),
         encoded(Effect::Promote(at(NOW + 5), spans(&[(1, 3), (5, 5)]))),
         encoded(Effect::Bury(sequences[1], Some(b"why"))),
-        encoded(Effect::Pause { pause: Pause::Until(at(NOW + 8)), flow: Flow::Out }),
-        encoded(Effect::Pause { pause: Pause::Until(at(NOW + 9)), flow: Flow::Both }),
+        encoded(Effect::Pause { pause: Pause::Until(at(NOW + 8)), flow: Flow::Out, group: None }),
+        encoded(Effect::Pause { pause: Pause::Until(at(NOW + 9)), flow: Flow::Both, group: None }),
         encoded(Effect::Redrive(Spans::up_to(last), at(NOW + 6))),
         encoded(Effect::Purge { messages: spans(&[(0, 2), (4, 5)]), done: Spans::up_to(last) }),
         encoded(Effect::Complete { sequence: sequences[4], until: Some(at(NOW + 70)), result: Some(b"result") }),
@@ -171,6 +171,12 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
             ungrouped: (NOW << 20, None),
             groups: vec![(b"group", NOW << 20 | 7, Some(Claim { since: at(NOW - 9), until: at(NOW) }))],
         })),
+        encoded(Effect::Pause { pause: Pause::Until(at(NOW + 9)), flow: Flow::Out, group: Some(b"group") }),
+        encoded(Effect::Gates(vec![GroupGate {
+            name: b"group",
+            pause: Pause::Until(at(NOW + 9)),
+            log: RateLog::default(),
+        }])),
         encoded(Effect::Schedule(None, scheduled)),
         encoded(Effect::Declare(waiting, Some(Box::new(declaration(50))))),
         encoded(Effect::Declare(running, None)),
@@ -314,6 +320,7 @@ enum Forged {
     Cancel(Vec<Named>),
     Recall(Vec<(usize, u64)>),
     Turns(u64, u64, u64),
+    Gates(u64, u64, u64),
     Reschedule(Named, u64),
     Redrive(Vec<Named>, u64),
     Purge(Vec<Named>),
@@ -409,6 +416,7 @@ fn forged() -> impl Strategy<Value = Forged> {
         1 => few().prop_map(Forged::Cancel),
         2 => prop::collection::vec((0..FORGED_NAMES.len(), number()), 1..3).prop_map(Forged::Recall),
         2 => (number(), number(), number()).prop_map(|(last, none, turn)| Forged::Turns(last, none, turn)),
+        2 => (number(), number(), number()).prop_map(|(end, begun, count)| Forged::Gates(end, begun, count)),
         2 => (sequence(), number()).prop_map(|(of, due)| Forged::Reschedule(of, due)),
         1 => (few(), number()).prop_map(|(of, due)| Forged::Redrive(of, due)),
         1 => few().prop_map(Forged::Purge),
@@ -493,6 +501,7 @@ fn settings(of: &[u64; 7]) -> Settings {
         retain: DurationMs::new(ttl % 1_000),
         donelen: Some(deadlen),
         groupinflight: ttl % 4,
+        grouprate: Rate { most: base % 4, period: DurationMs::new(base % 4 * 50) },
         grouporder: if max % 3 == 0 { GroupOrder::Due } else { GroupOrder::Turn },
         ..Settings::DEFAULT
     }
@@ -589,6 +598,11 @@ fn forge(queue: &mut Queue, forged: &Forged) {
             ungrouped: (ungrouped << 20, None),
             groups: vec![(b"group", turn << 20, Some(Claim { since: at(*turn), until: at(*last) }))],
         }),
+        Forged::Gates(end, begun, count) => Effect::Gates(vec![GroupGate {
+            name: b"group",
+            pause: Pause::Until(at(*end)),
+            log: RateLog::from_pairs([(at(*begun), *count % 4)]).unwrap_or_default(),
+        }]),
         Forged::Reschedule(of, due) => {
             Effect::Reschedule { sequence: of.sequence(queue), due: Some(at(*due)), priority: None }
         }
@@ -601,7 +615,11 @@ fn forge(queue: &mut Queue, forged: &Forged) {
                 limit.filter(|limit| limit % 2 == 0).map(|_| Box::new(Forward::Channel { name: Box::default() }));
             Effect::Alter(settings(of), Targets { due: limited, dead: channel })
         }
-        Forged::Pause(end) => Effect::Pause { pause: Pause::Until(at(*end)), flow: Flow::Both },
+        Forged::Pause(end) => {
+            let group = (end % 2 == 0).then_some(&b"group"[..]);
+            let flow = if end % 3 == 0 { Flow::Both } else { Flow::Out };
+            Effect::Pause { pause: Pause::Until(at(*end)), flow, group }
+        }
         Forged::Promote(due, of) => Effect::Promote(at(*due), spans(of)),
         Forged::Bury(of) => Effect::Bury(of.sequence(queue), None),
         Forged::Begin { settings, paused, last, totals, viewed } => {

@@ -250,7 +250,7 @@ fn a_group_without_a_limit_shows_no_deliveries() {
         server.push(0, &NewMessage { group: Some(b"g"), ..NewMessage::default() });
     }
     server.pop(0, Lease::Default);
-    let (groups, _) = server.queue.scan_groups(None, 9);
+    let (groups, _) = server.queue.scan_groups(at(0), None, 9);
     assert_eq!((groups[0].waiting, groups[0].occupied), (1, 0));
     assert_eq!(server.queue.counts_of_group(at(0), b"g").inflight, 1);
 }
@@ -264,7 +264,7 @@ fn a_delivery_is_shown_in_the_group_of_the_message_kept_beside_it() {
     assert_eq!(server.queue.get(at(0), &Id::Named(b"m")).unwrap().group, Some(&b"new"[..]));
     assert_eq!(server.queue.peek_group(at(0), b"old", StateKind::InFlight, 9), []);
     assert_eq!(server.queue.peek_group(at(0), b"new", StateKind::InFlight, 9).len(), 1);
-    assert_eq!(server.queue.scan_groups(None, 9).0.len(), 1);
+    assert_eq!(server.queue.scan_groups(at(0), None, 9).0.len(), 1);
 }
 
 #[test]

@@ -28,8 +28,8 @@ pub struct Round {
     held: Vec<Vec<u8>>,
 }
 
-/// A group as clients see it: name, waiting, occupied, oldest due time.
-type Shown = (Vec<u8>, usize, usize, Option<u64>);
+/// A group as clients see it: name, waiting, occupied, oldest due time, end of its pause, next delivery.
+type Shown = (Vec<u8>, usize, usize, Option<u64>, u64, Option<u64>);
 
 impl Message {
     /// Its group; while another message is kept during its delivery, the group of that one.
@@ -133,6 +133,9 @@ impl Model {
         let mut firsts: BTreeMap<Option<&[u8]>, &Message> = BTreeMap::new();
         for message in self.messages.iter().filter(|message| message.state == State::Ready) {
             let group = message.group_now();
+            if group.is_some_and(|group| self.gate_room(group) == 0) {
+                continue;
+            }
             let limit = self.settings.groupinflight;
             let has_room = group.is_none_or(|group| occupied.get(group).is_none_or(|count| *count < limit));
             if limit > 0 && !has_room && message.attempts == 0 {
@@ -159,6 +162,9 @@ impl Model {
         };
         let (group, next) = firsts.into_iter().min_by_key(|(group, message)| place((*group, message))).unwrap();
         let (group, next) = (group.map(<[u8]>::to_vec), next.clone());
+        if let Some(group) = &group {
+            self.begin_of_group(group);
+        }
         if removed {
             round.held.extend(group.clone());
         }
@@ -169,7 +175,7 @@ impl Model {
         next
     }
 
-    fn group_names(&self) -> Vec<&[u8]> {
+    pub fn group_names(&self) -> Vec<&[u8]> {
         let mut names: Vec<&[u8]> = self.messages.iter().filter_map(|message| message.group_now()).collect();
         names.sort_unstable();
         names.dedup();
@@ -184,10 +190,16 @@ impl Model {
         };
         let room = match self.settings.groupinflight {
             0 => usize::MAX,
-            most => (most as usize).saturating_sub(of_group().filter(|message| message.occupies()).count()),
+            most => (most as usize).saturating_sub(self.occupied(group)),
         };
-        let fresh = ready(false);
-        (ready(true) + fresh.min(room), fresh - fresh.min(room))
+        let (retries, fresh) = (ready(true), ready(false));
+        let open = (retries + fresh.min(room)).min(self.gate_room(group));
+        (open, retries + fresh - open)
+    }
+
+    /// How many messages occupy a group.
+    pub fn occupied(&self, group: &[u8]) -> usize {
+        self.messages.iter().filter(|message| message.is_in(group) && message.occupies()).count()
     }
 
     /// The number of messages that a pop of any number would deliver.
@@ -200,7 +212,7 @@ impl Model {
         self.group_names().iter().map(|name| self.open_of(name).1).sum()
     }
 
-    /// The groups with a message that is not dead, by name.
+    /// The groups with a message that is not dead, and those that are paused, by name.
     pub fn groups(&self) -> Vec<Shown> {
         let limited = self.settings.groupinflight > 0;
         let shown = |name: &&[u8]| {
@@ -210,10 +222,25 @@ impl Model {
             };
             let occupied = if limited { alive().filter(|message| message.occupies()).count() } else { 0 };
             let oldest = alive().filter(waits).map(|message| message.due).min();
-            alive().next()?;
-            Some((name.to_vec(), alive().filter(waits).count(), occupied, oldest))
+            let paused_until = Some(self.group_paused_until(name)).filter(|until| *until > self.now);
+            if alive().next().is_none() && paused_until.is_none() {
+                return None;
+            }
+            let next_delivery = self.next_delivery_of(name);
+            let waiting = alive().filter(waits).count();
+            Some((name.to_vec(), waiting, occupied, oldest, paused_until.unwrap_or(0), next_delivery))
         };
-        self.group_names().iter().filter_map(shown).collect()
+        let paused = self.paused_groups();
+        let mut names = self.group_names();
+        names.extend(paused.iter().map(|name| &name[..]));
+        names.sort_unstable();
+        names.dedup();
+        names.iter().filter_map(shown).collect()
+    }
+
+    /// Whether a group has a message that is not dead.
+    pub fn is_live_group(&self, group: &[u8]) -> bool {
+        self.messages.iter().any(|message| message.is_in(group) && message.is_alive())
     }
 
     /// The messages of a group in a state, in the order in which they leave it.

@@ -104,6 +104,9 @@ pub enum Act {
     /// Pauses for a time in ms, or without an end.
     Suspend(Flow, Option<u64>),
     Resume(Flow),
+    /// Pauses a group for a time in ms, or without an end.
+    SuspendGroup(usize, Option<u64>),
+    ResumeGroup(usize),
     Advance {
         budget: usize,
     },
@@ -458,6 +461,9 @@ fn act(copies: usize) -> impl Strategy<Value = Act> {
         5 => (limited(copies), who.clone()).prop_map(|(settings, by)| Act::Alter { settings, by }),
         2 => (flow.clone(), prop::option::weighted(0.7, span())).prop_map(|(flow, length)| Act::Suspend(flow, length)),
         3 => flow.prop_map(Act::Resume),
+        4 => (0..GROUPS.len(), prop::option::weighted(0.8, span()))
+            .prop_map(|(group, length)| Act::SuspendGroup(group, length)),
+        3 => (0..GROUPS.len()).prop_map(Act::ResumeGroup),
     ];
     let beside = prop_oneof![3 => push(1).prop_map(Beside::Push), 1 => every().prop_map(Beside::Schedule)];
     prop_oneof![
@@ -509,6 +515,7 @@ fn settings() -> impl Strategy<Value = Settings> {
     let backoff = prop::sample::select(vec![(0, 0), (10, 100), (1, 1_000), (7, 7), (1, DurationMs::MAX.as_ms())]);
     let jitter = prop::sample::select(vec![0u8, 0, 30, 100]);
     let rate = prop::sample::select(vec![(0u64, 0u64), (0, 0), (0, 0), (1, 30), (2, 1), (3, 200)]);
+    let group_rate = prop::sample::select(vec![(0u64, 0u64), (0, 0), (0, 0), (1, 30), (2, 5), (3, 200)]);
     let later = (
         prop::sample::select(vec![0u64, 0, 0, 0, 5, 300]),
         prop::sample::select(vec![0u64, 0, 0, 0, 20, 5_000]),
@@ -516,7 +523,7 @@ fn settings() -> impl Strategy<Value = Settings> {
         prop::sample::select(vec![0u64, 0, 0, 10, 200, 100_000]),
         prop::sample::select(vec![0u64, 0, 0, 5, 150, 50_000]),
         prop::sample::select(vec![None, None, None, Some(0), Some(1), Some(3)]),
-        (prop::sample::select(vec![1u64, 1, 1, 0, 2, 3]), any::<bool>()),
+        (prop::sample::select(vec![1u64, 1, 1, 0, 2, 3]), any::<bool>(), group_rate),
         (prop::sample::select(vec![1u64, 1, 0, 2, 64]), prop::sample::select(vec![0u64, 0, 0, 25, 1_000])),
     );
     (
@@ -545,7 +552,7 @@ fn settings() -> impl Strategy<Value = Settings> {
                     dedupe,
                     retain,
                     donelen,
-                    (groupinflight, by_turn),
+                    (groupinflight, by_turn, (group_most, group_period)),
                     (errors, delay),
                 ),
             )| {
@@ -569,6 +576,7 @@ fn settings() -> impl Strategy<Value = Settings> {
                     retain: DurationMs::new(retain),
                     donelen,
                     groupinflight,
+                    grouprate: Rate { most: group_most, period: DurationMs::new(group_period) },
                     grouporder: if by_turn { GroupOrder::Turn } else { GroupOrder::Due },
                     errors,
                     delay: DurationMs::new(delay),

@@ -20,6 +20,7 @@ mod endings;
 #[path = "../../../fuzz/exercise.rs"]
 mod exercise;
 mod frozen;
+mod gates;
 mod golden;
 mod groups;
 mod history;

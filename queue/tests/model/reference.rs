@@ -2,6 +2,7 @@
 //! after the other. It shares no idea with the real queue, which stores no states.
 
 use crate::done::Finished;
+use crate::gates::Gates;
 use crate::groups::Rounds;
 use crate::measured::{First, Measured};
 use crate::recurring::{End, How, Recurs};
@@ -224,6 +225,8 @@ pub struct Model {
     pub messages: Vec<Message>,
     /// The instants of the deliveries that a rate limit counts, oldest first.
     begun: Vec<u64>,
+    /// The pauses and the recent deliveries of groups.
+    pub gates: Gates,
     /// The ids whose messages are gone, with the instants at which they were accepted. Those whose window has ended
     /// are among them until the settings change.
     pub known: Vec<(Vec<u8>, u64)>,
@@ -255,6 +258,7 @@ impl Model {
             now,
             messages: Vec::new(),
             begun: Vec::new(),
+            gates: Gates::default(),
             known: Vec::new(),
             done: Vec::new(),
             totals: Totals::default(),
@@ -538,6 +542,7 @@ impl Model {
 
     /// New settings: what was forgotten stays forgotten, and a shorter window applies at once.
     pub fn alter(&mut self, settings: Settings) {
+        let has_other_rate = self.settings.grouprate != settings.grouprate;
         for settings in [self.settings, settings] {
             self.settings = settings;
             let mut known = std::mem::take(&mut self.known);
@@ -546,6 +551,9 @@ impl Model {
         }
         if settings.rate.is_off() {
             self.begun.clear();
+        }
+        if has_other_rate {
+            self.alter_gates();
         }
         if settings.grouporder == GroupOrder::Due {
             self.rounds = Rounds::default();

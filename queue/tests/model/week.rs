@@ -208,12 +208,12 @@ impl Week {
             Turn::Pause(minutes) => {
                 let length = Some(DurationMs::new(minutes * MINUTE));
                 if let Some((pause, flow)) = self.queue.suspend(self.clock(), dq_queue::Flow::Out, length) {
-                    self.send(dq_queue::Effect::Pause { pause, flow });
+                    self.send(dq_queue::Effect::Pause { pause, flow, group: None });
                 }
             }
             Turn::Resume => {
                 if let Some(flow) = self.queue.resume(self.clock(), dq_queue::Flow::Both) {
-                    self.send(dq_queue::Effect::Pause { pause: dq_queue::Pause::Off, flow });
+                    self.send(dq_queue::Effect::Pause { pause: dq_queue::Pause::Off, flow, group: None });
                 }
             }
             Turn::Pop(minutes) => self.pop(*minutes),

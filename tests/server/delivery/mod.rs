@@ -5,6 +5,7 @@ mod acks_and_pops;
 mod blocking;
 mod concurrency;
 mod consumers;
+mod gathering;
 mod losing;
 mod popping;
 mod punctuality;

@@ -11,7 +11,7 @@ type Shown = (String, i64, i64, Option<i64>);
 fn shown(c: &mut Client, line: &str) -> (String, Vec<Shown>) {
     let reply = c.ask(format!("DQ.GROUPS {line}"));
     let row = |group: &Reply| {
-        let [name, waiting, occupied, due] = group.items() else { panic!("{group:?}") };
+        let [name, waiting, occupied, due, ..] = group.items() else { panic!("{group:?}") };
         (name.text(), waiting.int(), occupied.int(), (!due.is_null()).then(|| due.int()))
     };
     let mut groups: Vec<_> = reply.items()[1].items().iter().map(row).collect();

@@ -1,5 +1,7 @@
 mod changing;
 mod delivering;
 mod looking;
+mod pausing;
+mod rate;
 mod surviving;
 mod turns;

@@ -500,8 +500,8 @@ fn a_misplaced_word_is_answered_with_the_syntax() {
             "DQ.PUSH key payload [ID id] [DELAY ms | AT unix-ms] [PRIORITY priority] [RETRIES retries] [LEASE lease-ms] \
              [TTL ttl-ms] [REPLACE] [MAXWAIT maxwait-ms] [LATER] [RETAIN retain-ms]",
         ),
-        ("DQ.MPOP 1 q now", "unknown option 'now'", "DQ.MPOP numkeys key [key ...] [COUNT count] [LEASE lease-ms]"),
-        ("DQ.PAUSE q 5", "unknown option '5': a number follows the name of its option", "DQ.PAUSE key [IN | OUT | ALL] [FOR ms]"),
+        ("DQ.MPOP 1 q now", "unknown option 'now'", "DQ.MPOP numkeys key [key ...] [COUNT count] [MIN least]"),
+        ("DQ.PAUSE q 5", "unknown option '5': a number follows the name of its option", "DQ.PAUSE key [IN | OUT | ALL | GROUP group] [FOR ms]"),
         ("DQ.POP q -5", "unknown option '-5': a number follows the name of its option", "DQ.POP key [COUNT count]"),
         (
             "DQ.SCAN q 0 ready",

@@ -219,11 +219,11 @@ fn a_default_has_the_documented_range() {
             assert!(c.ask(format!("CONFIG SET {name} {outside}")).error().starts_with("ERR "), "{name} {outside}");
         }
         for inside in [min, max, default] {
-            // The backoff and the rate have a further constraint, which the error names.
+            // The backoff and the rates have a further constraint, which the error names.
             let reply = c.ask(format!("CONFIG SET {name} {inside}"));
             let refused = |text: &str| {
                 text.contains("dq.default-backoff-base") && text.contains("must not be above")
-                    || text.contains("dq.default-rate-period") && text.contains("must both be 0")
+                    || text.contains("rate-period") && text.contains("must both be 0")
             };
             assert!(
                 matches!(&reply, Reply::Error(text) if refused(text)) || reply == Reply::Simple("OK".into()),

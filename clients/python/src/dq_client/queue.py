@@ -224,16 +224,19 @@ class Queue:
 
     # --- pausing ---
 
-    def _pause(self, duration: Optional[Duration] = None, *, flow: str = "out") -> Command[None]:
-        """Suspends delivery (``out``), new messages (``in``) or both (``all``), for a time or until :meth:`resume`."""
+    def _pause(
+        self, duration: Optional[Duration] = None, *, flow: str = "out", group: Optional[Text] = None
+    ) -> Command[None]:
+        """Suspends delivery (``out``), new messages (``in``) or both (``all``), or the delivery of one group, for a time or
+        until :meth:`resume`."""
         words: List[wire.Word] = [] if duration is None else ["FOR", wire.milliseconds(duration)]
-        return Command(_nothing, "DQ.PAUSE", self.name, flow, *words)
+        return Command(_nothing, "DQ.PAUSE", self.name, *_concerned(flow, group), *words)
 
     pause, pause_sync = _both(_pause)
 
-    def _resume(self, *, flow: str = "all") -> Command[None]:
-        """Resumes delivery (``out``), new messages (``in``) or both (``all``)."""
-        return Command(_nothing, "DQ.RESUME", self.name, flow)
+    def _resume(self, *, flow: str = "all", group: Optional[Text] = None) -> Command[None]:
+        """Resumes delivery (``out``), new messages (``in``) or both (``all``), or the delivery of one group."""
+        return Command(_nothing, "DQ.RESUME", self.name, *_concerned(flow, group))
 
     resume, resume_sync = _both(_resume)
 
@@ -359,6 +362,10 @@ def _states(reply: Any) -> List[Optional[str]]:
 
 def _messages(reply: Any) -> List[Fields]:
     return [fields for fields in map(wire.message, reply) if fields is not None]
+
+
+def _concerned(flow: str, group: Optional[Text]) -> List[wire.Word]:
+    return [flow] if group is None else ["GROUP", group]
 
 
 def _count(count: Optional[int]) -> List[wire.Word]:

@@ -1,6 +1,6 @@
 //! Groups: messages that are delivered in order, by default one at a time.
 
-use super::command::time_of;
+use super::command::{millis, time_of};
 use super::message::{Message, State};
 use super::Queue;
 use crate::connect::Resend;
@@ -8,7 +8,7 @@ use crate::reply;
 use crate::Error;
 use redis::Value;
 use std::collections::VecDeque;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// How many groups each page looks at.
 const PAGE: u32 = 100;
@@ -51,6 +51,39 @@ impl<'a, T> Group<'a, T> {
         command.option("GROUP", &*self.name);
         self.queue.count_once(&command)
     }
+
+    /// Suspends the deliveries of the group, for a time or until [`Group::resume`], whether or not it has messages.
+    ///
+    /// # Errors
+    /// [`Error::NoQueue`] if the queue does not exist.
+    pub fn pause(&self, time: Option<Duration>) -> Result<(), Error> {
+        let mut command = self.queue.command("DQ.PAUSE");
+        command.option("GROUP", &*self.name);
+        command.maybe("FOR", time.map(millis));
+        self.queue.harmless(&command).map(drop)
+    }
+
+    /// Resumes the deliveries of the group.
+    ///
+    /// # Errors
+    /// [`Error::NoQueue`] if the queue does not exist.
+    pub fn resume(&self) -> Result<(), Error> {
+        let mut command = self.queue.command("DQ.RESUME");
+        command.option("GROUP", &*self.name);
+        self.queue.harmless(&command).map(drop)
+    }
+}
+
+/// Whether a group is paused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum GroupPause {
+    /// It is not.
+    #[default]
+    Off,
+    /// It is, until this instant.
+    Until(SystemTime),
+    /// It is, until it is resumed.
+    Endless,
 }
 
 /// The counts of a group.
@@ -65,17 +98,27 @@ pub struct GroupInfo {
     pub occupied: u64,
     /// The earliest due time of the waiting messages.
     pub oldest_due: Option<SystemTime>,
+    /// Whether it is paused.
+    pub pause: GroupPause,
+    /// When its rate allows a delivery again; `None` if it does now.
+    pub next_delivery: Option<SystemTime>,
 }
 
 impl GroupInfo {
     fn read(reply: Value) -> Result<GroupInfo, Error> {
         let mut parts = reply::list(reply)?.into_iter();
         let mut next = || parts.next().unwrap_or_default();
+        let instant = |at| reply::optional(at, |at| reply::count(&at).map(time_of));
         Ok(GroupInfo {
             name: reply::bytes(next())?,
             waiting: reply::count(&next())?,
             occupied: reply::count(&next())?,
-            oldest_due: reply::optional(next(), |due| reply::count(&due).map(time_of))?,
+            oldest_due: instant(next())?,
+            pause: match next() {
+                Value::Int(0) => GroupPause::Off,
+                until => instant(until)?.map_or(GroupPause::Endless, GroupPause::Until),
+            },
+            next_delivery: instant(next())?,
         })
     }
 }

@@ -27,7 +27,7 @@ pub use consumer::{Consumer, Consumers};
 pub use done::Complete;
 pub use flow::Flow;
 pub use forward::{Forward, ListEnd};
-pub use group::{Group, GroupInfo, Groups};
+pub use group::{Group, GroupInfo, GroupPause, Groups};
 pub use headers::Headers;
 pub use id::{Id, Receipt};
 pub use info::{Histogram, Info, Stats, Totals};

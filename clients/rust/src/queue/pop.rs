@@ -83,6 +83,7 @@ fn delivery<T>(message: Value) -> Result<Delivery<T>, Error> {
 #[derive(Clone, Debug)]
 pub(super) struct PopOptions {
     pub count: u32,
+    pub gather: Option<(u32, Duration)>,
     pub lease: Option<Duration>,
     pub block: Duration,
     pub no_ack: bool,
@@ -92,7 +93,15 @@ pub(super) struct PopOptions {
 
 impl Default for PopOptions {
     fn default() -> PopOptions {
-        PopOptions { count: 1, lease: None, block: Duration::ZERO, no_ack: false, meta: false, consumer: None }
+        PopOptions {
+            count: 1,
+            gather: None,
+            lease: None,
+            block: Duration::ZERO,
+            no_ack: false,
+            meta: false,
+            consumer: None,
+        }
     }
 }
 
@@ -100,6 +109,10 @@ impl PopOptions {
     pub fn write(&self, command: &mut Command) {
         if self.count != 1 {
             command.option("COUNT", self.count);
+        }
+        if let Some((least, linger)) = self.gather {
+            command.option("MIN", least);
+            command.option("LINGER", millis(linger));
         }
         command.maybe("LEASE", self.lease.map(millis));
         if !self.block.is_zero() {
@@ -121,6 +134,13 @@ macro_rules! pop_options {
         /// The most messages to deliver. 1 by default.
         pub fn count(mut self, count: u32) -> Self {
             self.options.count = count;
+            self
+        }
+
+        /// Gathers messages: fewer than `least`, which is at most the count, are delivered only when the first has been
+        /// due for `linger`.
+        pub fn gather(mut self, least: u32, linger: Duration) -> Self {
+            self.options.gather = Some((least, linger));
             self
         }
 
@@ -275,6 +295,6 @@ pub(crate) fn command(
 ) -> redis::Cmd {
     let mut command = Command::new("DQ.POP", key);
     let consumer = Some(consumer.to_vec());
-    PopOptions { count, lease: Some(lease), block, no_ack: false, meta, consumer }.write(&mut command);
+    PopOptions { count, gather: None, lease: Some(lease), block, no_ack: false, meta, consumer }.write(&mut command);
     command.0
 }

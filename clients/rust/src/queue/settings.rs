@@ -38,6 +38,8 @@ pub struct Settings {
     pub max_inflight: Option<u64>,
     /// The most deliveries in any span of this time; `(0, ZERO)`: no limit.
     pub rate: Option<(u32, Duration)>,
+    /// The same for each group by itself.
+    pub group_rate: Option<(u32, Duration)>,
     /// The most dead messages that are kept; -1: all.
     pub dead_len: Option<i64>,
     /// How long dead messages are kept; zero: for ever.
@@ -87,6 +89,10 @@ impl Settings {
             command.option("RATE", deliveries);
             command.word(millis(period));
         }
+        if let Some((deliveries, period)) = self.group_rate {
+            command.option("GROUPRATE", deliveries);
+            command.word(millis(period));
+        }
         command.maybe("TTL", self.ttl.map(millis));
         command.maybe("MAXLEN", self.max_len);
         command.maybe("MAXINFLIGHT", self.max_inflight);
@@ -121,6 +127,7 @@ impl Settings {
             max_len: Some(fields.count("maxlen")?),
             max_inflight: Some(fields.count("maxinflight")?),
             rate: Some((small("rate")?, time("rate-period")?)),
+            group_rate: Some((small("grouprate")?, time("grouprate-period")?)),
             dead_len: Some(fields.int("deadlen")?),
             dead_ttl: Some(time("deadttl")?),
             max_payload: Some(fields.count("maxpayload")?),

@@ -1,7 +1,7 @@
 //! Commands on messages that meet a condition, and queues that are closed.
 
 use crate::support::in_both_protocols;
-use dq_client::{DeadFilter, Error, Flow, Queue, Reason, State};
+use dq_client::{DeadFilter, Error, Flow, GroupPause, Queue, Reason, Settings, State};
 use std::time::{Duration, SystemTime};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -27,6 +27,40 @@ fn messages_are_chosen_by_age_by_reason_or_by_due_time() {
             DeadFilter { count: Some(5), older: Some(Duration::ZERO), reason: Some(Reason::Rejected), delay: HOUR };
         assert_eq!(queue.redrive_dead(&rejected).unwrap(), 1);
         assert_eq!(queue.purge_older(Duration::ZERO, &[State::Delayed], Some(5)).unwrap(), 2);
+    });
+}
+
+#[test]
+fn a_paused_group_is_passed_over_and_shown() {
+    in_both_protocols(|client| {
+        let queue: Queue<u8> = client.queue("q");
+        queue.push(&1).group("a").send().unwrap();
+        let group = queue.group("a");
+        group.pause(None).unwrap();
+        assert!(queue.pop().one().unwrap().is_none());
+        let shown = |queue: &Queue<u8>| queue.groups().next().unwrap().unwrap();
+        assert_eq!((shown(&queue).pause, shown(&queue).next_delivery), (GroupPause::Endless, None));
+        group.resume().unwrap();
+        assert_eq!(shown(&queue).pause, GroupPause::Off);
+        group.pause(Some(HOUR)).unwrap();
+        assert!(matches!(shown(&queue).pause, GroupPause::Until(_)));
+        group.resume().unwrap();
+        queue.alter(&Settings { group_rate: Some((1, HOUR)), ..Settings::default() }).unwrap();
+        assert!(queue.pop().one().unwrap().is_some());
+        assert!(shown(&queue).next_delivery.is_some());
+        assert_eq!(queue.info().unwrap().unwrap().settings.group_rate, Some((1, HOUR)));
+    });
+}
+
+#[test]
+fn a_pop_that_gathers_waits_for_enough() {
+    in_both_protocols(|client| {
+        let queue: Queue<u8> = client.queue("q");
+        queue.push(&1).send().unwrap();
+        let gathered = || queue.pop().count(5).gather(2, HOUR).all().unwrap().len();
+        assert_eq!(gathered(), 0);
+        queue.push(&2).send().unwrap();
+        assert_eq!(gathered(), 2);
     });
 }
 

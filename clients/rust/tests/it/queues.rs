@@ -166,6 +166,7 @@ fn settings_counts_and_statistics_are_read_back() {
             max_len: Some(3),
             max_inflight: Some(2),
             rate: Some((100, SECOND)),
+            group_rate: Some((10, SECOND)),
             dead_len: Some(-1),
             dead_ttl: Some(HOUR),
             max_payload: Some(100),

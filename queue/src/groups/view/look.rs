@@ -29,7 +29,8 @@ impl GroupView {
         let slot = self.slot(id).filter(|slot| slot.is_live())?;
         let first = slot.admitted.first().or_else(|| slot.parked.first());
         if self.limit == usize::MAX {
-            return Some((slot.waiting(), 0, slot.first_open().map(Key::time)));
+            let first = [first, slot.retries.first()].into_iter().flatten().min();
+            return Some((slot.waiting(), 0, first.map(Key::time)));
         }
         Some((slot.admitted.len() + slot.parked.len(), slot.occupied(), first.map(Key::time)))
     }
@@ -39,6 +40,7 @@ impl GroupView {
             + self.slots.iter().map(|(_, slot)| slot.heap_bytes()).sum::<usize>()
             + self.waiting().iter().map(|waiting| waiting.heap_bytes()).sum::<usize>()
             + self.turns.heap_bytes()
+            + self.restraints_bytes()
     }
 
     /// The heads that are due by `now`, in delivery order.
@@ -66,10 +68,14 @@ impl GroupView {
                     blocked += 1;
                     record.attempts == 0 && is_in(&self.blocked)
                 }
+                Placement::Waiting if self.restraint(id).is_some_and(|restraint| !restraint.is_open(slot, key)) => {
+                    blocked += 1;
+                    record.attempts > 0 && slot.retries.contains(key) && is_in(&self.blocked)
+                }
                 Placement::Waiting => {
                     let is_open =
                         if record.attempts > 0 { slot.retries.contains(key) } else { slot.admitted.contains(key) };
-                    let is_head = slot.first_open() == Some(key);
+                    let is_head = self.first_open(id) == Some(key);
                     let count = if is_head { &mut heads } else { &mut behind };
                     *count += 1;
                     is_open && is_in(if is_head { &self.heads } else { &self.behind })
@@ -93,23 +99,24 @@ impl GroupView {
     fn check_slots(&self, messages: &Messages) -> Result<(), &'static str> {
         let (mut live, mut used, mut seated) = (0, 0, 0);
         for (number, slot) in self.slots.iter().filter(|(_, slot)| slot.in_use) {
+            let id = GroupId(number);
             (live, used) = (live + usize::from(slot.is_live()), used + 1);
             let room = self.limit.saturating_sub(slot.occupied());
             if slot.is_vacant()
                 || slot.taken > 0
                 || slot.admitted.len() > room
-                || (slot.admitted.len() < room && !slot.parked.is_empty())
+                || (slot.admitted.len() < room && !slot.parked.is_empty() && self.restraint(id).is_none())
             {
                 return Err("a group has not as many open messages as it has room for");
             }
             if slot.parked.first().zip(slot.admitted.last()).is_some_and(|(parked, admitted)| parked < admitted) {
                 return Err("a message of a group was admitted before an earlier one");
             }
-            if slot.head.map(|head| head.key) != slot.first_open() {
+            if slot.head.map(|head| head.key) != self.first_open(id) {
                 return Err("the head of a group is not its first open message");
             }
             let Some(head) = slot.head else { continue };
-            let turn = if self.by_turn { turn_of(head.key, messages, GroupId(number)) } else { 0 };
+            let turn = if self.by_turn { turn_of(head.key, messages, id) } else { 0 };
             seated += usize::from(self.by_turn);
             if head.turn != turn || self.by_turn && !self.turns.contains(head.priority, head.turn_key()) {
                 return Err("a group has a wrong place in the round");
@@ -118,6 +125,6 @@ impl GroupView {
         if live != self.live || used != self.slots.used() || seated != self.turns.len() || !self.held.is_empty() {
             return Err("the groups with messages are miscounted");
         }
-        Ok(())
+        self.check_restraints(messages)
     }
 }

@@ -54,7 +54,7 @@ impl GroupView {
                 slot.dead = OrderedKeys::from_sorted(&keys(of_one));
             }
         }
-        view.build(messages, &waiting);
+        view.build(messages, &waiting, boundary);
         if view.is_vacant() {
             // The groups are about to end. A view that stayed would have their limits, which may be altered in the
             // meantime.
@@ -64,35 +64,50 @@ impl GroupView {
         Some(Box::new(view))
     }
 
-    /// Builds the orders of the waiting messages, sorted by group and key, around those that are in flight.
-    fn build(&mut self, messages: &Messages, waiting: &[Placed]) {
+    /// Builds the orders of the waiting messages, sorted by group and key, around those that are in flight, as the gates
+    /// of the groups demand at `at`.
+    fn build(&mut self, messages: &Messages, waiting: &[Placed], at: UnixMs) {
         let (mut heads, mut behind, mut blocked) = (Vec::new(), Vec::new(), Vec::new());
         for of_one in waiting.chunk_by(|one, next| one.group == next.group) {
             let Some(group) = of_one.first().map(|placed| placed.group) else { continue };
             let (limit, by_turn) = (self.limit, self.by_turn);
+            let gate = self.gate_of(messages, group, at);
             let Some(slot) = self.slot_mut(group) else { continue };
             let (retries, fresh): (Vec<&Placed>, Vec<&Placed>) = of_one.iter().partition(|placed| placed.is_retry);
             let [retries, fresh] = [retries, fresh].map(|of| of.iter().map(|placed| placed.key).collect::<Vec<_>>());
             slot.retries = OrderedKeys::from_sorted(&retries);
-            let room = limit.saturating_sub(slot.occupied()).min(fresh.len());
-            let (admitted, parked) = fresh.split_at(room);
-            slot.admitted = Line::from_sorted(admitted);
-            slot.parked = OrderedKeys::from_sorted(parked);
-            let first = slot.first_open();
+            let mut seats = limit.saturating_sub(slot.occupied());
+            let mut room = gate.map_or(usize::MAX, |gate| gate.count);
+            let (mut admitted, mut open_retries) = (Vec::new(), Vec::new());
             for placed in of_one {
                 let stands = (placed.priority, placed.key);
-                if Some(placed.key) == first {
-                    heads.push(stands);
-                    let turn = if by_turn { turn_of(placed.key, messages, group) } else { 0 };
-                    slot.head = Some(Head { priority: placed.priority, key: placed.key, turn });
-                } else if placed.is_retry || slot.admitted.last().is_some_and(|last| placed.key <= last) {
-                    behind.push(stands);
-                } else {
+                if room == 0 || !placed.is_retry && seats == 0 {
                     blocked.push(stands);
+                    continue;
                 }
+                room -= 1;
+                if placed.is_retry {
+                    open_retries.push(placed.key);
+                } else {
+                    seats -= 1;
+                    admitted.push(placed.key);
+                }
+                if slot.head.is_some() {
+                    behind.push(stands);
+                    continue;
+                }
+                heads.push(stands);
+                let turn = if by_turn { turn_of(placed.key, messages, group) } else { 0 };
+                slot.head = Some(Head { priority: placed.priority, key: placed.key, turn });
             }
+            slot.admitted = Line::from_sorted(&admitted);
+            slot.parked = OrderedKeys::from_sorted(fresh.split_at(admitted.len()).1);
             if let (true, Some(head)) = (by_turn, slot.head) {
                 self.turns.insert(head.priority, head.turn_key());
+            }
+            if let Some(gate) = gate {
+                self.restrain(group, gate.count, OrderedKeys::from_sorted(&open_retries));
+                self.set_opening(group, gate.changes);
             }
         }
         self.heads = Waiting::from_unsorted(heads);

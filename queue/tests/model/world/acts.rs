@@ -343,7 +343,7 @@ impl World {
         assert_eq!(self.lazy.queue.suspend(ms(self.clock), flow, length.map(DurationMs::new)), set);
         assert_eq!(set.map(|(_, flow)| flow), self.model.suspend(flow, until));
         if let Some((pause, flow)) = set {
-            self.send(Effect::Pause { pause, flow });
+            self.send(Effect::Pause { pause, flow, group: None });
         }
     }
 
@@ -352,7 +352,30 @@ impl World {
         assert_eq!(self.lazy.queue.resume(ms(self.clock), flow), resumed);
         assert_eq!(resumed, self.model.resume(flow));
         if let Some(flow) = resumed {
-            self.send(Effect::Pause { pause: dq_queue::Pause::Off, flow });
+            self.send(Effect::Pause { pause: dq_queue::Pause::Off, flow, group: None });
+        }
+    }
+
+    pub(super) fn suspend_group(&mut self, group: &[u8], length: Option<u64>) {
+        if self.replica.is_none() {
+            return;
+        }
+        let until = length.map_or(reference::NEVER, |length| reference::after(self.model.now, length));
+        let length = length.map(DurationMs::new);
+        let set = self.eager.queue.suspend_group(ms(self.clock), group, length);
+        assert_eq!(self.lazy.queue.suspend_group(ms(self.clock), group, length), set);
+        assert_eq!(set.is_some(), self.model.suspend_group(group, Some(until)));
+        if let Some(pause) = set {
+            self.send(Effect::Pause { pause, flow: Flow::Out, group: Some(group) });
+        }
+    }
+
+    pub(super) fn resume_group(&mut self, group: &[u8]) {
+        let resumed = self.eager.queue.resume_group(ms(self.clock), group);
+        assert_eq!(self.lazy.queue.resume_group(ms(self.clock), group), resumed);
+        assert_eq!(resumed, self.model.suspend_group(group, None));
+        if resumed {
+            self.send(Effect::Pause { pause: dq_queue::Pause::Off, flow: Flow::Out, group: Some(group) });
         }
     }
 

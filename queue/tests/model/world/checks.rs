@@ -124,9 +124,15 @@ impl World {
         let (queue, now) = (&self.eager.queue, ms(self.clock));
         let (mut shown, mut cursor) = (Vec::new(), None);
         loop {
-            let (page, next) = queue.scan_groups(cursor, 1 + self.steps % 3);
+            let (page, next) = queue.scan_groups(now, cursor, 1 + self.steps % 3);
             shown.extend(page.into_iter().map(|group| {
-                (group.name.to_vec(), group.waiting, group.occupied, group.oldest_due.map(UnixMs::as_ms))
+                let paused_until = match group.pause {
+                    Pause::Off => 0,
+                    Pause::Until(end) => end.as_ms(),
+                    Pause::Endless => reference::NEVER,
+                };
+                let [due, next] = [group.oldest_due, group.next_delivery].map(|at| at.map(UnixMs::as_ms));
+                (group.name.to_vec(), group.waiting, group.occupied, due, paused_until, next)
             }));
             cursor = next;
             if cursor.is_none() {
@@ -135,7 +141,8 @@ impl World {
         }
         shown.sort();
         assert_eq!(shown, self.model.groups());
-        assert_eq!(queue.groups(), shown.len());
+        let with_messages = shown.iter().filter(|group| self.model.is_live_group(&group.0)).count();
+        assert_eq!(queue.groups(), with_messages);
         assert_eq!(queue.blocked(now), self.model.blocked());
         for name in GROUPS {
             let counts = queue.counts_of_group(now, name);
@@ -214,13 +221,20 @@ impl World {
         .collect();
         // A paused queue would deliver nothing.
         self.model.resume(Flow::Out);
+        let paused = self.model.paused_groups();
+        assert!(paused.iter().all(|group| self.model.suspend_group(group, None)));
         let now = ms(self.model.now);
         for queue in others.iter_mut().map(|other| &mut other.queue) {
-            let resume = Effect::Pause { pause: Pause::Off, flow: Flow::Out };
+            let resume = Effect::Pause { pause: Pause::Off, flow: Flow::Out, group: None };
             queue.apply(&Stamped { now, effect: resume }).unwrap();
+            for group in &paused {
+                let resume = Effect::Pause { pause: Pause::Off, flow: Flow::Out, group: Some(group) };
+                queue.apply(&Stamped { now, effect: resume }).unwrap();
+            }
         }
         for master in [&mut self.eager.queue, &mut self.lazy.queue] {
             master.resume(now, Flow::Out);
+            assert!(paused.iter().all(|group| master.resume_group(now, group)));
             master.stamp(now);
         }
         // A series would never end.

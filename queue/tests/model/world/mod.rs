@@ -11,7 +11,7 @@ mod statistics;
 mod words;
 
 use crate::exercise::{digest, reload};
-use crate::history::{Act, History, Way, Who, CHECKPOINTS, ERRORS};
+use crate::history::{Act, History, Way, Who, CHECKPOINTS, ERRORS, GROUPS};
 use crate::recurring::End;
 use crate::reference::{Model, NEVER};
 use awaits::{AllClients, Awaits};
@@ -167,15 +167,15 @@ impl World {
         assert_eq!(advanced.next, self.next_event(), "never late, never idle");
     }
 
-    /// The next instant at which time does something to a message, ends a pause, or lets the rate limit allow a
-    /// delivery.
+    /// The next instant at which time does something to a message, ends a pause, or lets the rate limit or a group allow
+    /// a delivery.
     fn next_event(&self) -> Option<UnixMs> {
         let opens = match self.model.paused_until {
             NEVER => None,
             end if end > self.model.now => Some(end),
             _ => self.model.next_delivery(),
         };
-        self.model.next_event().into_iter().chain(opens).min().map(ms)
+        self.model.next_event().into_iter().chain(opens).chain(self.model.next_opening()).min().map(ms)
     }
 
     fn act(&mut self, act: &Act) {
@@ -207,6 +207,8 @@ impl World {
             Act::ForwardDead { count, taken } => self.forward_dead(*count, *taken),
             Act::Suspend(flow, length) => self.suspend(*flow, *length),
             Act::Resume(flow) => self.resume(*flow),
+            Act::SuspendGroup(group, length) => self.suspend_group(GROUPS[*group], *length),
+            Act::ResumeGroup(group) => self.resume_group(GROUPS[*group]),
             Act::Advance { budget } => self.advance_lazy(*budget),
             Act::AdvanceReplica { ahead, budget } => self.advance_replica(*ahead, *budget),
             Act::Trim { budget, by } => self.trim(*budget, *by),
