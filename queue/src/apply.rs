@@ -4,6 +4,7 @@
 //! An effect is nevertheless data from outside: an effect that no queue could have produced is refused, and nothing
 //! panics.
 
+use super::batches::{is_batch_name, MemberEnd};
 use super::checkpoint::is_checkpoint;
 use super::consumers::is_consumer_name;
 use super::done::RESULT_MAX;
@@ -59,6 +60,7 @@ impl Queue {
         match effect {
             Effect::Push(settings, _) => Some(Queue::new(settings.unwrap_or_default())),
             Effect::Schedule(settings, _) => Some(Queue::new(settings.unwrap_or_default())),
+            Effect::Batch { settings, then: Some(_), .. } => Some(Queue::new(settings.unwrap_or_default())),
             Effect::Create(settings, _) => Some(Queue::new(*settings)),
             Effect::Begin(header) => Some(Queue::begin(header)),
             _ => None,
@@ -68,16 +70,18 @@ impl Queue {
     /// Applies an effect. Returns an error if no queue could have produced it; a refused effect changes nothing.
     pub fn apply(&mut self, stamped: &Stamped<'_>) -> Result<Applied, Refused> {
         let applied = self.carry_out(stamped)?;
-        self.messages.end_effect();
+        if stamped.effect.is_piece() {
+            self.messages.end_effect();
+        } else {
+            self.end_effect(stamped.now);
+        }
         Ok(applied)
     }
 
     fn carry_out(&mut self, stamped: &Stamped<'_>) -> Result<Applied, Refused> {
         let now = stamped.now;
         self.accept(&stamped.effect, now)?;
-        let is_piece =
-            matches!(stamped.effect, Effect::Continue(_) | Effect::Done(_) | Effect::Recall(_) | Effect::Leaving(_));
-        if !is_piece && !matches!(stamped.effect, Effect::Begin(_) | Effect::Turns(_) | Effect::Gates(_)) {
+        if !stamped.effect.is_piece() {
             self.forget_ended(now);
         }
         // The queue's clock is not changed: it holds the time of this server, and `now` is that of another. Only the
@@ -90,6 +94,9 @@ impl Queue {
             }
             Effect::Deliver { grants, acked, consumer } => {
                 let applied = self.finish_all(acked, now);
+                if !acked.is_empty() {
+                    self.settle(now);
+                }
                 let turn = self.messages.begin_turn(now);
                 grants.iter().for_each(|grant| self.lend(grant, turn, now));
                 self.count_begun(grants.len(), now);
@@ -169,6 +176,12 @@ impl Queue {
                 self.remove_spans(messages, now, Ids::Forgotten);
                 self.drop_done_spans(done, Ids::Forgotten, now);
             }
+            Effect::Batch { name, last, then: Some(then), .. } => {
+                self.set_follow_up(name, then, *last, now);
+            }
+            Effect::Batch { name, then: None, .. } => {
+                self.drop_batch(name, now);
+            }
             Effect::DeadForward(spans) => self.remove_forwarded_dead(spans, now),
             Effect::Trim(spans) => {
                 self.remove_spans(spans, now, Ids::Remembered);
@@ -188,6 +201,7 @@ impl Queue {
                 match how {
                     Ended::Taken => self.take_all(others, turn, now),
                     Ended::Forwarded => self.take_each(others, ends, now),
+                    Ended::ByTime => others.iter().for_each(|sequence| self.end_member(*sequence, MemberEnd::Dead)),
                     _ => applied = self.finish_all(others, now),
                 }
                 for end in ends {
@@ -219,6 +233,7 @@ impl Queue {
             Effect::PullBack => self.pull_back(now),
             Effect::Begin(header) => *self = Queue::begin(header),
             Effect::Continue(images) => self.continue_with(images),
+            Effect::Batches(states) => self.optional.for_adding().batches.get_or_insert_default().restore(states),
             Effect::Done(messages) => self.restore_done(messages),
             Effect::Recall(ids) => self.recall(ids),
             Effect::Leaving(leaving) => self.add_leaving(leaving),
@@ -318,6 +333,14 @@ impl Queue {
             Effect::EndRuns { how, ends, .. } => self.may_end(*how, ends),
             Effect::Begin(header) => header.is_valid(),
             Effect::Continue(images) => self.may_continue_with(images),
+            Effect::Batch { settings, name, last, then } => {
+                settings.is_none_or(|settings| settings.are_valid())
+                    && is_batch_name(name)
+                    // No clock reaches the highest bit, which marks cursors, before the year 2248.
+                    && (*last <= self.last_sequence || last.is_possible() && last.0 >> 63 == 0)
+                    && then.as_ref().is_none_or(|then| then.is_valid())
+            }
+            Effect::Batches(states) => self.may_restore_batches(states),
             Effect::Done(messages) => self.may_restore_done(messages),
             Effect::Recall(ids) => self.may_recall(ids),
             Effect::Turns(turns) => self.may_restore(turns),
@@ -387,6 +410,7 @@ impl Queue {
         for image in images {
             // The turns of the groups follow.
             self.insert_entering(image, UnixMs::EPOCH, at);
+            self.restore_member(image, at);
         }
     }
 

@@ -5,6 +5,7 @@
 //! advances its view in steps of its own. It carries the instant of the decision, which is the only time that a server
 //! uses when it applies the effect. [`apply`](super::apply) applies it, and [`wire`](super::wire) defines its bytes.
 
+use super::batches::{is_batch_name, BatchState, FollowUp};
 use super::checkpoint::is_checkpoint;
 use super::consumers::is_consumer_name;
 use super::counters::Totals;
@@ -52,6 +53,8 @@ pub struct Image<'a> {
     pub checkpoint: Option<&'a [u8]>,
     /// The name of the consumer to whom it was delivered last.
     pub consumer: Option<&'a [u8]>,
+    /// The name of its batch.
+    pub batch: Option<&'a [u8]>,
 }
 
 impl Image<'_> {
@@ -66,6 +69,12 @@ impl Image<'_> {
             && self.recurring.as_ref().is_none_or(|state| state.series.is_some() && state.declared.is_none())
     }
 
+    /// Whether it may be a member of a batch: neither the dead are nor the runs of schedules.
+    fn may_be_member(&self) -> bool {
+        !matches!(self.record.phase, Phase::Dead { .. })
+            && self.recurring.as_ref().is_none_or(|state| state.series.is_none())
+    }
+
     /// Whether a queue could hold this message.
     pub fn is_valid(&self) -> bool {
         self.record.sequence.is_possible()
@@ -78,6 +87,7 @@ impl Image<'_> {
                 .is_none_or(|origin| self.name.is_some() && origin.unless_told_by(self.record.sequence).is_some())
             && self.record.recurring == self.recurring.is_some()
             && self.recurring.as_ref().is_none_or(|state| state.is_valid() && self.name.is_some())
+            && self.batch.is_none_or(|batch| is_batch_name(batch) && self.may_be_member())
             && self.consumer.is_none_or(|consumer| is_consumer_name(consumer) && self.record.receipt().is_some())
     }
 }
@@ -236,6 +246,17 @@ pub enum Effect<'a> {
         /// The done messages.
         done: Spans,
     },
+    /// A batch was closed, or cancelled.
+    Batch {
+        /// The settings, if the queue was created for it.
+        settings: Option<Settings>,
+        /// Its name.
+        name: &'a [u8],
+        /// The sequence of what follows, and every other one from now on, is above this one.
+        last: Sequence,
+        /// What follows it; `None` if it was cancelled.
+        then: Option<Box<FollowUp>>,
+    },
     /// The queue was created with these settings.
     Create(Settings, Targets),
     /// The settings of the queue were replaced by these.
@@ -259,7 +280,8 @@ pub enum Effect<'a> {
         /// How they ended.
         how: Ended<'a>,
         /// The messages that were completed or taken in the same way. If they were forwarded, the runs are among them,
-        /// because the turns of the groups follow from the order of all.
+        /// because the turns of the groups follow from the order of all. If time alone ended the runs, these are dead
+        /// messages whose membership in a batch has ended.
         others: Vec<Sequence>,
         /// The runs.
         ends: Vec<RunEnd>,
@@ -275,6 +297,8 @@ pub enum Effect<'a> {
     Begin(QueueHeader),
     /// These are the next messages of a queue that [`Effect::Begin`] started.
     Continue(Vec<Image<'a>>),
+    /// These are batches of a queue that [`Effect::Begin`] started. Its messages, which name their batches, follow.
+    Batches(Vec<BatchState<'a>>),
     /// These are done messages of a queue that [`Effect::Begin`] started.
     Done(Vec<DoneMessage<'a>>),
     /// These are turns of groups of a queue that [`Effect::Begin`] started.
@@ -289,6 +313,21 @@ pub enum Effect<'a> {
 }
 
 impl<'a> Effect<'a> {
+    /// Whether it is a part of a whole queue, which was decided by nobody.
+    pub(super) fn is_piece(&self) -> bool {
+        matches!(
+            self,
+            Effect::Begin(_)
+                | Effect::Batches(_)
+                | Effect::Continue(_)
+                | Effect::Done(_)
+                | Effect::Recall(_)
+                | Effect::Leaving(_)
+                | Effect::Turns(_)
+                | Effect::Gates(_)
+        )
+    }
+
     /// Combines this effect with the runs that the same operation ended.
     ///
     /// Returns up to two effects, in the order in which they are applied. An effect that completes messages, or that

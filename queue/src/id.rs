@@ -310,6 +310,10 @@ pub(super) struct GroupId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ConsumerId(pub u32);
 
+/// A batch of a queue. The number is local to a server and is used again after the batch has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct BatchId(pub u32);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -27,6 +27,7 @@
 
 mod apply;
 pub mod backoff;
+mod batches;
 mod checkpoint;
 mod consumers;
 mod counters;
@@ -66,6 +67,7 @@ mod waiting;
 pub mod wire;
 
 pub use apply::Applied;
+pub use batches::{is_batch_name, Batch, BatchState, FollowUp, BATCH_NAME_MAX};
 pub use checkpoint::CHECKPOINT_MAX;
 pub use consumers::{is_consumer_name, CONSUMER_NAME_MAX};
 pub use counters::{Counts, Totals};
@@ -82,6 +84,7 @@ pub use lost::{Loss, Losses, Lost};
 pub use news::News;
 pub use ops::ack::{Acked, Completed, Completion};
 pub use ops::advance::Advanced;
+pub use ops::batch::Closed;
 pub use ops::bury::Buried;
 pub use ops::consumers::{Consumer, Released};
 pub use ops::forward::{Death, Health, Outgoing};

@@ -3,7 +3,7 @@
 //! It holds only the hashes of the names. A caller that looks for a name compares it with the names of the few
 //! candidates that have its hash.
 
-use super::id::{ConsumerId, GroupId};
+use super::id::{BatchId, ConsumerId, GroupId};
 use super::order::{word, Key, OrderedKeys, Word};
 use std::hash::Hasher;
 
@@ -23,6 +23,7 @@ impl NameHash {
 word!(NameHash);
 word!(GroupId);
 word!(ConsumerId);
+word!(BatchId);
 
 /// What has a name, found by it. `T` is a sequence, or the number of a group or of a consumer.
 #[derive(Debug)]

@@ -48,11 +48,14 @@ impl Effect<'_> {
                 ends.iter().filter_map(news_of_run).for_each(tell);
             }
             // These remove many messages at once, or all of them.
-            Effect::Purge { .. } | Effect::Begin(_) | Effect::Continue(_) => tell(News::LookAgain),
+            Effect::Purge { .. } | Effect::Batch { then: None, .. } | Effect::Begin(_) | Effect::Continue(_) => {
+                tell(News::LookAgain)
+            }
             // These end no message that a client can wait for.
             Effect::Nack { fate: Fate::Due(_), .. } | Effect::Extend { .. } | Effect::Reschedule { .. } => {}
             Effect::Promote(..) | Effect::Redrive(..) | Effect::Declare(..) | Effect::PullBack => {}
             Effect::DeadForward(_) | Effect::Trim(_) | Effect::TrimDone(_) => {}
+            Effect::Batch { then: Some(_), .. } | Effect::Batches(_) => {}
             Effect::Done(_) | Effect::Recall(_) | Effect::Leaving(_) | Effect::Gates(_) => {}
             Effect::Create(..) | Effect::Alter(..) | Effect::Pause { .. } | Effect::Turns(_) => {}
         }

@@ -1,5 +1,6 @@
 //! The parts that few queues have in addition to their messages.
 
+use super::batches::Batches;
 use super::done::Done;
 use super::forward::Forwarding;
 use super::known::Known;
@@ -27,11 +28,20 @@ pub(super) struct OptionalParts {
     pub dead_forwarding: Option<Box<Forwarding>>,
     /// Deliveries of whose loss consumers are still to be told; allocated with the first one.
     pub lost: Option<Box<Losses>>,
+    /// Allocated with the first batch.
+    pub batches: Option<Box<Batches>>,
 }
 
 /// The parts of a queue that has none.
-static NONE: OptionalParts =
-    OptionalParts { known: None, done: None, unsent: None, forwarding: None, dead_forwarding: None, lost: None };
+static NONE: OptionalParts = OptionalParts {
+    known: None,
+    done: None,
+    unsent: None,
+    forwarding: None,
+    dead_forwarding: None,
+    lost: None,
+    batches: None,
+};
 
 /// For reading.
 impl Deref for Optional {
@@ -65,9 +75,10 @@ impl Optional {
     pub fn take<T>(&mut self, of: impl FnOnce(&mut OptionalParts) -> &mut Option<Box<T>>) -> Option<Box<T>> {
         let parts = self.0.as_deref_mut()?;
         let taken = of(parts).take();
-        let OptionalParts { known, done, unsent, forwarding, dead_forwarding, lost } = parts;
+        let OptionalParts { known, done, unsent, forwarding, dead_forwarding, lost, batches } = parts;
         let forwards = forwarding.is_some() || dead_forwarding.is_some();
-        if known.is_none() && done.is_none() && unsent.is_none() && lost.is_none() && !forwards {
+        let is_unsent = unsent.is_some() || lost.is_some();
+        if known.is_none() && done.is_none() && batches.is_none() && !is_unsent && !forwards {
             self.0 = None;
         }
         taken

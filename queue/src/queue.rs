@@ -1,5 +1,6 @@
 //! The queue: its parts, and the steps that its operations have in common.
 
+use super::batches::Batches;
 use super::counters::{Counts, Tally, Totals};
 use super::done::Done;
 use super::effect::Image;
@@ -151,10 +152,13 @@ impl Queue {
         let forwarding = [&self.optional.forwarding, &self.optional.dead_forwarding];
         let forwarding: usize = forwarding.into_iter().flatten().map(|forwarding| forwarding.heap_bytes()).sum();
         let done = self.optional.done.as_deref().map_or(0, |done| size_of::<Done>() + done.heap_bytes());
+        let batches = self.optional.batches.as_deref();
+        let batches = batches.map_or(0, |batches| size_of::<Batches>() + batches.heap_bytes());
         let optional = self.optional.held().map_or(0, |_| size_of::<OptionalParts>());
         own_settings
             + optional
             + done
+            + batches
             + self.gate.heap_bytes()
             + self.tally.heap_bytes()
             + stats
@@ -170,6 +174,7 @@ impl Queue {
         self.messages.check()?;
         self.view.check(&self.messages)?;
         self.check_done()?;
+        self.check_batches()?;
         let Some(known) = &self.optional.known else { return Ok(()) };
         known.check()?;
         match known.iter().find(|id| self.messages.find_named(id.name).is_some()) {
@@ -210,6 +215,7 @@ impl Queue {
             }
             if let Some(reason) = refreshed.died {
                 self.tally.count_dead(reason);
+                self.note_overdue(record.sequence);
             }
         }
         record
@@ -255,15 +261,17 @@ impl Queue {
 
     /// Adds a message in place of the one of the same name at `at`, whose record is `record`. O(log n).
     pub(super) fn replace_with_image(&mut self, at: At, record: &Record, image: &Image<'_>, now: UnixMs) {
+        self.end_removed(at, record.sequence);
         self.view.unplace(&self.messages, at, record);
         self.view.advance_due(now);
         let at = self.messages.replace(at, image, self.membership(image.group, now));
         self.view.place(&mut self.messages, at, &image.record, now);
     }
 
-    /// Removes a message. O(log n).
+    /// Removes a message that was brought up to the time. O(log n).
     #[inline]
     pub(super) fn remove(&mut self, at: At, record: &Record) {
+        self.end_removed(at, record.sequence);
         self.view.unplace(&self.messages, at, record);
         self.messages.remove(at);
     }
@@ -273,6 +281,7 @@ impl Queue {
         // Messages that are due by `now` count as ready before this one is placed.
         self.view.advance_due(now);
         self.view.replace(&mut self.messages, at, old, new, now);
+        self.note_rewritten(old, new, now);
     }
 
     /// The group that a message joins at `now`.

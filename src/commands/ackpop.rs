@@ -41,6 +41,8 @@ fn ackpop(call: &mut Call<'_>) -> Result<(), Error> {
         refuse_forwarding(held)?;
         correct_clock(ctx, name, held, now);
         acks.make(ctx, name, held, now, targets);
+        // What follows a batch that the acks have ended can be delivered by this call.
+        held.queue.settle(held.queue.own_time(now));
         request.head = Head::Acked(acks.count);
         let served = serve_after(ctx, name, held, now, &request, &mut acks);
         Ok::<_, Error>(served.ok_or_else(|| {

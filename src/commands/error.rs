@@ -7,7 +7,8 @@ use dq_queue::cron::{BadCron, CRON_MAX};
 use dq_queue::forward::Source;
 use dq_queue::settings::{Conflict, Field, Unit, Word, FIELDS};
 use dq_queue::{
-    CHECKPOINT_MAX, CONSUMER_NAME_MAX, GROUP_NAME_MAX, HEADERS_BYTES_MAX, HEADER_NAME_MAX, HEADER_VALUE_MAX, RESULT_MAX,
+    BATCH_NAME_MAX, CHECKPOINT_MAX, CONSUMER_NAME_MAX, GROUP_NAME_MAX, HEADERS_BYTES_MAX, HEADER_NAME_MAX,
+    HEADER_VALUE_MAX, RESULT_MAX,
 };
 use std::borrow::Cow;
 use std::fmt;
@@ -83,6 +84,10 @@ pub enum Error {
     ReceiptAsId,
     /// No group can have this name.
     BadGroup,
+    /// The name of a batch is empty or too long.
+    BadBatch,
+    /// Neither `THEN` nor `CANCEL` is given.
+    NoBatchAction,
     /// No consumer can have this name.
     BadConsumer,
     /// The value of an option is none of its words.
@@ -177,6 +182,8 @@ impl fmt::Display for Error {
                  (12 or more digits, '-', digits)",
             ),
             Error::ReceiptAsId => f.write_str("ERR a receipt is not an id: give only what stands before its '#'"),
+            Error::BadBatch => write!(f, "ERR BATCH must be 1 to {BATCH_NAME_MAX} bytes"),
+            Error::NoBatchAction => f.write_str("ERR syntax error, give THEN or CANCEL"),
             Error::BadGroup => write!(f, "ERR GROUP must be 1 to {GROUP_NAME_MAX} bytes"),
             Error::BadConsumer => write!(f, "ERR AS must be 1 to {CONSUMER_NAME_MAX} bytes"),
             Error::Choice(option, words) => {

@@ -112,6 +112,7 @@ fn reply_message(ctx: Ctx, message: &Message<'_>, extra: Extra) {
         + usize::from(past_errors > 0)
         + 2 * usize::from(death.is_some())
         + usize::from(message.group.is_some())
+        + usize::from(message.batch.is_some())
         + usize::from(message.headers.is_some())
         + usize::from(message.checkpoint.is_some())
         + usize::from(message.retain.is_some())
@@ -163,6 +164,10 @@ fn reply_message(ctx: Ctx, message: &Message<'_>, extra: Extra) {
     if let Some(group) = message.group {
         ctx.bulk(b"group");
         ctx.bulk(group);
+    }
+    if let Some(batch) = message.batch {
+        ctx.bulk(b"batch");
+        ctx.bulk(batch);
     }
     if let Some(headers) = message.headers {
         ctx.bulk(b"headers");

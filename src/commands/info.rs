@@ -56,6 +56,7 @@ fn reply_queue(ctx: Ctx, queue: &Queue, waiting_clients: u64, now: UnixMs) {
         ("groups", some(queue.groups() as u64)),
         ("blocked", some(queue.blocked(now) as u64)),
         ("known", some(queue.known(now) as u64)),
+        ("batches", some(queue.batches(now) as u64)),
         ("payload-bytes", some(counts.payload_bytes)),
         ("next-due", next_due.and_then(some)),
         ("oldest-ready", oldest_ready.and_then(some)),

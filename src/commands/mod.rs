@@ -8,6 +8,7 @@ mod ack;
 mod ackpop;
 mod alter;
 mod r#await;
+mod batch;
 mod bury;
 mod cancel;
 mod complete;
@@ -95,6 +96,7 @@ commands! {
     redrive::Redrive (parse),
     purge::Purge (parse),
     release::Release (parse),
+    batch::Batch (parse),
     // Read.
     len::Len (parse),
     get::Get,
@@ -103,6 +105,7 @@ commands! {
     r#await::Await (parse),
     groups::Groups (parse),
     consumers::Consumers (parse),
+    batch::BatchInfo,
     info::Info,
     stats::Stats,
     // Manage queues.

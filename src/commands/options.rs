@@ -11,7 +11,9 @@ use crate::module_api::register::Arg;
 use dq_queue::id::Id;
 use dq_queue::settings::{Field, Retries, Unit, Word, MAX_LENGTH};
 use dq_queue::time::{DurationMs, UnixMs};
-use dq_queue::{is_consumer_name, is_group_name, BadHeaders, Cursor, Due, HeaderBlock, CHECKPOINT_MAX, HEADERS_MAX};
+use dq_queue::{
+    is_batch_name, is_consumer_name, is_group_name, BadHeaders, Cursor, Due, HeaderBlock, CHECKPOINT_MAX, HEADERS_MAX,
+};
 
 /// The durations that a client may give, in milliseconds.
 const DURATION: RangeInclusive<i64> = 0..=DurationMs::MAX.as_ms() as i64;
@@ -234,6 +236,11 @@ impl<'a, 'o> Options<'a, 'o> {
         self.value().and_then(|word| Some(word).filter(|name| is_group_name(name)).ok_or(Error::BadGroup))
     }
 
+    /// Reads the name of a batch.
+    pub fn batch(&mut self) -> Result<&'a [u8], Error> {
+        self.value().and_then(batch_name)
+    }
+
     /// Reads the number of headers, and the headers.
     pub fn headers(&mut self) -> Result<HeaderBlock, Error> {
         let count = self.number(Unit::Plain, 1..=HEADERS_MAX as i64)?.unsigned_abs() as usize;
@@ -263,6 +270,11 @@ impl<'a, 'o> Options<'a, 'o> {
     pub fn message_name(&mut self) -> Result<&'a [u8], Error> {
         self.value().and_then(message_name)
     }
+}
+
+/// Checks the name of a batch.
+pub fn batch_name(word: &[u8]) -> Result<&[u8], Error> {
+    Some(word).filter(|name| is_batch_name(name)).ok_or(Error::BadBatch)
 }
 
 /// Checks an id that a producer has chosen.

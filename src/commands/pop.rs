@@ -368,7 +368,7 @@ fn reply_delivered(ctx: Ctx, buffer: &mut IdBuffer, message: &Delivered<'_>, met
 #[inline(never)]
 fn reply_meta(ctx: Ctx, message: &Delivered<'_>) {
     let meta = message.details.read();
-    let texts = [("group", meta.group), ("checkpoint", meta.checkpoint), ("error", meta.error)];
+    let texts = [("group", meta.group), ("checkpoint", meta.checkpoint), ("error", meta.error), ("batch", meta.batch)];
     let fields = 2
         + usize::from(message.leased)
         + usize::from(meta.priority != 0)

@@ -1,5 +1,5 @@
 //! `DQ.PUSH key payload [ID id] [DELAY ms | AT unix-ms] [PRIORITY n] [RETRIES n] [LEASE ms] [TTL ms] [REPLACE]
-//! [MAXWAIT ms] [LATER] [RETAIN ms] [GROUP name] [HEADERS n name value [name value ...]]`
+//! [MAXWAIT ms] [LATER] [RETAIN ms] [GROUP name] [BATCH name] [HEADERS n name value [name value ...]]`
 
 use super::error::Error;
 use super::options::{options, Options, DUE, HEADERS};
@@ -56,6 +56,7 @@ options! {
         Later => Arg::token(c"later", c"LATER"),
         Retain => Arg::token_int(c"RETAIN", c"retain-ms"),
         Group => Arg::token_string(c"GROUP", c"group"),
+        Batch => Arg::token_string(c"BATCH", c"batch"),
         Headers => HEADERS,
     }
 }
@@ -156,6 +157,7 @@ pub struct Template<'a> {
     later: bool,
     retain: Option<DurationMs>,
     group: Option<&'a [u8]>,
+    batch: Option<&'a [u8]>,
     /// The headers of each message.
     pub headers: Option<HeaderBlock>,
 }
@@ -189,6 +191,7 @@ impl<'a> Template<'a> {
             MessageOption::MaxWait => self.maxwait = Some(options.duration()?),
             MessageOption::Retain => self.retain = Some(options.duration()?),
             MessageOption::Group => self.group = Some(options.group()?),
+            MessageOption::Batch => self.batch = Some(options.batch()?),
             MessageOption::Headers => self.headers = Some(options.headers()?),
         }
         Ok(())
@@ -213,6 +216,7 @@ impl<'a> Template<'a> {
             retain: self.retain,
             group: self.group,
             headers: None,
+            batch: self.batch,
         }
     }
 }

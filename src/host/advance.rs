@@ -57,6 +57,8 @@ struct Report {
     wakes: bool,
     /// Which messages are to be forwarded.
     forwards: [Option<Source>; 2],
+    /// Whether a batch has ended.
+    ends_batch: bool,
     /// Whether the queue was changed by a decision of this server.
     changed: bool,
     /// Whether this server decides about the queue. Only then are keyspace events published.
@@ -77,21 +79,28 @@ impl Report {
         if self.announced && self.died > 0 {
             ctx.notify(Event::Dead.name(), name);
         }
+        if self.ends_batch {
+            ctx.notify(Event::Batch.name(), name);
+        }
     }
 }
 
-/// Ends some of the runs of recurring messages that time has made fail. Returns whether there were any.
+/// Ends some of the runs of recurring messages that time has made fail, and the membership of messages in batches that
+/// it has made dead. Returns whether there were any.
 fn end_failed_runs(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, moved: &mut Report) -> bool {
     if held.queue.first_failed_run().is_none() {
         return false;
     }
-    held.queue.end_failed_runs(now, STEP);
-    // Dead copies have ids of their own.
-    raise_floor(held.queue.last_given());
+    let others = held.queue.end_failed_runs(now, STEP);
     let ends = held.queue.take_ends();
-    let effect = Effect::EndRuns { how: Ended::ByTime, others: Vec::new(), ends };
+    if others.is_empty() && ends.is_empty() {
+        return false;
+    }
+    let effect = Effect::EndRuns { how: Ended::ByTime, others, ends };
     moved.wakes |= waiting::note(ctx, name, &effect);
     write::replicate(ctx, name, held, now, effect);
+    // Dead copies and what follows batches have ids of their own.
+    raise_floor(held.queue.last_given());
     true
 }
 
@@ -150,6 +159,11 @@ fn advance(
             with_schedule(|schedule| schedule.agenda.look_at(now, hint.db, name.bytes()));
             break;
         }
+    }
+    if decides && held.queue.take_batch_end() {
+        moved.ends_batch = true;
+        // What follows a batch has an id of its own.
+        raise_floor(held.queue.last_given());
     }
     MOVED.fetch_add((moved.ready + moved.died) as u64, Relaxed);
     moved.wakes |= write::serves(held, hint.db, name, now);

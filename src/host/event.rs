@@ -48,6 +48,8 @@ pub enum Event {
     Promote,
     /// Dead messages were made live again.
     Redrive,
+    /// A batch was closed, ended or was cancelled.
+    Batch,
     /// Messages were taken from a consumer that is gone.
     Release,
     /// Messages were purged.
@@ -115,6 +117,7 @@ impl Event {
             Event::Reschedule => c"dq.reschedule",
             Event::Promote => c"dq.promote",
             Event::Redrive => c"dq.redrive",
+            Event::Batch => c"dq.batch",
             Event::Release => c"dq.release",
             Event::Purge => c"dq.purge",
             Event::Pause => c"dq.pause",
@@ -206,6 +209,7 @@ impl Event {
             Effect::Bury(..) => Event::of_burial(Death::Some),
             Effect::Redrive(..) => &[Event::Redrive],
             Effect::Release { .. } => Event::of_release(Death::of_release(applied)),
+            Effect::Batch { .. } => &[Event::Batch],
             Effect::Purge { .. } => &[Event::Purge],
             Effect::Create(..) => &[Event::Create],
             Effect::Alter(..) => &[Event::Alter],
@@ -214,7 +218,7 @@ impl Event {
             // These are housekeeping, or transfer a whole queue. No client's command caused them.
             Effect::Trim(_) | Effect::TrimDone(_) | Effect::PullBack => &[],
             Effect::Begin(_) | Effect::Continue(_) | Effect::Done(_) | Effect::Recall(_) => &[],
-            Effect::Leaving(_) | Effect::Turns(_) | Effect::Gates(_) => &[],
+            Effect::Leaving(_) | Effect::Turns(_) | Effect::Gates(_) | Effect::Batches(_) => &[],
         }
     }
 }

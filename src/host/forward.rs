@@ -35,7 +35,7 @@ const BATCH_BYTES: usize = 64 * 1024;
 /// Forwards these messages of the queue at `name`, until the budget is spent. Returns whether it lasted. Re-arms the
 /// timer for the queue. No key may be open.
 pub fn run(ctx: Ctx, db: i32, name: Name<'_>, source: Source, now: UnixMs, within_budget: &dyn Fn() -> bool) -> bool {
-    let mut run = Run { ctx, name, source, now, target: None, forwarded: false, answers: false };
+    let mut run = Run { ctx, name, source, now, target: None, forwarded: false, ends_batch: false, answers: false };
     let mut lasted = true;
     while let Some(batch) = run.choose() {
         let (written, refused) = run.write(&batch);
@@ -46,6 +46,8 @@ pub fn run(ctx: Ctx, db: i32, name: Name<'_>, source: Source, now: UnixMs, withi
         }
     }
     run.with_queue(|held| {
+        // What follows a batch has an id of its own.
+        raise_floor(held.queue.last_given());
         held.queue.note_rate_limit(now);
         held.arm(ctx, db, name);
     });
@@ -59,6 +61,9 @@ pub fn run(ctx: Ctx, db: i32, name: Name<'_>, source: Source, now: UnixMs, withi
             Source::Dead => Event::DeadForward,
         };
         ctx.notify(event.name(), name);
+        if run.ends_batch {
+            ctx.notify(Event::Batch.name(), name);
+        }
     }
     lasted
 }
@@ -73,6 +78,8 @@ struct Run<'a> {
     target: Option<Target>,
     /// Whether anything was forwarded.
     forwarded: bool,
+    /// Whether a batch has ended.
+    ends_batch: bool,
     /// Whether a client waits for one of the messages that were forwarded (`DQ.AWAIT`).
     answers: bool,
 }
@@ -146,7 +153,7 @@ impl Run<'_> {
         let (ctx, name, source, now) = (self.ctx, self.name, self.source, self.now);
         let written: Vec<Sequence> = batch.messages.iter().take(written).map(|message| message.sequence).collect();
         self.forwarded |= !written.is_empty();
-        let mut answers = false;
+        let (mut answers, mut ends_batch) = (false, false);
         let health = self.with_queue(|held| {
             if !written.is_empty() {
                 let effect = match source {
@@ -162,9 +169,11 @@ impl Run<'_> {
             };
             // Dead messages that their target refuses are subject to the limits.
             write::keep_limits(ctx, name, held, now);
+            ends_batch = held.queue.take_batch_end();
             health
         });
         self.answers |= answers;
+        self.ends_batch |= ends_batch;
         tell(name, source, &batch.to, health.unwrap_or(Health::Same), refused);
     }
 }

@@ -39,6 +39,8 @@ thread_local! {
 pub struct Announcement {
     /// Whether blocked clients are woken: for a message that can be delivered, or one that is done, dead or gone.
     wakes: bool,
+    /// Whether a batch has ended, so that what follows it was pushed.
+    ends_batch: bool,
     /// The deliveries that consumers have lost by the change.
     lost: Option<Box<Losses>>,
 }
@@ -99,8 +101,10 @@ pub fn record<'e>(
         ctx.replicate_verbatim();
     }
     keep_limits(ctx, name, held, now);
+    let ends_batch = held.queue.take_batch_end();
+    let wake = if ends_batch { Wake::IfDeliverable } else { wake };
     let Announcement { wakes, .. } = rearm(ctx, name, held, now, wake);
-    Announcement { wakes: wakes || answers, lost }
+    Announcement { wakes: wakes || answers, ends_batch, lost }
 }
 
 /// Drops the dead and done messages that exceed the limits after a change, and replicates that. If one write may not
@@ -124,8 +128,9 @@ fn trim_excess(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) {
 /// Takes note of an effect that was applied to the queue at `name`, and calls [`rearm`].
 pub fn applied(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, effect: &Effect<'_>) -> Announcement {
     let answers = waiting::note(ctx, name, effect);
+    let ends_batch = held.queue.take_batch_end();
     let Announcement { wakes, .. } = rearm(ctx, name, held, now, Wake::IfDeliverable);
-    Announcement { wakes: wakes || answers, lost: None }
+    Announcement { wakes: wakes || answers, ends_batch, lost: None }
 }
 
 /// Whether anybody has to be told what a command does to the queue at `name`: a replica, the AOF, or a client that
@@ -166,7 +171,7 @@ pub fn rearm(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, wake: Wake)
         Wake::IfDeliverable => serves(held, ctx.selected_db(), name, now),
         Wake::Nobody => false,
     };
-    Announcement { wakes, lost: None }
+    Announcement { wakes, ends_batch: false, lost: None }
 }
 
 /// Returns whether a client that is blocked on the queue at `name` of database `db` and waits for a delivery could be
@@ -185,8 +190,9 @@ pub fn announce(ctx: Ctx, name: Name<'_>, announcement: Announcement, events: &[
     if let Some(lost) = &announcement.lost {
         tell_of_loss(ctx, name, &lost.0);
     }
+    let ended = announcement.ends_batch && !events.contains(&Event::Batch);
     wake(ctx, name, announcement);
-    for event in events {
+    for event in events.iter().chain(ended.then_some(&Event::Batch)) {
         ctx.notify(event.name(), name);
     }
 }

@@ -147,3 +147,19 @@ def test_a_worker_whose_server_is_gone_is_not_healthy(app, server, working, monk
     eventually("it is not healthy", lambda: not worker.is_healthy())
     server.boot()
     eventually("it is healthy again", worker.is_healthy)
+
+
+def test_a_message_follows_when_all_of_a_batch_have_ended(app, server):
+    queue = app.queue("q")
+    queue.push_many_sync([b"1", b"2"], ids=["a", "b"], batch="pages")
+    assert queue.follow_sync("pages", b"bind", id="bind", delay=60, headers={"own": "1"}) == 2
+    assert queue.get_sync("a")["batch"] == "pages"
+    server.do("DQ.POP", "q", "NOACK")
+    info = asyncio.run(queue.batch_info("pages"))
+    assert (info["total"], info["left"], info["acked"], info["closed"]) == (2, 1, 1, 1)
+    assert queue.cancel_sync("b") == ["ready"]
+    follows = queue.get_sync("bind")
+    assert (follows["headers"]["dq-batch-acked"], follows["headers"]["dq-batch-cancelled"]) == ("1", "1")
+    queue.push_sync(b"3", batch="other")
+    assert queue.cancel_batch_sync("other") == 1
+    assert queue.batch_info_sync("other") is None

@@ -15,9 +15,10 @@ pub use error::Error;
 pub use partitions::Partitions;
 pub use payload::{Decode, Encode, Json, Raw};
 pub use queue::{
-    AckPop, Complete, Consumer, Consumers, DeadFilter, Declared, Delivery, Flow, Forward, Group, GroupInfo, GroupOrder,
-    GroupPause, Groups, Headers, Histogram, Id, Info, ListEnd, Message, Meta, Nack, PastError, Pop, PopAny, Push,
-    PushAll, Pushed, Queue, Reason, Receipt, Recurring, Scan, Schedule, Settings, State, Stats, Totals,
+    AckPop, Batch, BatchInfo, Complete, Consumer, Consumers, DeadFilter, Declared, Delivery, Flow, Forward, Group,
+    GroupInfo, GroupOrder, GroupPause, Groups, Headers, Histogram, Id, Info, ListEnd, Message, Meta, Nack, PastError,
+    Pop, PopAny, Push, PushAll, Pushed, Queue, Reason, Receipt, Recurring, Scan, Schedule, Settings, State, Stats,
+    Then, Totals,
 };
 pub use worker::{Context, Event, Failure, Loss, Metrics, Pool, QueueMetrics, Running, Stopped, Stopper, Worker};
 

@@ -90,9 +90,18 @@ impl Queue {
         let mut held = self.deliveries_of(consumer, now);
         held.sort_unstable();
         held.truncate(count.unwrap_or(usize::MAX));
+        // The ends of runs are an effect of their own, which comes first.
+        if verdict == Verdict::NotCounted {
+            let fails = |at| fails(&self.messages.record(at), now);
+            held.sort_by_key(|(_, sequence)| !self.messages.locate(*sequence).is_some_and(fails));
+        }
         let mut released = Released { count: held.len(), ..Released::default() };
+        let mut ended_runs = false;
         for (_, sequence) in held {
             let Some((at, record)) = self.refreshed(sequence, now) else { continue };
+            if !fails(&record, now) && std::mem::take(&mut ended_runs) {
+                self.settle(now);
+            }
             self.note_lost(at, &record, Loss::Released, now);
             if verdict != Verdict::NotCounted {
                 self.move_deadline(at, &record, now, None, now);
@@ -104,7 +113,7 @@ impl Queue {
                 let attempts = record.attempts.saturating_sub(1);
                 let failure = Failure { died: now, reason: Reason::Expired, attempts, copy: None };
                 self.end_run(at, &record, Ended::Nacked { error: None, checkpoint: None }, Some(failure), now);
-                released.died = true;
+                (released.died, ended_runs) = (true, true);
             }
         }
         released
@@ -127,14 +136,19 @@ impl Queue {
             Some(leaving) => leaving.record.attempts,
             None => record.attempts,
         };
-        let expired = record.ttl.is_some_and(|ttl| ttl.end <= now) && !record.is_successor_at(now);
-        if expired && record.recurring {
+        if fails(record, now) {
             return None;
         }
+        let expired = record.ttl.is_some_and(|ttl| ttl.end <= now) && !record.is_successor_at(now);
         let fate = if expired { Fate::Dead { died: now, reason: Reason::Expired } } else { Fate::Due(record.due) };
         let how = GivenBack { fate, attempts: attempts.saturating_sub(1), error: None, checkpoint: None };
         Some(self.give_back(at, record, &how, now))
     }
+}
+
+/// Whether a message in flight is a run that fails if it is given back, because its TTL has ended.
+fn fails(record: &Record, now: UnixMs) -> bool {
+    record.recurring && record.ttl.is_some_and(|ttl| ttl.end <= now) && !record.is_successor_at(now)
 }
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ impl Queue {
     pub fn stamp(&mut self, now: UnixMs) -> UnixMs {
         let now = self.own_time(now);
         self.forget_ended(now);
-        self.messages.end_effect();
+        self.end_effect(now);
         now
     }
 

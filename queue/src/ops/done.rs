@@ -4,6 +4,7 @@
 //! Once its retention has ended, every operation that names a done message treats it as gone. Dropping it is a write,
 //! so only a master does it, in bounded steps.
 
+use super::super::batches::MemberEnd;
 use super::super::done::DoneMessage;
 use super::super::id::{Id, Sequence};
 use super::super::known::KnownId;
@@ -48,7 +49,7 @@ impl Queue {
         (!retain.is_zero() && self.settings.donelen != Some(0)).then(|| now.after(retain))
     }
 
-    /// Retains a message that was completed, or only remembers its id for as long as `DEDUPE` says if `until` is
+    /// Retains a message that was completed, which ends its membership in a batch, or only remembers its id for as long as `DEDUPE` says if `until` is
     /// `None`. The caller removes the message.
     #[inline]
     pub(crate) fn retain(
@@ -59,6 +60,7 @@ impl Queue {
         result: Option<&[u8]>,
         now: UnixMs,
     ) {
+        self.end_member(record.sequence, MemberEnd::Acked);
         match until {
             None => self.remember(at, now),
             Some(until) => self.retain_done(at, record, until, result, now),

@@ -44,6 +44,8 @@ pub struct Message<'a> {
     pub checkpoint: Option<&'a [u8]>,
     /// The name of the consumer that holds it, if it is in flight and has one.
     pub consumer: Option<&'a [u8]>,
+    /// The name of its batch.
+    pub batch: Option<&'a [u8]>,
 }
 
 /// What a queue holds under an id.
@@ -135,6 +137,7 @@ impl Queue {
             headers: bytes.headers,
             checkpoint: self.messages.checkpoint(at),
             consumer: self.messages.consumer_name(at).filter(|_| record.state_at(now) == State::InFlight),
+            batch: self.batch_of(&record, now),
         };
         let Phase::Successor { deadline, receipt } = record.phase else { return shown };
         match self.messages.leaving(at) {
@@ -146,6 +149,8 @@ impl Queue {
                 next: true,
                 headers: leaving.headers.as_ref().map(HeaderBlock::headers),
                 checkpoint: leaving.checkpoint(),
+                // It left its batch when it was replaced.
+                batch: None,
                 ..shown
             },
             // The delivery is over, and the successor has taken the place.
@@ -200,6 +205,7 @@ impl Queue {
         let group = self.messages.group_name(at);
         let (record, checkpoint) = (self.messages.record(at), self.messages.checkpoint(at));
         let consumer = self.messages.consumer_name(at);
-        Image { record, name, payload, errors, group, origin, retain, recurring, headers, checkpoint, consumer }
+        let batch = self.batch_of_image(record.sequence);
+        Image { record, name, payload, errors, group, origin, retain, recurring, headers, checkpoint, consumer, batch }
     }
 }

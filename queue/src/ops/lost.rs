@@ -48,6 +48,11 @@ impl Queue {
 
     /// Takes note of what [`Queue::in_flight_of`] has found among the messages that a purge is about to remove.
     pub(crate) fn note_purged(&mut self, held: &[Sequence]) {
+        self.note_all_lost(held, Loss::Purged);
+    }
+
+    /// [`Queue::note_purged`] for another reason. If there are too many to name each, it is told as a purge.
+    pub(crate) fn note_all_lost(&mut self, held: &[Sequence], how: Loss) {
         if held.len() > PURGED_MAX {
             let lost = self.optional.for_adding().lost.get_or_insert_default();
             lost.0.push(Lost { how: Loss::Purged, receipt: None });
@@ -55,7 +60,7 @@ impl Queue {
         }
         for sequence in held {
             if let Some((at, record)) = self.messages.of(*sequence) {
-                self.add_lost(at, &record, Loss::Purged);
+                self.add_lost(at, &record, how);
             }
         }
     }

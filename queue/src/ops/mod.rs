@@ -12,6 +12,7 @@
 pub mod ack;
 pub mod advance;
 pub mod alter;
+pub mod batch;
 pub mod bury;
 pub mod cancel;
 pub mod consumers;

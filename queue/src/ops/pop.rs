@@ -1,5 +1,6 @@
 //! Delivery: the first messages in delivery order are leased to a consumer, or delivered without a lease and removed.
 
+use super::super::batches::Batches;
 use super::super::effect::Grant;
 use super::super::errors::Errors;
 use super::super::gate::Lease;
@@ -48,6 +49,7 @@ pub struct Delivered<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Details<'a> {
     messages: &'a Messages,
+    batches: Option<&'a Batches>,
     at: At,
     record: &'a Record,
 }
@@ -69,13 +71,15 @@ pub struct Meta<'a> {
     pub checkpoint: Option<&'a [u8]>,
     /// Its last error.
     pub error: Option<&'a [u8]>,
+    /// The name of its batch.
+    pub batch: Option<&'a [u8]>,
 }
 
 impl<'a> Details<'a> {
     /// Reads it.
     #[inline(never)]
     pub fn read(&self) -> Meta<'a> {
-        let Details { messages, at, record } = *self;
+        let Details { messages, batches, at, record } = *self;
         let bytes = messages.bytes(at);
         Meta {
             created: record.sequence.created(),
@@ -85,6 +89,7 @@ impl<'a> Details<'a> {
             headers: bytes.headers,
             checkpoint: messages.checkpoint(at),
             error: bytes.errors.map(Errors::last),
+            batch: batches.and_then(|batches| batches.name_of(record.sequence)),
         }
     }
 }
@@ -240,7 +245,8 @@ impl Queue {
             round.serve(self, group);
             let lateness = self.count_lateness(at, &record, now);
             let (name, _, payload) = self.messages.texts(at);
-            let details = Details { messages: &self.messages, at, record: &record };
+            let batches = self.optional.batches.as_deref();
+            let details = Details { messages: &self.messages, batches, at, record: &record };
             sink(Delivered { grant, leased: lease.is_some(), lateness, name, payload, details });
             begun += 1;
             if let (None, Some(id)) = (lease, group) {

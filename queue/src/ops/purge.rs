@@ -184,6 +184,7 @@ impl Queue {
     pub(crate) fn remove_spans(&mut self, spans: &Spans, now: UnixMs, ids: Ids) -> usize {
         let ends_first = self.view.first_end(now).is_some();
         if ids == Ids::Forgotten && !ends_first && self.messages.all_in(spans) {
+            self.end_removed_in(spans, now);
             return self.remove_all();
         }
         let doomed = self.messages.in_spans(spans);
@@ -206,6 +207,9 @@ impl Queue {
             self.for_each_refreshed(&doomed, now, |queue, at, record| queue.remove(at, record));
         } else if ends_first {
             self.for_each_refreshed(&doomed, now, |_, _, _| ());
+        }
+        if in_bulk {
+            self.end_removed_in(spans, now);
         }
         if in_bulk && doomed.len() == self.messages.len() {
             self.remove_all();

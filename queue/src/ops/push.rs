@@ -63,6 +63,8 @@ pub struct NewMessage<'a> {
     pub group: Option<&'a [u8]>,
     /// Its headers.
     pub headers: Option<Headers<'a>>,
+    /// The name of the batch that it joins.
+    pub batch: Option<&'a [u8]>,
 }
 
 /// What a push does if a message of the same name is held, or its id is known.
@@ -218,7 +220,7 @@ impl Queue {
     }
 
     /// Whether a done message has this id, or the id is known although its message is gone.
-    fn is_taken(&self, name: &[u8], now: UnixMs) -> bool {
+    pub(crate) fn is_taken(&self, name: &[u8], now: UnixMs) -> bool {
         self.is_done(name, now) || self.is_known(name, now)
     }
 
@@ -305,6 +307,7 @@ impl Queue {
             headers: message.headers,
             checkpoint: None,
             consumer: None,
+            batch: message.batch,
         };
         let replaced = self.take_in_for(held, now, &image);
         floor.raise(self.last_sequence, self.last_receipt);
@@ -344,6 +347,9 @@ impl Queue {
         }
         if let Some(leaving) = leaving {
             self.set_leaving(image.record.sequence, leaving, consumer.as_deref(), now);
+        }
+        if let Some(batch) = image.batch {
+            self.join_batch(batch, image.record.sequence, now);
         }
         self.last_sequence = self.last_sequence.max(image.record.sequence);
         self.tally.pushed += 1;

@@ -5,6 +5,7 @@
 //! time and the sequences; [`RunEnd`] carries them, and applying it decides nothing. The ends that an operation brought
 //! about are collected until [`Queue::take_ends`] hands them over for replication.
 
+use super::super::batches::MemberEnd;
 use super::super::effect::Image;
 use super::super::errors::{Errors, PastError};
 use super::super::headers::HeaderBlock;
@@ -20,16 +21,18 @@ use super::super::Queue;
 use super::advance::BYTES_OF_A_STEP;
 
 impl Queue {
-    /// The instant of the earliest failure among the runs that [`Queue::end_failed_runs`] still has to end; `None` if
-    /// there are none. O(1).
+    /// The instant of the earliest failure among the runs that [`Queue::end_failed_runs`] still has to end, or that of
+    /// the view if there are only members of batches; `None` if there are neither. O(1).
     #[inline]
     pub fn first_failed_run(&self) -> Option<UnixMs> {
-        self.view.first_failed().map(Key::time)
+        let member = self.has_overdue_members().then(|| self.view.at());
+        self.view.first_failed().map(Key::time).or(member)
     }
 
-    /// Ends the runs that time alone has made fail, in about `budget` steps. This is a write, so only a master does it.
-    /// A run takes one step, one more for each [`BYTES_OF_A_STEP`] of its payload, and those of its rule.
-    pub fn end_failed_runs(&mut self, now: UnixMs, budget: usize) {
+    /// Ends the runs that time alone has made fail, in about `budget` steps, and the membership of messages that it has
+    /// made dead, which are returned. This is a write, so only a master does it. A run takes one step, one more for
+    /// each [`BYTES_OF_A_STEP`] of its payload, and those of its rule.
+    pub fn end_failed_runs(&mut self, now: UnixMs, budget: usize) -> Vec<Sequence> {
         let now = self.observe(now);
         let mut steps = 0;
         while steps < budget {
@@ -43,6 +46,10 @@ impl Queue {
                 break;
             }
         }
+        if self.has_overdue_members() {
+            return self.end_dead_members(now, budget.saturating_sub(steps));
+        }
+        Vec::new()
     }
 
     /// Ends the run of a recurring message if time has made it fail. Returns whether it has.
@@ -120,6 +127,8 @@ impl Queue {
         if matches!(how, Ended::Buried(_)) {
             self.claim_turn(at, record, now);
         }
+        // An ordinary message that becomes recurring may be a member of a batch.
+        self.end_member(record.sequence, if end.failure.is_some() { MemberEnd::Dead } else { MemberEnd::Acked });
         match how {
             Ended::Acked | Ended::Completed => self.tally.acked += 1,
             Ended::Nacked { .. } => {
@@ -228,6 +237,7 @@ impl Queue {
             headers: declared.headers.as_ref().map(HeaderBlock::headers),
             checkpoint: None,
             consumer: None,
+            batch: None,
         };
         self.replace_with_image(at, record, &image, now);
         self.last_sequence = self.last_sequence.max(sequence);

@@ -107,7 +107,7 @@ impl Queue {
                 // If time has made the current run fail, its end comes first.
                 self.end_overdue_run(at, &record, now);
                 // That end is an effect of its own.
-                self.messages.end_effect();
+                self.end_effect(now);
             }
         }
         match self.messages.find_named(schedule.name) {
@@ -256,6 +256,7 @@ impl Queue {
             headers: schedule.headers,
             checkpoint: None,
             consumer: None,
+            batch: None,
         };
         let is_new = self.take_in_series(now, &image);
         floor.raise(self.last_sequence, self.last_receipt);

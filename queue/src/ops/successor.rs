@@ -74,6 +74,7 @@ impl Queue {
             let is_successor = at.is_some_and(|at| matches!(self.messages.record(at).phase, Phase::Successor { .. }));
             let is_alone =
                 image.name.is_none() && image.origin.is_none() && image.recurring.is_none() && image.group.is_none();
+            let is_alone = is_alone && image.batch.is_none();
             is_successor && is_alone && image.is_valid() && matches!(image.record.phase, Phase::Leased { .. })
         })
     }

@@ -1,6 +1,7 @@
 //! Dropping dead and done messages that the settings no longer keep, the oldest first. This is a write, so only a
 //! master does it, in bounded steps.
 
+use super::super::batches::MemberEnd;
 use super::super::done::Done;
 use super::super::effect::Effect;
 use super::super::order::Key;
@@ -54,6 +55,9 @@ impl Queue {
                 break;
             }
         }
+        if !dead.is_empty() {
+            self.end_effect(self.clock);
+        }
         let none = Done::default();
         let done = self.optional.done.as_deref().unwrap_or(&none).spans_of(done);
         Trimmed { dead: self.messages.spans_of_removed(dead), done }
@@ -85,6 +89,7 @@ impl Queue {
         let key = Key::at(died, record.sequence);
         (self.view.count_dead_up_to(key) <= self.excess_dead()).then(|| {
             self.drop_dead(key);
+            self.end_effect(now);
             let dead = self.messages.spans_of_removed(vec![record.sequence]);
             Trimmed { dead, ..Trimmed::default() }
         })
@@ -152,6 +157,7 @@ impl Queue {
             return 0;
         };
         let record = self.messages.record(at);
+        self.end_member(record.sequence, MemberEnd::Dead);
         self.view.unplace(&self.messages, at, &record);
         let size = self.messages.bytes(at).payload.len();
         self.remember(at, self.clock);

@@ -58,6 +58,7 @@ impl Leaving {
             headers: self.headers.as_ref().map(HeaderBlock::headers),
             checkpoint: self.checkpoint(),
             consumer: None,
+            batch: None,
         }
     }
 

@@ -81,6 +81,7 @@ effects! {
     1 b'r' Redrive(those, due);
     1 b'R' Release {ended, given_back};
     1 b'u' Purge {messages, done};
+    1 b'C' Batch {settings, name, last, then};
     1 b'm' Create(settings, targets);
     1 b'o' Alter(settings, targets);
     1 b'z' Pause {pause; 1 flow, 1 group};
@@ -92,6 +93,7 @@ effects! {
     1 b'y' PullBack;
     1 b'h' Begin(header);
     1 b'c' Continue(messages);
+    1 b'S' Batches(batches);
     1 b'K' Done(messages);
     1 b'i' Recall(ids);
     1 b'l' Leaving(leaving);

@@ -54,6 +54,7 @@ pub(super) fn put_image(to: &mut Writer<'_>, image: &Image<'_>, base: u64) -> Re
     fields.put(&image.recurring)?;
     fields.put(&image.checkpoint)?;
     fields.put(&image.consumer)?;
+    fields.put(&image.batch)?;
     fields.end()
 }
 
@@ -78,11 +79,12 @@ pub(super) fn get_image<'a>(from: &mut Reader<'a>, base: u64) -> Result<Image<'a
     let recurring: Option<Box<_>> = fields.get()?;
     let checkpoint = fields.get()?;
     let consumer = fields.get()?;
+    let batch = fields.get()?;
     fields.end()?;
     let sequence = Sequence(sequence);
     let is_recurring = recurring.is_some();
     let record = Record { sequence, due, priority, retries, lease, ttl, attempts, phase, recurring: is_recurring };
-    Ok(Image { record, name, payload, errors, group, origin, retain, recurring, headers, checkpoint, consumer })
+    Ok(Image { record, name, payload, errors, group, origin, retain, recurring, headers, checkpoint, consumer, batch })
 }
 
 /// The payload, or an array of the headers and the payload. A field at the end would need a byte for each optional

@@ -4,6 +4,7 @@
 use super::codec::{record, Decode, Encode, Reader, Writer};
 use super::numbers::{at_distance, distance, instant_of, ticks, time_at, time_distance};
 use super::Refused;
+use crate::batches::{BatchState, FollowUp};
 use crate::done::DoneMessage;
 use crate::effect::QueueHeader;
 use crate::gate::{Flow, Pause};
@@ -176,6 +177,46 @@ impl<'a> Decode<'a> for Vec<DoneMessage<'a>> {
             };
             fields.end()?;
             Ok(message)
+        })
+    }
+}
+
+record!(FollowUp { payload; name, delay, priority, retries, lease, group, headers });
+
+/// When each began, as a distance from the instant of the view; its name; how many members were acked, became dead and
+/// were cancelled; when the last one ended, as a distance from the beginning; and what follows.
+impl Encode for Vec<BatchState<'_>> {
+    fn encode(&self, to: &mut Writer<'_>) -> Result<(), Refused> {
+        let base = to.now;
+        to.list(self, |to, batch| {
+            let mut fields = to.record();
+            fields.require(&time_distance(batch.created, base))?;
+            fields.require(&batch.name)?;
+            batch.ends.iter().try_for_each(|count| fields.put(count))?;
+            fields.put(&(!is_never(batch.idle)).then(|| time_distance(batch.idle, batch.created)))?;
+            fields.put(&batch.then)?;
+            fields.end()
+        })
+    }
+}
+
+fn is_never(idle: UnixMs) -> bool {
+    idle == UnixMs::EPOCH
+}
+
+impl<'a> Decode<'a> for Vec<BatchState<'a>> {
+    fn decode(from: &mut Reader<'a>) -> Result<Self, Refused> {
+        let base = from.now;
+        from.list(|from| {
+            let mut fields = from.record()?;
+            let created = time_at(fields.required()?, base)?;
+            let name = fields.required()?;
+            let ends = [fields.get()?, fields.get()?, fields.get()?];
+            let idle: Option<i64> = fields.get()?;
+            let idle = idle.map_or(Ok(UnixMs::EPOCH), |idle| time_at(idle, created))?;
+            let batch = BatchState { name, created, ends, idle, then: fields.get()? };
+            fields.end()?;
+            Ok(batch)
         })
     }
 }

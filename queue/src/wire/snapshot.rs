@@ -1,9 +1,10 @@
 //! A queue as pieces: the effects that make it again.
 //!
-//! The first piece is the queue without its messages. The others are its messages in push order, its done messages, its
-//! known ids, the messages in flight that have a successor, and the turns and the gates of its groups. A saved queue, an AOF rewrite,
-//! a copy and a digest all consist of these pieces. Each holds about 64 KiB, so that a save is a stream and a load
-//! never needs more than one piece at a time. The orders are not saved: they follow from the records.
+//! The first piece is the queue without its messages. The others are its batches, its messages in push order, its done
+//! messages, its known ids, the messages in flight that have a successor, and the turns and the gates of its groups. A
+//! saved queue, an AOF rewrite, a copy and a digest all consist of these pieces. Each holds about 64 KiB, so that a save
+//! is a stream and a load never needs more than one piece at a time. The orders are not saved: they follow from the
+//! records.
 
 use super::Refused;
 use crate::effect::{Effect, Image, QueueHeader, Stamped};
@@ -63,6 +64,10 @@ impl Queue {
 
     /// The pieces without the first one.
     fn contents(&self) -> impl Iterator<Item = Effect<'_>> {
+        let batches = self.optional.batches.as_ref().map_or_else(Vec::new, |batches| batches.states());
+        let batches = in_chunks(batches.into_iter(), |batch| {
+            48 + batch.name.len() + batch.then.as_ref().map_or(0, |then| then.payload.len())
+        });
         let messages = in_chunks(self.images(), size);
         let done = in_chunks(self.done(), |message| {
             32 + message.name.map_or(0, <[u8]>::len) + message.result.map_or(0, <[u8]>::len)
@@ -70,10 +75,10 @@ impl Queue {
         let known = in_chunks(self.known_ids(), |id| 8 + id.name.len());
         let leaving = in_chunks(self.all_leaving(), |(_, image)| size(image));
         let turns = self.messages.groups().and_then(GroupNames::turns).into_iter().flat_map(in_turns);
-        let messages = messages.map(Effect::Continue).chain(done.map(Effect::Done)).chain(known.map(Effect::Recall));
         let gates = self.messages.gates().map(GroupGates::all).unwrap_or_default();
-        let gates = in_chunks(gates.into_iter(), |gate| 24 + gate.name.len() + 4 * gate.log.len());
-        let gates = gates.map(Effect::Gates);
+        let gates = in_chunks(gates.into_iter(), |gate| 24 + gate.name.len() + 4 * gate.log.len()).map(Effect::Gates);
+        let messages = batches.map(Effect::Batches).chain(messages.map(Effect::Continue));
+        let messages = messages.chain(done.map(Effect::Done)).chain(known.map(Effect::Recall));
         messages.chain(leaving.map(Effect::Leaving)).chain(turns.map(Effect::Turns)).chain(gates)
     }
 
@@ -120,6 +125,7 @@ impl Queue {
             Effect::Continue(images) if self.may_continue_with(images) => {
                 for image in images {
                     self.messages.add_image(image, self.membership(image.group, UnixMs::EPOCH));
+                    self.restore_member(image, self.view.at());
                 }
             }
             Effect::Leaving(leaving) if self.may_add_leaving(leaving) => {
@@ -127,8 +133,8 @@ impl Queue {
             }
             Effect::Turns(turns) if self.may_restore(turns) => self.messages.restore_turns(turns),
             Effect::Gates(gates) if self.may_restore_gates(gates) => self.restore_gates(gates),
-            // Done messages and known ids stand in no order of the view.
-            Effect::Done(_) | Effect::Recall(_) => {
+            // Batches, done messages and known ids stand in no order of the view.
+            Effect::Batches(_) | Effect::Done(_) | Effect::Recall(_) => {
                 self.apply(piece)?;
             }
             _ => return Err(Refused::Impossible),

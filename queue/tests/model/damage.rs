@@ -3,7 +3,7 @@
 //! Refused input changes nothing. Accepted input results in a queue that works: it can be saved and loaded, survives
 //! every operation, and can be drained. Nothing panics (the debug build also checks sums) or hangs.
 
-use crate::exercise::{apply, at, lively, pop, reload, survive, NOW};
+use crate::exercise::{apply, at, follow_up, lively, pop, reload, survive, NOW};
 use crate::history::{headers, targets, HEADERS};
 use dq_queue::backoff::{Backoff, Percent};
 use dq_queue::forward::{Forward, Targets};
@@ -14,9 +14,9 @@ use dq_queue::settings::{GroupOrder, Retries, Settings};
 use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::wire::{Loader, VERSION};
 use dq_queue::{
-    Claim, Declaration, DoneMessage, Effect, Ended, Errors, Failure, Fate, Flow, Grant, GroupGate, Image, KnownId,
-    Lease, Next, Origin, Pause, Phase, Queue, QueueHeader, Reason, Record, Recurring, Refused, RunEnd, Series, Span,
-    Spans, Stamped, Totals, Ttl, TurnState,
+    Claim, Declaration, DoneMessage, Effect, Ended, Errors, Failure, Fate, Flow, FollowUp, Grant, GroupGate, Image,
+    KnownId, Lease, Next, Origin, Pause, Phase, Queue, QueueHeader, Reason, Record, Recurring, Refused, RunEnd, Series,
+    Span, Spans, Stamped, Totals, Ttl, TurnState,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -89,11 +89,18 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
         headers: Some(headers(1)),
         checkpoint: None,
         consumer: None,
+        batch: Some(b"batch"),
     };
     let kept =
         queue.images().find(|image| matches!(image.record.phase, Phase::Successor { .. })).unwrap().record.sequence;
     let phase = Phase::Leased { deadline: at(NOW + 8), receipt: Receipt(receipt.0 - 1) };
-    let leaving = Image { record: Record { attempts: 1, phase, ..record }, name: None, origin: None, ..image.clone() };
+    let leaving = Image {
+        record: Record { attempts: 1, phase, ..record },
+        name: None,
+        origin: None,
+        batch: None,
+        ..image.clone()
+    };
     let later = Phase::Successor { deadline: at(NOW + 9), receipt };
     let later = Image { record: Record { phase: later, ..record }, name: Some(b"every-70"), ..image.clone() };
     let grant = |sequence| Grant { sequence, attempt: 2, deadline: at(NOW + 9), receipt: Receipt(receipt.0 + 1) };
@@ -147,6 +154,21 @@ pub fn every_effect(queue: &Queue) -> Vec<Vec<u8>> {
             checkpoint: Some(b"80 %"),
         }),
         encoded(Effect::Trim(Spans::up_to(sequences[3]))),
+        encoded(Effect::Batch {
+            settings: None,
+            name: b"batch",
+            last,
+            then: Some(Box::new(FollowUp {
+                name: Some(b"then"[..].into()),
+                delay: Some(DurationMs::new(5)),
+                retries: Retries::new(2),
+                lease: Some(DurationMs::new(9)),
+                group: Some(b"group"[..].into()),
+                headers: Some(headers(1).into()),
+                ..follow_up(b"payload")
+            })),
+        }),
+        encoded(Effect::Batch { settings: None, name: b"batch", last, then: None }),
         encoded(Effect::Release { ended: vec![running, kept], given_back: vec![flying] }),
         encoded(Effect::Cancel(sequences.clone(), vec![b"gone"])),
         encoded(Effect::Reschedule { sequence: sequences[5], due: Some(at(NOW + 5)), priority: Some(-3) }),
@@ -315,6 +337,7 @@ enum Forged {
     Keep(Vec<(Named, u64, u64, Option<u8>)>),
     Nack(Named, Option<u64>, u64),
     Release(Vec<Named>, Vec<Named>),
+    Batch(usize, u64, Option<u64>),
     Extend(Named, u64),
     Trim(Vec<Named>),
     Cancel(Vec<Named>),
@@ -430,6 +453,8 @@ fn forged() -> impl Strategy<Value = Forged> {
         3 => (sequence(), prop::option::of(number())).prop_map(|(of, every)| Forged::Declare(of, every)),
         4 => (0u8..7, few(), prop::collection::vec(run_end, 1..3)).prop_map(|(how, of, ends)| Forged::EndRuns(how, of, ends)),
         2 => (few(), few()).prop_map(|(ended, given_back)| Forged::Release(ended, given_back)),
+        3 => (0usize..3, number(), prop::option::of(number()))
+            .prop_map(|(name, last, then)| Forged::Batch(name, last, then)),
         2 => (0usize..5).prop_map(Forged::Advance),
         2 => (1usize..5).prop_map(Forged::Pop),
         1 => Just(Forged::Reload),
@@ -478,6 +503,7 @@ impl ForgedImage {
             headers: self.headers.map(headers),
             checkpoint: self.error.then_some(b"half"),
             consumer: self.lease.filter(|lease| lease % 2 == 0).map(|_| &b"forged"[..]),
+            batch: self.group.map(|nth| [&b"batch"[..], b"another", b""][usize::from(nth)]),
         }
     }
 }
@@ -551,6 +577,12 @@ fn forge(queue: &mut Queue, forged: &Forged) {
         Forged::Release(ended, given_back) => {
             Effect::Release { ended: sequences(ended), given_back: sequences(given_back) }
         }
+        Forged::Batch(name, last, then) => Effect::Batch {
+            settings: None,
+            name: [&b"batch"[..], b"another", b""][*name],
+            last: Sequence(*last),
+            then: then.map(|delay| Box::new(FollowUp { delay: Some(DurationMs::new(delay)), ..follow_up(b"forged") })),
+        },
         Forged::Take(of) => Effect::Take(sequences(of)),
         Forged::Forward(of) => Effect::Forward(sequences(of)),
         Forged::DeadForward(of) => Effect::DeadForward(spans(of)),

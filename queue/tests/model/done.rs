@@ -1,5 +1,6 @@
 //! Completed messages in the reference model: a list of what is kept of them.
 
+use crate::batches::Left;
 use crate::reference::{after, Message, Model, Name};
 use dq_queue::id::Sequence;
 use dq_queue::Spans;
@@ -20,6 +21,7 @@ pub struct Finished {
 impl Model {
     /// A message was completed: it is kept as done, or only its id is remembered.
     pub fn leave(&mut self, message: &Message, attempts: u32, retain: Option<u64>, result: Option<&[u8]>) {
+        self.leave_batch(message.sequence, Left::Acked);
         let retain = retain.or(message.retain).unwrap_or(self.settings.retain.as_ms());
         if retain == 0 || self.settings.donelen == Some(0) {
             return self.remember(message);

@@ -262,6 +262,7 @@ impl Model {
         let spared = self.spared(of.spare, of.older);
         chosen.retain(|sequence| !spared.contains(sequence));
         chosen.truncate(of.count.unwrap_or(usize::MAX));
+        self.leave_as_purged(&chosen);
         self.keep_turns(&chosen);
         self.messages.retain(|message| !chosen.contains(&message.sequence));
         chosen

@@ -7,6 +7,7 @@ use dq_queue::settings::{GroupOrder, Retries, Settings, MAX_LENGTH};
 use dq_queue::time::{DurationMs, UnixMs};
 use dq_queue::{Flow, HeaderBlock, Headers, Reason, Spare, Verdict};
 use proptest::prelude::*;
+use std::cell::RefCell;
 use std::sync::LazyLock;
 
 /// A random history: the settings, the clocks, and the steps.
@@ -140,12 +141,31 @@ pub enum Act {
     },
     /// From now on, consumers pop under this name, or under none.
     WorkAs(Option<usize>),
+    /// Says what follows a batch.
+    CloseBatch {
+        batch: usize,
+        then: FollowUp,
+    },
+    CancelBatch(usize),
     /// Takes from a consumer what it holds.
     Release {
         consumer: usize,
         count: Option<usize>,
         verdict: Verdict,
     },
+}
+
+/// What follows a batch.
+#[derive(Clone, Debug)]
+pub struct FollowUp {
+    pub name: Option<usize>,
+    pub size: usize,
+    pub delay: Option<u64>,
+    pub priority: i8,
+    pub retries: Option<i32>,
+    pub lease: Option<u64>,
+    pub group: Option<usize>,
+    pub headers: Option<usize>,
 }
 
 #[derive(Clone, Debug)]
@@ -189,6 +209,7 @@ pub struct Push {
     pub retain: Option<u64>,
     pub group: Option<usize>,
     pub headers: Option<usize>,
+    pub batch: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -278,6 +299,8 @@ pub const HEADERS: [&[(&[u8], &[u8])]; 4] = [
     &[(&[0], &[0, 255]), (&[b'n'; 255], b" "), (&[255; 255], b"1")],
     &[(b"1", &[b'v'; 4096]), (b"2", &[b'v'; 2000])],
 ];
+/// Their order is not that of their numbers.
+pub const BATCHES: [&[u8]; 3] = [b"m", &[b'b'; 255], &[0, 255]];
 pub const CONSUMERS: [&[u8]; 3] = [b"w", &[b'w'; 128], &[0, 255]];
 pub const ERRORS: [&[u8]; 4] = [b"", b"timeout", &[b'e'; 1024], &[b'f'; 3000]];
 
@@ -285,7 +308,21 @@ pub const ERRORS: [&[u8]; 4] = [b"", b"timeout", &[b'e'; 1024], &[b'f'; 3000]];
 pub fn headers(nth: usize) -> Headers<'static> {
     static BLOCKS: LazyLock<Vec<HeaderBlock>> =
         LazyLock::new(|| HEADERS.iter().map(|headers| HeaderBlock::of(headers.to_vec()).unwrap()).collect());
-    BLOCKS[nth].headers()
+    let own = BLOCKS.get(nth).map(HeaderBlock::headers);
+    own.unwrap_or_else(|| OTHERS.with_borrow(|others| others[nth - BLOCKS.len()].headers()))
+}
+
+thread_local! {
+    /// Headers that the queue has made of those of a client. They live as long as the test.
+    static OTHERS: RefCell<Vec<&'static HeaderBlock>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The number of headers that are none of [`HEADERS`].
+pub fn other_headers(block: HeaderBlock) -> usize {
+    OTHERS.with_borrow_mut(|others| {
+        others.push(Box::leak(Box::new(block)));
+        HEADERS.len() + others.len() - 1
+    })
 }
 
 /// Targets of every kind.
@@ -354,9 +391,9 @@ fn push(copies: usize) -> impl Strategy<Value = Push> {
         prop::option::weighted(0.3, span()),
         prop::option::weighted(0.3, ttl),
         (any::<bool>(), prop::option::weighted(0.4, prop_oneof![Just(0), span()]), any::<bool>(), retain(), group()),
-        header_set(),
+        (header_set(), prop::option::weighted(0.4, 0..BATCHES.len())),
     )
-        .prop_map(|(copies, name, size, due, priority, retries, lease, ttl, with, headers)| {
+        .prop_map(|(copies, name, size, due, priority, retries, lease, ttl, with, (headers, batch))| {
             let (replace, maxwait, later, retain, group) = with;
             Push {
                 copies,
@@ -373,7 +410,31 @@ fn push(copies: usize) -> impl Strategy<Value = Push> {
                 retain,
                 group,
                 headers,
+                batch,
             }
+        })
+}
+
+fn follow_up() -> impl Strategy<Value = FollowUp> {
+    (
+        prop::option::weighted(0.4, 0..NAMES.len()),
+        size(false),
+        prop::option::of(prop_oneof![Just(0), span()]),
+        -1i8..=1,
+        prop::option::weighted(0.3, -1i32..3),
+        prop::option::weighted(0.3, span()),
+        group(),
+        header_set(),
+    )
+        .prop_map(|(name, size, delay, priority, retries, lease, group, headers)| FollowUp {
+            name,
+            size,
+            delay,
+            priority,
+            retries,
+            lease,
+            group,
+            headers,
         })
 }
 
@@ -500,6 +561,8 @@ fn act(copies: usize) -> impl Strategy<Value = Act> {
         1 => Just(Act::Remake),
         10 => (prop::collection::vec(aim(), 1..=acks), 1..=pops, prop::option::of(span()))
             .prop_map(|(aims, count, lease)| Act::AckPop { aims, count, lease }),
+        12 => (0..BATCHES.len(), follow_up()).prop_map(|(batch, then)| Act::CloseBatch { batch, then }),
+        3 => (0..BATCHES.len()).prop_map(Act::CancelBatch),
         12 => prop::option::weighted(0.9, 0..CONSUMERS.len()).prop_map(Act::WorkAs),
         8 => (
             0..CONSUMERS.len(),

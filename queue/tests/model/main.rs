@@ -11,6 +11,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod batches;
 mod corpus;
 mod cron;
 mod damage;

@@ -1,5 +1,6 @@
 //! Recurring messages in the reference model, with a rule evaluation of its own.
 
+use crate::batches::Left;
 use crate::reference::{after, Message, Model, Name, State, NEVER};
 use dq_queue::time::UnixMs;
 use dq_queue::{Reason, StateKind};
@@ -126,6 +127,7 @@ impl Model {
         let mut ends = Vec::new();
         if let Some(held) = held.filter(|held| self.messages[*held].recurs.is_some()) {
             ends.extend(self.end_by_time(held));
+            self.settle_batches();
             self.forget_groups();
         }
         let held = self.find(&Name::Text(name.to_vec()));
@@ -149,6 +151,7 @@ impl Model {
         };
         if let Some(replaced) = before.as_ref().filter(|_| beside.is_none()) {
             self.claim_turn(replaced);
+            self.leave_as_removed(replaced);
         }
         let mut recurs = Recurs { left: plan.times, ..Recurs::default() };
         let mut due = first.unwrap();
@@ -228,6 +231,7 @@ impl Model {
     pub fn end_run(&mut self, at: usize, how: How, failure: Option<(u64, Reason)>, error: Option<(u32, &[u8])>) -> End {
         let now = self.now;
         let old = self.messages[at].clone();
+        self.leave_batch(old.sequence, if failure.is_some() { Left::Dead } else { Left::Acked });
         let mut recurs = old.recurs.clone().unwrap();
         if how == How::Buried {
             self.claim_turn(&old);

@@ -1,6 +1,7 @@
 //! The simplest implementation of the contract of a queue: a vector, linear scans, stored states, and one event of time
 //! after the other. It shares no idea with the real queue, which stores no states.
 
+use crate::batches::{Batch, Left};
 use crate::done::Finished;
 use crate::gates::Gates;
 use crate::groups::Rounds;
@@ -181,6 +182,7 @@ pub struct Push<'a> {
     pub retain: Option<u64>,
     pub group: Option<&'a [u8]>,
     pub headers: Option<usize>,
+    pub batch: Option<&'a [u8]>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -239,6 +241,9 @@ pub struct Model {
     pub rounds: Rounds,
     /// Whether dead messages are forwarded, so that none is dropped.
     pub moves_dead: bool,
+    pub batches: Vec<Batch>,
+    /// The sequences of the members of batches, and the names of those.
+    pub members: Vec<(u64, Vec<u8>)>,
 }
 
 /// The result of an advance.
@@ -266,6 +271,8 @@ impl Model {
             given: 0,
             rounds: Rounds::default(),
             moves_dead: false,
+            batches: Vec::new(),
+            members: Vec::new(),
         }
     }
 
@@ -324,6 +331,7 @@ impl Model {
 
     /// Keeps a message until the delivery of another one ends. If that delivery is a run, its series has ended.
     pub fn keep_beside(&mut self, nth: usize, message: Message) {
+        self.leave_batch(self.messages[nth].sequence, Left::Cancelled);
         let delivered = &mut self.messages[nth];
         delivered.own.get_or_insert(delivered.sequence);
         delivered.sequence = message.sequence;
@@ -413,6 +421,7 @@ impl Model {
             self.totals.rejected_full += 1;
             return Pushed::Full(live);
         }
+        let sequence = sequence.expect("the queue took what the contract takes");
         let chain = held.and_then(|held| self.messages[held].chain_to_continue()).unwrap_or(self.now);
         let was_done = push.name.is_some_and(|name| self.drop_done_named(name));
         let due = push.maxwait.map_or(push.due, |wait| push.due.min(after(chain, wait)));
@@ -420,7 +429,7 @@ impl Model {
         self.enter_group(push.group);
         let ttl = push.ttl.unwrap_or(self.settings.ttl.as_ms());
         let message = Message {
-            sequence: sequence.expect("the queue took what the contract takes"),
+            sequence,
             name: push.name.map(<[u8]>::to_vec),
             payload: push.payload.to_vec(),
             error: None,
@@ -454,10 +463,12 @@ impl Model {
                 if let Some(held) = held {
                     let replaced = self.messages.remove(held);
                     self.claim_turn(&replaced);
+                    self.leave_as_removed(&replaced);
                 }
                 self.messages.push(message);
             }
         }
+        self.join_batch(push.batch, sequence);
         self.totals.pushed += 1;
         // The message may be due already and, at the largest instant, even expired.
         self.advance(self.now);
@@ -522,7 +533,7 @@ impl Model {
     }
 
     /// Whether a done message has the id, or it is known.
-    fn is_taken(&self, name: &[u8]) -> bool {
+    pub fn is_taken(&self, name: &[u8]) -> bool {
         self.is_done(name) || self.is_known(name)
     }
 
@@ -573,6 +584,7 @@ impl Model {
         self.totals.cancelled += 1;
         let message = self.messages.remove(at);
         self.claim_turn(&message);
+        self.leave_as_removed(&message);
         Some((message.sequence, message.kind()))
     }
 
@@ -599,6 +611,7 @@ impl Model {
             message.note_error(message.attempts, now, error, self.settings.errors);
         }
         let sequence = message.sequence;
+        self.leave_batch(sequence, Left::Dead);
         self.count_death(Reason::Rejected);
         Some((sequence, was, None))
     }
@@ -689,6 +702,7 @@ impl Model {
             }
         };
         let now = self.now;
+        self.leave_as_purged(&chosen);
         let mut redriven = 0;
         for message in self.messages.iter_mut().filter(|message| chosen.contains(&message.sequence)) {
             message.wait_until(due, now);
@@ -710,6 +724,7 @@ impl Model {
         let spared = self.spared(spare, older);
         chosen.retain(|sequence| !spared.contains(sequence));
         chosen.truncate(count);
+        self.leave_as_purged(&chosen);
         self.keep_turns(&chosen);
         self.messages.retain(|message| !chosen.contains(&message.sequence));
         if kinds.contains(&StateKind::Done) {
@@ -724,6 +739,7 @@ impl Model {
         let spared = self.spared(spare, None);
         let is_chosen = |message: &&Message| !spared.contains(&message.sequence) && kinds.contains(&message.kind());
         let chosen: Vec<u64> = self.messages.iter().filter(is_chosen).map(|message| message.sequence).collect();
+        self.leave_as_purged(&chosen);
         self.keep_turns(&chosen);
         self.messages.retain(|message| spared.contains(&message.sequence) || !kinds.contains(&message.kind()));
         before - self.messages.len() + done
@@ -990,6 +1006,8 @@ impl Model {
         let to = match reason {
             Some(reason) => {
                 message.state = State::Dead { died: now, reason };
+                let sequence = message.sequence;
+                self.leave_batch(sequence, Left::Dead);
                 self.count_death(reason);
                 NackedTo::Dead(reason)
             }
@@ -1043,6 +1061,7 @@ impl Model {
         while let Some(oldest) = self.oldest_dead().filter(|_| moved.len() < count) {
             let at = self.messages.iter().position(|message| message.age() == oldest).unwrap();
             let message = self.messages.remove(at);
+            self.leave_as_removed(&message);
             self.remember(&message);
             moved.push(message);
         }
@@ -1079,6 +1098,7 @@ impl Model {
             assert!(named(oldest.1), "an older one is kept");
             let at = self.messages.iter().position(|message| message.age() == oldest).unwrap();
             let dropped = self.messages.remove(at);
+            self.leave_as_removed(&dropped);
             self.remember(&dropped);
         }
         doomed

@@ -177,6 +177,25 @@ pub struct Turn {
     pub acked: Option<Outcome>,
 }
 
+/// A batch that was pushed and closed in one call.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    pub name: String,
+    pub span: Span,
+    pub pushed: Outcome,
+    pub closed: Outcome,
+}
+
+/// A delivery of what follows a batch, with the numbers of members that it tells.
+#[derive(Clone, Debug)]
+pub struct Followed {
+    pub batch: String,
+    pub id: String,
+    pub total: i64,
+    pub ended: i64,
+    pub span: Span,
+}
+
 /// Everything that happened in a run.
 #[derive(Default)]
 pub struct History {
@@ -189,6 +208,9 @@ pub struct History {
     pub hidden: Vec<Span>,
     /// What was wrong with the schedules at the end of the run.
     pub complaints: Vec<String>,
+    /// The batches that were pushed, and what was seen to follow them.
+    pub batches: Vec<Batch>,
+    pub followed: Vec<Followed>,
     /// The rate limit of the queue, if it has one.
     pub rate: Option<Rate>,
     /// How many messages of one group may be out at a time, if the queue has groups.

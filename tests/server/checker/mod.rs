@@ -8,6 +8,7 @@
 //! A failing run prints its seed. `DQ_SEED` repeats the random draws, but not the interleaving of the threads. `make
 //! soak` runs with new seeds each time.
 
+mod batches;
 mod check;
 mod consumer;
 mod faults;
@@ -56,7 +57,7 @@ enum Cast {
 enum Queue {
     /// Its settings are the defaults.
     Plain,
-    /// It has a rate limit and a deduplication window, and another queue has schedules.
+    /// It has a rate limit and a deduplication window, another queue has schedules, and a third one batches.
     Limited,
     /// Most of its messages have a group.
     Grouped,
@@ -68,6 +69,9 @@ enum Queue {
 const DECLARERS: usize = 20;
 const DECLARING: usize = 3;
 const SERIES_CONSUMERS: usize = 2;
+
+/// The number of processes that push batches and work on them.
+const BATCHERS: usize = 2;
 
 /// The number of processes that look at the target of a queue that forwards.
 const WATCHERS: usize = 2;
@@ -145,6 +149,11 @@ fn run(cast: Cast, queue: Queue, seed: u64, rounds: usize) -> Report {
                 processes.push(scope.spawn(move || series::work(link)));
             }
         }
+        let mut batchers = Vec::new();
+        for n in 0..if limited { BATCHERS } else { 0 } {
+            let link = link(50 + n);
+            batchers.push(scope.spawn(move || batches::work(link, n)));
+        }
         let watchers: Vec<_> = target.map_or(Vec::new(), |target| {
             let watch = |n: usize| {
                 let link = link(40 + n);
@@ -168,6 +177,11 @@ fn run(cast: Cast, queue: Queue, seed: u64, rounds: usize) -> Report {
             history.series.append(&mut done.turns);
             history.hidden.append(&mut done.hidden);
         }
+        for batcher in batchers {
+            let mut done = batcher.join().expect("no reply was wrong");
+            history.batches.append(&mut done.batches);
+            history.followed.append(&mut done.followed);
+        }
         for watcher in watchers {
             history.looks.extend(watcher.join().expect("no reply was wrong"));
         }
@@ -179,6 +193,7 @@ fn run(cast: Cast, queue: Queue, seed: u64, rounds: usize) -> Report {
         history.losses = std::mem::take(&mut nemesis.losses);
         if limited {
             series::finish(link(62), &mut history, created);
+            batches::finish(link(61), &mut history);
         }
     });
     check::check(&history)
@@ -196,6 +211,7 @@ fn must_be_clean(cast: Cast, queue: Queue, seed: u64, rounds: usize) {
     };
     assert!(numbers.iter().all(|number| *number > 0), "the run shows something: {report}");
     assert_eq!(report.runs > 0, queue == Queue::Limited, "{report}");
+    assert_eq!(report.batches > 0, queue == Queue::Limited, "{report}");
     assert_eq!(report.grouped > 0, queue == Queue::Grouped, "{report}");
 }
 

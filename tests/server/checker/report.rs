@@ -41,6 +41,8 @@ pub enum Fault {
     Twice,
     /// A run of a schedule was lost, repeated, or overlapped another one.
     Run,
+    /// What follows a batch was lost or repeated, or tells wrong numbers.
+    Batch,
 }
 
 /// The numbers of a run, and the faults that were found.
@@ -62,6 +64,8 @@ pub struct Report {
     pub grouped: usize,
     /// The number of messages in the target of their queue.
     pub forwarded: usize,
+    /// The number of messages that followed batches.
+    pub batches: usize,
     pub findings: Vec<(Fault, String)>,
 }
 
@@ -85,13 +89,13 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { attempted, acknowledged, delivered, duplicated, recovered, runs, grouped, forwarded, findings } =
-            self;
+        let Report { attempted, acknowledged, delivered, duplicated, recovered, .. } = self;
+        let Report { runs, grouped, forwarded, batches, findings, .. } = self;
         let (lost, unexpected) = (self.count(Fault::Lost), self.count(Fault::Unexpected));
         write!(f, "attempted {attempted}, acknowledged {acknowledged}, delivered {delivered}, ")?;
         write!(
             f,
-            "duplicated {duplicated}, recovered {recovered}, runs {runs}, grouped {grouped}, forwarded {forwarded}, lost {lost}, unexpected {unexpected}, "
+            "duplicated {duplicated}, recovered {recovered}, runs {runs}, grouped {grouped}, forwarded {forwarded}, batches {batches}, lost {lost}, unexpected {unexpected}, "
         )?;
         write!(f, "other findings {}", findings.len() - lost - unexpected)?;
         for (fault, what) in findings.iter().take(TOLD) {

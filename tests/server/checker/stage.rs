@@ -12,6 +12,9 @@ pub const QUEUE: &str = "q";
 /// The name of the queue with schedules.
 pub const SERIES: &str = "series";
 
+/// The name of the queue with batches.
+pub const BATCHES: &str = "batches";
+
 /// The name of the connections that a fault may cut.
 pub const WORKER: &str = "worker";
 

@@ -83,6 +83,7 @@ fn a_truncated_aof_keeps_everything_before_the_cut() {
     let mut server = Server::with_aof(&["--aof-use-rdb-preamble", "no", "--aof-load-truncated", "yes"]);
     let mut c = server.client();
     go_on(&mut c, &mut Random::seeded(31), 200);
+    c.ask("DQ.RESUME a");
     let before = digests(&mut c);
     c.push("a last");
     server.kill9();

@@ -205,7 +205,7 @@ fn the_ranges_of_the_pages_are_those_of_the_server() {
                 }
                 Range::Bytes { min, max } => {
                     let word = |len: usize| if len == 0 { "\"\"".to_owned() } else { "m".repeat(len) };
-                    let of = if matches!(name.as_str(), "GROUP" | "AS") { &name } else { "ID" };
+                    let of = if matches!(name.as_str(), "GROUP" | "AS" | "BATCH") { &name } else { "ID" };
                     let says = format!("{of} must be {min} to {max} bytes");
                     ([word(min), word(max)], vec![word(min - 1), word(max + 1)], says)
                 }

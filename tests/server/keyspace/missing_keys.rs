@@ -37,6 +37,8 @@ fn expect_answers_of_nothing(c: &mut Client, key: &str) {
         ("DQ.CANCEL {q} m 1-1", &two_nulls),
         ("DQ.RESCHEDULE {q} m DELAY 5", &Reply::Int(0)),
         ("DQ.REDRIVE {q}", &Reply::Int(0)),
+        ("DQ.BATCH {q} b CANCEL", &Reply::Int(0)),
+        ("DQ.BATCHINFO {q} b", &null_array),
         ("DQ.RELEASE {q} w NOCOUNT", &Reply::Int(0)),
         ("DQ.CONSUMERS {q} 0", &last_page),
         ("DQ.REDRIVE {q} IDS 2 m 1-1 DELAY 5", &Reply::Int(0)),

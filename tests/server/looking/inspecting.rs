@@ -5,11 +5,12 @@ use crate::support::{eventually, every_state, in_both_protocols, setting_paramet
 const ALWAYS: [&str; 11] =
     ["attempt", "created", "due", "id", "lease", "next", "payload", "priority", "retries", "state", "ttl"];
 
-const COUNTS: [&str; 38] = [
+const COUNTS: [&str; 39] = [
     "delayed",
     "groups",
     "blocked",
     "known",
+    "batches",
     "ready",
     "inflight",
     "dead",

@@ -39,6 +39,7 @@ const CHANGES: &[(&str, &str)] = &[
     ("DQ.MEXTEND q 3 a nobody b", "dq.extend"),
     ("DQ.MEXTEND q 1 nobody", ""),
     ("DQ.RELEASE q nobody", ""),
+    ("DQ.BATCH q b CANCEL", ""),
     ("DQ.NACK q a DELAY 600000", "dq.nack"),
     ("DQ.NACK q b DELAY 0", "dq.nack"),
     ("DQ.POP q", "dq.pop"),

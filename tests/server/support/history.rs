@@ -20,7 +20,7 @@ pub fn any_command(random: &mut Random, keys: &[&str]) -> String {
     let count = random.below(4) + 1;
     let lease = *random.one_of(&["", "LEASE 1", "LEASE 30", "LEASE 600000", "NOACK"]);
     let other = *random.one_of(&["x", "y", "z"]);
-    match random.below(43) {
+    match random.below(45) {
         0..=3 => format!("DQ.PUSH {key} payload-{count} ID {id} {delay} {rest}"),
         4 => format!("DQ.PUSH {key} payload {delay}"),
         5 | 6 => format!("DQ.MPUSH {key} 3 x \"\" y IDS {id} {other} z {delay} {rest}"),
@@ -67,6 +67,18 @@ pub fn any_command(random: &mut Random, keys: &[&str]) -> String {
         35 => format!("DQ.MEXTEND {key} 2 {id} {other} LEASE {}", random.one_of(&["1", "30", "600000"])),
         36 => format!("DQ.POP {key} COUNT {count} {lease} AS w{}", random.below(3)),
         37 => format!("DQ.RELEASE {key} w{} {}", random.below(3), random.one_of(&["", "COUNT 1", "NOCOUNT"])),
+        38 => {
+            format!(
+                "DQ.MPUSH {key} 2 x y BATCH b{} RETRIES -1 TTL 0 DELAY {}",
+                random.below(3),
+                random.one_of(&["0", "30", "600000"])
+            )
+        }
+        39 => format!(
+            "DQ.BATCH {key} b{} {}",
+            random.below(3),
+            random.one_of(&["THEN x", "THEN y ID a GROUP g", "CANCEL"])
+        ),
         // This is drawn more often than a pause, so that most of a history has deliveries.
         _ => format!("DQ.RESUME {key}"),
     }

@@ -28,7 +28,7 @@ from redis.client import NEVER_DECODE
 from . import wire
 from .errors import ConnectionLost, Failed, NotKept, is_transient, translated
 from .source import Source
-from .wire import Command, Duration, PushOptions, ScheduleOptions, Text
+from .wire import Command, Duration, FollowOptions, PushOptions, ScheduleOptions, Text
 
 if TYPE_CHECKING:
     from typing_extensions import Concatenate, ParamSpec, Unpack
@@ -140,6 +140,30 @@ class Queue:
         return wire.schedule(self.name, id, payload, options)
 
     schedule, schedule_sync = _both(_schedule)
+
+    # --- batches ---
+
+    def _follow(self, batch: Text, payload: Text, **options: Unpack[FollowOptions]) -> Command[int]:
+        """Says what follows once all messages that were pushed with this ``batch`` have ended. Returns how many are left.
+
+        It bears the headers ``dq-batch``, ``dq-batch-total``, ``dq-batch-acked``, ``dq-batch-dead`` and
+        ``dq-batch-cancelled``. This is sent once, because the batch may have ended when a second command came.
+        """
+        return wire.follow(self.name, batch, payload, options)
+
+    follow, follow_sync = _both(_follow)
+
+    def _batch_info(self, batch: Text) -> Command[Optional[Fields]]:
+        """Returns how far a batch is, as ``DQ.BATCHINFO`` names it, or ``None`` if there is none."""
+        return Command(wire.info, "DQ.BATCHINFO", self.name, batch)
+
+    batch_info, batch_info_sync = _both(_batch_info)
+
+    def _cancel_batch(self, batch: Text) -> Command[int]:
+        """Removes the messages of a batch that are not dead, and what follows. Returns how many were removed."""
+        return Command(int, "DQ.BATCH", self.name, batch, "CANCEL")
+
+    cancel_batch, cancel_batch_sync = _both(_cancel_batch)
 
     # --- changing messages ---
 

@@ -50,8 +50,22 @@ class PushOptions(TypedDict, total=False):
     """How long the message and its result are kept after its completion."""
     group: Text
     """Messages of a group are delivered in order, by default one at a time."""
+    batch: Text
+    """The batch that the message joins: see :meth:`Queue.follow`."""
     headers: Mapping[str, Text]
     """What is said about the message besides its payload."""
+
+
+class FollowOptions(TypedDict, total=False):
+    """Options of the message that follows a batch, as for a push."""
+
+    id: Text
+    delay: Duration
+    priority: int
+    retries: int
+    lease: Duration
+    group: Text
+    headers: Mapping[str, Text]
 
 
 class ScheduleOptions(TypedDict, total=False):
@@ -195,9 +209,11 @@ _OPTIONS: Dict[str, Tuple[str, Callable[[Any], List[Word]]]] = {
     "max_wait": ("MAXWAIT", _duration),
     "retain": ("RETAIN", _duration),
     "group": ("GROUP", _one),
+    "batch": ("BATCH", _one),
 }
 _PUSH_FLAGS = {"replace": "REPLACE", "later": "LATER"}
 _PUSH_NAMES = frozenset(PushOptions.__annotations__)
+_FOLLOW_NAMES = frozenset(FollowOptions.__annotations__)
 _SCHEDULE_NAMES = frozenset(ScheduleOptions.__annotations__)
 
 
@@ -243,6 +259,11 @@ def push_many(
 
 def _ids(reply: Any) -> List[PushedId]:
     return [DeadId(str(id)) if isinstance(id, Exception) else text_or_none(id) for id in reply]
+
+
+def follow(queue: Text, batch: Text, payload: Text, options: Mapping[str, Any]) -> Command[int]:
+    """``DQ.BATCH`` with ``THEN``."""
+    return Command(int, "DQ.BATCH", queue, batch, "THEN", payload, *_words(options, _FOLLOW_NAMES))
 
 
 def schedule(queue: Text, id: Text, payload: Text, options: Mapping[str, Any]) -> Command[str]:

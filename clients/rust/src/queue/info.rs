@@ -28,6 +28,8 @@ pub struct Info {
     pub blocked: u64,
     /// Ids that are refused although their message is gone.
     pub known: u64,
+    /// Batches that have not ended.
+    pub batches: u64,
     /// The size of all payloads in bytes.
     pub payload_bytes: u64,
     /// When the next delayed message is due.
@@ -92,6 +94,7 @@ impl Info {
             groups: fields.count("groups")?,
             blocked: fields.count("blocked")?,
             known: fields.count("known")?,
+            batches: fields.count("batches")?,
             payload_bytes: fields.count("payload-bytes")?,
             next_due: time("next-due")?,
             oldest_ready: age("oldest-ready")?,

@@ -103,6 +103,8 @@ pub struct Message<T> {
     pub died: Option<SystemTime>,
     /// The group.
     pub group: Option<String>,
+    /// The batch, until the message is dead.
+    pub batch: Option<String>,
     /// The headers.
     pub headers: Headers,
     /// What a consumer has stored of its work with [`Queue::checkpoint`](super::Queue::checkpoint).
@@ -223,7 +225,7 @@ impl<T> Message<T> {
         let headers = Headers::read(fields.take("headers"))?;
         let mut text = |name: &str| fields.take(name).as_ref().map(reply::text).transpose();
         let state = text("state")?.ok_or_else(|| missing("state"))?.parse()?;
-        let (error, reason, group) = (text("error")?, text("reason")?, text("group")?);
+        let (error, reason, group, batch) = (text("error")?, text("reason")?, text("group")?, text("batch")?);
         let consumer = text("consumer")?;
         let other = fields.unknown();
         Ok(Message {
@@ -244,6 +246,7 @@ impl<T> Message<T> {
             reason,
             died,
             group,
+            batch,
             headers,
             checkpoint,
             consumer,

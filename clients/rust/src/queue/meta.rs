@@ -21,6 +21,8 @@ pub struct Meta {
     pub priority: i8,
     /// The group.
     pub group: Option<String>,
+    /// The batch.
+    pub batch: Option<String>,
     /// The headers.
     pub headers: Headers,
     /// What a consumer has stored of its work with [`Queue::checkpoint`](super::Queue::checkpoint).
@@ -40,6 +42,7 @@ impl Meta {
             deadline: fields.maybe_int("deadline")?.map(time),
             priority: i8::try_from(fields.maybe_int("priority")?.unwrap_or(0)).unwrap_or(0),
             group: fields.maybe_text("group")?,
+            batch: fields.maybe_text("batch")?,
             headers,
             checkpoint,
             error: fields.maybe_text("error")?,

@@ -1,6 +1,7 @@
 //! Typed queues: each method is one command.
 
 mod any;
+mod batch;
 pub(crate) mod command;
 mod conditions;
 mod consumer;
@@ -22,6 +23,7 @@ mod schedule;
 mod settings;
 
 pub use any::PopAny;
+pub use batch::{Batch, BatchInfo, Then};
 pub use conditions::{DeadFilter, Reason};
 pub use consumer::{Consumer, Consumers};
 pub use done::Complete;

@@ -52,6 +52,7 @@ pub(super) struct Options {
     later: bool,
     pub retain: Option<Duration>,
     group: Option<Vec<u8>>,
+    batch: Option<Vec<u8>>,
     headers: Headers,
     /// Whether the server chooses the ids.
     server_ids: bool,
@@ -70,6 +71,7 @@ impl Options {
             later: false,
             retain: None,
             group: None,
+            batch: None,
             headers: Headers::default(),
             server_ids: false,
         }
@@ -96,6 +98,7 @@ impl Options {
         }
         command.maybe("RETAIN", self.retain.map(millis));
         command.maybe("GROUP", self.group.as_deref());
+        command.maybe("BATCH", self.batch.as_deref());
         self.headers.write(command);
     }
 
@@ -151,6 +154,12 @@ macro_rules! push_options {
         /// [`Settings::group_inflight`](crate::Settings::group_inflight).
         pub fn group(mut self, name: impl AsRef<[u8]>) -> Self {
             self.options.group = Some(name.as_ref().to_vec());
+            self
+        }
+
+        /// The batch, of 1 to 255 bytes: see [`Queue::batch`](crate::Queue::batch).
+        pub fn batch(mut self, name: impl AsRef<[u8]>) -> Self {
+            self.options.batch = Some(name.as_ref().to_vec());
             self
         }
 

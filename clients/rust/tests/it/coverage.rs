@@ -105,7 +105,7 @@ fn every_field_of_a_message_is_known() {
         let server = Server::start();
         let client = Client::open(&format!("{}?protocol={protocol}", server.url())).unwrap();
         let queue: Queue<u8> = client.queue("q");
-        queue.push(&1).id("kept").group("g").header("a", "1").retain(HOUR).send().unwrap();
+        queue.push(&1).id("kept").group("g").batch("b").header("a", "1").retain(HOUR).send().unwrap();
         let popped = queue.pop().one().unwrap().unwrap();
         queue.push(&2).id("kept").group("g").replace_within(HOUR).replace_later().send().unwrap();
         assert!(queue.get("kept").unwrap().unwrap().has_next);

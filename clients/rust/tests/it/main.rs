@@ -9,6 +9,7 @@
     reason = "tests fail by panicking"
 )]
 
+mod batches;
 mod choosing;
 mod connections;
 mod consumers;

@@ -299,8 +299,17 @@ impl World {
         }
     }
 
+    /// A command ends a bounded number of leases, so a message of a higher priority may wait for the timer. This is the
+    /// timer if there are many.
+    fn catch_up_lazy(&mut self) {
+        if self.lazy.queue.counts().inflight > self.eager.queue.counts().inflight + 250 {
+            self.advance_lazy(usize::MAX);
+        }
+    }
+
     /// Forwards up to `count` messages; the target accepts only the first `taken`.
     pub(super) fn forward(&mut self, count: usize, taken: usize) {
+        self.catch_up_lazy();
         let now = ms(self.clock);
         let expected = self.model.clone().forward(count, &mut Vec::new()).len();
         let is_due = self.eager.queue.next_forward(Source::Due).is_some();
@@ -395,6 +404,11 @@ impl World {
     /// Acks messages and pops in one command.
     pub(super) fn ack_pop(&mut self, aims: &[Aim], count: usize, lease: Option<u64>) {
         let acked = self.ack_each(aims);
+        if !acked.is_empty() {
+            let now = ms(self.model.now);
+            [&mut self.eager, &mut self.lazy].into_iter().for_each(|master| master.queue.settle(now));
+            self.settle_batches();
+        }
         self.pop_after(acked, count, lease.map_or(Lease::Default, Lease::For));
     }
 
@@ -412,6 +426,7 @@ impl World {
         if self.eager.queue.has_deliverable(ms(self.clock)) != (expected > 0) {
             panic!("has_deliverable where {expected} can be delivered");
         }
+        self.catch_up_lazy();
         let now = ms(self.clock);
         assert!(self.lazy.queue.has_deliverable(now) || expected == 0);
         if self.lazy.queue.deliverable(now, &pop) < expected {
@@ -429,7 +444,7 @@ impl World {
             Lease::NoAck => None,
         };
         let receipts: Vec<u64> = delivered.iter().filter_map(|popped| popped.receipt).collect();
-        let mut ends = Vec::new();
+        let (mut ends, members) = (Vec::new(), self.model.members.clone());
         let expected = self.model.pop(count, lent, &receipts, &mut ends);
         self.expected_ends.extend(ends);
         assert_eq!(delivered.len(), expected.len());
@@ -447,6 +462,7 @@ impl World {
                 headers: message.headers.map(|nth| headers(nth).block().to_vec()),
                 checkpoint: message.checkpoint.clone(),
                 error: message.error.clone(),
+                batch: members.iter().find(|(member, _)| *member == message.sequence).map(|(_, name)| name.clone()),
             };
             assert_eq!(popped.meta, told);
             assert_eq!(popped.receipt.is_some(), lent.is_some());

@@ -5,7 +5,7 @@ use super::statistics::Since;
 use super::words::*;
 use super::{ms, replayed, rewritten, Master, World};
 use crate::exercise::{digest, reload};
-use crate::history::{GROUPS, HEADERS};
+use crate::history::{headers, GROUPS};
 use crate::reference::{self, State};
 use dq_queue::id::{Floor, Id, IdBuffer, Receipt, Target};
 use dq_queue::time::{DurationMs, UnixMs};
@@ -76,12 +76,15 @@ impl World {
         for message in &self.model.messages {
             for queue in [&self.eager.queue, &self.lazy.queue] {
                 check_message(queue, now, message);
+                let found = queue.get(now, &Id::parse(&id_of(message)).unwrap()).and_then(|found| found.batch);
+                assert_eq!(found, self.model.batch_of(message));
             }
         }
         self.check_looks();
         self.check_done();
         self.check_groups();
         self.check_consumers();
+        self.check_batches();
         self.check_totals();
     }
 
@@ -245,6 +248,7 @@ impl World {
             }
             self.eager.queue.apply(&stamped).unwrap();
             self.lazy.queue.apply(&stamped).unwrap();
+            self.settle_batches();
         }
         self.model.forget_groups();
         // The replica may have processed later times than its master.
@@ -258,6 +262,11 @@ impl World {
             for other in &mut others {
                 assert_eq!(other.pop(self.clock, &everything).0, delivered);
             }
+            for master in others.iter_mut().chain([&mut self.eager, &mut self.lazy]) {
+                master.queue.stamp(ms(self.clock));
+            }
+            self.settle_batches();
+            self.model.forget_groups();
             if !delivered.is_empty() {
                 // The next messages of the groups.
                 continue;
@@ -301,8 +310,7 @@ fn check_message(queue: &Queue, now: UnixMs, expected: &reference::Message) {
     assert_eq!(found.payload, expected.payload);
     assert_eq!(found.group, expected.group_now());
     assert_eq!(found.checkpoint.unwrap_or_default(), expected.checkpoint);
-    let headers = |nth: usize| HEADERS[nth].to_vec();
-    assert_eq!(found.headers.map(|found| found.iter().collect()), expected.headers.map(headers));
+    assert_eq!(found.headers, expected.headers.map(headers));
     assert_eq!(found.errors.map(Errors::last), expected.error.as_deref());
     let errors = found.errors.into_iter().flat_map(Errors::listed);
     assert!(errors.map(|error| (error.attempt, error.at.as_ms(), error.text.to_vec())).eq(expected.errors.clone()));

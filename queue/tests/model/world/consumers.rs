@@ -49,7 +49,7 @@ impl World {
     /// Checks that consumers are told of the deliveries that others have ended, and of nothing else.
     pub(super) fn check_lost(&mut self, act: &Act, held: &BTreeSet<Vec<u8>>) {
         let how = match act {
-            Act::Cancel(_) => Some(Loss::Cancelled),
+            Act::Cancel(_) | Act::CancelBatch(_) => Some(Loss::Cancelled),
             Act::Push(_) | Act::PushAll { .. } | Act::Beside { .. } => Some(Loss::Replaced),
             Act::Bury { .. } => Some(Loss::Buried),
             Act::Purge { .. } | Act::PurgeGroup { .. } => Some(Loss::Purged),

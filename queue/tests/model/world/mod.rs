@@ -3,6 +3,7 @@
 
 mod acts;
 mod awaits;
+mod batches;
 mod checks;
 mod completing;
 mod consumers;
@@ -220,6 +221,8 @@ impl World {
             Act::Remake => self.remake(),
             Act::AckPop { aims, count, lease } => self.ack_pop(aims, *count, *lease),
             Act::WorkAs(consumer) => self.consumer = *consumer,
+            Act::CloseBatch { batch, then } => self.close_batch(*batch, then),
+            Act::CancelBatch(batch) => self.cancel_batch(*batch),
             Act::Release { consumer, count, verdict } => self.release(*consumer, *count, *verdict),
         }
     }
@@ -228,6 +231,7 @@ impl World {
     fn send(&mut self, effect: Effect<'_>) {
         let stamps = [&mut self.eager.queue, &mut self.lazy.queue].map(|queue| queue.stamp(ms(self.clock)));
         assert_eq!(stamps, [ms(self.model.now); 2]);
+        self.settle_batches();
         self.send_at(self.model.now, effect);
     }
 
@@ -284,10 +288,12 @@ impl World {
         };
         trimmer.notice(ms(self.clock));
         let had_excess = trimmer.has_excess();
-        let bytes_before = stored_bytes(trimmer);
+        let (bytes_before, pushed) = (stored_bytes(trimmer), trimmer.totals().pushed);
         let trimmed = trimmer.trim(budget);
         let finished = !trimmer.has_excess();
-        let freed = bytes_before - stored_bytes(trimmer);
+        // What follows a batch whose last member was dropped is stored meanwhile.
+        let followed = (trimmer.totals().pushed - pushed) as usize * 8_200;
+        let freed = bytes_before + followed - stored_bytes(trimmer);
         let dropped = self.note_trimmed(trimmed, by);
         assert!(dropped <= budget.min(dead + done));
         match by {
@@ -303,6 +309,7 @@ impl World {
     /// were.
     pub(super) fn note_trimmed(&mut self, trimmed: Trimmed, by: Who) -> usize {
         let dropped = self.model.drop_done_in(&trimmed.done) + self.model.drop_dead_in(&trimmed.dead);
+        self.settle_batches();
         let now = ms(self.model.now);
         for effect in trimmed.effects() {
             let other = match by {
@@ -411,6 +418,7 @@ pub struct Told {
     pub headers: Option<Vec<u8>>,
     pub checkpoint: Vec<u8>,
     pub error: Option<Vec<u8>>,
+    pub batch: Option<Vec<u8>>,
 }
 
 impl Told {
@@ -424,6 +432,7 @@ impl Told {
             headers: meta.headers.map(|headers| headers.block().to_vec()),
             checkpoint: meta.checkpoint.unwrap_or_default().to_vec(),
             error: meta.error.map(<[u8]>::to_vec),
+            batch: meta.batch.map(<[u8]>::to_vec),
         }
     }
 }

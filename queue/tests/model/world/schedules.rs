@@ -1,6 +1,7 @@
 //! Recurring messages: what clients declare, and how runs end.
 
 use super::{ms, World};
+use crate::batches::Left;
 use crate::history::{headers, Every, Who, GROUPS, NAMES};
 use crate::recurring::{End, Plan, Recurs, Scheduled};
 use dq_queue::id::Sequence;
@@ -75,10 +76,14 @@ impl World {
             Who::Eager => (&mut self.eager.queue, &mut self.lazy.queue),
             Who::Lazy => (&mut self.lazy.queue, &mut self.eager.queue),
         };
-        decider.end_failed_runs(now, budget);
+        let others = decider.end_failed_runs(now, budget);
         let ends = decider.take_ends();
         assert!(budget < usize::MAX || decider.first_failed_run().is_none());
-        if ends.is_empty() {
+        let dead = self.model.dead_members();
+        assert!(others.iter().all(|member| dead.contains(&member.0)), "{others:?} of {dead:?}");
+        assert!(budget < usize::MAX || matches!(by, Who::Lazy) || others.len() == dead.len(), "{others:?} of {dead:?}");
+        others.iter().for_each(|member| self.model.leave_batch(member.0, Left::Dead));
+        if ends.is_empty() && others.is_empty() {
             return;
         }
         let expected = self.model.failed_runs();
@@ -91,7 +96,7 @@ impl World {
             assert_end(end, &expected);
         }
         self.given.0 = self.model.given;
-        let effect = Effect::EndRuns { how: Ended::ByTime, others: Vec::new(), ends };
+        let effect = Effect::EndRuns { how: Ended::ByTime, others, ends };
         other.apply(&Stamped { now: ms(self.model.now), effect: effect.clone() }).unwrap();
         self.send(effect);
     }
@@ -124,6 +129,7 @@ impl World {
         };
         recurring.sort_unstable();
         self.model.keep_turns(&recurring);
+        self.model.leave_as_purged(&recurring);
         self.model.messages.retain(|message| message.schedule().is_none());
         let sequences: Vec<Sequence> = recurring.into_iter().map(Sequence).collect();
         (!sequences.is_empty()).then_some(Effect::Cancel(sequences, Vec::new()))

@@ -1,7 +1,7 @@
 //! Conversions between the types of the queue, of the model, and of a client.
 
 use super::ms;
-use crate::history::{headers, Due, Push, GROUPS};
+use crate::history::{headers, Due, Push, BATCHES, GROUPS};
 use crate::reference::{self, after, Model, Name, State};
 use dq_queue::id::{Id, Sequence, Target};
 use dq_queue::time::{DurationMs, UnixMs};
@@ -79,6 +79,7 @@ pub(super) fn asked<'a>(
         retain: push.retain.map(DurationMs::new),
         group: push.group.map(|nth| GROUPS[nth]),
         headers: push.headers.map(headers),
+        batch: push.batch.map(|nth| BATCHES[nth]),
     };
     let request = reference::Push {
         payload,
@@ -94,6 +95,7 @@ pub(super) fn asked<'a>(
         retain: push.retain,
         group: push.group.map(|nth| GROUPS[nth]),
         headers: push.headers,
+        batch: push.batch.map(|nth| BATCHES[nth]),
     };
     (message, request)
 }

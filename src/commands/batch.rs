@@ -1,0 +1,216 @@
+//! `DQ.BATCH key name THEN payload [ID id] [DELAY ms] [PRIORITY n] [RETRIES n] [LEASE ms] [GROUP name]
+//! [HEADERS n name value [name value ...]] | CANCEL`, `DQ.BATCHINFO key name`
+
+use super::error::Error;
+use super::options::{batch_name, options, Options, HEADERS};
+use super::{change_queue, key_name, look_at, now, word, Command, Handler};
+use crate::host::config;
+use crate::host::datatype;
+use crate::host::event::Event;
+use crate::host::floor::floor;
+use crate::host::held::Held;
+use crate::host::write::{self, Wake};
+use crate::module_api::ctx::{Ctx, Name};
+use crate::module_api::key::{Content, OpenKey};
+use crate::module_api::register::{Access, Arg, Call, Keys, Row};
+use dq_queue::time::DurationMs;
+use dq_queue::{Batch as Shown, Effect, FollowUp, Queue};
+
+/// The command that says what follows a batch, or removes the batch.
+pub struct Batch;
+
+/// The command that returns how far a batch is.
+pub struct BatchInfo;
+
+impl Command for Batch {
+    const ROW: Row = Row {
+        name: c"DQ.BATCH",
+        flags: c"write",
+        arity: -4,
+        keys: Keys::First(Access::UPDATE),
+        summary:
+            c"Says which message follows a batch once all its members have ended, or removes a batch with its members",
+        complexity: c"O(log N) with THEN; O(N) with CANCEL, where N is the number of messages in the queue",
+        args: &[Arg::key(c"key"), Arg::string(c"name"), WHAT],
+        options: &[ThenOption::ARGS],
+        ..Row::BASE
+    };
+    const HANDLER: Handler = batch;
+}
+
+impl Command for BatchInfo {
+    const ROW: Row = Row {
+        name: c"DQ.BATCHINFO",
+        flags: c"readonly fast",
+        arity: 3,
+        keys: Keys::First(Access::READ),
+        summary: c"Returns how many members a batch has, and how those that have ended did",
+        complexity: c"O(log N) where N is the number of batches in the queue",
+        args: &[Arg::key(c"key"), Arg::string(c"name")],
+        ..Row::BASE
+    };
+    const HANDLER: Handler = batch_info;
+}
+
+/// What the command does. The parser takes it in any order among the options.
+const WHAT: Arg = Arg::oneof(c"what", &[Arg::token_string(c"THEN", c"payload"), Arg::token(c"cancel", c"CANCEL")]);
+
+options! {
+    /// What the command does.
+    enum WhatOption {
+        Then => Arg::token_string(c"THEN", c"payload"),
+        Cancel => Arg::token(c"cancel", c"CANCEL"),
+        ..ThenOption,
+    }
+}
+
+options! {
+    /// The options of the message that follows.
+    enum ThenOption {
+        Id => Arg::token_string(c"ID", c"id"),
+        Delay => Arg::token_int(c"DELAY", c"ms"),
+        Priority => Arg::token_int(c"PRIORITY", c"priority"),
+        Retries => Arg::token_int(c"RETRIES", c"retries"),
+        Lease => Arg::token_int(c"LEASE", c"lease-ms"),
+        Group => Arg::token_string(c"GROUP", c"group"),
+        Headers => HEADERS,
+    }
+}
+
+impl ThenOption {
+    const fn word(self) -> &'static str {
+        match self {
+            ThenOption::Id => "ID",
+            ThenOption::Delay => "DELAY",
+            ThenOption::Priority => "PRIORITY",
+            ThenOption::Retries => "RETRIES",
+            ThenOption::Lease => "LEASE",
+            ThenOption::Group => "GROUP",
+            ThenOption::Headers => "HEADERS",
+        }
+    }
+}
+
+fn batch(call: &mut Call<'_>) -> Result<(), Error> {
+    let key_name = key_name(call)?;
+    match parse(call)? {
+        (batch, Some(then)) => close(call.ctx, key_name, batch, then),
+        (batch, None) => cancel(call.ctx, key_name, batch),
+    }
+}
+
+/// Says what follows a batch.
+fn close(ctx: Ctx, key_name: Name<'_>, batch: &[u8], then: FollowUp) -> Result<(), Error> {
+    let now = now(ctx);
+    let too_large = Error::TooLarge(then.payload.len());
+    let mut key = OpenKey::open_write(ctx, key_name, datatype::handle());
+    let mut made_with = None;
+    let closed = match key.content() {
+        Content::Refused(why) => return Err(why.into()),
+        Content::Holds(held) => held.queue.close_batch(now, &floor(), batch, &then),
+        Content::Missing => {
+            let settings = config::defaults();
+            let mut queue = Queue::new(settings);
+            let closed = queue.close_batch(now, &floor(), batch, &then);
+            if closed.is_some() {
+                key.create(Held::made(queue)).map_err(|_| Error::WrongType)?;
+                made_with = Some(settings);
+            }
+            closed
+        }
+    };
+    let Some(closed) = closed else {
+        if let Content::Holds(held) = key.content() {
+            let _ = write::rearm(ctx, key_name, held, now, Wake::Nobody);
+        }
+        return Err(too_large);
+    };
+    let Content::Holds(held) = key.content() else { return Err(Error::WrongType) };
+    let effect = || Effect::Batch { settings: made_with, name: batch, last: closed.last, then: Some(Box::new(then)) };
+    let announcement = write::record(ctx, key_name, held, now, Wake::Nobody, effect);
+    drop(key);
+    ctx.integer(i64::try_from(closed.left).unwrap_or(i64::MAX));
+    write::announce(ctx, key_name, announcement, &[Event::Batch]);
+    Ok(())
+}
+
+/// Removes a batch with its members.
+fn cancel(ctx: Ctx, key_name: Name<'_>, batch: &[u8]) -> Result<(), Error> {
+    let now = now(ctx);
+    let outcome = change_queue(ctx, key_name, now, |queue| {
+        let removed = queue.cancel_batch(now, batch)?;
+        let last = queue.last_given().0;
+        Some((removed, Effect::Batch { settings: None, name: batch, last, then: None }))
+    })?;
+    ctx.integer(outcome.as_ref().map_or(0, |(removed, _)| *removed as i64));
+    if let Some((_, announcement)) = outcome {
+        write::announce(ctx, key_name, announcement, &[Event::Batch]);
+    }
+    Ok(())
+}
+
+fn batch_info(call: &mut Call<'_>) -> Result<(), Error> {
+    let ctx = call.ctx;
+    let key_name = key_name(call)?;
+    let batch = word(call);
+    let now = now(ctx);
+    let shown = look_at(ctx, key_name, now, |held| held.queue.batch(now, batch))?;
+    let Some(Shown { total, left, acked, dead, cancelled, closed, created }) = shown.flatten() else {
+        ctx.null_array();
+        return Ok(());
+    };
+    let fields = [
+        ("total", total),
+        ("left", left),
+        ("acked", acked),
+        ("dead", dead),
+        ("cancelled", cancelled),
+        ("closed", closed.into()),
+        ("created", created.as_ms()),
+    ];
+    ctx.map(fields.len());
+    for (field, value) in fields {
+        ctx.bulk(field.as_bytes());
+        ctx.integer(i64::try_from(value).unwrap_or(i64::MAX));
+    }
+    Ok(())
+}
+
+/// Parses the name of the batch, and what follows it; `None` if it is cancelled.
+pub(super) fn parse<'a>(call: &mut Call<'a>) -> Result<(&'a [u8], Option<FollowUp>), Error> {
+    let name = batch_name(word(call))?;
+    let (mut payload, mut cancels, mut of_then) = (None, false, None);
+    let mut then = FollowUp::default();
+    let mut options = Options::new(&mut call.args);
+    while let Some(option) = options.next()? {
+        match option {
+            WhatOption::Then => payload = Some(options.value()?),
+            WhatOption::Cancel => cancels = true,
+            WhatOption::ThenOption(option) => {
+                of_then = Some(option.word());
+                read(&mut then, option, &mut options)?;
+            }
+        }
+    }
+    match (payload, cancels, of_then) {
+        (Some(_), true, _) => Err(Error::Exclusive("THEN", "CANCEL")),
+        (Some(payload), false, _) => Ok((name, Some(FollowUp { payload: payload.into(), ..then }))),
+        (None, _, Some(option)) => Err(Error::Needs(option, "THEN")),
+        (None, true, None) => Ok((name, None)),
+        (None, false, None) => Err(Error::NoBatchAction),
+    }
+}
+
+/// Reads the value of an option of the message that follows.
+fn read<'a>(then: &mut FollowUp, option: ThenOption, options: &mut Options<'a, '_>) -> Result<(), Error> {
+    match option {
+        ThenOption::Id => then.name = Some(options.message_name()?.into()),
+        ThenOption::Delay => then.delay = Some(options.duration()?).filter(|delay| *delay != DurationMs::ZERO),
+        ThenOption::Priority => then.priority = options.priority()?,
+        ThenOption::Retries => then.retries = Some(options.retries()?),
+        ThenOption::Lease => then.lease = Some(options.positive_duration()?),
+        ThenOption::Group => then.group = Some(options.group()?.into()),
+        ThenOption::Headers => then.headers = Some(options.headers()?),
+    }
+    Ok(())
+}
