@@ -11,7 +11,11 @@ use std::time::Duration;
 pub const MOST_CONCURRENCY: usize = 10_000;
 
 #[derive(Args, Debug)]
-#[command(group = ArgGroup::new("handler").args(["post", "command", "config"]).required(true))]
+#[command(
+    group = ArgGroup::new("handler").args(["post", "command", "config"]).required(true),
+    override_usage = "dqctl work [OPTIONS] -q <QUEUE=CONCURRENCY>... -- <COMMAND>...\n       \
+        dqctl work [OPTIONS] -q <QUEUE=CONCURRENCY>... --post <URL>\n       dqctl work [OPTIONS] --config <FILE>"
+)]
 pub struct WorkArgs {
     /// A queue, and how many of its messages are worked on at the same time, by default one; can be repeated
     #[arg(short = 'q', long = "queue", value_name = "QUEUE=CONCURRENCY", required_unless_present = "config", value_parser = parse_queue)]
@@ -32,14 +36,14 @@ pub struct WorkArgs {
     #[arg(long, value_name = "URL")]
     pub post: Option<String>,
     /// With --post: a header of each request; can be repeated
-    #[arg(long = "header", value_name = "NAME: VALUE", requires = "post", value_parser = header_of)]
+    #[arg(long = "header", value_name = "NAME: VALUE", requires = "post", conflicts_with = "command", value_parser = header_of)]
     pub headers: Vec<(String, String)>,
     /// With --post: answers 4xx that are retried instead of rejected, such as 404,409
-    #[arg(long, value_name = "STATUS", requires = "post", value_delimiter = ',',
+    #[arg(long, value_name = "STATUS", requires = "post", conflicts_with = "command", value_delimiter = ',',
         value_parser = clap::value_parser!(u16).range(400..500))]
     pub retry_on: Vec<u16>,
     /// With --post: an answer 429 also pauses the queue for its Retry-After
-    #[arg(long = "pause-on-429", requires = "post")]
+    #[arg(long = "pause-on-429", requires = "post", conflicts_with = "command")]
     pub pause_on_429: bool,
     /// A file with the workers of many queues, which is read again at SIGHUP; contrib/workers.toml is an example
     #[arg(long, value_name = "FILE",
@@ -64,7 +68,10 @@ pub struct ExportArgs {
     /// Only queues whose name matches this glob
     #[arg(long = "match", value_name = "PATTERN")]
     pub pattern: Option<String>,
-    /// The most queues
+    /// This queue, with zeros while it does not exist; can be repeated. Without --match, no others
+    #[arg(short = 'q', long = "queue", value_name = "QUEUE")]
+    pub queues: Vec<String>,
+    /// The most queues, besides those of --queue
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub max_queues: usize,
     /// How often new queues are searched for, by SCAN

@@ -1,12 +1,14 @@
 //! Reads the metrics of all queues, and of the timers of the servers.
 
 use super::text::{labels, Text};
+use crate::cli::ExportArgs;
 use crate::failure::Failure;
 use crate::queues;
 use crate::reply::{self, Fields};
-use dq_client::{cmd, Client, Error, Histogram, Queue, Raw, Resend};
+use dq_client::{cmd, Client, Error, Histogram, Queue, Raw, Resend, Totals, Value};
+use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 type Metric = (&'static str, &'static str, &'static str);
 
@@ -19,6 +21,7 @@ const NEXT_DUE: Metric = ("dq_next_due_timestamp_seconds", "gauge", "When the ne
 const WAITING: Metric = ("dq_waiting_clients", "gauge", "Clients that are blocked on the queue.");
 const PAUSED: Metric = ("dq_paused", "gauge", "Whether delivery is suspended.");
 const FORWARD: Metric = ("dq_forward_failing", "gauge", "Whether messages cannot be forwarded.");
+const DEADFORWARD: Metric = ("dq_deadforward_failing", "gauge", "Whether dead messages cannot be forwarded.");
 const GROUPS: Metric = ("dq_groups", "gauge", "Groups that have a message which is not dead.");
 const BLOCKED: Metric = ("dq_blocked_messages", "gauge", "Messages that are due and wait for their group.");
 const CONSUMERS: Metric = ("dq_consumers", "gauge", "Consumers that gave a name and hold messages.");
@@ -47,9 +50,7 @@ const TIMER: [(&str, Metric, f64); 6] = [
 /// Reads metrics, one reading at a time.
 pub struct Exporter {
     client: Client,
-    pattern: Option<String>,
-    max_queues: usize,
-    every: Duration,
+    args: ExportArgs,
     found: Mutex<Option<Found>>,
 }
 
@@ -62,8 +63,8 @@ struct Found {
 }
 
 impl Exporter {
-    pub fn new(client: Client, pattern: Option<String>, max_queues: usize, every: Duration) -> Exporter {
-        Exporter { client, pattern, max_queues, every, found: Mutex::default() }
+    pub fn new(client: Client, args: ExportArgs) -> Exporter {
+        Exporter { client, args, found: Mutex::default() }
     }
 
     /// The metrics at this instant. If the server cannot be read, only that it is not up.
@@ -89,7 +90,7 @@ impl Exporter {
         // Before the numbers: a server without the module answers as one without queues.
         queues::check(&self.client)?;
         self.timers(&mut text)?;
-        let fresh = found.take().filter(|found| found.at.elapsed() < self.every);
+        let fresh = found.take().filter(|found| found.at.elapsed() < self.args.every);
         let known = fresh.map_or_else(|| self.find(), Ok)?;
         for name in &known.names {
             match self.queue(name, &mut text) {
@@ -104,10 +105,21 @@ impl Exporter {
     }
 
     fn find(&self) -> Result<Found, Failure> {
-        let mut names = queues::find(&self.client, self.pattern.as_deref(), self.max_queues.saturating_add(1))?;
-        let limited = names.len() > self.max_queues;
-        names.truncate(self.max_queues);
+        let ExportArgs { pattern, queues, max_queues, .. } = &self.args;
+        let mut names = Vec::new();
+        if queues.is_empty() || pattern.is_some() {
+            names = queues::find(&self.client, pattern.as_deref(), max_queues.saturating_add(1))?;
+        }
+        let limited = names.len() > *max_queues;
+        names.truncate(*max_queues);
+        names.retain(|name| !self.is_named(name));
+        names.extend(queues.iter().map(|name| name.as_bytes().to_vec()).collect::<BTreeSet<_>>());
         Ok(Found { at: Instant::now(), names, limited })
+    }
+
+    /// Whether the command line names the queue.
+    fn is_named(&self, name: &[u8]) -> bool {
+        self.args.queues.iter().any(|named| named.as_bytes() == name)
     }
 
     fn timers(&self, text: &mut Text) -> Result<(), Failure> {
@@ -129,7 +141,12 @@ impl Exporter {
 
     fn queue(&self, name: &[u8], text: &mut Text) -> Result<(), Error> {
         let reply = self.client.call(cmd("DQ.INFO").arg(name), Resend::Harmless)?;
-        let Ok(Some(info)) = Fields::read(reply) else { return Ok(()) };
+        let info = match Fields::read(reply) {
+            Ok(Some(info)) => info,
+            // What reads the metrics of this queue cannot tell none from an exporter that is down.
+            _ if self.is_named(name) => zeros(),
+            _ => return Ok(()),
+        };
         let queue = String::from_utf8_lossy(name);
         let of_queue = labels(&[("queue", &queue)]);
         for state in STATES {
@@ -150,6 +167,8 @@ impl Exporter {
         text.add(PAUSED, &of_queue, number(info.int("paused").unwrap_or(0)));
         let failing = info.int("forward-failing-since").is_some();
         text.add(FORWARD, &of_queue, f64::from(u8::from(failing)));
+        let failing = info.int("deadforward-failing-since").is_some();
+        text.add(DEADFORWARD, &of_queue, f64::from(u8::from(failing)));
         text.add(BYTES, &of_queue, number(info.int("payload-bytes").unwrap_or(0)));
         // One number for each queue: a label for each group could be millions.
         for (metric, field) in [(GROUPS, "groups"), (BLOCKED, "blocked")] {
@@ -173,6 +192,13 @@ impl Exporter {
         }
         Ok(())
     }
+}
+
+/// The numbers of a queue that does not exist yet.
+fn zeros() -> Fields {
+    let totals = Totals::default();
+    let names = STATES.into_iter().chain(["groups", "blocked"]).chain(totals.iter().map(|(name, _)| name));
+    Fields(names.map(|name| (name.to_owned(), Value::Int(0))).collect())
 }
 
 /// How many consumers hold messages of a queue, of which this many are in flight.

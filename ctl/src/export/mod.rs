@@ -17,9 +17,10 @@ pub use text::labels;
 /// Serves metrics until SIGTERM or SIGINT.
 pub fn export(client: &Client, args: ExportArgs) -> Result<Outcome, Failure> {
     let mut signals = Signals::new([SIGTERM, SIGINT])?;
-    let exporter = Exporter::new(client.clone(), args.pattern, args.max_queues, args.every);
+    let listener = http::bind(&args.listen)?;
+    let exporter = Exporter::new(client.clone(), args);
     let client = client.clone();
-    http::serve(http::bind(&args.listen)?, move |path| match path {
+    http::serve(listener, move |path| match path {
         "/metrics" => Some(http::metrics(200, exporter.metrics())),
         "/healthz" => Some(http::health(queues::check(&client).map_err(Failure::from))),
         _ => None,

@@ -69,6 +69,7 @@ fn metrics_say_what_the_server_says() {
         (format!("dq_waiting_clients{{{q}}}"), 0.0),
         (format!("dq_paused{{{q}}}"), 1.0),
         (format!("dq_forward_failing{{{q}}}"), 0.0),
+        (format!("dq_deadforward_failing{{{q}}}"), 0.0),
         (format!("dq_payload_bytes{{{q}}}"), 12.0),
         (format!("dq_messages{{{q},state=\"done\"}}"), 0.0),
         (format!("dq_groups{{{q}}}"), 0.0),
@@ -155,6 +156,47 @@ fn new_queues_are_found_and_deleted_ones_left_out() {
     server.ask(&["SET", "other", "no queue"]);
     let text = cached.metrics();
     assert!(!text.contains("mail:") && !text.contains("other") && value(&text, "dq_up") == Some(1.0), "{text}");
+}
+
+#[test]
+fn a_queue_that_is_named_has_zeros_before_it_exists() {
+    let server = Server::start();
+    ok(&server, &["push", "other", "x"]);
+    let export = Export::start(&server, &["-q", "new", "--queue", "new", "-q", "later"]);
+    let text = export.metrics();
+    for queue in ["new", "later"] {
+        for name in ["dq_messages{queue=\"Q\",state=\"ready\"}", "dq_oldest_ready_seconds{queue=\"Q\"}"] {
+            assert_eq!(value(&text, &name.replace('Q', queue)), Some(0.0), "{text}");
+        }
+        assert_eq!(value(&text, &format!("dq_events_total{{queue=\"{queue}\",event=\"pushed\"}}")), Some(0.0));
+    }
+    assert!(!text.contains("other") && text.matches("dq_paused{queue=\"new\"}").count() == 1, "{text}");
+    let names = |text: &str| {
+        let of_queue = text.lines().filter(|line| line.contains("{queue=\"new\"") && !line.contains("_seconds_"));
+        of_queue.map(|line| line.split(' ').next().unwrap().to_owned()).collect::<std::collections::BTreeSet<_>>()
+    };
+    ok(&server, &["push", "new", "x"]);
+    let there = export.metrics();
+    assert_eq!(value(&there, "dq_messages{queue=\"new\",state=\"ready\"}"), Some(1.0));
+    assert_eq!(names(&text), names(&there));
+    let both = Export::start(&server, &["-q", "none", "-q", "other", "--match", "oth*"]).metrics();
+    assert_eq!(value(&both, "dq_paused{queue=\"none\"}"), Some(0.0));
+    assert_eq!(both.matches("dq_paused{queue=\"other\"}").count(), 1);
+    assert!(!both.contains("\"new\""), "{both}");
+}
+
+#[test]
+fn a_dead_forward_that_fails_is_a_metric() {
+    let server = Server::start();
+    server.ask(&["SET", "no-list", "x"]);
+    ok(&server, &["create", "q", "--deadforward", "LIST no-list"]);
+    ok(&server, &["push", "q", "x", "--id", "m"]);
+    ok(&server, &["bury", "q", "m"]);
+    let export = Export::start(&server, &[]);
+    eventually("it fails", || export.value("dq_deadforward_failing{queue=\"q\"}") == Some(1.0));
+    assert_eq!(export.value("dq_forward_failing{queue=\"q\"}"), Some(0.0));
+    server.ask(&["DEL", "no-list"]);
+    eventually("it works again", || export.value("dq_deadforward_failing{queue=\"q\"}") == Some(0.0));
 }
 
 #[test]
