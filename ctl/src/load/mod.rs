@@ -5,6 +5,7 @@
 
 mod checkpoints;
 mod dead;
+mod headers;
 mod ids;
 
 use crate::cli::LoadArgs;
@@ -56,6 +57,13 @@ pub fn load(client: &Client, args: &LoadArgs, output: &Output) -> Result<Outcome
             load.lost
         );
     }
+    if load.trimmed > 0 {
+        eprintln!(
+            "dqctl: loaded without some of their headers: {} messages, because a push takes at most 64, of 16384 bytes \
+             together; those that the server had added (dq-…) were left out first",
+            load.trimmed
+        );
+    }
     let known = if held > 0 { format!("; {held} were there already") } else { String::new() };
     output.result(&format!("loaded {loaded}{known}"), json!({ "loaded": loaded, "already": held }))?;
     Ok(Outcome::Done)
@@ -93,6 +101,8 @@ struct Load<'a> {
     held: u64,
     /// Messages that were loaded without their checkpoints or errors.
     lost: u64,
+    /// Messages of which some headers were left out.
+    trimmed: u64,
     progress: Progress,
 }
 
@@ -108,6 +118,7 @@ impl<'a> Load<'a> {
             loaded: 0,
             held: 0,
             lost: 0,
+            trimmed: 0,
             progress: Progress::new("loaded"),
         }
     }
@@ -118,13 +129,15 @@ impl<'a> Load<'a> {
             self.flush()?;
             self.queue = queue;
         }
-        let named = |mut message: NewMessage| {
+        let mut trimmed = false;
+        let mut named = |mut message: NewMessage| {
+            trimmed = headers::fit(&mut message.headers);
             if ids::is_generated(&message.id) {
                 message.id = ids::derived(&line.queue, &message.id, &message.payload);
             }
             message
         };
-        match line.what {
+        let taken = match line.what {
             What::Queue(queue) => {
                 self.flush()?;
                 self.create(&queue).map_err(|error| self.stopped(number, &error))
@@ -157,7 +170,9 @@ impl<'a> Load<'a> {
                 }
                 self.flush_if_full()
             }
-        }
+        };
+        self.trimmed += u64::from(trimmed);
+        taken
     }
 
     fn add(&mut self, number: u64, size: usize) {

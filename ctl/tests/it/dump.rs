@@ -108,6 +108,26 @@ fn a_load_restores_what_was_dumped() {
 }
 
 #[test]
+fn headers_that_a_push_refuses_are_left_out() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "q", "DEADFORWARD", "QUEUE", "failed"]);
+    let names: Vec<String> = (0..64).map(|number| format!("h{number}")).collect();
+    let mut push = vec!["DQ.PUSH", "q", "x", "ID", "m", "HEADERS", "64"];
+    push.extend(names.iter().flat_map(|name| [name.as_str(), "v"]));
+    server.ask(&push);
+    server.ask(&["DQ.BURY", "q", "m"]);
+    eventually("it is moved", || server.text(&["DQ.LEN", "failed"]) == "1");
+    server.ask(&["DQ.PUSH", "failed", "x", "ID", "other"]);
+    let before = dump(&server, "failed");
+    server.ask(&["DEL", "failed"]);
+    let loaded = with_input(&server, &["load"], before.as_bytes());
+    assert_eq!((loaded.code, loaded.out.as_str()), (0, "loaded 2\n"), "{loaded:?}");
+    assert!(loaded.err.contains("without some of their headers: 1 message"), "{loaded:?}");
+    let headers = field(&server, "failed", "m", "headers");
+    assert!(headers.as_object().unwrap().len() == 64 && headers["h63"] == "v", "{headers}");
+}
+
+#[test]
 fn a_dump_is_json_with_payloads_in_base64() {
     let server = Server::start();
     server.ask(&["DQ.PUSH", "q", "hello", "ID", "m", "AT", "4002274800000"]);
