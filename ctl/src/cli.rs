@@ -19,7 +19,7 @@ pub use change::{
 pub use dead::{DeadArgs, SelectArgs};
 pub use done::{AwaitArgs, CompleteArgs};
 pub use moving::{DumpArgs, End, ImportArgs, Kind, LoadArgs, Unit};
-pub use overview::{command, overview};
+pub use overview::{command, named, overview, queue_of};
 pub use push::{PushArgs, ScheduleArgs};
 pub use queue::{AlterArgs, CreateArgs, PromoteArgs, PurgeArgs};
 pub use state::StateParser;
@@ -36,8 +36,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const PAGE_PATIENCE: Duration = Duration::from_millis(500);
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done; 1 nothing was changed or found: a duplicate, or no such id or queue; 2 the command line is wrong; \
-3 the server or the system refused, or could not be reached.";
+Exit codes: 0 done; 1 nothing was changed or found: a duplicate, no such id or queue, or no message to change; \
+2 the command line is wrong; 3 the server or the system refused, or could not be reached.";
 
 const HANDLERS: &str = "\
 The payload is the command's standard input; DQ_QUEUE, DQ_ID, DQ_ATTEMPT and DQ_RECEIPT are in its environment. \
@@ -141,6 +141,21 @@ impl Command {
             // A page that shows that the server is down is better than one that waits for it.
             Command::Web(_) => PAGE_PATIENCE,
             _ => PATIENCE,
+        }
+    }
+
+    /// What to do instead of asking a command for JSON that prints none.
+    pub fn without_json(&self) -> Option<&'static str> {
+        match self {
+            Command::Work(_) => Some("leave --json out; --log-format json is the format of its log"),
+            Command::Export(_) | Command::Web(_) | Command::Completions(_) | Command::Man(_) => {
+                Some("leave --json out")
+            }
+            Command::Top(_) => Some("use dqctl ls --json"),
+            // Options that conflict with it do so only if it follows the name of the command.
+            Command::Get(GetArgs { payload: true, .. }) => Some("give --json or --payload, not both"),
+            Command::Await(AwaitArgs { result: true, .. }) => Some("give --json or --result, not both"),
+            _ => None,
         }
     }
 

@@ -1,6 +1,8 @@
 //! How a command ends: exit codes, and errors of one line that say what to do.
 
+use crate::advice;
 use crate::visible::visible;
+use crate::wording::of_dqctl;
 use std::fmt::{self, Display};
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -17,7 +19,8 @@ const FAILED: u8 = 3;
 pub enum Outcome {
     /// It did what was asked. Exit code 0.
     Done,
-    /// Nothing was changed or found: a duplicate push, or an id or a queue that does not exist. Exit code 1.
+    /// Nothing was changed or found: a duplicate push, an id or a queue that does not exist, or a change of many messages
+    /// that found none. Exit code 1.
     Nothing,
 }
 
@@ -89,7 +92,17 @@ impl Failure {
             }
         }
         let line = line.trim_start_matches("error: ").trim_end_matches('.');
-        Failure::usage(format!("{line}; see dqctl --help"))
+        let command = crate::cli::named().map_or_else(String::new, |name| format!("{name} "));
+        Failure::usage(format!("{line}; see dqctl {command}--help"))
+    }
+
+    /// The same failure, whose advice names the queue that the command was about.
+    #[must_use]
+    pub fn about(self, queue: Option<&str>) -> Failure {
+        match queue {
+            Some(queue) => Failure { text: advice::for_queue(&self.text, queue), ..self },
+            None => self,
+        }
     }
 
     /// The failure of a command that changes something: if the connection was lost, it may have done so.
@@ -130,27 +143,40 @@ impl From<dq_client::Error> for Failure {
             Error::Connect(_) => "start the server, or name another one with --url or DQ_URL",
             Error::Lost(_) => return Failure { is_lost: true, ..Failure::failed(error) },
             Error::Unavailable(_) => "try again later, or name the master with --url",
-            Error::NoModule(_) => {
-                "load it with loadmodule /PATH/libdq.so in its configuration, or name another server with --url"
+            Error::NoModule(text) => {
+                // What the server said of an unknown command says no more. Else it is the address of the server.
+                let server = if text.contains("unknown command") { "" } else { &format!(": {text}") };
+                return Failure::failed(format!(
+                    "the server has not loaded the module dq{server}; load it with loadmodule /PATH/libdq.so in its \
+                     configuration, or name another server with --url"
+                ));
             }
             Error::NoPermission(_) => "grant the user the command and the key with ACL SETUSER",
             Error::Certificate(_) => "see --cacert, --cert and --key",
             Error::Authentication(_) => "name the user and the password: --url redis://user:password@host",
             Error::WrongType(_) => "name a key that is a queue; dqctl ls lists them",
             Error::NoQueue(_) => {
-                let text = format!("{error}; a queue is created by its first push, and dqctl ls lists them");
+                let text = "there is no such queue; it is created by its first push, and dqctl ls lists the queues";
                 return Failure::new(text, NOTHING);
             }
             Error::QueueFull(_) => {
                 "push again when messages have been completed, or raise the limit with dqctl alter QUEUE --maxlen N"
             }
-            Error::DeadId(_) => "redrive it or cancel it, or push with --replace",
+            Error::QueueClosed(_) => "push again later, or open it with dqctl resume QUEUE in",
+            Error::DeadId(text) => {
+                let what = text.split_once(": ").map_or(text.as_str(), |(what, _)| what);
+                return Failure::failed(format!(
+                    "{what}: dqctl redrive QUEUE or dqctl cancel QUEUE it first, or push with --replace"
+                ));
+            }
+            Error::TooLarge(text) if text.contains("RESULT") => return Failure::failed(of_dqctl(text)),
             Error::TooLarge(_) => "push less, or raise the limit with dqctl alter QUEUE --maxpayload BYTES",
             Error::OutOfMemory(_) => "free memory, or raise maxmemory",
             Error::Config(text) if !text.contains("URL") => return Failure::usage(text),
             Error::Config(_) => {
                 return Failure::usage(format!("{error}; an example is --url redis://user:password@127.0.0.1:6379"));
             }
+            Error::Server(text) => return Failure::failed(of_dqctl(text)),
             _ => return Failure::failed(error),
         };
         Failure::failed(format!("{error}; {advice}"))

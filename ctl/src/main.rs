@@ -3,6 +3,7 @@
 //! `cli` has the definitions of all commands. Each command ends in an [`Outcome`], which is the exit code, or in a
 //! [`Failure`], which is one line on standard error and an exit code.
 
+mod advice;
 mod cli;
 mod condition;
 mod connection;
@@ -27,6 +28,7 @@ mod top;
 mod transfer;
 mod visible;
 mod web;
+mod wording;
 mod work;
 
 use clap::FromArgMatches;
@@ -40,9 +42,10 @@ fn main() -> ExitCode {
     if std::env::args_os().len() <= 1 {
         return Failure::usage_with_overview();
     }
-    let parsed = cli::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let parsed = cli::command().try_get_matches();
+    let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, cli::queue_of(&matches))));
     let outcome = match parsed {
-        Ok(cli) => run(cli),
+        Ok((cli, queue)) => run(cli).map_err(|failure| failure.about(queue.as_deref())),
         Err(error) => Err(Failure::of_usage(&error)),
     };
     match outcome {
@@ -52,6 +55,9 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> Result<Outcome, Failure> {
+    if let (true, Some(instead)) = (cli.json, cli.command.without_json()) {
+        return Err(Failure::usage(format!("this command prints no JSON: {instead}")));
+    }
     let output = Output::new(cli.json);
     // What needs no server comes first: it must not fail because of its URL.
     match &cli.command {
@@ -97,7 +103,7 @@ fn execute(client: &Client, command: Command, output: &Output) -> Result<Outcome
         Command::Alter(args) => daily::settings::alter(client, &args, output),
         Command::Pause(args) => daily::change::pause(client, &args, output),
         Command::Resume(args) => daily::change::resume(client, &args, output),
-        Command::Top(args) => top::top(client, args, output),
+        Command::Top(args) => top::top(client, args),
         Command::Doctor(args) => doctor::doctor(client, &args, output),
         Command::Completions(args) => generate::completions(&args, output),
         Command::Man(args) => generate::man(&args, output),

@@ -78,8 +78,22 @@ pub fn field(message: &Fields, name: &str) -> String {
     match message.int(name) {
         Some(ms) if INSTANTS.contains(&name) => with_distance(ms),
         Some(ms) if SPANS.contains(&name) => exact(u64::try_from(ms).unwrap_or(0)),
+        _ if name == "reason" => reason(message),
         _ => message.get(name).and_then(as_text).unwrap_or_default(),
     }
+}
+
+/// Why a message is dead: the word of the server, and what it means.
+fn reason(message: &Fields) -> String {
+    let word = message.text("reason");
+    let meaning = match word.as_str() {
+        "rejected" if message.int("attempt") == Some(0) => "buried",
+        "rejected" => "by its consumer, or buried",
+        "retries" => "all of them are used up",
+        "expired" => "its TTL has ended",
+        _ => return word,
+    };
+    format!("{word} ({meaning})")
 }
 
 /// A value as text. Bytes that are no text are shown as their number, in hexadecimal, and with what can be read of them.

@@ -7,6 +7,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const UNITS: [(&str, u64); 6] =
     [("w", 604_800_000), ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 
+/// The longest time that the server takes, in ms.
+const LONGEST: f64 = 4_398_046_511_103.0;
+
 const EXAMPLES: &str = "a time is a number with a unit: 500ms, 30s, 15m, 1h30m, 2d, 1w";
 
 /// Reads a length of time such as `15m` or `1h30m`.
@@ -30,9 +33,8 @@ pub fn parse_span(text: &str) -> Result<Duration, String> {
         total += number * unit_ms;
         rest = after.trim_start();
     }
-    // A hundred million years: no server accepts it, and no calculation overflows.
-    if total > 1e18 {
-        return Err("the time is too long".to_owned());
+    if total > LONGEST {
+        return Err("a time is at most 139 years".to_owned());
     }
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is positive and below 2^63")]
     Ok(Duration::from_millis(total.round() as u64))

@@ -7,16 +7,20 @@ use dq_client::Flow;
 use std::time::{Duration, SystemTime};
 
 #[derive(Args, Debug)]
-#[command(group = ArgGroup::new("which").args(["ids", "conditions", "older"]).required(true).multiple(true))]
+#[command(
+    group = ArgGroup::new("which").args(["ids", "conditions", "older"]).required(true).multiple(true),
+    override_usage = "dqctl cancel [OPTIONS] <QUEUE> <ID>...\n       \
+        dqctl cancel [OPTIONS] <QUEUE> [--where <CONDITION>]... [--older <TIME>]"
+)]
 pub struct CancelArgs {
     /// The queue
     pub queue: String,
     /// The ids of the messages
-    #[arg(value_name = "ID", conflicts_with_all = ["conditions", "older", "dry_run"])]
+    #[arg(value_name = "ID", conflicts_with_all = ["conditions", "older"])]
     pub ids: Vec<String>,
     #[command(flatten)]
     pub select: SelectArgs,
-    /// Only count the dead messages that would be removed
+    /// Only count the messages that would be removed
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -29,7 +33,7 @@ pub struct RescheduleArgs {
     /// The id of the message
     pub id: String,
     /// Due after this time, such as 15m; 0: now
-    #[arg(long = "in", value_name = "TIME", value_parser = parse_span, conflicts_with = "at")]
+    #[arg(long = "in", alias = "delay", value_name = "TIME", value_parser = parse_span, conflicts_with = "at")]
     pub delay: Option<Duration>,
     /// Due at this instant, such as 2026-12-01T09:00+01:00
     #[arg(long, value_name = "INSTANT", value_parser = parse_instant)]
@@ -44,14 +48,13 @@ pub struct RedriveArgs {
     /// The queue
     pub queue: String,
     /// The ids of the dead messages; none: all of them
-    #[arg(value_name = "ID", conflicts_with_all = ["count", "delay", "conditions", "older", "dry_run"])]
+    #[arg(value_name = "ID", conflicts_with_all = ["count", "conditions", "older"])]
     pub ids: Vec<String>,
-    /// Only the oldest ones
-    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..),
-        conflicts_with_all = ["conditions", "older", "dry_run"])]
+    /// At most so many, those that died first
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub count: Option<u32>,
     /// Due after this time instead of now
-    #[arg(long = "in", value_name = "TIME", value_parser = parse_span)]
+    #[arg(long = "in", alias = "delay", value_name = "TIME", value_parser = parse_span)]
     pub delay: Option<Duration>,
     #[command(flatten)]
     pub select: SelectArgs,
@@ -132,7 +135,7 @@ pub struct NackArgs {
     /// The id of the message in flight, or the receipt of its delivery
     pub id: String,
     /// Due again after this time, instead of the queue's backoff
-    #[arg(long = "in", value_name = "TIME", value_parser = parse_span)]
+    #[arg(long = "in", alias = "delay", value_name = "TIME", value_parser = parse_span)]
     pub delay: Option<Duration>,
     /// The error that is kept with it
     #[arg(long, value_name = "TEXT")]

@@ -34,8 +34,9 @@ pub struct SelectArgs {
 }
 
 impl SelectArgs {
-    pub fn filter(&self) -> Filter {
-        Filter { conditions: self.conditions.clone(), older: self.older }
+    /// `oldest` is how many of the selected messages are meant: those that died first.
+    pub fn filter(&self, oldest: Option<u32>) -> Filter {
+        Filter { conditions: self.conditions.clone(), older: self.older, oldest }
     }
 }
 

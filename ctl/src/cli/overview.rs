@@ -1,7 +1,7 @@
 //! The commands in groups: what a bare `dqctl` shows, and the list in its help.
 
 use super::Cli;
-use clap::{Command, CommandFactory};
+use clap::{ArgMatches, Command, CommandFactory};
 
 /// Each command is in one group.
 const GROUPS: [(&str, &[&str]); 7] = [
@@ -32,6 +32,19 @@ pub fn overview() -> String {
         "{about}\n{}\ndqctl COMMAND --help shows the options of a command, and dqctl --help those of all",
         groups(&command)
     )
+}
+
+/// The command that the command line names, also if its options are wrong.
+pub fn named() -> Option<String> {
+    let command = Cli::command();
+    let mut words = std::env::args_os().skip(1).filter_map(|word| word.into_string().ok());
+    words.find(|word| command.find_subcommand(word).is_some())
+}
+
+/// The queue that a command is about.
+pub fn queue_of(matches: &ArgMatches) -> Option<String> {
+    let (_, options) = matches.subcommand()?;
+    options.try_get_one("queue").ok().flatten().cloned()
 }
 
 fn groups(command: &Command) -> String {

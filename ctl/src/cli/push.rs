@@ -43,7 +43,7 @@ pub struct PushArgs {
     #[arg(long)]
     pub id: Option<String>,
     /// Due after this time, such as 15m or 1h30m
-    #[arg(long = "in", value_name = "TIME", value_parser = parse_span, conflicts_with = "at")]
+    #[arg(long = "in", alias = "delay", value_name = "TIME", value_parser = parse_span, conflicts_with = "at")]
     pub delay: Option<Duration>,
     /// Due at this instant, such as 2026-12-01T09:00+01:00
     #[arg(long, value_name = "INSTANT", value_parser = parse_instant)]
@@ -65,7 +65,12 @@ pub struct PushArgs {
 }
 
 #[derive(Args, Debug)]
-#[command(group = ArgGroup::new("rule").args(["every", "cron"]))]
+#[command(
+    group = ArgGroup::new("rule").args(["every", "cron"]),
+    group = ArgGroup::new("of_runs").args(["priority", "retries", "lease", "ttl", "group", "headers"]).multiple(true)
+        .requires("id")
+)]
+// Clap does not ask for what an option requires if that conflicts with another one that is given.
 pub struct ScheduleArgs {
     /// The queue
     pub queue: String,
@@ -78,13 +83,13 @@ pub struct ScheduleArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_span, requires = "id")]
     pub every: Option<Duration>,
     /// With --every: later than the multiples by this time
-    #[arg(long, value_name = "TIME", value_parser = parse_span, requires = "every")]
+    #[arg(long, value_name = "TIME", value_parser = parse_span, requires = "every", conflicts_with = "cron")]
     pub offset: Option<Duration>,
     /// Due at the times of this expression, such as '30 18 * * mon-fri'
     #[arg(long, value_name = "EXPRESSION", requires = "id")]
     pub cron: Option<String>,
     /// With --cron: its time zone, such as Europe/Berlin, instead of UTC
-    #[arg(long, value_name = "ZONE", requires = "cron")]
+    #[arg(long, value_name = "ZONE", requires = "cron", conflicts_with = "every")]
     pub tz: Option<String>,
     /// The first run is due at this instant
     #[arg(long, value_name = "INSTANT", value_parser = parse_instant, requires = "id")]

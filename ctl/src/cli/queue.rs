@@ -173,7 +173,10 @@ pub struct PromoteArgs {
 }
 
 #[derive(Args, Debug)]
-#[command(group = ArgGroup::new("which").args(["states", "all"]).required(true))]
+#[command(
+    group = ArgGroup::new("which").args(["states", "all"]).required(true),
+    override_usage = "dqctl purge [OPTIONS] <QUEUE> <STATE>...\n       dqctl purge [OPTIONS] <QUEUE> --all"
+)]
 pub struct PurgeArgs {
     /// The queue
     pub queue: String,

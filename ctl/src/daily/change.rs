@@ -1,20 +1,22 @@
 //! `dqctl cancel`, `reschedule`, `redrive`, `pause` and `resume`.
 
-use super::{many, no_such_id, no_such_queue, queue};
+use super::why::{no_such_id, not_in};
+use super::{many, no_such_queue, queue};
 use crate::cli::{CancelArgs, FlowArg, PauseArgs, RedriveArgs, RescheduleArgs, ResumeArgs};
 use crate::dead;
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::reply::{int, unexpected};
+use crate::reply::{int, unexpected, Fields};
 use crate::time::{exact, millis};
+use crate::transfer::get_all;
 use dq_client::{cmd, Client, Resend};
 use serde_json::json;
 use std::time::{Duration, UNIX_EPOCH};
 
 pub fn cancel(client: &Client, args: &CancelArgs, output: &Output) -> Result<Outcome, Failure> {
     if args.ids.is_empty() {
-        let (queue, filter) = (args.queue.as_bytes(), args.select.filter());
+        let (queue, filter) = (args.queue.as_bytes(), args.select.filter(None));
         return if args.dry_run {
             selected(&args.queue, Selected::Counted, output, |progress| dead::count(client, queue, &filter, progress))
         } else {
@@ -22,13 +24,16 @@ pub fn cancel(client: &Client, args: &CancelArgs, output: &Output) -> Result<Out
             selected(&args.queue, cancelled, output, |progress| dead::cancel(client, queue, &filter, progress))
         };
     }
+    if args.dry_run {
+        return count(client, &args.queue, &args.ids, |_| true, output);
+    }
     let queue = queue(client, &args.queue);
     let mut outcome = Outcome::Done;
     for id in &args.ids {
         if queue.cancel(id)? {
             output.result(id, json!({ "id": id, "cancelled": true }))?;
         } else {
-            no_such_id(&args.queue, id);
+            no_such_id(client, &args.queue, id);
             outcome = Outcome::Nothing;
         }
     }
@@ -53,13 +58,16 @@ pub fn reschedule(client: &Client, args: &RescheduleArgs, output: &Output) -> Re
         output.result(&args.id, json!({ "id": args.id, "rescheduled": true }))?;
         return Ok(Outcome::Done);
     }
-    eprintln!("dqctl: the queue {} has no delayed or ready message {}", args.queue, args.id);
+    not_in(client, &args.queue, &args.id, "delayed or ready");
     Ok(Outcome::Nothing)
 }
 
 pub fn redrive(client: &Client, args: &RedriveArgs, output: &Output) -> Result<Outcome, Failure> {
-    let filter = args.select.filter();
-    if args.dry_run || !filter.is_empty() {
+    if !args.ids.is_empty() {
+        return redrive_these(client, args, output);
+    }
+    let filter = args.select.filter(args.count);
+    if args.dry_run || filter.has_conditions() {
         let (queue, delay) = (args.queue.as_bytes(), args.delay.unwrap_or(Duration::ZERO));
         return if args.dry_run {
             selected(&args.queue, Selected::Counted, output, |progress| dead::count(client, queue, &filter, progress))
@@ -68,16 +76,43 @@ pub fn redrive(client: &Client, args: &RedriveArgs, output: &Output) -> Result<O
             selected(&args.queue, redriven, output, |progress| dead::redrive(client, queue, &filter, delay, progress))
         };
     }
-    if args.ids.is_empty() {
-        return many::redrive(client, args, output);
+    many::redrive(client, args, output)
+}
+
+/// Redrives messages by their ids, one by one, so that it can be said which of them are not dead.
+fn redrive_these(client: &Client, args: &RedriveArgs, output: &Output) -> Result<Outcome, Failure> {
+    if args.dry_run {
+        return count(client, &args.queue, &args.ids, |message| message.text("state") == "dead", output);
     }
-    let redriven = queue(client, &args.queue).redrive(&args.ids)?;
+    let (mut redriven, mut outcome) = (0, Outcome::Done);
+    for id in &args.ids {
+        let mut command = cmd("DQ.REDRIVE");
+        command.arg(&args.queue).arg("IDS").arg(1).arg(id).arg("DELAY").arg(millis(args.delay.unwrap_or_default()));
+        let reply = client.call(&command, Resend::Never)?;
+        if int(&reply).ok_or_else(|| unexpected(&reply))? == 1 {
+            redriven += 1;
+        } else {
+            not_in(client, &args.queue, id, "dead");
+            outcome = Outcome::Nothing;
+        }
+    }
     output.result(&redriven.to_string(), json!({ "redriven": redriven }))?;
-    let wanted = u64::try_from(args.ids.len()).unwrap_or(u64::MAX);
-    if redriven < wanted {
-        eprintln!("dqctl: {} of {wanted} messages are not dead in the queue {}", wanted - redriven, args.queue);
-    }
-    Ok(Outcome::found(redriven >= wanted))
+    Ok(outcome)
+}
+
+/// Prints how many of these messages would be changed.
+fn count(
+    client: &Client,
+    queue: &str,
+    ids: &[String],
+    is_meant: impl Fn(&Fields) -> bool,
+    output: &Output,
+) -> Result<Outcome, Failure> {
+    let ids: Vec<&[u8]> = ids.iter().map(String::as_bytes).collect();
+    let held = get_all(client, queue.as_bytes(), &ids)?;
+    let selected = held.iter().flatten().filter(|message| is_meant(message)).count();
+    output.result(&selected.to_string(), json!({ "selected": selected }))?;
+    Ok(Outcome::found(selected > 0))
 }
 
 /// What is done to the messages that conditions select.
@@ -88,7 +123,7 @@ enum Selected {
     Changed(&'static str),
 }
 
-/// Prints how many messages were selected. None is an outcome, too, as with a redrive of all.
+/// Prints how many messages were selected.
 fn selected(
     queue: &str,
     what: Selected,
@@ -114,7 +149,7 @@ fn selected(
         return Ok(Outcome::Nothing);
     };
     output.result(&count.to_string(), json!({ verb: count }))?;
-    Ok(Outcome::Done)
+    Ok(Outcome::found(count > 0))
 }
 
 pub fn pause(client: &Client, args: &PauseArgs, output: &Output) -> Result<Outcome, Failure> {
@@ -132,6 +167,11 @@ pub fn pause(client: &Client, args: &PauseArgs, output: &Output) -> Result<Outco
 
 pub fn resume(client: &Client, args: &ResumeArgs, output: &Output) -> Result<Outcome, Failure> {
     queue(client, &args.queue).resume_flow(args.flow.into())?;
-    output.result("resumed", json!({ "queue": args.queue, "paused": 0 }))?;
+    let json = match args.flow {
+        FlowArg::Out => json!({ "queue": args.queue, "paused": 0 }),
+        FlowArg::In => json!({ "queue": args.queue, "closed": 0 }),
+        FlowArg::All => json!({ "queue": args.queue, "paused": 0, "closed": 0 }),
+    };
+    output.result("resumed", json)?;
     Ok(Outcome::Done)
 }

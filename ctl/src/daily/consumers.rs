@@ -46,7 +46,7 @@ pub fn release(client: &Client, args: &ReleaseArgs, output: &Output) -> Result<O
     };
     output.result(&released.to_string(), json!({ "released": released }))?;
     if released == 0 {
-        return Ok(Outcome::found(exists(client, &args.queue)?));
+        exists(client, &args.queue)?;
     }
-    Ok(Outcome::Done)
+    Ok(Outcome::found(released > 0))
 }

@@ -1,5 +1,6 @@
 //! `dqctl complete` and `dqctl await`.
 
+use super::why::{no_such_id, not_in};
 use super::{payload, queue};
 use crate::cli::{AwaitArgs, CompleteArgs};
 use crate::failure::{Failure, Outcome};
@@ -22,7 +23,7 @@ pub fn complete(client: &Client, args: &CompleteArgs, output: &Output) -> Result
         output.result(&args.id, json!({ "id": args.id, "completed": true }))?;
         return Ok(Outcome::Done);
     }
-    eprintln!("dqctl: the queue {} has no such message in flight: {}", args.queue, args.id);
+    not_in(client, &args.queue, &args.id, "in flight");
     Ok(Outcome::Nothing)
 }
 
@@ -42,7 +43,7 @@ pub fn await_done(client: &Client, args: &AwaitArgs, output: &Output) -> Result<
     // With the names and the order of the server.
     let command = cmd("DQ.GET").arg(&args.queue).arg(&args.id).clone();
     let Some(fields) = Fields::read(client.call(&command, Resend::Harmless)?)? else {
-        super::no_such_id(&args.queue, &args.id);
+        no_such_id(client, &args.queue, &args.id);
         return Ok(Outcome::Nothing);
     };
     if args.result {

@@ -1,6 +1,6 @@
 //! `dqctl bury` and `dqctl nack`.
 
-use super::no_such_id;
+use super::why::not_in;
 use crate::cli::{BuryArgs, NackArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
@@ -20,7 +20,7 @@ pub fn bury(client: &Client, args: &BuryArgs, output: &Output) -> Result<Outcome
         if let Some(was) = reply::text(&client.call(&command, Resend::Harmless)?) {
             output.result(id, json!({ "id": id, "was": was }))?;
         } else {
-            no_such_id(&args.queue, id);
+            not_in(client, &args.queue, id, "alive");
             outcome = Outcome::Nothing;
         }
     }
@@ -43,7 +43,7 @@ pub fn nack(client: &Client, args: &NackArgs, output: &Output) -> Result<Outcome
         command.arg("NOCOUNT");
     }
     let Some(state) = reply::text(&client.call(&command, Resend::Never)?) else {
-        eprintln!("dqctl: the queue {} has no such message in flight: {}", args.queue, args.id);
+        not_in(client, &args.queue, &args.id, "in flight");
         return Ok(Outcome::Nothing);
     };
     output.result(&state, json!({ "id": args.id, "state": state }))?;

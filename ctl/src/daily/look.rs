@@ -1,6 +1,7 @@
 //! `dqctl get` and `dqctl peek`.
 
-use super::{exists, no_such_id};
+use super::exists;
+use super::why::no_such_id;
 use crate::cli::{GetArgs, PeekArgs};
 use crate::failure::{Failure, Outcome};
 use crate::message;
@@ -11,7 +12,7 @@ use dq_client::{cmd, Client, Resend, State};
 pub fn get(client: &Client, args: &GetArgs, output: &Output) -> Result<Outcome, Failure> {
     let command = cmd("DQ.GET").arg(&args.queue).arg(&args.id).clone();
     let Some(message) = Fields::read(client.call(&command, Resend::Harmless)?)? else {
-        no_such_id(&args.queue, &args.id);
+        no_such_id(client, &args.queue, &args.id);
         return Ok(Outcome::Nothing);
     };
     if args.payload {

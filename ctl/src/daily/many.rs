@@ -81,7 +81,7 @@ fn in_steps(
     }
     drop(progress);
     output.result(&total.to_string(), json!({ verb: total }))?;
-    Ok(Outcome::Done)
+    Ok(Outcome::found(total > 0))
 }
 
 /// How many messages are in these states.

@@ -11,6 +11,7 @@ pub mod push;
 pub mod queues;
 pub mod schedule;
 pub mod settings;
+mod why;
 
 use crate::failure::Failure;
 use dq_client::{Client, Queue, Raw};
@@ -32,11 +33,6 @@ fn payload(argument: Option<&str>) -> Result<Raw, Failure> {
     let mut bytes = Vec::new();
     input.read_to_end(&mut bytes)?;
     Ok(Raw(bytes))
-}
-
-/// Reports on standard error that a queue does not know an id.
-fn no_such_id(queue: &str, id: &str) {
-    eprintln!("dqctl: the queue {queue} has no such message: {id}");
 }
 
 /// Reports on standard error that a queue does not exist.

@@ -20,7 +20,11 @@ pub fn alter(client: &Client, args: &AlterArgs, output: &Output) -> Result<Outco
     if args.create {
         command.arg("MKQUEUE");
     }
+    let words = command.args_iter().count();
     args.settings.write(&mut command);
+    if command.args_iter().count() == words && !args.create {
+        return Err(Failure::usage("nothing to change: give a setting, such as --lease 1m; see dqctl alter --help"));
+    }
     client.call(&command, Resend::Harmless)?;
     output.result("altered", json!({ "queue": args.queue, "altered": true }))?;
     Ok(Outcome::Done)

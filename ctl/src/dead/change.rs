@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::reply::{int, list, text, unexpected, Fields};
 use crate::time::millis;
 use dq_client::{cmd, Client, Resend};
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -49,6 +50,9 @@ pub fn cancel(
     })
 }
 
+/// How many of the oldest messages are changed at a time.
+const STEP: usize = 1_000;
+
 /// Passes the ids of each page to `act`, which returns how many it has changed. Returns their sum.
 fn change(
     client: &Client,
@@ -57,6 +61,9 @@ fn change(
     mut progress: impl FnMut(u64),
     act: impl Fn(&[&[u8]]) -> Result<u64, Failure>,
 ) -> Result<Option<u64>, Failure> {
+    if let Some(most) = filter.oldest {
+        return change_oldest(client, queue, filter, most, progress, act);
+    }
     let mut total = 0;
     let exists = pages(client, queue, filter, |page| {
         let ids: Vec<&[u8]> = page.iter().map(|message: &Fields| message.bytes("id")).collect();
@@ -66,5 +73,36 @@ fn change(
         progress(total);
         Ok(ControlFlow::Continue(()))
     })?;
+    Ok(exists.then_some(total))
+}
+
+/// The same for the selected messages that died first, which are known only when all have been read.
+fn change_oldest(
+    client: &Client,
+    queue: &[u8],
+    filter: &Filter,
+    most: u32,
+    mut progress: impl FnMut(u64),
+    act: impl Fn(&[&[u8]]) -> Result<u64, Failure>,
+) -> Result<Option<u64>, Failure> {
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    // By death, and among those of one instant in the order of the queue.
+    let (mut oldest, mut number) = (BTreeSet::<(i64, u64, Vec<u8>)>::new(), 0);
+    let exists = pages(client, queue, filter, |page| {
+        for message in page {
+            number += 1;
+            oldest.insert((message.int("died").unwrap_or(0), number, message.bytes("id").to_vec()));
+            if oldest.len() > most {
+                oldest.pop_last();
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    let ids: Vec<&[u8]> = oldest.iter().map(|(_, _, id)| id.as_slice()).collect();
+    let mut total = 0;
+    for step in ids.chunks(STEP) {
+        total += act(step)?;
+        progress(total);
+    }
     Ok(exists.then_some(total))
 }

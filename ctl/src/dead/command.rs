@@ -28,7 +28,7 @@ pub fn dead(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome
 /// The errors, the most frequent first.
 fn by_error(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome, Failure> {
     let mut progress = Progress::new("read");
-    let found = causes(client, args.queue.as_bytes(), &args.select.filter(), |count| progress.at(count))?;
+    let found = causes(client, args.queue.as_bytes(), &args.select.filter(None), |count| progress.at(count))?;
     drop(progress);
     let Some(causes) = found else {
         no_such_queue(&args.queue);
@@ -81,8 +81,8 @@ fn newest(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome, 
 
 /// `None` if the queue does not exist.
 fn read(client: &Client, args: &DeadArgs) -> Result<Option<Vec<Fields>>, Failure> {
-    let filter = args.select.filter();
-    if filter.is_empty() {
+    let filter = args.select.filter(None);
+    if !filter.has_conditions() {
         let command = cmd("DQ.PEEK").arg(&args.queue).arg("dead").arg("COUNT").arg(args.count).clone();
         let mut messages = Vec::new();
         for message in reply::list(client.call(&command, Resend::Harmless)?)? {

@@ -40,6 +40,8 @@ pub struct Filter {
     pub conditions: Vec<Condition>,
     /// Only messages that have been dead for at least this time.
     pub older: Option<Duration>,
+    /// Of those, only so many: the ones that died first.
+    pub oldest: Option<u32>,
 }
 
 impl FromStr for Condition {
@@ -72,12 +74,12 @@ impl Condition {
 }
 
 impl Filter {
-    /// Whether it selects all dead messages.
-    pub fn is_empty(&self) -> bool {
-        self.conditions.is_empty() && self.older.is_none()
+    /// Whether messages must be read to see which are meant.
+    pub fn has_conditions(&self) -> bool {
+        !self.conditions.is_empty() || self.older.is_some()
     }
 
-    /// Whether a dead message is selected. `now` is in Unix ms.
+    /// Whether a dead message is selected, however many there are. `now` is in Unix ms.
     pub fn selects(&self, message: &Fields, now: i64) -> bool {
         let is_old = self.older.is_none_or(|age| {
             let age = i64::try_from(millis(age)).unwrap_or(i64::MAX);
@@ -125,6 +127,7 @@ mod tests {
         let filter = |older, conditions: &[&str]| Filter {
             older: Some(Duration::from_secs(older)),
             conditions: conditions.iter().map(|text| text.parse().unwrap()).collect(),
+            oldest: None,
         };
         assert!(filter(5, &["error~timeout", "id=m-1"]).selects(&message(), 15_000));
         assert!(!filter(5, &["error~timeout", "id=m-2"]).selects(&message(), 15_000));

@@ -14,7 +14,6 @@ mod view;
 
 use crate::cli::top::TopArgs;
 use crate::failure::{Failure, Outcome};
-use crate::output::Output;
 use app::{App, Next};
 use crossterm::event::{self, Event, KeyEventKind};
 use dq_client::{cmd, Client, Error, Resend};
@@ -35,10 +34,7 @@ const WATCH: Duration = Duration::from_millis(500);
 /// How often ages on the screen are redrawn.
 const REDRAW: Duration = Duration::from_secs(1);
 
-pub fn top(client: &Client, args: TopArgs, output: &Output) -> Result<Outcome, Failure> {
-    if output.json {
-        return Err(Failure::usage("top shows a screen and no JSON; use dqctl ls --json"));
-    }
+pub fn top(client: &Client, args: TopArgs) -> Result<Outcome, Failure> {
     // A wrong address and a server without the module are errors, before a screen is shown.
     let servers = client.servers()?;
     client.ping()?;

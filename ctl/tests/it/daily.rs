@@ -79,7 +79,9 @@ fn a_queue_that_does_not_exist_exits_with_1() {
     }
     ok(&server, &["push", "empty", "x", "--id", "m"]);
     ok(&server, &["cancel", "empty", "m"]);
-    for line in [&["peek", "empty"][..], &["groups", "empty"], &["schedule", "empty"], &["redrive", "empty"]] {
+    let some = dqctl(&server, &["get", "none", "m"]);
+    assert!(some.code == 1 && some.err.contains("there is no queue none"), "{some:?}");
+    for line in [&["peek", "empty"][..], &["groups", "empty"], &["schedule", "empty"]] {
         ok(&server, line);
     }
 }
@@ -97,7 +99,7 @@ fn consumers_are_listed_and_released() {
     assert_eq!(field(&server, "q", "a", "consumer"), json!("worker-1"));
     assert_eq!(ok(&server, &["release", "q", "worker-1", "-n", "1"]), "1\n");
     assert_eq!(json(&server, &["release", "q", "worker-1", "--no-count"]), [json!({ "released": 2 })]);
-    assert_eq!(ok(&server, &["release", "q", "worker-1"]), "0\n");
+    assert_eq!(dqctl(&server, &["release", "q", "worker-1"]).code, 1);
     assert_eq!(dqctl(&server, &["release", "none", "worker-1"]).code, 1);
     assert_eq!(dqctl(&server, &["consumers", "none"]).code, 1);
 }
@@ -142,7 +144,83 @@ fn redrive_makes_dead_messages_live_again() {
         (json!("delayed"), json!("ready"))
     );
     assert_eq!(json(&server, &["redrive", "q"]), [json!({ "redriven": 2 })]);
-    assert_eq!(ok(&server, &["redrive", "q"]), "0\n");
+    server.ask(&["DQ.BURY", "q", "a"]);
+    assert_eq!(ok(&server, &["redrive", "q", "a", "--delay", "1h"]), "1\n");
+    assert_eq!(field(&server, "q", "a", "state"), "delayed");
+}
+
+#[test]
+fn a_change_that_finds_no_message_exits_with_1() {
+    let server = Server::start();
+    ok(&server, &["push", "q", "x", "--id", "m"]);
+    for args in [
+        &["redrive", "q"][..],
+        &["redrive", "q", "--where", "error~x"],
+        &["redrive", "q", "--dry-run"],
+        &["redrive", "q", "m", "--dry-run"],
+        &["cancel", "q", "--older", "0"],
+        &["cancel", "q", "none", "--dry-run"],
+        &["promote", "q"],
+        &["purge", "q", "dead"],
+        &["release", "q", "nobody"],
+    ] {
+        let ran = dqctl(&server, args);
+        assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (1, "0\n", ""), "{args:?}");
+    }
+    assert_eq!(ok(&server, &["cancel", "q", "m", "--dry-run"]), "1\n");
+    assert_eq!(ok(&server, &["purge", "q", "ready"]), "1\n");
+}
+
+#[test]
+fn a_message_in_another_state_is_reported_with_it() {
+    let server = Server::start();
+    ok(&server, &["push", "q", "x", "--id", "dead"]);
+    ok(&server, &["bury", "q", "dead"]);
+    ok(&server, &["push", "q", "x", "--id", "late", "--in", "1h"]);
+    ok(&server, &["push", "q", "x", "--id", "held"]);
+    server.ask(&["DQ.POP", "q", "LEASE", "600000"]);
+    let receipt = field(&server, "q", "held", "receipt").as_str().unwrap().to_owned();
+    ok(&server, &["nack", "q", "held", "--no-count"]);
+    server.ask(&["DQ.POP", "q", "LEASE", "600000"]);
+    for (args, expected) in [
+        (&["bury", "q", "dead"][..], "the message dead of the queue q is dead, and not alive"),
+        (&["nack", "q", "dead"], "is dead, and not in flight"),
+        (&["complete", "q", "late"], "the message late of the queue q is delayed, and not in flight"),
+        (&["nack", "q", &receipt], "was delivered again, so this receipt is stale"),
+        (&["reschedule", "q", "held", "--in", "1m"], "is in flight, and not delayed or ready"),
+        (&["redrive", "q", "late", "none"], "the message late of the queue q is delayed, and not dead"),
+        (&["redrive", "q", "late", "none"], "the queue q has no such message: none"),
+        (&["nack", "other", "m"], "there is no queue other"),
+    ] {
+        let ran = dqctl(&server, args);
+        assert!(ran.code == 1 && ran.err.contains(expected), "{args:?}: {ran:?}");
+    }
+    let weak = "ACL SETUSER weak on >secret ~* +dq.bury +ping";
+    server.ask(&weak.split(' ').collect::<Vec<_>>());
+    let url = format!("redis://weak:secret@127.0.0.1:{}", server.port());
+    let ran = run(without_server(&["-u", &url, "bury", "q", "dead"]));
+    assert!(ran.code == 1 && ran.err.contains("no such message that is alive: dead"), "{ran:?}");
+}
+
+#[test]
+fn the_reason_of_a_death_is_explained() {
+    let server = Server::start();
+    for id in ["buried", "rejected"] {
+        ok(&server, &["push", "q", "x", "--id", id]);
+    }
+    ok(&server, &["bury", "q", "buried"]);
+    server.ask(&["DQ.POP", "q"]);
+    ok(&server, &["nack", "q", "rejected", "--dead"]);
+    ok(&server, &["push", "q", "x", "--id", "expired", "--ttl", "1ms"]);
+    eventually("it has expired", || field(&server, "q", "expired", "state") == "dead");
+    for (id, expected) in [
+        ("buried", "rejected (buried)"),
+        ("rejected", "rejected (by its consumer, or buried)"),
+        ("expired", "expired (its TTL has ended)"),
+    ] {
+        let shown = ok(&server, &["get", "q", id]);
+        assert!(shown.contains(&format!("\nreason\t{expected}\n")), "{shown}");
+    }
 }
 
 #[test]
@@ -158,6 +236,7 @@ fn pause_and_resume_hold_and_release_a_queue() {
     assert_eq!(ok(&server, &["pause", "q", "in"]), "closed\n");
     assert!(ok(&server, &["ls"]).contains("closed"));
     assert!(dqctl(&server, &["push", "q", "x"]).err.contains("QUEUECLOSED"));
+    assert_eq!(json(&server, &["resume", "q", "in"]), [json!({ "queue": "q", "closed": 0 })]);
     ok(&server, &["resume", "q"]);
     assert_eq!(ok(&server, &["pause", "q", "--for", "90m"]), "paused for at least 1h30m\n");
     assert!(json(&server, &["info", "q"])[0]["paused-until"].is_i64());

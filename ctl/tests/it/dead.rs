@@ -50,7 +50,7 @@ fn conditions_select_what_is_redriven_or_cancelled() {
     ok(&server, &["push", "q", "live", "--id", "live", "--in", "1h"]);
     for verb in ["redrive", "cancel"] {
         assert_eq!(ok(&server, &[verb, "q", "--where", "error~timeout", "--dry-run"]), "2\n");
-        assert_eq!(ok(&server, &[verb, "q", "--older", "1h"]), "0\n");
+        assert_eq!(dqctl(&server, &[verb, "q", "--older", "1h"]).out, "0\n");
     }
     assert_eq!(ok(&server, &["redrive", "q", "--dry-run"]), "4\n");
     assert_eq!(server.text(&["DQ.LEN", "q", "dead"]), "4");
@@ -64,13 +64,27 @@ fn conditions_select_what_is_redriven_or_cancelled() {
 }
 
 #[test]
+fn the_oldest_of_the_selected_are_redriven() {
+    let server = with_errors(&["timeout", "refused", "timeout", "timeout", "timeout"]);
+    let of = |more: &[&str]| ok(&server, &[&["redrive", "q", "--where", "error~timeout"][..], more].concat());
+    assert_eq!(of(&["-n", "2", "--dry-run"]), "2\n");
+    assert_eq!(of(&["-n", "9", "--dry-run"]), "4\n");
+    assert_eq!(ok(&server, &["redrive", "q", "-n", "3", "--dry-run"]), "3\n");
+    assert_eq!(ok(&server, &["redrive", "q", "m-0", "m-1", "--dry-run"]), "2\n");
+    assert_eq!(of(&["-n", "2"]), "2\n");
+    let states = ["m-0", "m-1", "m-2", "m-3", "m-4"].map(|id| field(&server, "q", id, "state"));
+    assert_eq!(states, ["ready", "dead", "ready", "dead", "dead"]);
+}
+
+#[test]
 fn all_of_many_dead_messages_are_selected() {
     let server = Server::start();
     let lua = "for i = 1, 2500 do redis.call('DQ.PUSH', KEYS[1], 'x', 'ID', i); redis.call('DQ.BURY', KEYS[1], i) end";
     server.ask(&["EVAL", lua, "1", "q"]);
     eventually("all are dead", || server.text(&["DQ.LEN", "q", "dead"]) == "2500");
     assert_eq!(ok(&server, &["cancel", "q", "--where", "id!~99", "--dry-run"]), "2457\n");
-    assert_eq!(ok(&server, &["redrive", "q", "--where", "id!~99"]), "2457\n");
+    assert_eq!(ok(&server, &["redrive", "q", "--where", "id!~99", "-n", "2000"]), "2000\n");
+    assert_eq!(ok(&server, &["redrive", "q", "--where", "id!~99"]), "457\n");
     assert_eq!(ok(&server, &["cancel", "q", "--older", "0"]), "43\n");
     assert_eq!(server.text(&["DQ.LEN", "q"]), "2457");
 }
@@ -81,7 +95,7 @@ fn a_condition_that_is_not_understood_is_refused() {
     let wrong: [&[&str]; 6] = [
         &["redrive", "q", "--where", "colour=red"],
         &["redrive", "q", "m-0", "--where", "error~x"],
-        &["redrive", "q", "-n", "1", "--dry-run"],
+        &["redrive", "q", "m-0", "-n", "1"],
         &["cancel", "q"],
         &["cancel", "q", "--dry-run"],
         &["cancel", "q", "m-0", "--older", "1h"],

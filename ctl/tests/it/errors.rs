@@ -48,6 +48,85 @@ fn a_wrong_command_line_is_one_line() {
 }
 
 #[test]
+fn a_wrong_option_points_to_the_help_of_its_command() {
+    for args in [&["push", "q", "x", "--in", "15"][..], &["peek", "q", "foo"], &["-u", "redis://h", "push"]] {
+        let ran = run(without_server(args));
+        let command = args.iter().find(|arg| ["push", "peek"].contains(arg)).unwrap();
+        assert!(ran.err.ends_with(&format!("; see dqctl {command} --help\n")), "{ran:?}");
+    }
+    assert!(run(without_server(&["nonsense"])).err.ends_with("; see dqctl --help\n"));
+}
+
+#[test]
+fn options_that_would_be_ignored_are_refused() {
+    let wrong: [&[&str]; 15] = [
+        &["schedule", "q", "s", "x", "--every", "1h", "--tz", "Europe/Berlin"],
+        &["schedule", "q", "s", "x", "--cron", "0 9 * * *", "--offset", "5m"],
+        &["schedule", "q", "--group", "g"],
+        &["schedule", "q", "--priority", "1"],
+        &["schedule", "q", "--until", "2096-12-01T09:00Z"],
+        &["work", "-q", "q", "--header", "a: b", "--", "true"],
+        &["work", "-q", "q", "--retry-on", "404", "--", "true"],
+        &["work", "-q", "q", "--pause-on-429", "--", "true"],
+        &["work", "-q", "q", "--json", "--", "true"],
+        &["export", "--json"],
+        &["web", "--json"],
+        &["man", "--json"],
+        &["--json", "get", "q", "m", "--payload"],
+        &["--json", "await", "q", "m", "--result"],
+        &["import", "list", "s", "q", "--unit", "ms"],
+    ];
+    for args in wrong {
+        let ran = run(without_server(args));
+        assert_eq!((ran.code, ran.out.as_str(), ran.err.lines().count()), (2, "", 1), "{args:?}: {ran:?}");
+    }
+}
+
+#[test]
+fn delay_is_another_word_for_in() {
+    let server = Server::start();
+    ok(&server, &["push", "q", "x", "--id", "m", "--delay", "1h"]);
+    assert_eq!(crate::dqctl::field(&server, "q", "m", "state"), "delayed");
+    ok(&server, &["reschedule", "q", "m", "--delay", "2h"]);
+    assert!(!run(without_server(&["push", "--help"])).out.contains("--delay"));
+}
+
+#[test]
+fn the_help_has_the_arguments_in_their_order() {
+    for (command, usage) in [("purge", "dqctl purge [OPTIONS] <QUEUE> <STATE>..."), ("cancel", "<QUEUE> <ID>...\n")] {
+        let help = run(without_server(&[command, "--help"])).out;
+        assert!(help.contains(usage), "{help}");
+    }
+}
+
+#[test]
+fn hints_are_in_the_words_of_dqctl() {
+    let server = Server::start();
+    ok(&server, &["create", "q"]);
+    ok(&server, &["create", "closed queue"]);
+    ok(&server, &["pause", "closed queue", "in"]);
+    ok(&server, &["push", "q", "x", "--id", "m"]);
+    ok(&server, &["bury", "q", "m"]);
+    for (args, expected) in [
+        (&["create", "q", "--lease", "61s"][..], "dqctl alter q changes them"),
+        (&["alter", "q", "--deadforward", "dead"], "--deadforward takes 'QUEUE NAME'"),
+        (&["alter", "q", "--forward", "QUEUE other"], "--forward takes 'STREAM NAME'"),
+        (&["alter", "q", "--errors", "99"], "--errors must be a whole number from 0 to 64"),
+        (&["pause", "q", "--for", "0"], "--for must be a time from 1ms to "),
+        (&["push", "q", "x", "--id", "m"], "dqctl redrive q or dqctl cancel q"),
+        (&["push", "closed queue", "x"], "dqctl resume 'closed queue' in"),
+    ] {
+        let ran = dqctl(&server, args);
+        assert!(ran.code == 3 && ran.err.contains(expected), "{args:?}: {ran:?}");
+        assert!(!ran.err.contains("DQ.") && !ran.err.contains("ERR "), "{ran:?}");
+    }
+    assert!(run(without_server(&["push", "q", "x", "--in", "8000w"])).err.contains("at most 139 years"));
+    let without = Server::without_module();
+    let ran = dqctl(&without, &["push", "q", "x"]);
+    assert!(!ran.err.contains("unknown command"), "{ran:?}");
+}
+
+#[test]
 fn what_a_server_refuses_is_one_line_with_advice() {
     let server = Server::start();
     server.ask(&["SET", "text", "x"]);

@@ -5,7 +5,7 @@
 use super::messages::{cut, BEGINNING};
 use super::queues::no_queue;
 use super::{Answer, Api, Params, Problem};
-use crate::dead::{cause_of, pages, Condition, Filter};
+use crate::dead::{cause_of, pages, Filter};
 use crate::reply::{int, list, text, Fields};
 use crate::time::now_ms;
 use dq_client::{cmd, Resend};
@@ -45,7 +45,7 @@ impl Selection {
             group: params.bytes("group")?,
             attempts: params.int("attempts", 0, i64::MAX)?.unwrap_or(0),
             before: params.int("before", 0, i64::MAX)?.unwrap_or(i64::MAX),
-            filter: Filter { conditions: Vec::<Condition>::new(), older: older.map(Duration::from_millis) },
+            filter: Filter { older: older.map(Duration::from_millis), ..Filter::default() },
         })
     }
 

@@ -1,0 +1,39 @@
+//! Advice in which the commands name the queue, so that they can be pasted into a shell.
+
+/// Characters of a word that a shell takes as they are.
+const PLAIN: &str = "_-.:/@%+=,{}";
+
+/// Writes the name of the queue into the commands of a text: `dqctl alter QUEUE` becomes `dqctl alter mail`.
+pub fn for_queue(text: &str, queue: &str) -> String {
+    let words: Vec<&str> = text.split(' ').collect();
+    let is_command = |at: usize| {
+        let word = |back: usize| at.checked_sub(back).and_then(|place| words.get(place));
+        word(2) == Some(&"dqctl") || word(1) == Some(&"PERSIST")
+    };
+    let named = |(at, word): (usize, &&str)| match word.strip_prefix("QUEUE") {
+        Some(end @ ("" | ";" | "," | ":" | ".")) if is_command(at) => format!("{}{end}", quoted(queue)),
+        _ => (*word).to_owned(),
+    };
+    words.iter().enumerate().map(named).collect::<Vec<_>>().join(" ")
+}
+
+/// A name as a word of a shell.
+fn quoted(name: &str) -> String {
+    if !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || PLAIN.contains(c)) {
+        return name.to_owned();
+    }
+    format!("'{}'", name.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::for_queue;
+
+    #[test]
+    fn commands_name_the_queue_and_nothing_else_does() {
+        let text = "QUEUE is full; dqctl alter QUEUE --maxlen N, or redis-cli PERSIST QUEUE; see QUEUE";
+        let expected = "QUEUE is full; dqctl alter mail --maxlen N, or redis-cli PERSIST mail; see QUEUE";
+        assert_eq!(for_queue(text, "mail"), expected);
+        assert_eq!(for_queue("dqctl info QUEUE", "it's $HOME"), r"dqctl info 'it'\''s $HOME'");
+    }
+}

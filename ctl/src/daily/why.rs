@@ -1,0 +1,36 @@
+//! Why a command left a message as it was: the message, or its queue, does not exist, or it is in another state.
+
+use super::exists;
+use crate::reply::Fields;
+use dq_client::{cmd, Client, Resend};
+
+/// Reports that a message is in none of the states that a command needs, such as `in flight`. The message is named by its id
+/// or by a receipt.
+pub fn not_in(client: &Client, queue: &str, message: &str, needed: &str) {
+    let (id, receipt) = message.split_once('#').map_or((message, None), |(id, _)| (id, Some(message)));
+    let command = cmd("DQ.GET").arg(queue).arg(id).clone();
+    // A user who may not look has already been answered by the command itself.
+    let Ok(held) = client.call(&command, Resend::Harmless).map(|reply| Fields::read(reply).ok().flatten()) else {
+        eprintln!("dqctl: the queue {queue} has no such message that is {needed}: {message}");
+        return;
+    };
+    match (held.map(|held| held.text("state")), receipt) {
+        (None, _) => no_such_id(client, queue, id),
+        (Some(state), Some(receipt)) if state == "inflight" => {
+            eprintln!(
+                "dqctl: the message {id} of the queue {queue} was delivered again, so this receipt is stale: {receipt}"
+            );
+        }
+        (Some(state), _) => {
+            let state = if state == "inflight" { "in flight" } else { &state };
+            eprintln!("dqctl: the message {id} of the queue {queue} is {state}, and not {needed}");
+        }
+    }
+}
+
+/// Reports that a queue does not know an id, or that there is no such queue.
+pub fn no_such_id(client: &Client, queue: &str, id: &str) {
+    if exists(client, queue).unwrap_or(true) {
+        eprintln!("dqctl: the queue {queue} has no such message: {id}");
+    }
+}
