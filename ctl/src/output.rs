@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::visible::visible;
 use serde_json::{Map, Value as Json};
 use std::io::{self, IsTerminal, Write};
+use unicode_width::UnicodeWidthStr;
 
 pub use table::{separated, Column, Table};
 
@@ -79,12 +80,13 @@ impl Output {
         }
     }
 
-    /// A line of several parts: with tabs between in a pipe, and as a sentence on a terminal, where nothing is cut.
+    /// A line of several parts: with tabs between in a pipe, and on a terminal as a sentence, which continues on the next
+    /// line where it is full.
     pub fn sentence(&self, parts: &[String]) -> Result<(), Failure> {
         let parts: Vec<String> =
             parts.iter().map(|part| visible(part)).filter(|part| !part.is_empty() || !self.is_terminal).collect();
         let line = match parts.split_first() {
-            Some((first, rest)) if self.is_terminal => format!("{first}: {}", rest.join("; ")),
+            Some((first, rest)) if self.is_terminal => wrapped(&format!("{first}: {}", rest.join("; ")), width()),
             _ => parts.join("\t"),
         };
         Ok(writeln!(io::stdout().lock(), "{line}")?)
@@ -112,6 +114,23 @@ impl Output {
         }
         Ok(())
     }
+}
+
+/// A text in lines of at most `width` columns, those after the first one indented. No word is broken.
+fn wrapped(text: &str, width: usize) -> String {
+    let (mut lines, mut used) = (String::new(), 0);
+    for word in text.split(' ') {
+        if used > 0 && used + 1 + word.width() > width {
+            lines.push_str("\n  ");
+            used = 2;
+        } else if used > 0 {
+            lines.push(' ');
+            used += 1;
+        }
+        lines.push_str(word);
+        used += word.width();
+    }
+    lines
 }
 
 /// The columns of the terminal.

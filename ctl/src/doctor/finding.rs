@@ -1,5 +1,6 @@
 //! What `dqctl doctor` found: one line each.
 
+use crate::advice;
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 use serde_json::{json, Map, Value as Json};
@@ -154,7 +155,11 @@ impl About<'_> {
 
     pub fn add(&mut self, severity: Severity, check: &'static str, what: impl Into<String>, why: &str, advice: &str) {
         let (subject, what) = (self.subject.clone(), what.into());
-        let (why, advice) = (why.to_owned(), advice.to_owned());
+        let advice = match &subject {
+            Subject::Queue(queue) => advice::for_queue(advice, queue),
+            Subject::Server(_) | Subject::All => advice.to_owned(),
+        };
+        let why = why.to_owned();
         self.findings.0.push(Finding { severity, subject, check, what, why, advice });
     }
 }

@@ -10,7 +10,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 use crate::queues as names;
 use dq_client::{cmd, Address, Client, Error};
-use finding::{Findings, Subject};
+use finding::{Findings, Severity, Subject};
 use info::ServerInfo;
 use serde_json::Value as Json;
 use std::thread;
@@ -77,9 +77,13 @@ fn read(client: &Client, server: &Address) -> Result<ServerInfo, Error> {
 
 /// All queues. Returns how many.
 fn look_at_queues(client: &Client, args: &DoctorArgs, findings: &mut Findings) -> Result<usize, Failure> {
-    // Only what the servers say is known of a server without the module, or of one that does not answer.
+    // Of a server without the module, or of one that does not answer, nothing more is to be said than that.
     if findings.is_critical("module") || findings.is_critical("unreachable") {
-        findings.about(Subject::All).not_checked("queues", "the queues, because a server does not have them", "");
+        if client.is_cluster() {
+            let why = "a part of them cannot be read";
+            let advice = "run dqctl doctor again when all servers are back";
+            findings.about(Subject::All).add(Severity::NotChecked, "queues", "the queues", why, advice);
+        }
         return Ok(0);
     }
     for server in client.servers()? {

@@ -100,6 +100,17 @@ fn settings(info: &Fields, about: &mut About) {
             "let producers try again, or raise the limit with dqctl alter QUEUE --maxlen N",
         );
     }
+    if number(info, "closed") == 1 {
+        let why = "producers get the error QUEUECLOSED, and lose the message if they do not keep it";
+        let advice = "open it with dqctl resume QUEUE in, when it has been drained";
+        match info.int("closed-until") {
+            Some(until) => {
+                let left = span(u64::try_from(until.saturating_sub(now_ms())).unwrap_or(0));
+                about.note("closed", format!("it is closed for another {left}"), why, advice);
+            }
+            None => about.warning("closed", "it is closed until it is resumed", why, advice),
+        }
+    }
     let (dead, kept) = (number(info, "dead"), number(info, "deadlen"));
     if kept > 0 && dead >= kept {
         let what = format!("it keeps {kept} dead messages, and has as many");

@@ -1,6 +1,6 @@
 //! `dqctl doctor`.
 
-use crate::dqctl::{command, dqctl, ok, run, Ran};
+use crate::dqctl::{command, dqctl, ok, on_terminal, run, Ran};
 use crate::support::{eventually, Cluster, Server};
 use serde_json::Value as Json;
 
@@ -96,6 +96,61 @@ fn what_keeps_messages_of_a_queue_is_found() {
         (1, [vec!["warning"], vec!["critical"], vec!["critical"], vec!["critical"]]),
         "{findings:?}"
     );
+}
+
+#[test]
+fn advice_names_the_queue_it_is_about() {
+    let server = sound();
+    ok(&server, &["create", "one", "--maxlen", "1"]);
+    ok(&server, &["push", "one", "x"]);
+    ok(&server, &["push", "it is", "x"]);
+    ok(&server, &["pause", "it is"]);
+    let (_, findings) = doctor(&server, &[]);
+    let advice = |check: &str| findings.iter().find(|finding| finding["check"] == check).unwrap()["do"].to_string();
+    assert!(advice("full").contains("dqctl alter one --maxlen N"), "{findings:?}");
+    assert!(advice("paused").contains("dqctl resume 'it is'"), "{findings:?}");
+}
+
+#[test]
+fn a_closed_queue_is_found() {
+    let server = sound();
+    for queue in ["closed", "briefly"] {
+        ok(&server, &["create", queue]);
+    }
+    ok(&server, &["pause", "closed", "in"]);
+    ok(&server, &["pause", "briefly", "in", "--for", "1h"]);
+    let (code, findings) = doctor(&server, &[]);
+    assert_eq!((code, severities(&findings, "closed")), (1, vec!["warning", "note"]), "{findings:?}");
+}
+
+#[test]
+fn a_dead_forward_that_fails_is_found() {
+    let server = sound();
+    server.ask(&["SET", "no-list", "x"]);
+    ok(&server, &["create", "q", "--deadforward", "LIST no-list"]);
+    ok(&server, &["push", "q", "x", "--id", "m"]);
+    ok(&server, &["bury", "q", "m"]);
+    eventually("it fails", || ok(&server, &["info", "q"]).contains("deadforward-error\tWRONGTYPE"));
+    let (code, findings) = doctor(&server, &[]);
+    assert_eq!((code, severities(&findings, "deadforward")), (1, vec!["critical"]), "{findings:?}");
+}
+
+#[test]
+fn a_server_without_the_module_is_one_finding() {
+    let server = Server::without_module();
+    server.ask(&["CONFIG", "SET", "save", "3600 1"]);
+    let (code, findings) = doctor(&server, &[]);
+    assert_eq!((code, severities(&findings, "module")), (1, vec!["critical"]), "{findings:?}");
+    assert!(severities(&findings, "queues").is_empty(), "{findings:?}");
+}
+
+#[test]
+fn a_finding_breaks_between_words() {
+    let server = Server::start();
+    let shown = on_terminal(&server, "doctor", true);
+    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    let whole = shown.replace("\n  ", " ");
+    assert!(whole.contains("CONFIG SET appendonly yes, and write it into the configuration file\n"), "{shown}");
 }
 
 #[test]
