@@ -2,7 +2,8 @@
 //!
 //! A queue can have several conditions at once, such as paused and full.
 
-use crate::reply::Fields;
+use crate::reply::{self, Fields};
+use dq_client::{cmd, Client, Resend};
 
 /// Ready messages of which the oldest waits for longer are late, in ms. The alert `DqLate` has the same limit.
 const LATE: i64 = 60_000;
@@ -67,11 +68,18 @@ pub struct Deaths {
 }
 
 impl Deaths {
-    /// Notes the fields of `DQ.INFO`. Those that had died before the first call say nothing.
-    pub fn note(&mut self, now: i64, info: &Fields) -> Dead {
+    /// Whether the instant of the newest death is still to be read: the totals do not say when it was.
+    pub fn is_new(&self, info: &Fields) -> bool {
+        self.total.is_none() && info.int("dead").is_some_and(|dead| dead > 0)
+    }
+
+    /// Notes the fields of `DQ.INFO`, and with the first ones [`newest_death`].
+    pub fn note(&mut self, now: i64, info: &Fields, newest: Option<i64>) -> Dead {
         let died = info.int("died").unwrap_or(0);
-        if self.total.is_some_and(|total| died > total) {
-            self.grew = Some(now);
+        match self.total {
+            None => self.grew = newest,
+            Some(total) if died > total => self.grew = Some(now),
+            Some(_) => {}
         }
         self.total = Some(died);
         match self.grew {
@@ -79,6 +87,13 @@ impl Deaths {
             _ => Dead::Stay,
         }
     }
+}
+
+/// When the newest dead message of a queue died, in Unix ms. `None` if there is none, or if the user may not read it.
+pub fn newest_death(client: &Client, queue: &[u8]) -> Option<i64> {
+    let command = cmd("DQ.PEEK").arg(queue).arg("dead").arg("COUNT").arg(1).clone();
+    let newest = reply::list(client.call(&command, Resend::Harmless).ok()?).ok()?.into_iter().next()?;
+    Fields::read(newest).ok()??.int("died")
 }
 
 impl Condition {
@@ -183,8 +198,7 @@ mod tests {
     #[test]
     fn the_dead_grow_for_minutes_after_one_has_died() {
         let mut deaths = Deaths::default();
-        let mut at = |now, died| deaths.note(now, &Fields(vec![("died".to_owned(), Value::Int(died))]));
-        // Those that were there before say nothing.
+        let mut at = |now, died| deaths.note(now, &Fields(vec![("died".to_owned(), Value::Int(died))]), None);
         assert_eq!(at(0, 5), Dead::Stay);
         assert_eq!(at(10, 6), Dead::Grow);
         assert_eq!(at(RECENT, 6), Dead::Grow);
@@ -192,6 +206,17 @@ mod tests {
         // It was created again.
         assert_eq!(at(RECENT + 20, 0), Dead::Stay);
         assert_eq!(at(RECENT + 30, 1), Dead::Grow);
+    }
+
+    #[test]
+    fn a_death_before_the_first_look_counts_for_as_long() {
+        let info = Fields(["dead", "died"].map(|name| (name.to_owned(), Value::Int(5))).into());
+        for (newest, expected) in [(Some(1_000), Dead::Grow), (Some(999), Dead::Stay), (None, Dead::Stay)] {
+            let mut deaths = Deaths::default();
+            assert!(deaths.is_new(&info));
+            assert_eq!(deaths.note(RECENT + 999, &info, newest), expected);
+            assert!(!deaths.is_new(&info));
+        }
     }
 
     #[test]

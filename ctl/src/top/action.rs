@@ -1,6 +1,7 @@
 //! The actions of the screen, each of which asks for confirmation.
 
 use super::text::{cut, grouped, shown_bytes};
+use crate::failure::Failure;
 use crate::reply;
 use dq_client::{cmd, Client, Error, Queue, Raw, Resend};
 use std::time::Duration;
@@ -100,7 +101,7 @@ pub fn execute(client: &Client, action: &Action, progress: impl Fn(String)) -> S
     match try_execute(client, action, progress) {
         Ok(said) => said,
         Err(error @ Error::Lost(_)) => format!("it is unknown whether that was done: {error}"),
-        Err(error) => format!("refused: {error}"),
+        Err(error) => format!("refused: {}", Failure::from(error).about(Some(&shown_bytes(&action.queue)))),
     }
 }
 

@@ -263,7 +263,7 @@ impl App {
         };
         let id = self.selected_id();
         let kind = match (letter, id) {
-            ('p', _) if number("paused") == 1 => Kind::Resume,
+            ('p', _) if number("paused") == 1 || number("closed") == 1 => Kind::Resume,
             ('p', _) => Kind::Pause,
             ('R', _) => Kind::RedriveAll(number("dead")),
             ('N', _) => Kind::PromoteAll(number("delayed")),
@@ -272,25 +272,36 @@ impl App {
                 _ => return,
             },
             ('c', Some(id)) => Kind::Remove(self.removal(), id),
-            ('r', Some(id)) => Kind::Redrive(id),
-            ('n', Some(id)) => Kind::RunNow(id),
+            ('r', Some(id)) if self.state() == "dead" => Kind::Redrive(id),
+            ('n', Some(id)) if self.state() == "delayed" => Kind::RunNow(id),
+            ('r', Some(_)) => return self.say("it is not dead: only dead messages are redriven"),
+            ('n', Some(_)) => return self.say("it is not delayed: only delayed messages are run now"),
             _ => return,
         };
         if let Kind::RedriveAll(0) | Kind::PromoteAll(0) | Kind::Purge(_, 0) = kind {
-            self.said = Some(("there are no such messages".to_owned(), Instant::now()));
-            return;
+            return self.say("there are no such messages");
         }
         self.prompt = Prompt::Question(Action { queue, kind });
     }
 
-    /// What the removal of the message under the cursor is called.
-    pub fn removal(&self) -> Removal {
-        let read = self.message.as_ref().and_then(|page| page.message.as_ref()?.as_ref());
-        let listed = self.queue.as_ref().map_or("", |page| page.state.as_str());
-        read.map_or_else(|| Removal::of(listed), |message| Removal::of(&message.text("state")))
+    fn say(&mut self, text: &str) {
+        self.said = Some((text.to_owned(), Instant::now()));
     }
 
-    fn selected_id(&self) -> Option<Vec<u8>> {
+    /// The state of the message under the cursor.
+    pub fn state(&self) -> String {
+        let read = self.message.as_ref().and_then(|page| page.message.as_ref()?.as_ref());
+        let listed = self.queue.as_ref().map_or("", |page| page.state.as_str());
+        read.map_or_else(|| listed.to_owned(), |message| message.text("state"))
+    }
+
+    /// What the removal of the message under the cursor is called.
+    pub fn removal(&self) -> Removal {
+        Removal::of(&self.state())
+    }
+
+    /// The message that keys for one message are about.
+    pub fn selected_id(&self) -> Option<Vec<u8>> {
         match (&self.message, &self.queue) {
             (Some(message), _) => Some(message.id.clone()),
             (None, Some(page)) => page.selected().map(|message| message.bytes("id").to_vec()),

@@ -56,7 +56,8 @@ impl Row {
             None => self.base = Some((snapshot.at, pushed, completed)),
         }
         self.late = snapshot.late.or(self.late);
-        self.conditions = Condition::of(&snapshot.info, self.deaths.note(now_ms(), &snapshot.info));
+        self.conditions =
+            Condition::of(&snapshot.info, self.deaths.note(now_ms(), &snapshot.info, snapshot.newest_death));
         self.latest = Some(snapshot);
     }
 }
@@ -239,7 +240,7 @@ mod tests {
 
     fn snapshot(at: Instant, fields: &[(&str, i64)]) -> Option<Snapshot> {
         let fields = fields.iter().map(|(name, number)| ((*name).to_owned(), Value::Int(*number))).collect();
-        Some(Snapshot { at, info: Fields(fields), late: None })
+        Some(Snapshot { at, info: Fields(fields), late: None, newest_death: None })
     }
 
     fn queues(names: &[&str]) -> Queues {

@@ -4,10 +4,11 @@
 //! sends over a channel what it shows and which actions to execute.
 
 use super::action::{self, Action};
+use crate::condition::newest_death;
 use crate::queues;
 use crate::reply::{self, Fields};
 use dq_client::{cmd, Client, Error, Queue, Raw, Resend};
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
@@ -87,6 +88,8 @@ pub struct Snapshot {
     pub info: Fields,
     /// The lateness that 99 of 100 deliveries stay below; `None` if it was not read, or if there was none.
     pub late: Option<Duration>,
+    /// When its newest dead message died, in Unix ms, if the queue was read for the first time.
+    pub newest_death: Option<i64>,
 }
 
 /// What was read.
@@ -112,12 +115,23 @@ pub struct Source {
     turn: VecDeque<Vec<u8>>,
     unread: usize,
     found: Option<Instant>,
+    /// The queues whose newest death was read.
+    mourned: HashSet<Vec<u8>>,
 }
 
 impl Source {
     pub fn new(client: Client, pattern: Option<String>, updates: Sender<Update>) -> Source {
         let wanted = Wanted::default();
-        Source { client, pattern, updates, wanted, turn: VecDeque::new(), unread: 0, found: None }
+        Source {
+            client,
+            pattern,
+            updates,
+            wanted,
+            turn: VecDeque::new(),
+            unread: 0,
+            found: None,
+            mourned: HashSet::new(),
+        }
     }
 
     /// Runs until the screen has gone.
@@ -192,10 +206,11 @@ impl Source {
         let names =
             queues::find(&self.client, self.pattern.as_deref(), usize::MAX).map_err(|error| error.to_string())?;
         // New ones have their turn first.
-        let known: std::collections::HashSet<&Vec<u8>> = self.turn.iter().collect();
+        let known: HashSet<&Vec<u8>> = self.turn.iter().collect();
         let fresh: Vec<Vec<u8>> = names.iter().filter(|name| !known.contains(name)).cloned().collect();
-        let all: std::collections::HashSet<&Vec<u8>> = names.iter().collect();
+        let all: HashSet<&Vec<u8>> = names.iter().collect();
         self.turn.retain(|name| all.contains(name));
+        self.mourned.retain(|name| all.contains(name));
         self.unread = fresh.len();
         fresh.into_iter().rev().for_each(|name| self.turn.push_front(name));
         self.found = Some(Instant::now());
@@ -203,7 +218,7 @@ impl Source {
         Ok(())
     }
 
-    fn queue(&self, name: &[u8], with_lateness: bool) -> Result<Option<Snapshot>, Error> {
+    fn queue(&mut self, name: &[u8], with_lateness: bool) -> Result<Option<Snapshot>, Error> {
         let reply = granted(self.client.call(cmd("DQ.INFO").arg(name), Resend::Harmless))?;
         let Some(mut info) = reply.and_then(|reply| Fields::read(reply).ok().flatten()) else { return Ok(None) };
         let place = |name: &str| FIELDS.iter().position(|field| *field == name);
@@ -223,7 +238,9 @@ impl Source {
         } else {
             None
         };
-        Ok(Some(Snapshot { at: Instant::now(), info, late }))
+        let is_new = info.int("dead").is_some_and(|dead| dead > 0) && self.mourned.insert(name.to_vec());
+        let newest_death = is_new.then(|| newest_death(&self.client, name)).flatten();
+        Ok(Some(Snapshot { at: Instant::now(), info, late, newest_death }))
     }
 
     fn messages(&self, queue: Vec<u8>, state: &'static str, count: usize) -> Result<(), Error> {

@@ -20,7 +20,7 @@ const HELP: &[(&str, &str)] = &[
     ("Tab", "in a queue: the next state"),
     ("/", "in the list: filter by a part of the name"),
     ("s S", "in the list: sort by another column; reverse"),
-    ("p", "pause or resume the queue"),
+    ("p", "pause the queue, or resume it (also one that is closed)"),
     ("R", "redrive all dead messages of the queue"),
     ("N", "run all delayed messages of the queue now"),
     ("X", "in a queue: purge the messages of the state that is shown"),
@@ -90,13 +90,49 @@ fn last_line(app: &App) -> Line {
     if let Some((said, _)) = &app.said {
         return Line::new(Style::Good, shown(said));
     }
-    let keys = match (&app.help, &app.message, &app.queue) {
-        (true, ..) => "any key: back",
-        (_, Some(_), _) => "c cancel  r redrive  n run now  Esc back  ? keys  q leave",
-        (_, None, Some(_)) => "Enter open  Tab state  c cancel  r redrive  n run now  p pause  Esc back  ? keys",
-        (_, None, None) => "Enter open  / filter  s sort  p pause  R redrive  N run now  ? keys  q leave",
+    let keys = if app.help { vec!["any key: back".to_owned()] } else { keys(app) };
+    Line::new(Style::Dim, keys.join("  "))
+}
+
+/// The keys that do something now, as many as fit into 80 columns. The help has all.
+fn keys(app: &App) -> Vec<String> {
+    let queue = app.queue.as_ref().map(|page| &page.name).or_else(|| app.queues.selected());
+    let row = queue.and_then(|name| app.queues.row(name));
+    let has = |field: &str| row.is_some_and(|row| row.number(field) > 0);
+    let pause = if has("paused") || has("closed") { "p resume" } else { "p pause" };
+    let (state, cancel) = (app.state(), format!("c {}", app.removal().verb()));
+    let is_gone = app.message.as_ref().is_some_and(|page| matches!(page.message, Some(None)));
+    let is_there = app.selected_id().is_some() && !is_gone;
+    let of_message = [
+        (cancel.as_str(), is_there),
+        ("r redrive", is_there && state == "dead"),
+        ("n run now", is_there && state == "delayed"),
+    ];
+    let all = match (&app.message, &app.queue) {
+        (Some(_), _) => [&of_message[..], &[("Esc back", true), ("? keys", true), ("q leave", true)]].concat(),
+        (None, Some(_)) => {
+            let whole = [
+                ("R all", state == "dead" && has("dead")),
+                ("N all", state == "delayed" && has("delayed")),
+                ("X purge", has(&state)),
+                (pause, true),
+                ("Esc back", true),
+                ("? keys", true),
+            ];
+            [&[("Tab state", true)], &of_message[..], &whole].concat()
+        }
+        (None, None) => vec![
+            ("Enter open", row.is_some()),
+            ("/ filter", true),
+            ("s sort", true),
+            (pause, row.is_some()),
+            ("R redrive", has("dead")),
+            ("N run now", has("delayed")),
+            ("? keys", true),
+            ("q leave", true),
+        ],
     };
-    Line::new(Style::Dim, keys.replace("c cancel", &format!("c {}", app.removal().verb())))
+    all.into_iter().filter(|(_, does)| *does).map(|(key, _)| key.to_owned()).collect()
 }
 
 fn queue_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
@@ -277,7 +313,7 @@ mod tests {
                 .map(|(name, n)| (name.to_owned(), Value::Int(n)))
                 .into(),
         );
-        let snapshot = || Some(Snapshot { at: Instant::now(), info: info.clone(), late: None });
+        let snapshot = || Some(Snapshot { at: Instant::now(), info: info.clone(), late: None, newest_death: None });
         app.update(Update::Queues(names.into_iter().map(|name| (name, snapshot())).collect()));
         app
     }

@@ -5,14 +5,14 @@
 
 use super::history;
 use super::refreshed::Refreshed;
-use crate::condition::{Condition, Dead, Deaths, Level};
+use crate::condition::{newest_death, Condition, Dead, Deaths, Level};
 use crate::failure::Failure;
 use crate::queues;
 use crate::reply::Fields;
 use crate::time::now_ms;
 use dq_client::{cmd, Client, Error, Resend};
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The most queues that are listed.
 const QUEUES: usize = 100_000;
@@ -88,19 +88,25 @@ pub struct Find {
 }
 
 /// The deaths in each queue.
-#[derive(Default)]
-struct Graveyard(Mutex<HashMap<Vec<u8>, Deaths>>);
+struct Graveyard {
+    client: Client,
+    deaths: Mutex<HashMap<Vec<u8>, Deaths>>,
+}
 
 impl Graveyard {
     fn note(&self, name: &[u8], info: &Fields) -> Dead {
-        let mut deaths = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        deaths.entry(name.to_vec()).or_default().note(now_ms(), info)
+        let is_new = self.lock().get(name).copied().unwrap_or_default().is_new(info);
+        let newest = is_new.then(|| newest_death(&self.client, name)).flatten();
+        self.lock().entry(name.to_vec()).or_default().note(now_ms(), info, newest)
     }
 
     /// Forgets queues that no longer exist. The names are sorted.
     fn keep(&self, names: &[Vec<u8>]) {
-        let mut deaths = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        deaths.retain(|name, _| names.binary_search(name).is_ok());
+        self.lock().retain(|name, _| names.binary_search(name).is_ok());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Vec<u8>, Deaths>> {
+        self.deaths.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -108,7 +114,7 @@ impl Find {
     pub fn new(client: &Client) -> Find {
         let (finder, surveyor) = (client.clone(), client.clone());
         let names = Arc::new(Refreshed::new(move |last| find(&finder, last)));
-        let graveyard = Arc::new(Graveyard::default());
+        let graveyard = Arc::new(Graveyard { client: client.clone(), deaths: Mutex::default() });
         let (known, noted) = (Arc::clone(&names), Arc::clone(&graveyard));
         let survey = Refreshed::new(move |last| survey(&surveyor, &known, &noted, last));
         Find { names, survey, graveyard }

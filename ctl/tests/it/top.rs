@@ -291,6 +291,60 @@ fn dead_messages_show_their_death_and_are_deleted() {
 }
 
 #[test]
+fn deaths_before_its_start_are_shown() {
+    let server = Server::start();
+    for (queue, id) in [("a", "m"), ("q", "m")] {
+        ok(&server, &["push", queue, "x", "--id", id, "--in", "1h"]);
+    }
+    ok(&server, &["bury", "q", "m"]);
+    let top = Top::start(&server);
+    eventually("it has died", || top.line("q ").ends_with("dying"));
+    assert!(top.line("a ").ends_with("open"), "{}", top.text());
+}
+
+#[test]
+fn a_closed_queue_is_opened() {
+    let server = Server::start();
+    ok(&server, &["create", "q"]);
+    ok(&server, &["pause", "q", "in"]);
+    let mut top = Top::start(&server);
+    eventually("it is closed", || top.line("q ").ends_with("closed"));
+    top.until("p resume");
+    top.press("p");
+    top.until("Resume q?");
+    top.press("y");
+    top.until("resumed q");
+    ok(&server, &["push", "q", "x"]);
+}
+
+#[test]
+fn the_last_line_has_the_keys_that_do_something() {
+    let server = Server::start();
+    for id in ["a", "b"] {
+        ok(&server, &["push", "q", "x", "--id", id, "--in", "1h"]);
+    }
+    ok(&server, &["bury", "q", "a"]);
+    let mut top = Top::start(&server);
+    top.until("R redrive  N run now");
+    top.press(ENTER);
+    top.until("c delete  r redrive  R all  X purge  p pause");
+    top.press("n");
+    top.until("only delayed messages are run now");
+    top.press("\t\t");
+    top.until_line("b ");
+    top.press("r");
+    top.until("only dead messages are redriven");
+    // Some keys later, the report is gone and the keys are back.
+    top.press("c");
+    top.until("Cancel b of q");
+    top.press("x");
+    top.until("c cancel  n run now  N all  X purge  p pause");
+    top.press(TAB);
+    top.until("There are no ready messages");
+    eventually("no message, no keys", || top.text().ends_with("Tab state  p pause  Esc back  ? keys"));
+}
+
+#[test]
 fn empty_lists_say_why() {
     let server = Server::start();
     server.ask(&["DQ.CREATE", "q"]);

@@ -74,7 +74,9 @@ fn dead_messages_that_grow_are_a_condition() {
     }
     server.ask(&["DQ.BURY", "q", "a"]);
     let web = Web::start(&server, &[]);
-    // It had died before anybody looked.
+    // It had died before anybody looked, but not long before.
+    assert_eq!(conditions(&web, "q"), json!([["messages die", "warning"]]));
+    server.ask(&["DQ.PURGE", "q", "dead"]);
     assert_eq!(conditions(&web, "q"), json!([]));
     server.ask(&["DQ.BURY", "q", "b"]);
     assert_eq!(conditions(&web, "q"), json!([["messages die", "warning"]]));
