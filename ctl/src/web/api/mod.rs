@@ -14,6 +14,7 @@ mod writes;
 use super::find::Find;
 use super::history::{History, Sample};
 use super::refreshed::Refreshed;
+use crate::advice;
 use crate::doctor;
 use crate::failure::Failure;
 use crate::http::{Request, Response};
@@ -82,7 +83,7 @@ impl Api {
         let is_post = request.method == "POST";
         if name == "payload" && !is_post {
             let params = Params::of_query(&request.query);
-            return messages::payload(self, &params).unwrap_or_else(|problem| problem.response());
+            return messages::payload(self, &params).unwrap_or_else(|problem| problem.about(&params).response());
         }
         let (answer, params) = match (named(&READS), named(&WRITES)) {
             (Some(read), _) if !is_post => (read, Params::of_query(&request.query)),
@@ -102,7 +103,7 @@ impl Api {
         };
         match answer(self, &params) {
             Ok(answer) => response(200, &answer),
-            Err(problem) => problem.response(),
+            Err(problem) => problem.about(&params).response(),
         }
     }
 
@@ -132,6 +133,14 @@ impl Problem {
         Problem::new(400, text)
     }
 
+    /// The same problem, whose advice names the queue of the request.
+    fn about(mut self, params: &Params) -> Problem {
+        if let Ok(Some(queue)) = params.text("queue") {
+            self.text = advice::for_queue(&self.text, &queue);
+        }
+        self
+    }
+
     fn response(&self) -> Response {
         refusal(self.status, &self.text)
     }
@@ -140,12 +149,17 @@ impl Problem {
 impl From<Error> for Problem {
     fn from(error: Error) -> Problem {
         let status = match &error {
-            Error::Connect(_) | Error::Lost(_) | Error::Unavailable(_) | Error::Authentication(_) => 503,
+            Error::Connect(_)
+            | Error::Lost(_)
+            | Error::Unavailable(_)
+            | Error::Authentication(_)
+            | Error::Certificate(_) => 503,
             Error::NoPermission(_) => 403,
             Error::NoQueue(_) => 404,
             Error::NoModule(_) => 501,
             Error::Server(_) => 400,
             Error::QueueFull(_)
+            | Error::QueueClosed(_)
             | Error::DeadId(_)
             | Error::TooLarge(_)
             | Error::OutOfMemory(_)
@@ -177,4 +191,18 @@ fn put(object: &mut Map<String, Json>, name: &str, bytes: &[u8]) {
         Ok(text) => object.insert(name.to_owned(), Json::from(text)),
         Err(_) => object.insert(format!("{name}-base64"), Json::from(BASE64_STANDARD.encode(bytes))),
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Problem;
+    use dq_client::Error;
+
+    #[test]
+    fn a_server_that_cannot_be_used_now_is_503() {
+        let status = |error: Error| Problem::from(error).status;
+        assert_eq!(status(Error::Certificate("expired".to_owned())), 503);
+        assert_eq!(status(Error::Authentication("WRONGPASS".to_owned())), 503);
+        assert_eq!(status(Error::QueueClosed("QUEUECLOSED".to_owned())), 409);
+    }
 }

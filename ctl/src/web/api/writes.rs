@@ -28,9 +28,21 @@ pub fn pause(api: &Api, params: &Params) -> Answer {
 }
 
 pub fn resume(api: &Api, params: &Params) -> Answer {
-    params.only(&["queue"])?;
-    send(api, &command("DQ.RESUME", params)?)?;
+    params.only(&["queue", "flow"])?;
+    let mut command = command("DQ.RESUME", params)?;
+    command.arg(params.text("flow")?.as_deref().map_or(Ok("ALL"), flow)?);
+    send(api, &command)?;
     Ok(json!({ "paused": 0 }))
+}
+
+/// What a queue delivers or accepts.
+fn flow(word: &str) -> Result<&'static str, Problem> {
+    match word {
+        "out" => Ok("OUT"),
+        "in" => Ok("IN"),
+        "all" => Ok("ALL"),
+        _ => Err(Problem::wrong("flow must be out, in or all")),
+    }
 }
 
 pub fn redrive(api: &Api, params: &Params) -> Answer {

@@ -76,7 +76,8 @@ export function actions(shared, queue) {
       confirm: "Pause",
       run: (values) => act("pause", values.for === null ? {} : { for: values.for }, `Paused ${title}.`),
     }),
-    resume: () => ask({ title: `Resume ${title}?`, words: "Consumers get messages again, at once.", confirm: "Resume", run: () => act("resume", {}, `Resumed ${title}.`) }),
+    resume: () => ask({ title: `Resume ${title}?`, words: "Consumers get messages again, at once.", confirm: "Resume", run: () => act("resume", { flow: "out" }, `Resumed ${title}.`) }),
+    open: () => ask({ title: `Open ${title}?`, words: "Producers can push again.", confirm: "Open", run: () => act("resume", { flow: "in" }, `Opened ${title}.`) }),
     redrive: (id, shownId) => ask({
       title: `Redrive ${shownId}?`,
       words: "The dead message becomes ready again, with no attempts, and its error is cleared.",

@@ -72,7 +72,7 @@ export function fillItem(item, message) {
   const [words, at] = when(message);
   text(first.lastElementChild, words);
   set(first.lastElementChild, "title", at ? instant(at) : null);
-  const trouble = [message.reason ? `${REASONS[message.reason] ?? message.reason}` : "", oneLine(message)].filter(Boolean).join(": ");
+  const trouble = [message.reason ? reason(message) : "", oneLine(message)].filter(Boolean).join(": ");
   show(error, trouble !== "");
   text(error, trouble);
   text(payload, snippet(message, message.state === "done" ? "result" : "payload"));
@@ -147,7 +147,11 @@ function oneLine(message) {
   return shown(message, "error").replace(/(\\r)?\\n\s*/g, " ↵ ");
 }
 
-const REASONS = { rejected: "Rejected", expired: "Expired", retries: "Retries spent" };
+/** Why a message is dead. A message that was never delivered has no consumer that could have rejected it. */
+export function reason(message) {
+  const words = { rejected: message.attempt === 0 ? "Buried" : "Rejected or buried", expired: "Its TTL has ended", retries: "Retries used up" };
+  return words[message.reason] ?? message.reason;
+}
 
 /** The time that matters for a message in its state. */
 export function when(message) {

@@ -4,7 +4,7 @@ import { read, readBytes } from "./api.js";
 import { actions, removal } from "./actions.js";
 import { el, list, pairs, set, show, text, whole } from "./dom.js";
 import { address, count, distance, exactSpan, instant, learnClock, param, shown, visible } from "./format.js";
-import { when } from "./lists.js";
+import { reason, when } from "./lists.js";
 import { viewer } from "./payload.js";
 
 const INSTANTS = ["created", "due", "deadline", "died", "done", "until", "last-run"];
@@ -131,5 +131,6 @@ function entry(field, found) {
   if (field === "next") return [field, "another message takes its place after this delivery"];
   if (typeof value === "number") return [field, count(value)];
   if (value === null) return [field, "–"];
+  if (field === "reason") return [field, reason(found), value];
   return [field, WORDS[value] ?? shown(found, field)];
 }

@@ -30,10 +30,11 @@ export function queue(params, shared) {
   const run = chart("Run time at most", span, "Nothing was acked in the time that is known.");
   // One button for both, so that it keeps the focus.
   const pause = button("Pause…", () => (info.paused ? acts.resume() : acts.pause(info)));
+  const open = button("Open…", () => acts.open());
   const redrive = button("Redrive…", () => acts.redriveMany(info));
   const promote = button("Run delayed now…", () => acts.promoteMany(info));
   const purge = button("Purge…", () => acts.purge(info, tab), "danger");
-  const bar = el("div", { class: "buttons write", role: "group", "aria-label": "Actions on this queue" }, button("Push…", () => acts.push()), pause, redrive, promote, purge);
+  const bar = el("div", { class: "buttons write", role: "group", "aria-label": "Actions on this queue" }, button("Push…", () => acts.push()), open, pause, redrive, promote, purge);
   const tabs = el("nav", { class: "tabs", "aria-label": "Contents of the queue" });
   const content = el("div");
   const node = el("div", { class: "queue" },
@@ -94,6 +95,7 @@ export function queue(params, shared) {
     text(state, parts.join(" · ").replace(/^./, (letter) => letter.toUpperCase()));
     set(node, "class", `queue ${levelOf(said)}`);
     text(pause, info.paused ? "Resume…" : "Pause…");
+    show(open, Boolean(info.closed));
     redrive.disabled = !info.dead;
     promote.disabled = !info.delayed;
     purge.disabled = !(info.ready + info.delayed + info.inflight + info.dead + (info.done ?? 0));

@@ -90,6 +90,8 @@ fn wrong_requests_change_nothing_and_say_why() {
     server.ask(&["DQ.CREATE", "full", "MAXLEN", "1"]);
     server.ask(&["DQ.PUSH", "full", "x"]);
     let web = Web::writing(&server);
+    server.ask(&["DQ.CREATE", "closed"]);
+    server.ask(&["DQ.PAUSE", "closed", "IN"]);
     let digest = || server.text(&["DQ.LEN", "q", "delayed"]);
     for (action, body, status) in [
         ("push", json!({ "queue": "q" }), 400),
@@ -100,6 +102,8 @@ fn wrong_requests_change_nothing_and_say_why() {
         ("push", json!({ "queue": "q", "payload": "x", "payload-base64": "" }), 400),
         ("push", json!({ "queue": "q", "payload": "x", "id": "m" }), 409),
         ("push", json!({ "queue": "full", "payload": "x" }), 409),
+        ("push", json!({ "queue": "closed", "payload": "x" }), 409),
+        ("resume", json!({ "queue": "q", "flow": "up" }), 400),
         ("push", json!(["q", "x"]), 400),
         ("pause", json!({ "queue": "none" }), 404),
         ("pause", json!({ "queue": "q", "for": 0 }), 400),
@@ -129,6 +133,10 @@ fn wrong_requests_change_nothing_and_say_why() {
         assert!(!answer.error().is_empty());
     }
     assert_eq!(digest(), "1");
+    let closed = web.post("push", &json!({ "queue": "closed", "payload": "x" }));
+    assert!(closed.error().contains("dqctl resume closed in"), "{closed:?}");
+    web.act("resume", json!({ "queue": "closed", "flow": "in" }));
+    web.act("push", json!({ "queue": "closed", "payload": "x" }));
     let broken = web.request("POST", "/api/push", &["X-DQ: 1"], "{\"queue\":");
     assert!(broken.status == 400 && broken.error().contains("JSON"), "{broken:?}");
 }
