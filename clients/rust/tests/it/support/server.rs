@@ -28,10 +28,11 @@ impl Server {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("client-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        std::fs::create_dir_all(&dir).expect("a directory for the server");
-        std::fs::write(dir.join("conf"), "").expect("a file for the configuration");
         let args: Vec<String> = args.iter().map(|arg| (*arg).replace("DIR", &dir.to_string_lossy())).collect();
         for _ in 0..20 {
+            // A server whose port was taken meanwhile has removed it.
+            std::fs::create_dir_all(&dir).expect("a directory for the server");
+            std::fs::write(dir.join("conf"), "").expect("a file for the configuration");
             let port = free_port();
             let child = spawn(&dir, port, &args, true);
             let mut server = Server { child, port, dir: dir.clone(), args: args.clone() };
