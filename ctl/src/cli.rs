@@ -80,6 +80,7 @@ pub enum Command {
     /// Show the counts, settings and totals of a queue; without a QUEUE, list the queues
     Info(InfoArgs),
     /// List the queues with their counts
+    #[command(alias = "list")]
     Ls(LsArgs),
     /// Show how late a queue delivers, and how long its consumers take
     Stats(QueueArgs),
@@ -90,6 +91,7 @@ pub enum Command {
     /// Take from a consumer that is gone the messages that it holds
     Release(ReleaseArgs),
     /// Acknowledge a message in flight, with a result
+    #[command(alias = "ack")]
     Complete(CompleteArgs),
     /// Wait until a message is done or dead, and show it
     Await(AwaitArgs),

@@ -1,7 +1,7 @@
 //! `dqctl complete` and `dqctl await`.
 
 use super::why::{no_such_id, not_in};
-use super::{payload, queue};
+use super::{exists, payload, queue};
 use crate::cli::{AwaitArgs, CompleteArgs};
 use crate::failure::{Failure, Outcome};
 use crate::message;
@@ -30,7 +30,15 @@ pub fn complete(client: &Client, args: &CompleteArgs, output: &Output) -> Result
 pub fn await_done(client: &Client, args: &AwaitArgs, output: &Output) -> Result<Outcome, Failure> {
     let waited = match queue(client, &args.queue).wait(&args.id, args.time) {
         Ok(waited) => waited,
-        Err(error @ (Error::TimedOut(_) | Error::Gone(_))) => {
+        Err(Error::Gone(_)) => {
+            // The server does not know which.
+            if exists(client, &args.queue)? {
+                let (id, queue) = (&args.id, &args.queue);
+                eprintln!("dqctl: the queue {queue} has no message {id}: it was never pushed, cancelled, or completed and not kept");
+            }
+            return Ok(Outcome::Nothing);
+        }
+        Err(error @ Error::TimedOut(_)) => {
             eprintln!("dqctl: {error}");
             return Ok(Outcome::Nothing);
         }

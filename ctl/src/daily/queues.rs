@@ -2,6 +2,7 @@
 
 use super::{no_such_queue, queue};
 use crate::cli::{InfoArgs, LsArgs, QueueArgs};
+use crate::condition::{Condition, Dead};
 use crate::failure::{Failure, Outcome};
 use crate::message::with_distance;
 use crate::output::Column::{Name, Number, Word};
@@ -51,14 +52,13 @@ pub fn info(client: &Client, args: &InfoArgs, output: &Output) -> Result<Outcome
     Ok(Outcome::Done)
 }
 
-/// Whether the queue delivers and accepts messages.
-fn state(info: &Fields) -> &'static str {
-    match (info.int("paused") == Some(1), info.int("closed") == Some(1)) {
-        (false, false) => "open",
-        (true, false) => "paused",
-        (false, true) => "closed",
-        (true, true) => "paused, closed",
+/// What is unusual about the queue, the most important first.
+fn state(info: &Fields) -> String {
+    let conditions = Condition::of(info, Dead::Stay);
+    if conditions.is_empty() {
+        return "open".to_owned();
     }
+    conditions.iter().map(|(condition, _)| condition.word()).collect::<Vec<_>>().join(", ")
 }
 
 pub fn list(client: &Client, args: &LsArgs, output: &Output) -> Result<Outcome, Failure> {
@@ -78,7 +78,7 @@ pub fn list(client: &Client, args: &LsArgs, output: &Output) -> Result<Outcome, 
         let oldest = info.int("oldest-ready").and_then(|ms| u64::try_from(ms).ok());
         row.push(oldest.map_or_else(|| "-".to_owned(), span));
         row.push(info.text("waiting-clients"));
-        row.push(state(&info).to_owned());
+        row.push(state(&info));
         table.row(row);
     }
     if !output.json {

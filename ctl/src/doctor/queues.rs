@@ -54,12 +54,13 @@ pub fn check_again(client: &Client, name: &[u8], delivered: i64, findings: &mut 
     let is_served =
         number(&info, "delivered") > delivered || number(&info, "waiting-clients") > 0 || number(&info, "inflight") > 0;
     let (ready, age) = (number(&info, "ready"), span(age));
+    let ready = if ready == 1 { "1 message is ready".to_owned() } else { format!("{ready} messages are ready") };
     if is_served {
-        let what = format!("{ready} messages are ready, the oldest for {age}, although there are consumers");
+        let what = format!("{ready}, the oldest for {age}, although there are consumers");
         let advice = "add consumers, or look at RATE, MAXINFLIGHT and groups that wait";
         about.warning("behind", what, "messages arrive faster than they are completed", advice);
     } else {
-        let what = format!("{ready} messages are ready, the oldest for {age}, and nobody takes them");
+        let what = format!("{ready}, the oldest for {age}, and nobody takes them");
         let why = "no client waits, nothing is in flight, and nothing is delivered";
         about.critical("no-consumer", what, why, "start its consumers, or purge or delete the queue");
     }
@@ -68,6 +69,14 @@ pub fn check_again(client: &Client, name: &[u8], delivered: i64, findings: &mut 
 
 fn number(info: &Fields, name: &str) -> i64 {
     info.int(name).unwrap_or(0)
+}
+
+fn refusals(count: i64) -> String {
+    if count == 1 {
+        "1 push was refused".to_owned()
+    } else {
+        format!("{count} pushes were refused")
+    }
 }
 
 /// How long the oldest ready message has been due, in ms.
@@ -79,7 +88,7 @@ fn settings(info: &Fields, about: &mut About) {
     let held = number(info, "delayed") + number(info, "ready") + number(info, "inflight");
     let (limit, refused) = (number(info, "maxlen"), number(info, "rejected-full"));
     if limit > 0 && held >= limit {
-        let what = format!("it is full: {held} of {limit} messages, and {refused} pushes were refused so far");
+        let what = format!("it is full: {held} of {limit} messages, and {} so far", refusals(refused));
         let why = "producers get the error QUEUEFULL, and lose the message if they do not keep it";
         about.critical("full", what, why, "add consumers, or raise the limit with dqctl alter QUEUE --maxlen N");
     } else if limit > 0 && held / 9 >= limit / 10 {
@@ -91,7 +100,7 @@ fn settings(info: &Fields, about: &mut About) {
             "add consumers, or raise the limit with dqctl alter QUEUE --maxlen N",
         );
     } else if refused > 0 {
-        let what = format!("{refused} pushes were refused since it was created, because it was full");
+        let what = format!("{} since it was created, because it was full", refusals(refused));
         let why = "a producer that does not push again has lost them";
         about.note(
             "refused",
@@ -204,7 +213,8 @@ fn dead(client: &Client, name: &[u8], info: &Fields, limits: &Limits, about: &mu
     let age = u64::try_from(now_ms().saturating_sub(died)).unwrap_or(0);
     if u128::from(age) >= limits.dead.as_millis() {
         let at_least = if read < dead { "at least " } else { "" };
-        let what = format!("it has {dead} dead messages, the oldest for {at_least}{}", span(age));
+        let messages = if dead == 1 { "message" } else { "messages" };
+        let what = format!("it has {dead} dead {messages}, the oldest for {at_least}{}", span(age));
         let advice = "look with dqctl dead QUEUE --by-error; redrive, cancel, or dqctl alter QUEUE --deadttl TIME";
         about.warning("dead", what, "nobody looks at them, and they take memory", advice);
     } else if read < dead {

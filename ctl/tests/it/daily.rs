@@ -279,6 +279,19 @@ fn ls_finds_queues_and_nothing_else() {
 }
 
 #[test]
+fn ls_says_what_is_unusual_about_a_queue() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "alone", "x", "AT", "1700000000000"]);
+    ok(&server, &["push", "fine", "x", "--in", "1h"]);
+    ok(&server, &["create", "full", "--maxlen", "1"]);
+    ok(&server, &["push", "full", "x", "--in", "1h"]);
+    ok(&server, &["pause", "full", "all"]);
+    let listed = ok(&server, &["list"]);
+    let states: Vec<&str> = listed.lines().map(|line| line.split('\t').next_back().unwrap()).collect();
+    assert_eq!(states, ["alone", "open", "full, paused, closed"]);
+}
+
+#[test]
 fn json_has_the_keys_of_the_server_in_both_protocols() {
     let server = Server::start();
     ok(&server, &["push", "q", "x", "--id", "m"]);

@@ -71,9 +71,14 @@ fn a_message_is_completed_and_awaited() {
     let shown: Vec<_> = json(&server, &["peek", "q"]).iter().map(|m| m["id"].as_str().unwrap().to_owned()).collect();
     assert_eq!(shown, ["c", "b", "a"]);
     ok(&server, &["push", "q", "x", "--id", "open"]);
-    for id in ["open", "none"] {
-        let ran = dqctl(&server, &["await", "q", id, "--for", "20ms"]);
+    for (queue, id, why) in [
+        ("q", "open", "not completed in time"),
+        ("q", "none", "it was never pushed"),
+        ("none", "m", "there is no queue none"),
+    ] {
+        let ran = dqctl(&server, &["await", queue, id, "--for", "20ms"]);
         assert_eq!((ran.code, ran.out.as_str(), ran.err.lines().count()), (1, "", 1), "{ran:?}");
+        assert!(ran.err.contains(why), "{ran:?}");
     }
     server.ask(&["DQ.BURY", "q", "open", "ERROR", "broken"]);
     let dead = dqctl(&server, &["await", "q", "open", "--result"]);
