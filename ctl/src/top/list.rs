@@ -25,6 +25,8 @@ const COLUMNS: [Column; 9] = [
 ];
 /// The narrowest column of names. If there is no room for it, columns of numbers are left out.
 const NAME: usize = 16;
+/// The same if all names are shorter: the state needs the room.
+const SHORT_NAME: usize = 8;
 
 /// The page with the list of queues.
 pub fn queues_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
@@ -69,7 +71,7 @@ fn columns(width: usize, longest: usize) -> (usize, Vec<Column>) {
     for dispensable in ["LATE", "IN/s", "OUT/s", STATE, "DELAY", "FLIGHT", "OLDEST", "DEAD", "READY"] {
         let used: usize = kept.iter().map(|(_, width, _)| width + 1).sum();
         if used + NAME <= width {
-            let name = (width - used).min(longest.max(NAME));
+            let name = (width - used).min(longest.max(SHORT_NAME));
             if let Some((STATE, last, _)) = kept.last_mut() {
                 *last += width - used - name;
             }
@@ -83,7 +85,11 @@ fn columns(width: usize, longest: usize) -> (usize, Vec<Column>) {
 /// The column by which the queues are sorted is marked.
 fn heading((name, columns): &(usize, Vec<Column>), sort: Sort, reverse: bool) -> Line {
     let style = |by: Option<Sort>| if by == Some(sort) { Style::Selected } else { Style::Bold };
-    let title = if reverse { "QUEUE (reverse)" } else { "QUEUE" };
+    let title = match (reverse, *name < NAME) {
+        (false, _) => "QUEUE",
+        (true, false) => "QUEUE (reverse)",
+        (true, true) => "QUEUE ↑",
+    };
     let mut line = Line::new(style(Some(Sort::Name)), left(title, *name));
     for &(column, width, by) in columns {
         line.add(Style::Bold, " ");

@@ -24,14 +24,16 @@ const HELP: &[(&str, &str)] = &[
     ("R", "redrive all dead messages of the queue"),
     ("N", "run all delayed messages of the queue now"),
     ("X", "in a queue: purge the messages of the state that is shown"),
-    ("c r n", "cancel or delete, redrive, or run now: the message under the cursor"),
+    ("c r n", "the message under the cursor: cancel or delete, redrive, run now"),
     ("q", "leave"),
     ("", ""),
     ("", "Each change is done only after a question that is answered with y."),
-    ("", "IN/s, OUT/s: messages a second that were pushed, and completed (acked or forwarded)."),
-    ("", "LATE: 99 of 100 deliveries were at most that late. OLDEST: how long one has been ready."),
-    ("", "STATE: failing (to forward), full, alone (nobody takes what is ready), dying (messages"),
-    ("", "die), late, paused, limited (by its rate), or how many clients wait."),
+    ("OLDEST", "how long the oldest ready message has been due"),
+    ("IN/s OUT/s", "messages a second that were pushed; completed or forwarded"),
+    ("LATE", "99 of 100 deliveries were at most that late"),
+    ("STATE", "failing (to forward), full, alone (nobody takes what is ready),"),
+    ("", "dying (messages die), late, paused, closed (to pushes), limited"),
+    ("", "(by its rate), open, or how many clients wait"),
 ];
 
 /// All lines of the screen.
@@ -370,6 +372,15 @@ mod tests {
         assert!(lines[2].starts_with("mail ") && lines[2].contains("1h30m"), "{}", lines[2]);
         for line in ["Enter open", "? keys", "q leave"] {
             assert!(lines[23].contains(line), "{}", lines[23]);
+        }
+    }
+
+    #[test]
+    fn eighty_columns_hold_the_help() {
+        let mut app = app(&["mail"]);
+        press(&mut app, &[KeyCode::Char('?')]);
+        for line in text(&screen(&mut app, 80, 24)) {
+            assert!(!line.contains('…'), "{line}");
         }
     }
 
