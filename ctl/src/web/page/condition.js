@@ -11,7 +11,7 @@ const MORE = {
   "messages die": () => "the dead have grown in the last ten minutes",
   late: (info) => `the oldest ready message waits for ${span(info["oldest-ready"])}`,
   paused: (info) => (Number.isFinite(info["paused-until"]) ? `resumes ${distance(info["paused-until"])}` : "until it is resumed"),
-  closed: (info) => (Number.isFinite(info["closed-until"]) ? `accepts messages again ${distance(info["closed-until"])}` : "until it is resumed"),
+  closed: (info) => (Number.isFinite(info["closed-until"]) ? `accepts messages again ${distance(info["closed-until"])}` : "pushes are refused until it is opened"),
   "at its rate limit": (info) => `delivers again ${distance(info["next-delivery"])}`,
 };
 

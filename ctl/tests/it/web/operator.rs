@@ -186,6 +186,26 @@ fn large_json_is_formatted_in_part_and_downloaded_whole() {
 
 #[test]
 #[ignore = "needs chromium: make test-web"]
+fn a_closed_queue_is_opened_by_keyboard() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "q"]);
+    server.ask(&["DQ.PAUSE", "q", "IN"]);
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, "queue?queue=q"));
+    browser.until("pushes are refused until it is opened");
+    browser.tab_to("Open…");
+    browser.press("Enter");
+    browser.until("Producers can push again.");
+    browser.press("Enter");
+    browser.until("Opened q.");
+    browser.until_true("!document.body.innerText.includes('Open…')");
+    server.ask(&["DQ.PUSH", "q", "x"]);
+    assert_eq!(browser.problem(), "");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
 fn consumers_are_released_and_groups_are_links() {
     let server = Server::start();
     shop(&server);
