@@ -71,6 +71,11 @@ impl Output {
         Ok(())
     }
 
+    /// Whether a person reads it, and not a program.
+    pub fn is_for_people(&self) -> bool {
+        self.is_terminal
+    }
+
     /// A number: with separators on a terminal.
     pub fn number(&self, number: i64) -> String {
         if self.is_terminal {

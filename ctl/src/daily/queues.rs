@@ -42,6 +42,9 @@ pub fn info(client: &Client, args: &InfoArgs, output: &Output) -> Result<Outcome
         return Ok(Outcome::Done);
     }
     let shown = |name: &String| match info.int(name) {
+        Some(number) if output.is_for_people() && meaning(name, number).is_some() => {
+            meaning(name, number).unwrap_or_default().to_owned()
+        }
         Some(ms) if INSTANTS.contains(&name.as_str()) => with_distance(ms),
         Some(ms) if AGES.contains(&name.as_str()) => span(u64::try_from(ms).unwrap_or(0)),
         Some(ms) if SPANS.contains(&name.as_str()) => exact(u64::try_from(ms).unwrap_or(0)),
@@ -50,6 +53,18 @@ pub fn info(client: &Client, args: &InfoArgs, output: &Output) -> Result<Outcome
     };
     output.pairs(&info.0.iter().map(|(name, _)| (name.clone(), shown(name))).collect::<Vec<_>>())?;
     Ok(Outcome::Done)
+}
+
+/// What a setting says with a number that is none.
+fn meaning(name: &str, number: i64) -> Option<&'static str> {
+    match (name, number) {
+        ("ttl" | "maxlen" | "maxinflight" | "maxpayload" | "rate" | "grouprate" | "groupinflight" | "maxlease", 0)
+        | ("retries", -1) => Some("no limit"),
+        ("deadlen" | "donelen", -1) => Some("all"),
+        ("deadttl", 0) => Some("for ever"),
+        ("dedupe" | "retain" | "delay", 0) => Some("none"),
+        _ => None,
+    }
 }
 
 /// What is unusual about the queue, the most important first.

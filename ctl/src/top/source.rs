@@ -5,6 +5,7 @@
 
 use super::action::{self, Action};
 use crate::condition::newest_death;
+use crate::failure::Failure;
 use crate::queues;
 use crate::reply::{self, Fields};
 use dq_client::{cmd, Client, Error, Queue, Raw, Resend};
@@ -170,7 +171,7 @@ impl Source {
     }
 
     fn read(&mut self, part: Part) -> Result<(), String> {
-        let failed = |error: Error| error.to_string();
+        let failed = |error: Error| Failure::from(error).to_string();
         let mut names = Vec::new();
         if part != Part::Sweep {
             if let Some((queue, id)) = self.wanted.message.clone() {

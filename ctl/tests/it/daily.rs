@@ -358,7 +358,11 @@ fn a_terminal_gets_a_table_and_colors_unless_refused() {
     assert_eq!(lines.len(), 2, "{plain}");
     assert!(lines[0].starts_with("QUEUE          READY  DELAYED"), "{plain}");
     assert!(lines[1].starts_with("queue-of-mail      1        0"), "{plain}");
-    assert!(on_terminal(&server, "info queue-of-mail", true).contains("\nready"));
+    let info = on_terminal(&server, "info queue-of-mail", true);
+    let line =
+        |name: &str| info.lines().find(|line| line.starts_with(name)).unwrap().split_once("  ").unwrap().1.trim();
+    assert_eq!((line("ready "), line("maxlen "), line("deadlen ")), ("1", "no limit", "all"));
+    assert!(ok(&server, &["info", "queue-of-mail"]).contains("\nmaxlen\t0\n"));
 }
 
 #[test]

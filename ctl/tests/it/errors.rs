@@ -113,7 +113,7 @@ fn hints_are_in_the_words_of_dqctl() {
         (&["alter", "q", "--forward", "QUEUE other"], "--forward takes 'STREAM NAME'"),
         (&["alter", "q", "--errors", "99"], "--errors must be a whole number from 0 to 64"),
         (&["pause", "q", "--for", "0"], "--for must be a time from 1ms to "),
-        (&["push", "q", "x", "--id", "m"], "dqctl redrive q or dqctl cancel q"),
+        (&["push", "q", "x", "--id", "m"], "dqctl redrive q m makes it live again"),
         (&["push", "closed queue", "x"], "dqctl resume 'closed queue' in"),
     ] {
         let ran = dqctl(&server, args);
