@@ -164,11 +164,11 @@ impl From<dq_client::Error> for Failure {
             }
             Error::QueueClosed(_) => "push again later, or open it with dqctl resume QUEUE in",
             Error::DeadId(text) => {
-                let what = text.split_once(": ").map_or(text.as_str(), |(what, _)| what);
-                let id = what.trim_start_matches("DEADID message ").trim_end_matches(" is dead");
+                let named = text.strip_prefix("DEADID message ").and_then(|text| text.rsplit_once(" is dead: "));
+                let id = named.map_or("ID", |(id, _)| id);
                 return Failure::failed(format!(
-                    "{what}; dqctl redrive QUEUE {id} makes it live again, dqctl cancel QUEUE {id} removes it, and \
-                     --replace takes its place"
+                    "DEADID message {id} is dead; dqctl redrive QUEUE {id} makes it live again, dqctl cancel QUEUE {id} \
+                     removes it, and --replace takes its place"
                 ));
             }
             Error::TooLarge(text) if text.contains("RESULT") => return Failure::failed(of_dqctl(text)),

@@ -88,7 +88,11 @@ fn redrive_these(client: &Client, args: &RedriveArgs, output: &Output) -> Result
     for id in &args.ids {
         let mut command = cmd("DQ.REDRIVE");
         command.arg(&args.queue).arg("IDS").arg(1).arg(id).arg("DELAY").arg(millis(args.delay.unwrap_or_default()));
-        let reply = client.call(&command, Resend::Never)?;
+        let sent = client.call(&command, Resend::Never).map_err(Failure::from);
+        let reply = sent.map_err(|failure| match redriven {
+            0 => failure,
+            _ => failure.after(format!("{redriven} messages were redriven")),
+        })?;
         if int(&reply).ok_or_else(|| unexpected(&reply))? == 1 {
             redriven += 1;
         } else {

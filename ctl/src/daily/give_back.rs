@@ -1,6 +1,6 @@
 //! `dqctl bury` and `dqctl nack`.
 
-use super::why::not_in;
+use super::why::{not_in, ALIVE};
 use crate::cli::{BuryArgs, NackArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
@@ -20,7 +20,7 @@ pub fn bury(client: &Client, args: &BuryArgs, output: &Output) -> Result<Outcome
         if let Some(was) = reply::text(&client.call(&command, Resend::Harmless)?) {
             output.result(id, json!({ "id": id, "was": was }))?;
         } else {
-            not_in(client, &args.queue, id, "alive");
+            not_in(client, &args.queue, id, ALIVE);
             outcome = Outcome::Nothing;
         }
     }

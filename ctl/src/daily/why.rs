@@ -4,6 +4,9 @@ use super::exists;
 use crate::reply::Fields;
 use dq_client::{cmd, Client, Resend};
 
+/// What a message must be that is neither dead nor done yet.
+pub const ALIVE: &str = "alive";
+
 /// Reports that a message is in none of the states that a command needs, such as `in flight`. The message is named by its id
 /// or by a receipt.
 pub fn not_in(client: &Client, queue: &str, message: &str, needed: &str) {
@@ -20,6 +23,9 @@ pub fn not_in(client: &Client, queue: &str, message: &str, needed: &str) {
             eprintln!(
                 "dqctl: the message {id} of the queue {queue} was delivered again, so this receipt is stale: {receipt}"
             );
+        }
+        (Some(state), _) if needed == ALIVE => {
+            eprintln!("dqctl: the message {id} of the queue {queue} is {state} already")
         }
         (Some(state), _) => {
             let state = if state == "inflight" { "in flight" } else { &state };
