@@ -3,7 +3,7 @@
 use crate::time::exact;
 
 /// Texts that name commands or words of the server, by how they begin, and what dqctl says instead.
-const TEXTS: [(&str, &str); 5] = [
+const TEXTS: [(&str, &str); 6] = [
     (
         "queue exists with other settings",
         "the queue exists with other settings, which stay as they are; dqctl alter QUEUE changes them",
@@ -11,6 +11,7 @@ const TEXTS: [(&str, &str); 5] = [
     ("FORWARD needs", "--forward takes 'STREAM NAME', 'LIST NAME', 'CHANNEL NAME' or NONE"),
     ("DEADFORWARD needs", "--deadforward takes 'QUEUE NAME', 'STREAM NAME', 'LIST NAME' or NONE"),
     ("RATE takes", "--rate takes a number of deliveries and a time, such as 100/1m, or 0 for no limit"),
+    ("GROUPRATE takes", "--grouprate takes a number of deliveries and a time, such as 10/1s, or 0 for no limit"),
     ("BACKOFF base must", "--backoff takes the first wait and the longest one, which must not be shorter: 1s,1h"),
 ];
 

@@ -84,6 +84,9 @@ pub struct PauseArgs {
     /// What is suspended: out, what it delivers; in, what is pushed to it, so that it is closed; or all
     #[arg(value_enum, default_value = "out")]
     pub flow: FlowArg,
+    /// Suspend what it delivers of this group alone, whether or not the group has messages
+    #[arg(long, value_name = "NAME", conflicts_with = "flow")]
+    pub group: Option<String>,
     /// Resume by itself after this time
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
     pub time: Option<Duration>,
@@ -96,6 +99,9 @@ pub struct ResumeArgs {
     /// What is resumed: out, in or all
     #[arg(value_enum, default_value = "all")]
     pub flow: FlowArg,
+    /// Resume this group, which stays paused otherwise
+    #[arg(long, value_name = "NAME", conflicts_with = "flow")]
+    pub group: Option<String>,
 }
 
 /// A flow of a queue.

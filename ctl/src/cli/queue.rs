@@ -76,6 +76,9 @@ pub struct SettingsArgs {
     /// The most messages of a group that are in flight or wait for a retry; 0: no limit
     #[arg(long, value_name = "N")]
     pub groupinflight: Option<u64>,
+    /// The same as --rate, for each group by itself: 10/1s; 0: no limit
+    #[arg(long, value_name = "N/TIME", value_parser = parse_rate)]
+    pub grouprate: Option<(u64, Duration)>,
     /// How many errors of past attempts are kept of a message
     #[arg(long, value_name = "N")]
     pub errors: Option<u8>,
@@ -135,8 +138,10 @@ impl SettingsArgs {
                 command.arg("JITTER").arg(jitter);
             }
         }
-        if let Some((count, period)) = self.rate {
-            command.arg("RATE").arg(count).arg(ms(period));
+        for (name, rate) in [("RATE", self.rate), ("GROUPRATE", self.grouprate)] {
+            if let Some((count, period)) = rate {
+                command.arg(name).arg(count).arg(ms(period));
+            }
         }
         if let Some(order) = &self.grouporder {
             command.arg("GROUPORDER").arg(order);

@@ -157,11 +157,21 @@ fn selected(
 }
 
 pub fn pause(client: &Client, args: &PauseArgs, output: &Output) -> Result<Outcome, Failure> {
-    queue(client, &args.queue).pause_flow(args.flow.into(), args.time)?;
-    let (done, json) = match args.flow {
-        FlowArg::Out => ("paused", json!({ "queue": args.queue, "paused": 1 })),
-        FlowArg::In => ("closed", json!({ "queue": args.queue, "closed": 1 })),
-        FlowArg::All => ("paused and closed", json!({ "queue": args.queue, "paused": 1, "closed": 1 })),
+    let (done, json) = if let Some(group) = &args.group {
+        let mut command = cmd("DQ.PAUSE");
+        command.arg(&args.queue).arg("GROUP").arg(group);
+        if let Some(time) = args.time {
+            command.arg("FOR").arg(millis(time));
+        }
+        client.call(&command, Resend::Harmless)?;
+        ("paused", json!({ "queue": args.queue, "group": group, "paused": 1 }))
+    } else {
+        queue(client, &args.queue).pause_flow(args.flow.into(), args.time)?;
+        match args.flow {
+            FlowArg::Out => ("paused", json!({ "queue": args.queue, "paused": 1 })),
+            FlowArg::In => ("closed", json!({ "queue": args.queue, "closed": 1 })),
+            FlowArg::All => ("paused and closed", json!({ "queue": args.queue, "paused": 1, "closed": 1 })),
+        }
     };
     // A pause that lasts longer stays.
     let text = args.time.map_or_else(|| done.to_owned(), |time| format!("{done} for at least {}", exact(millis(time))));
@@ -170,6 +180,11 @@ pub fn pause(client: &Client, args: &PauseArgs, output: &Output) -> Result<Outco
 }
 
 pub fn resume(client: &Client, args: &ResumeArgs, output: &Output) -> Result<Outcome, Failure> {
+    if let Some(group) = &args.group {
+        client.call(cmd("DQ.RESUME").arg(&args.queue).arg("GROUP").arg(group), Resend::Harmless)?;
+        output.result("resumed", json!({ "queue": args.queue, "group": group, "paused": 0 }))?;
+        return Ok(Outcome::Done);
+    }
     queue(client, &args.queue).resume_flow(args.flow.into())?;
     let json = match args.flow {
         FlowArg::Out => json!({ "queue": args.queue, "paused": 0 }),

@@ -28,8 +28,19 @@ const COLUMNS: &[Column] = &[
 const INSTANTS: [&str; 6] =
     ["next-due", "paused-until", "closed-until", "next-delivery", "forward-failing-since", "deadforward-failing-since"];
 const AGES: [&str; 2] = ["oldest-ready", "oldest-inflight"];
-const SPANS: [&str; 10] =
-    ["lease", "maxlease", "delay", "ttl", "backoff-base", "backoff-max", "rate-period", "deadttl", "dedupe", "retain"];
+const SPANS: [&str; 11] = [
+    "lease",
+    "maxlease",
+    "delay",
+    "ttl",
+    "backoff-base",
+    "backoff-max",
+    "rate-period",
+    "grouprate-period",
+    "deadttl",
+    "dedupe",
+    "retain",
+];
 
 pub fn info(client: &Client, args: &InfoArgs, output: &Output) -> Result<Outcome, Failure> {
     let Some(name) = &args.queue else { return list(client, &LsArgs { pattern: None }, output) };

@@ -245,6 +245,48 @@ fn pause_and_resume_hold_and_release_a_queue() {
 }
 
 #[test]
+fn one_group_of_a_queue_is_paused_and_resumed() {
+    let server = Server::start();
+    for group in ["ann", "bob"] {
+        ok(&server, &["push", "q", "x", "--group", group]);
+    }
+    assert_eq!(ok(&server, &["pause", "q", "--group", "ann"]), "paused\n");
+    assert_eq!(ok(&server, &["pause", "q", "--group", "later", "--for", "90m"]), "paused for at least 1h30m\n");
+    let groups = json(&server, &["groups", "q"]);
+    let group = |name: &str| groups.iter().find(|group| group["group"] == name).unwrap();
+    assert_eq!((&group("ann")["paused"], &group("ann")["paused-until"]), (&json!(1), &json!(null)));
+    assert_eq!(group("bob")["paused"], 0);
+    assert!(group("later")["waiting"] == 0 && group("later")["paused-until"].is_i64(), "{groups:?}");
+    let shown = ok(&server, &["groups", "q"]);
+    let paused = |name: &str| shown.lines().find(|line| line.starts_with(name)).unwrap().split('\t').nth(4).unwrap();
+    assert_eq!((paused("ann"), paused("bob")), ("until resumed", ""));
+    assert!(paused("later").starts_with("until 20"), "{shown}");
+    ok(&server, &["resume", "q"]);
+    server.ask(&["DQ.POP", "q", "COUNT", "2"]);
+    assert_eq!(server.text(&["DQ.LEN", "q", "inflight"]), "1");
+    assert_eq!(ok(&server, &["resume", "q", "--group", "ann"]), "resumed\n");
+    assert_eq!(json(&server, &["groups", "q"]).iter().find(|group| group["group"] == "ann").unwrap()["paused"], 0);
+    for wrong in [["pause", "q", "out", "--group", "ann"], ["resume", "q", "in", "--group", "ann"]] {
+        assert_eq!(dqctl(&server, &wrong).code, 2, "{wrong:?}");
+    }
+    assert_eq!(dqctl(&server, &["pause", "none", "--group", "ann"]).code, 1);
+}
+
+#[test]
+fn a_group_at_its_rate_says_until_when() {
+    let server = Server::start();
+    ok(&server, &["create", "q", "--grouprate", "1/1h", "--groupinflight", "0"]);
+    for _ in 0..2 {
+        ok(&server, &["push", "q", "x", "--group", "ann"]);
+    }
+    server.ask(&["DQ.POP", "q", "COUNT", "2"]);
+    let group = json(&server, &["groups", "q"]).remove(0);
+    assert!(group["waiting"] == 1 && group["next-delivery"].is_i64(), "{group}");
+    assert_eq!(dqctl(&server, &["alter", "q", "--grouprate", "1/0"]).code, 3);
+    assert!(dqctl(&server, &["alter", "q", "--grouprate", "1/0"]).err.contains("--grouprate takes"));
+}
+
+#[test]
 fn peek_shows_the_messages_of_each_state() {
     let server = Server::start();
     for (id, delay) in [("now", "0"), ("later", "1h"), ("dead", "0")] {

@@ -9,7 +9,7 @@ fn every_setting_can_be_given_to_create_and_alter() {
     let server = Server::start();
     let settings = "--lease 61001ms --maxlease 1h --retries -1 --backoff 1500ms,2h --jitter 20 --ttl 1d --maxlen 10 \
         --maxinflight 5 --rate 100/1m --deadlen -1 --deadttl 7d --retain 90s --donelen 50 --maxpayload 1024 \
-        --groupinflight 2 --errors 3 --grouporder turn --dedupe 1h --delay 5s --forward";
+        --groupinflight 2 --grouprate 7/1s --errors 3 --grouporder turn --dedupe 1h --delay 5s --forward";
     let words = settings.split_whitespace().chain(["STREAM jobs TRIM 1000", "--deadforward", "QUEUE dead"]);
     let words: Vec<&str> = words.collect();
     assert_eq!(ok(&server, &[&["create", "q"][..], &words].concat()), "created\n");
@@ -17,7 +17,7 @@ fn every_setting_can_be_given_to_create_and_alter() {
     let expected = json!({ "lease": 61_001, "maxlease": 3_600_000, "retries": -1, "backoff-base": 1_500,
         "backoff-max": 7_200_000, "backoff-jitter": 20, "ttl": 86_400_000, "maxlen": 10, "maxinflight": 5, "rate": 100,
         "rate-period": 60_000, "deadlen": -1, "deadttl": 604_800_000, "retain": 90_000, "donelen": 50,
-        "maxpayload": 1024, "groupinflight": 2, "errors": 3, "grouporder": "turn", "dedupe": 3_600_000,
+        "maxpayload": 1024, "groupinflight": 2, "grouprate": 7, "grouprate-period": 1_000, "errors": 3, "grouporder": "turn", "dedupe": 3_600_000,
         "delay": 5_000, "forward": "STREAM jobs TRIM 1000" });
     // All that the server has, from its first setting to its last one.
     let shown = ok(&server, &["info", "q"]);

@@ -102,12 +102,12 @@ fn conditions(api: &Api, name: &[u8], info: &Fields) -> Json {
 
 /// The groups of a queue, those with the most messages that wait first.
 pub fn groups(api: &Api, params: &Params) -> Answer {
-    listed(api, params, "DQ.GROUPS", "group", ["waiting", "occupied", "oldest-due"])
+    listed(api, params, "DQ.GROUPS", "group", &["waiting", "occupied", "oldest-due", "paused-until", "next-delivery"])
 }
 
 /// The consumers that hold messages, those that hold one for longest first.
 pub fn consumers(api: &Api, params: &Params) -> Answer {
-    let mut answer = listed(api, params, "DQ.CONSUMERS", "consumer", ["messages", "since", ""])?;
+    let mut answer = listed(api, params, "DQ.CONSUMERS", "consumer", &["messages", "since"])?;
     if let Some(Json::Array(consumers)) = answer.get_mut("consumers") {
         consumers.sort_by_key(|consumer| consumer.get("since").and_then(Json::as_i64));
     }
@@ -115,7 +115,7 @@ pub fn consumers(api: &Api, params: &Params) -> Answer {
 }
 
 /// What a command with a cursor lists, of which each item is a name and numbers. The greatest first number comes first.
-fn listed(api: &Api, params: &Params, command: &str, noun: &str, numbers: [&str; 3]) -> Answer {
+fn listed(api: &Api, params: &Params, command: &str, noun: &str, numbers: &[&str]) -> Answer {
     params.only(&["queue", "count"])?;
     let queue = params.needed("queue")?;
     let wanted = size(params.int("count", 1, LISTED)?.unwrap_or(LISTED));
@@ -138,8 +138,8 @@ fn listed(api: &Api, params: &Params, command: &str, noun: &str, numbers: [&str;
         if let Some(Value::BulkString(name)) = item.first() {
             put(&mut object, noun, name);
         }
-        for (place, name) in numbers.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
-            object.insert((*name).to_owned(), json!(item.get(place + 1).and_then(reply::int)));
+        for (name, number) in numbers.iter().zip(item.iter().skip(1)) {
+            object.insert((*name).to_owned(), json!(reply::int(number)));
         }
         Json::Object(object)
     };

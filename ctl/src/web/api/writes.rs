@@ -18,8 +18,11 @@ const EARLIEST: i64 = 100_000_000_000;
 const LATEST: i64 = 8_796_093_022_207;
 
 pub fn pause(api: &Api, params: &Params) -> Answer {
-    params.only(&["queue", "for"])?;
+    params.only(&["queue", "group", "for"])?;
     let mut command = command("DQ.PAUSE", params)?;
+    if let Some(group) = params.bytes("group")? {
+        command.arg("GROUP").arg(group);
+    }
     if let Some(ms) = params.int("for", 1, LONGEST)? {
         command.arg("FOR").arg(ms);
     }
@@ -28,9 +31,13 @@ pub fn pause(api: &Api, params: &Params) -> Answer {
 }
 
 pub fn resume(api: &Api, params: &Params) -> Answer {
-    params.only(&["queue", "flow"])?;
+    params.only(&["queue", "group", "flow"])?;
     let mut command = command("DQ.RESUME", params)?;
-    command.arg(params.text("flow")?.as_deref().map_or(Ok("ALL"), flow)?);
+    match (params.bytes("group")?, params.text("flow")?) {
+        (Some(_), Some(_)) => return Err(Problem::wrong("give group or flow, not both")),
+        (Some(group), None) => command.arg("GROUP").arg(group),
+        (None, word) => command.arg(word.as_deref().map_or(Ok("ALL"), flow)?),
+    };
     send(api, &command)?;
     Ok(json!({ "paused": 0 }))
 }

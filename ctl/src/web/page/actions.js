@@ -78,6 +78,14 @@ export function actions(shared, queue) {
     }),
     resume: () => ask({ title: `Resume ${title}?`, words: "Consumers get messages again, at once.", confirm: "Resume", run: () => act("resume", { flow: "out" }, `Resumed ${title}.`) }),
     open: () => ask({ title: `Open ${title}?`, words: "Producers can push again.", confirm: "Open", run: () => act("resume", { flow: "in" }, `Opened ${title}.`) }),
+    pauseGroup: (group, shownGroup) => ask({
+      title: `Pause the group ${shownGroup}?`,
+      words: `No message of this group of ${title} is delivered until it is resumed. Other groups go on.`,
+      fields: [{ name: "for", label: "For (optional)", hint: `${SPAN_HINT} Empty: until it is resumed.`, parse: time }],
+      confirm: "Pause",
+      run: (values) => act("pause", { ...group, ...(values.for === null ? {} : { for: values.for }) }, `Paused the group ${shownGroup}.`),
+    }),
+    resumeGroup: (group, shownGroup) => ask({ title: `Resume the group ${shownGroup}?`, words: "Its messages are delivered again, at once.", confirm: "Resume", run: () => act("resume", group, `Resumed the group ${shownGroup}.`) }),
     redrive: (id, shownId) => ask({
       title: `Redrive ${shownId}?`,
       words: "The dead message becomes ready again, with no attempts, and its error is cleared.",

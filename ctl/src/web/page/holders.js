@@ -60,11 +60,23 @@ export function consumerList(queue, shared) {
   return { node, read: refresh, draw };
 }
 
+/** Whether somebody has paused a group. The time is null if it is paused without an end, and 0 if it is not paused. */
+function isPaused(item) {
+  return item["paused-until"] === null || item["paused-until"] > 0;
+}
+
+/** Why no message of a group is delivered, and until when. */
+function heldBack(item) {
+  if (item["paused-until"] === null) return ["paused until it is resumed"];
+  const [words, at] = item["paused-until"] > 0 ? ["paused, resumes", item["paused-until"]] : ["at its rate,", item["next-delivery"]];
+  return at ? [`${words} ${distance(at)}`, instant(at)] : [""];
+}
+
 /** The groups, the one in which most waits first. */
-export function groupList(queue) {
+export function groupList(queue, shared) {
   // To where its first messages are.
   const tabOf = (item) => (item["oldest-due"] > now() ? "delayed" : item.waiting > 0 ? "ready" : "inflight");
-  const names = table("holders groups", "Group", ["Waiting", "Occupied by", "Oldest due"], (item) => address("queue", { ...queue, tab: tabOf(item), ...param(item, "group") }));
+  const names = table("holders groups", "Group", ["Waiting", "Occupied by", "Oldest due", "Held back"], (item) => address("queue", { ...queue, tab: tabOf(item), ...param(item, "group") }), "Pause or resume");
   const nothing = el("p", { class: "empty", hidden: true }, "No group has a message that is not dead.");
   const more = el("p", { class: "dim" });
   const node = el("section", { "aria-label": "groups" }, names.node, nothing, more);
@@ -74,8 +86,18 @@ export function groupList(queue) {
     answer = await read("groups", queue);
   }
 
+  function hold(item) {
+    const button = el("button", { type: "button", class: "small", click: () => actions(shared, queue)[button.isPaused ? "resumeGroup" : "pauseGroup"](param(item, "group"), shown(item, "group")) }, el("span"), el("span", { class: "unseen" }, ` ${shown(item, "group")}`));
+    return el("td", { class: "num write" }, button);
+  }
+
   function draw() {
-    names.draw(answer.groups, (item) => [[count(item.waiting)], [count(item.occupied)], [distance(item["oldest-due"] ?? NaN), item["oldest-due"] ? instant(item["oldest-due"]) : null]]);
+    names.draw(answer.groups, (item) => [[count(item.waiting)], [count(item.occupied)], [distance(item["oldest-due"] ?? NaN), item["oldest-due"] ? instant(item["oldest-due"]) : null], heldBack(item)], hold,
+      (row, item) => {
+        const button = row.lastElementChild.firstElementChild;
+        button.isPaused = isPaused(item);
+        text(button.firstElementChild, button.isPaused ? "Resume…" : "Pause…");
+      });
     show(nothing, answer.groups.length === 0);
     const all = `${answer.limited ? "more than " : ""}${count(answer.total)}`;
     text(more, answer.groups.length < answer.total || answer.limited ? `The ${count(answer.groups.length)} groups in which most waits, of ${all} that were read. DQ.GROUPS lists all of them.` : "");

@@ -13,8 +13,8 @@ import { depths, flows } from "./overview.js";
 
 const TABS = [["ready", "Ready"], ["delayed", "Delayed"], ["inflight", "In flight"], ["dead", "Dead"], ["done", "Done"], ["consumers", "Consumers"], ["schedules", "Schedules"], ["groups", "Groups"], ["details", "Details"]];
 const GROUPED = new Set(["ready", "delayed", "inflight", "dead"]);
-const TIMES = new Set(["lease", "maxlease", "delay", "ttl", "backoff-base", "backoff-max", "rate-period", "deadttl", "dedupe", "retain"]);
-const SETTINGS = ["lease", "delay", "retries", "backoff-base", "backoff-max", "backoff-jitter", "ttl", "maxlen", "maxinflight", "maxpayload", "deadlen", "deadttl", "dedupe", "rate", "rate-period", "groupinflight", "grouporder", "errors", "forward", "deadforward", "retain", "donelen", "maxlease"];
+const TIMES = new Set(["lease", "maxlease", "delay", "ttl", "backoff-base", "backoff-max", "rate-period", "grouprate-period", "deadttl", "dedupe", "retain"]);
+const SETTINGS = ["lease", "delay", "retries", "backoff-base", "backoff-max", "backoff-jitter", "ttl", "maxlen", "maxinflight", "maxpayload", "deadlen", "deadttl", "dedupe", "rate", "rate-period", "groupinflight", "grouporder", "grouprate", "grouprate-period", "errors", "forward", "deadforward", "retain", "donelen", "maxlease"];
 const TOTALS = ["pushed", "duplicates", "delivered", "forwarded", "deadforwarded", "acked", "nacked", "given-back", "lease-expired", "died", "expired", "redriven", "cancelled", "rejected-full"];
 const COUNTS = new Set(["delayed", "ready", "inflight", "dead", "done", "groups", "blocked", "known", "payload-bytes", "next-due", "oldest-ready", "waiting-clients", "oldest-inflight", "paused", "paused-until", "closed", "closed-until", "next-delivery", "forward-error", "forward-failing-since", "deadforward-error", "deadforward-failing-since"]);
 
@@ -60,7 +60,7 @@ export function queue(params, shared) {
   function bodyOf() {
     switch (tab) {
       case "details": return details();
-      case "groups": return groupList(name);
+      case "groups": return groupList(name, shared);
       case "consumers": return consumerList(name, shared);
       case "schedules": return scheduleList(name, shared);
       case "dead": return deadList(name, shared, only);
@@ -162,7 +162,7 @@ function details() {
 
 /** Settings for which a number means none or all. */
 function meaning(field, value) {
-  const none = ["ttl", "maxlen", "maxinflight", "maxpayload", "rate", "deadttl", "dedupe", "retain", "maxlease"];
+  const none = ["ttl", "maxlen", "maxinflight", "maxpayload", "rate", "grouprate", "deadttl", "dedupe", "retain", "maxlease"];
   if (value === 0 && none.includes(field)) return field === "dedupe" || field === "retain" ? "off" : "no limit";
   if (value === -1) return field === "retries" ? "no limit" : "all";
   return null;

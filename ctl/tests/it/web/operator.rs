@@ -186,6 +186,31 @@ fn large_json_is_formatted_in_part_and_downloaded_whole() {
 
 #[test]
 #[ignore = "needs chromium: make test-web"]
+fn a_group_is_paused_and_resumed_by_keyboard() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "x", "GROUP", "ann"]);
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, "queue?queue=q&tab=groups"));
+    browser.until("ann");
+    browser.tab_to("Pause… ann");
+    browser.press("Enter");
+    browser.until("Other groups go on.");
+    browser.tab_to("Pause");
+    browser.press("Enter");
+    browser.until("Paused the group ann.");
+    browser.until("paused until it is resumed");
+    browser.tab_to("Resume… ann");
+    browser.press("Enter");
+    browser.until("Its messages are delivered again, at once.");
+    browser.press("Enter");
+    browser.until("Resumed the group ann.");
+    browser.until_true("!document.body.innerText.includes('paused until')");
+    assert_eq!(browser.problem(), "");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
 fn a_closed_queue_is_opened_by_keyboard() {
     let server = Server::start();
     server.ask(&["DQ.CREATE", "q"]);
