@@ -1,5 +1,6 @@
 //! The commands and their options.
 
+mod batch;
 mod change;
 mod dead;
 pub mod doctor;
@@ -13,6 +14,7 @@ mod state;
 pub mod top;
 mod work;
 
+pub use batch::BatchArgs;
 pub use change::{
     BuryArgs, CancelArgs, FlowArg, NackArgs, PauseArgs, RedriveArgs, ReleaseArgs, RescheduleArgs, ResumeArgs,
 };
@@ -109,6 +111,8 @@ pub enum Command {
     Nack(NackArgs),
     /// Make delayed messages due now: all, or the next ones
     Promote(PromoteArgs),
+    /// Show how far a batch of messages is, say what follows it, or cancel it
+    Batch(BatchArgs),
     /// Create a queue with its own settings
     Create(CreateArgs),
     /// Change settings of a queue
@@ -181,6 +185,7 @@ impl Command {
             | Command::Load(_)
             | Command::Import(_) => true,
             Command::Schedule(args) => args.id.is_some(),
+            Command::Batch(args) => args.then.is_some() || args.cancel,
             Command::Work(_)
             | Command::Export(_)
             | Command::Web(_)

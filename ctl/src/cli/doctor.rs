@@ -18,13 +18,22 @@ pub struct DoctorArgs {
     /// How long a paused queue may keep a message that is due
     #[arg(long, value_name = "TIME", value_parser = parse_span, default_value = "1h")]
     pub max_paused: Duration,
+    /// How long a batch may be open, without anybody saying what follows it
+    #[arg(long, value_name = "TIME", value_parser = parse_span, default_value = "1d")]
+    pub max_open: Duration,
 }
 
 impl Default for DoctorArgs {
     /// What the command line has if it says nothing.
     fn default() -> DoctorArgs {
         let hours = |hours: u64| Duration::from_secs(hours * 3600);
-        DoctorArgs { pattern: None, max_ready: hours(1) / 4, max_dead: hours(7 * 24), max_paused: hours(1) }
+        DoctorArgs {
+            pattern: None,
+            max_ready: hours(1) / 4,
+            max_dead: hours(7 * 24),
+            max_paused: hours(1),
+            max_open: hours(24),
+        }
     }
 }
 

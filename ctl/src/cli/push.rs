@@ -28,7 +28,7 @@ pub struct MessageArgs {
 }
 
 /// A header as it is given on the command line.
-fn parse_header(text: &str) -> Result<(String, String), String> {
+pub fn parse_header(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("a header is NAME=VALUE, such as content-type=text/csv")?;
     Ok((name.to_owned(), value.to_owned()))
 }
@@ -60,6 +60,9 @@ pub struct PushArgs {
     /// How long the message is kept as done after its completion, instead of the queue's time
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     pub retain: Option<Duration>,
+    /// The batch that the message belongs to; dqctl batch says what follows it
+    #[arg(long, value_name = "NAME")]
+    pub batch: Option<String>,
     #[command(flatten)]
     pub message: MessageArgs,
 }

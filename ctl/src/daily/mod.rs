@@ -1,5 +1,6 @@
 //! The daily commands, which a person types.
 
+pub mod batch;
 pub mod change;
 pub mod consumers;
 pub mod done;

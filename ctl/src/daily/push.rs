@@ -47,6 +47,9 @@ pub fn push(client: &Client, args: &PushArgs, output: &Output) -> Result<Outcome
     if args.later {
         push = push.replace_later();
     }
+    if let Some(batch) = &args.batch {
+        push = push.batch(batch);
+    }
     match push.send()? {
         Pushed::New(id) => {
             output.result(&id.to_string(), json!({ "id": id.to_string() }))?;

@@ -1,6 +1,7 @@
 //! What is wrong with a queue: nobody takes its messages, nobody looks at its dead ones, or it is full.
 
 use super::finding::{About, Findings, Subject};
+use crate::batches::find;
 use crate::cli::doctor::DoctorArgs;
 use crate::reply::{self, Fields};
 use crate::time::{now_ms, span};
@@ -11,16 +12,20 @@ use std::time::Duration;
 const DEAD_MESSAGES: u64 = 1_000;
 const DEAD_BYTES: u64 = 16 * 1024 * 1024;
 
+/// The most messages whose batches are looked at.
+const BATCH_MESSAGES: usize = 1_000;
+
 /// How long is too long.
 pub struct Limits {
     ready: Duration,
     dead: Duration,
     paused: Duration,
+    open: Duration,
 }
 
 impl Limits {
     pub fn of(args: &DoctorArgs) -> Limits {
-        Limits { ready: args.max_ready, dead: args.max_dead, paused: args.max_paused }
+        Limits { ready: args.max_ready, dead: args.max_dead, paused: args.max_paused, open: args.max_open }
     }
 }
 
@@ -42,6 +47,7 @@ pub fn check(client: &Client, name: &[u8], limits: &Limits, findings: &mut Findi
     let waits = delivery(&info, limits, about);
     expiry(client, name, about)?;
     dead(client, name, &info, limits, about)?;
+    batches(client, name, &info, limits, about)?;
     Ok(waits.then(|| number(&info, "delivered")))
 }
 
@@ -225,6 +231,35 @@ fn dead(client: &Client, name: &[u8], info: &Fields, limits: &Limits, about: &mu
             "older ones may have been forgotten",
             "limit them with dqctl alter QUEUE --deadlen N or --deadttl TIME",
         );
+    }
+    Ok(())
+}
+
+/// Batches of which nobody has said what follows, as far as the first messages belong to them.
+fn batches(client: &Client, name: &[u8], info: &Fields, limits: &Limits, about: &mut About) -> Result<(), Error> {
+    if number(info, "batches") == 0 {
+        return Ok(());
+    }
+    for command in [cmd("DQ.SCAN").arg(name).arg(0).arg("COUNT").arg(1), cmd("DQ.BATCHINFO").arg(name).arg("-")] {
+        match client.call(command, Resend::Harmless) {
+            Err(Error::NoPermission(_)) => {
+                about.not_checked("batch", "batches", "+dq.scan and +dq.batchinfo");
+                return Ok(());
+            }
+            reply => drop(reply?),
+        }
+    }
+    let found = find(client, name, BATCH_MESSAGES).map_err(|failure| Error::Server(failure.to_string()))?;
+    for (batch, fields) in found.into_iter().flat_map(|found| found.batches) {
+        let open = now_ms().saturating_sub(number(&fields, "created"));
+        let open = u64::try_from(open).unwrap_or(0);
+        if number(&fields, "closed") == 1 || u128::from(open) < limits.open.as_millis() {
+            continue;
+        }
+        let (batch, left) = (String::from_utf8_lossy(&batch).into_owned(), number(&fields, "left"));
+        let what = format!("its batch {batch} has been open for {}, and {left} of its messages are left", span(open));
+        let advice = format!("close it with dqctl batch QUEUE {batch} --then PAYLOAD, or push without a batch");
+        about.warning("batch", what, "nothing follows when they have ended", &advice);
     }
     Ok(())
 }

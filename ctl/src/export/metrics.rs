@@ -24,6 +24,7 @@ const FORWARD: Metric = ("dq_forward_failing", "gauge", "Whether messages cannot
 const DEADFORWARD: Metric = ("dq_deadforward_failing", "gauge", "Whether dead messages cannot be forwarded.");
 const GROUPS: Metric = ("dq_groups", "gauge", "Groups that have a message which is not dead.");
 const BLOCKED: Metric = ("dq_blocked_messages", "gauge", "Messages that are due and wait for their group.");
+const BATCHES: Metric = ("dq_batches", "gauge", "Batches that have not ended.");
 const CONSUMERS: Metric = ("dq_consumers", "gauge", "Consumers that gave a name and hold messages.");
 const OLDEST_DELIVERY: Metric =
     ("dq_oldest_inflight_seconds", "gauge", "How long the oldest running delivery has lasted; 0: none.");
@@ -171,7 +172,7 @@ impl Exporter {
         text.add(DEADFORWARD, &of_queue, f64::from(u8::from(failing)));
         text.add(BYTES, &of_queue, number(info.int("payload-bytes").unwrap_or(0)));
         // One number for each queue: a label for each group could be millions.
-        for (metric, field) in [(GROUPS, "groups"), (BLOCKED, "blocked")] {
+        for (metric, field) in [(GROUPS, "groups"), (BLOCKED, "blocked"), (BATCHES, "batches")] {
             if let Some(count) = info.int(field) {
                 text.add(metric, &of_queue, number(count));
             }
@@ -197,7 +198,7 @@ impl Exporter {
 /// The numbers of a queue that does not exist yet.
 fn zeros() -> Fields {
     let totals = Totals::default();
-    let names = STATES.into_iter().chain(["groups", "blocked"]).chain(totals.iter().map(|(name, _)| name));
+    let names = STATES.into_iter().chain(["groups", "blocked", "batches"]).chain(totals.iter().map(|(name, _)| name));
     Fields(names.map(|name| (name.to_owned(), Value::Int(0))).collect())
 }
 

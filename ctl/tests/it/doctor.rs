@@ -99,6 +99,20 @@ fn what_keeps_messages_of_a_queue_is_found() {
 }
 
 #[test]
+fn a_batch_that_nobody_closes_is_found() {
+    let server = sound();
+    for (batch, id) in [("open", "a"), ("shut", "b")] {
+        ok(&server, &["push", "q", "x", "--batch", batch, "--id", id, "--in", "1h"]);
+    }
+    ok(&server, &["batch", "q", "shut", "--then", "done"]);
+    let (code, findings) = doctor(&server, &["--max-open", "0"]);
+    assert_eq!((code, severities(&findings, "batch")), (1, vec!["warning"]), "{findings:?}");
+    let advice = findings.iter().find(|finding| finding["check"] == "batch").unwrap()["do"].to_string();
+    assert!(advice.contains("dqctl batch q open --then"), "{advice}");
+    assert!(severities(&doctor(&server, &[]).1, "batch").is_empty());
+}
+
+#[test]
 fn advice_names_the_queue_it_is_about() {
     let server = sound();
     ok(&server, &["create", "one", "--maxlen", "1"]);

@@ -59,7 +59,9 @@ fn a_wrong_option_points_to_the_help_of_its_command() {
 
 #[test]
 fn options_that_would_be_ignored_are_refused() {
-    let wrong: [&[&str]; 15] = [
+    let wrong: [&[&str]; 17] = [
+        &["batch", "q", "b", "--cancel", "--id", "m"],
+        &["batch", "q", "--cancel"],
         &["schedule", "q", "s", "x", "--every", "1h", "--tz", "Europe/Berlin"],
         &["schedule", "q", "s", "x", "--cron", "0 9 * * *", "--offset", "5m"],
         &["schedule", "q", "--group", "g"],

@@ -128,6 +128,14 @@ fn groups_are_counted_and_never_named() {
 }
 
 #[test]
+fn batches_are_counted() {
+    let server = Server::start();
+    ok(&server, &["push", "q", "x", "--batch", "import"]);
+    let export = Export::start(&server, &[]);
+    assert_eq!(export.value("dq_batches{queue=\"q\"}"), Some(1.0));
+}
+
+#[test]
 fn every_total_of_the_server_is_an_event() {
     let server = Server::start();
     ok(&server, &["push", "q", "x"]);

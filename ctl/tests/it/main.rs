@@ -13,6 +13,7 @@
 #[path = "../../../clients/rust/tests/it/support/mod.rs"]
 mod support;
 
+mod batches;
 mod contrib;
 mod daily;
 mod dead;

@@ -39,13 +39,14 @@ pub struct Api {
 type Answer = Result<Json, Problem>;
 type Read = fn(&Api, &Params) -> Answer;
 
-const READS: [(&str, Read); 11] = [
+const READS: [(&str, Read); 12] = [
     ("server", servers::server),
     ("doctor", servers::doctor),
     ("queues", queues::queues),
     ("queue", queues::queue),
     ("groups", queues::groups),
     ("consumers", queues::consumers),
+    ("batches", queues::batches),
     ("messages", messages::messages),
     ("message", messages::message),
     ("schedules", messages::schedules),

@@ -1,6 +1,7 @@
 //! The queues: a page of the list, one of them, and its groups and consumers.
 
 use super::{put, Answer, Api, Params, Problem};
+use crate::batches;
 use crate::condition::{Condition, Level};
 use crate::failure::Failure;
 use crate::reply::{self, Fields};
@@ -15,6 +16,8 @@ const QUEUES: i64 = 200;
 /// The most groups or consumers that are read, and that are listed.
 const READ: usize = 20_000;
 const LISTED: i64 = 500;
+/// The most messages whose batches are listed.
+const READ_MESSAGES: usize = 5_000;
 
 pub fn queues(api: &Api, params: &Params) -> Answer {
     params.only(&["contains", "sort", "reverse", "offset", "limit"])?;
@@ -112,6 +115,23 @@ pub fn consumers(api: &Api, params: &Params) -> Answer {
         consumers.sort_by_key(|consumer| consumer.get("since").and_then(Json::as_i64));
     }
     Ok(answer)
+}
+
+/// The batches of the messages of a queue, those with the most messages left first.
+pub fn batches(api: &Api, params: &Params) -> Answer {
+    params.only(&["queue"])?;
+    let found = batches::find(&api.client, &params.needed("queue")?, READ_MESSAGES)?.ok_or_else(no_queue)?;
+    let mut batches: Vec<Map<String, Json>> = found
+        .batches
+        .into_iter()
+        .map(|(name, fields)| {
+            let mut batch = fields.json();
+            put(&mut batch, "batch", &name);
+            batch
+        })
+        .collect();
+    batches.sort_by_key(|batch| std::cmp::Reverse(batch.get("left").and_then(Json::as_i64)));
+    Ok(json!({ "batches": batches, "limited": found.is_limited, "now": now_ms() }))
 }
 
 /// What a command with a cursor lists, of which each item is a name and numbers. The greatest first number comes first.

@@ -72,6 +72,33 @@ function heldBack(item) {
   return at ? [`${words} ${distance(at)}`, instant(at)] : [""];
 }
 
+/** The batches of the messages that the queue holds, and how far they are. */
+export function batchList(queue) {
+  const names = table("holders", "Batch", ["Ended", "Left", "Acked", "Dead", "Cancelled", "State"], () => null);
+  names.node.querySelector("tr").append(el("th", { scope: "col" }, el("span", { class: "unseen" }, "Progress")));
+  const nothing = el("p", { class: "empty", hidden: true }, "No message of the queue belongs to a batch.");
+  const more = el("p", { class: "dim" });
+  const node = el("section", { "aria-label": "batches" }, names.node, nothing, more);
+  let answer = { batches: [] };
+
+  async function refresh() {
+    answer = await read("batches", queue);
+  }
+
+  function draw() {
+    names.draw(answer.batches, (item) => [[`${count(item.total - item.left)} of ${count(item.total)}`], [count(item.left)], [count(item.acked)], [count(item.dead)], [count(item.cancelled)], item.closed ? ["closed", "What follows was said."] : ["open", `Nobody has said what follows. Begun ${instant(item.created)}`]],
+      () => el("td", {}, el("progress", { max: "1" })),
+      (row, item) => {
+        const bar = row.lastElementChild.firstElementChild;
+        set(bar, "value", item.total > 0 ? (item.total - item.left) / item.total : 0);
+        set(bar, "aria-label", `Progress of ${shown(item, "batch")}`);
+      });
+    show(nothing, answer.batches.length === 0);
+    text(more, answer.limited ? "There may be more batches: the first 5,000 messages were looked at. dqctl batch lists all of them." : "");
+  }
+  return { node, read: refresh, draw };
+}
+
 /** The groups, the one in which most waits first. */
 export function groupList(queue, shared) {
   // To where its first messages are.

@@ -7,16 +7,16 @@ import { levelOf, sentences } from "./condition.js";
 import { deadList } from "./dead.js";
 import { el, list, pairs, set, show, text, whole } from "./dom.js";
 import { address, bytes, count, distance, exactSpan, learnClock, many, param, rate, shown, span } from "./format.js";
-import { consumerList, groupList } from "./holders.js";
+import { batchList, consumerList, groupList } from "./holders.js";
 import { messageList, scheduleList } from "./lists.js";
 import { depths, flows } from "./overview.js";
 
-const TABS = [["ready", "Ready"], ["delayed", "Delayed"], ["inflight", "In flight"], ["dead", "Dead"], ["done", "Done"], ["consumers", "Consumers"], ["schedules", "Schedules"], ["groups", "Groups"], ["details", "Details"]];
+const TABS = [["ready", "Ready"], ["delayed", "Delayed"], ["inflight", "In flight"], ["dead", "Dead"], ["done", "Done"], ["consumers", "Consumers"], ["schedules", "Schedules"], ["groups", "Groups"], ["batches", "Batches"], ["details", "Details"]];
 const GROUPED = new Set(["ready", "delayed", "inflight", "dead"]);
 const TIMES = new Set(["lease", "maxlease", "delay", "ttl", "backoff-base", "backoff-max", "rate-period", "grouprate-period", "deadttl", "dedupe", "retain"]);
 const SETTINGS = ["lease", "delay", "retries", "backoff-base", "backoff-max", "backoff-jitter", "ttl", "maxlen", "maxinflight", "maxpayload", "deadlen", "deadttl", "dedupe", "rate", "rate-period", "groupinflight", "grouporder", "grouprate", "grouprate-period", "errors", "forward", "deadforward", "retain", "donelen", "maxlease"];
 const TOTALS = ["pushed", "duplicates", "delivered", "forwarded", "deadforwarded", "acked", "nacked", "given-back", "lease-expired", "died", "expired", "redriven", "cancelled", "rejected-full"];
-const COUNTS = new Set(["delayed", "ready", "inflight", "dead", "done", "groups", "blocked", "known", "payload-bytes", "next-due", "oldest-ready", "waiting-clients", "oldest-inflight", "paused", "paused-until", "closed", "closed-until", "next-delivery", "forward-error", "forward-failing-since", "deadforward-error", "deadforward-failing-since"]);
+const COUNTS = new Set(["delayed", "ready", "inflight", "dead", "done", "groups", "blocked", "batches", "known", "payload-bytes", "next-due", "oldest-ready", "waiting-clients", "oldest-inflight", "paused", "paused-until", "closed", "closed-until", "next-delivery", "forward-error", "forward-failing-since", "deadforward-error", "deadforward-failing-since"]);
 
 export function queue(params, shared) {
   const name = param(params, "queue");
@@ -61,6 +61,7 @@ export function queue(params, shared) {
     switch (tab) {
       case "details": return details();
       case "groups": return groupList(name, shared);
+      case "batches": return batchList(name);
       case "consumers": return consumerList(name, shared);
       case "schedules": return scheduleList(name, shared);
       case "dead": return deadList(name, shared, only);
@@ -112,7 +113,7 @@ export function queue(params, shared) {
   }
 
   function drawTabs() {
-    const isUsed = { groups: info.groups > 0, done: info.done > 0 || info.retain > 0, consumers: info.inflight > 0 };
+    const isUsed = { groups: info.groups > 0, batches: info.batches > 0, done: info.done > 0 || info.retain > 0, consumers: info.inflight > 0 };
     const kept = TABS.filter(([key]) => key === tab || (isUsed[key] ?? true));
     list(tabs, kept, ([key]) => key,
       ([key, words]) => el("a", { "aria-current": key === tab ? "page" : null }, words, el("span", { class: "badge" })),

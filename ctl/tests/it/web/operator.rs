@@ -211,6 +211,27 @@ fn a_group_is_paused_and_resumed_by_keyboard() {
 
 #[test]
 #[ignore = "needs chromium: make test-web"]
+fn batches_are_shown_with_their_progress() {
+    let server = Server::start();
+    for id in ["a", "b", "c", "d"] {
+        server.ask(&["DQ.PUSH", "q", "x", "ID", id, "BATCH", "import<7>"]);
+    }
+    server.ask(&["DQ.POP", "q"]);
+    server.ask(&["DQ.ACK", "q", "a"]);
+    let web = Web::start(&server, &[]);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, "queue?queue=q&tab=batches"));
+    browser.until("import<7>");
+    browser.until("1 of 4");
+    browser.until("open");
+    browser.until_true("document.querySelector('td progress').value === 0.25");
+    server.ask(&["DQ.BATCH", "q", "import<7>", "THEN", "done"]);
+    browser.until("closed");
+    assert_eq!(browser.problem(), "");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
 fn a_closed_queue_is_opened_by_keyboard() {
     let server = Server::start();
     server.ask(&["DQ.CREATE", "q"]);

@@ -193,6 +193,25 @@ fn consumers_are_shown_with_what_they_hold() {
 }
 
 #[test]
+fn batches_show_how_far_they_are() {
+    let server = Server::start();
+    let web = Web::start(&server, &[]);
+    for (batch, id) in [("small", "a"), ("large", "b"), ("large", "c"), ("large", "d")] {
+        server.ask(&["DQ.PUSH", "q", "x", "ID", id, "BATCH", batch]);
+    }
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "none"]);
+    server.ask(&["DQ.BURY", "q", "b"]);
+    server.ask(&["DQ.BATCH", "q", "large", "THEN", "done"]);
+    let answer = web.read("/api/batches?queue=q");
+    let batches = answer["batches"].as_array().unwrap();
+    let names: Vec<_> = batches.iter().map(|batch| batch["batch"].as_str().unwrap()).collect();
+    assert_eq!((names, &answer["limited"]), (vec!["large", "small"], &json!(false)));
+    let large = &batches[0];
+    assert_eq!(["total", "left", "dead", "closed"].map(|field| large[field].as_i64().unwrap()), [3, 2, 1, 1]);
+    assert_eq!(web.get("/api/batches?queue=none").status, 404);
+}
+
+#[test]
 fn groups_with_most_waiting_come_first() {
     let server = Server::start();
     for (group, count) in [("few", 1), ("many", 30), ("some", 5)] {

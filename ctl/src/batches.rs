@@ -1,0 +1,45 @@
+//! Batches: how far they are, and which ones the messages of a queue belong to. No command lists them.
+
+use crate::failure::Failure;
+use crate::reply::Fields;
+use crate::scan;
+use dq_client::{cmd, Client, Error, Resend};
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+/// What `DQ.BATCHINFO` says; `None` if the batch has ended, or was never begun.
+pub fn info(client: &Client, queue: &[u8], name: &[u8]) -> Result<Option<Fields>, Error> {
+    let reply = client.call(cmd("DQ.BATCHINFO").arg(queue).arg(name), Resend::Harmless)?;
+    Ok(Fields::read(reply).ok().flatten())
+}
+
+/// The batches of the messages that a queue holds, with what [`info`] says of them.
+pub struct Found {
+    pub batches: Vec<(Vec<u8>, Fields)>,
+    /// Whether the queue has more messages than were looked at.
+    pub is_limited: bool,
+}
+
+/// Looks at no more than about `most` messages. `None` if the queue does not exist.
+pub fn find(client: &Client, queue: &[u8], most: usize) -> Result<Option<Found>, Failure> {
+    let Some(of_queue) = Fields::read(client.call(cmd("DQ.INFO").arg(queue), Resend::Harmless)?)? else {
+        return Ok(None);
+    };
+    let (mut names, mut looked, mut is_limited) = (BTreeSet::new(), 0, false);
+    if of_queue.int("batches").unwrap_or(0) > 0 {
+        scan::pages(client, queue, &of_queue, &[], |page| {
+            looked += page.len();
+            names.extend(page.iter().map(|message| message.bytes("batch").to_vec()).filter(|name| !name.is_empty()));
+            is_limited = looked >= most;
+            Ok(if is_limited { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        })?;
+    }
+    let mut batches = Vec::new();
+    for name in names {
+        // It may have ended meanwhile.
+        if let Some(fields) = info(client, queue, &name)? {
+            batches.push((name, fields));
+        }
+    }
+    Ok(Some(Found { batches, is_limited }))
+}

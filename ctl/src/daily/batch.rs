@@ -1,0 +1,135 @@
+//! `dqctl batch`.
+
+use super::{exists, no_such_queue, payload};
+use crate::batches::{find, info};
+use crate::cli::BatchArgs;
+use crate::failure::{Failure, Outcome};
+use crate::message::with_distance;
+use crate::output::Column::{Name, Number, Word};
+use crate::output::{Column, Output, Table};
+use crate::reply::{int, unexpected, Fields};
+use crate::time::{instant, millis};
+use dq_client::{cmd, Client, Resend};
+use serde_json::{json, Value as Json};
+
+const COLUMNS: &[Column] = &[
+    Name("batch"),
+    Number("left"),
+    Number("total"),
+    Number("acked"),
+    Number("dead"),
+    Number("cancelled"),
+    Word("state"),
+    Word("created"),
+];
+
+pub fn batch(client: &Client, args: &BatchArgs, output: &Output) -> Result<Outcome, Failure> {
+    match (&args.name, &args.then) {
+        (None, _) => list(client, args, output),
+        (Some(name), Some(then)) => close(client, args, name, then, output),
+        (Some(name), None) if args.cancel => cancel(client, args, name, output),
+        (Some(name), None) => show(client, args, name, output),
+    }
+}
+
+fn list(client: &Client, args: &BatchArgs, output: &Output) -> Result<Outcome, Failure> {
+    let Some(found) = find(client, args.queue.as_bytes(), usize::MAX)? else {
+        no_such_queue(&args.queue);
+        return Ok(Outcome::Nothing);
+    };
+    let mut table = Table::new(COLUMNS);
+    for (name, fields) in found.batches {
+        let name = String::from_utf8_lossy(&name).into_owned();
+        if output.json {
+            let mut object = fields.json();
+            object.insert("batch".to_owned(), Json::from(name));
+            output.object(&object)?;
+            continue;
+        }
+        let mut row = vec![name];
+        row.extend(["left", "total", "acked", "dead", "cancelled"].map(|field| fields.text(field)));
+        row.push(state(&fields).to_owned());
+        row.push(fields.int("created").map_or_else(String::new, instant));
+        table.row(row);
+    }
+    if !output.json {
+        output.table(&table)?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// Whether somebody has said what follows.
+fn state(fields: &Fields) -> &'static str {
+    if fields.int("closed") == Some(1) {
+        "closed"
+    } else {
+        "open"
+    }
+}
+
+fn show(client: &Client, args: &BatchArgs, name: &str, output: &Output) -> Result<Outcome, Failure> {
+    let Some(fields) = info(client, args.queue.as_bytes(), name.as_bytes())? else {
+        no_such_batch(client, args, name)?;
+        return Ok(Outcome::Nothing);
+    };
+    if output.json {
+        output.object(&fields.json())?;
+        return Ok(Outcome::Done);
+    }
+    let shown = |field: &str| match (field, fields.int(field)) {
+        ("created", Some(ms)) => with_distance(ms),
+        (_, Some(number)) => output.number(number),
+        (_, None) => fields.text(field),
+    };
+    output.pairs(&fields.0.iter().map(|(field, _)| (field.clone(), shown(field))).collect::<Vec<_>>())?;
+    Ok(Outcome::Done)
+}
+
+fn close(client: &Client, args: &BatchArgs, name: &str, then: &str, output: &Output) -> Result<Outcome, Failure> {
+    let mut command = cmd("DQ.BATCH");
+    command.arg(&args.queue).arg(name).arg("THEN").arg(&payload(Some(then))?.0);
+    let number = |number: Option<i64>| number.map(|number| number.to_string());
+    let time = |time: Option<_>| time.map(|time| millis(time).to_string());
+    for (option, value) in [
+        ("ID", args.id.clone()),
+        ("DELAY", time(args.delay)),
+        ("PRIORITY", number(args.priority.map(i64::from))),
+        ("RETRIES", number(args.retries.map(i64::from))),
+        ("LEASE", time(args.lease)),
+        ("GROUP", args.group.clone()),
+    ] {
+        if let Some(value) = value {
+            command.arg(option).arg(value);
+        }
+    }
+    if !args.headers.is_empty() {
+        command.arg("HEADERS").arg(args.headers.len());
+        for (header, value) in &args.headers {
+            command.arg(header).arg(value);
+        }
+    }
+    // If the batch has ended meanwhile, the same command would close another one of this name.
+    let reply = client.call(&command, Resend::Never)?;
+    let left = int(&reply).ok_or_else(|| unexpected(&reply))?;
+    output.result(&left.to_string(), json!({ "batch": name, "left": left }))?;
+    Ok(Outcome::Done)
+}
+
+fn cancel(client: &Client, args: &BatchArgs, name: &str, output: &Output) -> Result<Outcome, Failure> {
+    let there = info(client, args.queue.as_bytes(), name.as_bytes())?.is_some();
+    let reply = client.call(cmd("DQ.BATCH").arg(&args.queue).arg(name).arg("CANCEL"), Resend::Never)?;
+    let cancelled = int(&reply).ok_or_else(|| unexpected(&reply))?;
+    if !there && cancelled == 0 {
+        no_such_batch(client, args, name)?;
+        return Ok(Outcome::Nothing);
+    }
+    output.result(&cancelled.to_string(), json!({ "batch": name, "cancelled": cancelled }))?;
+    Ok(Outcome::Done)
+}
+
+fn no_such_batch(client: &Client, args: &BatchArgs, name: &str) -> Result<(), Failure> {
+    if exists(client, &args.queue)? {
+        eprintln!("dqctl: the queue {} has no batch {name}: it has ended, or was never begun", args.queue);
+    }
+    Ok(())
+}
