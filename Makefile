@@ -102,8 +102,9 @@ fuzz-smoke: ## the same for a minute each, if cargo-fuzz is installed; leaves fu
 			-max_total_time=$${FUZZ_SECONDS:-60} $(FUZZ_LIMITS) -verbosity=0 -print_funcs=0 -print_final_stats=1 || exit 1; \
 	done
 
-lint: ## check formatting and lints
-	@scripts/install-deps.sh build lint
+lint: ## check formatting and lints, and that workflows and manifests agree with the rest
+	@scripts/install-deps.sh build lint python
+	python3 scripts/check-repository.py
 	cargo fmt --all -- --check
 	cargo clippy --all-targets --workspace --locked -- -D warnings
 

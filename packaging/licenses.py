@@ -63,4 +63,5 @@ def main():
         print("\n" + "-" * 80 + "\n" + "\n".join(labels) + "\n\n" + text)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -3,6 +3,7 @@
 #   libdq.so, dqctl        the module and the command line, stripped; glibc.txt says which C library they need
 #   dq-VERSION-linux-ARCH.tar.gz
 #   redis-module-dq_VERSION-1_ARCH.deb
+#   dq-VERSION-linux-ARCH.cdx.json    the crates in the binaries, as CycloneDX
 #   SHA256SUMS
 #   scripts/dist.sh [TRIPLE]      the target of the compiler, by default this machine's; packaging/README.md on others
 # The same commit in the same directory gives the same bytes: all times are that of the commit (or SOURCE_DATE_EPOCH), and
@@ -83,6 +84,7 @@ cp -r docs examples contrib "$tree"
 find "$tree" -name __pycache__ -prune -exec rm -r {} +
 
 python3 packaging/licenses.py "$triple" >"$tree/THIRD-PARTY-LICENSES"
+python3 packaging/sbom.py "$triple" >"$dist/$name.cdx.json"
 
 # The example names the module of a build; here it is in the same folder.
 example() {
@@ -124,6 +126,6 @@ else
     echo "dq: no Debian package: dpkg-deb is missing"
 fi
 
-(cd "$dist" && sha256sum -- libdq.so dqctl *.tar.gz $(ls | grep '\.deb$') >SHA256SUMS)
+(cd "$dist" && sha256sum -- libdq.so dqctl *.tar.gz *.cdx.json $(ls | grep '\.deb$') >SHA256SUMS)
 echo "dq: built in ${dist#"$root"/}:"
 cat "$dist/SHA256SUMS"
