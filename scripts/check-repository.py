@@ -92,6 +92,21 @@ def kept_current():
             check(f"dependabot.yml: {path} does not exist", glob.glob(path))
 
 
+def containers():
+    """What runs in containers has options of dqctl, and more time to end than it needs."""
+    arguments = "".join(read(path) for path in glob.glob("ctl/src/cli*.rs") + glob.glob("ctl/src/cli/*.rs"))
+    for path in glob.glob("contrib/kubernetes/*.yaml") + ["contrib/docker/compose.yml"]:
+        for number, line in code(path):
+            called = re.search(r"(?:args|command): \[((?:work|export|web)\b.*)\]", line)
+            for option in re.findall(r"--([a-z]+[a-z-]*)", called[1].split(" --,")[0]) if called else []:
+                known = re.search(rf"\b{option.replace('-', '_')}: ", arguments) or f'"{option}"' in arguments
+                check(f"{path}:{number}: dqctl has no option --{option}", known)
+    worker = "\n".join(line for _, line in code("contrib/kubernetes/worker.yaml"))
+    period, grace, pause = (int(re.search(pattern, worker)[1]) for pattern in
+                            (r"terminationGracePeriodSeconds: (\d+)", r"--grace, (\d+)s", r'\[sleep, "(\d+)"\]'))
+    check(f"worker.yaml: {pause} s and {grace} s leave less than 5 s of {period} s", pause + grace + 5 <= period)
+
+
 def versions():
     """The version of each package, by its manifest."""
     return {
@@ -141,7 +156,7 @@ def main():
     if option == "--notes":
         print(notes(tag.removeprefix("v"))[1])
         return
-    for part in (commands, parts, kept_current, manifests):
+    for part in (commands, parts, kept_current, containers, manifests):
         part()
     if option == "--tag":
         may_be_released(tag)
