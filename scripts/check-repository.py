@@ -94,12 +94,12 @@ def kept_current():
 
 def containers():
     """What runs in containers has options of dqctl, and more time to end than it needs."""
-    arguments = "".join(read(path) for path in glob.glob("ctl/src/cli*.rs") + glob.glob("ctl/src/cli/*.rs"))
+    arguments = "".join(read(path) for path in glob.glob("ctl/src/**/*.rs", recursive=True))
     for path in glob.glob("contrib/kubernetes/*.yaml") + ["contrib/docker/compose.yml"]:
         for number, line in code(path):
             called = re.search(r"(?:args|command): \[((?:work|export|web)\b.*)\]", line)
             for option in re.findall(r"--([a-z]+[a-z-]*)", called[1].split(" --,")[0]) if called else []:
-                known = re.search(rf"\b{option.replace('-', '_')}: ", arguments) or f'"{option}"' in arguments
+                known = re.search(rf"\bpub {option.replace('-', '_')}: ", arguments) or f'"{option}"' in arguments
                 check(f"{path}:{number}: dqctl has no option --{option}", known)
     worker = "\n".join(line for _, line in code("contrib/kubernetes/worker.yaml"))
     period, grace, pause = (int(re.search(pattern, worker)[1]) for pattern in
