@@ -26,6 +26,7 @@ from options import add_server_and_module, chosen
 from tables import TABLES, Results
 from workloads import WORKLOADS
 import report
+import steal
 
 
 class Lab:
@@ -92,8 +93,8 @@ def renewed(path, results):
         before = json.load(file)
     for workload, figures in results["workloads"].items():
         before["workloads"].setdefault(workload, {}).update(figures)
-    return {**results, "seconds": before["seconds"], "workloads": before["workloads"],
-            "skipped": {**before["skipped"], **results["skipped"]}}
+    return {**results, "seconds": before["seconds"], "steal": max(results["steal"], before.get("steal", 0)),
+            "workloads": before["workloads"], "skipped": {**before["skipped"], **results["skipped"]}}
 
 
 def main():
@@ -106,13 +107,17 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # and not without stopping the servers
     pin_load()
     gc.disable()
-    start = time.monotonic()
+    start, watched = time.monotonic(), steal.Steal()
     server = RedisServer(lab.server)
     results = {"when": time.strftime("%Y-%m-%d"), "commit": commit(), "quick": options.quick,
                "server": server.version(), "machine": machine(), "skipped": {}, "failed": [], "workloads": {}}
     server.stop()
     measure(lab, workloads, contenders, results)
     results["seconds"] = round(time.monotonic() - start)
+    results["steal"] = watched.share()
+    if options.json and results["steal"] > steal.LIMIT:
+        results["failed"].append(f"{options.json} is not written: {steal.told(results['steal'])}")
+        options.json = None
     if options.json and (options.only or options.contender) and os.path.exists(options.json):
         results = renewed(options.json, results)
     for make in TABLES.values():
@@ -124,7 +129,7 @@ def main():
     for name, reason in results["skipped"].items():
         print(f"\nskipped: {name}: {reason}")
     quick = ", quick: believe the shape only" if options.quick else ""
-    print(f"\n{results['server']}, {results['seconds']} s{quick}")
+    print(f"\n{results['server']}, {results['seconds']} s, {steal.told(results['steal'])}{quick}")
     if results["failed"]:
         sys.exit("FAILED CHECKS\n  " + "\n  ".join(results["failed"]))
 

@@ -15,6 +15,7 @@ import matplotlib
 from matplotlib import pyplot
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
+from steal import told
 from tables import PUBLISHED, Results, number, punctual
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
@@ -133,7 +134,8 @@ def run_in_words(raw):
     """When and on what the figures were measured."""
     machine = raw["machine"]
     commit = f", at commit `{raw['commit']}`" if raw.get("commit") else ""
-    return f"The figures are of {raw['when']}{commit}: {raw['server']}, {machine['cores']} cores ({machine['cpu']})."
+    stolen = f", {told(raw['steal'])}" if "steal" in raw else ""
+    return f"The figures are of {raw['when']}{commit}: {raw['server']}, {machine['cores']} cores ({machine['cpu']}){stolen}."
 
 
 def renew(path, results):
