@@ -1,6 +1,6 @@
 # `make` lists the targets. A target installs what it needs and cannot find (scripts/install-deps.sh).
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-client test-ctl test-web pictures test-clients test-workers test-import test-prometheus test-matrix test-valgrind miri soak soak-clients fuzz fuzz-smoke lint deny msrv fmt bench bench-quick bench-core bench-stalls bench-end-to-end bench-workers bench-instructions bench-charts bench-deps docs dist test-dist deps clean
+.PHONY: help run build test test-client test-ctl test-web pictures test-clients test-workers test-import test-prometheus test-matrix test-valgrind miri explore soak soak-clients fuzz fuzz-smoke lint deny msrv fmt bench bench-quick bench-core bench-stalls bench-end-to-end bench-workers bench-instructions bench-charts bench-deps docs dist test-dist deps clean
 
 # The directory where rustup installs cargo, in case the shell does not have it in its PATH.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -73,7 +73,11 @@ miri: ## run the unit tests of the core under Miri, which needs a nightly toolch
 	@cargo +nightly miri --version >/dev/null 2>&1 || { echo "dq: missing: Miri. Install it with: rustup +nightly component add miri"; exit 1; }
 	cargo +nightly miri test -p dq-queue --lib
 
-soak: deps ## check the guarantees on failing servers for DQ_SOAK_SECONDS (600), with a new seed or with DQ_SEED
+explore: ## carry out every history of a master and a replica up to a bound, flip every bit of an AOF; DQ_DEPTH=1 adds an act
+	cargo test --locked -p dq-queue --test explore -- --ignored --nocapture
+	cargo test --locked -p dq-queue --test model flips -- --ignored --nocapture
+
+soak: deps ## check the guarantees on failing servers and power cuts for DQ_SOAK_SECONDS (600), with a new seed or with DQ_SEED
 	cargo test --locked --test server servers_keep_their_promises -- --ignored --nocapture
 
 # `make test-clients` makes the programs. A server with a debug build would be away for seconds while it loads its AOF.
