@@ -20,6 +20,7 @@ mod done;
 mod endings;
 #[path = "../../../fuzz/exercise.rs"]
 mod exercise;
+mod flips;
 mod frozen;
 mod gates;
 mod golden;

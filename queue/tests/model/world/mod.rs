@@ -79,6 +79,16 @@ pub fn run(history: &History) {
     world.drain();
 }
 
+/// The effects of a history since its queue was last created or its AOF rewritten.
+pub fn effects(history: &History) -> Vec<Vec<u8>> {
+    let mut world = World::new(history);
+    for step in &history.steps {
+        world.pass(step.passed);
+        world.act(&step.act);
+    }
+    world.log
+}
+
 fn ms(ms: u64) -> UnixMs {
     UnixMs::new(ms)
 }

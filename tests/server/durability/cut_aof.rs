@@ -1,0 +1,75 @@
+//! An AOF that ends anywhere, as after a crash: the server loads what is whole, which is a state that the queue had.
+
+use crate::support::{any_command, Client, Random, Server};
+use std::path::PathBuf;
+
+/// The commands of a history. The cuts are in what the last of them wrote.
+const COMMANDS: usize = 300;
+
+/// A state of the server: how long its AOF was, and what it held.
+struct State {
+    length: usize,
+    digest: String,
+}
+
+/// Draws a command after which time alone decides nothing, so that a state is what the AOF says at any later time.
+pub fn lasting_command(random: &mut Random) -> String {
+    loop {
+        let line = any_command(random, &["q", "r"]);
+        if !["DEADLEN", "DEDUPE", "RATE", "RETAIN"].iter().any(|setting| line.contains(setting)) {
+            return line;
+        }
+    }
+}
+
+/// The file of the AOF to which a server writes.
+fn growing_aof(server: &Server) -> PathBuf {
+    let files = std::fs::read_dir(server.dir().join("appendonlydir")).expect("the folder of the AOF");
+    let mut paths = files.map(|file| file.expect("a file").path());
+    paths.find(|path| path.to_string_lossy().ends_with(".incr.aof")).expect("the file that grows")
+}
+
+/// The digest of the whole data set.
+pub fn digest(c: &mut Client) -> String {
+    c.ask("DEBUG DIGEST").text()
+}
+
+#[test]
+fn an_aof_cut_anywhere_loads_as_an_earlier_state() {
+    cut(0, 40);
+}
+
+/// `make soak` runs this.
+#[test]
+#[ignore = "restarts a server hundreds of times"]
+fn servers_keep_their_promises_with_an_aof_cut_anywhere() {
+    cut(10, 500);
+}
+
+/// Cuts the AOF at every byte of what the last `each_byte` commands wrote, and at `elsewhere` bytes of the last 200.
+fn cut(each_byte: usize, elsewhere: usize) {
+    let mut server = Server::with_aof(&["--aof-load-truncated", "yes"]);
+    let (mut c, mut random, file) = (server.client(), Random::seeded(11), growing_aof(&server));
+    let mut states = Vec::new();
+    for nth in 0..=COMMANDS {
+        if nth > 0 {
+            c.ask(lasting_command(&mut random));
+        }
+        let length = std::fs::metadata(&file).expect("the AOF").len() as usize;
+        states.push(State { length, digest: digest(&mut c) });
+    }
+    let whole = std::fs::read(&file).expect("the AOF");
+    assert_eq!(whole.len(), states[COMMANDS].length, "time wrote nothing");
+    let first = states[COMMANDS - 200].length;
+    let last_bytes = states[COMMANDS - each_byte].length..=whole.len();
+    let elsewhere: Vec<usize> = (0..elsewhere).map(|_| first + random.below(whole.len() - first)).collect();
+    for cut in last_bytes.chain(elsewhere) {
+        server.kill9();
+        std::fs::write(&file, &whole[..cut]).expect("a shorter AOF");
+        server.boot();
+        let before = states.iter().rev().find(|state| state.length <= cut).expect("the empty one");
+        assert_eq!(digest(&mut server.client()), before.digest, "cut at {cut} of {}", whole.len());
+    }
+    let digests: std::collections::BTreeSet<&str> = states.iter().map(|state| state.digest.as_str()).collect();
+    assert!(digests.len() > COMMANDS / 4, "the history has only {} states", digests.len());
+}
