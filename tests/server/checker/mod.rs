@@ -33,6 +33,7 @@ use self::history::{History, Rate};
 use self::looking::Target;
 use self::producer::{Habits, Producer};
 use self::report::Report;
+pub use self::soak::{new_seed, soak_seconds};
 use self::stage::{Link, Stage, QUEUE, SERIES};
 use crate::support::{Random, Server};
 use std::sync::Barrier;

@@ -10,12 +10,21 @@ const SECONDS: u64 = 600;
 /// data.
 const ROUNDS: usize = 4;
 
+/// How long to run.
+pub fn soak_seconds() -> u64 {
+    std::env::var("DQ_SOAK_SECONDS").map_or(SECONDS, |text| text.parse().expect("a number of seconds"))
+}
+
+/// A seed that no run had before, or `DQ_SEED`.
+pub fn new_seed() -> u64 {
+    let nanos = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").subsec_nanos();
+    seed(u64::from(nanos))
+}
+
 #[test]
 #[ignore = "ten minutes: make soak"]
 fn servers_keep_their_promises_through_ever_new_faults() {
-    let seconds = std::env::var("DQ_SOAK_SECONDS").map_or(SECONDS, |text| text.parse().expect("a number of seconds"));
-    let nanos = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").subsec_nanos();
-    let first = seed(u64::from(nanos));
+    let (seconds, first) = (soak_seconds(), new_seed());
     let start = Instant::now();
     let mut runs = 0;
     while start.elapsed() < Duration::from_secs(seconds) {

@@ -6,3 +6,4 @@ mod full_disk;
 mod golden;
 mod persistence;
 mod persistence_ways;
+mod power_cuts;

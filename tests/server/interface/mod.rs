@@ -5,3 +5,4 @@ mod docs;
 mod documents;
 mod errors;
 mod loading;
+mod workload;

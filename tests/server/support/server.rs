@@ -3,6 +3,7 @@
 
 use super::client::{Client, Protocol};
 use super::clock::Clock;
+use super::power::Disk;
 use super::preload::library;
 use super::reply::Reply;
 use super::wait::{eventually, patience};
@@ -50,6 +51,13 @@ impl Server {
     /// Starts a server that uses `clock`.
     pub fn with_clock(clock: &Clock, args: &[&str]) -> Server {
         Server::in_environment(clock.environment(), args)
+    }
+
+    /// Starts a server on a disk whose power can be cut.
+    pub fn on_disk(disk: &Disk, args: &[&str]) -> Server {
+        let server = Server::in_environment(disk.environment(), args);
+        disk.settle(&server);
+        server
     }
 
     /// Starts a server whose module panics at a certain place; its log must contain an alarm at the end. Returns `None`
