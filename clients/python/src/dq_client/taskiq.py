@@ -1,0 +1,238 @@
+"""A broker and a result backend for Taskiq: ``broker = dq_client.taskiq.DqBroker("redis://localhost")``.
+
+The message of a task has the id of the task. Its lease is extended from a thread that no task can stall. The labels
+``delay`` (seconds) and ``priority`` (-128 to 127, higher first) are those of the message, and ``retries``, ``lease`` and
+``ttl`` too. A task is acknowledged when it ends, also by an error, unless :class:`NackMiddleware` is installed.
+
+:class:`DqResultBackend` keeps a result with its message: the ack becomes ``DQ.COMPLETE``, so that a task is completed and
+has its result in one step. It uses no private interface of Taskiq.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+from typing import Any, AsyncGenerator, Dict, Optional, TypeVar
+
+import taskiq
+from taskiq.exceptions import TaskRejectedError
+
+from .app import App
+from .errors import DqError, Failed, NotKept, Reject
+from .queue import Queue
+from .source import Origin
+from .wire import Duration, PushOptions
+from .worker.inbox import Held, Inbox
+from .worker.outcome import TooLargeResult
+
+T = TypeVar("T")
+
+# The most bytes of a result that the server keeps with a message.
+_RESULT_BYTES = 65536
+# Errors after which a task is not tried again.
+_REJECTED = (Reject, TaskRejectedError)
+
+
+class DqBroker(taskiq.AsyncBroker):
+    """Keeps tasks in one queue of dq.
+
+    ``server`` is a URL, or a client of redis-py that exists. A worker process holds at most ``prefetch`` tasks, running and
+    waiting: give it the number that ``--max-async-tasks`` has. ``lease`` is how long a task stays with a worker that is
+    gone, in seconds; by default what its message or the queue says.
+    """
+
+    def __init__(
+        self,
+        server: Origin = "redis://localhost",
+        queue_name: str = "taskiq",
+        *,
+        prefetch: int = 100,
+        lease: Optional[Duration] = None,
+    ) -> None:
+        super().__init__()
+        self._app = App(server)
+        self._prefetch, self._lease = prefetch, lease
+        self._inbox: Optional[Inbox] = None
+        self._arrived: "queue.SimpleQueue[Held]" = queue.SimpleQueue()
+        self.queue: Queue = self._app.queue(queue_name)
+        """The queue of dq: to look at tasks, to cancel or redrive them, to pause it."""
+        self.running: Dict[str, _Running] = {}
+        """The tasks that this process works on, by id."""
+
+    def with_result_backend(self, result_backend: taskiq.AsyncResultBackend[Any]) -> DqBroker:
+        """Sets the result backend."""
+        if isinstance(result_backend, DqResultBackend):
+            result_backend.running = self.running
+        super().with_result_backend(result_backend)
+        return self
+
+    async def cancel(self, task_id: str) -> Optional[str]:
+        """Removes a task that has not ended. Returns the state that it was in, ``None`` if it was not there.
+
+        A task that runs is not interrupted, but it is not delivered again.
+        """
+        return (await self.queue.cancel(task_id))[0]
+
+    async def kick(self, message: taskiq.BrokerMessage) -> None:
+        """Pushes a task. One that is kicked again under its id, as by a retry, takes the place of the one that runs."""
+        labels = message.labels
+        options = PushOptions(id=message.task_id, replace=True, later=True)
+        if "delay" in labels:
+            options["delay"] = float(labels["delay"])
+        if "lease" in labels:
+            options["lease"] = float(labels["lease"])
+        if "ttl" in labels:
+            options["ttl"] = float(labels["ttl"])
+        if "priority" in labels:
+            options["priority"] = int(labels["priority"])
+        if "retries" in labels:
+            options["retries"] = int(labels["retries"])
+        if isinstance(self.result_backend, DqResultBackend):
+            options["retain"] = self.result_backend.keep
+        await self.queue.push(message.message, **options)
+
+    async def listen(self) -> AsyncGenerator[taskiq.AckableMessage, None]:
+        """Yields tasks to the worker of Taskiq."""
+        loop, news = asyncio.get_running_loop(), asyncio.Event()
+
+        def deliver(held: Held) -> None:
+            self._arrived.put(held)
+            loop.call_soon_threadsafe(news.set)
+
+        inbox = Inbox(self._app, self.queue.name, self._prefetch, deliver, lease=self._lease, name="taskiq")
+        self._inbox = inbox
+        inbox.start()
+        ticks = asyncio.ensure_future(_tick())
+        try:
+            while True:
+                if self._arrived.empty():
+                    news.clear()
+                    await news.wait()
+                    continue
+                held = self._arrived.get()
+                if held.lost:
+                    held.give_back()
+                else:
+                    running = self.running[held.ctx.id] = _Running(self, held)
+                    yield taskiq.AckableMessage(data=held.ctx.payload, ack=running.end)
+        finally:
+            ticks.cancel()
+            inbox.request_stop()
+            self._give_back()
+
+    async def shutdown(self) -> None:
+        """Gives back what was not begun, waits for the answers to the last acks, and closes connections."""
+        await super().shutdown()
+        if self._inbox is not None:
+            self._inbox.request_stop()
+            self._give_back()
+            await asyncio.get_running_loop().run_in_executor(None, self._inbox.close)
+        await self._app.aclose()
+
+    def _give_back(self) -> None:
+        while not self._arrived.empty():
+            self._arrived.get().give_back()
+
+
+async def _tick() -> None:
+    """Wakes the event loop now and then: Taskiq's signal handlers set an event, which does not wake it."""
+    while True:
+        await asyncio.sleep(0.2)
+
+
+class _Running:
+    """A task that this process works on, and what is known of its end before it is acked."""
+
+    def __init__(self, broker: DqBroker, held: Held) -> None:
+        self._broker, self.held = broker, held
+        self.error: Optional[BaseException] = None
+        self.result: Optional[bytes] = None
+
+    def end(self) -> None:
+        """Taskiq acks the message, also after an error."""
+        if self._broker.running.get(self.held.ctx.id) is self:
+            del self._broker.running[self.held.ctx.id]
+        if isinstance(self.error, _REJECTED):
+            self.held.bury(self.error, self.result)
+        elif self.error is not None:
+            self.held.fail(self.error, self.result)
+        elif self.result is not None:
+            self.held.complete(self.result)
+        else:
+            self.held.ack()
+
+
+class NackMiddleware(taskiq.TaskiqMiddleware):
+    """A task that raised is delivered again with the backoff of the queue, and is dead after its ``retries``.
+
+    The label ``retries`` counts for a task, else the setting of the queue. ``dq_client.Reject`` and Taskiq's
+    ``context.reject()`` make it dead at once, ``dq_client.Retry(after=seconds)`` names the time. An error is a result when
+    the task is dead, not before. Taskiq's own middleware for retries is not needed with this one.
+    """
+
+    async def on_error(
+        self, message: taskiq.TaskiqMessage, result: taskiq.TaskiqResult[Any], exception: BaseException
+    ) -> None:
+        """Remembers the error for the ack."""
+        broker = self.broker
+        running = broker.running.get(message.task_id) if isinstance(broker, DqBroker) else None
+        if running is None or isinstance(exception, taskiq.NoResultError):
+            return
+        running.error = exception
+        if not isinstance(exception, _REJECTED) and not await self._is_last(message.task_id):
+            result.error = taskiq.NoResultError()
+
+    async def _is_last(self, task_id: str) -> bool:
+        assert isinstance(self.broker, DqBroker)
+        try:
+            fields = await self.broker.queue.get(task_id)
+        except DqError:
+            return False
+        return fields is not None and 0 <= fields.get("retries", -1) < fields["attempt"]
+
+
+class DqResultBackend(taskiq.AsyncResultBackend[T]):
+    """Keeps results of up to 65536 bytes of JSON for ``keep`` seconds, each with its message.
+
+    It works together with a :class:`DqBroker` of the same queue, and with tasks that are acked when their result is saved,
+    which is Taskiq's default. Progress is not kept.
+    """
+
+    def __init__(
+        self, server: Origin = "redis://localhost", queue_name: str = "taskiq", *, keep: Duration = 86400.0
+    ) -> None:
+        self._app = App(server)
+        self._queue = self._app.queue(queue_name)
+        self.keep = keep
+        self.running: Dict[str, _Running] = {}
+        """The tasks that the broker of this process works on."""
+
+    async def set_result(self, task_id: str, result: taskiq.TaskiqResult[T]) -> None:
+        """Has the ack that follows store the result."""
+        running = self.running.get(task_id)
+        if running is None:
+            raise DqError("a result is kept with its message: use DqBroker, and the ack type when_saved")
+        stored = result.model_dump_json().encode()
+        if len(stored) > _RESULT_BYTES:
+            raise TooLargeResult(f"the result has {len(stored)} bytes, more than the {_RESULT_BYTES} that are kept")
+        running.result = stored
+
+    async def is_result_ready(self, task_id: str) -> bool:
+        """Returns whether the task is done or dead."""
+        fields = await self._queue.get(task_id)
+        return fields is not None and fields["state"] in ("done", "dead")
+
+    async def get_result(self, task_id: str, with_logs: bool = False) -> taskiq.TaskiqResult[T]:
+        """Returns the result of a task that is done, or the error of one that is dead."""
+        fields = await self._queue.get(task_id) or {"state": "gone"}
+        stored = fields.get("result" if fields["state"] == "done" else "checkpoint")
+        if stored is not None and fields["state"] in ("done", "dead"):
+            return taskiq.TaskiqResult.model_validate_json(stored)
+        if fields["state"] == "dead":
+            error = Failed(fields.get("error") or f"the task is dead: {fields['reason']}")
+            return taskiq.TaskiqResult[Any](is_err=True, return_value=None, execution_time=0, error=error)
+        raise NotKept(f"the task {task_id} has no result: it is {fields['state']}")
+
+    async def shutdown(self) -> None:
+        """Closes connections."""
+        await self._app.aclose()

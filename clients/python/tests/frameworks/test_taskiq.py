@@ -1,0 +1,155 @@
+"""Taskiq on dq: the example as an application, with Taskiq's own workers."""
+
+import asyncio
+import pathlib
+
+from conftest import survive, wait
+
+from dq_client.taskiq import DqBroker
+
+HOUR = 3600
+HEAD = "import asyncio\nfrom shop import *\nasync def main():\n await broker.startup()\n "
+TAIL = "\n await broker.shutdown()\nasyncio.run(main())"
+
+
+def worker(start):
+    program = start("taskiq", "taskiq", "worker", "shop:broker", "--workers", "1", "--max-async-tasks", "10")
+    return program.ready("Listening started.")
+
+
+def in_shop(produce, *lines):
+    return produce("taskiq", HEAD + "\n ".join(lines) + TAIL)
+
+
+def test_a_task_runs_at_once(server, start, produce, done):
+    worker(start)
+    in_shop(produce, "await confirm.kiq(1)")
+    wait("it ran", lambda: done() == ["confirm 1"])
+    wait("it is acked", lambda: server.do("DQ.LEN", "taskiq") == 0)
+
+
+def test_no_worker_holds_a_task_that_is_delayed(server, start, produce, done):
+    worker(start)
+    in_shop(produce, f"await confirm.kicker().with_labels(delay={1000 * HOUR}).kiq(1)", "await confirm.kiq(2)")
+    wait("another one ran", lambda: done() == ["confirm 2"])
+    [message] = server.do("DQ.PEEK", "taskiq", "delayed")
+    assert message[b"due"] - message[b"created"] >= 1_000_000 * HOUR
+    assert server.do("DQ.PROMOTE", "taskiq") == 1
+    wait("it ran", lambda: done() == ["confirm 2", "confirm 1"])
+
+
+def test_priorities_are_those_of_the_queue(server, start, produce, done):
+    in_shop(produce, "await confirm.kiq(1)", "await confirm.kicker().with_labels(priority=9).kiq(2)")
+    assert [message[b"priority"] for message in server.do("DQ.PEEK", "taskiq", "ready", "COUNT", 2)] == [9, 0]
+
+
+def test_an_error_is_retried_with_the_backoff_of_the_queue(server, start, produce, done):
+    server.do("DQ.CREATE", "taskiq", "BACKOFF", 50, 200)
+    worker(start)
+    said = in_shop(produce, "task = await charge.kiq(1)", "print((await task.wait_result(timeout=60)).is_err)")
+    assert done() == ["charge 1 at attempt 3"]
+    assert said == "False"
+
+
+def test_a_task_that_failed_for_good_is_dead_with_its_error(server, start, produce):
+    worker(start)
+    said = in_shop(
+        produce,
+        "task = await refund.kiq(7)",
+        "result = await task.wait_result(timeout=60)",
+        "print(result.is_err, repr(result.error))",
+    )
+    assert said == "True ValueError('order 7 was not paid')"
+    [message] = server.do("DQ.PEEK", "taskiq", "dead")
+    assert message[b"error"].startswith(b"ValueError: order 7 was not paid\n")
+
+
+def test_a_delayed_task_is_cancelled_by_its_id(server, produce):
+    said = in_shop(
+        produce,
+        f"task = await confirm.kicker().with_labels(delay={HOUR}).kiq(1)",
+        "print(await broker.cancel(task.task_id), await broker.cancel(task.task_id))",
+    )
+    assert said == "delayed None"
+    assert server.do("DQ.LEN", "taskiq") == 0
+
+
+def test_a_result_is_kept_with_its_message(server, start, produce):
+    worker(start)
+    said = in_shop(
+        produce,
+        "task = await total.kiq([1, 2, 3])",
+        "print((await task.wait_result(timeout=60)).return_value, task.task_id)",
+    ).split()
+    assert said[0] == "6"
+    assert server.message("taskiq", said[1])["state"] == b"done"
+
+
+def test_nothing_is_lost_if_workers_and_server_are_killed(server, start, produce, done):
+    server.do("DQ.CREATE", "taskiq", "LEASE", 1000, "BACKOFF", 50, 200)
+
+    def push(orders):
+        in_shop(produce, f"for order in {orders}: await charge.kiq(order)")
+
+    survive(server, lambda: worker(start), push, done)
+    wait("nothing is left", lambda: server.do("DQ.LEN", "taskiq") == 0)
+    assert server.do("DQ.LEN", "taskiq", "dead") == 0
+
+
+def test_a_client_that_exists_is_taken(server, produce):
+    said = produce(
+        "taskiq",
+        "import asyncio, redis.asyncio as redis, shop\n"
+        "from dq_client.taskiq import DqBroker\n"
+        "async def main():\n"
+        f" broker = DqBroker(redis.Redis(port={server.port}), 'other')\n"
+        " await shop.confirm.kicker().with_broker(broker).kiq(1)\n"
+        " print(await broker.queue.len())\n"
+        "asyncio.run(main())",
+    )
+    assert said == "1"
+
+
+def test_taskiqs_own_retries_take_the_place_of_their_task(server, start, produce, done):
+    here = {"PYTHONPATH": str(pathlib.Path(__file__).parent)}
+    start("taskiq", "taskiq", "worker", "retrying:broker", "--workers", "1", **here)
+    produce("taskiq", "import asyncio, retrying; asyncio.run(retrying.insist.kiq(1))", **here)
+    wait("the third attempt succeeds", lambda: done() == ["insist 1 at attempt 3"])
+    wait("nothing is left", lambda: server.do("DQ.LEN", "retrying") == 0)
+
+
+# --- the broker, as Taskiq's worker uses it ---
+
+
+def test_leases_are_kept_while_a_task_blocks_the_event_loop(server):
+    async def listen():
+        broker = DqBroker(server.url, lease=10)
+        listener = broker.listen()
+        task = await listener.__anext__()
+        first = server.message("taskiq", "t")["deadline"]
+        wait("the lease is extended", lambda: server.message("taskiq", "t").get("deadline", 0) > first)
+        task.ack()
+        await listener.aclose()
+        await broker.shutdown()
+
+    server.do("DQ.PUSH", "taskiq", "x", "ID", "t")
+    asyncio.run(listen())
+    assert server.info("taskiq")["acked"] == 1
+
+
+def test_what_was_not_begun_is_given_back_without_counting(server):
+    async def listen():
+        broker = DqBroker(server.url, prefetch=3)
+        listener = broker.listen()
+        task = await listener.__anext__()
+        wait("all are delivered", lambda: server.do("DQ.LEN", "taskiq", "inflight") == 3)
+        await listener.aclose()
+        task.ack()
+        await broker.shutdown()
+
+    for _ in range(3):
+        server.do("DQ.PUSH", "taskiq", "x")
+    asyncio.run(listen())
+    wait("two are ready", lambda: server.do("DQ.LEN", "taskiq", "ready") == 2)
+    assert [message[b"attempt"] for message in server.do("DQ.PEEK", "taskiq", "ready", "COUNT", 2)] == [0, 0]
+    assert server.info("taskiq")["acked"] == 1
