@@ -38,7 +38,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
     logging.basicConfig(level=given.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
         app = _load(given.app)
-        queues = _queues(given.queue or app.queues, given.concurrency)
+        queues = queue_sizes(given.queue or app.queues, given.concurrency)
         worker = Worker(
             app, queues=queues, lease=given.lease, grace=given.grace, time_limit=given.time_limit, name=given.name
         )
@@ -56,7 +56,8 @@ def _load(place: str) -> App:
     return app
 
 
-def _queues(words: List[str], concurrency: int) -> Dict[str, int]:
+def queue_sizes(words: List[str], concurrency: int) -> Dict[str, int]:
+    """Returns how many messages of each queue are worked on at a time, for words like ``NAME`` and ``NAME=N``."""
     queues = {}
     for word in words:
         name, equals, number = word.rpartition("=")

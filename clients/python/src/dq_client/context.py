@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, Dict, Optional
 
-from .wire import Text, headers, raw
+from .wire import Text, headers, raw, text
 
 if TYPE_CHECKING:
     from .worker.lane import Lane
@@ -43,6 +43,11 @@ class Context:
         if self._headers is None:
             self._headers = headers(self.meta.get("headers"))
         return self._headers
+
+    @property
+    def consumer(self) -> str:
+        """The name under which ``DQ.CONSUMERS`` lists the worker."""
+        return text(self._lane.worker.consumer)
 
     @property
     def checkpoint(self) -> Optional[bytes]:

@@ -1,0 +1,264 @@
+"""The backend: enqueues tasks, runs them for the worker, and tells what became of them.
+
+A task is a message of ``{"task": path, "args": […], "kwargs": {…}}``. While it is worked on, its checkpoint is a record of
+its attempts and errors. The result of a task that succeeded is the message's result: the record, the call and the value.
+"""
+
+from __future__ import annotations
+
+import json
+import traceback
+import uuid
+from datetime import datetime, timezone
+from typing import Any, Dict, List, Mapping, Optional
+
+from django.core.exceptions import ImproperlyConfigured
+from django.db import close_old_connections, transaction
+from django.utils import timezone as django_timezone
+from django.utils.module_loading import import_string
+
+try:
+    from django.tasks.backends.base import BaseTaskBackend
+    from django.tasks.base import Task, TaskContext, TaskError, TaskResult, TaskResultStatus
+    from django.tasks.exceptions import TaskResultDoesNotExist
+    from django.tasks.signals import task_enqueued, task_finished, task_started
+except ImportError:
+    from django_tasks.backends.base import BaseTaskBackend
+    from django_tasks.base import Task, TaskContext, TaskError, TaskResult, TaskResultStatus
+    from django_tasks.exceptions import TaskResultDoesNotExist
+    from django_tasks.signals import task_enqueued, task_finished, task_started
+
+from ..app import App, UnknownTask
+from ..context import Context
+from ..errors import Reject, Retry
+from ..queue import Queue
+from ..wire import PushOptions
+from ..worker import Worker
+from ..worker.outcome import TooLargeResult
+
+# The most bytes of a result that the server keeps, and what is kept of errors so that they fit too.
+_RESULT_BYTES = 65536
+_ERRORS, _TRACEBACK_CHARACTERS = 10, 2000
+
+_STATUS = {
+    "inflight": TaskResultStatus.RUNNING,
+    "done": TaskResultStatus.SUCCESSFUL,
+    "dead": TaskResultStatus.FAILED,
+}
+
+
+class DqBackend(BaseTaskBackend):
+    """Keeps tasks in queues of dq, whose names begin with a namespace.
+
+    ``OPTIONS``: ``url``, or ``client``, a client of redis-py that exists; ``namespace`` (``django``); ``retries``, how often
+    a task that raised is tried again, with the backoff of the queue (0); ``keep``, how many seconds the result of a task
+    that succeeded is kept (a day); ``enqueue_on_commit``, whether tasks are pushed when the transaction of the caller is
+    committed (``False``: at once).
+    """
+
+    supports_defer = True
+    supports_async_task = True
+    supports_get_result = True
+    supports_priority = True
+
+    def __init__(self, alias: str, params: Dict[str, Any]) -> None:
+        super().__init__(alias, params)
+        options = dict(self.options)
+        url = options.pop("url", "redis://localhost")
+        self._origin = options.pop("client", url)
+        self._namespace = options.pop("namespace", "django")
+        self._retries = options.pop("retries", 0)
+        self._keep = options.pop("keep", 86400)
+        self._on_commit = options.pop("enqueue_on_commit", False)
+        if options:
+            raise ImproperlyConfigured(f"TASKS[{alias!r}]: DqBackend has no option {', '.join(sorted(options))}")
+        self._app = App(self._origin)
+
+    def queue(self, queue_name: str = "default") -> Queue:
+        """Returns the queue of dq that holds the tasks of a queue: to redrive failed ones, to pause it."""
+        return self._app.queue(f"{self._namespace}:{queue_name}")
+
+    def enqueue(self, task: Task, args: Any, kwargs: Any) -> TaskResult:
+        """Pushes a task, at once or when the transaction is committed."""
+        self.validate_task(task)
+        result = self._made(task, f"{task.queue_name}:{uuid.uuid4().hex}", args=list(args), kwargs=dict(kwargs))
+        call = {"task": task.module_path, "args": result.args, "kwargs": result.kwargs}
+        options = PushOptions(id=result.id, priority=task.priority, retain=self._keep)
+        if task.run_after is not None:
+            at = (
+                task.run_after
+                if django_timezone.is_aware(task.run_after)
+                else django_timezone.make_aware(task.run_after)
+            )
+            options["at"], call["run_after"] = at, at.timestamp()
+
+        def push() -> None:
+            object.__setattr__(result, "enqueued_at", _now())
+            self.queue(task.queue_name).push_sync(json.dumps(call), **options)
+            task_enqueued.send(type(self), task_result=result)
+
+        if self._on_commit:
+            transaction.on_commit(push)
+        else:
+            push()
+        return result
+
+    def get_result(self, result_id: str) -> TaskResult:
+        """Returns what is known of a task. Raises ``TaskResultDoesNotExist`` if it was cancelled, or is no longer kept."""
+        queue_name = result_id.rpartition(":")[0]
+        fields = self.queue(queue_name).get_sync(result_id)
+        if fields is None:
+            raise TaskResultDoesNotExist(result_id)
+        status = _STATUS.get(fields["state"], TaskResultStatus.READY)
+        record = _Record(fields["result"] if status == TaskResultStatus.SUCCESSFUL else fields.get("checkpoint"))
+        call = record.call if status == TaskResultStatus.SUCCESSFUL else json.loads(fields["payload"])
+        if "task" not in call:  # Somebody else has acknowledged it.
+            raise TaskResultDoesNotExist(result_id)
+        call = {"args": [], "kwargs": {}, **call}
+        task = _task(call["task"]).using(
+            queue_name=queue_name,
+            priority=fields.get("priority", call.get("priority", 0)),
+            run_after=_time(call.get("run_after")),
+        )
+        result = self._made(
+            task,
+            result_id,
+            args=call["args"],
+            kwargs=call["kwargs"],
+            status=status,
+            enqueued_at=_milliseconds(fields["created"]),
+            finished_at=_milliseconds(fields.get("done") or fields.get("died")),
+        )
+        record.tell(result)
+        object.__setattr__(result, "_return_value", call.get("value"))
+        return result
+
+    def cancel(self, result_id: str) -> Optional[str]:
+        """Removes a task. Returns the state that it was in, such as ``delayed``; ``None`` if it was not there."""
+        queue_name = result_id.rpartition(":")[0]
+        return self.queue(queue_name).cancel_sync(result_id)[0]
+
+    def worker(self, queues: Mapping[str, int], **options: Any) -> Worker:
+        """Returns a worker for queues, with so many tasks of each at a time. The options are those of ``Worker``."""
+        app = App(self._origin)
+        for queue_name in queues:
+            app.consumer(f"{self._namespace}:{queue_name}")(self._work)
+        sizes = {f"{self._namespace}:{queue_name}": size for queue_name, size in queues.items()}
+        return Worker(app, queues=sizes, **options)
+
+    def _made(self, task: Task, id: str, **fields: Any) -> TaskResult:
+        known = {"status": TaskResultStatus.READY, "errors": [], "worker_ids": []}
+        for name in ("enqueued_at", "started_at", "finished_at", "last_attempted_at"):
+            known[name] = None
+        return TaskResult(task=task, id=id, backend=self.alias, **{**known, **fields})
+
+    def _work(self, payload: bytes, ctx: Context) -> str:
+        close_old_connections()
+        try:
+            return self._run(json.loads(payload), ctx)
+        finally:
+            close_old_connections()
+
+    def _run(self, call: Dict[str, Any], ctx: Context) -> str:
+        """Runs a task in a thread of the worker. Returns what is kept as its result."""
+        call = {"args": [], "kwargs": {}, **call}
+        task = _task(call["task"])
+        record = _Record(ctx.checkpoint)
+        record.begin(ctx)
+        result = self._made(task, ctx.id, args=call["args"], kwargs=call["kwargs"], status=TaskResultStatus.RUNNING)
+        object.__setattr__(result, "enqueued_at", _milliseconds(ctx.meta["created"]))
+        record.tell(result)
+        task_started.send(type(self), task_result=result)
+        try:
+            context = [TaskContext(task_result=result)] if task.takes_context else []
+            value = task.call(*context, *result.args, **result.kwargs)
+            kept = record.completed(dict(call, priority=ctx.meta.get("priority", 0)), value)
+        except Retry:
+            raise
+        except Exception as error:
+            record.failed(error, ctx)
+            record.tell(result)
+            if isinstance(error, Reject) or record.failures > self._retries:
+                self._finished(result, TaskResultStatus.FAILED)
+                raise Reject(f"{type(error).__name__}: {error}") from error
+            raise
+        object.__setattr__(result, "_return_value", value)
+        self._finished(result, TaskResultStatus.SUCCESSFUL)
+        return kept
+
+    def _finished(self, result: TaskResult, status: TaskResultStatus) -> None:
+        object.__setattr__(result, "status", status)
+        object.__setattr__(result, "finished_at", _now())
+        task_finished.send(type(self), task_result=result)
+
+
+class _Record:
+    """What is known of the attempts of a task, as it is stored with the message."""
+
+    def __init__(self, stored: Optional[bytes]) -> None:
+        fields = json.loads(stored) if stored else {}
+        self.call: Dict[str, Any] = fields.get("call", {})
+        self.workers: List[str] = fields.get("workers", [])
+        self.times: List[float] = fields.get("times", [])
+        self.errors: List[List[str]] = fields.get("errors", [])
+        self.failures: int = fields.get("failures", 0)
+
+    def begin(self, ctx: Context) -> None:
+        """An attempt begins."""
+        self.workers = [*self.workers, ctx.consumer][-100:]
+        now = _now().timestamp()
+        self.times = [self.times[0] if self.times else now, now]
+        ctx.save(self._json())
+
+    def failed(self, error: BaseException, ctx: Context) -> None:
+        """An attempt has failed."""
+        kind = type(error)
+        trace = "".join(traceback.format_exception(kind, error, error.__traceback__))[-_TRACEBACK_CHARACTERS:]
+        self.failures += 1
+        self.errors = [*self.errors, [f"{kind.__module__}.{kind.__qualname__}", trace]][-_ERRORS:]
+        ctx.save(self._json())
+
+    def completed(self, call: Dict[str, Any], value: Any) -> str:
+        """Returns what is kept of a task that succeeded: without its arguments, if they are too long."""
+        kept = self._json(dict(call, value=value))
+        if len(kept) > _RESULT_BYTES:
+            kept = self._json(dict(call, value=value, args=[], kwargs={}))
+        if len(kept) > _RESULT_BYTES:
+            raise TooLargeResult(f"the task returned too much: no more than {_RESULT_BYTES} bytes are kept")
+        return kept
+
+    def tell(self, result: TaskResult) -> None:
+        """Writes what is known into a result."""
+        errors = [TaskError(exception_class_path=path, traceback=trace) for path, trace in self.errors]
+        object.__setattr__(result, "errors", errors)
+        object.__setattr__(result, "worker_ids", list(self.workers))
+        if self.times:
+            object.__setattr__(result, "started_at", _time(self.times[0]))
+            object.__setattr__(result, "last_attempted_at", _time(self.times[1]))
+
+    def _json(self, call: Optional[Dict[str, Any]] = None) -> str:
+        kept = {"workers": self.workers, "times": self.times, "errors": self.errors, "failures": self.failures}
+        return json.dumps(dict(kept, call=call) if call else kept)
+
+
+def _task(path: str) -> Task:
+    """Returns a task, and nothing else that has a path: who may push messages may not run any function."""
+    try:
+        task = import_string(path)
+    except ImportError as error:
+        raise UnknownTask(f"there is no task {path!r} in this program: {error}") from error
+    if not isinstance(task, Task):
+        raise UnknownTask(f"{path!r} is not a task")
+    return task
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)
+
+
+def _time(seconds: Optional[float]) -> Optional[datetime]:
+    return None if seconds is None else datetime.fromtimestamp(seconds, timezone.utc)
+
+
+def _milliseconds(instant: Optional[int]) -> Optional[datetime]:
+    return None if instant is None else _time(instant / 1000)

@@ -1,0 +1,60 @@
+"""``manage.py dq_worker``: a worker for the tasks of Django."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from ....cli import queue_sizes
+from ...backend import DqBackend
+
+try:
+    from django.tasks import task_backends
+except ImportError:
+    from django_tasks import task_backends
+
+
+class Command(BaseCommand):
+    """Works until SIGTERM or SIGINT, then lets the running tasks end."""
+
+    help = "Works on the tasks of a DqBackend."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Adds the options, which are those of ``dq-worker``."""
+        parser.add_argument("--backend", default="default", help="the name of the backend in TASKS (default)")
+        parser.add_argument("--concurrency", type=int, default=8, metavar="N", help="tasks of each queue at a time (8)")
+        parser.add_argument(
+            "--queue",
+            action="append",
+            default=[],
+            metavar="NAME[=N]",
+            help="work on this queue only, N tasks at a time; can be repeated",
+        )
+        parser.add_argument(
+            "--lease", type=float, metavar="SECONDS", help="how long a task stays with a worker that is gone"
+        )
+        parser.add_argument(
+            "--grace", type=float, default=30.0, metavar="SECONDS", help="how long tasks may end at a stop (30)"
+        )
+        parser.add_argument("--name", default="django", help="the end of the name that DQ.CONSUMERS lists (django)")
+
+    def handle(self, *_: Any, **given: Any) -> None:
+        """Runs the worker."""
+        if given["verbosity"] > 0:
+            logging.basicConfig(level="INFO", format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+        backend = task_backends[given["backend"]]
+        if not isinstance(backend, DqBackend):
+            raise CommandError(f"TASKS[{given['backend']!r}] is not a DqBackend")
+        sizes = queue_sizes(given["queue"] or sorted(backend.queues), given["concurrency"])
+        if not sizes:
+            raise CommandError("name the queues with --queue, since the backend allows all")
+        try:
+            worker = backend.worker(sizes, lease=given["lease"], grace=given["grace"], name=given["name"])
+        except ValueError as error:
+            raise CommandError(str(error)) from error
+        code = worker.run()
+        if code:
+            sys.exit(code)

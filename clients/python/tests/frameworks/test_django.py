@@ -1,0 +1,147 @@
+"""The tasks of Django on dq: the example as a project, with ``manage.py dq_worker``."""
+
+from conftest import survive, wait
+
+QUEUE = "django:default"
+HEAD = """
+import datetime, django, os, time
+os.environ["DJANGO_SETTINGS_MODULE"] = "shop.settings"
+django.setup()
+from django.db import transaction
+from django.utils import timezone
+from shop.tasks import *
+
+def finished(result):
+    while not result.is_finished:
+        time.sleep(0.05)
+        result.refresh()
+    return result
+"""
+
+
+def worker(start, *words):
+    program = start("django", "python", "manage.py", "dq_worker", "--concurrency", "4", *words)
+    return program.ready(" works on ")
+
+
+def in_shop(produce, lines):
+    return produce("django", HEAD + lines)
+
+
+def test_a_task_runs_at_once(server, start, produce, done):
+    worker(start)
+    in_shop(produce, "confirm.enqueue(1)")
+    wait("it ran", lambda: done() == ["confirm 1"])
+    wait("it is completed", lambda: server.do("DQ.LEN", QUEUE) == 0)
+
+
+def test_no_worker_holds_a_task_that_is_delayed(server, start, produce, done):
+    worker(start)
+    said = in_shop(
+        produce,
+        "at = timezone.now() + datetime.timedelta(days=1000)\n"
+        "result = confirm.using(run_after=at).enqueue(1)\n"
+        "result.refresh()\n"
+        "print(result.status, result.task.run_after == at, result.enqueued_at < at, result.started_at)\n"
+        "confirm.enqueue(2)",
+    )
+    assert said == "READY True True None"
+    wait("another one ran", lambda: done() == ["confirm 2"])
+    assert server.do("DQ.LEN", QUEUE, "delayed") == 1
+    assert server.do("DQ.PROMOTE", QUEUE) == 1
+    wait("it ran", lambda: done() == ["confirm 2", "confirm 1"])
+
+
+def test_a_task_with_a_higher_priority_is_first(server, produce):
+    in_shop(produce, "confirm.enqueue(1)\nconfirm.using(priority=100).enqueue(2)")
+    assert [message[b"priority"] for message in server.do("DQ.PEEK", QUEUE, "ready", "COUNT", 2)] == [100, 0]
+
+
+def test_a_result_tells_all(start, produce):
+    worker(start)
+    said = in_shop(
+        produce,
+        "r = finished(total.enqueue(1, 2, 3))\n"
+        "print(r.status, r.return_value, r.args, r.kwargs, r.attempts, r.worker_ids[0].endswith(':django'), r.errors)\n"
+        "print(r.enqueued_at <= r.started_at, r.started_at == r.last_attempted_at, r.started_at <= r.finished_at)\n"
+        "print(total.get_result(r.id) == r)",
+    )
+    first, second, same = said.splitlines()
+    assert first == "SUCCESSFUL 6 [1, 2, 3] {} 1 True []"
+    assert second.split()[1] == "True" and same == "True"
+
+
+def test_an_error_is_retried_with_the_backoff_of_the_queue(server, start, produce, done):
+    server.do("DQ.CREATE", QUEUE, "BACKOFF", 50, 200)
+    worker(start)
+    said = in_shop(
+        produce, "r = finished(charge.enqueue(1))\nprint(r.status, r.attempts, [e.exception_class for e in r.errors])"
+    )
+    assert said == "SUCCESSFUL 3 [<class 'RuntimeError'>, <class 'RuntimeError'>]"
+    assert done() == ["charge 1 at attempt 3"]
+
+
+def test_a_task_that_failed_for_good_is_dead_with_its_error(server, start, produce):
+    worker(start, "--backend", "strict")
+    said = in_shop(
+        produce,
+        "r = finished(refund.enqueue(7))\nprint(r.status, r.errors[0].exception_class, r.errors[0].traceback[-40:])",
+    )
+    assert said.endswith("order 7 was not paid") and said.startswith("FAILED <class 'ValueError'>")
+    [message] = server.do("DQ.PEEK", "strict:default", "dead")
+    assert message[b"error"] == b"ValueError: order 7 was not paid"
+
+
+def test_what_is_no_task_is_not_run(server, start):
+    worker(start)
+    server.do("DQ.PUSH", QUEUE, '{"task": "os.system", "args": ["true"]}', "ID", "m", "RETRIES", 0)
+    wait("it is dead", lambda: server.message(QUEUE, "m").get("state") == b"dead")
+    assert server.message(QUEUE, "m")["error"].startswith(b"UnknownTask: 'os.system' is not a task")
+
+
+def test_a_delayed_task_is_cancelled_by_its_id(server, produce):
+    said = in_shop(
+        produce,
+        "r = confirm.using(run_after=timezone.now() + datetime.timedelta(hours=1)).enqueue(1)\n"
+        "backend = confirm.get_backend()\n"
+        "print(backend.cancel(r.id), backend.cancel(r.id))\n"
+        "try:\n r.refresh()\nexcept Exception as error:\n print(type(error).__name__)",
+    )
+    assert said.split() == ["delayed", "None", "TaskResultDoesNotExist"]
+    assert server.do("DQ.LEN", QUEUE) == 0
+
+
+def test_a_task_is_pushed_with_the_commit(server, produce):
+    said = in_shop(
+        produce,
+        "queue = refund.get_backend().queue()\n"
+        "with transaction.atomic():\n refund.enqueue(1)\n print(queue.len_sync())\n"
+        "print(queue.len_sync())\n"
+        "try:\n with transaction.atomic():\n  refund.enqueue(2)\n  raise KeyError\nexcept KeyError:\n print(queue.len_sync())",
+    )
+    assert said.split() == ["0", "1", "1"]
+
+
+def test_a_client_that_exists_is_taken(server, produce):
+    said = in_shop(
+        produce,
+        "import redis\n"
+        "from dq_client.django import DqBackend\n"
+        f"options = {{'client': redis.Redis(port={server.port})}}\n"
+        "backend = DqBackend('default', {'OPTIONS': options})\n"
+        "backend.enqueue(confirm, [1], {})\n"
+        "print(backend.queue().len_sync())\n"
+        "try:\n DqBackend('default', {'OPTIONS': {'retention': 1}})\nexcept Exception as error:\n print(error)",
+    )
+    assert said == "1\nTASKS['default']: DqBackend has no option retention"
+
+
+def test_nothing_is_lost_if_workers_and_server_are_killed(server, start, produce, done):
+    server.do("DQ.CREATE", QUEUE, "LEASE", 1000, "RETRIES", -1, "BACKOFF", 50, 200)
+
+    def push(orders):
+        in_shop(produce, f"for order in {orders}: charge.enqueue(order)")
+
+    survive(server, lambda: worker(start), push, done)
+    wait("nothing is left", lambda: server.do("DQ.LEN", QUEUE) == 0)
+    assert server.do("DQ.LEN", QUEUE, "dead") == 0
