@@ -16,9 +16,9 @@ planted=(python)
 
 # Runs pytest. Some promises are times, such as half a second until a handler is told: what failed on a busy machine is
 # tried a second time, by itself.
-#   pytest_twice DIRECTORY PYTHON
+#   pytest_twice DIRECTORY PYTHON [FILE]
 pytest_twice() {
-    (cd "$1" && { "$2" -m pytest -n "$jobs" || "$2" -m pytest --last-failed --last-failed-no-failures none; })
+    (cd "$1" && { "$2" -m pytest -n "$jobs" "${@:3}" || "$2" -m pytest --last-failed --last-failed-no-failures none "${@:3}"; })
 }
 
 # Makes a virtual environment, again if its requirements have changed.
@@ -27,6 +27,17 @@ environment() {
     cmp -s "$3" "$1/installed" && return 0
     rm -rf "$1"
     "$2" -m venv "$1" && "$1/bin/pip" install -q --disable-pip-version-check -r "$3" -e clients/python && cp "$3" "$1/installed"
+}
+
+# A Python that is new enough for Django 6, if it is installed.
+newer_python() {
+    local found
+    for found in python3.14 python3.13 python3.12 "${PYENV_ROOT:-${HOME:-/root}/.pyenv}"/versions/3.1[2-9].*/bin/python3; do
+        if found=$(command -v "$found") && "$found" -c 'import sys, venv; sys.exit(sys.version_info < (3, 12))' 2>/dev/null; then
+            echo "$found" && return
+        fi
+    done
+    return 1
 }
 
 # The oldest Python that is supported, if it is installed.
@@ -143,6 +154,21 @@ else
         pytest_twice clients/python/tests "$oldest/bin/python"
     fi
 
+    echo "--- Python frameworks"
+    frameworks=clients/python/tests/frameworks
+    if ! environment "$target/clients/frameworks" python3 "$frameworks/requirements.txt"; then
+        left_out+=("the adapters for frameworks: the frameworks cannot be installed from PyPI")
+    else
+        pytest_twice "$frameworks" "$target/clients/frameworks/bin/python"
+    fi
+    if ! found=$(newer_python); then
+        left_out+=("the tasks of Django 6: it needs Python 3.12")
+    elif ! environment "$target/clients/django" "$found" "$frameworks/requirements-django.txt"; then
+        left_out+=("the tasks of Django 6: it cannot be installed from PyPI")
+    else
+        pytest_twice "$frameworks" "$target/clients/django/bin/python" test_django.py
+    fi
+
     echo "--- Python package"
     dist=$target/clients/dist
     rm -rf "$dist"
@@ -151,7 +177,7 @@ else
 import sys, tarfile, zipfile
 wheel, source = sys.argv[1:]
 names = zipfile.ZipFile(wheel).namelist() + ["/".join(name.split("/")[2:]) for name in tarfile.open(source).getnames()]
-for name in ("dq_client/py.typed", "dq_client/worker/lane.py"):
+for name in ("dq_client/py.typed", "dq_client/worker/lane.py", "dq_client/django/management/commands/dq_worker.py"):
     assert names.count(name) == 2, f"{name} is not in the wheel and in the source distribution: {names}"
 EOF
 
