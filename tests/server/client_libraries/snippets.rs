@@ -47,9 +47,17 @@ fn the_programs_of_the_pages_of_clients_run() {
     }
 }
 
-/// The pages whose programs are parts of an application of another library. `forwarding::workers` runs such applications.
-const WORKER_PAGES: [&str; 4] =
-    ["docs/recipes/celery.md", "docs/recipes/rq.md", "docs/recipes/sidekiq.md", "docs/recipes/streams.md"];
+/// The pages whose programs are parts of an application of another library. `forwarding::workers` and the tests of the
+/// Python client run such applications.
+const WORKER_PAGES: [&str; 7] = [
+    "docs/recipes/celery.md",
+    "docs/recipes/django.md",
+    "docs/recipes/dramatiq.md",
+    "docs/recipes/rq.md",
+    "docs/recipes/sidekiq.md",
+    "docs/recipes/streams.md",
+    "docs/recipes/taskiq.md",
+];
 
 #[test]
 fn the_python_programs_of_the_guides_run() {
