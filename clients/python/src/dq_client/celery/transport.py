@@ -1,0 +1,199 @@
+"""The kombu transport ``dq://``: where the server is, and how messages come from the threads to Celery's loop.
+
+Besides the interface of ``kombu.transport.virtual`` it uses its ``_callbacks`` and ``_deliver``. ``driver_type`` is
+``redis``, because Celery sends events and gossip only to transports that it knows by that name.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections import deque
+from queue import Empty, SimpleQueue
+from threading import Lock
+from typing import Any, Deque, Dict, Optional, Tuple
+
+import redis
+from kombu.transport import virtual
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from ..source import Source
+from .channel import Channel
+from .threads import Listener
+
+_SOCKET_SECONDS = 5.0
+# How often an event loop is woken, since it looks for signals only then.
+_TICK_SECONDS = 0.5
+# How many published messages are kept for a queue that has no consumer yet.
+_KEPT = 1000
+
+# Options of the Redis transport that have no meaning here, and what takes their place.
+_REFUSED = {
+    "visibility_timeout": "a message is leased, and its worker extends the lease for as long as it lives: "
+    "set 'lease', in seconds, for how long the message of a dead worker waits",
+    "priority_steps": "each priority from 0 to 9 is its own, and 9 is first",
+    "queue_order_strategy": "the queues of a worker take turns",
+    "ack_emulation": "acknowledgements are those of the server",
+    "sep": "a queue is one key, whatever its priorities",
+}
+
+
+class Transport(virtual.Transport):
+    """A connection of kombu. Its channels share a client of redis-py."""
+
+    Channel = Channel
+    default_port = 6379
+    driver_type = "redis"
+    driver_name = "dq"
+    connection_errors = virtual.Transport.connection_errors + (
+        redis.ConnectionError,
+        redis.TimeoutError,
+        redis.exceptions.ReadOnlyError,
+        OSError,
+    )
+    channel_errors = virtual.Transport.channel_errors + (redis.ResponseError,)
+    implements = virtual.Transport.implements.extend(
+        asynchronous=True, exchange_type=frozenset(["direct", "topic", "fanout"])
+    )
+    tls = False
+
+    def __init__(self, client: Any, **kwargs: Any) -> None:
+        super().__init__(client, **kwargs)
+        for name in client.transport_options:
+            if name in _REFUSED or name.startswith("unacked_"):
+                reason = _REFUSED.get(name, _REFUSED["visibility_timeout"])
+                raise ValueError(f"the transport option {name!r} does not exist for dq://: {reason}")
+        self._given = client.transport_options.get("client")
+        self.source = Source(self._given or self._made())
+        self.listeners: Dict[str, Listener] = {}
+        self._arrived: "SimpleQueue[Any]" = SimpleQueue()
+        self._claiming = Lock()
+        self._unclaimed: Dict[str, Deque[Any]] = {}
+        self.waiting = False
+        """Whether somebody waits for messages: a loop, or a call of ``drain_events``."""
+        self._bell: Optional[Tuple[socket.socket, socket.socket]] = None
+        self._loop: Any = None
+        self._tick: Any = None
+
+    def _made(self) -> Any:
+        given, path = self.client, str(self.client.virtual_host or "").strip("/")
+        if path and not path.isdigit():
+            raise ValueError(f"the database is a number, such as dq://host:6379/0, not {path!r}")
+        settings: Dict[str, Any] = {} if not isinstance(given.ssl, dict) else given.ssl
+        return redis.Redis(
+            host=given.hostname or "localhost",
+            port=given.port or self.default_port,
+            db=int(path or 0),
+            username=given.userid or None,
+            password=given.password or None,
+            socket_timeout=_SOCKET_SECONDS,
+            socket_connect_timeout=given.connect_timeout or _SOCKET_SECONDS,
+            socket_keepalive=True,
+            retry=Retry(NoBackoff(), 0),
+            ssl=self.tls or bool(given.ssl),
+            **{name if name.startswith("ssl_") else f"ssl_{name}": value for name, value in settings.items()},
+        )
+
+    def establish_connection(self) -> Any:
+        """Checks that the server answers."""
+        self.source.client().ping()
+        return super().establish_connection()
+
+    def close_connection(self, connection: Any) -> None:
+        """Closes the channels, which give back what they hold."""
+        if self._loop is not None and self._bell is not None:
+            self._loop.remove_reader(self._bell[0])
+            self._tick.cancel()
+        self._loop = None
+        super().close_connection(connection)
+        for listener in self.listeners.values():
+            listener.close()
+        self.listeners.clear()
+        if self._given is None:
+            self.source.client().close()
+
+    def driver_version(self) -> str:
+        """Returns the version of redis-py."""
+        return str(redis.__version__)
+
+    # --- messages, from the threads to the loop ---
+
+    def arrived(self, queue: str, message: Dict[str, Any], channel: Any) -> None:
+        """Takes a message from a thread. ``channel`` is the one that holds it."""
+        self._arrived.put((queue, message, channel))
+        self._ring()
+
+    def _ring(self) -> None:
+        try:
+            if self._bell is not None:
+                self._bell[1].send(b"!")
+        except BlockingIOError:
+            pass  # It rings already.
+
+    def heard(self, queue: str, message: Dict[str, Any]) -> None:
+        """Takes what was published from a thread. The latest messages are kept until the queue has a consumer."""
+        with self._claiming:
+            if queue in self._callbacks:
+                self.arrived(queue, message, None)
+            else:
+                self._unclaimed.setdefault(queue, deque(maxlen=_KEPT)).append(message)
+
+    def consuming(self, queue: str) -> None:
+        """Delivers what was published to a queue before it had a consumer."""
+        with self._claiming:
+            for message in self._unclaimed.pop(queue, ()):
+                self.arrived(queue, message, None)
+
+    def _hand_over(self, queue: str, message: Dict[str, Any], channel: Any) -> bool:
+        if channel is not None:
+            channel.receive(queue, message)
+        elif queue in self._callbacks:
+            self._deliver(message, queue)
+        else:
+            self.heard(queue, message)
+            return False
+        return True
+
+    def drain_events(self, connection: Any, timeout: Optional[float] = None) -> None:
+        """Delivers the next message. Raises ``socket.timeout`` if there is none in time."""
+        self._wait(True)
+        try:
+            while not self._hand_over(*self._arrived.get(timeout=timeout)):
+                pass
+        except Empty:
+            raise socket.timeout() from None
+        finally:
+            self._wait(self._loop is not None)
+
+    def _wait(self, waiting: bool) -> None:
+        self.waiting = waiting
+        for channel in self.channels if waiting else ():
+            channel.holder.wake()
+
+    def register_with_event_loop(self, connection: Any, loop: Any) -> None:
+        """Has an event loop deliver messages as they come."""
+        self._bell = self._bell or socket.socketpair()
+        for end in self._bell:
+            end.setblocking(False)
+        self._loop = loop
+        loop.add_reader(self._bell[0], self._rung, self._bell[0])
+        self._tick = loop.call_repeatedly(_TICK_SECONDS, self._ring)
+        self._wait(True)
+        self._ring()  # for what has arrived already
+
+    def _rung(self, bell: socket.socket) -> None:
+        try:
+            bell.recv(4096)
+        except BlockingIOError:
+            pass
+        while True:
+            try:
+                self._hand_over(*self._arrived.get_nowait())
+            except Empty:
+                return
+
+
+class SecureTransport(Transport):
+    """The same with TLS: ``dqs://host:port/db?ssl_ca_certs=/path/ca.pem``."""
+
+    tls = True

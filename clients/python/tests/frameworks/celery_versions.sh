@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Tests dq_client.celery with the current and the previous minor release of Celery, and with kombu's own tests of transports.
+#   clients/python/tests/frameworks/celery_versions.sh [VERSION ...]
+# It needs PyPI, the module (DQ_MODULE, or scripts/find-module.sh debug) and a server (DQ_SERVER). It is not part of .ci/run.
+set -euo pipefail
+cd "$(dirname "$0")/../../../.."
+target=${CARGO_TARGET_DIR:-target}
+case $target in /*) ;; *) target=$PWD/$target ;; esac
+DQ_MODULE=${DQ_MODULE:-$(scripts/find-module.sh debug)}
+export DQ_MODULE
+versions=("$@")
+[ $# -gt 0 ] || versions=(5.6.3 5.7.0)
+
+for version in "${versions[@]}"; do
+    echo "--- Celery $version"
+    directory=$target/clients/celery-$version
+    if ! [ -e "$directory/kombu" ]; then
+        rm -rf "$directory"
+        python3 -m venv "$directory"
+        "$directory/bin/pip" install -q pytest pytest-xdist "celery[redis]==$version" "kombu==${version%.*}.*" -e clients/python
+        kombu=$("$directory/bin/python" -c 'import kombu; print(kombu.__version__.split("rc")[0])')
+        "$directory/bin/pip" download -q --no-binary :all: --no-deps -d "$directory" "kombu==$kombu"
+        mkdir "$directory/kombu.new"
+        tar -xzf "$directory/kombu-$kombu.tar.gz" --strip-components 1 -C "$directory/kombu.new"
+        rm -rf "$directory/kombu.new/kombu" # The installed one is tested.
+        mv "$directory/kombu.new" "$directory/kombu"
+    fi
+    (
+        cd clients/python/tests/frameworks
+        "$directory/bin/pip" list 2>/dev/null | grep -E '^(celery|kombu|redis) '
+        "$directory/bin/python" -m pytest -p no:cacheprovider -q --tb=short -n "${TEST_THREADS:-3}" test_celery.py test_celery_transport.py
+        KOMBU_SOURCE=$directory/kombu "$directory/bin/python" -m pytest -p no:cacheprovider -q --tb=short kombu_suite.py
+    )
+done
