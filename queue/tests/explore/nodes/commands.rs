@@ -146,7 +146,7 @@ impl Nodes {
                 if std::mem::replace(&mut self.master.belief.paused, paused) == paused {
                     return false;
                 }
-                self.send(Effect::Pause { pause, flow });
+                self.send(Effect::Pause { pause, flow, group: None });
             }
             Act::KeepNoDead => {
                 if std::mem::replace(&mut self.master.belief.drops_dead, true) {
