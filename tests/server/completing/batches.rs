@@ -250,8 +250,10 @@ fn a_copy_and_a_restored_dump_have_the_batch() {
     let mut c = server.client();
     closed(&mut c);
     c.ask("COPY q copy");
+    let dump = c.ask("DUMP q");
+    c.cmd(&[b"RESTORE", b"restored".as_slice(), b"0", dump.bytes()]).ok();
     c.ask("RENAME q renamed");
-    for key in ["copy", "renamed"] {
+    for key in ["copy", "restored", "renamed"] {
         assert_eq!(counts(&mut c, &format!("{key} b")), [2, 2, 0, 0, 0, 1]);
         c.pop(format!("{key} COUNT 2 NOACK"));
         assert_eq!(ended(&c.get(key, "f")), [2, 2, 0, 0]);
