@@ -192,7 +192,7 @@ mod tests {
         let backoff = Setting::ARGS.iter().find(|arg| arg.token == Some(c"BACKOFF")).unwrap();
         assert_eq!(backoff.parts.iter().map(|part| part.name).collect::<Vec<_>>(), [c"base-ms", c"max-ms", c"percent"]);
         assert_eq!(backoff.parts[2].token, Some(c"JITTER"));
-        assert_eq!(Setting::ARGS.len(), FIELDS.len() - 3);
+        assert_eq!(Setting::ARGS.len(), FIELDS.len() - 4);
         assert!(Setting::ARGS.iter().all(|arg| arg.token.is_some()));
         assert_eq!(Setting::ARGS.last().map(|arg| arg.token), Some(Some(c"DELAY")));
     }

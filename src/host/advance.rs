@@ -160,15 +160,11 @@ fn advance(
             break;
         }
     }
-    if decides && held.queue.take_batch_end() {
-        moved.ends_batch = true;
-        // What follows a batch has an id of its own.
-        raise_floor(held.queue.last_given());
-    }
+    moved.ends_batch |= decides && write::take_batch_end(hint.db, name, held);
     MOVED.fetch_add((moved.ready + moved.died) as u64, Relaxed);
     moved.wakes |= write::serves(held, hint.db, name, now);
-    let tells = moved.died > 0 && waiting::note_deaths(hint.db, name.bytes());
-    moved.wakes |= tells;
+    let tells = moved.died > 0 && waiting::look_again(hint.db, name.bytes());
+    moved.wakes |= tells || moved.ends_batch;
     moved.wakes |= waiting::take_postponed(hint.db, name.bytes());
     moved.announced = decides;
     if decides {

@@ -169,10 +169,10 @@ impl Run<'_> {
             };
             // Dead messages that their target refuses are subject to the limits.
             write::keep_limits(ctx, name, held, now);
-            ends_batch = held.queue.take_batch_end();
+            ends_batch = write::take_batch_end(ctx.selected_db(), name, held);
             health
         });
-        self.answers |= answers;
+        self.answers |= answers || ends_batch;
         self.ends_batch |= ends_batch;
         tell(name, source, &batch.to, health.unwrap_or(Health::Same), refused);
     }

@@ -236,8 +236,9 @@ pub fn note(ctx: Ctx, name: Name<'_>, effect: &Effect<'_>) -> bool {
         && with_awaited(|| ctx.selected_db(), name.bytes(), |key| key.messages.note(effect)).unwrap_or(false)
 }
 
-/// Takes note that time has made messages of a key dead. Returns whether the key must be signalled.
-pub fn note_deaths(db: i32, name: &[u8]) -> bool {
+/// Takes note that messages of a key may have ended that no effect names: time has made them dead, or their ids now belong
+/// to others. Returns whether the key must be signalled.
+pub fn look_again(db: i32, name: &[u8]) -> bool {
     with_awaited(|| db, name, |key| key.messages.look_again()).unwrap_or(false)
 }
 

@@ -101,10 +101,21 @@ pub fn record<'e>(
         ctx.replicate_verbatim();
     }
     keep_limits(ctx, name, held, now);
-    let ends_batch = held.queue.take_batch_end();
+    let ends_batch = take_batch_end(ctx.selected_db(), name, held);
     let wake = if ends_batch { Wake::IfDeliverable } else { wake };
     let Announcement { wakes, .. } = rearm(ctx, name, held, now, wake);
-    Announcement { wakes: wakes || answers, ends_batch, lost }
+    Announcement { wakes: wakes || answers || ends_batch, ends_batch, lost }
+}
+
+/// Whether a batch of the queue at `name` of database `db` has ended since the last call. What follows it was pushed then:
+/// with an id of its own, or with one for which a client of `DQ.AWAIT` waits, so all of them look again.
+pub fn take_batch_end(db: i32, name: Name<'_>, held: &mut Held) -> bool {
+    let ended = held.queue.take_batch_end();
+    if ended {
+        raise_floor(held.queue.last_given());
+        waiting::look_again(db, name.bytes());
+    }
+    ended
 }
 
 /// Drops the dead and done messages that exceed the limits after a change, and replicates that. If one write may not
@@ -128,9 +139,9 @@ fn trim_excess(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) {
 /// Takes note of an effect that was applied to the queue at `name`, and calls [`rearm`].
 pub fn applied(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, effect: &Effect<'_>) -> Announcement {
     let answers = waiting::note(ctx, name, effect);
-    let ends_batch = held.queue.take_batch_end();
+    let ends_batch = take_batch_end(ctx.selected_db(), name, held);
     let Announcement { wakes, .. } = rearm(ctx, name, held, now, Wake::IfDeliverable);
-    Announcement { wakes: wakes || answers, ends_batch, lost: None }
+    Announcement { wakes: wakes || answers || ends_batch, ends_batch, lost: None }
 }
 
 /// Whether anybody has to be told what a command does to the queue at `name`: a replica, the AOF, or a client that

@@ -2,6 +2,8 @@
 
 use crate::history::other_headers;
 use crate::reference::{after, Message, Model, Name, State, NEVER};
+use dq_queue::settings::{Retries, Settings};
+use dq_queue::time::DurationMs;
 use dq_queue::HeaderBlock;
 
 /// How a membership ended.
@@ -172,4 +174,56 @@ impl Model {
         self.totals.pushed += 1;
         self.advance(self.now);
     }
+}
+
+/// A dead message is dropped with the last member of a batch, and what follows the batch gets its id.
+#[test]
+fn who_waits_for_an_id_hears_of_what_follows_a_batch() {
+    use crate::history::{Act, Aim, Due, FollowUp, History, Push, Step, Who};
+    let pushed = |ttl, batch| {
+        let (name, priority, retain, group, headers) = (None, 0, None, None, None);
+        let (retries, lease, replace, maxwait, later) = (None, None, false, None, false);
+        let due = Due::Now;
+        Act::Push(Push {
+            copies: 1,
+            size: 0,
+            name,
+            due,
+            priority,
+            retries,
+            lease,
+            ttl,
+            replace,
+            maxwait,
+            later,
+            retain,
+            group,
+            headers,
+            batch,
+        })
+    };
+    let closed = |batch| {
+        let (delay, retries, lease, group, headers) = (None, None, None, None, None);
+        let then = FollowUp { name: Some(2), size: 0, delay, priority: 0, retries, lease, group, headers };
+        Act::CloseBatch { batch, then }
+    };
+    let step = |passed, act| Step { passed, act };
+    let steps = vec![
+        step(0, pushed(None, Some(1))),
+        step(0, pushed(Some(0), None)),
+        step(0, closed(1)),
+        step(0, Act::AckPop { aims: vec![Aim::Id(0)], count: 1, lease: None }),
+        step(0, closed(2)),
+        step(25, Act::Trim { budget: 2, by: Who::Eager }),
+        step(0, Act::Forward { count: 2, taken: 2 }),
+    ];
+    let ms = DurationMs::new;
+    let settings = Settings {
+        lease: ms(1),
+        retries: Retries::new(0).expect("in range"),
+        ttl: ms(20),
+        deadttl: ms(5),
+        ..Settings::default()
+    };
+    crate::world::run(&History { settings, start: 1_760_000_000_000, skew: 0, steps });
 }

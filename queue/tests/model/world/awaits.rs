@@ -125,6 +125,17 @@ impl World {
         let dead = dead.union(&self.dead_ids()).cloned().collect();
         let ids: Vec<Vec<u8>> = self.model.messages.iter().take(50).map(id_of).collect();
         let (clients, now) = (&mut self.clients, self.clock);
+        // What follows a batch may have an id for which a client waits.
+        let ends = |queue: &mut Queue, clients: &mut Clients| {
+            if queue.take_batch_end() {
+                clients.each(Awaits::look_again);
+            }
+        };
+        ends(&mut self.eager.queue, &mut clients.eager);
+        ends(&mut self.lazy.queue, &mut clients.lazy);
+        if let Some(replica) = &mut self.replica {
+            ends(replica, &mut clients.replica);
+        }
         clients.eager.step(&self.eager.queue, now, &ids, None);
         clients.lazy.step(&self.lazy.queue, now, &ids, Some(&dead));
         if let Some(replica) = &self.replica {
