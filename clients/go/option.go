@@ -151,6 +151,9 @@ func Retain(d time.Duration) PushOption {
 	return option(func(c *command) { c.retain = true; c.add("RETAIN", ms(d)) })
 }
 
+// Batch is the batch of which a message is a member until it ends.
+func Batch(name string) PushOption { return words("BATCH", name) }
+
 // Every makes a run due at each multiple of this interval since the Unix epoch.
 func Every(d time.Duration) ScheduleOption { return words("EVERY", ms(d)) }
 

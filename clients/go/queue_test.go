@@ -17,7 +17,10 @@ func TestEveryOptionOfAPushArrives(t *testing.T) {
 	due := time.Now().Add(time.Hour).Truncate(time.Millisecond)
 	id := must(q.Push(background, []byte("x\x00\xff"), dq.ID("m"), dq.At(due), dq.Priority(-3), dq.Retries(2),
 		dq.Lease(7*time.Second), dq.TTL(time.Minute), dq.Replace(), dq.MaxWait(2*time.Hour), dq.Retain(time.Second),
-		dq.Group("g"), dq.Header("a", "1"), dq.Header("b", "\xff")))
+		dq.Group("g"), dq.Batch("b"), dq.Header("a", "1"), dq.Header("b", "\xff")))
+	if s.ask("DQ.BATCHINFO", "q", "b") == nil {
+		t.Error("it is in no batch")
+	}
 	m := must(q.Get(background, id))
 	if id != "m" || string(m.Payload) != "x\x00\xff" || !m.Due.Equal(due) || m.Priority != -3 || m.Retries != 2 ||
 		m.Lease != 7*time.Second || m.TTL != time.Minute || m.Group != "g" || m.State != "delayed" ||

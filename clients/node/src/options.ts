@@ -41,6 +41,8 @@ export interface PushManyOptions extends MessageOptions {
   later?: boolean;
   /** How long the message and its result are kept after its completion. */
   retain?: number;
+  /** The batch of which the message is a member until it ends. */
+  batch?: Bytes;
 }
 
 /** Options of a push. */
@@ -132,6 +134,7 @@ const OPTIONS: Record<string, [string, Write]> = {
   lease: ['LEASE', number],
   ttl: ['TTL', number],
   group: ['GROUP', bytes],
+  batch: ['BATCH', bytes],
   headers: ['HEADERS', headerWords],
   replace: ['REPLACE', flag],
   maxWait: ['MAXWAIT', number],
@@ -212,7 +215,7 @@ function writer<Options extends object>(...known: (keyof Options & string)[]): (
 }
 
 const MESSAGE = ['priority', 'attempts', 'lease', 'ttl', 'group', 'headers'] as const;
-const PUSH_MANY = [...MESSAGE, 'delay', 'at', 'replace', 'maxWait', 'later', 'retain'] as const;
+const PUSH_MANY = [...MESSAGE, 'delay', 'at', 'replace', 'maxWait', 'later', 'retain', 'batch'] as const;
 
 // The words of the options of each command.
 export const pushWords = writer<PushOptions>(...PUSH_MANY, 'id');

@@ -64,10 +64,12 @@ for (const [name, connect] of Object.entries(CONNECTIONS)) {
       group: 'g',
       id: 'a\udc80',
       retain: 9999,
+      batch: 'b',
     });
     assert.equal(id, 'a\udc80');
     const found = await queue.get(id);
     assert.deepEqual([found.state, found.headers, found.group, found.priority], ['ready', { tenant: 'ü' }, 'g', 0]);
+    assert.equal((await queue.info()).batches, 1);
     assert.equal(found.payload.toString(), '{"name":"sum","data":[1,2]}');
     assert.equal((await queue.info()).ready, 1);
     const seen = [];
