@@ -714,7 +714,7 @@ fn drained(queue: &mut Queue) -> Vec<(u64, u64)> {
 }
 
 proptest! {
-    #![proptest_config(crate::config(crate::histories() / 4))]
+    #![proptest_config(crate::config(crate::histories() / 4, 4))]
 
     #[test]
     fn a_damaged_effect_is_refused_or_survived(which in any::<Index>(), damages in damage()) {

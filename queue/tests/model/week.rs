@@ -250,7 +250,7 @@ impl Week {
 }
 
 proptest! {
-    #![proptest_config(crate::config((crate::histories() / 50).max(2)))]
+    #![proptest_config(crate::config((crate::histories() / 50).max(2), 3))]
 
     #[test]
     fn a_week_of_runs_misses_none_and_repeats_none(turns in prop::collection::vec(turn(), 50..2_500)) {
