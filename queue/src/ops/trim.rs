@@ -36,27 +36,27 @@ impl Queue {
     pub fn trim(&mut self, budget: usize) -> Trimmed {
         let (mut steps, mut dead, mut done) = (0, Vec::new(), Vec::new());
         while steps < budget {
+            let Some(oldest) = self.view.oldest_dead().filter(|_| self.has_excess_dead()) else { break };
             steps += 1;
-            if let Some(oldest) = self.view.oldest_dead().filter(|_| self.has_excess_dead()) {
-                // A message that died before the oldest one is dropped before it, even if this view has not moved it to
-                // the dead yet. A successor has died at the end of its TTL, which may be earlier than the end of the
-                // lease that moves it.
-                let by = if self.messages.has_successors() { self.clock.max(oldest.time()) } else { oldest.time() };
-                if self.view.first_end(by).is_some() {
-                    self.end_first(self.clock.max(oldest.time()));
-                } else {
-                    steps += self.drop_dead(oldest) / BYTES_OF_A_STEP;
-                    dead.push(oldest.sequence());
-                }
-            } else if let Some(sequence) = self.first_excess_done() {
-                steps += self.drop_done(sequence, Ids::Remembered, self.clock) / BYTES_OF_A_STEP;
-                done.push(sequence);
+            // A message that died before the oldest one is dropped before it, even if this view has not moved it to the
+            // dead yet. A successor has died at the end of its TTL, which may be earlier than the end of the lease that
+            // moves it.
+            let by = if self.messages.has_successors() { self.clock.max(oldest.time()) } else { oldest.time() };
+            if self.view.first_end(by).is_some() {
+                self.end_first(self.clock.max(oldest.time()));
             } else {
-                break;
+                steps += self.drop_dead(oldest) / BYTES_OF_A_STEP;
+                dead.push(oldest.sequence());
             }
         }
+        // Those that apply the two effects push what follows a batch between them.
         if !dead.is_empty() {
             self.end_effect(self.clock);
+        }
+        while steps < budget {
+            let Some(sequence) = self.first_excess_done() else { break };
+            steps += 1 + self.drop_done(sequence, Ids::Remembered, self.clock) / BYTES_OF_A_STEP;
+            done.push(sequence);
         }
         let none = Done::default();
         let done = self.optional.done.as_deref().unwrap_or(&none).spans_of(done);

@@ -1,6 +1,6 @@
 //! Batches in the reference model: each membership is listed, and each end of one is counted where the contract says so.
 
-use crate::history::other_headers;
+use crate::history::{other_headers, Act, Aim, Due, FollowUp, History, Push, Step, Who};
 use crate::reference::{after, Message, Model, Name, State, NEVER};
 use dq_queue::settings::{Retries, Settings};
 use dq_queue::time::DurationMs;
@@ -176,54 +176,78 @@ impl Model {
     }
 }
 
+fn pushed(name: Option<usize>, ttl: Option<u64>, batch: Option<usize>) -> Act {
+    let (priority, retain, group, headers, due) = (0, None, None, None, Due::Now);
+    let (retries, lease, replace, maxwait, later) = (None, None, false, None, false);
+    let (copies, size) = (1, 0);
+    Act::Push(Push {
+        copies,
+        size,
+        name,
+        due,
+        priority,
+        retries,
+        lease,
+        ttl,
+        replace,
+        maxwait,
+        later,
+        retain,
+        group,
+        headers,
+        batch,
+    })
+}
+
+/// Closes a batch; what follows it has the id `NAMES[2]`.
+fn closed(batch: usize) -> Act {
+    let (delay, retries, lease, group, headers) = (None, None, None, None, None);
+    let then = FollowUp { name: Some(2), size: 0, delay, priority: 0, retries, lease, group, headers };
+    Act::CloseBatch { batch, then }
+}
+
+fn run(settings: Settings, steps: impl IntoIterator<Item = (i64, Act)>) {
+    let settings = Settings { lease: DurationMs::new(1), retries: Retries::new(0).expect("in range"), ..settings };
+    let steps = steps.into_iter().map(|(passed, act)| Step { passed, act }).collect();
+    crate::world::run(&History { settings, start: 1_760_000_000_000, skew: 0, steps });
+}
+
 /// A dead message is dropped with the last member of a batch, and what follows the batch gets its id.
 #[test]
 fn who_waits_for_an_id_hears_of_what_follows_a_batch() {
-    use crate::history::{Act, Aim, Due, FollowUp, History, Push, Step, Who};
-    let pushed = |ttl, batch| {
-        let (name, priority, retain, group, headers) = (None, 0, None, None, None);
-        let (retries, lease, replace, maxwait, later) = (None, None, false, None, false);
-        let due = Due::Now;
-        Act::Push(Push {
-            copies: 1,
-            size: 0,
-            name,
-            due,
-            priority,
-            retries,
-            lease,
-            ttl,
-            replace,
-            maxwait,
-            later,
-            retain,
-            group,
-            headers,
-            batch,
-        })
-    };
-    let closed = |batch| {
-        let (delay, retries, lease, group, headers) = (None, None, None, None, None);
-        let then = FollowUp { name: Some(2), size: 0, delay, priority: 0, retries, lease, group, headers };
-        Act::CloseBatch { batch, then }
-    };
-    let step = |passed, act| Step { passed, act };
-    let steps = vec![
-        step(0, pushed(None, Some(1))),
-        step(0, pushed(Some(0), None)),
-        step(0, closed(1)),
-        step(0, Act::AckPop { aims: vec![Aim::Id(0)], count: 1, lease: None }),
-        step(0, closed(2)),
-        step(25, Act::Trim { budget: 2, by: Who::Eager }),
-        step(0, Act::Forward { count: 2, taken: 2 }),
-    ];
     let ms = DurationMs::new;
-    let settings = Settings {
-        lease: ms(1),
-        retries: Retries::new(0).expect("in range"),
-        ttl: ms(20),
-        deadttl: ms(5),
-        ..Settings::default()
-    };
-    crate::world::run(&History { settings, start: 1_760_000_000_000, skew: 0, steps });
+    let steps = [
+        (0, pushed(None, None, Some(1))),
+        (0, pushed(None, Some(0), None)),
+        (0, closed(1)),
+        (0, Act::AckPop { aims: vec![Aim::Id(0)], count: 1, lease: None }),
+        (0, closed(2)),
+        (25, Act::Trim { budget: 2, by: Who::Eager }),
+        (0, Act::Forward { count: 2, taken: 2 }),
+    ];
+    run(Settings { ttl: ms(20), deadttl: ms(5), ..Settings::default() }, steps);
+}
+
+/// A master that drops dead and done messages at once does it as those that apply the two effects.
+#[test]
+fn what_follows_a_batch_takes_the_id_of_a_done_message_that_is_dropped() {
+    let ms = DurationMs::new;
+    let retained = Settings { retain: ms(50_000), ..Settings::default() };
+    for completed in 0..3 {
+        let steps = [
+            (0, pushed(Some(2), None, None)),
+            (0, pushed(None, None, Some(0))),
+            (0, closed(0)),
+            (0, Act::AckPop { aims: vec![Aim::Id(0)], count: 2, lease: None }),
+            (0, Act::Complete { aim: Aim::Id(completed), result: None, retain: None }),
+            (6, Act::Alter { settings: dropping(), by: Who::Eager }),
+        ];
+        run(retained, steps);
+    }
+}
+
+/// Settings that keep no done message, and no dead one for longer than 5 ms.
+fn dropping() -> Settings {
+    let (lease, retries) = (DurationMs::new(1), Retries::new(0).expect("in range"));
+    Settings { lease, retries, deadttl: DurationMs::new(5), donelen: Some(0), ..Settings::default() }
 }
