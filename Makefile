@@ -73,9 +73,8 @@ miri: ## run the unit tests of the core under Miri, which needs a nightly toolch
 	@cargo +nightly miri --version >/dev/null 2>&1 || { echo "dq: missing: Miri. Install it with: rustup +nightly component add miri"; exit 1; }
 	cargo +nightly miri test -p dq-queue --lib
 
-explore: ## carry out every history of a master and a replica up to a bound, flip every bit of an AOF; DQ_DEPTH=1 adds an act
+explore: ## carry out every history of a master and a replica up to a bound; DQ_DEPTH=1 adds an act
 	cargo test --locked -p dq-queue --test explore -- --ignored --nocapture
-	cargo test --locked -p dq-queue --test model flips -- --ignored --nocapture
 
 soak: deps ## check the guarantees on failing servers and power cuts for DQ_SOAK_SECONDS (600), with a new seed or with DQ_SEED
 	cargo test --locked --test server servers_keep_their_promises -- --ignored --nocapture

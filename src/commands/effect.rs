@@ -14,6 +14,7 @@ use crate::host::origin::Origin;
 use crate::host::write;
 use crate::module_api::key::{Content, OpenKey};
 use crate::module_api::register::{Access, Arg, Call, Keys, Row};
+use dq_queue::wire::unsealed;
 use dq_queue::{Effect as Decided, Queue, Stamped};
 
 /// The command.
@@ -46,7 +47,8 @@ fn effect(call: &mut Call<'_>) -> Result<(), Error> {
         return Err(Error::EffectRefused);
     }
     let name = key_name(call)?;
-    let stamped = Stamped::decode(word(call)).map_err(|refused| Error::BadEffect(refused.to_string()))?;
+    let stamped =
+        unsealed(word(call)).and_then(Stamped::decode).map_err(|refused| Error::BadEffect(refused.to_string()))?;
 
     let mut key = OpenKey::open_write(ctx, name, datatype::handle());
     let outcome = match key.content() {

@@ -3,6 +3,7 @@
 
 use super::codec::{Reader, Writer};
 use super::numbers::{at_distance, distance, joined, split, ticks};
+use super::seal::{seal, VERSION_MASK};
 use super::{Refused, VERSION};
 use crate::effect::{Effect, Grant, Stamped};
 use crate::id::{Receipt, Sequence};
@@ -136,7 +137,7 @@ impl<'a> Reader<'a> {
 }
 
 impl<'a> Stamped<'a> {
-    /// Appends the encoded effect to `buffer`.
+    /// Appends the encoded effect to `buffer`, with its checksum.
     pub fn encode(&self, buffer: &mut Vec<u8>) -> Result<(), Refused> {
         let start = buffer.len();
         let mut to = Writer::new(buffer, self.now);
@@ -163,18 +164,19 @@ impl<'a> Stamped<'a> {
             effect => to.effect(effect)?,
         }
         let version = to.version();
-        if let Some(first) = buffer.get_mut(start) {
-            *first = version;
-        }
+        let effect = buffer.get_mut(start..).unwrap_or_default();
+        effect.first_mut().into_iter().for_each(|first| *first = version);
+        seal(effect);
         Ok(())
     }
 
-    /// Decodes what [`Stamped::encode`] wrote. Payloads are not copied, and the result is no larger than a small
+    /// Decodes what [`Stamped::encode`] wrote, whose checksum [`unsealed`](super::unsealed) checks. Payloads are not copied, and the result is no larger than a small
     /// multiple of the input. Returns an error if the bytes are damaged or need a later version.
     pub fn decode(bytes: &'a [u8]) -> Result<Stamped<'a>, Refused> {
-        let (version, rest) = bytes.split_first().ok_or(Refused::Malformed)?;
-        if !(super::FIRST..=VERSION).contains(version) {
-            return Err(Refused::Version(*version));
+        let (first, rest) = bytes.split_first().ok_or(Refused::Malformed)?;
+        let version = first & VERSION_MASK;
+        if !(super::FIRST..=VERSION).contains(&version) {
+            return Err(Refused::Version(version));
         }
         let (letter, rest) = rest.split_first().ok_or(Refused::Malformed)?;
         let (instant, fields) = rest.split_first_chunk::<INSTANT>().ok_or(Refused::Malformed)?;

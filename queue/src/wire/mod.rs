@@ -11,9 +11,11 @@ mod image;
 mod numbers;
 mod pieces;
 mod recurring;
+mod seal;
 mod settings;
 mod snapshot;
 
+pub use seal::{seal, unsealed};
 pub use snapshot::Loader;
 
 use std::fmt;

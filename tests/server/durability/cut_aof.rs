@@ -1,6 +1,7 @@
-//! An AOF that ends anywhere, as after a crash: the server loads what is whole, which is a state that the queue had.
+//! An AOF that ends anywhere, as after a crash: the server loads what is whole, which is a state that the queue had. And one
+//! in which a bit is wrong.
 
-use crate::support::{any_command, Client, Random, Server};
+use crate::support::{any_command, expect_line, writes_in_aof, Client, Random, Reply, Server};
 use std::path::PathBuf;
 
 /// The commands of a history. The cuts are in what the last of them wrote.
@@ -72,4 +73,25 @@ fn cut(each_byte: usize, elsewhere: usize) {
     }
     let digests: std::collections::BTreeSet<&str> = states.iter().map(|state| state.digest.as_str()).collect();
     assert!(digests.len() > COMMANDS / 4, "the history has only {} states", digests.len());
+}
+
+/// By default a server goes on without a command of its AOF that fails; the servers of the other tests stop.
+#[test]
+fn an_effect_with_a_flipped_bit_in_the_aof_is_refused() {
+    let mut server = Server::with_aof(&["--propagation-error-behavior", "ignore"]);
+    let (mut c, file) = (server.client(), growing_aof(&server));
+    c.push("q x ID m");
+    let digest = c.digest("q");
+    assert_eq!(c.ask("DQ.RESCHEDULE q m DELAY 60000"), Reply::Int(1));
+    let effect = writes_in_aof(&server).pop().and_then(|mut words| words.pop()).expect("an effect");
+    server.kill9();
+    let mut whole = std::fs::read(&file).expect("the AOF");
+    let start = whole.len() - effect.len() - 2;
+    assert_eq!(whole[start..whole.len() - 2], effect);
+    // The last byte of the due time.
+    whole[start + effect.len() - 1] ^= 1;
+    std::fs::write(&file, whole).expect("the AOF");
+    server.boot();
+    assert_eq!(server.client().digest("q"), digest);
+    expect_line(&server, "the effect was refused: the bytes are damaged");
 }

@@ -1,6 +1,6 @@
 //! Replicas and AOF hold effects only: any other write to a queue from there is refused, and replication continues.
 
-use crate::support::{effects_of_every_state, encode, eventually, writes, Cluster, Reply, Server};
+use crate::support::{effects_of_every_state, encode, eventually, expect_line, writes, Cluster, Reply, Server};
 
 /// Every command that is replicated as effects, in the client's form, which no master sends to its replicas.
 fn raw() -> impl Iterator<Item = &'static str> {
@@ -76,11 +76,4 @@ fn an_import_that_brings_raw_writes_fails_and_loses_nothing() {
     let imports = target.ask("CLUSTER GETSLOTMIGRATIONS");
     assert_eq!(imports.items()[0].fields().text("state"), "failed");
     expect_line(&cluster.nodes[1], "DQ.PUSH from the node that a slot comes from was refused");
-}
-
-/// Waits for this line in the log, and ignores the server's other lines about errors in its streams.
-#[track_caller]
-fn expect_line(server: &Server, line: &str) {
-    eventually("the log tells", || server.log().contains(line));
-    server.forget_log();
 }

@@ -188,8 +188,11 @@ fn a_dump_of_noise_is_refused() {
     }
 }
 
+/// Sends an effect with the checksum that it must have, so that what is behind it is looked at.
 fn apply(c: &mut Client, key: &str, effect: &[u8]) -> Reply {
-    c.cmd(&[b"DQ.E", key.as_bytes(), effect])
+    let mut sealed = effect.to_vec();
+    dq_queue::wire::seal(&mut sealed);
+    c.cmd(&[b"DQ.E", key.as_bytes(), &sealed])
 }
 
 #[test]

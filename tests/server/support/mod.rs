@@ -42,6 +42,6 @@ pub use sentinel::Sentinels;
 pub use server::{in_both_protocols, module, server_binary, Server};
 pub use transcript::Transcript;
 pub use trouble::NoSave;
-pub use wait::{eventually, late_ms};
+pub use wait::{eventually, expect_line, late_ms};
 pub use watching::touches;
 pub use workload::{all_calls, any_call};

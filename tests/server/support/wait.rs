@@ -1,5 +1,6 @@
 //! Waits for conditions. Only this file of the suite sleeps.
 
+use super::server::Server;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -27,4 +28,11 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
         assert!(Instant::now() < deadline, "waited in vain: {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// Waits for this line in the log, and ignores the server's other lines about errors in its streams.
+#[track_caller]
+pub fn expect_line(server: &Server, line: &str) {
+    eventually("the log tells", || server.log().contains(line));
+    server.forget_log();
 }
