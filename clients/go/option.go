@@ -8,6 +8,8 @@ type (
 	PushOption interface{ forPush(*command) }
 	// ScheduleOption is an option of [Queue.Schedule].
 	ScheduleOption interface{ forSchedule(*command) }
+	// FollowOption is an option of [Queue.Follow].
+	FollowOption interface{ forFollow(*command) }
 	// RescheduleOption is an option of [Queue.Reschedule].
 	RescheduleOption interface{ forReschedule(*command) }
 	// PromoteOption is an option of [Queue.Promote].
@@ -16,16 +18,14 @@ type (
 	RedriveOption interface{ forRedrive(*command) }
 	// PurgeOption is an option of [Queue.Purge].
 	PurgeOption interface{ forPurge(*command) }
+	// PeekOption is an option of [Queue.Peek] and [Queue.Len].
+	PeekOption interface{ forPeek(*command) }
 
-	// EachOption is an option of messages that are pushed, and of those of a schedule.
+	// EachOption is an option of messages that are pushed, of those of a schedule, and of one that follows a batch.
 	EachOption interface {
 		PushOption
 		ScheduleOption
-	}
-	// PlaceOption is an option that says when, or before which others, a message is delivered.
-	PlaceOption interface {
-		EachOption
-		RescheduleOption
+		FollowOption
 	}
 )
 
@@ -53,10 +53,12 @@ type option func(*command)
 
 func (o option) forPush(c *command)       { o(c) }
 func (o option) forSchedule(c *command)   { o(c) }
+func (o option) forFollow(c *command)     { o(c) }
 func (o option) forReschedule(c *command) { o(c) }
 func (o option) forPromote(c *command)    { o(c) }
 func (o option) forRedrive(c *command)    { o(c) }
 func (o option) forPurge(c *command)      { o(c) }
+func (o option) forPeek(c *command)       { o(c) }
 
 // words is an option that consists of these words.
 func words(words ...any) option { return func(c *command) { c.add(words...) } }
@@ -75,9 +77,10 @@ type idsOption []string
 func (o idsOption) forPush(c *command)    { c.ids = o }
 func (o idsOption) forRedrive(c *command) { c.add("IDS", len(o)); c.add(anys(o)...) }
 
-// Delay makes a message due this long after now.
+// Delay makes a message due this long after now, or after the end of the batch that it follows.
 func Delay(d time.Duration) interface {
 	PushOption
+	FollowOption
 	RescheduleOption
 	RedriveOption
 } {
@@ -85,12 +88,19 @@ func Delay(d time.Duration) interface {
 }
 
 // At makes a message due at a time. For a schedule it is the time of the first run.
-func At(t time.Time) PlaceOption {
+func At(t time.Time) interface {
+	PushOption
+	ScheduleOption
+	RescheduleOption
+} {
 	return words("AT", t.UnixMilli())
 }
 
 // Priority is from -128 to 127. Among ready messages, a higher one is delivered first.
-func Priority(n int) PlaceOption {
+func Priority(n int) interface {
+	EachOption
+	RescheduleOption
+} {
 	return words("PRIORITY", n)
 }
 
@@ -98,12 +108,18 @@ func Priority(n int) PlaceOption {
 func Retries(n int) EachOption { return words("RETRIES", n) }
 
 // TTL makes a message dead if it is not completed in time. 0 means never.
-func TTL(d time.Duration) EachOption { return words("TTL", ms(d)) }
+func TTL(d time.Duration) interface {
+	PushOption
+	ScheduleOption
+} {
+	return words("TTL", ms(d))
+}
 
 // Group is the group of a message. Messages of a group are delivered in order.
 func Group(name string) interface {
 	EachOption
 	PurgeOption
+	PeekOption
 } {
 	return words("GROUP", name)
 }
@@ -126,7 +142,12 @@ func Lease(d time.Duration) interface {
 }
 
 // ID is the id of a message. A second message of that id is refused with [ErrDuplicate].
-func ID(id string) PushOption { return option(func(c *command) { c.ids = []string{id} }) }
+func ID(id string) interface {
+	PushOption
+	FollowOption
+} {
+	return option(func(c *command) { c.ids = []string{id} })
+}
 
 // IDs are the ids of the messages of [Queue.PushMany], one each, or of those that [Queue.Redrive] is to make live
 // again.

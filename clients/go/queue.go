@@ -41,6 +41,35 @@ func (q *Queue) Schedule(ctx context.Context, id string, payload []byte, options
 	return text(reply), err
 }
 
+// Follow says what follows once all messages that were pushed with this [Batch] have ended, and returns how many are
+// left. It has the headers dq-batch, dq-batch-total, dq-batch-acked, dq-batch-dead and dq-batch-cancelled. This is sent
+// once, because the batch may have ended when a second command came.
+func (q *Queue) Follow(ctx context.Context, batch string, payload []byte, options ...FollowOption) (int, error) {
+	c := collect(FollowOption.forFollow, options, batch, "THEN", payload)
+	if len(c.ids) > 0 {
+		c.add("ID", c.ids[0])
+	}
+	q.addHeaders(ctx, c)
+	return q.count(ctx, "DQ.BATCH", c.args...)
+}
+
+// CancelBatch removes the messages of a batch that are not dead, and what follows. It returns how many were removed.
+func (q *Queue) CancelBatch(ctx context.Context, batch string) (int, error) {
+	return q.count(ctx, "DQ.BATCH", batch, "CANCEL")
+}
+
+// BatchInfo says how far a batch is. The error is [ErrNotFound] if there is none.
+func (q *Queue) BatchInfo(ctx context.Context, batch string) (*BatchInfo, error) {
+	reply, err := q.ask(ctx, "DQ.BATCHINFO", batch)
+	if err == nil && reply == nil {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return nil, err
+	}
+	return newBatchInfo(reply), nil
+}
+
 // Cancel removes messages and returns the state that each was in, "" for those that were not there.
 func (q *Queue) Cancel(ctx context.Context, ids ...string) ([]string, error) {
 	reply, err := q.ask(ctx, "DQ.CANCEL", anys(ids)...)
@@ -78,12 +107,14 @@ func (q *Queue) Purge(ctx context.Context, options ...PurgeOption) (int, error) 
 	return q.count(ctx, "DQ.PURGE", collect(PurgeOption.forPurge, options).args...)
 }
 
-// Len returns the number of messages in a state, or of all that are to be completed if the state is "".
-func (q *Queue) Len(ctx context.Context, state string) (int, error) {
-	if state == "" {
-		return q.count(ctx, "DQ.LEN")
+// Len returns the number of messages of the queue, or of a [Group], in a state, or of all that are to be completed if
+// the state is "".
+func (q *Queue) Len(ctx context.Context, state string, options ...PeekOption) (int, error) {
+	var states []string
+	if state != "" {
+		states = []string{state}
 	}
-	return q.count(ctx, "DQ.LEN", state)
+	return q.count(ctx, "DQ.LEN", collect(PeekOption.forPeek, options, anys(states)...).args...)
 }
 
 // Flow is what a pause suspends.
@@ -100,7 +131,15 @@ const (
 
 // Pause suspends a flow for a time, or until [Queue.Resume] if it is 0.
 func (q *Queue) Pause(ctx context.Context, flow Flow, d time.Duration) error {
-	args := []any{string(flow)}
+	return q.pause(ctx, d, string(flow))
+}
+
+// PauseGroup suspends the delivery of one group for a time, or until [Queue.ResumeGroup] if it is 0.
+func (q *Queue) PauseGroup(ctx context.Context, group string, d time.Duration) error {
+	return q.pause(ctx, d, "GROUP", group)
+}
+
+func (q *Queue) pause(ctx context.Context, d time.Duration, args ...any) error {
 	if d > 0 {
 		args = append(args, "FOR", ms(d))
 	}
@@ -108,9 +147,15 @@ func (q *Queue) Pause(ctx context.Context, flow Flow, d time.Duration) error {
 	return err
 }
 
-// Resume resumes a flow.
+// Resume resumes a flow. Groups that are paused stay so.
 func (q *Queue) Resume(ctx context.Context, flow Flow) error {
 	_, err := q.ask(ctx, "DQ.RESUME", string(flow))
+	return err
+}
+
+// ResumeGroup resumes the delivery of one group.
+func (q *Queue) ResumeGroup(ctx context.Context, group string) error {
+	_, err := q.ask(ctx, "DQ.RESUME", "GROUP", group)
 	return err
 }
 
@@ -119,9 +164,10 @@ func (q *Queue) Get(ctx context.Context, id string) (*Record, error) {
 	return q.record(q.ask(ctx, "DQ.GET", id))
 }
 
-// Peek returns the first messages of a state in the order in which they will leave it; dead and done ones newest first.
-func (q *Queue) Peek(ctx context.Context, state string, n int) ([]*Record, error) {
-	reply, err := q.ask(ctx, "DQ.PEEK", state, "COUNT", n)
+// Peek returns the first messages of a state, of the queue or of a [Group], in the order in which they will leave it;
+// dead and done ones newest first.
+func (q *Queue) Peek(ctx context.Context, state string, n int, options ...PeekOption) ([]*Record, error) {
+	reply, err := q.ask(ctx, "DQ.PEEK", collect(PeekOption.forPeek, options, state, "COUNT", n).args...)
 	records := make([]*Record, len(list(reply)))
 	for i, fields := range list(reply) {
 		records[i] = newRecord(fields)

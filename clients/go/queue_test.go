@@ -18,8 +18,8 @@ func TestEveryOptionOfAPushArrives(t *testing.T) {
 	id := must(q.Push(background, []byte("x\x00\xff"), dq.ID("m"), dq.At(due), dq.Priority(-3), dq.Retries(2),
 		dq.Lease(7*time.Second), dq.TTL(time.Minute), dq.Replace(), dq.MaxWait(2*time.Hour), dq.Retain(time.Second),
 		dq.Group("g"), dq.Batch("b"), dq.Header("a", "1"), dq.Header("b", "\xff")))
-	if s.ask("DQ.BATCHINFO", "q", "b") == nil {
-		t.Error("it is in no batch")
+	if batch := must(q.BatchInfo(background, "b")); batch.Total != 1 || batch.Left != 1 || batch.Closed {
+		t.Errorf("%+v", batch)
 	}
 	m := must(q.Get(background, id))
 	if id != "m" || string(m.Payload) != "x\x00\xff" || !m.Due.Equal(due) || m.Priority != -3 || m.Retries != 2 ||
@@ -239,6 +239,60 @@ func TestAClosedQueueRefusesPushesUntilItIsResumed(t *testing.T) {
 		}
 	}
 	must(q.Push(background, nil))
+}
+
+func TestAGroupIsLookedAtPausedAndResumed(t *testing.T) {
+	s := newServer(t)
+	q := s.queue("q")
+	must(q.Push(background, nil, dq.Group("g")))
+	must(q.Push(background, nil))
+	if own, all := must(q.Len(background, "ready", dq.Group("g"))), must(q.Len(background, "")); own != 1 || all != 2 {
+		t.Error(own, all)
+	}
+	if found := must(q.Peek(background, "ready", 5, dq.Group("g"))); len(found) != 1 || found[0].Group != "g" {
+		t.Error(found)
+	}
+	blocked := func() int64 { return must(q.Info(background)).Fields["blocked"].(int64) }
+	if err := q.PauseGroup(background, "g", time.Hour); err != nil || blocked() != 1 {
+		t.Error(err, blocked())
+	}
+	if err := q.Resume(background, dq.FlowAll); err != nil || blocked() != 1 {
+		t.Error(err, blocked())
+	}
+	if err := q.ResumeGroup(background, "g"); err != nil || blocked() != 0 {
+		t.Error(err, blocked())
+	}
+}
+
+func TestAMessageFollowsWhenAllOfABatchHaveEnded(t *testing.T) {
+	s := newServer(t)
+	q := s.queue("q", dq.OnPush(func(_ context.Context, _ string, headers map[string]string) { headers["on"] = "push" }))
+	must(q.PushMany(background, [][]byte{nil, nil}, dq.IDs("a", "b"), dq.Batch("pages")))
+	left := must(q.Follow(background, "pages", []byte("index"), dq.ID("after"), dq.Delay(time.Hour), dq.Priority(3),
+		dq.Retries(1), dq.Lease(7*time.Second), dq.Group("g"), dq.Header("h", "1")))
+	batch := must(q.BatchInfo(background, "pages"))
+	if left != 2 || batch.Left != 2 || !batch.Closed || batch.Created.IsZero() {
+		t.Errorf("%d %+v", left, batch)
+	}
+	must(q.Cancel(background, "a", "b"))
+	m := must(q.Get(background, "after"))
+	if string(m.Payload) != "index" || m.State != "delayed" || m.Priority != 3 || m.Retries != 1 ||
+		m.Lease != 7*time.Second || m.Group != "g" || m.Headers["h"] != "1" || m.Headers["on"] != "push" ||
+		m.Headers["dq-batch-cancelled"] != "2" {
+		t.Errorf("%+v", m)
+	}
+}
+
+func TestABatchIsCancelled(t *testing.T) {
+	s := newServer(t)
+	q := s.queue("q")
+	must(q.PushMany(background, [][]byte{nil, nil}, dq.Batch("pages")))
+	if n := must(q.CancelBatch(background, "pages")); n != 2 {
+		t.Error(n)
+	}
+	if _, err := q.BatchInfo(background, "pages"); err != dq.ErrNotFound {
+		t.Error(err)
+	}
 }
 
 func TestWhatIsNotThereIsNotFound(t *testing.T) {

@@ -72,3 +72,22 @@ func newInfo(reply any) *Info {
 	i.Lease, i.Delay = duration(i.Fields["lease"]), duration(i.Fields["delay"])
 	return i
 }
+
+// BatchInfo is what [Queue.BatchInfo] returns.
+type BatchInfo struct {
+	// Total is how many messages have been members, and Left how many of them have not ended.
+	Total, Left int64
+	// Acked, Dead and Cancelled say how the others have ended.
+	Acked, Dead, Cancelled int64
+	// Closed means that [Queue.Follow] has said what follows.
+	Closed  bool
+	Created time.Time
+}
+
+func newBatchInfo(reply any) *BatchInfo {
+	f := fieldsOf(reply)
+	return &BatchInfo{
+		Total: integer(f["total"]), Left: integer(f["left"]), Acked: integer(f["acked"]), Dead: integer(f["dead"]),
+		Cancelled: integer(f["cancelled"]), Closed: integer(f["closed"]) == 1, Created: instant(f["created"]),
+	}
+}

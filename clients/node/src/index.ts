@@ -21,6 +21,6 @@ export {
 export { Job } from './job.js';
 export type { Middleware } from './middleware.js';
 export type * from './options.js';
-export { type Added, type Fields, type Flow, Queue, type QueueOptions, type State } from './queue.js';
+export { type Added, type Fields, Queue, type QueueOptions, type State } from './queue.js';
 export type { Handler, HandlerContext } from './runner.js';
 export { closeOnSignals, Worker, type WorkerEvents, type WorkerOptions } from './worker.js';

@@ -11,6 +11,12 @@ export type Connection = string | URL | Record<string, any>;
 /** A point in time: a `Date`, or Unix milliseconds. */
 export type Time = Date | number;
 
+/** A job, or a message of any bytes. */
+export type Message<Data = unknown> = Bytes | { name: string; data: Data };
+
+/** What a pause suspends: what the queue delivers, what it accepts, both, or what it delivers of one group. */
+export type Flow = 'out' | 'in' | 'all' | { group: Bytes };
+
 /** What all messages may have. Durations are in milliseconds. */
 export interface MessageOptions {
   /** -128 to 127, 0 by default. Among ready messages, a higher one is delivered first. */
@@ -50,6 +56,10 @@ export interface PushOptions extends PushManyOptions {
   /** An id of your own, unique in the queue. */
   id?: Bytes;
 }
+
+const FOLLOW = ['id', 'delay', 'priority', 'attempts', 'lease', 'group', 'headers'] as const;
+/** Options of the message that follows a batch. */
+export type FollowOptions = Pick<PushOptions, (typeof FOLLOW)[number]>;
 
 /** Options of a schedule: `every` or `cron`, and what each run has. */
 export interface ScheduleOptions extends MessageOptions {
@@ -103,6 +113,9 @@ export interface PurgeOptions {
 
 /** Which messages are looked at. */
 export type PeekOptions = Pick<PurgeOptions, 'count' | 'group'>;
+
+/** Which messages are counted. */
+export type LenOptions = Pick<PurgeOptions, 'group'>;
 
 type Write = (value: never, name: string) => Word[];
 
@@ -220,6 +233,7 @@ const PUSH_MANY = [...MESSAGE, 'delay', 'at', 'replace', 'maxWait', 'later', 're
 // The words of the options of each command.
 export const pushWords = writer<PushOptions>(...PUSH_MANY, 'id');
 export const pushManyWords = writer<PushManyOptions>(...PUSH_MANY);
+export const followWords = writer<FollowOptions>(...FOLLOW);
 export const scheduleWords = writer<ScheduleOptions>(
   ...MESSAGE,
   ...(['every', 'offset', 'cron', 'tz', 'at', 'until', 'times'] as const),
@@ -228,4 +242,5 @@ export const rescheduleWords = writer<RescheduleOptions>('delay', 'at', 'priorit
 export const promoteWords = writer<PromoteOptions>('count', 'until');
 export const redriveWords = writer<RedriveOptions>('count', 'delay', 'older', 'reason');
 export const purgeWords = writer<PurgeOptions>('count', 'group', 'recurring', 'older');
+export const lenWords = writer<LenOptions>('group');
 export const peekWords = writer<PeekOptions>('count', 'group');

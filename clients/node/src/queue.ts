@@ -19,6 +19,12 @@ import { defaultMiddleware, type Middleware } from './middleware.js';
 import {
   type Connection,
   check,
+  type Flow,
+  type FollowOptions,
+  followWords,
+  type LenOptions,
+  lenWords,
+  type Message,
   type MessageOptions,
   type PeekOptions,
   type PromoteOptions,
@@ -49,8 +55,6 @@ export interface QueueOptions {
 
 /** The states of messages. */
 export type State = 'delayed' | 'ready' | 'inflight' | 'dead' | 'done';
-/** What a pause suspends: what the queue delivers, what it accepts, or both. */
-export type Flow = 'out' | 'in' | 'all';
 /** A message or a queue as `DQ.GET` and `DQ.INFO` name its fields. */
 export type Fields = Record<string, unknown>;
 
@@ -212,11 +216,31 @@ export class Queue<Data = unknown, Result = unknown> {
   }
 
   /** Declares a recurring message, a job or any bytes. Returns `created`, `changed` or `unchanged`. */
-  async schedule(id: Bytes, message: Bytes | { name: string; data: Data }, options: ScheduleOptions): Promise<string> {
-    const isBytes = typeof message === 'string' || message instanceof Uint8Array;
-    const payload = isBytes ? message : envelope(message.name, message.data);
+  async schedule(id: Bytes, message: Message<Data>, options: ScheduleOptions): Promise<string> {
     const words = scheduleWords(this.#decorated(options));
-    return text(await this.#ask('DQ.SCHEDULE', encode(id), encode(payload), ...words)) as string;
+    return text(await this.#ask('DQ.SCHEDULE', encode(id), payloadOf(message), ...words)) as string;
+  }
+
+  // --- batches ---
+
+  /**
+   * Says which message, a job or any bytes, follows once all messages that were pushed with this `batch` have ended.
+   * Returns how many are left. It has the headers `dq-batch`, `dq-batch-total`, `dq-batch-acked`, `dq-batch-dead` and
+   * `dq-batch-cancelled`. This is sent once, because the batch may have ended when a second command came.
+   */
+  async follow(batch: Bytes, message: Message<Data>, options: FollowOptions = {}): Promise<number> {
+    const words = followWords(this.#decorated(options));
+    return Number(await this.#ask('DQ.BATCH', encode(batch), 'THEN', payloadOf(message), ...words));
+  }
+
+  /** Returns how far a batch is, as `DQ.BATCHINFO` names it, or null if there is none. */
+  async batchInfo(batch: Bytes): Promise<Fields | null> {
+    return fields(await this.#ask('DQ.BATCHINFO', encode(batch)));
+  }
+
+  /** Removes the messages of a batch that are not dead, and what follows. Returns how many were removed. */
+  async cancelBatch(batch: Bytes): Promise<number> {
+    return Number(await this.#ask('DQ.BATCH', encode(batch), 'CANCEL'));
   }
 
   // --- changing messages ---
@@ -262,9 +286,9 @@ export class Queue<Data = unknown, Result = unknown> {
     return (found as unknown[]).map((each) => fields(each) as Fields);
   }
 
-  /** Returns the number of messages, in a state, or of all that are neither dead nor done. */
-  async len(state?: State): Promise<number> {
-    return Number(await this.#ask('DQ.LEN', ...(state ? [state] : [])));
+  /** Returns the number of messages, of all or of one group, in a state, or of all that are neither dead nor done. */
+  async len(state?: State, options: LenOptions = {}): Promise<number> {
+    return Number(await this.#ask('DQ.LEN', ...(state ? [state] : []), ...lenWords(options)));
   }
 
   /** Returns counts, settings and totals, or null if the queue does not exist. */
@@ -272,14 +296,17 @@ export class Queue<Data = unknown, Result = unknown> {
     return fields(await this.#ask('DQ.INFO'));
   }
 
-  /** Suspends delivery (`out`), new messages (`in`) or both (`all`), for some milliseconds or until `resume`. */
+  /**
+   * Suspends delivery (`out`), new messages (`in`) or both (`all`), or the delivery of one group, for some milliseconds
+   * or until `resume`.
+   */
   async pause(duration?: number, flow: Flow = 'out'): Promise<void> {
-    await this.#ask('DQ.PAUSE', flow, ...(duration === undefined ? [] : ['FOR', String(duration)]));
+    await this.#ask('DQ.PAUSE', ...flowWords(flow), ...(duration === undefined ? [] : ['FOR', String(duration)]));
   }
 
-  /** Resumes delivery (`out`), new messages (`in`) or both (`all`). */
+  /** Resumes delivery (`out`), new messages (`in`) or both (`all`), or the delivery of one group. */
   async resume(flow: Flow = 'all'): Promise<void> {
-    await this.#ask('DQ.RESUME', flow);
+    await this.#ask('DQ.RESUME', ...flowWords(flow));
   }
 
   /** Closes the connection, unless it was given. */
@@ -325,6 +352,15 @@ export class Queue<Data = unknown, Result = unknown> {
     for (const each of this.#middleware) each.push?.(this.name, headers);
     return { ...options, headers };
   }
+}
+
+function payloadOf(message: Message): Buffer {
+  const isBytes = typeof message === 'string' || message instanceof Uint8Array;
+  return encode(isBytes ? message : envelope(message.name, message.data));
+}
+
+function flowWords(flow: Flow): Word[] {
+  return typeof flow === 'string' ? [flow] : ['GROUP', encode(flow.group)];
 }
 
 function resultOf(found: Fields): Buffer | null {

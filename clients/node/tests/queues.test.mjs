@@ -202,6 +202,48 @@ test('a closed queue refuses jobs until it is resumed', async (t) => {
   await queue.push('x');
 });
 
+test('a group is looked at, paused and resumed', async (t) => {
+  const server = await Server.start(t);
+  const queue = open(t, server);
+  await queue.push('x', { group: 'g' });
+  await queue.push('x');
+  assert.deepEqual([await queue.len('ready', { group: 'g' }), await queue.len()], [1, 2]);
+  await queue.pause(60_000, { group: 'g' });
+  assert.deepEqual([(await queue.info()).blocked, (await queue.info()).paused], [1, 0]);
+  await queue.resume();
+  assert.equal((await queue.info()).blocked, 1);
+  await queue.resume({ group: 'g' });
+  assert.equal((await queue.info()).blocked, 0);
+});
+
+test('a message follows when all of a batch have ended', async (t) => {
+  const server = await Server.start(t);
+  const push = (_, headers) => {
+    headers.on = 'push';
+  };
+  const queue = open(t, server, 'q', { middleware: [{ push }] });
+  await queue.pushMany(['1', '2'], { ids: ['a', 'b'], batch: 'pages' });
+  const given = { id: 'after', delay: 60_000, priority: 3, attempts: 2, lease: 7000, group: 'g' };
+  const job = { name: 'index', data: [1] };
+  assert.equal(await queue.follow('pages', job, { ...given, headers: { h: '1' } }), 2);
+  await queue.cancel('a', 'b');
+  const { payload, priority, retries, lease, group, headers, state } = await queue.get('after');
+  assert.equal(payload.toString(), '{"name":"index","data":[1]}');
+  assert.deepEqual([priority, retries, lease, group, state], [3, 1, 7000, 'g', 'delayed']);
+  assert.deepEqual([headers.h, headers.on, headers['dq-batch-cancelled']], ['1', 'push', '2']);
+  await assert.rejects(queue.follow('pages', 'x', { ttl: 5 }), /no option ttl/);
+});
+
+test('a batch is looked at and cancelled', async (t) => {
+  const server = await Server.start(t);
+  const queue = open(t, server);
+  await queue.pushMany(['1', '2'], { batch: 'pages' });
+  const { total, left, closed } = await queue.batchInfo('pages');
+  assert.deepEqual([total, left, closed], [2, 2, 0]);
+  assert.equal(await queue.cancelBatch('pages'), 2);
+  assert.equal(await queue.batchInfo('pages'), null);
+});
+
 test('what the server refuses has a class', async (t) => {
   const server = await Server.start(t);
   await server.do('DQ.CREATE', 'full', 'MAXLEN', '1');

@@ -149,7 +149,21 @@ def test_a_worker_whose_server_is_gone_is_not_healthy(app, server, working, monk
     eventually("it is healthy again", worker.is_healthy)
 
 
+def test_a_group_is_counted_looked_at_and_purged_alone(app):
+    queue = app.queue("q")
+    queue.push_sync(b"x")
+    queue.push_sync(b"x", id="m", group="g")
+    assert (queue.len_sync(), queue.len_sync("ready", group="g")) == (2, 1)
+    assert [fields["id"] for fields in queue.peek_sync(count=5, group="g")] == ["m"]
+    assert (queue.purge_sync(group="h"), queue.purge_sync("ready", group="g"), queue.len_sync()) == (0, 1, 1)
+
+
 def test_a_message_follows_when_all_of_a_batch_have_ended(app, server):
+    class Tenant:
+        def push(self, queue, headers):
+            headers["tenant"] = "ann"
+
+    app.middleware.append(Tenant())
     queue = app.queue("q")
     queue.push_many_sync([b"1", b"2"], ids=["a", "b"], batch="pages")
     assert queue.follow_sync("pages", b"bind", id="bind", delay=60, headers={"own": "1"}) == 2
@@ -160,6 +174,7 @@ def test_a_message_follows_when_all_of_a_batch_have_ended(app, server):
     assert queue.cancel_sync("b") == ["ready"]
     follows = queue.get_sync("bind")
     assert (follows["headers"]["dq-batch-acked"], follows["headers"]["dq-batch-cancelled"]) == ("1", "1")
+    assert (follows["headers"]["own"], follows["headers"]["tenant"]) == ("1", "ann")
     queue.push_sync(b"3", batch="other")
     assert queue.cancel_batch_sync("other") == 1
     assert queue.batch_info_sync("other") is None

@@ -149,7 +149,7 @@ class Queue:
         It bears the headers ``dq-batch``, ``dq-batch-total``, ``dq-batch-acked``, ``dq-batch-dead`` and
         ``dq-batch-cancelled``. This is sent once, because the batch may have ended when a second command came.
         """
-        return wire.follow(self.name, batch, payload, options)
+        return wire.follow(self.name, batch, payload, self._decorated(options))
 
     follow, follow_sync = _both(_follow)
 
@@ -211,11 +211,17 @@ class Queue:
     redrive, redrive_sync = _both(_redrive)
 
     def _purge(
-        self, *states: str, count: Optional[int] = None, recurring: bool = False, older: Optional[Duration] = None
+        self,
+        *states: str,
+        count: Optional[int] = None,
+        group: Optional[Text] = None,
+        recurring: bool = False,
+        older: Optional[Duration] = None,
     ) -> Command[int]:
-        """Removes the messages of these states, or of all; with ``older`` only those that have been in their state for so
-        long. Schedules stay unless ``recurring``. Returns how many."""
-        words = [*_count(count), *(["RECURRING"] if recurring else []), *wire.option_words({"older": older})]
+        """Removes the messages of these states, or of all; only those of a ``group``, or those that have been in their
+        state for at least ``older``. Schedules stay unless ``recurring``. Returns how many."""
+        words = [*_count(count), *(["RECURRING"] if recurring else [])]
+        words += wire.option_words({"group": group, "older": older})
         return Command(int, "DQ.PURGE", self.name, *states, *words)
 
     purge, purge_sync = _both(_purge)
@@ -228,15 +234,15 @@ class Queue:
 
     get, get_sync = _both(_get)
 
-    def _peek(self, state: str = "ready", count: int = 1) -> Command[List[Fields]]:
-        """Returns the first messages of a state; dead and done ones newest first."""
-        return Command(_messages, "DQ.PEEK", self.name, state, "COUNT", count)
+    def _peek(self, state: str = "ready", count: int = 1, *, group: Optional[Text] = None) -> Command[List[Fields]]:
+        """Returns the first messages of a state, of all or of one group; dead and done ones newest first."""
+        return Command(_messages, "DQ.PEEK", self.name, state, "COUNT", count, *wire.option_words({"group": group}))
 
     peek, peek_sync = _both(_peek)
 
-    def _len(self, state: Optional[str] = None) -> Command[int]:
-        """Returns the number of messages, in a state, or of all that are neither dead nor done."""
-        return Command(int, "DQ.LEN", self.name, *([state] if state else []))
+    def _len(self, state: Optional[str] = None, *, group: Optional[Text] = None) -> Command[int]:
+        """Returns the number of messages, of all or of one group, in a state, or of all that are neither dead nor done."""
+        return Command(int, "DQ.LEN", self.name, *([state] if state else []), *wire.option_words({"group": group}))
 
     len, len_sync = _both(_len)
 
