@@ -78,7 +78,7 @@ else
         cd clients/go
         go vet ./...
         go vet ../../benches/workers/go/worker.go
-        for program in worker push; do
+        for program in worker push calls; do
             go vet "conformance/$program.go"
             go build -o "$go/$program" "conformance/$program.go"
         done

@@ -17,10 +17,10 @@ CLIENTS = ROOT / "clients"
 
 
 def _commands(client):
-    """Returns the command lines of the worker and of the producer of a client; a missing one is ``None``."""
+    """Returns the command lines of the worker, of the producer and of what calls all methods; a missing one is ``None``."""
     if client == "dqctl":
         built = (ROOT / "target/clients/dqctl").exists()  # `make test-clients` builds it.
-        return ([sys.executable, str(CLIENTS / "conformance/dqctl/worker.py")] if built else None), None
+        return ([sys.executable, str(CLIENTS / "conformance/dqctl/worker.py")] if built else None), None, None
     folder = CLIENTS / client / "conformance"
     run = {
         "python": ([sys.executable], ".py"),
@@ -29,16 +29,16 @@ def _commands(client):
         "rust": ([], ""),
     }
     if client not in run:
-        return None, None
+        return None, None, None
     words, ending = run[client]
     if client in ("go", "rust"):  # `make test-clients` builds them.
         folder = ROOT / "target" / "clients" / client
     folder = pathlib.Path(os.environ.get("DQ_PROGRAMS", folder))
-    found = [folder / f"{name}{ending}" for name in ("worker", "push")]
+    found = [folder / f"{name}{ending}" for name in ("worker", "push", "calls")]
     if words and shutil.which(words[0]) is None:
-        return None, None
+        return None, None, None
     if client == "node" and not (folder.parent / "dist").exists():  # `make test-clients` builds it.
-        return None, None
+        return None, None, None
     return tuple([*words, str(path)] if path.exists() else None for path in found)
 
 
@@ -151,6 +151,19 @@ def push(client, url, *messages, environment=None, seconds=30.0):
     )
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def can_call(client):
+    """Returns whether the client has a program that calls all its methods."""
+    return _commands(client)[2] is not None
+
+
+def calls(client, url, seconds=30.0):
+    """Has a client call all its methods."""
+    done = subprocess.run(
+        [*_commands(client)[2], "--url", url], stderr=subprocess.PIPE, text=True, timeout=seconds * PATIENCE
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def folder(client):
