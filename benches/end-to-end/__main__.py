@@ -114,7 +114,7 @@ class Python(Node):
             run(python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *self.packages)
             open(os.path.join(self.directory, "installed"), "w").close()
         self.python = python
-        package = "dq-client" if self.name == "dq" else self.name
+        package = "dq-redis" if self.name == "dq" else self.name
         version = run(python, "-c", f"import importlib.metadata as m; print(m.version('{package}'))").strip()
         return f"{self.name} {version}, Python"
 

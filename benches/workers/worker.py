@@ -183,7 +183,7 @@ def main():
     given = parser.parse_args()
     redis.Redis.from_url(given.url).flushdb()
     globals()[given.library](given.url, given.messages, given.delayed)
-    packages = {"dq": "dq-client", "taskiq": "taskiq-redis"}
+    packages = {"dq": "dq-redis", "taskiq": "taskiq-redis"}
     name = f"{given.library} {version(packages.get(given.library, given.library))}"
     figures = {"worker": name, "rate": given.messages / CLOCK["passed"]}
     if LATE:
