@@ -52,7 +52,7 @@ FAULTS = {
             "and False:\n                again",
             "test_5",
         ),
-        ("6 does not repeat pushes", "queue.py", "if isinstance(error, ConnectionLost):", "if False:", "test_6"),
+        ("6 does not repeat pushes", "queue.py", "isinstance(error, ConnectionLost)", "False", "test_6"),
         (
             "6 repeats pushes under new ids",
             "queue.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import json
 from contextlib import ExitStack
@@ -22,7 +23,7 @@ from typing import (
 from . import wire
 from .context import Context
 from .errors import DqError
-from .queue import Queue
+from .queue import Queue, waiting
 from .source import Origin, Source
 from .wire import Duration, Text
 
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 
 Handler = Callable[..., Any]
 F = TypeVar("F", bound=Handler)
-_PUSH = frozenset(wire.PushOptions.__annotations__)
-_SCHEDULE = frozenset(wire.ScheduleOptions.__annotations__)
+_PUSH = wire.names(wire.PushOptions)
+_SCHEDULE = wire.names(wire.ScheduleOptions)
 
 
 class UnknownTask(DqError):
@@ -109,36 +110,32 @@ class Task(Generic[F]):
         payload, given = self._split(args, options)
         return await self.queue.push(payload, **given)
 
-    def push_sync(self, *args: Any, **options: Any) -> Optional[str]:
-        """:meth:`push` without asyncio."""
-        payload, given = self._split(args, options)
-        return self.queue.push_sync(payload, **given)
+    push_sync = waiting(push)
 
-    async def call(self, *args: Any, timeout: float, **options: Any) -> Any:
+    async def call(self, /, *args: Any, timeout: float, **options: Any) -> Any:
         """Pushes a call and returns its result, read from JSON."""
         payload, given = self._split(args, options)
         return _from_json(await self.queue.push_and_wait(payload, timeout=timeout, **given))
 
-    def call_sync(self, *args: Any, timeout: float, **options: Any) -> Any:
-        """:meth:`call` without asyncio."""
-        payload, given = self._split(args, options)
-        return _from_json(self.queue.push_and_wait_sync(payload, timeout=timeout, **given))
+    call_sync = waiting(call)
 
     async def schedule(self, id: Text, *args: Any, **options: Any) -> str:
         """Declares recurring calls. The names of :class:`~dq_client.ScheduleOptions` are options."""
         payload, given = self._split(args, options, _SCHEDULE)
         return await self.queue.schedule(id, payload, **given)
 
-    def schedule_sync(self, id: Text, *args: Any, **options: Any) -> str:
-        """:meth:`schedule` without asyncio."""
-        payload, given = self._split(args, options, _SCHEDULE)
-        return self.queue.schedule_sync(id, payload, **given)
+    schedule_sync = waiting(schedule)
 
     def job(self, args: Any, kwargs: Any, ctx: Context) -> Job:
         """Returns what is to be called for a message."""
         if self._context is not None:
             kwargs = dict(kwargs, **{self._context: ctx})
         return Job(self.handler, tuple(args), kwargs, self._is_async, self._time_limit)
+
+    def _waiting(self) -> Task[F]:
+        twin = copy.copy(self)
+        twin.queue = self.queue._waiting()
+        return twin
 
     def _split(self, args: Any, options: Dict[str, Any], names: "frozenset[str]" = _PUSH) -> Tuple[bytes, Any]:
         defaults = {name: value for name, value in self._options.items() if name in names}

@@ -1,10 +1,12 @@
-"""A queue as producers and operators use it. Each method exists twice: for asyncio, and with ``_sync`` for callers that wait."""
+"""A queue as producers and operators use it. Each method exists twice: for asyncio, and with ``_sync`` for callers that wait.
+
+It is written once. The other one carries the same coroutine out with a client that waits, so that it never awaits anything.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import functools
-import random
 import time
 import uuid
 from datetime import datetime
@@ -14,29 +16,34 @@ from typing import (
     Callable,
     Coroutine,
     Dict,
-    Iterator,
     List,
     Mapping,
     Optional,
     Sequence,
     Tuple,
     TypeVar,
+    Union,
 )
 
 from redis.client import NEVER_DECODE
 
 from . import wire
-from .errors import ConnectionLost, Failed, NotKept, is_transient, translated
-from .source import Source
-from .wire import Command, Duration, FollowOptions, PushOptions, ScheduleOptions, Text
+from .errors import ConnectionLost, DeadId, Failed, NotKept, is_transient, translated
+from .source import Backoff, Source
+from .wire import Duration, FollowOptions, PushOptions, ScheduleOptions, Text, Word
 
 if TYPE_CHECKING:
     from typing_extensions import Concatenate, ParamSpec, Unpack
 
     P = ParamSpec("P")
 T = TypeVar("T")
+S = TypeVar("S")
 Fields = Dict[str, Any]
 Decorate = Callable[[str, Dict[str, Any]], None]
+
+PushedId = Union[str, DeadId, None]
+"""The id of one of several messages; ``None`` for a duplicate, the error if the queue holds a dead message of that id."""
+_PUSH, _FOLLOW, _SCHEDULE = map(wire.names, (PushOptions, FollowOptions, ScheduleOptions))
 
 # A wait is made of shorter ones, so that it ends before the socket timeout of any usual client.
 _WAIT_SECONDS = 2.0
@@ -44,21 +51,23 @@ _WAIT_SECONDS = 2.0
 _KEPT_SECONDS = 60.0
 
 
-def _both(
-    build: Callable[Concatenate[Queue, P], Command[T]],
-) -> Tuple[Callable[Concatenate[Queue, P], Coroutine[Any, Any, T]], Callable[Concatenate[Queue, P], T]]:
-    """Returns the two methods that send a command: for asyncio, and for callers that wait."""
+def waiting(
+    method: Callable[Concatenate[S, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[S, P], T]:
+    """Returns the method for callers that wait. Its object has a method ``_waiting``, which returns the twin that waits."""
 
-    async def send(self: Queue, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._ask(build(self, *args, **kwargs))
+    @functools.wraps(method)
+    def wait(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        twin: Any = self
+        try:
+            method(twin._waiting(), *args, **kwargs).send(None)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        raise RuntimeError(f"{method.__name__} awaited something")
 
-    def send_and_wait(self: Queue, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._ask_sync(build(self, *args, **kwargs))
-
-    for method, ending in ((send, ""), (send_and_wait, "_sync")):
-        functools.update_wrapper(method, build)
-        method.__name__ = build.__name__[1:] + ending
-    return send, send_and_wait
+    wait.__name__ += "_sync"
+    return wait
 
 
 class Queue:
@@ -81,119 +90,113 @@ class Queue:
         If the connection breaks, the push is sent again with the same id until it is answered, up to the
         ``push_timeout`` of the app, so the message is made once.
         """
-        command, id = self._push(payload, options)
-        answer, repeated = await self._repeated(command)
-        return id if answer is None and repeated else answer
+        given = self._decorated(options)
+        if self._push_timeout and given.get("id") is None:
+            given["id"] = uuid.uuid4().hex
+        answer, repeated = await self._repeated("DQ.PUSH", payload, *wire.words(given, _PUSH))
+        return wire.text_or_none(given["id"] if answer is None and repeated else answer)
 
-    def push_sync(self, payload: Text, **options: Unpack[PushOptions]) -> Optional[str]:
-        """:meth:`push` without asyncio."""
-        command, id = self._push(payload, options)
-        answer, repeated = self._repeated_sync(command)
-        return id if answer is None and repeated else answer
+    push_sync = waiting(push)
 
     async def push_many(
         self, payloads: Sequence[Text], *, ids: Optional[Sequence[Text]] = None, **options: Unpack[PushOptions]
-    ) -> List[wire.PushedId]:
+    ) -> List[PushedId]:
         """Adds messages in one step. Returns their ids, as :meth:`push` does."""
         if not payloads:
             return []
-        command, sent = self._push_many(payloads, ids, options)
-        answers, repeated = await self._repeated(command)
-        return _pushed(sent, answers) if repeated else answers
+        if ids is None:
+            ids = [uuid.uuid4().hex for _ in payloads] if self._push_timeout else []
+        elif len(ids) != len(payloads):
+            raise ValueError(f"there are {len(payloads)} payloads but {len(ids)} ids")
+        named = ["IDS", *ids] if ids else []
+        words = wire.words(self._decorated(options), _PUSH - {"id"})
+        answers, repeated = await self._repeated("DQ.MPUSH", len(payloads), *payloads, *named, *words)
+        if repeated:  # A null then tells that the message is there.
+            answers = [id if answer is None else answer for id, answer in zip(ids, answers)]
+        return [DeadId(str(id)) if isinstance(id, Exception) else wire.text_or_none(id) for id in answers]
 
-    def push_many_sync(
-        self, payloads: Sequence[Text], *, ids: Optional[Sequence[Text]] = None, **options: Unpack[PushOptions]
-    ) -> List[wire.PushedId]:
-        """:meth:`push_many` without asyncio."""
-        if not payloads:
-            return []
-        command, sent = self._push_many(payloads, ids, options)
-        answers, repeated = self._repeated_sync(command)
-        return _pushed(sent, answers) if repeated else answers
+    push_many_sync = waiting(push_many)
 
     async def push_and_wait(self, payload: Text, *, timeout: float, **options: Unpack[PushOptions]) -> Optional[bytes]:
         """Pushes a message and returns the result of its handler. Raises ``TimeoutError``, :class:`Failed` or :class:`NotKept`."""
         options.setdefault("retain", timeout + _KEPT_SECONDS)
         end = time.monotonic() + timeout
-        id = _waited_for(await self.push(payload, **options), options)
+        id = await self.push(payload, **options)
+        if id is None:  # A duplicate is the same message.
+            id = wire.text(options["id"])
         while True:
-            block = _block(end)
-            reply = await self._ask(Command(wire.message, "DQ.AWAIT", self.name, id, "BLOCK", block))
-            if reply is not None:
-                return _result(reply)
+            block = max(1, round(min(_WAIT_SECONDS, end - time.monotonic()) * 1000))
+            done = wire.message(await self._ask("DQ.AWAIT", id, "BLOCK", block))
+            if done is not None:
+                return _result(done)
             still_there = await self.get(id)
-            _check_wait(still_there, end)
+            if still_there is None:
+                raise NotKept("the message is gone: it was cancelled or purged, or completed without being kept")
+            if time.monotonic() >= end and still_there["state"] not in ("done", "dead"):
+                raise TimeoutError(f"the message {id} is still {still_there['state']}")
 
-    def push_and_wait_sync(self, payload: Text, *, timeout: float, **options: Unpack[PushOptions]) -> Optional[bytes]:
-        """:meth:`push_and_wait` without asyncio."""
-        options.setdefault("retain", timeout + _KEPT_SECONDS)
-        end = time.monotonic() + timeout
-        id = _waited_for(self.push_sync(payload, **options), options)
-        while True:
-            reply = self._ask_sync(Command(wire.message, "DQ.AWAIT", self.name, id, "BLOCK", _block(end)))
-            if reply is not None:
-                return _result(reply)
-            _check_wait(self.get_sync(id), end)
+    push_and_wait_sync = waiting(push_and_wait)
 
-    def _schedule(self, id: Text, payload: Text, **options: Unpack[ScheduleOptions]) -> Command[str]:
+    async def schedule(self, id: Text, payload: Text, **options: Unpack[ScheduleOptions]) -> str:
         """Declares a recurring message. Returns ``created``, ``changed`` or ``unchanged``."""
-        return wire.schedule(self.name, id, payload, options)
+        return wire.text(await self._ask("DQ.SCHEDULE", id, payload, *wire.words(options, _SCHEDULE)))
 
-    schedule, schedule_sync = _both(_schedule)
+    schedule_sync = waiting(schedule)
 
     # --- batches ---
 
-    def _follow(self, batch: Text, payload: Text, **options: Unpack[FollowOptions]) -> Command[int]:
+    async def follow(self, batch: Text, payload: Text, **options: Unpack[FollowOptions]) -> int:
         """Says what follows once all messages that were pushed with this ``batch`` have ended. Returns how many are left.
 
         It bears the headers ``dq-batch``, ``dq-batch-total``, ``dq-batch-acked``, ``dq-batch-dead`` and
         ``dq-batch-cancelled``. This is sent once, because the batch may have ended when a second command came.
         """
-        return wire.follow(self.name, batch, payload, self._decorated(options))
+        words = wire.words(self._decorated(options), _FOLLOW)
+        return int(await self._ask("DQ.BATCH", batch, "THEN", payload, *words))
 
-    follow, follow_sync = _both(_follow)
+    follow_sync = waiting(follow)
 
-    def _batch_info(self, batch: Text) -> Command[Optional[Fields]]:
+    async def batch_info(self, batch: Text) -> Optional[Fields]:
         """Returns how far a batch is, as ``DQ.BATCHINFO`` names it, or ``None`` if there is none."""
-        return Command(wire.info, "DQ.BATCHINFO", self.name, batch)
+        return wire.info(await self._ask("DQ.BATCHINFO", batch))
 
-    batch_info, batch_info_sync = _both(_batch_info)
+    batch_info_sync = waiting(batch_info)
 
-    def _cancel_batch(self, batch: Text) -> Command[int]:
+    async def cancel_batch(self, batch: Text) -> int:
         """Removes the messages of a batch that are not dead, and what follows. Returns how many were removed."""
-        return Command(int, "DQ.BATCH", self.name, batch, "CANCEL")
+        return int(await self._ask("DQ.BATCH", batch, "CANCEL"))
 
-    cancel_batch, cancel_batch_sync = _both(_cancel_batch)
+    cancel_batch_sync = waiting(cancel_batch)
 
     # --- changing messages ---
 
-    def _cancel(self, *ids: Text) -> Command[List[Optional[str]]]:
+    async def cancel(self, *ids: Text) -> List[Optional[str]]:
         """Removes messages. Returns the state that each was in, ``None`` for those that were not there."""
-        return Command(_states, "DQ.CANCEL", self.name, *ids)
+        return [wire.text_or_none(state) for state in await self._ask("DQ.CANCEL", *ids)]
 
-    cancel, cancel_sync = _both(_cancel)
+    cancel_sync = waiting(cancel)
 
-    def _reschedule(
+    async def reschedule(
         self,
         id: Text,
         *,
         delay: Optional[Duration] = None,
         at: Optional[datetime] = None,
         priority: Optional[int] = None,
-    ) -> Command[bool]:
+    ) -> bool:
         """Changes the due time or the priority of a message. Returns whether it was delayed or ready."""
-        words = wire.push_words({"delay": delay, "at": at, "priority": priority})
-        return Command(bool, "DQ.RESCHEDULE", self.name, id, *words)
+        words = wire.words({"delay": delay, "at": at, "priority": priority})
+        return bool(await self._ask("DQ.RESCHEDULE", id, *words))
 
-    reschedule, reschedule_sync = _both(_reschedule)
+    reschedule_sync = waiting(reschedule)
 
-    def _promote(self, count: Optional[int] = None, *, until: Optional[datetime] = None) -> Command[int]:
+    async def promote(self, count: Optional[int] = None, *, until: Optional[datetime] = None) -> int:
         """Makes delayed messages due now: all, the next ones, or those that are due by a time. Returns how many."""
-        return Command(int, "DQ.PROMOTE", self.name, *_count(count), *wire.option_words({"until": until}))
+        return int(await self._ask("DQ.PROMOTE", *wire.words({"count": count, "until": until})))
 
-    promote, promote_sync = _both(_promote)
+    promote_sync = waiting(promote)
 
-    def _redrive(
+    async def redrive(
         self,
         count: Optional[int] = None,
         *,
@@ -201,92 +204,75 @@ class Queue:
         delay: Optional[Duration] = None,
         older: Optional[Duration] = None,
         reason: Optional[str] = None,
-    ) -> Command[int]:
+    ) -> int:
         """Makes dead messages live again: all, a number of them, those that have been dead for ``older``, those that died
         for a ``reason`` (``retries``, ``rejected`` or ``expired``), or those of these ids. Returns how many."""
-        words = _count(count) + (["IDS", len(ids), *ids] if ids else [])
-        words += wire.option_words({"delay": delay, "older": older, "reason": reason})
-        return Command(int, "DQ.REDRIVE", self.name, *words)
+        words = wire.words({"count": count, "delay": delay, "older": older, "reason": reason})
+        named = ["IDS", len(ids), *ids] if ids else []
+        return int(await self._ask("DQ.REDRIVE", *named, *words))
 
-    redrive, redrive_sync = _both(_redrive)
+    redrive_sync = waiting(redrive)
 
-    def _purge(
+    async def purge(
         self,
         *states: str,
         count: Optional[int] = None,
         group: Optional[Text] = None,
         recurring: bool = False,
         older: Optional[Duration] = None,
-    ) -> Command[int]:
+    ) -> int:
         """Removes the messages of these states, or of all; only those of a ``group``, or those that have been in their
         state for at least ``older``. Schedules stay unless ``recurring``. Returns how many."""
-        words = [*_count(count), *(["RECURRING"] if recurring else [])]
-        words += wire.option_words({"group": group, "older": older})
-        return Command(int, "DQ.PURGE", self.name, *states, *words)
+        words = wire.words({"count": count, "group": group, "recurring": recurring, "older": older})
+        return int(await self._ask("DQ.PURGE", *states, *words))
 
-    purge, purge_sync = _both(_purge)
+    purge_sync = waiting(purge)
 
     # --- looking ---
 
-    def _get(self, id: Text) -> Command[Optional[Fields]]:
+    async def get(self, id: Text) -> Optional[Fields]:
         """Returns a message with all its fields, as ``DQ.GET`` names them."""
-        return Command(wire.message, "DQ.GET", self.name, id)
+        return wire.message(await self._ask("DQ.GET", id))
 
-    get, get_sync = _both(_get)
+    get_sync = waiting(get)
 
-    def _peek(self, state: str = "ready", count: int = 1, *, group: Optional[Text] = None) -> Command[List[Fields]]:
+    async def peek(self, state: str = "ready", count: int = 1, *, group: Optional[Text] = None) -> List[Fields]:
         """Returns the first messages of a state, of all or of one group; dead and done ones newest first."""
-        return Command(_messages, "DQ.PEEK", self.name, state, "COUNT", count, *wire.option_words({"group": group}))
+        found = await self._ask("DQ.PEEK", state, *wire.words({"count": count, "group": group}))
+        return [fields for fields in map(wire.message, found) if fields is not None]
 
-    peek, peek_sync = _both(_peek)
+    peek_sync = waiting(peek)
 
-    def _len(self, state: Optional[str] = None, *, group: Optional[Text] = None) -> Command[int]:
+    async def len(self, state: Optional[str] = None, *, group: Optional[Text] = None) -> int:
         """Returns the number of messages, of all or of one group, in a state, or of all that are neither dead nor done."""
-        return Command(int, "DQ.LEN", self.name, *([state] if state else []), *wire.option_words({"group": group}))
+        return int(await self._ask("DQ.LEN", *([state] if state else []), *wire.words({"group": group})))
 
-    len, len_sync = _both(_len)
+    len_sync = waiting(len)
 
-    def _info(self) -> Command[Optional[Fields]]:
+    async def info(self) -> Optional[Fields]:
         """Returns counts, settings and totals, or ``None`` if the queue does not exist."""
-        return Command(wire.info, "DQ.INFO", self.name)
+        return wire.info(await self._ask("DQ.INFO"))
 
-    info, info_sync = _both(_info)
+    info_sync = waiting(info)
 
     # --- pausing ---
 
-    def _pause(
+    async def pause(
         self, duration: Optional[Duration] = None, *, flow: str = "out", group: Optional[Text] = None
-    ) -> Command[None]:
+    ) -> None:
         """Suspends delivery (``out``), new messages (``in``) or both (``all``), or the delivery of one group, for a time or
         until :meth:`resume`."""
-        words: List[wire.Word] = [] if duration is None else ["FOR", wire.milliseconds(duration)]
-        return Command(_nothing, "DQ.PAUSE", self.name, *_concerned(flow, group), *words)
+        await self._ask("DQ.PAUSE", *_concerned(flow, group), *wire.words({"duration": duration}))
 
-    pause, pause_sync = _both(_pause)
+    pause_sync = waiting(pause)
 
-    def _resume(self, *, flow: str = "all", group: Optional[Text] = None) -> Command[None]:
+    async def resume(self, *, flow: str = "all", group: Optional[Text] = None) -> None:
         """Resumes delivery (``out``), new messages (``in``) or both (``all``), or the delivery of one group."""
-        return Command(_nothing, "DQ.RESUME", self.name, *_concerned(flow, group))
+        await self._ask("DQ.RESUME", *_concerned(flow, group))
 
-    resume, resume_sync = _both(_resume)
+    resume_sync = waiting(resume)
 
-    # --- commands ---
-
-    def _push(self, payload: Text, options: Mapping[str, Any]) -> Tuple[Command[Optional[str]], Optional[str]]:
-        """Returns the command, and the id if it was made here: with it the push can be repeated."""
-        given, id = self._decorated(options), None
-        if self._push_timeout and given.get("id") is None:
-            given["id"] = id = uuid.uuid4().hex
-        return wire.push(self.name, payload, given), id or _chosen(given)
-
-    def _push_many(
-        self, payloads: Sequence[Text], ids: Optional[Sequence[Text]], options: Mapping[str, Any]
-    ) -> Tuple[Command[List[wire.PushedId]], List[str]]:
-        if ids is None:
-            ids = [uuid.uuid4().hex for _ in payloads] if self._push_timeout else []
-        elif len(ids) != len(payloads):
-            raise ValueError(f"there are {len(payloads)} payloads but {len(ids)} ids")
-        return wire.push_many(self.name, payloads, ids, self._decorated(options)), [wire.text(id) for id in ids]
+    # --- sending ---
 
     def _decorated(self, options: Mapping[str, Any]) -> Dict[str, Any]:
         given = dict(options)
@@ -296,87 +282,48 @@ class Queue:
             given["headers"] = headers
         return given
 
-    # --- sending ---
-
-    async def _ask(self, command: Command[T]) -> T:
+    async def _ask(self, name: str, *words: Word) -> Any:
+        """Sends a command and returns its reply, whose texts are bytes."""
         try:
-            client = self._source.async_client()
-            return command.read(await client.execute_command(*command.words, **{NEVER_DECODE: True}))
+            return await self._send(name, *(wire.raw(w) if isinstance(w, str) else w for w in (self.name, *words)))
         except Exception as error:
             raise translated(error) or error from error
 
-    def _ask_sync(self, command: Command[T]) -> T:
-        try:
-            return command.read(self._source.client().execute_command(*command.words, **{NEVER_DECODE: True}))
-        except Exception as error:
-            raise translated(error) or error from error
-
-    async def _repeated(self, command: Command[T]) -> Tuple[T, bool]:
-        """Returns the reply, and whether the command was sent more than once."""
-        pauses = self._pauses()
-        repeated = False
+    async def _repeated(self, name: str, *words: Word) -> Tuple[Any, bool]:
+        """Sends a push until it is answered. Returns the reply, and whether it was sent more than once."""
+        end, backoff, repeated = time.monotonic() + self._push_timeout, Backoff(), False
         while True:
             try:
-                return await self._ask(command), repeated
+                return await self._ask(name, *words), repeated
             except Exception as error:
-                repeated = _must_repeat(error, repeated)
-                await asyncio.sleep(next(pauses, None) or _give_up(error))
+                # After a broken connection the server may be loading, or be a replica, for a while.
+                cause = error.__cause__
+                repeated = isinstance(error, ConnectionLost) or (repeated and cause is not None and is_transient(cause))
+                if not repeated or time.monotonic() >= end:
+                    raise
+                await self._sleep(backoff.next())
 
-    def _repeated_sync(self, command: Command[T]) -> Tuple[T, bool]:
-        pauses = self._pauses()
-        repeated = False
-        while True:
-            try:
-                return self._ask_sync(command), repeated
-            except Exception as error:
-                repeated = _must_repeat(error, repeated)
-                time.sleep(next(pauses, None) or _give_up(error))
+    async def _send(self, *words: Word) -> Any:
+        return await self._source.async_client().execute_command(*words, **{NEVER_DECODE: True})
 
-    def _pauses(self) -> Iterator[float]:
-        end = time.monotonic() + self._push_timeout
-        pause = 0.05
-        while time.monotonic() < end:
-            yield pause * random.uniform(0.5, 1)
-            pause = min(pause * 2, 1.0)
+    async def _sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    def _waiting(self) -> Queue:
+        return _Waiting(self)
 
 
-def _pushed(ids: List[str], answers: List[wire.PushedId]) -> List[wire.PushedId]:
-    """A null that answers a repeated push tells that the message is there."""
-    return [id if answer is None else answer for id, answer in zip(ids, answers)]
+class _Waiting(Queue):
+    """A queue whose coroutines wait for the server instead of awaiting it."""
 
+    def __init__(self, queue: Queue) -> None:
+        self.__dict__ = queue.__dict__
 
-def _must_repeat(error: BaseException, repeated: bool) -> bool:
-    """Raises the error unless the same push may be answered later. Afterwards a server may be loading, or be a replica."""
-    if isinstance(error, ConnectionLost):
-        return True
-    cause = error.__cause__
-    if repeated and cause is not None and is_transient(cause):
-        return True
-    raise error
+    async def _send(self, *words: Word) -> Any:
+        return self._source.client().execute_command(*words, **{NEVER_DECODE: True})
 
-
-def _give_up(error: BaseException) -> float:
-    raise error
-
-
-def _chosen(options: Mapping[str, Any]) -> Optional[str]:
-    return wire.text_or_none(options.get("id"))
-
-
-def _waited_for(id: Optional[str], options: Mapping[str, Any]) -> str:
-    """A duplicate is waited for as well, since it is the same message."""
-    return id if id is not None else wire.text(options["id"])
-
-
-def _block(end: float) -> int:
-    return max(1, round(min(_WAIT_SECONDS, end - time.monotonic()) * 1000))
-
-
-def _check_wait(fields: Optional[Fields], end: float) -> None:
-    if fields is None:
-        raise NotKept("the message is gone: it was cancelled or purged, or completed without being kept")
-    if time.monotonic() >= end and fields["state"] not in ("done", "dead"):
-        raise TimeoutError(f"the message {fields['id']} is still {fields['state']}")
+    async def _sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
 
 
 def _result(fields: Fields) -> Optional[bytes]:
@@ -386,21 +333,5 @@ def _result(fields: Fields) -> Optional[bytes]:
     return result
 
 
-def _states(reply: Any) -> List[Optional[str]]:
-    return [wire.text_or_none(state) for state in reply]
-
-
-def _messages(reply: Any) -> List[Fields]:
-    return [fields for fields in map(wire.message, reply) if fields is not None]
-
-
-def _concerned(flow: str, group: Optional[Text]) -> List[wire.Word]:
+def _concerned(flow: str, group: Optional[Text]) -> List[Word]:
     return [flow] if group is None else ["GROUP", group]
-
-
-def _count(count: Optional[int]) -> List[wire.Word]:
-    return [] if count is None else ["COUNT", count]
-
-
-def _nothing(_: Any) -> None:
-    return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import random
 import weakref
 from typing import Any, Dict, List, Sequence, Tuple, Union
 
@@ -26,9 +27,26 @@ _KEPT = frozenset(
     " socket_keepalive socket_keepalive_options socket_connect_timeout".split()
 )
 _CONNECT_SECONDS = 2.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 _CLUSTERS = (redis.RedisCluster, redis.asyncio.RedisCluster)
 
 Origin = Union[str, "redis.Redis", "redis.asyncio.Redis", "redis.RedisCluster", "redis.asyncio.RedisCluster"]
+
+
+class Backoff:
+    """Growing, jittered pauses between attempts to reach the server."""
+
+    def __init__(self) -> None:
+        self._pause = _FIRST_PAUSE
+
+    def next(self) -> float:
+        """Returns the next pause, in seconds."""
+        pause, self._pause = self._pause, min(self._pause * 2, _LONGEST_PAUSE)
+        return pause * random.uniform(0.5, 1)
+
+    def reset(self) -> None:
+        """Begins anew, after an answer."""
+        self._pause = _FIRST_PAUSE
 
 
 class Link:

@@ -6,25 +6,44 @@ Names, ids and headers are ``str``. Bytes that are not UTF-8 become surrogate es
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
-
-from .errors import DeadId
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
 if TYPE_CHECKING:
     from typing_extensions import TypedDict
 else:  # The standard library has what is needed at run time.
     from typing import TypedDict
 
-T = TypeVar("T")
 Text = Union[str, bytes]
 Duration = Union[float, timedelta]
 Word = Union[str, bytes, int]
-PushedId = Union[str, DeadId, None]
-"""The id of a message of a batch; ``None`` for a duplicate, the error if the queue holds a dead message of that id."""
 
 
-class PushOptions(TypedDict, total=False):
-    """Options of a push. Durations are in seconds, or a ``timedelta``."""
+class MessageOptions(TypedDict, total=False):
+    """What all messages may have. Durations are in seconds, or a ``timedelta``."""
+
+    priority: int
+    """-128 to 127, 0 by default. Among ready messages, a higher one is delivered first."""
+    retries: int
+    """The most redeliveries after the first delivery; -1: no limit."""
+    lease: Duration
+    """How long each delivery may take before the message is delivered again."""
+    group: Text
+    """Messages of a group are delivered in order, by default one at a time."""
+    headers: Mapping[str, Text]
+    """What is said about the message besides its payload."""
+
+
+class FollowOptions(MessageOptions, total=False):
+    """Options of the message that follows a batch."""
+
+    id: Text
+    """An id of your own. If it is taken when the batch has ended, the message gets another one."""
+    delay: Duration
+    """The message is due this long after the end of the batch."""
+
+
+class PushOptions(MessageOptions, total=False):
+    """Options of a push."""
 
     id: Text
     """An id of your own, unique in the queue. A push of an id that is there returns ``None``."""
@@ -32,12 +51,6 @@ class PushOptions(TypedDict, total=False):
     """The message is due this long after now."""
     at: datetime
     """The message is due at this time, which must have a time zone."""
-    priority: int
-    """-128 to 127, 0 by default. Among ready messages, a higher one is delivered first."""
-    retries: int
-    """The most redeliveries after the first delivery; -1: no limit."""
-    lease: Duration
-    """How long each delivery may take before the message is delivered again."""
     ttl: Duration
     """The message becomes dead if it is not completed within this time."""
     replace: bool
@@ -48,27 +61,11 @@ class PushOptions(TypedDict, total=False):
     """With ``replace``: if that message is being worked on, take its place when the delivery ends."""
     retain: Duration
     """How long the message and its result are kept after its completion."""
-    group: Text
-    """Messages of a group are delivered in order, by default one at a time."""
     batch: Text
     """The batch that the message joins: see :meth:`Queue.follow`."""
-    headers: Mapping[str, Text]
-    """What is said about the message besides its payload."""
 
 
-class FollowOptions(TypedDict, total=False):
-    """Options of the message that follows a batch, as for a push."""
-
-    id: Text
-    delay: Duration
-    priority: int
-    retries: int
-    lease: Duration
-    group: Text
-    headers: Mapping[str, Text]
-
-
-class ScheduleOptions(TypedDict, total=False):
+class ScheduleOptions(MessageOptions, total=False):
     """Options of a schedule: ``every`` or ``cron``, and what each run has."""
 
     every: Duration
@@ -85,22 +82,8 @@ class ScheduleOptions(TypedDict, total=False):
     """The last instant at which a run may be due."""
     times: int
     """The series ends after this many runs."""
-    priority: int
-    retries: int
-    lease: Duration
     ttl: Duration
-    group: Text
-    headers: Mapping[str, Text]
-
-
-class Command(Generic[T]):
-    """The words of a command, and how its reply is read."""
-
-    __slots__ = ("words", "read")
-
-    def __init__(self, read: Callable[[Any], T], name: str, *words: Word) -> None:
-        self.words: List[Word] = [name, *(raw(word) if isinstance(word, str) else word for word in words)]
-        self.read = read
+    """A run becomes dead if it is not completed within this time."""
 
 
 def raw(value: Text) -> bytes:
@@ -170,13 +153,6 @@ def unix_milliseconds(at: datetime) -> int:
     return (at - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(milliseconds=1)
 
 
-def _header_words(values: Mapping[str, Text]) -> List[Word]:
-    words: List[Word] = ["HEADERS", len(values)]
-    for name, value in values.items():
-        words += [name, value]
-    return words if values else []
-
-
 def _one(value: Any) -> List[Word]:
     return [value]
 
@@ -187,6 +163,14 @@ def _duration(value: Any) -> List[Word]:
 
 def _time(value: Any) -> List[Word]:
     return [unix_milliseconds(value)]
+
+
+def _flag(_: Any) -> List[Word]:
+    return []
+
+
+def _names_and_values(value: Any) -> List[Word]:
+    return [len(value), *(word for pair in value.items() for word in pair)]
 
 
 # For each option: its word, and how its value is written.
@@ -200,72 +184,38 @@ _OPTIONS: Dict[str, Tuple[str, Callable[[Any], List[Word]]]] = {
     "at": ("AT", _time),
     "until": ("UNTIL", _time),
     "older": ("OLDER", _duration),
+    "duration": ("FOR", _duration),
     "reason": ("REASON", _one),
     "times": ("TIMES", _one),
+    "count": ("COUNT", _one),
     "priority": ("PRIORITY", _one),
     "retries": ("RETRIES", _one),
     "lease": ("LEASE", _duration),
     "ttl": ("TTL", _duration),
+    "replace": ("REPLACE", _flag),
     "max_wait": ("MAXWAIT", _duration),
+    "later": ("LATER", _flag),
     "retain": ("RETAIN", _duration),
     "group": ("GROUP", _one),
     "batch": ("BATCH", _one),
+    "recurring": ("RECURRING", _flag),
+    "headers": ("HEADERS", _names_and_values),
 }
-_PUSH_FLAGS = {"replace": "REPLACE", "later": "LATER"}
-_PUSH_NAMES = frozenset(PushOptions.__annotations__)
-_FOLLOW_NAMES = frozenset(FollowOptions.__annotations__)
-_SCHEDULE_NAMES = frozenset(ScheduleOptions.__annotations__)
 
 
-def _words(options: Mapping[str, Any], known: "frozenset[str]") -> List[Word]:
-    words: List[Word] = []
+def names(options: Any) -> "frozenset[str]":
+    """Returns the names of the options of a class such as :class:`PushOptions`."""
+    return frozenset(options.__annotations__)
+
+
+def words(options: Mapping[str, Any], known: "Optional[frozenset[str]]" = None) -> List[Word]:
+    """Returns the words of those options that are given. One that is not among the known ones is refused."""
+    found: List[Word] = []
     for name, value in options.items():
-        if name not in known:
+        if known is not None and name not in known:
             raise TypeError(f"there is no option {name!r}; the options are {', '.join(sorted(known))}")
-        if value is None:
+        if value is None or value is False or value == {}:
             continue
-        if name in _PUSH_FLAGS:
-            words += [_PUSH_FLAGS[name]] if value else []
-        elif name == "headers":
-            words += _header_words(value)
-        else:
-            word, write = _OPTIONS[name]
-            words += [word, *write(value)]
-    return words
-
-
-def push_words(options: Mapping[str, Any]) -> List[Word]:
-    """Returns the words of those options of a push that are given."""
-    return _words(options, _PUSH_NAMES)
-
-
-def option_words(options: Mapping[str, Any]) -> List[Word]:
-    """Returns the words of those options that are given."""
-    return _words(options, frozenset(options))
-
-
-def push(queue: Text, payload: Text, options: Mapping[str, Any]) -> Command[Optional[str]]:
-    """``DQ.PUSH``."""
-    return Command(text_or_none, "DQ.PUSH", queue, payload, *push_words(options))
-
-
-def push_many(
-    queue: Text, payloads: Sequence[Text], ids: Sequence[Text], options: Mapping[str, Any]
-) -> Command[List[PushedId]]:
-    """``DQ.MPUSH``."""
-    words = (["IDS", *ids] if ids else []) + _words(options, _PUSH_NAMES - {"id"})
-    return Command(_ids, "DQ.MPUSH", queue, len(payloads), *payloads, *words)
-
-
-def _ids(reply: Any) -> List[PushedId]:
-    return [DeadId(str(id)) if isinstance(id, Exception) else text_or_none(id) for id in reply]
-
-
-def follow(queue: Text, batch: Text, payload: Text, options: Mapping[str, Any]) -> Command[int]:
-    """``DQ.BATCH`` with ``THEN``."""
-    return Command(int, "DQ.BATCH", queue, batch, "THEN", payload, *_words(options, _FOLLOW_NAMES))
-
-
-def schedule(queue: Text, id: Text, payload: Text, options: Mapping[str, Any]) -> Command[str]:
-    """``DQ.SCHEDULE``."""
-    return Command(text, "DQ.SCHEDULE", queue, id, payload, *_words(options, _SCHEDULE_NAMES))
+        word, write = _OPTIONS[name]
+        found += [word, *write(value)]
+    return found

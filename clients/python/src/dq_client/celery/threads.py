@@ -15,9 +15,9 @@ from kombu.log import get_logger
 from redis.client import NEVER_DECODE
 
 from ..errors import is_transient
-from ..source import Link, Source
+from ..source import Backoff, Link, Source
 from ..wire import Word
-from ..worker.fetcher import MARGIN_SECONDS, Backoff
+from ..worker.fetcher import MARGIN_SECONDS
 
 logger = get_logger(__name__)
 

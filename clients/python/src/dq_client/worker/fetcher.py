@@ -5,14 +5,13 @@ While it waits in a pop that blocks, acks go through the reporter. Otherwise the
 
 from __future__ import annotations
 
-import random
 import time
 from typing import TYPE_CHECKING, Any, List, Optional
 
 import redis
 
 from ..errors import is_disconnect
-from ..source import Link
+from ..source import Backoff, Link
 from ..wire import Word
 from .lane import Delivery, Lane
 
@@ -24,23 +23,6 @@ BLOCK_MS = 5000
 MARGIN_SECONDS = 5.0
 # How often the settings of a queue are read again.
 _LEARN_SECONDS = 5.0
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
-
-
-class Backoff:
-    """Growing, jittered pauses between attempts to reach the server."""
-
-    def __init__(self) -> None:
-        self._pause = _FIRST_PAUSE
-
-    def next(self) -> float:
-        """Returns the next pause, in seconds."""
-        pause, self._pause = self._pause, min(self._pause * 2, _LONGEST_PAUSE)
-        return pause * random.uniform(0.5, 1)
-
-    def reset(self) -> None:
-        """Begins anew, after an answer."""
-        self._pause = _FIRST_PAUSE
 
 
 class Fetcher:

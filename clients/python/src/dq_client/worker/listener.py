@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Dict
 import redis
 
 from ..errors import is_disconnect
+from ..source import Backoff
 from ..wire import text
-from .fetcher import Backoff
 from .lane import Lane
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import time
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 
 from ..errors import is_disconnect, is_transient
-from ..source import Link
+from ..source import Backoff, Link
 from ..wire import Word
-from .fetcher import MARGIN_SECONDS, Backoff
+from .fetcher import MARGIN_SECONDS
 from .lane import Delivery, Lane
 from .outcome import ACK, Outcome
 
