@@ -18,7 +18,7 @@ export class Refused extends DqError {
 
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
-    this.code = /^[A-Z]+/.exec(message)?.[0] ?? 'ERR';
+    this.code = codeOf(message);
   }
 }
 
@@ -98,10 +98,13 @@ const CLASSES: Record<string, new (message: string, options?: ErrorOptions) => R
 // The server, or the one that takes over, may carry out the same command later.
 const TRANSIENT = /^(LOADING|READONLY|MISCONF|NOREPLICAS|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|UNBLOCKED|MOVED|ASK|BUSY)\b/;
 
+function codeOf(message: string): string {
+  return /^[A-Z]+/.exec(message)?.[0] ?? 'ERR';
+}
+
 /** Returns the error for the text of an error reply. */
 export function refused(message: string, cause?: unknown): Refused {
-  const code = /^[A-Z]+/.exec(message)?.[0] ?? '';
-  return new (CLASSES[code] ?? Refused)(message, { cause });
+  return new (CLASSES[codeOf(message)] ?? Refused)(message, { cause });
 }
 
 /** Returns whether the same command may succeed later. */

@@ -40,7 +40,7 @@ export type Order =
 export type Notice =
   | { kind: 'ready'; lane: number }
   | { kind: 'lost'; lane: number; delivered: Delivered; reason: LossReason }
-  | { kind: 'error'; lane: number; code: string; text: string }
+  | { kind: 'error'; lane: number; text: string }
   | { kind: 'closed'; lane: number };
 
 /** From the thread that speaks with the server to handlers. */

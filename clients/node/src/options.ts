@@ -229,18 +229,18 @@ function writer<Options extends object>(...known: (keyof Options & string)[]): (
 
 const MESSAGE = ['priority', 'attempts', 'lease', 'ttl', 'group', 'headers'] as const;
 const PUSH_MANY = [...MESSAGE, 'delay', 'at', 'replace', 'maxWait', 'later', 'retain', 'batch'] as const;
+const SCHEDULE = [...MESSAGE, 'every', 'offset', 'cron', 'tz', 'at', 'until', 'times'] as const;
 
-// The words of the options of each command.
-export const pushWords = writer<PushOptions>(...PUSH_MANY, 'id');
-export const pushManyWords = writer<PushManyOptions>(...PUSH_MANY);
-export const followWords = writer<FollowOptions>(...FOLLOW);
-export const scheduleWords = writer<ScheduleOptions>(
-  ...MESSAGE,
-  ...(['every', 'offset', 'cron', 'tz', 'at', 'until', 'times'] as const),
-);
-export const rescheduleWords = writer<RescheduleOptions>('delay', 'at', 'priority');
-export const promoteWords = writer<PromoteOptions>('count', 'until');
-export const redriveWords = writer<RedriveOptions>('count', 'delay', 'older', 'reason');
-export const purgeWords = writer<PurgeOptions>('count', 'group', 'recurring', 'older');
-export const lenWords = writer<LenOptions>('group');
-export const peekWords = writer<PeekOptions>('count', 'group');
+/** The words of the options of each command. */
+export const wordsOf = {
+  push: writer<PushOptions>(...PUSH_MANY, 'id'),
+  pushMany: writer<PushManyOptions>(...PUSH_MANY),
+  follow: writer<FollowOptions>(...FOLLOW),
+  schedule: writer<ScheduleOptions>(...SCHEDULE),
+  reschedule: writer<RescheduleOptions>('delay', 'at', 'priority'),
+  promote: writer<PromoteOptions>('count', 'until'),
+  redrive: writer<RedriveOptions>('count', 'delay', 'older', 'reason'),
+  purge: writer<PurgeOptions>('count', 'group', 'recurring', 'older'),
+  peek: writer<PeekOptions>('count', 'group'),
+  len: writer<LenOptions>('group'),
+};

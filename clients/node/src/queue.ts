@@ -21,9 +21,7 @@ import {
   check,
   type Flow,
   type FollowOptions,
-  followWords,
   type LenOptions,
-  lenWords,
   type Message,
   type MessageOptions,
   type PeekOptions,
@@ -31,17 +29,10 @@ import {
   type PurgeOptions,
   type PushManyOptions,
   type PushOptions,
-  peekWords,
-  promoteWords,
-  purgeWords,
-  pushManyWords,
-  pushWords,
   type RedriveOptions,
   type RescheduleOptions,
-  redriveWords,
-  rescheduleWords,
   type ScheduleOptions,
-  scheduleWords,
+  wordsOf,
 } from './options.js';
 import { answered, Backoff, Route } from './route.js';
 
@@ -157,7 +148,7 @@ export class Queue<Data = unknown, Result = unknown> {
       String(payloads.length),
       ...payloads.map(encode),
       ...(own ? ['IDS', ...own.map(encode)] : []),
-      ...pushManyWords(this.#decorated(options)),
+      ...wordsOf.pushMany(this.#decorated(options)),
     ]);
     return (reply as unknown[]).map((each, at) => {
       if (each instanceof Error) return refused(each.message) as DeadId;
@@ -217,7 +208,7 @@ export class Queue<Data = unknown, Result = unknown> {
 
   /** Declares a recurring message, a job or any bytes. Returns `created`, `changed` or `unchanged`. */
   async schedule(id: Bytes, message: Message<Data>, options: ScheduleOptions): Promise<string> {
-    const words = scheduleWords(this.#decorated(options));
+    const words = wordsOf.schedule(this.#decorated(options));
     return text(await this.#ask('DQ.SCHEDULE', encode(id), payloadOf(message), ...words)) as string;
   }
 
@@ -229,7 +220,7 @@ export class Queue<Data = unknown, Result = unknown> {
    * `dq-batch-cancelled`. This is sent once, because the batch may have ended when a second command came.
    */
   async follow(batch: Bytes, message: Message<Data>, options: FollowOptions = {}): Promise<number> {
-    const words = followWords(this.#decorated(options));
+    const words = wordsOf.follow(this.#decorated(options));
     return Number(await this.#ask('DQ.BATCH', encode(batch), 'THEN', payloadOf(message), ...words));
   }
 
@@ -253,24 +244,24 @@ export class Queue<Data = unknown, Result = unknown> {
 
   /** Changes the due time or the priority of a message. Returns whether it was delayed or ready. */
   async reschedule(id: Bytes, options: RescheduleOptions): Promise<boolean> {
-    return (await this.#ask('DQ.RESCHEDULE', encode(id), ...rescheduleWords(options))) === 1;
+    return (await this.#ask('DQ.RESCHEDULE', encode(id), ...wordsOf.reschedule(options))) === 1;
   }
 
   /** Makes delayed messages due now: all, the next ones, or those that are due by a time. Returns how many. */
   async promote(options: PromoteOptions = {}): Promise<number> {
-    return Number(await this.#ask('DQ.PROMOTE', ...promoteWords(options)));
+    return Number(await this.#ask('DQ.PROMOTE', ...wordsOf.promote(options)));
   }
 
   /** Makes dead messages live again: all, or those that the options choose. Returns how many. */
   async redrive({ ids, ...options }: RedriveOptions & { ids?: Bytes[] } = {}): Promise<number> {
     if (ids?.length === 0) return 0;
     const named = ids ? ['IDS', String(ids.length), ...ids.map(encode)] : [];
-    return Number(await this.#ask('DQ.REDRIVE', ...named, ...redriveWords(options)));
+    return Number(await this.#ask('DQ.REDRIVE', ...named, ...wordsOf.redrive(options)));
   }
 
   /** Removes messages, of these states or of all. Schedules stay unless `recurring`. Returns how many. */
   async purge({ states = [], ...options }: PurgeOptions & { states?: State[] } = {}): Promise<number> {
-    return Number(await this.#ask('DQ.PURGE', ...states, ...purgeWords(options)));
+    return Number(await this.#ask('DQ.PURGE', ...states, ...wordsOf.purge(options)));
   }
 
   // --- looking ---
@@ -282,13 +273,13 @@ export class Queue<Data = unknown, Result = unknown> {
 
   /** Returns the first messages of a state; dead and done ones newest first. */
   async peek({ state = 'ready', ...options }: PeekOptions & { state?: State } = {}): Promise<Fields[]> {
-    const found = await this.#ask('DQ.PEEK', state, ...peekWords(options));
+    const found = await this.#ask('DQ.PEEK', state, ...wordsOf.peek(options));
     return (found as unknown[]).map((each) => fields(each) as Fields);
   }
 
   /** Returns the number of messages, of all or of one group, in a state, or of all that are neither dead nor done. */
   async len(state?: State, options: LenOptions = {}): Promise<number> {
-    return Number(await this.#ask('DQ.LEN', ...(state ? [state] : []), ...lenWords(options)));
+    return Number(await this.#ask('DQ.LEN', ...(state ? [state] : []), ...wordsOf.len(options)));
   }
 
   /** Returns counts, settings and totals, or null if the queue does not exist. */
@@ -324,7 +315,7 @@ export class Queue<Data = unknown, Result = unknown> {
     const given = this.#decorated(options);
     const made = given.id === undefined && this.#pushTimeout > 0;
     if (made) given.id = randomUUID();
-    const { reply, repeated } = await this.#repeated(['DQ.PUSH', this.#key, encode(payload), ...pushWords(given)]);
+    const { reply, repeated } = await this.#repeated(['DQ.PUSH', this.#key, encode(payload), ...wordsOf.push(given)]);
     // A null that answers a repeated push, or an id that nobody else has, says that the message is there.
     const id = text(reply) ?? decode(encode(given.id ?? ''));
     return { id, duplicate: reply === null && !repeated && !made };

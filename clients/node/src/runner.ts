@@ -21,12 +21,8 @@ export type Handler<Data = unknown, Result = unknown> = (
   context: HandlerContext,
 ) => Promise<Result> | Result;
 
-/** What a runner tells of its handlers. */
-export interface Told {
-  active(job: Job): void;
-  completed(job: Job, result: unknown): void;
-  failed(job: Job, error: Error): void;
-}
+/** Hears what a runner tells of its handlers. The value is the result of one that returned, the error of one that threw. */
+export type Told = (event: 'active' | 'completed' | 'failed', job: Job, ...value: [unknown?]) => void;
 
 /** How a runner is made. */
 export interface RunnerOptions {
@@ -135,13 +131,13 @@ export class Runner {
       this.#running.set(token, running);
       if (timed) port.postMessage({ begun: token } satisfies FromHandlers);
       running.job.processedOn = Date.now();
-      told.active(running.job);
+      told('active', running.job);
       void this.#run(token, running);
     }
   }
 
   async #run(token: number, running: Running): Promise<void> {
-    const { handler, middleware } = this.#options;
+    const { handler, middleware, told } = this.#options;
     const { job } = running;
     const call = middleware.reduceRight<() => Promise<unknown>>(
       (next, { handle }) => (handle ? () => handle(job, next) : next),
@@ -170,10 +166,10 @@ export class Runner {
     if (failed) {
       const reason = error instanceof Error ? error : new Error(String(error));
       job.failedReason = reason.message;
-      this.#options.told.failed(job, reason);
+      told('failed', job, reason);
     } else {
       job.returnvalue = result;
-      this.#options.told.completed(job, result);
+      told('completed', job, result);
     }
   }
 

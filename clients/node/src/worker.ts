@@ -16,7 +16,7 @@ import { type Notice, type Order, Shared } from './messages.js';
 import { defaultMiddleware, type Middleware } from './middleware.js';
 import { type Connection, check } from './options.js';
 import { type Handler, Runner, type Told } from './runner.js';
-import type { EndedJob, FromThread, HandlersData } from './thread/handlers.js';
+import type { EndedJob, FromThread, HandlersData, ThrownError } from './thread/handlers.js';
 
 /** How a worker works. Durations are in milliseconds. */
 export interface WorkerOptions {
@@ -138,11 +138,7 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
 
   #run(port: MessagePort, handler: Handler<Data, Result>, middleware: Middleware[]): Runner {
     this.#port = port;
-    const told: Told = {
-      active: (job) => this.#tell('active', job as Job<Data, Result>),
-      completed: (job, result) => this.#tell('completed', job as Job<Data, Result>, result as Result),
-      failed: (job, error) => this.#tell('failed', job as Job<Data, Result>, error),
-    };
+    const told: Told = (event, job, ...value) => this.#tell(event, ...([job, ...value] as never));
     return new Runner({
       queueName: this.name,
       port,
@@ -192,10 +188,13 @@ export class Worker<Data = unknown, Result = unknown> extends EventEmitter<Worke
   #heardOfJob(told: Exclude<FromThread, { event: 'loaded' }>): void {
     const job = this.#jobOf(told.job);
     if (told.event === 'active') this.#tell('active', job);
-    else if (told.event === 'completed') {
-      job.returnvalue = told.result as Result;
-      this.#tell('completed', job, told.result as Result);
-    } else this.#tell('failed', job, Object.assign(new Error(told.error?.message), told.error));
+    else if (told.event === 'failed') {
+      const thrown = told.value as ThrownError;
+      this.#tell('failed', job, Object.assign(new Error(thrown.message), thrown));
+    } else {
+      job.returnvalue = told.value as Result;
+      this.#tell('completed', job, told.value as Result);
+    }
   }
 
   #jobOf({ delivered, ...ended }: EndedJob): Job<Data, Result> {

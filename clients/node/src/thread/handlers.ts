@@ -16,9 +16,7 @@ export interface HandlersData {
 }
 
 /** What the thread tells the main thread: that it is there, or what became of a job. */
-export type FromThread =
-  | { event: 'loaded' }
-  | { event: 'active' | 'completed' | 'failed'; job: EndedJob; result?: unknown; error?: ThrownError };
+export type FromThread = { event: 'loaded' } | { event: Parameters<Told>[0]; job: EndedJob; value?: unknown };
 
 /** A job as it passes from thread to thread. */
 export interface EndedJob {
@@ -41,33 +39,23 @@ async function begin({ file, ...options }: HandlersData): Promise<void> {
   if (typeof handler !== 'function') throw new TypeError(`${file} must export its handler as default`);
   const own: Middleware[] = loaded.middleware ?? loaded.default?.middleware ?? [];
   // Its listeners hear of the end of a handler before the server does.
-  const on: Partial<Told> = loaded.on ?? loaded.default?.on ?? {};
+  const on: Record<string, ((job: Job, ...value: [unknown?]) => void) | undefined> =
+    loaded.on ?? loaded.default?.on ?? {};
   const tell = (told: FromThread) => parentPort?.postMessage(told);
-  new Runner({
-    ...options,
-    handler,
-    middleware: [...defaultMiddleware(), ...own],
-    told: {
-      active(job) {
-        on.active?.(job);
-        tell({ event: 'active', job: plain(job) });
-      },
-      completed(job, result) {
-        on.completed?.(job, result);
-        tell({ event: 'completed', job: plain(job), result: jsonOf(result) });
-      },
-      failed(job, error) {
-        on.failed?.(job, error);
-        const { name, message, stack } = error;
-        tell({ event: 'failed', job: plain(job), error: { name, message, ...(stack !== undefined && { stack }) } });
-      },
-    },
-  });
+  const told: Told = (event, job, ...value) => {
+    on[event]?.(job, ...value);
+    tell({ event, job: plain(job), value: event === 'failed' ? thrown(value[0] as Error) : jsonOf(value[0]) });
+  };
+  new Runner({ ...options, handler, middleware: [...defaultMiddleware(), ...own], told });
   tell({ event: 'loaded' });
 }
 
 function plain({ delivered, processedOn, finishedOn, failedReason }: Job): EndedJob {
   return { delivered, processedOn, finishedOn, failedReason };
+}
+
+function thrown({ name, message, stack }: Error): ThrownError {
+  return { name, message, ...(stack !== undefined && { stack }) };
 }
 
 function jsonOf(result: unknown): unknown {

@@ -6,7 +6,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type MessagePort, parentPort } from 'node:worker_threads';
 import { entries, type Word } from '../bytes.js';
-import { type LossReason, Refused } from '../errors.js';
+import type { LossReason } from '../errors.js';
 import { type Delivered, packed, unpacked } from '../job.js';
 import { type FromHandlers, type LaneConfig, type Notice, Shared, type ToHandlers } from '../messages.js';
 import { ACK, GIVEN_BACK, type Outcome, ofError } from '../outcome.js';
@@ -251,9 +251,7 @@ export class Lane {
 
   /** Tells the main thread of an error. */
   complain(error: unknown, what = ''): void {
-    const { name, message } = error as Error;
-    const code = error instanceof Refused ? error.code : name;
-    this.tell({ kind: 'error', lane: this.config.lane, code, text: `${what}${message}` });
+    this.tell({ kind: 'error', lane: this.config.lane, text: `${what}${(error as Error).message}` });
   }
 
   /** The thread of the handlers has ended, and another one takes its place. */
