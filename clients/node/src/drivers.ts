@@ -47,39 +47,36 @@ const CONNECT_MS = 2000;
 const GREETING_MS = 5000;
 
 /** Opens a connection to a server, to an address of a cluster if one is given. */
-export async function open(target: Target, address?: Address): Promise<Link> {
-  try {
-    return await (target.library === 'ioredis' ? openIoRedis(target, address) : openNodeRedis(target, address));
-  } catch (error) {
-    throw translated(error);
-  }
+export function open(target: Target, address?: Address): Promise<Link> {
+  return translating(() => (target.library === 'ioredis' ? openIoRedis : openNodeRedis)(target, address));
 }
 
 /** Loads one of the clients. */
-export async function load(library: 'ioredis'): Promise<typeof IoRedis>;
-export async function load(library: 'redis'): Promise<typeof NodeRedis>;
-export async function load(library: 'ioredis' | 'redis'): Promise<unknown> {
-  const loaded = library === 'ioredis' ? await import('ioredis') : await import('redis');
-  return loaded;
+export function load(library: 'ioredis'): Promise<typeof IoRedis>;
+export function load(library: 'redis'): Promise<typeof NodeRedis>;
+export function load(library: 'ioredis' | 'redis'): Promise<unknown> {
+  return library === 'ioredis' ? import('ioredis') : import('redis');
 }
 
 /** Returns the error of this package for one of a client. */
-export function translated(error: unknown): DqError {
+function translated(error: unknown): DqError {
   const { name = '', message = String(error) } = error as Error;
   const kind = (error as Error).constructor?.name ?? '';
   const isReply = name === 'ReplyError' || /^(SimpleError|BlobError|ErrorReply)$/.test(kind);
   return isReply ? refused(message, error) : new ConnectionLost(message || name, { cause: error });
 }
 
+async function translating<T>(act: () => Promise<T>): Promise<T> {
+  try {
+    return await act();
+  } catch (error) {
+    throw translated(error);
+  }
+}
+
 /** Returns how commands are sent with ioredis. */
 export function sendWithIoRedis(redis: Pick<IoRedis.Redis, 'callBuffer'>): Send {
-  return async ([name, ...words]) => {
-    try {
-      return await redis.callBuffer(String(name), words);
-    } catch (error) {
-      throw translated(error);
-    }
-  };
+  return ([name, ...words]) => translating(() => redis.callBuffer(String(name), words));
 }
 
 /** Returns how commands are sent with node-redis. A client of a cluster wants the key besides. */
@@ -90,13 +87,7 @@ export function sendWithNodeRedis(
   // Bulk strings (RESP type $) arrive as bytes.
   const options = { typeMapping: { 36: Buffer } };
   const send = client.sendCommand.bind(client) as (...given: unknown[]) => Promise<unknown>;
-  return async (words) => {
-    try {
-      return await (isCluster ? send(words[1], false, words, options) : send(words, options));
-    } catch (error) {
-      throw translated(error);
-    }
-  };
+  return (words) => translating(() => (isCluster ? send(words[1], false, words, options) : send(words, options)));
 }
 
 async function openIoRedis(target: Target, address?: Address): Promise<Link> {
@@ -129,7 +120,7 @@ async function openIoRedis(target: Target, address?: Address): Promise<Link> {
     send: sendWithIoRedis(redis),
     subscribe(channel, heard) {
       redis.removeAllListeners('messageBuffer').on('messageBuffer', (_: Buffer, notice: Buffer) => heard(notice));
-      return redis.subscribe(channel).catch((error) => Promise.reject(translated(error)));
+      return translating(() => redis.subscribe(channel));
     },
     ping: () => redis.ping(),
     onClose: (closed) => redis.once('end', closed),
@@ -143,8 +134,7 @@ async function openNodeRedis(target: Target, address?: Address): Promise<Link> {
   return {
     send: sendWithNodeRedis(client, false),
     // It finds listeners by text. A queue whose name is not UTF-8 learns of losses at half time.
-    subscribe: (channel, heard) =>
-      client.subscribe(channel.toString(), heard, true).catch((error) => Promise.reject(translated(error))),
+    subscribe: (channel, heard) => translating(() => client.subscribe(channel.toString(), heard, true)),
     ping: () => client.ping(),
     onClose: (closed) => client.once('dq-closed' as never, closed),
     close: () => (client.isOpen ? client.destroy() : undefined),
