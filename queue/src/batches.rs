@@ -277,6 +277,7 @@ impl Batches {
     }
 
     /// Counts the end of a member. Does nothing if the message is no member. O(log n).
+    #[inline(never)]
     pub fn end(&mut self, sequence: Sequence, how: MemberEnd) {
         let Some(id) = self.of(sequence) else { return };
         self.members.remove(Key::new(sequence, id));

@@ -121,7 +121,7 @@ impl Messages {
     }
 
     /// [`Messages::remove`] without the name.
-    #[inline]
+    #[inline(always)]
     fn discard(&mut self, at: At) {
         if let Some(id) = self.group(at) {
             self.group_names_mut().into_iter().for_each(|groups| groups.leave(id));

@@ -272,6 +272,12 @@ impl Queue {
     #[inline]
     pub(super) fn remove(&mut self, at: At, record: &Record) {
         self.end_removed(at, record.sequence);
+        self.remove_ended(at, record);
+    }
+
+    /// [`Queue::remove`] for a message whose end was counted if it is a member of a batch.
+    #[inline]
+    pub(super) fn remove_ended(&mut self, at: At, record: &Record) {
         self.view.unplace(&self.messages, at, record);
         self.messages.remove(at);
     }

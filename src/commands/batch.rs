@@ -140,7 +140,7 @@ fn cancel(ctx: Ctx, key_name: Name<'_>, batch: &[u8]) -> Result<(), Error> {
     let outcome = change_queue(ctx, key_name, now, |queue| {
         let removed = queue.cancel_batch(now, batch)?;
         let last = queue.last_given().0;
-        Some((removed, Effect::Batch { settings: None, name: batch, last, then: None }))
+        Some((removed, move || Effect::Batch { settings: None, name: batch, last, then: None }))
     })?;
     ctx.integer(outcome.as_ref().map_or(0, |(removed, _)| *removed as i64));
     if let Some((_, announcement)) = outcome {

@@ -41,7 +41,7 @@ fn bury(call: &mut Call<'_>) -> Result<(), Error> {
     let now = now(ctx);
     let outcome = change_queue(ctx, name, now, |queue| {
         let buried = queue.bury(now, &id?, error)?;
-        Some((buried, Effect::Bury(buried.sequence, buried.error)))
+        Some((buried, move || Effect::Bury(buried.sequence, buried.error)))
     })?;
     match outcome {
         Some((buried, announcement)) => {

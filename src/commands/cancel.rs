@@ -50,7 +50,7 @@ fn cancel(call: &mut Call<'_>) -> Result<(), Error> {
                 (None, _) => None,
             });
         }
-        (!gone.is_empty() || !forgotten.is_empty()).then_some(((), Effect::Cancel(gone, forgotten)))
+        (!gone.is_empty() || !forgotten.is_empty()).then_some(((), move || Effect::Cancel(gone, forgotten)))
     })?;
     states.resize(named, None);
     ctx.array(named);

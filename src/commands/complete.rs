@@ -43,10 +43,9 @@ fn complete(call: &mut Call<'_>) -> Result<(), Error> {
     let now = now(ctx);
     let outcome = change_queue(ctx, name, now, |queue| {
         let completed = queue.complete(now, &target?, &how)?;
-        Some((
-            Death::of_next(completed.next),
-            Effect::Complete { sequence: completed.sequence, until: completed.until, result: how.result },
-        ))
+        let result = how.result;
+        let effect = move || Effect::Complete { sequence: completed.sequence, until: completed.until, result };
+        Some((Death::of_next(completed.next), effect))
     })?;
     match outcome {
         Some((death, announcement)) => {

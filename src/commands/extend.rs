@@ -51,7 +51,7 @@ fn extend(call: &mut Call<'_>) -> Result<(), Error> {
     let now = now(ctx);
     let outcome = change_queue(ctx, name, now, |queue| {
         let (sequence, deadline) = queue.extend(now, &target?, lease, checkpoint)?;
-        Some((deadline, Effect::Extend { those: [(sequence, deadline)].into(), checkpoint }))
+        Some((deadline, move || Effect::Extend { those: [(sequence, deadline)].into(), checkpoint }))
     })?;
     match outcome {
         Some((deadline, announcement)) => {

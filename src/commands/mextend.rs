@@ -49,7 +49,7 @@ fn mextend(call: &mut Call<'_>) -> Result<(), Error> {
             *deadline = extended.map(|(_, deadline)| deadline);
             those.extend(extended);
         }
-        (!those.is_empty()).then_some(((), Effect::Extend { those, checkpoint: None }))
+        (!those.is_empty()).then_some(((), move || Effect::Extend { those, checkpoint: None }))
     })?;
     ctx.array(deadlines.len());
     for deadline in deadlines {

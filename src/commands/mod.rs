@@ -172,17 +172,17 @@ fn with_queue<R>(ctx: Ctx, name: Name<'_>, change: impl FnOnce(&mut Held) -> R) 
     }
 }
 
-/// Changes the queue at `name`. `change` returns the outcome and its effect, or `None` if it changed nothing. The
-/// change may make messages deliverable, or make room under `MAXINFLIGHT`, so it wakes blocked clients if there is a
+/// Changes the queue at `name`. `change` returns the outcome and what makes its effect, or `None` if it changed nothing.
+/// The change may make messages deliverable, or make room under `MAXINFLIGHT`, so it wakes blocked clients if there is a
 /// deliverable message.
-fn change_queue<'e, R>(
+fn change_queue<'e, R, E: FnOnce() -> Effect<'e>>(
     ctx: Ctx,
     name: Name<'_>,
     now: UnixMs,
-    change: impl FnOnce(&mut Queue) -> Option<(R, Effect<'e>)>,
+    change: impl FnOnce(&mut Queue) -> Option<(R, E)>,
 ) -> Result<Option<(R, Announcement)>, Error> {
     let outcome = with_queue(ctx, name, |held| match change(&mut held.queue).inspect(|_| plant("a change")) {
-        Some((outcome, effect)) => Some((outcome, write::record(ctx, name, held, now, Wake::IfDeliverable, || effect))),
+        Some((outcome, effect)) => Some((outcome, write::record(ctx, name, held, now, Wake::IfDeliverable, effect))),
         None => {
             let _ = write::rearm(ctx, name, held, now, Wake::Nobody);
             None

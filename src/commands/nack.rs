@@ -45,7 +45,7 @@ fn nack(call: &mut Call<'_>) -> Result<(), Error> {
     let now = now(ctx);
     let outcome = change_queue(ctx, name, now, |queue| {
         let nacked = queue.nack(now, &target?, &wanted)?;
-        let effect = Effect::Nack {
+        let effect = move || Effect::Nack {
             sequence: nacked.sequence,
             fate: nacked.fate,
             attempts: nacked.attempts,

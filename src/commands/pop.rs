@@ -251,6 +251,7 @@ pub fn parse_leased(call: &mut Call<'_>) -> Result<(Request, Option<DurationMs>)
 
 /// Delivers the messages that `request` asks for and replies with them. Returns `None`, and sends no reply, if there is
 /// none.
+#[inline]
 pub fn serve_now(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, request: &Request) -> Option<Announcement> {
     correct_clock(ctx, name, held, now);
     let available = held.queue.deliverable(now, &request.wanted);

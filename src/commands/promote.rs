@@ -44,7 +44,7 @@ fn promote(call: &mut Call<'_>) -> Result<(), Error> {
     let now = now(ctx);
     let outcome = change_queue(ctx, name, now, |queue| {
         let promoted = queue.promote(now, count, until);
-        (promoted.count > 0).then_some((promoted.count, Effect::Promote(promoted.due, promoted.spans)))
+        (promoted.count > 0).then_some((promoted.count, move || Effect::Promote(promoted.due, promoted.spans)))
     })?;
     match outcome {
         Some((count, announcement)) => {

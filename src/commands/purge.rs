@@ -47,7 +47,8 @@ fn purge(call: &mut Call<'_>) -> Result<(), Error> {
             Some(group) => queue.purge_group(now, group, &which),
             None => queue.purge(now, &which),
         };
-        (purged.count > 0).then_some((purged.count, Effect::Purge { messages: purged.messages, done: purged.done }))
+        let effect = move || Effect::Purge { messages: purged.messages, done: purged.done };
+        (purged.count > 0).then_some((purged.count, effect))
     })?;
     match outcome {
         Some((purged, announcement)) => {

@@ -70,15 +70,9 @@ fn push(call: &mut Call<'_>) -> Result<(), Error> {
 
     let mut key = OpenKey::open_write(ctx, key_name, datatype::handle());
     let mut made_with = None;
-    let pushed = match key.content() {
+    let mut pushed = match key.content() {
         Content::Refused(why) => return Err(why.into()),
-        Content::Holds(held) => match held.queue.push(now, &mut floor(), &message) {
-            // A dead message that the settings no longer keep does not hold its id.
-            Pushed::HeldDead if message.name.is_some_and(|id| write::drop_excess(ctx, key_name, held, now, id)) => {
-                held.queue.push(now, &mut floor(), &message)
-            }
-            pushed => pushed,
-        },
+        Content::Holds(held) => held.queue.push(now, &mut floor(), &message),
         Content::Missing => {
             // A push that is refused does not create a queue.
             let settings = config::defaults();
@@ -91,7 +85,14 @@ fn push(call: &mut Call<'_>) -> Result<(), Error> {
             pushed
         }
     };
-    let Pushed::Added { image, replaced } = pushed else {
+    if let (Pushed::HeldDead, Content::Holds(held), Some(id)) = (&pushed, key.content(), message.name) {
+        // A dead message that the settings no longer keep does not hold its id.
+        if write::drop_excess(ctx, key_name, held, now, id) {
+            pushed = held.queue.push(now, &mut floor(), &message);
+        }
+    }
+    // The image is copied only if somebody is told.
+    let Pushed::Added { image, replaced } = &pushed else {
         if let Content::Holds(held) = key.content() {
             let announcement = write::rearm(ctx, key_name, held, now, Wake::Nobody);
             drop(key);
@@ -100,12 +101,11 @@ fn push(call: &mut Call<'_>) -> Result<(), Error> {
         return refuse(ctx, &message, pushed);
     };
     let Content::Holds(held) = key.content() else { return Err(Error::WrongType) };
-    let sequence = image.record.sequence;
-    let effect = || Effect::Push(made_with, vec![image]);
+    let effect = || Effect::Push(made_with, vec![image.clone()]);
     let announcement = write::record(ctx, key_name, held, now, Wake::IfDeliverable, effect);
     drop(key);
-    reply_id(ctx, sequence, message.name);
-    write::announce(ctx, key_name, announcement, &[if replaced { Event::Replace } else { Event::Push }]);
+    reply_id(ctx, image.record.sequence, message.name);
+    write::announce(ctx, key_name, announcement, &[if *replaced { Event::Replace } else { Event::Push }]);
     Ok(())
 }
 

@@ -77,7 +77,7 @@ fn redrive(call: &mut Call<'_>) -> Result<(), Error> {
     };
     let outcome = change_queue(ctx, name, now, |queue| {
         let redriven = queue.redrive(now, &which, arguments.due);
-        (redriven.count > 0).then_some((redriven.count, Effect::Redrive(redriven.spans, redriven.due)))
+        (redriven.count > 0).then_some((redriven.count, move || Effect::Redrive(redriven.spans, redriven.due)))
     })?;
     match outcome {
         Some((count, announcement)) => {

@@ -43,7 +43,7 @@ fn release(call: &mut Call<'_>) -> Result<(), Error> {
     let outcome = change_queue(ctx, name, now, |queue| {
         let released = queue.release(now, consumer, count, verdict);
         let death = if released.died { Death::Some } else { Death::None };
-        let effect = Effect::Release { ended: released.ended, given_back: released.given_back };
+        let effect = move || Effect::Release { ended: released.ended, given_back: released.given_back };
         (released.count > 0).then_some(((released.count, death), effect))
     })?;
     match outcome {

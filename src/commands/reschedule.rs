@@ -42,7 +42,7 @@ fn reschedule(call: &mut Call<'_>) -> Result<(), Error> {
     let now = now(ctx);
     let outcome = change_queue(ctx, name, now, |queue| {
         let moved = queue.reschedule(now, &id?, &to)?;
-        Some(((), Effect::Reschedule { sequence: moved.sequence, due: moved.due, priority: moved.priority }))
+        Some(((), move || Effect::Reschedule { sequence: moved.sequence, due: moved.due, priority: moved.priority }))
     })?;
     match outcome {
         Some(((), announcement)) => {

@@ -83,32 +83,45 @@ pub fn record<'e>(
     effect: impl FnOnce() -> Effect<'e>,
 ) -> Announcement {
     let (heard, is_awaited) = (listeners::any(ctx), waiting::is_awaited(ctx, name));
-    let ends = held.queue.take_ends();
-    let lost = held.queue.take_lost();
     let mut answers = false;
     if heard || is_awaited {
-        let (first, second) = if ends.is_empty() { (effect(), None) } else { effect().with_ends(ends) };
-        for effect in std::iter::once(first).chain(second) {
-            answers |= is_awaited && waiting::note(ctx, name, &effect);
-            if heard {
-                replicate(ctx, name, held, now, effect);
-            }
-        }
+        answers = tell(ctx, name, held, now, effect());
+    } else {
+        held.queue.take_ends();
     }
+    let lost = held.queue.take_lost();
     if !heard {
         held.queue.stamp(now);
         // There is no AOF and no replica: this only marks the dataset as changed, for the next save.
         ctx.replicate_verbatim();
     }
     keep_limits(ctx, name, held, now);
-    let ends_batch = take_batch_end(ctx.selected_db(), name, held);
-    let wake = if ends_batch { Wake::IfDeliverable } else { wake };
-    let Announcement { wakes, .. } = rearm(ctx, name, held, now, wake);
+    let db = ctx.selected_db();
+    let ends_batch = take_batch_end(db, name, held);
+    let wakes = rearm_at(ctx, db, name, held, now, wake);
     Announcement { wakes: wakes || answers || ends_batch, ends_batch, lost }
+}
+
+/// Replicates an effect, and the ends of runs that belong to it, if there are listeners. Returns whether a client waits
+/// for one of its messages.
+#[inline(never)]
+fn tell(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, effect: Effect<'_>) -> bool {
+    let heard = listeners::any(ctx);
+    let ends = held.queue.take_ends();
+    let (first, second) = if ends.is_empty() { (effect, None) } else { effect.with_ends(ends) };
+    let mut answers = false;
+    for effect in std::iter::once(first).chain(second) {
+        answers |= waiting::note(ctx, name, &effect);
+        if heard {
+            replicate(ctx, name, held, now, effect);
+        }
+    }
+    answers
 }
 
 /// Whether a batch of the queue at `name` of database `db` has ended since the last call. What follows it was pushed then:
 /// with an id of its own, or with one for which a client of `DQ.AWAIT` waits, so all of them look again.
+#[inline]
 pub fn take_batch_end(db: i32, name: Name<'_>, held: &mut Held) -> bool {
     let ended = held.queue.take_batch_end();
     if ended {
@@ -139,8 +152,9 @@ fn trim_excess(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs) {
 /// Takes note of an effect that was applied to the queue at `name`, and calls [`rearm`].
 pub fn applied(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, effect: &Effect<'_>) -> Announcement {
     let answers = waiting::note(ctx, name, effect);
-    let ends_batch = take_batch_end(ctx.selected_db(), name, held);
-    let Announcement { wakes, .. } = rearm(ctx, name, held, now, Wake::IfDeliverable);
+    let db = ctx.selected_db();
+    let ends_batch = take_batch_end(db, name, held);
+    let wakes = rearm_at(ctx, db, name, held, now, Wake::IfDeliverable);
     Announcement { wakes: wakes || answers || ends_batch, ends_batch, lost: None }
 }
 
@@ -175,14 +189,18 @@ fn replicate_trim(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, trimme
 /// Raises the floor of ids and re-arms the timer for the queue at `name`. Every call that may have moved the view of a
 /// queue ends with this, whether or not it changed the queue.
 pub fn rearm(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, wake: Wake) -> Announcement {
+    Announcement { wakes: rearm_at(ctx, ctx.selected_db(), name, held, now, wake), ..Announcement::default() }
+}
+
+/// [`rearm`] for the database `db`, which is the selected one. Returns whether blocked clients are woken.
+fn rearm_at(ctx: Ctx, db: i32, name: Name<'_>, held: &mut Held, now: UnixMs, wake: Wake) -> bool {
     raise_floor(held.queue.last_given());
     held.queue.note_rate_limit(now);
-    held.arm(ctx, ctx.selected_db(), name);
-    let wakes = match wake {
-        Wake::IfDeliverable => serves(held, ctx.selected_db(), name, now),
+    held.arm(ctx, db, name);
+    match wake {
+        Wake::IfDeliverable => serves(held, db, name, now),
         Wake::Nobody => false,
-    };
-    Announcement { wakes, ends_batch: false, lost: None }
+    }
 }
 
 /// Returns whether a client that is blocked on the queue at `name` of database `db` and waits for a delivery could be
@@ -195,16 +213,21 @@ pub fn serves(held: &Held, db: i32, name: Name<'_>, now: UnixMs) -> bool {
 }
 
 /// Notifies watchers, blocked clients and subscribers of a change. No key may be open.
-#[inline]
+#[inline(always)]
 pub fn announce(ctx: Ctx, name: Name<'_>, announcement: Announcement, events: &[Event]) {
     ctx.signal_modified(name);
-    if let Some(lost) = &announcement.lost {
+    let Announcement { wakes, ends_batch, lost } = announcement;
+    if let Some(lost) = lost {
         tell_of_loss(ctx, name, &lost.0);
     }
-    let ended = announcement.ends_batch && !events.contains(&Event::Batch);
-    wake(ctx, name, announcement);
-    for event in events.iter().chain(ended.then_some(&Event::Batch)) {
+    if wakes {
+        ctx.signal_ready(name);
+    }
+    for event in events {
         ctx.notify(event.name(), name);
+    }
+    if ends_batch && !events.contains(&Event::Batch) {
+        ctx.notify(Event::Batch.name(), name);
     }
 }
 

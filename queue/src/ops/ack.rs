@@ -98,7 +98,7 @@ impl Queue {
             return Some(self.succeed(at, record, now));
         }
         self.retain(at, record, until, result, now);
-        self.remove(at, record);
+        self.remove_ended(at, record);
         None
     }
 

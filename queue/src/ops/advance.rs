@@ -109,7 +109,7 @@ impl Queue {
     }
 
     /// Whether the view is yet to end a lease or a TTL that ends by `now`, or to look at a group that may go on.
-    #[inline]
+    #[inline(always)]
     fn is_overdue(&self, now: UnixMs) -> bool {
         self.view.first_end(now).is_some() || self.view.has_opening(now)
     }

@@ -99,7 +99,7 @@ impl Queue {
     /// Whether a batch has ended since the last call.
     #[inline]
     pub fn take_batch_end(&mut self) -> bool {
-        self.optional.batches.is_some() && self.take_ended()
+        self.has_batches() && self.take_ended()
     }
 
     #[cold]
@@ -107,6 +107,11 @@ impl Queue {
         let ended = self.batches_mut().is_some_and(Batches::take_ended);
         self.free_batches();
         ended
+    }
+
+    #[inline]
+    fn has_batches(&self) -> bool {
+        self.optional.held().is_some_and(|parts| parts.batches.is_some())
     }
 
     #[inline]
@@ -164,7 +169,7 @@ impl Queue {
     /// Counts the end of a message that is removed but not completed, and that was brought up to the time.
     #[inline]
     pub(crate) fn end_removed(&mut self, at: At, sequence: Sequence) {
-        if self.optional.batches.is_some() {
+        if self.has_batches() {
             let is_dead = self.messages.placement(at) == Placement::Dead;
             self.end_member(sequence, if is_dead { MemberEnd::Dead } else { MemberEnd::Cancelled });
         }
@@ -182,11 +187,12 @@ impl Queue {
     /// be dead already.
     #[inline]
     pub(crate) fn note_rewritten(&mut self, old: &Record, new: &Record, now: UnixMs) {
-        if self.optional.batches.is_some() {
+        if self.has_batches() {
             self.note_rewritten_member(old, new, now);
         }
     }
 
+    #[cold]
     fn note_rewritten_member(&mut self, old: &Record, new: &Record, now: UnixMs) {
         let is_dead = |record: &Record| record.state_at(now).kind() == StateKind::Dead;
         // A redrive may come before the server has written what time has made dead.
@@ -238,7 +244,7 @@ impl Queue {
     /// that these can deliver it.
     #[inline]
     pub fn settle(&mut self, now: UnixMs) {
-        if self.optional.batches.is_some() {
+        if self.has_batches() {
             self.settle_batches(now);
         }
     }

@@ -32,7 +32,7 @@ impl Queue {
     /// Removes a message that was delivered without a lease: the delivery completes it.
     pub(crate) fn take(&mut self, at: At, record: &Record, now: UnixMs) {
         self.retain_taken(at, record, now);
-        self.remove(at, record);
+        self.remove_ended(at, record);
     }
 
     /// Retains a message that is delivered without a lease, as [`Queue::retain`] does. The caller removes the message.
@@ -49,9 +49,9 @@ impl Queue {
         (!retain.is_zero() && self.settings.donelen != Some(0)).then(|| now.after(retain))
     }
 
-    /// Retains a message that was completed, which ends its membership in a batch, or only remembers its id for as long as `DEDUPE` says if `until` is
-    /// `None`. The caller removes the message.
-    #[inline]
+    /// Retains a message that was completed, which ends its membership in a batch, or only remembers its id for as long
+    /// as `DEDUPE` says if `until` is `None`. The caller removes the message.
+    #[inline(always)]
     pub(crate) fn retain(
         &mut self,
         at: At,

@@ -275,7 +275,7 @@ impl Queue {
 
         let chain = held.and_then(|at| self.chain_of(at, now)).unwrap_or(now);
         let latest = message.maxwait.map_or(UnixMs::MAX, |wait| chain.after(wait));
-        let due = message.due.unwrap_or(Due::After(self.settings.delay)).from(now).min(latest);
+        let due = message.due.map_or_else(|| now.after(self.settings.delay), |due| due.from(now)).min(latest);
         let ttl = message.ttl.unwrap_or(self.settings.ttl);
         let waits = held.filter(|_| message.on_duplicate == OnDuplicate::ReplaceLater);
         let phase = waits.and_then(|at| self.as_successor_of(at, now)).unwrap_or(Phase::Waiting);

@@ -20,7 +20,7 @@ impl Queue {
 
     /// Counts the lateness of a delivery that begins now, if it is the first one of its message, and returns it. The
     /// delivery after one that was given back without being counted is not the first.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn count_lateness(&mut self, at: At, record: &Record, now: UnixMs) -> Option<DurationMs> {
         if record.attempts > 0 || self.messages.was_given_back(at) {
             return None;

@@ -123,7 +123,7 @@ impl Queue {
 
     /// The instant at which the oldest dead message exceeds `DEADTTL`; `None` if no dead message will be dropped
     /// because of its age. O(1).
-    #[inline]
+    #[inline(always)]
     fn next_dead_end(&self) -> Option<UnixMs> {
         if self.settings.deadttl.is_zero() || self.moves_dead() {
             return None;
