@@ -20,7 +20,7 @@ const MS_DIGITS: usize = 12;
 const FIRST_MS: u64 = 100_000_000_000;
 
 /// The position of a message in push order, and its generated id if it has no name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sequence(pub u64);
 
 impl Sequence {
@@ -311,7 +311,7 @@ pub(super) struct GroupId(pub u32);
 pub(super) struct ConsumerId(pub u32);
 
 /// A batch of a queue. The number is local to a server and is used again after the batch has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct BatchId(pub u32);
 
 #[cfg(test)]

@@ -58,23 +58,26 @@ impl Queue {
     }
 
     /// Removes a batch, and its members except those that are dead. Nothing follows. Returns how many messages were
-    /// removed; `None` if there is no such batch. O(n), with little work for each message that is no member.
+    /// removed; `None` if there is no such batch. O(m log n), where m is the number of members, and O(1) for each
+    /// member of another batch that was pushed between them.
     pub fn cancel_batch(&mut self, now: UnixMs, name: &[u8]) -> Option<usize> {
         let now = self.observe(now);
         self.optional.batches.as_ref()?.get(name, now)?;
+        let members = self.dissolve(name, now);
         if self.view.inflight() > 0 {
-            let held = self.in_flight_of(self.live_members(name, now).into_iter(), now);
+            let held = self.in_flight_of(members.iter().copied(), now);
             self.note_all_lost(&held, Loss::Cancelled);
         }
-        Some(self.drop_batch(name, now))
+        Some(self.cancel_members(members, now))
     }
 
     /// Applies the cancellation of a batch.
     pub(crate) fn drop_batch(&mut self, name: &[u8], now: UnixMs) -> usize {
-        let members = self.live_members(name, now);
-        let Some(batches) = self.batches_mut() else { return 0 };
-        batches.dissolve(name);
-        self.free_batches();
+        let members = self.dissolve(name, now);
+        self.cancel_members(members, now)
+    }
+
+    fn cancel_members(&mut self, members: Vec<Sequence>, now: UnixMs) -> usize {
         let spans = self.messages.spans_of(members);
         let removed = self.remove_spans(&spans, now, Ids::Forgotten);
         if removed > 0 {
@@ -83,10 +86,10 @@ impl Queue {
         removed
     }
 
-    /// The members of a batch that are not dead.
-    fn live_members(&self, name: &[u8], now: UnixMs) -> Vec<Sequence> {
-        let Some(batches) = &self.optional.batches else { return Vec::new() };
-        let mut members = batches.members_of(name);
+    /// Removes a batch, and returns those of its members that are not dead.
+    fn dissolve(&mut self, name: &[u8], now: UnixMs) -> Vec<Sequence> {
+        let mut members = self.batches_mut().map_or_else(Vec::new, |batches| batches.dissolve(name));
+        self.free_batches();
         members.retain(|sequence| !self.is_dead_at(*sequence, now));
         members
     }
@@ -318,5 +321,29 @@ impl Queue {
             let is_run = self.messages.record(at).recurring;
             Some(self.messages.placement(at) == Placement::Dead && !is_run)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::settings::Settings;
+    use super::super::push::NewMessage;
+    use super::*;
+
+    #[test]
+    fn a_batch_among_others_is_cancelled_alone() {
+        let mut queue = Queue::new(Settings::default());
+        let now = UnixMs::new(1_760_000_000_000);
+        for nth in 0..400 {
+            let batch = [None, Some(&b"many"[..]), Some(b"few")][usize::from(nth > 0) + usize::from(nth % 40 == 39)];
+            queue.push(now, &mut Floor::default(), &NewMessage { batch, ..NewMessage::default() });
+        }
+        let left = |queue: &Queue, name: &[u8]| queue.batch(now, name).map(|batch| batch.left);
+        assert_eq!(queue.cancel_batch(now, b"few"), Some(10));
+        assert_eq!((queue.check(), left(&queue, b"few"), left(&queue, b"many")), (Ok(()), None, Some(389)));
+        queue.push(now, &mut Floor::default(), &NewMessage { batch: Some(b"few"), ..NewMessage::default() });
+        assert_eq!(queue.cancel_batch(now, b"many"), Some(389));
+        assert_eq!((queue.check(), left(&queue, b"few"), queue.cancel_batch(now, b"few")), (Ok(()), Some(1), Some(1)));
+        assert_eq!((queue.counts().total(), queue.batches(now)), (1, 0));
     }
 }
