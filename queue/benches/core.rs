@@ -487,6 +487,44 @@ fn consumers(table: &Table) {
     }
 }
 
+/// What it costs that messages are members of a batch, and how long it takes to cancel one.
+fn batches(table: &Table) {
+    table.head("1,000,000 messages, without a batch and in one");
+    for (title, batch) in [("without", None), ("member", Some(&b"batch"[..]))] {
+        let mut bench = Bench::new();
+        let (mut popped, aside) = room_for(MILLION);
+        bench.grants.reserve_exact(100);
+        push_in_hundreds(table, title, &mut bench, |_| batch);
+        table.bytes("beyond the payload", bench.overhead(MILLION, aside));
+        bench.pop_many(MILLION / 100, 100, &mut popped);
+        let (first, rest) = popped.split_at_mut(MILLION / 2);
+        table.row(&format!("{title}: ack, in order of delivery"), &bench.ack_many(first));
+        Random(42).shuffle(rest);
+        table.row(&format!("{title}: ack, at random"), &bench.ack_many(rest));
+    }
+    let mut bench = Bench::new();
+    push_in_hundreds(table, "member", &mut bench, |_| Some(b"batch"));
+    let now = UnixMs::new(bench.now);
+    table.row("cancel of the batch", &once(|| assert_eq!(bench.queue.cancel_batch(now, b"batch"), Some(MILLION))));
+    let names: Vec<_> = (0..MILLION / 100).map(|nth| nth.to_le_bytes()).collect();
+    push_in_hundreds(table, "member of one of 10,000", &mut bench, |nth| Some(&names[nth]));
+    let now = UnixMs::new(bench.now);
+    let mut cancelled = Cost::default();
+    cancelled.add(100, 100, |nth| assert_eq!(bench.queue.cancel_batch(now, &names[nth * 99]), Some(100)));
+    table.row("cancel of one of 10,000 batches", &cancelled);
+}
+
+/// Pushes a million messages by 100, each of which joins the batch that `batch` names for its hundred.
+fn push_in_hundreds<'a>(table: &Table, title: &str, bench: &mut Bench, batch: impl Fn(usize) -> Option<&'a [u8]>) {
+    let mut cost = Cost::default();
+    cost.add(MILLION / 100, 100, |nth| {
+        bench.now += u64::from(nth % 10 == 0);
+        let messages = [NewMessage { payload: &PAYLOAD, batch: batch(nth), ..NewMessage::default() }; 100];
+        assert!(bench.queue.push_all(UnixMs::new(bench.now), &mut bench.floor, &messages, |_| ()).is_ok());
+    });
+    table.row(&format!("{title}: push, by 100"), &cost);
+}
+
 fn small(table: &Table) {
     table.head("One message of 100 bytes, the struct and its payload included");
     let mut bench = Bench::new();
@@ -513,5 +551,6 @@ fn main() {
     second_thoughts(&table);
     replacements(&table);
     consumers(&table);
+    batches(&table);
     whole_queue(&table);
 }
