@@ -1,4 +1,5 @@
-//! Slot migration of rate limits, deduplication windows and schedules: nothing is forgotten, lost or repeated.
+//! Slot migration of rate limits, deduplication windows, schedules, batches and the gates of groups: nothing is forgotten,
+//! lost or repeated.
 
 use super::slots::{move_slot, move_slot_at_once, slots_can_move_at_once, PATIENT_MS};
 use crate::support::{eventually, Client, Cluster, Reply};
@@ -160,5 +161,58 @@ fn a_key_by_key_move_keeps_done_messages() {
 fn an_atomic_move_keeps_done_messages() {
     if slots_can_move_at_once() {
         expect_done_to_move(move_slot_at_once);
+    }
+}
+
+/// Moves a batch of which one member was acked, one is in flight and one waits; groups of which one has reached its rate
+/// and one is paused; and a queue at which a client gathers.
+fn expect_batch_to_end_once(move_slot: Move) {
+    let cluster = Cluster::of(2, PATIENT_MS);
+    let (tag, slot) = cluster.tag_of(0);
+    let [batch, groups, gathered] = ["batch", "groups", "gathered"].map(|name| format!("{tag}{name}"));
+    let (mut source, mut target, mut waiting) = (cluster.client(0), cluster.client(1), cluster.client(0));
+    source.push_many(format!("{batch} 3 x y z IDS a b c BATCH pages"));
+    assert_eq!(source.ask(format!("DQ.BATCH {batch} pages THEN bind ID f")), Reply::Int(3));
+    let in_flight = source.pop(format!("{batch} COUNT 2 LEASE 600000")).pop().expect("two messages");
+    assert_eq!(source.ack(format!("{batch} a")), 1);
+    source.create(format!("{groups} GROUPRATE 1 {HOUR}"));
+    for group in ["limited", "paused"] {
+        source.push_many(format!("{groups} 2 x y IDS {group}-1 {group}-2 GROUP {group}"));
+    }
+    source.ask(format!("DQ.PAUSE {groups} GROUP paused")).ok();
+    assert_eq!(source.pop_ids(format!("{groups} COUNT 9 NOACK")), ["limited-1"]);
+    source.push(format!("{gathered} x ID first"));
+    let gather = format!("DQ.POP {gathered} COUNT 9 MIN 2 LINGER {HOUR} LEASE 600000");
+    waiting.send(format!("{gather} BLOCK 0"));
+    source.until_blocked(1);
+    let digests = |c: &mut Client| [&batch, &groups, &gathered].map(|key| c.digest(key));
+    let before = digests(&mut source);
+
+    move_slot(&cluster, slot, 0, 1);
+
+    cluster.expect_moved(&waiting.receive(), slot, 1);
+    assert_eq!(digests(&mut target), before);
+    assert_eq!(target.pop_ids(format!("{batch} COUNT 9 NOACK")), ["c"]);
+    assert_eq!(target.state(&batch, "f"), "absent", "a member is in flight");
+    assert_eq!(target.ack(format!("{batch} {}", in_flight.receipt())), 1);
+    assert_eq!(target.get(&batch, "f").get("headers").fields().text("dq-batch-acked"), "3");
+    assert_eq!(target.pop_ids(format!("{batch} COUNT 9 NOACK")), ["f"], "it follows once");
+    assert_eq!(target.ask(format!("DQ.POP {groups}")), target.null_array());
+    target.ask(format!("DQ.RESUME {groups} GROUP paused")).ok();
+    assert_eq!(target.pop_ids(format!("{groups} COUNT 9")), ["paused-1"]);
+    assert_eq!(target.ask(&gather), target.null_array());
+    target.push(format!("{gathered} y ID second"));
+    assert_eq!(target.pop_ids(&gather["DQ.POP ".len()..]), ["first", "second"]);
+}
+
+#[test]
+fn a_key_by_key_move_keeps_batches_gates_and_gathering() {
+    expect_batch_to_end_once(move_slot);
+}
+
+#[test]
+fn an_atomic_move_keeps_batches_gates_and_gathering() {
+    if slots_can_move_at_once() {
+        expect_batch_to_end_once(move_slot_at_once);
     }
 }
