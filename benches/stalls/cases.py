@@ -5,11 +5,13 @@ through it. `asked` is the number of messages that the longest command was itsel
 """
 import time
 
-from fill import BATCH, POPPED
+from fill import BATCH, MARGIN_MS, POPPED
+from messages import now_ms
 from wire import encode
 
 LARGE_BYTES, LARGE = 1 << 20, 400
 MANY = 10_000
+GROUPS = 100_000
 PUSH_US, TAKE_US = 6.0, 6.0  # what a message may take while a queue is prepared, replica included
 
 
@@ -120,6 +122,43 @@ def done_ends(fill):
         fill.send([encode("DQ.POP", "q", "COUNT", POPPED, "NOACK")])
 
 
+def group_rates_end(fill):
+    """One message of each group was delivered at one instant, and at another one all groups may go on."""
+    groups = min(GROUPS, fill.count // 2)
+    period = int(MARGIN_MS + fill.count * TAKE_US * fill.patience / 1000)
+    fill.connection.call("DQ.CREATE", "q", "GROUPRATE", 1, period)
+    fill.push_groups(groups, fill.count // groups)
+    fill.instant = now_ms() + period
+    fill.send([encode("DQ.POP", "q", "COUNT", groups, "NOACK")])
+
+
+def batch(fill):
+    """All messages are members of one batch."""
+    fill.push(fill.count, lambda at: (*fill.scattered(at), b"BATCH", b"b"))
+    close_batch(fill)
+
+
+def close_batch(fill):
+    fill.connection.call("DQ.BATCH", "q", "b", "THEN", "all have ended")
+
+
+def batches(fill):
+    """Each hundred messages are members of one batch."""
+    fill.push(fill.count, lambda at: (*fill.scattered(at), b"BATCH", b"b%d" % at))
+
+
+def ttls_of_batch_end(fill):
+    fill.push_due_at(fill.soon(PUSH_US), b"TTL", b"1", b"BATCH", b"b")
+    close_batch(fill)
+    fill.instant += 1
+
+
+def batch_in_flight(fill):
+    fill.push(fill.count, lambda _: (b"BATCH", b"b"))
+    close_batch(fill)
+    fill.take_until(now_ms() + 3_600_000)
+
+
 # --- what is asked ---
 
 def part(count):
@@ -149,6 +188,10 @@ def ids_of(fill, state):
 def replace_many(fill):
     ids = [b"m%d" % (number * 7_919 % fill.count) for number in range(MANY)]
     return [("DQ.MPUSH", "q", MANY, *[b"new"] * MANY, "IDS", *ids, "REPLACE", "DELAY", 7_200_000)]
+
+
+def gather_many(fill):
+    return [("DQ.POP", "q", "COUNT", min(MANY, fill.count), "MIN", min(MANY, fill.count), "LINGER", 60_000)]
 
 
 def one_by_one(fill):
@@ -205,4 +248,14 @@ CASES = [
     Case("ack", f"ACK of {MANY:,}", in_flight, ack_many, many),
     Case("ackpop", f"ACKPOP of {MANY:,}, COUNT {MANY:,}", some_in_flight, ack_and_pop_many,
          lambda count: min(2 * MANY, count)),
+    Case("gather", f"due at once, POP MIN {MANY:,}", due_at_once, gather_many, many),
+    Case("gather-ttls", f"TTLs end, POP MIN {MANY:,}", ttls_end, gather_many),
+    Case("group-rates", f"{GROUPS:,} groups at their rate may go on", group_rates_end),
+    Case("group-rates-pop", f"{GROUPS:,} groups at their rate may go on, POP", group_rates_end, words("DQ.POP", "q")),
+    Case("batch-ttls", "TTLs of a batch end", ttls_of_batch_end),
+    Case("batch-ack", f"ACK of {MANY:,} members of a batch", batch_in_flight, ack_many, many),
+    Case("batch-purge", "PURGE of a batch", batch, words("DQ.PURGE", "q"), every),
+    Case("batch-cancel", "BATCH CANCEL", batch, words("DQ.BATCH", "q", "b", "CANCEL"), every),
+    Case("batch-cancel-one", f"BATCH CANCEL of {BATCH} among batches", batches,
+         words("DQ.BATCH", "q", "b0", "CANCEL"), lambda _: BATCH),
 ]

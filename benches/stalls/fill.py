@@ -53,6 +53,12 @@ class Filler:
             3 + BATCH + len(words), len(str(BATCH)), BATCH)
         return head + self.bodies + b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in words)
 
+    def push_groups(self, groups, each):
+        """Pushes so many messages into each group."""
+        body = b"$1\r\nx\r\n" * each
+        head = b"*%d\r\n$8\r\nDQ.MPUSH\r\n$1\r\nq\r\n$%d\r\n%d\r\n" % (5 + each, len(str(each)), each)
+        self.send(b"%b%b$5\r\nGROUP\r\n$7\r\ng%06d\r\n" % (head, body, group) for group in range(groups))
+
     def push_ready(self):
         self.push(self.count, lambda _: ())
 
