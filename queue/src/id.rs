@@ -29,7 +29,7 @@ impl Sequence {
 
     /// Returns the next sequence after `last` at `now`; `None` if the sequences are exhausted.
     pub fn next(last: Sequence, now: UnixMs) -> Option<Sequence> {
-        next_tick(last.0, now).map(Sequence)
+        next_tick(last.0, now, 0).map(Sequence)
     }
 
     /// Whether [`Sequence::next`] could have returned it, so that its printed form can be parsed.
@@ -85,9 +85,13 @@ impl Receipt {
     /// A value below every receipt.
     pub const ZERO: Receipt = Receipt(0);
 
-    /// Returns the next receipt after `last` at `now`; `None` if the receipts are exhausted.
-    pub fn next(last: Receipt, now: UnixMs) -> Option<Receipt> {
-        next_tick(last.0, now).map(Receipt)
+    /// The bits of [`Floor::start`]. They leave half a million receipts to each millisecond.
+    pub const START_BITS: u32 = COUNT_BITS - 1;
+
+    /// Returns the next receipt after `last` at `now`, where the count of a millisecond begins at `start`. `None` if
+    /// the receipts are exhausted.
+    pub fn next(last: Receipt, now: UnixMs, start: u32) -> Option<Receipt> {
+        next_tick(last.0, now, u64::from(start)).map(Receipt)
     }
 
     /// The instant at which the delivery began. A receipt never steps back, so after a step back of the clock this
@@ -97,10 +101,10 @@ impl Receipt {
     }
 }
 
-/// The rule of a hybrid clock: the larger of the last tick plus one and the shifted time. The time counts as at least
-/// [`FIRST_MS`].
-fn next_tick(last: u64, now: UnixMs) -> Option<u64> {
-    last.checked_add(1).map(|after| after.max(now.as_ms().max(FIRST_MS) << COUNT_BITS))
+/// The rule of a hybrid clock: the larger of the last tick plus one and the shifted time, with the count at which a
+/// millisecond begins. The time counts as at least [`FIRST_MS`].
+fn next_tick(last: u64, now: UnixMs, start: u64) -> Option<u64> {
+    last.checked_add(1).map(|after| after.max(now.as_ms().max(FIRST_MS) << COUNT_BITS | start))
 }
 
 /// The last sequence and receipt that were given out in this process. They are kept for the whole process and not only
@@ -111,6 +115,10 @@ pub struct Floor {
     pub sequence: u64,
     /// The last receipt that any queue gave out.
     pub receipt: u64,
+    /// The count at which the receipts of each millisecond begin, of [`Receipt::START_BITS`]. Each process draws its
+    /// own, because two masters that a partition separates deliver the same messages at the same instants, and a
+    /// receipt of the one must not count on the other.
+    pub start: u32,
 }
 
 impl Floor {
@@ -374,6 +382,17 @@ mod tests {
         let in_1970 = Sequence::next(Sequence::ZERO, UnixMs::new(7)).unwrap();
         assert_eq!(in_1970.to_string(), "100000000000-0", "an id has 12 digits whatever the clock shows");
         assert_eq!(Sequence::next(Sequence(u64::MAX), UnixMs::MAX), None);
+    }
+
+    #[test]
+    fn receipts_rise_wherever_a_millisecond_begins() {
+        let at = |ms: u64| UnixMs::new(1_760_000_000_000 + ms);
+        let next = |last, ms, start| Receipt::next(last, at(ms), start).unwrap();
+        let first = next(Receipt::ZERO, 50, 7);
+        assert_eq!((first.began(), first.0 & 0xF_FFFF), (at(50), 7));
+        assert_ne!(next(Receipt::ZERO, 50, 8), first, "another process");
+        let more = [next(first, 50, 7), next(first, 40, 7), next(first, 50, 3), next(first, 51, 3)];
+        assert!(more.iter().all(|later| *later > first), "{more:?}");
     }
 
     #[test]

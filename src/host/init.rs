@@ -7,6 +7,7 @@ use redis_module::raw;
 
 use super::datatype::QUEUE_TYPE;
 use super::disposal;
+use super::floor;
 use super::info;
 use super::{advance, config, datatype, server_events};
 use super::{gauges, punctuality};
@@ -42,6 +43,7 @@ pub fn load(
         let ctx = unsafe { Ctx::from_raw(ctx) };
         log::attach(ctx);
         disposal::attach();
+        floor::draw_start();
         if args != 0 {
             return Err("it takes no arguments; its settings are the dq.* lines of redis.conf".to_owned());
         }

@@ -223,7 +223,7 @@ impl Queue {
     pub fn deliver(&mut self, now: UnixMs, floor: &mut Floor, pop: &Pop, mut sink: impl FnMut(Delivered<'_>)) {
         let now = self.observe(now);
         let last = self.last_receipt.max(Receipt(floor.receipt));
-        let mut receipt = Receipt::next(last, now);
+        let mut receipt = Receipt::next(last, now, floor.start);
         let mut begun = 0;
         let mut round = Round::begin(self, now, pop.count);
         let longest = self.settings.longest_lease();

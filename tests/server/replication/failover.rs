@@ -97,6 +97,30 @@ fn ids_and_receipts_do_not_repeat_though_writes_were_lost() {
     given(&mut c, &mut seen);
 }
 
+#[test]
+fn a_receipt_of_a_separated_master_never_counts_on_the_new_one() {
+    let old = Server::start();
+    let new = Server::replica_of(&old, &[]);
+    let (mut c, mut next) = (old.client(), new.client());
+    let due = c.now() + 1_500;
+    c.pipeline((0..200).map(|n| format!("DQ.PUSH q x ID m{n} AT {}", due + n / 2)));
+    assert_eq!(c.ask("WAIT 1 20000"), Reply::Int(1));
+    // Both are masters now, as on the two sides of a partition, and deliver each message at its due time.
+    next.ask("REPLICAOF NO ONE").ok();
+    let mut given = HashSet::new();
+    let delivered = std::thread::scope(|scope| {
+        let take = |server: &Server| {
+            let mut consumer = server.client();
+            move || (0..200).map(|_| consumer.pop_one("q BLOCK 20000").receipt().to_owned()).collect::<Vec<_>>()
+        };
+        let (one, two) = (scope.spawn(take(&old)), scope.spawn(take(&new)));
+        [one.join().expect("delivered"), two.join().expect("delivered")].concat()
+    });
+    for receipt in delivered {
+        assert!(given.insert(receipt.clone()), "both gave {receipt}");
+    }
+}
+
 /// A master in which, by `due`, messages fall due for clients that wait, leases expire, and the dead messages exceed
 /// their limit.
 struct Pending {
