@@ -85,8 +85,9 @@ impl Receipt {
     /// A value below every receipt.
     pub const ZERO: Receipt = Receipt(0);
 
-    /// The bits of [`Floor::start`]. They leave half a million receipts to each millisecond.
-    pub const START_BITS: u32 = COUNT_BITS - 1;
+    /// The bits of [`Floor::start`]. They leave a million receipts to each millisecond, and an effect stores numbers of 16
+    /// bits in two bytes.
+    pub const START_BITS: u32 = 15;
 
     /// Returns the next receipt after `last` at `now`, where the count of a millisecond begins at `start`. `None` if
     /// the receipts are exhausted.

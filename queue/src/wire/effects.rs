@@ -131,7 +131,8 @@ impl<'a> Reader<'a> {
 
     fn one_delivered(&mut self, acked: Vec<Sequence>) -> Result<Effect<'a>, Refused> {
         let sequence = self.one()?;
-        let (deadline, receipt, attempt) = (self.get()?, self.get::<Receipt>()?, self.get()?);
+        let (deadline, receipt) = (self.get()?, self.get::<Receipt>()?);
+        let attempt = if self.is_at_end() { 1 } else { self.get()? };
         Ok(Effect::Deliver { grants: vec![Grant { sequence, attempt, deadline, receipt }], acked, consumer: None })
     }
 }
@@ -154,7 +155,10 @@ impl<'a> Stamped<'a> {
                     to.one(grant.sequence)?;
                     to.put(&grant.deadline)?;
                     to.put(&grant.receipt)?;
-                    to.put(&grant.attempt)?;
+                    // Most deliveries are the first of their message.
+                    if grant.attempt != 1 {
+                        to.put(&grant.attempt)?;
+                    }
                 }
             }
             Effect::Ack(those) if those.len() == 1 => {
