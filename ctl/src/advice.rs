@@ -18,7 +18,7 @@ pub fn for_queue(text: &str, queue: &str) -> String {
 }
 
 /// A name as a word of a shell.
-fn quoted(name: &str) -> String {
+pub fn quoted(name: &str) -> String {
     if !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || PLAIN.contains(c)) {
         return name.to_owned();
     }

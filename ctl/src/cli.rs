@@ -92,8 +92,8 @@ pub enum Command {
     Consumers(QueueArgs),
     /// Take from a consumer that is gone the messages that it holds
     Release(ReleaseArgs),
-    /// Acknowledge a message in flight, with a result
-    #[command(alias = "ack")]
+    /// Acknowledge a message in flight, with a result or without
+    #[command(visible_alias = "ack")]
     Complete(CompleteArgs),
     /// Wait until a message is done or dead, and show it
     Await(AwaitArgs),

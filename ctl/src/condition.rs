@@ -1,8 +1,9 @@
-//! What is unusual about a queue, from the fields of `DQ.INFO`: the same in `dqctl web` and `dqctl top`.
+//! What is unusual about a queue, from the fields of `DQ.INFO`: the same in `dqctl ls`, `top` and `web`.
 //!
 //! A queue can have several conditions at once, such as paused and full.
 
 use crate::reply::{self, Fields};
+use crate::time::now_ms;
 use dq_client::{cmd, Client, Resend};
 
 /// Ready messages of which the oldest waits for longer are late, in ms. The alert `DqLate` has the same limit.
@@ -49,6 +50,8 @@ pub enum Condition {
     Paused,
     /// New messages are refused, as somebody asked.
     Closed,
+    /// Their groups hold all ready messages back: they are paused, at their rate or at their limit.
+    Held,
     /// The rate limit holds deliveries back.
     Limited,
 }
@@ -97,6 +100,13 @@ pub fn newest_death(client: &Client, queue: &[u8]) -> Option<i64> {
 }
 
 impl Condition {
+    /// The conditions of a queue that is looked at once.
+    pub fn at_once(client: &Client, queue: &[u8], info: &Fields) -> Vec<(Condition, Level)> {
+        let mut deaths = Deaths::default();
+        let newest = if deaths.is_new(info) { newest_death(client, queue) } else { None };
+        Condition::of(info, deaths.note(now_ms(), info, newest))
+    }
+
     /// The conditions of a queue; none if nothing is unusual.
     pub fn of(info: &Fields, dead: Dead) -> Vec<(Condition, Level)> {
         let number = |name: &str| info.int(name).unwrap_or(0);
@@ -108,6 +118,9 @@ impl Condition {
         let waited = info.int("oldest-ready").unwrap_or(0);
         let is_alone = number("waiting-clients") == 0 && number("inflight") == 0 && number("ready") > number("blocked");
         let is_served = !is_alone || is_paused || is_limited || is_forwarded;
+        // Of a group that holds nothing back, those that wait for their turn are blocked as well, but not the first one.
+        let is_held = number("blocked") > 0 && number("blocked") >= number("ready");
+        let held = if waited >= LATE { Level::Warning } else { Level::Note };
         let unserved = if waited >= UNSERVED_LONG { Level::Bad } else { Level::Warning };
         let all = [
             (Condition::Failing, Level::Bad, is_failing),
@@ -118,28 +131,16 @@ impl Condition {
             ),
             (Condition::Unserved, unserved, !is_served && waited >= UNSERVED),
             (Condition::Dying, Level::Warning, dead == Dead::Grow && number("dead") > 0),
-            (Condition::Late, Level::Warning, waited >= LATE && is_served && !is_paused && !is_limited),
+            (Condition::Late, Level::Warning, waited >= LATE && is_served && !is_paused && !is_limited && !is_held),
             (Condition::Paused, Level::Warning, is_paused),
             (Condition::Closed, Level::Warning, number("closed") == 1),
+            (Condition::Held, held, is_held && !is_paused),
             (Condition::Limited, Level::Note, is_limited && !is_paused),
         ];
         all.into_iter().filter(|(.., is_so)| *is_so).map(|(condition, level, _)| (condition, level)).collect()
     }
 
-    /// One word, for a narrow column.
-    pub fn word(self) -> &'static str {
-        match self {
-            Condition::Failing => "failing",
-            Condition::Full => "full",
-            Condition::Unserved => "alone",
-            Condition::Dying => "dying",
-            Condition::Late => "late",
-            Condition::Paused => "paused",
-            Condition::Closed => "closed",
-            Condition::Limited => "limited",
-        }
-    }
-
+    /// Its name, in the terminal and on the page.
     pub fn as_str(self) -> &'static str {
         match self {
             Condition::Failing => "forwarding fails",
@@ -149,6 +150,7 @@ impl Condition {
             Condition::Late => "late",
             Condition::Paused => "paused",
             Condition::Closed => "closed",
+            Condition::Held => "groups held",
             Condition::Limited => "at its rate limit",
         }
     }
@@ -188,7 +190,7 @@ mod tests {
         for (more, expected) in [
             (("inflight", 1), vec![(Condition::Late, Level::Warning)]),
             // All of them wait for their groups.
-            (("blocked", 2), vec![(Condition::Late, Level::Warning)]),
+            (("blocked", 2), vec![(Condition::Held, Level::Warning)]),
             (("next-delivery", 9), vec![(Condition::Limited, Level::Note)]),
         ] {
             assert_eq!(conditions(&[&old[..], &[more]].concat()), expected, "{more:?}");

@@ -1,8 +1,12 @@
 //! How a command ends: exit codes, and errors of one line that say what to do.
 
 use crate::advice;
+use crate::queues;
+use crate::time::parse_span;
 use crate::visible::visible;
-use crate::wording::of_dqctl;
+use crate::wording::{is_of_value, of_dqctl};
+use clap::error::{ContextKind, ContextValue};
+use dq_client::Client;
 use std::fmt::{self, Display};
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -51,6 +55,10 @@ pub struct Failure {
     is_quiet: bool,
     /// The connection was lost after the command was sent.
     is_lost: bool,
+    /// The server refused a value, which is wrong on any queue.
+    is_of_value: bool,
+    /// A server has not loaded the module, and it is not said which.
+    lacks_module: bool,
 }
 
 impl Failure {
@@ -61,7 +69,14 @@ impl Failure {
     }
 
     fn new(text: impl Display, code: u8) -> Failure {
-        Failure { text: text.to_string(), code, is_quiet: false, is_lost: false }
+        Failure {
+            text: text.to_string(),
+            code,
+            is_quiet: false,
+            is_lost: false,
+            is_of_value: false,
+            lacks_module: false,
+        }
     }
 
     /// The command line is wrong; the text says what would be right.
@@ -86,12 +101,21 @@ impl Failure {
             if part.starts_with("Usage:") || part.starts_with("For more information") {
                 break;
             }
-            if !part.is_empty() {
+            // The advice to give an unknown option as a value is never what is meant.
+            if !part.is_empty() && !part.starts_with("tip: to pass") {
                 line.push_str(if line.is_empty() { "" } else { " " });
                 line.push_str(part);
             }
         }
         let line = line.trim_start_matches("error: ").trim_end_matches('.');
+        let line = match error.get(ContextKind::InvalidValue) {
+            Some(ContextValue::String(value))
+                if crate::cli::named().as_deref() == Some("pause") && parse_span(value).is_ok() =>
+            {
+                &format!("{line}; for a time, give --for {value}")
+            }
+            _ => line,
+        };
         let command = crate::cli::named().map_or_else(String::new, |name| format!("{name} "));
         Failure::usage(format!("{line}; see dqctl {command}--help"))
     }
@@ -100,9 +124,32 @@ impl Failure {
     #[must_use]
     pub fn about(self, queue: Option<&str>) -> Failure {
         match queue {
-            Some(queue) => Failure { text: advice::for_queue(&self.text, queue), ..self },
+            Some(queue) => {
+                let text = self.text.replacen("there is no such queue", &format!("there is no queue {queue}"), 1);
+                Failure { text: advice::for_queue(&text, queue), ..self }
+            }
             None => self,
         }
+    }
+
+    /// The same failure, which names the server that has not loaded the module, if that is the failure.
+    #[must_use]
+    pub fn of_server(self, client: &Client) -> Failure {
+        if !self.lacks_module {
+            return self;
+        }
+        match queues::check(client) {
+            Err(error @ dq_client::Error::NoModule(_)) => error.into(),
+            Ok(()) | Err(_) => self,
+        }
+    }
+
+    /// The failure of a command whose values come from its command line: if the server refused one for what it is, the command
+    /// line is wrong.
+    #[must_use]
+    pub fn of_command_line(self) -> Failure {
+        let code = if self.is_of_value { USAGE } else { self.code };
+        Failure { code, ..self }
     }
 
     /// The failure of a command that changes something: if the connection was lost, it may have done so.
@@ -146,10 +193,11 @@ impl From<dq_client::Error> for Failure {
             Error::NoModule(text) => {
                 // What the server said of an unknown command says no more. Else it is the address of the server.
                 let server = if text.contains("unknown command") { "" } else { &format!(": {text}") };
-                return Failure::failed(format!(
+                let text = format!(
                     "the server has not loaded the module dq{server}; load it with loadmodule /PATH/libdq.so in its \
                      configuration, or name another server with --url"
-                ));
+                );
+                return Failure { lacks_module: server.is_empty(), ..Failure::failed(text) };
             }
             Error::NoPermission(_) => "grant the user the command and the key with ACL SETUSER",
             Error::Certificate(_) => "see --cacert, --cert and --key",
@@ -178,7 +226,9 @@ impl From<dq_client::Error> for Failure {
             Error::Config(_) => {
                 return Failure::usage(format!("{error}; an example is --url redis://user:password@127.0.0.1:6379"));
             }
-            Error::Server(text) => return Failure::failed(of_dqctl(text)),
+            Error::Server(text) => {
+                return Failure { is_of_value: is_of_value(text), ..Failure::failed(of_dqctl(text)) };
+            }
             _ => return Failure::failed(error),
         };
         Failure::failed(format!("{error}; {advice}"))

@@ -15,6 +15,7 @@ mod dump;
 mod export;
 mod failure;
 mod generate;
+mod groups;
 mod http;
 mod import;
 mod load;
@@ -72,7 +73,16 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
     }
     let client = cli.connection.client(patience)?;
     let is_write = cli.command.is_write();
-    execute(&client, cli.command, &output).map_err(|failure| if is_write { failure.of_write() } else { failure })
+    let is_from_file = matches!(cli.command, Command::Load(_) | Command::Import(_));
+    execute(&client, cli.command, &output).map_err(|failure| {
+        let failure = failure.of_server(&client);
+        let failure = if is_from_file { failure } else { failure.of_command_line() };
+        if is_write {
+            failure.of_write()
+        } else {
+            failure
+        }
+    })
 }
 
 fn execute(client: &Client, command: Command, output: &Output) -> Result<Outcome, Failure> {
@@ -103,8 +113,8 @@ fn execute(client: &Client, command: Command, output: &Output) -> Result<Outcome
         Command::Batch(args) => daily::batch::batch(client, &args, output),
         Command::Create(args) => daily::settings::create(client, &args, output),
         Command::Alter(args) => daily::settings::alter(client, &args, output),
-        Command::Pause(args) => daily::change::pause(client, &args, output),
-        Command::Resume(args) => daily::change::resume(client, &args, output),
+        Command::Pause(args) => daily::flow::pause(client, &args, output),
+        Command::Resume(args) => daily::flow::resume(client, &args, output),
         Command::Top(args) => top::top(client, args),
         Command::Doctor(args) => doctor::doctor(client, &args, output),
         Command::Completions(args) => generate::completions(&args, output),

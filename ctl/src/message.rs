@@ -24,6 +24,9 @@ const COLUMNS: &[Column] = &[
 const INSTANTS: [&str; 7] = ["created", "due", "deadline", "died", "done", "until", "last-run"];
 const SPANS: [&str; 5] = ["lease", "ttl", "retain", "every", "offset"];
 
+/// The header in which `DEADFORWARD QUEUE` notes when a message died, in Unix ms.
+const DIED: &[u8] = b"dq-died";
+
 /// How many bytes of a payload that is no text are shown.
 const SHOWN_BYTES: usize = 32;
 
@@ -48,7 +51,12 @@ pub fn details(message: &Fields, output: &Output) -> Result<(), Failure> {
     if output.json {
         return output.object(&message.json());
     }
-    output.pairs(&message.0.iter().flat_map(|(name, value)| lines(message, name, value)).collect::<Vec<_>>())
+    let fields = message.0.iter().filter(|(name, value)| !output.is_for_people() || !says_nothing(name, value));
+    let shown = |(name, value): &(String, Value)| match reply::int(value).and_then(|number| meaning(name, number)) {
+        Some(words) if output.is_for_people() => vec![(name.clone(), words.to_owned())],
+        _ => lines(message, name, value),
+    };
+    output.pairs(&fields.flat_map(shown).collect::<Vec<_>>())
 }
 
 /// The lines of a field: one for each header, and for each error of a past attempt.
@@ -58,10 +66,32 @@ pub fn lines(message: &Fields, name: &str, value: &Value) -> Vec<(String, String
         ("headers", Value::Map(headers)) => {
             // The names are not our own.
             let name = |name: &Value| format!("header {}", visible(&shown(name)));
-            headers.iter().map(|(header, value)| (name(header), shown(value))).collect()
+            let value = |header: &Value, value: &Value| match (header, shown(value).parse()) {
+                (Value::BulkString(name), Ok(at)) if name == DIED => format!("{at} ({})", with_distance(at)),
+                _ => shown(value),
+            };
+            headers.iter().map(|(header, text)| (name(header), value(header, text))).collect()
         }
         ("errors", Value::Array(errors)) => errors.iter().filter_map(past_error).collect(),
         _ => vec![(name.to_owned(), field(message, name))],
+    }
+}
+
+/// Whether a field is of no use to a person: no message takes the place of this one.
+pub fn says_nothing(name: &str, value: &Value) -> bool {
+    name == "next" && reply::int(value) == Some(0)
+}
+
+/// What a person reads instead of a number that is none. The page has the same words.
+pub fn meaning(name: &str, number: i64) -> Option<&'static str> {
+    match (name, number) {
+        ("ttl" | "maxlen" | "maxinflight" | "maxpayload" | "rate" | "grouprate" | "groupinflight" | "maxlease", 0)
+        | ("rate-period" | "grouprate-period", 0)
+        | ("retries", -1) => Some("no limit"),
+        ("deadlen" | "donelen", -1) => Some("all"),
+        ("deadttl", 0) => Some("for ever"),
+        ("dedupe" | "retain" | "delay", 0) => Some("none"),
+        _ => None,
     }
 }
 

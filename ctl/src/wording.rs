@@ -3,11 +3,17 @@
 use crate::time::exact;
 
 /// Texts that name commands or words of the server, by how they begin, and what dqctl says instead.
-const TEXTS: [(&str, &str); 6] = [
+const TEXTS: [(&str, &str); 8] = [
     (
         "queue exists with other settings",
         "the queue exists with other settings, which stay as they are; dqctl alter QUEUE changes them",
     ),
+    (
+        "DB index is out of range",
+        "the server has no database of this number: the number after the last / of the URL is from 0 to below its setting \
+         databases, which is 16 unless somebody has changed it",
+    ),
+    ("CRON never fires", "--cron never fires: there is no such date, as 30 February"),
     ("FORWARD needs", "--forward takes 'STREAM NAME', 'LIST NAME', 'CHANNEL NAME' or NONE"),
     ("DEADFORWARD needs", "--deadforward takes 'QUEUE NAME', 'STREAM NAME', 'LIST NAME' or NONE"),
     ("RATE takes", "--rate takes a number of deliveries and a time, such as 100/1m, or 0 for no limit"),
@@ -19,6 +25,25 @@ const TEXTS: [(&str, &str); 6] = [
 const OPTIONS: [(&str, &str); 4] =
     [("AS", "the name of a consumer"), ("COUNT", "-n"), ("RESULT", "the result"), ("AT", "--at")];
 
+/// Parts of texts that say that a value can be right on no queue.
+const OF_VALUES: [&str; 9] = [
+    "ERR syntax error",
+    " must be ",
+    " must not be ",
+    " takes two numbers",
+    "ERR CRON ",
+    "ERR unknown time zone",
+    "ERR a receipt is not an id",
+    "ERR the first run would be after",
+    "looks like seconds",
+];
+
+/// Whether the server refused a value for what it is, so that the same refusal would follow again.
+pub fn is_of_value(text: &str) -> bool {
+    text.starts_with("ERR ") && OF_VALUES.iter().any(|part| text.contains(part))
+        || text.contains("DB index is out of range")
+}
+
 /// What dqctl says for an error of the server.
 pub fn of_dqctl(text: &str) -> String {
     let text = text.strip_prefix("ERR ").unwrap_or(text);
@@ -26,6 +51,7 @@ pub fn of_dqctl(text: &str) -> String {
     if let Some((_, said)) = TEXTS.iter().find(|(begin, _)| text.starts_with(begin)) {
         return (*said).to_owned();
     }
+    let text = &text.replacen("CRON has ", "--cron has ", 1).replacen("TZ is ", "--tz takes ", 1);
     match text.split_once(" must be ") {
         Some((option, rule)) if is_option(option) => format!("{} must be {}", named(option), in_units(rule)),
         _ => text.to_owned(),

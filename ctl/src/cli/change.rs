@@ -50,7 +50,7 @@ pub struct RedriveArgs {
     /// The ids of the dead messages; none: all of them
     #[arg(value_name = "ID", conflicts_with_all = ["count", "conditions", "older"])]
     pub ids: Vec<String>,
-    /// At most so many, those that died first
+    /// At most so many, those that died first, whereas dqctl purge -n takes the newest
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub count: Option<u32>,
     /// Due after this time instead of now

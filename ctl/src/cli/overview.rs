@@ -52,9 +52,12 @@ fn groups(command: &Command) -> String {
     for (heading, names) in GROUPS {
         text.push_str(&format!("\n{heading}:\n"));
         for name in names {
-            let about = command.find_subcommand(name).and_then(Command::get_about).map(ToString::to_string);
+            let found = command.find_subcommand(name);
+            let about = found.and_then(Command::get_about).map(ToString::to_string);
             let about = about.unwrap_or_else(|| "Show the help of a command".to_owned());
-            text.push_str(&format!("  {name:<11}  {about}\n"));
+            let aliases: Vec<&str> = found.into_iter().flat_map(Command::get_visible_aliases).collect();
+            let aliases = if aliases.is_empty() { String::new() } else { format!(" (also {})", aliases.join(", ")) };
+            text.push_str(&format!("  {name:<11}  {about}{aliases}\n"));
         }
     }
     text

@@ -175,6 +175,9 @@ pub struct PromoteArgs {
     /// Only the next ones
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub count: Option<u32>,
+    /// Only count the messages that would be due now
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 #[derive(Args, Debug)]
@@ -191,13 +194,19 @@ pub struct PurgeArgs {
     /// Remove the messages in all states
     #[arg(long)]
     pub all: bool,
-    /// The most messages; of dead and done ones, the newest first
+    /// The most messages; of dead and done ones the newest, whereas dqctl redrive -n takes those that died first
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub count: Option<u32>,
     /// Only messages of this group
     #[arg(long, value_name = "NAME")]
     pub group: Option<String>,
+    /// Only messages that have been in their state for at least this time
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    pub older: Option<Duration>,
     /// Recurring messages too, which ends their series
     #[arg(long)]
     pub recurring: bool,
+    /// Only count the messages that would be removed
+    #[arg(long, conflicts_with = "older")]
+    pub dry_run: bool,
 }

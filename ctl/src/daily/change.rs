@@ -1,14 +1,14 @@
-//! `dqctl cancel`, `reschedule`, `redrive`, `pause` and `resume`.
+//! `dqctl cancel`, `reschedule` and `redrive`.
 
 use super::why::{no_such_id, not_in};
-use super::{many, no_such_queue, queue};
-use crate::cli::{CancelArgs, FlowArg, PauseArgs, RedriveArgs, RescheduleArgs, ResumeArgs};
+use super::{many, no_such_queue, queue, queues, where_the_dead_are};
+use crate::cli::{CancelArgs, RedriveArgs, RescheduleArgs};
 use crate::dead;
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::reply::{int, unexpected, Fields};
-use crate::time::{exact, millis};
+use crate::time::millis;
 use crate::transfer::get_all;
 use dq_client::{cmd, Client, Resend};
 use serde_json::json;
@@ -18,10 +18,12 @@ pub fn cancel(client: &Client, args: &CancelArgs, output: &Output) -> Result<Out
     if args.ids.is_empty() {
         let (queue, filter) = (args.queue.as_bytes(), args.select.filter(None));
         return if args.dry_run {
-            selected(&args.queue, Selected::Counted, output, |progress| dead::count(client, queue, &filter, progress))
+            selected(client, &args.queue, Selected::Counted, output, |progress| {
+                dead::count(client, queue, &filter, progress)
+            })
         } else {
             let cancelled = Selected::Changed("cancelled");
-            selected(&args.queue, cancelled, output, |progress| dead::cancel(client, queue, &filter, progress))
+            selected(client, &args.queue, cancelled, output, |progress| dead::cancel(client, queue, &filter, progress))
         };
     }
     if args.dry_run {
@@ -70,10 +72,14 @@ pub fn redrive(client: &Client, args: &RedriveArgs, output: &Output) -> Result<O
     if args.dry_run || filter.has_conditions() {
         let (queue, delay) = (args.queue.as_bytes(), args.delay.unwrap_or(Duration::ZERO));
         return if args.dry_run {
-            selected(&args.queue, Selected::Counted, output, |progress| dead::count(client, queue, &filter, progress))
+            selected(client, &args.queue, Selected::Counted, output, |progress| {
+                dead::count(client, queue, &filter, progress)
+            })
         } else {
             let redriven = Selected::Changed("redriven");
-            selected(&args.queue, redriven, output, |progress| dead::redrive(client, queue, &filter, delay, progress))
+            selected(client, &args.queue, redriven, output, |progress| {
+                dead::redrive(client, queue, &filter, delay, progress)
+            })
         };
     }
     many::redrive(client, args, output)
@@ -129,6 +135,7 @@ enum Selected {
 
 /// Prints how many messages were selected.
 fn selected(
+    client: &Client,
     queue: &str,
     what: Selected,
     output: &Output,
@@ -153,44 +160,10 @@ fn selected(
         return Ok(Outcome::Nothing);
     };
     output.result(&count.to_string(), json!({ verb: count }))?;
-    Ok(Outcome::found(count > 0))
-}
-
-pub fn pause(client: &Client, args: &PauseArgs, output: &Output) -> Result<Outcome, Failure> {
-    let (done, json) = if let Some(group) = &args.group {
-        let mut command = cmd("DQ.PAUSE");
-        command.arg(&args.queue).arg("GROUP").arg(group);
-        if let Some(time) = args.time {
-            command.arg("FOR").arg(millis(time));
+    if count == 0 {
+        if let Some(info) = queues::read(client, queue.as_bytes())? {
+            where_the_dead_are(queue, &info);
         }
-        client.call(&command, Resend::Harmless)?;
-        ("paused", json!({ "queue": args.queue, "group": group, "paused": 1 }))
-    } else {
-        queue(client, &args.queue).pause_flow(args.flow.into(), args.time)?;
-        match args.flow {
-            FlowArg::Out => ("paused", json!({ "queue": args.queue, "paused": 1 })),
-            FlowArg::In => ("closed", json!({ "queue": args.queue, "closed": 1 })),
-            FlowArg::All => ("paused and closed", json!({ "queue": args.queue, "paused": 1, "closed": 1 })),
-        }
-    };
-    // A pause that lasts longer stays.
-    let text = args.time.map_or_else(|| done.to_owned(), |time| format!("{done} for at least {}", exact(millis(time))));
-    output.result(&text, json)?;
-    Ok(Outcome::Done)
-}
-
-pub fn resume(client: &Client, args: &ResumeArgs, output: &Output) -> Result<Outcome, Failure> {
-    if let Some(group) = &args.group {
-        client.call(cmd("DQ.RESUME").arg(&args.queue).arg("GROUP").arg(group), Resend::Harmless)?;
-        output.result("resumed", json!({ "queue": args.queue, "group": group, "paused": 0 }))?;
-        return Ok(Outcome::Done);
     }
-    queue(client, &args.queue).resume_flow(args.flow.into())?;
-    let json = match args.flow {
-        FlowArg::Out => json!({ "queue": args.queue, "paused": 0 }),
-        FlowArg::In => json!({ "queue": args.queue, "closed": 0 }),
-        FlowArg::All => json!({ "queue": args.queue, "paused": 0, "closed": 0 }),
-    };
-    output.result("resumed", json)?;
-    Ok(Outcome::Done)
+    Ok(Outcome::found(count > 0))
 }

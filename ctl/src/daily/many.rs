@@ -2,20 +2,25 @@
 //!
 //! The server answers nobody else while it executes a command, so many messages are changed in steps.
 
-use super::{no_such_queue, queues};
+use super::{no_such_queue, queues, where_the_dead_are};
 use crate::cli::{PromoteArgs, PurgeArgs, RedriveArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::reply::{int, unexpected, Fields};
+use crate::scan;
 use crate::time::millis;
 use dq_client::{cmd, Client, Cmd, Resend, State};
 use serde_json::json;
+use std::ops::ControlFlow;
 
 /// How many messages one command changes.
 const STEP: u64 = 10_000;
 
 pub fn promote(client: &Client, args: &PromoteArgs, output: &Output) -> Result<Outcome, Failure> {
+    if args.dry_run {
+        return count(client, &args.queue, args.count, output, |info| Ok(held(info, &[State::Delayed])));
+    }
     in_steps(client, &args.queue, "promoted", args.count, &[State::Delayed], output, |count| {
         cmd("DQ.PROMOTE").arg(&args.queue).arg("COUNT").arg(count).clone()
     })
@@ -34,6 +39,9 @@ pub fn redrive(client: &Client, args: &RedriveArgs, output: &Output) -> Result<O
 
 pub fn purge(client: &Client, args: &PurgeArgs, output: &Output) -> Result<Outcome, Failure> {
     let states = if args.all { State::ALL.to_vec() } else { args.states.clone() };
+    if args.dry_run {
+        return count(client, &args.queue, args.count, output, |info| to_purge(client, args, &states, info));
+    }
     in_steps(client, &args.queue, "purged", args.count, &states, output, |count| {
         let mut command = cmd("DQ.PURGE");
         command.arg(&args.queue).arg(states.iter().map(|state| state.as_str()).collect::<Vec<_>>());
@@ -41,11 +49,60 @@ pub fn purge(client: &Client, args: &PurgeArgs, output: &Output) -> Result<Outco
         if let Some(group) = &args.group {
             command.arg("GROUP").arg(group);
         }
+        if let Some(age) = args.older {
+            command.arg("OLDER").arg(millis(age));
+        }
         if args.recurring {
             command.arg("RECURRING");
         }
         command
     })
+}
+
+/// Prints how many messages would be changed, of those that `all` counts.
+fn count(
+    client: &Client,
+    queue: &str,
+    most: Option<u32>,
+    output: &Output,
+    all: impl FnOnce(&Fields) -> Result<u64, Failure>,
+) -> Result<Outcome, Failure> {
+    let Some(info) = queues::read(client, queue.as_bytes())? else {
+        no_such_queue(queue);
+        return Ok(Outcome::Nothing);
+    };
+    let selected = all(&info)?.min(most.map_or(u64::MAX, u64::from));
+    output.result(&selected.to_string(), json!({ "selected": selected }))?;
+    Ok(Outcome::found(selected > 0))
+}
+
+/// How many messages a purge would remove. The counts of the queue include its recurring messages, and know no groups.
+fn to_purge(client: &Client, args: &PurgeArgs, states: &[State], info: &Fields) -> Result<u64, Failure> {
+    if args.group.is_none() && args.recurring {
+        return Ok(held(info, states));
+    }
+    let mut number = 0;
+    for state in State::ALL.into_iter().filter(|state| states.contains(state)) {
+        let recurs = |message: &Fields| message.get("every").is_some() || message.get("cron").is_some();
+        let see = |options: &[&str], is_meant: &dyn Fn(&Fields) -> bool| {
+            let mut seen = 0;
+            scan::pages(client, args.queue.as_bytes(), info, options, |page| {
+                seen += page.iter().filter(|message| is_meant(message)).count() as u64;
+                Ok(ControlFlow::Continue(()))
+            })?;
+            Ok::<u64, Failure>(seen)
+        };
+        number += match &args.group {
+            Some(group) => see(&["STATE", state.as_str()], &|message| {
+                message.bytes("group") == group.as_bytes() && (args.recurring || !recurs(message))
+            })?,
+            None => {
+                let recurring = see(&["RECURRING"], &|message| message.text("state") == state.as_str())?;
+                held(info, &[state]).saturating_sub(recurring)
+            }
+        };
+    }
+    Ok(number)
 }
 
 /// Sends commands until `count` messages, or as many as are in these states now, were changed. What comes later is left
@@ -81,6 +138,9 @@ fn in_steps(
     }
     drop(progress);
     output.result(&total.to_string(), json!({ verb: total }))?;
+    if total == 0 && states.contains(&State::Dead) {
+        where_the_dead_are(queue, &info);
+    }
     Ok(Outcome::found(total > 0))
 }
 

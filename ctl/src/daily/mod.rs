@@ -4,6 +4,7 @@ pub mod batch;
 pub mod change;
 pub mod consumers;
 pub mod done;
+pub mod flow;
 pub mod give_back;
 pub mod groups;
 pub mod look;
@@ -14,7 +15,9 @@ pub mod schedule;
 pub mod settings;
 mod why;
 
+use crate::advice::quoted;
 use crate::failure::Failure;
+use crate::reply::Fields;
 use dq_client::{Client, Queue, Raw};
 use std::io::{self, IsTerminal, Read};
 
@@ -39,6 +42,23 @@ fn payload(argument: Option<&str>) -> Result<Raw, Failure> {
 /// Reports on standard error that a queue does not exist.
 pub fn no_such_queue(queue: &str) {
     eprintln!("dqctl: there is no queue {queue}; dqctl ls lists the queues");
+}
+
+/// Says on standard error where the dead messages of a queue are that moves them away.
+pub fn where_the_dead_are(queue: &str, info: &Fields) {
+    let target = info.text("deadforward");
+    let Some((kind, name)) = target.split_once(' ') else { return };
+    let (kind, name) = (kind.to_ascii_lowercase(), name.split(' ').next().unwrap_or_default());
+    let (here, there) = (quoted(queue), quoted(name));
+    let back = if kind == "queue" {
+        format!(
+            ": dqctl peek {there} lists them; after dqctl alter {there} --deadforward 'QUEUE {here}', \
+             dqctl bury {there} ID sends one back"
+        )
+    } else {
+        String::new()
+    };
+    eprintln!("dqctl: the dead of {queue} go to the {kind} {name}{back}");
 }
 
 /// Whether the queue in which a command found nothing exists. Reports on standard error if it does not.

@@ -1,10 +1,12 @@
 //! `dqctl info`, `ls` and `stats`.
 
 use super::{no_such_queue, queue};
+use crate::advice::for_queue;
 use crate::cli::{InfoArgs, LsArgs, QueueArgs};
-use crate::condition::{Condition, Dead};
+use crate::condition::Condition;
 use crate::failure::{Failure, Outcome};
-use crate::message::with_distance;
+use crate::groups;
+use crate::message::{meaning, with_distance};
 use crate::output::Column::{Name, Number, Word};
 use crate::output::{Column, Output, Table};
 use crate::queues;
@@ -62,29 +64,27 @@ pub fn info(client: &Client, args: &InfoArgs, output: &Output) -> Result<Outcome
         Some(number) => output.number(number),
         None => info.text(name),
     };
-    output.pairs(&info.0.iter().map(|(name, _)| (name.clone(), shown(name))).collect::<Vec<_>>())?;
+    let mut pairs = vec![("state".to_owned(), state(client, name.as_bytes(), &info))];
+    for (field, _) in &info.0 {
+        pairs.push((field.clone(), shown(field)));
+        if field == "blocked" {
+            // A user who may not read the groups still sees how many messages they hold.
+            let held = groups::held(client, name.as_bytes(), &info).unwrap_or_default();
+            let sentences = groups::sentences(&held).into_iter().map(|text| for_queue(&text, name));
+            pairs.extend(sentences.map(|text| ("held".to_owned(), text)));
+        }
+    }
+    output.pairs(&pairs)?;
     Ok(Outcome::Done)
 }
 
-/// What a setting says with a number that is none.
-fn meaning(name: &str, number: i64) -> Option<&'static str> {
-    match (name, number) {
-        ("ttl" | "maxlen" | "maxinflight" | "maxpayload" | "rate" | "grouprate" | "groupinflight" | "maxlease", 0)
-        | ("retries", -1) => Some("no limit"),
-        ("deadlen" | "donelen", -1) => Some("all"),
-        ("deadttl", 0) => Some("for ever"),
-        ("dedupe" | "retain" | "delay", 0) => Some("none"),
-        _ => None,
-    }
-}
-
 /// What is unusual about the queue, the most important first.
-fn state(info: &Fields) -> String {
-    let conditions = Condition::of(info, Dead::Stay);
+fn state(client: &Client, queue: &[u8], info: &Fields) -> String {
+    let conditions = Condition::at_once(client, queue, info);
     if conditions.is_empty() {
         return "open".to_owned();
     }
-    conditions.iter().map(|(condition, _)| condition.word()).collect::<Vec<_>>().join(", ")
+    conditions.iter().map(|(condition, _)| condition.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 pub fn list(client: &Client, args: &LsArgs, output: &Output) -> Result<Outcome, Failure> {
@@ -92,7 +92,7 @@ pub fn list(client: &Client, args: &LsArgs, output: &Output) -> Result<Outcome, 
     for name in queues::find(client, args.pattern.as_deref(), usize::MAX)? {
         // A queue that was deleted since is left out.
         let Some(info) = read(client, &name)? else { continue };
-        let name = String::from_utf8_lossy(&name).into_owned();
+        let (key, name) = (&name, String::from_utf8_lossy(&name).into_owned());
         if output.json {
             let mut object = info.json();
             object.insert("queue".to_owned(), Json::from(name));
@@ -104,7 +104,7 @@ pub fn list(client: &Client, args: &LsArgs, output: &Output) -> Result<Outcome, 
         let oldest = info.int("oldest-ready").and_then(|ms| u64::try_from(ms).ok());
         row.push(oldest.map_or_else(|| "-".to_owned(), span));
         row.push(info.text("waiting-clients"));
-        row.push(state(&info));
+        row.push(state(client, key, &info));
         table.row(row);
     }
     if !output.json {

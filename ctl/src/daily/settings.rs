@@ -1,5 +1,6 @@
 //! `dqctl create` and `dqctl alter`.
 
+use super::queues;
 use crate::cli::{AlterArgs, CreateArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
@@ -9,8 +10,11 @@ use serde_json::json;
 pub fn create(client: &Client, args: &CreateArgs, output: &Output) -> Result<Outcome, Failure> {
     let mut command = cmd("DQ.CREATE");
     args.settings.write(command.arg(&args.queue));
+    // A user who may only create queues is told that it was created.
+    let exists = queues::read(client, args.queue.as_bytes()).is_ok_and(|info| info.is_some());
     client.call(&command, Resend::Harmless)?;
-    output.result("created", json!({ "queue": args.queue, "created": true }))?;
+    let text = if exists { "exists already, with these settings" } else { "created" };
+    output.result(text, json!({ "queue": args.queue, "created": !exists }))?;
     Ok(Outcome::Done)
 }
 

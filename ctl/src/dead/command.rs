@@ -2,7 +2,7 @@
 
 use super::{cause_of, causes, pages};
 use crate::cli::DeadArgs;
-use crate::daily::no_such_queue;
+use crate::daily::{no_such_queue, queues, where_the_dead_are};
 use crate::failure::{Failure, Outcome};
 use crate::output::Column::{Name, Number, Text, Word};
 use crate::output::{Column, Output, Table};
@@ -88,7 +88,11 @@ fn read(client: &Client, args: &DeadArgs) -> Result<Option<Vec<Fields>>, Failure
         for message in reply::list(client.call(&command, Resend::Harmless)?)? {
             messages.extend(Fields::read(message)?);
         }
-        let exists = !messages.is_empty() || crate::daily::queues::read(client, args.queue.as_bytes())?.is_some();
+        let info = if messages.is_empty() { queues::read(client, args.queue.as_bytes())? } else { None };
+        if let Some(info) = &info {
+            where_the_dead_are(&args.queue, info);
+        }
+        let exists = !messages.is_empty() || info.is_some();
         return Ok(exists.then_some(messages));
     }
     let most = usize::try_from(args.count).unwrap_or(usize::MAX);

@@ -12,6 +12,10 @@ const FIELDS: [&str; 6] = ["error", "cause", "reason", "id", "group", "payload"]
 const TESTS: [(&str, Test); 4] =
     [("!~", Test::ContainsNot), ("!=", Test::IsNot), ("~", Test::Contains), ("=", Test::Is)];
 
+/// Why a message can be dead.
+const REASONS: [&str; 3] = ["retries", "expired", "rejected"];
+const WRONG_REASON: &str = "the reason of a death is retries, expired or rejected";
+
 const EXAMPLES: &str =
     "a condition is a field, a sign and a text, such as error~timeout or reason=expired; fields: error, \
     cause, reason, id, group, payload; signs: ~ contains, !~ does not contain, = is, != is not";
@@ -52,6 +56,9 @@ impl FromStr for Condition {
         let (field, rest) = field.ok_or(EXAMPLES)?;
         let test = TESTS.into_iter().find_map(|(sign, test)| Some((test, rest.strip_prefix(sign)?)));
         let (test, text) = test.ok_or(EXAMPLES)?;
+        if field == "reason" && matches!(test, Test::Is | Test::IsNot) && !REASONS.contains(&text) {
+            return Err(WRONG_REASON);
+        }
         let text = match test {
             Test::Contains | Test::ContainsNot if text.is_empty() => return Err(EXAMPLES),
             Test::Contains | Test::ContainsNot => text.to_lowercase(),
@@ -117,7 +124,7 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Condition>().unwrap().holds(&message()), holds, "{text}");
         }
-        for wrong in ["", "error", "error~", "error timeout", "colour=red", "~x"] {
+        for wrong in ["", "error", "error~", "error timeout", "colour=red", "~x", "reason=retires"] {
             assert!(wrong.parse::<Condition>().is_err(), "{wrong}");
         }
     }

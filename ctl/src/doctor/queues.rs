@@ -1,8 +1,10 @@
 //! What is wrong with a queue: nobody takes its messages, nobody looks at its dead ones, or it is full.
 
-use super::finding::{About, Findings, Subject};
+use super::finding::{About, Findings, Severity, Subject};
+use crate::advice::quoted;
 use crate::batches::find;
 use crate::cli::doctor::DoctorArgs;
+use crate::groups::{self, Held, Why};
 use crate::reply::{self, Fields};
 use crate::time::{now_ms, span};
 use dq_client::{cmd, Client, Error, Resend};
@@ -11,6 +13,9 @@ use std::time::Duration;
 /// The most dead messages, and the most bytes of payloads, that are read to find the oldest one.
 const DEAD_MESSAGES: u64 = 1_000;
 const DEAD_BYTES: u64 = 16 * 1024 * 1024;
+
+/// The most ready messages that are read to find those that no group holds back.
+const READY_MESSAGES: u64 = 100;
 
 /// The most messages whose batches are looked at.
 const BATCH_MESSAGES: usize = 1_000;
@@ -44,7 +49,7 @@ pub fn check(client: &Client, name: &[u8], limits: &Limits, findings: &mut Findi
     };
     let Ok(Some(info)) = Fields::read(reply) else { return Ok(None) };
     settings(&info, about);
-    let waits = delivery(&info, limits, about);
+    let waits = delivery(client, name, &info, limits, about)?;
     expiry(client, name, about)?;
     dead(client, name, &info, limits, about)?;
     batches(client, name, &info, limits, about)?;
@@ -68,7 +73,7 @@ pub fn check_again(client: &Client, name: &[u8], delivered: i64, findings: &mut 
     } else {
         let what = format!("{ready}, the oldest for {age}, and nobody takes them");
         let why = "no client waits, nothing is in flight, and nothing is delivered";
-        about.critical("no-consumer", what, why, "start its consumers, or purge or delete the queue");
+        about.critical("no-consumer", what, why, "start its consumers; dqctl info QUEUE shows how many wait");
     }
     Ok(())
 }
@@ -151,7 +156,7 @@ fn settings(info: &Fields, about: &mut About) {
 }
 
 /// Whether ready messages are taken. Returns true if that must be checked again after a while.
-fn delivery(info: &Fields, limits: &Limits, about: &mut About) -> bool {
+fn delivery(client: &Client, name: &[u8], info: &Fields, limits: &Limits, about: &mut About) -> Result<bool, Error> {
     let age = age(info);
     if number(info, "paused") == 1 {
         let until = match info.int("paused-until") {
@@ -166,10 +171,91 @@ fn delivery(info: &Fields, limits: &Limits, about: &mut About) -> bool {
             let what = "it is paused until it is resumed";
             about.note("paused", what, "nothing is delivered", "resume it with dqctl resume QUEUE");
         }
-        return false;
+        return Ok(false);
     }
     let is_forwarded = !matches!(info.text("forward").as_str(), "" | "NONE");
-    !is_forwarded && age.is_some_and(|age| u128::from(age) >= limits.ready.as_millis())
+    let is_old = |age: u64| u128::from(age) >= limits.ready.as_millis();
+    if is_forwarded || !age.is_some_and(is_old) {
+        return Ok(false);
+    }
+    if number(info, "blocked") == 0 {
+        return Ok(true);
+    }
+    let Some(held) = held_by_groups(client, name, info, limits, about)? else { return Ok(false) };
+    if held.is_empty() || number(info, "blocked") >= number(info, "ready") {
+        return Ok(held.is_empty());
+    }
+    // The oldest message may be one that its group holds back, so the others are looked at.
+    let command = cmd("DQ.PEEK").arg(name).arg("ready").arg("COUNT").arg(READY_MESSAGES).clone();
+    let Ok(reply) = client.call(&command, Resend::Harmless) else { return Ok(false) };
+    let messages = reply::list(reply).unwrap_or_default().into_iter();
+    let free = messages.filter_map(|message| Fields::read(message).ok().flatten()).filter(|message| {
+        let group = message.text("group");
+        !held.iter().any(|held| held.group == group)
+    });
+    let due = free.filter_map(|message| message.int("due")).min();
+    Ok(due.is_some_and(|due| is_old(u64::try_from(now_ms().saturating_sub(due)).unwrap_or(0))))
+}
+
+/// Reports the groups that have held messages back for long. Returns all that hold some back, or `None` if they may not be
+/// read.
+fn held_by_groups(
+    client: &Client,
+    name: &[u8],
+    info: &Fields,
+    limits: &Limits,
+    about: &mut About,
+) -> Result<Option<Vec<Held>>, Error> {
+    if let Err(Error::NoPermission(_)) = client.call(cmd("DQ.GROUPS").arg(name).arg(0), Resend::Harmless) {
+        about.not_checked("groups", "groups that hold messages back", "+dq.groups");
+        return Ok(None);
+    }
+    let held = groups::held(client, name, info).map_err(|failure| Error::Server(failure.to_string()))?;
+    let mut reported: Vec<&Held> = Vec::new();
+    for one in &held {
+        // One finding for each cause: there may be thousands of groups.
+        let is_known = reported.iter().any(|known| known.is_like(one));
+        let age = u64::try_from(now_ms().saturating_sub(one.oldest_due)).unwrap_or(0);
+        let longest = if matches!(one.why, Why::Paused(_)) { limits.paused } else { limits.ready };
+        let is_long = u128::from(age) >= longest.as_millis();
+        if is_known || !(is_long || matches!(one.why, Why::Paused(None))) {
+            continue;
+        }
+        let (group, word) = (&one.group, quoted(&one.group));
+        let same = held.iter().filter(|other| other.is_like(one)).count();
+        let more = if same > 1 { format!(" (and {} more)", same - 1) } else { String::new() };
+        let waits = format!("and its oldest message has been due for {}", span(age));
+        match one.why {
+            Why::Paused(until) => {
+                let until = until.map_or("until it is resumed", |_| "for a time");
+                let what = format!("its group {group}{more} is paused {until}, {waits}");
+                let advice =
+                    format!("resume it with dqctl resume QUEUE --group {word}; dqctl groups QUEUE lists all of them");
+                let severity = if is_long { Severity::Warning } else { Severity::Note };
+                about.add(severity, "group-paused", what, "nothing of it is delivered", &advice);
+            }
+            Why::Rate(_) => {
+                let what = format!("its group {group}{more} is at its rate, {waits}");
+                let why = "its messages arrive faster than GROUPRATE lets them through";
+                about.warning(
+                    "group-rate",
+                    what,
+                    why,
+                    "raise the rate with dqctl alter QUEUE --grouprate N/TIME, or push less",
+                );
+            }
+            Why::Limit => {
+                let what = format!("its group {group}{more} is at its limit, {waits}");
+                let why = "as many of its messages as GROUPINFLIGHT allows are in flight or wait for a retry";
+                let advice = format!(
+                    "look with dqctl peek QUEUE --group {word}; raise the limit with dqctl alter QUEUE --groupinflight N"
+                );
+                about.warning("group-limit", what, why, &advice);
+            }
+        }
+        reported.push(one);
+    }
+    Ok(Some(held))
 }
 
 /// A key with a time to live takes all its messages along.

@@ -11,6 +11,9 @@ use std::time::{Duration, Instant};
 /// How long the outcome of an action is shown.
 const SAID: Duration = Duration::from_secs(10);
 
+/// The keys that need a queue.
+const HINTED: &str = "pRNXcrn";
+
 /// The states in the order of their tabs.
 pub const STATES: [State; 5] = [State::Delayed, State::Ready, State::Inflight, State::Dead, State::Done];
 
@@ -167,18 +170,24 @@ impl App {
             KeyCode::Char('/') if self.queue.is_none() => self.prompt = Prompt::Filter,
             KeyCode::Char('s') if self.queue.is_none() => {
                 self.queues.sort = self.queues.sort.next();
-                self.queues.arrange();
-                self.queues.go_to(0);
+                self.rearrange();
             }
             KeyCode::Char('S') if self.queue.is_none() => {
                 self.queues.reverse = !self.queues.reverse;
-                self.queues.arrange();
-                self.queues.go_to(0);
+                self.rearrange();
             }
             KeyCode::Char(letter) => self.ask(letter),
             _ => {}
         }
         Next::Stay
+    }
+
+    /// Sorts by what was chosen, and says what that is.
+    fn rearrange(&mut self) {
+        self.queues.arrange();
+        self.queues.go_to(0);
+        let reversed = if self.queues.reverse { ", reversed" } else { "" };
+        self.say(&format!("sorted by {}{reversed}", self.queues.sort.name()));
     }
 
     fn filter_key(&mut self, code: KeyCode) {
@@ -214,12 +223,16 @@ impl App {
                     let full = [State::Ready, State::Dead, State::Inflight, State::Delayed, State::Done];
                     let state = full.into_iter().find(|state| number(state.as_str()) > 0).unwrap_or(State::Ready);
                     self.queue = Some(QueuePage { name, state, messages: None, place: 0, top: 0 });
+                } else {
+                    self.say("there is no queue here");
                 }
             }
             Some(page) if self.message.is_none() => {
                 if let Some(message) = page.selected() {
                     let (id, message) = (message.bytes("id").to_vec(), message.clone());
                     self.message = Some(MessagePage { id, message: Some(Some(message)), scroll: 0 });
+                } else {
+                    self.say("there is no message here");
                 }
             }
             Some(_) => {}
@@ -256,7 +269,12 @@ impl App {
     /// Asks before something is done.
     fn ask(&mut self, letter: char) {
         let queue = self.queue.as_ref().map(|page| page.name.clone()).or_else(|| self.queues.selected().cloned());
-        let Some(queue) = queue else { return };
+        let Some(queue) = queue else {
+            if HINTED.contains(letter) {
+                self.say("there is no queue here");
+            }
+            return;
+        };
         let number = |field: &str| {
             let number = self.queues.row(&queue).map_or(0, |row| row.number(field));
             u64::try_from(number).unwrap_or(0)
@@ -274,6 +292,10 @@ impl App {
             ('c', Some(id)) => Kind::Remove(self.removal(), id),
             ('r', Some(id)) if self.state() == "dead" => Kind::Redrive(id),
             ('n', Some(id)) if self.state() == "delayed" => Kind::RunNow(id),
+            ('c' | 'r' | 'n', None) if self.queue.is_some() => return self.say("there is no message here"),
+            ('c' | 'r' | 'n', None) => {
+                return self.say("open the queue first, with Enter: this key is for one message")
+            }
             ('r', Some(_)) => return self.say("it is not dead: only dead messages are redriven"),
             ('n', Some(_)) => return self.say("it is not delayed: only delayed messages are run now"),
             _ => return,

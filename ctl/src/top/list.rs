@@ -10,6 +10,9 @@ use unicode_width::UnicodeWidthStr;
 
 /// The last column, which takes the room that is left.
 const STATE: &str = "STATE";
+/// Its width, and the most that it takes from the columns of numbers if conditions are long.
+const STATE_WIDTH: usize = 7;
+const LONG_STATE: usize = 12;
 /// The columns of numbers: name, width and sort key.
 type Column = (&'static str, usize, Option<Sort>);
 const COLUMNS: [Column; 9] = [
@@ -21,7 +24,7 @@ const COLUMNS: [Column; 9] = [
     ("IN/s", 6, Some(Sort::Pushed)),
     ("OUT/s", 6, Some(Sort::Completed)),
     ("LATE", 6, None),
-    (STATE, 7, Some(Sort::Trouble)),
+    (STATE, STATE_WIDTH, Some(Sort::Trouble)),
 ];
 /// The narrowest column of names. If there is no room for it, columns of numbers are left out.
 const NAME: usize = 16;
@@ -46,7 +49,8 @@ pub fn queues_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
     }
     // As wide as the names need, so that the numbers are near them.
     let longest = names.iter().map(|name| shown_bytes(name).width()).max().unwrap_or(0);
-    let columns = columns(width, longest);
+    let state = names.iter().filter_map(|name| Some(cell(STATE, queues.row(name)?).1.width())).max().unwrap_or(0);
+    let columns = columns(width, longest, state);
     let mut lines = vec![title, heading(&columns, queues.sort, queues.reverse)];
     let selected = queues.selected().cloned();
     for name in names {
@@ -66,11 +70,14 @@ pub fn queues_page(app: &mut App, width: usize, height: usize) -> Vec<Line> {
 }
 
 /// The width of the name, and the columns that fit next to it.
-fn columns(width: usize, longest: usize) -> (usize, Vec<Column>) {
+fn columns(width: usize, longest: usize, state: usize) -> (usize, Vec<Column>) {
     let mut kept = COLUMNS.to_vec();
+    if let Some((STATE, last, _)) = kept.last_mut() {
+        *last = state.clamp(STATE_WIDTH, LONG_STATE);
+    }
     for dispensable in ["LATE", "IN/s", "OUT/s", STATE, "DELAY", "FLIGHT", "OLDEST", "DEAD", "READY"] {
         let used: usize = kept.iter().map(|(_, width, _)| width + 1).sum();
-        if used + NAME <= width {
+        if used + longest.clamp(SHORT_NAME, NAME) <= width {
             let name = (width - used).min(longest.max(SHORT_NAME));
             if let Some((STATE, last, _)) = kept.last_mut() {
                 *last += width - used - name;
@@ -141,8 +148,8 @@ fn cell(column: &str, row: &Row) -> (Style, String) {
         "OUT/s" => (Style::Plain, rate(row.completed)),
         "LATE" => (Style::Plain, late(row.late)),
         _ if !row.conditions.is_empty() => {
-            let words: Vec<&str> = row.conditions.iter().map(|(condition, _)| condition.word()).collect();
-            (style(row.level()), words.join(" "))
+            let words: Vec<&str> = row.conditions.iter().map(|(condition, _)| condition.as_str()).collect();
+            (style(row.level()), words.join(", "))
         }
         _ if row.number("waiting-clients") > 0 => (Style::Good, format!("wait {}", number("waiting-clients"))),
         _ => (Style::Plain, "open".to_owned()),

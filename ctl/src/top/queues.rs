@@ -101,6 +101,21 @@ impl Sort {
         Sort::ALL.get(at + 1).copied().unwrap_or(Sort::Name)
     }
 
+    /// What the queues are sorted by.
+    pub fn name(self) -> &'static str {
+        match self {
+            Sort::Name => "QUEUE",
+            Sort::Ready => "READY",
+            Sort::Delayed => "DELAY",
+            Sort::Inflight => "FLIGHT",
+            Sort::Dead => "DEAD",
+            Sort::Oldest => "OLDEST",
+            Sort::Pushed => "IN/s",
+            Sort::Completed => "OUT/s",
+            Sort::Trouble => "STATE",
+        }
+    }
+
     /// The largest numbers come first.
     fn compare(self, a: &Row, b: &Row) -> Ordering {
         let by = |name: &str| b.number(name).cmp(&a.number(name));

@@ -5,7 +5,7 @@ use super::list::{late, queues_page, rate, style};
 use super::queues::Row;
 use super::text::{bytes, count, cut, left, payload, right, shown, shown_bytes, wrapped, Line, Style};
 use crate::message;
-use crate::reply::Fields;
+use crate::reply::{self, Fields};
 use crate::time::span;
 use dq_client::State;
 use unicode_width::UnicodeWidthStr;
@@ -31,9 +31,9 @@ const HELP: &[(&str, &str)] = &[
     ("OLDEST", "how long the oldest ready message has been due"),
     ("IN/s OUT/s", "messages a second that were pushed; completed or forwarded"),
     ("LATE", "99 of 100 deliveries were at most that late"),
-    ("STATE", "failing (to forward), full, alone (nobody takes what is ready),"),
-    ("", "dying (messages die), late, paused, closed (to pushes), limited"),
-    ("", "(by its rate), open, or how many clients wait"),
+    ("STATE", "forwarding fails, full, no consumer (nobody takes what is ready),"),
+    ("", "messages die, late, paused, closed (to pushes), at its rate limit,"),
+    ("", "groups held (see dqctl groups), open, or how many clients wait"),
 ];
 
 /// All lines of the screen.
@@ -270,7 +270,13 @@ fn message_lines(page: &MessagePage, width: usize) -> Vec<Line> {
     let mut lines = Vec::new();
     let is_long = |name: &str| name == "payload" || name == "result";
     let fields = message.0.iter().filter(|(name, _)| !is_long(name) && name != "id");
-    let fields: Vec<_> = fields.flat_map(|(name, value)| message::lines(message, name, value)).collect();
+    let fields = fields.filter(|(name, value)| !message::says_nothing(name, value));
+    let fields =
+        fields.flat_map(|(name, value)| match reply::int(value).and_then(|number| message::meaning(name, number)) {
+            Some(words) => vec![(name.clone(), words.to_owned())],
+            None => message::lines(message, name, value),
+        });
+    let fields: Vec<_> = fields.collect();
     let column = (fields.iter().map(|(name, _)| name.width()).max().unwrap_or(0) + 2).min(width / 2);
     for (name, value) in fields {
         let parts = wrapped(&value, width.saturating_sub(column).max(8));

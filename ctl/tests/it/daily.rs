@@ -229,7 +229,7 @@ fn pause_and_resume_hold_and_release_a_queue() {
     ok(&server, &["push", "q", "x"]);
     assert_eq!(ok(&server, &["pause", "q"]), "paused\n");
     assert_eq!(json(&server, &["info", "q"])[0]["paused"], 1);
-    assert_eq!(ok(&server, &["resume", "q", "in"]), "resumed\n");
+    assert_eq!(ok(&server, &["resume", "q", "in"]), "was not closed\n");
     assert!(ok(&server, &["ls"]).contains("paused"));
     assert_eq!(ok(&server, &["resume", "q"]), "resumed\n");
     assert_eq!(json(&server, &["info", "q"])[0]["paused"], 0);
@@ -238,7 +238,7 @@ fn pause_and_resume_hold_and_release_a_queue() {
     assert!(dqctl(&server, &["push", "q", "x"]).err.contains("QUEUECLOSED"));
     assert_eq!(json(&server, &["resume", "q", "in"]), [json!({ "queue": "q", "closed": 0 })]);
     ok(&server, &["resume", "q"]);
-    assert_eq!(ok(&server, &["pause", "q", "--for", "90m"]), "paused for at least 1h30m\n");
+    assert!(ok(&server, &["pause", "q", "--for", "90m"]).starts_with("paused until 20"));
     assert!(json(&server, &["info", "q"])[0]["paused-until"].is_i64());
     let none = dqctl(&server, &["pause", "none"]);
     assert_eq!((none.code, none.err.lines().count()), (1, 1), "{none:?}");
@@ -251,7 +251,7 @@ fn one_group_of_a_queue_is_paused_and_resumed() {
         ok(&server, &["push", "q", "x", "--group", group]);
     }
     assert_eq!(ok(&server, &["pause", "q", "--group", "ann"]), "paused\n");
-    assert_eq!(ok(&server, &["pause", "q", "--group", "later", "--for", "90m"]), "paused for at least 1h30m\n");
+    assert!(ok(&server, &["pause", "q", "--group", "later", "--for", "90m"]).starts_with("paused until 20"));
     let groups = json(&server, &["groups", "q"]);
     let group = |name: &str| groups.iter().find(|group| group["group"] == name).unwrap();
     assert_eq!((&group("ann")["paused"], &group("ann")["paused-until"]), (&json!(1), &json!(null)));
@@ -282,7 +282,7 @@ fn a_group_at_its_rate_says_until_when() {
     server.ask(&["DQ.POP", "q", "COUNT", "2"]);
     let group = json(&server, &["groups", "q"]).remove(0);
     assert!(group["waiting"] == 1 && group["next-delivery"].is_i64(), "{group}");
-    assert_eq!(dqctl(&server, &["alter", "q", "--grouprate", "1/0"]).code, 3);
+    assert_eq!(dqctl(&server, &["alter", "q", "--grouprate", "1/0"]).code, 2);
     assert!(dqctl(&server, &["alter", "q", "--grouprate", "1/0"]).err.contains("--grouprate takes"));
 }
 
@@ -324,13 +324,15 @@ fn ls_finds_queues_and_nothing_else() {
 fn ls_says_what_is_unusual_about_a_queue() {
     let server = Server::start();
     server.ask(&["DQ.PUSH", "alone", "x", "AT", "1700000000000"]);
+    ok(&server, &["push", "dying", "x", "--id", "m", "--in", "1h"]);
+    ok(&server, &["bury", "dying", "m"]);
     ok(&server, &["push", "fine", "x", "--in", "1h"]);
     ok(&server, &["create", "full", "--maxlen", "1"]);
     ok(&server, &["push", "full", "x", "--in", "1h"]);
     ok(&server, &["pause", "full", "all"]);
     let listed = ok(&server, &["list"]);
     let states: Vec<&str> = listed.lines().map(|line| line.split('\t').next_back().unwrap()).collect();
-    assert_eq!(states, ["alone", "open", "full, paused, closed"]);
+    assert_eq!(states, ["no consumer", "messages die", "open", "full, paused, closed"]);
 }
 
 #[test]
@@ -401,6 +403,8 @@ fn a_terminal_gets_a_table_and_colors_unless_refused() {
     assert!(lines[0].starts_with("QUEUE          READY  DELAYED"), "{plain}");
     assert!(lines[1].starts_with("queue-of-mail      1        0"), "{plain}");
     let info = on_terminal(&server, "info queue-of-mail", true);
+    let period = info.lines().find(|line| line.starts_with("rate-period"));
+    assert!(period.is_some_and(|line| line.ends_with("no limit")), "{info}");
     let line =
         |name: &str| info.lines().find(|line| line.starts_with(name)).unwrap().split_once("  ").unwrap().1.trim();
     assert_eq!((line("ready "), line("maxlen "), line("deadlen ")), ("1", "no limit", "all"));
@@ -476,5 +480,4 @@ fn what_was_set_is_shown_exactly() {
     assert!(ok(&server, &["schedule", "q"]).contains("\tevery 1h11s at 1m1.001s\t"));
     let message = ok(&server, &["get", "q", "tick"]);
     assert!(message.contains("\nlease\t1h1m1.001s\n") && message.contains("\nttl\t1d1h1m1s\n"), "{message}");
-    assert_eq!(ok(&server, &["pause", "q", "--for", "3611s"]), "paused for at least 1h11s\n");
 }

@@ -109,17 +109,26 @@ fn hints_are_in_the_words_of_dqctl() {
     ok(&server, &["pause", "closed queue", "in"]);
     ok(&server, &["push", "q", "x", "--id", "m"]);
     ok(&server, &["bury", "q", "m"]);
-    for (args, expected) in [
-        (&["create", "q", "--lease", "61s"][..], "dqctl alter q changes them"),
-        (&["alter", "q", "--deadforward", "dead"], "--deadforward takes 'QUEUE NAME'"),
-        (&["alter", "q", "--forward", "QUEUE other"], "--forward takes 'STREAM NAME'"),
-        (&["alter", "q", "--errors", "99"], "--errors must be a whole number from 0 to 64"),
-        (&["pause", "q", "--for", "0"], "--for must be a time from 1ms to "),
-        (&["push", "q", "x", "--id", "m"], "dqctl redrive q m makes it live again"),
-        (&["push", "closed queue", "x"], "dqctl resume 'closed queue' in"),
+    for (code, args, expected) in [
+        (3, &["create", "q", "--lease", "61s"][..], "dqctl alter q changes them"),
+        (3, &["push", "q", "x", "--id", "m"], "dqctl redrive q m makes it live again"),
+        (3, &["push", "closed queue", "x"], "dqctl resume 'closed queue' in"),
+        (1, &["pause", "nope"], "there is no queue nope;"),
+        // A value that is wrong on any queue is wrong on the command line, whoever finds it.
+        (2, &["alter", "q", "--deadforward", "dead"], "--deadforward takes 'QUEUE NAME'"),
+        (2, &["alter", "q", "--forward", "QUEUE other"], "--forward takes 'STREAM NAME'"),
+        (2, &["alter", "q", "--errors", "99"], "--errors must be a whole number from 0 to 64"),
+        (2, &["alter", "q", "--backoff", "2s,1s"], "--backoff takes the first wait and the longest one"),
+        (2, &["pause", "q", "--for", "0"], "--for must be a time from 1ms to "),
+        (2, &["push", "q", "x", "--id", "a#1"], "--id must be 1 to 255 bytes"),
+        (2, &["push", "q", "x", "--group", ""], "--group must be 1 to 255 bytes"),
+        (2, &["schedule", "q", "s", "x", "--cron", "99 * * * *"], "--cron has an invalid minute"),
+        (2, &["schedule", "q", "s", "x", "--cron", "0 0 30 2 *"], "--cron never fires: there is no such date"),
+        (2, &["schedule", "q", "s", "x", "--cron", "* * * * *", "--tz", "Europe/Berln"], "--tz takes a name such as"),
+        (2, &["get", "q", "m#1"], "a receipt is not an id"),
     ] {
         let ran = dqctl(&server, args);
-        assert!(ran.code == 3 && ran.err.contains(expected), "{args:?}: {ran:?}");
+        assert!(ran.code == code && ran.err.contains(expected), "{args:?}: {ran:?}");
         assert!(!ran.err.contains("DQ.") && !ran.err.contains("ERR "), "{ran:?}");
     }
     assert!(run(without_server(&["push", "q", "x", "--in", "8000w"])).err.contains("at most 139 years"));
@@ -145,6 +154,13 @@ fn what_a_server_refuses_is_one_line_with_advice() {
         assert_eq!((ran.code, ran.err.lines().count()), (3, 1), "{args:?}: {ran:?}");
         assert!(ran.err.contains(advice), "{args:?}: {ran:?}");
     }
+}
+
+#[test]
+fn a_database_that_does_not_exist_is_a_wrong_url() {
+    let server = Server::start();
+    let ran = run(without_server(&["-u", &format!("{}/99", server.url().trim_end_matches('/')), "ls"]));
+    assert!(ran.code == 2 && ran.err.contains("no database of this number"), "{ran:?}");
 }
 
 #[test]
@@ -235,4 +251,5 @@ fn without_a_command_all_commands_are_shown_in_groups() {
     let help = run(without_server(&["--help"])).out;
     assert!(ran.err.lines().filter(|line| line.starts_with("  ")).all(|line| help.contains(line)), "{help}");
     assert!(commands > 30, "{ran:?}");
+    assert!(ran.err.contains("with a result or without (also ack)"), "{ran:?}");
 }

@@ -29,6 +29,7 @@ fn every_command_says_that_the_module_is_not_loaded() {
         let ran = dqctl(&server, args);
         assert_eq!((ran.code, ran.out.as_str(), ran.err.lines().count()), (3, "", 1), "{args:?}: {ran:?}");
         assert!(ran.err.contains("not loaded the module") && ran.err.contains("loadmodule"), "{args:?}: {ran:?}");
+        assert!(ran.err.contains(&format!("127.0.0.1:{}", server.port())), "{args:?}: {ran:?}");
     }
 }
 

@@ -32,7 +32,7 @@ fn every_setting_can_be_given_to_create_and_alter() {
     assert_eq!((&info["rate"], &info["forward"], &info["lease"]), (&json!(0), &json!("NONE"), &json!(61_001)));
     assert_eq!(dqctl(&server, &["create", "q", "--lease", "1m"]).code, 3);
     let missing = dqctl(&server, &["alter", "none", "--lease", "1m"]);
-    assert!(missing.code == 1 && missing.err.contains("no such queue"), "{missing:?}");
+    assert!(missing.code == 1 && missing.err.contains("there is no queue none"), "{missing:?}");
     ok(&server, &["alter", "none", "--create", "--lease", "1m"]);
     let nothing = dqctl(&server, &["alter", "q"]);
     assert!(nothing.code == 2 && nothing.err.contains("--lease 1m"), "{nothing:?}");

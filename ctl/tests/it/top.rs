@@ -298,7 +298,7 @@ fn deaths_before_its_start_are_shown() {
     }
     ok(&server, &["bury", "q", "m"]);
     let top = Top::start(&server);
-    eventually("it has died", || top.line("q ").ends_with("dying"));
+    eventually("it has died", || top.line("q ").ends_with("messages die"));
     assert!(top.line("a ").ends_with("open"), "{}", top.text());
 }
 
@@ -371,8 +371,8 @@ fn queues_in_trouble_say_all_of_it() {
     server.ask(&["DQ.PUSH", "served", "x", "DELAY", "3600000"]);
     server.ask(&["DQ.PUSH", "unserved", "x", "AT", "1700000000000"]);
     let mut top = Top::with(&server, (100, 24), "");
-    eventually("both are shown", || top.line("q ").ends_with("full paused"));
-    eventually("nobody takes it", || top.line("unserved ").ends_with("alone"));
+    eventually("both are shown", || top.line("q ").ends_with("full, paused"));
+    eventually("nobody takes it", || top.line("unserved ").ends_with("no consumer"));
     assert!(top.line("served ").ends_with("open"), "{}", top.text());
     // The last column is the one of trouble.
     top.press("ssssssss");
@@ -586,4 +586,55 @@ fn sigterm_ends_it_though_the_terminal_takes_no_output() {
     eventually("it has ended", || !crate::work::is_alive(&pid));
     eventually("its exit code is known", || top.read("code").trim() == "0");
     eventually("the keys are as before", || top.read("after").contains(" icanon"));
+}
+
+#[test]
+fn keys_that_find_nothing_say_so() {
+    let server = Server::start();
+    let mut top = Top::start(&server);
+    top.press(ENTER);
+    top.until("there is no queue here");
+    server.ask(&["DQ.CREATE", "q"]);
+    top.until_line("q ");
+    top.press("r");
+    top.until("open the queue first, with Enter");
+    top.press("s");
+    top.until("sorted by READY");
+    top.press("S");
+    top.until("sorted by READY, reversed");
+    top.press(ENTER);
+    top.until("There are no ready messages");
+    for key in ["n", "r", ENTER] {
+        top.press("p");
+        top.until("Pause q?");
+        // No, and what the key found is said again.
+        top.press("x");
+        top.until_gone("Pause q?");
+        top.press(key);
+        top.until("there is no message here");
+    }
+}
+
+#[test]
+fn groups_that_hold_messages_are_no_missing_consumer() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "x", "GROUP", "g", "AT", "1700000000000"]);
+    server.ask(&["DQ.PAUSE", "q", "GROUP", "g"]);
+    let mut top = Top::start(&server);
+    eventually("it is said", || top.line("q ").ends_with("groups held"));
+    top.press(ENTER);
+    top.until("q  groups held");
+}
+
+#[test]
+fn a_setting_that_limits_nothing_says_so_in_a_message() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "m"]);
+    let mut top = Top::start(&server);
+    top.until_line("q ");
+    top.press(ENTER);
+    top.until_line("m ");
+    top.press(ENTER);
+    top.until("ttl");
+    assert!(top.line("ttl").ends_with("no limit") && top.line("next").is_empty(), "{}", top.text());
 }

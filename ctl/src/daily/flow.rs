@@ -1,0 +1,157 @@
+//! `dqctl pause` and `resume`: what a queue delivers, what it accepts, or what it delivers of one group.
+
+use super::{queue, queues};
+use crate::cli::{FlowArg, PauseArgs, ResumeArgs};
+use crate::failure::{Failure, Outcome};
+use crate::groups::{self, Group};
+use crate::message::with_distance;
+use crate::output::Output;
+use crate::reply::Fields;
+use crate::time::millis;
+use dq_client::{cmd, Client, Resend};
+use serde_json::{json, Value as Json};
+use std::ops::ControlFlow;
+
+/// The most groups that are read to find one.
+const MOST_READ: usize = 20_000;
+
+/// What is suspended: the word for it, and the field of `DQ.INFO`.
+type Part = (&'static str, &'static str);
+const PAUSED: Part = ("paused", "paused");
+const CLOSED: Part = ("closed", "closed");
+
+fn parts(flow: FlowArg) -> &'static [Part] {
+    match flow {
+        FlowArg::Out => &[PAUSED],
+        FlowArg::In => &[CLOSED],
+        FlowArg::All => &[PAUSED, CLOSED],
+    }
+}
+
+/// What `--json` prints: whether each part is suspended now.
+fn object(queue: &str, parts: &[Part], is_set: u8) -> Json {
+    let fields = parts.iter().map(|part| (part.1.to_owned(), Json::from(is_set)));
+    Json::Object([("queue".to_owned(), Json::from(queue))].into_iter().chain(fields).collect())
+}
+
+/// The fields of the queue. `None` if the user may only change it.
+fn look(client: &Client, name: &str) -> Option<Fields> {
+    queues::read(client, name.as_bytes()).ok().flatten()
+}
+
+fn is_set(info: &Fields, (_, field): Part) -> bool {
+    info.int(field) == Some(1)
+}
+
+/// The end of a suspension, if it has one.
+fn end(info: &Fields, (_, field): Part) -> Option<i64> {
+    info.int(&format!("{field}-until"))
+}
+
+pub fn pause(client: &Client, args: &PauseArgs, output: &Output) -> Result<Outcome, Failure> {
+    if let Some(group) = &args.group {
+        return pause_group(client, args, group, output);
+    }
+    let parts = parts(args.flow);
+    let before = look(client, &args.queue);
+    queue(client, &args.queue).pause_flow(args.flow.into(), args.time)?;
+    let after = look(client, &args.queue);
+    let mut said = Vec::new();
+    for part in parts {
+        let end = |info: &Option<Fields>| info.as_ref().and_then(|info| end(info, *part));
+        let was = before.as_ref().is_some_and(|info| is_set(info, *part));
+        said.push(paused(part.0, was, end(&before), end(&after), args));
+    }
+    output.result(&said.join(", "), object(&args.queue, parts, 1))?;
+    Ok(Outcome::Done)
+}
+
+/// What a pause has done. A pause that lasts longer stays.
+fn paused(word: &str, was_set: bool, before: Option<i64>, after: Option<i64>, args: &PauseArgs) -> String {
+    match after {
+        _ if was_set && before == after => match after {
+            Some(until) => format!("was {word} already, until {}", with_distance(until)),
+            None => format!("was {word} already, until it is resumed"),
+        },
+        Some(until) if args.time.is_some() => format!("{word} until {}", with_distance(until)),
+        Some(_) | None => word.to_owned(),
+    }
+}
+
+fn pause_group(client: &Client, args: &PauseArgs, group: &str, output: &Output) -> Result<Outcome, Failure> {
+    let before = find(client, &args.queue, group);
+    let mut command = cmd("DQ.PAUSE");
+    command.arg(&args.queue).arg("GROUP").arg(group);
+    if let Some(time) = args.time {
+        command.arg("FOR").arg(millis(time));
+    }
+    client.call(&command, Resend::Harmless)?;
+    let was = match &before {
+        Looked::Found(found) if found.is_paused() => Some(found.paused_until),
+        Looked::Found(_) | Looked::Missing | Looked::Unknown => None,
+    };
+    let after = match find(client, &args.queue, group) {
+        Looked::Found(found) => found.paused_until,
+        Looked::Missing | Looked::Unknown => None,
+    };
+    let text = paused("paused", was.is_some(), was.flatten(), after, args);
+    output.result(&text, json!({ "queue": args.queue, "group": group, "paused": 1 }))?;
+    Ok(Outcome::Done)
+}
+
+pub fn resume(client: &Client, args: &ResumeArgs, output: &Output) -> Result<Outcome, Failure> {
+    if let Some(group) = &args.group {
+        return resume_group(client, &args.queue, group, output);
+    }
+    let parts = parts(args.flow);
+    let before = look(client, &args.queue);
+    queue(client, &args.queue).resume_flow(args.flow.into())?;
+    let was = before.is_none_or(|info| parts.iter().any(|part| is_set(&info, *part)));
+    let words: Vec<&str> = parts.iter().map(|part| part.0).collect();
+    let text = if was { "resumed".to_owned() } else { format!("was not {}", words.join(" or ")) };
+    output.result(&text, object(&args.queue, parts, 0))?;
+    Ok(Outcome::Done)
+}
+
+fn resume_group(client: &Client, name: &str, group: &str, output: &Output) -> Result<Outcome, Failure> {
+    let before = find(client, name, group);
+    client.call(cmd("DQ.RESUME").arg(name).arg("GROUP").arg(group), Resend::Harmless)?;
+    let text = match before {
+        Looked::Missing => {
+            eprintln!(
+                "dqctl: the queue {name} has no group {group}: none of this name is paused or has messages; \
+                 dqctl groups lists them"
+            );
+            return Ok(Outcome::Nothing);
+        }
+        Looked::Found(found) if !found.is_paused() => "was not paused",
+        Looked::Found(_) | Looked::Unknown => "resumed",
+    };
+    output.result(text, json!({ "queue": name, "group": group, "paused": 0 }))?;
+    Ok(Outcome::Done)
+}
+
+enum Looked {
+    Found(Group),
+    Missing,
+    /// There are too many groups, or the user may not read them.
+    Unknown,
+}
+
+/// Looks for a group, among as many as can be read in a moment.
+fn find(client: &Client, name: &str, group: &str) -> Looked {
+    let (mut found, mut read) = (None, 0);
+    let looked = groups::each(client, name.as_bytes(), |one| {
+        read += 1;
+        if one.name == group {
+            found = Some(one);
+        }
+        let is_over = found.is_some() || read >= MOST_READ;
+        Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    });
+    match found {
+        Some(found) => Looked::Found(found),
+        None if looked.is_ok() && read < MOST_READ => Looked::Missing,
+        None => Looked::Unknown,
+    }
+}

@@ -1,0 +1,150 @@
+//! The groups of a queue, from `DQ.GROUPS`: what each holds, and why its messages wait.
+
+use crate::advice::quoted;
+use crate::reply::{int, list, text, Fields};
+use crate::time::{instant, now_ms};
+use crate::Failure;
+use dq_client::{cmd, Client, Resend, Value};
+use std::ops::ControlFlow;
+
+/// How many groups are read at a time.
+const PAGE: u32 = 100;
+/// The most groups that are read to find those that hold messages back, and the most of these that are named.
+const MOST_READ: usize = 5_000;
+const MOST_NAMED: usize = 3;
+
+/// A row of `DQ.GROUPS`.
+pub struct Group {
+    pub name: String,
+    pub waiting: i64,
+    pub occupied: i64,
+    pub oldest_due: Option<i64>,
+    /// Zero if it is not paused, and `None` if it is paused until it is resumed.
+    pub paused_until: Option<i64>,
+    pub next_delivery: Option<i64>,
+}
+
+impl Group {
+    fn read(row: &[Value]) -> Group {
+        let number = |place: usize| row.get(place).and_then(int);
+        Group {
+            name: row.first().and_then(text).unwrap_or_default(),
+            waiting: number(1).unwrap_or(0),
+            occupied: number(2).unwrap_or(0),
+            oldest_due: number(3),
+            paused_until: row.get(4).map_or(Some(0), int),
+            next_delivery: number(5),
+        }
+    }
+
+    pub fn is_paused(&self) -> bool {
+        self.paused_until != Some(0)
+    }
+}
+
+/// Calls `visit` with each group, until it breaks.
+pub fn each(
+    client: &Client,
+    queue: &[u8],
+    mut visit: impl FnMut(Group) -> Result<ControlFlow<()>, Failure>,
+) -> Result<(), Failure> {
+    let mut cursor = b"0".to_vec();
+    loop {
+        let command = cmd("DQ.GROUPS").arg(queue).arg(&cursor).arg("COUNT").arg(PAGE).clone();
+        let mut page = list(client.call(&command, Resend::Harmless)?)?.into_iter();
+        let Some(Value::BulkString(next)) = page.next() else { return Ok(()) };
+        for row in list(page.next().unwrap_or(Value::Nil))? {
+            if visit(Group::read(&list(row)?))?.is_break() {
+                return Ok(());
+            }
+        }
+        cursor = next;
+        if cursor == b"0" {
+            return Ok(());
+        }
+    }
+}
+
+/// Why a group holds its due messages back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Why {
+    /// Until this instant, in Unix ms, or until it is resumed.
+    Paused(Option<i64>),
+    /// It has had as many deliveries as `GROUPRATE` allows, until this instant.
+    Rate(i64),
+    /// As many of its messages are in flight or wait for a retry as `GROUPINFLIGHT` allows.
+    Limit,
+}
+
+/// A group that holds due messages back.
+pub struct Held {
+    pub group: String,
+    pub why: Why,
+    pub oldest_due: i64,
+}
+
+impl Held {
+    /// `limit` is the queue's `GROUPINFLIGHT`.
+    fn of(group: Group, limit: i64) -> Option<Held> {
+        let oldest_due = group.oldest_due.filter(|due| *due <= now_ms())?;
+        let why = match (group.is_paused(), group.next_delivery) {
+            (true, _) => Why::Paused(group.paused_until),
+            (false, Some(next)) => Why::Rate(next),
+            (false, None) if limit > 0 && group.occupied >= limit => Why::Limit,
+            (false, None) => return None,
+        };
+        Some(Held { group: group.name, why, oldest_due })
+    }
+
+    /// Whether both hold messages back for the same cause.
+    pub fn is_like(&self, other: &Held) -> bool {
+        self.rank() == other.rank()
+    }
+
+    /// Those that somebody has to resume come first.
+    fn rank(&self) -> u8 {
+        match self.why {
+            Why::Paused(_) => 0,
+            Why::Rate(_) => 1,
+            Why::Limit => 2,
+        }
+    }
+
+    /// One sentence, with a command of `dqctl` on `QUEUE` if there is one that fits.
+    pub fn sentence(&self) -> String {
+        let Held { group, .. } = self;
+        let resume = format!("dqctl resume QUEUE --group {}", quoted(group));
+        match self.why {
+            Why::Paused(None) => format!("group {group} is paused until it is resumed: {resume}"),
+            Why::Paused(Some(until)) => format!("group {group} is paused until {}: {resume}", instant(until)),
+            Why::Rate(next) => format!("group {group} is at its rate until {}", instant(next)),
+            Why::Limit => format!("group {group} is at its limit of messages in flight or waiting for a retry"),
+        }
+    }
+}
+
+/// The groups that hold due messages back, among the first thousands: the paused ones first. `info` says whether there
+/// are any, so that nothing is read otherwise.
+pub fn held(client: &Client, queue: &[u8], info: &Fields) -> Result<Vec<Held>, Failure> {
+    let (mut found, mut read) = (Vec::new(), 0);
+    if info.int("blocked").unwrap_or(0) == 0 {
+        return Ok(found);
+    }
+    let limit = info.int("groupinflight").unwrap_or(0);
+    each(client, queue, |group| {
+        found.extend(Held::of(group, limit));
+        read += 1;
+        Ok(if read < MOST_READ { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+    })?;
+    found.sort_by_key(|held| (held.rank(), held.oldest_due));
+    Ok(found)
+}
+
+/// What [`held`] found as a few sentences.
+pub fn sentences(held: &[Held]) -> Vec<String> {
+    let mut sentences: Vec<String> = held.iter().take(MOST_NAMED).map(Held::sentence).collect();
+    if held.len() > MOST_NAMED {
+        sentences.push(format!("{} more: dqctl groups QUEUE", held.len() - MOST_NAMED));
+    }
+    sentences
+}

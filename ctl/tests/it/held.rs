@@ -1,0 +1,93 @@
+//! Groups that hold their messages back: paused, at their rate, or at their limit.
+
+use crate::dqctl::{dqctl, json, ok};
+use crate::support::Server;
+use serde_json::Value as Json;
+
+/// Long ago, in Unix ms.
+const OLD: &str = "1700000000000";
+
+/// A server with a queue for each cause: `paused`, `rate` and `limit`. The group `a b` holds all of their ready messages
+/// back.
+fn held() -> Server {
+    let server = Server::with(&["--appendonly", "yes"]);
+    server.ask(&["DQ.CREATE", "rate", "GROUPRATE", "1", "3600000"]);
+    server.ask(&["DQ.CREATE", "limit", "GROUPINFLIGHT", "1", "LEASE", "3600000"]);
+    for queue in ["paused", "rate", "limit"] {
+        for id in ["one", "two"] {
+            server.ask(&["DQ.PUSH", queue, "x", "ID", id, "GROUP", "a b", "AT", OLD]);
+        }
+    }
+    server.ask(&["DQ.PAUSE", "paused", "GROUP", "a b"]);
+    server.ask(&["DQ.POP", "limit"]);
+    server.ask(&["DQ.POP", "rate", "NOACK"]);
+    server
+}
+
+fn findings(server: &Server, options: &[&str]) -> Vec<Json> {
+    let ran = dqctl(server, &[&["doctor", "--json"], options].concat());
+    ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn the_doctor_names_the_group_and_no_missing_consumer() {
+    let server = held();
+    for (queue, check, advice) in [
+        ("paused", "group-paused", "dqctl resume paused --group 'a b'"),
+        ("rate", "group-rate", "dqctl alter rate --grouprate N/TIME"),
+        ("limit", "group-limit", "dqctl peek limit --group 'a b'"),
+    ] {
+        let found: Vec<Json> = findings(&server, &["--match", queue]);
+        let of_queue: Vec<&Json> = found.iter().filter(|one| one["queue"] == queue).collect();
+        assert_eq!(of_queue.len(), 1, "{found:?}");
+        assert_eq!((&of_queue[0]["check"], &of_queue[0]["severity"]), (&check.into(), &"warning".into()));
+        assert!(of_queue[0]["do"].as_str().unwrap().contains(advice), "{found:?}");
+    }
+    // What nobody takes is found beside what a group holds back.
+    ok(&server, &["push", "paused", "x", "--at", "2020-01-01T00:00:00Z"]);
+    let checks: Vec<String> =
+        findings(&server, &["--match", "paused"]).iter().map(|one| one["check"].as_str().unwrap().to_owned()).collect();
+    assert!(checks.contains(&"no-consumer".to_owned()) && checks.contains(&"group-paused".to_owned()), "{checks:?}");
+}
+
+#[test]
+fn no_finding_proposes_to_remove_messages_that_wait() {
+    let server = held();
+    ok(&server, &["push", "forgotten", "x", "--at", "2020-01-01T00:00:00Z"]);
+    ok(&server, &["create", "full", "--maxlen", "1"]);
+    ok(&server, &["push", "full", "x", "--at", "2020-01-01T00:00:00Z"]);
+    for found in findings(&server, &[]) {
+        let advice = found["do"].as_str().unwrap();
+        assert!(!advice.contains("purge") && !advice.contains("delete"), "{found}");
+    }
+}
+
+#[test]
+fn a_right_to_the_groups_that_is_missing_is_said() {
+    let server = held();
+    server.ask(&["ACL", "SETUSER", "limited", "on", ">x", "~*", "+@all", "-dq.groups"]);
+    let url = server.url().replace("redis://", "redis://limited:x@");
+    let found = findings(&server, &["-u", &url, "--match", "paused"]);
+    assert!(found.iter().any(|one| one["check"] == "groups" && one["severity"] == "not checked"), "{found:?}");
+    assert!(found.iter().all(|one| one["check"] != "no-consumer"), "{found:?}");
+    assert!(ok(&server, &["-u", &url, "info", "paused"]).contains("state\tgroups held\n"));
+}
+
+#[test]
+fn lists_and_info_say_that_groups_are_held() {
+    let server = held();
+    let listed = ok(&server, &["ls"]);
+    for (queue, sentence) in [
+        ("paused", "group a b is paused until it is resumed: dqctl resume paused --group 'a b'"),
+        ("rate", "group a b is at its rate until 20"),
+        ("limit", "group a b is at its limit of messages in flight"),
+    ] {
+        let line = listed.lines().find(|line| line.starts_with(queue)).unwrap();
+        assert!(line.ends_with("\tgroups held"), "{listed}");
+        let info = ok(&server, &["info", queue]);
+        assert!(info.starts_with("state\tgroups held\n") && info.contains(&format!("\nheld\t{sentence}")), "{info}");
+    }
+    assert_eq!(ok(&server, &["resume", "paused", "--group", "a b"]), "resumed\n");
+    assert!(!ok(&server, &["info", "paused"]).contains("held"));
+    assert!(json(&server, &["info", "paused"])[0].get("held").is_none(), "JSON has the fields of DQ.INFO");
+}

@@ -1,0 +1,133 @@
+//! What a command says that found nothing to do, and what it refuses so that a typo does not pass.
+
+use crate::dqctl::{dqctl, field, json, ok, run, without_server};
+use crate::support::{eventually, Server};
+use serde_json::json;
+
+#[test]
+fn what_is_so_already_is_said_and_exits_with_0() {
+    let server = Server::start();
+    assert_eq!(ok(&server, &["create", "q"]), "created\n");
+    assert_eq!(ok(&server, &["create", "q"]), "exists already, with these settings\n");
+    assert_eq!(json(&server, &["create", "q"]), [json!({ "queue": "q", "created": false })]);
+    assert_eq!(ok(&server, &["resume", "q"]), "was not paused or closed\n");
+    assert_eq!(ok(&server, &["resume", "q", "in"]), "was not closed\n");
+    assert_eq!(ok(&server, &["pause", "q", "in"]), "closed\n");
+    assert_eq!(ok(&server, &["pause", "q", "in"]), "was closed already, until it is resumed\n");
+    assert_eq!(ok(&server, &["pause", "q", "all"]), "paused, was closed already, until it is resumed\n");
+    assert_eq!(ok(&server, &["resume", "q"]), "resumed\n");
+    assert!(ok(&server, &["pause", "q", "--for", "90m"]).starts_with("paused until 20"));
+    // A pause never ends an earlier one sooner.
+    assert!(ok(&server, &["pause", "q", "--for", "1m"]).starts_with("was paused already, until 20"));
+    assert_eq!(ok(&server, &["pause", "q"]), "paused\n");
+}
+
+#[test]
+fn a_group_that_is_unknown_is_not_resumed() {
+    let server = Server::start();
+    ok(&server, &["push", "q", "x", "--group", "ann"]);
+    assert_eq!(ok(&server, &["resume", "q", "--group", "ann"]), "was not paused\n");
+    let unknown = dqctl(&server, &["resume", "q", "--group", "zzz"]);
+    assert!(unknown.code == 1 && unknown.out.is_empty() && unknown.err.contains("no group zzz"), "{unknown:?}");
+    // A pause is for messages to come as well.
+    assert_eq!(ok(&server, &["pause", "q", "--group", "zzz"]), "paused\n");
+    assert_eq!(ok(&server, &["pause", "q", "--group", "zzz"]), "was paused already, until it is resumed\n");
+    assert_eq!(ok(&server, &["resume", "q", "--group", "zzz"]), "resumed\n");
+    let none = dqctl(&server, &["resume", "none", "--group", "zzz"]);
+    assert!(none.code == 1 && none.err.contains("there is no queue none"), "{none:?}");
+}
+
+#[test]
+fn a_reason_that_no_death_has_is_refused() {
+    for condition in ["reason=retires", "reason!=expire"] {
+        let ran = run(without_server(&["redrive", "q", "--where", condition, "--dry-run"]));
+        assert!(ran.code == 2 && ran.err.contains("retries, expired or rejected"), "{ran:?}");
+    }
+}
+
+#[test]
+fn purge_and_promote_count_before_they_change_anything() {
+    let server = Server::start();
+    for id in ["a", "b", "c"] {
+        ok(&server, &["push", "q", "x", "--id", id, "--in", "1h", "--group", if id == "c" { "g" } else { "h" }]);
+    }
+    ok(&server, &["schedule", "q", "tick", "x", "--every", "1h"]);
+    ok(&server, &["push", "q", "x", "--id", "dead"]);
+    ok(&server, &["bury", "q", "dead"]);
+    let before = ok(&server, &["peek", "q"]);
+    for (args, expected) in [
+        (&["promote", "q", "--dry-run"][..], "4\n"),
+        (&["promote", "q", "--dry-run", "-n", "3"], "3\n"),
+        // The schedule stays.
+        (&["purge", "q", "delayed", "--dry-run"], "3\n"),
+        (&["purge", "q", "delayed", "--dry-run", "--recurring"], "4\n"),
+        (&["purge", "q", "--all", "--dry-run"], "4\n"),
+        (&["purge", "q", "--all", "--dry-run", "-n", "2"], "2\n"),
+        (&["purge", "q", "--all", "--dry-run", "--group", "h"], "2\n"),
+        (&["purge", "q", "dead", "--dry-run"], "1\n"),
+    ] {
+        assert_eq!(ok(&server, args), expected, "{args:?}");
+        assert_eq!(ok(&server, &["peek", "q"]), before, "{args:?}");
+    }
+    assert_eq!(json(&server, &["purge", "q", "dead", "--dry-run"]), [json!({ "selected": 1 })]);
+    assert_eq!(dqctl(&server, &["purge", "q", "done", "--dry-run"]).code, 1);
+    assert_eq!(dqctl(&server, &["purge", "none", "dead", "--dry-run"]).code, 1);
+    // It counts what the purge removes then.
+    assert_eq!(ok(&server, &["purge", "q", "--all", "--group", "h"]), "2\n");
+    assert_eq!(ok(&server, &["purge", "q", "delayed"]), "1\n");
+    assert_eq!(field(&server, "q", "tick", "state"), "delayed");
+}
+
+#[test]
+fn purge_takes_what_has_been_in_its_state_for_long() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "old", "AT", "1700000000000"]);
+    ok(&server, &["push", "q", "x", "--id", "new"]);
+    assert_eq!(ok(&server, &["purge", "q", "ready", "--older", "1d"]), "1\n");
+    assert_eq!(field(&server, "q", "new", "state"), "ready");
+    assert_eq!(run(without_server(&["purge", "q", "ready", "--older", "1d", "--dry-run"])).code, 2);
+}
+
+#[test]
+fn an_unknown_option_gets_no_wrong_advice() {
+    let ran = run(without_server(&["cancel", "q", "m", "--nonsense"]));
+    assert!(ran.code == 2 && !ran.err.contains("to pass"), "{ran:?}");
+    let similar = run(without_server(&["purge", "q", "dead", "--dry-rum"]));
+    assert!(similar.err.contains("--dry-run"), "{similar:?}");
+    let time = run(without_server(&["pause", "q", "5m"]));
+    assert!(time.code == 2 && time.err.contains("give --for 5m"), "{time:?}");
+    let word = run(without_server(&["pause", "q", "outt"]));
+    assert!(word.code == 2 && !word.err.contains("--for"), "{word:?}");
+}
+
+#[test]
+fn dead_messages_that_went_elsewhere_are_found_and_sent_back() {
+    let server = Server::start();
+    ok(&server, &["create", "orders", "--deadforward", "QUEUE orders:dead"]);
+    for id in ["a", "b"] {
+        ok(&server, &["push", "orders", "x", "--id", id]);
+        ok(&server, &["bury", "orders", id, "--error", "refused"]);
+    }
+    eventually("both are moved", || server.text(&["DQ.LEN", "orders:dead"]) == "2");
+    let hint = "the dead of orders go to the queue orders:dead";
+    for args in [&["dead", "orders"][..], &["redrive", "orders"], &["redrive", "orders", "--where", "error~refused"]] {
+        let ran = dqctl(&server, args);
+        assert!(ran.err.contains(hint) && ran.err.contains("dqctl peek orders:dead"), "{args:?}: {ran:?}");
+        assert_eq!((ran.err.lines().count(), ran.code), (1, i32::from(args[0] == "redrive")), "{ran:?}");
+    }
+    let shown = ok(&server, &["get", "orders:dead", "a"]);
+    let died = shown.lines().find(|line| line.starts_with("header dq-died\t")).unwrap();
+    assert!(died.contains(" (20") && died.contains(" ago"), "{shown}");
+    // What the hint says.
+    ok(&server, &["alter", "orders:dead", "--deadforward", "QUEUE orders"]);
+    ok(&server, &["bury", "orders:dead", "a"]);
+    eventually("it is back", || server.text(&["DQ.LEN", "orders", "ready"]) == "1");
+    assert_eq!(
+        (field(&server, "orders", "a", "state"), field(&server, "orders:dead", "b", "state")),
+        ("ready".into(), "ready".into())
+    );
+    // A stream is no queue to look into with dqctl.
+    ok(&server, &["create", "logged", "--deadforward", "STREAM log"]);
+    let ran = dqctl(&server, &["dead", "logged"]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, "dqctl: the dead of logged go to the stream log\n"));
+}
