@@ -1,9 +1,11 @@
 //! The queues: a page of the list, one of them, and its groups and consumers.
 
 use super::{put, Answer, Api, Params, Problem};
+use crate::advice::for_queue;
 use crate::batches;
 use crate::condition::{Condition, Level};
 use crate::failure::Failure;
+use crate::groups as of_groups;
 use crate::reply::{self, Fields};
 use crate::time::now_ms;
 use crate::web::find::{self, Order};
@@ -89,6 +91,11 @@ pub fn queue(api: &Api, params: &Params) -> Answer {
     let mut answer = Map::new();
     put(&mut answer, "queue", &name);
     answer.insert("conditions".to_owned(), conditions(api, &name, &info));
+    // A user who may not read the groups still sees how many messages they hold.
+    let held = of_groups::held(&api.client, &name, &info).unwrap_or_default();
+    let shown_name = String::from_utf8_lossy(&name);
+    let sentences = of_groups::sentences(&held).into_iter().map(|text| for_queue(&text, &shown_name));
+    answer.insert("held".to_owned(), sentences.collect());
     answer.insert("info".to_owned(), Json::Object(info.json()));
     answer.insert("stats".to_owned(), stats.map_or(Json::Null, |stats| Json::Object(stats.json())));
     answer.insert("rates".to_owned(), api.history.rates(Some(&name)));

@@ -18,11 +18,9 @@ const EARLIEST: i64 = 100_000_000_000;
 const LATEST: i64 = 8_796_093_022_207;
 
 pub fn pause(api: &Api, params: &Params) -> Answer {
-    params.only(&["queue", "group", "for"])?;
+    params.only(&["queue", "group", "flow", "for"])?;
     let mut command = command("DQ.PAUSE", params)?;
-    if let Some(group) = params.bytes("group")? {
-        command.arg("GROUP").arg(group);
-    }
+    concerned(&mut command, params, "OUT")?;
     if let Some(ms) = params.int("for", 1, LONGEST)? {
         command.arg("FOR").arg(ms);
     }
@@ -33,13 +31,19 @@ pub fn pause(api: &Api, params: &Params) -> Answer {
 pub fn resume(api: &Api, params: &Params) -> Answer {
     params.only(&["queue", "group", "flow"])?;
     let mut command = command("DQ.RESUME", params)?;
+    concerned(&mut command, params, "ALL")?;
+    send(api, &command)?;
+    Ok(json!({ "paused": 0 }))
+}
+
+/// Adds what is paused or resumed: a group, or what the queue delivers or accepts.
+fn concerned(command: &mut Cmd, params: &Params, default: &'static str) -> Result<(), Problem> {
     match (params.bytes("group")?, params.text("flow")?) {
         (Some(_), Some(_)) => return Err(Problem::wrong("give group or flow, not both")),
         (Some(group), None) => command.arg("GROUP").arg(group),
-        (None, word) => command.arg(word.as_deref().map_or(Ok("ALL"), flow)?),
+        (None, word) => command.arg(word.as_deref().map_or(Ok(default), flow)?),
     };
-    send(api, &command)?;
-    Ok(json!({ "paused": 0 }))
+    Ok(())
 }
 
 /// What a queue delivers or accepts.

@@ -1,7 +1,7 @@
 // Everything that changes something: a question, then the request, then a line about its outcome.
 
 import { read, write } from "./api.js";
-import { el, set, text } from "./dom.js";
+import { el, refocus, set, text } from "./dom.js";
 import { count, many, now, parseSpan, shown } from "./format.js";
 
 /** How many messages one request redrives, promotes or purges, so that there is progress to show. */
@@ -77,6 +77,13 @@ export function actions(shared, queue) {
       run: (values) => act("pause", values.for === null ? {} : { for: values.for }, `Paused ${title}.`),
     }),
     resume: () => ask({ title: `Resume ${title}?`, words: "Consumers get messages again, at once.", confirm: "Resume", run: () => act("resume", { flow: "out" }, `Resumed ${title}.`) }),
+    close: () => ask({
+      title: `Close ${title}?`,
+      words: "New messages are refused until the queue is opened. Consumers go on, so it can be drained.",
+      fields: [{ name: "for", label: "For (optional)", hint: `${SPAN_HINT} Empty: until it is opened.`, parse: time }],
+      confirm: "Close",
+      run: (values) => act("pause", { flow: "in", ...given(values) }, `Closed ${title}.`),
+    }),
     open: () => ask({ title: `Open ${title}?`, words: "Producers can push again.", confirm: "Open", run: () => act("resume", { flow: "in" }, `Opened ${title}.`) }),
     pauseGroup: (group, shownGroup) => ask({
       title: `Pause the group ${shownGroup}?`,
@@ -181,7 +188,6 @@ export function actions(shared, queue) {
         ...(typeof found.payload === "string" ? [{ name: "payload", label: "Payload", type: "textarea", value: found.payload }] : []),
         { name: "id", label: "Id (optional)", hint: "Empty: a new one is made. The id of this message would be a duplicate." },
         ...rest(found),
-        { name: "headers", label: "Headers (optional)", type: "textarea", value: found.headers ? JSON.stringify(found.headers, null, 2) : "", hint: "A JSON object of texts.", parse: headers },
       ],
       confirm: "Push",
       run: (values) => act("push", { ...given(values), ...(typeof found.payload === "string" ? { payload: values.payload } : { "payload-base64": found["payload-base64"] }) }, (answer) => `Pushed: ${shown(answer, "id")}.`),
@@ -200,6 +206,10 @@ function rest(found) {
     DELAY,
     { name: "priority", label: "Priority (optional)", hint: "−128 to 127, by default 0. Higher is delivered first.", parse: number(-128, 127), value: found.priority || "" },
     { name: "group", label: "Group (optional)", value: found.group ?? "" },
+    { name: "headers", more: true, label: "Headers (optional)", type: "textarea", value: found.headers ? JSON.stringify(found.headers, null, 2) : "", hint: 'A JSON object of texts: {"trace": "1f"}.', parse: headers },
+    { name: "retries", more: true, label: "Retries (optional)", hint: "Empty: as the queue says. −1: no limit.", parse: number(-1, 2147483647) },
+    { name: "lease", more: true, label: "Lease (optional)", hint: `${SPAN_HINT} Empty: as the queue says.`, parse: time },
+    { name: "ttl", more: true, label: "TTL (optional)", hint: `${SPAN_HINT} 0: no limit. Empty: as the queue says.`, parse: time },
   ];
 }
 
@@ -257,6 +267,7 @@ function number(least, most) {
 function ask({ title, words, fields = [], confirm, danger = false, run }) {
   const error = el("p", { class: "dialog-error", role: "alert" });
   const inputs = fields.map(input);
+  const more = inputs.filter(({ field }) => field.more);
   const yes = el("button", { type: "submit", class: danger ? "danger primary" : "primary" }, confirm);
   const no = el("button", { type: "button", click: () => dialog.close() }, "Back");
   const submit = async (event) => {
@@ -270,6 +281,7 @@ function ask({ title, words, fields = [], confirm, danger = false, run }) {
       } catch (problem) {
         set(control, "aria-invalid", "true");
         text(error, `${field.label}: ${problem.message}`);
+        set(control.closest("details") ?? control, "open", field.more);
         control.focus();
         return;
       }
@@ -288,11 +300,11 @@ function ask({ title, words, fields = [], confirm, danger = false, run }) {
   const asker = document.activeElement;
   dialog.replaceChildren(el("form", { submit, novalidate: true },
     el("h2", { id: "dialog-title" }, title), words ? el("p", {}, words) : null,
-    inputs.map(({ node }) => node), error, el("div", { class: "buttons" }, no, yes)));
+    inputs.filter(({ field }) => !field.more).map(({ node }) => node), more.length > 0 ? el("details", {}, el("summary", {}, "More options"), more.map(({ node }) => node)) : null, error, el("div", { class: "buttons" }, no, yes)));
   dialog.showModal();
   const first = inputs[0]?.control ?? (danger ? no : yes);
   first.focus();
-  dialog.addEventListener("close", () => asker?.isConnected && asker.focus(), { once: true });
+  dialog.addEventListener("close", () => refocus(asker), { once: true });
 }
 
 function input(field) {

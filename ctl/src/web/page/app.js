@@ -4,7 +4,7 @@
 // with the names that the API has.
 
 import { read, setToken, Problem } from "./api.js";
-import { el, set, text } from "./dom.js";
+import { canFocus, el, refocus, set, text } from "./dom.js";
 import { address, clock, learnClock } from "./format.js";
 import { overview } from "./overview.js";
 import { queue } from "./queue.js";
@@ -25,6 +25,8 @@ const shared = { writes: false, known: false, changes: 0, refresh, say, learn };
 let current = null;
 let timer = 0;
 let lastGood = 0;
+/** What had the focus last. */
+let focused = null;
 
 /** Reports the outcome of an action. */
 function say(words) {
@@ -54,19 +56,24 @@ function route() {
 async function refresh() {
   clearTimeout(timer);
   const view = current;
-  const focused = main.contains(document.activeElement) ? document.activeElement : null;
   try {
     if (!shared.known) learn(await read("server"));
     await view.read();
     if (view !== current) return;
     good();
-    if (focused && !focused.offsetParent && document.activeElement === document.body) main.focus({ preventScroll: true });
+    keepFocus();
   } catch (error) {
     if (view !== current) return;
     bad(error);
   }
   clearTimeout(timer);
   if (!document.hidden && !view.once && !main.querySelector("#token")) timer = setTimeout(refresh, EVERY);
+}
+
+/** Passes the focus on if what has it cannot have it any more, such as the button of an action that has nothing left to do. */
+function keepFocus() {
+  const active = document.activeElement;
+  if (focused && !canFocus(focused) && (active === focused || active === document.body)) refocus(focused);
 }
 
 /** Notes what the server allows. */
@@ -130,6 +137,7 @@ function askToken() {
   input.focus();
 }
 
+main.addEventListener("focusin", (event) => (focused = event.target));
 document.getElementById("skip").addEventListener("click", () => main.focus());
 document.getElementById("search").addEventListener("submit", (event) => {
   event.preventDefault();

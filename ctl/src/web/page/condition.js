@@ -12,6 +12,7 @@ const MORE = {
   late: (info) => `the oldest ready message waits for ${span(info["oldest-ready"])}`,
   paused: (info) => (Number.isFinite(info["paused-until"]) ? `resumes ${distance(info["paused-until"])}` : "until it is resumed"),
   closed: (info) => (Number.isFinite(info["closed-until"]) ? `accepts messages again ${distance(info["closed-until"])}` : "pushes are refused until it is opened"),
+  "groups held": (info) => info.held?.join("; ") || `${many(info.ready, "ready message")} of groups that are paused, at their rate or at their limit`,
   "at its rate limit": (info) => `delivers again ${distance(info["next-delivery"])}`,
 };
 

@@ -87,3 +87,14 @@ export function whole(words) {
   const button = el("button", { type: "button", class: "whole", title: words, click: () => set(button, "aria-expanded", button.getAttribute("aria-expanded") === "true" ? "false" : "true"), "aria-expanded": "false" }, words);
   return button;
 }
+
+export function canFocus(node) {
+  return node.isConnected && !node.disabled && node.offsetParent !== null;
+}
+
+/** Gives the focus back to an element, or to another button of its group, or to the view. */
+export function refocus(node) {
+  const others = node?.closest("[role=group]")?.querySelectorAll("button") ?? [];
+  const next = [node, ...others].find((one) => one && one !== document.body && canFocus(one));
+  (next ?? document.getElementById("main")).focus({ preventScroll: true });
+}

@@ -7,15 +7,16 @@ import { address, count, distance, instant, many, now, param, shown } from "./fo
 
 /** A table of names with numbers: `cells` are the texts and titles of a row, `make` adds a cell to it, `fill` changes that. */
 function table(kind, noun, headings, link, action = null) {
-  const rows = el("tbody");
-  const head = [noun, ...headings].map((name, place) => el("th", { class: place === 0 ? "" : "num", scope: "col" }, name));
-  if (action) head.push(el("th", { class: "write", scope: "col" }, el("span", { class: "unseen" }, action)));
-  const node = el("table", { class: kind }, el("thead", {}, el("tr", {}, head)), rows);
+  const rows = el("tbody", { role: "rowgroup" });
+  const head = [noun, ...headings].map((name, place) => el("th", { class: place === 0 ? "" : "num", role: "columnheader", scope: "col" }, name));
+  if (action) head.push(el("th", { class: "write", role: "columnheader", scope: "col" }, el("span", { class: "unseen" }, action)));
+  // On a phone its rows are shown as cards, which are still a table for those who cannot see them.
+  const node = el("table", { class: kind, role: "table" }, el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, head)), rows);
   function draw(items, cells, make, fill) {
     const key = noun.toLowerCase();
     show(node, items.length > 0);
     list(rows, items, (item) => JSON.stringify(param(item, key)),
-      (item) => el("tr", {}, el("th", { scope: "row", class: "name" }, el("a", { title: shown(item, key) }, shown(item, key))), headings.map(() => el("td", { class: "num" })), make?.(item)),
+      (item) => el("tr", { role: "row" }, el("th", { scope: "row", role: "rowheader", class: "name" }, el("a", { title: shown(item, key) }, shown(item, key))), headings.map((name) => el("td", { class: "num", role: "cell", "data-label": name })), make?.(item)),
       (row, item) => {
         set(row.firstElementChild.firstElementChild, "href", link(item));
         cells(item).forEach(([words, title], index) => {
@@ -42,7 +43,7 @@ export function consumerList(queue, shared) {
 
   function release(item) {
     const button = el("button", { type: "button", class: "small", click: () => actions(shared, queue).release(param(item, "consumer"), shown(item, "consumer"), button.messages) }, "Release…", el("span", { class: "unseen" }, ` ${shown(item, "consumer")}`));
-    return el("td", { class: "num write" }, button);
+    return el("td", { class: "write", role: "cell" }, button);
   }
 
   function draw({ info }) {
@@ -75,7 +76,7 @@ function heldBack(item) {
 /** The batches of the messages that the queue holds, and how far they are. */
 export function batchList(queue) {
   const names = table("holders", "Batch", ["Ended", "Left", "Acked", "Dead", "Cancelled", "State"], () => null);
-  names.node.querySelector("tr").append(el("th", { scope: "col" }, el("span", { class: "unseen" }, "Progress")));
+  names.node.querySelector("tr").append(el("th", { role: "columnheader", scope: "col" }, el("span", { class: "unseen" }, "Progress")));
   const nothing = el("p", { class: "empty", hidden: true }, "No message of the queue belongs to a batch.");
   const more = el("p", { class: "dim" });
   const node = el("section", { "aria-label": "batches" }, names.node, nothing, more);
@@ -87,7 +88,7 @@ export function batchList(queue) {
 
   function draw() {
     names.draw(answer.batches, (item) => [[`${count(item.total - item.left)} of ${count(item.total)}`], [count(item.left)], [count(item.acked)], [count(item.dead)], [count(item.cancelled)], item.closed ? ["closed", "What follows was said."] : ["open", `Nobody has said what follows. Begun ${instant(item.created)}`]],
-      () => el("td", {}, el("progress", { max: "1" })),
+      () => el("td", { class: "progress", role: "cell" }, el("progress", { max: "1" })),
       (row, item) => {
         const bar = row.lastElementChild.firstElementChild;
         set(bar, "value", item.total > 0 ? (item.total - item.left) / item.total : 0);
@@ -115,7 +116,7 @@ export function groupList(queue, shared) {
 
   function hold(item) {
     const button = el("button", { type: "button", class: "small", click: () => actions(shared, queue)[button.isPaused ? "resumeGroup" : "pauseGroup"](param(item, "group"), shown(item, "group")) }, el("span"), el("span", { class: "unseen" }, ` ${shown(item, "group")}`));
-    return el("td", { class: "num write" }, button);
+    return el("td", { class: "write", role: "cell" }, button);
   }
 
   function draw() {

@@ -28,13 +28,13 @@ export function queue(params, shared) {
   const flow = chart("Messages per second", rate, "Nothing was pushed or delivered in the time that is known.");
   const late = chart("Delivered late by at most", span, "Nothing was delivered for the first time in the time that is known.");
   const run = chart("Run time at most", span, "Nothing was acked in the time that is known.");
-  // One button for both, so that it keeps the focus.
+  // One button for both ways, so that it keeps the focus.
   const pause = button("Pause…", () => (info.paused ? acts.resume() : acts.pause(info)));
-  const open = button("Open…", () => acts.open());
+  const close = button("Close…", () => (info.closed ? acts.open() : acts.close()));
   const redrive = button("Redrive…", () => acts.redriveMany(info));
   const promote = button("Run delayed now…", () => acts.promoteMany(info));
   const purge = button("Purge…", () => acts.purge(info, tab), "danger");
-  const bar = el("div", { class: "buttons write", role: "group", "aria-label": "Actions on this queue" }, button("Push…", () => acts.push()), open, pause, redrive, promote, purge);
+  const bar = el("div", { class: "buttons write", role: "group", "aria-label": "Actions on this queue" }, button("Push…", () => acts.push()), pause, close, redrive, promote, purge);
   const tabs = el("nav", { class: "tabs", "aria-label": "Contents of the queue" });
   const content = el("div");
   const node = el("div", { class: "queue" },
@@ -55,6 +55,13 @@ export function queue(params, shared) {
     body = bodyOf();
     content.replaceChildren(body.node);
     for (const link of tabs.children) set(link, "aria-current", link.dataset.key === tab ? "page" : null);
+  }
+
+  /** Opens the first tab that has messages, as dqctl top does: a queue whose messages die has often no ready ones. */
+  async function openFullest() {
+    const found = (await read("queue", name)).info;
+    const full = ["ready", "dead", "inflight", "delayed", "done"].find((state) => found[state] > 0);
+    if (full && full !== tab) choose({ ...params, tab: full });
   }
 
   function bodyOf() {
@@ -80,11 +87,12 @@ export function queue(params, shared) {
   }
 
   async function refresh() {
+    if (!isPlaced && params.tab === undefined && !only) await openFullest();
     const shownBody = body;
     const [answer] = await Promise.all([read("queue", name), shownBody.read()]);
     info = answer.info;
     learnClock(answer.now);
-    const said = { ...info, conditions: answer.conditions };
+    const said = { ...info, held: answer.held, conditions: answer.conditions };
     list(conditions, sentences(said), ([words]) => words.split(":")[0], () => el("li"), (item, [words, level]) => {
       text(item, words);
       set(item, "class", level);
@@ -96,7 +104,7 @@ export function queue(params, shared) {
     text(state, parts.join(" · ").replace(/^./, (letter) => letter.toUpperCase()));
     set(node, "class", `queue ${levelOf(said)}`);
     text(pause, info.paused ? "Resume…" : "Pause…");
-    show(open, Boolean(info.closed));
+    text(close, info.closed ? "Open…" : "Close…");
     redrive.disabled = !info.dead;
     promote.disabled = !info.delayed;
     purge.disabled = !(info.ready + info.delayed + info.inflight + info.dead + (info.done ?? 0));
@@ -163,8 +171,10 @@ function details() {
 
 /** Settings for which a number means none or all. */
 function meaning(field, value) {
-  const none = ["ttl", "maxlen", "maxinflight", "maxpayload", "rate", "grouprate", "deadttl", "dedupe", "retain", "maxlease"];
-  if (value === 0 && none.includes(field)) return field === "dedupe" || field === "retain" ? "off" : "no limit";
+  const none = ["ttl", "maxlen", "maxinflight", "maxpayload", "rate", "rate-period", "grouprate", "grouprate-period", "groupinflight", "maxlease"];
+  if (value === 0 && ["dedupe", "retain", "delay"].includes(field)) return "none";
+  if (value === 0 && field === "deadttl") return "for ever";
+  if (value === 0 && none.includes(field)) return "no limit";
   if (value === -1) return field === "retries" ? "no limit" : "all";
   return null;
 }

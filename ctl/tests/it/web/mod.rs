@@ -4,6 +4,7 @@ mod browser;
 mod chrome;
 mod dead;
 mod operator;
+mod phone;
 mod pictures;
 mod reads;
 mod refusals;

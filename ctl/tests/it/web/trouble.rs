@@ -85,6 +85,21 @@ fn dead_messages_that_grow_are_a_condition() {
 }
 
 #[test]
+fn groups_that_hold_all_messages_are_a_condition() {
+    let server = Server::start();
+    for id in ["a", "b"] {
+        server.ask(&["DQ.PUSH", "q", "x", "ID", id, "GROUP", "g"]);
+    }
+    let web = Web::writing(&server);
+    // The second one waits for the first, which anybody may take.
+    assert_eq!(conditions(&web, "q"), json!([]));
+    web.act("pause", json!({ "queue": "q", "group": "g" }));
+    assert_eq!(conditions(&web, "q"), json!([["groups held", "note"]]));
+    let held = web.read("/api/queue?queue=q")["held"].clone();
+    assert_eq!(held, json!(["group g is paused until it is resumed: dqctl resume q --group g"]));
+}
+
+#[test]
 fn the_findings_of_the_doctor_are_shown() {
     let server = Server::start();
     server.ask(&["DQ.CREATE", "q", "MAXLEN", "1"]);

@@ -1,0 +1,162 @@
+//! The page on a phone and by keyboard, in a headless Chromium, `make test-web`.
+
+use super::chrome::{Browser, Scheme, Screen};
+use super::Web;
+use crate::support::Server;
+
+fn page(web: &Web, view: &str) -> String {
+    format!("http://127.0.0.1:{}/#/{view}", web.port)
+}
+
+/// A queue with long names in each of its tabs.
+fn full() -> Server {
+    let server = Server::start();
+    let long = "a-name-that-has-no-end-".repeat(5);
+    server.ask(&["DQ.CREATE", "q", "RETAIN", "3600000", "GROUPRATE", "1", "3600000"]);
+    for id in ["one", "two", "three", "four"] {
+        server.ask(&["DQ.PUSH", "q", "x", "ID", id, "GROUP", &long, "BATCH", &long, "AT", "1700000000000"]);
+    }
+    for id in ["held", "done"] {
+        server.ask(&["DQ.PUSH", "q", "x", "ID", id, "AT", "1600000000000"]);
+    }
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "paused", "GROUP", "paused"]);
+    server.ask(&["DQ.PAUSE", "q", "GROUP", "paused", "FOR", "3600000"]);
+    server.ask(&["DQ.POP", "q", "COUNT", "3", "LEASE", "3600000", "AS", &long]);
+    server.ask(&["DQ.ACK", "q", "done"]);
+    server.ask(&["DQ.BURY", "q", "four", "ERROR", &long]);
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "later", "DELAY", "3600000"]);
+    server.ask(&["DQ.SCHEDULE", "q", &long, "x", "EVERY", "3600000"]);
+    server
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn every_tab_of_a_queue_fits_a_phone() {
+    let server = full();
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.show(Screen::Phone, Scheme::Light);
+    for (tab, shown) in [
+        ("ready", ".messages li"),
+        ("delayed", ".messages li"),
+        ("inflight", ".messages li"),
+        ("dead", ".messages li"),
+        ("done", ".messages li"),
+        ("consumers", ".holders tbody tr"),
+        ("schedules", ".messages li"),
+        ("groups", ".holders tbody tr"),
+        ("batches", ".holders tbody tr"),
+        ("details", ".details dd"),
+    ] {
+        browser.open(&page(&web, &format!("queue?queue=q&tab={tab}")));
+        browser.until_true(&format!(
+            "document.querySelector('.tabs [aria-current]')?.dataset.key === '{tab}' && document.querySelector('{shown}') !== null"
+        ));
+        let width = browser.eval("document.documentElement.scrollWidth").as_i64().unwrap();
+        assert!(width <= 390, "{tab}: {width}");
+        // Nothing is cut by what it is in either.
+        let beyond = "[...document.querySelectorAll('.holders td, .holders button')].filter((node) => node.getBoundingClientRect().right > innerWidth).length";
+        assert_eq!(browser.eval(beyond), 0, "{tab}");
+    }
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn a_queue_says_which_group_holds_its_messages() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "gp", "x", "GROUP", "ann"]);
+    server.ask(&["DQ.PAUSE", "gp", "GROUP", "ann"]);
+    let web = Web::start(&server, &[]);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, ""));
+    browser.until_true("document.querySelector('.chip')?.innerText === 'groups held'");
+    browser.open(&page(&web, "queue?queue=gp"));
+    browser.until("Groups held: group ann is paused until it is resumed: dqctl resume gp --group ann");
+    server.ask(&["DQ.RESUME", "gp", "GROUP", "ann"]);
+    browser.until_true("!document.body.innerText.includes('Groups held')");
+    assert_eq!(browser.problem(), "");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn a_queue_opens_at_the_messages_that_it_has() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "dying", "x", "ID", "m"]);
+    server.ask(&["DQ.BURY", "dying", "m", "ERROR", "no such user"]);
+    server.ask(&["DQ.PUSH", "later", "x", "ID", "m2", "DELAY", "3600000"]);
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    let tab = "document.querySelector('.tabs [aria-current]')?.dataset.key";
+    browser.open(&page(&web, "queue?queue=dying"));
+    browser.until("no such user");
+    assert_eq!(browser.eval(tab), "dead");
+    // Who asks for the ready ones gets them.
+    browser.open(&page(&web, "queue?queue=dying&tab=ready"));
+    browser.until_true(&format!("{tab} === 'ready'"));
+    browser.until_true("document.querySelector('.empty:not([hidden])') !== null");
+    browser.open(&page(&web, "queue?queue=later"));
+    browser.until_true(&format!("{tab} === 'delayed'"));
+    browser.until("m2");
+    assert_eq!(browser.problem(), "");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn the_focus_stays_near_a_button_that_has_nothing_left_to_do() {
+    let server = Server::start();
+    server.ask(&["DQ.PUSH", "q", "x", "ID", "m"]);
+    server.ask(&["DQ.BURY", "q", "m"]);
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, "queue?queue=q&tab=ready"));
+    browser.until("Messages die");
+    let redrive =
+        "[...document.querySelectorAll('.queue > .buttons button')].find((one) => one.innerText === 'Redrive…')";
+    browser.until_true(&format!("{redrive}.disabled === false"));
+    browser.tab_to("Redrive…");
+    browser.press("Enter");
+    browser.until("Redrive dead letters of q?");
+    browser.tab_to("Redrive");
+    browser.press("Enter");
+    browser.until("Redriven: 1 message.");
+    browser.until_true(&format!("{redrive}.disabled"));
+    browser.until_true("document.activeElement.closest('[aria-label=\"Actions on this queue\"]') !== null");
+    assert_eq!(browser.eval("document.activeElement.innerText"), "Push…");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn a_queue_is_closed_and_a_message_pushed_with_all_its_options() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "q"]);
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, "queue?queue=q"));
+    browser.until("Open");
+    browser.tab_to("Push…");
+    browser.press("Enter");
+    browser.until("More options");
+    for (field, value) in
+        [("id", "m"), ("headers", r#"{"trace":"1f"}"#), ("retries", "2"), ("lease", "2m"), ("ttl", "x")]
+    {
+        browser.eval(&format!("document.getElementById('field-{field}').value = '{value}'"));
+    }
+    browser.eval("document.querySelector('dialog button.primary').click()");
+    // What is wrong is shown, although its field was not.
+    browser.until("TTL (optional): A time with a unit");
+    assert_eq!(browser.eval("document.activeElement.id"), "field-ttl");
+    browser.eval("document.getElementById('field-ttl').value = '1h'");
+    browser.eval("document.querySelector('dialog button.primary').click()");
+    browser.until("Pushed: m.");
+    let pushed = web.read("/api/message?queue=q&id=m")["message"].clone();
+    assert_eq!((&pushed["retries"], &pushed["lease"], &pushed["ttl"]), (&2.into(), &120_000.into(), &3_600_000.into()));
+    assert_eq!(pushed["headers"]["trace"], "1f");
+    browser.tab_to("Close…");
+    browser.press("Enter");
+    browser.until("so it can be drained");
+    browser.press("Enter");
+    browser.until("Closed q.");
+    browser.until("pushes are refused until it is opened");
+    assert!(server.try_ask(&["DQ.PUSH", "q", "x"]).is_err());
+    assert_eq!(browser.problem(), "");
+}
