@@ -196,6 +196,8 @@ fn payloads_and_names_cannot_control_the_terminal() {
     server.ask(&["DQ.BURY", &format!("q{evil}"), &format!("i{evil}"), "ERROR", &format!("e{evil}")]);
     let mut top = Top::start(&server);
     top.until("q\\u{1b}]0;evil");
+    // Its numbers are read after its name, and say which messages are shown first.
+    top.until("messages die");
     top.press(ENTER);
     top.until("p\\u{1b}]0;evil");
     top.press(ENTER);
