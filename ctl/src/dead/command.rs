@@ -34,6 +34,9 @@ fn by_error(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome
         no_such_queue(&args.queue);
         return Ok(Outcome::Nothing);
     };
+    if let (true, Some(info)) = (causes.is_empty(), queues::read(client, args.queue.as_bytes())?) {
+        where_the_dead_are(&args.queue, &info);
+    }
     let mut table = Table::new(BY_CAUSE);
     let most = usize::try_from(args.count).unwrap_or(usize::MAX);
     for cause in causes.iter().take(most) {

@@ -194,6 +194,7 @@ fn empty(state: State, row: &Row) -> String {
         (State::Ready, Some(due)) => format!(": the next one is due {}", message::distance(due)),
         (State::Inflight, _) if number("paused") == 1 => ": the queue is paused".to_owned(),
         (State::Dead, _) if number("died") == 0 => ": none has died".to_owned(),
+        (State::Dead, _) if number("deadforwarded") > 0 => ": they are moved away, as DEADFORWARD says".to_owned(),
         (State::Done, _) if number("retain") == 0 => ": they are not kept, RETAIN of this queue is 0".to_owned(),
         _ => String::new(),
     };

@@ -110,7 +110,12 @@ fn dead_messages_that_went_elsewhere_are_found_and_sent_back() {
     }
     eventually("both are moved", || server.text(&["DQ.LEN", "orders:dead"]) == "2");
     let hint = "the dead of orders go to the queue orders:dead";
-    for args in [&["dead", "orders"][..], &["redrive", "orders"], &["redrive", "orders", "--where", "error~refused"]] {
+    for args in [
+        &["dead", "orders"][..],
+        &["dead", "orders", "--by-error"],
+        &["redrive", "orders"],
+        &["redrive", "orders", "--where", "error~refused"],
+    ] {
         let ran = dqctl(&server, args);
         assert!(ran.err.contains(hint) && ran.err.contains("dqctl peek orders:dead"), "{args:?}: {ran:?}");
         assert_eq!((ran.err.lines().count(), ran.code), (1, i32::from(args[0] == "redrive")), "{ran:?}");

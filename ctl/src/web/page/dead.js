@@ -114,7 +114,7 @@ export function deadList(queue, shared, only) {
       item.lastElementChild.firstElementChild.checked = selected.has(keyOf(message));
     });
     show(nothing, answer.messages.length === 0);
-    text(nothing, isFiltered ? "No dead message is selected by these conditions." : info.died > 0 ? "No dead message is here now." : "No message of this queue has died.");
+    text(nothing, isFiltered ? "No dead message is selected by these conditions." : info.deadforwarded > 0 && info.deadforward !== "NONE" ? `No dead message is here now: they go to ${info.deadforward}.` : info.died > 0 ? "No dead message is here now." : "No message of this queue has died.");
     show(bar, answer.messages.length > 0);
     show(tools, isFiltered || info.dead > 0 || anyInput());
     show(more, answer.messages.length < answer.selected && wanted < MOST);

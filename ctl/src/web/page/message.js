@@ -89,7 +89,7 @@ export function message(params, shared) {
   function drawTravelling() {
     const named = Object.keys(found.headers ?? {});
     show(headers, named.length > 0);
-    pairs(headers.lastElementChild, named.map((header) => [visible(header), shown(found.headers, header)]));
+    pairs(headers.lastElementChild, named.map((header) => [visible(header), header === "dq-died" ? `${shown(found.headers, header)} (${instant(Number(found.headers[header]))})` : shown(found.headers, header)]));
     const past = [...(found.errors ?? [])].reverse();
     show(errors, past.length > 0);
     list(errors.lastElementChild, past.map((one, nth) => [`${nth} ${one[0]} ${one[1]}`, one]), ([key]) => key,

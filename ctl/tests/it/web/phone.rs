@@ -2,7 +2,7 @@
 
 use super::chrome::{Browser, Scheme, Screen};
 use super::Web;
-use crate::support::Server;
+use crate::support::{eventually, Server};
 
 fn page(web: &Web, view: &str) -> String {
     format!("http://127.0.0.1:{}/#/{view}", web.port)
@@ -97,6 +97,23 @@ fn a_queue_opens_at_the_messages_that_it_has() {
     browser.open(&page(&web, "queue?queue=later"));
     browser.until_true(&format!("{tab} === 'delayed'"));
     browser.until("m2");
+    assert_eq!(browser.problem(), "");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn the_dead_that_are_moved_away_are_said_to_be_elsewhere() {
+    let server = Server::start();
+    server.ask(&["DQ.CREATE", "orders", "DEADFORWARD", "QUEUE", "orders:dead"]);
+    server.ask(&["DQ.PUSH", "orders", "x", "ID", "m"]);
+    server.ask(&["DQ.BURY", "orders", "m"]);
+    eventually("it is moved", || server.text(&["DQ.LEN", "orders:dead"]) == "1");
+    let web = Web::start(&server, &[]);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, "queue?queue=orders&tab=dead"));
+    browser.until("they go to QUEUE orders:dead.");
+    browser.open(&page(&web, "message?queue=orders:dead&id=m"));
+    browser.until_true("/\\d+ \\(20.* UTC\\)/.test(document.querySelector('.travelling')?.innerText ?? '')");
     assert_eq!(browser.problem(), "");
 }
 
