@@ -108,7 +108,7 @@ pub fn check(history: &History, report: &mut Report) {
 
 #[test]
 fn a_fault_in_what_follows_a_batch_is_found() {
-    let span = |at: u64| Span { called: at, answered: at + 1 };
+    let span = |at: u64| Span { called: at, answered: at + 1, server: 0 };
     let name = "b".to_owned();
     let followed = |id: &str, total: i64, at: u64| {
         let (batch, id) = (name.clone(), id.to_owned());

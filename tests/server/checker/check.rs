@@ -3,7 +3,7 @@
 use super::history::{Act, History, Op, Outcome};
 use super::messages::{Message, Messages};
 use super::report::{Fault, Report};
-use super::{batches, forwarding, groups, leases, limits, numbers, series};
+use super::{batches, branches, forwarding, groups, leases, limits, numbers, series};
 
 /// Checks a history that ends with an empty queue.
 pub fn check(history: &History) -> Report {
@@ -25,6 +25,7 @@ pub fn check(history: &History) -> Report {
     groups::check(&messages, history.group_room, &mut report);
     series::check(history, &mut report);
     batches::check(history, &mut report);
+    branches::check(history, &messages, &mut report);
     report
 }
 

@@ -83,7 +83,9 @@ impl<'a> Consumer<'a> {
                 parts.get(1)
             }
             // The acks of a client that was blocked hold.
-            Some(Reply::Error(text)) if text.starts_with("UNBLOCKED ") => {
+            Some(Reply::Error(text))
+                if ["UNBLOCKED ", "MOVED ", "ASK "].iter().any(|start| text.starts_with(start)) =>
+            {
                 self.note_acks(span, &acks, Outcome::Unknown);
                 replies.get(1)
             }
@@ -99,7 +101,7 @@ impl<'a> Consumer<'a> {
         let mut deliveries = Vec::new();
         if let Some(reply @ Reply::Array(_)) = popped {
             let earliest = instant(replies.first()).expect("it was answered before");
-            let latest = instant(replies.get(2)).unwrap_or(i64::MAX);
+            let latest = self.link.stage.latest(replies.get(2)).unwrap_or(i64::MAX);
             let delivery = |message: Message| Delivery {
                 receipt: message.receipt().to_owned(),
                 id: message.id,
@@ -151,7 +153,7 @@ impl<'a> Consumer<'a> {
         line += &delay.map_or(String::new(), |delay| format!(" DELAY {delay}"));
         line += if counts { "" } else { " NOCOUNT" };
         let (span, replies) = self.link.say(&["TIME", &line, "TIME"]);
-        let (earliest, latest) = (instant(replies.first()), instant(replies.get(2)));
+        let (earliest, latest) = (instant(replies.first()), self.link.stage.latest(replies.get(2)));
         let due = match delay {
             Some(delay) => Some(Due::after(delay, earliest, latest)),
             None if counts => Some(Due::after(BACKOFF, earliest, None)),

@@ -1,7 +1,8 @@
 //! The faults of a checker run.
 
+use super::producer::local_time;
 use super::stage::{Stage, WORKER};
-use crate::support::{eventually, Client, Random, Reply, Server};
+use crate::support::{eventually, Client, Clock, Random, Reply, Server};
 use std::time::Instant;
 
 /// How long a server is suspended, in ms. Some values are longer than the short leases, and some are shorter.
@@ -30,6 +31,15 @@ pub enum Fault {
     Failover,
     /// The replica is suspended for a while. Then the master is killed, and the replica takes over.
     LateTakeover,
+    /// The clock of the server is set ahead, and stays so.
+    Ahead,
+    /// The clock is set back, and later it is right again.
+    Behind,
+    /// The same, and the server is killed and started again meanwhile.
+    KillBehind,
+    /// In planned failovers, the replica takes over, whose clock is ahead, and then the old master, whose clock is
+    /// behind until it is set right.
+    Skew,
 }
 
 /// The faults of one server with an AOF, which must not lose anything.
@@ -40,20 +50,52 @@ pub const ALONE: [Fault; 8] =
 pub const PAIR: [Fault; 7] =
     [Fault::Takeover, Fault::Takeover, Fault::LateTakeover, Fault::Failover, Fault::Stop, Fault::Busy, Fault::Cut];
 
+/// What gives servers their faults.
+pub trait Unrest {
+    /// A connection to the server that has all queues now.
+    fn client(&self) -> Client;
+
+    /// Gives each of its faults once.
+    fn rage(&mut self);
+
+    /// The instants at which a replica took over from a killed master.
+    fn losses(&mut self) -> Vec<u64>;
+}
+
+/// The faults of a server with an AOF whose clock is wrong.
+pub const CLOCKS: [Fault; 8] =
+    [Fault::Ahead, Fault::Ahead, Fault::Behind, Fault::Behind, Fault::KillBehind, Fault::Kill, Fault::Stop, Fault::Cut];
+
+/// The faults of a master and a replica whose clocks differ.
+pub const SKEWED: [Fault; 4] = [Fault::Stop, Fault::Busy, Fault::Cut, Fault::Skew];
+
+/// How far a clock is set ahead or back, in ms.
+pub const STEPS: [i64; 4] = [100, 5_000, 3_600_000, 3 * 3_600_000];
+
 /// The servers of a run, and the faults that they are given.
 pub struct Nemesis<'a> {
     pub stage: &'a Stage,
     pub chance: Random,
     pub master: Server,
     pub replica: Option<Server>,
+    /// The clock of the master, and how far it is ahead of the true time, in ms.
+    pub clock: Clock,
+    pub ahead: i64,
+    /// How far the clock of the replica is ahead of that of the master.
+    pub skew: i64,
+    pub faults: &'static [Fault],
     /// The instants at which a replica took over from a killed master.
     pub losses: Vec<u64>,
 }
 
-impl Nemesis<'_> {
+impl Unrest for Nemesis<'_> {
+    fn client(&self) -> Client {
+        self.master.client()
+    }
+
     /// Injects these faults in a random order, with a quiet phase before each fault and at the end.
-    pub fn rage(&mut self, faults: &[Fault]) {
-        let mut left = faults.to_vec();
+    fn rage(&mut self) {
+        let mut left = self.faults.to_vec();
         while !left.is_empty() {
             self.some_quiet();
             let fault = left.swap_remove(self.chance.below(left.len()));
@@ -62,18 +104,19 @@ impl Nemesis<'_> {
         self.some_quiet();
     }
 
+    fn losses(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.losses)
+    }
+}
+
+impl Nemesis<'_> {
     fn some_quiet(&mut self) {
         self.stage.until_answers(1 + self.chance.below(CALM));
     }
 
     fn cause(&mut self, fault: Fault) {
         match fault {
-            Fault::Kill => {
-                self.stage.leave();
-                self.master.kill9();
-                self.master.boot();
-                self.stage.enter(&self.master);
-            }
+            Fault::Kill => self.kill(),
             Fault::Restart => {
                 self.stage.leave();
                 self.master.restart_from_aof();
@@ -93,7 +136,56 @@ impl Nemesis<'_> {
                 self.take_over();
             }
             Fault::Failover => self.fail_over(),
+            Fault::Ahead => {
+                self.ahead += *self.chance.one_of(&STEPS);
+                self.clock.set(self.ahead);
+            }
+            Fault::Behind | Fault::KillBehind => {
+                let step = *self.chance.one_of(&STEPS);
+                self.set_back(step);
+                self.some_quiet();
+                if fault == Fault::KillBehind {
+                    self.kill();
+                    self.some_quiet();
+                }
+                self.clock.set(self.ahead);
+            }
+            Fault::Skew => self.change_clocks(),
         }
+    }
+
+    /// Hands over to the server whose clock is ahead, and back. This is done once: a server whose clock has jumped
+    /// considers its link dead at some later time, which may be in the middle of a failover.
+    fn change_clocks(&mut self) {
+        if self.skew == 0 {
+            return;
+        }
+        self.fail_over();
+        self.ahead += self.skew;
+        self.some_quiet();
+        self.stage.set_ceiling(i64::MAX);
+        self.fail_over();
+        self.stage.set_ceiling(local_time() + self.ahead);
+        self.some_quiet();
+        self.clock.set(self.ahead);
+        self.skew = 0;
+    }
+
+    fn kill(&mut self) {
+        self.stage.leave();
+        self.master.kill9();
+        self.master.boot();
+        self.stage.enter(&self.master);
+    }
+
+    /// Sets the clock back. The time of a queue stands still until the clock has caught up.
+    fn set_back(&mut self, ms: i64) {
+        let mut c = self.master.client();
+        self.stage.set_ceiling(i64::MAX);
+        self.clock.set(self.ahead - ms);
+        self.stage.set_ceiling(local_time() + self.ahead);
+        // The server has timeouts on this clock: it would keep clients blocked for as long as the step.
+        c.ask("CLIENT KILL TYPE normal").int();
     }
 
     fn stand_still(&mut self) {
@@ -148,6 +240,10 @@ pub fn follow(replica: &Server, master: &Server) {
     let mut c = replica.client();
     c.ask(format!("REPLICAOF 127.0.0.1 {}", master.port())).ok();
     eventually("the link is up", || c.info("replication", "master_link_status") == "up");
-    let mut c = master.client();
-    eventually("the replica listens", || matches!(c.ask("WAIT 1 1000"), Reply::Int(1)));
+    until_replicas_have_it(&mut master.client(), 1);
+}
+
+/// Waits until so many replicas have what this client wrote.
+pub fn until_replicas_have_it(c: &mut Client, replicas: i64) {
+    eventually("the replicas listen", || c.ask(format!("WAIT {replicas} 1000")) == Reply::Int(replicas));
 }

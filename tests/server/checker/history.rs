@@ -8,6 +8,8 @@
 pub struct Span {
     pub called: u64,
     pub answered: u64,
+    /// The process of the server that was asked.
+    pub server: u32,
 }
 
 impl Span {
@@ -44,7 +46,8 @@ impl Due {
 
     /// `delay` after an instant between the replies to two `TIME`s, each of which may be lost.
     pub fn after(delay: i64, earliest: Option<i64>, latest: Option<i64>) -> Due {
-        let (from, to) = (earliest.map_or(i64::MIN, |at| at + delay), latest.map_or(i64::MAX, |at| at + delay));
+        let (from, to) =
+            (earliest.map_or(i64::MIN, |at| at + delay), latest.map_or(i64::MAX, |at| at.saturating_add(delay)));
         Due { from, to }
     }
 }
@@ -196,6 +199,19 @@ pub struct Followed {
     pub span: Span,
 }
 
+/// A partition in which a replica took over from a master that went on.
+#[derive(Clone, Copy, Debug)]
+pub struct Split {
+    /// The process of the old master.
+    pub old: u32,
+    /// The replica had taken over by this instant, and no client had asked it anything.
+    pub at: u64,
+    /// The old master had refused a write by this instant, because it had lost its replicas.
+    pub refused: Option<u64>,
+    /// The old master followed the new one by this instant.
+    pub healed: u64,
+}
+
 /// Everything that happened in a run.
 #[derive(Default)]
 pub struct History {
@@ -219,4 +235,7 @@ pub struct History {
     pub dedupes: bool,
     /// The instants at which a replica took over from a lost master. The replica lacks what it had not received.
     pub losses: Vec<u64>,
+    pub splits: Vec<Split>,
+    /// What an old master was asked after its replica had taken over.
+    pub abandoned: Vec<Op>,
 }

@@ -52,18 +52,15 @@ fn nobody_else_holds_it(
     report: &mut Report,
 ) {
     let by = seen.op.span.answered;
-    for before in earlier {
-        let asked = messages.with_receipt(&before.delivery.receipt);
-        let given_back = |op: &&Op| matches!(op.act, Act::Nack { .. }) && op.possible() && op.span.called < by;
-        if asked.iter().copied().any(|op| given_back(&op)) || messages.may_be_forgotten(before.op, by) {
-            continue;
-        }
-        let end = deadline(messages, before, by);
-        if seen.delivery.latest < end {
-            let (first, second, at) = (&before.delivery.receipt, &seen.delivery.receipt, seen.delivery.latest);
-            let what = format!("{second} came at {at}, while {first} was held until {end}");
-            report.find(Fault::Overlap, messages, message, what);
-        }
+    // Leases before the last one had ended when that began, by a clock that may have been set back since.
+    let Some(before) = earlier.iter().rev().find(|before| !messages.may_be_forgotten(before.op, by)) else { return };
+    let asked = messages.with_receipt(&before.delivery.receipt);
+    let given_back = |op: &Op| matches!(op.act, Act::Nack { .. }) && op.possible() && op.span.called < by;
+    let end = deadline(messages, before, by);
+    if seen.delivery.latest < end && !asked.iter().any(|op| given_back(op)) {
+        let (first, second, at) = (&before.delivery.receipt, &seen.delivery.receipt, seen.delivery.latest);
+        let what = format!("{second} came at {at}, while {first} was held until {end}");
+        report.find(Fault::Overlap, messages, message, what);
     }
 }
 

@@ -1,8 +1,11 @@
 //! Looks at a queue that forwards and at its target, in one transaction each, until the run is over.
 
 use super::history::{Entry, Look};
-use super::stage::{instant, Link, QUEUE};
+use super::stage::{Link, NOBODY, QUEUE};
 use crate::support::{eventually, Random, Reply};
+
+/// The key to which the queue forwards.
+const TARGET: &str = "{run}target";
 
 /// How many of the newest entries of the target a short look reads.
 const TAIL: usize = 50;
@@ -23,18 +26,18 @@ impl Target {
     /// The setting of the queue.
     pub fn setting(self) -> &'static str {
         match self {
-            Target::Stream => "FORWARD STREAM target",
-            Target::Left => "FORWARD LIST target LEFT REGISTER names target",
-            Target::Right => "FORWARD LIST target",
+            Target::Stream => "FORWARD STREAM {run}target",
+            Target::Left => "FORWARD LIST {run}target LEFT REGISTER {run}names target",
+            Target::Right => "FORWARD LIST {run}target",
         }
     }
 
     /// The command that reads all of it, and the one that reads its newest entries.
     fn reads(self) -> (String, String) {
         match self {
-            Target::Stream => ("XRANGE target - +".to_owned(), format!("XREVRANGE target + - COUNT {TAIL}")),
-            Target::Left => ("LRANGE target 0 -1".to_owned(), format!("LRANGE target 0 {}", TAIL - 1)),
-            Target::Right => ("LRANGE target 0 -1".to_owned(), format!("LRANGE target -{TAIL} -1")),
+            Target::Stream => (format!("XRANGE {TARGET} - +"), format!("XREVRANGE {TARGET} + - COUNT {TAIL}")),
+            Target::Left => (format!("LRANGE {TARGET} 0 -1"), format!("LRANGE {TARGET} 0 {}", TAIL - 1)),
+            Target::Right => (format!("LRANGE {TARGET} 0 -1"), format!("LRANGE {TARGET} -{TAIL} -1")),
         }
     }
 }
@@ -48,7 +51,7 @@ pub fn watch(mut link: Link<'_>, target: Target) -> Vec<Look> {
         // Nobody pushes to this queue, so the pop only waits, and the client leaves a server that is no longer the
         // master.
         let pause = 1 + link.chance.below(20);
-        link.say(&[format!("DQ.POP nobody BLOCK {pause}")]);
+        link.say(&[format!("DQ.POP {NOBODY} BLOCK {pause}")]);
     }
     looks
 }
@@ -76,8 +79,13 @@ fn look(link: &mut Link<'_>, target: Target, whole: bool) -> Option<Look> {
         found = &both[1];
     }
     let Reply::Array(found) = found else { return None };
-    let latest = instant(replies.last()).unwrap_or(i64::MAX);
-    Some(Look { span, latest, queue, target: found.iter().map(entry).collect() })
+    let latest = link.stage.latest(replies.last()).unwrap_or(i64::MAX);
+    let mut target: Vec<Entry> = found.iter().map(entry).collect();
+    if link.stage.has_been_set_back() {
+        // The time of the queue stands still a little later than that of the stream.
+        target.iter_mut().for_each(|entry| entry.added = None);
+    }
+    Some(Look { span, latest, queue, target })
 }
 
 /// An entry of a stream, or an element of a list.

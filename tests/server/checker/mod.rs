@@ -9,6 +9,7 @@
 //! soak` runs with new seeds each time.
 
 mod batches;
+mod branches;
 mod check;
 mod consumer;
 mod faults;
@@ -20,22 +21,25 @@ mod limits;
 mod looking;
 mod messages;
 mod numbers;
+mod partitions;
 mod planted;
 mod producer;
 mod report;
 mod series;
+mod slots;
 mod soak;
 mod stage;
 
 use self::consumer::{Consumer, BACKOFF, LEASES, SHORT_LEASES};
-use self::faults::{follow, Fault, Nemesis, ALONE, PAIR};
+use self::faults::{follow, until_replicas_have_it, Fault, Nemesis, Unrest, ALONE, CLOCKS, PAIR, SKEWED, STEPS};
 use self::history::{History, Rate};
 use self::looking::Target;
-use self::producer::{Habits, Producer};
+use self::producer::{Confirms, Habits, Producer};
 use self::report::Report;
+use self::slots::Moves;
 pub use self::soak::{new_seed, soak_seconds};
 use self::stage::{Link, Stage, QUEUE, SERIES};
-use crate::support::{Random, Server};
+use crate::support::{Clock, Random, Server};
 use std::sync::Barrier;
 
 const PRODUCERS: usize = 3;
@@ -51,6 +55,12 @@ enum Cast {
     Alone,
     /// A master and a replica that takes over. What no `WAIT` confirmed may be lost.
     Pair,
+    /// The same as `Alone`, with a clock that jumps.
+    Clock,
+    /// A master and a replica whose clocks differ, in planned failovers. Nothing may be lost.
+    Skewed,
+    /// Two masters of a cluster, between which a slot moves. Nothing may be lost.
+    Cluster,
 }
 
 /// The queue of a run.
@@ -103,31 +113,53 @@ fn settings(queue: Queue, chance: &mut Random) -> (String, History, Option<Targe
     (format!("RETRIES -1 BACKOFF {BACKOFF} {} {more}", 4 * BACKOFF), history, target)
 }
 
-/// Carries out one run: its faults, `rounds` times, then the drain, then the check.
-fn run(cast: Cast, queue: Queue, seed: u64, rounds: usize) -> Report {
-    let stage = Stage::new();
+/// Starts the servers of a run, and makes clients use them.
+fn start(cast: Cast, stage: &Stage, mut chance: Random) -> Box<dyn Unrest + '_> {
+    let (clock, other) = (Clock::new(), Clock::new());
+    let mut skew = 0;
     let (master, replica, faults): (_, _, &[Fault]) = match cast {
         Cast::Alone => (Server::with_aof(&[]), None, &ALONE),
+        Cast::Clock => (Server::with_clock(&clock, &["--appendonly", "yes", "--appendfsync", "always"]), None, &CLOCKS),
         Cast::Pair => (Server::start(), Some(Server::start()), &PAIR),
+        Cast::Skewed => {
+            skew = *chance.one_of(&STEPS);
+            other.set(skew);
+            (Server::with_clock(&clock, &[]), Some(Server::with_clock(&other, &[])), &SKEWED)
+        }
+        Cast::Cluster => return Box::new(Moves::start(stage, chance)),
     };
-    let limited = queue == Queue::Limited;
-    let chance = |who: usize| Random::seeded(seed.wrapping_mul(64).wrapping_add(who as u64));
-    let (settings, mut history, target) = settings(queue, &mut chance(60 + cast as usize));
-    println!("{settings}");
-    master.client().create(format!("{QUEUE} {settings}"));
-    if limited {
-        master.client().create(SERIES);
-    }
     if let Some(replica) = &replica {
         follow(replica, &master);
     }
     stage.enter(&master);
-    let mut nemesis = Nemesis { stage: &stage, chance: chance(0), master, replica, losses: Vec::new() };
+    Box::new(Nemesis { stage, chance, master, replica, clock, ahead: 0, skew, faults, losses: Vec::new() })
+}
+
+/// Carries out one run: its faults, `rounds` times, then the drain, then the check.
+fn run(cast: Cast, queue: Queue, seed: u64, rounds: usize) -> Report {
+    let stage = Stage::new();
+    let limited = queue == Queue::Limited;
+    let chance = |who: usize| Random::seeded(seed.wrapping_mul(64).wrapping_add(who as u64));
+    let (settings, mut history, target) = settings(queue, &mut chance(60 + cast as usize));
+    println!("{settings}");
+    let mut nemesis = start(cast, &stage, chance(0));
+    let mut c = nemesis.client();
+    c.create(format!("{QUEUE} {settings}"));
+    if limited {
+        c.create(SERIES);
+    }
+    if matches!(cast, Cast::Pair | Cast::Skewed) {
+        until_replicas_have_it(&mut c, 1);
+    }
     let (boot, mut created) = (Barrier::new(DECLARERS), 0);
     std::thread::scope(|scope| {
         let link = |who: usize| Link::new(&stage, chance(who));
         let grouped = queue == Queue::Grouped;
-        let habits = Habits { confirms: matches!(cast, Cast::Pair), repeats: limited, groups: grouped };
+        let confirms = match cast {
+            Cast::Alone | Cast::Clock | Cast::Skewed | Cast::Cluster => Confirms::Nothing,
+            Cast::Pair => Confirms::Wait(1),
+        };
+        let habits = Habits { confirms, repeats: limited, groups: grouped };
         let leases = if grouped { SHORT_LEASES } else { LEASES };
         let mut workers = Vec::new();
         for n in 0..PRODUCERS {
@@ -165,7 +197,7 @@ fn run(cast: Cast, queue: Queue, seed: u64, rounds: usize) -> Report {
         // The clients must end even if something fails here.
         let raged = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             for _ in 0..rounds {
-                nemesis.rage(faults);
+                nemesis.rage();
             }
         }));
         stage.end();
@@ -191,7 +223,7 @@ fn run(cast: Cast, queue: Queue, seed: u64, rounds: usize) -> Report {
             None => history.ops.extend(Consumer::new(link(63), leases).drain()),
             Some(target) => history.looks.push(looking::finish(link(63), target)),
         }
-        history.losses = std::mem::take(&mut nemesis.losses);
+        history.losses = nemesis.losses();
         if limited {
             series::finish(link(62), &mut history, created);
             batches::finish(link(61), &mut history);
@@ -259,4 +291,54 @@ fn a_killed_server_forwards_each_message_once() {
 #[test]
 fn a_promoted_replica_forwards_each_message_once() {
     must_be_clean(Cast::Pair, Queue::Forwarding, seed(SEED), 1);
+}
+
+#[test]
+fn a_moving_slot_keeps_every_promise() {
+    must_be_clean(Cast::Cluster, Queue::Plain, seed(SEED), 1);
+}
+
+#[test]
+fn a_moving_slot_keeps_limits_schedules_and_batches() {
+    must_be_clean(Cast::Cluster, Queue::Limited, seed(SEED), 1);
+}
+
+#[test]
+fn a_moving_slot_keeps_the_order_of_groups() {
+    must_be_clean(Cast::Cluster, Queue::Grouped, seed(SEED), 1);
+}
+
+#[test]
+fn a_moving_slot_forwards_each_message_once() {
+    must_be_clean(Cast::Cluster, Queue::Forwarding, seed(SEED), 1);
+}
+
+#[test]
+fn a_jumping_clock_keeps_every_promise() {
+    must_be_clean(Cast::Clock, Queue::Plain, seed(SEED), 1);
+}
+
+#[test]
+fn a_jumping_clock_keeps_limits_schedules_and_batches() {
+    must_be_clean(Cast::Clock, Queue::Limited, seed(SEED), 1);
+}
+
+#[test]
+fn a_jumping_clock_keeps_the_order_of_groups() {
+    must_be_clean(Cast::Clock, Queue::Grouped, seed(SEED), 1);
+}
+
+#[test]
+fn a_jumping_clock_forwards_each_message_once() {
+    must_be_clean(Cast::Clock, Queue::Forwarding, seed(SEED), 1);
+}
+
+#[test]
+fn servers_whose_clocks_differ_keep_every_promise() {
+    must_be_clean(Cast::Skewed, Queue::Plain, seed(SEED), 1);
+}
+
+#[test]
+fn servers_whose_clocks_differ_keep_limits_schedules_and_batches() {
+    must_be_clean(Cast::Skewed, Queue::Limited, seed(SEED), 1);
 }

@@ -18,7 +18,7 @@ const LEASE: i64 = 100;
 
 impl Script {
     fn act(&mut self, outcome: Outcome, act: Act) -> &mut Self {
-        let span = Span { called: self.time + 1, answered: self.time + 2 };
+        let span = Span { called: self.time + 1, answered: self.time + 2, server: 0 };
         self.time += 2;
         self.history.ops.push(Op { span, outcome, act });
         self

@@ -1,7 +1,7 @@
 //! The producers of a checker run. They push, push again if a reply was lost, cancel and reschedule.
 
 use super::history::{Act, Due, Op, Outcome, Span};
-use super::stage::{instant, Link, QUEUE};
+use super::stage::{instant, Link, CONFIRM, QUEUE};
 use crate::support::{sequence, Reply};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -20,11 +20,21 @@ const GROUPS: [&str; 8] = ["g0", "g1", "g2", "g3", "g4", "g5", "g6", "g7"];
 /// The distance of the due times that messages of groups share, in ms.
 const TICK: i64 = 50;
 
+/// What a producer waits for after a push.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Confirms {
+    Nothing,
+    /// So many replicas have it.
+    Wait(i64),
+    /// It is on the disks of the master and of so many replicas.
+    WaitAof(i64),
+}
+
 /// What a producer does besides pushing.
 #[derive(Clone, Copy, Debug)]
 pub struct Habits {
-    /// It waits for a replica after each push.
-    pub confirms: bool,
+    /// What it waits for after each push.
+    pub confirms: Confirms,
     /// It pushes ids again that it has pushed before, because the queue has a deduplication window.
     pub repeats: bool,
     /// It gives most messages a group.
@@ -136,7 +146,7 @@ impl<'a> Producer<'a> {
     /// Sends a command that sets a due time. Returns that time and the reply.
     fn say_due(&mut self, when: DueTime, line: String) -> (Span, Due, Option<Reply>) {
         let (span, mut replies) = self.link.say(&["TIME".to_owned(), line, "TIME".to_owned()]);
-        let (earliest, latest) = (instant(replies.first()), instant(replies.get(2)));
+        let (earliest, latest) = (instant(replies.first()), self.link.stage.latest(replies.get(2)));
         let due = match when {
             DueTime::Now => Due::after(0, earliest, latest),
             DueTime::After(delay) => Due::after(delay, earliest, latest),
@@ -145,15 +155,21 @@ impl<'a> Producer<'a> {
         (span, due, (replies.len() > 1).then(|| replies.swap_remove(1)))
     }
 
-    /// Waits until a replica has what was pushed. Returns whether one has it.
+    /// Waits until replicas have what was pushed. Returns whether they have it.
     fn is_safe(&mut self) -> bool {
-        if !self.habits.confirms {
-            return true;
-        }
-        // WAIT waits for what was written when this client sent its last command. The PING makes that include what
-        // other clients were answered before.
-        let (span, replies) = self.link.say(&["PING".to_owned(), format!("WAIT 1 {WAIT}")]);
-        let safe = matches!(replies.get(1), Some(Reply::Int(1..)));
+        let (wait, wanted) = match self.habits.confirms {
+            Confirms::Nothing => return true,
+            Confirms::Wait(replicas) => (format!("WAIT {replicas} {WAIT}"), replicas),
+            Confirms::WaitAof(replicas) => (format!("WAITAOF 1 {replicas} {WAIT}"), replicas),
+        };
+        // WAIT waits for what this client wrote; servers older than Redis 7.2 include what others wrote. The SET comes
+        // after all that any client was answered before.
+        let (span, replies) = self.link.say(&[format!("SET {CONFIRM} x"), wait]);
+        let safe = match replies.get(1) {
+            Some(Reply::Int(replicas)) => *replicas >= wanted,
+            Some(Reply::Array(numbers)) => numbers[0].int() == 1 && numbers[1].int() >= wanted,
+            _ => false,
+        };
         if safe {
             self.note(span, Outcome::Done, Act::Confirm);
         }
@@ -198,7 +214,8 @@ impl DueTime {
     }
 }
 
-fn local_time() -> i64 {
+/// The time of this machine, in Unix ms.
+pub fn local_time() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
     i64::try_from(now.as_millis()).expect("before the year 2527")
 }

@@ -66,6 +66,11 @@ pub struct Report {
     pub forwarded: usize,
     /// The number of messages that followed batches.
     pub batches: usize,
+    /// The number of calls of an old master after its replica had taken over.
+    pub abandoned: usize,
+    /// The numbers of answered pushes and acks that no server knows after a takeover.
+    pub forgotten_pushes: usize,
+    pub forgotten_acks: usize,
     pub findings: Vec<(Fault, String)>,
 }
 
@@ -97,6 +102,10 @@ impl fmt::Display for Report {
             f,
             "duplicated {duplicated}, recovered {recovered}, runs {runs}, grouped {grouped}, forwarded {forwarded}, batches {batches}, lost {lost}, unexpected {unexpected}, "
         )?;
+        if self.abandoned > 0 {
+            let Report { abandoned, forgotten_pushes, forgotten_acks, .. } = self;
+            write!(f, "abandoned {abandoned}, forgotten pushes {forgotten_pushes}, forgotten acks {forgotten_acks}, ")?;
+        }
         write!(f, "other findings {}", findings.len() - lost - unexpected)?;
         for (fault, what) in findings.iter().take(TOLD) {
             write!(f, "\n{fault:?}: {what}")?;

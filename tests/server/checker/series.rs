@@ -4,7 +4,7 @@
 use super::history::{History, Outcome, Span, Turn};
 use super::producer::outcome;
 use super::report::{Fault, Report};
-use super::stage::{instant, Link, SERIES};
+use super::stage::{instant, Link, NOBODY, SERIES};
 use crate::support::{eventually, Message, Reply};
 use std::sync::Barrier;
 
@@ -42,7 +42,7 @@ pub fn declare(mut link: Link<'_>, boot: &Barrier, goes_on: bool) -> Done {
             return done;
         }
         // Nobody pushes to this queue, so the pop only waits.
-        link.say(&["DQ.POP nobody BLOCK 20"]);
+        link.say(&[format!("DQ.POP {NOBODY} BLOCK 20")]);
     }
 }
 
@@ -60,7 +60,7 @@ fn turn(link: &mut Link<'_>, done: &mut Done) {
     let pop = format!("DQ.POP {SERIES} BLOCK 20 LEASE {LEASE}");
     let (span, replies) = link.say(&["TIME", &pop, "TIME"]);
     let earliest = instant(replies.first());
-    let latest = instant(replies.get(2)).unwrap_or(i64::MAX);
+    let latest = link.stage.latest(replies.get(2)).unwrap_or(i64::MAX);
     let Some(reply @ Reply::Array(_)) = replies.get(1) else {
         if replies.get(1).is_none() {
             done.hidden.push(span);
@@ -163,7 +163,7 @@ fn wrong(before: &Turn, after: &Turn, hidden: i64) -> Option<&'static str> {
 
 /// A delivery at an instant, in tests of the check.
 fn planted(number: u64, attempt: i64, at: i64, acked: Option<Outcome>) -> Turn {
-    let span = Span { called: 10 * number, answered: 10 * number + 1 };
+    let span = Span { called: 10 * number, answered: 10 * number + 1, server: 0 };
     Turn { span, id: IDS[0].to_owned(), number, attempt, earliest: at, latest: at, acked }
 }
 

@@ -1,6 +1,6 @@
-//! Runs the checker for a given time: `make soak`.
+//! Runs the checker for a given time: `make soak`. `DQ_FAULTS` chooses the faults.
 
-use super::{must_be_clean, seed, Cast, Queue};
+use super::{must_be_clean, partitions, seed, Cast, Queue};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The default duration in seconds, which `DQ_SOAK_SECONDS` overrides.
@@ -27,13 +27,25 @@ fn servers_keep_their_promises_through_ever_new_faults() {
     let (seconds, first) = (soak_seconds(), new_seed());
     let start = Instant::now();
     let mut runs = 0;
+    let faults = std::env::var("DQ_FAULTS").unwrap_or_default();
     while start.elapsed() < Duration::from_secs(seconds) {
-        for cast in [Cast::Alone, Cast::Pair] {
-            for queue in [Queue::Plain, Queue::Limited, Queue::Grouped, Queue::Forwarding] {
-                must_be_clean(cast, queue, first + runs, ROUNDS);
-            }
+        match faults.as_str() {
+            "" => each_queue(&[Cast::Alone, Cast::Pair], first + runs),
+            "clocks" => each_queue(&[Cast::Skewed, Cast::Clock], first + runs),
+            "slots" => each_queue(&[Cast::Cluster], first + runs),
+            "partitions" => partitions::soak(first + runs),
+            other => panic!("DQ_FAULTS is partitions, slots, clocks or not set, and not {other}"),
         }
         runs += 1;
     }
     println!("{runs} runs of each kind in {} s", start.elapsed().as_secs());
+}
+
+/// A run of each queue on each of these servers.
+fn each_queue(casts: &[Cast], seed: u64) {
+    for cast in casts {
+        for queue in [Queue::Plain, Queue::Limited, Queue::Grouped, Queue::Forwarding] {
+            must_be_clean(*cast, queue, seed, ROUNDS);
+        }
+    }
 }

@@ -3,4 +3,4 @@
 mod capabilities;
 mod nodes;
 mod ordering;
-mod slots;
+pub mod slots;

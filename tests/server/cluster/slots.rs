@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// A lease that outlives the test.
 const LONG_MS: u64 = 600_000;
 /// Long enough that no node is marked as failed, however slow the machine.
-pub(super) const PATIENT_MS: u32 = 60_000;
+pub const PATIENT_MS: u32 = 60_000;
 
 /// Hands a slot from one node to another, key by key, as resharding tools do.
 pub(super) fn move_slot(cluster: &Cluster, slot: usize, from: usize, to: usize) {
@@ -29,7 +29,7 @@ pub(super) fn move_slot(cluster: &Cluster, slot: usize, from: usize, to: usize) 
 }
 
 /// Hands a slot over in one go, as Valkey 9 does by itself.
-pub(super) fn move_slot_at_once(cluster: &Cluster, slot: usize, from: usize, to: usize) {
+pub fn move_slot_at_once(cluster: &Cluster, slot: usize, from: usize, to: usize) {
     let line = format!("CLUSTER MIGRATESLOTS SLOTSRANGE {slot} {slot} NODE {}", cluster.id(to));
     cluster.client(from).ask(line).ok();
     let mut source = cluster.client(from);
@@ -94,7 +94,7 @@ fn an_atomic_move_takes_queues_along_and_redirects_clients() {
     }
 }
 
-pub(super) fn slots_can_move_at_once() -> bool {
+pub fn slots_can_move_at_once() -> bool {
     let can = !Server::start().client().ask("COMMAND INFO cluster|migrateslots").items()[0].is_null();
     if !can {
         eprintln!("skipped: this server has no CLUSTER MIGRATESLOTS");

@@ -21,22 +21,29 @@ impl Sentinels {
     /// Starts three sentinels for a master, and waits until they know each other and its replica. They consider the
     /// master down after `down_after_ms` of silence.
     pub fn watch(master: &Server, down_after_ms: u32) -> Sentinels {
+        Sentinels::watch_at(master, master.port(), 1, down_after_ms)
+    }
+
+    /// The same for a master that is reached at another port and has this many replicas.
+    pub fn watch_at(master: &Server, port: u16, replicas: usize, down_after_ms: u32) -> Sentinels {
         let dir = master.dir().with_extension("sentinels");
         std::fs::create_dir_all(&dir).expect("a directory for the sentinels");
         let mut sentinels = Sentinels { children: Vec::new(), dir };
         while sentinels.children.len() < 3 {
-            sentinels.start(master.port(), down_after_ms);
+            sentinels.start(port, down_after_ms);
         }
+        let replicas = replicas.to_string();
         for (_, port) in &sentinels.children {
             let mut c = Client::connect(*port, Protocol::Resp2).expect("a connection");
-            eventually("they know of the others and of the replica", || {
+            eventually("they know of the others and of the replicas", || {
                 let known = c.ask(format!("SENTINEL MASTER {WATCHED}")).fields();
-                known.text("num-other-sentinels") == "2" && known.text("num-slaves") == "1"
+                known.text("num-other-sentinels") == "2" && known.text("num-slaves") == replicas
             });
-            eventually("they know how the replica is", || {
-                let replicas = c.ask(format!("SENTINEL REPLICAS {WATCHED}"));
-                let replica = replicas.items()[0].fields();
-                replica.text("flags") == "slave" && replica.text("master-link-status") == "ok"
+            eventually("they know how the replicas are", || {
+                c.ask(format!("SENTINEL REPLICAS {WATCHED}")).items().iter().all(|replica| {
+                    let replica = replica.fields();
+                    replica.text("flags") == "slave" && replica.text("master-link-status") == "ok"
+                })
             });
         }
         sentinels
@@ -45,6 +52,18 @@ impl Sentinels {
     /// The address of the master, according to the first sentinel that replies.
     pub fn master(&self) -> Option<u16> {
         master_by(&self.ports())
+    }
+
+    /// Makes the sentinels replace the master now, as when it has been silent for too long. Returns the port of the new
+    /// one when all sentinels know it.
+    pub fn replace_master(&self) -> u16 {
+        let (ports, old) = (self.ports(), self.master());
+        let mut leader = Client::connect(ports[0], Protocol::Resp2).expect("a connection");
+        // It refuses while an earlier failover goes on, and until it has heard from a replica.
+        eventually("a sentinel begins", || !leader.ask(format!("SENTINEL FAILOVER {WATCHED}")).is_error());
+        let known = |port: &u16| master_by(&[*port]).filter(|master| Some(*master) != old);
+        eventually("all sentinels know the new master", || ports.iter().all(|port| known(port).is_some()));
+        known(&ports[0]).expect("the new master")
     }
 
     /// A client that asks the sentinels where the master is.

@@ -14,7 +14,7 @@ fn entry(payload: &str, due: i64) -> Entry {
 impl Script {
     /// A look at the queue and at its target.
     fn look(&mut self, latest: i64, queue: &[&str], target: &[Entry]) -> &mut Self {
-        let span = Span { called: self.time + 1, answered: self.time + 2 };
+        let span = Span { called: self.time + 1, answered: self.time + 2, server: 0 };
         self.time += 2;
         let queue = Some(queue.iter().map(|payload| (*payload).to_owned()).collect());
         self.history.looks.push(Look { span, latest, queue, target: target.to_vec() });

@@ -1,0 +1,95 @@
+//! Slot migration as a fault: the keys of a run move from one master of a cluster to the other, one by one, while clients
+//! work. Between two keys the slot is on both nodes. If the server can move a slot in one go, it does so half of the
+//! time.
+
+use super::faults::Unrest;
+use super::stage::{Stage, QUEUE};
+use crate::cluster::slots::{move_slot_at_once, slots_can_move_at_once, PATIENT_MS};
+use crate::support::{Client, Cluster, Random, Reply};
+
+/// How often the slot moves.
+const MOVES: usize = 6;
+
+/// The largest number of replies that clients receive between two moves, and between two keys.
+const CALM: usize = 600;
+const BETWEEN: usize = 60;
+
+/// How long a node waits for the other one that takes a key, in ms.
+const TIMEOUT_MS: u32 = 60_000;
+
+/// The nodes of a cluster, and the slot that moves.
+pub struct Moves<'a> {
+    stage: &'a Stage,
+    chance: Random,
+    cluster: Cluster,
+    slot: usize,
+    /// Whether the server can move a slot in one go.
+    at_once: bool,
+    /// The node that has the slot.
+    owner: usize,
+}
+
+impl<'a> Moves<'a> {
+    /// Starts a cluster, and makes clients use it.
+    pub fn start(stage: &'a Stage, chance: Random) -> Moves<'a> {
+        let cluster = Cluster::of(2, PATIENT_MS);
+        let slot = cluster.client(0).ask(format!("CLUSTER KEYSLOT {QUEUE}")).int() as usize;
+        let owner = usize::from(cluster.client(0).ask(format!("DQ.LEN {QUEUE}")).is_error());
+        stage.enter(&cluster.nodes[owner]);
+        Moves { stage, chance, cluster, slot, at_once: slots_can_move_at_once(), owner }
+    }
+
+    fn some_quiet(&mut self, most: usize) {
+        self.stage.until_answers(1 + self.chance.below(most));
+    }
+
+    /// Moves the slot to the other node, key by key, as resharding tools do.
+    fn move_on(&mut self) {
+        let (from, to, slot) = (self.owner, 1 - self.owner, self.slot);
+        if self.at_once && self.chance.below(2) == 0 {
+            move_slot_at_once(&self.cluster, slot, from, to);
+            return self.settle(to);
+        }
+        let (mut source, mut target) = (self.cluster.client(from), self.cluster.client(to));
+        let (old, new) = (self.cluster.id(from), self.cluster.id(to));
+        target.ask(format!("CLUSTER SETSLOT {slot} IMPORTING {old}")).ok();
+        source.ask(format!("CLUSTER SETSLOT {slot} MIGRATING {new}")).ok();
+        let port = self.cluster.nodes[to].port();
+        loop {
+            self.some_quiet(BETWEEN);
+            let keys: Vec<String> =
+                source.ask(format!("CLUSTER GETKEYSINSLOT {slot} 100")).items().iter().map(Reply::text).collect();
+            if keys.is_empty() {
+                break;
+            }
+            let key = self.chance.one_of(&keys);
+            source.ask(format!("MIGRATE 127.0.0.1 {port} {key} 0 {TIMEOUT_MS}")).ok();
+        }
+        target.ask(format!("CLUSTER SETSLOT {slot} NODE {new}")).ok();
+        source.ask(format!("CLUSTER SETSLOT {slot} NODE {new}")).ok();
+        self.settle(to);
+    }
+
+    fn settle(&mut self, owner: usize) {
+        self.owner = owner;
+        self.stage.enter(&self.cluster.nodes[owner]);
+    }
+}
+
+impl Unrest for Moves<'_> {
+    fn client(&self) -> Client {
+        self.cluster.client(self.owner)
+    }
+
+    fn rage(&mut self) {
+        for _ in 0..MOVES {
+            self.some_quiet(CALM);
+            self.move_on();
+        }
+        self.some_quiet(CALM);
+    }
+
+    fn losses(&mut self) -> Vec<u64> {
+        Vec::new()
+    }
+}
