@@ -214,11 +214,6 @@ impl<'a> Reader<'a> {
         Ok(RecordReader { from: self, left })
     }
 
-    /// Whether all bytes have been read.
-    pub fn is_at_end(&self) -> bool {
-        self.rest.is_empty()
-    }
-
     /// Returns an error unless all bytes were read.
     pub fn end(self) -> Result<(), Refused> {
         self.rest.is_empty().then_some(()).ok_or(Refused::Malformed)

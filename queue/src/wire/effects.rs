@@ -6,7 +6,7 @@ use super::numbers::{at_distance, distance, joined, split, ticks};
 use super::seal::{seal, VERSION_MASK};
 use super::{Refused, VERSION};
 use crate::effect::{Effect, Grant, Stamped};
-use crate::id::{Receipt, Sequence};
+use crate::id::Sequence;
 use crate::time::UnixMs;
 
 /// The bytes of an instant, which has 44 bits.
@@ -103,7 +103,7 @@ effects! {
 }
 
 /// Shorter forms of the effects that are written most often, without the record and the lists: effects on one message,
-/// and the delivery of one message after the ack of another.
+/// and the delivery of one message after the ack of another, if it is the first delivery.
 const ONE_PUSHED: u8 = b'P';
 const ONE_DELIVERED: u8 = b'D';
 const ONE_ACKED: u8 = b'A';
@@ -131,9 +131,8 @@ impl<'a> Reader<'a> {
 
     fn one_delivered(&mut self, acked: Vec<Sequence>) -> Result<Effect<'a>, Refused> {
         let sequence = self.one()?;
-        let (deadline, receipt) = (self.get()?, self.get::<Receipt>()?);
-        let attempt = if self.is_at_end() { 1 } else { self.get()? };
-        Ok(Effect::Deliver { grants: vec![Grant { sequence, attempt, deadline, receipt }], acked, consumer: None })
+        let grant = Grant { sequence, attempt: 1, deadline: self.get()?, receipt: self.get()? };
+        Ok(Effect::Deliver { grants: vec![grant], acked, consumer: None })
     }
 }
 
@@ -148,17 +147,15 @@ impl<'a> Stamped<'a> {
                 to.head(ONE_PUSHED)?;
                 messages.iter().try_for_each(|message| to.put(message))?;
             }
-            Effect::Deliver { grants, acked, consumer: None } if grants.len() == 1 && acked.len() <= 1 => {
+            Effect::Deliver { grants, acked, consumer: None }
+                if matches!(grants[..], [Grant { attempt: 1, .. }]) && acked.len() <= 1 =>
+            {
                 to.head(if acked.is_empty() { ONE_DELIVERED } else { ONE_ACKED_ONE_DELIVERED })?;
                 acked.iter().try_for_each(|sequence| to.one(*sequence))?;
                 for grant in grants {
                     to.one(grant.sequence)?;
                     to.put(&grant.deadline)?;
                     to.put(&grant.receipt)?;
-                    // Most deliveries are the first of their message.
-                    if grant.attempt != 1 {
-                        to.put(&grant.attempt)?;
-                    }
                 }
             }
             Effect::Ack(those) if those.len() == 1 => {
@@ -174,8 +171,8 @@ impl<'a> Stamped<'a> {
         Ok(())
     }
 
-    /// Decodes what [`Stamped::encode`] wrote, whose checksum [`unsealed`](super::unsealed) checks. Payloads are not copied, and the result is no larger than a small
-    /// multiple of the input. Returns an error if the bytes are damaged or need a later version.
+    /// Decodes what [`Stamped::encode`] wrote, whose checksum [`unsealed`](super::unsealed) checks. Payloads are not
+    /// copied, and the result is no larger than a small multiple of the input. Returns an error if the bytes are damaged or need a later version.
     pub fn decode(bytes: &'a [u8]) -> Result<Stamped<'a>, Refused> {
         let (first, rest) = bytes.split_first().ok_or(Refused::Malformed)?;
         let version = first & VERSION_MASK;
