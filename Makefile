@@ -1,6 +1,6 @@
 # `make` lists the targets. A target installs what it needs and cannot find (scripts/install-deps.sh).
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-client test-ctl test-web pictures test-clients test-workers test-import test-prometheus test-matrix test-valgrind miri explore soak soak-clients fuzz fuzz-smoke lint deny msrv fmt bench bench-quick bench-core bench-stalls bench-end-to-end bench-workers bench-instructions bench-charts bench-deps docs dist test-dist deps clean
+.PHONY: help run build test test-client test-ctl test-web pictures test-clients test-workers test-import test-prometheus test-matrix test-valgrind miri explore soak soak-clients fuzz fuzz-smoke lint deny msrv fmt bench bench-quick bench-core bench-stalls bench-end-to-end bench-shards bench-workers bench-instructions bench-charts bench-deps docs dist test-dist deps clean
 
 # The directory where rustup installs cargo, in case the shell does not have it in its PATH.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -153,6 +153,11 @@ bench-workers: ## measure the workers of all clients beside those of other libra
 # END_TO_END: options of benches/end-to-end, such as --quick or --only dq,BullMQ.
 bench-end-to-end: bench-deps ## measure producers and workers of dq, BullMQ and others with the scenarios of bullmq-bench
 	DQ_SERVER="$$(scripts/find-server.sh)" python3 benches/end-to-end $(END_TO_END)
+
+bench-shards: ## measure what a message costs all servers of a cluster with 1, 2, 4 and 8 shards, in two minutes
+	@scripts/install-deps.sh build server python
+	$(BUILD)
+	DQ_SERVER="$$(scripts/find-server.sh)" python3 benches/shards
 
 bench-instructions: ## count the instructions of frequent commands under valgrind; fails if one grew by a tenth
 	@scripts/install-deps.sh build server python
