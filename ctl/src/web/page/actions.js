@@ -2,7 +2,7 @@
 
 import { read, write } from "./api.js";
 import { el, refocus, set, text } from "./dom.js";
-import { count, many, now, parseSpan, shown } from "./format.js";
+import { count, exactSpan, many, now, parseSpan, shown } from "./format.js";
 
 /** How many messages one request redrives, promotes or purges, so that there is progress to show. */
 const STEP = 10000;
@@ -50,8 +50,8 @@ export function actions(shared, queue) {
     const doing = { redrive: "become ready again, with no attempts, and their errors are cleared", delete: "are removed for good" }[what];
     const isNone = counted.selected === 0;
     ask({
-      title: `${redrives ? "Redrive" : "Delete"} ${counted.selected === 1 ? "one" : count(counted.selected)} of ${title}?`,
-      words: isNone ? "No dead message is selected by these conditions any more." : `${number} ${filter.cause ? `with the error “${filter.cause}” ` : ""}${doing}.`,
+      title: `${redrives ? "Redrive" : "Delete"} ${many(counted.selected, "dead message")} of ${title}?`,
+      words: isNone ? "No dead message is selected by these conditions any more." : `${[number, ...conditionsOf(filter)].join(" ")} ${doing}.`,
       fields: redrives ? [DELAY] : [],
       confirm: redrives ? "Redrive" : "Delete",
       danger: !redrives,
@@ -100,7 +100,7 @@ export function actions(shared, queue) {
       run: () => act("redrive", id, `Redriven: ${shownId}.`),
     }),
     redriveMany: (info) => ask({
-      title: `Redrive dead letters of ${title}?`,
+      title: `Redrive dead messages of ${title}?`,
       words: `There are ${many(info.dead, "dead message")}. The oldest become ready again first, with no attempts, and their errors are cleared.`,
       fields: [howMany(info.dead), DELAY],
       confirm: "Redrive",
@@ -193,6 +193,18 @@ export function actions(shared, queue) {
       run: (values) => act("push", { ...given(values), ...(typeof found.payload === "string" ? { payload: values.payload } : { "payload-base64": found["payload-base64"] }) }, (answer) => `Pushed: ${shown(answer, "id")}.`),
     }),
   };
+}
+
+/** The conditions of a filter of dead messages, in words that follow what they select. */
+function conditionsOf(filter) {
+  const words = [
+    filter.cause !== undefined && `with the error “${filter.cause}”`,
+    filter.text !== undefined && `with “${filter.text}” in id, error, payload or group`,
+    filter.group !== undefined && `of the group “${filter.group}”`,
+    filter.older !== undefined && `dead for at least ${exactSpan(filter.older)}`,
+    filter.attempts !== undefined && `after at least ${many(filter.attempts, "attempt")}`,
+  ];
+  return words.filter(Boolean).map((condition, nth) => (nth === 0 ? condition : `and ${condition}`));
 }
 
 /** What the removal of a message is called. */

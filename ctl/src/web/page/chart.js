@@ -17,18 +17,18 @@ export function chart(title, format, nothing) {
     svg("path", { class: "grid", d: `M0 .5H${WIDTH}M0 ${HEIGHT - 0.5}H${WIDTH}` }), lines);
   const most = el("span", { class: "most" });
   const from = el("span");
-  const note = el("p", { class: "note", hidden: true });
+  const note = el("p", { class: "note" });
   const legend = el("ul", { class: "legend" });
-  // Without lines there is nothing to look at but the numbers.
-  const plot = el("div", {}, el("div", { class: "plot" }, most, picture),
+  const plot = el("div", { class: "blank" }, el("div", { class: "plot" }, most, picture),
     el("div", { class: "times", "aria-hidden": "true" }, from, el("span", {}, "now")));
-  const node = el("figure", { class: "chart" }, el("figcaption", {}, title), legend, note, plot);
+  // The note stands in place of the lines, so that what is below does not move when they appear.
+  const node = el("figure", { class: "chart" }, el("figcaption", {}, title), legend, el("div", { class: "drawing" }, plot, note));
 
   function update(series) {
     const all = series.flatMap(({ points }) => points.filter(([, value]) => value !== null));
     const highest = Math.max(0, ...all.map(([, value]) => value));
     const isDrawn = highest > 0 && series.some(({ points }) => points.length > 1);
-    show(plot, isDrawn);
+    plot.classList.toggle("blank", !isDrawn);
     const sampled = Math.max(...series.map(({ points }) => points.length));
     show(note, !isDrawn);
     text(note, sampled < 2 ? "A line appears with the second sample, in ten seconds." : nothing);

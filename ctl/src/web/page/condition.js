@@ -1,14 +1,17 @@
 // What is unusual about a queue, in words. The server of the page decides what is: a queue can have several conditions.
 
 import { el, list, set, text } from "./dom.js";
-import { distance, many, span } from "./format.js";
+import { address, distance, many, param, span } from "./format.js";
+
+/** The condition whose messages are worth a look: those that are dead. */
+export const DYING = "messages die";
 
 /** More about a condition than its name. */
 const MORE = {
   "forwarding fails": (info) => info["forward-error"] ?? info["deadforward-error"] ?? "",
   full: (info) => `${many(info.maxlen, "message")} at most, pushes are refused`,
   "no consumer": (info) => `ready for ${span(info["oldest-ready"])}, no client waits and nothing is in flight`,
-  "messages die": () => "the dead have grown in the last ten minutes",
+  [DYING]: () => "the dead have grown in the last ten minutes",
   late: (info) => `the oldest ready message waits for ${span(info["oldest-ready"])}`,
   paused: (info) => (Number.isFinite(info["paused-until"]) ? `resumes ${distance(info["paused-until"])}` : "until it is resumed"),
   closed: (info) => (Number.isFinite(info["closed-until"]) ? `accepts messages again ${distance(info["closed-until"])}` : "pushes are refused until it is opened"),
@@ -27,10 +30,15 @@ export function levelOf(row) {
   return ["bad", "warning"].find((level) => levels.includes(level)) ?? "";
 }
 
+/** An item for a condition of a queue: a link, if there is something to see. */
+export function mark(name, queue) {
+  return el("li", {}, name === DYING ? el("a", { href: address("queue", { ...queue, tab: "dead" }) }) : null);
+}
+
 /** Fills a list with a mark for each condition. */
 export function chips(node, row) {
-  list(node, conditionsOf(row), ([name]) => name, () => el("li"), (item, [name, level]) => {
-    text(item, name);
+  list(node, conditionsOf(row), ([name]) => name, ([name]) => mark(name, param(row, "queue")), (item, [name, level]) => {
+    text(item.firstElementChild ?? item, name);
     set(item, "class", `chip ${level}`);
     set(item, "title", MORE[name]?.(row) ?? null);
   });
@@ -40,6 +48,6 @@ export function chips(node, row) {
 export function sentences(row) {
   return conditionsOf(row).map(([name, level]) => {
     const more = MORE[name]?.(row);
-    return [`${name.replace(/^./, (letter) => letter.toUpperCase())}${more ? `: ${more}` : ""}`, level];
+    return [`${name.replace(/^./, (letter) => letter.toUpperCase())}${more ? `: ${more}` : ""}`, level, name];
   });
 }

@@ -1,9 +1,9 @@
-// Dead messages: by cause, filtered, selected, and redriven or deleted together.
+// Dead messages: by cause, filtered, selected, and redriven or deleted together. The address has the conditions.
 
 import { read } from "./api.js";
 import { actions } from "./actions.js";
 import { el, list, set, show, text } from "./dom.js";
-import { count, distance, instant, many, param, parseSpan, shown } from "./format.js";
+import { address, count, distance, instant, many, param, parseSpan, shown } from "./format.js";
 import { fillItem, makeItem } from "./lists.js";
 
 /** Messages at first, how many more at a time, and at most. */
@@ -14,19 +14,19 @@ const SHARE = 20;
 /** How long nothing is typed before a filter is used, in ms. */
 const PAUSE = 250;
 
-export function deadList(queue, shared, only) {
+export function deadList(queue, shared, params) {
   let wanted = STEP;
   let answer = null;
   let asked = "";
   let readAt = 0;
   let typing = 0;
   const selected = new Map();
-  const conditions = { cause: null };
+  const conditions = { cause: params.cause ?? null };
   const fields = {
     text: field("text", "Text", "In id, error, payload or group"),
-    group: field("group", "Group", "Its name", only?.param.group ?? ""),
+    group: field("group", "Group", "Its name"),
     older: field("older", "Dead for at least", "30m, 2h, 7d"),
-    attempts: field("attempts", "Attempts, at least", "3", "", "numeric"),
+    attempts: field("attempts", "Attempts, at least", "3", "numeric"),
   };
   const wrong = el("p", { class: "dialog-error", role: "alert" });
   const causes = el("ul", { class: "causes", "aria-label": "Causes" });
@@ -54,8 +54,8 @@ export function deadList(queue, shared, only) {
     return actions(shared, queue);
   }
 
-  function field(name, label, placeholder, value = "", inputmode = null) {
-    const input = el("input", { type: "search", id: `dead-${name}`, value, placeholder, inputmode, autocomplete: "off", autocapitalize: "none", spellcheck: "false", input: typed });
+  function field(name, label, placeholder, inputmode = null) {
+    const input = el("input", { type: "search", id: `dead-${name}`, value: params[name] ?? "", placeholder, inputmode, autocomplete: "off", autocapitalize: "none", spellcheck: "false", input: typed });
     return { input, node: el("div", { class: "field" }, el("label", { for: input.id }, label), input) };
   }
 
@@ -63,7 +63,15 @@ export function deadList(queue, shared, only) {
   function typed() {
     clearTimeout(typing);
     typing = setTimeout(() => shared.refresh(), PAUSE);
+    remember();
     filter();
+  }
+
+  /** The address follows, so that the way back and a shared link keep the conditions. */
+  function remember() {
+    const typedIn = Object.entries(fields).map(([name, { input }]) => [name, input.value.trim()]);
+    const given = [...typedIn, ["cause", conditions.cause ?? ""]].filter(([, value]) => value !== "");
+    history.replaceState(null, "", address("queue", { ...queue, tab: "dead", ...Object.fromEntries(given) }));
   }
 
   /** What the API selects by; null if a field cannot be understood, because fewer conditions would select more. */
@@ -159,6 +167,7 @@ export function deadList(queue, shared, only) {
   function choose(cause) {
     conditions.cause = conditions.cause === cause ? null : cause;
     wanted = STEP;
+    remember();
     shared.refresh();
   }
 

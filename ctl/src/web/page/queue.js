@@ -3,7 +3,7 @@
 import { read } from "./api.js";
 import { actions } from "./actions.js";
 import { chart } from "./chart.js";
-import { levelOf, sentences } from "./condition.js";
+import { DYING, levelOf, mark, sentences } from "./condition.js";
 import { deadList } from "./dead.js";
 import { el, list, pairs, set, show, text, whole } from "./dom.js";
 import { address, bytes, count, distance, exactSpan, learnClock, many, param, rate, shown, span } from "./format.js";
@@ -44,6 +44,8 @@ export function queue(params, shared) {
   let info = {};
   let tab;
   let only;
+  /** The parameters of the address that the tab was chosen by. */
+  let chosen;
   let body;
   let isPlaced = false;
   choose(params);
@@ -52,15 +54,18 @@ export function queue(params, shared) {
   function choose(params) {
     tab = TABS.some(([known]) => known === params.tab) ? params.tab : "ready";
     only = onlyOf(params);
+    chosen = params;
     body = bodyOf();
     content.replaceChildren(body.node);
     for (const link of tabs.children) set(link, "aria-current", link.dataset.key === tab ? "page" : null);
   }
 
-  /** Opens the first tab that has messages, as dqctl top does: a queue whose messages die has often no ready ones. */
+  /** Opens the dead messages if messages die, and else the first tab that has some. */
   async function openFullest() {
-    const found = (await read("queue", name)).info;
-    const full = ["ready", "dead", "inflight", "delayed", "done"].find((state) => found[state] > 0);
+    const answer = await read("queue", name);
+    const states = ["ready", "dead", "inflight", "delayed", "done"];
+    if (answer.conditions?.some(([condition]) => condition === DYING)) states.unshift("dead");
+    const full = states.find((state) => answer.info[state] > 0);
     if (full && full !== tab) choose({ ...params, tab: full });
   }
 
@@ -71,7 +76,7 @@ export function queue(params, shared) {
       case "batches": return batchList(name);
       case "consumers": return consumerList(name, shared);
       case "schedules": return scheduleList(name, shared);
-      case "dead": return deadList(name, shared, only);
+      case "dead": return deadList(name, shared, chosen);
       default: return messageList(name, tab, shared, only);
     }
   }
@@ -93,8 +98,8 @@ export function queue(params, shared) {
     info = answer.info;
     learnClock(answer.now);
     const said = { ...info, held: answer.held, conditions: answer.conditions };
-    list(conditions, sentences(said), ([words]) => words.split(":")[0], () => el("li"), (item, [words, level]) => {
-      text(item, words);
+    list(conditions, sentences(said), ([words]) => words.split(":")[0], ([, , condition]) => mark(condition, name), (item, [words, level]) => {
+      text(item.firstElementChild ?? item, words);
       set(item, "class", level);
     });
     const parts = [];

@@ -119,6 +119,75 @@ fn dead_messages_of_a_cause_are_redriven_by_keyboard() {
 
 #[test]
 #[ignore = "needs chromium: make test-web"]
+fn the_way_back_and_a_link_keep_conditions_of_the_dead() {
+    let server = Server::start();
+    shop(&server);
+    let web = Web::writing(&server);
+    let mut browser = Browser::start();
+    browser.open(&page(&web, "queue?queue=payments:capture&tab=dead"));
+    browser.until("card declined: order #");
+    browser.tab_to("6 timeout after");
+    browser.press("Enter");
+    browser.until("6 messages that these conditions select");
+    browser.eval("document.getElementById('dead-text').focus()");
+    browser.write("-1005");
+    browser.until("1 message that these conditions select");
+    browser.eval("document.querySelector('.messages .line-one a').click()");
+    browser.until("Edit and push again…");
+    browser.eval("history.back()");
+    browser.until("1 message that these conditions select");
+    assert_eq!(browser.eval("document.getElementById('dead-text').value"), "-1005");
+    let link = browser.eval("location.href");
+    browser.open("about:blank");
+    browser.open(link.as_str().unwrap());
+    browser.until("1 message that these conditions select");
+    // Each condition is in the question, whatever it does.
+    browser.eval("document.getElementById('dead-attempts').focus()");
+    browser.write("0");
+    browser.until_true("location.hash.includes('attempts=0')");
+    for verb in ["Delete", "Redrive"] {
+        let click = format!("[...document.querySelectorAll('.bulk button')].find((one) => one.innerText.startsWith('{verb} it')).click()");
+        browser.eval(&click);
+        browser.until(&format!("{verb} 1 dead message of payments:capture?"));
+        let question = browser.eval("document.getElementById('dialog').innerText");
+        let question = question.as_str().unwrap();
+        for words in ["with the error “timeout after", "” and with “-1005” in id", "and after at least 0 attempts"]
+        {
+            assert!(question.contains(words), "{words}: {question}");
+        }
+        browser.press("Escape");
+        browser.until_true("!document.getElementById('dialog').open");
+    }
+    assert_eq!(browser.problem(), "");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
+fn a_queue_whose_messages_die_opens_at_its_dead() {
+    let server = Server::start();
+    for id in ["ready", "dead"] {
+        server.ask(&["DQ.PUSH", "q", "x", "ID", id]);
+    }
+    server.ask(&["DQ.BURY", "q", "dead"]);
+    let web = Web::start(&server, &[]);
+    let mut browser = Browser::start();
+    let shows = |tab: &str| format!("document.querySelector('.tabs [aria-current]')?.dataset.key === '{tab}'");
+    browser.open(&page(&web, "queue?queue=q"));
+    browser.until_true(&shows("dead"));
+    browser.open(&page(&web, "queue?queue=q&tab=ready"));
+    browser.until_true(&shows("ready"));
+    browser.tab_to("Messages die");
+    browser.press("Enter");
+    browser.until_true(&shows("dead"));
+    browser.open(&page(&web, ""));
+    browser.until_true("document.querySelector('.chip a')?.innerText === 'messages die'");
+    browser.eval("document.querySelector('.chip a').click()");
+    browser.until_true(&shows("dead"));
+    assert_eq!(browser.problem(), "");
+}
+
+#[test]
+#[ignore = "needs chromium: make test-web"]
 fn a_dead_message_is_edited_and_pushed_as_a_new_one() {
     let server = Server::start();
     server.ask(&["DQ.PUSH", "q", "{\"user\":7}", "ID", "m", "PRIORITY", "5", "HEADERS", "1", "trace", "1f"]);
@@ -390,10 +459,13 @@ fn lateness_and_run_time_are_drawn_after_the_second_sample() {
     browser.until("A line appears with the second sample");
     let drawn = "[...document.querySelectorAll('.chart')].map((chart) => chart.querySelectorAll('path.line[d*=M]').length - chart.querySelectorAll('.swatch').length > 0).join()";
     assert_eq!(browser.eval(drawn), "false,false,false,false");
+    let heights = "[...document.querySelectorAll('.chart')].map((chart) => chart.offsetHeight).join()";
+    let empty = browser.eval(heights);
     // Deliveries go on, so that there are some between two samples.
     eventually("they are drawn", || {
         server.ask(&["DQ.PUSH", "q", "x"]);
         server.ask(&["EVAL", "local m = redis.call('DQ.POP', 'q') redis.call('DQ.ACK', 'q', m[1][4])", "0"]);
         browser.eval(drawn).as_str().unwrap().starts_with("true,true,true")
     });
+    assert_eq!(browser.eval(heights), empty, "what is below does not move");
 }
