@@ -205,6 +205,7 @@ impl App {
     }
 
     fn back(&mut self) {
+        self.said = None;
         if self.message.take().is_some() {
             return;
         }
@@ -215,6 +216,8 @@ impl App {
     }
 
     fn enter(&mut self) {
+        // What was said of one page must not hide the keys of the next one.
+        self.said = None;
         match &self.queue {
             None => {
                 if let Some(name) = self.queues.selected().cloned() {

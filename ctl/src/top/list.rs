@@ -89,18 +89,20 @@ fn columns(width: usize, longest: usize, state: usize) -> (usize, Vec<Column>) {
     (width, kept)
 }
 
-/// The column by which the queues are sorted is marked.
+/// The column by which the queues are sorted is marked, with an arrow up if the smallest comes first.
 fn heading((name, columns): &(usize, Vec<Column>), sort: Sort, reverse: bool) -> Line {
     let style = |by: Option<Sort>| if by == Some(sort) { Style::Selected } else { Style::Bold };
-    let title = match (reverse, *name < NAME) {
-        (false, _) => "QUEUE",
-        (true, false) => "QUEUE (reverse)",
-        (true, true) => "QUEUE ↑",
+    let is_ascending = (sort == Sort::Name) != reverse;
+    let arrow = |by: Option<Sort>| match (by == Some(sort), is_ascending) {
+        (false, _) => " ",
+        (true, true) => "↑",
+        (true, false) => "↓",
     };
-    let mut line = Line::new(style(Some(Sort::Name)), left(title, *name));
+    let mut line = Line::new(style(Some(Sort::Name)), left(&format!("QUEUE {}", arrow(Some(Sort::Name))), *name));
     for &(column, width, by) in columns {
-        line.add(Style::Bold, " ");
-        line.add(style(by), if column == STATE { left(column, width) } else { right(column, width) });
+        // The arrow has its place in the space before a column that is as wide as its name.
+        let title = format!("{}{column}", arrow(by));
+        line.add(style(by), if column == STATE { left(&title, width + 1) } else { right(&title, width + 1) });
     }
     line
 }

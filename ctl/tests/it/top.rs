@@ -600,12 +600,17 @@ fn keys_that_find_nothing_say_so() {
     top.until_line("q ");
     top.press("r");
     top.until("open the queue first, with Enter");
+    assert!(top.text().contains("QUEUE ↑"), "{}", top.text());
     top.press("s");
     top.until("sorted by READY");
+    top.until("↓READY");
     top.press("S");
     top.until("sorted by READY, reversed");
+    top.until("↑READY");
     top.press(ENTER);
     top.until("There are no ready messages");
+    // The keys of this page are shown, not what was said of the last one.
+    top.until("Tab state");
     for key in ["n", "r", ENTER] {
         top.press("p");
         top.until("Pause q?");
