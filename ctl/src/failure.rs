@@ -108,6 +108,7 @@ impl Failure {
             }
         }
         let line = line.trim_start_matches("error: ").trim_end_matches('.');
+        let line = &line.replace("invalid digit found in string", "it must be a whole number");
         let line = match error.get(ContextKind::InvalidValue) {
             Some(ContextValue::String(value))
                 if crate::cli::named().as_deref() == Some("pause") && parse_span(value).is_ok() =>

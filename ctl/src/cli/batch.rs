@@ -1,6 +1,6 @@
 //! The options of `dqctl batch`.
 
-use super::push::parse_header;
+use super::push::{parse_header, parse_priority};
 use crate::time::parse_span;
 use clap::Args;
 use std::time::Duration;
@@ -28,7 +28,8 @@ pub struct BatchArgs {
         conflicts_with = "cancel")]
     pub delay: Option<Duration>,
     /// With --then: its priority
-    #[arg(long, value_name = "N", allow_negative_numbers = true, requires = "then", conflicts_with = "cancel")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, requires = "then", conflicts_with = "cancel",
+        value_parser = parse_priority)]
     pub priority: Option<i8>,
     /// With --then: its most redeliveries, instead of the queue's; -1: no limit
     #[arg(long, value_name = "N", allow_negative_numbers = true, requires = "then", conflicts_with = "cancel")]

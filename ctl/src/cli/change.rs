@@ -1,5 +1,6 @@
 //! The options of the commands that change messages, or suspend a queue.
 
+use super::push::parse_priority;
 use super::SelectArgs;
 use crate::time::{parse_instant, parse_span};
 use clap::{ArgGroup, Args, ValueEnum};
@@ -39,7 +40,7 @@ pub struct RescheduleArgs {
     #[arg(long, value_name = "INSTANT", value_parser = parse_instant)]
     pub at: Option<SystemTime>,
     /// The new priority
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parse_priority)]
     pub priority: Option<i8>,
 }
 

@@ -8,7 +8,8 @@ use std::time::{Duration, SystemTime};
 #[derive(Args, Debug)]
 pub struct MessageArgs {
     /// -128 to 127: among ready messages, a higher one is delivered first
-    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true,
+        value_parser = parse_priority)]
     pub priority: i8,
     /// The most redeliveries, instead of the queue's; -1: no limit
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
@@ -25,6 +26,11 @@ pub struct MessageArgs {
     /// A header, which says something about the message besides its payload; can be repeated
     #[arg(long = "header", value_name = "NAME=VALUE", value_parser = parse_header)]
     pub headers: Vec<(String, String)>,
+}
+
+/// A priority as it is given on the command line.
+pub fn parse_priority(text: &str) -> Result<i8, String> {
+    text.parse().map_err(|_| "a priority is a whole number from -128 to 127".to_owned())
 }
 
 /// A header as it is given on the command line.

@@ -1,5 +1,6 @@
 //! The options of `work` and `export`.
 
+use crate::http::parse_listen;
 use crate::time::parse_span;
 use crate::work::LogFormat;
 use clap::{ArgGroup, Args};
@@ -30,7 +31,7 @@ pub struct WorkArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     pub lease: Option<Duration>,
     /// Where to serve /metrics and /healthz, such as 127.0.0.1:9900
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "HOST:PORT", value_parser = parse_listen)]
     pub listen: Option<String>,
     /// Post each payload to this URL instead of running a command
     #[arg(long, value_name = "URL")]
@@ -63,7 +64,7 @@ pub struct WorkArgs {
 #[derive(Args, Debug)]
 pub struct ExportArgs {
     /// Where to serve /metrics and /healthz
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9899")]
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:9899", value_parser = parse_listen)]
     pub listen: String,
     /// Only queues whose name matches this glob
     #[arg(long = "match", value_name = "PATTERN")]

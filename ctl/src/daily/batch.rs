@@ -1,6 +1,6 @@
 //! `dqctl batch`.
 
-use super::{exists, no_such_queue, payload};
+use super::{exists, no_such_queue, payload, queues};
 use crate::batches::{find, info};
 use crate::cli::BatchArgs;
 use crate::failure::{Failure, Outcome};
@@ -86,6 +86,11 @@ fn show(client: &Client, args: &BatchArgs, name: &str, output: &Output) -> Resul
 }
 
 fn close(client: &Client, args: &BatchArgs, name: &str, then: &str, output: &Output) -> Result<Outcome, Failure> {
+    // The server would create the queue. A user who may only close batches can do that.
+    if matches!(queues::read(client, args.queue.as_bytes()), Ok(None)) {
+        no_such_queue(&args.queue);
+        return Ok(Outcome::Nothing);
+    }
     let mut command = cmd("DQ.BATCH");
     command.arg(&args.queue).arg(name).arg("THEN").arg(&payload(Some(then))?.0);
     let number = |number: Option<i64>| number.map(|number| number.to_string());
@@ -111,6 +116,12 @@ fn close(client: &Client, args: &BatchArgs, name: &str, then: &str, output: &Out
     // If the batch has ended meanwhile, the same command would close another one of this name.
     let reply = client.call(&command, Resend::Never)?;
     let left = int(&reply).ok_or_else(|| unexpected(&reply))?;
+    if left == 0 {
+        eprintln!(
+            "dqctl: no message of the batch {name} is left in the queue {}: the payload was pushed at once",
+            args.queue
+        );
+    }
     output.result(&left.to_string(), json!({ "batch": name, "left": left }))?;
     Ok(Outcome::Done)
 }

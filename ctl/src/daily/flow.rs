@@ -90,10 +90,13 @@ fn pause_group(client: &Client, args: &PauseArgs, group: &str, output: &Output) 
         Looked::Found(found) if found.is_paused() => Some(found.paused_until),
         Looked::Found(_) | Looked::Missing | Looked::Unknown => None,
     };
-    let after = match find(client, &args.queue, group) {
-        Looked::Found(found) => found.paused_until,
-        Looked::Missing | Looked::Unknown => None,
+    let (after, is_empty) = match find(client, &args.queue, group) {
+        Looked::Found(found) => (found.paused_until, found.waiting + found.occupied == 0),
+        Looked::Missing | Looked::Unknown => (None, false),
     };
+    if is_empty {
+        eprintln!("dqctl: no message of the group {group} waits in the queue {} now", args.queue);
+    }
     let text = paused("paused", was.is_some(), was.flatten(), after, args);
     output.result(&text, json!({ "queue": args.queue, "group": group, "paused": 1 }))?;
     Ok(Outcome::Done)

@@ -1,6 +1,6 @@
 //! `dqctl create` and `dqctl alter`.
 
-use super::queues;
+use super::{queue, queues};
 use crate::cli::{AlterArgs, CreateArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
@@ -29,7 +29,12 @@ pub fn alter(client: &Client, args: &AlterArgs, output: &Output) -> Result<Outco
     if command.args_iter().count() == words && !args.create {
         return Err(Failure::usage("nothing to change: give a setting, such as --lease 1m; see dqctl alter --help"));
     }
+    // A user who may only alter queues is told that it was altered.
+    let settings = || queue(client, &args.queue).info().ok().flatten().map(|info| info.settings);
+    let before = settings();
     client.call(&command, Resend::Harmless)?;
-    output.result("altered", json!({ "queue": args.queue, "altered": true }))?;
+    let is_same = before.is_some() && before == settings();
+    let text = if is_same { "has these settings already" } else { "altered" };
+    output.result(text, json!({ "queue": args.queue, "altered": !is_same }))?;
     Ok(Outcome::Done)
 }

@@ -60,7 +60,7 @@ fn by_error(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome
 
 /// The messages that died last.
 fn newest(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome, Failure> {
-    let Some(messages) = read(client, args)? else {
+    let Some((messages, selected)) = read(client, args)? else {
         no_such_queue(&args.queue);
         return Ok(Outcome::Nothing);
     };
@@ -79,11 +79,14 @@ fn newest(client: &Client, args: &DeadArgs, output: &Output) -> Result<Outcome, 
         table.row(vec![id, died, attempt, reason, error]);
     }
     output.table(&table)?;
+    if selected > messages.len() {
+        output.remark(&format!("{} more: -n {selected} shows all", selected - messages.len()))?;
+    }
     Ok(Outcome::Done)
 }
 
-/// `None` if the queue does not exist.
-fn read(client: &Client, args: &DeadArgs) -> Result<Option<Vec<Fields>>, Failure> {
+/// The newest messages, and how many there are in all, as far as that is known. `None` if the queue does not exist.
+fn read(client: &Client, args: &DeadArgs) -> Result<Option<(Vec<Fields>, usize)>, Failure> {
     let filter = args.select.filter(None);
     if !filter.has_conditions() {
         let command = cmd("DQ.PEEK").arg(&args.queue).arg("dead").arg("COUNT").arg(args.count).clone();
@@ -91,20 +94,26 @@ fn read(client: &Client, args: &DeadArgs) -> Result<Option<Vec<Fields>>, Failure
         for message in reply::list(client.call(&command, Resend::Harmless)?)? {
             messages.extend(Fields::read(message)?);
         }
-        let info = if messages.is_empty() { queues::read(client, args.queue.as_bytes())? } else { None };
-        if let Some(info) = &info {
-            where_the_dead_are(&args.queue, info);
+        if messages.is_empty() {
+            let info = queues::read(client, args.queue.as_bytes())?;
+            if let Some(info) = &info {
+                where_the_dead_are(&args.queue, info);
+            }
+            return Ok(info.map(|_| (messages, 0)));
         }
-        let exists = !messages.is_empty() || info.is_some();
-        return Ok(exists.then_some(messages));
+        // A user may be allowed only to read the messages.
+        let info = queues::read(client, args.queue.as_bytes()).ok().flatten();
+        let dead = info.and_then(|info| usize::try_from(info.int("dead")?).ok());
+        return Ok(Some((messages, dead.unwrap_or(0))));
     }
     let most = usize::try_from(args.count).unwrap_or(usize::MAX);
-    let mut messages: Vec<Fields> = Vec::new();
+    let (mut messages, mut selected): (Vec<Fields>, usize) = (Vec::new(), 0);
     let exists = pages(client, args.queue.as_bytes(), &filter, |page| {
+        selected += page.len();
         messages.extend(page);
         messages.sort_by_key(|message| Reverse(message.int("died")));
         messages.truncate(most);
         Ok(ControlFlow::Continue(()))
     })?;
-    Ok(exists.then_some(messages))
+    Ok(exists.then_some((messages, selected)))
 }

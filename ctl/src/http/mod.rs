@@ -9,7 +9,7 @@ mod server;
 
 pub use request::Request;
 pub use response::Response;
-pub use server::{bind, listen, run};
+pub use server::{bind, listen, parse_listen, run};
 
 use crate::failure::Failure;
 use std::net::TcpListener;

@@ -17,6 +17,14 @@ const LEFTOVER: u64 = 4 * 1024 * 1024;
 /// How long that may take.
 const LINGER: Duration = Duration::from_secs(2);
 
+/// Where to listen, as it is given on the command line. Whether there is such a host shows when it is used.
+pub fn parse_listen(text: &str) -> Result<String, String> {
+    match text.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(text.to_owned()),
+        Some(_) | None => Err("give a host and a port, HOST:PORT, such as 127.0.0.1:8480".to_owned()),
+    }
+}
+
 /// Begins to listen, and says so on standard error.
 pub fn bind(address: &str) -> Result<TcpListener, Failure> {
     let listener = listen(address)?;

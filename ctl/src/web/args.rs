@@ -1,11 +1,12 @@
 //! The options of `dqctl web`.
 
+use crate::http::parse_listen;
 use clap::Args;
 
 #[derive(Args, Debug)]
 pub struct WebArgs {
     /// Where to serve the page; an address beyond loopback needs --token
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8480")]
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8480", value_parser = parse_listen)]
     pub listen: String,
     /// Allow changes; without it the page only reads
     #[arg(long)]

@@ -56,3 +56,16 @@ fn a_batch_is_cancelled_with_its_messages() {
     }
     assert_eq!(ok(&server, &["batch", "q"]), "");
 }
+
+#[test]
+fn a_batch_is_closed_only_in_a_queue_that_exists() {
+    let server = Server::start();
+    let ran = dqctl(&server, &["batch", "imsg", "b1", "--then", "x"]);
+    assert!(ran.code == 1 && ran.out.is_empty() && ran.err.contains("there is no queue imsg"), "{ran:?}");
+    assert_eq!(server.text(&["EXISTS", "imsg"]), "0");
+    ok(&server, &["create", "q"]);
+    let ran = dqctl(&server, &["batch", "q", "b1", "--then", "x"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "0\n"));
+    assert_eq!(ran.err, "dqctl: no message of the batch b1 is left in the queue q: the payload was pushed at once\n");
+    assert_eq!(server.text(&["DQ.LEN", "q", "ready"]), "1");
+}

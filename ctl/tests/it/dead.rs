@@ -1,6 +1,6 @@
 //! Dead messages: by their errors, and selected by conditions.
 
-use crate::dqctl::{dqctl, field, json, ok};
+use crate::dqctl::{dqctl, field, json, ok, on_terminal};
 use crate::support::{eventually, Server};
 use serde_json::json;
 
@@ -40,6 +40,15 @@ fn the_newest_dead_messages_are_listed() {
     assert_eq!(ids, ["m-2", "m-1"]);
     assert!(ok(&server, &["dead", "q", "--where", "error=one"]).ends_with("\trejected\tone\n"));
     assert_eq!(json(&server, &["dead", "q", "--where", "id~m-", "-n", "2"])[0]["cause"], "three");
+    for (args, more) in [
+        ("dead q -n 1", Some("2 more: -n 3 shows all")),
+        ("dead q -n 1 --where id!=m-0", Some("1 more: -n 2 shows all")),
+        ("dead q -n 3", None),
+    ] {
+        let shown = on_terminal(&server, args, true);
+        let last = shown.lines().last().unwrap();
+        assert!(more.map_or(!shown.contains(" more"), |more| last == more), "{args}: {shown}");
+    }
     assert_eq!(dqctl(&server, &["dead", "none"]).code, 1);
     assert_eq!(dqctl(&server, &["dead", "none", "--by-error"]).code, 1);
 }

@@ -10,6 +10,10 @@ fn what_is_so_already_is_said_and_exits_with_0() {
     assert_eq!(ok(&server, &["create", "q"]), "created\n");
     assert_eq!(ok(&server, &["create", "q"]), "exists already, with these settings\n");
     assert_eq!(json(&server, &["create", "q"]), [json!({ "queue": "q", "created": false })]);
+    assert_eq!(ok(&server, &["alter", "q", "--lease", "5s"]), "altered\n");
+    assert_eq!(ok(&server, &["alter", "q", "--lease", "5s"]), "has these settings already\n");
+    assert_eq!(json(&server, &["alter", "q", "--lease", "5s"]), [json!({ "queue": "q", "altered": false })]);
+    assert_eq!(ok(&server, &["alter", "q", "--lease", "6s", "--retries", "3"]), "altered\n");
     assert_eq!(ok(&server, &["resume", "q"]), "was not paused or closed\n");
     assert_eq!(ok(&server, &["resume", "q", "in"]), "was not closed\n");
     assert_eq!(ok(&server, &["pause", "q", "in"]), "closed\n");
@@ -30,8 +34,12 @@ fn a_group_that_is_unknown_is_not_resumed() {
     let unknown = dqctl(&server, &["resume", "q", "--group", "zzz"]);
     assert!(unknown.code == 1 && unknown.out.is_empty() && unknown.err.contains("no group zzz"), "{unknown:?}");
     // A pause is for messages to come as well.
-    assert_eq!(ok(&server, &["pause", "q", "--group", "zzz"]), "paused\n");
-    assert_eq!(ok(&server, &["pause", "q", "--group", "zzz"]), "was paused already, until it is resumed\n");
+    for said in ["paused\n", "was paused already, until it is resumed\n"] {
+        let paused = dqctl(&server, &["pause", "q", "--group", "zzz"]);
+        assert_eq!((paused.code, paused.out.as_str()), (0, said));
+        assert_eq!(paused.err, "dqctl: no message of the group zzz waits in the queue q now\n");
+    }
+    assert_eq!(ok(&server, &["pause", "q", "--group", "ann"]), "paused\n");
     assert_eq!(ok(&server, &["resume", "q", "--group", "zzz"]), "resumed\n");
     let none = dqctl(&server, &["resume", "none", "--group", "zzz"]);
     assert!(none.code == 1 && none.err.contains("there is no queue none"), "{none:?}");
