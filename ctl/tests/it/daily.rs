@@ -251,7 +251,8 @@ fn one_group_of_a_queue_is_paused_and_resumed() {
         ok(&server, &["push", "q", "x", "--group", group]);
     }
     assert_eq!(ok(&server, &["pause", "q", "--group", "ann"]), "paused\n");
-    assert!(ok(&server, &["pause", "q", "--group", "later", "--for", "90m"]).starts_with("paused until 20"));
+    let later = dqctl(&server, &["pause", "q", "--group", "later", "--for", "90m"]);
+    assert!(later.code == 0 && later.out.starts_with("paused until 20"), "{later:?}");
     let groups = json(&server, &["groups", "q"]);
     let group = |name: &str| groups.iter().find(|group| group["group"] == name).unwrap();
     assert_eq!((&group("ann")["paused"], &group("ann")["paused-until"]), (&json!(1), &json!(null)));
