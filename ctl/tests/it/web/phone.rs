@@ -132,7 +132,7 @@ fn the_focus_stays_near_a_button_that_has_nothing_left_to_do() {
     browser.until_true(&format!("{redrive}.disabled === false"));
     browser.tab_to("Redrive…");
     browser.press("Enter");
-    browser.until("Redrive dead letters of q?");
+    browser.until("Redrive dead messages of q?");
     browser.tab_to("Redrive");
     browser.press("Enter");
     browser.until("Redriven: 1 message.");
