@@ -165,14 +165,16 @@ impl<'a> Stamped<'a> {
             effect => to.effect(effect)?,
         }
         let version = to.version();
-        let effect = buffer.get_mut(start..).unwrap_or_default();
-        effect.first_mut().into_iter().for_each(|first| *first = version);
-        seal(effect);
+        if let Some(first) = buffer.get_mut(start) {
+            *first = version;
+        }
+        seal(buffer.get_mut(start..).unwrap_or_default());
         Ok(())
     }
 
     /// Decodes what [`Stamped::encode`] wrote, whose checksum [`unsealed`](super::unsealed) checks. Payloads are not
-    /// copied, and the result is no larger than a small multiple of the input. Returns an error if the bytes are damaged or need a later version.
+    /// copied, and the result is no larger than a small multiple of the input. Returns an error if the bytes are damaged
+    /// or need a later version.
     pub fn decode(bytes: &'a [u8]) -> Result<Stamped<'a>, Refused> {
         let (first, rest) = bytes.split_first().ok_or(Refused::Malformed)?;
         let version = first & VERSION_MASK;
