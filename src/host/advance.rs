@@ -15,6 +15,7 @@ use super::{authority, forward, waiting, write};
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::key::{Content, OpenKey, Refusal};
 use crate::schedule::agenda::{Grounds, Taken};
+use crate::schedule::timer::Budget;
 use crate::schedule::walk::Cause;
 use crate::schedule::with_schedule;
 use dq_queue::forward::Source;
@@ -31,18 +32,18 @@ const NEXT_RUN: DurationMs = DurationMs::new(1);
 pub static MOVED: AtomicU64 = AtomicU64::new(0);
 
 /// Advances the queue that a hint refers to, if it exists. Returns whether the budget lasted.
-pub fn look_at(ctx: Ctx, taken: &Taken, now: UnixMs, within_budget: &dyn Fn() -> bool) -> bool {
+pub fn look_at(ctx: Ctx, taken: &Taken, now: UnixMs, budget: &Budget) -> bool {
     let hint = &taken.hint;
     if !ctx.select_db(hint.db) {
-        return within_budget();
+        return budget.lasts();
     }
     ctx.with_name(&hint.key, |name| {
         let mut moved = Report::default();
-        let mut lasted = advance(ctx, name, taken, now, within_budget, &mut moved);
+        let mut lasted = advance(ctx, name, taken, now, budget, &mut moved);
         moved.tell(ctx, name);
         for source in moved.forwards.into_iter().flatten() {
             // Each gets a batch at least, so that neither holds up the other.
-            lasted &= forward::run(ctx, hint.db, name, source, now, within_budget);
+            lasted &= forward::run(ctx, hint.db, name, source, now, budget);
         }
         lasted
     })
@@ -104,14 +105,7 @@ fn end_failed_runs(ctx: Ctx, name: Name<'_>, held: &mut Held, now: UnixMs, moved
     true
 }
 
-fn advance(
-    ctx: Ctx,
-    name: Name<'_>,
-    taken: &Taken,
-    now: UnixMs,
-    within_budget: &dyn Fn() -> bool,
-    moved: &mut Report,
-) -> bool {
+fn advance(ctx: Ctx, name: Name<'_>, taken: &Taken, now: UnixMs, budget: &Budget, moved: &mut Report) -> bool {
     let hint = &taken.hint;
     let mut key = OpenKey::open_write_untouched(ctx, name, datatype::handle());
     let content = key.content();
@@ -126,7 +120,7 @@ fn advance(
     if is_lost {
         with_schedule(|schedule| schedule.walk.request(now, Cause::Lost));
     }
-    let Content::Holds(held) = content else { return within_budget() };
+    let Content::Holds(held) = content else { return budget.lasts() };
     // Only the server that decides about a queue deletes messages and moves the queue's own clock.
     let decides = authority::decides_about(name);
     let mut lasted = true;
@@ -149,7 +143,7 @@ fn advance(
         if decides && end_failed_runs(ctx, name, held, now, moved) {
             moved.changed = true;
         }
-        lasted = lasted && within_budget();
+        lasted = lasted && budget.lasts();
         let has_more = held.queue.has_excess() || held.queue.first_failed_run().is_some();
         if advanced.done && !(decides && has_more) {
             break;

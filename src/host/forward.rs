@@ -20,6 +20,7 @@ use crate::module_api::call::Word;
 use crate::module_api::ctx::{Ctx, Name};
 use crate::module_api::key::{Content, OpenKey};
 use crate::module_api::log::{log, Level};
+use crate::schedule::timer::Budget;
 use dq_queue::forward::{Forward, ListEnd, Register, Source};
 use dq_queue::id::{IdBuffer, Sequence};
 use dq_queue::time::UnixMs;
@@ -32,15 +33,15 @@ const BATCH_SINGLY: usize = 16;
 /// A batch is closed once its payloads have this many bytes, which take about as long to write.
 const BATCH_BYTES: usize = 64 * 1024;
 
-/// Forwards these messages of the queue at `name`, until the budget is spent. Returns whether it lasted. Re-arms the
-/// timer for the queue. No key may be open.
-pub fn run(ctx: Ctx, db: i32, name: Name<'_>, source: Source, now: UnixMs, within_budget: &dyn Fn() -> bool) -> bool {
+/// Forwards these messages of the queue at `name`, until the budget for writes is spent. Returns whether it lasted.
+/// Re-arms the timer for the queue. No key may be open.
+pub fn run(ctx: Ctx, db: i32, name: Name<'_>, source: Source, now: UnixMs, budget: &Budget) -> bool {
     let mut run = Run { ctx, name, source, now, target: None, forwarded: false, ends_batch: false, answers: false };
     let mut lasted = true;
     while let Some(batch) = run.choose() {
         let (written, refused) = run.write(&batch);
         run.record(&batch, written, refused.as_deref());
-        lasted = within_budget();
+        lasted = budget.lasts_for_writes();
         if refused.is_some() || !lasted {
             break;
         }

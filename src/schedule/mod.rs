@@ -24,7 +24,7 @@ use crate::module_api::ctx::{Ctx, TimerId};
 use crate::module_api::log::{log, Level};
 use agenda::{Agenda, Taken};
 use dq_queue::time::UnixMs;
-use timer::Timer;
+use timer::{Budget, Timer};
 use walk::{Cause, Walk};
 
 /// What the schedule needs from the server.
@@ -66,9 +66,8 @@ impl Clockwork for Ctx<'_> {
 
 /// What the timer does when it fires.
 pub struct Callbacks {
-    /// Looks at the key of a hint. It stops early once the last argument returns `false`. Returns whether the budget
-    /// lasted.
-    pub look_at: fn(Ctx, &Taken, UnixMs, &dyn Fn() -> bool) -> bool,
+    /// Looks at the key of a hint. It stops early once the budget is spent. Returns whether it lasted.
+    pub look_at: fn(Ctx, &Taken, UnixMs, &Budget) -> bool,
     /// How long one run may take.
     pub budget: fn() -> Duration,
     /// Returns whether somebody waits for what the timer does. If nobody does, the timer may be a few milliseconds

@@ -36,6 +36,25 @@ pub static LONGEST_US: AtomicU64 = AtomicU64::new(0);
 /// The number of runs that spent their budget before the work was done.
 pub static OVER_BUDGET: AtomicU64 = AtomicU64::new(0);
 
+/// The time that a run may take.
+pub struct Budget {
+    started: Instant,
+    time: Duration,
+}
+
+impl Budget {
+    /// Whether the run may go on.
+    pub fn lasts(&self) -> bool {
+        self.started.elapsed() < self.time
+    }
+
+    /// Whether the run may write more to other keys. When it has ended, the server sends all that it wrote to the
+    /// replicas and the AOF, which takes about as long as the writes themselves. Half of the time is left for that.
+    pub fn lasts_for_writes(&self) -> bool {
+        self.started.elapsed() < self.time / 2
+    }
+}
+
 /// The state of the timer.
 #[derive(Default)]
 pub(super) struct Timer {
@@ -185,23 +204,21 @@ fn run(ctx: Ctx) {
         rest(PAUSED);
         return;
     }
-    let started = Instant::now();
-    let budget = budget();
-    let within_budget = || started.elapsed() < budget;
+    let budget = Budget { started: Instant::now(), time: budget() };
     // This comes first, so that the values it meets are looked at in this run: a value may move again between two runs.
     walk::step(ctx, now);
     let mut lasted = true;
     while lasted {
         let Some(taken) = with_schedule(|schedule| schedule.agenda.take(now)).flatten() else { break };
-        lasted = look_at(ctx, &taken, now, &within_budget);
+        lasted = look_at(ctx, &taken, now, &budget);
     }
     if !lasted {
         OVER_BUDGET.fetch_add(1, Relaxed);
-        rest((budget / 4).min(BREATH));
+        rest((budget.time / 4).min(BREATH));
     } else if !is_awaited() {
         with_schedule(|schedule| schedule.timer.rest_lazily_until(Instant::now().checked_add(LAZY)));
     }
-    let took = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+    let took = u64::try_from(budget.started.elapsed().as_micros()).unwrap_or(u64::MAX);
     RUNS.fetch_add(1, Relaxed);
     LAST_US.store(took, Relaxed);
     LONGEST_US.fetch_max(took, Relaxed);
