@@ -201,7 +201,7 @@ impl Queue {
                 match how {
                     Ended::Taken => self.take_all(others, turn, now),
                     Ended::Forwarded => self.take_each(others, ends, now),
-                    Ended::ByTime => others.iter().for_each(|sequence| self.end_member(*sequence, MemberEnd::Dead)),
+                    Ended::ByTime => self.end_members(others, MemberEnd::Dead),
                     _ => applied = self.finish_all(others, now),
                 }
                 for end in ends {
@@ -409,8 +409,8 @@ impl Queue {
         let at = self.view.at();
         for image in images {
             // The turns of the groups follow.
-            self.insert_entering(image, UnixMs::EPOCH, at);
-            self.restore_member(image, at);
+            let batch = self.restore_member(image, at);
+            self.insert_member(image, batch, UnixMs::EPOCH, at);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Batches: which messages belong to which batch, how many of each have ended and how, and what follows the last one.
 //!
-//! A batch is a counter by name and, once it is closed, a message that waits to be pushed. The number of a batch stands
-//! next to the sequences of its members, so a message without a batch costs nothing. Everything here follows from the
+//! A batch is a counter by name and, once it is closed, a message that waits to be pushed. Its members have its number
+//! (see [`super::store`]), so a message without a batch costs nothing. Everything here follows from the
 //! effects: the end of a member is counted where the message ends, on every server alike. Batches that have lost their
 //! last member are looked at once an effect is complete, in the order of their names, so that the order in which one
 //! effect ends messages does not matter.
@@ -11,9 +11,7 @@ use super::headers::HeaderBlock;
 use super::id::{BatchId, Id, Sequence};
 use super::memory::{given, of_tree};
 use super::name_index::NameIndex;
-use super::order::{Key, OrderedKeys};
 use super::settings::{Retries, MAX_LENGTH};
-use super::spans::Spans;
 use super::time::{DurationMs, UnixMs};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,9 +23,6 @@ const REMEMBERED: DurationMs = DurationMs::new(86_400_000);
 
 /// The largest number of forgotten batches whose memory one effect frees.
 const SWEPT: usize = 16;
-
-/// Members that are at least one in so many of all are removed in one pass over all.
-const BULK: usize = 8;
 
 /// Whether a batch can have this name.
 pub fn is_batch_name(name: &[u8]) -> bool {
@@ -135,8 +130,8 @@ pub(super) struct Entry {
     dead: u64,
     cancelled: u64,
     /// Its members are between these two.
-    first: Sequence,
-    last: Sequence,
+    pub first: Sequence,
+    pub last: Sequence,
     /// When it lost its last member; it is among `idle` under this instant if it has none and is not closed.
     ended: UnixMs,
     pub then: Option<Box<FollowUp>>,
@@ -163,9 +158,6 @@ pub(super) struct Batches {
     /// Numbers that are free, and the first one that was never used.
     free: Vec<BatchId>,
     next: u32,
-    members: OrderedKeys<Sequence, BatchId>,
-    /// The batch of the member that ended last; only a guess for the next one.
-    recent: BatchId,
     /// Members that time alone may have made dead. A master ends their membership.
     overdue: BTreeSet<Sequence>,
     /// Batches without a member that were not closed.
@@ -246,10 +238,11 @@ impl Batches {
         }
     }
 
-    /// Adds a message to a batch. O(log n).
-    pub fn join(&mut self, name: &[u8], sequence: Sequence, now: UnixMs) {
+    /// Adds a message to a batch, and returns the number of the batch. O(log n).
+    pub fn join(&mut self, name: &[u8], sequence: Sequence, now: UnixMs) -> BatchId {
         let id = self.enter(name, now);
         self.add(id, sequence);
+        id
     }
 
     fn add(&mut self, id: BatchId, sequence: Sequence) {
@@ -261,7 +254,6 @@ impl Batches {
             entry.first = entry.first.min(sequence);
             entry.last = entry.last.max(sequence);
             entry.left += 1;
-            self.members.insert(Key::new(sequence, id));
         }
     }
 
@@ -277,30 +269,14 @@ impl Batches {
         entry.left
     }
 
-    /// The batch of a message. O(log n).
-    fn of(&self, sequence: Sequence) -> Option<BatchId> {
-        self.members.iter_of(sequence).next().map(Key::minor)
+    /// The name of a batch. O(log n).
+    pub fn name_of(&self, id: BatchId) -> Option<&[u8]> {
+        self.entries.get(&id).map(|entry| &*entry.name)
     }
 
-    /// The name of the batch of a message. O(log n).
-    pub fn name_of(&self, sequence: Sequence) -> Option<&[u8]> {
-        self.entries.get(&self.of(sequence)?).map(|entry| &*entry.name)
-    }
-
-    /// Counts the end of a member. Does nothing if the message is no member. O(log n).
-    #[inline(never)]
-    pub fn end(&mut self, sequence: Sequence, how: MemberEnd) {
-        // Another member of the batch that has just lost one is the most likely one to follow.
-        if !self.members.remove(Key::new(sequence, self.recent)) {
-            let Some(id) = self.of(sequence) else { return };
-            self.members.remove(Key::new(sequence, id));
-            self.recent = id;
-        }
+    /// Counts the end of a member. O(log n).
+    pub fn end(&mut self, id: BatchId, sequence: Sequence, how: MemberEnd) {
         self.overdue.remove(&sequence);
-        self.count_end(self.recent, how);
-    }
-
-    fn count_end(&mut self, id: BatchId, how: MemberEnd) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         entry.left = entry.left.saturating_sub(1);
         let count = match how {
@@ -314,23 +290,14 @@ impl Batches {
         }
     }
 
-    /// Counts that all members in `spans` were removed; those for which `is_dead` says so were dead. O(members).
-    pub fn end_all_in(&mut self, spans: &Spans, is_dead: impl Fn(Sequence) -> bool) {
-        let dead: Vec<Sequence> = self.overdue.iter().copied().filter(|sequence| spans.contain(*sequence)).collect();
-        for sequence in dead.into_iter().filter(|sequence| is_dead(*sequence)) {
-            self.end(sequence, MemberEnd::Dead);
-        }
-        let ended: Vec<_> = self.members.iter_after(None).filter(|key| spans.contain(key.major())).collect();
-        ended.into_iter().for_each(|key| self.count_end(key.minor(), MemberEnd::Cancelled));
-        self.members.retain(|key| !spans.contain(key.major()));
-        self.overdue.retain(|sequence| !spans.contain(*sequence));
+    /// Notes that time alone may have made a member dead.
+    pub fn note_overdue(&mut self, sequence: Sequence) {
+        self.overdue.insert(sequence);
     }
 
-    /// Notes that time alone may have made a message dead, if it is a member.
-    pub fn note_overdue(&mut self, sequence: Sequence) {
-        if self.of(sequence).is_some() {
-            self.overdue.insert(sequence);
-        }
+    /// Whether time alone may have made a member dead. O(log n).
+    pub fn is_overdue(&self, sequence: Sequence) -> bool {
+        self.overdue.contains(&sequence)
     }
 
     /// Whether there are members that time alone may have made dead. O(1).
@@ -344,25 +311,19 @@ impl Batches {
         self.overdue.pop_first()
     }
 
-    /// Removes a batch with all its memberships, and returns the messages that were its members, in push order.
-    /// O(log n) for each, and O(1) for each member of another batch between the first and the last of them.
-    pub fn dissolve(&mut self, name: &[u8]) -> Vec<Sequence> {
-        let Some((id, entry)) = self.find(name).and_then(|id| Some((id, self.remove(id)?))) else { return Vec::new() };
-        let before = entry.first.0.checked_sub(1).map(|before| Key::last_of(Sequence(before)));
-        let between = self.members.iter_after(before).take_while(|key| key.major() <= entry.last);
-        let members: Vec<_> = between.filter(|key| key.minor() == id).map(Key::major).collect();
-        if members.len() >= self.members.len() / BULK {
-            self.members.retain(|key| key.minor() != id);
-        } else {
-            for sequence in &members {
-                self.members.remove(Key::new(*sequence, id));
-            }
-        }
-        for sequence in &members {
+    /// Removes a batch, and returns it with its number. The caller ends the membership of its members, before the number
+    /// is given to another batch.
+    pub fn dissolve(&mut self, name: &[u8]) -> Option<(BatchId, Entry)> {
+        let id = self.find(name)?;
+        self.emptied.retain(|emptied| *emptied != id);
+        Some((id, self.remove(id)?))
+    }
+
+    /// Forgets which of these messages time alone may have made dead: they are no members any more.
+    pub fn forget(&mut self, members: &[Sequence]) {
+        for sequence in members {
             self.overdue.remove(sequence);
         }
-        self.emptied.retain(|emptied| *emptied != id);
-        members
     }
 
     /// Looks at the batches that have lost their last member, because an effect is complete: takes out those that are
@@ -431,11 +392,12 @@ impl Batches {
     }
 
     /// Adds a member of a saved queue.
-    pub fn restore_member(&mut self, name: &[u8], sequence: Sequence, now: UnixMs) {
+    pub fn restore_member(&mut self, name: &[u8], sequence: Sequence, now: UnixMs) -> BatchId {
         let id = self.find(name).unwrap_or_else(|| self.create(name, now));
         self.add(id, sequence);
         // Where it is zero in a saved queue, it is so here.
         self.entries.get_mut(&id).into_iter().for_each(|entry| entry.ended = UnixMs::EPOCH);
+        id
     }
 
     pub fn heap_bytes(&self) -> usize {
@@ -443,25 +405,24 @@ impl Batches {
         self.names.heap_bytes()
             + of_tree(self.entries.len(), size_of::<(BatchId, Entry)>())
             + self.entries.values().map(entry).sum::<usize>()
-            + self.members.heap_bytes()
             + of_tree(self.overdue.len(), size_of::<Sequence>())
             + of_tree(self.idle.len(), size_of::<(UnixMs, BatchId)>())
             + (self.free.capacity() + self.emptied.capacity()) * size_of::<BatchId>()
     }
 
-    /// Checks the counts, and that each batch is found by its name. `state` says of a sequence whether a message has
-    /// it, and whether that stands among the dead. O(n log n), for tests.
-    pub fn check(&self, state: impl Fn(Sequence) -> Option<bool>) -> Result<(), &'static str> {
-        let mut counts: BTreeMap<BatchId, u64> = BTreeMap::new();
-        for key in self.members.iter_after(None) {
-            *counts.entry(key.minor()).or_default() += 1;
-            match state(key.major()) {
-                None => return Err("a message is in a batch but not in the queue"),
-                Some(true) if !self.overdue.contains(&key.major()) => {
-                    return Err("a dead message is in a batch, and nobody will end its membership");
-                }
-                Some(_) => {}
+    /// Checks the counts, and that each batch is found by its name. `members` are all of them, each with its batch and
+    /// whether it stands among the dead. O(n log n), for tests.
+    pub fn check(&self, members: impl Iterator<Item = (Sequence, BatchId, bool)>) -> Result<(), &'static str> {
+        let (mut counts, mut overdue): (BTreeMap<BatchId, u64>, usize) = Default::default();
+        for (sequence, id, is_dead) in members {
+            *counts.entry(id).or_default() += 1;
+            overdue += usize::from(self.is_overdue(sequence));
+            if is_dead && !self.is_overdue(sequence) {
+                return Err("a dead message is in a batch, and nobody will end its membership");
             }
+        }
+        if overdue != self.overdue.len() {
+            return Err("a message is overdue but in no batch");
         }
         for (id, entry) in &self.entries {
             if entry.left != counts.remove(id).unwrap_or(0) {

@@ -3,6 +3,7 @@
 //! A message is found by its sequence, which every message has, or by its name, which is unique among the messages that
 //! the queue holds. Clients refer to a named message by its name only.
 
+mod batches;
 mod consumers;
 mod groups;
 
@@ -10,7 +11,7 @@ use super::effect::Image;
 use super::errors::PastError;
 use super::groups::{GroupGates, GroupNames, Membership};
 use super::headers::Headers;
-use super::id::{GroupId, Id, Receipt, Sequence};
+use super::id::{BatchId, GroupId, Id, Receipt, Sequence};
 use super::name_index::{NameHash, NameIndex};
 use super::origin::Origin;
 use super::record::{Phase, Record};
@@ -58,34 +59,50 @@ impl Messages {
     /// Adds a message behind all others, and returns its place. Its sequence must be above theirs, and no other may
     /// have its name. O(log n).
     pub fn add(&mut self, record: &Record, bytes: Bytes<'_>, group: Option<Membership<'_>>) -> At {
-        let at = self.store(record, bytes, group);
+        self.add_member(record, bytes, group, None)
+    }
+
+    fn add_member(
+        &mut self,
+        record: &Record,
+        bytes: Bytes<'_>,
+        group: Option<Membership<'_>>,
+        batch: Option<BatchId>,
+    ) -> At {
+        let at = self.store(record, bytes, group, batch);
         if let Some(name) = bytes.name {
             self.names.insert(name, record.sequence);
         }
         at
     }
 
-    fn store(&mut self, record: &Record, bytes: Bytes<'_>, group: Option<Membership<'_>>) -> At {
+    fn store(
+        &mut self,
+        record: &Record,
+        bytes: Bytes<'_>,
+        group: Option<Membership<'_>>,
+        batch: Option<BatchId>,
+    ) -> At {
         let group = group.map(|of| {
             let names = &mut self.groups.get_or_insert_default().names;
             names.get_or_insert_with(|| GroupNames::new(of.limits)).join(&of)
         });
-        self.store.append(record, bytes, group)
+        self.store.append(record, bytes, group, batch)
     }
 
-    /// [`Messages::add`] for a whole message.
-    pub fn add_image(&mut self, image: &Image<'_>, group: Option<Membership<'_>>) -> At {
-        let at = self.add(&image.record, Bytes::from(image), group);
+    /// [`Messages::add`] for a whole message, which is a member of `batch`.
+    pub fn add_image(&mut self, image: &Image<'_>, group: Option<Membership<'_>>, batch: Option<BatchId>) -> At {
+        let at = self.add_member(&image.record, Bytes::from(image), group, batch);
         self.add_attachments(at, image);
         at
     }
 
     /// [`Messages::add_image`] in place of the message of the same name at `at`, which must no longer be in any order
     /// of the view. Returns its place. O(log n).
-    pub fn replace(&mut self, at: At, image: &Image<'_>, group: Option<Membership<'_>>) -> At {
+    pub fn replace(&mut self, at: At, image: &Image<'_>, group: Option<Membership<'_>>, batch: Option<BatchId>) -> At {
         let before = self.store.sequence(at);
         self.discard(at);
-        let at = self.store(&image.record, Bytes::from(image), group);
+        let at = self.store(&image.record, Bytes::from(image), group, batch);
         if let Some(name) = image.name {
             self.names.replace(name, before, image.record.sequence);
         }

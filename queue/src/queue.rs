@@ -6,7 +6,7 @@ use super::done::Done;
 use super::effect::Image;
 use super::gate::{Gate, Pause};
 use super::groups::{GroupLimits, Membership};
-use super::id::{Receipt, Sequence};
+use super::id::{BatchId, Receipt, Sequence};
 use super::known::Known;
 use super::memory::given;
 use super::messages::Messages;
@@ -215,7 +215,7 @@ impl Queue {
             }
             if let Some(reason) = refreshed.died {
                 self.tally.count_dead(reason);
-                self.note_overdue(record.sequence);
+                self.note_overdue(at, record.sequence);
             }
         }
         record
@@ -250,12 +250,14 @@ impl Queue {
 
     /// [`Queue::insert`] for a whole message.
     pub(super) fn insert_image(&mut self, image: &Image<'_>, now: UnixMs) {
-        self.insert_entering(image, now, now);
+        let batch = self.join_batch(image, now);
+        self.insert_member(image, batch, now, now);
     }
 
-    /// [`Queue::insert_image`]. If the group of the message is new, the group enters the round at `entered`.
-    pub(super) fn insert_entering(&mut self, image: &Image<'_>, entered: UnixMs, now: UnixMs) {
-        let at = self.messages.add_image(image, self.membership(image.group, entered));
+    /// [`Queue::insert_image`] for a message that has joined `batch`. If its group is new, the group enters the round at
+    /// `entered`.
+    pub(super) fn insert_member(&mut self, image: &Image<'_>, batch: Option<BatchId>, entered: UnixMs, now: UnixMs) {
+        let at = self.messages.add_image(image, self.membership(image.group, entered), batch);
         self.view.place(&mut self.messages, at, &image.record, now);
     }
 
@@ -264,7 +266,8 @@ impl Queue {
         self.end_removed(at, record.sequence);
         self.view.unplace(&self.messages, at, record);
         self.view.advance_due(now);
-        let at = self.messages.replace(at, image, self.membership(image.group, now));
+        let batch = self.join_batch(image, now);
+        let at = self.messages.replace(at, image, self.membership(image.group, now), batch);
         self.view.place(&mut self.messages, at, &image.record, now);
     }
 
@@ -287,7 +290,7 @@ impl Queue {
         // Messages that are due by `now` count as ready before this one is placed.
         self.view.advance_due(now);
         self.view.replace(&mut self.messages, at, old, new, now);
-        self.note_rewritten(old, new, now);
+        self.note_rewritten(at, old, new, now);
     }
 
     /// The group that a message joins at `now`.

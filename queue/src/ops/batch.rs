@@ -8,7 +8,7 @@
 use super::super::batches::{Batch, BatchState, Batches, Entry, FollowUp, MemberEnd};
 use super::super::effect::Image;
 use super::super::headers::HeaderBlock;
-use super::super::id::{Floor, Sequence};
+use super::super::id::{BatchId, Floor, Sequence};
 use super::super::lost::Loss;
 use super::super::origin::Origin;
 use super::super::record::{Phase, Record, StateKind, Ttl};
@@ -59,7 +59,7 @@ impl Queue {
 
     /// Removes a batch, and its members except those that are dead. Nothing follows. Returns how many messages were
     /// removed; `None` if there is no such batch. O(m log n), where m is the number of members, and O(1) for each
-    /// member of another batch that was pushed between them.
+    /// other message that was pushed between them.
     pub fn cancel_batch(&mut self, now: UnixMs, name: &[u8]) -> Option<usize> {
         let now = self.observe(now);
         self.optional.batches.as_ref()?.get(name, now)?;
@@ -88,7 +88,11 @@ impl Queue {
 
     /// Removes a batch, and returns those of its members that are not dead.
     fn dissolve(&mut self, name: &[u8], now: UnixMs) -> Vec<Sequence> {
-        let mut members = self.batches_mut().map_or_else(Vec::new, |batches| batches.dissolve(name));
+        let Some((id, batch)) = self.batches_mut().and_then(|batches| batches.dissolve(name)) else {
+            return Vec::new();
+        };
+        let mut members = self.messages.dissolve(id, batch.first, batch.last);
+        self.batches_mut().into_iter().for_each(|batches| batches.forget(&members));
         self.free_batches();
         members.retain(|sequence| !self.is_dead_at(*sequence, now));
         members
@@ -129,15 +133,14 @@ impl Queue {
     }
 
     /// The name of the batch of a message, unless the message is dead.
-    pub(crate) fn batch_of(&self, record: &Record, now: UnixMs) -> Option<&[u8]> {
-        let batches = self.optional.batches.as_ref()?;
-        batches.name_of(record.sequence).filter(|_| record.state_at(now).kind() != StateKind::Dead)
+    pub(crate) fn batch_of(&self, at: At, record: &Record, now: UnixMs) -> Option<&[u8]> {
+        self.batch_of_image(at).filter(|_| record.state_at(now).kind() != StateKind::Dead)
     }
 
     /// The name of the batch of a message, as it is saved.
     #[inline]
-    pub(crate) fn batch_of_image(&self, sequence: Sequence) -> Option<&[u8]> {
-        self.optional.batches.as_ref()?.name_of(sequence)
+    pub(crate) fn batch_of_image(&self, at: At) -> Option<&[u8]> {
+        self.optional.batches.as_ref()?.name_of(self.messages.batch(at)?)
     }
 
     /// Whether these batches may be added to those that the queue has while it is loaded.
@@ -145,27 +148,46 @@ impl Queue {
         self.optional.batches.as_deref().unwrap_or(&Batches::default()).may_restore(states)
     }
 
-    /// A message that was pushed joins its batch.
-    #[cold]
-    pub(crate) fn join_batch(&mut self, name: &[u8], sequence: Sequence, now: UnixMs) {
-        self.optional.for_adding().batches.get_or_insert_default().join(name, sequence, now);
+    /// A message that is about to be added joins its batch.
+    #[inline]
+    pub(crate) fn join_batch(&mut self, image: &Image<'_>, now: UnixMs) -> Option<BatchId> {
+        let name = image.batch?;
+        Some(self.optional.for_adding().batches.get_or_insert_default().join(name, image.record.sequence, now))
     }
 
-    /// A message of a saved queue is a member of its batch. `now` is the instant of the view.
-    pub(crate) fn restore_member(&mut self, image: &Image<'_>, now: UnixMs) {
-        let Some(name) = image.batch else { return };
+    /// A message of a saved queue, which is about to be added, is a member of its batch. `now` is the instant of the
+    /// view.
+    pub(crate) fn restore_member(&mut self, image: &Image<'_>, now: UnixMs) -> Option<BatchId> {
+        let name = image.batch?;
         let batches = self.optional.for_adding().batches.get_or_insert_default();
-        batches.restore_member(name, image.record.sequence, now);
         if image.record.state_at(now).kind() == StateKind::Dead {
             batches.note_overdue(image.record.sequence);
         }
+        Some(batches.restore_member(name, image.record.sequence, now))
     }
 
     /// Counts the end of a message if it is a member of a batch.
     #[inline]
-    pub(crate) fn end_member(&mut self, sequence: Sequence, how: MemberEnd) {
+    pub(crate) fn end_member(&mut self, at: At, sequence: Sequence, how: MemberEnd) {
+        if self.has_batches() {
+            self.end_membership(at, sequence, how);
+        }
+    }
+
+    #[inline(never)]
+    fn end_membership(&mut self, at: At, sequence: Sequence, how: MemberEnd) {
+        let Some(id) = self.messages.leave_batch(at) else { return };
         if let Some(batches) = self.batches_mut() {
-            batches.end(sequence, how);
+            batches.end(id, sequence, how);
+        }
+    }
+
+    /// [`Queue::end_member`] for each of these messages that the queue holds.
+    pub(crate) fn end_members(&mut self, sequences: &[Sequence], how: MemberEnd) {
+        for sequence in sequences {
+            if let Some(at) = self.messages.find_sequence(*sequence) {
+                self.end_member(at, *sequence, how);
+            }
         }
     }
 
@@ -174,7 +196,7 @@ impl Queue {
     pub(crate) fn end_removed(&mut self, at: At, sequence: Sequence) {
         if self.has_batches() {
             let is_dead = self.messages.placement(at) == Placement::Dead;
-            self.end_member(sequence, if is_dead { MemberEnd::Dead } else { MemberEnd::Cancelled });
+            self.end_member(at, sequence, if is_dead { MemberEnd::Dead } else { MemberEnd::Cancelled });
         }
     }
 
@@ -182,34 +204,37 @@ impl Queue {
     /// `now` stand among the dead.
     pub(crate) fn end_removed_in(&mut self, spans: &Spans, now: UnixMs) {
         let Some(mut batches) = self.optional.held_mut().and_then(|parts| parts.batches.take()) else { return };
-        batches.end_all_in(spans, |sequence| self.is_dead_at(sequence, now));
+        for (sequence, id) in self.messages.members_in(spans) {
+            let is_dead = batches.is_overdue(sequence) && self.is_dead_at(sequence, now);
+            batches.end(id, sequence, if is_dead { MemberEnd::Dead } else { MemberEnd::Cancelled });
+        }
         self.optional.for_adding().batches = Some(batches);
     }
 
     /// Takes note of another record of a message: a decision may have made it dead, or live again, and a successor may
     /// be dead already.
     #[inline]
-    pub(crate) fn note_rewritten(&mut self, old: &Record, new: &Record, now: UnixMs) {
+    pub(crate) fn note_rewritten(&mut self, at: At, old: &Record, new: &Record, now: UnixMs) {
         if self.has_batches() {
-            self.note_rewritten_member(old, new, now);
+            self.note_rewritten_member(at, old, new, now);
         }
     }
 
     #[cold]
-    fn note_rewritten_member(&mut self, old: &Record, new: &Record, now: UnixMs) {
+    fn note_rewritten_member(&mut self, at: At, old: &Record, new: &Record, now: UnixMs) {
         let is_dead = |record: &Record| record.state_at(now).kind() == StateKind::Dead;
         // A redrive may come before the server has written what time has made dead.
         if matches!(new.phase, Phase::Dead { .. }) || is_dead(old) {
-            self.end_member(new.sequence, MemberEnd::Dead);
+            self.end_member(at, new.sequence, MemberEnd::Dead);
         } else if is_dead(new) {
-            self.note_overdue(new.sequence);
+            self.note_overdue(at, new.sequence);
         }
     }
 
     /// Takes note that time alone has made a message dead.
-    pub(crate) fn note_overdue(&mut self, sequence: Sequence) {
-        if let Some(batches) = self.batches_mut() {
-            batches.note_overdue(sequence);
+    pub(crate) fn note_overdue(&mut self, at: At, sequence: Sequence) {
+        if self.has_batches() && self.messages.batch(at).is_some() {
+            self.batches_mut().into_iter().for_each(|batches| batches.note_overdue(sequence));
         }
     }
 
@@ -224,11 +249,10 @@ impl Queue {
         let mut ended = Vec::new();
         for _ in 0..budget {
             let Some(sequence) = self.batches_mut().and_then(Batches::pop_overdue) else { break };
-            let record = self.messages.locate(sequence).map(|at| self.messages.record(at));
+            let Some((at, record)) = self.messages.of(sequence) else { continue };
             // Another clock may have been ahead. The run of a message that has become recurring ends by itself.
-            let is_dead = |record: &Record| !record.recurring && record.state_at(now).kind() == StateKind::Dead;
-            if record.as_ref().is_some_and(is_dead) {
-                self.end_member(sequence, MemberEnd::Dead);
+            if !record.recurring && record.state_at(now).kind() == StateKind::Dead {
+                self.end_member(at, sequence, MemberEnd::Dead);
                 ended.push(sequence);
             }
         }
@@ -316,11 +340,12 @@ impl Queue {
     /// Checks the batches. O(n log n), for tests.
     pub(crate) fn check_batches(&self) -> Result<(), &'static str> {
         let Some(batches) = &self.optional.batches else { return Ok(()) };
-        batches.check(|sequence| {
-            let at = self.messages.locate(sequence)?;
-            let is_run = self.messages.record(at).recurring;
-            Some(self.messages.placement(at) == Placement::Dead && !is_run)
-        })
+        let members = self.messages.iter_after(None).filter_map(|at| {
+            let record = self.messages.record(at);
+            let is_dead = self.messages.placement(at) == Placement::Dead && !record.recurring;
+            Some((record.sequence, self.messages.batch(at)?, is_dead))
+        });
+        batches.check(members)
     }
 }
 

@@ -60,7 +60,7 @@ impl Queue {
         result: Option<&[u8]>,
         now: UnixMs,
     ) {
-        self.end_member(record.sequence, MemberEnd::Acked);
+        self.end_member(at, record.sequence, MemberEnd::Acked);
         match until {
             None => self.remember(at, now),
             Some(until) => self.retain_done(at, record, until, result, now),

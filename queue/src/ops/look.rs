@@ -137,7 +137,7 @@ impl Queue {
             headers: bytes.headers,
             checkpoint: self.messages.checkpoint(at),
             consumer: self.messages.consumer_name(at).filter(|_| record.state_at(now) == State::InFlight),
-            batch: self.batch_of(&record, now),
+            batch: self.batch_of(at, &record, now),
         };
         let Phase::Successor { deadline, receipt } = record.phase else { return shown };
         match self.messages.leaving(at) {
@@ -205,7 +205,7 @@ impl Queue {
         let group = self.messages.group_name(at);
         let (record, checkpoint) = (self.messages.record(at), self.messages.checkpoint(at));
         let consumer = self.messages.consumer_name(at);
-        let batch = self.batch_of_image(record.sequence);
+        let batch = self.batch_of_image(at);
         Image { record, name, payload, errors, group, origin, retain, recurring, headers, checkpoint, consumer, batch }
     }
 }

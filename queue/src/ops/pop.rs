@@ -89,7 +89,7 @@ impl<'a> Details<'a> {
             headers: bytes.headers,
             checkpoint: messages.checkpoint(at),
             error: bytes.errors.map(Errors::last),
-            batch: batches.and_then(|batches| batches.name_of(record.sequence)),
+            batch: batches.and_then(|batches| batches.name_of(messages.batch(at)?)),
         }
     }
 }

@@ -348,9 +348,6 @@ impl Queue {
         if let Some(leaving) = leaving {
             self.set_leaving(image.record.sequence, leaving, consumer.as_deref(), now);
         }
-        if let Some(batch) = image.batch {
-            self.join_batch(batch, image.record.sequence, now);
-        }
         self.last_sequence = self.last_sequence.max(image.record.sequence);
         self.tally.pushed += 1;
         replaced

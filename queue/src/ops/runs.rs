@@ -128,7 +128,7 @@ impl Queue {
             self.claim_turn(at, record, now);
         }
         // An ordinary message that becomes recurring may be a member of a batch.
-        self.end_member(record.sequence, if end.failure.is_some() { MemberEnd::Dead } else { MemberEnd::Acked });
+        self.end_member(at, record.sequence, if end.failure.is_some() { MemberEnd::Dead } else { MemberEnd::Acked });
         match how {
             Ended::Acked | Ended::Completed => self.tally.acked += 1,
             Ended::Nacked { .. } => {

@@ -157,7 +157,7 @@ impl Queue {
             return 0;
         };
         let record = self.messages.record(at);
-        self.end_member(record.sequence, MemberEnd::Dead);
+        self.end_member(at, record.sequence, MemberEnd::Dead);
         self.view.unplace(&self.messages, at, &record);
         let size = self.messages.bytes(at).payload.len();
         self.remember(at, self.clock);

@@ -24,8 +24,8 @@ pub(super) struct Header {
     word: [u8; 8],
     /// Where the bytes of the message begin.
     pub(super) offset: u16,
-    /// The place of the delivery in the lower 12 bits, 0 for none, and [`GROUPED`], [`HEADED`] and
-    /// [`CHECKPOINT`].
+    /// The place of the delivery in the lower 12 bits, 0 for none, and [`GROUPED`], [`HEADED`], [`CHECKPOINT`] and
+    /// [`BATCHED`].
     place: u16,
 }
 
@@ -81,6 +81,9 @@ const HEADED: u16 = 1 << 14;
 /// Set in `place` for a message that has a checkpoint.
 const CHECKPOINT: u16 = 1 << 13;
 
+/// Set in `place` for a message that was pushed into a batch.
+const BATCHED: u16 = 1 << 12;
+
 impl Header {
     /// The header of a waiting message that has nothing but a due time and a priority.
     pub fn new(sequence: Sequence, due: UnixMs, priority: i8, offset: u16) -> Header {
@@ -133,6 +136,10 @@ impl Header {
         self.place |= GROUPED;
     }
 
+    pub fn set_batched(&mut self) {
+        self.place |= BATCHED;
+    }
+
     pub fn set_headed(&mut self) {
         self.place |= HEADED;
     }
@@ -166,6 +173,10 @@ impl Header {
         self.place & GROUPED != 0
     }
 
+    pub fn is_batched(&self) -> bool {
+        self.place & BATCHED != 0
+    }
+
     /// Whether headers stand in front of the payload.
     pub fn is_headed(&self) -> bool {
         self.place & HEADED != 0
@@ -181,7 +192,7 @@ impl Header {
 
     /// Whether the bytes in the segment are nothing but the payload, or a part of a message that has no payload there.
     pub(super) fn is_plain(&self) -> bool {
-        !self.has(NAMED | RETRIES | LEASE | TTL) && self.place & (GROUPED | HEADED) == 0
+        !self.has(NAMED | RETRIES | LEASE | TTL) && self.place & (GROUPED | HEADED | BATCHED) == 0
     }
 
     /// Whether something of the message is stored apart from its segment.
@@ -189,11 +200,17 @@ impl Header {
         self.has(LARGE | ERROR | RECURRING) || self.has_checkpoint()
     }
 
-    /// The number of bytes that the options before the group and the payload take.
+    /// The number of bytes that the options before the group take.
     pub(super) fn options_len(&self) -> usize {
         (if self.has(RETRIES) { size_of::<i32>() } else { 0 })
             + if self.has(LEASE) { size_of::<u64>() } else { 0 }
             + if self.has(TTL) { 2 * size_of::<u64>() } else { 0 }
+    }
+
+    /// The number of bytes that the numbers of the group and the batch take, which follow the options.
+    #[inline]
+    pub(super) fn numbers_len(&self) -> usize {
+        (self.place & (GROUPED | BATCHED)).count_ones() as usize * size_of::<u32>()
     }
 
     pub fn due(&self) -> UnixMs {

@@ -22,7 +22,7 @@ mod tests;
 use super::consumers::Consumers;
 use super::errors::Errors;
 use super::headers::Headers;
-use super::id::{ConsumerId, GroupId, Receipt, Sequence};
+use super::id::{BatchId, ConsumerId, GroupId, Receipt, Sequence};
 use super::memory::{given, of_tree};
 use super::origin::Origin;
 use super::record::{Phase, Record};
@@ -92,14 +92,14 @@ impl Store {
     }
 
     /// Adds a message behind all others, and returns its place. Its sequence must be above theirs.
-    pub fn append(&mut self, record: &Record, bytes: Bytes<'_>, group: Option<GroupId>) -> At {
+    pub fn append(&mut self, record: &Record, bytes: Bytes<'_>, group: Option<GroupId>, batch: Option<BatchId>) -> At {
         let inline = if bytes.payload.len() + bytes.headers.map_or(0, Headers::stored_len) > INLINE_MAX {
             self.attachments.get_or_insert_default().large.insert(record.sequence, large(&bytes));
             None
         } else {
             Some(bytes.payload)
         };
-        let entry = NewEntry { name: bytes.name, group, headers: bytes.headers, inline };
+        let entry = NewEntry { name: bytes.name, group, batch, headers: bytes.headers, inline };
         if !self.segments.last_mut().is_some_and(|last| last.has_room(record, &entry)) {
             let fresh = match self.segments.last_mut() {
                 Some(last) => {
@@ -237,6 +237,16 @@ impl Store {
     /// The group of the message at a place.
     pub fn group(&self, at: At) -> Option<GroupId> {
         self.segments[at.segment()].group(at.index())
+    }
+
+    /// The batch that the message at a place is a member of.
+    pub fn batch(&self, at: At) -> Option<BatchId> {
+        self.segments[at.segment()].batch(at.index())
+    }
+
+    /// Ends the membership of the message at a place in its batch.
+    pub fn end_batch(&mut self, at: At) {
+        self.segments[at.segment()].end_batch(at.index());
     }
 
     /// The order of the view that the message is in.

@@ -1,8 +1,8 @@
 //! One segment of the store: the headers of its messages in push order in one vector, and their bytes in another.
 //!
 //! The bytes of a message start at the offset in its header. They consist of these parts, each only if it is present:
-//! the name (after a length byte), the retries, the lease, the TTL, the group, the headers, and last the payload, which
-//! ends where the next message begins. Retries that equal those of the segment's first message are left out, since all
+//! the name (after a length byte), the retries, the lease, the TTL, the group, the batch, the headers, and last the
+//! payload, which ends where the next message begins. Retries that equal those of the segment's first message are left out, since all
 //! messages of most queues have the same.
 
 // Indices are those of headers that the caller found in this segment; offsets are written by `append` only.
@@ -10,7 +10,7 @@
 
 use super::super::errors::Errors;
 use super::super::headers::Headers;
-use super::super::id::{GroupId, Sequence};
+use super::super::id::{BatchId, GroupId, Sequence};
 use super::super::origin::Origin;
 use super::super::record::{Record, Ttl};
 use super::super::settings::Retries;
@@ -36,6 +36,9 @@ const _: () = assert!(SEGMENT_BYTES <= u16::MAX as usize && SEGMENT_HEADERS < SE
 /// An empty segment of up to this many bytes is kept for the next message.
 pub(super) const SMALL_BYTES: usize = 2 * 1024;
 
+/// What stands in place of the number of a batch once the membership of the message has ended.
+const NO_BATCH: BatchId = BatchId(u32::MAX);
+
 /// The bytes of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Bytes<'a> {
@@ -56,6 +59,7 @@ pub(crate) struct Bytes<'a> {
 pub(super) struct NewEntry<'a> {
     pub name: Option<&'a [u8]>,
     pub group: Option<GroupId>,
+    pub batch: Option<BatchId>,
     pub headers: Option<Headers<'a>>,
     /// The payload; `None` if it is stored elsewhere, with the headers.
     pub inline: Option<&'a [u8]>,
@@ -127,19 +131,20 @@ impl Segment {
             && (self.headers.len() < self.headers.capacity() || self.data.len() < NEARLY_FULL_BYTES)
     }
 
-    fn size_of(&self, record: &Record, NewEntry { name, group, headers, inline }: &NewEntry<'_>) -> usize {
+    fn size_of(&self, record: &Record, NewEntry { name, group, batch, headers, inline }: &NewEntry<'_>) -> usize {
         name.map_or(0, |name| 1 + name.len())
             + if record.retries == self.retries.get() { 0 } else { size_of::<i32>() }
             + if record.lease.is_some() { size_of::<u64>() } else { 0 }
             + if record.ttl.is_some() { 2 * size_of::<u64>() } else { 0 }
             + if group.is_some() { size_of::<u32>() } else { 0 }
+            + if batch.is_some() { size_of::<u32>() } else { 0 }
             + inline.map_or(0, |payload| headers.map_or(0, Headers::stored_len) + payload.len())
     }
 
     /// Adds a message.
     pub fn append(&mut self, record: &Record, entry: &NewEntry<'_>, delivery: Option<Delivery>) {
         let size = self.size_of(record, entry);
-        let NewEntry { name, group, headers, inline } = *entry;
+        let NewEntry { name, group, batch, headers, inline } = *entry;
         self.make_room(size);
         if self.headers.is_empty() {
             self.era = Era::of(record.sequence);
@@ -167,6 +172,10 @@ impl Segment {
         if let Some(GroupId(group)) = group {
             header.set_grouped();
             self.data.extend_from_slice(&group.to_le_bytes());
+        }
+        if let Some(BatchId(batch)) = batch {
+            header.set_batched();
+            self.data.extend_from_slice(&batch.to_le_bytes());
         }
         if headers.is_some() {
             header.set_headed();
@@ -294,9 +303,9 @@ impl Segment {
     pub fn bytes(&self, index: usize) -> (Option<&[u8]>, &[u8]) {
         let (name, rest) = self.behind_name(index);
         let header = &self.headers[index];
-        let mut options = 0;
-        if header.has(RETRIES | LEASE | TTL) || header.is_grouped() {
-            options = header.options_len() + if header.is_grouped() { size_of::<u32>() } else { 0 };
+        let mut options = header.numbers_len();
+        if header.has(RETRIES | LEASE | TTL) {
+            options += header.options_len();
         }
         (name, rest.get(options..).unwrap_or_default())
     }
@@ -307,6 +316,27 @@ impl Segment {
         let (_, rest) = self.behind_name(index);
         let number = rest.get(header.options_len()..)?.first_chunk()?;
         Some(GroupId(u32::from_le_bytes(*number)))
+    }
+
+    /// The batch that a message is a member of.
+    pub fn batch(&self, index: usize) -> Option<BatchId> {
+        let number = self.data.get(self.batch_span(index)?)?.first_chunk()?;
+        Some(BatchId(u32::from_le_bytes(*number))).filter(|batch| *batch != NO_BATCH)
+    }
+
+    /// Ends the membership of a message in its batch.
+    pub fn end_batch(&mut self, index: usize) {
+        if let Some(number) = self.batch_span(index).and_then(|span| self.data.get_mut(span)) {
+            number.copy_from_slice(&NO_BATCH.0.to_le_bytes());
+        }
+    }
+
+    /// Where the number of the batch of a message is.
+    fn batch_span(&self, index: usize) -> Option<std::ops::Range<usize>> {
+        let header = self.headers.get(index).filter(|header| header.is_batched())?;
+        let name = self.behind_name(index).0.map_or(0, |name| 1 + name.len());
+        let end = self.span(index).start + name + header.options_len() + header.numbers_len();
+        Some(end - size_of::<u32>()..end)
     }
 
     /// The length of a payload that is stored in the segment.

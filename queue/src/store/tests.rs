@@ -20,6 +20,7 @@ struct Expected {
     errors: Option<Box<[u8]>>,
     placement: Placement,
     group: Option<GroupId>,
+    batch: Option<BatchId>,
     headers: Option<HeaderBlock>,
 }
 
@@ -56,6 +57,7 @@ fn message(sequence: u64, size: usize, seed: u8) -> Expected {
         errors: has(6).then(|| Errors::with(None, &past_error(number), 1)),
         placement: Placement::Waiting,
         group: has(7).then_some(GroupId(sequence as u32)),
+        batch: (size % 4 == 1).then_some(BatchId(sequence as u32)),
         headers: (seed > 0 && size % 3 == 1).then(|| HeaderBlock::of(vec![(&[seed], &number.to_le_bytes())]).unwrap()),
     }
 }
@@ -73,6 +75,7 @@ fn same(store: &Store, at: At, held: &Expected) -> bool {
         && store.bytes(at) == held.bytes()
         && store.placement(at) == held.placement
         && store.group(at) == held.group
+        && store.batch(at) == held.batch
 }
 
 fn assert_same(store: &Store, model: &BTreeMap<u64, Expected>) {
@@ -107,7 +110,7 @@ fn carry_out(store: &mut Store, model: &mut BTreeMap<u64, Expected>, next: &mut 
             _ => 1 + u64::from(seed % 3),
         };
         let held = message(*next, *size, *seed);
-        store.append(&held.record, held.bytes(), held.group);
+        store.append(&held.record, held.bytes(), held.group, held.batch);
         model.insert(*next, held);
         return;
     }
@@ -142,6 +145,10 @@ fn carry_out(store: &mut Store, model: &mut BTreeMap<u64, Expected>, next: &mut 
         7 => {
             held.placement = [Placement::Waiting, Placement::InFlight, Placement::Dead][usize::from(seed % 3)];
             store.set_placement(at, held.placement);
+            if seed % 2 == 0 {
+                held.batch = None;
+                store.end_batch(at);
+            }
         }
         _ => {
             store.remove(at);
@@ -190,7 +197,7 @@ fn filled(count: u64, size: usize) -> Store {
     let mut store = Store::default();
     for sequence in 1..=count {
         let held = message(sequence, size, 0);
-        store.append(&held.record, held.bytes(), held.group);
+        store.append(&held.record, held.bytes(), held.group, held.batch);
     }
     store
 }
@@ -240,7 +247,7 @@ fn a_message_behind_an_emptied_segment_is_found() {
     }
     assert_eq!(store.last(), None);
     let held = message(2, 10, 0);
-    store.append(&held.record, held.bytes(), held.group);
+    store.append(&held.record, held.bytes(), held.group, held.batch);
     assert!(store.find(Sequence(2)).is_some() && store.find(Sequence(1)).is_none());
 }
 
@@ -250,7 +257,7 @@ fn messages_pushed_weeks_apart_take_little_memory() {
     let sequences: Vec<u64> = (1..=200).map(|week| week << 49).collect();
     for sequence in &sequences {
         let held = message(*sequence, 100, 0);
-        store.append(&held.record, held.bytes(), held.group);
+        store.append(&held.record, held.bytes(), held.group, held.batch);
     }
     assert!(store.heap_bytes() < 200 * 300, "{} bytes", store.heap_bytes());
     for sequence in sequences {

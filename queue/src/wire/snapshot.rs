@@ -124,8 +124,8 @@ impl Queue {
         match &piece.effect {
             Effect::Continue(images) if self.may_continue_with(images) => {
                 for image in images {
-                    self.messages.add_image(image, self.membership(image.group, UnixMs::EPOCH));
-                    self.restore_member(image, self.view.at());
+                    let batch = self.restore_member(image, self.view.at());
+                    self.messages.add_image(image, self.membership(image.group, UnixMs::EPOCH), batch);
                 }
             }
             Effect::Leaving(leaving) if self.may_add_leaving(leaving) => {
