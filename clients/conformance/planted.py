@@ -120,8 +120,8 @@ FAULTS = {
         (
             "5 drops outcomes that were refused",
             "thread/settle.js",
-            "(reply.reason) || isPop",
-            "(reply.reason) && isPop",
+            "(isPop || ",
+            "(isPop && ",
             "test_5",
         ),
         (

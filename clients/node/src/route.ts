@@ -45,19 +45,25 @@ export class Backoff {
     return pause * (0.5 + Math.random() / 2);
   }
 
-  /** Begins anew, after an answer. */
+  /** Starts again with the shortest pause, after an answer. */
   reset(): void {
     this.#pause = FIRST_PAUSE_MS;
   }
 }
 
-/** Sends a command, and closes the connection if no answer comes in time. */
+/** Waits for an answer, and closes the connection if none comes in time. */
 export function answered<T>(link: Link, answer: Promise<T>, ms: number): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
       link.close();
       reject(new ConnectionLost(`the server did not answer within ${ms} ms`));
     }, ms);
-    answer.then(resolve, reject).finally(() => clearTimeout(timer));
+    const ended =
+      <V>(tell: (value: V) => void) =>
+      (value: V) => {
+        clearTimeout(timer);
+        tell(value);
+      };
+    answer.then(ended(resolve), ended(reject));
   });
 }

@@ -251,7 +251,10 @@ export function closeOnSignals(...workers: Pick<Worker, 'close'>[]): void {
   process.on('SIGINT', on);
 }
 
-/** The thread that speaks with the server, one for all workers of the process. */
+/**
+ * The thread that speaks with the server, one for all workers of the process. It stays when the last worker is closed: the
+ * compiler of a new thread would compete with the first thousand messages of the next worker. It keeps no process alive.
+ */
 class Engine {
   #thread: Thread | undefined;
   #lanes = 0;
@@ -261,6 +264,7 @@ class Engine {
   add(listener: (notice: Notice) => void, library: string): number {
     this.#lanes += 1;
     this.#thread ??= this.#start(library);
+    this.#thread.ref();
     this.#listeners.set(this.#lanes, listener);
     return this.#lanes;
   }
@@ -271,9 +275,7 @@ class Engine {
 
   remove(lane: number): void {
     this.#listeners.delete(lane);
-    if (this.#listeners.size > 0) return;
-    void this.#thread?.terminate();
-    this.#thread = undefined;
+    if (this.#listeners.size === 0) this.#thread?.unref();
   }
 
   #start(library: string): Thread {

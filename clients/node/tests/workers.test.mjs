@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
-import { pathToFileURL } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { MessageLost, Queue, RetryError, TimeLimitExceeded, UnrecoverableError, Worker } from 'dq-client';
 import { eventually, Server } from './server.mjs';
 
@@ -73,9 +73,9 @@ test('the signal says why a message was taken', async (t) => {
     await once(signal, 'abort');
     reasons.push(signal.reason);
   });
-  const lost = once(worker, 'lost');
+  const [active, lost] = [once(worker, 'active'), once(worker, 'lost')];
   await queue.push('x', { id: 'm' });
-  await once(worker, 'active');
+  await active;
   await queue.cancel('m');
   const [job, reason] = await lost;
   assert.deepEqual([job.id, reason], ['m', 'cancelled']);
@@ -182,8 +182,9 @@ test('a payload that is no job fails with an error that shows it', async (t) => 
 test('a worker that is closed gives back what it did not finish', async (t) => {
   const { queue, worker, events } = await working(t, () => new Promise(() => {}), { concurrency: 2, grace: 100 });
   assert.equal(worker.isHealthy(), true);
+  const active = once(worker, 'active');
   await queue.push('x', { id: 'm' });
-  await once(worker, 'active');
+  await active;
   await Promise.all([worker.close(), worker.close()]);
   assert.equal(worker.isHealthy(), false);
   const { state, attempt } = await queue.get('m');
@@ -229,4 +230,16 @@ test('two workers of a process share a thread but not their queues', async (t) =
   await done;
   await queue.push('x');
   assert.equal(await queue.len('ready'), 1);
+});
+
+test('a process ends by itself once its workers are closed', async (t) => {
+  const server = await Server.start(t);
+  const program = `import { Worker } from 'dq-client';
+    for (let at = 0; at < 2; at += 1) {
+      const worker = new Worker('q', () => {}, { connection: '${server.url}' });
+      await worker.waitUntilReady();
+      await worker.close();
+    }`;
+  const options = { cwd: fileURLToPath(new URL('..', import.meta.url)), timeout: 30_000 };
+  execFileSync(process.execPath, ['--input-type=module', '--eval', program], options);
 });

@@ -14,42 +14,36 @@ const BINARY = new Set(['ERROR', 'RESULT']);
  * now is kept, and the error thrown; what it refuses for good is told.
  */
 export async function settle(lane: Lane, link: Link, reports: Report[], pop?: Word[]): Promise<unknown> {
-  const acks = reports.filter(({ outcome }) => outcome[0] === 'DQ.ACK');
-  const others = reports.filter(({ outcome }) => outcome[0] !== 'DQ.ACK');
+  const acks = reports.filter(isAck);
+  const commands: [Report[], Word[]][] = [];
+  for (const report of reports) if (!isAck(report)) commands.push([[report], wordsOf(lane, report)]);
   const receipts = acks.map(receiptOf);
-  const count = String(acks.length);
-  const sent: [Report[], Promise<unknown>][] = others.map((report) => [[report], link.send(wordsOf(lane, report))]);
-  if (pop && acks.length > 0) sent.push([acks, link.send(['DQ.ACKPOP', lane.key, count, ...receipts, ...pop])]);
-  else if (acks.length > 0) sent.push([acks, link.send(['DQ.ACK', lane.key, ...receipts])]);
-  if (pop && acks.length === 0) sent.push([[], link.send(['DQ.POP', lane.key, ...pop])]);
-  const all = Promise.allSettled(sent.map(([, reply]) => reply));
-  let replies: PromiseSettledResult<unknown>[];
-  try {
-    replies = await answered(link, all, MARGIN_MS);
-  } catch (error) {
-    lane.again(reports);
-    throw error;
-  }
-  const again: Report[] = [];
+  if (pop && acks.length > 0) {
+    commands.push([acks, ['DQ.ACKPOP', lane.key, String(acks.length), ...receipts, ...pop]]);
+  } else if (acks.length > 0) commands.push([acks, ['DQ.ACK', lane.key, ...receipts]]);
+  else if (pop) commands.push([[], ['DQ.POP', lane.key, ...pop]]);
+  const sent = commands.map(([, words]) => link.send(words).catch((error: Error) => error));
+  const replies = await answered(link, Promise.all(sent), MARGIN_MS).catch((error) => sent.map(() => error));
   let failure: unknown;
   let messages: unknown = null;
-  replies.forEach((reply, at) => {
-    const told = sent[at]?.[0] as Report[];
-    const isPop = pop !== undefined && at === replies.length - 1;
-    if (reply.status === 'fulfilled') {
-      for (const report of told) lane.answered(report);
-      if (isPop) messages = acks.length > 0 ? (reply.value as unknown[])[1] : reply.value;
-    } else if (isTransient(reply.reason) || isPop) {
-      again.push(...told);
-      failure = reply.reason;
-    } else {
-      lane.complain(reply.reason, 'an outcome was refused: ');
-      for (const report of told) lane.answered(report);
+  commands.forEach(([told], at) => {
+    const reply = replies[at];
+    const isPop = pop !== undefined && at === commands.length - 1;
+    if (reply instanceof Error && (isPop || isTransient(reply))) {
+      lane.again(told);
+      failure = reply;
+      return;
     }
+    if (reply instanceof Error) lane.complain(reply, 'an outcome was refused: ');
+    else if (isPop) messages = acks.length > 0 ? reply[1] : reply;
+    for (const report of told) lane.answered(report);
   });
-  if (again.length > 0) lane.again(again);
   if (failure) throw failure;
   return messages;
+}
+
+function isAck({ outcome }: Report): boolean {
+  return outcome[0] === 'DQ.ACK';
 }
 
 function receiptOf({ delivery }: Report): Buffer {
