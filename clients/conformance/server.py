@@ -132,5 +132,5 @@ class Server:
         return stats.get(f"cmdstat_{command}", {}).get("calls", 0)
 
     def clear_calls(self):
-        """Counts calls anew."""
+        """Resets the counts of calls."""
         self.admin.config_resetstat()

@@ -30,7 +30,7 @@ func blocks(t *testing.T, language string) []string {
 	return found
 }
 
-// build builds a program of the page in a module beside this one, as the page says. It finds the source of redigo where
+// build builds a program of the page in a module next to this one, as the page says. It finds the source of redigo where
 // this module finds it, so no proxy is asked.
 func build(t *testing.T, source string) string {
 	here := must(os.Getwd())

@@ -5,7 +5,7 @@ import json
 import pathlib
 import sys
 
-# The package is found beside the program if it is not installed.
+# The package is imported from the source tree if it is not installed.
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "src"))
 
 from dq_client import App, DqError

@@ -1,4 +1,4 @@
-/** Wakes one loop of a lane. A ring that nobody waits for is not kept: look at the state before waiting. */
+/** Wakes one loop of a lane. A ring is lost if the loop is not waiting, so check the state before waiting. */
 export class Bell {
   #wake: (() => void) | undefined;
 
@@ -13,7 +13,7 @@ export class Bell {
     });
   }
 
-  /** Wakes whoever waits. */
+  /** Wakes the loop if it is waiting. */
   ring(): void {
     const wake = this.#wake;
     this.#wake = undefined;

@@ -45,7 +45,7 @@ class Backoff:
         return pause * random.uniform(0.5, 1)
 
     def reset(self) -> None:
-        """Begins anew, after an answer."""
+        """Starts again with the shortest pause, after an answer."""
         self._pause = _FIRST_PAUSE
 
 
