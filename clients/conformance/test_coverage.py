@@ -12,18 +12,20 @@ from program import calls, can_call
 from server import ROOT
 
 # Only workers send these, or operators, who have dqctl.
-LEFT_OUT = set(
-    "ack ackpop alter bury complete consumers create e extend groups mextend mpop nack pop release scan stats".split()
-)
+LEFT_OUT = set("ack ackpop bury complete consumers e extend groups mextend mpop nack pop release scan stats".split())
 
 
 def words_of_the_pages():
-    """Returns for each command the words in capital letters of its syntax."""
+    """Returns for each command the words in capital letters of its syntax, and the settings that it takes."""
     words = {}
+    table = (ROOT / "docs/settings.md").read_text().split("## When a setting changes")[1].split("\n## ")[0]
+    rows = re.findall("^\\| (`.*?) \\|", table, re.MULTILINE)
+    settings = set(re.findall("[A-Z]+", " ".join(rows)))
+    assert {"LEASE", "JITTER", "GROUPRATE", "DEADFORWARD"} <= settings
     for path in (ROOT / "docs/commands").glob("dq.*.md"):
         name = path.stem.upper()
         syntax = path.read_text().split("## Syntax")[1].split("```")[1].replace(name, "")
-        words[name] = set(re.findall(r"\b[A-Z]{2,}\b", syntax))
+        words[name] = set(re.findall(r"\b[A-Z]{2,}\b", syntax)) | (settings if "settings" in syntax else set())
     return {name: found for name, found in words.items() if name[3:].lower() not in LEFT_OUT}
 
 

@@ -18,6 +18,8 @@ type (
 	RedriveOption interface{ forRedrive(*command) }
 	// PurgeOption is an option of [Queue.Purge].
 	PurgeOption interface{ forPurge(*command) }
+	// Setting is an option of [Queue.Declare], [Queue.Create] and [Queue.Alter]; docs/settings.md describes them.
+	Setting interface{ forSettings(*command) }
 	// PeekOption is an option of [Queue.Peek] and [Queue.Len].
 	PeekOption interface{ forPeek(*command) }
 
@@ -59,6 +61,7 @@ func (o option) forPromote(c *command)    { o(c) }
 func (o option) forRedrive(c *command)    { o(c) }
 func (o option) forPurge(c *command)      { o(c) }
 func (o option) forPeek(c *command)       { o(c) }
+func (o option) forSettings(c *command)   { o(c) }
 
 // words is an option that consists of these words.
 func words(words ...any) option { return func(c *command) { c.add(words...) } }
@@ -83,6 +86,7 @@ func Delay(d time.Duration) interface {
 	FollowOption
 	RescheduleOption
 	RedriveOption
+	Setting
 } {
 	return words("DELAY", ms(d))
 }
@@ -105,12 +109,18 @@ func Priority(n int) interface {
 }
 
 // Retries is how often a message is delivered again after its first delivery, -1 without a limit.
-func Retries(n int) EachOption { return words("RETRIES", n) }
+func Retries(n int) interface {
+	EachOption
+	Setting
+} {
+	return words("RETRIES", n)
+}
 
 // TTL makes a message dead if it is not completed in time. 0 means never.
 func TTL(d time.Duration) interface {
 	PushOption
 	ScheduleOption
+	Setting
 } {
 	return words("TTL", ms(d))
 }
@@ -134,6 +144,7 @@ func Header(name, value string) EachOption {
 func Lease(d time.Duration) interface {
 	EachOption
 	QueueOption
+	Setting
 } {
 	return struct {
 		option
@@ -168,7 +179,10 @@ func ReplaceLater() PushOption { return words("REPLACE", "LATER") }
 func MaxWait(d time.Duration) PushOption { return words("MAXWAIT", ms(d)) }
 
 // Retain keeps a message, with its result, for this time after its completion.
-func Retain(d time.Duration) PushOption {
+func Retain(d time.Duration) interface {
+	PushOption
+	Setting
+} {
 	return option(func(c *command) { c.retain = true; c.add("RETAIN", ms(d)) })
 }
 
@@ -228,3 +242,54 @@ func Older(d time.Duration) interface {
 
 // Reason selects messages that died for this reason: "retries", "rejected" or "expired".
 func Reason(reason string) RedriveOption { return words("REASON", reason) }
+
+// MaxLease is the longest time from the beginning of a delivery to the end of its lease. 0 means no limit.
+func MaxLease(d time.Duration) Setting { return words("MAXLEASE", ms(d)) }
+
+// Backoff is how long a message waits after a nack: base, which doubles with each attempt, at most max, shortened by a share
+// of up to jitter percent.
+func Backoff(base, max time.Duration, jitter int) Setting {
+	return words("BACKOFF", ms(base), ms(max), "JITTER", jitter)
+}
+
+// MaxLen is the most messages that are not dead. 0 means no limit.
+func MaxLen(n int) Setting { return words("MAXLEN", n) }
+
+// MaxInflight is the most messages in flight. 0 means no limit.
+func MaxInflight(n int) Setting { return words("MAXINFLIGHT", n) }
+
+// Rate is the most deliveries in any span of this time. 0, 0 means no limit.
+func Rate(n int, d time.Duration) Setting { return words("RATE", n, ms(d)) }
+
+// GroupRate is [Rate] for each group by itself.
+func GroupRate(n int, d time.Duration) Setting { return words("GROUPRATE", n, ms(d)) }
+
+// DeadLen is the most dead messages that are kept, -1 for all.
+func DeadLen(n int) Setting { return words("DEADLEN", n) }
+
+// DeadTTL is how long dead messages are kept. 0 means for ever.
+func DeadTTL(d time.Duration) Setting { return words("DEADTTL", ms(d)) }
+
+// DoneLen is the most completed messages that are kept, see [Retain], -1 for all.
+func DoneLen(n int) Setting { return words("DONELEN", n) }
+
+// MaxPayload is the largest payload in bytes. 0 means no limit.
+func MaxPayload(n int) Setting { return words("MAXPAYLOAD", n) }
+
+// GroupInflight is the most messages of one group that are in flight or wait for a retry. 0 means no limit.
+func GroupInflight(n int) Setting { return words("GROUPINFLIGHT", n) }
+
+// KeepErrors is how many errors of past attempts are kept of a message. 0 keeps the last text only.
+func KeepErrors(n int) Setting { return words("ERRORS", n) }
+
+// GroupOrder says in which order groups are served: "due" or "turn".
+func GroupOrder(order string) Setting { return words("GROUPORDER", order) }
+
+// Dedupe is how long an accepted [ID] is refused. 0 means while its message is there.
+func Dedupe(d time.Duration) Setting { return words("DEDUPE", ms(d)) }
+
+// Forward is where the server moves messages that are due: "STREAM", "orders", "TRIM", "1000" for example, or "NONE".
+func Forward(to ...string) Setting { return words(append([]any{"FORWARD"}, anys(to)...)...) }
+
+// DeadForward is where the server moves dead messages: "QUEUE", "mail-dead" for example, or "NONE".
+func DeadForward(to ...string) Setting { return words(append([]any{"DEADFORWARD"}, anys(to)...)...) }

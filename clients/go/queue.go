@@ -117,6 +117,24 @@ func (q *Queue) Len(ctx context.Context, state string, options ...PeekOption) (i
 	return q.count(ctx, "DQ.LEN", collect(PeekOption.forPeek, options, anys(states)...).args...)
 }
 
+// Declare creates the queue with these settings, or changes them if it exists. Programs call it when they start.
+func (q *Queue) Declare(ctx context.Context, settings ...Setting) error {
+	_, err := q.ask(ctx, "DQ.ALTER", collect(Setting.forSettings, settings, "MKQUEUE").args...)
+	return err
+}
+
+// Create creates the queue. It is an error if the queue exists with other settings.
+func (q *Queue) Create(ctx context.Context, settings ...Setting) error {
+	_, err := q.ask(ctx, "DQ.CREATE", collect(Setting.forSettings, settings).args...)
+	return err
+}
+
+// Alter changes settings. It is an error if the queue does not exist.
+func (q *Queue) Alter(ctx context.Context, settings ...Setting) error {
+	_, err := q.ask(ctx, "DQ.ALTER", collect(Setting.forSettings, settings).args...)
+	return err
+}
+
 // Flow is what a pause suspends.
 type Flow string
 

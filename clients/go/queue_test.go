@@ -3,6 +3,7 @@ package dq_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"reflect"
 	"testing"
@@ -332,6 +333,36 @@ func TestACallerWaitsForTheResult(t *testing.T) {
 	short, cancel := context.WithTimeout(background, 100*time.Millisecond)
 	defer cancel()
 	if _, err := s.queue("nobody").PushAndWait(short, nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+}
+
+func TestAQueueIsDeclaredCreatedAndAltered(t *testing.T) {
+	s := newServer(t)
+	q := s.queue("q")
+	if err := q.Declare(background, dq.Backoff(time.Second, time.Minute, 20), dq.GroupRate(5, time.Second),
+		dq.Forward("STREAM", "due", "TRIM", "9")); err != nil {
+		t.Fatal(err)
+	}
+	fields := must(q.Info(background)).Fields
+	for name, want := range map[string]string{"backoff-base": "1000", "backoff-max": "60000", "backoff-jitter": "20",
+		"grouprate": "5", "grouprate-period": "1000", "forward": "STREAM due TRIM 9"} {
+		got := fmt.Sprint(fields[name])
+		if bytes, ok := fields[name].([]byte); ok {
+			got = string(bytes)
+		}
+		if got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	var refused dq.ServerError
+	if err := q.Create(background, dq.MaxLen(1)); !errors.As(err, &refused) {
+		t.Error(err)
+	}
+	if err := s.queue("none").Alter(background, dq.MaxLen(1)); !errors.As(err, &refused) {
+		t.Error(err)
+	}
+	if err := q.Alter(background, dq.MaxLen(1)); err != nil {
 		t.Error(err)
 	}
 }

@@ -66,5 +66,15 @@ func main() {
 	}
 	checkError(q.PauseGroup(ctx, "g", time.Second))
 	checkError(q.ResumeGroup(ctx, "g"))
+	settings := []dq.Setting{
+		dq.Lease(time.Second), dq.MaxLease(time.Minute), dq.Delay(time.Second), dq.Retries(1), dq.TTL(time.Hour),
+		dq.Backoff(time.Second, time.Minute, 10), dq.MaxLen(5), dq.MaxInflight(5), dq.Rate(5, time.Second), dq.DeadLen(5),
+		dq.DeadTTL(time.Hour), dq.Retain(time.Second), dq.DoneLen(5), dq.MaxPayload(100), dq.GroupInflight(2),
+		dq.GroupRate(5, time.Second), dq.KeepErrors(2), dq.GroupOrder("turn"), dq.Dedupe(time.Second),
+		dq.Forward("STREAM", "due", "TRIM", "9"), dq.DeadForward("QUEUE", "dead"),
+	}
+	checkError(q.Declare(ctx, settings...))
+	checkError(q.Create(ctx, settings...))
+	checkError(q.Alter(ctx, settings...))
 	check(q.Purge(ctx, dq.States("ready"), dq.Count(1), dq.Group("g"), dq.Recurring(), dq.Older(0)))
 }

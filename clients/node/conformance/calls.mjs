@@ -31,5 +31,14 @@ for (const flow of ['in', 'out', 'all', { group: 'g' }]) {
   await queue.pause(5000, flow);
   await queue.resume(flow);
 }
+const settings = {
+  ...{ lease: 5000, maxLease: 60_000, delay: 1000, attempts: 2, backoff: [1000, 60_000], jitter: 10, ttl: 60_000 },
+  ...{ maxLen: 5, maxInflight: 5, rate: [5, 1000], deadLen: 5, deadTtl: 60_000, retain: 5000, doneLen: 5 },
+  ...{ maxPayload: 100, groupInflight: 2, groupRate: [5, 1000], errors: 2, groupOrder: 'turn', dedupe: 5000 },
+  ...{ forward: 'STREAM due TRIM 9', deadForward: 'QUEUE dead' },
+};
+await queue.declare(settings);
+await queue.create(settings);
+await queue.alter(settings);
 await queue.purge({ states: ['ready'], count: 1, group: 'g', recurring: true, older: 0 });
 await queue.close();

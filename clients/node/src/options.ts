@@ -117,6 +117,32 @@ export type PeekOptions = Pick<PurgeOptions, 'count' | 'group'>;
 /** Which messages are counted. */
 export type LenOptions = Pick<PurgeOptions, 'group'>;
 
+/** Settings of a queue: see docs/settings.md. Durations are in milliseconds. */
+export interface Settings extends Pick<PushOptions, 'lease' | 'delay' | 'attempts' | 'ttl' | 'retain'> {
+  maxLease?: number;
+  /** The first wait after a nack, and the longest. */
+  backoff?: [base: number, max: number];
+  /** A percentage. It is set only together with `backoff`. */
+  jitter?: number;
+  maxLen?: number;
+  maxInflight?: number;
+  /** At most so many deliveries in any span of this time. */
+  rate?: [deliveries: number, ms: number];
+  deadLen?: number;
+  deadTtl?: number;
+  doneLen?: number;
+  maxPayload?: number;
+  groupInflight?: number;
+  groupRate?: [deliveries: number, ms: number];
+  errors?: number;
+  groupOrder?: 'due' | 'turn';
+  dedupe?: number;
+  /** The words of `FORWARD`, such as `STREAM orders TRIM 1000`. */
+  forward?: string;
+  /** The words of `DEADFORWARD`, such as `QUEUE mail-dead`. */
+  deadForward?: string;
+}
+
 type Write = (value: never, name: string) => Word[];
 
 const number: Write = (value: number, name) => {
@@ -125,6 +151,8 @@ const number: Write = (value: number, name) => {
   }
   return [String(Math.round(value))];
 };
+const numbers: Write = (value: number[], name) => value.flatMap((each) => number(each as never, name));
+const split: Write = (value: string) => value.trim().split(/\s+/);
 const bytes: Write = (value: Bytes) => [encode(value)];
 const time: Write = (value: Time, name) => number((value instanceof Date ? value.getTime() : value) as never, name);
 const flag: Write = () => [];
@@ -137,7 +165,28 @@ const headerWords: Write = (value: Record<string, Bytes>) => {
   return [String(given.length), ...given.flatMap(([name, each]) => [encode(name), encode(each)])];
 };
 
-// For each option: its word, and how its value is written.
+// For each setting that no message has: its word, and how its value is written.
+const SETTINGS: Record<string, [string, Write]> = {
+  maxLease: ['MAXLEASE', number],
+  backoff: ['BACKOFF', numbers],
+  jitter: ['JITTER', number],
+  maxLen: ['MAXLEN', number],
+  maxInflight: ['MAXINFLIGHT', number],
+  rate: ['RATE', numbers],
+  deadLen: ['DEADLEN', number],
+  deadTtl: ['DEADTTL', number],
+  doneLen: ['DONELEN', number],
+  maxPayload: ['MAXPAYLOAD', number],
+  groupInflight: ['GROUPINFLIGHT', number],
+  groupRate: ['GROUPRATE', numbers],
+  errors: ['ERRORS', number],
+  groupOrder: ['GROUPORDER', bytes],
+  dedupe: ['DEDUPE', number],
+  forward: ['FORWARD', split],
+  deadForward: ['DEADFORWARD', split],
+};
+
+// The same for each option. Words are sent in this order: some belong to the one before.
 const OPTIONS: Record<string, [string, Write]> = {
   id: ['ID', bytes],
   delay: ['DELAY', number],
@@ -163,6 +212,7 @@ const OPTIONS: Record<string, [string, Write]> = {
   older: ['OLDER', number],
   reason: ['REASON', bytes],
   recurring: ['RECURRING', flag],
+  ...SETTINGS,
 };
 
 // Options that BullMQ has, and what to use instead.
@@ -170,7 +220,7 @@ const ELSEWHERE: Record<string, string> = {
   jobId: 'give id',
   removeOnComplete: 'a completed message is removed; retain: ms keeps it and its result for a time',
   removeOnFail: 'dead messages are kept as the settings DEADLEN and DEADTTL of the queue say',
-  backoff: 'the backoff is a setting of the queue (DQ.ALTER … BACKOFF), or throw new RetryError({after})',
+  backoff: 'the backoff is a setting of the queue (queue.declare), or throw new RetryError({after})',
   lifo: 'give a higher priority',
   repeat: 'use queue.schedule',
   deduplication: 'give id, and the setting DEDUPE of the queue, or replace: true with a delay',
@@ -192,7 +242,7 @@ const ELSEWHERE: Record<string, string> = {
   lockRenewTime: 'leases are extended at half time',
   stalledInterval: 'the server itself delivers again what a worker has lost',
   maxStalledCount: 'attempts count deliveries that were lost, too',
-  limiter: 'the rate limit is a setting of the queue (DQ.ALTER … RATE)',
+  limiter: 'the rate limit is a setting of the queue (queue.declare)',
   drainDelay: 'a waiting worker is told by the server',
   useWorkerThreads: 'a handler that is given as a file always runs in a thread',
   autorun: 'a worker runs from the beginning',
@@ -216,10 +266,12 @@ export function check(given: object, known: readonly string[]): void {
 
 /** Returns a function that makes words of the options of a command, and refuses others. */
 function writer<Options extends object>(...known: (keyof Options & string)[]): (given: Options) => Word[] {
+  const ordered = Object.keys(OPTIONS).filter((name) => known.includes(name as never));
   return (given) => {
     check(given, known);
-    return Object.entries(given).flatMap(([name, value]) => {
+    return ordered.flatMap((name) => {
       const [word, write] = OPTIONS[name] as [string, Write];
+      const value = given[name as keyof Options];
       if (value === undefined || value === null || value === false) return [];
       if (name === 'headers' && Object.keys(value).length === 0) return [];
       return [word, ...write(value as never, name)];
@@ -243,4 +295,12 @@ export const wordsOf = {
   purge: writer<PurgeOptions>('count', 'group', 'recurring', 'older'),
   peek: writer<PeekOptions>('count', 'group'),
   len: writer<LenOptions>('group'),
+  settings: writer<Settings>(
+    'lease',
+    'delay',
+    'attempts',
+    'ttl',
+    'retain',
+    ...(Object.keys(SETTINGS) as (keyof Settings)[]),
+  ),
 };

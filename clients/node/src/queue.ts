@@ -32,6 +32,7 @@ import {
   type RedriveOptions,
   type RescheduleOptions,
   type ScheduleOptions,
+  type Settings,
   wordsOf,
 } from './options.js';
 import { answered, Backoff, Route } from './route.js';
@@ -298,6 +299,23 @@ export class Queue<Data = unknown, Result = unknown> {
   /** Resumes delivery (`out`), new messages (`in`) or both (`all`), or the delivery of one group. */
   async resume(flow: Flow = 'all'): Promise<void> {
     await this.#ask('DQ.RESUME', ...flowWords(flow));
+  }
+
+  // --- settings ---
+
+  /** Creates the queue with these settings, or changes them if it exists. Programs call it when they start. */
+  async declare(settings: Settings = {}): Promise<void> {
+    await this.#ask('DQ.ALTER', 'MKQUEUE', ...wordsOf.settings(settings));
+  }
+
+  /** Creates the queue. Rejects with `Refused` if it exists with other settings. */
+  async create(settings: Settings = {}): Promise<void> {
+    await this.#ask('DQ.CREATE', ...wordsOf.settings(settings));
+  }
+
+  /** Changes settings. Rejects with `Refused` if the queue does not exist. */
+  async alter(settings: Settings): Promise<void> {
+    await this.#ask('DQ.ALTER', ...wordsOf.settings(settings));
   }
 
   /** Closes the connection, unless it was given. */

@@ -300,3 +300,17 @@ test('the key prefix of a client is part of the key', async (t) => {
   t.after(() => worker.close());
   await eventually('it is done', async () => (await queue.len()) === 0);
 });
+
+test('a queue is declared, created and altered', async (t) => {
+  const server = await Server.start(t);
+  const queue = open(t, server);
+  await queue.declare({ jitter: 20, backoff: [500, 60_000], groupRate: [5, 1000], forward: 'STREAM due TRIM 9' });
+  const info = await queue.info();
+  assert.deepEqual([info['backoff-base'], info['backoff-max'], info['backoff-jitter']], [500, 60_000, 20]);
+  assert.deepEqual([info.grouprate, info['grouprate-period'], info.forward], [5, 1000, 'STREAM due TRIM 9']);
+  await assert.rejects(queue.create({ maxLen: 1 }), Refused);
+  await assert.rejects(open(t, server, 'none').alter({ maxLen: 1 }), Refused);
+  await assert.rejects(queue.alter({ maxlen: 1 }), /there is no option maxlen/);
+  await queue.alter({ forward: 'NONE' });
+  assert.equal((await queue.info()).forward, 'NONE');
+});

@@ -6,7 +6,7 @@ import datetime
 import pathlib
 import sys
 
-# The package is found beside the program if it is not installed.
+# The package is imported from the source tree if it is not installed.
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "src"))
 
 from dq_client import App
@@ -46,6 +46,15 @@ def main() -> None:
         queue.resume_sync(flow=flow)
     queue.pause_sync(5, group="g")
     queue.resume_sync(group="g")
+    settings = {
+        **{"lease": 5, "max_lease": 60, "delay": 1, "retries": 1, "backoff": (1, 60), "jitter": 10, "ttl": 60},
+        **{"max_len": 5, "max_inflight": 5, "rate": (5, 1), "dead_len": 5, "dead_ttl": 60, "retain": 5, "done_len": 5},
+        **{"max_payload": 100, "group_inflight": 2, "group_rate": (5, 1), "errors": 2, "group_order": "turn"},
+        **{"dedupe": 5, "forward": "STREAM due TRIM 9", "dead_forward": "QUEUE dead"},
+    }
+    queue.declare_sync(**settings)
+    queue.create_sync(**settings)
+    queue.alter_sync(**settings)
     queue.purge_sync("ready", count=1, group="g", recurring=True, older=0)
 
 

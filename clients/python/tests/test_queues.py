@@ -178,3 +178,19 @@ def test_a_message_follows_when_all_of_a_batch_have_ended(app, server):
     queue.push_sync(b"3", batch="other")
     assert queue.cancel_batch_sync("other") == 1
     assert queue.batch_info_sync("other") is None
+
+
+def test_a_queue_is_declared_created_and_altered(app):
+    queue = app.queue("q")
+    queue.declare_sync(jitter=20, backoff=(0.5, timedelta(minutes=1)), group_rate=(5, 1), forward="STREAM due TRIM 9")
+    info = queue.info_sync()
+    assert (info["backoff-base"], info["backoff-max"], info["backoff-jitter"]) == (500, 60_000, 20)
+    assert (info["grouprate"], info["grouprate-period"], info["forward"]) == (5, 1000, "STREAM due TRIM 9")
+    with pytest.raises(dq_client.Refused):
+        queue.create_sync(max_len=1)
+    with pytest.raises(dq_client.Refused):
+        app.queue("none").alter_sync(max_len=1)
+    with pytest.raises(TypeError, match="maxlen"):
+        queue.alter_sync(maxlen=1)
+    asyncio.run(queue.alter(forward="NONE"))
+    assert queue.info_sync()["forward"] == "NONE"

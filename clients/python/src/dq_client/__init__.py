@@ -20,7 +20,7 @@ from .errors import (
     TooLarge,
 )
 from .queue import Queue
-from .wire import PushOptions, ScheduleOptions
+from .wire import PushOptions, ScheduleOptions, Settings
 from .worker import Event, Worker
 from .worker.outcome import TimeLimit, TooLargeResult
 
@@ -45,6 +45,7 @@ __all__ = [
     "Reject",
     "Retry",
     "ScheduleOptions",
+    "Settings",
     "Task",
     "TimeLimit",
     "TooLarge",

@@ -30,7 +30,7 @@ from redis.client import NEVER_DECODE
 from . import wire
 from .errors import ConnectionLost, DeadId, Failed, NotKept, is_transient, translated
 from .source import Backoff, Source
-from .wire import Duration, FollowOptions, PushOptions, ScheduleOptions, Text, Word
+from .wire import Duration, FollowOptions, PushOptions, ScheduleOptions, Settings, Text, Word
 
 if TYPE_CHECKING:
     from typing_extensions import Concatenate, ParamSpec, Unpack
@@ -43,7 +43,7 @@ Decorate = Callable[[str, Dict[str, Any]], None]
 
 PushedId = Union[str, DeadId, None]
 """The id of one of several messages; ``None`` for a duplicate, the error if the queue holds a dead message of that id."""
-_PUSH, _FOLLOW, _SCHEDULE = map(wire.names, (PushOptions, FollowOptions, ScheduleOptions))
+_PUSH, _FOLLOW, _SCHEDULE, _SETTINGS = map(wire.names, (PushOptions, FollowOptions, ScheduleOptions, Settings))
 
 # A wait is made of shorter ones, so that it ends before the socket timeout of any usual client.
 _WAIT_SECONDS = 2.0
@@ -271,6 +271,26 @@ class Queue:
         await self._ask("DQ.RESUME", *_concerned(flow, group))
 
     resume_sync = waiting(resume)
+
+    # --- settings ---
+
+    async def declare(self, **settings: Unpack[Settings]) -> None:
+        """Creates the queue with these settings, or changes them if it exists. Programs call it when they start."""
+        await self._ask("DQ.ALTER", "MKQUEUE", *wire.words(settings, _SETTINGS))
+
+    declare_sync = waiting(declare)
+
+    async def create(self, **settings: Unpack[Settings]) -> None:
+        """Creates the queue. Raises :class:`Refused` if it exists with other settings."""
+        await self._ask("DQ.CREATE", *wire.words(settings, _SETTINGS))
+
+    create_sync = waiting(create)
+
+    async def alter(self, **settings: Unpack[Settings]) -> None:
+        """Changes settings. Raises :class:`Refused` if the queue does not exist."""
+        await self._ask("DQ.ALTER", *wire.words(settings, _SETTINGS))
+
+    alter_sync = waiting(alter)
 
     # --- sending ---
 

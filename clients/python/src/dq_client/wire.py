@@ -86,6 +86,39 @@ class ScheduleOptions(MessageOptions, total=False):
     """A run becomes dead if it is not completed within this time."""
 
 
+class Settings(TypedDict, total=False):
+    """Settings of a queue, which are described in ``docs/settings.md``. Durations are in seconds, or a ``timedelta``."""
+
+    lease: Duration
+    max_lease: Duration
+    delay: Duration
+    retries: int
+    backoff: Tuple[Duration, Duration]
+    """The first wait after a nack, and the longest."""
+    jitter: int
+    """A percentage. It is set only together with ``backoff``."""
+    ttl: Duration
+    max_len: int
+    max_inflight: int
+    rate: Tuple[int, Duration]
+    """At most so many deliveries in any span of this time."""
+    dead_len: int
+    dead_ttl: Duration
+    retain: Duration
+    done_len: int
+    max_payload: int
+    group_inflight: int
+    group_rate: Tuple[int, Duration]
+    errors: int
+    group_order: str
+    """``due`` or ``turn``."""
+    dedupe: Duration
+    forward: str
+    """The words of ``FORWARD``, such as ``STREAM orders TRIM 1000``."""
+    dead_forward: str
+    """The words of ``DEADFORWARD``, such as ``QUEUE mail-dead``."""
+
+
 def raw(value: Text) -> bytes:
     """Returns the bytes of a text."""
     return value if isinstance(value, bytes) else value.encode("utf-8", "surrogateescape")
@@ -165,6 +198,18 @@ def _time(value: Any) -> List[Word]:
     return [unix_milliseconds(value)]
 
 
+def _waits(value: Any) -> List[Word]:
+    return [milliseconds(wait) for wait in value]
+
+
+def _rate(value: Any) -> List[Word]:
+    return [value[0], milliseconds(value[1])]
+
+
+def _words(value: Any) -> List[Word]:
+    return list(value.split())
+
+
 def _flag(_: Any) -> List[Word]:
     return []
 
@@ -173,7 +218,7 @@ def _names_and_values(value: Any) -> List[Word]:
     return [len(value), *(word for pair in value.items() for word in pair)]
 
 
-# For each option: its word, and how its value is written.
+# For each option: its word, and how its value is written. Words are sent in this order: some belong to the one before.
 _OPTIONS: Dict[str, Tuple[str, Callable[[Any], List[Word]]]] = {
     "id": ("ID", _one),
     "delay": ("DELAY", _duration),
@@ -200,6 +245,23 @@ _OPTIONS: Dict[str, Tuple[str, Callable[[Any], List[Word]]]] = {
     "batch": ("BATCH", _one),
     "recurring": ("RECURRING", _flag),
     "headers": ("HEADERS", _names_and_values),
+    "max_lease": ("MAXLEASE", _duration),
+    "backoff": ("BACKOFF", _waits),
+    "jitter": ("JITTER", _one),
+    "max_len": ("MAXLEN", _one),
+    "max_inflight": ("MAXINFLIGHT", _one),
+    "rate": ("RATE", _rate),
+    "dead_len": ("DEADLEN", _one),
+    "dead_ttl": ("DEADTTL", _duration),
+    "done_len": ("DONELEN", _one),
+    "max_payload": ("MAXPAYLOAD", _one),
+    "group_inflight": ("GROUPINFLIGHT", _one),
+    "group_rate": ("GROUPRATE", _rate),
+    "errors": ("ERRORS", _one),
+    "group_order": ("GROUPORDER", _one),
+    "dedupe": ("DEDUPE", _duration),
+    "forward": ("FORWARD", _words),
+    "dead_forward": ("DEADFORWARD", _words),
 }
 
 
@@ -210,12 +272,12 @@ def names(options: Any) -> "frozenset[str]":
 
 def words(options: Mapping[str, Any], known: "Optional[frozenset[str]]" = None) -> List[Word]:
     """Returns the words of those options that are given. One that is not among the known ones is refused."""
-    found: List[Word] = []
-    for name, value in options.items():
+    for name in options:
         if known is not None and name not in known:
             raise TypeError(f"there is no option {name!r}; the options are {', '.join(sorted(known))}")
-        if value is None or value is False or value == {}:
-            continue
-        word, write = _OPTIONS[name]
-        found += [word, *write(value)]
+    found: List[Word] = []
+    for name, (word, write) in _OPTIONS.items():
+        value = options.get(name)
+        if value is not None and value is not False and value != {}:
+            found += [word, *write(value)]
     return found
