@@ -28,6 +28,12 @@ func (q *Queue) ask(ctx context.Context, name string, args ...any) (any, error) 
 	return q.send(ctx, append([]any{name, q.key}, args...))
 }
 
+// tell sends a command whose reply says nothing.
+func (q *Queue) tell(ctx context.Context, name string, args ...any) error {
+	_, err := q.ask(ctx, name, args...)
+	return err
+}
+
 func (q *Queue) count(ctx context.Context, name string, args ...any) (int, error) {
 	reply, err := q.ask(ctx, name, args...)
 	return int(integer(reply)), err
@@ -61,13 +67,7 @@ func (q *Queue) CancelBatch(ctx context.Context, batch string) (int, error) {
 // BatchInfo says how far a batch is. The error is [ErrNotFound] if there is none.
 func (q *Queue) BatchInfo(ctx context.Context, batch string) (*BatchInfo, error) {
 	reply, err := q.ask(ctx, "DQ.BATCHINFO", batch)
-	if err == nil && reply == nil {
-		err = ErrNotFound
-	}
-	if err != nil {
-		return nil, err
-	}
-	return newBatchInfo(reply), nil
+	return found(newBatchInfo, reply, err)
 }
 
 // Cancel removes messages and returns the state that each was in, "" for those that were not there.
@@ -119,20 +119,17 @@ func (q *Queue) Len(ctx context.Context, state string, options ...PeekOption) (i
 
 // Declare creates the queue with these settings, or changes them if it exists. Programs call it when they start.
 func (q *Queue) Declare(ctx context.Context, settings ...Setting) error {
-	_, err := q.ask(ctx, "DQ.ALTER", collect(Setting.forSettings, settings, "MKQUEUE").args...)
-	return err
+	return q.tell(ctx, "DQ.ALTER", collect(Setting.forSettings, settings, "MKQUEUE").args...)
 }
 
 // Create creates the queue. It is an error if the queue exists with other settings.
 func (q *Queue) Create(ctx context.Context, settings ...Setting) error {
-	_, err := q.ask(ctx, "DQ.CREATE", collect(Setting.forSettings, settings).args...)
-	return err
+	return q.tell(ctx, "DQ.CREATE", collect(Setting.forSettings, settings).args...)
 }
 
 // Alter changes settings. It is an error if the queue does not exist.
 func (q *Queue) Alter(ctx context.Context, settings ...Setting) error {
-	_, err := q.ask(ctx, "DQ.ALTER", collect(Setting.forSettings, settings).args...)
-	return err
+	return q.tell(ctx, "DQ.ALTER", collect(Setting.forSettings, settings).args...)
 }
 
 // Flow is what a pause suspends.
@@ -161,25 +158,23 @@ func (q *Queue) pause(ctx context.Context, d time.Duration, args ...any) error {
 	if d > 0 {
 		args = append(args, "FOR", ms(d))
 	}
-	_, err := q.ask(ctx, "DQ.PAUSE", args...)
-	return err
+	return q.tell(ctx, "DQ.PAUSE", args...)
 }
 
 // Resume resumes a flow. Groups that are paused stay so.
 func (q *Queue) Resume(ctx context.Context, flow Flow) error {
-	_, err := q.ask(ctx, "DQ.RESUME", string(flow))
-	return err
+	return q.tell(ctx, "DQ.RESUME", string(flow))
 }
 
 // ResumeGroup resumes the delivery of one group.
 func (q *Queue) ResumeGroup(ctx context.Context, group string) error {
-	_, err := q.ask(ctx, "DQ.RESUME", "GROUP", group)
-	return err
+	return q.tell(ctx, "DQ.RESUME", "GROUP", group)
 }
 
 // Get returns a message, or [ErrNotFound].
 func (q *Queue) Get(ctx context.Context, id string) (*Record, error) {
-	return q.record(q.ask(ctx, "DQ.GET", id))
+	reply, err := q.ask(ctx, "DQ.GET", id)
+	return found(newRecord, reply, err)
 }
 
 // Peek returns the first messages of a state, of the queue or of a [Group], in the order in which they will leave it;
@@ -196,13 +191,7 @@ func (q *Queue) Peek(ctx context.Context, state string, n int, options ...PeekOp
 // Info returns counts, settings and totals, or [ErrNotFound].
 func (q *Queue) Info(ctx context.Context) (*Info, error) {
 	reply, err := q.ask(ctx, "DQ.INFO")
-	if err != nil {
-		return nil, err
-	}
-	if reply == nil {
-		return nil, ErrNotFound
-	}
-	return newInfo(reply), nil
+	return found(newInfo, reply, err)
 }
 
 const (
@@ -234,7 +223,8 @@ func (q *Queue) PushAndWait(ctx context.Context, payload []byte, options ...Push
 func (q *Queue) Await(ctx context.Context, id string) ([]byte, error) {
 	var pauses backoff
 	for {
-		record, err := q.record(q.ask(ctx, "DQ.AWAIT", id, "BLOCK", ms(awaitTime)))
+		reply, err := q.ask(ctx, "DQ.AWAIT", id, "BLOCK", ms(awaitTime))
+		record, err := found(newRecord, reply, err)
 		if errors.Is(err, ErrNotFound) { // It is gone, or the wait was too short.
 			if record, err = q.Get(ctx, id); err != nil && !isTransient(err) {
 				return nil, err

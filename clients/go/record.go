@@ -37,14 +37,15 @@ func newRecord(reply any) *Record {
 	return r
 }
 
-func (q *Queue) record(reply any, err error) (*Record, error) {
+// found reads the reply to a command that answers null if there is no such message, batch or queue.
+func found[T any](read func(reply any) *T, reply any, err error) (*T, error) {
 	if err != nil {
 		return nil, err
 	}
 	if reply == nil {
 		return nil, ErrNotFound
 	}
-	return newRecord(reply), nil
+	return read(reply), nil
 }
 
 // Info is what [Queue.Info] returns.
