@@ -110,17 +110,7 @@ function ioRedisTarget(options: Options): Target {
   }
   const { keyPrefix, ...rest } = options;
   const target = { library: 'ioredis', prefix: textOf(keyPrefix), db: Number(options.db ?? 0) } as const;
-  for (const name of [
-    'commandTimeout',
-    'blockingTimeout',
-    'socketTimeout',
-    'reconnectOnError',
-    'scripts',
-    'stringNumbers',
-  ]) {
-    delete rest[name];
-  }
-  return { ...target, options: cloneable({ ...rest, replyMapping: 'legacy' }) as Options };
+  return { ...target, options: passed({ ...rest, replyMapping: 'legacy' }) };
 }
 
 function nodeRedisTarget(given: Options): Target {
@@ -136,24 +126,13 @@ function nodeRedisTarget(given: Options): Target {
     throw new TypeError('a credentialsProvider cannot be passed to the thread of a worker: pass username and password');
   }
   const url = typeof options.url === 'string' ? new URL(options.url) : undefined;
+  const { keyPrefix, ...kept } = options;
   const target: Target = {
     library: 'redis',
-    prefix: textOf(options.keyPrefix),
+    prefix: textOf(keyPrefix),
     db: Number(options.database ?? (url?.pathname.slice(1) || 0)),
-    options: {},
+    options: passed(kept),
   };
-  for (const dropped of [
-    'keyPrefix',
-    'clientSideCache',
-    'commandOptions',
-    'modules',
-    'scripts',
-    'functions',
-    'maintNotifications',
-  ]) {
-    delete options[dropped];
-  }
-  target.options = cloneable(options) as Options;
   if (roots) target.seeds = roots.map((root) => addressOf(root.url ?? root.socket));
   if (sentinels) target.sentinels = { name: String(name), addresses: sentinels.map(addressOf) };
   return target;
@@ -220,6 +199,18 @@ function isInstalled(name: string): boolean {
 
 function textOf(prefix: unknown): string {
   return prefix === undefined || prefix === null ? '' : String(prefix);
+}
+
+// Options of both clients that concern other commands than those of a worker, or how replies look.
+const NOT_OF_WORKERS = [
+  ...['commandTimeout', 'blockingTimeout', 'socketTimeout', 'reconnectOnError', 'stringNumbers', 'scripts'],
+  ...['clientSideCache', 'commandOptions', 'modules', 'functions', 'maintNotifications'],
+];
+
+/** Returns the options that are passed to the thread of a worker. */
+function passed(options: Options): Options {
+  const kept = Object.entries(options).filter(([name]) => !NOT_OF_WORKERS.includes(name));
+  return cloneable(Object.fromEntries(kept)) as Options;
 }
 
 /** Returns what can be passed to another thread: functions cannot, and have no meaning there. */

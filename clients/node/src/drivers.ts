@@ -5,7 +5,8 @@
 import type * as IoRedis from 'ioredis';
 import type * as NodeRedis from 'redis';
 import { type Bytes, encode, text, type Word } from './bytes.js';
-import { ConnectionLost, type DqError, refused } from './errors.js';
+import { ConnectionLost, type DqError } from './errors.js';
+import { refused } from './refusals.js';
 
 /** Which client leads to the server, and its options without what cannot be passed to another thread. */
 export interface Target {

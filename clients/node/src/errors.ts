@@ -18,7 +18,7 @@ export class Refused extends DqError {
 
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
-    this.code = codeOf(message);
+    this.code = /^[A-Z]+/.exec(message)?.[0] ?? 'ERR';
   }
 }
 
@@ -85,29 +85,4 @@ export class RetryError extends Error {
     super(options.message ?? '', { cause: options.cause });
     this.after = options.after;
   }
-}
-
-const CLASSES: Record<string, new (message: string, options?: ErrorOptions) => Refused> = {
-  QUEUEFULL: QueueFull,
-  DEADID: DeadId,
-  TOOLARGE: TooLarge,
-  QUEUECLOSED: QueueClosed,
-  OOM: OutOfMemory,
-};
-
-// The server, or the one that takes over, may carry out the same command later.
-const TRANSIENT = /^(LOADING|READONLY|MISCONF|NOREPLICAS|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|UNBLOCKED|MOVED|ASK|BUSY)\b/;
-
-function codeOf(message: string): string {
-  return /^[A-Z]+/.exec(message)?.[0] ?? 'ERR';
-}
-
-/** Returns the error for the text of an error reply. */
-export function refused(message: string, cause?: unknown): Refused {
-  return new (CLASSES[codeOf(message)] ?? Refused)(message, { cause });
-}
-
-/** Returns whether the same command may succeed later. */
-export function isTransient(error: unknown): boolean {
-  return error instanceof ConnectionLost || (error instanceof Refused && TRANSIENT.test(error.message));
 }

@@ -1,23 +1,6 @@
 /** Delayed jobs and workers for dq, the delay queue module of Redis and Valkey. */
 export type { Bytes } from './bytes.js';
-export {
-  ConnectionLost,
-  DeadId,
-  DqError,
-  JobFailed,
-  type LossReason,
-  MessageLost,
-  NotKept,
-  OutOfMemory,
-  QueueClosed,
-  QueueFull,
-  Refused,
-  RetryError,
-  TimeLimitExceeded,
-  TooLarge,
-  UnrecoverableError,
-  WaitTimeout,
-} from './errors.js';
+export * from './errors.js';
 export { Job } from './job.js';
 export type { Middleware } from './middleware.js';
 export type * from './options.js';

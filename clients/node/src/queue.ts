@@ -4,16 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Bytes, decode, encode, fields, text, type Word } from './bytes.js';
 import { type Client, clientOf, keyOf, targetOf } from './connection.js';
 import type { Link, Target } from './drivers.js';
-import {
-  ConnectionLost,
-  type DeadId,
-  isTransient,
-  JobFailed,
-  NotKept,
-  Refused,
-  refused,
-  WaitTimeout,
-} from './errors.js';
+import { ConnectionLost, type DeadId, JobFailed, NotKept, Refused, WaitTimeout } from './errors.js';
 import { envelope } from './job.js';
 import { defaultMiddleware, type Middleware } from './middleware.js';
 import {
@@ -35,6 +26,7 @@ import {
   type Settings,
   wordsOf,
 } from './options.js';
+import { isTransient, refused } from './refusals.js';
 import { answered, Backoff, Route } from './route.js';
 
 /** How a queue is opened. */

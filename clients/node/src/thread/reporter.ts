@@ -1,8 +1,8 @@
 /** The loop that extends leases at half time, all of a queue with one command, and reports outcomes until they are answered. */
 import type { Word } from '../bytes.js';
 import type { Link } from '../drivers.js';
-import { isTransient } from '../errors.js';
 import { unpacked } from '../job.js';
+import { isTransient } from '../refusals.js';
 import { answered, Backoff } from '../route.js';
 import { type Delivery, type Lane, MARGIN_MS } from './lane.js';
 import { settle } from './settle.js';

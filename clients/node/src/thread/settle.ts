@@ -1,8 +1,8 @@
 /** Sends outcomes to the server in one go, together with the next pop if there is one. */
 import type { Word } from '../bytes.js';
 import type { Link } from '../drivers.js';
-import { isTransient } from '../errors.js';
 import { unpacked } from '../job.js';
+import { isTransient } from '../refusals.js';
 import { answered } from '../route.js';
 import { type Lane, MARGIN_MS, type Report } from './lane.js';
 
