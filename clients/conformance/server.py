@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -24,7 +25,8 @@ def _printed(*command):
     return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def _binary():
+def binary():
+    """Returns the path of the server to test."""
     return _printed("scripts/find-server.sh")
 
 
@@ -54,6 +56,22 @@ def eventually(what, condition, seconds=10.0):
         time.sleep(0.01)
 
 
+class Clock:
+    """The time of day of a server, which can be set ahead. It needs a C compiler."""
+
+    def __init__(self, directory):
+        library, self._file = directory / "clock.so", directory / "clock"
+        source = ROOT / "tests" / "server" / "support" / "clock.c"
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
+        self._file.write_bytes(bytes(8))
+        self.environment = {"LD_PRELOAD": str(library), "DQ_CLOCK": str(self._file)}
+
+    def set(self, hours):
+        """Sets it so many hours ahead of the true time."""
+        with open(self._file, "r+b") as file:  # It is overwritten in place, because the server has mapped it.
+            file.write((hours * 3_600_000).to_bytes(8, sys.byteorder))
+
+
 class Server:
     """A server that writes its AOF before each reply, so that nothing is lost when it is killed."""
 
@@ -62,6 +80,8 @@ class Server:
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="dq-conformance-"))
         self._arguments = arguments
         self._process = None
+        self.environment = {}
+        """What is added to the environment when it is started."""
         self.admin = redis.Redis(port=self.port, protocol=3, socket_timeout=30)
 
     @property
@@ -78,11 +98,12 @@ class Server:
     def launch(self, *more):
         """Starts it and does not wait."""
         self._process = subprocess.Popen(
-            [_binary(), "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.directory), "--save", ""]
+            [binary(), "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.directory), "--save", ""]
             + ["--logfile", str(self.directory / "log"), "--appendonly", "yes", "--appendfsync", "always"]
             + ["--enable-debug-command", "yes", "--enable-protected-configs", "yes", "--repl-diskless-sync-delay", "0"]
             + ["--loadmodule", _module(), *self._arguments, *more],
             stdout=subprocess.DEVNULL,
+            env={**os.environ, **self.environment},
         )
 
     def _answers(self):

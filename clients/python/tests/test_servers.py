@@ -1,12 +1,12 @@
 """Servers of every kind that redis-py knows: a unix socket, a cluster, Sentinel."""
 
 import asyncio
-import subprocess
 
+import places
 import pytest
 import redis
 import redis.sentinel
-from server import Server, _binary, eventually, free_port
+from server import eventually
 
 import dq_client
 
@@ -42,76 +42,32 @@ def works(app, working):
 
 
 def test_a_unix_socket(tmp_path, working):
-    server = Server("--unixsocket", str(tmp_path / "socket"))
-    try:
-        server.boot()
-        works(dq_client.App(f"unix://{tmp_path}/socket"), working)
-    finally:
-        server.close()
+    with places.unix_socket(tmp_path) as place:
+        works(dq_client.App(place.url), working)
 
 
 def test_tls_with_a_password(tmp_path, working):
-    key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
-    make = f"openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -keyout {key} -out {certificate}"
-    subprocess.run(make.split(), check=True, capture_output=True)
-    port = free_port()
-    tls = f"--tls-port {port} --tls-cert-file {certificate} --tls-key-file {key} --tls-auth-clients no"
-    server = Server(*tls.split(), "--tls-ca-cert-file", str(certificate))
-    try:
-        server.boot()
-        server.do("ACL", "SETUSER", "default", ">secret")
-        url = f"rediss://:secret@localhost:{port}?ssl_ca_certs={certificate}&ssl_check_hostname=false"
-        works(dq_client.App(url), working)
-    finally:
-        server.close()
+    with places.tls(tmp_path) as place:
+        works(dq_client.App(place.url), working)
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
-def test_a_cluster(working, kind):
-    server = Server("--cluster-enabled", "yes", "--cluster-port", str(free_port()))
-    try:
-        server.boot()
-        server.do("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
-        eventually("the cluster is ready", lambda: "ok" in str(server.do("CLUSTER", "INFO")).split("cluster_slots")[0])
+def test_a_cluster(tmp_path, working, kind):
+    with places.cluster(tmp_path) as place:
         if kind == "sync":
-            client = redis.RedisCluster(host="127.0.0.1", port=server.port)
+            client = eval(place.client)
         else:
             asyncio.set_event_loop(asyncio.new_event_loop())
-            client = redis.asyncio.RedisCluster(host="127.0.0.1", port=server.port)
+            client = redis.asyncio.RedisCluster(host="127.0.0.1", port=place.server.port)
         works(dq_client.App(client), working)
-    finally:
-        server.close()
 
 
 def test_sentinel_and_its_failover(tmp_path, working):
-    master = Server().boot()
-    replica = Server("--replicaof", f"127.0.0.1 {master.port}").boot()
-    port = free_port()
-    (tmp_path / "sentinel.conf").write_text(
-        f"port {port}\nbind 127.0.0.1\nsentinel monitor jobs 127.0.0.1 {master.port} 1\n"
-        "sentinel down-after-milliseconds jobs 500\nsentinel failover-timeout jobs 2000\n"
-    )
-    process = subprocess.Popen([_binary(), str(tmp_path / "sentinel.conf"), "--sentinel"], stdout=subprocess.DEVNULL)
-    try:
-        sentinel = redis.sentinel.Sentinel([("127.0.0.1", port)])
-        eventually("it knows the replica", lambda: slaves(sentinel), 20)
-        eventually("it has the data", lambda: replica.admin.info("replication")["master_link_status"] == "up")
-        app = dq_client.App(sentinel.master_for("jobs"))
+    with places.sentinel(tmp_path) as place:
+        app = dq_client.App(eval(place.client))
         seen = works(app, working)
-        master.kill9()
-        eventually("it has taken over", lambda: replica.admin.info("replication")["role"] == "master", 20)
+        place.server.kill9()
+        replica = place.replica.admin
+        eventually("it has taken over", lambda: replica.info("replication")["role"] == "master", 20)
         app.queue("{jobs}").push_sync(b"after")
         eventually("it ran", lambda: b"after" in seen)
-    finally:
-        process.kill()
-        process.wait()
-        replica.close()
-        master.close()
-
-
-def slaves(sentinel):
-    """Returns the replicas that a Sentinel knows."""
-    try:
-        return sentinel.discover_slaves("jobs")
-    except redis.RedisError:
-        return []

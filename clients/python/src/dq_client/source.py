@@ -28,7 +28,8 @@ _KEPT = frozenset(
 )
 _CONNECT_SECONDS = 2.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
-_CLUSTERS = (redis.RedisCluster, redis.asyncio.RedisCluster)
+CLUSTERS = (redis.RedisCluster, redis.asyncio.RedisCluster)
+"""The clients of a cluster."""
 
 Origin = Union[str, "redis.Redis", "redis.asyncio.Redis", "redis.RedisCluster", "redis.asyncio.RedisCluster"]
 
@@ -139,7 +140,7 @@ class Source:
 
     def link(self, key: bytes, timeout: float) -> Link:
         """Opens a connection to the server that holds a queue. A reply may take up to ``timeout`` seconds."""
-        pool, cluster = self._origin, isinstance(self._origin, _CLUSTERS)
+        pool, cluster = self._origin, isinstance(self._origin, CLUSTERS)
         if cluster:
             node = self.client().get_node_from_key(key)
             pool = self.client().get_redis_connection(node)
@@ -158,14 +159,14 @@ class Source:
 
     def rediscover(self) -> None:
         """Asks a cluster again which server holds which queue. Call it after an error."""
-        if isinstance(self._origin, _CLUSTERS):
+        if isinstance(self._origin, CLUSTERS):
             try:
                 self.client().nodes_manager.initialize()
             except Exception:
                 pass  # It is asked again after the next error. redis-py raises errors of several kinds here.
 
     def _settings(self) -> Dict[str, Any]:
-        if isinstance(self._origin, _CLUSTERS):
+        if isinstance(self._origin, CLUSTERS):
             return {}
         return _settings_of(self._origin.connection_pool, redis.connection.SSLConnection)
 

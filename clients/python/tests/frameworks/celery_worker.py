@@ -12,7 +12,7 @@ import redis
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "conformance"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[4] / "examples" / "celery"))
 
-from server import PATIENCE, ROOT, Server, eventually
+from server import PATIENCE, ROOT, Clock, Server, eventually
 
 # Long enough to start a worker and to end a lease on a slow machine.
 PATIENT = 60.0
@@ -75,7 +75,9 @@ class Shop:
     """The example on a server of its own."""
 
     def __init__(self, directory, lease=30):
-        self.server = Server().boot()
+        self.server, self.clock = Server(), Clock(directory)
+        self.server.environment = self.clock.environment
+        self.server.boot()
         self._directory, self._workers = directory, []
         self._environment = {"REDIS_URL": self.server.url + "/0", "LEASE": str(lease)}
         os.environ.update(self._environment)

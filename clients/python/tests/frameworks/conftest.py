@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "conformance"))
 
-from server import PATIENCE, Server, eventually
+from server import PATIENCE, Clock, Server, eventually
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[4] / "examples"
 # How many seconds a slow machine needs to start processes.
@@ -71,6 +71,16 @@ def server():
         yield server.boot()
     finally:
         server.close()
+
+
+@pytest.fixture
+def clock(server, tmp_path):
+    """The clock of the server."""
+    clock = Clock(tmp_path)
+    server.kill9()
+    server.environment = clock.environment
+    server.boot()
+    return clock
 
 
 @pytest.fixture

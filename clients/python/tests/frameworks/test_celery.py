@@ -64,6 +64,17 @@ def test_no_worker_holds_a_delayed_task(shop):
     assert shop.server.message("celery", id) == {}
 
 
+def test_a_delayed_task_runs_when_its_hours_have_passed(own):
+    shop = own()
+    shop.work("-c", "1")
+    shop.tasks.remind.apply_async((1,), countdown=100 * HOUR)
+    shop.clock.set(hours=99)
+    shop.tasks.confirm.delay(2)
+    wait("another one ran", lambda: shop.said() == ["confirm 2"])
+    shop.clock.set(hours=100)
+    wait("it ran", lambda: shop.said() == ["confirm 2", "remind 1"])
+
+
 def test_an_eta_is_the_due_time_to_the_millisecond(shop):
     eta = datetime(2100, 1, 2, 3, 4, 5, 678900, tzinfo=timezone(timedelta(hours=2)))
     id = shop.tasks.remind.apply_async((2,), eta=eta).id

@@ -1,5 +1,6 @@
 """The transport dq:// as kombu uses it, without workers."""
 
+import functools
 import logging
 import socket
 
@@ -8,7 +9,9 @@ import pytest
 pytest.importorskip("celery")
 
 import kombu
+import places
 import redis
+import redis.sentinel
 from celery_worker import wait
 from proxy import Proxy
 from server import Server
@@ -48,7 +51,7 @@ def push(connection, body, **options):
 
 
 def test_options_without_a_meaning_are_refused(connect):
-    for option in ("visibility_timeout", "priority_steps", "unacked_key"):
+    for option in ("visibility_timeout", "priority_steps", "unacked_key", "master_name", "fanout_prefix"):
         with pytest.raises(ValueError, match=f"'{option}' does not exist for dq://: .*"):
             connect(**{option: 1}).connect()
 
@@ -61,6 +64,63 @@ def test_a_lease_is_a_time(connect):
 def test_a_name_for_a_database_is_refused():
     with pytest.raises(ValueError, match="the database is a number"):
         kombu.Connection("dq://localhost/shop").connect()
+
+
+def test_settings_of_redis_py_are_applied(server, connect):
+    connection = connect(client_name="shop", socket_timeout=7)
+    assert connection.transport.source.client().client_getname() == "shop"
+    assert connection.transport.source.client().connection_pool.connection_kwargs["socket_timeout"] == 7
+
+
+def test_an_address_of_another_kind_is_refused():
+    with pytest.raises(ValueError, match=r"dq://, dqs:// or dq\+socket://, not dq\+http://"):
+        kombu.Connection("dq+http://localhost").connect()
+
+
+def test_the_database_of_a_unix_socket_is_given_as_ever(tmp_path):
+    with places.unix_socket(tmp_path) as place:
+        connection = kombu.Connection(f"dq+socket://{tmp_path}/socket?virtual_host=3")
+        push(connection, 1)
+        connection.release()
+        assert place.server.info("q") == {}
+        assert place.server.admin.info("keyspace")["db3"]["keys"] == 1
+
+
+def test_a_cluster_needs_a_prefix_for_one_slot(tmp_path):
+    with places.cluster(tmp_path) as place:
+        client = eval(place.client)
+        with pytest.raises(ValueError, match="set the transport option 'global_keyprefix' to a name in braces"):
+            kombu.Connection("dq://", transport_options={"client": client}).connect()
+
+
+def test_a_consumer_finds_the_new_master_of_a_sentinel(tmp_path):
+    with places.sentinel(tmp_path) as place:
+        options, heard = {"client": eval(place.client)}, []
+        connection = kombu.Connection("dq://", transport_options=options)
+        news = kombu.Queue("reader", kombu.Exchange("news", type="fanout"), auto_delete=True)
+
+        def take(body, message):
+            heard.append(body)
+            message.ack()
+
+        def heard_after(body, **where):
+            try:
+                kombu.Connection("dq://", transport_options=options).Producer().publish(body, **where)
+                connection.drain_events(timeout=1)
+            except (socket.timeout, *connection.connection_errors):
+                pass
+            return body in heard
+
+        with connection.Consumer([QUEUE, news], callbacks=[take]):
+            for n in range(2):
+                task, broadcast = f"task {n}", f"news {n}"
+                wait("a task comes", functools.partial(heard_after, task, routing_key="q"))
+                wait(
+                    "a broadcast comes",
+                    functools.partial(heard_after, broadcast, exchange=news.exchange, declare=[news]),
+                )
+                place.server.kill9()
+        connection.release()
 
 
 def test_a_key_of_another_type_is_explained(server, connect):

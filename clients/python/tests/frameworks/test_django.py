@@ -35,7 +35,7 @@ def test_a_task_runs_at_once(server, start, produce, done):
     wait("it is completed", lambda: server.do("DQ.LEN", QUEUE) == 0)
 
 
-def test_no_worker_holds_a_task_that_is_delayed(server, start, produce, done):
+def test_no_worker_holds_a_task_that_is_delayed(server, clock, start, produce, done):
     worker(start)
     said = in_shop(
         produce,
@@ -48,8 +48,11 @@ def test_no_worker_holds_a_task_that_is_delayed(server, start, produce, done):
     assert said == "READY True True None"
     wait("another one ran", lambda: done() == ["confirm 2"])
     assert server.do("DQ.LEN", QUEUE, "delayed") == 1
-    assert server.do("DQ.PROMOTE", QUEUE) == 1
-    wait("it ran", lambda: done() == ["confirm 2", "confirm 1"])
+    clock.set(hours=23_999)
+    in_shop(produce, "confirm.enqueue(3)")
+    wait("another one ran", lambda: done() == ["confirm 2", "confirm 3"])
+    clock.set(hours=24_000)
+    wait("it ran", lambda: done() == ["confirm 2", "confirm 3", "confirm 1"])
 
 
 def test_a_task_with_a_higher_priority_is_first(server, produce):

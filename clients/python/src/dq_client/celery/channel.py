@@ -97,7 +97,7 @@ class Channel(virtual.Channel):
         lease = float(options.get("lease", DEFAULT_LEASE_SECONDS))
         if lease <= 0:
             raise ValueError(f"the transport option 'lease' is in seconds and more than 0, not {lease}")
-        self.holder = Holder(connection.source, lease, self._may_pop, self._popped)
+        self.holder = Holder(connection.source, self._prefix.encode(), lease, self._may_pop, self._popped)
 
     def _key(self, queue: str) -> str:
         return self._prefix + queue
@@ -154,8 +154,11 @@ class Channel(virtual.Channel):
                 selected = _glob(routing_key).replace("\\*", "*").replace("#", "*")
                 selected = selected if "*" in selected else "*"
                 command, name = "psubscribe", f"{_glob(self._topic(exchange))}/{selected}"
-            heard = self.connection.heard
-            self._listeners[queue] = Listener(self._redis, command, name, lambda data: heard(queue, loads(data)))
+
+            def deliver(data: bytes, heard: Any = self.connection.heard) -> None:
+                heard(queue, loads(data))
+
+            self._listeners[queue] = Listener(self._source, self._prefix.encode(), command, name, deliver)
 
     def _bindings(self, exchange: str) -> str:
         return f"{self._prefix}dq.bindings.{exchange}"

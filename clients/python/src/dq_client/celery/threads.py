@@ -25,16 +25,23 @@ logger = get_logger(__name__)
 _BLOCK_SECONDS = 1.0
 # How often a thread that may not pop looks again, since a limit of Celery's own tells nobody that it has changed.
 _LOOK_SECONDS = 0.1
+# If nothing is heard for so long, the server is asked for an answer; if none comes for as long again, it is dead.
+_QUIET_SECONDS = 10.0
 
 Delivered = Tuple[str, bytes, int]
 """A tag, a payload and the number of the attempt."""
 
 
 class Holder:
-    """What a channel holds: it pops one message at a time while there is room, and extends the leases of all."""
+    """What a channel holds: it pops one message at a time while there is room, and extends the leases of all.
 
-    def __init__(self, source: Source, lease: float, may_pop: Callable[[], bool], deliver: Callable[..., None]) -> None:
-        self._source, self._may_pop, self._deliver = source, may_pop, deliver
+    All keys are in the slot of ``prefix`` if the server is a cluster.
+    """
+
+    def __init__(
+        self, source: Source, prefix: bytes, lease: float, may_pop: Callable[[], bool], deliver: Callable[..., None]
+    ) -> None:
+        self._source, self._prefix, self._may_pop, self._deliver = source, prefix, may_pop, deliver
         self._lease_ms = max(round(lease * 1000), 1)
         self._block_ms = max(min(round(_BLOCK_SECONDS * 1000), self._lease_ms // 4), 1)
         self._changed = threading.Condition()
@@ -141,7 +148,7 @@ class Holder:
         while not self._closed:
             try:
                 if self._link is None:
-                    self._link = self._source.link(b"", _BLOCK_SECONDS + MARGIN_SECONDS)
+                    self._link = self._source.link(self._prefix, _BLOCK_SECONDS + MARGIN_SECONDS)
                     connection = self._link.id()
                 self._step(self._link, connection)
             except Exception as error:
@@ -149,6 +156,7 @@ class Holder:
                     logger.warning("dq: interrupted: %s", error)
                 broken = True
                 self._disconnect()
+                self._source.rediscover()
                 with self._changed:
                     if not self._closed:
                         self._changed.wait(backoff.next())
@@ -166,13 +174,18 @@ class Holder:
     def _unblock(self) -> None:
         """Ends a pop that waits. Without the right to that, it ends by itself within a second."""
         end = time.monotonic() + _BLOCK_SECONDS
+        link = None
         try:
-            while self._blocked is not None and time.monotonic() < end:
-                if ask(self._source, "CLIENT", "UNBLOCK", self._blocked):
+            while (blocked := self._blocked) is not None and time.monotonic() < end:
+                link = link or self._source.link(self._prefix, _BLOCK_SECONDS)
+                if link.ask("CLIENT", "UNBLOCK", blocked):
                     break
                 time.sleep(0.01)  # It has not reached the server yet, or has just been answered.
         except (redis.RedisError, OSError):
             pass
+        finally:
+            if link is not None:
+                link.close()
 
     def _step(self, link: Link, connection: int) -> None:
         while self._unsettled:
@@ -260,34 +273,65 @@ def _parts(tag: str) -> Tuple[str, str]:
 class Listener:
     """Hears what is published to a channel (``subscribe``) or to those of a pattern (``psubscribe``) once it is made."""
 
-    def __init__(self, client: Any, command: str, name: str, deliver: Callable[[bytes], None]) -> None:
-        self._pubsub, self._deliver, self._closed = client.pubsub(), deliver, threading.Event()
-        self._command = command
-        getattr(self._pubsub, command)(name)
-        end = time.monotonic() + MARGIN_SECONDS
-        while not self._pubsub.subscribed or not self._confirmed():
-            if time.monotonic() > end:
-                raise redis.TimeoutError(f"no answer to a subscription within {MARGIN_SECONDS} s")
+    def __init__(
+        self, source: Source, prefix: bytes, command: str, name: str, deliver: Callable[[bytes], None]
+    ) -> None:
+        self._source, self._prefix, self._deliver = source, prefix, deliver
+        self._command, self._name = command, name
+        self._closed = threading.Event()
+        self._link: Optional[Link] = None
+        self._channels: Any = self._subscribed()
         threading.Thread(target=self._run, name="dq-celery-fanout", daemon=True).start()
 
     def close(self) -> None:
         """Ends its thread soon."""
         self._closed.set()
 
-    def _confirmed(self) -> bool:
-        message = self._pubsub.get_message(timeout=_BLOCK_SECONDS)
+    def _subscribed(self) -> Any:
+        self._link = self._source.link(self._prefix, MARGIN_SECONDS)
+        channels = self._link.pubsub()
+        getattr(channels, self._command)(self._name)
+        end = time.monotonic() + MARGIN_SECONDS
+        while not self._is_answer(channels.get_message(timeout=_BLOCK_SECONDS)):
+            if time.monotonic() > end:
+                raise redis.TimeoutError(f"no answer to a subscription within {MARGIN_SECONDS} s")
+        return channels
+
+    def _is_answer(self, message: Any) -> bool:
         return message is not None and message["type"] == self._command
 
     def _run(self) -> None:
         backoff = Backoff()
         while not self._closed.is_set():
             try:
-                message = self._pubsub.get_message(timeout=_BLOCK_SECONDS)
+                self._channels = self._channels or self._subscribed()
+                backoff.reset()
+                self._listen()
             except Exception as error:  # Also what redis-py raises if its pool is closed meanwhile.
                 logger.debug("dq: not listening: %s", error)
+                self._disconnect()
+                self._source.rediscover()
                 self._closed.wait(backoff.next())
-                continue
-            backoff.reset()
-            if message is not None and message["type"].endswith("message"):
-                self._deliver(message["data"])
-        self._pubsub.close()
+        self._disconnect()
+
+    def _listen(self) -> None:
+        """Waits for what is published. If nothing comes for long, the server is asked for an answer."""
+        quiet, asked = time.monotonic(), False
+        while not self._closed.is_set():
+            message = self._channels.get_message(timeout=_BLOCK_SECONDS)
+            if message is not None:
+                quiet, asked = time.monotonic(), False
+                if message["type"].endswith("message"):
+                    self._deliver(message["data"])
+            elif time.monotonic() - quiet > _QUIET_SECONDS:
+                if asked:
+                    raise redis.ConnectionError("the server does not answer")
+                # A second subscription needs no further right, and is confirmed.
+                getattr(self._channels, self._command)(self._name)
+                quiet, asked = time.monotonic(), True
+
+    def _disconnect(self) -> None:
+        self._channels = None
+        if self._link is not None:
+            self._link.close()
+            self._link = None

@@ -6,6 +6,7 @@ Besides the interface of ``kombu.transport.virtual`` it uses its ``_callbacks`` 
 
 from __future__ import annotations
 
+import re
 import socket
 from collections import deque
 from queue import Empty, SimpleQueue
@@ -14,10 +15,11 @@ from typing import Any, Deque, Dict, Optional, Tuple
 
 import redis
 from kombu.transport import virtual
+from kombu.utils.url import url_to_parts
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from ..source import Source
+from ..source import CLUSTERS, Source
 from .channel import Channel
 from .threads import Listener
 
@@ -28,6 +30,7 @@ _TICK_SECONDS = 0.5
 _KEPT = 1000
 
 # Options of the Redis transport that have no meaning here, and what takes their place.
+_SENTINEL = "give a client: {'client': redis.sentinel.Sentinel([(host, 26379)]).master_for(name)}"
 _REFUSED = {
     "visibility_timeout": "a message is leased, and its worker extends the lease for as long as it lives: "
     "set 'lease', in seconds, for how long the message of a dead worker waits",
@@ -35,7 +38,18 @@ _REFUSED = {
     "queue_order_strategy": "the queues of a worker take turns",
     "ack_emulation": "acknowledgements are those of the server",
     "sep": "a queue is one key, whatever its priorities",
+    "fanout_prefix": "the channels of broadcasts always begin with 'global_keyprefix' and the database",
+    "fanout_patterns": "workers always hear only the events that they ask for",
+    "master_name": _SENTINEL,
+    "sentinel_kwargs": _SENTINEL,
 }
+# Options of the Redis transport that are those of redis-py.
+_SETTINGS = (
+    "socket_timeout socket_connect_timeout socket_keepalive socket_keepalive_options health_check_interval"
+    " retry_on_timeout max_connections client_name"
+).split()
+# A part in braces, by which keys are in one slot of a cluster.
+_HASH_TAG = re.compile(r"\{[^}]+\}")
 
 
 class Transport(virtual.Transport):
@@ -64,6 +78,8 @@ class Transport(virtual.Transport):
                 reason = _REFUSED.get(name, _REFUSED["visibility_timeout"])
                 raise ValueError(f"the transport option {name!r} does not exist for dq://: {reason}")
         self._given = client.transport_options.get("client")
+        if isinstance(self._given, CLUSTERS):
+            _check_slot(client.transport_options.get("global_keyprefix", ""))
         self.source = Source(self._given or self._made())
         self.listeners: Dict[str, Listener] = {}
         self._arrived: "SimpleQueue[Any]" = SimpleQueue()
@@ -77,22 +93,28 @@ class Transport(virtual.Transport):
 
     def _made(self) -> Any:
         given, path = self.client, str(self.client.virtual_host or "").strip("/")
+        query: Dict[str, str] = {}
+        place: Dict[str, Any] = {"host": given.hostname or "localhost", "port": given.port or self.default_port}
+        user, password = given.userid, given.password
+        if "://" in (given.hostname or ""):  # dq+socket:///path/of/the/socket?virtual_host=1
+            scheme, _, _, user, password, socket_path, query = url_to_parts(given.hostname)
+            if scheme != "socket":
+                raise ValueError(f"the address is dq://, dqs:// or dq+socket://, not dq+{scheme}://")
+            place, path = {"unix_socket_path": f"/{socket_path}"}, query.get("virtual_host", path)
         if path and not path.isdigit():
             raise ValueError(f"the database is a number, such as dq://host:6379/0, not {path!r}")
         settings: Dict[str, Any] = {} if not isinstance(given.ssl, dict) else given.ssl
-        return redis.Redis(
-            host=given.hostname or "localhost",
-            port=given.port or self.default_port,
-            db=int(path or 0),
-            username=given.userid or None,
-            password=given.password or None,
+        settings = {name if name.startswith("ssl_") else f"ssl_{name}": value for name, value in settings.items()}
+        settings.update(
             socket_timeout=_SOCKET_SECONDS,
             socket_connect_timeout=given.connect_timeout or _SOCKET_SECONDS,
             socket_keepalive=True,
             retry=Retry(NoBackoff(), 0),
             ssl=self.tls or bool(given.ssl),
-            **{name if name.startswith("ssl_") else f"ssl_{name}": value for name, value in settings.items()},
         )
+        options = given.transport_options
+        settings.update((name, options[name]) for name in _SETTINGS if options.get(name) is not None)
+        return redis.Redis(db=int(path or 0), username=user or None, password=password or None, **place, **settings)
 
     def establish_connection(self) -> Any:
         """Checks that the server answers."""
@@ -191,6 +213,15 @@ class Transport(virtual.Transport):
                 self._hand_over(*self._arrived.get_nowait())
             except Empty:
                 return
+
+
+def _check_slot(prefix: str) -> None:
+    """A worker waits for all its queues with one command, so all keys are in one slot."""
+    if not _HASH_TAG.search(prefix):
+        raise ValueError(
+            "in a cluster all queues of an app are in one slot: set the transport option 'global_keyprefix' "
+            f"to a name in braces, such as '{{celery}}', not {prefix!r}"
+        )
 
 
 class SecureTransport(Transport):
