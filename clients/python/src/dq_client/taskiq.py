@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import queue
-from typing import Any, AsyncGenerator, Dict, Optional, TypeVar
+from typing import Any, AsyncGenerator, MutableMapping, Optional, TypeVar
+from weakref import WeakValueDictionary
 
 import taskiq
 from taskiq.exceptions import TaskRejectedError
@@ -56,7 +57,7 @@ class DqBroker(taskiq.AsyncBroker):
         self._arrived: "queue.SimpleQueue[Held]" = queue.SimpleQueue()
         self.queue: Queue = self._app.queue(queue_name)
         """The queue of dq: to look at tasks, to cancel or redrive them, to pause it."""
-        self.running: Dict[str, _Running] = {}
+        self.running: MutableMapping[str, _Running] = WeakValueDictionary()
         """The tasks that this process works on, by id."""
 
     def with_result_backend(self, result_backend: taskiq.AsyncResultBackend[Any]) -> DqBroker:
@@ -113,8 +114,7 @@ class DqBroker(taskiq.AsyncBroker):
                 if held.lost:
                     held.give_back()
                 else:
-                    running = self.running[held.ctx.id] = _Running(self, held)
-                    yield taskiq.AckableMessage(data=held.ctx.payload, ack=running.end)
+                    yield self._message(held)
         finally:
             ticks.cancel()
             inbox.request_stop()
@@ -129,6 +129,10 @@ class DqBroker(taskiq.AsyncBroker):
             await asyncio.get_running_loop().run_in_executor(None, self._inbox.close)
         await self._app.aclose()
 
+    def _message(self, held: Held) -> taskiq.AckableMessage:
+        running = self.running[held.ctx.id] = _Running(self, held)
+        return taskiq.AckableMessage(data=held.ctx.payload, ack=running.end)
+
     def _give_back(self) -> None:
         while not self._arrived.empty():
             self._arrived.get().give_back()
@@ -140,16 +144,27 @@ async def _tick() -> None:
         await asyncio.sleep(0.2)
 
 
+class _Dropped(Exception):
+    """What is said of a task that Taskiq has dropped without an ack."""
+
+
 class _Running:
-    """A task that this process works on, and what is known of its end before it is acked."""
+    """A task that this process works on, and what is known of its end before it is acked.
+
+    Only Taskiq's message refers to it. Taskiq drops a message without an ack if a middleware raises, and those that wait if
+    its receiver is cancelled. Such a task fails when Taskiq no longer refers to its message, else it would be held for as
+    long as the process lives.
+    """
 
     def __init__(self, broker: DqBroker, held: Held) -> None:
-        self._broker, self.held = broker, held
+        self._broker, self.held, self._ended = broker, held, False
+        self._loop = asyncio.get_running_loop()
         self.error: Optional[BaseException] = None
         self.result: Optional[bytes] = None
 
     def end(self) -> None:
         """Taskiq acks the message, also after an error."""
+        self._ended = True
         if self._broker.running.get(self.held.ctx.id) is self:
             del self._broker.running[self.held.ctx.id]
         if isinstance(self.error, _REJECTED):
@@ -160,6 +175,13 @@ class _Running:
             self.held.complete(self.result)
         else:
             self.held.ack()
+
+    def __del__(self) -> None:
+        if not self._ended:
+            try:  # Not here, since this may run while any lock is held.
+                self._loop.call_soon_threadsafe(self.held.fail, self.error or _Dropped("it was dropped without an ack"))
+            except RuntimeError:
+                pass  # The loop is closed: the process ends, or the lease does.
 
 
 class NackMiddleware(taskiq.TaskiqMiddleware):
@@ -204,7 +226,7 @@ class DqResultBackend(taskiq.AsyncResultBackend[T]):
         self._app = App(server)
         self._queue = self._app.queue(queue_name)
         self.keep = keep
-        self.running: Dict[str, _Running] = {}
+        self.running: MutableMapping[str, _Running] = {}
         """The tasks that the broker of this process works on."""
 
     async def set_result(self, task_id: str, result: taskiq.TaskiqResult[T]) -> None:

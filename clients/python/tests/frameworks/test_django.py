@@ -74,6 +74,10 @@ def test_a_result_tells_all(start, produce):
     assert second.split()[1] == "True" and same == "True"
 
 
+def test_a_result_equals_what_was_enqueued(produce):
+    assert in_shop(produce, "r = total.enqueue(1, 2)\nprint(r == total.get_result(r.id))") == "True"
+
+
 def test_an_error_is_retried_with_the_backoff_of_the_queue(server, start, produce, done):
     server.do("DQ.CREATE", QUEUE, "BACKOFF", 50, 200)
     worker(start)

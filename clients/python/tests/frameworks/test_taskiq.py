@@ -1,9 +1,13 @@
 """Taskiq on dq: the example as an application, with Taskiq's own workers."""
 
 import asyncio
+import gc
 import pathlib
 
+import taskiq
 from conftest import survive, wait
+from server import PATIENCE
+from taskiq.api import run_receiver_task
 
 from dq_client.taskiq import DqBroker
 
@@ -156,3 +160,57 @@ def test_what_was_not_begun_is_given_back_without_counting(server):
     wait("two are ready", lambda: server.do("DQ.LEN", "taskiq", "ready") == 2)
     assert [message[b"attempt"] for message in server.do("DQ.PEEK", "taskiq", "ready", "COUNT", 2)] == [0, 0]
     assert server.info("taskiq")["acked"] == 1
+
+
+def test_a_task_that_taskiq_drops_without_an_ack_is_retried(server, caplog):
+    caplog.set_level("CRITICAL", logger="asyncio")  # What pytest keeps of a log refers to the task.
+
+    class Broken(taskiq.TaskiqMiddleware):
+        def post_execute(self, message, result):
+            if attempts[0] == 1:
+                raise RuntimeError("a middleware of the user fails")
+
+    async def work():
+        broker = DqBroker(server.url).with_middlewares(Broken())
+
+        @broker.task
+        def count() -> None:
+            attempts[0] += 1
+
+        receiver = asyncio.create_task(run_receiver_task(broker))
+        for _ in range(2):  # Taskiq refers to a message until it takes the next one.
+            await count.kiq()
+        while server.info("taskiq").get("acked") != 2:
+            gc.collect()  # It would come by itself at some time.
+            await asyncio.sleep(0.01)
+        receiver.cancel()
+        await broker.shutdown()
+
+    attempts = [0]
+    server.do("DQ.CREATE", "taskiq", "BACKOFF", 50, 200)
+    asyncio.run(asyncio.wait_for(work(), 60 * PATIENCE))
+    assert attempts == [3]
+
+
+def test_a_task_that_waits_in_a_cancelled_receiver_goes_back(server):
+    async def work():
+        broker = DqBroker(server.url)
+
+        @broker.task
+        async def hang() -> None:
+            await asyncio.sleep(600)
+
+        receiver = asyncio.create_task(run_receiver_task(broker, max_async_tasks=1, max_prefetch=1))
+        for _ in range(2):
+            await hang.kiq()
+        while server.do("DQ.LEN", "taskiq", "inflight") < 2:
+            await asyncio.sleep(0.01)
+        receiver.cancel()
+        await asyncio.gather(receiver, return_exceptions=True)
+        while server.do("DQ.LEN", "taskiq", "inflight") == 2:  # One runs on, as Taskiq does not cancel it.
+            gc.collect()
+            await asyncio.sleep(0.01)
+        assert server.do("DQ.LEN", "taskiq") == 2
+        await broker.shutdown()
+
+    asyncio.run(asyncio.wait_for(work(), 60 * PATIENCE))

@@ -22,11 +22,13 @@ try:
     from django.tasks.base import Task, TaskContext, TaskError, TaskResult, TaskResultStatus
     from django.tasks.exceptions import TaskResultDoesNotExist
     from django.tasks.signals import task_enqueued, task_finished, task_started
+    from django.utils.json import normalize_json
 except ImportError:
     from django_tasks.backends.base import BaseTaskBackend
     from django_tasks.base import Task, TaskContext, TaskError, TaskResult, TaskResultStatus
     from django_tasks.exceptions import TaskResultDoesNotExist
     from django_tasks.signals import task_enqueued, task_finished, task_started
+    from django_tasks.utils import normalize_json
 
 from ..app import App, UnknownTask
 from ..context import Context
@@ -93,7 +95,9 @@ class DqBackend(BaseTaskBackend):
             options["at"], call["run_after"] = at, at.timestamp()
 
         def push() -> None:
-            object.__setattr__(result, "enqueued_at", _now())
+            now = _now()
+            object.__setattr__(result, "enqueued_at", now)
+            call["enqueued_at"] = now.timestamp()
             self.queue(task.queue_name).push_sync(json.dumps(call), **options)
             task_enqueued.send(type(self), task_result=result)
 
@@ -126,7 +130,7 @@ class DqBackend(BaseTaskBackend):
             args=call["args"],
             kwargs=call["kwargs"],
             status=status,
-            enqueued_at=_milliseconds(fields["created"]),
+            enqueued_at=_time(call.get("enqueued_at", fields["created"] / 1000)),
             finished_at=_milliseconds(fields.get("done") or fields.get("died")),
         )
         record.tell(result)
@@ -166,16 +170,16 @@ class DqBackend(BaseTaskBackend):
         record = _Record(ctx.checkpoint)
         record.begin(ctx)
         result = self._made(task, ctx.id, args=call["args"], kwargs=call["kwargs"], status=TaskResultStatus.RUNNING)
-        object.__setattr__(result, "enqueued_at", _milliseconds(ctx.meta["created"]))
+        object.__setattr__(result, "enqueued_at", _time(call.get("enqueued_at", ctx.meta["created"] / 1000)))
         record.tell(result)
         task_started.send(type(self), task_result=result)
         try:
             context = [TaskContext(task_result=result)] if task.takes_context else []
-            value = task.call(*context, *result.args, **result.kwargs)
+            value = normalize_json(task.call(*context, *result.args, **result.kwargs))
             kept = record.completed(dict(call, priority=ctx.meta.get("priority", 0)), value)
         except Retry:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             record.failed(error, ctx)
             record.tell(result)
             if isinstance(error, Reject) or record.failures > self._retries:
