@@ -42,7 +42,7 @@ def tls(directory):
     with contextlib.closing(Server(*words.split(), "--tls-ca-cert-file", str(certificate))) as server:
         server.boot()
         server.do("ACL", "SETUSER", "default", ">secret")
-        settings = f"ssl_ca_certs={str(certificate)!r}, ssl_check_hostname=False"
+        settings = f"ssl_ca_certs={str(certificate)!r}, ssl_check_hostname=False, socket_connect_timeout=30"
         yield Place(
             server,
             f"redis.Redis(port={port}, password='secret', ssl=True, {settings})",

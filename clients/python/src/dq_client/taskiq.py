@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 import taskiq
 from taskiq.exceptions import TaskRejectedError
 
-from .app import App
+from .app import App, UnknownTask
 from .errors import DqError, Failed, NotKept, Reject
 from .queue import Queue
 from .source import Origin
@@ -113,7 +113,7 @@ class DqBroker(taskiq.AsyncBroker):
                 held = self._arrived.get()
                 if held.lost:
                     held.give_back()
-                else:
+                elif self._is_known(held):
                     yield self._message(held)
         finally:
             ticks.cancel()
@@ -128,6 +128,18 @@ class DqBroker(taskiq.AsyncBroker):
             self._give_back()
             await asyncio.get_running_loop().run_in_executor(None, self._inbox.close)
         await self._app.aclose()
+
+    def _is_known(self, held: Held) -> bool:
+        """Ends the delivery of a task that Taskiq would ack without running it. Another worker may know it."""
+        try:
+            name = self.formatter.loads(held.ctx.payload).task_name
+        except Exception as error:
+            held.bury(error)
+            return False
+        if self.find_task(name) is None:
+            held.fail(UnknownTask(f"there is no task {name!r} in this worker"))
+            return False
+        return True
 
     def _message(self, held: Held) -> taskiq.AckableMessage:
         running = self.running[held.ctx.id] = _Running(self, held)

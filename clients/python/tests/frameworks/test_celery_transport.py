@@ -152,6 +152,8 @@ def test_tls_has_a_scheme_of_its_own():
     assert pool.connection_class is redis.SSLConnection
     assert (settings["host"], settings["port"], settings["db"]) == ("host", 6390, 3)
     assert settings["ssl_ca_certs"] == "/ca.pem"
+    connection = kombu.Connection("dq://host", ssl={"ca_certs": "/ca.pem"})  # broker_use_ssl
+    assert connection.transport.source.client().connection_pool.connection_kwargs["ssl_ca_certs"] == "/ca.pem"
 
 
 def test_a_password_is_used_and_not_logged(server, caplog):

@@ -125,12 +125,27 @@ def test_taskiqs_own_retries_take_the_place_of_their_task(server, start, produce
     wait("nothing is left", lambda: server.do("DQ.LEN", "retrying") == 0)
 
 
+def test_a_task_that_the_worker_does_not_know_is_not_lost(server, start, produce):
+    worker(start)
+    server.do("DQ.PUSH", "taskiq", "no JSON", "ID", "m")
+    unknown = '{"task_id":"n","task_name":"shop:gone","labels":{},"labels_types":{},"args":[],"kwargs":{}}'
+    server.do("DQ.PUSH", "taskiq", unknown, "ID", "n")
+    wait("it is dead", lambda: server.message("taskiq", "m").get("state") == b"dead")
+    wait("it is delayed", lambda: server.message("taskiq", "n")["state"] == b"delayed")
+    assert server.message("taskiq", "n")["error"] == b"UnknownTask: there is no task 'shop:gone' in this worker"
+
+
 # --- the broker, as Taskiq's worker uses it ---
+
+
+def anything() -> None:
+    """A task."""
 
 
 def test_leases_are_kept_while_a_task_blocks_the_event_loop(server):
     async def listen():
         broker = DqBroker(server.url, lease=10)
+        await broker.task(anything).kicker().with_task_id("t").kiq()
         listener = broker.listen()
         task = await listener.__anext__()
         first = server.message("taskiq", "t")["deadline"]
@@ -139,7 +154,6 @@ def test_leases_are_kept_while_a_task_blocks_the_event_loop(server):
         await listener.aclose()
         await broker.shutdown()
 
-    server.do("DQ.PUSH", "taskiq", "x", "ID", "t")
     asyncio.run(listen())
     assert server.info("taskiq")["acked"] == 1
 
@@ -147,6 +161,9 @@ def test_leases_are_kept_while_a_task_blocks_the_event_loop(server):
 def test_what_was_not_begun_is_given_back_without_counting(server):
     async def listen():
         broker = DqBroker(server.url, prefetch=3)
+        task = broker.task(anything)
+        for _ in range(3):
+            await task.kiq()
         listener = broker.listen()
         task = await listener.__anext__()
         wait("all are delivered", lambda: server.do("DQ.LEN", "taskiq", "inflight") == 3)
@@ -154,8 +171,6 @@ def test_what_was_not_begun_is_given_back_without_counting(server):
         task.ack()
         await broker.shutdown()
 
-    for _ in range(3):
-        server.do("DQ.PUSH", "taskiq", "x")
     asyncio.run(listen())
     wait("two are ready", lambda: server.do("DQ.LEN", "taskiq", "ready") == 2)
     assert [message[b"attempt"] for message in server.do("DQ.PEEK", "taskiq", "ready", "COUNT", 2)] == [0, 0]

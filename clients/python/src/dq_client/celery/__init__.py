@@ -1,4 +1,4 @@
-"""Celery on dq: ``broker_url = "dq://host:port/db"``, or ``dqs://`` with TLS, after ``import dq_client.celery``.
+"""Celery on dq: ``broker_url = "dq://host:port/db"``, ``dqs://`` with TLS, ``dq+socket://path``, after ``import dq_client.celery``.
 
 Tasks with a countdown or an ETA wait in the server and reach a worker when they are due. A task that a worker holds is
 leased, and the worker extends the lease from a thread. Transport options: ``lease`` in seconds (30), ``global_keyprefix``,

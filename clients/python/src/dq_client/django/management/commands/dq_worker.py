@@ -44,7 +44,7 @@ class Command(BaseCommand):
     def handle(self, *_: Any, **given: Any) -> None:
         """Runs the worker."""
         if given["verbosity"] > 0:
-            logging.basicConfig(level="INFO", format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+            _log_to_console(logging.getLogger("dq_client"))
         backend = task_backends[given["backend"]]
         if not isinstance(backend, DqBackend):
             raise CommandError(f"TASKS[{given['backend']!r}] is not a DqBackend")
@@ -58,3 +58,12 @@ class Command(BaseCommand):
         code = worker.run()
         if code:
             sys.exit(code)
+
+
+def _log_to_console(logger: logging.Logger) -> None:
+    """Shows what the worker does, unless the LOGGING of the project says where it is written."""
+    if not logger.hasHandlers():
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        logger.addHandler(handler)
+        logger.setLevel("INFO")
