@@ -272,7 +272,8 @@ func TestAMessageFollowsWhenAllOfABatchHaveEnded(t *testing.T) {
 	left := must(q.Follow(background, "pages", []byte("index"), dq.ID("after"), dq.Delay(time.Hour), dq.Priority(3),
 		dq.Retries(1), dq.Lease(7*time.Second), dq.Group("g"), dq.Header("h", "1")))
 	batch := must(q.BatchInfo(background, "pages"))
-	if left != 2 || batch.Left != 2 || !batch.Closed || batch.Created.IsZero() {
+	if left != 2 || batch.Left != 2 || !batch.Closed || batch.Created.IsZero() || string(batch.Then) != "index" ||
+		batch.ThenID != "after" {
 		t.Errorf("%d %+v", left, batch)
 	}
 	must(q.Cancel(background, "a", "b"))

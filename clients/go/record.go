@@ -80,8 +80,10 @@ type BatchInfo struct {
 	Total, Left int64
 	// Acked, Dead and Cancelled say how the others have ended.
 	Acked, Dead, Cancelled int64
-	// Closed means that [Queue.Follow] has said what follows.
+	// Closed means that [Queue.Follow] has said what follows: Then is its payload, and ThenID its id, if one was chosen.
 	Closed  bool
+	Then    []byte
+	ThenID  string
 	Created time.Time
 }
 
@@ -90,5 +92,6 @@ func newBatchInfo(reply any) *BatchInfo {
 	return &BatchInfo{
 		Total: integer(f["total"]), Left: integer(f["left"]), Acked: integer(f["acked"]), Dead: integer(f["dead"]),
 		Cancelled: integer(f["cancelled"]), Closed: integer(f["closed"]) == 1, Created: instant(f["created"]),
+		Then: raw(f["then"]), ThenID: text(f["then-id"]),
 	}
 }

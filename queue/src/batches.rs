@@ -80,7 +80,7 @@ pub(super) enum MemberEnd {
 
 /// A batch as clients see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Batch {
+pub struct Batch<'a> {
     /// How many messages have been members.
     pub total: u64,
     /// How many still are.
@@ -91,8 +91,8 @@ pub struct Batch {
     pub dead: u64,
     /// How many were cancelled.
     pub cancelled: u64,
-    /// Whether it is said what follows.
-    pub closed: bool,
+    /// What follows; `None` if the batch was not closed.
+    pub then: Option<&'a FollowUp>,
     /// When it began.
     pub created: UnixMs,
 }
@@ -143,10 +143,10 @@ impl Entry {
     }
 
     /// The batch as clients see it.
-    pub fn shown(&self) -> Batch {
+    pub fn shown(&self) -> Batch<'_> {
         let Entry { left, acked, dead, cancelled, created, .. } = *self;
         let total = left + acked + dead + cancelled;
-        Batch { total, left, acked, dead, cancelled, closed: self.then.is_some(), created }
+        Batch { total, left, acked, dead, cancelled, then: self.then.as_deref(), created }
     }
 }
 

@@ -154,26 +154,36 @@ fn batch_info(call: &mut Call<'_>) -> Result<(), Error> {
     let key_name = key_name(call)?;
     let batch = word(call);
     let now = now(ctx);
-    let shown = look_at(ctx, key_name, now, |held| held.queue.batch(now, batch))?;
-    let Some(Shown { total, left, acked, dead, cancelled, closed, created }) = shown.flatten() else {
+    let shown = look_at(ctx, key_name, now, |held| held.queue.batch(now, batch).map(|shown| reply_shown(ctx, &shown)))?;
+    if shown.flatten().is_none() {
         ctx.null_array();
-        return Ok(());
-    };
+    }
+    Ok(())
+}
+
+/// Replies with a batch as a map.
+fn reply_shown(ctx: Ctx, shown: &Shown<'_>) {
+    let Shown { total, left, acked, dead, cancelled, then, created } = *shown;
     let fields = [
         ("total", total),
         ("left", left),
         ("acked", acked),
         ("dead", dead),
         ("cancelled", cancelled),
-        ("closed", closed.into()),
+        ("closed", then.is_some().into()),
         ("created", created.as_ms()),
     ];
-    ctx.map(fields.len());
+    let texts = [("then", then.map(|then| &then.payload)), ("then-id", then.and_then(|then| then.name.as_ref()))];
+    let texts = texts.into_iter().filter_map(|(field, text)| text.map(|text| (field, text)));
+    ctx.map(fields.len() + texts.clone().count());
     for (field, value) in fields {
         ctx.bulk(field.as_bytes());
         ctx.integer(i64::try_from(value).unwrap_or(i64::MAX));
     }
-    Ok(())
+    for (field, text) in texts {
+        ctx.bulk(field.as_bytes());
+        ctx.bulk(text);
+    }
 }
 
 /// Parses the name of the batch, and what follows it; `None` if it is cancelled.

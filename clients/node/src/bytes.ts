@@ -55,7 +55,7 @@ export function entries(reply: unknown): [string, unknown][] {
 }
 
 // Fields of a message that are not text.
-const BINARY = new Set(['payload', 'result', 'checkpoint']);
+const BINARY = new Set(['payload', 'result', 'checkpoint', 'then']);
 
 /** Returns the fields of a message or of a queue, or null if there is none. */
 export function fields(reply: unknown): Record<string, unknown> | null {

@@ -240,6 +240,9 @@ test('a batch is looked at and cancelled', async (t) => {
   await queue.pushMany(['1', '2'], { batch: 'pages' });
   const { total, left, closed } = await queue.batchInfo('pages');
   assert.deepEqual([total, left, closed], [2, 2, 0]);
+  await queue.follow('pages', Buffer.from([255]), { id: 'bind' });
+  const { then, 'then-id': id } = await queue.batchInfo('pages');
+  assert.deepEqual([then, id], [Buffer.from([255]), 'bind']);
   assert.equal(await queue.cancelBatch('pages'), 2);
   assert.equal(await queue.batchInfo('pages'), null);
 });

@@ -171,6 +171,7 @@ def test_a_message_follows_when_all_of_a_batch_have_ended(app, server):
     server.do("DQ.POP", "q", "NOACK")
     info = asyncio.run(queue.batch_info("pages"))
     assert (info["total"], info["left"], info["acked"], info["closed"]) == (2, 1, 1, 1)
+    assert (info["then"], info["then-id"]) == (b"bind", "bind")
     assert queue.cancel_sync("b") == ["ready"]
     follows = queue.get_sync("bind")
     assert (follows["headers"]["dq-batch-acked"], follows["headers"]["dq-batch-cancelled"]) == ("1", "1")

@@ -29,7 +29,7 @@ pub struct Closed {
 
 impl Queue {
     /// The batch with this name; `None` if there is none. O(log n).
-    pub fn batch(&self, now: UnixMs, name: &[u8]) -> Option<Batch> {
+    pub fn batch(&self, now: UnixMs, name: &[u8]) -> Option<Batch<'_>> {
         let batches = self.optional.batches.as_ref()?;
         batches.get(name, self.own_time(now)).map(Entry::shown)
     }

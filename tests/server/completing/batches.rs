@@ -29,6 +29,8 @@ fn a_message_follows_when_all_members_have_ended() {
         assert_eq!(c.get("q", "a").text("batch"), "pages");
         assert_eq!(counts(c, "q pages"), [4, 4, 0, 0, 0, 0]);
         assert_eq!(c.ask("DQ.BATCH q pages THEN bind ID f PRIORITY 3 HEADERS 1 own header"), Reply::Int(4));
+        let batch = c.ask("DQ.BATCHINFO q pages").fields();
+        assert_eq!((batch.text("then"), batch.text("then-id")), ("bind".into(), "f".into()));
         let popped = c.ask("DQ.POP q LEASE 600000 META");
         assert_eq!(popped.items()[0].items()[4].fields().text("batch"), "pages");
         assert_eq!(c.about("q").int("batches"), 2);

@@ -148,7 +148,7 @@ def headers(reply: Any) -> Dict[str, str]:
 
 
 # Fields whose bytes are not text.
-_BYTES = ("payload", "result", "checkpoint")
+_BYTES = ("payload", "result", "checkpoint", "then")
 
 
 def message(reply: Any) -> Optional[Dict[str, Any]]:
@@ -167,10 +167,13 @@ def message(reply: Any) -> Optional[Dict[str, Any]]:
 
 
 def info(reply: Any) -> Optional[Dict[str, Any]]:
-    """Returns the fields of ``DQ.INFO``."""
+    """Returns the fields of ``DQ.INFO`` or ``DQ.BATCHINFO``."""
     if reply is None:
         return None
-    return {name: text(value) if isinstance(value, bytes) else value for name, value in pairs(reply).items()}
+    return {
+        name: text(value) if isinstance(value, bytes) and name not in _BYTES else value
+        for name, value in pairs(reply).items()
+    }
 
 
 def milliseconds(duration: Duration) -> int:

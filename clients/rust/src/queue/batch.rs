@@ -2,6 +2,7 @@
 
 use super::command::{millis, Command};
 use super::headers::Headers;
+use super::id::Id;
 use super::message::time;
 use super::Queue;
 use crate::payload::Encode;
@@ -146,13 +147,17 @@ pub struct BatchInfo {
     pub cancelled: u64,
     /// Whether it is said what follows.
     pub closed: bool,
+    /// Closed: the payload of the message that follows, as the queue holds it.
+    pub then: Option<Vec<u8>>,
+    /// Closed: the id of that message, if one was chosen.
+    pub then_id: Option<Id>,
     /// When it began.
     pub created: SystemTime,
 }
 
 impl BatchInfo {
     fn read(value: Value) -> Result<BatchInfo, Error> {
-        let fields = Fields::from(value)?;
+        let mut fields = Fields::from(value)?;
         Ok(BatchInfo {
             total: fields.count("total")?,
             left: fields.count("left")?,
@@ -161,6 +166,8 @@ impl BatchInfo {
             cancelled: fields.count("cancelled")?,
             closed: fields.count("closed")? != 0,
             created: time(fields.int("created")?),
+            then: fields.take("then").map(reply::bytes).transpose()?,
+            then_id: fields.take("then-id").map(reply::bytes).transpose()?.map(Id::from_bytes),
         })
     }
 }

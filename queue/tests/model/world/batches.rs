@@ -7,36 +7,40 @@ use dq_queue::settings::Retries;
 use dq_queue::time::DurationMs;
 use dq_queue::{Batch, Effect, HeaderBlock, Queue};
 
+/// What follows a batch, as a client of the queue describes it.
+fn described(then: &Then) -> dq_queue::FollowUp {
+    dq_queue::FollowUp {
+        payload: then.payload[..].into(),
+        name: then.name.as_deref().map(Box::from),
+        delay: Some(DurationMs::new(then.delay)).filter(|delay| !delay.is_zero()),
+        priority: then.priority,
+        retries: then.retries.map(|count| Retries::new(count).unwrap()),
+        lease: then.lease.map(DurationMs::new),
+        group: then.group.as_deref().map(Box::from),
+        headers: then.headers.map(|nth| HeaderBlock::from(headers(nth))),
+    }
+}
+
 impl World {
     pub(super) fn close_batch(&mut self, nth: usize, plan: &FollowUp) {
-        let (name, payload) = (BATCHES[nth], vec![self.steps as u8; plan.size]);
-        let group = plan.group.map(|nth| GROUPS[nth]);
-        let then = dq_queue::FollowUp {
-            payload: payload[..].into(),
-            name: plan.name.map(|nth| NAMES[nth].into()),
-            delay: plan.delay.map(DurationMs::new),
+        let name = BATCHES[nth];
+        let expected = Then {
+            payload: vec![self.steps as u8; plan.size],
+            name: plan.name.map(|nth| NAMES[nth].to_vec()),
+            delay: plan.delay.unwrap_or(0),
             priority: plan.priority,
-            retries: plan.retries.map(|count| Retries::new(count).unwrap()),
-            lease: plan.lease.map(DurationMs::new),
-            group: group.map(Box::from),
-            headers: plan.headers.map(|nth| HeaderBlock::from(headers(nth))),
+            retries: plan.retries,
+            lease: plan.lease,
+            group: plan.group.map(|nth| GROUPS[nth].to_vec()),
+            headers: plan.headers,
         };
+        let then = described(&expected);
         let [closed, same] = [&mut self.eager, &mut self.lazy]
             .map(|master| master.queue.close_batch(ms(self.clock), &master.floor, name, &then));
         assert_eq!(closed, same);
         let most = self.model.settings.maxpayload;
         assert_eq!(closed.is_none(), most > 0 && plan.size as u64 > most);
         let Some(closed) = closed else { return };
-        let expected = Then {
-            payload,
-            name: plan.name.map(|nth| NAMES[nth].to_vec()),
-            delay: plan.delay.unwrap_or(0),
-            priority: plan.priority,
-            retries: plan.retries,
-            lease: plan.lease,
-            group: group.map(<[u8]>::to_vec),
-            headers: plan.headers,
-        };
         assert_eq!(closed.left, self.model.close_batch(name, expected));
         let settings = self.replica.is_none().then_some(self.model.settings);
         self.send(Effect::Batch { settings, name, last: closed.last, then: Some(Box::new(then)) });
@@ -64,7 +68,9 @@ impl World {
         let check = |queue: &Queue| {
             assert_eq!(queue.batches(ms(self.clock)), self.model.batches.len());
             for name in BATCHES {
-                let expected = self.model.batches.iter().find(|batch| batch.name == name).map(|batch| {
+                let found = self.model.batches.iter().find(|batch| batch.name == name);
+                let then = found.and_then(|batch| batch.then.as_ref()).map(described);
+                let expected = found.map(|batch| {
                     let (left, ended) =
                         (self.model.members_of(name).len() as u64, batch.acked + batch.dead + batch.cancelled);
                     Batch {
@@ -73,7 +79,7 @@ impl World {
                         acked: batch.acked,
                         dead: batch.dead,
                         cancelled: batch.cancelled,
-                        closed: batch.then.is_some(),
+                        then: then.as_ref(),
                         created: ms(batch.created),
                     }
                 });
