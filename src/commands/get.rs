@@ -7,7 +7,7 @@ use crate::module_api::register::{Access, Arg, Call, Keys, Row};
 use dq_queue::id::{IdBuffer, Sequence};
 use dq_queue::rule::Rule;
 use dq_queue::time::UnixMs;
-use dq_queue::{DoneMessage, Errors, Headers, Message, PastError, Phase, Recurring, Shown, State, StateKind};
+use dq_queue::{DoneMessage, Errors, Headers, Message, PastError, Phase, Reason, Recurring, Shown, State, StateKind};
 
 /// The command.
 pub struct Get;
@@ -105,12 +105,14 @@ fn reply_message(ctx: Ctx, message: &Message<'_>, extra: Extra) {
         State::Dead { died, reason } => Some((died, reason)),
         State::Delayed | State::Ready | State::InFlight => None,
     };
+    let is_of_lease = matches!((death, record.phase), (Some((_, Reason::Retries)), Phase::Leased { .. }));
     let past_errors = message.errors.map_or(0, |errors| errors.listed().count());
     let fields = 11
         + 2 * usize::from(leased.is_some())
         + usize::from(message.errors.is_some())
         + usize::from(past_errors > 0)
         + 2 * usize::from(death.is_some())
+        + usize::from(is_of_lease)
         + usize::from(message.group.is_some())
         + usize::from(message.batch.is_some())
         + usize::from(message.headers.is_some())
@@ -160,6 +162,9 @@ fn reply_message(ctx: Ctx, message: &Message<'_>, extra: Extra) {
         ctx.bulk(b"reason");
         ctx.bulk(reason.as_str().as_bytes());
         number("died", died.as_ms());
+    }
+    if is_of_lease {
+        number("lease-expired", 1);
     }
     if let Some(group) = message.group {
         ctx.bulk(b"group");

@@ -185,6 +185,35 @@ fn a_rejection_of_the_last_retry_is_a_rejection() {
 }
 
 #[test]
+fn a_death_by_an_expired_lease_is_told_from_others() {
+    in_both_protocols(|c| {
+        for (id, options) in [("held", "RETRIES 1"), ("late", "RETRIES 1 TTL 1"), ("nacked", "RETRIES 0")] {
+            c.push(format!("q x ID {id} {options}"));
+            c.pop("q LEASE 600000");
+            if id == "held" {
+                c.nack("q held DELAY 0 ERROR refused");
+                c.pop("q LEASE 1");
+            }
+            if id == "late" {
+                c.ask("DQ.EXTEND q late LEASE 1");
+            }
+            if id == "nacked" {
+                c.nack("q nacked");
+            }
+            c.until_state("q", id, "dead");
+        }
+        let held = c.get("q", "held");
+        assert_eq!((held.text("reason").as_str(), held.text("error").as_str()), ("retries", "refused"));
+        assert_eq!(held.int("lease-expired"), 1);
+        assert!(!c.get("q", "late").has("lease-expired"), "its TTL has ended");
+        assert!(!c.get("q", "nacked").has("lease-expired"));
+        c.ask("DQ.REDRIVE q IDS 1 held");
+        assert!(!c.get("q", "held").has("lease-expired"));
+        c.ask("DEL q");
+    });
+}
+
+#[test]
 fn a_message_is_nacked_once_a_delivery() {
     let server = Server::start();
     let mut c = server.client();

@@ -80,7 +80,7 @@ fn a_message_shows_what_applies_in_its_state() {
         expect_fields(c, "replaced", "ready", &[]);
         expect_fields(c, "lapsed", "ready", &[]);
         expect_fields(c, "held", "inflight", &["deadline", "receipt"]);
-        expect_fields(c, "spent", "dead", &["died", "reason"]);
+        expect_fields(c, "spent", "dead", &["died", "lease-expired", "reason"]);
         expect_fields(c, "expired", "dead", &["died", "reason"]);
         expect_fields(c, "rejected", "dead", &["died", "error", "errors", "reason"]);
     });

@@ -101,6 +101,9 @@ pub struct Message<T> {
     pub reason: Option<String>,
     /// Dead: when it died.
     pub died: Option<SystemTime>,
+    /// Dead: whether its last delivery was neither acked nor nacked before its lease expired, so that
+    /// [`error`](Self::error) is at most that of an earlier delivery.
+    pub lease_expired: bool,
     /// The group.
     pub group: Option<String>,
     /// The batch, until the message is dead.
@@ -215,6 +218,7 @@ impl<T> Message<T> {
         let retain = number("retain")?.map(span);
         let (deadline, died) = (number("deadline")?.map(time), number("died")?.map(time));
         let has_next = number("next")?.unwrap_or_default() != 0;
+        let lease_expired = number("lease-expired")?.unwrap_or_default() != 0;
         let done = number("done")?.map(time);
         // A schedule has a field of this name too, which is the end of its series.
         let kept_until = if done.is_some() { number("until")?.map(time) } else { None };
@@ -245,6 +249,7 @@ impl<T> Message<T> {
             errors,
             reason,
             died,
+            lease_expired,
             group,
             batch,
             headers,

@@ -1,6 +1,6 @@
 //! The client has what the server has: a new option, setting or field must not be forgotten here.
 
-use crate::support::Server;
+use crate::support::{eventually, Server};
 use dq_client::{Client, Forward, ListEnd, Queue, Settings, State};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -105,6 +105,9 @@ fn every_field_of_a_message_is_known() {
         let server = Server::start();
         let client = Client::open(&format!("{}?protocol={protocol}", server.url())).unwrap();
         let queue: Queue<u8> = client.queue("q");
+        queue.push(&0).id("abandoned").retries(0).lease(Duration::from_millis(1)).send().unwrap();
+        queue.pop().one().unwrap().unwrap();
+        eventually("its lease has expired", || queue.get("abandoned").unwrap().unwrap().lease_expired);
         queue.push(&1).id("kept").group("g").batch("b").header("a", "1").retain(HOUR).send().unwrap();
         let popped = queue.pop().one().unwrap().unwrap();
         queue.push(&2).id("kept").group("g").replace_within(HOUR).replace_later().send().unwrap();
@@ -118,7 +121,7 @@ fn every_field_of_a_message_is_known() {
         queue.schedule("every", &7).every_at(HOUR, HOUR / 2).group("h").times(5).declare().unwrap();
         queue.schedule("cron", &8).cron_in("0 9 * * *", "Europe/Berlin").declare().unwrap();
         let messages: Vec<_> = queue.scan().map(Result::unwrap).collect();
-        assert_eq!(messages.len(), 6);
+        assert_eq!(messages.len(), 7);
         for state in State::ALL.into_iter().filter(|state| *state != State::Ready) {
             assert!(messages.iter().any(|message| message.state == state), "{state}");
         }
